@@ -172,7 +172,14 @@ const (
 // inOneBlock keeps a job with several partitions in one block, if one of them has several slots: the constraint names
 // the slots of all. A partition whose nodes are in no slot cannot be among them. verdicts are those of parts, foreign
 // the partitions that are not ours.
-func inOneBlock(v Verdict, verdicts []Verdict, parts []Partition, foreign []string, req Request, snap *Snapshot) Verdict {
+func inOneBlock(
+	v Verdict,
+	verdicts []Verdict,
+	parts []Partition,
+	foreign []string,
+	req Request,
+	snap *Snapshot,
+) Verdict {
 	var several, ends, slots []string
 	out := slices.Clone(foreign)
 	for i, one := range verdicts {
@@ -211,7 +218,10 @@ func inOneBlock(v Verdict, verdicts []Verdict, parts []Partition, foreign []stri
 // refuses a job that crosses a known end, and a job that is refused for reasons outside AWS, such as its account.
 func soften(v Verdict, snap *Snapshot, now time.Time) Verdict {
 	stale := snap.Stale(now)
-	age := fmt.Sprintf("what pcs-capacity knows is %s old (is `pcs-capacity sync --watch` running?)", FormatDuration(now.Sub(snap.TakenAt)))
+	age := fmt.Sprintf(
+		"what pcs-capacity knows is %s old (is `pcs-capacity sync --watch` running?)",
+		FormatDuration(now.Sub(snap.TakenAt)),
+	)
 	switch {
 	case v.Refused && (!snap.Submit.Strict || stale && v.Code.At("stale")):
 		v = Verdict{Problem: Problem{Code: v.Code}, Warnings: append(v.Warnings, v.Sentence)}
@@ -245,8 +255,14 @@ func admitUnmanaged(wish Wish, snap *Snapshot, names []string) Verdict {
 func ofOther(snap *Snapshot, id, partitions string) Verdict {
 	for _, p := range snap.Partitions {
 		if p.Has(id) {
-			return refuse(WrongPartition, "reservation %s belongs to partition %s, not to %s; submit with --partition=%s", id,
-				p.Name, partitions, p.Name)
+			return refuse(
+				WrongPartition,
+				"reservation %s belongs to partition %s, not to %s; submit with --partition=%s",
+				id,
+				p.Name,
+				partitions,
+				p.Name,
+			)
 		}
 	}
 	return Verdict{}
@@ -256,8 +272,12 @@ func ofOther(snap *Snapshot, id, partitions string) Verdict {
 func entitled(req Request, wish Wish, p Partition, snap *Snapshot) ([]Turn, Verdict) {
 	if (req.Account != "" || req.AccountKnown) && !p.Allows(req.Account) {
 		if req.Account == "" {
-			return nil, refuse(AccountNotAllowed, "a job without an account may not use the reservations of partition %s; submit with --account=%s",
-				p.Name, strings.Join(p.AllowAccounts, " or --account="))
+			return nil, refuse(
+				AccountNotAllowed,
+				"a job without an account may not use the reservations of partition %s; submit with --account=%s",
+				p.Name,
+				strings.Join(p.AllowAccounts, " or --account="),
+			)
 		}
 		return nil, refuse(AccountNotAllowed, "account %q may not use the reservations of partition %s; allowed: %s",
 			clip(req.Account), p.Name, strings.Join(p.AllowAccounts, ", "))
@@ -273,9 +293,16 @@ func entitled(req Request, wish Wish, p Partition, snap *Snapshot) ([]Turn, Verd
 	}
 	wanted := slices.DeleteFunc(slices.Clone(all), func(c Turn) bool { return !c.suits(wish, snap) })
 	if len(wanted) == 0 && len(all) > 0 {
-		return nil, refuse(NoMatchingCapacity, "partition %s has nothing that matches%s%s%s%s in --comment; it has %s", p.Name,
-			word(" capacity=", string(wish.Capacity)), word(" capacity_reservation_id=", wish.ReservationID),
-			word(" instance_type=", wish.InstanceType), word(" subnet_id=", wish.SubnetID), offers(all))
+		return nil, refuse(
+			NoMatchingCapacity,
+			"partition %s has nothing that matches%s%s%s%s in --comment; it has %s",
+			p.Name,
+			word(" capacity=", string(wish.Capacity)),
+			word(" capacity_reservation_id=", wish.ReservationID),
+			word(" instance_type=", wish.InstanceType),
+			word(" subnet_id=", wish.SubnetID),
+			offers(all),
+		)
 	}
 	return wanted, Verdict{Problem: Problem{Code: OK}}
 }
@@ -288,7 +315,10 @@ func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now tim
 	all, v := prospects(wanted, req, snap, now)
 	switch {
 	case v.Code == ReservationNotKnown:
-		return Verdict{Problem: Problem{Code: v.Code}, Warnings: []string{v.Sentence + "; the job is let through unchecked"}}
+		return Verdict{
+			Problem:  Problem{Code: v.Code},
+			Warnings: []string{v.Sentence + "; the job is let through unchecked"},
+		}
 	case v.Code == NoReservation:
 		what, do := "no reservation of partition "+p.Name+" is open or scheduled", "ask an administrator for the next block"
 		if wish.ReservationID != "" {
@@ -311,8 +341,14 @@ func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now tim
 		}
 	}
 	if few, short := ShortOfHosts(all, now); short {
-		v.Warnings = append(v.Warnings,
-			fmt.Sprintf("%s; it waits until the others are back: use --nodes=%d to run now", few.FewHosts(), few.Usable))
+		v.Warnings = append(
+			v.Warnings,
+			fmt.Sprintf(
+				"%s; it waits until the others are back: use --nodes=%d to run now",
+				few.FewHosts(),
+				few.Usable,
+			),
+		)
 	}
 	return v
 }
@@ -374,8 +410,10 @@ func severalBlocks(req Request, usable []Prospect, all []Turn) string {
 		return ""
 	}
 
-	return fmt.Sprintf("with this --constraint Slurm may give the job nodes of several blocks; to keep it in one, name them in brackets: --constraint='[%s]'",
-		strings.Join(features(usable), "|"))
+	return fmt.Sprintf(
+		"with this --constraint Slurm may give the job nodes of several blocks; to keep it in one, name them in brackets: --constraint='[%s]'",
+		strings.Join(features(usable), "|"),
+	)
 }
 
 // together notes how many nodes the job needs. The sentence is for a component of a heterogeneous job that needs, with
@@ -395,8 +433,12 @@ func (v *Verdict) together(req Request, all []Prospect) string {
 
 	v.Needs = max(1, v.Needs)
 	if need := req.Together + v.Needs; req.Together > 0 && need > has {
-		return fmt.Sprintf("the components of this job need %d nodes of partition %s together, and its blocks have %d: it waits for ever, unless components share nodes",
-			need, all[0].Partition.Name, has)
+		return fmt.Sprintf(
+			"the components of this job need %d nodes of partition %s together, and its blocks have %d: it waits for ever, unless components share nodes",
+			need,
+			all[0].Partition.Name,
+			has,
+		)
 	}
 
 	return ""
@@ -415,7 +457,10 @@ func features[T interface{ feature() string }](cs []T) (all []string) {
 func offers(cs []Turn) string {
 	var all []string
 	for _, c := range cs {
-		all = append(all, strings.TrimSpace(fmt.Sprintf("%s %s %s", c.Reservation.ID, c.Group.InstanceType, c.Reservation.AZID)))
+		all = append(
+			all,
+			strings.TrimSpace(fmt.Sprintf("%s %s %s", c.Reservation.ID, c.Group.InstanceType, c.Reservation.AZID)),
+		)
 	}
 	return cmp.Or(strings.Join(all, ", "), "none")
 }

@@ -100,7 +100,15 @@ func TestAdmitAtTheEdges(t *testing.T) {
 				said = append([]string{got.Sentence}, said...)
 			}
 			if got.Code != c.code || got.Refused != c.refused || got.Edits != c.edits {
-				t.Errorf("code %s, refused %v, edits %+v; want %s, %v, %+v", got.Code, got.Refused, got.Edits, c.code, c.refused, c.edits)
+				t.Errorf(
+					"code %s, refused %v, edits %+v; want %s, %v, %+v",
+					got.Code,
+					got.Refused,
+					got.Edits,
+					c.code,
+					c.refused,
+					c.edits,
+				)
 			}
 			if !slices.Equal(said, c.says) {
 				t.Errorf("said\n\t%s\nwant\n\t%s", strings.Join(said, "\n\t"), strings.Join(c.says, "\n\t"))
@@ -160,7 +168,15 @@ func TestAdmitBeginAndDeadline(t *testing.T) {
 			v := Admit(c.req, twoBlocks(c.change...), noon)
 			said := v.Sentence + strings.Join(v.Warnings, "\n")
 			if v.Code != c.code || v.Refused != c.refused || !strings.Contains(said, c.message) {
-				t.Errorf("got %s, refused %v, saying %q; want %s, %v, %q", v.Code, v.Refused, said, c.code, c.refused, c.message)
+				t.Errorf(
+					"got %s, refused %v, saying %q; want %s, %v, %q",
+					v.Code,
+					v.Refused,
+					said,
+					c.code,
+					c.refused,
+					c.message,
+				)
 			}
 			if v.Edits != c.edits {
 				t.Errorf("edits %+v, want %+v", v.Edits, c.edits)
@@ -201,7 +217,8 @@ func TestAdmitSize(t *testing.T) {
 			}
 			c.req.Partitions, c.req.TimeLimit = []string{"gpu"}, Minutes(60)
 			v := Admit(c.req, snap, noon)
-			if v.Refused != c.refused || v.Refused && v.Code != TooManyNodes || !strings.Contains(v.Sentence, c.message) {
+			if v.Refused != c.refused || v.Refused && v.Code != TooManyNodes ||
+				!strings.Contains(v.Sentence, c.message) {
 				t.Errorf("got %+v, want refused %v: %s", v, c.refused, c.message)
 			}
 		})

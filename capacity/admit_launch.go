@@ -18,7 +18,13 @@ var NoJob = Request{TimeLimit: Minutes(1)}
 // Partition and account must come from slurmctld; the comment only selects. req.Nodes counts all nodes of the job. A
 // limit that fitted at submission is not held against the job: AdmitLaunch refuses for time only when not even the
 // smallest of the job's limit, its --time-min and the partition's floor fits. sync lowers the limit after boot.
-func AdmitLaunch(req Request, p Partition, slot string, snap *Snapshot, now time.Time) (admitted []Reservation, v Verdict) {
+func AdmitLaunch(
+	req Request,
+	p Partition,
+	slot string,
+	snap *Snapshot,
+	now time.Time,
+) (admitted []Reservation, v Verdict) {
 	req.AccountKnown = true
 	wish, wrong := req.Wish()
 	turns, v := entitled(req, wish, p, snap)
@@ -49,7 +55,12 @@ func AdmitLaunch(req Request, p Partition, slot string, snap *Snapshot, now time
 	for _, c := range all {
 		if from := c.Window.Start; v.Code == NoPlace && c.Slot.Name == slot && from.After(now) {
 			v.NotBefore = from
-			v.Sentence += fmt.Sprintf("; %s, which is large enough, has slot %s from %s on", c.Reservation.ID, slot, FormatUTC(from))
+			v.Sentence += fmt.Sprintf(
+				"; %s, which is large enough, has slot %s from %s on",
+				c.Reservation.ID,
+				slot,
+				FormatUTC(from),
+			)
 			break
 		}
 	}
@@ -70,7 +81,14 @@ func (c Turn) admitLaunch(req Request, snap *Snapshot, now time.Time) Verdict {
 	case v.Refused || c.onDemand():
 		return v
 	case from.After(now):
-		v = refuse(NotOpen, "reservation %s is %s, and has slot %s from %s on", r.ID, r.State, c.Slot.Name, FormatUTC(from))
+		v = refuse(
+			NotOpen,
+			"reservation %s is %s, and has slot %s from %s on",
+			r.ID,
+			r.State,
+			c.Slot.Name,
+			FormatUTC(from),
+		)
 		v.NotBefore = from
 		return v
 	case r.State != StateActive:

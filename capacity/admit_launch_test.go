@@ -28,10 +28,22 @@ func TestAdmitLaunchAtTheEdges(t *testing.T) {
 	small := as(blockB, "cr-00000000000000002", func(r *Reservation) {
 		r.Tags, r.Total, r.Start, r.End = nil, 2, noon.Add(60*time.Hour), noon.Add(72*time.Hour)
 	})
-	odcr := as(blockA, "cr-00000000000000003", func(r *Reservation) { r.Kind, r.Total, r.End = CapacityBlock, 2, time.Time{} })
-	far := as(blockA, "cr-00000000000000004", func(r *Reservation) { r.Total, r.End, r.AZID = 8, time.Time{}, "use2-az9" })
+	odcr := as(
+		blockA,
+		"cr-00000000000000003",
+		func(r *Reservation) { r.Kind, r.Total, r.End = CapacityBlock, 2, time.Time{} },
+	)
+	far := as(
+		blockA,
+		"cr-00000000000000004",
+		func(r *Reservation) { r.Total, r.End, r.AZID = 8, time.Time{}, "use2-az9" },
+	)
 	inside := as(blockA, "cr-00000000000000005", func(r *Reservation) { r.Total, r.End = 8, noon.Add(24*time.Hour) })
-	expired := as(blockA, "cr-00000000000000006", func(r *Reservation) { r.State, r.Start, r.End = StateExpired, noon.Add(-3*day), noon.Add(-2*day) })
+	expired := as(
+		blockA,
+		"cr-00000000000000006",
+		func(r *Reservation) { r.State, r.Start, r.End = StateExpired, noon.Add(-3*day), noon.Add(-2*day) },
+	)
 	late := as(blockA, "cr-00000000000000008", func(r *Reservation) { r.State = StateScheduled })
 	early := as(blockA, "cr-00000000000000007", func(r *Reservation) { r.Start = noon.Add(5 * time.Minute) })
 	place := func(id string) string { return "reservation " + id + " has " }
@@ -77,7 +89,10 @@ func TestAdmitLaunchAtTheEdges(t *testing.T) {
 			snap := twoBlocks(dynamic)
 			snap.Reservations = append(append([]Reservation{}, c.slot...), c.other...)
 			p := snap.Partitions[0]
-			p.Groups[0].Slots = []Slot{{Name: "gpu", ReservationIDs: ids(c.slot)}, {Name: "other", ReservationIDs: ids(c.other)}}
+			p.Groups[0].Slots = []Slot{
+				{Name: "gpu", ReservationIDs: ids(c.slot)},
+				{Name: "other", ReservationIDs: ids(c.other)},
+			}
 			got, v := AdmitLaunch(Request{Nodes: c.nodes}, p, p.Groups[0].Slots[0].Name, snap, noon.Add(c.at))
 			want := Verdict{Problem: Problem{Code: c.code, Sentence: c.says}, Refused: c.code != OK, NotBefore: c.until}
 			if want.Refused {
@@ -197,11 +212,22 @@ func TestWhatIsAdmittedCanBePlaced(t *testing.T) {
 			placed = w.placed(job, v.Edits.Constraint, w.see(moment, snap), moment)
 		}
 		if !placed {
-			t.Fatalf("round %d: %+v is admitted with %+v and can never be placed:\n%+v\n%+v", round, req, v, snap.Partitions[0].Groups, snap.Reservations)
+			t.Fatalf(
+				"round %d: %+v is admitted with %+v and can never be placed:\n%+v\n%+v",
+				round,
+				req,
+				v,
+				snap.Partitions[0].Groups,
+				snap.Reservations,
+			)
 		}
 	}
 	if accepted < 4000 || later < 1000 {
-		t.Errorf("%d of 20000 random jobs were accepted, for %d a later moment was tried; the test sees too little", accepted, later)
+		t.Errorf(
+			"%d of 20000 random jobs were accepted, for %d a later moment was tried; the test sees too little",
+			accepted,
+			later,
+		)
 	}
 }
 

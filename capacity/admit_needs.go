@@ -53,12 +53,26 @@ func (c Turn) tooSmall(r Request) Verdict {
 	g, p := c.Group, c.Partition.Name
 	n, fits := r.leastNodes(g)
 	if !fits && r.CPUsPerTask > g.CPUs && g.CPUs > 0 {
-		return refuse(TooManyNodes, "the job asks for %d CPUs for a task, but the nodes of partition %s (%s) have %d; ask for %d or less",
-			r.CPUsPerTask, p, g.InstanceType, g.CPUs, g.CPUs)
+		return refuse(
+			TooManyNodes,
+			"the job asks for %d CPUs for a task, but the nodes of partition %s (%s) have %d; ask for %d or less",
+			r.CPUsPerTask,
+			p,
+			g.InstanceType,
+			g.CPUs,
+			g.CPUs,
+		)
 	}
 	if !fits {
-		return refuse(TooManyNodes, "the job asks for %d GPUs on one node, but those of partition %s (%s) have %d; ask for %d or less",
-			max(r.GPUsPerNode, r.GPUsPerTask), p, g.InstanceType, g.GPUs, g.GPUs)
+		return refuse(
+			TooManyNodes,
+			"the job asks for %d GPUs on one node, but those of partition %s (%s) have %d; ask for %d or less",
+			max(r.GPUsPerNode, r.GPUsPerTask),
+			p,
+			g.InstanceType,
+			g.GPUs,
+			g.GPUs,
+		)
 	}
 	has := fmt.Sprintf("but the largest reservation of partition %s that it may use has %d", p, c.size())
 	asked, with := r.Nodes == n && !r.Counted, ""
@@ -110,8 +124,11 @@ func admitTime(req Request, all []Prospect, snap *Snapshot, now time.Time) Verdi
 		if start.After(now) {
 			when = "when it begins"
 		}
-		v.Warnings = append(v.Warnings, fmt.Sprintf("the job no longer fits into what is open %s; it waits for %s, which opens at %s",
-			when, best.Reservation.ID, FormatUTC(best.Window.Start)))
+		v.Warnings = append(
+			v.Warnings,
+			fmt.Sprintf("the job no longer fits into what is open %s; it waits for %s, which opens at %s",
+				when, best.Reservation.ID, FormatUTC(best.Window.Start)),
+		)
 	}
 	return v
 }
@@ -165,7 +182,12 @@ func (c Prospect) tooShort(needs string, goesOn bool, req Request, start time.Ti
 	where, wait := "its --deadline is "+FormatUTC(c.Until), "use a later --deadline"
 	switch {
 	case c.Until.Equal(c.Window.Fence):
-		where = fmt.Sprintf("jobs on %s in partition %s must end by %s", c.Reservation.ID, c.Partition.Name, FormatUTC(c.Until))
+		where = fmt.Sprintf(
+			"jobs on %s in partition %s must end by %s",
+			c.Reservation.ID,
+			c.Partition.Name,
+			FormatUTC(c.Until),
+		)
 		wait = "wait for the next block"
 	case c.Window.Start.After(start):
 		where = fmt.Sprintf("reservation %s of partition %s opens at %s, and %s", c.Reservation.ID, c.Partition.Name,

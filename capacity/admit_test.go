@@ -16,10 +16,29 @@ import (
 // With a reclaim lead of 30 and a margin of 10 minutes, the fences are 40 minutes before the ends.
 var (
 	noon   = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	blockA = Reservation{ID: "cr-aaaaaaaaaaaaaaaaa", Kind: CapacityBlock, State: StateActive, InstanceType: "p5.48xlarge",
-		AZID: "use2-az1", AZ: "us-east-2a", Total: 4, Available: 4, Start: noon.Add(-24 * time.Hour), End: noon.Add(48 * time.Hour)}
-	blockB = Reservation{ID: "cr-bbbbbbbbbbbbbbbbb", Kind: CapacityBlock, State: StateScheduled, InstanceType: "p5.48xlarge",
-		AZID: "use2-az2", AZ: "us-east-2b", Tags: map[string]string{RequestedQuantityTag: "8"}, Start: noon.Add(72 * time.Hour), End: noon.Add(144 * time.Hour)}
+	blockA = Reservation{
+		ID:           "cr-aaaaaaaaaaaaaaaaa",
+		Kind:         CapacityBlock,
+		State:        StateActive,
+		InstanceType: "p5.48xlarge",
+		AZID:         "use2-az1",
+		AZ:           "us-east-2a",
+		Total:        4,
+		Available:    4,
+		Start:        noon.Add(-24 * time.Hour),
+		End:          noon.Add(48 * time.Hour),
+	}
+	blockB = Reservation{
+		ID:           "cr-bbbbbbbbbbbbbbbbb",
+		Kind:         CapacityBlock,
+		State:        StateScheduled,
+		InstanceType: "p5.48xlarge",
+		AZID:         "use2-az2",
+		AZ:           "us-east-2b",
+		Tags:         map[string]string{RequestedQuantityTag: "8"},
+		Start:        noon.Add(72 * time.Hour),
+		End:          noon.Add(144 * time.Hour),
+	}
 )
 
 func minutes(n int) Duration { return Duration{time.Duration(n) * time.Minute} }
@@ -29,7 +48,10 @@ func twoBlocks(change ...func(*Snapshot)) *Snapshot {
 		StaleAfter: minutes(10)}, Timing: Timing{DrainMargin: minutes(10), BootAllowance: minutes(10),
 		ReclaimLead: minutes(30)}, Partitions: []Partition{{Name: "gpu", Provider: ProviderPCS, MinTime: minutes(30),
 		Groups: []NodeGroup{{Name: "gpu", InstanceType: "p5.48xlarge", PurchaseOption: CapacityBlock, MaxNodes: 8,
-			Subnets: []Subnet{{"subnet-aaaaaaaa", "use2-az1", "us-east-2a"}, {"subnet-bbbbbbbb", "use2-az2", "us-east-2b"}},
+			Subnets: []Subnet{
+				{"subnet-aaaaaaaa", "use2-az1", "us-east-2a"},
+				{"subnet-bbbbbbbb", "use2-az2", "us-east-2b"},
+			},
 			Slots: []Slot{
 				{Name: "gpu-a", Feature: "gpu-a", ReservationIDs: []string{blockA.ID}, Nodes: "gpu-a-[1-4]"},
 				{Name: "gpu-b", Feature: "gpu-b", ReservationIDs: []string{blockB.ID}, Nodes: "gpu-b-[1-8]"},
@@ -207,7 +229,15 @@ func TestAdmit(t *testing.T) {
 			got := Admit(c.req, twoBlocks(c.change...), noon)
 			said := got.Sentence + "\n" + strings.Join(got.Warnings, "\n")
 			if got.Code != c.code || got.Refused != c.refused || !strings.Contains(said, c.message) {
-				t.Errorf("got code %s, refused %v, saying %q; want %s, %v, %q", got.Code, got.Refused, said, c.code, c.refused, c.message)
+				t.Errorf(
+					"got code %s, refused %v, saying %q; want %s, %v, %q",
+					got.Code,
+					got.Refused,
+					said,
+					c.code,
+					c.refused,
+					c.message,
+				)
 			}
 			if c.message != "" && strings.Count(said, c.message) > 1 {
 				t.Errorf("says twice: %q", said)
@@ -273,7 +303,12 @@ func TestR2_AdmittedJobsEndBeforeTheFence(t *testing.T) {
 }
 
 func TestAdmitLaunch(t *testing.T) {
-	other := Partition{Name: "big", Groups: []NodeGroup{{Name: "big", Slots: []Slot{{Name: "big", ReservationIDs: []string{"cr-ccccccccccccccccc"}}}}}}
+	other := Partition{
+		Name: "big",
+		Groups: []NodeGroup{
+			{Name: "big", Slots: []Slot{{Name: "big", ReservationIDs: []string{"cr-ccccccccccccccccc"}}}},
+		},
+	}
 	ec2 := func(s *Snapshot) { // one slot, both blocks in turn
 		g := &s.Partitions[0].Groups[0]
 		g.Dynamic = true

@@ -25,7 +25,9 @@ func FormatUTC(t time.Time) string { return t.UTC().Format(utcTime) }
 
 const utcTime = "2006-01-02 15:04 UTC"
 
-var timeInText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b\d{4}-\d\d-\d\d \d\d:\d\d UTC\b`) })
+var timeInText = sync.OnceValue(
+	func() *regexp.Regexp { return regexp.MustCompile(`\b\d{4}-\d\d-\d\d \d\d:\d\d UTC\b`) },
+)
 
 // ReplaceTimes replaces the times that FormatUTC has written into a text.
 func ReplaceTimes(text string, with func(written string, t time.Time) string) string {

@@ -99,7 +99,8 @@ func (r SlurmReservation) Infinite() bool {
 // (<node-group>-scheduled) and ParallelCluster's (pcluster-*) are never ours.
 func (r SlurmReservation) Ours() bool {
 	_, named := ParseGuard(r.Name)
-	return named && slices.Contains(r.Flags, "IGNORE_JOBS") && (r.Maintenance() || slices.Contains(r.Flags, "OVERLAP")) &&
+	return named && slices.Contains(r.Flags, "IGNORE_JOBS") &&
+		(r.Maintenance() || slices.Contains(r.Flags, "OVERLAP")) &&
 		slices.Equal(r.Users, []string{"root"})
 }
 
@@ -156,18 +157,27 @@ func PastFences(all []SlurmReservation) map[string]SlurmReservation {
 
 // PastFence is the problem of a site's reservation whose jobs Slurm starts through a fence.
 func PastFence(reservation string, fence SlurmReservation) Problem {
-	return Problemf("past-fence", Subject{Slot: fence.Guard().Slot},
+	return Problemf(
+		"past-fence",
+		Subject{Slot: fence.Guard().Slot},
 		"let it end by then, or make it without MAINT, OVERLAP and FLEX: jobs that end before the fence start in it as well",
 		"Slurm starts jobs with --reservation=%s through the fence over %s at %s; sync lowers their limits once they run",
-		reservation, hostlist.Compress(fence.Nodes), FormatUTC(fence.Start))
+		reservation,
+		hostlist.Compress(fence.Nodes),
+		FormatUTC(fence.Start),
+	)
 }
 
 // pastFence is the sentence for a job in such a reservation; "" for others.
 func pastFence(req Request, snap *Snapshot) string {
 	for name := range strings.SplitSeq(req.Reservation, ",") {
 		if fence, is := snap.PastFences[name]; is {
-			return fmt.Sprintf("Slurm starts jobs with --reservation=%s even if they do not end before the fence; the job's limit is "+
-				"then lowered to end by %s: state a --time that ends before", name, FormatUTC(fence))
+			return fmt.Sprintf(
+				"Slurm starts jobs with --reservation=%s even if they do not end before the fence; the job's limit is "+
+					"then lowered to end by %s: state a --time that ends before",
+				name,
+				FormatUTC(fence),
+			)
 		}
 	}
 

@@ -212,12 +212,18 @@ func lateSignal(req Request, wish Wish, snap *Snapshot) string {
 		}
 	}
 	lead := snap.KillWait.Duration + requeueMargin + time.Minute // limits are in whole minutes
-	if req.Signal == 0 || req.Signal >= lead || req.TimeLimit.Set && !req.TimeMin.Set || req.Requeue == RequeueNo || req.Requeue == RequeueNever ||
+	if req.Signal == 0 || req.Signal >= lead || req.TimeLimit.Set && !req.TimeMin.Set || req.Requeue == RequeueNo ||
+		req.Requeue == RequeueNever ||
 		requeues != RequeueAtEnd && requeues != HoldAtEnd {
 		return ""
 	}
-	return fmt.Sprintf("--signal comes %s before the time limit, and on_end=%s ends the job up to %s before it, with TERM: use @%d or more, or catch TERM",
-		FormatExact(req.Signal), requeues, FormatExact(lead), int(lead.Seconds()))
+	return fmt.Sprintf(
+		"--signal comes %s before the time limit, and on_end=%s ends the job up to %s before it, with TERM: use @%d or more, or catch TERM",
+		FormatExact(req.Signal),
+		requeues,
+		FormatExact(lead),
+		int(lead.Seconds()),
+	)
 }
 
 // requeueMargin is added to KillWait. A limit is in whole minutes, so it may end the job up to a minute before the

@@ -76,9 +76,30 @@ func FuzzParseLimit(f *testing.F) {
 func TestWall(t *testing.T) {
 	most := func(minutes int) Wall { return Wall{MaxWall: Minutes(minutes)} }
 	short, nlp := Wall{DefaultQOS: "short"}, most(300)
-	w := Walls{QOS: map[string]Wall{"normal": {}, "short": most(60), "long": most(600), "over": {MaxWall: Minutes(700), OverPartition: true}, "part": most(120)},
-		Associations: map[string]Wall{"root": {}, "nlp": nlp, "nlp|ann": nlp, "|ann": nlp, "nlp|bob": most(30), "nlp|bob|gpu": most(20),
-			"vis": short, "vis|bob": short, "|bob": short, "vis|ann": {}, "free": {}, "free|bob": {}, "|cleo": {}}}
+	w := Walls{
+		QOS: map[string]Wall{
+			"normal": {},
+			"short":  most(60),
+			"long":   most(600),
+			"over":   {MaxWall: Minutes(700), OverPartition: true},
+			"part":   most(120),
+		},
+		Associations: map[string]Wall{
+			"root":        {},
+			"nlp":         nlp,
+			"nlp|ann":     nlp,
+			"|ann":        nlp,
+			"nlp|bob":     most(30),
+			"nlp|bob|gpu": most(20),
+			"vis":         short,
+			"vis|bob":     short,
+			"|bob":        short,
+			"vis|ann":     {},
+			"free":        {},
+			"free|bob":    {},
+			"|cleo":       {},
+		},
+	}
 	w.Trim()
 	gpu, cpu, part := Partition{Name: "gpu"}, Partition{Name: "cpu"}, Partition{Name: "gpu", QOS: "part"}
 	for _, c := range []struct {
@@ -154,7 +175,8 @@ func TestFitsTheFloorWhereUseIsLimited(t *testing.T) {
 		snap.Walls = c.walls
 		v := Admit(Request{Partitions: []string{"gpu"}, User: "ann", Account: c.account}, snap, noon)
 		told := len(v.Warnings) == 1 && strings.Contains(v.Warnings[0], "limits what you may use over time")
-		if v.Refused || (v.Edits.TimeLimit == v.Edits.TimeMin) != c.floor || told != c.floor || v.Edits.TimeMin.Minutes != 31 {
+		if v.Refused || (v.Edits.TimeLimit == v.Edits.TimeMin) != c.floor || told != c.floor ||
+			v.Edits.TimeMin.Minutes != 31 {
 			t.Errorf("%s: %+v", name, v)
 		}
 	}
@@ -199,7 +221,11 @@ func TestNearKeys(t *testing.T) {
 			t.Errorf("%q: %q", comment, got)
 		}
 	}
-	v := Admit(Request{Partitions: []string{"gpu"}, TimeLimit: Minutes(60), Comment: "Capacity_Reservation_Id=" + blockA.ID}, twoBlocks(), noon)
+	v := Admit(
+		Request{Partitions: []string{"gpu"}, TimeLimit: Minutes(60), Comment: "Capacity_Reservation_Id=" + blockA.ID},
+		twoBlocks(),
+		noon,
+	)
 	if v.Refused || len(v.Warnings) != 1 || v.Edits.Constraint != "[gpu-a|gpu-b]" {
 		t.Errorf("the word is told and changes nothing: %+v", v)
 	}
@@ -211,7 +237,8 @@ func FuzzWish(f *testing.F) {
 	f.Add("Capacity_Reservation=x id=cr-0123456789abcdef0\n=\x00")
 	f.Fuzz(func(t *testing.T, comment string) {
 		wish, _ := parseWish(comment)
-		if wish.ReservationID != "" && !IsReservationID(wish.ReservationID) || wish.SubnetID != "" && !IsSubnetID(wish.SubnetID) {
+		if wish.ReservationID != "" && !IsReservationID(wish.ReservationID) ||
+			wish.SubnetID != "" && !IsSubnetID(wish.SubnetID) {
 			t.Errorf("%+v", wish)
 		}
 		nearKeys(comment)
@@ -237,7 +264,11 @@ func TestOnEndOfWhatIsNeverRequeued(t *testing.T) {
 	} {
 		snap := twoBlocks()
 		snap.NoRequeue = c.off
-		v := Admit(Request{Partitions: []string{"gpu"}, TimeLimit: Minutes(60), Comment: c.comment, Requeue: c.requeue}, snap, noon)
+		v := Admit(
+			Request{Partitions: []string{"gpu"}, TimeLimit: Minutes(60), Comment: c.comment, Requeue: c.requeue},
+			snap,
+			noon,
+		)
 		told := strings.Join(v.Warnings, "; ")
 		if v.Refused || c.why == "" && told != "" || !strings.HasSuffix(told, c.why) {
 			t.Errorf("%+v: %q", c, told)
@@ -271,7 +302,12 @@ func TestLateSignal(t *testing.T) {
 		req, snap := fitted, &Snapshot{KillWait: Duration{30 * time.Second}, Partitions: []Partition{{Name: "gpu"}}}
 		c.change(&req, snap)
 		wish, _ := parseWish(req.Comment)
-		if got := lateSignal(req, wish, snap); (got != "") != c.warned || c.warned && !strings.HasSuffix(got, "ends the job up to 2m30s before it, with TERM: use @150 or more, or catch TERM") {
+		if got := lateSignal(req, wish, snap); (got != "") != c.warned ||
+			c.warned &&
+				!strings.HasSuffix(
+					got,
+					"ends the job up to 2m30s before it, with TERM: use @150 or more, or catch TERM",
+				) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}

@@ -38,11 +38,23 @@ func Match(r Reservation, g NodeGroup, now time.Time) (found []Problem) {
 		add("az-unknown", "run this again once EC2 shows a zone for it",
 			"EC2 does not say yet in which Availability Zone reservation %s is, so no subnet can be checked", r.ID)
 	case !slices.ContainsFunc(g.Subnets, func(s Subnet) bool { return s.AZID == r.AZID }):
-		add(WrongZone, fmt.Sprintf("use a subnet in %s", FormatZone(r.AZID, r.AZ)),
-			"reservation %s is in %s, but node group %s has %s", r.ID, FormatZone(r.AZID, r.AZ), g.Name, SubnetZones(g.Subnets))
+		add(
+			WrongZone,
+			fmt.Sprintf("use a subnet in %s", FormatZone(r.AZID, r.AZ)),
+			"reservation %s is in %s, but node group %s has %s",
+			r.ID,
+			FormatZone(r.AZID, r.AZ),
+			g.Name,
+			SubnetZones(g.Subnets),
+		)
 	}
 	if r.State == StateActive && r.Size() == 0 {
-		add(NoInstances, "see it in EC2, or use another reservation", "reservation %s is open and has no instances", r.ID)
+		add(
+			NoInstances,
+			"see it in EC2, or use another reservation",
+			"reservation %s is open and has no instances",
+			r.ID,
+		)
 	}
 	// An ended or not yet opened reservation has no instances; its state says more.
 	if size := r.Size(); g.MaxNodes > size && (size > 0 || usable && r.State != StateActive) {
@@ -50,12 +62,26 @@ func Match(r Reservation, g NodeGroup, now time.Time) (found []Problem) {
 		if size == 0 {
 			fix = "run this again once EC2 shows its instances, or use another reservation"
 		}
-		add(WrongSize, fix,
-			"reservation %s has %d instances, but node group %s would have up to %d nodes", r.ID, size, g.Name, g.MaxNodes)
+		add(
+			WrongSize,
+			fix,
+			"reservation %s has %d instances, but node group %s would have up to %d nodes",
+			r.ID,
+			size,
+			g.Name,
+			g.MaxNodes,
+		)
 	}
 	if g.Platform != "" && r.Platform != "" && g.Platform != r.Platform {
-		add(WrongPlatform, fmt.Sprintf("use an image for %s, or another reservation", r.Platform),
-			"reservation %s is for platform %s, but the image of node group %s is for %s", r.ID, r.Platform, g.Name, g.Platform)
+		add(
+			WrongPlatform,
+			fmt.Sprintf("use an image for %s, or another reservation", r.Platform),
+			"reservation %s is for platform %s, but the image of node group %s is for %s",
+			r.ID,
+			r.Platform,
+			g.Name,
+			g.Platform,
+		)
 	}
 	if r.Tenancy != "" && r.Tenancy != "default" {
 		add(WrongTenancy, "use a reservation of default tenancy",
@@ -82,13 +108,23 @@ func StateMismatch(r Reservation, now time.Time) *Problem {
 	case r.State == StateActive || r.State == StateScheduled:
 		return nil
 	case r.State == StatePaymentPending:
-		return problem("payment-pending", "run this again once its state is scheduled; EC2 bills within 5 minutes to 12 hours",
-			"the payment of reservation %s is still pending", r.ID)
+		return problem(
+			"payment-pending",
+			"run this again once its state is scheduled; EC2 bills within 5 minutes to 12 hours",
+			"the payment of reservation %s is still pending",
+			r.ID,
+		)
 	case r.State.Expected():
 		return problem(WrongState, "run this again once its state is scheduled or active",
 			"reservation %s is in state %s", r.ID, r.State)
 	case r.State == StateExpired || r.State == StateCancelled:
-		return problem(HasEnded, "choose a reservation that is scheduled or active", "reservation %s is %s", r.ID, r.State)
+		return problem(
+			HasEnded,
+			"choose a reservation that is scheduled or active",
+			"reservation %s is %s",
+			r.ID,
+			r.State,
+		)
 	}
 	return problem(WrongState, "choose a reservation that is scheduled or active",
 		"reservation %s is in state %s, which cannot be used", r.ID, r.State)
@@ -183,11 +219,29 @@ func fitOne(need Need, r Reservation, subnets []Subnet, idle int, timing Timing,
 	case v.Refused:
 		return say(v.Code, "it is %s", r.State)
 	case !p.Fits:
-		return say(TooLong, "its jobs must end by %s, which leaves %s", FormatUTC(p.Until), FormatDuration(max(0, p.Room)))
+		return say(
+			TooLong,
+			"its jobs must end by %s, which leaves %s",
+			FormatUTC(p.Until),
+			FormatDuration(max(0, p.Room)),
+		)
 	case need.Count > healthy:
-		return say(TooManyNodes, "%d of its %d instances are healthy, %d fewer than asked", healthy, r.Size(), need.Count-healthy)
+		return say(
+			TooManyNodes,
+			"%d of its %d instances are healthy, %d fewer than asked",
+			healthy,
+			r.Size(),
+			need.Count-healthy,
+		)
 	case need.Count > free:
-		return say(TooManyNodes, "%d of its %d instances are free%s, %d fewer than asked", free, r.Size(), with, need.Count-free)
+		return say(
+			TooManyNodes,
+			"%d of its %d instances are free%s, %d fewer than asked",
+			free,
+			r.Size(),
+			with,
+			need.Count-free,
+		)
 	case !need.By.IsZero() && end.After(need.By):
 		return say(TooLong, "it could be done by %s at the earliest", FormatUTC(end))
 	}

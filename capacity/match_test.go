@@ -15,8 +15,14 @@ func codes(ms []Problem) (cs []string) {
 }
 
 func TestMatchReturnsEveryMismatch(t *testing.T) {
-	fitting := NodeGroup{Name: "gpu-a", InstanceType: "p5.48xlarge", PurchaseOption: CapacityBlock, MaxNodes: 4, Platform: "Linux/UNIX",
-		Subnets: []Subnet{{"subnet-aaaaaaaa", "use2-az1", "us-east-2a"}}}
+	fitting := NodeGroup{
+		Name:           "gpu-a",
+		InstanceType:   "p5.48xlarge",
+		PurchaseOption: CapacityBlock,
+		MaxNodes:       4,
+		Platform:       "Linux/UNIX",
+		Subnets:        []Subnet{{"subnet-aaaaaaaa", "use2-az1", "us-east-2a"}},
+	}
 	for _, c := range []struct {
 		name   string
 		change func(*Reservation, *NodeGroup)
@@ -103,8 +109,21 @@ func TestFitLimit(t *testing.T) {
 }
 
 func TestFit(t *testing.T) {
-	odcr := Reservation{ID: "cr-ccccccccccccccccc", Kind: ODCR, State: StateActive, InstanceType: "p5.48xlarge", AZID: "use2-az1", Total: 9, Available: 2}
-	all := []Reservation{odcr, blockB, blockA, {ID: "cr-other", InstanceType: "p4d.24xlarge", State: StateActive, Total: 99}}
+	odcr := Reservation{
+		ID:           "cr-ccccccccccccccccc",
+		Kind:         ODCR,
+		State:        StateActive,
+		InstanceType: "p5.48xlarge",
+		AZID:         "use2-az1",
+		Total:        9,
+		Available:    2,
+	}
+	all := []Reservation{
+		odcr,
+		blockB,
+		blockA,
+		{ID: "cr-other", InstanceType: "p4d.24xlarge", State: StateActive, Total: 99},
+	}
 	timing := twoBlocks().Timing
 	for _, c := range []struct {
 		name    string
@@ -130,19 +149,30 @@ func TestFit(t *testing.T) {
 			if len(got) != 3 {
 				t.Fatalf("%d answers, want one for each reservation of the type", len(got))
 			}
-			if got[0].Reservation.ID != c.first || got[0].Code != c.code || !strings.Contains(got[0].Message, c.message) {
-				t.Errorf("got %s %s %q; want %s %s %q", got[0].Reservation.ID, got[0].Code, got[0].Message, c.first, c.code, c.message)
+			if got[0].Reservation.ID != c.first || got[0].Code != c.code ||
+				!strings.Contains(got[0].Message, c.message) {
+				t.Errorf(
+					"got %s %s %q; want %s %s %q",
+					got[0].Reservation.ID,
+					got[0].Code,
+					got[0].Message,
+					c.first,
+					c.code,
+					c.message,
+				)
 			}
 		})
 	}
 	placeless := blockA
 	placeless.AZID = ""
-	if got := Fit(Need{InstanceType: "p5.48xlarge", Count: 2, Duration: time.Hour}, []Reservation{placeless}, []Subnet{{"subnet-0", "use2-az2", "us-east-2b"}}, nil, timing, noon); got[0].Code != Mismatched || !strings.Contains(got[0].Message, "does not say") {
+	if got := Fit(Need{InstanceType: "p5.48xlarge", Count: 2, Duration: time.Hour}, []Reservation{placeless}, []Subnet{{"subnet-0", "use2-az2", "us-east-2b"}}, nil, timing, noon); got[0].Code != Mismatched ||
+		!strings.Contains(got[0].Message, "does not say") {
 		t.Errorf("a block whose zone is not known: %+v", got[0])
 	}
 	busy := blockA
 	busy.Available = 1
-	if got := Fit(Need{InstanceType: "p5.48xlarge", Count: 2, Duration: time.Hour}, []Reservation{busy}, nil, nil, timing, noon); got[0].Code != TooManyNodes || !strings.Contains(got[0].Message, "1 of its 4") {
+	if got := Fit(Need{InstanceType: "p5.48xlarge", Count: 2, Duration: time.Hour}, []Reservation{busy}, nil, nil, timing, noon); got[0].Code != TooManyNodes ||
+		!strings.Contains(got[0].Message, "1 of its 4") {
 		t.Errorf("a block in use: %+v", got[0])
 	}
 }
@@ -152,7 +182,14 @@ func TestFitCountsIdleNodes(t *testing.T) {
 	busy := blockA
 	busy.Available = 1
 	for count, want := range map[int]string{3: "", 4: "3 of its 4 instances are free, idle nodes included, 1 fewer than asked"} {
-		got := Fit(Need{InstanceType: "p5.48xlarge", Count: count, Duration: time.Hour}, []Reservation{busy}, nil, map[string]int{busy.ID: 2}, twoBlocks().Timing, noon)
+		got := Fit(
+			Need{InstanceType: "p5.48xlarge", Count: count, Duration: time.Hour},
+			[]Reservation{busy},
+			nil,
+			map[string]int{busy.ID: 2},
+			twoBlocks().Timing,
+			noon,
+		)
 		if got[0].Message != want || (got[0].Code == OK) != (want == "") {
 			t.Errorf("%d of a block with 1 free and 2 idle: %s %q, want %q", count, got[0].Code, got[0].Message, want)
 		}
@@ -164,20 +201,43 @@ func TestFitCountsIdleNodes(t *testing.T) {
 func TestPlatformOfTheImage(t *testing.T) {
 	const rhel, other = "Red Hat Enterprise Linux", "cr-0000000000000000e"
 	at := func(id, platform string) Reservation {
-		return Reservation{ID: id, Kind: ODCR, State: StateActive, InstanceType: "p5.48xlarge", AZID: "az1", Total: 2, Available: 2, Platform: platform,
-			Start: noon.Add(-time.Hour), Tags: map[string]string{"team": "nlp"}}
+		return Reservation{
+			ID:           id,
+			Kind:         ODCR,
+			State:        StateActive,
+			InstanceType: "p5.48xlarge",
+			AZID:         "az1",
+			Total:        2,
+			Available:    2,
+			Platform:     platform,
+			Start:        noon.Add(-time.Hour),
+			Tags:         map[string]string{"team": "nlp"},
+		}
 	}
-	seen := Seen{Reservations: []Reservation{at(other, rhel), at("cr-0000000000000000f", LinuxUNIX)}, Subnets: []Subnet{{"subnet-1", "az1", "a"}},
-		Now: noon}
+	seen := Seen{
+		Reservations: []Reservation{at(other, rhel), at("cr-0000000000000000f", LinuxUNIX)},
+		Subnets:      []Subnet{{"subnet-1", "az1", "a"}},
+		Now:          noon,
+	}
 	linux := map[string]ImagePlatform{"lt-1": {"lt-1:7", LinuxUNIX}}
 	for name, choose := range map[string]func(*GroupSettings){
 		"ids":  func(g *GroupSettings) { g.ReservationIDs = []string{other, "cr-0000000000000000f"} },
 		"tags": func(g *GroupSettings) { g.Select = &Select{Tags: map[string]string{"team": "nlp"}} },
 	} {
 		for _, option := range []Kind{OnDemand, ODCR} {
-			group := GroupSettings{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{"subnet-1"}, PurchaseOption: option, MaxNodes: 2, LaunchTemplate: "lt-1"}
+			group := GroupSettings{
+				Name:           "gpu",
+				InstanceType:   "p5.48xlarge",
+				SubnetIDs:      []string{"subnet-1"},
+				PurchaseOption: option,
+				MaxNodes:       2,
+				LaunchTemplate: "lt-1",
+			}
 			choose(&group)
-			settings := Settings{Submit: Submit{Strict: true, StaleAfter: minutes(10)}, Partitions: []PartitionSettings{{Name: "gpu", Provider: ProviderEC2, Groups: []GroupSettings{group}}}}
+			settings := Settings{
+				Submit:     Submit{Strict: true, StaleAfter: minutes(10)},
+				Partitions: []PartitionSettings{{Name: "gpu", Provider: ProviderEC2, Groups: []GroupSettings{group}}},
+			}
 			decide := func(platforms map[string]ImagePlatform, comment string) (into []string, atLaunch, atSubmission Verdict, snap *Snapshot) {
 				in := seen
 				in.Platforms = platforms
@@ -201,7 +261,8 @@ func TestPlatformOfTheImage(t *testing.T) {
 				t.Errorf("%s, %s: into %q, %+v, %+v", name, option, into, v, submitted)
 			}
 			req := Request{Partitions: []string{"gpu"}, Nodes: 1}
-			if passed := PassedOver(req, snap, noon); len(passed) != 1 || passed[0].Code != "platform" || !strings.Contains(passed[0].Sentence, other) {
+			if passed := PassedOver(req, snap, noon); len(passed) != 1 || passed[0].Code != "platform" ||
+				!strings.Contains(passed[0].Sentence, other) {
 				t.Errorf("%s, %s: passed over %v", name, option, passed)
 			}
 			if got := snap.PlatformOf("lt-1:7"); got != LinuxUNIX || snap.PlatformOf("lt-1:8") != "" {
@@ -215,7 +276,9 @@ func TestPlatformOfTheImage(t *testing.T) {
 					}
 				}
 			}
-			if into, v, submitted, snap := decide(nil, ""); !slices.Equal(into, all) || v.Refused || submitted.Refused || len(PassedOver(req, snap, noon)) > 0 {
+			if into, v, submitted, snap := decide(nil, ""); !slices.Equal(into, all) || v.Refused ||
+				submitted.Refused ||
+				len(PassedOver(req, snap, noon)) > 0 {
 				t.Errorf("%s, %s, not known: into %q, %+v, %+v", name, option, into, v, submitted)
 			}
 		}

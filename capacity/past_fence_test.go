@@ -40,7 +40,12 @@ func TestPastFences(t *testing.T) {
 		"MAINT,FLEX until then":     {flags: "MAINT,FLEX", end: -time.Nanosecond, normal: true, guest: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := SlurmReservation{Name: "site", Nodes: []string{"gpu-2"}, Flags: strings.Split(c.flags, ","), Users: []string{"alice"}}
+			r := SlurmReservation{
+				Name:  "site",
+				Nodes: []string{"gpu-2"},
+				Flags: strings.Split(c.flags, ","),
+				Users: []string{"alice"},
+			}
 			if c.users != "" {
 				r.Users = strings.Split(c.users, ",")
 			}
@@ -71,7 +76,10 @@ func TestPastFences(t *testing.T) {
 	snap := &Snapshot{PastFences: map[string]time.Time{"site": at}}
 	for names, warned := range map[string]bool{"": false, "other": false, "site": true, "other,site": true} {
 		v := Admit(Request{Partitions: []string{"gpu"}, Reservation: names}, withPartition(snap), at)
-		if slices.ContainsFunc(v.Warnings, func(w string) bool { return strings.Contains(w, "end by 2027-01-01 12:00 UTC") }) != warned {
+		if slices.ContainsFunc(
+			v.Warnings,
+			func(w string) bool { return strings.Contains(w, "end by 2027-01-01 12:00 UTC") },
+		) != warned {
 			t.Errorf("--reservation=%s: %q", names, v.Warnings)
 		}
 	}
@@ -79,7 +87,9 @@ func TestPastFences(t *testing.T) {
 
 // withPartition adds partition gpu, whose nodes are launched on demand.
 func withPartition(snap *Snapshot) *Snapshot {
-	snap.Partitions = []Partition{{Name: "gpu", Provider: ProviderEC2, Groups: []NodeGroup{{Name: "gpu", PurchaseOption: OnDemand, MaxNodes: 4}}}}
+	snap.Partitions = []Partition{
+		{Name: "gpu", Provider: ProviderEC2, Groups: []NodeGroup{{Name: "gpu", PurchaseOption: OnDemand, MaxNodes: 4}}},
+	}
 
 	return snap
 }

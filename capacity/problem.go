@@ -31,7 +31,13 @@ type Problem struct {
 
 // Problemf makes a problem with a formatted sentence; the code says who has to act on it.
 func Problemf(code Code, about Subject, fix, format string, args ...any) Problem {
-	return Problem{Code: code, Severity: code.Severity(), About: about, Sentence: fmt.Sprintf(format, args...), Fix: fix}
+	return Problem{
+		Code:     code,
+		Severity: code.Severity(),
+		About:    about,
+		Sentence: fmt.Sprintf(format, args...),
+		Fix:      fix,
+	}
 }
 
 // Text is the sentence followed by the fix.
@@ -212,7 +218,10 @@ var Codes = parseCodes(table)
 func parseCodes(table string) (all []Meaning) {
 	for line := range strings.Lines(table) {
 		f := append(strings.Split(strings.TrimSpace(line), " | "), "")
-		all = append(all, Meaning{Code(f[0]), strings.Fields(f[1]), Severity(f[2]), strings.Trim(f[3], "-"), f[4], f[5], f[6]})
+		all = append(
+			all,
+			Meaning{Code(f[0]), strings.Fields(f[1]), Severity(f[2]), strings.Trim(f[3], "-"), f[4], f[5], f[6]},
+		)
 	}
 	return all
 }

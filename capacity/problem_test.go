@@ -10,7 +10,13 @@ import (
 
 // A problem is said once, administrators' first.
 func TestProblems(t *testing.T) {
-	host := Problemf(HostFailed, Subject{Partition: "gpu", Reservation: "cr-0"}, "open a case", "%d hosts have failed", 1)
+	host := Problemf(
+		HostFailed,
+		Subject{Partition: "gpu", Reservation: "cr-0"},
+		"open a case",
+		"%d hosts have failed",
+		1,
+	)
 	ended := Problemf("reservation-ended", Subject{}, "", "cr-9 has ended")
 	never := Problemf(NeverStarts, Subject{Job: "7"}, "", "job 7 can never start")
 	var all Problems
@@ -83,7 +89,13 @@ func TestUnnamedReservationsOfSlots(t *testing.T) {
 		if c.change != nil {
 			c.change(&r)
 		}
-		slots := fillSlots(c.provider, []string{"gpu-a", "gpu-b"}, []string{named.ID}, placement{holds: map[string]string{"gpu-b": c.held}}, &Snapshot{Reservations: []Reservation{named, r}, Timing: twoBlocks().Timing})
+		slots := fillSlots(
+			c.provider,
+			[]string{"gpu-a", "gpu-b"},
+			[]string{named.ID},
+			placement{holds: map[string]string{"gpu-b": c.held}},
+			&Snapshot{Reservations: []Reservation{named, r}, Timing: twoBlocks().Timing},
+		)
 		if slots[1].Unnamed != c.unnamed || slots[1].Holds != c.holds || slots[0].Unnamed {
 			t.Errorf("%s: %+v", name, slots)
 		}

@@ -26,8 +26,14 @@ type Prospect struct {
 func Prospects(req Request, snap *Snapshot, now time.Time) (all []Prospect) {
 	turns := wanted(req, snap)
 	slots := strings.FieldsFunc(req.Constraint, func(r rune) bool { return strings.ContainsRune("[]()|", r) })
-	if known := features(turns); !slices.ContainsFunc(slots, func(name string) bool { return !slices.Contains(known, name) }) {
-		turns = slices.DeleteFunc(turns, func(c Turn) bool { return len(slots) > 0 && !slices.Contains(slots, c.feature()) })
+	if known := features(turns); !slices.ContainsFunc(
+		slots,
+		func(name string) bool { return !slices.Contains(known, name) },
+	) {
+		turns = slices.DeleteFunc(
+			turns,
+			func(c Turn) bool { return len(slots) > 0 && !slices.Contains(slots, c.feature()) },
+		)
 	}
 	all, _ = prospects(turns, req, snap, now)
 	slices.SortStableFunc(all, func(a, b Prospect) int { return a.Window.Start.Compare(b.Window.Start) })
@@ -98,7 +104,12 @@ func (c Turn) hindrance(req Request, now time.Time) Verdict {
 	case !r.LiveAt(now), !c.Window.Unbounded() && !c.Window.Fence.After(now): // EC2 changes the state a while later
 		return refuse(NoReservation, "jobs on %s had to end by %s", r.ID, FormatUTC(cmp.Or(c.Window.Fence, r.End)))
 	case len(mismatches) > 0:
-		return refuse(Mismatched, "%s; nothing can be launched for the job: ask an administrator to %s", mismatches[0].Sentence, mismatches[0].Fix)
+		return refuse(
+			Mismatched,
+			"%s; nothing can be launched for the job: ask an administrator to %s",
+			mismatches[0].Sentence,
+			mismatches[0].Fix,
+		)
 	}
 	if n, fits := req.leastNodes(c.Group); !fits || n > c.size() {
 		return c.tooSmall(req)
@@ -129,7 +140,13 @@ func (c Turn) atMost(places int) int {
 func (c Turn) feature() string { return c.Slot.Feature }
 
 func (c Turn) prospect(req Request, snap *Snapshot, now time.Time) Prospect {
-	p := Prospect{Turn: c, Until: c.Window.Fence, Longest: NoLimit, Fits: true, Usable: c.atMost(c.Reservation.UsableSize())}
+	p := Prospect{
+		Turn:    c,
+		Until:   c.Window.Fence,
+		Longest: NoLimit,
+		Fits:    true,
+		Usable:  c.atMost(c.Reservation.UsableSize()),
+	}
 	p.Needs, _ = req.leastNodes(c.Group)
 	if end := req.Deadline; !end.IsZero() && (p.Until.IsZero() || end.Before(p.Until)) {
 		p.Until = end

@@ -58,7 +58,10 @@ func TestProspects(t *testing.T) {
 		var got []string
 		for _, p := range Prospects(c.req, s, noon) {
 			fits := map[bool]string{true: "fits", false: "too short"}[p.Fits]
-			got = append(got, fmt.Sprintf("%s/%s %s, needs %d of %d", p.Partition.Name, p.Slot.Name, fits, p.Needs, p.Usable))
+			got = append(
+				got,
+				fmt.Sprintf("%s/%s %s, needs %d of %d", p.Partition.Name, p.Slot.Name, fits, p.Needs, p.Usable),
+			)
 		}
 		if got := strings.Join(got, "; "); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
@@ -67,7 +70,9 @@ func TestProspects(t *testing.T) {
 			t.Errorf("%s: passed over %v", name, passed)
 		}
 	}
-	if passed := PassedOver(Request{Partitions: []string{"cpu", "gpu"}}, twoBlocks(func(s *Snapshot) { s.Reservations[0].InstanceType = "p4d.24xlarge" }), noon); len(passed) != 1 {
+	if passed := PassedOver(Request{Partitions: []string{"cpu", "gpu"}}, twoBlocks(func(s *Snapshot) { s.Reservations[0].InstanceType = "p4d.24xlarge" }), noon); len(
+		passed,
+	) != 1 {
 		t.Errorf("behind an unmanaged partition: %v", passed)
 	}
 }
@@ -100,15 +105,22 @@ func TestWhereCapacityIsHeld(t *testing.T) {
 		"of blocks": {ProviderEC2, block, false, false}, "on PCS": {ProviderPCS, onDemand, false, false},
 	} {
 		turn := Turn{Place: Place{Partition: &Partition{Provider: c.provider}, Group: &c.group}}
-		if s := (&Snapshot{ReserveOff: c.off}); turn.suits(Wish{Capacity: ReserveCapacity}, s) != c.holds || !turn.suits(Wish{}, s) {
+		if s := (&Snapshot{ReserveOff: c.off}); turn.suits(Wish{Capacity: ReserveCapacity}, s) != c.holds ||
+			!turn.suits(Wish{}, s) {
 			t.Errorf("%s: not %t", name, c.holds)
 		}
 	}
-	g := NodeGroup{InstanceType: "g6.xlarge", OtherTypes: []string{"g5.xlarge"}, PurchaseOption: OnDemand, ReuseIDs: []string{"cr-1", "cr-2"}}
+	g := NodeGroup{
+		InstanceType:   "g6.xlarge",
+		OtherTypes:     []string{"g5.xlarge"},
+		PurchaseOption: OnDemand,
+		ReuseIDs:       []string{"cr-1", "cr-2"},
+	}
 	s := &Snapshot{Reservations: []Reservation{{ID: "cr-1", InstanceType: "g5.xlarge"}}}
 	all := reused(Place{Group: &g}, s)
 	for i, want := range []string{"g5.xlarge", "g6.xlarge g5.xlarge"} { // nobody knows the type of the second
-		if got := strings.Join(all[i].types(), " "); got != want || all[i].Unknown != (i == 1) || all[i].Reservation.ID != g.ReuseIDs[i] {
+		if got := strings.Join(all[i].types(), " "); got != want || all[i].Unknown != (i == 1) ||
+			all[i].Reservation.ID != g.ReuseIDs[i] {
 			t.Errorf("%s has %s: %+v", g.ReuseIDs[i], got, all[i])
 		}
 	}
@@ -131,7 +143,10 @@ func TestIdleIn(t *testing.T) {
 	}
 	snap := &Snapshot{Reservations: []Reservation{used("a", 4), used("b", 3), used("c", 1), used("d", 4)},
 		Partitions: []Partition{{Name: "gpu", Groups: []NodeGroup{{Slots: []Slot{
-			{Name: "gpu-a", ReservationIDs: []string{"a", "next"}}, {Name: "gpu-b", ReservationIDs: []string{"b", "c"}}, {Name: "gpu-c", ReservationIDs: []string{"d"}}}}}}}}
+			{
+				Name:           "gpu-a",
+				ReservationIDs: []string{"a", "next"},
+			}, {Name: "gpu-b", ReservationIDs: []string{"b", "c"}}, {Name: "gpu-c", ReservationIDs: []string{"d"}}}}}}}}
 	idle := snap.IdleIn(map[string]int{"gpu-a": 5, "gpu-b": 2})
 	for id, want := range map[string]int{"a": 4, "next": 0, "b": 1, "c": 0, "d": 0} {
 		if got, there := idle[id]; got != want || !there {
@@ -142,8 +157,20 @@ func TestIdleIn(t *testing.T) {
 
 func TestTimeline(t *testing.T) {
 	snap := twoBlocks()
-	loose := Reservation{ID: "cr-eeeeeeeeeeeeeeeee", Kind: CapacityBlock, State: StateScheduled, Start: noon, End: noon.Add(24 * time.Hour)}
-	old := Reservation{ID: "cr-00000000000000000", Kind: CapacityBlock, State: StateExpired, Start: noon.Add(-99 * time.Hour), End: noon.Add(-49 * time.Hour)}
+	loose := Reservation{
+		ID:    "cr-eeeeeeeeeeeeeeeee",
+		Kind:  CapacityBlock,
+		State: StateScheduled,
+		Start: noon,
+		End:   noon.Add(24 * time.Hour),
+	}
+	old := Reservation{
+		ID:    "cr-00000000000000000",
+		Kind:  CapacityBlock,
+		State: StateExpired,
+		Start: noon.Add(-99 * time.Hour),
+		End:   noon.Add(-49 * time.Hour),
+	}
 	snap.Reservations = []Reservation{blockB, loose, old, blockA}
 	lanes := Timeline(snap, noon.Add(-48*time.Hour), noon)
 	if len(lanes) != 2 || lanes[0].Partition != "gpu" || lanes[1].Partition != "" {

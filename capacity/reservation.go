@@ -301,6 +301,17 @@ func (o Offering) Duration() time.Duration { return o.End.Sub(o.Start) }
 
 // Reservation is the reservation that the offering becomes once bought and paid.
 func (o Offering) Reservation(id string) Reservation {
-	return Reservation{ID: id, Kind: CapacityBlock, State: StateScheduled, InstanceType: o.InstanceType, Region: o.Region,
-		AZ: o.AZ, AZID: o.AZID, Total: o.Count, UltraServer: o.UltraServerType != "", Start: o.Start, End: o.End}
+	return Reservation{
+		ID:           id,
+		Kind:         CapacityBlock,
+		State:        StateScheduled,
+		InstanceType: o.InstanceType,
+		Region:       o.Region,
+		AZ:           o.AZ,
+		AZID:         o.AZID,
+		Total:        o.Count,
+		UltraServer:  o.UltraServerType != "",
+		Start:        o.Start,
+		End:          o.End,
+	}
 }

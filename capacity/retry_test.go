@@ -87,7 +87,8 @@ func TestRetryNotes(t *testing.T) {
 		}
 
 		r, is := Job{AdminComment: "pcs-capacity: nodes were not launched" + note}.ReadRetry()
-		if !is || r.Undecided != strings.Contains(note, "AWS") || !r.At.Equal(at) || !strings.HasSuffix(r.Rest, strings.TrimSuffix(note, note[strings.Index(note, "; Slurm"):])) {
+		if !is || r.Undecided != strings.Contains(note, "AWS") || !r.At.Equal(at) ||
+			!strings.HasSuffix(r.Rest, strings.TrimSuffix(note, note[strings.Index(note, "; Slurm"):])) {
 			t.Errorf("%q: %+v, %v", note, r, is)
 		}
 	}

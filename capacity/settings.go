@@ -262,9 +262,12 @@ func Unlocked(p Partition, allow []string, accounting Accounting) []Problem {
 	}
 	if accounting == NoAccounting {
 		// Without accounting, part_policy_valid_acct of 22.05 knows no account; that of 24.11 lets every job in.
-		return []Problem{Problemf(AccountsUnchecked, Subject{},
+		return []Problem{Problemf(
+			AccountsUnchecked,
+			Subject{},
 			"remove allow_accounts and AllowAccounts, or set AccountingStorageType=accounting_storage/slurmdbd and AccountingStorageEnforce=associations",
-			"allow_accounts has no use, because Slurm keeps no accounting: with AllowAccounts an older Slurm starts no job at all, a newer one starts every job")}
+			"allow_accounts has no use, because Slurm keeps no accounting: with AllowAccounts an older Slurm starts no job at all, a newer one starts every job",
+		)}
 	}
 	var found []Problem
 	want := strings.Join(p.AllowAccounts, ",")
@@ -274,8 +277,15 @@ func Unlocked(p Partition, allow []string, accounting Accounting) []Problem {
 			where = "to the Slurm settings of the PCS queue"
 		}
 		found = append(found,
-			Problemf(AllowAccounts, Subject{Partition: p.Name}, fmt.Sprintf("add AllowAccounts=%s %s", want, where),
-				"partition %s: allow_accounts is %s, but Slurm's AllowAccounts is %s", p.Name, want, cmp.Or(strings.Join(allow, ","), "ALL")))
+			Problemf(
+				AllowAccounts,
+				Subject{Partition: p.Name},
+				fmt.Sprintf("add AllowAccounts=%s %s", want, where),
+				"partition %s: allow_accounts is %s, but Slurm's AllowAccounts is %s",
+				p.Name,
+				want,
+				cmp.Or(strings.Join(allow, ","), "ALL"),
+			))
 	}
 	if accounting == AccountsWritten {
 		found = append(found, Problemf(AccountsUnchecked, Subject{}, "set AccountingStorageEnforce=associations",

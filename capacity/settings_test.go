@@ -16,7 +16,9 @@ func TestNodeNames(t *testing.T) {
 	if text, err := n.MarshalText(); err != nil || string(text) != "a1,b[10-11]" {
 		t.Errorf("%s, %v", text, err)
 	}
-	if err := n.UnmarshalText([]byte("a[1-")); err == nil || !strings.Contains(err.Error(), "write it like gpu[001-016]") || len(n) != 3 {
+	if err := n.UnmarshalText([]byte("a[1-")); err == nil ||
+		!strings.Contains(err.Error(), "write it like gpu[001-016]") ||
+		len(n) != 3 {
 		t.Errorf("%v, %v", n, err)
 	}
 }
@@ -68,7 +70,9 @@ func compareProblems(t *testing.T, name string, found []Problem, codes []Code, s
 	for i := range found {
 		same = same && Code(found[i].Code) == codes[i]
 	}
-	if !same || len(found) > 0 && (!strings.Contains(found[0].Sentence+found[0].Fix, sentence) || !strings.Contains(found[0].Fix, fix)) {
+	if !same ||
+		len(found) > 0 &&
+			(!strings.Contains(found[0].Sentence+found[0].Fix, sentence) || !strings.Contains(found[0].Fix, fix)) {
 		t.Errorf("%s: %v, want %v: %s", name, found, codes, says)
 	}
 }
@@ -107,7 +111,11 @@ func TestReservationsOfSlurmThatAreOurs(t *testing.T) {
 	const owner = "0badcafe"
 	fence := Guard{Kind: GuardFence, Slot: "gpu-a", Block: blockA.ID, Owner: owner}
 	made := func(g Guard, change func(*SlurmReservation)) SlurmReservation {
-		r := SlurmReservation{Name: g.String(), Flags: []string{"MAINT", "IGNORE_JOBS", "SPEC_NODES"}, Users: []string{"root"}}
+		r := SlurmReservation{
+			Name:  g.String(),
+			Flags: []string{"MAINT", "IGNORE_JOBS", "SPEC_NODES"},
+			Users: []string{"root"},
+		}
 		if change != nil {
 			change(&r)
 		}
@@ -143,7 +151,11 @@ func TestReservationsOfSlurmThatAreOurs(t *testing.T) {
 func TestFenceOf(t *testing.T) {
 	fenceA := noon.Add(48*time.Hour - 40*time.Minute)
 	open := func(s *Snapshot) { // block B, too, and it ends a day after block A
-		s.Reservations[1].State, s.Reservations[1].Start, s.Reservations[1].End = StateActive, noon.Add(-time.Hour), blockA.End.Add(24*time.Hour)
+		s.Reservations[1].State, s.Reservations[1].Start, s.Reservations[1].End = StateActive, noon.Add(
+			-time.Hour,
+		), blockA.End.Add(
+			24*time.Hour,
+		)
 	}
 	for name, c := range map[string]struct {
 		change    func(*Snapshot)
@@ -174,7 +186,14 @@ func TestFenceOf(t *testing.T) {
 // The tags of the instances that were given stay as they are.
 func TestWithNodes(t *testing.T) {
 	launch := map[string]string{TagNodes: "n[1-2]"}
-	given := []Instance{{Tags: launch}, {Tags: launch, LaunchIndex: 1}, {Tags: launch, LaunchIndex: 2}, {Tags: map[string]string{TagNode: "own"}}, {}, {Tags: map[string]string{TagNodes: "bad["}}}
+	given := []Instance{
+		{Tags: launch},
+		{Tags: launch, LaunchIndex: 1},
+		{Tags: launch, LaunchIndex: 2},
+		{Tags: map[string]string{TagNode: "own"}},
+		{},
+		{Tags: map[string]string{TagNodes: "bad["}},
+	}
 	var got []string
 	for _, i := range WithNodes(given) {
 		got = append(got, i.Tags[TagNode])
@@ -216,9 +235,21 @@ func TestNodeStates(t *testing.T) {
 		"":                                         {},
 	} {
 		n := Node{State: state, Reason: "ResumeTimeout reached [slurm@now]"}
-		if n.Word() != want.word || n.Up() != want.up || n.PoweredDown() != want.off || n.Busy() != want.busy || n.Out() != want.out ||
-			n.GivenUp() != want.givenUp || n.TimedOut() != want.timedOut {
-			t.Errorf("%s: %s, up %t, off %t, busy %t, out %q, given up %t, timed out %t", state, n.Word(), n.Up(), n.PoweredDown(), n.Busy(), n.Out(), n.GivenUp(), n.TimedOut())
+		if n.Word() != want.word || n.Up() != want.up || n.PoweredDown() != want.off || n.Busy() != want.busy ||
+			n.Out() != want.out ||
+			n.GivenUp() != want.givenUp ||
+			n.TimedOut() != want.timedOut {
+			t.Errorf(
+				"%s: %s, up %t, off %t, busy %t, out %q, given up %t, timed out %t",
+				state,
+				n.Word(),
+				n.Up(),
+				n.PoweredDown(),
+				n.Busy(),
+				n.Out(),
+				n.GivenUp(),
+				n.TimedOut(),
+			)
 		}
 	}
 	if n := (Node{State: "DOWN+CLOUD+POWERED_DOWN", Reason: "bad disk"}); n.TimedOut() || !n.GivenUp() {

@@ -199,7 +199,10 @@ func (s *Snapshot) Stale(now time.Time) bool {
 
 // Has reports whether the partition lists the reservation.
 func (p Partition) Has(reservationID string) bool {
-	return slices.ContainsFunc(p.Groups, func(g NodeGroup) bool { return slices.Contains(g.ReservationIDs(), reservationID) })
+	return slices.ContainsFunc(
+		p.Groups,
+		func(g NodeGroup) bool { return slices.Contains(g.ReservationIDs(), reservationID) },
+	)
 }
 
 // Allows reports whether an account may use the partition's reservations. Slurm ignores case in account names.

@@ -14,8 +14,16 @@ import (
 // hours is a reservation that is open from one hour after noon to another one; without
 // an end if that is 0. Lead and margin are none in these tests, so that the end is the fence.
 func hours(id string, from, to int) Reservation {
-	r := Reservation{ID: id, Kind: CapacityBlock, State: StateActive, InstanceType: "p5.48xlarge", AZID: "use2-az1", Total: 4, Available: 4,
-		Start: noon.Add(time.Duration(from) * time.Hour)}
+	r := Reservation{
+		ID:           id,
+		Kind:         CapacityBlock,
+		State:        StateActive,
+		InstanceType: "p5.48xlarge",
+		AZID:         "use2-az1",
+		Total:        4,
+		Available:    4,
+		Start:        noon.Add(time.Duration(from) * time.Hour),
+	}
 	if to != 0 {
 		r.End = noon.Add(time.Duration(to) * time.Hour)
 	} else {
@@ -68,7 +76,11 @@ func TestTurns(t *testing.T) {
 			for _, turn := range snap.Turns(Place{Slot: &slot}) {
 				text := fmt.Sprintf("%s %v", turn.Reservation.ID, turn.Window.Start.Sub(noon).Hours())
 				if turn.Never {
-					text = fmt.Sprintf("%s %v", turn.Reservation.ID, later(turn.Window.Start, turn.Reservation.Start).Sub(noon).Hours())
+					text = fmt.Sprintf(
+						"%s %v",
+						turn.Reservation.ID,
+						later(turn.Window.Start, turn.Reservation.Start).Sub(noon).Hours(),
+					)
 				}
 				if turn.Behind != "" {
 					text += " behind " + turn.Behind
@@ -109,7 +121,10 @@ func TestStanding(t *testing.T) {
 		"next is none that never is": {[]Reservation{hours("a", -1, 9), hours("b", -1, 8), hours("c", 9, 12)}, 0, "a c 0 false"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			at := (&Snapshot{Reservations: c.reservations}).Standing(Place{Slot: &slot}, noon.Add(time.Duration(c.at)*time.Hour))
+			at := (&Snapshot{Reservations: c.reservations}).Standing(
+				Place{Slot: &slot},
+				noon.Add(time.Duration(c.at)*time.Hour),
+			)
 			last := "0"
 			if !at.Last.End.IsZero() {
 				last = fmt.Sprint(at.Last.End.Sub(noon).Hours())
@@ -129,7 +144,9 @@ type world struct {
 
 func newWorld(slots int) *world {
 	return &world{settings: Settings{Partitions: []PartitionSettings{{Name: "gpu", Provider: ProviderEC2,
-		Groups: []GroupSettings{{Name: "gpu", InstanceType: "p5.48xlarge", PurchaseOption: CapacityBlock, MaxNodes: 8, Slots: slots}}}}}}
+		Groups: []GroupSettings{
+			{Name: "gpu", InstanceType: "p5.48xlarge", PurchaseOption: CapacityBlock, MaxNodes: 8, Slots: slots},
+		}}}}}
 }
 
 func (w *world) add(r Reservation) {
@@ -202,7 +219,11 @@ func TestABlockStaysInItsSlot(t *testing.T) {
 	if got := slots(w.pass(at(6), nil, instances)); got != "gpu-a: c; gpu-b: b" {
 		t.Errorf("with its nodes: got %q", got)
 	}
-	instances = append(instances, Instance{State: "running", Tags: map[string]string{TagNode: "gpu-b-3"}}, Instance{State: "running", Tags: map[string]string{TagReservation: "x"}})
+	instances = append(
+		instances,
+		Instance{State: "running", Tags: map[string]string{TagNode: "gpu-b-3"}},
+		Instance{State: "running", Tags: map[string]string{TagReservation: "x"}},
+	)
 	if got := slots(w.pass(at(6), nil, instances)); got != "gpu-a: c; gpu-b: b" {
 		t.Errorf("with nodes on demand beside: got %q", got)
 	}
@@ -244,21 +265,40 @@ func TestSlotsWhileTimeGoesOn(t *testing.T) {
 			if rng.IntN(4) == 0 { // the snapshot was lost; nodes run in every slot
 				before = nil
 				for slot, id := range has {
-					instances = append(instances, Instance{State: "running", Tags: map[string]string{TagReservation: id, TagNode: slot + "-1"}})
+					instances = append(
+						instances,
+						Instance{State: "running", Tags: map[string]string{TagReservation: id, TagNode: slot + "-1"}},
+					)
 				}
 			}
 			snap := w.pass(at, before, instances)
 			has2 := current(snap)
 			for slot, id := range has {
 				if r, _ := snap.Reservation(id); r.LiveAt(at) && has2[slot] != id {
-					t.Fatalf("round %d, step %d: %s had slot %s, now %q has it\n%+v", round, step, id, slot, has2[slot], w.all)
+					t.Fatalf(
+						"round %d, step %d: %s had slot %s, now %q has it\n%+v",
+						round,
+						step,
+						id,
+						slot,
+						has2[slot],
+						w.all,
+					)
 				}
 			}
 			if before != nil {
 				for _, next := range before.Standings(at) { // what admission and launch went by until now
 					slot, id := next.Slot.Name, next.Reservation.ID
 					if id != "" && !next.Window.Start.After(at) && has2[slot] != id {
-						t.Fatalf("round %d, step %d: %s has got its turn in slot %s, now %q has it\n%+v", round, step, id, slot, has2[slot], w.all)
+						t.Fatalf(
+							"round %d, step %d: %s has got its turn in slot %s, now %q has it\n%+v",
+							round,
+							step,
+							id,
+							slot,
+							has2[slot],
+							w.all,
+						)
 					}
 				}
 			}
@@ -267,8 +307,11 @@ func TestSlotsWhileTimeGoesOn(t *testing.T) {
 				slot, turns := in.Slot, snap.Turns(in.Place)
 				for i, one := range turns {
 					for _, other := range turns[i+1:] {
-						overlap := one.Window.Start.Before(other.Window.End) && other.Window.Start.Before(one.Window.End)
-						if !one.Never && !other.Never && one.Reservation.State.Live() && other.Reservation.State.Live() && overlap {
+						overlap := one.Window.Start.Before(other.Window.End) &&
+							other.Window.Start.Before(one.Window.End)
+						if !one.Never && !other.Never && one.Reservation.State.Live() &&
+							other.Reservation.State.Live() &&
+							overlap {
 							t.Fatalf("round %d, step %d: two have slot %s at once: %+v", round, step, slot.Name, turns)
 						}
 					}
@@ -280,7 +323,14 @@ func TestSlotsWhileTimeGoesOn(t *testing.T) {
 			waiting := snap.Waiting(at)
 			waited += len(waiting)
 			if len(waiting) > 0 && len(free) > 0 {
-				t.Fatalf("round %d, step %d: %s, and slot %s is free\n%+v", round, step, waiting[0].WaitProblem(), free[0], w.all)
+				t.Fatalf(
+					"round %d, step %d: %s, and slot %s is free\n%+v",
+					round,
+					step,
+					waiting[0].WaitProblem(),
+					free[0],
+					w.all,
+				)
 			}
 			before, has = snap, has2
 		}
@@ -310,7 +360,10 @@ func TestWaitingSaysTheWayOut(t *testing.T) {
 	w.add(hours("b", -1, 10))
 	w.add(hours("c", 0, 4))
 	all := w.pass(noon, nil, nil).Waiting(noon)
-	if len(all) != 1 || all[0].WaitProblem().Text() != "reservation c waits for a, which has slot gpu-a (it never gets its turn); give it a node group of its own to use both at once" {
+	if len(all) != 1 ||
+		all[0].WaitProblem().
+			Text() !=
+			"reservation c waits for a, which has slot gpu-a (it never gets its turn); give it a node group of its own to use both at once" {
 		t.Errorf("%v", all)
 	}
 }
@@ -342,7 +395,14 @@ func TestBuildFillsTheSlots(t *testing.T) {
 		"pcs: what EC2 does not describe may still open": {ProviderPCS, Seen{Reservations: live[1:]}, "gpu-a: 1 3; gpu-b: 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			settings := Settings{Partitions: []PartitionSettings{{Provider: c.provider, Groups: []GroupSettings{{Name: "gpu", ReservationIDs: []string{"1", "2", "3"}}}}}}
+			settings := Settings{
+				Partitions: []PartitionSettings{
+					{
+						Provider: c.provider,
+						Groups:   []GroupSettings{{Name: "gpu", ReservationIDs: []string{"1", "2", "3"}}},
+					},
+				},
+			}
 			if got := slots(Build(settings, c.seen)); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
@@ -352,8 +412,15 @@ func TestBuildFillsTheSlots(t *testing.T) {
 
 // While PCS does not answer, its node groups hold what they held; a group that it no longer has holds nothing.
 func TestPCSHoldsWhatItHeld(t *testing.T) {
-	settings := Settings{Partitions: []PartitionSettings{{Name: "gpu", Provider: ProviderPCS, Groups: []GroupSettings{{Name: "gpu", PurchaseOption: CapacityBlock}}}}}
-	before := Build(settings, Seen{Held: map[string]string{"gpu-b": blockA.ID}, Reservations: []Reservation{blockA}, Now: noon})
+	settings := Settings{
+		Partitions: []PartitionSettings{
+			{Name: "gpu", Provider: ProviderPCS, Groups: []GroupSettings{{Name: "gpu", PurchaseOption: CapacityBlock}}},
+		},
+	}
+	before := Build(
+		settings,
+		Seen{Held: map[string]string{"gpu-b": blockA.ID}, Reservations: []Reservation{blockA}, Now: noon},
+	)
 	for name, held := range map[string]map[string]string{blockA.ID: nil, "": {}} {
 		if got := Build(settings, Seen{Held: held, Before: before, Reservations: []Reservation{blockA}, Now: noon}).Partitions[0].Groups[0].Slots[1].Holds; got != name {
 			t.Errorf("holds %q, want %q", got, name)
@@ -363,12 +430,21 @@ func TestPCSHoldsWhatItHeld(t *testing.T) {
 
 // What nobody has read anew is as it was; what settings and AWS say is not.
 func TestBuildKeepsWhatWasNotRead(t *testing.T) {
-	settings := Settings{Partitions: []PartitionSettings{{Name: "gpu", Provider: ProviderEC2, Groups: []GroupSettings{{Name: "gpu"}}}}}
+	settings := Settings{
+		Partitions: []PartitionSettings{{Name: "gpu", Provider: ProviderEC2, Groups: []GroupSettings{{Name: "gpu"}}}},
+	}
 	want := Build(settings, Seen{})
 	want.DefaultPartition, want.Timing.OverTime.Duration, want.Orphans = "cpu", time.Hour, []Orphan{{Instance: "i-1"}}
 	p := &want.Partitions[0]
 	p.MaxTime, p.QOS, p.Groups[0].GPUs, p.Groups[0].CPUs = Minutes(60), "short", 8, 96
-	p.Groups[0].Slots[0] = Slot{Name: "gpu", Feature: "gpu", Nodes: "gpu-[1-2]", Count: 2, Out: []NodesOut{{Nodes: "gpu-1"}}, PoweredUp: noon}
+	p.Groups[0].Slots[0] = Slot{
+		Name:      "gpu",
+		Feature:   "gpu",
+		Nodes:     "gpu-[1-2]",
+		Count:     2,
+		Out:       []NodesOut{{Nodes: "gpu-1"}},
+		PoweredUp: noon,
+	}
 	before := *want
 	before.Problems, before.Former, before.Missing = Problems{{}}, []Partition{{}}, map[string]time.Time{"cr-1": noon}
 	before.Reservations = []Reservation{blockA}
@@ -379,15 +455,30 @@ func TestBuildKeepsWhatWasNotRead(t *testing.T) {
 
 func TestBuildSelectsByTags(t *testing.T) {
 	r := func(id, team string, start time.Duration) Reservation {
-		return Reservation{ID: id, State: StateActive, Tags: map[string]string{"team": team, "use": "train"}, Start: noon.Add(start)}
+		return Reservation{
+			ID:    id,
+			State: StateActive,
+			Tags:  map[string]string{"team": team, "use": "train"},
+			Start: noon.Add(start),
+		}
 	}
-	seen := Seen{Reservations: []Reservation{r("late", "nlp*", 2), r("early", "nlp*", 1), r("other", "nlp1", 0), r("late", "nlp*", 2), {ID: "bare"}}}
+	seen := Seen{
+		Reservations: []Reservation{
+			r("late", "nlp*", 2),
+			r("early", "nlp*", 1),
+			r("other", "nlp1", 0),
+			r("late", "nlp*", 2),
+			{ID: "bare"},
+		},
+	}
 	for want, tags := range map[string]map[string]string{
 		"gpu: early late": {"team": "nlp*"}, // literal: not nlp1
 		"gpu: other":      {"team": "nlp1", "use": "train"},
 		"gpu:":            {"team": "nlp1", "use": "test"},
 	} {
-		settings := Settings{Partitions: []PartitionSettings{{Groups: []GroupSettings{{Name: "gpu", Select: &Select{Tags: tags}}}}}}
+		settings := Settings{
+			Partitions: []PartitionSettings{{Groups: []GroupSettings{{Name: "gpu", Select: &Select{Tags: tags}}}}},
+		}
 		snap := Build(settings, seen)
 		if got := slots(snap); got != want {
 			t.Errorf("%v: got %q, want %q", tags, got, want)
@@ -423,7 +514,8 @@ func TestJobNames(t *testing.T) {
 func TestJobByAnotherClock(t *testing.T) {
 	s := twoBlocks(func(s *Snapshot) { s.ClockOffset.Duration = time.Hour })
 	j := Job{Partition: "gpu", Account: "nlp", Eligible: noon}
-	if r := s.Request(j); !r.Begin.Equal(noon.Add(time.Hour)) || !r.Deadline.IsZero() || !r.AccountKnown || r.Account != "nlp" {
+	if r := s.Request(j); !r.Begin.Equal(noon.Add(time.Hour)) || !r.Deadline.IsZero() || !r.AccountKnown ||
+		r.Account != "nlp" {
 		t.Errorf("asks %+v", r)
 	}
 	r := SlurmReservation{Start: noon, End: noon.Add(time.Hour)}

@@ -64,7 +64,10 @@ func parseWish(comment string) (Wish, []string) {
 		case seen[key]:
 			problems = append(problems, fmt.Sprintf("%s is given twice in --comment; give it once", key))
 		case !k.valid(value):
-			problems = append(problems, fmt.Sprintf("%s=%q in --comment cannot be right; write %s", key, clip(value), k.write))
+			problems = append(
+				problems,
+				fmt.Sprintf("%s=%q in --comment cannot be right; write %s", key, clip(value), k.write),
+			)
 		}
 		seen[key] = true
 	}
@@ -97,12 +100,23 @@ var wishKeys = map[string]struct {
 }{
 	"capacity_reservation_id": {"it like capacity_reservation_id=cr-0123456789abcdef0", IsReservationID,
 		func(w *Wish, value string) { w.ReservationID = value }},
-	"instance_type": {"it like instance_type=p5.48xlarge", IsInstanceType, func(w *Wish, value string) { w.InstanceType = value }},
-	"subnet_id":     {"it like subnet_id=subnet-0123456789abcdef0", IsSubnetID, func(w *Wish, value string) { w.SubnetID = value }},
+	"instance_type": {
+		"it like instance_type=p5.48xlarge",
+		IsInstanceType,
+		func(w *Wish, value string) { w.InstanceType = value },
+	},
+	"subnet_id": {
+		"it like subnet_id=subnet-0123456789abcdef0",
+		IsSubnetID,
+		func(w *Wish, value string) { w.SubnetID = value },
+	},
 	"on_end": {"on_end=stop, on_end=requeue or on_end=hold", func(value string) bool { return OnEnd(value).Known() },
 		func(w *Wish, value string) { w.OnEnd = OnEnd(value) }},
-	"capacity": {"capacity=reserve, capacity=reuse or capacity=any", func(value string) bool { return CapacityWish(value).Known() },
-		func(w *Wish, value string) { w.Capacity = CapacityWish(value) }},
+	"capacity": {
+		"capacity=reserve, capacity=reuse or capacity=any",
+		func(value string) bool { return CapacityWish(value).Known() },
+		func(w *Wish, value string) { w.Capacity = CapacityWish(value) },
+	},
 }
 
 func clip(s string) string {
@@ -121,20 +135,36 @@ func nearKeys(comment string) (warnings []string) {
 	for i, word := range words {
 		if isProse(words, i) {
 			name, _, _ := strings.Cut(word, "=")
-			warnings = append(warnings, fmt.Sprintf("%s in --comment changes nothing; to ask for capacity, write %s", clip(word), wishKeys[name].write))
+			warnings = append(
+				warnings,
+				fmt.Sprintf(
+					"%s in --comment changes nothing; to ask for capacity, write %s",
+					clip(word),
+					wishKeys[name].write,
+				),
+			)
 		}
 		key, value, ok := strings.Cut(word, "=")
 		known := strings.ToLower(word)
 		if _, ours := wishKeys[known]; ours && strings.Contains(word, "_") {
 			warnings = append(warnings, fmt.Sprintf(
-				"%s in --comment has no value and changes nothing; write %s=… as one word, without spaces", word, known))
+				"%s in --comment has no value and changes nothing; write %s=… as one word, without spaces",
+				word,
+				known,
+			))
 		}
 		if !ok || key == "" {
 			continue
 		}
 		if meant := nearKey(key, value); meant != "" && meant != key {
-			warnings = append(warnings,
-				fmt.Sprintf("%s= in --comment is not a key of pcs-capacity and changes nothing; did you mean %s=?", clip(key), meant))
+			warnings = append(
+				warnings,
+				fmt.Sprintf(
+					"%s= in --comment is not a key of pcs-capacity and changes nothing; did you mean %s=?",
+					clip(key),
+					meant,
+				),
+			)
 		}
 	}
 	return warnings

@@ -71,7 +71,14 @@ func newAPI(c *ec2.Client) *api {
 }
 
 // listed reads what is on all pages of an operation; doing begins the words of an error.
-func listed[In, Out, A any](ctx context.Context, c *Client, doing string, call call[In, Out], in *In, on func(*Out) []A) ([]A, error) {
+func listed[In, Out, A any](
+	ctx context.Context,
+	c *Client,
+	doing string,
+	call call[In, Out],
+	in *In,
+	on func(*Out) []A,
+) ([]A, error) {
 	return awsconfig.All(ctx, doing+" in "+c.region, paged(call, in), on)
 }
 

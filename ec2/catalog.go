@@ -60,8 +60,14 @@ func (c *Client) BlockTypes(ctx context.Context) (map[string]InstanceType, error
 const BlockUsage = string(types.UsageClassTypeCapacityBlock)
 
 func (c *Client) instanceTypes(ctx context.Context, which types.Filter) (map[string]InstanceType, error) {
-	types, err := listed(ctx, c, "describing instance types", c.api.DescribeInstanceTypes, &ec2.DescribeInstanceTypesInput{Filters: []types.Filter{which}},
-		func(page *ec2.DescribeInstanceTypesOutput) []types.InstanceTypeInfo { return page.InstanceTypes })
+	types, err := listed(
+		ctx,
+		c,
+		"describing instance types",
+		c.api.DescribeInstanceTypes,
+		&ec2.DescribeInstanceTypesInput{Filters: []types.Filter{which}},
+		func(page *ec2.DescribeInstanceTypesOutput) []types.InstanceTypeInfo { return page.InstanceTypes },
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +83,13 @@ func (c *Client) instanceTypes(ctx context.Context, which types.Filter) (map[str
 func instanceType(a types.InstanceTypeInfo) InstanceType {
 	t := InstanceType{Name: string(a.InstanceType)}
 	if a.VCpuInfo != nil {
-		t.VCPUs, t.Cores, t.ThreadsPerCore = int(aws.ToInt32(a.VCpuInfo.DefaultVCpus)), int(aws.ToInt32(a.VCpuInfo.DefaultCores)), int(aws.ToInt32(a.VCpuInfo.DefaultThreadsPerCore))
+		t.VCPUs, t.Cores, t.ThreadsPerCore = int(
+			aws.ToInt32(a.VCpuInfo.DefaultVCpus),
+		), int(
+			aws.ToInt32(a.VCpuInfo.DefaultCores),
+		), int(
+			aws.ToInt32(a.VCpuInfo.DefaultThreadsPerCore),
+		)
 	}
 	if a.MemoryInfo != nil {
 		t.MemoryMiB = aws.ToInt64(a.MemoryInfo.SizeInMiB)
@@ -102,7 +114,10 @@ func instanceType(a types.InstanceTypeInfo) InstanceType {
 			t.EFAInterfaces = int(aws.ToInt32(n.EfaInfo.MaximumEfaInterfaces))
 		}
 		for _, card := range n.NetworkCards {
-			about := NetworkCard{Index: int(aws.ToInt32(card.NetworkCardIndex)), Interfaces: int(aws.ToInt32(card.MaximumNetworkInterfaces))}
+			about := NetworkCard{
+				Index:      int(aws.ToInt32(card.NetworkCardIndex)),
+				Interfaces: int(aws.ToInt32(card.MaximumNetworkInterfaces)),
+			}
 			for _, kind := range card.InterfaceTypes {
 				about.Types = append(about.Types, string(kind))
 			}
@@ -142,14 +157,22 @@ const (
 // The security groups, which must let each other in, and the subnet are in every interface: EC2
 // takes neither together with interfaces. Among several, none has a public address: EC2 gives one
 // to an instance with one interface only, where the subnet says so.
-func networkInterfaces(t InstanceType, mode capacity.EFAMode, subnetID string, groups []string) ([]types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest, error) {
+func networkInterfaces(
+	t InstanceType,
+	mode capacity.EFAMode,
+	subnetID string,
+	groups []string,
+) ([]types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest, error) {
 	if t.EFAInterfaces == 0 || mode == capacity.NoEFA {
 		return nil, nil
 	}
 	if mode != capacity.EFA && mode != capacity.EFAOnly {
 		return nil, fmt.Errorf("EFA mode %q: want %s, %s or %s", mode, capacity.EFA, capacity.EFAOnly, capacity.NoEFA)
 	}
-	cards := slices.SortedFunc(slices.Values(t.Cards), func(a, b NetworkCard) int { return cmp.Compare(a.Index, b.Index) })
+	cards := slices.SortedFunc(
+		slices.Values(t.Cards),
+		func(a, b NetworkCard) int { return cmp.Compare(a.Index, b.Index) },
+	)
 	said := slices.ContainsFunc(cards, func(c NetworkCard) bool { return len(c.Types) > 0 })
 	without := len(cards) - t.EFAInterfaces
 	takes := func(c NetworkCard) bool {
@@ -165,13 +188,19 @@ func networkInterfaces(t InstanceType, mode capacity.EFAMode, subnetID string, g
 		}
 	}
 	if with != t.EFAInterfaces || !said && without > 1 || len(cards) == 0 || cards[0].Index != 0 {
-		return nil, fmt.Errorf("%s has %d EFAs on %d network cards, and EC2 does not say on which; write its network interfaces into a launch template, and name that template",
-			t.Name, t.EFAInterfaces, len(cards))
+		return nil, fmt.Errorf(
+			"%s has %d EFAs on %d network cards, and EC2 does not say on which; write its network interfaces into a launch template, and name that template",
+			t.Name,
+			t.EFAInterfaces,
+			len(cards),
+		)
 	}
 	var all []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest
 	add := func(card, device int, kind string) {
 		n := types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{
-			NetworkCardIndex: aws.Int32(int32(card)), DeviceIndex: aws.Int32(int32(device)), InterfaceType: aws.String(kind),
+			NetworkCardIndex: aws.Int32(
+				int32(card),
+			), DeviceIndex: aws.Int32(int32(device)), InterfaceType: aws.String(kind),
 			Groups: groups, AssociatePublicIpAddress: aws.Bool(false),
 		}
 		if subnetID != "" {
@@ -187,7 +216,11 @@ func networkInterfaces(t InstanceType, mode capacity.EFAMode, subnetID string, g
 		switch {
 		case !takesEFA:
 		case mode == capacity.EFAOnly && first && card.Interfaces < 2:
-			return nil, fmt.Errorf("the first network card of %s takes one interface, so its EFA cannot be without an address; use mode %s", t.Name, capacity.EFA)
+			return nil, fmt.Errorf(
+				"the first network card of %s takes one interface, so its EFA cannot be without an address; use mode %s",
+				t.Name,
+				capacity.EFA,
+			)
 		case mode == capacity.EFAOnly && first:
 			add(0, 1, efaOnly)
 		case mode == capacity.EFAOnly:
@@ -205,7 +238,11 @@ func networkInterfaces(t InstanceType, mode capacity.EFAMode, subnetID string, g
 }
 
 // efaInterfaces are the networkInterfaces that a spec asks for.
-func (c *Client) efaInterfaces(ctx context.Context, spec capacity.LaunchTemplateSpec, groups []string) ([]types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest, error) {
+func (c *Client) efaInterfaces(
+	ctx context.Context,
+	spec capacity.LaunchTemplateSpec,
+	groups []string,
+) ([]types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest, error) {
 	found, err := c.InstanceTypes(ctx, []string{spec.InstanceType})
 	if err != nil {
 		return nil, err

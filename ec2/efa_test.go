@@ -35,8 +35,16 @@ func efaWorldWith(t *testing.T, cardTypes bool) *Client {
 }
 
 func efaSpec(kind string, mode capacity.EFAMode) capacity.LaunchTemplateSpec {
-	return capacity.LaunchTemplateSpec{Name: "gpu-" + string(mode), From: "lt-0e2000000000000a1", FromVersion: "1", InstanceType: kind, EFA: mode,
-		SubnetID: subnetA, Kind: capacity.OnDemand, Tags: map[string]string{capacity.TagCluster: "ml"}}
+	return capacity.LaunchTemplateSpec{
+		Name:         "gpu-" + string(mode),
+		From:         "lt-0e2000000000000a1",
+		FromVersion:  "1",
+		InstanceType: kind,
+		EFA:          mode,
+		SubnetID:     subnetA,
+		Kind:         capacity.OnDemand,
+		Tags:         map[string]string{capacity.TagCluster: "ml"},
+	}
 }
 
 // figures are where the numbers of cards and EFAs of each family stand: what AWS publishes of
@@ -76,13 +84,23 @@ func testInterfacesOfEachFamily(t *testing.T, cardTypes bool) {
 				t.Errorf("cards %+v", found[kind].Cards)
 			}
 			var text strings.Builder
-			fmt.Fprintf(&text, "%s: %d network cards, %d EFAs\n%s\n", kind, len(found[kind].Cards), found[kind].EFAInterfaces, source)
+			fmt.Fprintf(
+				&text,
+				"%s: %d network cards, %d EFAs\n%s\n",
+				kind,
+				len(found[kind].Cards),
+				found[kind].EFAInterfaces,
+				source,
+			)
 			for _, mode := range []capacity.EFAMode{capacity.EFA, capacity.EFAOnly} {
 				made, err := c.EnsureLaunchTemplate(t.Context(), efaSpec(kind, mode))
 				if err != nil {
 					t.Fatal(err)
 				}
-				out, err := c.api.DescribeLaunchTemplateVersions(t.Context(), &ec2.DescribeLaunchTemplateVersionsInput{LaunchTemplateId: &made.ID, Versions: []string{"1"}})
+				out, err := c.api.DescribeLaunchTemplateVersions(
+					t.Context(),
+					&ec2.DescribeLaunchTemplateVersionsInput{LaunchTemplateId: &made.ID, Versions: []string{"1"}},
+				)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -91,7 +109,17 @@ func testInterfacesOfEachFamily(t *testing.T, cardTypes bool) {
 					t.Errorf("security groups %v beside the interfaces", data.SecurityGroupIds)
 				}
 				fmt.Fprintf(&text, "\n--efa %s\n%s", mode, inWords(data.NetworkInterfaces))
-				launched, err := c.Launch(t.Context(), capacity.Launch{ClientToken: string(mode), LaunchTemplate: made.ID, InstanceType: kind, SubnetID: subnetA, Kind: capacity.OnDemand, Count: 1})
+				launched, err := c.Launch(
+					t.Context(),
+					capacity.Launch{
+						ClientToken:    string(mode),
+						LaunchTemplate: made.ID,
+						InstanceType:   kind,
+						SubnetID:       subnetA,
+						Kind:           capacity.OnDemand,
+						Count:          1,
+					},
+				)
 				if err != nil || len(launched) != 1 {
 					t.Errorf("EC2 does not launch it: %v", err)
 				}
@@ -117,8 +145,16 @@ func testInterfacesOfEachFamily(t *testing.T, cardTypes bool) {
 func inWords(all []types.LaunchTemplateInstanceNetworkInterfaceSpecification) string {
 	var b strings.Builder
 	for _, n := range all {
-		fmt.Fprintf(&b, "card %d device %d %s subnet %s groups %s public %t\n", *n.NetworkCardIndex, *n.DeviceIndex, *n.InterfaceType,
-			aws.ToString(n.SubnetId), strings.Join(n.Groups, ","), aws.ToBool(n.AssociatePublicIpAddress))
+		fmt.Fprintf(
+			&b,
+			"card %d device %d %s subnet %s groups %s public %t\n",
+			*n.NetworkCardIndex,
+			*n.DeviceIndex,
+			*n.InterfaceType,
+			aws.ToString(n.SubnetId),
+			strings.Join(n.Groups, ","),
+			aws.ToBool(n.AssociatePublicIpAddress),
+		)
 	}
 	return b.String()
 }
@@ -128,8 +164,16 @@ func TestNoEFA(t *testing.T) {
 	c := efaWorld(t)
 	for _, spec := range []capacity.LaunchTemplateSpec{efaSpec("c7i.4xlarge", capacity.EFA), efaSpec("p5.48xlarge", capacity.NoEFA)} {
 		data, err := c.templateData(t.Context(), spec)
-		if err != nil || len(data.NetworkInterfaces) > 0 || !slices.Equal(data.SecurityGroupIds, []string{"sg-0e2000000000000a1", "sg-0e2000000000000e2"}) {
-			t.Errorf("%s, mode %s: %d interfaces, groups %v, %v", spec.InstanceType, spec.EFA, len(data.NetworkInterfaces), data.SecurityGroupIds, err)
+		if err != nil || len(data.NetworkInterfaces) > 0 ||
+			!slices.Equal(data.SecurityGroupIds, []string{"sg-0e2000000000000a1", "sg-0e2000000000000e2"}) {
+			t.Errorf(
+				"%s, mode %s: %d interfaces, groups %v, %v",
+				spec.InstanceType,
+				spec.EFA,
+				len(data.NetworkInterfaces),
+				data.SecurityGroupIds,
+				err,
+			)
 		}
 	}
 	if _, err := c.templateData(t.Context(), efaSpec("p5.48xlarge", "all")); err == nil {
@@ -148,14 +192,22 @@ func TestEFATemplateOfTheNextBlock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	next := capacity.LaunchTemplateSpec{Name: made.Name, From: made.ID, FromVersion: made.Version, InstanceType: "p5.48xlarge", SubnetID: subnetA, Kind: capacity.OnDemand}
+	next := capacity.LaunchTemplateSpec{
+		Name:         made.Name,
+		From:         made.ID,
+		FromVersion:  made.Version,
+		InstanceType: "p5.48xlarge",
+		SubnetID:     subnetA,
+		Kind:         capacity.OnDemand,
+	}
 	if planned, err := c.PlannedTemplate(t.Context(), next); err != nil || planned.Digest != made.Digest {
 		t.Errorf("the same subnet is another template: %v", err)
 	}
 	for _, test := range []struct{ subnet, want string }{{"subnet-2", "subnet-2"}, {"", ""}} {
 		next.SubnetID = test.subnet
 		data, err := c.templateData(t.Context(), next)
-		if err != nil || len(data.NetworkInterfaces) != 32 || aws.ToString(data.NetworkInterfaces[31].SubnetId) != test.want {
+		if err != nil || len(data.NetworkInterfaces) != 32 ||
+			aws.ToString(data.NetworkInterfaces[31].SubnetId) != test.want {
 			t.Errorf("subnet %q: %v, %d interfaces", test.subnet, err, len(data.NetworkInterfaces))
 		}
 	}

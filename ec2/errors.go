@@ -79,7 +79,8 @@ func notAllowed(err error) bool {
 // codes differ between operations by a suffix.
 func noTemplate(err error) bool {
 	code := Code(err)
-	return errors.Is(err, ErrNotDescribed) || strings.HasPrefix(code, "InvalidLaunchTemplate") && strings.Contains(code, "NotFound")
+	return errors.Is(err, ErrNotDescribed) ||
+		strings.HasPrefix(code, "InvalidLaunchTemplate") && strings.Contains(code, "NotFound")
 }
 
 // nameTaken reports whether there is a launch template of the name already.
@@ -118,7 +119,8 @@ func noInstance(err error) bool { return Code(err) == goneInstanceID }
 // notYet reports whether EC2 may refuse a launch so only because the reservation is new.
 func notYet(err error) bool {
 	code := Code(err)
-	return noReservation(err) || code == "ReservationCapacityExceeded" || strings.HasPrefix(code, "InvalidCapacityReservationState")
+	return noReservation(err) || code == "ReservationCapacityExceeded" ||
+		strings.HasPrefix(code, "InvalidCapacityReservationState")
 }
 
 // retryerExcept is the SDK's retryer, as configured by the environment, but it gives up at once on some codes.
@@ -198,7 +200,12 @@ func unreadable(err error) bool { return errors.As(err, new(*smithy.Deserializat
 
 // noCapacity are refusals of EC2 that may come with a server error's status. Asking again at
 // once gives the same answer: the caller decides when to try again.
-var noCapacity = []string{"InsufficientInstanceCapacity", "InsufficientHostCapacity", "InsufficientReservedInstanceCapacity", "ReservationCapacityExceeded"}
+var noCapacity = []string{
+	"InsufficientInstanceCapacity",
+	"InsufficientHostCapacity",
+	"InsufficientReservedInstanceCapacity",
+	"ReservationCapacityExceeded",
+}
 
 // noHold are the codes with which EC2 refuses to hold capacity of one type in one zone where another type or zone may
 // work: the codes of a launch, types that a zone does not offer, and quotas, which are for families of types.
@@ -221,7 +228,9 @@ func Outcome(err error, more ...string) error {
 	var answer *awshttp.ResponseError
 	code := Code(err)
 	switch {
-	case errors.Is(err, ErrNotSent), errors.As(err, &silent) && silent.NotAsked(), errors.As(err, &dial) && (dial.Op == "dial" || dial.Op == "proxyconnect"):
+	case errors.Is(err, ErrNotSent),
+		errors.As(err, &silent) && silent.NotAsked(),
+		errors.As(err, &dial) && (dial.Op == "dial" || dial.Op == "proxyconnect"):
 		return capacity.ErrRefused // EC2 has not seen it
 	case code == "" || slices.Contains(unclear, code):
 		return errUnclear
@@ -271,5 +280,6 @@ func noRoom(err error) bool {
 	case "UnfulfillableCapacity", "InsufficientFreeAddressesInSubnet":
 		return true
 	}
-	return slices.Contains(noCapacity, code) || strings.HasPrefix(code, "InvalidCapacityReservationState") || strings.HasPrefix(code, badReservationID)
+	return slices.Contains(noCapacity, code) || strings.HasPrefix(code, "InvalidCapacityReservationState") ||
+		strings.HasPrefix(code, badReservationID)
 }

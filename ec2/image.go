@@ -30,9 +30,16 @@ type Image struct {
 // Image describes an AMI. One that does not exist is an error with EC2's code InvalidAMIID.NotFound.
 func (c *Client) Image(ctx context.Context, id string) (Image, error) {
 	if isParameter(id) {
-		return Image{}, fmt.Errorf("image %s: EC2 resolves that in launch templates only; name the AMI, which `aws ssm get-parameter --name %s` shows", id, strings.TrimPrefix(id, parameterPrefix))
+		return Image{}, fmt.Errorf(
+			"image %s: EC2 resolves that in launch templates only; name the AMI, which `aws ssm get-parameter --name %s` shows",
+			id,
+			strings.TrimPrefix(id, parameterPrefix),
+		)
 	}
-	out, err := c.api.DescribeImages(ctx, &ec2.DescribeImagesInput{ImageIds: []string{id}, IncludeDeprecated: aws.Bool(true)})
+	out, err := c.api.DescribeImages(
+		ctx,
+		&ec2.DescribeImagesInput{ImageIds: []string{id}, IncludeDeprecated: aws.Bool(true)},
+	)
 	if err == nil && len(out.Images) == 0 {
 		err = ErrNotDescribed
 	}
@@ -74,8 +81,14 @@ func (c *Client) SecurityGroups(ctx context.Context, ids []string) (map[string][
 		return found, nil
 	}
 	// A filter, since one unknown id would make EC2 refuse the whole call.
-	groups, err := listed(ctx, c, "describing security groups", c.api.DescribeSecurityGroups, &ec2.DescribeSecurityGroupsInput{Filters: []types.Filter{filter("group-id", unique(ids)...)}},
-		func(page *ec2.DescribeSecurityGroupsOutput) []types.SecurityGroup { return page.SecurityGroups })
+	groups, err := listed(
+		ctx,
+		c,
+		"describing security groups",
+		c.api.DescribeSecurityGroups,
+		&ec2.DescribeSecurityGroupsInput{Filters: []types.Filter{filter("group-id", unique(ids)...)}},
+		func(page *ec2.DescribeSecurityGroupsOutput) []types.SecurityGroup { return page.SecurityGroups },
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +122,10 @@ func reservationPlatform(details string) string {
 	if name, ok := reservationPlatforms[details]; ok {
 		return name
 	}
-	if !slices.Contains(types.CapacityReservationInstancePlatform("").Values(), types.CapacityReservationInstancePlatform(details)) {
+	if !slices.Contains(
+		types.CapacityReservationInstancePlatform("").Values(),
+		types.CapacityReservationInstancePlatform(details),
+	) {
 		return ""
 	}
 	return details

@@ -31,7 +31,11 @@ func instance(a types.Instance) capacity.Instance {
 
 // networkInterface translates an interface; EC2 leaves out the type "interface".
 func networkInterface(card, device *int32, kind *string) capacity.Interface {
-	return capacity.Interface{Card: int(aws.ToInt32(card)), Device: int(aws.ToInt32(device)), Type: cmp.Or(aws.ToString(kind), "interface")}
+	return capacity.Interface{
+		Card:   int(aws.ToInt32(card)),
+		Device: int(aws.ToInt32(device)),
+		Type:   cmp.Or(aws.ToString(kind), "interface"),
+	}
 }
 
 // maxFilterValues bounds the values of one filter.
@@ -73,14 +77,21 @@ func (c *Client) FindInstances(ctx context.Context, q capacity.InstanceQuery) (f
 func (c *Client) instances(ctx context.Context, filters ...types.Filter) ([]capacity.Instance, error) {
 	in := &ec2.DescribeInstancesInput{MaxResults: aws.Int32(pageSize), Filters: append(filters,
 		filter("instance-state-name", "pending", "running", "shutting-down", "stopping", "stopped"))}
-	return listed(ctx, c, "describing instances", c.api.DescribeInstances, in, func(page *ec2.DescribeInstancesOutput) (all []capacity.Instance) {
-		for _, launch := range page.Reservations {
-			for _, a := range launch.Instances {
-				all = append(all, instance(a))
+	return listed(
+		ctx,
+		c,
+		"describing instances",
+		c.api.DescribeInstances,
+		in,
+		func(page *ec2.DescribeInstancesOutput) (all []capacity.Instance) {
+			for _, launch := range page.Reservations {
+				for _, a := range launch.Instances {
+					all = append(all, instance(a))
+				}
 			}
-		}
-		return all
-	})
+			return all
+		},
+	)
 }
 
 // Terminate terminates instances. An instance that is gone is no error. EC2 may also deny that a
@@ -141,7 +152,12 @@ func (c *Client) Impaired(ctx context.Context) (map[string]string, error) {
 				said[id] = "its host is impaired"
 			}
 			for _, e := range s.Events {
-				said[id] = fmt.Sprintf("%s, not before %s: %s", e.Code, aws.ToTime(e.NotBefore).UTC().Format(time.RFC3339), aws.ToString(e.Description))
+				said[id] = fmt.Sprintf(
+					"%s, not before %s: %s",
+					e.Code,
+					aws.ToTime(e.NotBefore).UTC().Format(time.RFC3339),
+					aws.ToString(e.Description),
+				)
 			}
 		}
 	}

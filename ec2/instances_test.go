@@ -14,8 +14,16 @@ import (
 
 func TestLaunchIntoABlockTagAndTerminate(t *testing.T) {
 	sim, c := newSim(t)
-	request := capacity.Launch{ClientToken: "one", LaunchTemplate: nodes, InstanceType: "p5.48xlarge", SubnetID: subnetA,
-		ReservationID: openBlock, Kind: capacity.CapacityBlock, Count: 3, Tags: map[string]string{capacity.TagNodes: "gpu-[1-3]", capacity.TagCluster: "ml"}}
+	request := capacity.Launch{
+		ClientToken:    "one",
+		LaunchTemplate: nodes,
+		InstanceType:   "p5.48xlarge",
+		SubnetID:       subnetA,
+		ReservationID:  openBlock,
+		Kind:           capacity.CapacityBlock,
+		Count:          3,
+		Tags:           map[string]string{capacity.TagNodes: "gpu-[1-3]", capacity.TagCluster: "ml"},
+	}
 	launched, err := c.Launch(t.Context(), request)
 	if err != nil || len(launched) != 3 {
 		t.Fatalf("launched %v, %v", launched, err)
@@ -25,16 +33,25 @@ func TestLaunchIntoABlockTagAndTerminate(t *testing.T) {
 		t.Errorf("the same token launched %v, %v", again, err)
 	}
 	for _, i := range launched {
-		if i.ReservationID != openBlock || i.PrivateIP == "" || i.State == "" || i.Tags[capacity.TagNodes] != "gpu-[1-3]" {
+		if i.ReservationID != openBlock || i.PrivateIP == "" || i.State == "" ||
+			i.Tags[capacity.TagNodes] != "gpu-[1-3]" {
 			t.Errorf("instance %+v", i)
 		}
 	}
-	found, err := c.FindInstances(t.Context(), capacity.InstanceQuery{Tags: map[string][]string{capacity.TagNodes: {"gpu-[1-3]", "gpu-4"}, capacity.TagCluster: {"ml"}}})
+	found, err := c.FindInstances(
+		t.Context(),
+		capacity.InstanceQuery{
+			Tags: map[string][]string{capacity.TagNodes: {"gpu-[1-3]", "gpu-4"}, capacity.TagCluster: {"ml"}},
+		},
+	)
 	if err != nil || len(found) != 3 {
 		t.Fatalf("by tag %v, %v", found, err)
 	}
 	found = found[:2]
-	if none, err := c.FindInstances(t.Context(), capacity.InstanceQuery{Tags: map[string][]string{capacity.TagNode: nil}}); len(none) > 0 || err != nil {
+	if none, err := c.FindInstances(t.Context(), capacity.InstanceQuery{Tags: map[string][]string{capacity.TagNode: nil}}); len(
+		none,
+	) > 0 ||
+		err != nil {
 		t.Errorf("no value finds %v, %v", none, err)
 	}
 	c.shared.settle = time.Millisecond
@@ -43,7 +60,10 @@ func TestLaunchIntoABlockTagAndTerminate(t *testing.T) {
 		t.Fatal(err)
 	}
 	sim.Clock().Advance(day)
-	left, err := c.FindInstances(t.Context(), capacity.InstanceQuery{Tags: map[string][]string{capacity.TagCluster: {"ml"}}})
+	left, err := c.FindInstances(
+		t.Context(),
+		capacity.InstanceQuery{Tags: map[string][]string{capacity.TagCluster: {"ml"}}},
+	)
 	if err != nil || len(left) != 1 {
 		t.Errorf("left %v, %v", left, err)
 	}
@@ -68,12 +88,18 @@ func TestOnDemandLaunchStaysOutOfOpenReservations(t *testing.T) {
 // A launch is whole or not at all.
 func TestLaunchTakesNoPart(t *testing.T) {
 	_, c := newSim(t)
-	_, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "g6.12xlarge", SubnetID: subnetA,
-		ReservationID: gpuODCR, Kind: capacity.ODCR, Count: 5, Tags: map[string]string{capacity.TagCluster: "ml"}})
+	_, err := c.Launch(
+		t.Context(),
+		capacity.Launch{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "g6.12xlarge", SubnetID: subnetA,
+			ReservationID: gpuODCR, Kind: capacity.ODCR, Count: 5, Tags: map[string]string{capacity.TagCluster: "ml"}},
+	)
 	if Code(err) != "ReservationCapacityExceeded" {
 		t.Errorf("error %v", err)
 	}
-	left, err := c.FindInstances(t.Context(), capacity.InstanceQuery{Tags: map[string][]string{capacity.TagCluster: {"ml"}}})
+	left, err := c.FindInstances(
+		t.Context(),
+		capacity.InstanceQuery{Tags: map[string][]string{capacity.TagCluster: {"ml"}}},
+	)
 	if len(left) > 0 || err != nil {
 		t.Errorf("left %v, %v", left, err)
 	}
@@ -82,7 +108,17 @@ func TestLaunchTakesNoPart(t *testing.T) {
 // EC2's reports of impaired hosts and planned retirements come through before Slurm loses the nodes.
 func TestImpaired(t *testing.T) {
 	sim, c := newSim(t)
-	launched, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnetA, Kind: capacity.OnDemand, Count: 3})
+	launched, err := c.Launch(
+		t.Context(),
+		capacity.Launch{
+			ClientToken:    "t",
+			LaunchTemplate: nodes,
+			InstanceType:   "c7i.4xlarge",
+			SubnetID:       subnetA,
+			Kind:           capacity.OnDemand,
+			Count:          3,
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,14 +130,27 @@ func TestImpaired(t *testing.T) {
 	sim.OnConsole(func(id string) string {
 		return "[  12.3] cloud-init: pcs-capacity: the image has no curl; install it there\r\n" + id + " login: "
 	})
-	if says, err := c.ConsoleSays(t.Context(), launched[0].ID); err != nil || says != "pcs-capacity: the image has no curl; install it there" {
+	if says, err := c.ConsoleSays(t.Context(), launched[0].ID); err != nil ||
+		says != "pcs-capacity: the image has no curl; install it there" {
 		t.Errorf("the console says %q, %v", says, err)
 	}
-	want := map[string]string{launched[0].ID: "its host is impaired", launched[1].ID: "instance-retirement, not before 2027-01-03T00:00:00Z: The instance is running on degraded hardware"}
+	want := map[string]string{
+		launched[0].ID: "its host is impaired",
+		launched[1].ID: "instance-retirement, not before 2027-01-03T00:00:00Z: The instance is running on degraded hardware",
+	}
 	if said, err := c.Impaired(t.Context()); err != nil || !maps.Equal(said, want) {
 		t.Errorf("%v, %v", said, err)
 	}
-	fault(t, sim, awssim.Fault{Operation: "DescribeInstanceStatus", Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403})
+	fault(
+		t,
+		sim,
+		awssim.Fault{
+			Operation: "DescribeInstanceStatus",
+			Effect:    awssim.FailBefore,
+			Code:      "UnauthorizedOperation",
+			Status:    403,
+		},
+	)
 	if said, err := c.Impaired(t.Context()); err != nil || said != nil || len(c.Untold()) != 1 {
 		t.Errorf("without permission: %v, %v", said, err)
 	}
@@ -114,25 +163,29 @@ func TestCatalog(t *testing.T) {
 		t.Fatalf("found %v, %v", found, err)
 	}
 	p5 := found["p5.48xlarge"]
-	if p5.GPUs != 8 || p5.Cores != 96 || p5.ThreadsPerCore != 2 || p5.GPUName != "H100" || p5.EFAInterfaces != 32 || !slices.Contains(p5.UsageClasses, "capacity-block") {
+	if p5.GPUs != 8 || p5.Cores != 96 || p5.ThreadsPerCore != 2 || p5.GPUName != "H100" || p5.EFAInterfaces != 32 ||
+		!slices.Contains(p5.UsageClasses, "capacity-block") {
 		t.Errorf("p5 %+v", p5)
 	}
 	if found["trn1.32xlarge"].GPUs != 16 || found["c7i.4xlarge"].GPUs != 0 {
 		t.Errorf("devices %+v", found)
 	}
 	image, err := c.Image(t.Context(), "ami-0e200000000000c03")
-	if err != nil || image != (Image{ID: "ami-0e200000000000c03", Name: "rhel-9-x86_64", Owner: "111122223333", Created: "2026-10-01", Says: "rhel-9-x86_64 ", Platform: "Red Hat Enterprise Linux"}) {
+	if err != nil ||
+		image != (Image{ID: "ami-0e200000000000c03", Name: "rhel-9-x86_64", Owner: "111122223333", Created: "2026-10-01", Says: "rhel-9-x86_64 ", Platform: "Red Hat Enterprise Linux"}) {
 		t.Errorf("image %+v, %v", image, err)
 	}
 	if _, err := c.Image(t.Context(), "ami-0ffffffffffffffff"); Code(err) != "InvalidAMIID.NotFound" {
 		t.Errorf("unknown image: %v", err)
 	}
 	vpc, err := c.VPCSubnets(t.Context(), "vpc-0e2000000000000a1")
-	if err != nil || len(vpc) != 3 || vpc[0].ID != subnetA || vpc[0].VPC != "vpc-0e2000000000000a1" || vpc[0].Free != 4091 {
+	if err != nil || len(vpc) != 3 || vpc[0].ID != subnetA || vpc[0].VPC != "vpc-0e2000000000000a1" ||
+		vpc[0].Free != 4091 {
 		t.Errorf("subnets of the VPC %+v, %v", vpc, err)
 	}
 	ordered, missing, err := c.Subnets(t.Context(), []string{subnetB, "subnet-0ffffffffffffffff", subnetA})
-	if err != nil || len(ordered) != 2 || ordered[0].ID != subnetB || len(missing) != 1 || Code(missing[0].Err) != "InvalidSubnetID.NotFound" {
+	if err != nil || len(ordered) != 2 || ordered[0].ID != subnetB || len(missing) != 1 ||
+		Code(missing[0].Err) != "InvalidSubnetID.NotFound" {
 		t.Errorf("subnets %v, missing %v, %v", ordered, missing, err)
 	}
 	for range 2 {
@@ -156,12 +209,25 @@ func TestInstancesOfEveryLaunchAndPageAreFound(t *testing.T) {
 	scenario := awssim.DefaultScenario()
 	home := &scenario.Regions[0]
 	home.Capacity = append(home.Capacity, awssim.CapacityScenario{Zone: "us-east-2a", Type: "c7i.4xlarge", Count: 5000})
-	home.Subnets = append(home.Subnets, awssim.SubnetScenario{ID: subnet, VPC: home.Subnets[0].VPC, Zone: "us-east-2a", CIDR: "10.2.64.0/20"})
+	home.Subnets = append(
+		home.Subnets,
+		awssim.SubnetScenario{ID: subnet, VPC: home.Subnets[0].VPC, Zone: "us-east-2a", CIDR: "10.2.64.0/20"},
+	)
 	sim, c, _ := simOf(t, scenario)
 	var want []string
 	for n, count := range []int{2, 3, pageSize, 4} { // the third goes over the end of a page
-		launched, err := c.Launch(t.Context(), capacity.Launch{ClientToken: fmt.Sprint(n), LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnet,
-			Kind: capacity.OnDemand, Count: count, Tags: map[string]string{capacity.TagCluster: "ml"}})
+		launched, err := c.Launch(
+			t.Context(),
+			capacity.Launch{
+				ClientToken:    fmt.Sprint(n),
+				LaunchTemplate: nodes,
+				InstanceType:   "c7i.4xlarge",
+				SubnetID:       subnet,
+				Kind:           capacity.OnDemand,
+				Count:          count,
+				Tags:           map[string]string{capacity.TagCluster: "ml"},
+			},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +235,10 @@ func TestInstancesOfEveryLaunchAndPageAreFound(t *testing.T) {
 			want = append(want, i.ID)
 		}
 	}
-	found, err := c.FindInstances(t.Context(), capacity.InstanceQuery{Tags: map[string][]string{capacity.TagCluster: {"ml"}}})
+	found, err := c.FindInstances(
+		t.Context(),
+		capacity.InstanceQuery{Tags: map[string][]string{capacity.TagCluster: {"ml"}}},
+	)
 	var ids []string
 	for _, i := range found {
 		ids = append(ids, i.ID)

@@ -41,9 +41,17 @@ func (c *Client) launchInput(ctx context.Context, l capacity.Launch) (*ec2.RunIn
 	if err != nil {
 		return nil, err
 	}
-	in := &ec2.RunInstancesInput{MinCount: aws.Int32(int32(cmp.Or(l.Least, l.Count))), MaxCount: aws.Int32(int32(l.Count)),
-		ClientToken: aws.String(l.ClientToken), LaunchTemplate: templateReference(pin), InstanceType: types.InstanceType(
-			l.InstanceType), TagSpecifications: tagged(l.Tags, types.ResourceTypeInstance, types.ResourceTypeVolume)}
+	in := &ec2.RunInstancesInput{
+		MinCount: aws.Int32(int32(cmp.Or(l.Least, l.Count))),
+		MaxCount: aws.Int32(int32(l.Count)),
+		ClientToken: aws.String(
+			l.ClientToken,
+		),
+		LaunchTemplate: templateReference(pin),
+		InstanceType: types.InstanceType(
+			l.InstanceType),
+		TagSpecifications: tagged(l.Tags, types.ResourceTypeInstance, types.ResourceTypeVolume),
+	}
 	if template.LaunchTemplateData != nil {
 		if err := copyByName(template.LaunchTemplateData.NetworkInterfaces, &in.NetworkInterfaces); err != nil {
 			return nil, fmt.Errorf("copying the network interfaces of launch template %s: %w", l.LaunchTemplate, err)
@@ -71,11 +79,15 @@ func into(in *ec2.RunInstancesInput, l capacity.Launch) {
 // reservations: by EC2's default it would use up anybody's open ODCR.
 func target(kind capacity.Kind, reservationID string) *types.CapacityReservationSpecification {
 	if !kind.Reserved() || reservationID == "" {
-		return &types.CapacityReservationSpecification{CapacityReservationPreference: types.CapacityReservationPreferenceNone}
+		return &types.CapacityReservationSpecification{
+			CapacityReservationPreference: types.CapacityReservationPreferenceNone,
+		}
 	}
 	return &types.CapacityReservationSpecification{
 		CapacityReservationPreference: types.CapacityReservationPreferenceCapacityReservationsOnly,
-		CapacityReservationTarget:     &types.CapacityReservationTarget{CapacityReservationId: aws.String(reservationID)},
+		CapacityReservationTarget: &types.CapacityReservationTarget{
+			CapacityReservationId: aws.String(reservationID),
+		},
 	}
 }
 
@@ -115,7 +127,10 @@ func (c *Client) PinTemplate(ctx context.Context, reference string) (string, err
 
 // launchable is the version of a launch template that is launched from, and its ID:NUMBER. A caller who may not read
 // it gets no version, and what was given.
-func (c *Client) launchable(ctx context.Context, reference string) (v types.LaunchTemplateVersion, pin string, err error) {
+func (c *Client) launchable(
+	ctx context.Context,
+	reference string,
+) (v types.LaunchTemplateVersion, pin string, err error) {
 	c.pinning.Lock() // concurrent launches of one power-up ask once
 	defer c.pinning.Unlock()
 	v, err = c.version(ctx, reference, pinTime)

@@ -19,10 +19,20 @@ func efaTemplate(t *testing.T, c *Client, cards int32) (id string) {
 	t.Helper()
 	data := &types.RequestLaunchTemplateData{ImageId: aws.String(image)}
 	for card := range cards {
-		data.NetworkInterfaces = append(data.NetworkInterfaces,
-			types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{NetworkCardIndex: aws.Int32(card), DeviceIndex: aws.Int32(min(card, 1)), InterfaceType: aws.String("efa"), Groups: []string{groupOfAll}})
+		data.NetworkInterfaces = append(
+			data.NetworkInterfaces,
+			types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{
+				NetworkCardIndex: aws.Int32(card),
+				DeviceIndex:      aws.Int32(min(card, 1)),
+				InterfaceType:    aws.String("efa"),
+				Groups:           []string{groupOfAll},
+			},
+		)
 	}
-	out, err := c.api.CreateLaunchTemplate(t.Context(), &ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String("efa-nodes"), LaunchTemplateData: data})
+	out, err := c.api.CreateLaunchTemplate(
+		t.Context(),
+		&ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String("efa-nodes"), LaunchTemplateData: data},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,8 +43,11 @@ func efaTemplate(t *testing.T, c *Client, cards int32) (id string) {
 func TestLaunchFromATemplateWithInterfaces(t *testing.T) {
 	_, c := newSim(t)
 	id := efaTemplate(t, c, 32)
-	launched, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: id, InstanceType: "p5.48xlarge", SubnetID: subnetA,
-		ReservationID: openBlock, Kind: capacity.CapacityBlock, Count: 2, Tags: map[string]string{capacity.TagCluster: "ml"}})
+	launched, err := c.Launch(
+		t.Context(),
+		capacity.Launch{ClientToken: "t", LaunchTemplate: id, InstanceType: "p5.48xlarge", SubnetID: subnetA,
+			ReservationID: openBlock, Kind: capacity.CapacityBlock, Count: 2, Tags: map[string]string{capacity.TagCluster: "ml"}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +60,8 @@ func TestLaunchFromATemplateWithInterfaces(t *testing.T) {
 	}
 	for _, i := range out.Reservations[0].Instances {
 		efas := slices.DeleteFunc(slices.Clone(i.NetworkInterfaces), func(n types.InstanceNetworkInterface) bool {
-			return *n.InterfaceType != "efa" || *n.SubnetId != subnetA || len(n.Groups) != 1 || *n.Groups[0].GroupId != groupOfAll
+			return *n.InterfaceType != "efa" || *n.SubnetId != subnetA || len(n.Groups) != 1 ||
+				*n.Groups[0].GroupId != groupOfAll
 		})
 		if len(efas) != 32 || *i.SubnetId != subnetA {
 			t.Errorf("%s in %s has %d EFAs in the subnet, with the group", *i.InstanceId, *i.SubnetId, len(efas))
@@ -66,14 +80,25 @@ func TestInterfacesOfATemplateCanAllBeSent(t *testing.T) {
 		}
 	}
 	var sent []types.InstanceNetworkInterfaceSpecification
-	err := copyByName([]types.LaunchTemplateInstanceNetworkInterfaceSpecification{{DeviceIndex: aws.Int32(0), SubnetId: aws.String("subnet-9"), AssociatePublicIpAddress: aws.Bool(false), EnaSrdSpecification: &types.LaunchTemplateEnaSrdSpecification{EnaSrdEnabled: aws.Bool(true)}}, {DeviceIndex: aws.Int32(1), NetworkInterfaceId: aws.String("eni-1")}},
-		&sent)
+	err := copyByName(
+		[]types.LaunchTemplateInstanceNetworkInterfaceSpecification{
+			{
+				DeviceIndex:              aws.Int32(0),
+				SubnetId:                 aws.String("subnet-9"),
+				AssociatePublicIpAddress: aws.Bool(false),
+				EnaSrdSpecification:      &types.LaunchTemplateEnaSrdSpecification{EnaSrdEnabled: aws.Bool(true)},
+			},
+			{DeviceIndex: aws.Int32(1), NetworkInterfaceId: aws.String("eni-1")},
+		},
+		&sent,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	inSubnet(sent, "subnet-1")
 	first, second := sent[0], sent[1]
-	if *first.SubnetId != "subnet-1" || *first.DeviceIndex != 0 || *first.AssociatePublicIpAddress || !*first.EnaSrdSpecification.EnaSrdEnabled {
+	if *first.SubnetId != "subnet-1" || *first.DeviceIndex != 0 || *first.AssociatePublicIpAddress ||
+		!*first.EnaSrdSpecification.EnaSrdEnabled {
 		t.Errorf("first: %+v", first)
 	}
 	if second.SubnetId != nil || *second.NetworkInterfaceId != "eni-1" {
@@ -89,7 +114,9 @@ func TestTemplateIsPinned(t *testing.T) {
 			t.Errorf("%s is %s, %v; want %s", ref, got, err, want)
 		}
 	}
-	if _, err := c.PinTemplate(t.Context(), "no-such-template"); Code(err) != "InvalidLaunchTemplateName.NotFoundException" {
+	if _, err := c.PinTemplate(t.Context(), "no-such-template"); Code(
+		err,
+	) != "InvalidLaunchTemplateName.NotFoundException" {
 		t.Errorf("unknown template: %v", err)
 	}
 	if _, err := c.PinTemplate(t.Context(), nodes+":7"); Code(err) != "InvalidLaunchTemplateId.VersionNotFound" {
@@ -109,8 +136,11 @@ func laggingWorld(t *testing.T) (*awssim.Sim, *Client) {
 
 func launchOne(t *testing.T, c *Client) capacity.Instance {
 	t.Helper()
-	launched, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnetA,
-		Kind: capacity.OnDemand, Count: 1, Tags: map[string]string{capacity.TagCluster: "ml"}})
+	launched, err := c.Launch(
+		t.Context(),
+		capacity.Launch{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnetA,
+			Kind: capacity.OnDemand, Count: 1, Tags: map[string]string{capacity.TagCluster: "ml"}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +151,17 @@ func launchOne(t *testing.T, c *Client) capacity.Instance {
 func TestNewInstanceIsTerminated(t *testing.T) {
 	sim, c := laggingWorld(t)
 	i := launchOne(t, c)
-	second, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "second", LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnetA, Kind: capacity.OnDemand, Count: 1})
+	second, err := c.Launch(
+		t.Context(),
+		capacity.Launch{
+			ClientToken:    "second",
+			LaunchTemplate: nodes,
+			InstanceType:   "c7i.4xlarge",
+			SubnetID:       subnetA,
+			Kind:           capacity.OnDemand,
+			Count:          1,
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,17 +192,21 @@ func TestNewInstanceThatNeverShowsIsNotGone(t *testing.T) {
 func TestNewLaunchTemplate(t *testing.T) {
 	_, c := laggingWorld(t)
 	made, err := c.EnsureLaunchTemplate(t.Context(), spec(openBlock))
-	if err != nil || made.ID == "" || made.Version != "1" || made.ReservationID != openBlock || made.Digest == "" || made.Tags[capacity.TagCluster] != "ml" {
+	if err != nil || made.ID == "" || made.Version != "1" || made.ReservationID != openBlock || made.Digest == "" ||
+		made.Tags[capacity.TagCluster] != "ml" {
 		t.Fatalf("made %+v, %v", made, err)
 	}
-	if shown, found, err := c.LaunchTemplate(t.Context(), made.ID, "1"); !found || err != nil || shown.Digest != made.Digest {
+	if shown, found, err := c.LaunchTemplate(t.Context(), made.ID, "1"); !found || err != nil ||
+		shown.Digest != made.Digest {
 		t.Errorf("handed out before it shows: %v, %v", found, err)
 	}
 	next, err := c.EnsureLaunchTemplate(t.Context(), spec(laterBlock))
-	if err != nil || next.ID != made.ID || next.Version != "2" || next.ReservationID != laterBlock || next.Tags[capacity.TagReservation] != laterBlock {
+	if err != nil || next.ID != made.ID || next.Version != "2" || next.ReservationID != laterBlock ||
+		next.Tags[capacity.TagReservation] != laterBlock {
 		t.Fatalf("next %+v, %v", next, err)
 	}
-	if shown, found, err := c.LaunchTemplate(t.Context(), made.ID, "2"); !found || err != nil || shown.ReservationID != laterBlock {
+	if shown, found, err := c.LaunchTemplate(t.Context(), made.ID, "2"); !found || err != nil ||
+		shown.ReservationID != laterBlock {
 		t.Errorf("handed out before it shows: %v, %v", found, err)
 	}
 }

@@ -29,7 +29,10 @@ const newest = "$Latest"
 
 // LaunchTemplate reads one version of a launch template, by id or name; an empty version is the newest. The second
 // value is false when there is no such template or version.
-func (c *Client) LaunchTemplate(ctx context.Context, idOrName, version string) (t capacity.LaunchTemplate, found bool, err error) {
+func (c *Client) LaunchTemplate(
+	ctx context.Context,
+	idOrName, version string,
+) (t capacity.LaunchTemplate, found bool, err error) {
 	if idOrName == "" { // EC2 would describe any
 		return t, false, nil
 	}
@@ -53,7 +56,11 @@ func (c *Client) LaunchTemplate(ctx context.Context, idOrName, version string) (
 }
 
 // described is a template with one version, and the AMI that a launch would take now.
-func (c *Client) described(ctx context.Context, t types.LaunchTemplate, v types.LaunchTemplateVersion) (capacity.LaunchTemplate, error) {
+func (c *Client) described(
+	ctx context.Context,
+	t types.LaunchTemplate,
+	v types.LaunchTemplateVersion,
+) (capacity.LaunchTemplate, error) {
 	d := describe(t, v)
 	if isParameter(d.ImageID) {
 		image, err := c.resolvedImage(ctx, v)
@@ -94,7 +101,10 @@ func (c *Client) TemplateVersion(ctx context.Context, reference string) (capacit
 	if err != nil {
 		return capacity.LaunchTemplate{}, false, err
 	}
-	return describe(types.LaunchTemplate{LaunchTemplateId: v.LaunchTemplateId, LaunchTemplateName: v.LaunchTemplateName}, v), true, nil
+	return describe(
+		types.LaunchTemplate{LaunchTemplateId: v.LaunchTemplateId, LaunchTemplateName: v.LaunchTemplateName},
+		v,
+	), true, nil
 }
 
 // templateRead is a version of a launch template, and when it was read.
@@ -105,7 +115,11 @@ type templateRead struct {
 
 // version reads the version that a reference means. EC2 is asked once for a number, which never changes; what
 // anything else means is kept for a time.
-func (c *Client) version(ctx context.Context, reference string, keep time.Duration) (types.LaunchTemplateVersion, error) {
+func (c *Client) version(
+	ctx context.Context,
+	reference string,
+	keep time.Duration,
+) (types.LaunchTemplateVersion, error) {
 	known, ok := c.versions.known(reference)
 	if ok && (pinned(known.LaunchTemplateVersion) == reference || time.Since(known.at) < keep) {
 		return known.LaunchTemplateVersion, nil
@@ -122,8 +136,16 @@ func (c *Client) version(ctx context.Context, reference string, keep time.Durati
 
 // askVersion asks EC2 for one version of a launch template. resolved: with the AMI that a launch would take now, which
 // takes the permission ssm:GetParameters.
-func (c *Client) askVersion(ctx context.Context, t *types.LaunchTemplateSpecification, resolved bool) (v types.LaunchTemplateVersion, err error) {
-	in := &ec2.DescribeLaunchTemplateVersionsInput{LaunchTemplateId: t.LaunchTemplateId, LaunchTemplateName: t.LaunchTemplateName, Versions: []string{aws.ToString(t.Version)}}
+func (c *Client) askVersion(
+	ctx context.Context,
+	t *types.LaunchTemplateSpecification,
+	resolved bool,
+) (v types.LaunchTemplateVersion, err error) {
+	in := &ec2.DescribeLaunchTemplateVersionsInput{
+		LaunchTemplateId:   t.LaunchTemplateId,
+		LaunchTemplateName: t.LaunchTemplateName,
+		Versions:           []string{aws.ToString(t.Version)},
+	}
 	if resolved {
 		in.ResolveAlias = aws.Bool(true)
 	}
@@ -155,14 +177,22 @@ func isParameter(imageID string) bool { return strings.HasPrefix(imageID, parame
 func (c *Client) resolvedImage(ctx context.Context, v types.LaunchTemplateVersion) (string, error) {
 	resolved, err := c.askVersion(ctx, templateReference(pinned(v)), true)
 	if err != nil {
-		return "", fmt.Errorf("resolving image %s of launch template %s: %w", aws.ToString(v.LaunchTemplateData.ImageId), aws.ToString(v.LaunchTemplateName), err)
+		return "", fmt.Errorf(
+			"resolving image %s of launch template %s: %w",
+			aws.ToString(v.LaunchTemplateData.ImageId),
+			aws.ToString(v.LaunchTemplateName),
+			err,
+		)
 	}
 	return aws.ToString(resolved.LaunchTemplateData.ImageId), nil
 }
 
 // PlannedTemplate is the version that EnsureLaunchTemplate would leave behind, without an id where
 // there is none yet. It changes nothing.
-func (c *Client) PlannedTemplate(ctx context.Context, spec capacity.LaunchTemplateSpec) (capacity.LaunchTemplate, error) {
+func (c *Client) PlannedTemplate(
+	ctx context.Context,
+	spec capacity.LaunchTemplateSpec,
+) (capacity.LaunchTemplate, error) {
 	_, written, err := c.planned(ctx, spec)
 	if err != nil {
 		return capacity.LaunchTemplate{}, err
@@ -174,7 +204,10 @@ func (c *Client) PlannedTemplate(ctx context.Context, spec capacity.LaunchTempla
 
 // planned is the request for a spec, and the first version of its template as EC2 will show it: the answer of
 // CreateLaunchTemplate does not.
-func (c *Client) planned(ctx context.Context, spec capacity.LaunchTemplateSpec) (data *types.RequestLaunchTemplateData, v types.LaunchTemplateVersion, err error) {
+func (c *Client) planned(
+	ctx context.Context,
+	spec capacity.LaunchTemplateSpec,
+) (data *types.RequestLaunchTemplateData, v types.LaunchTemplateVersion, err error) {
 	if data, err = c.templateData(ctx, spec); err != nil {
 		return data, v, err
 	}
@@ -182,15 +215,26 @@ func (c *Client) planned(ctx context.Context, spec capacity.LaunchTemplateSpec) 
 	if err != nil {
 		return data, v, err
 	}
-	about := fmt.Sprintf("pcs-capacity for %s, sha256:%s", cmp.Or(spec.ReservationID, spec.Tags[capacity.TagPartition]), digest)
-	v = types.LaunchTemplateVersion{VersionNumber: aws.Int64(1), VersionDescription: aws.String(about), LaunchTemplateData: &types.ResponseLaunchTemplateData{}}
+	about := fmt.Sprintf(
+		"pcs-capacity for %s, sha256:%s",
+		cmp.Or(spec.ReservationID, spec.Tags[capacity.TagPartition]),
+		digest,
+	)
+	v = types.LaunchTemplateVersion{
+		VersionNumber:      aws.Int64(1),
+		VersionDescription: aws.String(about),
+		LaunchTemplateData: &types.ResponseLaunchTemplateData{},
+	}
 	return data, v, copyByName(data, v.LaunchTemplateData)
 }
 
 // EnsureLaunchTemplate makes the newest version of the template with the spec's name match the spec: it creates the
 // template, adds a version, or does nothing. Versions never change, so the digest in a description identifies the
 // wanted one. A template of that name without the cluster tag of the spec is left alone: ErrNotOurs.
-func (c *Client) EnsureLaunchTemplate(ctx context.Context, spec capacity.LaunchTemplateSpec) (t capacity.LaunchTemplate, err error) {
+func (c *Client) EnsureLaunchTemplate(
+	ctx context.Context,
+	spec capacity.LaunchTemplateSpec,
+) (t capacity.LaunchTemplate, err error) {
 	data, written, err := c.planned(ctx, spec)
 	if err != nil {
 		return t, err
@@ -227,9 +271,17 @@ func (c *Client) EnsureLaunchTemplate(ctx context.Context, spec capacity.LaunchT
 
 // createTemplate leaves the ClientToken to the SDK: the unique name already keeps a second template out, while a token
 // made from the spec would, after the template was deleted, give back the deleted one.
-func (c *Client) createTemplate(ctx context.Context, spec capacity.LaunchTemplateSpec, data *types.RequestLaunchTemplateData, written types.LaunchTemplateVersion) (t capacity.LaunchTemplate, err error) {
-	out, err := c.api.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String(spec.Name), LaunchTemplateData: data,
-		VersionDescription: written.VersionDescription, TagSpecifications: tagged(spec.Tags, types.ResourceTypeLaunchTemplate)})
+func (c *Client) createTemplate(
+	ctx context.Context,
+	spec capacity.LaunchTemplateSpec,
+	data *types.RequestLaunchTemplateData,
+	written types.LaunchTemplateVersion,
+) (t capacity.LaunchTemplate, err error) {
+	out, err := c.api.CreateLaunchTemplate(
+		ctx,
+		&ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String(spec.Name), LaunchTemplateData: data,
+			VersionDescription: written.VersionDescription, TagSpecifications: tagged(spec.Tags, types.ResourceTypeLaunchTemplate)},
+	)
 	if err == nil && out.LaunchTemplate == nil {
 		err = ErrNotDescribed
 	}
@@ -250,7 +302,13 @@ func (c *Client) settled(ctx context.Context, t capacity.LaunchTemplate) (capaci
 
 // addVersion derives the ClientToken from the version that it follows, so that two
 // runs at the same time add one version.
-func (c *Client) addVersion(ctx context.Context, now capacity.LaunchTemplate, spec capacity.LaunchTemplateSpec, data *types.RequestLaunchTemplateData, written types.LaunchTemplateVersion) (t capacity.LaunchTemplate, err error) {
+func (c *Client) addVersion(
+	ctx context.Context,
+	now capacity.LaunchTemplate,
+	spec capacity.LaunchTemplateSpec,
+	data *types.RequestLaunchTemplateData,
+	written types.LaunchTemplateVersion,
+) (t capacity.LaunchTemplate, err error) {
 	if now.Tags[capacity.TagReservation] != spec.Tags[capacity.TagReservation] {
 		if err := c.TagLaunchTemplate(ctx, now.ID, spec.Tags); err != nil {
 			return t, err
@@ -261,7 +319,9 @@ func (c *Client) addVersion(ctx context.Context, now capacity.LaunchTemplate, sp
 	out, err := c.api.CreateLaunchTemplateVersion(ctx, &ec2.CreateLaunchTemplateVersionInput{
 		LaunchTemplateId: aws.String(now.ID), LaunchTemplateData: data, VersionDescription: written.VersionDescription,
 		// EC2 takes 64 characters.
-		ClientToken: aws.String(fmt.Sprintf("%s-%s-%.32s", now.ID, now.Version, describe(types.LaunchTemplate{}, written).Digest)),
+		ClientToken: aws.String(
+			fmt.Sprintf("%s-%s-%.32s", now.ID, now.Version, describe(types.LaunchTemplate{}, written).Digest),
+		),
 	})
 	if err == nil && out.LaunchTemplateVersion == nil {
 		err = ErrNotDescribed
@@ -269,7 +329,11 @@ func (c *Client) addVersion(ctx context.Context, now capacity.LaunchTemplate, sp
 	if err != nil {
 		return t, fmt.Errorf("adding a version to launch template %s: %w", now.Name, err)
 	}
-	of := types.LaunchTemplate{LaunchTemplateId: aws.String(now.ID), LaunchTemplateName: aws.String(now.Name), Tags: tagList(now.Tags)}
+	of := types.LaunchTemplate{
+		LaunchTemplateId:   aws.String(now.ID),
+		LaunchTemplateName: aws.String(now.Name),
+		Tags:               tagList(now.Tags),
+	}
 	return c.settled(ctx, describe(of, *out.LaunchTemplateVersion))
 }
 
@@ -304,9 +368,18 @@ func (c *Client) LaunchTemplatesByTag(ctx context.Context, tags map[string]strin
 }
 
 // newestVersions lists templates with their newest versions, which are read side by side.
-func (c *Client) newestVersions(ctx context.Context, filters ...types.Filter) (there []capacity.LaunchTemplate, err error) {
-	templates, err := listed(ctx, c, "describing launch templates", c.api.DescribeLaunchTemplates, &ec2.DescribeLaunchTemplatesInput{Filters: filters},
-		func(page *ec2.DescribeLaunchTemplatesOutput) []types.LaunchTemplate { return page.LaunchTemplates })
+func (c *Client) newestVersions(
+	ctx context.Context,
+	filters ...types.Filter,
+) (there []capacity.LaunchTemplate, err error) {
+	templates, err := listed(
+		ctx,
+		c,
+		"describing launch templates",
+		c.api.DescribeLaunchTemplates,
+		&ec2.DescribeLaunchTemplatesInput{Filters: filters},
+		func(page *ec2.DescribeLaunchTemplatesOutput) []types.LaunchTemplate { return page.LaunchTemplates },
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -315,7 +388,11 @@ func (c *Client) newestVersions(ctx context.Context, filters ...types.Filter) (t
 	reads.SetLimit(templatesAtOnce)
 	for i, t := range templates {
 		reads.Go(func() error {
-			v, err := c.version(readCtx, fmt.Sprintf("%s:%d", aws.ToString(t.LaunchTemplateId), aws.ToInt64(t.LatestVersionNumber)), 0)
+			v, err := c.version(
+				readCtx,
+				fmt.Sprintf("%s:%d", aws.ToString(t.LaunchTemplateId), aws.ToInt64(t.LatestVersionNumber)),
+				0,
+			)
 			if err == nil {
 				all[i], err = c.described(readCtx, t, v)
 			}
@@ -341,12 +418,17 @@ const templatesAtOnce = 10
 func describe(t types.LaunchTemplate, v types.LaunchTemplateVersion) capacity.LaunchTemplate {
 	d := v.LaunchTemplateData
 	out := capacity.LaunchTemplate{ID: aws.ToString(t.LaunchTemplateId), Name: aws.ToString(t.LaunchTemplateName),
-		Version: numberOf(v), Tags: tagMap(t.Tags), ImageID: aws.ToString(d.ImageId), InstanceType: string(d.InstanceType),
+		Version: numberOf(
+			v,
+		), Tags: tagMap(t.Tags), ImageID: aws.ToString(d.ImageId), InstanceType: string(d.InstanceType),
 		KeyName: aws.ToString(d.KeyName), SecurityGroupIDs: slices.Clone(d.SecurityGroupIds)}
 	out.UserData, _ = base64.StdEncoding.DecodeString(aws.ToString(d.UserData)) // EC2 takes nothing else
 	for _, n := range d.NetworkInterfaces {
 		out.SecurityGroupIDs = unique(append(out.SecurityGroupIDs, n.Groups...))
-		out.NetworkInterfaces = append(out.NetworkInterfaces, networkInterface(n.NetworkCardIndex, n.DeviceIndex, n.InterfaceType))
+		out.NetworkInterfaces = append(
+			out.NetworkInterfaces,
+			networkInterface(n.NetworkCardIndex, n.DeviceIndex, n.InterfaceType),
+		)
 	}
 	if c := d.CpuOptions; c != nil {
 		out.Cores, out.ThreadsPerCore = int(aws.ToInt32(c.CoreCount)), int(aws.ToInt32(c.ThreadsPerCore))
@@ -358,7 +440,8 @@ func describe(t types.LaunchTemplate, v types.LaunchTemplateVersion) capacity.La
 		out.InstanceProfile = aws.ToString(p.Arn) + aws.ToString(p.Name) // EC2 allows one of them
 	}
 	if s := d.CapacityReservationSpecification; s != nil {
-		out.NoTarget = s.CapacityReservationTarget == nil && s.CapacityReservationPreference != types.CapacityReservationPreferenceNone
+		out.NoTarget = s.CapacityReservationTarget == nil &&
+			s.CapacityReservationPreference != types.CapacityReservationPreferenceNone
 		if s.CapacityReservationTarget != nil {
 			out.ReservationID = aws.ToString(s.CapacityReservationTarget.CapacityReservationId)
 		}

@@ -28,8 +28,12 @@ func TestEnsureLaunchTemplate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if made.Version != "1" || made.ReservationID != openBlock || made.InstanceType != "p5.48xlarge" || made.ImageID != image ||
-		len(made.UserData) == 0 || !slices.Equal(made.SecurityGroupIDs, []string{groupOfAll}) || made.Tags[capacity.TagCluster] != "ml" || made.Digest == "" {
+	if made.Version != "1" || made.ReservationID != openBlock || made.InstanceType != "p5.48xlarge" ||
+		made.ImageID != image ||
+		len(made.UserData) == 0 ||
+		!slices.Equal(made.SecurityGroupIDs, []string{groupOfAll}) ||
+		made.Tags[capacity.TagCluster] != "ml" ||
+		made.Digest == "" {
 		t.Errorf("made %+v", made)
 	}
 	again, err := c.EnsureLaunchTemplate(t.Context(), spec(openBlock))
@@ -40,7 +44,8 @@ func TestEnsureLaunchTemplate(t *testing.T) {
 		t.Errorf("%d calls that write", n)
 	}
 	next, err := c.EnsureLaunchTemplate(t.Context(), spec(laterBlock))
-	if err != nil || next.ID != made.ID || next.Version != "2" || next.ReservationID != laterBlock || next.Tags[capacity.TagReservation] != laterBlock {
+	if err != nil || next.ID != made.ID || next.Version != "2" || next.ReservationID != laterBlock ||
+		next.Tags[capacity.TagReservation] != laterBlock {
 		t.Errorf("next block: %+v, %v", next, err)
 	}
 	// Version 1 says what is wanted, but the newest does not.
@@ -77,7 +82,8 @@ func TestEnsureLaunchTemplateOverrides(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if data.InstanceMarketOptions != nil || *data.CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId != gpuODCR {
+	if data.InstanceMarketOptions != nil ||
+		*data.CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId != gpuODCR {
 		t.Errorf("an ODCR has market %v, target %v", data.InstanceMarketOptions, data.CapacityReservationSpecification)
 	}
 	if *data.UserData != "IyEvYmluL3NoCg==" {
@@ -104,7 +110,11 @@ func TestR9_ForeignLaunchTemplateIsLeftAlone(t *testing.T) {
 		t.Errorf("deleting: %v", err)
 	}
 	for key, n := range sim.Calls() {
-		if n > 0 && slices.Contains([]string{"CreateLaunchTemplate", "CreateLaunchTemplateVersion", "DeleteLaunchTemplate", "CreateTags"}, key.Operation) {
+		if n > 0 &&
+			slices.Contains(
+				[]string{"CreateLaunchTemplate", "CreateLaunchTemplateVersion", "DeleteLaunchTemplate", "CreateTags"},
+				key.Operation,
+			) {
 			t.Errorf("%s was called", key.Operation)
 		}
 	}
@@ -134,7 +144,8 @@ func TestR5_EnsureLaunchTemplateAfterFailures(t *testing.T) {
 			fault(t, sim, awssim.Fault{Effect: effect, Operation: operation, Count: 1})
 			_, _ = c.EnsureLaunchTemplate(t.Context(), spec(laterBlock))
 			next, err := c.EnsureLaunchTemplate(t.Context(), spec(laterBlock))
-			if err != nil || next.Version != "2" || next.ReservationID != laterBlock || next.Tags[capacity.TagReservation] != laterBlock {
+			if err != nil || next.Version != "2" || next.ReservationID != laterBlock ||
+				next.Tags[capacity.TagReservation] != laterBlock {
 				t.Errorf("%s of %s, then: %+v, %v", effect, operation, next, err)
 			}
 		}
@@ -146,11 +157,25 @@ func TestEnsureLaunchTemplateMetadataAndVolume(t *testing.T) {
 	_, c := newSim(t)
 	old := &types.RequestLaunchTemplateData{
 		InstanceType: "m7i.large", CpuOptions: &types.LaunchTemplateCpuOptionsRequest{CoreCount: aws.Int32(1)}, CreditSpecification: &types.CreditSpecificationRequest{CpuCredits: aws.String("unlimited")},
-		DisableApiTermination: aws.Bool(true), Placement: &types.LaunchTemplatePlacementRequest{GroupName: aws.String("ml-cluster")},
-		MetadataOptions: &types.LaunchTemplateInstanceMetadataOptionsRequest{HttpTokens: "optional", HttpEndpoint: "disabled", HttpPutResponseHopLimit: aws.Int32(2)},
+		DisableApiTermination: aws.Bool(
+			true,
+		), Placement: &types.LaunchTemplatePlacementRequest{GroupName: aws.String("ml-cluster")},
+		MetadataOptions: &types.LaunchTemplateInstanceMetadataOptionsRequest{
+			HttpTokens:              "optional",
+			HttpEndpoint:            "disabled",
+			HttpPutResponseHopLimit: aws.Int32(2),
+		},
 		BlockDeviceMappings: []types.LaunchTemplateBlockDeviceMappingRequest{
 			{DeviceName: aws.String("/dev/sdb"), VirtualName: aws.String("ephemeral0")},
-			{DeviceName: aws.String("/dev/xvda"), Ebs: &types.LaunchTemplateEbsBlockDeviceRequest{VolumeSize: aws.Int32(50), VolumeType: "io2", Iops: aws.Int32(1000), Encrypted: aws.Bool(true)}},
+			{
+				DeviceName: aws.String("/dev/xvda"),
+				Ebs: &types.LaunchTemplateEbsBlockDeviceRequest{
+					VolumeSize: aws.Int32(50),
+					VolumeType: "io2",
+					Iops:       aws.Int32(1000),
+					Encrypted:  aws.Bool(true),
+				},
+			},
 		}}
 	if _, err := c.api.CreateLaunchTemplate(t.Context(), &ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String("old"), LaunchTemplateData: old}); err != nil {
 		t.Fatal(err)
@@ -159,7 +184,16 @@ func TestEnsureLaunchTemplateMetadataAndVolume(t *testing.T) {
 		from string
 		hops *int32
 	}{{"old", aws.Int32(2)}, {"", nil}} {
-		spec := capacity.LaunchTemplateSpec{Name: "new", From: test.from, ImageID: "ami-0e200000000000a01", InstanceType: "c7i.4xlarge", InstanceProfile: "nodes", MetadataTags: true, Kind: capacity.OnDemand, Tags: map[string]string{capacity.TagCluster: "ml"}}
+		spec := capacity.LaunchTemplateSpec{
+			Name:            "new",
+			From:            test.from,
+			ImageID:         "ami-0e200000000000a01",
+			InstanceType:    "c7i.4xlarge",
+			InstanceProfile: "nodes",
+			MetadataTags:    true,
+			Kind:            capacity.OnDemand,
+			Tags:            map[string]string{capacity.TagCluster: "ml"},
+		}
 		if _, err := c.EnsureLaunchTemplate(t.Context(), spec); err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +202,9 @@ func TestEnsureLaunchTemplateMetadataAndVolume(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := v.LaunchTemplateData
-		if m := d.MetadataOptions; m.HttpTokens != "required" || m.HttpEndpoint != "enabled" || m.InstanceMetadataTags != "enabled" || !reflect.DeepEqual(m.HttpPutResponseHopLimit, test.hops) {
+		if m := d.MetadataOptions; m.HttpTokens != "required" || m.HttpEndpoint != "enabled" ||
+			m.InstanceMetadataTags != "enabled" ||
+			!reflect.DeepEqual(m.HttpPutResponseHopLimit, test.hops) {
 			t.Errorf("metadata %+v", m)
 		}
 		if d.CpuOptions != nil || d.CreditSpecification != nil || d.Placement != nil || d.DisableApiTermination != nil {
@@ -211,8 +247,15 @@ func TestR8_WhatCouldNotBeAskedIsAnError(t *testing.T) {
 // An ODCR in a placement group: launches go there, whatever the copied template says.
 func TestPlacementGroupOfAReservation(t *testing.T) {
 	_, c := newSim(t)
-	spec := capacity.LaunchTemplateSpec{Name: "t", From: "lt-0e2000000000000a2", FromVersion: "1", InstanceType: "c7i.4xlarge",
-		ReservationID: "cr-0e200000000000a14", Kind: capacity.ODCR, PlacementGroup: "ml-cluster"}
+	spec := capacity.LaunchTemplateSpec{
+		Name:           "t",
+		From:           "lt-0e2000000000000a2",
+		FromVersion:    "1",
+		InstanceType:   "c7i.4xlarge",
+		ReservationID:  "cr-0e200000000000a14",
+		Kind:           capacity.ODCR,
+		PlacementGroup: "ml-cluster",
+	}
 	data, err := c.templateData(t.Context(), spec)
 	if err != nil || data.Placement == nil || *data.Placement.GroupName != "ml-cluster" {
 		t.Errorf("placement %+v, %v", data.Placement, err)
@@ -222,7 +265,18 @@ func TestPlacementGroupOfAReservation(t *testing.T) {
 	if err != nil || aws.ToString(byID.Placement.GroupId) != spec.PlacementGroup || byID.Placement.GroupName != nil {
 		t.Errorf("placement %+v, %v", byID.Placement, err)
 	}
-	made, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnetA, ReservationID: "cr-0e200000000000a14", Kind: capacity.ODCR, Count: 2})
+	made, err := c.Launch(
+		t.Context(),
+		capacity.Launch{
+			ClientToken:    "t",
+			LaunchTemplate: nodes,
+			InstanceType:   "c7i.4xlarge",
+			SubnetID:       subnetA,
+			ReservationID:  "cr-0e200000000000a14",
+			Kind:           capacity.ODCR,
+			Count:          2,
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

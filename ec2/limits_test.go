@@ -28,7 +28,13 @@ func setRefill(c *Client, refill time.Duration) {
 func TestThrottledSearchWaitsAndAsksAgain(t *testing.T) {
 	sim, c, attempts := countedSim(t)
 	setRefill(c, time.Millisecond)
-	throttle := awssim.Fault{Operation: "DescribeCapacityBlockOfferings", Effect: awssim.FailBefore, Code: "RequestLimitExceeded", Status: 503, Count: 2}
+	throttle := awssim.Fault{
+		Operation: "DescribeCapacityBlockOfferings",
+		Effect:    awssim.FailBefore,
+		Code:      "RequestLimitExceeded",
+		Status:    503,
+		Count:     2,
+	}
 	fault(t, sim, throttle)
 	var waits int
 	c.OnWait(func(w Wait) {
@@ -100,7 +106,8 @@ func TestBackToBackSearches(t *testing.T) {
 		t.Errorf("waited for %q", codes)
 	}
 	over = false
-	if _, err := c.Offerings(t.Context(), question); Code(err) != "CapacityBlockDescribeLimitExceeded" || !strings.HasSuffix(err.Error(), "; others search with this account too; try again in a minute") {
+	if _, err := c.Offerings(t.Context(), question); Code(err) != "CapacityBlockDescribeLimitExceeded" ||
+		!strings.HasSuffix(err.Error(), "; others search with this account too; try again in a minute") {
 		t.Errorf("for ever: %v", err)
 	}
 }
@@ -134,9 +141,17 @@ func TestListingsEnd(t *testing.T) {
 		sent++
 		return &ec2.DescribeInstancesOutput{NextToken: aws.String("more")}, nil
 	}
-	found, err := searched(t.Context(), c, c.scarce.offerings, "capacity blocks in us-east-2", endlessly, &ec2.DescribeInstancesInput{}, func(*ec2.DescribeInstancesOutput) []int {
-		return make([]int, max(0, min(1, 4-sent)))
-	})
+	found, err := searched(
+		t.Context(),
+		c,
+		c.scarce.offerings,
+		"capacity blocks in us-east-2",
+		endlessly,
+		&ec2.DescribeInstancesInput{},
+		func(*ec2.DescribeInstancesOutput) []int {
+			return make([]int, max(0, min(1, 4-sent)))
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

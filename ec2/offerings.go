@@ -68,7 +68,11 @@ func (c *Client) Offerings(ctx context.Context, q OfferingQuery) ([]capacity.Off
 		return nil, err
 	}
 	if q.Count > mostInstances && !IsUltraServer(q.InstanceType) {
-		return nil, fmt.Errorf("a block of %d instances is too large; EC2 sells at most %d in one", q.Count, mostInstances)
+		return nil, fmt.Errorf(
+			"a block of %d instances is too large; EC2 sells at most %d in one",
+			q.Count,
+			mostInstances,
+		)
 	}
 	in := &ec2.DescribeCapacityBlockOfferingsInput{CapacityDurationHours: aws.Int32(int32(length / time.Hour))}
 	if IsUltraServer(q.InstanceType) {
@@ -83,10 +87,17 @@ func (c *Client) Offerings(ctx context.Context, q OfferingQuery) ([]capacity.Off
 	if err := c.bound(in, q); err != nil {
 		return nil, err
 	}
-	found, err := searched(ctx, c, c.scarce.offerings, "capacity blocks in "+c.region, c.api.DescribeCapacityBlockOfferings, in,
+	found, err := searched(
+		ctx,
+		c,
+		c.scarce.offerings,
+		"capacity blocks in "+c.region,
+		c.api.DescribeCapacityBlockOfferings,
+		in,
 		func(page *ec2.DescribeCapacityBlockOfferingsOutput) []types.CapacityBlockOffering {
 			return page.CapacityBlockOfferings
-		})
+		},
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +124,11 @@ func (c *Client) bound(in *ec2.DescribeCapacityBlockOfferingsInput, q OfferingQu
 	case !q.EndBy.IsZero() && !q.EndBy.After(now):
 		return fmt.Errorf("no block can end by %s, which is over", q.EndBy.Format(time.RFC3339))
 	case !q.EndBy.IsZero() && !q.EndBy.After(q.StartAfter):
-		return fmt.Errorf("no block starts after %s and ends by %s", q.StartAfter.Format(time.RFC3339), q.EndBy.Format(time.RFC3339))
+		return fmt.Errorf(
+			"no block starts after %s and ends by %s",
+			q.StartAfter.Format(time.RFC3339),
+			q.EndBy.Format(time.RFC3339),
+		)
 	}
 	// A minute covers a slow call.
 	if q.StartAfter.After(now.Add(time.Minute)) {
@@ -185,7 +200,15 @@ const mostEmpty = 5
 
 // searched reads the pages of a search, a scarce call that changes nothing: what is searched, and what is on a page. It
 // waits where EC2 throttles it, and asks again. After mostEmpty empty pages in a row it stops, and says so.
-func searched[In, Out, A any](ctx context.Context, c *Client, l *rate.Limiter, what string, call call[In, Out], in *In, on func(*Out) []A) (all []A, err error) {
+func searched[In, Out, A any](
+	ctx context.Context,
+	c *Client,
+	l *rate.Limiter,
+	what string,
+	call call[In, Out],
+	in *In,
+	on func(*Out) []A,
+) (all []A, err error) {
 	pages := paged(call, in)
 	for empty, refused := 0, 0; pages.HasMorePages(); {
 		if err := c.allowed(ctx, l); err != nil {
@@ -208,7 +231,13 @@ func searched[In, Out, A any](ctx context.Context, c *Client, l *rate.Limiter, w
 			empty = 0
 		}
 		if empty == mostEmpty && pages.HasMorePages() {
-			c.without(fmt.Errorf("EC2 sent %d pages with nothing on them and says that there are more; try again later", empty), "there may be more "+what)
+			c.without(
+				fmt.Errorf(
+					"EC2 sent %d pages with nothing on them and says that there are more; try again later",
+					empty,
+				),
+				"there may be more "+what,
+			)
 			break
 		}
 	}
@@ -240,20 +269,36 @@ func (s Sale) dryRun() *bool {
 
 // Purchase buys a block; the tags are written on its reservation. It makes exactly one attempt. After an error for
 // which Refused is false nobody knows whether the block was bought: look for it by its tags before anything else.
-func (c *Client) Purchase(ctx context.Context, s Sale, offeringID, platform string, tags map[string]string) (capacity.Reservation, error) {
+func (c *Client) Purchase(
+	ctx context.Context,
+	s Sale,
+	offeringID, platform string,
+	tags map[string]string,
+) (capacity.Reservation, error) {
 	if err := c.allowed(ctx, c.scarce.purchases); err != nil {
 		return capacity.Reservation{}, fmt.Errorf("%w: offering %s: %w", ErrNotSent, offeringID, err)
 	}
-	out, err := c.api.PurchaseCapacityBlock(ctx, &ec2.PurchaseCapacityBlockInput{DryRun: s.dryRun(), CapacityBlockOfferingId: aws.String(offeringID),
-		InstancePlatform:  types.CapacityReservationInstancePlatform(platform),
-		TagSpecifications: tagged(tags, types.ResourceTypeCapacityReservation)}, once)
+	out, err := c.api.PurchaseCapacityBlock(
+		ctx,
+		&ec2.PurchaseCapacityBlockInput{DryRun: s.dryRun(), CapacityBlockOfferingId: aws.String(offeringID),
+			InstancePlatform:  types.CapacityReservationInstancePlatform(platform),
+			TagSpecifications: tagged(tags, types.ResourceTypeCapacityReservation)},
+		once,
+	)
 	switch {
 	case s != Buy:
-		return capacity.Reservation{}, tried(err, fmt.Sprintf("trying to purchase offering %s in %s", offeringID, c.region))
+		return capacity.Reservation{}, tried(
+			err,
+			fmt.Sprintf("trying to purchase offering %s in %s", offeringID, c.region),
+		)
 	case err != nil:
 		return capacity.Reservation{}, fmt.Errorf("purchasing offering %s in %s: %w", offeringID, c.region, err)
 	case out.CapacityReservation == nil:
-		return capacity.Reservation{}, fmt.Errorf("purchasing offering %s in %s: EC2's answer names no reservation", offeringID, c.region)
+		return capacity.Reservation{}, fmt.Errorf(
+			"purchasing offering %s in %s: EC2's answer names no reservation",
+			offeringID,
+			c.region,
+		)
 	}
 	r := c.reservation(*out.CapacityReservation)
 	for _, block := range out.CapacityBlocks {
@@ -266,17 +311,28 @@ func (c *Client) Purchase(ctx context.Context, s Sale, offeringID, platform stri
 
 // ExtensionOfferings lists the offers to extend a block by about d, rounded up to a length that EC2 sells. Start and
 // End of an offering are those of the extension alone: Start is the block's present end.
-func (c *Client) ExtensionOfferings(ctx context.Context, reservationID string, d time.Duration) ([]capacity.Offering, error) {
+func (c *Client) ExtensionOfferings(
+	ctx context.Context,
+	reservationID string,
+	d time.Duration,
+) ([]capacity.Offering, error) {
 	length, err := Length(d)
 	if err != nil {
 		return nil, err
 	}
 	in := &ec2.DescribeCapacityBlockExtensionOfferingsInput{CapacityReservationId: aws.String(reservationID),
 		CapacityBlockExtensionDurationHours: aws.Int32(int32(length / time.Hour))}
-	found, err := searched(ctx, c, c.scarce.extensionOfferings, "extensions of "+reservationID, c.api.DescribeCapacityBlockExtensionOfferings, in,
+	found, err := searched(
+		ctx,
+		c,
+		c.scarce.extensionOfferings,
+		"extensions of "+reservationID,
+		c.api.DescribeCapacityBlockExtensionOfferings,
+		in,
 		func(page *ec2.DescribeCapacityBlockExtensionOfferingsOutput) []types.CapacityBlockExtensionOffering {
 			return page.CapacityBlockExtensionOfferings
-		})
+		},
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -284,11 +340,18 @@ func (c *Client) ExtensionOfferings(ctx context.Context, reservationID string, d
 	for i, a := range found {
 		fee, err := capacity.ParseMoney(aws.ToString(a.UpfrontFee), aws.ToString(a.CurrencyCode))
 		if err != nil {
-			return nil, fmt.Errorf("extension offering %s: its fee: %w", aws.ToString(a.CapacityBlockExtensionOfferingId), err)
+			return nil, fmt.Errorf(
+				"extension offering %s: its fee: %w",
+				aws.ToString(a.CapacityBlockExtensionOfferingId),
+				err,
+			)
 		}
 		all[i] = capacity.Offering{ID: aws.ToString(a.CapacityBlockExtensionOfferingId), InstanceType: aws.ToString(
-			a.InstanceType), Count: int(aws.ToInt32(a.InstanceCount)), Region: c.region, AZ: aws.ToString(a.AvailabilityZone),
-			AZID: aws.ToString(a.AvailabilityZoneId), Start: aws.ToTime(a.CapacityBlockExtensionStartDate), End: aws.ToTime(
+			a.InstanceType,
+		), Count: int(aws.ToInt32(a.InstanceCount)), Region: c.region, AZ: aws.ToString(a.AvailabilityZone),
+			AZID: aws.ToString(
+				a.AvailabilityZoneId,
+			), Start: aws.ToTime(a.CapacityBlockExtensionStartDate), End: aws.ToTime(
 				a.CapacityBlockExtensionEndDate), Fee: fee, Tenancy: string(a.Tenancy)}
 	}
 	return all, nil
@@ -301,10 +364,15 @@ func (c *Client) PurchaseExtension(ctx context.Context, s Sale, offeringID, rese
 		return fmt.Errorf("%w: extension %s of %s: %w", ErrNotSent, offeringID, reservationID, err)
 	}
 	_, err := c.api.PurchaseCapacityBlockExtension(ctx, &ec2.PurchaseCapacityBlockExtensionInput{DryRun: s.dryRun(),
-		CapacityBlockExtensionOfferingId: aws.String(offeringID), CapacityReservationId: aws.String(reservationID)}, once)
+		CapacityBlockExtensionOfferingId: aws.String(
+			offeringID,
+		), CapacityReservationId: aws.String(reservationID)}, once)
 	switch {
 	case s != Buy:
-		return tried(err, fmt.Sprintf("trying to purchase extension %s of %s in %s", offeringID, reservationID, c.region))
+		return tried(
+			err,
+			fmt.Sprintf("trying to purchase extension %s of %s in %s", offeringID, reservationID, c.region),
+		)
 	case err != nil:
 		return fmt.Errorf("purchasing extension %s of %s in %s: %w", offeringID, reservationID, c.region, err)
 	}
@@ -314,10 +382,16 @@ func (c *Client) PurchaseExtension(ctx context.Context, s Sale, offeringID, rese
 // Extensions lists the extensions bought for a block, paid or not.
 func (c *Client) Extensions(ctx context.Context, reservationID string) ([]capacity.Extension, error) {
 	in := &ec2.DescribeCapacityBlockExtensionHistoryInput{CapacityReservationIds: []string{reservationID}}
-	answers, err := listed(ctx, c, "describing the extensions of "+reservationID, c.api.DescribeCapacityBlockExtensionHistory, in,
+	answers, err := listed(
+		ctx,
+		c,
+		"describing the extensions of "+reservationID,
+		c.api.DescribeCapacityBlockExtensionHistory,
+		in,
 		func(page *ec2.DescribeCapacityBlockExtensionHistoryOutput) []types.CapacityBlockExtension {
 			return page.CapacityBlockExtensions
-		})
+		},
+	)
 	if err != nil {
 		return nil, err
 	}

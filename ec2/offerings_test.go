@@ -32,12 +32,16 @@ func TestOfferings(t *testing.T) {
 			t.Errorf("offering %+v", o)
 		}
 	}
-	late, err := c.Offerings(t.Context(), OfferingQuery{InstanceType: "p5.48xlarge", Count: 4, Duration: 2 * day, StartAfter: noon.Add(7 * day)})
+	late, err := c.Offerings(
+		t.Context(),
+		OfferingQuery{InstanceType: "p5.48xlarge", Count: 4, Duration: 2 * day, StartAfter: noon.Add(7 * day)},
+	)
 	if err != nil || len(late) == 0 || len(late) >= len(found) {
 		t.Errorf("%d of %d start after a week, %v", len(late), len(found), err)
 	}
 	servers, err := c.Offerings(t.Context(), OfferingQuery{InstanceType: "u-trn2u-x64", Count: 2, Duration: day})
-	if err != nil || len(servers) == 0 || servers[0].UltraServerCount != 2 || servers[0].UltraServerType != "u-trn2u-x64" {
+	if err != nil || len(servers) == 0 || servers[0].UltraServerCount != 2 ||
+		servers[0].UltraServerType != "u-trn2u-x64" {
 		t.Errorf("UltraServers: %+v, %v", servers, err)
 	}
 }
@@ -59,10 +63,15 @@ func TestPurchase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Kind != capacity.CapacityBlock || r.State != capacity.StatePaymentPending || !r.Start.Equal(o.Start) || !r.End.Equal(o.End) || r.Size() != 4 {
+	if r.Kind != capacity.CapacityBlock || r.State != capacity.StatePaymentPending || !r.Start.Equal(o.Start) ||
+		!r.End.Equal(o.End) ||
+		r.Size() != 4 {
 		t.Errorf("bought %+v", r)
 	}
-	again, err := c.FindReservations(t.Context(), ReservationQuery{Tags: map[string]string{capacity.TagPurchase: "intent-1"}})
+	again, err := c.FindReservations(
+		t.Context(),
+		ReservationQuery{Tags: map[string]string{capacity.TagPurchase: "intent-1"}},
+	)
 	if err != nil || len(again) != 1 || again[0].ID != r.ID {
 		t.Errorf("by its tag: %v, %v", again, err)
 	}
@@ -144,7 +153,8 @@ func TestExtension(t *testing.T) {
 		t.Errorf("the block ends at %s, %v", after.End, err)
 	}
 	bought, err := c.Extensions(t.Context(), openBlock)
-	if err != nil || len(bought) != 1 || bought[0].OfferingID != found[0].ID || bought[0].State != capacity.ExtensionPaid {
+	if err != nil || len(bought) != 1 || bought[0].OfferingID != found[0].ID ||
+		bought[0].State != capacity.ExtensionPaid {
 		t.Errorf("extensions %+v, %v", bought, err)
 	}
 }
@@ -181,9 +191,14 @@ func TestTryPurchase(t *testing.T) {
 		t.Errorf("allowed: %v, %v", purchase, extension)
 	}
 	for _, operation := range []string{"PurchaseCapacityBlock", "PurchaseCapacityBlockExtension"} {
-		fault(t, sim, awssim.Fault{Operation: operation, Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403})
+		fault(
+			t,
+			sim,
+			awssim.Fault{Operation: operation, Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403},
+		)
 	}
-	if purchase, extension := try(); Code(purchase) != "UnauthorizedOperation" || Code(extension) != "UnauthorizedOperation" {
+	if purchase, extension := try(); Code(purchase) != "UnauthorizedOperation" ||
+		Code(extension) != "UnauthorizedOperation" {
 		t.Errorf("not allowed: %v, %v", purchase, extension)
 	}
 	if n := len(sim.Ledger()); n != 0 {
@@ -200,7 +215,9 @@ func TestPurchaseWithoutAConnectionIsRefused(t *testing.T) {
 	}
 	address := nobody.Addr().String()
 	_ = nobody.Close()
-	c.api = newAPI(ec2.NewFromConfig(c.shared.Config, func(o *ec2.Options) { o.BaseEndpoint = aws.String("http://" + address) }))
+	c.api = newAPI(
+		ec2.NewFromConfig(c.shared.Config, func(o *ec2.Options) { o.BaseEndpoint = aws.String("http://" + address) }),
+	)
 	if _, err := c.Purchase(t.Context(), Buy, "cb-0", "Linux/UNIX", nil); err == nil || !Refused(err) {
 		t.Errorf("error %v", err)
 	}

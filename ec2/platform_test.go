@@ -16,12 +16,14 @@ import (
 func TestPlatforms(t *testing.T) {
 	known := types.CapacityReservationInstancePlatform("").Values()
 	for details, name := range reservationPlatforms {
-		if !slices.Contains(known, types.CapacityReservationInstancePlatform(name)) || slices.Contains(known, types.CapacityReservationInstancePlatform(details)) {
+		if !slices.Contains(known, types.CapacityReservationInstancePlatform(name)) ||
+			slices.Contains(known, types.CapacityReservationInstancePlatform(details)) {
 			t.Errorf("%q is %q in reservations", details, name)
 		}
 	}
 	for _, same := range []string{"Linux/UNIX", "Red Hat Enterprise Linux", "SUSE Linux", "Ubuntu Pro", "Windows", "Windows with SQL Server Web"} {
-		if got := reservationPlatform(same); got != same || !slices.Contains(known, types.CapacityReservationInstancePlatform(same)) {
+		if got := reservationPlatform(same); got != same ||
+			!slices.Contains(known, types.CapacityReservationInstancePlatform(same)) {
 			t.Errorf("%q is %q in reservations", same, got)
 		}
 	}
@@ -31,9 +33,28 @@ func TestPlatforms(t *testing.T) {
 func TestImageOfAPlatformWithTwoNames(t *testing.T) {
 	scenario := awssim.DefaultScenario()
 	home := &scenario.Regions[0]
-	home.Images = append(home.Images, awssim.ImageScenario{ID: "ami-0e200000000000d04", Name: "rhel-ha", Platform: "Red Hat Enterprise Linux with HA"})
-	home.Reservations = append(home.Reservations, awssim.ReservationScenario{ID: "cr-0e200000000000a17", Type: "c7i.4xlarge", Zone: "us-east-2a", Count: 2, Platform: "RHEL with HA"})
-	home.LaunchTemplates = append(home.LaunchTemplates, awssim.LaunchTemplateScenario{ID: "lt-0e2000000000000a9", Name: "ha", Image: "ami-0e200000000000d04"})
+	home.Images = append(
+		home.Images,
+		awssim.ImageScenario{
+			ID:       "ami-0e200000000000d04",
+			Name:     "rhel-ha",
+			Platform: "Red Hat Enterprise Linux with HA",
+		},
+	)
+	home.Reservations = append(
+		home.Reservations,
+		awssim.ReservationScenario{
+			ID:       "cr-0e200000000000a17",
+			Type:     "c7i.4xlarge",
+			Zone:     "us-east-2a",
+			Count:    2,
+			Platform: "RHEL with HA",
+		},
+	)
+	home.LaunchTemplates = append(
+		home.LaunchTemplates,
+		awssim.LaunchTemplateScenario{ID: "lt-0e2000000000000a9", Name: "ha", Image: "ami-0e200000000000d04"},
+	)
 	_, c, _ := simOf(t, scenario)
 	made, err := c.Image(t.Context(), "ami-0e200000000000d04")
 	if err != nil {
@@ -53,10 +74,21 @@ func TestImagePlatform(t *testing.T) {
 	const rhel = "Red Hat Enterprise Linux"
 	scenario := awssim.DefaultScenario()
 	home := &scenario.Regions[0]
-	home.Images = append(home.Images, awssim.ImageScenario{ID: "ami-0e200000000000d04", Name: "named", Platform: "SUSE Linux", Parameter: "/nodes/image"},
-		awssim.ImageScenario{ID: "ami-0e200000000000d05", Name: "byol", Platform: "Windows BYOL"})
+	home.Images = append(
+		home.Images,
+		awssim.ImageScenario{
+			ID:        "ami-0e200000000000d04",
+			Name:      "named",
+			Platform:  "SUSE Linux",
+			Parameter: "/nodes/image",
+		},
+		awssim.ImageScenario{ID: "ami-0e200000000000d05", Name: "byol", Platform: "Windows BYOL"},
+	)
 	for id, image := range map[string]string{"7": "ami-0e200000000000c03", "8": "resolve:ssm:/nodes/image", "9": "ami-0e200000000000fff", "a": "", "b": "ami-0e200000000000d05"} {
-		home.LaunchTemplates = append(home.LaunchTemplates, awssim.LaunchTemplateScenario{ID: "lt-0e2000000000000b" + id, Name: "template-" + id, Image: image})
+		home.LaunchTemplates = append(
+			home.LaunchTemplates,
+			awssim.LaunchTemplateScenario{ID: "lt-0e2000000000000b" + id, Name: "template-" + id, Image: image},
+		)
 	}
 	sim, c, arrived := simOf(t, scenario)
 	if _, err := c.api.CreateLaunchTemplateVersion(t.Context(), &ec2.CreateLaunchTemplateVersionInput{LaunchTemplateName: aws.String("template-7"),
@@ -83,7 +115,9 @@ func TestImagePlatform(t *testing.T) {
 		t.Error(err)
 	}
 	described, read := arrived("DescribeImages"), arrived("DescribeLaunchTemplateVersions")
-	if _, err := c.ImagePlatform(t.Context(), "lt-0e2000000000000b7:2"); err != nil || arrived("DescribeImages") != described || arrived("DescribeLaunchTemplateVersions") != read {
+	if _, err := c.ImagePlatform(t.Context(), "lt-0e2000000000000b7:2"); err != nil ||
+		arrived("DescribeImages") != described ||
+		arrived("DescribeLaunchTemplateVersions") != read {
 		t.Errorf("what is known is asked for again: %v", err)
 	}
 
@@ -101,7 +135,9 @@ func TestImagePlatform(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := again.ImagePlatform(t.Context(), reference)
-		if said := strings.Join(again.Untold(), "\n"); err != nil || got.Platform != "" || !strings.HasPrefix(got.Template, reference) || !strings.Contains(said, action+" is not allowed") {
+		if said := strings.Join(again.Untold(), "\n"); err != nil || got.Platform != "" ||
+			!strings.HasPrefix(got.Template, reference) ||
+			!strings.Contains(said, action+" is not allowed") {
 			t.Errorf("without %s: %+v, %v; told is %q", action, got, err, said)
 		}
 	}
@@ -111,13 +147,30 @@ func TestImagePlatform(t *testing.T) {
 func TestLaunchIntoAReservationWithAPlacementGroup(t *testing.T) {
 	scenario := awssim.DefaultScenario()
 	home := &scenario.Regions[0]
-	home.Reservations = append(home.Reservations, awssim.ReservationScenario{ID: "cr-0e200000000000a17", Type: "c7i.4xlarge", Zone: "us-east-2a", Count: 2, PlacementGroup: "ml-cluster"})
+	home.Reservations = append(
+		home.Reservations,
+		awssim.ReservationScenario{
+			ID:             "cr-0e200000000000a17",
+			Type:           "c7i.4xlarge",
+			Zone:           "us-east-2a",
+			Count:          2,
+			PlacementGroup: "ml-cluster",
+		},
+	)
 	_, c, _ := simOf(t, scenario)
 	r, err := Reservation(t.Context(), c, "cr-0e200000000000a17")
 	if err != nil {
 		t.Fatal(err)
 	}
-	launch := capacity.Launch{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnetA, ReservationID: r.ID, Kind: capacity.ODCR, Count: 1}
+	launch := capacity.Launch{
+		ClientToken:    "t",
+		LaunchTemplate: nodes,
+		InstanceType:   "c7i.4xlarge",
+		SubnetID:       subnetA,
+		ReservationID:  r.ID,
+		Kind:           capacity.ODCR,
+		Count:          1,
+	}
 	if _, err := c.Launch(t.Context(), launch); Code(err) != "ReservationCapacityExceeded" {
 		t.Errorf("without the group: %v", err)
 	}
@@ -132,21 +185,47 @@ func TestImageNamedByAParameter(t *testing.T) {
 	scenario := awssim.DefaultScenario()
 	home := &scenario.Regions[0]
 	home.Images[0].Parameter = "/aws/service/pcs/ami/dlami"
-	home.LaunchTemplates = append(home.LaunchTemplates, awssim.LaunchTemplateScenario{ID: "lt-0e2000000000000a9", Name: "newest", Image: "resolve:ssm:/aws/service/pcs/ami/dlami"})
+	home.LaunchTemplates = append(
+		home.LaunchTemplates,
+		awssim.LaunchTemplateScenario{
+			ID:    "lt-0e2000000000000a9",
+			Name:  "newest",
+			Image: "resolve:ssm:/aws/service/pcs/ami/dlami",
+		},
+	)
 	_, c, _ := simOf(t, scenario)
 	read, found, err := c.LaunchTemplate(t.Context(), "newest", "")
 	if err != nil || !found || read.ImageID != image {
 		t.Errorf("image %q, %v", read.ImageID, err)
 	}
-	data, err := c.templateData(t.Context(), capacity.LaunchTemplateSpec{From: read.ID, FromVersion: "1", InstanceType: "c7i.4xlarge", Kind: capacity.OnDemand})
+	data, err := c.templateData(
+		t.Context(),
+		capacity.LaunchTemplateSpec{
+			From:         read.ID,
+			FromVersion:  "1",
+			InstanceType: "c7i.4xlarge",
+			Kind:         capacity.OnDemand,
+		},
+	)
 	if err != nil || !isParameter(aws.ToString(data.ImageId)) {
 		t.Errorf("the copy has %v, %v", aws.ToString(data.ImageId), err)
 	}
-	launched, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: "newest", InstanceType: "c7i.4xlarge", SubnetID: subnetA, Kind: capacity.OnDemand, Count: 1})
+	launched, err := c.Launch(
+		t.Context(),
+		capacity.Launch{
+			ClientToken:    "t",
+			LaunchTemplate: "newest",
+			InstanceType:   "c7i.4xlarge",
+			SubnetID:       subnetA,
+			Kind:           capacity.OnDemand,
+			Count:          1,
+		},
+	)
 	if err != nil || len(launched) != 1 {
 		t.Error(err)
 	}
-	if _, err := c.Image(t.Context(), "resolve:ssm:/aws/service/pcs/ami/dlami"); err == nil || !strings.Contains(err.Error(), "aws ssm get-parameter") {
+	if _, err := c.Image(t.Context(), "resolve:ssm:/aws/service/pcs/ami/dlami"); err == nil ||
+		!strings.Contains(err.Error(), "aws ssm get-parameter") {
 		t.Errorf("outside a template: %v", err)
 	}
 }

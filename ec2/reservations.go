@@ -17,7 +17,10 @@ import (
 
 // Reservations describes reservations by id, in the order of ids. Bad ids are returned in missing
 // and never hide the others (R8); err means that EC2 could not be asked, and nothing is known.
-func (c *Client) Reservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing []capacity.Missing, err error) {
+func (c *Client) Reservations(
+	ctx context.Context,
+	ids []string,
+) (found []capacity.Reservation, missing []capacity.Missing, err error) {
 	if len(unique(ids)) == 0 {
 		return nil, nil, nil
 	}
@@ -25,7 +28,10 @@ func (c *Client) Reservations(ctx context.Context, ids []string) (found []capaci
 	all, err := c.inspected(ctx, func() (all []capacity.Reservation, err error) {
 		bad, err = withoutBad(ids, badReservationID, func(ids []string) error {
 			// EC2 takes no MaxResults together with ids.
-			some, err := c.describeReservations(ctx, &ec2.DescribeCapacityReservationsInput{CapacityReservationIds: ids})
+			some, err := c.describeReservations(
+				ctx,
+				&ec2.DescribeCapacityReservationsInput{CapacityReservationIds: ids},
+			)
 			if err == nil {
 				all = append(all, some...)
 			}
@@ -118,8 +124,18 @@ type ReservationQuery struct {
 
 // HoldsOf selects the ODCRs that we made for a cluster, by its mark, and that may still cost money.
 func HoldsOf(cluster string) ReservationQuery {
-	return ReservationQuery{Tags: map[string]string{capacity.TagCluster: cluster}, TagKey: capacity.TagHold, Plain: true,
-		States: []capacity.State{capacity.StateActive, capacity.StatePending, capacity.StateScheduled, capacity.StateAssessing, capacity.StateDelayed}}
+	return ReservationQuery{
+		Tags:   map[string]string{capacity.TagCluster: cluster},
+		TagKey: capacity.TagHold,
+		Plain:  true,
+		States: []capacity.State{
+			capacity.StateActive,
+			capacity.StatePending,
+			capacity.StateScheduled,
+			capacity.StateAssessing,
+			capacity.StateDelayed,
+		},
+	}
 }
 
 // pageSize is the most that EC2's Describe operations put on a page.
@@ -149,7 +165,10 @@ func (c *Client) FindReservations(ctx context.Context, q ReservationQuery) ([]ca
 }
 
 // describeReservations translates page by page, since EC2's own form takes several times the room.
-func (c *Client) describeReservations(ctx context.Context, in *ec2.DescribeCapacityReservationsInput) ([]capacity.Reservation, error) {
+func (c *Client) describeReservations(
+	ctx context.Context,
+	in *ec2.DescribeCapacityReservationsInput,
+) ([]capacity.Reservation, error) {
 	return listed(ctx, c, "describing capacity reservations", c.api.DescribeCapacityReservations, in,
 		func(page *ec2.DescribeCapacityReservationsOutput) (all []capacity.Reservation) {
 			for _, a := range page.CapacityReservations {
@@ -175,14 +194,26 @@ func (c *Client) askBlocks(ctx context.Context) (answer func() blocks) {
 	var b blocks
 	var asked sync.WaitGroup
 	asked.Go(func() {
-		b.all, b.allErr = listed(ctx, c, "describing capacity blocks", c.api.DescribeCapacityBlocks, &ec2.DescribeCapacityBlocksInput{},
-			func(page *ec2.DescribeCapacityBlocksOutput) []types.CapacityBlock { return page.CapacityBlocks })
+		b.all, b.allErr = listed(
+			ctx,
+			c,
+			"describing capacity blocks",
+			c.api.DescribeCapacityBlocks,
+			&ec2.DescribeCapacityBlocksInput{},
+			func(page *ec2.DescribeCapacityBlocksOutput) []types.CapacityBlock { return page.CapacityBlocks },
+		)
 	})
 	asked.Go(func() {
-		b.statuses, b.statusErr = listed(ctx, c, "describing the status of capacity blocks", c.api.DescribeCapacityBlockStatus, &ec2.DescribeCapacityBlockStatusInput{},
+		b.statuses, b.statusErr = listed(
+			ctx,
+			c,
+			"describing the status of capacity blocks",
+			c.api.DescribeCapacityBlockStatus,
+			&ec2.DescribeCapacityBlockStatusInput{},
 			func(page *ec2.DescribeCapacityBlockStatusOutput) []types.CapacityBlockStatus {
 				return page.CapacityBlockStatuses
-			})
+			},
+		)
 	})
 	return func() blocks { asked.Wait(); return b }
 }
@@ -190,7 +221,10 @@ func (c *Client) askBlocks(ctx context.Context) (answer func() blocks) {
 // inspected returns the reservations that list finds. The live blocks among them are marked if they are UltraServers,
 // and their failed hosts are counted. It asks only when there is one. Without permission for these two calls, or in a
 // region without them, the answers are missing: see Untold.
-func (c *Client) inspected(ctx context.Context, list func() ([]capacity.Reservation, error)) ([]capacity.Reservation, error) {
+func (c *Client) inspected(
+	ctx context.Context,
+	list func() ([]capacity.Reservation, error),
+) ([]capacity.Reservation, error) {
 	answer := func() blocks { return c.askBlocks(ctx)() }
 	if c.blocksExpected.Load() {
 		ctx, cancel := context.WithCancel(ctx)
@@ -221,7 +255,10 @@ func (c *Client) inspectBlocks(rs []capacity.Reservation, answer func() blocks) 
 	told := answer()
 	switch {
 	case notAllowed(told.allErr):
-		c.without(told.allErr, "which blocks of "+c.region+" are UltraServers goes by their instance type, and one of a new family counts as an UltraServer")
+		c.without(
+			told.allErr,
+			"which blocks of "+c.region+" are UltraServers goes by their instance type, and one of a new family counts as an UltraServer",
+		)
 		for _, r := range live {
 			if _, known := capacity.OnlyInUltraServers(r.InstanceType); !known {
 				r.UltraServer = true // a wrong no would move the fence 30 minutes too late
@@ -233,7 +270,10 @@ func (c *Client) inspectBlocks(rs []capacity.Reservation, answer func() blocks) 
 	told.addUltraServers(live)
 	if !open {
 		if notAllowed(told.statusErr) { // nothing is lost yet
-			c.without(told.statusErr, "how many hosts of the blocks in "+c.region+" have failed will not be known when they open")
+			c.without(
+				told.statusErr,
+				"how many hosts of the blocks in "+c.region+" have failed will not be known when they open",
+			)
 		}
 		return nil
 	}
@@ -287,7 +327,9 @@ func (b blocks) addHealth(live map[string]*capacity.Reservation) {
 // The error has the outcome: see Outcome.
 func (c *Client) CreateODCR(ctx context.Context, o capacity.HoldOrder) (capacity.Reservation, error) {
 	if o.ClientToken == "" || o.End.IsZero() || o.Tags[capacity.TagCluster] == "" || o.Tags[capacity.TagHold] == "" {
-		return capacity.Reservation{}, withOutcome(fmt.Errorf("%w: the order has no token, end or mark of ours", ErrNotSent))
+		return capacity.Reservation{}, withOutcome(
+			fmt.Errorf("%w: the order has no token, end or mark of ours", ErrNotSent),
+		)
 	}
 	tags := maps.Clone(o.Tags)
 	tags[capacity.TagToken] = o.ClientToken
@@ -301,7 +343,13 @@ func (c *Client) CreateODCR(ctx context.Context, o capacity.HoldOrder) (capacity
 		err = ErrNotDescribed
 	}
 	if err != nil {
-		return capacity.Reservation{}, fmt.Errorf("holding %d × %s in %s: %w", o.Count, o.InstanceType, o.AZID, withOutcome(err, noHold...))
+		return capacity.Reservation{}, fmt.Errorf(
+			"holding %d × %s in %s: %w",
+			o.Count,
+			o.InstanceType,
+			o.AZID,
+			withOutcome(err, noHold...),
+		)
 	}
 	return c.reservation(*out.CapacityReservation), nil
 }
@@ -310,7 +358,10 @@ func (c *Client) CreateODCR(ctx context.Context, o capacity.HoldOrder) (capacity
 // EC2 does not know, it asks again for a while: it may be new.
 func (c *Client) CancelODCR(ctx context.Context, id string) error {
 	err := c.againWhile(ctx, noReservation, func() error {
-		_, err := c.api.CancelCapacityReservation(ctx, &ec2.CancelCapacityReservationInput{CapacityReservationId: aws.String(id)})
+		_, err := c.api.CancelCapacityReservation(
+			ctx,
+			&ec2.CancelCapacityReservationInput{CapacityReservationId: aws.String(id)},
+		)
 		return err
 	})
 	if err != nil && Code(err) != "InvalidCapacityReservationState" {

@@ -45,7 +45,12 @@ func TestReservationsAreTranslated(t *testing.T) {
 		t.Errorf("an ODCR without end ends at %s", found[1].End)
 	}
 	if u := found[3]; !u.UltraServer || len(u.CapacityBlockIDs) != 2 || found[0].UltraServer {
-		t.Errorf("UltraServers: %v with blocks %v, plain block %v", u.UltraServer, u.CapacityBlockIDs, found[0].UltraServer)
+		t.Errorf(
+			"UltraServers: %v with blocks %v, plain block %v",
+			u.UltraServer,
+			u.CapacityBlockIDs,
+			found[0].UltraServer,
+		)
 	}
 }
 
@@ -79,7 +84,10 @@ func TestR8_OneBadIDNeverHidesTheOthers(t *testing.T) {
 	for _, m := range missing {
 		codes[m.ID] = Code(m.Err)
 	}
-	want := map[string]string{"cr-0ffffffffffffffff": "InvalidCapacityReservationId.NotFound", "nonsense": "InvalidCapacityReservationId.Malformed"}
+	want := map[string]string{
+		"cr-0ffffffffffffffff": "InvalidCapacityReservationId.NotFound",
+		"nonsense":             "InvalidCapacityReservationId.Malformed",
+	}
 	if diff := cmp.Diff(want, codes); diff != "" {
 		t.Errorf("missing (-want +got):\n%s", diff)
 	}
@@ -98,11 +106,21 @@ func TestR8_UnnamedBadIDIsFoundOneByOne(t *testing.T) {
 
 func TestR8_FailedQueryIsNotNone(t *testing.T) {
 	sim, c := newSim(t)
-	fault(t, sim, awssim.Fault{Effect: awssim.FailBefore, Operation: "DescribeCapacityReservations", Code: "UnauthorizedOperation"})
+	fault(
+		t,
+		sim,
+		awssim.Fault{
+			Effect:    awssim.FailBefore,
+			Operation: "DescribeCapacityReservations",
+			Code:      "UnauthorizedOperation",
+		},
+	)
 	if _, _, err := c.Reservations(t.Context(), []string{openBlock}); Code(err) != "UnauthorizedOperation" {
 		t.Errorf("by id: %v", err)
 	}
-	if _, err := c.FindReservations(t.Context(), ReservationQuery{Tags: map[string]string{"team": "nlp"}}); Code(err) != "UnauthorizedOperation" {
+	if _, err := c.FindReservations(t.Context(), ReservationQuery{Tags: map[string]string{"team": "nlp"}}); Code(
+		err,
+	) != "UnauthorizedOperation" {
 		t.Errorf("by tag: %v", err)
 	}
 	_, err := Reservation(t.Context(), c, "")
@@ -134,8 +152,11 @@ func TestFindReservations(t *testing.T) {
 
 func TestUnhealthyHostsOfAnOpenBlock(t *testing.T) {
 	sim, c := newSim(t)
-	launched, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "p5.48xlarge", SubnetID: subnetA,
-		ReservationID: openBlock, Kind: capacity.CapacityBlock, Count: 2})
+	launched, err := c.Launch(
+		t.Context(),
+		capacity.Launch{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "p5.48xlarge", SubnetID: subnetA,
+			ReservationID: openBlock, Kind: capacity.CapacityBlock, Count: 2},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,8 +172,14 @@ func TestUnhealthyHostsOfAnOpenBlock(t *testing.T) {
 func TestImpairedInterconnect(t *testing.T) {
 	for status, want := range map[types.CapacityBlockInterconnectStatus]bool{"impaired": true, "ok": false, "": false} {
 		r := capacity.Reservation{}
-		blocks{statuses: []types.CapacityBlockStatus{{InterconnectStatus: status, CapacityReservationStatuses: []types.CapacityReservationStatus{
-			{CapacityReservationId: aws.String("cr-0")}}}}}.addHealth(map[string]*capacity.Reservation{"cr-0": &r})
+		blocks{
+			statuses: []types.CapacityBlockStatus{
+				{InterconnectStatus: status, CapacityReservationStatuses: []types.CapacityReservationStatus{
+					{CapacityReservationId: aws.String("cr-0")}}},
+			},
+		}.addHealth(
+			map[string]*capacity.Reservation{"cr-0": &r},
+		)
 		if r.Interconnect != want {
 			t.Errorf("%q: %t", status, r.Interconnect)
 		}
@@ -208,7 +235,15 @@ func TestBlocksThatAreExpected(t *testing.T) {
 	asked(gpuODCR)
 	// They are asked for at once: neither waits for the reservations.
 	sim.ClearFaults()
-	fault(t, sim, awssim.Fault{Effect: awssim.Delay, Operation: "DescribeCapacityReservations", Latency: awssim.Duration(time.Hour)})
+	fault(
+		t,
+		sim,
+		awssim.Fault{
+			Effect:    awssim.Delay,
+			Operation: "DescribeCapacityReservations",
+			Latency:   awssim.Duration(time.Hour),
+		},
+	)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	sim.ResetCalls()
@@ -260,7 +295,13 @@ func TestUltraServerIsKnownByItsType(t *testing.T) {
 	for instanceType, lead := range map[string]time.Duration{
 		"trn2u.48xlarge": time.Hour, "p6e-gb200.36xlarge": time.Hour, "trn2.48xlarge": 30 * time.Minute, "p6-b200.48xlarge": 30 * time.Minute, "p5.48xlarge": 30 * time.Minute,
 	} {
-		r := c.reservation(types.CapacityReservation{ReservationType: types.CapacityReservationTypeCapacityBlock, InstanceType: aws.String(instanceType), EndDate: aws.Time(noon)})
+		r := c.reservation(
+			types.CapacityReservation{
+				ReservationType: types.CapacityReservationTypeCapacityBlock,
+				InstanceType:    aws.String(instanceType),
+				EndDate:         aws.Time(noon),
+			},
+		)
 		if got := r.End.Sub(timing.Window(r).Reclaim); got != lead {
 			t.Errorf("%s is taken back %s before the end, want %s", instanceType, got, lead)
 		}
@@ -309,9 +350,18 @@ func TestUltraServersAreKnownByAnySign(t *testing.T) {
 			renamed(scenario, "trn2u.48xlarge", c.ofType)
 			sim, client, _ := simOf(t, scenario)
 			if c.denied {
-				fault(t, sim, awssim.Fault{Effect: awssim.FailBefore, Operation: "DescribeCapacityBlocks", Code: "UnauthorizedOperation"})
+				fault(
+					t,
+					sim,
+					awssim.Fault{
+						Effect:    awssim.FailBefore,
+						Operation: "DescribeCapacityBlocks",
+						Code:      "UnauthorizedOperation",
+					},
+				)
 			}
-			if r, err := Reservation(t.Context(), client, ultraBlock); err != nil || r.InstanceType != c.ofType || r.UltraServer != c.want {
+			if r, err := Reservation(t.Context(), client, ultraBlock); err != nil || r.InstanceType != c.ofType ||
+				r.UltraServer != c.want {
 				t.Errorf("%s: UltraServer %t, %v; want %t", r.InstanceType, r.UltraServer, err, c.want)
 			}
 		})
@@ -337,10 +387,22 @@ func TestEveryReservationOfEveryPageIsRead(t *testing.T) {
 	for n := range many {
 		id := fmt.Sprintf("cr-%017x", n+1)
 		want = append(want, id)
-		home.Reservations = append(home.Reservations, awssim.ReservationScenario{ID: id, Type: "c7i.4xlarge", Zone: "us-east-2a", Count: 1, Tags: map[string]string{"many": "yes"}})
+		home.Reservations = append(
+			home.Reservations,
+			awssim.ReservationScenario{
+				ID:    id,
+				Type:  "c7i.4xlarge",
+				Zone:  "us-east-2a",
+				Count: 1,
+				Tags:  map[string]string{"many": "yes"},
+			},
+		)
 	}
 	sim, c, _ := simOf(t, scenario)
-	listed, err := c.FindReservations(t.Context(), ReservationQuery{Tags: map[string]string{"many": "yes"}, Plain: true})
+	listed, err := c.FindReservations(
+		t.Context(),
+		ReservationQuery{Tags: map[string]string{"many": "yes"}, Plain: true},
+	)
 	if err != nil || !slices.Equal(ids(listed), want) {
 		t.Errorf("listed %d of %d, %v", len(listed), many, err)
 	}
@@ -372,8 +434,15 @@ func TestAccount(t *testing.T) {
 }
 
 func holdOrder(token string) capacity.HoldOrder {
-	return capacity.HoldOrder{ClientToken: token, InstanceType: "g6.12xlarge", AZID: "use2-az1", Platform: "Linux/UNIX", Count: 1, End: noon.Add(5 * time.Minute),
-		Tags: map[string]string{capacity.TagCluster: "ml", capacity.TagHold: "jobs 1/0"}}
+	return capacity.HoldOrder{
+		ClientToken:  token,
+		InstanceType: "g6.12xlarge",
+		AZID:         "use2-az1",
+		Platform:     "Linux/UNIX",
+		Count:        1,
+		End:          noon.Add(5 * time.Minute),
+		Tags:         map[string]string{capacity.TagCluster: "ml", capacity.TagHold: "jobs 1/0"},
+	}
 }
 
 // An ODCR of ours is targeted and has an end, a token and our tags; an order that lacks one is not sent.
@@ -396,7 +465,9 @@ func TestR4_Hold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.MatchCriteria != "targeted" || !r.End.Equal(noon.Add(5*time.Minute)) || r.Tags[capacity.TagCluster] != "ml" || r.AZID != "use2-az1" || r.Total != 1 {
+	if r.MatchCriteria != "targeted" || !r.End.Equal(noon.Add(5*time.Minute)) || r.Tags[capacity.TagCluster] != "ml" ||
+		r.AZID != "use2-az1" ||
+		r.Total != 1 {
 		t.Errorf("%+v", r)
 	}
 	held, err := c.FindReservations(t.Context(), HoldsOf("ml"))
@@ -412,7 +483,8 @@ func TestR4_Hold(t *testing.T) {
 		t.Errorf("another order under the same token: %v", err)
 	}
 	other.ClientToken, other.Count = "u", 1000
-	if _, err := c.CreateODCR(t.Context(), other); !errors.Is(err, capacity.ErrNoRoom) || Code(err) != "InsufficientInstanceCapacity" {
+	if _, err := c.CreateODCR(t.Context(), other); !errors.Is(err, capacity.ErrNoRoom) ||
+		Code(err) != "InsufficientInstanceCapacity" {
 		t.Errorf("more than there is: %v", err)
 	}
 	for range 2 { // what is gone already is no error

@@ -153,7 +153,11 @@ func TestOffsetIsLearntFromFailedCallsToo(t *testing.T) {
 func TestNoCapacityIsNotRetriedButAServerErrorIs(t *testing.T) {
 	for code, want := range map[string]int{"InsufficientInstanceCapacity": 1, "InternalError": 3} {
 		sim, c, attempts := countedSim(t)
-		fault(t, sim, awssim.Fault{Effect: awssim.FailBefore, Code: code, Status: 500, Operation: "CreateCapacityReservation"})
+		fault(
+			t,
+			sim,
+			awssim.Fault{Effect: awssim.FailBefore, Code: code, Status: 500, Operation: "CreateCapacityReservation"},
+		)
 		fault(t, sim, awssim.Fault{Effect: awssim.FailBefore, Code: code, Status: 500, Operation: "RunInstances"})
 
 		_, hold := c.CreateODCR(t.Context(), capacity.HoldOrder{
@@ -192,20 +196,31 @@ func TestNoCapacityIsNotRetriedButAServerErrorIs(t *testing.T) {
 func TestR3_ClosedBodiesAreNotBrokenConnections(t *testing.T) {
 	_, c := newSim(t)
 	var seen bool
-	look := middleware.FinalizeMiddlewareFunc("Look", func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
-		middleware.FinalizeOutput, middleware.Metadata, error) {
-		request := in.Request.(*smithyhttp.Request)
-		built := request.Build(ctx)
-		_ = built.Body.Close()
-		// What net/http does to learn whether the body is longer than announced.
-		if _, err := io.Copy(io.Discard, built.Body); err != nil || built.ContentLength <= 0 {
-			t.Errorf("a closed body of %d bytes, a %T, looks like a failed write: %v", built.ContentLength, built.Body, err)
-		}
-		seen = true
-		return next.HandleFinalize(ctx, in)
-	})
+	look := middleware.FinalizeMiddlewareFunc(
+		"Look",
+		func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
+			middleware.FinalizeOutput, middleware.Metadata, error) {
+			request := in.Request.(*smithyhttp.Request)
+			built := request.Build(ctx)
+			_ = built.Body.Close()
+			// What net/http does to learn whether the body is longer than announced.
+			if _, err := io.Copy(io.Discard, built.Body); err != nil || built.ContentLength <= 0 {
+				t.Errorf(
+					"a closed body of %d bytes, a %T, looks like a failed write: %v",
+					built.ContentLength,
+					built.Body,
+					err,
+				)
+			}
+			seen = true
+			return next.HandleFinalize(ctx, in)
+		},
+	)
 	_, err := c.api.DescribeAvailabilityZones(t.Context(), &ec2.DescribeAvailabilityZonesInput{}, func(o *ec2.Options) {
-		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error { return stack.Finalize.Add(look, middleware.After) })
+		o.APIOptions = append(
+			o.APIOptions,
+			func(stack *middleware.Stack) error { return stack.Finalize.Add(look, middleware.After) },
+		)
 	})
 	if err != nil || !seen {
 		t.Errorf("seen %v, error %v", seen, err)
@@ -235,8 +250,29 @@ func reads(ctx context.Context, c *Client) {
 // changes are the calls with an effect.
 func changes(ctx context.Context, c *Client) {
 	tags := map[string]string{capacity.TagCluster: "ml"}
-	_, _ = c.EnsureLaunchTemplate(ctx, capacity.LaunchTemplateSpec{Name: "x", From: "lt-0aaaaaaaaaaaaaaa1", FromVersion: "1", InstanceType: "p5.48xlarge", EFA: capacity.EFAOnly, Tags: tags})
-	_, _ = c.Launch(ctx, capacity.Launch{ClientToken: "x", LaunchTemplate: "lt-0aaaaaaaaaaaaaaa1:1", InstanceType: "p5.48xlarge", ReservationID: openBlock, Kind: capacity.CapacityBlock, Count: 1, Tags: tags})
+	_, _ = c.EnsureLaunchTemplate(
+		ctx,
+		capacity.LaunchTemplateSpec{
+			Name:         "x",
+			From:         "lt-0aaaaaaaaaaaaaaa1",
+			FromVersion:  "1",
+			InstanceType: "p5.48xlarge",
+			EFA:          capacity.EFAOnly,
+			Tags:         tags,
+		},
+	)
+	_, _ = c.Launch(
+		ctx,
+		capacity.Launch{
+			ClientToken:    "x",
+			LaunchTemplate: "lt-0aaaaaaaaaaaaaaa1:1",
+			InstanceType:   "p5.48xlarge",
+			ReservationID:  openBlock,
+			Kind:           capacity.CapacityBlock,
+			Count:          1,
+			Tags:           tags,
+		},
+	)
 	_, _ = c.CreateODCR(ctx, capacity.HoldOrder{Tags: tags})
 	_, _ = c.Purchase(ctx, Buy, "cb-0123456789abcdef0", "Linux/UNIX", tags)
 	_ = c.PurchaseExtension(ctx, Buy, "cb-0123456789abcdef0", openBlock)

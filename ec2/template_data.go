@@ -19,7 +19,10 @@ import (
 )
 
 // templateData translates a spec for EC2.
-func (c *Client) templateData(ctx context.Context, spec capacity.LaunchTemplateSpec) (*types.RequestLaunchTemplateData, error) {
+func (c *Client) templateData(
+	ctx context.Context,
+	spec capacity.LaunchTemplateSpec,
+) (*types.RequestLaunchTemplateData, error) {
 	data := &types.RequestLaunchTemplateData{}
 	if spec.From != "" {
 		source, err := c.version(ctx, spec.From+":"+cmp.Or(spec.FromVersion, newest), 0)
@@ -76,7 +79,11 @@ func overlay(data *types.RequestLaunchTemplateData, spec capacity.LaunchTemplate
 	if !spec.Kind.Reserved() || spec.ReservationID == "" {
 		return
 	}
-	data.CapacityReservationSpecification = &types.LaunchTemplateCapacityReservationSpecificationRequest{CapacityReservationTarget: &types.CapacityReservationTarget{CapacityReservationId: aws.String(spec.ReservationID)}}
+	data.CapacityReservationSpecification = &types.LaunchTemplateCapacityReservationSpecificationRequest{
+		CapacityReservationTarget: &types.CapacityReservationTarget{
+			CapacityReservationId: aws.String(spec.ReservationID),
+		},
+	}
 	if market := types.MarketType(spec.Kind.Market()); market != "" {
 		data.InstanceMarketOptions = &types.LaunchTemplateInstanceMarketOptionsRequest{MarketType: market}
 	}
@@ -124,7 +131,12 @@ func overlayMetadata(data *types.RequestLaunchTemplateData, spec capacity.Launch
 // overlayNetwork writes the interfaces for EFA. Otherwise it keeps a template's interfaces for the same instance type,
 // and only its security groups for another type: the number of network cards goes with the type. EC2 refuses security
 // groups together with interfaces, so they go into the interfaces.
-func (c *Client) overlayNetwork(ctx context.Context, data *types.RequestLaunchTemplateData, spec capacity.LaunchTemplateSpec, sameType bool) (err error) {
+func (c *Client) overlayNetwork(
+	ctx context.Context,
+	data *types.RequestLaunchTemplateData,
+	spec capacity.LaunchTemplateSpec,
+	sameType bool,
+) (err error) {
 	groups := data.SecurityGroupIds
 	for _, n := range data.NetworkInterfaces {
 		groups = unique(append(groups, n.Groups...))
@@ -132,7 +144,11 @@ func (c *Client) overlayNetwork(ctx context.Context, data *types.RequestLaunchTe
 	switch {
 	case spec.EFA != "":
 		if len(groups) == 0 && len(data.SecurityGroups) > 0 {
-			return fmt.Errorf("launch template %s names security groups %v, and network interfaces take ids only; write the ids into it", spec.From, data.SecurityGroups)
+			return fmt.Errorf(
+				"launch template %s names security groups %v, and network interfaces take ids only; write the ids into it",
+				spec.From,
+				data.SecurityGroups,
+			)
 		}
 		if data.NetworkInterfaces, err = c.efaInterfaces(ctx, spec, groups); err != nil {
 			return err

@@ -129,7 +129,12 @@ func (c *Client) trialInput(ctx context.Context, t Trial) (launchBuilder, error)
 			return nil, err
 		}
 		if template.LaunchTemplateData == nil {
-			return nil, fmt.Errorf("reading launch template %s in %s: %w", t.Launch.LaunchTemplate, c.region, ErrNotDescribed)
+			return nil, fmt.Errorf(
+				"reading launch template %s in %s: %w",
+				t.Launch.LaunchTemplate,
+				c.region,
+				ErrNotDescribed,
+			)
 		}
 		if err := copyByName(template.LaunchTemplateData, data); err != nil {
 			return nil, err
@@ -155,13 +160,19 @@ func inlineInput(data *types.RequestLaunchTemplateData, t Trial, l capacity.Laun
 	}
 	into(in, l)
 	for _, more := range tagged(l.Tags, types.ResourceTypeInstance, types.ResourceTypeVolume) {
-		at := slices.IndexFunc(in.TagSpecifications, func(s types.TagSpecification) bool { return s.ResourceType == more.ResourceType })
+		at := slices.IndexFunc(
+			in.TagSpecifications,
+			func(s types.TagSpecification) bool { return s.ResourceType == more.ResourceType },
+		)
 		if at < 0 {
 			in.TagSpecifications = append(in.TagSpecifications, more)
 			continue
 		}
 		has := &in.TagSpecifications[at].Tags
-		*has = slices.DeleteFunc(*has, func(tag types.Tag) bool { _, given := l.Tags[aws.ToString(tag.Key)]; return given })
+		*has = slices.DeleteFunc(
+			*has,
+			func(tag types.Tag) bool { _, given := l.Tags[aws.ToString(tag.Key)]; return given },
+		)
 		*has = append(*has, more.Tags...)
 	}
 	return in, nil
@@ -174,14 +185,32 @@ var Reads = slices.Sorted(maps.Keys(new(api).dry()))
 func (a *api) dry() map[string]func(context.Context) error {
 	yes := aws.Bool(true)
 	return map[string]func(context.Context) error{
-		"ec2:DescribeCapacityBlockStatus":    dryRun(a.DescribeCapacityBlockStatus, ec2.DescribeCapacityBlockStatusInput{DryRun: yes}),
-		"ec2:DescribeCapacityBlocks":         dryRun(a.DescribeCapacityBlocks, ec2.DescribeCapacityBlocksInput{DryRun: yes}),
-		"ec2:DescribeCapacityReservations":   dryRun(a.DescribeCapacityReservations, ec2.DescribeCapacityReservationsInput{DryRun: yes}),
-		"ec2:DescribeImages":                 dryRun(a.DescribeImages, ec2.DescribeImagesInput{DryRun: yes, Owners: []string{"self"}}),
-		"ec2:DescribeInstances":              dryRun(a.DescribeInstances, ec2.DescribeInstancesInput{DryRun: yes}),
-		"ec2:DescribeLaunchTemplateVersions": dryRun(a.DescribeLaunchTemplateVersions, ec2.DescribeLaunchTemplateVersionsInput{DryRun: yes, Versions: []string{newest}}),
-		"ec2:DescribeLaunchTemplates":        dryRun(a.DescribeLaunchTemplates, ec2.DescribeLaunchTemplatesInput{DryRun: yes}),
-		"ec2:DescribeSubnets":                dryRun(a.DescribeSubnets, ec2.DescribeSubnetsInput{DryRun: yes}),
+		"ec2:DescribeCapacityBlockStatus": dryRun(
+			a.DescribeCapacityBlockStatus,
+			ec2.DescribeCapacityBlockStatusInput{DryRun: yes},
+		),
+		"ec2:DescribeCapacityBlocks": dryRun(
+			a.DescribeCapacityBlocks,
+			ec2.DescribeCapacityBlocksInput{DryRun: yes},
+		),
+		"ec2:DescribeCapacityReservations": dryRun(
+			a.DescribeCapacityReservations,
+			ec2.DescribeCapacityReservationsInput{DryRun: yes},
+		),
+		"ec2:DescribeImages": dryRun(
+			a.DescribeImages,
+			ec2.DescribeImagesInput{DryRun: yes, Owners: []string{"self"}},
+		),
+		"ec2:DescribeInstances": dryRun(a.DescribeInstances, ec2.DescribeInstancesInput{DryRun: yes}),
+		"ec2:DescribeLaunchTemplateVersions": dryRun(
+			a.DescribeLaunchTemplateVersions,
+			ec2.DescribeLaunchTemplateVersionsInput{DryRun: yes, Versions: []string{newest}},
+		),
+		"ec2:DescribeLaunchTemplates": dryRun(
+			a.DescribeLaunchTemplates,
+			ec2.DescribeLaunchTemplatesInput{DryRun: yes},
+		),
+		"ec2:DescribeSubnets": dryRun(a.DescribeSubnets, ec2.DescribeSubnetsInput{DryRun: yes}),
 	}
 }
 
@@ -196,7 +225,10 @@ func (c *Client) TryRead(ctx context.Context, action string) error {
 
 // TryTerminate asks EC2 whether the caller may end an instance, and ends nothing.
 func (c *Client) TryTerminate(ctx context.Context, id string) error {
-	_, err := c.api.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{id}, DryRun: aws.Bool(true)})
+	_, err := c.api.TerminateInstances(
+		ctx,
+		&ec2.TerminateInstancesInput{InstanceIds: []string{id}, DryRun: aws.Bool(true)},
+	)
 	return tried(err, "asking to terminate "+id)
 }
 

@@ -44,16 +44,50 @@ func TestTrialSendsAllOfATemplate(t *testing.T) {
 func TestTryLaunches(t *testing.T) {
 	scenario := awssim.DefaultScenario()
 	home := &scenario.Regions[0]
-	home.LaunchTemplates = append(home.LaunchTemplates,
-		awssim.LaunchTemplateScenario{ID: "lt-0e200000000000091", Name: "small", Image: image, SecurityGroups: []string{groupOfAll}, RootGiB: 7, InstanceTags: map[string]string{"team": "nlp"}},
-		awssim.LaunchTemplateScenario{ID: "lt-0e200000000000092", Name: "good", Image: image, SecurityGroups: []string{groupOfAll}, InstanceTags: map[string]string{"team": "nlp"}},
-		awssim.LaunchTemplateScenario{ID: "lt-0e200000000000093", Name: "no-image", SecurityGroups: []string{groupOfAll}})
+	home.LaunchTemplates = append(
+		home.LaunchTemplates,
+		awssim.LaunchTemplateScenario{
+			ID:             "lt-0e200000000000091",
+			Name:           "small",
+			Image:          image,
+			SecurityGroups: []string{groupOfAll},
+			RootGiB:        7,
+			InstanceTags:   map[string]string{"team": "nlp"},
+		},
+		awssim.LaunchTemplateScenario{
+			ID:             "lt-0e200000000000092",
+			Name:           "good",
+			Image:          image,
+			SecurityGroups: []string{groupOfAll},
+			InstanceTags:   map[string]string{"team": "nlp"},
+		},
+		awssim.LaunchTemplateScenario{
+			ID:             "lt-0e200000000000093",
+			Name:           "no-image",
+			SecurityGroups: []string{groupOfAll},
+		},
+	)
 	sim, c, calls := simOf(t, scenario)
 	into := func(template, id string, kind capacity.Kind) capacity.Launch {
-		return capacity.Launch{LaunchTemplate: template, InstanceType: "p5.48xlarge", ReservationID: id, Kind: kind, Tags: map[string]string{"team": "vision"}}
+		return capacity.Launch{
+			LaunchTemplate: template,
+			InstanceType:   "p5.48xlarge",
+			ReservationID:  id,
+			Kind:           kind,
+			Tags:           map[string]string{"team": "vision"},
+		}
 	}
 	spec := func(template string, mode capacity.EFAMode) *capacity.LaunchTemplateSpec {
-		return &capacity.LaunchTemplateSpec{Name: "new", From: template, FromVersion: "1", InstanceType: "p5.48xlarge", EFA: mode, SubnetID: subnetA, ReservationID: openBlock, Kind: capacity.CapacityBlock}
+		return &capacity.LaunchTemplateSpec{
+			Name:          "new",
+			From:          template,
+			FromVersion:   "1",
+			InstanceType:  "p5.48xlarge",
+			EFA:           mode,
+			SubnetID:      subnetA,
+			ReservationID: openBlock,
+			Kind:          capacity.CapacityBlock,
+		}
 	}
 	for name, test := range map[string]struct {
 		trial Trial
@@ -96,15 +130,22 @@ func TestTryLaunches(t *testing.T) {
 	if n := len(sim.Instances("")); n > 0 || calls("CreateLaunchTemplate") > 0 {
 		t.Errorf("%d instances, %d launch templates", n, calls("CreateLaunchTemplate"))
 	}
-	if _, err := c.TryLaunches(t.Context(), Trial{Inline: true, Launch: into("nobody", "", capacity.OnDemand)}); !noTemplate(err) {
+	if _, err := c.TryLaunches(t.Context(), Trial{Inline: true, Launch: into("nobody", "", capacity.OnDemand)}); !noTemplate(
+		err,
+	) {
 		t.Error(fmt.Sprint(err))
 	}
 }
 
 // answered is the SDK's error for an answer of EC2.
 func answered(status int, code string) error {
-	return fmt.Errorf("operation error EC2: %w", &awshttp.ResponseError{RequestID: "r-1", ResponseError: &smithyhttp.ResponseError{
-		Response: &smithyhttp.Response{Response: &http.Response{StatusCode: status}}, Err: &smithy.GenericAPIError{Code: code, Message: "no"}}})
+	return fmt.Errorf(
+		"operation error EC2: %w",
+		&awshttp.ResponseError{RequestID: "r-1", ResponseError: &smithyhttp.ResponseError{
+			Response: &smithyhttp.Response{
+				Response: &http.Response{StatusCode: status},
+			}, Err: &smithy.GenericAPIError{Code: code, Message: "no"}}},
+	)
 }
 
 // EC2's code decides; the status only where the code says nothing.
@@ -143,7 +184,8 @@ func TestOutcome(t *testing.T) {
 	} {
 		got := Outcome(c.err, c.more...)
 		told := withOutcome(c.err, c.more...)
-		if got != c.want || capacity.MadeNothing(told) != capacity.MadeNothing(c.want) || c.want != errUnclear && !errors.Is(told, c.want) {
+		if got != c.want || capacity.MadeNothing(told) != capacity.MadeNothing(c.want) ||
+			c.want != errUnclear && !errors.Is(told, c.want) {
 			t.Errorf("%s: %v, and %v as told, want %v", name, got, told, c.want)
 		}
 		if c.err != nil && Code(withOutcome(c.err)) != Code(c.err) {

@@ -57,7 +57,11 @@ func (i *installation) firstJob() {
 		i.Fatal(err)
 	}
 	defer func() { _ = os.Rename(played+".away", played) }()
-	script := strings.ReplaceAll(strings.Join(commands[1:], "\n"), "capacity-lab up", "capacity-lab up --dir "+lab) + "\nenv -0 >" + dir + "/env\n"
+	script := strings.ReplaceAll(
+		strings.Join(commands[1:], "\n"),
+		"capacity-lab up",
+		"capacity-lab up --dir "+lab,
+	) + "\nenv -0 >" + dir + "/env\n"
 	cmd := exec.CommandContext(deadline(i.T), "bash", "-ec", script)
 	cmd.Env = append(os.Environ(), "PATH="+i.at("usr/bin")+":"+os.Getenv("PATH")+":/usr/sbin:/sbin")
 	cmd.WaitDelay = 10 * time.Second
@@ -85,7 +89,13 @@ func (i *installation) firstJob() {
 		i.Errorf("a job without a limit does not get what is left of the block: %v: %s", err, out)
 	}
 	// A user sees no problem in what is not theirs to read.
-	asUser := exec.CommandContext(deadline(i.T), "sh", "-ec", `chmod 755 "$0"; cp "$(command -v pcs-capacity)" "$0"; exec setpriv --reuid=games --clear-groups "$0"/pcs-capacity status`, dir)
+	asUser := exec.CommandContext(
+		deadline(i.T),
+		"sh",
+		"-ec",
+		`chmod 755 "$0"; cp "$(command -v pcs-capacity)" "$0"; exec setpriv --reuid=games --clear-groups "$0"/pcs-capacity status`,
+		dir,
+	)
 	asUser.Env = env
 	if out, err := asUser.CombinedOutput(); err != nil {
 		i.Errorf("status as a user: %v: %s", err, out)

@@ -32,22 +32,52 @@ type form struct {
 }
 
 var forms = []form{
-	{name: "deb", pattern: installed.DEB, install: installed.InstallDEB, remove: []string{"dpkg", "--root=ROOT", "--remove"},
-		purge: []string{"dpkg", "--root=ROOT", "--purge"}, keptAside: ".dpkg-dist",
+	{
+		name:      "deb",
+		pattern:   installed.DEB,
+		install:   installed.InstallDEB,
+		remove:    []string{"dpkg", "--root=ROOT", "--remove"},
+		purge:     []string{"dpkg", "--root=ROOT", "--purge"},
+		keptAside: ".dpkg-dist",
 		only: []string{"usr/share/doc/pcs-capacity/changelog.Debian.gz", "usr/share/doc/pcs-capacity/copyright",
-			"usr/share/doc/pcs-capacity/third-party-licences.gz", "usr/share/lintian/overrides/pcs-capacity", "usr/share/zsh/vendor-completions/_pcs-capacity"}},
-	{name: "rpm", pattern: "pcs-capacity-[0-9]*." + map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH] + ".rpm",
-		install: []string{"rpm", "--root", "ROOT", "--upgrade"}, remove: []string{"rpm", "--root", "ROOT", "--erase"}, keptAside: ".rpmnew",
-		only: []string{"usr/share/licenses/pcs-capacity/LICENSE", "usr/share/licenses/pcs-capacity/third-party-licences.gz", "usr/share/zsh/site-functions/_pcs-capacity"}},
+			"usr/share/doc/pcs-capacity/third-party-licences.gz", "usr/share/lintian/overrides/pcs-capacity", "usr/share/zsh/vendor-completions/_pcs-capacity"},
+	},
+	{
+		name:    "rpm",
+		pattern: "pcs-capacity-[0-9]*." + map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH] + ".rpm",
+		install: []string{
+			"rpm",
+			"--root",
+			"ROOT",
+			"--upgrade",
+		},
+		remove:    []string{"rpm", "--root", "ROOT", "--erase"},
+		keptAside: ".rpmnew",
+		only: []string{
+			"usr/share/licenses/pcs-capacity/LICENSE",
+			"usr/share/licenses/pcs-capacity/third-party-licences.gz",
+			"usr/share/zsh/site-functions/_pcs-capacity",
+		},
+	},
 }
 
 // files are those of both forms; the manual pages of commands and docs/ come on top.
-var files = []string{"etc/logrotate.d/pcs-capacity", "etc/pcs-capacity/config.toml", "etc/pcs-capacity/environment", "usr/bin/pcs-capacity",
-	"usr/libexec/pcs-capacity/pcs-capacity-filter", "usr/libexec/pcs-capacity/pcs-capacity-prolog",
-	"usr/libexec/pcs-capacity/pcs-capacity-resume", "usr/libexec/pcs-capacity/pcs-capacity-suspend",
-	"usr/lib/systemd/system/pcs-capacity-sync.service", "usr/lib/tmpfiles.d/pcs-capacity.conf",
-	"usr/share/bash-completion/completions/pcs-capacity", "usr/share/fish/vendor_completions.d/pcs-capacity.fish",
-	"usr/share/doc/pcs-capacity/sbom.cdx.json", "usr/share/man/man5/pcs-capacity-config.toml.5.gz"}
+var files = []string{
+	"etc/logrotate.d/pcs-capacity",
+	"etc/pcs-capacity/config.toml",
+	"etc/pcs-capacity/environment",
+	"usr/bin/pcs-capacity",
+	"usr/libexec/pcs-capacity/pcs-capacity-filter",
+	"usr/libexec/pcs-capacity/pcs-capacity-prolog",
+	"usr/libexec/pcs-capacity/pcs-capacity-resume",
+	"usr/libexec/pcs-capacity/pcs-capacity-suspend",
+	"usr/lib/systemd/system/pcs-capacity-sync.service",
+	"usr/lib/tmpfiles.d/pcs-capacity.conf",
+	"usr/share/bash-completion/completions/pcs-capacity",
+	"usr/share/fish/vendor_completions.d/pcs-capacity.fish",
+	"usr/share/doc/pcs-capacity/sbom.cdx.json",
+	"usr/share/man/man5/pcs-capacity-config.toml.5.gz",
+}
 
 // installation is a root file system with a shell in it, a Slurm outside, and a package.
 type installation struct {
@@ -92,7 +122,10 @@ func TestSlurmPackages(t *testing.T) {
 
 // labOf is the package of the lab beside a package.
 func labOf(path string) string {
-	return filepath.Join(filepath.Dir(path), strings.Replace(filepath.Base(path), "pcs-capacity", "pcs-capacity-lab", 1))
+	return filepath.Join(
+		filepath.Dir(path),
+		strings.Replace(filepath.Base(path), "pcs-capacity", "pcs-capacity-lab", 1),
+	)
 }
 
 // TestRarePackages upgrades and removes the packages, with settings that both sides have changed.
@@ -123,7 +156,9 @@ func (i *installation) isInstalled(first string) {
 	i.called("daemon-reload")
 	i.isStatic()
 	i.unitIsValid()
-	if out, err := i.command("usr/bin/pcs-capacity", "--version").CombinedOutput(); err != nil || strings.Count(string(out), "unknown") > 0 || strings.Contains(string(out), "devel") {
+	if out, err := i.command("usr/bin/pcs-capacity", "--version").CombinedOutput(); err != nil ||
+		strings.Count(string(out), "unknown") > 0 ||
+		strings.Contains(string(out), "devel") {
 		i.Errorf("--version: %s", out)
 	}
 	// As it comes, config.toml changes nothing.
@@ -169,7 +204,8 @@ func (i *installation) life(second string) {
 	if !strings.Contains(said, "/etc/slurm/cli_filter.lua stays") {
 		i.Errorf("the removal does not say that a script stays:\n%s", said)
 	}
-	if !strings.Contains(said, "Take them out now") || !strings.Contains(said, "\nProlog = ") || strings.Contains(said, "Epilog") {
+	if !strings.Contains(said, "Take them out now") || !strings.Contains(said, "\nProlog = ") ||
+		strings.Contains(said, "Epilog") {
 		i.Errorf("the removal does not say what Slurm still calls:\n%s", said)
 	}
 	if i.purge == nil {
@@ -225,7 +261,11 @@ func (i *installation) makeRoot(dir string) {
 	if i.root, err = installed.New(dir, users); err != nil {
 		i.Fatal(err)
 	}
-	i.write("usr/bin/scontrol", "#!/bin/sh\necho 'Prolog = /usr/libexec/pcs-capacity/pcs-capacity-prolog'\necho 'Epilog = (null)'\n", 0o755)
+	i.write(
+		"usr/bin/scontrol",
+		"#!/bin/sh\necho 'Prolog = /usr/libexec/pcs-capacity/pcs-capacity-prolog'\necho 'Epilog = (null)'\n",
+		0o755,
+	)
 	i.write("etc/slurm/cli_filter.lua", "-- Written by `pcs-capacity hooks install`\n", 0o644)
 }
 

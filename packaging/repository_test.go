@@ -98,7 +98,18 @@ func (r *repository) key(name string) {
 	if err := os.MkdirAll(r.keys, 0o700); err != nil {
 		r.Fatal(err)
 	}
-	r.must("gpg", "--batch", "--quiet", "--passphrase", "", "--quick-generate-key", name+" <"+name+"@example.org>", "rsa3072", "sign", "never")
+	r.must(
+		"gpg",
+		"--batch",
+		"--quiet",
+		"--passphrase",
+		"",
+		"--quick-generate-key",
+		name+" <"+name+"@example.org>",
+		"rsa3072",
+		"sign",
+		"never",
+	)
 }
 
 // add puts a package beside those that the repository has.
@@ -140,7 +151,8 @@ func (r *repository) subscribe(key string) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		inRoot := strings.NewReplacer("/etc/apt/", r.root.At("etc/apt")+"/", "/etc/pki/", r.root.At("etc/pki")+"/").Replace(string(text))
+		inRoot := strings.NewReplacer("/etc/apt/", r.root.At("etc/apt")+"/", "/etc/pki/", r.root.At("etc/pki")+"/").
+			Replace(string(text))
 		if err := r.root.Write(at+name, inRoot, 0o644); err != nil {
 			r.Fatal(err)
 		}
@@ -153,8 +165,20 @@ func (r *repository) try(what string) (string, error) {
 	if r.name == "rpm" {
 		return r.run("dnf", "--assumeyes", "--installroot="+root, "--releasever=9", "--refresh", what, "pcs-capacity")
 	}
-	apt := []string{"-qq", "-y", "-o", "Dir=" + root, "-o", "Dir::State::status=" + root + "/var/lib/dpkg/status", "-o", "APT::Sandbox::User=root",
-		"-o", "Dpkg::Options::=--root=" + root, "-o", "Dpkg::Use-Pty=0"}
+	apt := []string{
+		"-qq",
+		"-y",
+		"-o",
+		"Dir=" + root,
+		"-o",
+		"Dir::State::status=" + root + "/var/lib/dpkg/status",
+		"-o",
+		"APT::Sandbox::User=root",
+		"-o",
+		"Dpkg::Options::=--root=" + root,
+		"-o",
+		"Dpkg::Use-Pty=0",
+	}
 	if out, err := r.run("apt-get", append(apt, "--error-on=any", "update")...); err != nil {
 		return out, err
 	}

@@ -34,13 +34,26 @@ func (p Provisioner) Configure(ctx context.Context, r ConfigureRequest) (changed
 	case err != nil:
 		return false, err
 	case !found:
-		return false, fmt.Errorf("cluster %s has no compute node group %s; `pcs-capacity setup` creates it", cluster.Name, r.Group)
+		return false, fmt.Errorf(
+			"cluster %s has no compute node group %s; `pcs-capacity setup` creates it",
+			cluster.Name,
+			r.Group,
+		)
 	case !cluster.Ours(g.Tags):
 		return false, fmt.Errorf("compute node group %s: %w", g.Name, ErrNotOurs)
 	case g.TemplateID == "":
-		return false, fmt.Errorf("compute node group %s has no launch template of its own, so PCS launches it into no reservation; delete it, and run `pcs-capacity setup`", g.Name)
+		return false, fmt.Errorf(
+			"compute node group %s has no launch template of its own, so PCS launches it into no reservation; delete it, and run `pcs-capacity setup`",
+			g.Name,
+		)
 	case len(g.InstanceTypes) == 0 || g.InstanceTypes[0] != r.Reservation.InstanceType:
-		return false, fmt.Errorf("compute node group %s launches %v, which PCS cannot change to %s of reservation %s", g.Name, g.InstanceTypes, r.Reservation.InstanceType, r.Reservation.ID)
+		return false, fmt.Errorf(
+			"compute node group %s launches %v, which PCS cannot change to %s of reservation %s",
+			g.Name,
+			g.InstanceTypes,
+			r.Reservation.InstanceType,
+			r.Reservation.ID,
+		)
 	}
 	want, err := p.wantedBy(ctx, r, cluster, g)
 	if err != nil {
@@ -52,7 +65,12 @@ func (p Provisioner) Configure(ctx context.Context, r ConfigureRequest) (changed
 
 // wantedBy is the node group with the changes of the request. A launch template is written only
 // when the group may be changed at all.
-func (p Provisioner) wantedBy(ctx context.Context, r ConfigureRequest, cluster Cluster, g NodeGroup) (NodeGroup, error) {
+func (p Provisioner) wantedBy(
+	ctx context.Context,
+	r ConfigureRequest,
+	cluster Cluster,
+	g NodeGroup,
+) (NodeGroup, error) {
 	most := r.Reservation.Size()
 	if r.MaxNodes > 0 {
 		most = min(most, r.MaxNodes)

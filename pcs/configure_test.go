@@ -21,14 +21,21 @@ func (a *account) request(id string) pcs.ConfigureRequest {
 	if err != nil {
 		a.Fatal(err)
 	}
-	return pcs.ConfigureRequest{Cluster: "ml", Group: "gpu-a", Reservation: r, SubnetIDs: []string{subnetA}, MaxNodes: 4}
+	return pcs.ConfigureRequest{
+		Cluster:     "ml",
+		Group:       "gpu-a",
+		Reservation: r,
+		SubnetIDs:   []string{subnetA},
+		MaxNodes:    4,
+	}
 }
 
 func TestConfigure(t *testing.T) {
 	a := newAccount(t)
 	a.addGroup("gpu-a")
 	before := a.writes()
-	if changed, err := a.provisioner.Configure(t.Context(), a.request(openBlock)); changed || err != nil || a.writes() > before {
+	if changed, err := a.provisioner.Configure(t.Context(), a.request(openBlock)); changed || err != nil ||
+		a.writes() > before {
 		t.Errorf("what is right: %v, %v", changed, err)
 	}
 	if changed, err := a.provisioner.Configure(t.Context(), a.request(laterBlock)); !changed || err != nil {
@@ -36,7 +43,9 @@ func TestConfigure(t *testing.T) {
 	}
 	g := a.group("gpu-a")
 	template, _, err := a.ec2.LaunchTemplate(t.Context(), g.TemplateID, g.TemplateVersion)
-	if err != nil || template.ReservationID != laterBlock || template.Version != "2" || g.Tags[capacity.TagReservation] != laterBlock || len(template.UserData) == 0 {
+	if err != nil || template.ReservationID != laterBlock || template.Version != "2" ||
+		g.Tags[capacity.TagReservation] != laterBlock ||
+		len(template.UserData) == 0 {
 		t.Errorf("%+v with %+v, %v", g, template, err)
 	}
 	dynamic := a.request(sharedODCR)
@@ -59,7 +68,9 @@ func TestConfigureLeavesRunningNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := a.writes()
-	if changed, err := a.provisioner.Configure(t.Context(), a.request(laterBlock)); changed || !errors.Is(err, pcs.ErrInUse) || a.writes() > before {
+	if changed, err := a.provisioner.Configure(t.Context(), a.request(laterBlock)); changed ||
+		!errors.Is(err, pcs.ErrInUse) ||
+		a.writes() > before {
 		t.Errorf("%v, %v", changed, err)
 	}
 	if changed, err := a.provisioner.Configure(t.Context(), a.request(openBlock)); changed || err != nil {
@@ -71,7 +82,8 @@ func TestR9_ConfigureLeavesForeignGroups(t *testing.T) {
 	a := newAccount(t)
 	r := a.request(openBlock)
 	r.Group = "compute"
-	if changed, err := a.provisioner.Configure(t.Context(), r); changed || !errors.Is(err, pcs.ErrNotOurs) || a.writes() > 0 {
+	if changed, err := a.provisioner.Configure(t.Context(), r); changed || !errors.Is(err, pcs.ErrNotOurs) ||
+		a.writes() > 0 {
 		t.Errorf("%v, %v", changed, err)
 	}
 	r.Group = "gpu-a"
@@ -96,8 +108,18 @@ func TestConfigureLosesNothingUnknown(t *testing.T) {
 		a.sim.Handler().ServeHTTP(recorded, r)
 		answer := recorded.Body.Bytes()
 		if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".GetComputeNodeGroup") {
-			answer = bytes.Replace(answer, []byte(`"customLaunchTemplate":{`), []byte(`"customLaunchTemplate":{`+mode), 1)
-			answer = bytes.Replace(answer, []byte(`"status":`), []byte(`"nodeLifecycleActions":{"nodeReady":[]},"status":`), 1)
+			answer = bytes.Replace(
+				answer,
+				[]byte(`"customLaunchTemplate":{`),
+				[]byte(`"customLaunchTemplate":{`+mode),
+				1,
+			)
+			answer = bytes.Replace(
+				answer,
+				[]byte(`"status":`),
+				[]byte(`"nodeLifecycleActions":{"nodeReady":[]},"status":`),
+				1,
+			)
 		}
 		to.WriteHeader(recorded.Code)
 		_, _ = to.Write(answer)
@@ -114,7 +136,9 @@ func TestConfigureLosesNothingUnknown(t *testing.T) {
 	}
 	before := a.writes()
 	changed, err := a.provisioner.Configure(t.Context(), a.request(laterBlock))
-	if changed || !errors.Is(err, pcs.ErrUnknown) || !strings.Contains(err.Error(), "lose them: customLaunchTemplate.mode;") || a.writes() > before {
+	if changed || !errors.Is(err, pcs.ErrUnknown) ||
+		!strings.Contains(err.Error(), "lose them: customLaunchTemplate.mode;") ||
+		a.writes() > before {
 		t.Errorf("%v, %v", changed, err)
 	}
 	mode = ""
@@ -158,7 +182,9 @@ func TestConflictsAreWaitedFor(t *testing.T) {
 	if _, err := a.sim.AddFault(awssim.Fault{Service: "pcs", Effect: awssim.FailBefore, Operation: "UpdateCluster", Code: "ConflictException"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.ChangeClusterSettings(t.Context(), "ml", map[string]string{"Prolog": "/y"}); pcs.Code(err) != "ConflictException" {
+	if err := p.ChangeClusterSettings(t.Context(), "ml", map[string]string{"Prolog": "/y"}); pcs.Code(
+		err,
+	) != "ConflictException" {
 		t.Errorf("for ever: %v", err)
 	}
 }
@@ -169,7 +195,12 @@ func TestR9_OthersAreLeftAlone(t *testing.T) {
 	a.addGroup("gpu-a")
 	p, g, ctx := a.provisioner, a.group("gpu-a"), t.Context()
 	cluster := pcs.Cluster{ID: g.ClusterID, Name: "ml"}
-	queue := pcs.Queue{Name: "gpu", ClusterID: cluster.ID, GroupIDs: []string{g.ID}, Tags: map[string]string{capacity.TagCluster: "ml"}}
+	queue := pcs.Queue{
+		Name:      "gpu",
+		ClusterID: cluster.ID,
+		GroupIDs:  []string{g.ID},
+		Tags:      map[string]string{capacity.TagCluster: "ml"},
+	}
 	if err := p.EnsureQueue(ctx, queue); err != nil {
 		t.Fatal(err)
 	}
@@ -219,11 +250,20 @@ func TestR5_ChangesThatFail(t *testing.T) {
 			ids := []string{a.group("gpu-a").ID, a.group("gpu-b").ID}
 			for _, id := range ids {
 				until("queued", func() error {
-					return p.EnsureQueue(ctx, pcs.Queue{Name: "gpu", ClusterID: cluster.ID, GroupIDs: []string{id}, Tags: map[string]string{capacity.TagCluster: "ml"}})
+					return p.EnsureQueue(
+						ctx,
+						pcs.Queue{
+							Name:      "gpu",
+							ClusterID: cluster.ID,
+							GroupIDs:  []string{id},
+							Tags:      map[string]string{capacity.TagCluster: "ml"},
+						},
+					)
 				})
 			}
 			until("another block", func() error { _, err := p.Configure(ctx, a.request(laterBlock)); return err })
-			if g := a.group("gpu-a"); g.Tags[capacity.TagReservation] != laterBlock || g.TemplateVersion != "2" && g.TemplateID == one.TemplateID {
+			if g := a.group("gpu-a"); g.Tags[capacity.TagReservation] != laterBlock ||
+				g.TemplateVersion != "2" && g.TemplateID == one.TemplateID {
 				t.Errorf("%s of %s: %+v", effect, call, g)
 			}
 			until("released", func() error { return p.ReleaseQueue(ctx, cluster, "gpu", ids, true) })

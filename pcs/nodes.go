@@ -59,9 +59,17 @@ func archivePart(plain []byte) ([]byte, error) {
 	}
 	at := slices.IndexFunc(userDataTypes, func(t userDataType) bool { return bytes.HasPrefix(plain, []byte(t.begins)) })
 	if at < 0 {
-		return nil, fmt.Errorf("it is neither a MIME multi-part archive nor a script (#!) nor #cloud-config, so that nodes would ignore it")
+		return nil, fmt.Errorf(
+			"it is neither a MIME multi-part archive nor a script (#!) nor #cloud-config, so that nodes would ignore it",
+		)
 	}
-	return fmt.Appendf(nil, "--%s\nContent-Type: %s; charset=\"utf-8\"\nMIME-Version: 1.0\n\n%s\n", boundary, userDataTypes[at].mimeType, plain), nil
+	return fmt.Appendf(
+		nil,
+		"--%s\nContent-Type: %s; charset=\"utf-8\"\nMIME-Version: 1.0\n\n%s\n",
+		boundary,
+		userDataTypes[at].mimeType,
+		plain,
+	), nil
 }
 
 func isMultipart(data []byte) bool {

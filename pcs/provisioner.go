@@ -62,8 +62,13 @@ const conflictTime = 5 * time.Minute
 // until reads a thing, when PCS has finished with it, and changes it, until step reports that it is done; changed tells
 // step, and the caller, that a change was sent. PCS takes no change while it is changing the thing or its cluster:
 // until waits for that. A thing that is not there is not found.
-func until[T interface{ status() Status }](ctx context.Context, p Provisioner, what, cluster, name string, read func(ctx context.Context, cluster, name string) (T, bool, error),
-	step func(one T, found, changed bool) (done bool, err error)) (one T, changed bool, err error) {
+func until[T interface{ status() Status }](
+	ctx context.Context,
+	p Provisioner,
+	what, cluster, name string,
+	read func(ctx context.Context, cluster, name string) (T, bool, error),
+	step func(one T, found, changed bool) (done bool, err error),
+) (one T, changed bool, err error) {
 	var conflict error
 	var to, busy Pace
 	most := conflictTime
@@ -110,33 +115,45 @@ func notOurs(what, name string) error { return fmt.Errorf("%s %s: %w", what, nam
 // whose instances the change would replace is left alone (ErrInUse).
 func (p Provisioner) EnsureNodeGroup(ctx context.Context, want NodeGroup, mayCreate bool) (NodeGroup, bool, error) {
 	made := false
-	return until(ctx, p, WhatNodeGroup, want.ClusterID, want.Name, p.PCS.NodeGroup, func(g NodeGroup, found, changed bool) (done bool, err error) {
-		compared := g.Compare(want)
-		switch {
-		case !found && !mayCreate:
-			return false, fmt.Errorf("the cluster has no compute node group %s", want.Name)
-		case !found:
-			made = true
-			return false, p.createGroup(ctx, want)
-		case g.Tags[capacity.TagCluster] != want.Tags[capacity.TagCluster]:
-			return false, notOurs(WhatNodeGroup, g.Name)
-		case g.Status == CreateFailed && (made || !mayCreate):
-			return false, fmt.Errorf("PCS could not create node group %s: %s; `pcs-capacity setup` creates it again", g.Name, g.Failures)
-		case g.Status == CreateFailed:
-			if err := keeps(WhatNodeGroup, g.Name, g.Unknown); err != nil {
+	return until(
+		ctx,
+		p,
+		WhatNodeGroup,
+		want.ClusterID,
+		want.Name,
+		p.PCS.NodeGroup,
+		func(g NodeGroup, found, changed bool) (done bool, err error) {
+			compared := g.Compare(want)
+			switch {
+			case !found && !mayCreate:
+				return false, fmt.Errorf("the cluster has no compute node group %s", want.Name)
+			case !found:
+				made = true
+				return false, p.createGroup(ctx, want)
+			case g.Tags[capacity.TagCluster] != want.Tags[capacity.TagCluster]:
+				return false, notOurs(WhatNodeGroup, g.Name)
+			case g.Status == CreateFailed && (made || !mayCreate):
+				return false, fmt.Errorf(
+					"PCS could not create node group %s: %s; `pcs-capacity setup` creates it again",
+					g.Name,
+					g.Failures,
+				)
+			case g.Status == CreateFailed:
+				if err := keeps(WhatNodeGroup, g.Name, g.Unknown); err != nil {
+					return false, err
+				}
+				return false, p.deleteGroup(ctx, g)
+			case g.Status == UpdateFailed && changed:
+				return false, fmt.Errorf("PCS could not update node group %s: %s", g.Name, g.Failures)
+			case !compared.Changed():
+				return true, nil
+			}
+			if err := errors.Join(keeps(WhatNodeGroup, g.Name, g.Lost()), p.checkUnused(ctx, g, compared.Disruptive())); err != nil {
 				return false, err
 			}
-			return false, p.deleteGroup(ctx, g)
-		case g.Status == UpdateFailed && changed:
-			return false, fmt.Errorf("PCS could not update node group %s: %s", g.Name, g.Failures)
-		case !compared.Changed():
-			return true, nil
-		}
-		if err := errors.Join(keeps(WhatNodeGroup, g.Name, g.Lost()), p.checkUnused(ctx, g, compared.Disruptive())); err != nil {
-			return false, err
-		}
-		return false, p.updateGroup(ctx, want, g)
-	})
+			return false, p.updateGroup(ctx, want, g)
+		},
+	)
 }
 
 func (p Provisioner) checkUnused(ctx context.Context, g NodeGroup, disruptive bool) error {
@@ -156,69 +173,107 @@ func (p Provisioner) checkUnused(ctx context.Context, g NodeGroup, disruptive bo
 // EnsureQueue creates the queue of the wanted name, or adds the wanted node groups and Slurm
 // settings to it, and waits until PCS is done.
 func (p Provisioner) EnsureQueue(ctx context.Context, want Queue) error {
-	_, _, err := until(ctx, p, WhatQueue, want.ClusterID, want.Name, p.PCS.Queue, func(q Queue, found, changed bool) (done bool, err error) {
-		more := slices.DeleteFunc(slices.Clone(want.GroupIDs), func(id string) bool { return slices.Contains(q.GroupIDs, id) })
-		settings := q.withSettings(want.SlurmSettings)
-		switch {
-		case !found:
-			in := &pcs.CreateQueueInput{ClusterIdentifier: &want.ClusterID, QueueName: &want.Name,
-				ComputeNodeGroupConfigurations: groupConfigurations(want.GroupIDs), Tags: want.Tags}
-			if len(want.SlurmSettings) > 0 {
-				in.SlurmConfiguration = &types.QueueSlurmConfigurationRequest{SlurmCustomSettings: settingsList(want.SlurmSettings)}
+	_, _, err := until(
+		ctx,
+		p,
+		WhatQueue,
+		want.ClusterID,
+		want.Name,
+		p.PCS.Queue,
+		func(q Queue, found, changed bool) (done bool, err error) {
+			more := slices.DeleteFunc(
+				slices.Clone(want.GroupIDs),
+				func(id string) bool { return slices.Contains(q.GroupIDs, id) },
+			)
+			settings := q.withSettings(want.SlurmSettings)
+			switch {
+			case !found:
+				in := &pcs.CreateQueueInput{ClusterIdentifier: &want.ClusterID, QueueName: &want.Name,
+					ComputeNodeGroupConfigurations: groupConfigurations(want.GroupIDs), Tags: want.Tags}
+				if len(want.SlurmSettings) > 0 {
+					in.SlurmConfiguration = &types.QueueSlurmConfigurationRequest{
+						SlurmCustomSettings: settingsList(want.SlurmSettings),
+					}
+				}
+				return false, send(ctx, p, "create", WhatQueue, want.Name, p.PCS.api.CreateQueue, in)
+			case q.Tags[capacity.TagCluster] != want.Tags[capacity.TagCluster]:
+				return false, notOurs(WhatQueue, q.Name)
+			case q.Status == CreateFailed || q.Status == UpdateFailed && changed:
+				return false, fmt.Errorf("queue %s is %s: %s", q.Name, q.Status, q.Failures)
+			case len(more) == 0 && settings == nil && q.Status == Active:
+				return true, nil
 			}
-			return false, send(ctx, p, "create", WhatQueue, want.Name, p.PCS.api.CreateQueue, in)
-		case q.Tags[capacity.TagCluster] != want.Tags[capacity.TagCluster]:
-			return false, notOurs(WhatQueue, q.Name)
-		case q.Status == CreateFailed || q.Status == UpdateFailed && changed:
-			return false, fmt.Errorf("queue %s is %s: %s", q.Name, q.Status, q.Failures)
-		case len(more) == 0 && settings == nil && q.Status == Active:
-			return true, nil
-		}
-		return false, p.updateQueue(ctx, q, slices.Concat(q.GroupIDs, more), settings)
-	})
+			return false, p.updateQueue(ctx, q, slices.Concat(q.GroupIDs, more), settings)
+		},
+	)
 	return err
 }
 
 // ReleaseQueue removes node groups, by id, from a queue of ours, and waits until PCS is done. With
 // deleteEmpty, it deletes a queue that would have none left. A missing queue is no error.
-func (p Provisioner) ReleaseQueue(ctx context.Context, cluster Cluster, name string, groups []string, deleteEmpty bool) error {
-	_, _, err := until(ctx, p, WhatQueue, cluster.ID, name, p.PCS.Queue, func(q Queue, found, changed bool) (done bool, err error) {
-		rest := slices.DeleteFunc(slices.Clone(q.GroupIDs), func(id string) bool { return slices.Contains(groups, id) })
-		switch {
-		case !found:
-			return true, nil
-		case !cluster.Ours(q.Tags):
-			return false, notOurs(WhatQueue, name)
-		case changed && (q.Status == UpdateFailed || q.Status == DeleteFailed):
-			return false, fmt.Errorf("queue %s is %s: %s", name, q.Status, q.Failures)
-		case deleteEmpty && len(rest) == 0:
-			return false, send(ctx, p, "delete", WhatQueue, name, p.PCS.api.DeleteQueue,
-				&pcs.DeleteQueueInput{ClusterIdentifier: &q.ClusterID, QueueIdentifier: &q.ID})
-		case len(rest) == len(q.GroupIDs):
-			return true, nil
-		}
-		if err = p.updateQueue(ctx, q, rest, nil); NotFound(err) {
-			err = nil
-		}
-		return false, err
-	})
+func (p Provisioner) ReleaseQueue(
+	ctx context.Context,
+	cluster Cluster,
+	name string,
+	groups []string,
+	deleteEmpty bool,
+) error {
+	_, _, err := until(
+		ctx,
+		p,
+		WhatQueue,
+		cluster.ID,
+		name,
+		p.PCS.Queue,
+		func(q Queue, found, changed bool) (done bool, err error) {
+			rest := slices.DeleteFunc(
+				slices.Clone(q.GroupIDs),
+				func(id string) bool { return slices.Contains(groups, id) },
+			)
+			switch {
+			case !found:
+				return true, nil
+			case !cluster.Ours(q.Tags):
+				return false, notOurs(WhatQueue, name)
+			case changed && (q.Status == UpdateFailed || q.Status == DeleteFailed):
+				return false, fmt.Errorf("queue %s is %s: %s", name, q.Status, q.Failures)
+			case deleteEmpty && len(rest) == 0:
+				return false, send(ctx, p, "delete", WhatQueue, name, p.PCS.api.DeleteQueue,
+					&pcs.DeleteQueueInput{ClusterIdentifier: &q.ClusterID, QueueIdentifier: &q.ID})
+			case len(rest) == len(q.GroupIDs):
+				return true, nil
+			}
+			if err = p.updateQueue(ctx, q, rest, nil); NotFound(err) {
+				err = nil
+			}
+			return false, err
+		},
+	)
 	return err
 }
 
 // DeleteNodeGroup deletes a node group of ours that is in no queue, with its instances, and waits
 // until it is gone. A missing group is no error.
 func (p Provisioner) DeleteNodeGroup(ctx context.Context, cluster Cluster, name string) error {
-	_, _, err := until(ctx, p, WhatNodeGroup, cluster.ID, name, p.PCS.NodeGroup, func(g NodeGroup, found, changed bool) (done bool, err error) {
-		switch {
-		case !found:
-			return true, nil
-		case !cluster.Ours(g.Tags):
-			return false, notOurs(WhatNodeGroup, name)
-		case changed && g.Status == DeleteFailed:
-			return false, fmt.Errorf("PCS could not delete compute node group %s: %s", name, g.Failures)
-		}
-		return false, p.deleteGroup(ctx, g)
-	})
+	_, _, err := until(
+		ctx,
+		p,
+		WhatNodeGroup,
+		cluster.ID,
+		name,
+		p.PCS.NodeGroup,
+		func(g NodeGroup, found, changed bool) (done bool, err error) {
+			switch {
+			case !found:
+				return true, nil
+			case !cluster.Ours(g.Tags):
+				return false, notOurs(WhatNodeGroup, name)
+			case changed && g.Status == DeleteFailed:
+				return false, fmt.Errorf("PCS could not delete compute node group %s: %s", name, g.Failures)
+			}
+			return false, p.deleteGroup(ctx, g)
+		},
+	)
 	return err
 }
 
@@ -307,20 +362,38 @@ func (i Inventory) NotSettled() (what, fix string) {
 // "". PCS only takes the whole list, so ChangeClusterSettings reads it first and keeps all others.
 // It returns when the cluster is ACTIVE again.
 func (p Provisioner) ChangeClusterSettings(ctx context.Context, cluster string, change map[string]string) error {
-	_, _, err := until(ctx, p, WhatCluster, "", cluster, func(ctx context.Context, _, name string) (Cluster, bool, error) {
-		c, err := p.PCS.Cluster(ctx, name)
-		return c, true, err
-	}, func(c Cluster, _, changed bool) (done bool, err error) {
-		merged := ChangedSettings(c.SlurmSettings, change)
-		switch {
-		case maps.Equal(merged, c.SlurmSettings) && c.Status == Active:
-			return true, nil
-		case changed && c.Status != Active:
-			return false, fmt.Errorf("PCS cluster %s is %s: %s", c.Name, c.Status, c.Failures)
-		}
-		return false, send(ctx, p, "update", WhatCluster, c.Name, p.PCS.api.UpdateCluster, &pcs.UpdateClusterInput{ClusterIdentifier: &c.ID,
-			SlurmConfiguration: &types.UpdateClusterSlurmConfigurationRequest{SlurmCustomSettings: settingsList(merged)}})
-	})
+	_, _, err := until(
+		ctx,
+		p,
+		WhatCluster,
+		"",
+		cluster,
+		func(ctx context.Context, _, name string) (Cluster, bool, error) {
+			c, err := p.PCS.Cluster(ctx, name)
+			return c, true, err
+		},
+		func(c Cluster, _, changed bool) (done bool, err error) {
+			merged := ChangedSettings(c.SlurmSettings, change)
+			switch {
+			case maps.Equal(merged, c.SlurmSettings) && c.Status == Active:
+				return true, nil
+			case changed && c.Status != Active:
+				return false, fmt.Errorf("PCS cluster %s is %s: %s", c.Name, c.Status, c.Failures)
+			}
+			return false, send(
+				ctx,
+				p,
+				"update",
+				WhatCluster,
+				c.Name,
+				p.PCS.api.UpdateCluster,
+				&pcs.UpdateClusterInput{ClusterIdentifier: &c.ID,
+					SlurmConfiguration: &types.UpdateClusterSlurmConfigurationRequest{
+						SlurmCustomSettings: settingsList(merged),
+					}},
+			)
+		},
+	)
 	return err
 }
 

@@ -18,12 +18,25 @@ import (
 
 // Clusters lists the region's clusters, each with its id, name, ARN and status only.
 func (c *Client) Clusters(ctx context.Context) ([]Cluster, error) {
-	return awsconfig.All(ctx, "listing PCS clusters in "+c.region, pcs.NewListClustersPaginator(c.api, &pcs.ListClustersInput{}), func(page *pcs.ListClustersOutput) (all []Cluster) {
-		for _, cluster := range page.Clusters {
-			all = append(all, Cluster{ID: str(cluster.Id), Name: str(cluster.Name), ARN: str(cluster.Arn), Status: Status(cluster.Status)})
-		}
-		return all
-	})
+	return awsconfig.All(
+		ctx,
+		"listing PCS clusters in "+c.region,
+		pcs.NewListClustersPaginator(c.api, &pcs.ListClustersInput{}),
+		func(page *pcs.ListClustersOutput) (all []Cluster) {
+			for _, cluster := range page.Clusters {
+				all = append(
+					all,
+					Cluster{
+						ID:     str(cluster.Id),
+						Name:   str(cluster.Name),
+						ARN:    str(cluster.Arn),
+						Status: Status(cluster.Status),
+					},
+				)
+			}
+			return all
+		},
+	)
 }
 
 // Cluster reads a cluster by name or id. An unknown cluster is an error with Code ResourceNotFoundException.
@@ -36,7 +49,13 @@ func (c *Client) Cluster(ctx context.Context, nameOrID string) (Cluster, error) 
 		return Cluster{}, fmt.Errorf("reading PCS cluster %s in %s: %w", nameOrID, c.region, err)
 	}
 	a := out.Cluster
-	cluster := Cluster{ID: str(a.Id), Name: str(a.Name), ARN: str(a.Arn), Status: Status(a.Status), Size: string(a.Size)}
+	cluster := Cluster{
+		ID:     str(a.Id),
+		Name:   str(a.Name),
+		ARN:    str(a.Arn),
+		Status: Status(a.Status),
+		Size:   string(a.Size),
+	}
 	for _, info := range a.ErrorInfo {
 		cluster.Failures = append(cluster.Failures, Failure{Code: str(info.Code), Message: str(info.Message)})
 	}
@@ -97,12 +116,20 @@ func readEach[T any](listed []T, read func(T) (T, bool, error)) (all []T, err er
 // listGroups lists node groups, each with its id, name, ARN and status only.
 func (c *Client) listGroups(ctx context.Context, cluster string) ([]NodeGroup, error) {
 	pages := pcs.NewListComputeNodeGroupsPaginator(c.api, &pcs.ListComputeNodeGroupsInput{ClusterIdentifier: &cluster})
-	return awsconfig.All(ctx, "listing the compute node groups of "+cluster, pages, func(page *pcs.ListComputeNodeGroupsOutput) (all []NodeGroup) {
-		for _, g := range page.ComputeNodeGroups {
-			all = append(all, NodeGroup{ID: str(g.Id), Name: str(g.Name), ARN: str(g.Arn), Status: Status(g.Status)})
-		}
-		return all
-	})
+	return awsconfig.All(
+		ctx,
+		"listing the compute node groups of "+cluster,
+		pages,
+		func(page *pcs.ListComputeNodeGroupsOutput) (all []NodeGroup) {
+			for _, g := range page.ComputeNodeGroups {
+				all = append(
+					all,
+					NodeGroup{ID: str(g.Id), Name: str(g.Name), ARN: str(g.Arn), Status: Status(g.Status)},
+				)
+			}
+			return all
+		},
+	)
 }
 
 // NodeGroups reads all compute node groups of a cluster, by its name or id.
@@ -117,12 +144,17 @@ func (c *Client) NodeGroups(ctx context.Context, cluster string) ([]NodeGroup, e
 // Queues reads all queues of a cluster, by its name or id.
 func (c *Client) Queues(ctx context.Context, cluster string) ([]Queue, error) {
 	pages := pcs.NewListQueuesPaginator(c.api, &pcs.ListQueuesInput{ClusterIdentifier: &cluster})
-	listed, err := awsconfig.All(ctx, "listing the queues of "+cluster, pages, func(page *pcs.ListQueuesOutput) (all []Queue) {
-		for _, q := range page.Queues {
-			all = append(all, Queue{ID: str(q.Id)})
-		}
-		return all
-	})
+	listed, err := awsconfig.All(
+		ctx,
+		"listing the queues of "+cluster,
+		pages,
+		func(page *pcs.ListQueuesOutput) (all []Queue) {
+			for _, q := range page.Queues {
+				all = append(all, Queue{ID: str(q.Id)})
+			}
+			return all
+		},
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -151,8 +183,18 @@ func (c *Client) NodeGroup(ctx context.Context, cluster, nameOrID string) (NodeG
 		SlurmConfiguration                         types.ComputeNodeGroupSlurmConfiguration
 		CreatedAt, LaunchTemplateMode, SpotOptions any // of no use here
 	}
-	unknown, found, err := describe(ctx, WhatNodeGroup, nameOrID, c.api.GetComputeNodeGroup,
-		&pcs.GetComputeNodeGroupInput{ClusterIdentifier: &cluster, ComputeNodeGroupIdentifier: &nameOrID}, "computeNodeGroup", &said)
+	unknown, found, err := describe(
+		ctx,
+		WhatNodeGroup,
+		nameOrID,
+		c.api.GetComputeNodeGroup,
+		&pcs.GetComputeNodeGroupInput{
+			ClusterIdentifier:          &cluster,
+			ComputeNodeGroupIdentifier: &nameOrID,
+		},
+		"computeNodeGroup",
+		&said,
+	)
 	g := said.NodeGroup
 	if !found || g.Status == Deleted {
 		return NodeGroup{}, false, err
@@ -216,7 +258,10 @@ func (c *Client) Slots(ctx context.Context, cluster string, names []string) (map
 	if err != nil {
 		return nil, err
 	}
-	listed = slices.DeleteFunc(listed, func(g NodeGroup) bool { return g.Status == Deleted || !slices.Contains(names, g.Name) })
+	listed = slices.DeleteFunc(
+		listed,
+		func(g NodeGroup) bool { return g.Status == Deleted || !slices.Contains(names, g.Name) },
+	)
 	tagged, err := readEach(listed, func(g NodeGroup) (_ NodeGroup, found bool, err error) {
 		g.Tags, found, err = c.tags(ctx, WhatNodeGroup, g.Name, g.ARN)
 		return g, found, err

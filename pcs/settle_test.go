@@ -22,7 +22,8 @@ func TestPace(t *testing.T) {
 		for ; at < test.takes; looks++ {
 			at += p.Next(0)
 		}
-		if late := at - test.takes; late > min(test.takes/mostBehind+firstLook, lastLook) || looks > test.looks || p.Waited() != at {
+		if late := at - test.takes; late > min(test.takes/mostBehind+firstLook, lastLook) || looks > test.looks ||
+			p.Waited() != at {
 			t.Errorf("what takes %s is noticed %s late, by %d looks, want %d", test.takes, late, looks, test.looks)
 		}
 	}
@@ -42,7 +43,8 @@ func TestClusterThatIsNotActive(t *testing.T) {
 	for status, want := range map[Status]string{Active: "", Updating: "run this again once it is ACTIVE", "RESUMING": "run this again once it is ACTIVE", Suspending: "move it to a newer Slurm",
 		Suspended: "move it to a newer Slurm", UpdateFailed: "fix what the update failed on", DeleteFailed: "name another cluster"} {
 		what, fix := Cluster{Name: "ml", Status: status}.NotActive()
-		if !strings.HasPrefix(fix, want) || (fix == "") != (want == "") || want != "" && !strings.HasPrefix(what, "cluster ml is "+string(status)) {
+		if !strings.HasPrefix(fix, want) || (fix == "") != (want == "") ||
+			want != "" && !strings.HasPrefix(what, "cluster ml is "+string(status)) {
 			t.Errorf("%s: %s; %s", status, what, fix)
 		}
 	}

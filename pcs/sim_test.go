@@ -71,14 +71,23 @@ func (a *account) addGroup(name string) {
 	a.Helper()
 	compute := a.group("compute")
 	tags := map[string]string{capacity.TagCluster: "ml", capacity.TagReservation: openBlock}
-	template, err := a.ec2.EnsureLaunchTemplate(a.Context(), capacity.LaunchTemplateSpec{Name: pcs.TemplateName("ml", name), From: compute.TemplateID, FromVersion: "1",
-		ImageID: compute.AMI, InstanceType: "p5.48xlarge", ReservationID: openBlock, Kind: capacity.CapacityBlock, Tags: tags})
+	template, err := a.ec2.EnsureLaunchTemplate(
+		a.Context(),
+		capacity.LaunchTemplateSpec{Name: pcs.TemplateName("ml", name), From: compute.TemplateID, FromVersion: "1",
+			ImageID: compute.AMI, InstanceType: "p5.48xlarge", ReservationID: openBlock, Kind: capacity.CapacityBlock, Tags: tags},
+	)
 	if err != nil {
 		a.Fatal(err)
 	}
-	_, _, err = a.provisioner.EnsureNodeGroup(a.Context(), pcs.NodeGroup{Name: name, ClusterID: compute.ClusterID, PurchaseOption: capacity.CapacityBlock,
-		InstanceTypes: []string{"p5.48xlarge"}, SubnetIDs: []string{subnetA}, AMI: compute.AMI, InstanceProfile: compute.InstanceProfile,
-		TemplateID: template.ID, TemplateVersion: template.Version, Min: 4, Max: 4, Tags: tags}, true)
+	_, _, err = a.provisioner.EnsureNodeGroup(
+		a.Context(),
+		pcs.NodeGroup{Name: name, ClusterID: compute.ClusterID, PurchaseOption: capacity.CapacityBlock,
+			InstanceTypes: []string{
+				"p5.48xlarge",
+			}, SubnetIDs: []string{subnetA}, AMI: compute.AMI, InstanceProfile: compute.InstanceProfile,
+			TemplateID: template.ID, TemplateVersion: template.Version, Min: 4, Max: 4, Tags: tags},
+		true,
+	)
 	if err != nil {
 		a.Fatal(err)
 	}
@@ -146,7 +155,8 @@ func TestChangeClusterSettingsAgain(t *testing.T) {
 	change := map[string]string{"CliFilterPlugins": "cli_filter/lua"}
 	_ = a.provisioner.ChangeClusterSettings(t.Context(), "ml", change)
 	n := a.calls("UpdateCluster")
-	if err := a.provisioner.ChangeClusterSettings(t.Context(), "ml", change); err != nil || a.calls("UpdateCluster") != n {
+	if err := a.provisioner.ChangeClusterSettings(t.Context(), "ml", change); err != nil ||
+		a.calls("UpdateCluster") != n {
 		t.Errorf("%v, %d updates after %d", err, a.calls("UpdateCluster"), n)
 	}
 }
@@ -158,7 +168,11 @@ func TestSlots(t *testing.T) {
 		a.addGroup(name)
 	}
 	lists, tags, all := a.calls("ListComputeNodeGroups"), a.calls("ListTagsForResource"), a.calls("*")
-	slots, err := a.provisioner.PCS.Slots(t.Context(), "ml", []string{"gpu-a", "gpu-b", "other-a", "other-b", "compute"})
+	slots, err := a.provisioner.PCS.Slots(
+		t.Context(),
+		"ml",
+		[]string{"gpu-a", "gpu-b", "other-a", "other-b", "compute"},
+	)
 	want := map[string]string{"compute": "", "gpu-a": openBlock, "gpu-b": openBlock, "other-a": openBlock}
 	if err != nil || !maps.Equal(slots, want) {
 		t.Errorf("%+v, %v", slots, err)

@@ -87,7 +87,10 @@ func (c Cluster) NotActive() (what, fix string) {
 	case Active:
 		return "", ""
 	case Suspending, Suspended:
-		return what + fmt.Sprintf(": AWS PCS suspends a cluster whose Slurm, here %s, is past its end of life", c.SlurmVersion),
+		return what + fmt.Sprintf(
+				": AWS PCS suspends a cluster whose Slurm, here %s, is past its end of life",
+				c.SlurmVersion,
+			),
 			`move it to a newer Slurm ("Updating the scheduler version of a cluster" in the AWS PCS User Guide), or name another cluster`
 	case UpdateFailed:
 		return what, "fix what the update failed on, update the cluster, and run this again once it is ACTIVE"
@@ -193,11 +196,29 @@ func (g NodeGroup) Compare(want NodeGroup) Comparison {
 	type update = pcs.UpdateComputeNodeGroupInput
 	option, scale := want.PurchaseOption.PCSPurchaseOption(), func(in *update) { in.ScalingConfiguration = scaling(want) }
 	c := Comparison{
-		{"purchase option", g.PurchaseOption.PCSPurchaseOption(), option, false, func(in *update) { in.PurchaseOption = types.PurchaseOption(option) }},
+		{
+			"purchase option",
+			g.PurchaseOption.PCSPurchaseOption(),
+			option,
+			false,
+			func(in *update) { in.PurchaseOption = types.PurchaseOption(option) },
+		},
 		{"nodes", g.Scaling(), want.Scaling(), want.Max >= g.Max && want.Min >= g.Min, scale},
-		{"subnets", sorted(g.SubnetIDs), sorted(want.SubnetIDs), containsAll(want.SubnetIDs, g.SubnetIDs), func(in *update) { in.SubnetIds = want.SubnetIDs }},
+		{
+			"subnets",
+			sorted(g.SubnetIDs),
+			sorted(want.SubnetIDs),
+			containsAll(want.SubnetIDs, g.SubnetIDs),
+			func(in *update) { in.SubnetIds = want.SubnetIDs },
+		},
 		{"image", g.AMI, want.AMI, false, func(in *update) { in.AmiId = &want.AMI }},
-		{"instance profile", g.InstanceProfile, want.InstanceProfile, false, func(in *update) { in.IamInstanceProfileArn = &want.InstanceProfile }},
+		{
+			"instance profile",
+			g.InstanceProfile,
+			want.InstanceProfile,
+			false,
+			func(in *update) { in.IamInstanceProfileArn = &want.InstanceProfile },
+		},
 		{"reservation", g.Tags[capacity.TagReservation], want.Tags[capacity.TagReservation], false, nil}}
 	if now, wanted := g.Actions.String(), want.Actions.String(); now+wanted != "" && len(want.Actions) == 0 {
 		c = append(c, Setting{"lifecycle actions", now, now, false, nil}) // those that are there stay
@@ -208,8 +229,16 @@ func (g NodeGroup) Compare(want NodeGroup) Comparison {
 		c = append(c, Setting{"lifecycle actions", now, wanted, false, func(*update) {}}) // the SDK has no member for them
 	}
 	if g.TemplateID != want.TemplateID || g.TemplateVersion != want.TemplateVersion {
-		c = append(c, Setting{"launch template", "version " + g.TemplateVersion, cmp.Or(want.TemplateVersion, newestVersion), false,
-			func(in *update) { in.CustomLaunchTemplate = template(want) }})
+		c = append(
+			c,
+			Setting{
+				"launch template",
+				"version " + g.TemplateVersion,
+				cmp.Or(want.TemplateVersion, newestVersion),
+				false,
+				func(in *update) { in.CustomLaunchTemplate = template(want) },
+			},
+		)
 	}
 	if g.Status == UpdateFailed {
 		c = append(c, Setting{"status", fmt.Sprintf("%s (%s)", g.Status, g.Failures), string(Active), true, scale})
@@ -279,7 +308,10 @@ func settingsMap(list []types.SlurmCustomSetting) (all map[string]string) {
 func settingsList(settings map[string]string) []types.SlurmCustomSetting {
 	list := []types.SlurmCustomSetting{}
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		list = append(list, types.SlurmCustomSetting{ParameterName: aws.String(name), ParameterValue: aws.String(settings[name])})
+		list = append(
+			list,
+			types.SlurmCustomSetting{ParameterName: aws.String(name), ParameterValue: aws.String(settings[name])},
+		)
 	}
 	return list
 }

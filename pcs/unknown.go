@@ -31,15 +31,25 @@ func keepAnswer(to *[]byte) func(*pcs.Options) {
 	return func(o *pcs.Options) {
 		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
 			// After the SDK's own decoder, so nearer to the wire.
-			return stack.Deserialize.Insert(middleware.DeserializeMiddlewareFunc("KeepAnswer", keep), "OperationDeserializer", middleware.After)
+			return stack.Deserialize.Insert(
+				middleware.DeserializeMiddlewareFunc("KeepAnswer", keep),
+				"OperationDeserializer",
+				middleware.After,
+			)
 		})
 	}
 }
 
 // describe reads a thing of a kind by a call: the structure of that name in the answer into one, as encoding/json does.
 // unknown names what is set there and has no field in one. found is false when there is no such thing.
-func describe[In, Out any](ctx context.Context, what, name string, call func(context.Context, *In, ...func(*pcs.Options)) (*Out, error), in *In,
-	structure string, one any) (unknown []string, found bool, err error) {
+func describe[In, Out any](
+	ctx context.Context,
+	what, name string,
+	call func(context.Context, *In, ...func(*pcs.Options)) (*Out, error),
+	in *In,
+	structure string,
+	one any,
+) (unknown []string, found bool, err error) {
 	var answer []byte
 	var said map[string]json.RawMessage
 	var members map[string]any
@@ -116,14 +126,22 @@ func within(names []string, members ...string) (all []string) {
 }
 
 // ErrUnknown is the refusal of a change that could lose settings of PCS unknown to this program.
-var ErrUnknown = errors.New("it has settings that this version of pcs-capacity does not know, and this change could lose them")
+var ErrUnknown = errors.New(
+	"it has settings that this version of pcs-capacity does not know, and this change could lose them",
+)
 
 // keeps refuses a change that could lose settings.
 func keeps(what, name string, lost []string) error {
 	if len(lost) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s %s is not updated: %w: %s; change it in PCS", what, name, ErrUnknown, strings.Join(lost, ", "))
+	return fmt.Errorf(
+		"%s %s is not updated: %w: %s; change it in PCS",
+		what,
+		name,
+		ErrUnknown,
+		strings.Join(lost, ", "),
+	)
 }
 
 // LifecycleActions are the nodeLifecycleActions of a node group, as PCS said them: scripts that mount file systems and
@@ -165,7 +183,11 @@ func sendActions(actions LifecycleActions) func(*pcs.Options) {
 	return func(o *pcs.Options) {
 		if len(actions) > 0 {
 			o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
-				return stack.Serialize.Insert(middleware.SerializeMiddlewareFunc("LifecycleActions", add), "OperationSerializer", middleware.After)
+				return stack.Serialize.Insert(
+					middleware.SerializeMiddlewareFunc("LifecycleActions", add),
+					"OperationSerializer",
+					middleware.After,
+				)
 			})
 		}
 	}

@@ -17,12 +17,22 @@ import (
 // createGroup leaves the client token to the SDK. The unique name already prevents a second group,
 // and a token made from the request would return the failed group after its deletion.
 func (p Provisioner) createGroup(ctx context.Context, g NodeGroup) error {
-	in := &pcs.CreateComputeNodeGroupInput{ClusterIdentifier: &g.ClusterID, ComputeNodeGroupName: &g.Name, CustomLaunchTemplate: template(g),
-		IamInstanceProfileArn: &g.InstanceProfile, AmiId: &g.AMI, InstanceConfigs: []types.InstanceConfig{{InstanceType: &g.InstanceTypes[0]}},
-		PurchaseOption:       types.PurchaseOption(g.PurchaseOption.PCSPurchaseOption()),
-		ScalingConfiguration: scaling(g), SubnetIds: g.SubnetIDs, Tags: g.Tags}
+	in := &pcs.CreateComputeNodeGroupInput{
+		ClusterIdentifier:     &g.ClusterID,
+		ComputeNodeGroupName:  &g.Name,
+		CustomLaunchTemplate:  template(g),
+		IamInstanceProfileArn: &g.InstanceProfile,
+		AmiId:                 &g.AMI,
+		InstanceConfigs:       []types.InstanceConfig{{InstanceType: &g.InstanceTypes[0]}},
+		PurchaseOption:        types.PurchaseOption(g.PurchaseOption.PCSPurchaseOption()),
+		ScalingConfiguration:  scaling(g),
+		SubnetIds:             g.SubnetIDs,
+		Tags:                  g.Tags,
+	}
 	if len(g.SlurmSettings) > 0 || g.IdleSeconds != nil {
-		in.SlurmConfiguration = &types.ComputeNodeGroupSlurmConfigurationRequest{SlurmCustomSettings: settingsList(g.SlurmSettings)}
+		in.SlurmConfiguration = &types.ComputeNodeGroupSlurmConfigurationRequest{
+			SlurmCustomSettings: settingsList(g.SlurmSettings),
+		}
 		if g.IdleSeconds != nil {
 			in.SlurmConfiguration.ScaleDownIdleTimeInSeconds = aws.Int32(int32(*g.IdleSeconds))
 		}
@@ -31,7 +41,14 @@ func (p Provisioner) createGroup(ctx context.Context, g NodeGroup) error {
 }
 
 // send tells of a change, and sends it. What it deletes may be gone already.
-func send[In, Out any](ctx context.Context, p Provisioner, verb, what, name string, call func(context.Context, *In, ...func(*pcs.Options)) (*Out, error), in *In, options ...func(*pcs.Options)) error {
+func send[In, Out any](
+	ctx context.Context,
+	p Provisioner,
+	verb, what, name string,
+	call func(context.Context, *In, ...func(*pcs.Options)) (*Out, error),
+	in *In,
+	options ...func(*pcs.Options),
+) error {
 	p.tell(what, name, verb)
 	_, err := call(ctx, in, options...)
 	if err == nil || verb == "delete" && NotFound(err) {
@@ -56,7 +73,10 @@ func (p Provisioner) updateGroup(ctx context.Context, want, now NodeGroup) error
 			return err
 		}
 	}
-	in, sends := &pcs.UpdateComputeNodeGroupInput{ClusterIdentifier: &now.ClusterID, ComputeNodeGroupIdentifier: &now.ID}, false
+	in, sends := &pcs.UpdateComputeNodeGroupInput{
+		ClusterIdentifier:          &now.ClusterID,
+		ComputeNodeGroupIdentifier: &now.ID,
+	}, false
 	for _, s := range now.Compare(want) {
 		if s.Changed() && s.set != nil {
 			s.set(in)
@@ -88,7 +108,11 @@ func (p Provisioner) updateQueue(ctx context.Context, q Queue, groups []string, 
 	if err := keeps(WhatQueue, q.Name, q.Lost(settings)); err != nil {
 		return err
 	}
-	in := &pcs.UpdateQueueInput{ClusterIdentifier: &q.ClusterID, QueueIdentifier: &q.ID, ComputeNodeGroupConfigurations: groupConfigurations(groups)}
+	in := &pcs.UpdateQueueInput{
+		ClusterIdentifier:              &q.ClusterID,
+		QueueIdentifier:                &q.ID,
+		ComputeNodeGroupConfigurations: groupConfigurations(groups),
+	}
 	if settings != nil {
 		in.SlurmConfiguration = &types.UpdateQueueSlurmConfigurationRequest{SlurmCustomSettings: settingsList(settings)}
 	}

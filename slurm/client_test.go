@@ -28,12 +28,20 @@ func hookEnvironment(t *testing.T, cluster *slurmlab.Cluster, _ *slurm.Client) {
 	// This hook is no child of slurmctld, so the Slurm of a prefix is found where `hooks install` has noted it.
 	scontrol, err := exec.LookPath("scontrol")
 	check(t, err)
-	check(t, os.WriteFile(filepath.Join(filepath.Dir(cluster.Conf()), slurm.IncludeFile), []byte(slurm.Note(filepath.Dir(scontrol))), 0o644))
+	check(
+		t,
+		os.WriteFile(
+			filepath.Join(filepath.Dir(cluster.Conf()), slurm.IncludeFile),
+			[]byte(slurm.Note(filepath.Dir(scontrol))),
+			0o644,
+		),
+	)
 	result := filepath.Join(t.TempDir(), "result")
 	cmd := exec.CommandContext(deadline(t), "/bin/sh", "-c", `exec "$0" <&- >&- 2>&-`, self)
 	cmd.Env = []string{"SLURM_CONF=" + cluster.Conf(), probeVariable + "=" + result}
 	check(t, cmd.Run())
-	if got, err := os.ReadFile(result); err != nil || !strings.HasSuffix(string(got), " error=<nil>") || strings.HasPrefix(string(got), "jobs=0 ") {
+	if got, err := os.ReadFile(result); err != nil || !strings.HasSuffix(string(got), " error=<nil>") ||
+		strings.HasPrefix(string(got), "jobs=0 ") {
 		t.Errorf("the hook saw %q, %v", got, err)
 	}
 }
@@ -49,8 +57,21 @@ func userEnvironment(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Clie
 	}
 	waitJob(t, client, id, any1)
 	now := time.Now().Truncate(time.Second)
-	check(t, client.CreateReservation(deadline(t), capacity.SlurmReservation{Name: "r", Nodes: []string{"gpu-1"}, Start: now.Add(time.Hour), End: now.Add(2 * time.Hour), Users: []string{"root"}}))
-	if have := reservation(t, client, "r"); !have.Start.Equal(now.Add(time.Hour)) || !have.End.Equal(now.Add(2*time.Hour)) {
+	check(
+		t,
+		client.CreateReservation(
+			deadline(t),
+			capacity.SlurmReservation{
+				Name:  "r",
+				Nodes: []string{"gpu-1"},
+				Start: now.Add(time.Hour),
+				End:   now.Add(2 * time.Hour),
+				Users: []string{"root"},
+			},
+		),
+	)
+	if have := reservation(t, client, "r"); !have.Start.Equal(now.Add(time.Hour)) ||
+		!have.End.Equal(now.Add(2*time.Hour)) {
 		t.Errorf("%+v", have)
 	}
 	_, err := cluster.Command(deadline(t), "scontrol", "delete", "reservation=r")
@@ -63,7 +84,18 @@ func TestUnreachable(t *testing.T) {
 	defer silent.Close()
 	conf := filepath.Join(t.TempDir(), "slurm.conf")
 	_, port, _ := net.SplitHostPort(silent.Addr().String())
-	check(t, os.WriteFile(conf, fmt.Appendf(nil, "ClusterName=none\nSlurmctldHost=localhost(127.0.0.1)\nSlurmctldPort=%s\nAuthType=auth/none\nCredType=cred/none\nNodeName=a1\n", port), 0o600))
+	check(
+		t,
+		os.WriteFile(
+			conf,
+			fmt.Appendf(
+				nil,
+				"ClusterName=none\nSlurmctldHost=localhost(127.0.0.1)\nSlurmctldPort=%s\nAuthType=auth/none\nCredType=cred/none\nNodeName=a1\n",
+				port,
+			),
+			0o600,
+		),
+	)
 	if _, err := exec.LookPath("squeue"); err != nil {
 		t.Fatal("Slurm is not installed; `make test` installs what the tests need")
 	}
@@ -92,7 +124,14 @@ func TestCommandNotFound(t *testing.T) {
 // theirs before slurmctld answers. What their comment may not hold is in the environment.
 func TestR7_MarkIsNotAnArgument(t *testing.T) {
 	dir := t.TempDir()
-	check(t, os.WriteFile(filepath.Join(dir, "squeue"), []byte("#!/bin/sh\necho \"$@\" >"+dir+"/arguments; echo \"$SQUEUE_FORMAT2\" >"+dir+"/format\n"), 0o755))
+	check(
+		t,
+		os.WriteFile(
+			filepath.Join(dir, "squeue"),
+			[]byte("#!/bin/sh\necho \"$@\" >"+dir+"/arguments; echo \"$SQUEUE_FORMAT2\" >"+dir+"/format\n"),
+			0o755,
+		),
+	)
 	client := slurm.Client{Dir: dir}
 	jobs, err := client.Jobs(deadline(t))
 	if err != nil || len(jobs) != 0 {
@@ -114,7 +153,13 @@ func TestUpdateReservationArguments(t *testing.T) {
 	check(t, os.WriteFile(filepath.Join(dir, "scontrol"), []byte("#!/bin/sh\necho \"$@\" >"+dir+"/arguments\n"), 0o755))
 	client := slurm.Client{Dir: dir}
 	start := time.Unix(1700000000, 0)
-	fence := capacity.SlurmReservation{Name: "fence", Nodes: []string{"gpu-1", "gpu-2"}, Start: start, End: start.Add(time.Hour), Users: []string{"root"}}
+	fence := capacity.SlurmReservation{
+		Name:  "fence",
+		Nodes: []string{"gpu-1", "gpu-2"},
+		Start: start,
+		End:   start.Add(time.Hour),
+		Users: []string{"root"},
+	}
 	for active, want := range map[bool]string{
 		true:  "update reservationname=fence nodes=gpu-[1-2] endtime=uts1700003600",
 		false: "update reservationname=fence nodes=gpu-[1-2] starttime=uts1700000000 endtime=uts1700003600",

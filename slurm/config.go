@@ -146,13 +146,17 @@ func parseConfig(output []byte) (Config, error) {
 		StateSaveLocation: values["StateSaveLocation"], SuspendExcNodes: values["SuspendExcNodes"],
 		SuspendExcParts: splitList(values["SuspendExcParts"]), ResumeProgram: values["ResumeProgram"],
 		SuspendProgram: values["SuspendProgram"], ResumeFailProgram: values["ResumeFailProgram"], JobSubmitPlugins: plugins(
-			values["JobSubmitPlugins"], "job_submit/"), CliFilterPlugins: plugins(values["CliFilterPlugins"], "cli_filter/"),
+			values["JobSubmitPlugins"],
+			"job_submit/",
+		), CliFilterPlugins: plugins(values["CliFilterPlugins"], "cli_filter/"),
 		SlurmctldParameters: splitList(values["SlurmctldParameters"]), ConfServer: confServer(values),
 		SchedulerParameters: splitList(values["SchedulerParameters"]), CliFilterScript: CLIFilterScript(
 			values["CliFilterParameters"]),
 		// Newer versions number them.
-		Prolog: cmp.Or(values["Prolog"], values["Prolog[0]"]), TaskProlog: cmp.Or(values["TaskProlog"],
-			values["TaskProlog[0]"]), PrivateData: splitList(values["PrivateData"]), NoRequeue: values["JobRequeue"] == "0",
+		Prolog: cmp.Or(values["Prolog"], values["Prolog[0]"]), TaskProlog: cmp.Or(
+			values["TaskProlog"],
+			values["TaskProlog[0]"],
+		), PrivateData: splitList(values["PrivateData"]), NoRequeue: values["JobRequeue"] == "0",
 		AccountingEnforce: splitList(values["AccountingStorageEnforce"]),
 		Accounts:          values["AccountingStorageType"] == "accounting_storage/slurmdbd"}
 	for i := 1; values[fmt.Sprintf("SlurmctldHost[%d]", i)] != ""; i++ {

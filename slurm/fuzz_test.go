@@ -35,7 +35,15 @@ func FuzzComment(f *testing.F) {
 	f.Fuzz(func(t *testing.T, comment string) {
 		mark := newMark()
 		for _, fields := range []jobFields{allFields, briefFields} {
-			text := recordOf(fields, mark, map[string]string{"Comment": comment, "Reason": comment}) + recordOf(fields, mark, map[string]string{"JobID": "8"})
+			text := recordOf(
+				fields,
+				mark,
+				map[string]string{"Comment": comment, "Reason": comment},
+			) + recordOf(
+				fields,
+				mark,
+				map[string]string{"JobID": "8"},
+			)
 			jobs, err := parseJobFields(t, fields, []byte(text), mark)
 			if err != nil || len(jobs) != 2 || jobs[0].ID != 7 || jobs[1].ID != 8 || jobs[1].Comment != "" {
 				t.Errorf("%+v, %v", jobs, err)
@@ -46,7 +54,9 @@ func FuzzComment(f *testing.F) {
 
 func FuzzResumeFile(f *testing.F) {
 	f.Add(`{"jobs":[{"job_id":3,"nodes":"cloud[2-4]"}],"all_nodes":"cloud[2-4]"}`)
-	f.Add(`{"jobs":[{"extra":null,"job_id":2829,"features":"gpu","nodes_alloc":"cloud[1-2]","nodes_resume":"cloud[1-2]","partition":"cloud","reservation":null}],"all_nodes_resume":"cloud[1-4]"}`)
+	f.Add(
+		`{"jobs":[{"extra":null,"job_id":2829,"features":"gpu","nodes_alloc":"cloud[1-2]","nodes_resume":"cloud[1-2]","partition":"cloud","reservation":null}],"all_nodes_resume":"cloud[1-4]"}`,
+	)
 	f.Fuzz(func(t *testing.T, text string) {
 		jobs, _ := parseResumeFile([]byte(text))
 		for _, j := range jobs {

@@ -30,8 +30,15 @@ func (c *Client) SetTimeLimit(ctx context.Context, job string, minutes int) erro
 		return fmt.Errorf("setting the time limit of job %s: %d minutes are out of range (1 to %d)", job, minutes,
 			capacity.MaxMinutes)
 	}
-	return c.change(ctx, []string{job}, "setting the time limit",
-		func(j capacity.Job) bool { return j.TimeLimit == capacity.Minutes(minutes) }, "update", "jobid", "timelimit="+strconv.Itoa(minutes))
+	return c.change(
+		ctx,
+		[]string{job},
+		"setting the time limit",
+		func(j capacity.Job) bool { return j.TimeLimit == capacity.Minutes(minutes) },
+		"update",
+		"jobid",
+		"timelimit="+strconv.Itoa(minutes),
+	)
 }
 
 // Edit gives pending jobs, by their names, the limits and the constraint of their edits, each as far as it is set. All
@@ -164,8 +171,15 @@ func (c *Client) UserHold(ctx context.Context, jobs ...string) error {
 // Begin keeps a pending job from starting before a time, in whole seconds.
 // squeue's start is no proof: a job that was requeued shows that of its last run at first. Its eligible time is.
 func (c *Client) Begin(ctx context.Context, job string, at time.Time) error {
-	return c.change(ctx, []string{job}, "setting the begin time", func(j capacity.Job) bool { return j.Eligible.Unix() == at.Unix() },
-		"update", "jobid", fmt.Sprintf("starttime=uts%d", at.Unix()))
+	return c.change(
+		ctx,
+		[]string{job},
+		"setting the begin time",
+		func(j capacity.Job) bool { return j.Eligible.Unix() == at.Unix() },
+		"update",
+		"jobid",
+		fmt.Sprintf("starttime=uts%d", at.Unix()),
+	)
 }
 
 // Release undoes a hold.
@@ -174,7 +188,14 @@ func (c *Client) Release(ctx context.Context, job string) error {
 }
 
 // change runs scontrol once for jobs and reads them back: took says whether a job has the change.
-func (c *Client) change(ctx context.Context, jobs []string, what string, took func(capacity.Job) bool, verb, key string, args ...string) error {
+func (c *Client) change(
+	ctx context.Context,
+	jobs []string,
+	what string,
+	took func(capacity.Job) bool,
+	verb, key string,
+	args ...string,
+) error {
 	names, err := c.onJobs(ctx, jobs, what, verb, key, args...)
 	if err != nil {
 		return err
@@ -246,7 +267,9 @@ type jobName struct {
 }
 
 var (
-	oneJob    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([1-9][0-9]{0,9})(?:[_+][0-9]{1,9})?$`) })
+	oneJob = sync.OnceValue(
+		func() *regexp.Regexp { return regexp.MustCompile(`^([1-9][0-9]{0,9})(?:[_+][0-9]{1,9})?$`) },
+	)
 	someTasks = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(
 			`^([1-9][0-9]{0,9})_(\[[0-9,-]+)(?:%[0-9]+)?\]$`)

@@ -103,7 +103,8 @@ func changesOfOneJob(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Clie
 		jobs = all()
 		return jobs, !jobs[task(1)].Active() && !jobs[component(0)].Active()
 	})
-	if jobs[task(2)].AdminComment != "of both" || jobs[pending].AdminComment != "of both" || !jobs[task(2)].Held || !jobs[pending].Active() {
+	if jobs[task(2)].AdminComment != "of both" || jobs[pending].AdminComment != "of both" || !jobs[task(2)].Held ||
+		!jobs[pending].Active() {
 		t.Errorf("%+v", jobs)
 	}
 	for _, bad := range []string{"", "0", "-1", "12_", "12+", "12_[]", "12_[4-1]", "12_[1-2", "12,13", "12 ", "12_[0-99999999]", "12_[0-8:2]"} {
@@ -117,7 +118,10 @@ func changesOfOneJob(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Clie
 func changesWithoutEffect(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Client) {
 	job := fmt.Sprint(submit(t, cluster, "sleep 1000", "-J", "theirs", "-t", "10"))
 	held := fmt.Sprint(submit(t, cluster, "sleep 1000", "-J", "theirs", "-H"))
-	if err := client.Edit(deadline(t), map[string]capacity.Edits{held: {TimeLimit: capacity.Minutes(5)}})[held]; !errors.Is(err, slurm.ErrNoEffect) {
+	if err := client.Edit(deadline(t), map[string]capacity.Edits{held: {TimeLimit: capacity.Minutes(5)}})[held]; !errors.Is(
+		err,
+		slurm.ErrNoEffect,
+	) {
 		t.Errorf("edits: error %v, want one that says that they have no effect", err)
 	}
 	for _, err := range []error{client.SetTimeLimit(deadline(t), job, 5), client.SetAdminComment(deadline(t), "ours", job)} {
@@ -148,7 +152,8 @@ func edits(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Client) {
 	for _, j := range jobs {
 		if id := j.Shown; id == one || id == tasks {
 			seen++
-			if got := (capacity.Edits{TimeLimit: j.TimeLimit, TimeMin: j.TimeMin, Constraint: j.Constraint}); got != edit || id == one && j.Comment != "a;b 'c'" {
+			if got := (capacity.Edits{TimeLimit: j.TimeLimit, TimeMin: j.TimeMin, Constraint: j.Constraint}); got != edit ||
+				id == one && j.Comment != "a;b 'c'" {
 				t.Errorf("job %s has %+v", id, got)
 			}
 		}

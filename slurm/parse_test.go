@@ -49,7 +49,11 @@ func parseJobs(t testing.TB, text []byte, mark string) ([]capacity.Job, error) {
 func parseJobFields(t testing.TB, fields jobFields, text []byte, mark string) ([]capacity.Job, error) {
 	t.Helper()
 	read := func(pieces iter.Seq[[]byte]) (jobs []capacity.Job, err error) {
-		r := jobReader{fields: fields, mark: []byte(mark), take: func(j capacity.Job) error { jobs = append(jobs, j); return nil }}
+		r := jobReader{
+			fields: fields,
+			mark:   []byte(mark),
+			take:   func(j capacity.Job) error { jobs = append(jobs, j); return nil },
+		}
 		for piece := range pieces {
 			if _, err = r.Write(piece); err != nil {
 				break
@@ -114,8 +118,12 @@ func TestParseJobs(t *testing.T) {
 // all bytes from 1 to 255.
 func checkHostileText(t *testing.T, version string, job capacity.Job) {
 	t.Helper()
-	if !strings.HasPrefix(job.Comment, "capacity=any\nJobId=999 JobState=RUNNING\nbin\ufffd\ufffd\x01\x1b[31m \"q\" \\ end\x01\x02") ||
-		!strings.Contains(job.Comment, "xyz{|}~\x7f") || utf8.RuneCountInString(job.Comment) != 61+255 {
+	if !strings.HasPrefix(
+		job.Comment,
+		"capacity=any\nJobId=999 JobState=RUNNING\nbin\ufffd\ufffd\x01\x1b[31m \"q\" \\ end\x01\x02",
+	) ||
+		!strings.Contains(job.Comment, "xyz{|}~\x7f") ||
+		utf8.RuneCountInString(job.Comment) != 61+255 {
 		t.Errorf("%s: comment %q of %d characters", version, job.Comment, utf8.RuneCountInString(job.Comment))
 	}
 }
@@ -132,7 +140,8 @@ func checkTimes(t *testing.T, version string, jobs []capacity.Job) {
 	if !array.Start.IsZero() || !array.End.IsZero() {
 		t.Errorf("%s: a held job starts at %v", version, array.Start)
 	}
-	if want := time.Date(2026, 12, 24, 0, 0, 0, 0, time.UTC); !waits.Eligible.Equal(want) || waits.Deadline.Year() != 2027 {
+	if want := time.Date(2026, 12, 24, 0, 0, 0, 0, time.UTC); !waits.Eligible.Equal(want) ||
+		waits.Deadline.Year() != 2027 {
 		t.Errorf("%s: eligible at %v, deadline %v", version, waits.Eligible, waits.Deadline)
 	}
 }
@@ -143,8 +152,19 @@ func record(mark string, replaced map[string]string) string {
 }
 
 func recordOf(fields jobFields, mark string, replaced map[string]string) string {
-	text := map[string]string{"JobID": "7", "JobArrayID": "7", "State": "PENDING", "TimeLimit": "10:00", "MinTime": "0:00", "RestartCnt": "0",
-		"PriorityLong": "1", "Requeue": "1", "BatchFlag": "1", "NumNodes": "1", "NodeList": ""}
+	text := map[string]string{
+		"JobID":        "7",
+		"JobArrayID":   "7",
+		"State":        "PENDING",
+		"TimeLimit":    "10:00",
+		"MinTime":      "0:00",
+		"RestartCnt":   "0",
+		"PriorityLong": "1",
+		"Requeue":      "1",
+		"BatchFlag":    "1",
+		"NumNodes":     "1",
+		"NodeList":     "",
+	}
 	maps.Copy(text, replaced)
 	var b strings.Builder
 	for i, f := range fields.plain {
@@ -170,8 +190,22 @@ func recordOf(fields jobFields, mark string, replaced map[string]string) string 
 
 // BriefJobs fills its fields as Jobs does, and no others.
 func TestParseSomeFields(t *testing.T) {
-	of := map[string]string{"JobID": "9", "JobArrayID": "7_2", "State": "CONFIGURING", "TimeLimit": "1-00:00:00", "MinTime": "2:00",
-		"EligibleTime": "1795302300", "RestartCnt": "3", "NodeList": "gpu-[1-2]", "NumNodes": "2", "Partition": "gpu", "Account": "nlp", "Comment": "a\nb|", "admin_comment": "c", "QOS": "q"}
+	of := map[string]string{
+		"JobID":         "9",
+		"JobArrayID":    "7_2",
+		"State":         "CONFIGURING",
+		"TimeLimit":     "1-00:00:00",
+		"MinTime":       "2:00",
+		"EligibleTime":  "1795302300",
+		"RestartCnt":    "3",
+		"NodeList":      "gpu-[1-2]",
+		"NumNodes":      "2",
+		"Partition":     "gpu",
+		"Account":       "nlp",
+		"Comment":       "a\nb|",
+		"admin_comment": "c",
+		"QOS":           "q",
+	}
 	whole, err := parseJobs(t, []byte(record(recordedMark, of)), recordedMark)
 	brief, briefErr := parseJobFields(t, briefFields, []byte(recordOf(briefFields, recordedMark, of)), recordedMark)
 	if err != nil || briefErr != nil || len(whole) != 1 || len(brief) != 1 {
@@ -215,7 +249,8 @@ func TestParseJobsOddities(t *testing.T) {
 	if job := one("State", "BRAND_NEW"); job.StateFlag != "BRAND_NEW" || !job.Pending() {
 		t.Errorf("unknown state: %+v", job)
 	}
-	if job := one("State", "BRAND_NEW", "NodeList", "gpu-1"); job.StateFlag != "BRAND_NEW" || !job.Allocated() || job.Ended() {
+	if job := one("State", "BRAND_NEW", "NodeList", "gpu-1"); job.StateFlag != "BRAND_NEW" || !job.Allocated() ||
+		job.Ended() {
 		t.Errorf("unknown state with nodes: %+v", job)
 	}
 	if job := one("TimeLimit", "99999999"); job.TimeLimit != capacity.NoLimit {
@@ -228,17 +263,26 @@ func TestParseJobsOddities(t *testing.T) {
 		t.Errorf("the last pending task: %+v", job)
 	}
 	for _, unset := range []string{"INVALID", "NOT_SET"} {
-		if job := one("TimeLimit", unset, "MinTime", "2982616-04:14:00"); job.TimeLimit.Set || job.TimeMin.Set || job.Unread != "" {
+		if job := one("TimeLimit", unset, "MinTime", "2982616-04:14:00"); job.TimeLimit.Set || job.TimeMin.Set ||
+			job.Unread != "" {
 			t.Errorf("unset limits: %+v", job)
 		}
 	}
 	for field, text := range map[string]string{"JobID": "x", "JobArrayID": "7_x", "StartTime": "2026-11-21T10:00:00", "NumNodes": "1K", "TimeLimit": "two days", "NodeList": "gpu-[1"} {
-		jobs, err := parseJobs(t, []byte(record(recordedMark, map[string]string{field: text})+record(recordedMark, nil)), recordedMark)
-		if err != nil || len(jobs) != 2 || !strings.HasPrefix(jobs[0].Unread, "squeue's "+field+": ") || jobs[0].Comment != jobs[1].Comment || jobs[1].Unread != "" {
+		jobs, err := parseJobs(
+			t,
+			[]byte(record(recordedMark, map[string]string{field: text})+record(recordedMark, nil)),
+			recordedMark,
+		)
+		if err != nil || len(jobs) != 2 || !strings.HasPrefix(jobs[0].Unread, "squeue's "+field+": ") ||
+			jobs[0].Comment != jobs[1].Comment ||
+			jobs[1].Unread != "" {
 			t.Errorf("%s %s: %+v, %v", field, text, jobs, err)
 		}
 	}
-	if job := one("TimeLimit", "UNLIMITED", "State", "RUNNING", "StartTime", "1795302306", "EndTime", "NONE"); job.End.Sub(job.Start) != capacity.SlurmInfinite {
+	if job := one("TimeLimit", "UNLIMITED", "State", "RUNNING", "StartTime", "1795302306", "EndTime", "NONE"); job.End.Sub(
+		job.Start,
+	) != capacity.SlurmInfinite {
 		t.Errorf("a job without a limit ends at %v", job.End)
 	}
 	if job := one("Comment", "", "Account", "N/A"); job.Comment != "" || job.Account != "" {
@@ -260,7 +304,11 @@ func TestParseJobsOddities(t *testing.T) {
 // While squeue prints, only the unfinished record is in memory.
 func TestJobsAreTakenWhileSqueuePrints(t *testing.T) {
 	taken := 0
-	r := jobReader{fields: allFields, mark: []byte(recordedMark), take: func(capacity.Job) error { taken++; return nil }}
+	r := jobReader{
+		fields: allFields,
+		mark:   []byte(recordedMark),
+		take:   func(capacity.Job) error { taken++; return nil },
+	}
 	one := record(recordedMark, map[string]string{"Comment": strings.Repeat("x", 1000)})
 	for range 1000 {
 		if _, err := r.Write([]byte(one)); err != nil {
@@ -286,9 +334,16 @@ func TestR7_ForgedRecords(t *testing.T) {
 	for _, comment := range []string{record("", nil), record("\n", nil), "\n" + record(newMark(), nil), "x" + record("|",
 		map[string]string{"Comment": "|"}), "\x00", "m\nm"} {
 		mark := newMark()
-		text := record(mark, map[string]string{"Comment": comment, "Name": comment, "Feature": comment}) + record(mark, map[string]string{"JobID": "8"})
+		text := record(
+			mark,
+			map[string]string{"Comment": comment, "Name": comment, "Feature": comment},
+		) + record(
+			mark,
+			map[string]string{"JobID": "8"},
+		)
 		jobs, err := parseJobs(t, []byte(text), mark)
-		if err != nil || len(jobs) != 2 || jobs[0].ID != 7 || jobs[1].ID != 8 || jobs[0].Comment != comment || jobs[1].Comment != "" {
+		if err != nil || len(jobs) != 2 || jobs[0].ID != 7 || jobs[1].ID != 8 || jobs[0].Comment != comment ||
+			jobs[1].Comment != "" {
 			t.Errorf("comment %q: %+v, %v", comment, jobs, err)
 		}
 	}
@@ -319,7 +374,8 @@ func TestParseNodes(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", version, diff)
 			continue
 		}
-		if nodes[2].HostName != "cloud3" || !nodes[2].PoweredDown() || nodes[2].Busy() || !nodes[0].Busy() || nodes[0].PoweredDown() {
+		if nodes[2].HostName != "cloud3" || !nodes[2].PoweredDown() || nodes[2].Busy() || !nodes[0].Busy() ||
+			nodes[0].PoweredDown() {
 			t.Errorf("%s: %+v", version, nodes)
 		}
 	}
@@ -345,8 +401,22 @@ func TestParsePartitions(t *testing.T) {
 	for _, version := range versions {
 		got := parsePartitions(recorded(t, "partition-"+version+".txt"))
 		want := []capacity.SlurmPartition{
-			{Name: "static", Default: true, State: "UP", Nodes: []string{"static1"}, MaxTime: capacity.NoLimit, DefaultTime: capacity.NoLimit},
-			{Name: "cloud", State: "UP", Nodes: []string{"cloud1", "cloud2", "cloud3", "cloud4"}, MaxTime: capacity.Minutes(2880), DefaultTime: capacity.Minutes(45), AllowAccounts: []string{"nlp", "vis"}},
+			{
+				Name:        "static",
+				Default:     true,
+				State:       "UP",
+				Nodes:       []string{"static1"},
+				MaxTime:     capacity.NoLimit,
+				DefaultTime: capacity.NoLimit,
+			},
+			{
+				Name:          "cloud",
+				State:         "UP",
+				Nodes:         []string{"cloud1", "cloud2", "cloud3", "cloud4"},
+				MaxTime:       capacity.Minutes(2880),
+				DefaultTime:   capacity.Minutes(45),
+				AllowAccounts: []string{"nlp", "vis"},
+			},
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", version, diff)
@@ -360,14 +430,17 @@ func TestParsePartitions(t *testing.T) {
 	// A job that states no limit has the DefaultTime, or without one the MaxTime.
 	for text, want := range map[string]capacity.Limit{"MaxTime=60 DefaultTime=10": capacity.Minutes(10), "MaxTime=60 DefaultTime=NONE": capacity.Minutes(60),
 		"MaxTime=UNLIMITED DefaultTime=NONE": capacity.NoLimit, "MaxTime=UNLIMITED DefaultTime=10": capacity.Minutes(10)} {
-		if got := parsePartitions([]byte("PartitionName=p " + text + "\n")); got[0].Unread != "" || got[0].DefaultTime != want {
+		if got := parsePartitions([]byte("PartitionName=p " + text + "\n")); got[0].Unread != "" ||
+			got[0].DefaultTime != want {
 			t.Errorf("%s: %+v", text, got)
 		}
 	}
 	for _, bad := range []string{"MaxTime=soon", "Nodes=gpu-[1", "SuspendTime=late"} {
 		got := parsePartitions([]byte("PartitionName=p " + bad + " QoS=long\nPartitionName=q Nodes=gpu-1\n"))
 		key, _, _ := strings.Cut(bad, "=")
-		if len(got) != 2 || !strings.HasPrefix(got[0].Unread, key+": ") || got[0].QOS != "long" || got[1].Unread != "" || len(got[1].Nodes) != 1 {
+		if len(got) != 2 || !strings.HasPrefix(got[0].Unread, key+": ") || got[0].QOS != "long" ||
+			got[1].Unread != "" ||
+			len(got[1].Nodes) != 1 {
 			t.Errorf("%s: %+v", bad, got)
 		}
 	}
@@ -378,7 +451,13 @@ func TestParseReservations(t *testing.T) {
 		got := parseReservations(recorded(t, "reservation-"+version+".txt"))
 		flags := []string{"MAINT", "IGNORE_JOBS", "SPEC_NODES"}
 		want := []capacity.SlurmReservation{
-			{Name: "cb1", Nodes: []string{"cloud1", "cloud2"}, Flags: flags, Users: []string{"root"}, Comment: "second"},
+			{
+				Name:    "cb1",
+				Nodes:   []string{"cloud1", "cloud2"},
+				Flags:   flags,
+				Users:   []string{"root"},
+				Comment: "second",
+			},
 			{Name: "cb2", Nodes: []string{"cloud1", "cloud2"}, Flags: flags, Users: []string{"root"}},
 			{Name: "cb3", Nodes: []string{"cloud3", "cloud4"}, Flags: flags, Users: []string{"root"}, Active: true},
 		}
@@ -397,7 +476,9 @@ func TestParseReservations(t *testing.T) {
 	if got := parseReservations([]byte("No reservations in the system\n")); len(got) != 0 {
 		t.Errorf("no reservations: %v", got)
 	}
-	got := parseReservations([]byte("ReservationName=x StartTime=2026-11-20T10:54:13 EndTime=1\nReservationName=y StartTime=1 EndTime=2\n"))
+	got := parseReservations(
+		[]byte("ReservationName=x StartTime=2026-11-20T10:54:13 EndTime=1\nReservationName=y StartTime=1 EndTime=2\n"),
+	)
 	if len(got) != 2 || !strings.HasPrefix(got[0].Unread, "StartTime: ") || got[0].End.IsZero() || got[1].Unread != "" {
 		t.Errorf("a local time: %+v", got)
 	}
@@ -409,10 +490,17 @@ func TestParseConfig(t *testing.T) {
 		"24.11": {Version: Version{24, 11, 5}},
 		"26.05": {Version: Version{26, 5, 5}, SchedulerParameters: []string{"requeue_delay=2"}},
 	} {
-		want.SchedulerParameters = append([]string{"bf_interval=2", "sched_interval=2", "batch_sched_delay=0"}, want.SchedulerParameters...)
+		want.SchedulerParameters = append(
+			[]string{"bf_interval=2", "sched_interval=2", "batch_sched_delay=0"},
+			want.SchedulerParameters...)
 		want.ClusterName, want.ConfPath, want.ResumeProgram = "lab", "/lab/etc/slurm.conf", "/lab/bin/resume"
 		want.SuspendProgram, want.ResumeFailProgram = "/lab/bin/suspend", "/lab/bin/resumefail"
-		want.SlurmctldParameters = []string{"idle_on_node_suspend", "cloud_dns", "power_save_interval=1", "power_save_min_interval=0"}
+		want.SlurmctldParameters = []string{
+			"idle_on_node_suspend",
+			"cloud_dns",
+			"power_save_interval=1",
+			"power_save_min_interval=0",
+		}
 		want.StateSaveLocation = "/lab/state"
 		want.PluginDirs, want.LogFile = []string{"/usr/lib/x86_64-linux-gnu/slurm-wlm"}, "/lab/log/slurmctld.log"
 		want.KillWait, want.SuspendTime, want.OverTime = 30*time.Second, 20*time.Second, capacity.Minutes(0)
@@ -480,7 +568,11 @@ func TestClean(t *testing.T) {
 
 // The first host is the primary controller, the others are backups.
 func TestBackups(t *testing.T) {
-	c, err := parseConfig([]byte("SLURM_VERSION = 25.11.7\nSlurmctldHost[0] = head1\nSlurmctldHost[1] = head2(10.0.0.2)\nSlurmctldHost[2] = head3\n"))
+	c, err := parseConfig(
+		[]byte(
+			"SLURM_VERSION = 25.11.7\nSlurmctldHost[0] = head1\nSlurmctldHost[1] = head2(10.0.0.2)\nSlurmctldHost[2] = head3\n",
+		),
+	)
 	if err != nil || !slices.Equal(c.Backups, []string{"head2", "head3"}) {
 		t.Errorf("%q, %v", c.Backups, err)
 	}

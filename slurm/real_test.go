@@ -195,33 +195,64 @@ func jobsOfRealSlurm(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Clie
 			comment += "\xff"
 		}
 	}
-	hostileID := submit(t, cluster, "echo up; sleep 1000", "-t", "10", "--comment", comment, "-J", "a\"b\\\n\xff\x7f{}[],=", "--open-mode=append")
-	arrayID := submit(t, cluster, "sleep 1000", "-H", "-p", "gpu", "-a", "1-4%2", "-C", "gpu&h100", "-t", "UNLIMITED", "--time-min=30")
+	hostileID := submit(
+		t,
+		cluster,
+		"echo up; sleep 1000",
+		"-t",
+		"10",
+		"--comment",
+		comment,
+		"-J",
+		"a\"b\\\n\xff\x7f{}[],=",
+		"--open-mode=append",
+	)
+	arrayID := submit(
+		t,
+		cluster,
+		"sleep 1000",
+		"-H",
+		"-p",
+		"gpu",
+		"-a",
+		"1-4%2",
+		"-C",
+		"gpu&h100",
+		"-t",
+		"UNLIMITED",
+		"--time-min=30",
+	)
 	bootID := submit(t, cluster, "sleep 1000", "-p", "gpu", "-N2", "-t", "2-0", "--no-requeue")
 
 	hostile, array, boot := strconv.Itoa(hostileID), fmt.Sprintf("%d_[1-4%%2]", arrayID), strconv.Itoa(bootID)
 
 	job := waitJob(t, client, hostileID, capacity.Job.Running)
 	if !strings.HasPrefix(job.Comment, "capacity=any\nJobId=999 JobState=RUNNING\n") || job.Partition != "static" ||
-		job.TimeLimit != capacity.Minutes(10) || !slices.Equal(job.Nodes, []string{"static-1"}) || !job.Batch || !job.Requeue || job.Start.IsZero() {
+		job.TimeLimit != capacity.Minutes(
+			10,
+		) || !slices.Equal(job.Nodes, []string{"static-1"}) || !job.Batch || !job.Requeue || job.Start.IsZero() {
 		t.Errorf("%+v", job)
 	}
 	if len(job.Comment) < slurm.MaxComment { // replaced bytes count three
 		t.Errorf("the comment is cut: %d bytes", len(job.Comment))
 	}
 	job = waitJob(t, client, arrayID, capacity.Job.Pending)
-	if !strings.HasSuffix(job.Shown, "_[1-4%2]") || job.Constraint != "gpu&h100" || !job.Held || !job.TimeLimit.Unlimited || job.TimeMin.Minutes != 30 {
+	if !strings.HasSuffix(job.Shown, "_[1-4%2]") || job.Constraint != "gpu&h100" || !job.Held ||
+		!job.TimeLimit.Unlimited ||
+		job.TimeMin.Minutes != 30 {
 		t.Errorf("%+v", job)
 	}
 	job = waitJob(t, client, bootID, func(j capacity.Job) bool { return j.Configuring() || j.Running() })
-	if !slices.Equal(job.Nodes, []string{"gpu-1", "gpu-2"}) || job.NumNodes != 2 || job.Requeue || job.TimeLimit.Minutes != 2880 {
+	if !slices.Equal(job.Nodes, []string{"gpu-1", "gpu-2"}) || job.NumNodes != 2 || job.Requeue ||
+		job.TimeLimit.Minutes != 2880 {
 		t.Errorf("%+v", job)
 	}
 
 	check(t, client.SetTimeLimit(ctx, hostile, 25))
 	check(t, client.SetAdminComment(ctx, "InsufficientInstanceCapacity: a=b\n"+strings.Repeat("é", 2000), hostile))
 	job = waitJob(t, client, hostileID, any1)
-	if job.TimeLimit.Minutes != 25 || !strings.HasPrefix(job.AdminComment, "InsufficientInstanceCapacity: a=b éé") || len(job.AdminComment) > slurm.MaxComment {
+	if job.TimeLimit.Minutes != 25 || !strings.HasPrefix(job.AdminComment, "InsufficientInstanceCapacity: a=b éé") ||
+		len(job.AdminComment) > slurm.MaxComment {
 		t.Errorf("limit %v, admin comment %q", job.TimeLimit, job.AdminComment)
 	}
 	waitOutput := func(text string) {
@@ -298,7 +329,9 @@ func requeueOfInteractiveJob(t *testing.T, cluster *slurmlab.Cluster, client *sl
 func nodesOfRealSlurm(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Client) {
 	ctx := deadline(t)
 	node := waitNode(t, client, "gpu-1", capacity.Node.PoweredDown)
-	if node.Base() != "IDLE" || !node.Has("CLOUD") || !slices.Equal(node.Partitions, []string{"gpu"}) || !slices.Equal(node.Features, []string{"gpu", "h100"}) || node.CPUs != 4 {
+	if node.Base() != "IDLE" || !node.Has("CLOUD") || !slices.Equal(node.Partitions, []string{"gpu"}) ||
+		!slices.Equal(node.Features, []string{"gpu", "h100"}) ||
+		node.CPUs != 4 {
 		t.Errorf("%+v", node)
 	}
 
@@ -306,7 +339,11 @@ func nodesOfRealSlurm(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Cli
 	check(t, client.SetAddresses(ctx, map[string]netip.Addr{
 		"gpu-3": address("127.0.1.3"), "gpu-1": address("127.0.1.1"), "gpu-2": address("127.0.1.2"),
 	}))
-	wantError(t, client.SetAddresses(ctx, map[string]netip.Addr{"gpu-4": address("127.9.9.9"), "gpu-9": address("127.9.9.8")}), slurm.ErrNoNode)
+	wantError(
+		t,
+		client.SetAddresses(ctx, map[string]netip.Addr{"gpu-4": address("127.9.9.9"), "gpu-9": address("127.9.9.8")}),
+		slurm.ErrNoNode,
+	)
 	// What scontrol itself does with lists of unequal length: an error, and no node is changed.
 	if _, err := cluster.Command(ctx, "scontrol", "update", "nodename=gpu-[1-2]", "nodeaddr=127.9.9.9"); err == nil {
 		t.Error("two nodes take one address")
@@ -324,20 +361,31 @@ func nodesOfRealSlurm(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Cli
 
 	id := submit(t, cluster, "sleep 1000", "-p", "gpu", "-w", "gpu-4")
 	waitJob(t, client, id, capacity.Job.Configuring)
-	check(t, client.PowerDownForce(ctx, []string{"gpu-4", "gpu-4"}, "InsufficientInstanceCapacity: State=DOWN\nComment=x"))
+	check(
+		t,
+		client.PowerDownForce(ctx, []string{"gpu-4", "gpu-4"}, "InsufficientInstanceCapacity: State=DOWN\nComment=x"),
+	)
 	waitJob(t, client, id, func(j capacity.Job) bool { return j.Pending() && j.Restarts == 1 })
 	if _, err := cluster.Command(ctx, "scontrol", "hold", strconv.Itoa(id)); err != nil {
 		t.Fatal(err)
 	}
 	node = waitNode(t, client, "gpu-4", capacity.Node.PoweredDown)
 	// 26.05 adds that the node does not answer.
-	if strings.TrimSuffix(node.Reason, " : Not responding") != "InsufficientInstanceCapacity: State=DOWN Comment=x" || node.Base() != "IDLE" {
+	if strings.TrimSuffix(node.Reason, " : Not responding") != "InsufficientInstanceCapacity: State=DOWN Comment=x" ||
+		node.Base() != "IDLE" {
 		t.Errorf("after a failed power-up: %+v", node)
 	}
 
 	check(t, client.PowerUp(ctx, []string{"gpu-2", "gpu-3"}))
 	waitNode(t, client, "gpu-3", func(n capacity.Node) bool { return n.State == "IDLE+CLOUD" })
-	_, err := cluster.Command(ctx, "scontrol", "update", "nodename=gpu-3", "state=DRAIN", "reason=bad\nNodeName=gpu-1 State=DOWN")
+	_, err := cluster.Command(
+		ctx,
+		"scontrol",
+		"update",
+		"nodename=gpu-3",
+		"state=DRAIN",
+		"reason=bad\nNodeName=gpu-1 State=DOWN",
+	)
 	check(t, err)
 	if node := waitNode(t, client, "gpu-3", func(n capacity.Node) bool { return n.Has("DRAIN") }); node.Reason != "bad" {
 		t.Errorf("%+v", node)
@@ -360,20 +408,34 @@ func nodesOfRealSlurm(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Cli
 
 func partitionsAndSettings(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Client) {
 	ctx := deadline(t)
-	_, err := cluster.Command(ctx, "scontrol", "update", "partitionname=gpu", "maxtime=2-0", "defaulttime=45", "allowaccounts=nlp,vis", "hidden=yes")
+	_, err := cluster.Command(
+		ctx,
+		"scontrol",
+		"update",
+		"partitionname=gpu",
+		"maxtime=2-0",
+		"defaulttime=45",
+		"allowaccounts=nlp,vis",
+		"hidden=yes",
+	)
 	check(t, err)
 	partitions, err := client.Partitions(ctx)
 	check(t, err)
 	at := slices.IndexFunc(partitions, func(p capacity.SlurmPartition) bool { return p.Name == "gpu" })
-	if at < 0 || hostlist.Compress(partitions[at].Nodes) != "gpu-[1-4]" || partitions[at].MaxTime.Minutes != 2880 || partitions[at].DefaultTime.Minutes != 45 ||
-		!slices.Equal(partitions[at].AllowAccounts, []string{"nlp", "vis"}) || partitions[at].Default || partitions[at].State != "UP" {
+	if at < 0 || hostlist.Compress(partitions[at].Nodes) != "gpu-[1-4]" || partitions[at].MaxTime.Minutes != 2880 ||
+		partitions[at].DefaultTime.Minutes != 45 ||
+		!slices.Equal(partitions[at].AllowAccounts, []string{"nlp", "vis"}) ||
+		partitions[at].Default ||
+		partitions[at].State != "UP" {
 		t.Errorf("%+v", partitions)
 	}
 	config, err := client.Config(ctx)
 	check(t, err)
 	version, err := client.Version(ctx)
 	check(t, err)
-	if config.Version != version || version.Major < 22 || config.ConfPath != cluster.Conf() || config.KillWait <= 0 || config.SuspendExcNodes != "static-1" || config.ResumeTimeout != time.Minute {
+	if config.Version != version || version.Major < 22 || config.ConfPath != cluster.Conf() || config.KillWait <= 0 ||
+		config.SuspendExcNodes != "static-1" ||
+		config.ResumeTimeout != time.Minute {
 		t.Errorf("config %+v, version %v", config, version)
 	}
 	if config.Accounting() != capacity.NoAccounting {
@@ -438,8 +500,19 @@ func activeReservation(t *testing.T, _ *slurmlab.Cluster, client *slurm.Client) 
 		return all[0]
 	}
 	now := time.Now().Truncate(time.Second)
-	check(t, client.CreateReservation(ctx, capacity.SlurmReservation{Name: "pcs-capacity-fence-gpu.cr-0e2000000000000a1.0123abcd", Nodes: []string{"gpu-1", "gpu-2"}, Start: now,
-		Flags: []string{"MAINT", "IGNORE_JOBS"}, Users: []string{"root"}}))
+	check(
+		t,
+		client.CreateReservation(
+			ctx,
+			capacity.SlurmReservation{
+				Name:  "pcs-capacity-fence-gpu.cr-0e2000000000000a1.0123abcd",
+				Nodes: []string{"gpu-1", "gpu-2"},
+				Start: now,
+				Flags: []string{"MAINT", "IGNORE_JOBS"},
+				Users: []string{"root"},
+			},
+		),
+	)
 	active := only()
 	if !active.Active || !active.Infinite() {
 		t.Fatalf("not active, or not without end: the test proves nothing: %+v", active)

@@ -42,7 +42,11 @@ func TestParseResumeFile(t *testing.T) {
 
 // The longest SuspendTime of a node's partitions counts, else that of slurm.conf.
 func TestPowersDown(t *testing.T) {
-	partitions := []capacity.SlurmPartition{{Name: "cpu"}, {Name: "gpu", SuspendTime: time.Minute}, {Name: "up", SuspendTime: Never}}
+	partitions := []capacity.SlurmPartition{
+		{Name: "cpu"},
+		{Name: "gpu", SuspendTime: time.Minute},
+		{Name: "up", SuspendTime: Never},
+	}
 	for _, c := range []struct {
 		node   capacity.Node
 		config Config
@@ -65,7 +69,11 @@ func TestPowersDown(t *testing.T) {
 // A node boots within the ResumeTimeout of its partition, where that has one.
 func TestShortestResumeTimeout(t *testing.T) {
 	config := Config{ResumeTimeout: time.Minute}
-	partitions := []capacity.SlurmPartition{{Name: "cpu"}, {Name: "gpu", ResumeTimeout: 15 * time.Minute}, {Name: "big", ResumeTimeout: time.Hour}}
+	partitions := []capacity.SlurmPartition{
+		{Name: "cpu"},
+		{Name: "gpu", ResumeTimeout: 15 * time.Minute},
+		{Name: "big", ResumeTimeout: time.Hour},
+	}
 	for _, c := range []struct {
 		names []string
 		want  time.Duration

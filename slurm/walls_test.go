@@ -76,7 +76,18 @@ func TestLongAccounting(t *testing.T) {
 			continue
 		}
 		for _, minutes := range []int{max(c.minutes, 1), c.minutes + 1} {
-			args := []string{"--reuid=" + c.user, "--clear-groups", "sbatch", "--parsable", "--output=/dev/null", "--wrap=true", "-p", c.partition, "-t", capacity.FormatMinutes(minutes)}
+			args := []string{
+				"--reuid=" + c.user,
+				"--clear-groups",
+				"sbatch",
+				"--parsable",
+				"--output=/dev/null",
+				"--wrap=true",
+				"-p",
+				c.partition,
+				"-t",
+				capacity.FormatMinutes(minutes),
+			}
 			for flag, value := range map[string]string{"--account=": c.account, "--qos=": c.qos} {
 				if value != "" {
 					args = append(args, flag+value)
@@ -88,7 +99,8 @@ func TestLongAccounting(t *testing.T) {
 			job := poll(t, "job "+id, func() (map[string]string, bool) {
 				job, err := cluster.Job(deadline(t), id)
 				check(t, err)
-				return job, job["JobState"] == "COMPLETED" || strings.Contains(job["Reason"], "MaxWallDurationPerJobLimit")
+				return job, job["JobState"] == "COMPLETED" ||
+					strings.Contains(job["Reason"], "MaxWallDurationPerJobLimit")
 			})
 			if (job["JobState"] == "COMPLETED") == tooLong {
 				t.Errorf("%+v: a job of %d minutes is %s (%s)", c, minutes, job["JobState"], job["Reason"])

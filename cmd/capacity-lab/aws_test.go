@@ -72,7 +72,8 @@ func TestAWSPrintsAnEnvironmentThatWorks(t *testing.T) {
 	if got := simulate(t, "clock"); !strings.Contains(got, `"now": "2030-01-02T03:04:05Z"`) {
 		t.Errorf("clock: %s", got)
 	}
-	if os.Getenv("AWS_REGION") != "us-east-2" || os.Getenv("AWS_DEFAULT_REGION") != "us-east-2" || os.Getenv("AWS_SECRET_ACCESS_KEY") == "" {
+	if os.Getenv("AWS_REGION") != "us-east-2" || os.Getenv("AWS_DEFAULT_REGION") != "us-east-2" ||
+		os.Getenv("AWS_SECRET_ACCESS_KEY") == "" {
 		t.Errorf("environment: %v", os.Environ())
 	}
 	if got := simulate(t, "clock", "advance=1h", "speed=0"); !strings.Contains(got, "T04:04:05Z") {
@@ -83,7 +84,8 @@ func TestAWSPrintsAnEnvironmentThatWorks(t *testing.T) {
 		t.Errorf("faults: %s", got)
 	}
 	for field, want := range map[string]string{"effect=explode": "fail-before", "colour=1": "colour", "effect": "NAME=VALUE"} {
-		if err := (&simCmd{Request: "faults", Fields: []string{field}}).send(io.Discard); err == nil || !strings.Contains(err.Error(), want) {
+		if err := (&simCmd{Request: "faults", Fields: []string{field}}).send(io.Discard); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", field, err, want)
 		}
 	}

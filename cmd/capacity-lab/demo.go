@@ -21,9 +21,9 @@ import (
 // is run as it is shown, by a shell. More is run than shown, and all of it is verified.
 type demoCmd struct {
 	Bin    string `type:"path" placeholder:"DIR" help:"Folder of the product's programs; default: that of capacity-lab."`
-	All    bool   `help:"Show every command that is run, and all its output."`
-	Keep   bool   `help:"Leave the lab running, to go on there."`
-	Unkind bool   `help:"AWS is slow to show new things, and its clock is wrong."`
+	All    bool   `                              help:"Show every command that is run, and all its output."`
+	Keep   bool   `                              help:"Leave the lab running, to go on there."`
+	Unkind bool   `                              help:"AWS is slow to show new things, and its clock is wrong."`
 }
 
 // Run is called by kong.
@@ -72,14 +72,21 @@ func (cmd *demoCmd) Run() error {
 		return end(nil)
 	}
 	out.Tell("Picture: %s", t.picture())
-	out.Tell("The lab still runs. To stop it:\n  kill %d\nTo go on in it:\n  . %s; pcs-capacity status", lab.process.Pid, t.env)
+	out.Tell(
+		"The lab still runs. To stop it:\n  kill %d\nTo go on in it:\n  . %s; pcs-capacity status",
+		lab.process.Pid,
+		t.env,
+	)
 	return nil
 }
 
 // play buys a block, makes a queue of it, and submits to it.
 func (t *teller) play() {
 	t.say("\n# What is for sale?")
-	t.run("pcs-capacity offerings --instance-type p5.48xlarge --count 2 --duration 1d", wants{output: `cb-[0-9a-f]+ .*use2-az1`, shows: `ID|use2-az1`})
+	t.run(
+		"pcs-capacity offerings --instance-type p5.48xlarge --count 2 --duration 1d",
+		wants{output: `cb-[0-9a-f]+ .*use2-az1`, shows: `ID|use2-az1`},
+	)
 	offering := t.find(`(?m)^(cb-[0-9a-f]+) .*use2-az1`)
 	price := strings.ReplaceAll(t.find(`(?m)^`+offering+`.* ([0-9.,]+) USD`), ",", "")
 	t.say("\n# Buying cannot be undone, so the fee has to be said.")
@@ -91,24 +98,42 @@ func (t *teller) play() {
 	t.note("\n# A subnet in another zone than the block's is refused, before anything is created.")
 	t.run(setup+" --subnet-ids subnet-01ab00000000000b2", wants{status: 1, output: `is in us-east-2a \(use2-az1\)`})
 	t.say("\n# One command makes a queue of it.")
-	t.run(setup, wants{output: `Users can submit`, shows: `^create +(launch|compute|Slurm|queue)|market type|Users can submit|sbatch`})
+	t.run(
+		setup,
+		wants{
+			output: `Users can submit`,
+			shows:  `^create +(launch|compute|Slurm|queue)|market type|Users can submit|sbatch`,
+		},
+	)
 	t.waitFor("pcs-capacity sync", wants{}) // the first may come while slurmctld starts again
 	t.run("sinfo", wants{output: `(?m)^gpu +up .* idle~ gpu-a-\[1-2\]`})
 	t.run("pcs-capacity status", wants{output: block})
 
 	t.say("\n# A job needs no --time: it gets what fits.")
-	t.run(`sbatch -p gpu -N2 -o train.out --wrap 'srun printenv SLURMD_NODENAME; sleep 20'`, wants{output: "Submitted batch job", shows: "."})
+	t.run(
+		`sbatch -p gpu -N2 -o train.out --wrap 'srun printenv SLURMD_NODENAME; sleep 20'`,
+		wants{output: "Submitted batch job", shows: "."},
+	)
 	train := t.find(`batch job (\d+)`)
 	t.waitFor("squeue -h -t all -j "+train+" -o '%T on %N'", wants{output: `RUNNING on gpu-a-\[1-2\]`})
-	t.waitFor("pcs-capacity sync; squeue -p gpu -o '%5i %8T %12N %l'", wants{output: `RUNNING .* 1:\d\d:00`, shows: "1-2|TIME"})
+	t.waitFor(
+		"pcs-capacity sync; squeue -p gpu -o '%5i %8T %12N %l'",
+		wants{output: `RUNNING .* 1:\d\d:00`, shows: "1-2|TIME"},
+	)
 	t.say("\n# A job that cannot end before the block does is refused, with the time that fits.")
-	t.run("sbatch -p gpu -t 3-00:00:00 --wrap hostname", wants{status: 1, output: `Use --time=0?1:\d\d:00 or less`, shows: "capacity"})
+	t.run(
+		"sbatch -p gpu -t 3-00:00:00 --wrap hostname",
+		wants{status: 1, output: `Use --time=0?1:\d\d:00 or less`, shows: "capacity"},
+	)
 	t.say("\n# Slurm itself keeps jobs out of the end of the block, by a fence.")
 	t.run("scontrol show reservation", wants{output: `pcs-capacity-fence-gpu-a`, shows: "Name="})
 	t.run("capacity-lab sim instances", wants{output: `(?s)("running".*` + block + `.*"capacity-block".*){2}`})
 
 	t.say("\n# A job is made longer than what is left.")
-	t.run(`sbatch -p gpu --hold -t 10 -o long.out --wrap 'srun hostname; sleep 300'`, wants{output: "Submitted batch job"})
+	t.run(
+		`sbatch -p gpu --hold -t 10 -o long.out --wrap 'srun hostname; sleep 300'`,
+		wants{output: "Submitted batch job"},
+	)
 	long := t.find(`batch job (\d+)`)
 	t.run("scontrol update jobid="+long+" timelimit=12:00:00 && scontrol release "+long, wants{shows: "."})
 	t.run("pcs-capacity explain "+long, wants{output: `must end by`, shows: "Job|must|is open|Shorten"})
@@ -122,12 +147,18 @@ func (t *teller) play() {
 	t.run("cat train.out", wants{output: `gpu-a-2`})
 
 	t.note("\n# A job that names the block runs on an instance inside it.")
-	t.run(`sbatch --wait -p gpu --comment "capacity_reservation_id=`+block+`" -o job.out --wrap 'echo "ran on $SLURMD_NODENAME until $(date -u -d @$PCS_CAPACITY_FENCE +%H:%M)"'`, wants{output: "Submitted batch job"})
+	t.run(
+		`sbatch --wait -p gpu --comment "capacity_reservation_id=`+block+`" -o job.out --wrap 'echo "ran on $SLURMD_NODENAME until $(date -u -d @$PCS_CAPACITY_FENCE +%H:%M)"'`,
+		wants{output: "Submitted batch job"},
+	)
 	t.run("cat job.out", wants{output: `ran on gpu-a-\d until \d\d:\d\d`})
 	t.run("scancel "+long+"; pcs-capacity sync", wants{})
 
 	t.say("\n# Where did the paid hours go so far?")
-	t.run("pcs-capacity report", wants{output: `(?s)[1-9][0-9.]*% of them useful.*` + block, shows: "% of them useful|RESERVATION|^cr-"})
+	t.run(
+		"pcs-capacity report",
+		wants{output: `(?s)[1-9][0-9.]*% of them useful.*` + block, shows: "% of them useful|RESERVATION|^cr-"},
+	)
 	t.run("pcs-capacity timeline --weeks 1 --svg "+t.picture(), wants{output: `(?s)gpu.*` + block})
 	t.run("cat "+t.picture(), wants{output: `(?s)<svg .*` + block + `.*</svg>`})
 }
@@ -244,7 +275,11 @@ func (t *teller) sh(command string) (status int) {
 	c := exec.CommandContext(ctx, "/bin/sh", "-c", `. "$0" && eval "$1"`, t.env, command)
 	c.Dir = t.work
 	// Tables are as wide as here, less what show indents.
-	c.Env = append(os.Environ(), "PATH="+t.bin+":"+os.Getenv("PATH"), fmt.Sprintf("COLUMNS=%d", max(1, cmp.Or(t.OutWidth, widest)-2)))
+	c.Env = append(
+		os.Environ(),
+		"PATH="+t.bin+":"+os.Getenv("PATH"),
+		fmt.Sprintf("COLUMNS=%d", max(1, cmp.Or(t.OutWidth, widest)-2)),
+	)
 	// Its own process group: a command that hangs ends with its children.
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }

@@ -21,7 +21,17 @@ func (l *lab) boot(boot booter) {
 	ends := map[string]context.CancelFunc{}          // by instance id
 	l.sim.OnInstance(func(ev awssim.InstanceEvent) { // one call at a time
 		id := ev.Instance.ID
-		l.log.Info("instance "+string(ev.Kind), "id", id, "type", ev.Instance.Type, "reservation", ev.Instance.ReservationID, "reason", ev.Reason)
+		l.log.Info(
+			"instance "+string(ev.Kind),
+			"id",
+			id,
+			"type",
+			ev.Instance.Type,
+			"reservation",
+			ev.Instance.ReservationID,
+			"reason",
+			ev.Reason,
+		)
 		if end := ends[id]; end != nil && ev.Kind != awssim.Launched {
 			end()
 			delete(ends, id)

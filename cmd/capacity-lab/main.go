@@ -16,7 +16,7 @@ import (
 type cli struct {
 	Demo demoCmd `cmd:"" help:"Show a block from its offer to its report, with real commands."`
 	Up   upCmd   `cmd:"" help:"Run simulated AWS and a real Slurm together."`
-	AWS  awsCmd  `cmd:"" name:"aws" help:"Run simulated AWS alone."`
+	AWS  awsCmd  `cmd:"" help:"Run simulated AWS alone."                                       name:"aws"`
 	Sim  simCmd  `cmd:"" help:"Control simulated AWS: its clock, its faults, its records."`
 
 	Manual manual.Command `cmd:"" hidden:"" help:"Write the manual pages, as Markdown."`
@@ -29,7 +29,11 @@ func run(args []string) int {
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
-	parser := kong.Must(&cli{}, kong.Name("capacity-lab"), kong.Description("AWS and Slurm on one machine, to learn, test and rehearse."))
+	parser := kong.Must(
+		&cli{},
+		kong.Name("capacity-lab"),
+		kong.Description("AWS and Slurm on one machine, to learn, test and rehearse."),
+	)
 	t := terminal.Standard()
 	command, err := parser.Parse(args)
 	if err != nil {

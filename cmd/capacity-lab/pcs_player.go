@@ -135,7 +135,8 @@ func (p *pcsPlayer) reload(config slurmlab.Config) error {
 func (p *pcsPlayer) passNode(group awssim.PCSNodeGroup, node string, number int, states map[string]string) error {
 	state := states[node]
 	instance, backed := group.Instances[node]
-	down := strings.Contains(state, "POWERED_DOWN") || strings.Contains(state, "POWERING_DOWN") || strings.Contains(state, "POWER_DOWN")
+	down := strings.Contains(state, "POWERED_DOWN") || strings.Contains(state, "POWERING_DOWN") ||
+		strings.Contains(state, "POWER_DOWN")
 	switch {
 	case state == "":
 		return nil // Slurm has not read it yet
@@ -172,8 +173,17 @@ func (p *pcsPlayer) keepHold(group awssim.PCSNodeGroup) error {
 		return nil
 	}
 	nodes := nodesOf(group).Hostlist()
-	_, err := p.slurm.Command(p.ctx, "scontrol", "create", "reservationname="+group.Name+"-scheduled", "starttime=now", "duration=infinite",
-		"nodes="+nodes, "flags=maint", "users=root")
+	_, err := p.slurm.Command(
+		p.ctx,
+		"scontrol",
+		"create",
+		"reservationname="+group.Name+"-scheduled",
+		"starttime=now",
+		"duration=infinite",
+		"nodes="+nodes,
+		"flags=maint",
+		"users=root",
+	)
 	if err == nil {
 		p.held[group.Name] = nodes
 	}
@@ -183,7 +193,10 @@ func (p *pcsPlayer) keepHold(group awssim.PCSNodeGroup) error {
 // dropHolds deletes the reservations of groups whose block has opened, or that are gone or have other nodes.
 func (p *pcsPlayer) dropHolds(cluster awssim.PCSCluster) error {
 	for name, nodes := range p.held {
-		i := slices.IndexFunc(cluster.NodeGroups, func(g awssim.PCSNodeGroup) bool { return g.Name == name && inSlurm(g.Status) })
+		i := slices.IndexFunc(
+			cluster.NodeGroups,
+			func(g awssim.PCSNodeGroup) bool { return g.Name == name && inSlurm(g.Status) },
+		)
 		if i >= 0 && notYetOpen(cluster.NodeGroups[i]) && nodes == nodesOf(cluster.NodeGroups[i]).Hostlist() {
 			continue
 		}

@@ -40,7 +40,12 @@ func startPlain(t *testing.T, args ...string) *plain {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	t.Cleanup(cancel)
-	p := &plain{T: t, upProcess: startUp(t, "", append([]string{"--plain", "--bin", bin}, args...)...), ctx: ctx, packaged: dist != ""}
+	p := &plain{
+		T:         t,
+		upProcess: startUp(t, "", append([]string{"--plain", "--bin", bin}, args...)...),
+		ctx:       ctx,
+		packaged:  dist != "",
+	}
 	p.waitReady(t)
 	if p.packaged {
 		deb, err := installed.Package(dist, installed.DEB)
@@ -144,7 +149,8 @@ func (p *plain) quickStart() {
 	for _, line := range commands[1:] {
 		out := p.do(line)
 		p.Logf("$ %s\n%s", line, out)
-		if line == "pcs-capacity hooks install" && strings.Contains(strings.Join(strings.Fields(out), " "), "a copy of slurm.conf") {
+		if line == "pcs-capacity hooks install" &&
+			strings.Contains(strings.Join(strings.Fields(out), " "), "a copy of slurm.conf") {
 			p.Errorf("hooks install says who needs a copy of slurm.conf, which slurmctld hands out:\n%s", out)
 		}
 	}
@@ -155,7 +161,10 @@ func (p *plain) quickStart() {
 			p.Errorf("%v: the job says %s, without %s", err, out, node)
 		}
 	}
-	if starts := p.do("grep -c 'slurmctld version .* started' /var/log/slurm/slurmctld.log"); !slices.Contains(strings.Fields(starts), "2") {
+	if starts := p.do("grep -c 'slurmctld version .* started' /var/log/slurm/slurmctld.log"); !slices.Contains(
+		strings.Fields(starts),
+		"2",
+	) {
 		p.Errorf("slurmctld was started %s times, not once and once more", starts)
 	}
 	if out := p.do("srun -p debug hostname"); !strings.Contains(out, "cpu-1") {
@@ -193,7 +202,9 @@ func TestLongQuickStart(t *testing.T) {
 		p.until("sinfo --noheader --format=%T --nodes cpu-1", "idle")
 	}
 	const submit, fix = "sbatch -p gpu -N2 --output=/dev/null --wrap hostname", "SwitchName=pcs-capacity Nodes=gpu-[1-4]"
-	restart("echo TopologyPlugin=topology/tree >>/etc/slurm/slurm.conf && echo SwitchName=site Nodes=cpu-1 >/etc/slurm/topology.conf")
+	restart(
+		"echo TopologyPlugin=topology/tree >>/etc/slurm/slurm.conf && echo SwitchName=site Nodes=cpu-1 >/etc/slurm/topology.conf",
+	)
 	if out, err := p.on(submit); err == nil || !strings.Contains(out, " configuration is not available") {
 		t.Errorf("without a switch for its nodes: %v %s", err, out)
 	}

@@ -24,13 +24,13 @@ import (
 // upCmd is "capacity-lab up": simulated AWS and a real Slurm, wired together in
 // this process, until a signal comes. By itself it is a PCS cluster, an open block, and sync.
 type upCmd struct {
-	Dir      string `default:"/tmp/capacity-lab" type:"path" help:"Folder for every file of the lab. Its path must be short (unix sockets)."`
-	Bare     bool   `help:"Leave out the open block (cr-01ab00000000000b1, two p5.48xlarge for two hours), and sync."`
-	Scenario string `type:"existingfile" placeholder:"FILE" help:"Scenario of the AWS account; default: the built-in lab scenario."`
-	Bin      string `type:"path" placeholder:"DIR" help:"Folder of the product's programs; default: that of capacity-lab."`
-	Plain    bool   `help:"Slurm as a distribution installs it, on machines of its own, not set up for the product. on-head COMMAND runs one on its controller. Takes root."`
-	Unkind   bool   `help:"AWS is slow to show new things, and its clock is wrong."`
-	Detach   bool   `help:"Run in the background, and print what the shell should evaluate; kill $CAPACITY_LAB_PID stops it."`
+	Dir      string `default:"/tmp/capacity-lab" type:"path"         help:"Folder for every file of the lab. Its path must be short (unix sockets)."`
+	Bare     bool   `                                                help:"Leave out the open block (cr-01ab00000000000b1, two p5.48xlarge for two hours), and sync."`
+	Scenario string `                            type:"existingfile" help:"Scenario of the AWS account; default: the built-in lab scenario."                                                                                 placeholder:"FILE"`
+	Bin      string `                            type:"path"         help:"Folder of the product's programs; default: that of capacity-lab."                                                                                 placeholder:"DIR"`
+	Plain    bool   `                                                help:"Slurm as a distribution installs it, on machines of its own, not set up for the product. on-head COMMAND runs one on its controller. Takes root."`
+	Unkind   bool   `                                                help:"AWS is slow to show new things, and its clock is wrong."`
+	Detach   bool   `                                                help:"Run in the background, and print what the shell should evaluate; kill $CAPACITY_LAB_PID stops it."`
 }
 
 // Run is called by kong.
@@ -39,7 +39,13 @@ func (cmd *upCmd) Run() error {
 		return cmd.detach(terminal.Stdout)
 	}
 	// SIGHUP: the terminal is gone. SIGPIPE: so is the reader of the output; unasked, it would end this program alone.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	ctx, stop := signal.NotifyContext(
+		context.Background(),
+		os.Interrupt,
+		syscall.SIGTERM,
+		syscall.SIGHUP,
+		syscall.SIGPIPE,
+	)
 	defer stop()
 	return cmd.run(ctx, terminal.Stdout)
 }
@@ -102,7 +108,15 @@ func (cmd *upCmd) newLab() (*lab, error) {
 	}
 	if cmd.Unkind {
 		lag := awssim.Duration(5 * time.Second)
-		scenario.Lag, scenario.ClockOffset = awssim.Lag{Instances: &lag, Templates: &lag, Tags: &lag, Reservations: &lag, Purchases: &lag}, awssim.Duration(90*time.Second)
+		scenario.Lag, scenario.ClockOffset = awssim.Lag{
+			Instances:    &lag,
+			Templates:    &lag,
+			Tags:         &lag,
+			Reservations: &lag,
+			Purchases:    &lag,
+		}, awssim.Duration(
+			90*time.Second,
+		)
 	}
 	if len(scenario.Regions) == 0 {
 		return nil, errors.New("the scenario has no region")
@@ -264,7 +278,13 @@ const openBlock = "cr-01ab00000000000b1"
 
 // addBlock gives the built-in account a block that is open: two p5.48xlarge, for two hours.
 func addBlock(s *awssim.Scenario) {
-	r := awssim.ReservationScenario{ID: openBlock, Kind: "capacity-block", Type: "p5.48xlarge", Zone: "us-east-2a", Count: 2}
+	r := awssim.ReservationScenario{
+		ID:    openBlock,
+		Kind:  "capacity-block",
+		Type:  "p5.48xlarge",
+		Zone:  "us-east-2a",
+		Count: 2,
+	}
 	for text, moment := range map[string]*awssim.Moment{"-1h": &r.Start, "+2h": &r.End} {
 		if err := moment.UnmarshalText([]byte(text)); err != nil {
 			panic(err) // they are compiled in
@@ -281,7 +301,9 @@ const readyTime = 2 * time.Minute
 //
 // The shell that evaluates it does not see this program's exit status: without a lab it gets a command that fails.
 func (cmd *upCmd) detach(out io.Writer) error {
-	lab, err := startLab(cmd.Dir, slices.DeleteFunc(slices.Clone(os.Args[1:]), func(arg string) bool { return arg == "--detach" })...)
+	lab, err := startLab(
+		cmd.Dir,
+		slices.DeleteFunc(slices.Clone(os.Args[1:]), func(arg string) bool { return arg == "--detach" })...)
 	if err != nil {
 		fmt.Fprintln(out, "false # no lab")
 		return err
@@ -312,7 +334,11 @@ func startLab(dir string, args ...string) (*background, error) {
 	}
 	lab := &background{env: filepath.Join(dir, "env"), ended: make(chan error, 1)}
 	if _, err := os.Stat(lab.env); err == nil {
-		return nil, fmt.Errorf("a lab is running in %s already, or was killed; stop it and delete %s, or choose another --dir", dir, lab.env)
+		return nil, fmt.Errorf(
+			"a lab is running in %s already, or was killed; stop it and delete %s, or choose another --dir",
+			dir,
+			lab.env,
+		)
 	}
 	if err := os.MkdirAll(filepath.Join(dir, "log"), 0o755); err != nil {
 		return nil, err

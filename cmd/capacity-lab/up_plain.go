@@ -82,7 +82,15 @@ func (l *lab) startPlain(ctx context.Context) error {
 }
 
 // hidden lists what this machine may have of Slurm and of the product that is not the site's.
-var hidden = []string{"/etc/slurm", "/etc/pcs-capacity", "/var/lib/pcs-capacity", "/var/cache/pcs-capacity", "/var/log/pcs-capacity", "/var/lib/slurm", "/var/log/slurm"}
+var hidden = []string{
+	"/etc/slurm",
+	"/etc/pcs-capacity",
+	"/var/lib/pcs-capacity",
+	"/var/cache/pcs-capacity",
+	"/var/log/pcs-capacity",
+	"/var/lib/slurm",
+	"/var/log/slurm",
+}
 
 // image is the image of all machines, with more files.
 func image(more map[string]string) map[string]string {
@@ -100,14 +108,27 @@ func image(more map[string]string) map[string]string {
 
 func (p *plainSite) startHead(ctx context.Context) error {
 	files := image(map[string]string{
-		"/etc/slurm/slurm.conf":         plainFile("slurm.conf"),
-		"/etc/pcs-capacity/environment": "# Stands for the role of a real controller's instance.\n" + strings.Join(p.environment(), "\n") + "\n",
+		"/etc/slurm/slurm.conf": plainFile("slurm.conf"),
+		"/etc/pcs-capacity/environment": "# Stands for the role of a real controller's instance.\n" + strings.Join(
+			p.environment(),
+			"\n",
+		) + "\n",
 	})
 	binds := map[string]string{"/home": p.lab.path("home")} // all machines share it
 	before := p.program(binds, files)
 	var err error
-	p.head, err = machine.Start(ctx, machine.Config{Name: "head", Address: headAddress + prefixLength, Folder: p.lab.path("machines", "head"), Files: files, Binds: binds,
-		Hidden: hidden, Init: plainFile("image.sh") + before + "systemctl start slurmctld\n"})
+	p.head, err = machine.Start(
+		ctx,
+		machine.Config{
+			Name:    "head",
+			Address: headAddress + prefixLength,
+			Folder:  p.lab.path("machines", "head"),
+			Files:   files,
+			Binds:   binds,
+			Hidden:  hidden,
+			Init:    plainFile("image.sh") + before + "systemctl start slurmctld\n",
+		},
+	)
 	return err
 }
 
@@ -128,9 +149,18 @@ func (p *plainSite) program(binds, files map[string]string) (setUp string) {
 
 func (p *plainSite) startStatic(ctx context.Context) error {
 	var err error
-	p.static, err = machine.Start(ctx, machine.Config{Name: "cpu-1", Address: staticAddress + prefixLength, Switch: p.head, Folder: p.lab.path("machines", "cpu-1"),
-		Files:  image(map[string]string{"/etc/slurm/slurm.conf": plainFile("slurm.conf")}),
-		Hidden: hidden, Init: plainFile("image.sh") + "exec slurmd\n"})
+	p.static, err = machine.Start(
+		ctx,
+		machine.Config{
+			Name:    "cpu-1",
+			Address: staticAddress + prefixLength,
+			Switch:  p.head,
+			Folder:  p.lab.path("machines", "cpu-1"),
+			Files:   image(map[string]string{"/etc/slurm/slurm.conf": plainFile("slurm.conf")}),
+			Hidden:  hidden,
+			Init:    plainFile("image.sh") + "exec slurmd\n",
+		},
+	)
 	if err != nil {
 		return err
 	}
@@ -171,17 +201,20 @@ func (p *plainSite) serveAWS(ctx context.Context) error {
 		return err
 	}
 	aws := p.lab.sim.Handler()
-	p.aws = &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if path := r.URL.Path; r.Host == metadataAddress {
-			address, _, _ := strings.Cut(r.RemoteAddr, ":")
-			for _, i := range p.lab.sim.Instances("") {
-				if i.PrivateIP == address { // the last one has it now
-					r.URL.Path = "/_sim/metadata/" + i.ID + path
+	p.aws = &http.Server{
+		ReadHeaderTimeout: 10 * time.Second,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if path := r.URL.Path; r.Host == metadataAddress {
+				address, _, _ := strings.Cut(r.RemoteAddr, ":")
+				for _, i := range p.lab.sim.Instances("") {
+					if i.PrivateIP == address { // the last one has it now
+						r.URL.Path = "/_sim/metadata/" + i.ID + path
+					}
 				}
 			}
-		}
-		aws.ServeHTTP(w, r)
-	})}
+			aws.ServeHTTP(w, r)
+		}),
+	}
 	go func() { _ = p.aws.Serve(listener) }() // ends by Close
 	return nil
 }
@@ -198,8 +231,22 @@ func (p *plainSite) boot(ctx context.Context, i awssim.Instance) (stop func() er
 		files[name] = script
 		init += name + "\n"
 	}
-	m, err := machine.Start(ctx, machine.Config{Name: "ip-" + strings.ReplaceAll(i.PrivateIP, ".", "-"), Address: i.PrivateIP + prefixLength, Switch: p.head,
-		Folder: p.lab.path("machines", i.ID), Hidden: hidden, Files: files, Binds: map[string]string{"/home": p.lab.path("home")}, Init: init})
+	m, err := machine.Start(
+		ctx,
+		machine.Config{
+			Name:    "ip-" + strings.ReplaceAll(i.PrivateIP, ".", "-"),
+			Address: i.PrivateIP + prefixLength,
+			Switch:  p.head,
+			Folder: p.lab.path(
+				"machines",
+				i.ID,
+			),
+			Hidden: hidden,
+			Files:  files,
+			Binds:  map[string]string{"/home": p.lab.path("home")},
+			Init:   init,
+		},
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +259,9 @@ const onHead = "on-head"
 // writeEntrance writes it.
 func (p *plainSite) writeEntrance() error {
 	var b strings.Builder
-	b.WriteString("#!/bin/sh\n# Runs a command on the controller, as root, in the folder that all machines share.\nexec")
+	b.WriteString(
+		"#!/bin/sh\n# Runs a command on the controller, as root, in the folder that all machines share.\nexec",
+	)
 	for _, word := range p.head.Enter(p.environment()...) {
 		b.WriteString(" " + shellQuote(word))
 	}

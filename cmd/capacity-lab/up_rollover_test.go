@@ -51,7 +51,8 @@ func TestSlurmRollsOver(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "world.toml")
 	third := "  [[region.reservation]]\n  id = \"cr-0cccccccccccccccc\"\n  kind = \"capacity-block\"\n  type = \"p5.48xlarge\"\n  zone = \"us-east-2a\"\n  count = 2\n  start = \"+3h\"\n  end = \"+23h\"\n\n"
-	text := strings.NewReplacer(`"+23h"`, `"+30m"`, `"+10m"`, `"+20m"`, `"+40m"`, `"+2h"`, "  [[region.launch_template]]\n  id    = \"lt-0a", third+"  [[region.launch_template]]\n  id    = \"lt-0a").Replace(string(world))
+	text := strings.NewReplacer(`"+23h"`, `"+30m"`, `"+10m"`, `"+20m"`, `"+40m"`, `"+2h"`, "  [[region.launch_template]]\n  id    = \"lt-0a", third+"  [[region.launch_template]]\n  id    = \"lt-0a").
+		Replace(string(world))
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,17 @@ func TestSlurmRollsOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := setup.Setup{PCS: pcs.From(shared), EC2: aws, Poll: 200 * time.Millisecond}
-	plan, err := s.Plan(t.Context(), setup.Request{Queue: "gpu", NodeGroup: "gpu", Reservation: "cr-0aaaaaaaaaaaaaaaa", Like: "compute", Config: cfg, ConfigPath: settings})
+	plan, err := s.Plan(
+		t.Context(),
+		setup.Request{
+			Queue:       "gpu",
+			NodeGroup:   "gpu",
+			Reservation: "cr-0aaaaaaaaaaaaaaaa",
+			Like:        "compute",
+			Config:      cfg,
+			ConfigPath:  settings,
+		},
+	)
 	if err == nil {
 		err = s.Apply(t.Context(), plan)
 	}
@@ -106,7 +117,8 @@ func TestSlurmRollsOver(t *testing.T) {
 	}
 	nodes("gpu-a-[1-2],gpu-b-[1-2]")
 	p.until(t, "scontrol -o show reservation || true", func(out string) bool {
-		return strings.Contains(out, "ReservationName=gpu-b-scheduled ") && strings.Contains(out, "ReservationName=pcs-capacity-fence-gpu-b.")
+		return strings.Contains(out, "ReservationName=gpu-b-scheduled ") &&
+			strings.Contains(out, "ReservationName=pcs-capacity-fence-gpu-b.")
 	})
 	job := p.sh(t, "sbatch --parsable -p gpu -C '[gpu-a|gpu-b]' -N2 -t 60 -o job.out --wrap 'sleep 600'")
 	p.jobState(t, job, "PENDING")
@@ -116,9 +128,14 @@ func TestSlurmRollsOver(t *testing.T) {
 		t.Errorf("the job is elsewhere: %s", out)
 	}
 	p.advance(t, "10m") // the first one is over
-	p.until(t, "scontrol -o show reservation || true", func(out string) bool { return strings.Contains(out, "ReservationName=gpu-a-scheduled ") })
+	p.until(
+		t,
+		"scontrol -o show reservation || true",
+		func(out string) bool { return strings.Contains(out, "ReservationName=gpu-a-scheduled ") },
+	)
 	nodes("gpu-a-[1-2],gpu-b-[1-2]")
-	if out := p.sh(t, "scontrol -o show job "+job); !strings.Contains(out, "JobState=RUNNING ") || !strings.Contains(out, " Restarts=0 ") {
+	if out := p.sh(t, "scontrol -o show job "+job); !strings.Contains(out, "JobState=RUNNING ") ||
+		!strings.Contains(out, " Restarts=0 ") {
 		t.Errorf("the job did not go on: %s", out)
 	}
 	for _, want := range []string{"remove compute node group gpu-a of cr-0aaaaaaaaaaaaaaaa, which has ended: delete compute node group gpu-a", "set up cr-0cccccccccccccccc in partition gpu: create compute node group gpu-a"} {

@@ -230,7 +230,8 @@ func (p *upProcess) twice(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := startUp(t, p.dir)
-	if err := second.cmd.Wait(); err == nil || !strings.Contains(second.stderr.String(), "a lab is running in "+p.dir+" already") {
+	if err := second.cmd.Wait(); err == nil ||
+		!strings.Contains(second.stderr.String(), "a lab is running in "+p.dir+" already") {
 		t.Errorf("%v: %s", err, second.stderr)
 	}
 	if after, err := os.ReadFile(settings); err != nil || string(after) != string(before) {
@@ -270,7 +271,8 @@ func TestFolderOfAnotherUser(t *testing.T) {
 		}
 	}
 	for _, dir := range []string{theirs, link} {
-		if err := ownFolder(dir); err == nil || !strings.Contains(err.Error(), "belongs to another user; choose another --dir") {
+		if err := ownFolder(dir); err == nil ||
+			!strings.Contains(err.Error(), "belongs to another user; choose another --dir") {
 			t.Errorf("%s: %v", dir, err)
 		}
 	}

@@ -84,7 +84,8 @@ func hooksHere(ctx context.Context, cfg *maybeConfig) (hooks []site.Hook, err er
 			if err != nil {
 				return nil, err
 			}
-			if hook == wiring.CLIFilter || cfg.Cluster == "" || now != wiring.Missing { // PCS lets nobody have a job_submit.lua
+			if hook == wiring.CLIFilter || cfg.Cluster == "" ||
+				now != wiring.Missing { // PCS lets nobody have a job_submit.lua
 				hooks = append(hooks, site.Hook{Name: hook, File: path, State: string(now)})
 			}
 		}
@@ -107,13 +108,25 @@ func hooksHere(ctx context.Context, cfg *maybeConfig) (hooks []site.Hook, err er
 			return nil, err
 		}
 		wrong = append(wrong, unswitched...)
-		hooks = append(hooks, site.Hook{Name: settingsHook, File: filepath.Join(dir, wiring.IncludeFile), State: string(now), Wrong: wrong})
+		hooks = append(
+			hooks,
+			site.Hook{
+				Name:  settingsHook,
+				File:  filepath.Join(dir, wiring.IncludeFile),
+				State: string(now),
+				Wrong: wrong,
+			},
+		)
 	}
 	return hooks, nil
 }
 
 func (c *CheckCmd) show(t *terminal.Terminal, found capacity.Problems) error {
-	rows, words := []findingRow{}, map[capacity.Severity]string{capacity.Admin: "fail", capacity.Note: "warn", capacity.Good: "ok"}
+	rows, words := []findingRow{}, map[capacity.Severity]string{
+		capacity.Admin: "fail",
+		capacity.Note:  "warn",
+		capacity.Good:  "ok",
+	}
 	for _, p := range found {
 		rows = append(rows, findingRow{p.About.Check, words[p.Severity], p.Code, p.Sentence, p.Fix})
 	}

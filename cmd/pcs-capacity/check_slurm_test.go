@@ -73,7 +73,10 @@ func installPackage(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("PATH", strings.Join([]string{root.At("usr/bin"), root.At("usr/libexec/pcs-capacity"), os.Getenv("PATH")}, ":"))
+	t.Setenv(
+		"PATH",
+		strings.Join([]string{root.At("usr/bin"), root.At("usr/libexec/pcs-capacity"), os.Getenv("PATH")}, ":"),
+	)
 }
 
 // newWired starts it. `systemctl restart slurmctld` restarts the lab's.
@@ -92,8 +95,11 @@ func newWiredOn(t *testing.T, change func(*slurmlab.Config)) *wired {
 	scenario.ShutdownDelay, scenario.CleanupDelay = 0, 0
 	region := &scenario.Regions[0]
 	for i, image := range []string{"ami-0e200000000000a01", "ami-0e200000000000c03", "ami-0e200000000000fff"} { // of Linux, of RHEL, and none
-		region.LaunchTemplates = append(region.LaunchTemplates, awssim.LaunchTemplateScenario{ID: fmt.Sprintf("lt-0e2000000000000a%d", 4+i), Name: "nodes-" + image,
-			Image: image, MetadataTags: true, SecurityGroups: []string{"sg-0e2000000000000a1"}})
+		region.LaunchTemplates = append(
+			region.LaunchTemplates,
+			awssim.LaunchTemplateScenario{ID: fmt.Sprintf("lt-0e2000000000000a%d", 4+i), Name: "nodes-" + image,
+				Image: image, MetadataTags: true, SecurityGroups: []string{"sg-0e2000000000000a1"}},
+		)
 	}
 	w := &wired{T: t}
 	var err error
@@ -128,7 +134,13 @@ func newWiredOn(t *testing.T, change func(*slurmlab.Config)) *wired {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.program(name, "export AWS_ACCESS_KEY_ID=AKIDSIMULATED AWS_SECRET_ACCESS_KEY=x "+strings.Join(w.sim.Env(), " ")+"\nexec "+path+` "$@"`)
+		w.program(
+			name,
+			"export AWS_ACCESS_KEY_ID=AKIDSIMULATED AWS_SECRET_ACCESS_KEY=x "+strings.Join(
+				w.sim.Env(),
+				" ",
+			)+"\nexec "+path+` "$@"`,
+		)
 	}
 	// The hooks are those beside the program that installs them.
 	data, err := os.ReadFile(program)
@@ -140,7 +152,12 @@ func newWiredOn(t *testing.T, change func(*slurmlab.Config)) *wired {
 	}
 	// The first node has its line already, so that it can be started here.
 	first := slurmlab.NodeGroup{Prefix: "gpu-", CPUs: 1, Features: "gpu", AlwaysOn: true}
-	cfg := slurmlab.Config{Dir: dir, CloudGroups: []slurmlab.NodeGroup{first}, ResumeProgram: filepath.Join(w.bin, "pcs-capacity-resume"), SuspendProgram: filepath.Join(w.bin, "pcs-capacity-suspend")}
+	cfg := slurmlab.Config{
+		Dir:            dir,
+		CloudGroups:    []slurmlab.NodeGroup{first},
+		ResumeProgram:  filepath.Join(w.bin, "pcs-capacity-resume"),
+		SuspendProgram: filepath.Join(w.bin, "pcs-capacity-suspend"),
+	}
 	change(&cfg)
 	if w.cluster, err = slurmlab.Start(t.Context(), cfg); err != nil {
 		t.Fatal(err)
@@ -186,7 +203,8 @@ func newWiredOn(t *testing.T, change func(*slurmlab.Config)) *wired {
 		if text, err := os.ReadFile(filepath.Join(w.etc, "gres.conf")); err == nil {
 			cfg.GresConf = string(text)
 		}
-		if text, err := os.ReadFile(w.cluster.Conf()); err == nil && strings.Contains(string(text), "Include "+wiring.IncludeFile) {
+		if text, err := os.ReadFile(w.cluster.Conf()); err == nil &&
+			strings.Contains(string(text), "Include "+wiring.IncludeFile) {
 			cfg.Extra = append(cfg.Extra, "Include "+wiring.IncludeFile)
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
@@ -194,7 +212,10 @@ func newWiredOn(t *testing.T, change func(*slurmlab.Config)) *wired {
 		return w.cluster.Reload(ctx, cfg)
 	}
 	asked, down := filepath.Join(w.dir, "restart"), filepath.Join(w.dir, "down")
-	w.program("systemctl", `[ "$1" = restart ] || exec test ! -e `+down+"; touch "+asked+"; while [ -e "+asked+" ]; do sleep 0.1; done")
+	w.program(
+		"systemctl",
+		`[ "$1" = restart ] || exec test ! -e `+down+"; touch "+asked+"; while [ -e "+asked+" ]; do sleep 0.1; done",
+	)
 	go func() {
 		for slurmlab.Until(t.Context(), func() bool { _, err := os.Stat(asked); return err == nil }) == nil {
 			os.Remove(down)
@@ -211,7 +232,10 @@ func newWiredOn(t *testing.T, change func(*slurmlab.Config)) *wired {
 // run runs pcs-capacity.
 func (w *wired) run(env []string, args ...string) (stdout string, status int) {
 	w.Helper()
-	command := exec.CommandContext(w.Context(), filepath.Join(w.bin, "pcs-capacity"), append([]string{"--config", w.settings, "--yes"}, args...)...)
+	command := exec.CommandContext(
+		w.Context(),
+		filepath.Join(w.bin, "pcs-capacity"),
+		append([]string{"--config", w.settings, "--yes"}, args...)...)
 	command.Dir, command.Env = w.dir, append(os.Environ(), env...)
 	if w.uid != 0 {
 		command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: w.uid, Gid: w.uid}}
@@ -314,7 +338,8 @@ func TestLong_CheckNamesEachFault(t *testing.T) {
 		}
 	}
 	if !slices.ContainsFunc(found, func(f capacity.Problem) bool {
-		return f.About.Check == "permission" && f.Severity == capacity.Good && !strings.Contains(f.Sentence, "not checked")
+		return f.About.Check == "permission" && f.Severity == capacity.Good &&
+			!strings.Contains(f.Sentence, "not checked")
 	}) {
 		t.Errorf("not all permissions are checked: %+v", found)
 	}
@@ -327,10 +352,12 @@ func TestLong_CheckNamesEachFault(t *testing.T) {
 	if err != nil || running.ResumeTimeout != time.Minute || !slices.Contains(running.JobSubmitPlugins, "lua") {
 		t.Errorf("%+v, %v", running, err)
 	}
-	if there, err := (&slurm.Client{}).Partitions(t.Context()); err != nil || running.ShortestResumeTimeout(there, []string{"gpu"}) != 900*time.Second {
+	if there, err := (&slurm.Client{}).Partitions(t.Context()); err != nil ||
+		running.ShortestResumeTimeout(there, []string{"gpu"}) != 900*time.Second {
 		t.Errorf("%+v, %v", there, err)
 	}
-	if out, err := w.cluster.Command(t.Context(), "sbatch", "-p", "gpu", "-N", "1", "-t", "30-00:00:00", "--wrap", "true"); err == nil || !strings.Contains(out, "pcs-capacity: ") {
+	if out, err := w.cluster.Command(t.Context(), "sbatch", "-p", "gpu", "-N", "1", "-t", "30-00:00:00", "--wrap", "true"); err == nil ||
+		!strings.Contains(out, "pcs-capacity: ") {
 		t.Errorf("a job that is too long: %v: %s", err, out)
 	}
 
@@ -357,7 +384,8 @@ func TestLong_CheckNamesEachFault(t *testing.T) {
 				want = 0
 			}
 			at := slices.IndexFunc(found, func(one capacity.Problem) bool {
-				return one.About.Check == f.check && one.Severity == f.severity && strings.Contains(one.Sentence, f.what)
+				return one.About.Check == f.check && one.Severity == f.severity &&
+					strings.Contains(one.Sentence, f.what)
 			})
 			switch {
 			case status != want:
@@ -374,7 +402,8 @@ func TestLong_CheckNamesEachFault(t *testing.T) {
 	}
 
 	w.hooks("remove")
-	if _, err := os.Stat(filepath.Join(w.etc, "job_submit.lua")); err == nil || !strings.Contains(w.said, "Restarted slurmctld.") {
+	if _, err := os.Stat(filepath.Join(w.etc, "job_submit.lua")); err == nil ||
+		!strings.Contains(w.said, "Restarted slurmctld.") {
 		t.Errorf("hooks remove: %s", w.said)
 	}
 	if running, err := (&slurm.Client{}).Config(t.Context()); err != nil || len(running.JobSubmitPlugins) > 0 {
@@ -449,23 +478,119 @@ func (w *wired) breakages() []breakage {
 		w.Fatal(err)
 	}
 	return []breakage{
-		{"no rights in Slurm", func() func() { w.uid = 65534; return func() { w.uid = 0 } }, "slurm-rights", capacity.Admin, "may not create reservations", "run this as root", nil},
-		{"settings with an unknown key", set("region =", "regoin ="), "settings", capacity.Admin, "regoin", "region", nil},
+		{
+			"no rights in Slurm",
+			func() func() { w.uid = 65534; return func() { w.uid = 0 } },
+			"slurm-rights",
+			capacity.Admin,
+			"may not create reservations",
+			"run this as root",
+			nil,
+		},
+		{
+			"settings with an unknown key",
+			set("region =", "regoin ="),
+			"settings",
+			capacity.Admin,
+			"regoin",
+			"region",
+			nil,
+		},
 		{"no such region", set(`"us-east-2"`, `"us-nowhere-1"`), "credentials", capacity.Admin, "AuthFailure", "", nil},
-		{"another region", set(`"us-east-2"`, `"us-west-2"`), "reservation", capacity.Admin, "does not describe reservation cr-0e2000000000000a1", "the region (us-west-2)", nil},
-		{"no credentials", nothing, "credentials", capacity.Admin, "no AWS credentials", "instance profile", []string{"AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY="}},
-		{"AWS is not reached", nothing, "credentials", capacity.Admin, "cannot be reached", "network", []string{"AWS_ENDPOINT_URL=http://127.0.0.1:1"}},
+		{
+			"another region",
+			set(`"us-east-2"`, `"us-west-2"`),
+			"reservation",
+			capacity.Admin,
+			"does not describe reservation cr-0e2000000000000a1",
+			"the region (us-west-2)",
+			nil,
+		},
+		{
+			"no credentials",
+			nothing,
+			"credentials",
+			capacity.Admin,
+			"no AWS credentials",
+			"instance profile",
+			[]string{"AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY="},
+		},
+		{
+			"AWS is not reached",
+			nothing,
+			"credentials",
+			capacity.Admin,
+			"cannot be reached",
+			"network",
+			[]string{"AWS_ENDPOINT_URL=http://127.0.0.1:1"},
+		},
 		{"the clock is off", func() func() {
 			w.sim.Clock().Advance(time.Minute)
 			return func() { w.sim.Clock().Advance(-time.Minute) }
 		}, "clock", capacity.Note, "differs from AWS's", "chronyd", nil},
-		{"a read is not allowed", without("ec2:DescribeInstances"), "permission", capacity.Admin, "ec2:DescribeInstances is not allowed", "iam-policy", nil},
-		{"launches are not allowed", without("ec2:RunInstances"), "permission", capacity.Admin, "ec2:RunInstances is not allowed", "iam-policy hooks", nil},
-		{"ends are not allowed", without("ec2:TerminateInstances"), "permission", capacity.Admin, "ec2:TerminateInstances is not allowed", "iam-policy", nil},
-		{"an unknown reservation", set("cr-0e2000000000000a1", "cr-0e2000000000000ff"), "reservation", capacity.Admin, "does not describe reservation", "check the id", nil},
-		{"an image that does not exist", set("lt-0e2000000000000a4", "lt-0e2000000000000a6"), "platform", capacity.Admin, "InvalidAMIID.NotFound", "name an AMI of this region", nil},
-		{"no such launch template", set("lt-0e2000000000000a4", "lt-0e2000000000000ff"), "launch-template", capacity.Admin, "no launch template lt-0e2000000000000ff", "create it", nil},
-		{"slurmctld is down", nothing, "slurmctld", capacity.Admin, "does not answer", "systemctl status slurmctld", []string{"SLURM_CONF=" + down}},
+		{
+			"a read is not allowed",
+			without("ec2:DescribeInstances"),
+			"permission",
+			capacity.Admin,
+			"ec2:DescribeInstances is not allowed",
+			"iam-policy",
+			nil,
+		},
+		{
+			"launches are not allowed",
+			without("ec2:RunInstances"),
+			"permission",
+			capacity.Admin,
+			"ec2:RunInstances is not allowed",
+			"iam-policy hooks",
+			nil,
+		},
+		{
+			"ends are not allowed",
+			without("ec2:TerminateInstances"),
+			"permission",
+			capacity.Admin,
+			"ec2:TerminateInstances is not allowed",
+			"iam-policy",
+			nil,
+		},
+		{
+			"an unknown reservation",
+			set("cr-0e2000000000000a1", "cr-0e2000000000000ff"),
+			"reservation",
+			capacity.Admin,
+			"does not describe reservation",
+			"check the id",
+			nil,
+		},
+		{
+			"an image that does not exist",
+			set("lt-0e2000000000000a4", "lt-0e2000000000000a6"),
+			"platform",
+			capacity.Admin,
+			"InvalidAMIID.NotFound",
+			"name an AMI of this region",
+			nil,
+		},
+		{
+			"no such launch template",
+			set("lt-0e2000000000000a4", "lt-0e2000000000000ff"),
+			"launch-template",
+			capacity.Admin,
+			"no launch template lt-0e2000000000000ff",
+			"create it",
+			nil,
+		},
+		{
+			"slurmctld is down",
+			nothing,
+			"slurmctld",
+			capacity.Admin,
+			"does not answer",
+			"systemctl status slurmctld",
+			[]string{"SLURM_CONF=" + down},
+		},
 		{"another Slurm first in PATH", func() func() {
 			scontrol, err := exec.LookPath("scontrol")
 			if err != nil {
@@ -474,11 +599,59 @@ func (w *wired) breakages() []breakage {
 			w.program("scontrol", `[ "$1" != --version ] || { echo slurm 20.11.9; exit; }; exec `+scontrol+` "$@"`)
 			return func() { os.Remove(filepath.Join(w.bin, "scontrol")) }
 		}, "slurm-version", capacity.Admin, "commands here are 20.11.9", "first into PATH", nil},
-		{"the filter cannot be run", mode(filepath.Join(w.bin, "pcs-capacity-filter"), 0o644), "filter", capacity.Admin, "cannot be run", "chmod 755", nil},
-		{"ResumeProgram cannot be run", mode(filepath.Join(w.bin, "pcs-capacity-resume"), 0o644), "power", capacity.Admin, "cannot be run", "chmod 755", nil},
-		{"job_submit.lua is the site's", file(jobSubmit, func(string) string { return "-- the site's\n" }), "job_submit", capacity.Admin, "does not load ours", "add the line", nil},
-		{"no snapshot", file(snapshot, gone), "snapshot", capacity.Admin, "is not there", "pcs-capacity --config " + w.settings + " sync --watch", nil},
-		{"a broken snapshot", file(snapshot, func(string) string { return "{" }), "snapshot", capacity.Admin, "reading snapshot", "sync", nil},
-		{"no state_dir", set(w.dir+"/state", w.dir+"/none"), "state-dir", capacity.Admin, "not there", "sync --watch", nil},
+		{
+			"the filter cannot be run",
+			mode(filepath.Join(w.bin, "pcs-capacity-filter"), 0o644),
+			"filter",
+			capacity.Admin,
+			"cannot be run",
+			"chmod 755",
+			nil,
+		},
+		{
+			"ResumeProgram cannot be run",
+			mode(filepath.Join(w.bin, "pcs-capacity-resume"), 0o644),
+			"power",
+			capacity.Admin,
+			"cannot be run",
+			"chmod 755",
+			nil,
+		},
+		{
+			"job_submit.lua is the site's",
+			file(jobSubmit, func(string) string { return "-- the site's\n" }),
+			"job_submit",
+			capacity.Admin,
+			"does not load ours",
+			"add the line",
+			nil,
+		},
+		{
+			"no snapshot",
+			file(snapshot, gone),
+			"snapshot",
+			capacity.Admin,
+			"is not there",
+			"pcs-capacity --config " + w.settings + " sync --watch",
+			nil,
+		},
+		{
+			"a broken snapshot",
+			file(snapshot, func(string) string { return "{" }),
+			"snapshot",
+			capacity.Admin,
+			"reading snapshot",
+			"sync",
+			nil,
+		},
+		{
+			"no state_dir",
+			set(w.dir+"/state", w.dir+"/none"),
+			"state-dir",
+			capacity.Admin,
+			"not there",
+			"sync --watch",
+			nil,
+		},
 	}
 }

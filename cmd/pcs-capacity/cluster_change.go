@@ -77,7 +77,8 @@ func (c *clusterChange) once(ctx context.Context, cfg *maybeConfig, agreed *setu
 	if p, err = c.plan(ctx, cfg); err != nil {
 		return nil, err
 	}
-	same := agreed != nil && reflect.DeepEqual(agreed.Steps(), p.Steps()) && reflect.DeepEqual(agreed.Mismatches(), p.Mismatches())
+	same := agreed != nil && reflect.DeepEqual(agreed.Steps(), p.Steps()) &&
+		reflect.DeepEqual(agreed.Mismatches(), p.Mismatches())
 	if !same {
 		if agreed != nil {
 			c.t.Say("Something has changed in the meantime. The new plan:")
@@ -162,7 +163,13 @@ func (c *clusterChange) show(p *setup.Plan) error {
 }
 
 // pass makes a pass with the settings as they are now.
-func pass(ctx context.Context, g *Globals, aws *ec2.Client, pcsClient *pcs.Client, rollOver bool) (lifecycle.Report, error, error) {
+func pass(
+	ctx context.Context,
+	g *Globals,
+	aws *ec2.Client,
+	pcsClient *pcs.Client,
+	rollOver bool,
+) (lifecycle.Report, error, error) {
 	cfg, err := readConfig(g)
 	if err != nil {
 		return lifecycle.Report{}, nil, fmt.Errorf("reading the new settings: %w", err)
@@ -196,7 +203,8 @@ func firstPass(ctx context.Context, g *Globals, t *terminal.Terminal, aws *ec2.C
 		t.Say("  %s", line)
 	}
 	for _, p := range report.All() {
-		if (expected == nil || !expected(p)) && !slices.ContainsFunc(failed, func(line string) bool { return strings.HasPrefix(p.Sentence, line) }) {
+		if (expected == nil || !expected(p)) &&
+			!slices.ContainsFunc(failed, func(line string) bool { return strings.HasPrefix(p.Sentence, line) }) {
 			t.Say("%s", p)
 		}
 	}

@@ -97,7 +97,8 @@ func TestCommandsInDocs(t *testing.T) {
 		for _, found := range inSentence.FindAllStringSubmatch(page, -1) {
 			_, err := parse(t, strings.Fields(found[1]))
 			// A sentence may leave out required arguments.
-			if err != nil && !strings.HasPrefix(err.Error(), "missing flags:") && !strings.HasPrefix(err.Error(), "expected ") {
+			if err != nil && !strings.HasPrefix(err.Error(), "missing flags:") &&
+				!strings.HasPrefix(err.Error(), "expected ") {
 				t.Errorf("%s: `pcs-capacity %s`: %v", filepath.Base(path), found[1], err)
 			}
 		}
@@ -131,7 +132,12 @@ func TestCommandsAreListed(t *testing.T) {
 	var want strings.Builder
 	want.WriteString(head + begin)
 	for _, command := range leaves(t) {
-		fmt.Fprintf(&want, "- `%s`: %s\n", strings.TrimPrefix(strings.ReplaceAll(command.FullPath(), "pcs-capacity ", ""), " "), command.Help)
+		fmt.Fprintf(
+			&want,
+			"- `%s`: %s\n",
+			strings.TrimPrefix(strings.ReplaceAll(command.FullPath(), "pcs-capacity ", ""), " "),
+			command.Help,
+		)
 	}
 	if page == want.String() {
 		return
@@ -151,8 +157,17 @@ func TestQuickStarts(t *testing.T) {
 		if err != nil {
 			panic(err)
 		}
-		docs, err := awssim.ParseScenario(simWorld, []byte(strings.NewReplacer("cr-0e2000000000000a1", "cr-0123456789abcdef0",
-			"subnet-0e200000000000a01", "subnet-0123456789abcdef0", `"ec2-nodes"`, `"nodes"`).Replace(string(text))))
+		docs, err := awssim.ParseScenario(
+			simWorld,
+			[]byte(strings.NewReplacer(
+				"cr-0e2000000000000a1",
+				"cr-0123456789abcdef0",
+				"subnet-0e200000000000a01",
+				"subnet-0123456789abcdef0",
+				`"ec2-nodes"`,
+				`"nodes"`,
+			).Replace(string(text))),
+		)
 		if err != nil {
 			panic(err)
 		}
@@ -168,7 +183,8 @@ func TestQuickStartsAreRun(t *testing.T) {
 	for _, name := range []string{"quick-start-pcs", "quick-start-slurm"} {
 		var ran, want []string
 		page, transcript := readDoc(t, "../../docs/"+name+".md"), readDoc(t, "testdata/docs/"+name+".txtar")
-		if settings := settingsBlock.FindStringSubmatch(page); settings == nil || !strings.Contains(transcript, settings[1]) {
+		if settings := settingsBlock.FindStringSubmatch(page); settings == nil ||
+			!strings.Contains(transcript, settings[1]) {
 			t.Errorf("%s: the transcript has other settings than the page: %q", name, settings)
 		}
 		for _, found := range line.FindAllStringSubmatch(transcript, -1) {
@@ -178,7 +194,12 @@ func TestQuickStartsAreRun(t *testing.T) {
 			want = append(want, strings.Join(words(command), " "))
 		}
 		if len(want) == 0 || !slices.Equal(ran, want) {
-			t.Errorf("%s: the transcript runs\n  %s\nand the page shows\n  %s", name, strings.Join(ran, "\n  "), strings.Join(want, "\n  "))
+			t.Errorf(
+				"%s: the transcript runs\n  %s\nand the page shows\n  %s",
+				name,
+				strings.Join(ran, "\n  "),
+				strings.Join(want, "\n  "),
+			)
 		}
 	}
 }
@@ -233,7 +254,8 @@ func TestCallsOfAssumptions(t *testing.T) {
 		}
 		for _, violation := range wrong.Violations {
 			option := strings.ToLower(strings.Join(word.FindAllString(violation.Path, -1), "-"))
-			if violation.Kind == shapes.Missing && !slices.Contains(given, option) && !strings.Contains(options, " --"+option) {
+			if violation.Kind == shapes.Missing && !slices.Contains(given, option) &&
+				!strings.Contains(options, " --"+option) {
 				t.Errorf("%s lacks --%s", command, option)
 			}
 		}

@@ -19,9 +19,17 @@ func TestLong_R2_R11_LimitsFollowTheEnd(t *testing.T) {
 		return
 	}
 	const id = "cr-0e2000000000000a1"
-	r := newRehearsalIn(t, strings.Replace(rehearsalWorld, `a1", kind = "capacity-block"`, `a1", kind = "odcr"`, 1),
-		strings.Replace(rehearsalConfig, "name = \"gpu\"\ndynamic = true\ninstance_type", "name = \"gpu\"\npurchase_option = \"odcr\"\ninstance_type", 1),
-		func(c *slurmlab.Config) { c.Extra = append(c.Extra, "OverTimeLimit=30") })
+	r := newRehearsalIn(
+		t,
+		strings.Replace(rehearsalWorld, `a1", kind = "capacity-block"`, `a1", kind = "odcr"`, 1),
+		strings.Replace(
+			rehearsalConfig,
+			"name = \"gpu\"\ndynamic = true\ninstance_type",
+			"name = \"gpu\"\npurchase_option = \"odcr\"\ninstance_type",
+			1,
+		),
+		func(c *slurmlab.Config) { c.Extra = append(c.Extra, "OverTimeLimit=30") },
+	)
 	odcr, err := ec2.Reservation(r.ctx, r.aws, id)
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +48,8 @@ func TestLong_R2_R11_LimitsFollowTheEnd(t *testing.T) {
 	ends := func(jobs ...string) {
 		t.Helper()
 		for _, id := range jobs {
-			if j := r.job(id); fence.Sub(j.End) < 0 || fence.Sub(j.End) > 2*time.Minute || !strings.Contains(j.AdminComment, "the time limit is ") {
+			if j := r.job(id); fence.Sub(j.End) < 0 || fence.Sub(j.End) > 2*time.Minute ||
+				!strings.Contains(j.AdminComment, "the time limit is ") {
 				t.Errorf("job %s ends %s before the fence, %q", id, fence.Sub(j.End), j.AdminComment)
 			}
 		}
@@ -60,7 +69,8 @@ func TestLong_R2_R11_LimitsFollowTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.scontrol("reconfigure") // slurm.conf does not have it
-	if out, err := r.cluster.Command(r.ctx, "squeue", "--all", "--states=all", "--noheader", "--Format=TimeLimit", "--jobs="+orphan); err != nil || !strings.Contains(out, "NOT_SET") {
+	if out, err := r.cluster.Command(r.ctx, "squeue", "--all", "--states=all", "--noheader", "--Format=TimeLimit", "--jobs="+orphan); err != nil ||
+		!strings.Contains(out, "NOT_SET") {
 		t.Errorf("the limit of a job without a partition: %s%v", out, err)
 	}
 	r.expect("lower-limit gpu " + long)
@@ -99,7 +109,12 @@ func TestLong_ArrayAtItsFence(t *testing.T) {
 		return
 	}
 	const first, second = "cr-0e2000000000000a1", "cr-0e2000000000000e5"
-	r := newRehearsalIn(t, requeueNow, strings.Replace(rehearsalConfig, `["`+first+`"]`, `["`+first+`", "`+second+`"]`, 1), killWaitsAnHour)
+	r := newRehearsalIn(
+		t,
+		requeueNow,
+		strings.Replace(rehearsalConfig, `["`+first+`"]`, `["`+first+`", "`+second+`"]`, 1),
+		killWaitsAnHour,
+	)
 	// By its --time-min the limit is ours, and Slurm could start a task again in front of the fence: it is held meanwhile.
 	array := r.submit("-C", "gpu", "-t", "60", "--time-min=2", "--array=0-5", "--comment=on_end=requeue")
 	tasks := func() []capacity.Job {
@@ -115,7 +130,8 @@ func TestLong_ArrayAtItsFence(t *testing.T) {
 	}
 	r.until("four tasks run", func() bool {
 		all := tasks()
-		return !slices.ContainsFunc(all, capacity.Job.Configuring) && len(slices.DeleteFunc(all, capacity.Job.Pending)) == 4
+		return !slices.ContainsFunc(all, capacity.Job.Configuring) &&
+			len(slices.DeleteFunc(all, capacity.Job.Pending)) == 4
 	})
 	ran := slices.DeleteFunc(tasks(), capacity.Job.Pending)
 	r.scontrol("suspend", ran[0].Shown)

@@ -92,8 +92,10 @@ func (c *ExplainCmd) explain(ctx context.Context, cfg *config.Config, snap *capa
 		}
 		jobs = slices.DeleteFunc(jobs, func(j capacity.Job) bool { return !j.Is(c.What) })
 		if len(jobs) == 0 {
-			return none, fmt.Errorf("job %[1]s is not in the queue, or is not shown to you; `sacct -j %[1]s` shows jobs that are over",
-				c.What)
+			return none, fmt.Errorf(
+				"job %[1]s is not in the queue, or is not shown to you; `sacct -j %[1]s` shows jobs that are over",
+				c.What,
+			)
 		}
 		// Of an array, a task that waits says more than one that runs.
 		rank := func(j capacity.Job) int { return slices.Index([]bool{j.Shown == c.What, j.Waits(), true}, true) }
@@ -106,8 +108,11 @@ func (c *ExplainCmd) explain(ctx context.Context, cfg *config.Config, snap *capa
 	}
 	i := slices.IndexFunc(nodes, func(n capacity.Node) bool { return n.Name == c.What })
 	if i < 0 {
-		return none, usage("%q is not a job, a node that Slurm shows, a code, or a partition in the settings; they have %s",
-			c.What, partitionNames(cfg))
+		return none, usage(
+			"%q is not a job, a node that Slurm shows, a code, or a partition in the settings; they have %s",
+			c.What,
+			partitionNames(cfg),
+		)
 	}
 	reservations, err := client.Reservations(ctx)
 	if err != nil {
@@ -121,8 +126,12 @@ func (c *ExplainCmd) explain(ctx context.Context, cfg *config.Config, snap *capa
 
 // ofAWSCode is the page of an error code of AWS: what it means as the answer of each call.
 func ofAWSCode(code string) (explain.Explanation, bool) {
-	e := explain.Explanation{Subject: "code " + code, Code: code, Answer: "AWS's error code " + code + ", by the call that failed.",
-		Advice: "A node's Reason has the answer of RunInstances."}
+	e := explain.Explanation{
+		Subject: "code " + code,
+		Code:    code,
+		Answer:  "AWS's error code " + code + ", by the call that failed.",
+		Advice:  "A node's Reason has the answer of RunInstances.",
+	}
 	for _, r := range slices.Concat(ec2.Remedies, pcs.Remedies, awsconfig.General) {
 		if r.Code != code {
 			continue

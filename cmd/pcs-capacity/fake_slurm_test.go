@@ -41,7 +41,11 @@ func newFakeSlurm(t interface{ Fatal(...any) }, cleanup func(func()), dir string
 	}
 	cleanup(func() { l.Close() })
 	text := fmt.Appendf(nil, slurmProgram, l.Addr().(*net.TCPAddr).Port)
-	err = errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(dir+"/scontrol", text, 0o755), os.WriteFile(dir+"/squeue", text, 0o755))
+	err = errors.Join(
+		os.MkdirAll(dir, 0o755),
+		os.WriteFile(dir+"/scontrol", text, 0o755),
+		os.WriteFile(dir+"/squeue", text, 0o755),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,23 +108,49 @@ func (f *fakeSlurm) answer(verb string, said map[string]string) (text string, er
 	case "scontrol show node ":
 		all, _ := f.Nodes(ctx, nodes...)
 		for _, n := range all {
-			text += fmt.Sprintf("NodeName=%s CPUTot=192 RealMemory=1 AvailableFeatures=%s Gres=gpu:%d NodeAddr=%[1]s NodeHostName=%[1]s "+
-				"State=%[4]s Partitions=gpu Reason=%[5]s [root@now]\n", n.Name, strings.Join(n.Features, ","), n.GPUs, n.State, n.Reason)
+			text += fmt.Sprintf(
+				"NodeName=%s CPUTot=192 RealMemory=1 AvailableFeatures=%s Gres=gpu:%d NodeAddr=%[1]s NodeHostName=%[1]s "+
+					"State=%[4]s Partitions=gpu Reason=%[5]s [root@now]\n",
+				n.Name,
+				strings.Join(n.Features, ","),
+				n.GPUs,
+				n.State,
+				n.Reason,
+			)
 		}
 	case "scontrol show partition ":
 		all, _ := f.Partitions(ctx)
 		for _, p := range all {
-			text += fmt.Sprintf("PartitionName=%s AllowAccounts=ALL QoS=N/A MaxTime=UNLIMITED State=UP Nodes=%s\n", p.Name, hostlist.Compress(p.Nodes))
+			text += fmt.Sprintf(
+				"PartitionName=%s AllowAccounts=ALL QoS=N/A MaxTime=UNLIMITED State=UP Nodes=%s\n",
+				p.Name,
+				hostlist.Compress(p.Nodes),
+			)
 		}
 	case "scontrol show reservation ":
 		all, _ := f.Reservations(ctx)
 		for _, r := range all {
 			state := map[bool]string{true: "ACTIVE", false: "INACTIVE"}[r.Active]
-			text += fmt.Sprintf("ReservationName=%s StartTime=%d EndTime=%d Nodes=%s Flags=%s Users=%s State=%s Comment=%s\n", r.Name, r.Start.Unix(), r.End.Unix(),
-				hostlist.Compress(r.Nodes), strings.Join(r.Flags, ","), strings.Join(r.Users, ","), state, r.Comment)
+			text += fmt.Sprintf(
+				"ReservationName=%s StartTime=%d EndTime=%d Nodes=%s Flags=%s Users=%s State=%s Comment=%s\n",
+				r.Name,
+				r.Start.Unix(),
+				r.End.Unix(),
+				hostlist.Compress(r.Nodes),
+				strings.Join(r.Flags, ","),
+				strings.Join(r.Users, ","),
+				state,
+				r.Comment,
+			)
 		}
 	case "scontrol create reservation ":
-		r := model.Reservation{Name: said["reservationname"], Nodes: nodes, Users: strings.Split(said["users"], ","), Flags: strings.Split(said["flags"], ","), Comment: said["comment"]}
+		r := model.Reservation{
+			Name:    said["reservationname"],
+			Nodes:   nodes,
+			Users:   strings.Split(said["users"], ","),
+			Flags:   strings.Split(said["flags"], ","),
+			Comment: said["comment"],
+		}
 		var start, end int64
 		fmt.Sscanf(said["starttime"]+said["endtime"], "uts%duts%d", &start, &end)
 		if r.Start = time.Unix(start, 0); end > 0 {

@@ -70,7 +70,10 @@ func filterPlaces() []string {
 		self = "/usr/bin/pcs-capacity"
 	}
 	dir := filepath.Dir(self)
-	return []string{filepath.Join(dir, "../libexec/pcs-capacity/pcs-capacity-filter"), filepath.Join(dir, "pcs-capacity-filter")}
+	return []string{
+		filepath.Join(dir, "../libexec/pcs-capacity/pcs-capacity-filter"),
+		filepath.Join(dir, "pcs-capacity-filter"),
+	}
 }
 
 // findFilter finds the program that the scripts call, or the likeliest place if it is not there or cannot be run.
@@ -82,7 +85,10 @@ func findFilter() (string, error) {
 		}
 	}
 	at := slices.IndexFunc(places, func(path string) bool { _, err := os.Stat(path); return err == nil })
-	return places[max(at, 0)], usage("no program at %s: the script would have nothing to call; install the package", strings.Join(places, " or "))
+	return places[max(at, 0)], usage(
+		"no program at %s: the script would have nothing to call; install the package",
+		strings.Join(places, " or "),
+	)
 }
 
 // runs reports whether a file can be run.
@@ -174,7 +180,11 @@ func launched(ctx context.Context, g *Globals, cfg *config.Config, in *wiring.In
 	}
 	for _, name := range names {
 		if in.Types[name].VCPUs == 0 {
-			return nil, fmt.Errorf("EC2 has no instance type %s in %s; check instance_type and the region", name, aws.Region())
+			return nil, fmt.Errorf(
+				"EC2 has no instance type %s in %s; check instance_type and the region",
+				name,
+				aws.Region(),
+			)
 		}
 	}
 	in.Templates = map[string]capacity.LaunchTemplate{}
@@ -182,7 +192,13 @@ func launched(ctx context.Context, g *Globals, cfg *config.Config, in *wiring.In
 		t, found, err := aws.TemplateVersion(ctx, reference)
 		switch {
 		case err != nil:
-			notes = append(notes, fmt.Sprintf("whether nodes get slurm.conf from slurmctld is not known: %s. If they do, SlurmctldParameters needs enable_configless", err))
+			notes = append(
+				notes,
+				fmt.Sprintf(
+					"whether nodes get slurm.conf from slurmctld is not known: %s. If they do, SlurmctldParameters needs enable_configless",
+					err,
+				),
+			)
 		case found:
 			in.Templates[reference] = t
 		}
@@ -203,7 +219,10 @@ func (c *HooksPrintCmd) Run(ctx context.Context, g *Globals, t *terminal.Termina
 		// Of a slurmctld that does not answer nobody knows where nodes find it.
 		running, err := slurm.New(cfg.Cluster).Config(ctx)
 		if err != nil {
-			t.Say("warning: %s; add --conf-server HOST to the line with -N, unless nodes have a slurm.conf of their own", err)
+			t.Say(
+				"warning: %s; add --conf-server HOST to the line with -N, unless nodes have a slurm.conf of their own",
+				err,
+			)
 		}
 		text = setup.NodeScript(running.ConfServer)
 	case c.Hook == "install":

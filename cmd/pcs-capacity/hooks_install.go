@@ -24,7 +24,7 @@ import (
 type HooksInstallCmd struct {
 	Hook string `arg:"" optional:"" enum:"cli_filter,job_submit,settings," default:"" help:"cli_filter: on every host where users submit. job_submit: on the host of a slurmctld that you run yourself. settings: those of slurm.conf, or of the PCS cluster. Default: all that the cluster needs."`
 	forceFlag
-	DryRun bool `help:"Show what would be done, and change nothing."`
+	DryRun bool `                                                                     help:"Show what would be done, and change nothing."`
 }
 
 // Help is shown below the flags.
@@ -105,7 +105,7 @@ func (c *HooksInstallCmd) settings(ctx context.Context, g *Globals, cfg *config.
 type HooksRemoveCmd struct {
 	Hook string `arg:"" optional:"" enum:"cli_filter,job_submit,settings," default:"" help:"cli_filter, job_submit or settings. Default: all."`
 	forceFlag
-	DryRun bool `help:"Show what would be done, and change nothing."`
+	DryRun bool `                                                                     help:"Show what would be done, and change nothing."`
 }
 
 // Help is shown below the flags.
@@ -186,7 +186,11 @@ func slurmRuns(ctx context.Context, cfg *config.Config, dirs []string, hook stri
 		read = read || err == nil && errors.Is(unknown, slurm.ErrUnreachable)
 	}
 	if unknown != nil && !read {
-		return fmt.Errorf("whether Slurm runs %s.lua is not known, and without it Slurm would refuse every submission: %w", hook, unknown)
+		return fmt.Errorf(
+			"whether Slurm runs %s.lua is not known, and without it Slurm would refuse every submission: %w",
+			hook,
+			unknown,
+		)
 	}
 	return nil
 }
@@ -221,15 +225,26 @@ func noBlockOpen(ctx context.Context, cfg *config.Config, aws *ec2.Client) error
 	own := ownedOf(&maybeConfig{cfg, true}, aws, all, idleNodes{})
 	for _, r := range all {
 		if _, ours := own.byID[r.ID]; ours && r.Kind.Bought() && r.LiveAt(aws.Now()) && !r.Start.After(aws.Now()) {
-			return fmt.Errorf("block %s is open until %s, and PCS changes the settings of a cluster by restarting its slurmctld; run this again before a block opens or after it ended, or with --force",
-				r.ID, capacity.FormatUTC(r.End))
+			return fmt.Errorf(
+				"block %s is open until %s, and PCS changes the settings of a cluster by restarting its slurmctld; run this again before a block opens or after it ended, or with --force",
+				r.ID,
+				capacity.FormatUTC(r.End),
+			)
 		}
 	}
 	return nil
 }
 
 // applyPlan shows the plan, asks where it changes settings, and does it.
-func applyPlan(ctx context.Context, t *terminal.Terminal, cfg *config.Config, plan wiring.Plan, installs, ask bool, question string, dryRun bool) error {
+func applyPlan(
+	ctx context.Context,
+	t *terminal.Terminal,
+	cfg *config.Config,
+	plan wiring.Plan,
+	installs, ask bool,
+	question string,
+	dryRun bool,
+) error {
 	if ask || dryRun {
 		for _, change := range plan.Changes {
 			t.Say("%s %s", change.Do, change.What)
@@ -322,7 +337,8 @@ func runsOurs(ctx context.Context, cfg *config.Config) (running slurm.Config, ou
 		return running, false, err
 	}
 	launches := !cfg.Domain().Guest()
-	if launches && filepath.Base(running.ResumeProgram) != "pcs-capacity-resume" || !slices.Contains(running.JobSubmitPlugins, "lua") {
+	if launches && filepath.Base(running.ResumeProgram) != "pcs-capacity-resume" ||
+		!slices.Contains(running.JobSubmitPlugins, "lua") {
 		return running, false, nil
 	}
 	partitions, err := client.Partitions(ctx)
@@ -330,7 +346,8 @@ func runsOurs(ctx context.Context, cfg *config.Config) (running slurm.Config, ou
 		return running, false, err
 	}
 	for _, p := range cfg.Partitions {
-		if p.Provider.Launches() && !slices.ContainsFunc(partitions, func(there capacity.SlurmPartition) bool { return there.Name == p.Name }) {
+		if p.Provider.Launches() &&
+			!slices.ContainsFunc(partitions, func(there capacity.SlurmPartition) bool { return there.Name == p.Name }) {
 			return running, false, nil
 		}
 	}

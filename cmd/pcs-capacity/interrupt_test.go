@@ -23,7 +23,19 @@ import (
 
 // Ctrl-C at a question ends the program. It is typed at a real pseudo-terminal, or sent as the signal that it is.
 func TestCtrlCEndsAQuestion(t *testing.T) {
-	setup := []string{"setup", "--reservation", "cr-0e2000000000000a1", "--cluster", "ml", "--queue", "gpu", "--node-group", "gpu", "--like", "compute"}
+	setup := []string{
+		"setup",
+		"--reservation",
+		"cr-0e2000000000000a1",
+		"--cluster",
+		"ml",
+		"--queue",
+		"gpu",
+		"--node-group",
+		"gpu",
+		"--like",
+		"compute",
+	}
 	purchase := []string{"purchase", "cb-0d05ecddf72412d79", "-t", "p5.48xlarge", "-n", "4", "-d", "7d"}
 	for name, c := range map[string]struct {
 		args []string
@@ -68,7 +80,19 @@ func TestSignsOfLife(t *testing.T) {
 
 // While a purchase waits for AWS's answer, it takes more than one Ctrl-C to end the program.
 func TestSecondCtrlCAlwaysEnds(t *testing.T) {
-	s := newSession(t, "purchase", "cb-0d05ecddf72412d79", "-t", "p5.48xlarge", "-n", "4", "-d", "7d", "--confirm-fee", "21143.81")
+	s := newSession(
+		t,
+		"purchase",
+		"cb-0d05ecddf72412d79",
+		"-t",
+		"p5.48xlarge",
+		"-n",
+		"4",
+		"-d",
+		"7d",
+		"--confirm-fee",
+		"21143.81",
+	)
 	s.waitFor("an instance-hour")
 	s.until("it buys", s.sends)
 	s.until("it ends", func() bool { // the first is noted, and one after that ends it
@@ -146,8 +170,13 @@ func newSessionWith(t *testing.T, fault awssim.Fault, args ...string) *session {
 	s.slurm = newFakeSlurm(t, t.Cleanup, filepath.Join(dir, "slurm"), s.sim.Clock().Now)
 	s.slurm.up("gpu-a-[1-4]")
 	s.cmd = exec.Command("pcs-capacity", append([]string{"--config", settings}, args...)...) // installed by testscript
-	s.cmd.Env = append(append(os.Environ(), s.sim.Env()...), "AWS_EC2_METADATA_DISABLED=true", "TZ=UTC", "PATH="+s.slurm.StateSave+":"+os.Getenv("PATH"),
-		"SLURM_CONF="+filepath.Join(dir, "slurm.conf"))
+	s.cmd.Env = append(
+		append(os.Environ(), s.sim.Env()...),
+		"AWS_EC2_METADATA_DISABLED=true",
+		"TZ=UTC",
+		"PATH="+s.slurm.StateSave+":"+os.Getenv("PATH"),
+		"SLURM_CONF="+filepath.Join(dir, "slurm.conf"),
+	)
 	if args[0] == "setup" { // it assumes the programs that Slurm runs at each submission
 		hooks := exec.Command("pcs-capacity", "--config", settings, "hooks", "install", "cli_filter")
 		hooks.Env = s.cmd.Env

@@ -19,15 +19,15 @@ import (
 
 // ListCmd lists reservations.
 type ListCmd struct {
-	IDs           []string `arg:"" optional:"" name:"id" predictor:"reservation" help:"Only these reservations, cr-…."`
-	Blocks        bool     `help:"Only Capacity Blocks."`
-	ODCR          bool     `name:"odcr" help:"Only On-Demand Capacity Reservations."`
-	InstanceTypes []string `help:"Only these instance types." placeholder:"TYPE"`
+	IDs           []string `arg:"" optional:"" name:"id"       predictor:"reservation" help:"Only these reservations, cr-…."`
+	Blocks        bool     `                                                           help:"Only Capacity Blocks."`
+	ODCR          bool     `                   name:"odcr"                             help:"Only On-Demand Capacity Reservations."`
+	InstanceTypes []string `                                                           help:"Only these instance types."                                                                 placeholder:"TYPE"`
 	asking
-	GPUOnly       bool  `name:"gpu-only" help:"Only types that have GPUs or Neuron devices."`
-	AvailableOnly bool  `help:"Only reservations with a free instance now."`
-	ActiveOnly    bool  `help:"Only reservations that are open now."`
-	MinCapacity   count `help:"Only reservations of at least N instances, free or not; with --available-only N free ones." placeholder:"N"`
+	GPUOnly       bool  `                   name:"gpu-only"                         help:"Only types that have GPUs or Neuron devices."`
+	AvailableOnly bool  `                                                           help:"Only reservations with a free instance now."`
+	ActiveOnly    bool  `                                                           help:"Only reservations that are open now."`
+	MinCapacity   count `                                                           help:"Only reservations of at least N instances, free or not; with --available-only N free ones." placeholder:"N"`
 }
 
 // Help is shown below the flags.
@@ -167,7 +167,12 @@ func (c *ListCmd) kept(all []capacity.Reservation) []capacity.Reservation {
 	}
 	kept := slices.DeleteFunc(slices.Clone(all), func(r capacity.Reservation) bool { return !c.keeps(r) })
 	slices.SortFunc(kept, func(a, b capacity.Reservation) int {
-		return cmp.Or(over(a)-over(b), a.Start.Compare(b.Start), strings.Compare(a.Region, b.Region), strings.Compare(a.ID, b.ID))
+		return cmp.Or(
+			over(a)-over(b),
+			a.Start.Compare(b.Start),
+			strings.Compare(a.Region, b.Region),
+			strings.Compare(a.ID, b.ID),
+		)
 	})
 	return kept
 }
@@ -199,7 +204,13 @@ func (m missingReservation) String() string {
 
 // missing are the ids of the command line that no region knows: they are never hidden, and never hide the others (R8).
 // Of a list of the whole region home they are also those of the settings; one that EC2 cut by type or state cannot tell.
-func (c *ListCmd) missing(cfg *maybeConfig, home string, regions []string, failed []market.RegionFailure, all regionList) []missingReservation {
+func (c *ListCmd) missing(
+	cfg *maybeConfig,
+	home string,
+	regions []string,
+	failed []market.RegionFailure,
+	all regionList,
+) []missingReservation {
 	named := map[string]bool{}
 	for _, r := range all.found {
 		named[r.ID] = true
@@ -229,7 +240,10 @@ func unknownIn(cfg *config.Config, region string, all []capacity.Reservation) (m
 		for _, g := range p.Groups {
 			for _, id := range g.ReservationIDs {
 				if !slices.ContainsFunc(all, func(r capacity.Reservation) bool { return r.ID == id }) {
-					missing = append(missing, missingReservation{ID: id, Partition: p.Name, Message: "EC2 does not know it in " + region})
+					missing = append(
+						missing,
+						missingReservation{ID: id, Partition: p.Name, Message: "EC2 does not know it in " + region},
+					)
 				}
 			}
 		}

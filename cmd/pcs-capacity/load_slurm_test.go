@@ -41,11 +41,17 @@ func TestRareLoad(t *testing.T) {
 	var world, ids string // forty blocks behind slot gpu, one after the other
 	for i := range 40 {
 		start := 150*i - 30
-		world += fmt.Sprintf("  { id = \"cr-0e20000000000f%03d\", kind = \"capacity-block\", type = \"p5.48xlarge\", zone = \"us-east-2a\", count = 4, start = \"%+ds\", end = \"%+ds\" },\n", i, start, start+130)
+		world += fmt.Sprintf(
+			"  { id = \"cr-0e20000000000f%03d\", kind = \"capacity-block\", type = \"p5.48xlarge\", zone = \"us-east-2a\", count = 4, start = \"%+ds\", end = \"%+ds\" },\n",
+			i,
+			start,
+			start+130,
+		)
 		ids += fmt.Sprintf("\"cr-0e20000000000f%03d\", ", i)
 	}
 	world = strings.Replace(rehearsalWorld, "\nreservation = [\n", "\nreservation = [\n"+world, 1)
-	settings := strings.NewReplacer(`["cr-0e2000000000000a1"]`, "["+ids+"]", `poll = "1s"`, `poll = "10s"`).Replace(rehearsalConfig)
+	settings := strings.NewReplacer(`["cr-0e2000000000000a1"]`, "["+ids+"]", `poll = "1s"`, `poll = "10s"`).
+		Replace(rehearsalConfig)
 	var dir string
 	r := newRehearsalIn(t, world, settings, func(c *slurmlab.Config) {
 		dir = filepath.Join(c.Dir, "capacity")
@@ -111,7 +117,9 @@ func (r *rehearsal) submitAll(users []string, total int) {
 		submitting.Go(func() {
 			for n := range total / len(users) {
 				kind := kinds[(i+n)%len(kinds)]
-				args := append([]string{"--reuid=" + user, "--clear-groups", "sbatch", "--parsable", "-o", "/dev/null", "-D", "/"}, kind.args...)
+				args := append(
+					[]string{"--reuid=" + user, "--clear-groups", "sbatch", "--parsable", "-o", "/dev/null", "-D", "/"},
+					kind.args...)
 				id, err := r.cluster.Command(r.ctx, "setpriv", append(args, "--wrap=true")...)
 				twice := false
 				if err == nil {
@@ -139,7 +147,8 @@ func (r *rehearsal) watchFences(ctx context.Context) (past int) {
 		}
 		for _, j := range jobs { // sync lowers a limit that a boot has pushed past the fence
 			fence := snap.FenceOf("gpu", j.Nodes, time.Now())
-			if slices.ContainsFunc(j.Nodes, func(n string) bool { return strings.HasPrefix(n, "gpu-") }) && !fence.IsZero() &&
+			if slices.ContainsFunc(j.Nodes, func(n string) bool { return strings.HasPrefix(n, "gpu-") }) &&
+				!fence.IsZero() &&
 				j.End.After(fence.Add(time.Minute+r.cfg.Timing.Poll.Duration)) {
 				past++
 			}

@@ -102,7 +102,14 @@ var transcripts = map[string]func(*awssim.Scenario){
 	"extended": func(s *awssim.Scenario) { s.PaymentDelay = awssim.Duration(2 * time.Hour) },
 	// ODCRs for later, which EC2 has promised.
 	"future": func(s *awssim.Scenario) {
-		odcr := awssim.ReservationScenario{ID: "cr-00000000000000001", Type: "c7i.4xlarge", Zone: "us-east-2a", Count: 4, Start: simMoment("+1440h"), Committed: simMoment("+2160h")}
+		odcr := awssim.ReservationScenario{
+			ID:        "cr-00000000000000001",
+			Type:      "c7i.4xlarge",
+			Zone:      "us-east-2a",
+			Count:     4,
+			Start:     simMoment("+1440h"),
+			Committed: simMoment("+2160h"),
+		}
 		assessed, now := odcr, odcr
 		assessed.ID, assessed.State, assessed.Committed = "cr-00000000000000002", "assessing", awssim.Moment{}
 		now.ID, now.Start, now.Committed = "cr-00000000000000003", awssim.Moment{}, awssim.Moment{}
@@ -123,7 +130,14 @@ var transcripts = map[string]func(*awssim.Scenario){
 			case 9:
 				tags[capacity.TagHold] = capacity.HoldByHand
 			}
-			all[n] = awssim.ReservationScenario{ID: fmt.Sprintf("cr-%017d", n), Type: "c7i.4xlarge", Zone: "us-east-2a", Count: 2, End: simMoment("+1h"), Tags: tags}
+			all[n] = awssim.ReservationScenario{
+				ID:    fmt.Sprintf("cr-%017d", n),
+				Type:  "c7i.4xlarge",
+				Zone:  "us-east-2a",
+				Count: 2,
+				End:   simMoment("+1h"),
+				Tags:  tags,
+			}
 		}
 		s.PageSize, s.Regions[0].Reservations = 2, all
 	},
@@ -153,7 +167,14 @@ func TestRareTranscripts(t *testing.T) {
 }
 
 func runTranscripts(t *testing.T, dir string, change func(*awssim.Scenario)) {
-	commands := map[string]func(*testscript.TestScript, bool, []string){"sim": simCommand, "expand": expand, "scrub": scrub, "cmpnow": cmpNow, "widest": widest, "slurm": slurmCommand}
+	commands := map[string]func(*testscript.TestScript, bool, []string){
+		"sim":    simCommand,
+		"expand": expand,
+		"scrub":  scrub,
+		"cmpnow": cmpNow,
+		"widest": widest,
+		"slurm":  slurmCommand,
+	}
 	testscript.Run(t, testscript.Params{Dir: dir, RequireExplicitExec: true, UpdateScripts: os.Getenv(
 		"UPDATE_TRANSCRIPTS") != "", Setup: func(env *testscript.Env) error {
 		scenario, err := awssim.LoadScenario(simWorld)
@@ -170,7 +191,12 @@ func runTranscripts(t *testing.T, dir string, change func(*awssim.Scenario)) {
 			return err
 		}
 		env.Values["sim"] = sim
-		env.Values["slurm"] = newFakeSlurm(env.T(), env.Defer, filepath.Join(env.WorkDir, "fake-slurm"), sim.Clock().Now)
+		env.Values["slurm"] = newFakeSlurm(
+			env.T(),
+			env.Defer,
+			filepath.Join(env.WorkDir, "fake-slurm"),
+			sim.Clock().Now,
+		)
 		env.Values["counted"] = map[awssim.CallKey]int{}
 		env.Vars = append(env.Vars, sim.Env()...)
 		env.Setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -195,7 +221,12 @@ func slurmThatIsDown(env *testscript.Env) error {
 	if err := os.MkdirAll(filepath.Dir(settings), 0o755); err != nil {
 		return err
 	}
-	text := fmt.Sprintf("state_dir = %q\nlocal_dir = %q\n[log]\ndir = %q\n", env.WorkDir+"/default/state", env.WorkDir+"/default/local", env.WorkDir+"/default/log")
+	text := fmt.Sprintf(
+		"state_dir = %q\nlocal_dir = %q\n[log]\ndir = %q\n",
+		env.WorkDir+"/default/state",
+		env.WorkDir+"/default/local",
+		env.WorkDir+"/default/log",
+	)
 	if err := os.WriteFile(settings, []byte(text), 0o644); err != nil {
 		return err
 	}
@@ -395,7 +426,15 @@ func ownProcess(t *testing.T) bool {
 	for _, name := range strings.Split(t.Name(), "/") {
 		pattern = append(pattern, "^"+regexp.QuoteMeta(name)+"$")
 	}
-	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run", strings.Join(pattern, "/"), "-test.v", "-test.timeout", "10m")
+	c := exec.CommandContext(
+		t.Context(),
+		os.Args[0],
+		"-test.run",
+		strings.Join(pattern, "/"),
+		"-test.v",
+		"-test.timeout",
+		"10m",
+	)
 	c.Env = append(os.Environ(), ownProcessOf+"="+t.Name())
 	out, err := c.CombinedOutput()
 	switch said := string(out); {
@@ -413,7 +452,19 @@ func ownProcess(t *testing.T) bool {
 // is one line.
 func TestFitsATerminal(t *testing.T) {
 	const block, offering = "cr-0e2000000000000a1", "cb-0d05ecddf72412d79"
-	setup := []string{"setup", "--reservation", block, "--cluster", "ml", "--queue", "gpu", "--node-group", "gpu", "--like", "compute"}
+	setup := []string{
+		"setup",
+		"--reservation",
+		block,
+		"--cluster",
+		"ml",
+		"--queue",
+		"gpu",
+		"--node-group",
+		"gpu",
+		"--like",
+		"compute",
+	}
 	between := func(r rune) bool { return r == ' ' || r == '\n' || r == '/' } // a path may be broken after a slash
 	for name, c := range map[string]struct {
 		args []string
@@ -441,11 +492,16 @@ func TestFitsATerminal(t *testing.T) {
 			}
 			words := strings.FieldsFunc(piped, between)
 			for line := range strings.SplitSeq(s.text(), "\r\n") {
-				line = strings.TrimPrefix(line[strings.LastIndex(line, "\r")+1:], "\x1b[K") // of one that was kept current
+				line = strings.TrimPrefix(
+					line[strings.LastIndex(line, "\r")+1:],
+					"\x1b[K",
+				) // of one that was kept current
 				if n := utf8.RuneCountInString(line); n > columns {
 					t.Errorf("%d columns: %s", n, line)
 				}
-				if own := strings.FieldsFunc(strings.TrimSuffix(line, " \\"), between); len(own) > 0 && !slices.Contains(words, own[len(own)-1]) && !ofAName(own[len(own)-1], words) {
+				if own := strings.FieldsFunc(strings.TrimSuffix(line, " \\"), between); len(own) > 0 &&
+					!slices.Contains(words, own[len(own)-1]) &&
+					!ofAName(own[len(own)-1], words) {
 					t.Errorf("it breaks a word: %s", line)
 				}
 			}
@@ -464,13 +520,27 @@ func ofAName(part string, words []string) bool {
 
 // asksFor are commands that make a call; the empty call stands for any.
 var asksFor = map[string][]string{
-	"":                                        {"list"},
-	"DescribeCapacityReservations":            {"list", "cr-0e2000000000000a1"},
-	"DescribeCapacityBlockOfferings":          {"offerings", "--instance-type=p5.48xlarge", "--count=4", "--duration=7d"},
+	"":                             {"list"},
+	"DescribeCapacityReservations": {"list", "cr-0e2000000000000a1"},
+	"DescribeCapacityBlockOfferings": {
+		"offerings",
+		"--instance-type=p5.48xlarge",
+		"--count=4",
+		"--duration=7d",
+	},
 	"PurchaseCapacityBlock":                   purchases["purchase"],
 	"PurchaseCapacityBlockExtension":          purchases["extend"],
 	"DescribeCapacityBlockExtensionOfferings": purchases["extend"],
-	"CreateCapacityReservation":               {"reserve", "--probe", "-t", "g6.12xlarge", "-n", "1", "--subnet-ids", "subnet-0e200000000000a01"},
+	"CreateCapacityReservation": {
+		"reserve",
+		"--probe",
+		"-t",
+		"g6.12xlarge",
+		"-n",
+		"1",
+		"--subnet-ids",
+		"subnet-0e200000000000a01",
+	},
 }
 
 // Every code of EC2 that a command can meet is shown, with what to do about it. Those of launches are shown by Slurm,

@@ -15,13 +15,13 @@ import (
 // OfferingsCmd lists Capacity Blocks for sale.
 type OfferingsCmd struct {
 	InstanceType typeName `required:"" short:"t" help:"Instance type, such as p5.48xlarge, or UltraServer type, such as u-p6e-gb200x72." placeholder:"TYPE"`
-	Count        count    `required:"" short:"n" help:"Number of instances, or of UltraServers." placeholder:"N"`
+	Count        count    `required:"" short:"n" help:"Number of instances, or of UltraServers."                                         placeholder:"N"`
 	Duration     span     `required:"" short:"d" help:"How long, such as 7d or 36h."`
-	StartAfter   moment   `help:"Earliest start, such as 2026-12-01 or tomorrow." placeholder:"TIME"`
-	EndBy        moment   `help:"Latest end, such as 2026-12-01 or tomorrow." placeholder:"TIME"`
-	Zone         string   `help:"Only blocks in this zone, such as use2-az1." placeholder:"AZ-ID"`
-	MaxPrice     usd      `help:"Highest price for the whole block, in USD." placeholder:"USD"`
-	Sort         string   `help:"Earliest start first, or lowest price of an instance-hour: ${enum}." enum:"start,price" default:"start"`
+	StartAfter   moment   `                      help:"Earliest start, such as 2026-12-01 or tomorrow."                                  placeholder:"TIME"`
+	EndBy        moment   `                      help:"Latest end, such as 2026-12-01 or tomorrow."                                      placeholder:"TIME"`
+	Zone         string   `                      help:"Only blocks in this zone, such as use2-az1."                                      placeholder:"AZ-ID"`
+	MaxPrice     usd      `                      help:"Highest price for the whole block, in USD."                                       placeholder:"USD"`
+	Sort         string   `                      help:"Earliest start first, or lowest price of an instance-hour: ${enum}."                                  enum:"start,price" default:"start"`
 	asking
 }
 
@@ -80,8 +80,12 @@ func (c *OfferingsCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal
 			t.Say("What is for sale instead is not known: %s", instead)
 		}
 		if o := found.Largest; o != nil {
-			t.Say("The largest block for sale instead has %d, in %s from %s: ask for --count %[1]d.", market.SoldCount(o.Offering),
-				o.Region, t.Time(o.Start))
+			t.Say(
+				"The largest block for sale instead has %d, in %s from %s: ask for --count %[1]d.",
+				market.SoldCount(o.Offering),
+				o.Region,
+				t.Time(o.Start),
+			)
 		}
 	} else if t.Format == terminal.Table {
 		best, short := market.Best(found.Offers)
@@ -105,15 +109,25 @@ func (c *OfferingsCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal
 // purchaseCommand is the whole command that buys a block, for somebody in the region own. It names the block
 // itself, since EC2 soon shows it under another id.
 func purchaseCommand(o market.Offer, asked time.Duration, own string) string {
-	command := fmt.Sprintf("  pcs-capacity purchase %s -t %s -n %d -d %s", o.ID, cmp.Or(o.UltraServerType, o.InstanceType),
-		market.SoldCount(o.Offering), capacity.FormatDuration(asked))
+	command := fmt.Sprintf(
+		"  pcs-capacity purchase %s -t %s -n %d -d %s",
+		o.ID,
+		cmp.Or(o.UltraServerType, o.InstanceType),
+		market.SoldCount(o.Offering),
+		capacity.FormatDuration(asked),
+	)
 	if o.Region != own {
 		command += " --region " + o.Region
 	}
 	if o.AZID == "" {
 		return command
 	}
-	return command + fmt.Sprintf(" \\\n      --zone %s \\\n      --start-after %s --end-by %s", o.AZID, o.Start.UTC().Format(time.RFC3339), o.End.UTC().Format(time.RFC3339))
+	return command + fmt.Sprintf(
+		" \\\n      --zone %s \\\n      --start-after %s --end-by %s",
+		o.AZID,
+		o.Start.UTC().Format(time.RFC3339),
+		o.End.UTC().Format(time.RFC3339),
+	)
 }
 
 // roundedLength is a length that EC2 sells, with a notice where it is another one.
@@ -135,10 +149,10 @@ const offeringColumns = "ID: ID; TYPE: InstanceType drop 3; COUNT: Count drop 7;
 
 // FitCmd tells whether there is capacity for something.
 type FitCmd struct {
-	InstanceType typeName `required:"" short:"t" help:"Instance type, such as p5.48xlarge." placeholder:"TYPE"`
-	Count        count    `required:"" short:"n" help:"Number of instances." placeholder:"N"`
+	InstanceType typeName `required:"" short:"t" help:"Instance type, such as p5.48xlarge."                   placeholder:"TYPE"`
+	Count        count    `required:"" short:"n" help:"Number of instances."                                  placeholder:"N"`
 	Duration     span     `required:"" short:"d" help:"How long, such as 7d or 36h."`
-	By           moment   `help:"When it must be done, such as 2026-12-01 or tomorrow." placeholder:"TIME"`
+	By           moment   `                      help:"When it must be done, such as 2026-12-01 or tomorrow." placeholder:"TIME"`
 	asking
 }
 
@@ -164,7 +178,12 @@ func (c *FitCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg 
 	if err != nil {
 		return err
 	}
-	need := capacity.Need{InstanceType: string(c.InstanceType), Count: int(c.Count), Duration: time.Duration(c.Duration), By: c.By.Time}
+	need := capacity.Need{
+		InstanceType: string(c.InstanceType),
+		Count:        int(c.Count),
+		Duration:     time.Duration(c.Duration),
+		By:           c.By.Time,
+	}
 	var own owned
 	idle := func(found []capacity.Reservation) map[string]int {
 		own = ownedOf(cfg, aws, inRegion(aws.In(cfg.Region).Region(), found), slurm())

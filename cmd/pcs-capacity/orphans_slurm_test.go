@@ -39,8 +39,19 @@ func TestLong_R5_R9_SyncEndsOrphans(t *testing.T) {
 		if cluster != "" {
 			tags[capacity.TagCluster] = cluster
 		}
-		all, err := r.aws.Launch(r.ctx, capacity.Launch{ClientToken: strings.Repeat("t", launched), LaunchTemplate: "lt-0e200000000000a01", InstanceType: "p5.48xlarge",
-			SubnetID: "subnet-0e200000000000a01", ReservationID: reservation, Kind: kind, Count: 1, Tags: tags})
+		all, err := r.aws.Launch(
+			r.ctx,
+			capacity.Launch{
+				ClientToken:    strings.Repeat("t", launched),
+				LaunchTemplate: "lt-0e200000000000a01",
+				InstanceType:   "p5.48xlarge",
+				SubnetID:       "subnet-0e200000000000a01",
+				ReservationID:  reservation,
+				Kind:           kind,
+				Count:          1,
+				Tags:           tags,
+			},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,11 +135,23 @@ func TestLong_R5_R9_SyncEndsOrphans(t *testing.T) {
 	if got, want := seen(snap), ids(older, off, unknown, soonUp); !slices.Equal(got, want) || len(ended) != 0 {
 		t.Fatalf("seen once: %v, want %v; ended %v", snap.Orphans, want, ended)
 	}
-	if text := strings.Join(append(snap.Of(capacity.Admin), snap.Of(capacity.Note)...), "\n"); !strings.Contains(text, "instance "+off.ID+" (gpu-4) holds a place in "+block+": Slurm has powered the node down") ||
+	if text := strings.Join(append(snap.Of(capacity.Admin), snap.Of(capacity.Note)...), "\n"); !strings.Contains(
+		text,
+		"instance "+off.ID+" (gpu-4) holds a place in "+block+": Slurm has powered the node down",
+	) ||
 		!strings.Contains(text, "instance "+unknown.ID+" (gpu-99) on demand: Slurm has no such node") ||
-		!strings.Contains(text, "instance "+older.ID+" (gpu-1) holds a place in "+block+": the node is up as another instance") ||
-		!strings.Contains(text, "instance "+others.ID+" (gpu-4) is left alone: it has the mark lab/0123456789abcdef, and this cluster's is "+lab) ||
-		!strings.Contains(text, "instance "+unmarked.ID+" (gpu-4) is left alone: it has the mark lab, and this cluster's is "+lab) {
+		!strings.Contains(
+			text,
+			"instance "+older.ID+" (gpu-1) holds a place in "+block+": the node is up as another instance",
+		) ||
+		!strings.Contains(
+			text,
+			"instance "+others.ID+" (gpu-4) is left alone: it has the mark lab/0123456789abcdef, and this cluster's is "+lab,
+		) ||
+		!strings.Contains(
+			text,
+			"instance "+unmarked.ID+" (gpu-4) is left alone: it has the mark lab, and this cluster's is "+lab,
+		) {
 		t.Errorf("problems:\n%s", text)
 	}
 	if _, ended := pass(); len(ended) != 0 {
@@ -146,7 +169,9 @@ func TestLong_R5_R9_SyncEndsOrphans(t *testing.T) {
 	}
 	clock.Advance(time.Minute)
 	snap, ended = pass()
-	if got, want := running(), ids(mine, soonUp, booting, others, unmarked, nobodys); len(ended) != 3 || len(snap.Orphans) != 0 || !slices.Equal(got, want) {
+	if got, want := running(), ids(mine, soonUp, booting, others, unmarked, nobodys); len(ended) != 3 ||
+		len(snap.Orphans) != 0 ||
+		!slices.Equal(got, want) {
 		t.Errorf("ended %q, seen %v; run %v, want %v", ended, snap.Orphans, got, want)
 	}
 	if _, ended := pass(); len(ended) != 0 {

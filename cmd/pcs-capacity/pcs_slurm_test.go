@@ -80,14 +80,49 @@ func TestLong_NextBlockOnPCS(t *testing.T) {
 		t.Fatal(err)
 	}
 	// As PCS keeps the nodes of a group until its block opens, and others theirs.
-	r.scontrol("create", "reservation", "reservationname=gpu-b-scheduled", "nodes=gpu-b-[1-2]", "users=root", "flags=MAINT,IGNORE_JOBS", "starttime=now", fmt.Sprintf("endtime=uts%d", block.Start.Unix()))
-	r.scontrol("create", "reservation", "reservationname=pcluster-1", "nodes=gpu-a-2", "users=root", "flags=MAINT,IGNORE_JOBS", "starttime=now+5hours", "duration=60")
-	r.scontrol("create", "reservation", "reservationname=pcs-capacity-fence-mine", "nodes=gpu-a-2", "users=root", "starttime=now+7hours", "duration=60")
+	r.scontrol(
+		"create",
+		"reservation",
+		"reservationname=gpu-b-scheduled",
+		"nodes=gpu-b-[1-2]",
+		"users=root",
+		"flags=MAINT,IGNORE_JOBS",
+		"starttime=now",
+		fmt.Sprintf("endtime=uts%d", block.Start.Unix()),
+	)
+	r.scontrol(
+		"create",
+		"reservation",
+		"reservationname=pcluster-1",
+		"nodes=gpu-a-2",
+		"users=root",
+		"flags=MAINT,IGNORE_JOBS",
+		"starttime=now+5hours",
+		"duration=60",
+	)
+	r.scontrol(
+		"create",
+		"reservation",
+		"reservationname=pcs-capacity-fence-mine",
+		"nodes=gpu-a-2",
+		"users=root",
+		"starttime=now+7hours",
+		"duration=60",
+	)
 	others := func() map[string]string {
 		all := map[string]string{}
 		for name, one := range r.reservations() {
 			if name == "gpu-b-scheduled" || name == "pcluster-1" || name == "pcs-capacity-fence-mine" {
-				all[name] = fmt.Sprint(capacity.SlurmReservation{Name: one.Name, Nodes: one.Nodes, Start: one.Start, End: one.End, Flags: one.Flags, Users: one.Users})
+				all[name] = fmt.Sprint(
+					capacity.SlurmReservation{
+						Name:  one.Name,
+						Nodes: one.Nodes,
+						Start: one.Start,
+						End:   one.End,
+						Flags: one.Flags,
+						Users: one.Users,
+					},
+				)
 			}
 		}
 		return all

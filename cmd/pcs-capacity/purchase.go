@@ -18,24 +18,24 @@ import (
 type PurchaseCmd struct {
 	Offering string `arg:"" help:"Id of the offering, cb-…, as offerings shows it."`
 
-	buying       `embed:""`
-	Platform     string   `help:"Platform of the image that will run. Default: Linux/UNIX."`
-	InstanceType typeName `short:"t" help:"Same as for offerings." placeholder:"TYPE"`
-	Count        count    `short:"n" help:"Same as for offerings." placeholder:"N"`
-	Duration     span     `short:"d" help:"Same as for offerings."`
-	StartAfter   moment   `help:"Earliest start." placeholder:"TIME"`
-	EndBy        moment   `help:"Latest end." placeholder:"TIME"`
-	Zone         string   `help:"AZ id of the block. The block there from --start-after to --end-by is bought even if its id has changed." placeholder:"AZ-ID"`
-	AnyZone      bool     `help:"Buy even if the cluster has no subnet in the block's zone, or if that is unknown."`
+	buying       `         embed:""`
+	Platform     string   `         help:"Platform of the image that will run. Default: Linux/UNIX."`
+	InstanceType typeName `         help:"Same as for offerings."                                                                                   short:"t" placeholder:"TYPE"`
+	Count        count    `         help:"Same as for offerings."                                                                                   short:"n" placeholder:"N"`
+	Duration     span     `         help:"Same as for offerings."                                                                                   short:"d"`
+	StartAfter   moment   `         help:"Earliest start."                                                                                                    placeholder:"TIME"`
+	EndBy        moment   `         help:"Latest end."                                                                                                        placeholder:"TIME"`
+	Zone         string   `         help:"AZ id of the block. The block there from --start-after to --end-by is bought even if its id has changed."           placeholder:"AZ-ID"`
+	AnyZone      bool     `         help:"Buy even if the cluster has no subnet in the block's zone, or if that is unknown."`
 }
 
 // buying are the flags of the commands that buy.
 type buying struct {
-	ConfirmFee usd  `help:"The fee in USD that you accept. Refused when EC2 now asks for another." placeholder:"USD"`
+	ConfirmFee usd  `help:"The fee in USD that you accept. Refused when EC2 now asks for another."                                                               placeholder:"USD"`
 	Again      bool `help:"Buy once more what was bought before."`
 	DryRun     bool `help:"Show what would be bought, ask EC2 whether these credentials may buy it, and buy nothing. EC2 says nothing of stock or payment then."`
-	Wait       bool `help:"Follow the payment to its end." default:"true" negatable:""`
-	OnlyBuyer  bool `help:"Nobody else has bought in the last minutes: do not wait until EC2 shows what others bought, where state_dir is new." env:"PCS_CAPACITY_ONLY_BUYER"`
+	Wait       bool `help:"Follow the payment to its end."                                                                                                                         default:"true" negatable:""`
+	OnlyBuyer  bool `help:"Nobody else has bought in the last minutes: do not wait until EC2 shows what others bought, where state_dir is new."                                                                env:"PCS_CAPACITY_ONLY_BUYER"`
 }
 
 // Help is shown below the flags.
@@ -54,12 +54,21 @@ command.
 func (c *PurchaseCmd) check() error {
 	switch {
 	case capacity.IsReservationID(c.Offering):
-		return usage("%s is a reservation, which is bought already; to extend it, use `pcs-capacity extend %s --duration 7d`",
-			c.Offering, c.Offering)
+		return usage(
+			"%s is a reservation, which is bought already; to extend it, use `pcs-capacity extend %s --duration 7d`",
+			c.Offering,
+			c.Offering,
+		)
 	case !capacity.IsOfferingID(c.Offering):
-		return usage("%q is not the id of an offering (cb-…); `pcs-capacity offerings` lists what is for sale", c.Offering)
+		return usage(
+			"%q is not the id of an offering (cb-…); `pcs-capacity offerings` lists what is for sale",
+			c.Offering,
+		)
 	case c.InstanceType == "" || c.Count == 0 || c.Duration == 0:
-		return usage("offering %s: EC2 cannot look it up by its id, so add --instance-type, --count and --duration; `pcs-capacity offerings` prints the whole command", c.Offering)
+		return usage(
+			"offering %s: EC2 cannot look it up by its id, so add --instance-type, --count and --duration; `pcs-capacity offerings` prints the whole command",
+			c.Offering,
+		)
 	}
 	return nil
 }
@@ -70,8 +79,13 @@ func (c *PurchaseCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 		return err
 	}
 	view := purchaseView{c, t, cfg, inBackground(func() market.Subnets { return readSubnets(ctx, cfg, aws) })}
-	query := ec2.OfferingQuery{InstanceType: string(c.InstanceType), Count: int(c.Count), Duration: time.Duration(c.Duration),
-		StartAfter: c.StartAfter.Time, EndBy: c.EndBy.Time}
+	query := ec2.OfferingQuery{
+		InstanceType: string(c.InstanceType),
+		Count:        int(c.Count),
+		Duration:     time.Duration(c.Duration),
+		StartAfter:   c.StartAfter.Time,
+		EndBy:        c.EndBy.Time,
+	}
 	return newBuyer(t, cfg, aws, c.buying).Purchase(ctx, market.PurchaseOrder{OfferingID: c.Offering, Query: query,
 		Zone: c.Zone, Platform: c.Platform, Fee: c.ConfirmFee.Money, Again: c.Again, Wait: c.Wait,
 		Show: view.preview, Tell: view.result})
@@ -112,8 +126,16 @@ func newBoughtRow(cfg *maybeConfig, b market.Result) boughtRow {
 	if b.DryRun {
 		r.State = "dry-run"
 	}
-	row := boughtRow{OfferingID: i.Offering.ID, Reservation: r, Count: max(r.Size(), i.Offering.Count), OldEnd: i.OldEnd,
-		NewEnd: i.NewEnd, PurchasedAt: i.At, BoughtNow: b.BoughtNow, Payment: b.Extension.State}
+	row := boughtRow{
+		OfferingID:  i.Offering.ID,
+		Reservation: r,
+		Count:       max(r.Size(), i.Offering.Count),
+		OldEnd:      i.OldEnd,
+		NewEnd:      i.NewEnd,
+		PurchasedAt: i.At,
+		BoughtNow:   b.BoughtNow,
+		Payment:     b.Extension.State,
+	}
 	if !i.NewEnd.IsZero() {
 		r.End = i.NewEnd
 	}
@@ -176,8 +198,13 @@ func (v purchaseView) zone(o capacity.Offering) error {
 	where := capacity.FormatZone(o.AZID, o.AZ)
 	subnets := v.subnets()
 	use := subnets.In(o.AZID)
-	wrong := usage("the cluster has no subnet in %s, where this block would be; it has %s. Only a subnet in the block's "+
-		"own zone can run its nodes: %s", where, capacity.SubnetZones(subnets.Own), remedy(use))
+	wrong := usage(
+		"the cluster has no subnet in %s, where this block would be; it has %s. Only a subnet in the block's "+
+			"own zone can run its nodes: %s",
+		where,
+		capacity.SubnetZones(subnets.Own),
+		remedy(use),
+	)
 	switch {
 	case subnets.Err != nil:
 		wrong = fmt.Errorf("whether the cluster can use %s is not known: %w", where, subnets.Err)
@@ -204,8 +231,10 @@ func (v purchaseView) zone(o capacity.Offering) error {
 
 func remedy(use market.ZoneUse) string {
 	if len(use.Neighbours) > 0 {
-		return fmt.Sprintf("give %s, which is in its VPC, to `pcs-capacity setup --subnet-ids`, or take another offering",
-			use.Neighbours[0])
+		return fmt.Sprintf(
+			"give %s, which is in its VPC, to `pcs-capacity setup --subnet-ids`, or take another offering",
+			use.Neighbours[0],
+		)
 	}
 	return "create one before you buy, or take another offering"
 }
@@ -224,8 +253,10 @@ func (v purchaseView) result(p market.Result) error {
 	switch {
 	case p.DryRun:
 		r.ID = "cr-…"
-		v.t.Say("Dry run: these credentials may buy it; EC2 was asked nothing else, and nothing was bought. After the purchase, go on with:\n%s",
-			market.NextStep(v.cfg.Config, v.subnets(), r))
+		v.t.Say(
+			"Dry run: these credentials may buy it; EC2 was asked nothing else, and nothing was bought. After the purchase, go on with:\n%s",
+			market.NextStep(v.cfg.Config, v.subnets(), r),
+		)
 	case r.State != capacity.StateExpired:
 		v.t.Say("Next:\n%s", market.NextStep(v.cfg.Config, v.subnets(), r))
 	}
@@ -276,8 +307,8 @@ func newBuyer(t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client, flags buy
 // ExtendCmd extends a block.
 type ExtendCmd struct {
 	Reservation string `arg:"" predictor:"reservation" help:"Block to extend, cr-…."`
-	Duration    span   `required:"" short:"d" help:"By how much, such as 7d. EC2 sells 1 to 14 days, then whole weeks; it is rounded up."`
-	buying      `embed:""`
+	Duration    span   `                               help:"By how much, such as 7d. EC2 sells 1 to 14 days, then whole weeks; it is rounded up." required:"" short:"d"`
+	buying      `                                                                                                                                                        embed:""`
 }
 
 // Help is shown below the flags.
@@ -302,7 +333,12 @@ func (c *ExtendCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeCon
 		return err
 	}
 	view := extensionView{t, cfg}
-	return newBuyer(t, cfg, aws, c.buying).Extend(ctx, market.ExtensionOrder{ReservationID: c.Reservation, Length: length,
+	return newBuyer(
+		t,
+		cfg,
+		aws,
+		c.buying,
+	).Extend(ctx, market.ExtensionOrder{ReservationID: c.Reservation, Length: length,
 		Fee: c.ConfirmFee.Money, Again: c.Again, Wait: c.Wait, Show: view.preview, Tell: view.result})
 }
 
@@ -318,13 +354,25 @@ func (v extensionView) preview(p market.ExtensionPreview) {
 	extended := r
 	extended.End = o.End
 	before, after := v.cfg.Timing.Domain().Window(r), v.cfg.Timing.Domain().Window(extended)
-	t.Say("%s: %d x %s in %s, region %s, account %s, %s", r.ID, r.Size(), r.InstanceType, capacity.FormatZone(r.AZID, r.AZ),
-		r.Region, cmp.Or(p.Account, "unknown"), r.State)
+	t.Say(
+		"%s: %d x %s in %s, region %s, account %s, %s",
+		r.ID,
+		r.Size(),
+		r.InstanceType,
+		capacity.FormatZone(r.AZID, r.AZ),
+		r.Region,
+		cmp.Or(p.Account, "unknown"),
+		r.State,
+	)
 	for _, e := range p.History {
 		t.Say("  before   extended to %s at %s, for %s: %s", t.Time(e.To), t.Time(e.Purchased), e.Fee, e.State)
 	}
 	t.Say("  fence    %s, from %s: no job runs longer", t.Time(after.Fence), t.Time(before.Fence))
-	t.Say("  reclaim  %s, from %s: EC2 begins to terminate the instances", t.Time(after.Reclaim), t.Time(before.Reclaim))
+	t.Say(
+		"  reclaim  %s, from %s: EC2 begins to terminate the instances",
+		t.Time(after.Reclaim),
+		t.Time(before.Reclaim),
+	)
 	t.Say("  end      %s, from %s: %s more", t.Time(after.End), t.Time(before.End),
 		capacity.FormatDuration(o.End.Sub(r.End)))
 	if o.Start.Equal(r.End) {
@@ -347,8 +395,10 @@ func (v extensionView) result(x market.Result) error {
 	case x.DryRun:
 		v.t.Say("Dry run: these credentials may buy it; EC2 was asked nothing else, and nothing was bought.")
 	case x.Extension.State == capacity.ExtensionPaid:
-		v.t.Say("The end has moved. `pcs-capacity sync` moves the fence to %s; a sync --watch that runs does it by itself.",
-			v.t.Time(row.Fence))
+		v.t.Say(
+			"The end has moved. `pcs-capacity sync` moves the fence to %s; a sync --watch that runs does it by itself.",
+			v.t.Time(row.Fence),
+		)
 	default:
 		v.t.Say("The end moves when the extension is paid; `pcs-capacity sync` then moves the fence to %s.",
 			v.t.Time(row.Fence))

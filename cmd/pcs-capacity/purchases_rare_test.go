@@ -24,8 +24,19 @@ import (
 )
 
 var purchases = map[string][]string{
-	"purchase": {"purchase", "cb-0d05ecddf72412d79", "-t", "p5.48xlarge", "-n", "4", "-d", "7d", "--confirm-fee", "21143.81"},
-	"extend":   {"extend", "cr-0e2000000000000a1", "-d", "7d", "--confirm-fee", "21143.81"},
+	"purchase": {
+		"purchase",
+		"cb-0d05ecddf72412d79",
+		"-t",
+		"p5.48xlarge",
+		"-n",
+		"4",
+		"-d",
+		"7d",
+		"--confirm-fee",
+		"21143.81",
+	},
+	"extend": {"extend", "cr-0e2000000000000a1", "-d", "7d", "--confirm-fee", "21143.81"},
 }
 
 // Two at the same time with one state_dir: one buys, the other says so or takes up what was bought.
@@ -263,7 +274,11 @@ func (c *shopper) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		answer = httptest.NewRecorder()
 		answer.Header().Set("Date", c.sim.Clock().Now().Format(http.TimeFormat))
 		answer.WriteHeader(f.status)
-		fmt.Fprintf(answer, `<Response><Errors><Error><Code>%s</Code><Message>injected</Message></Error></Errors><RequestID>x</RequestID></Response>`, code)
+		fmt.Fprintf(
+			answer,
+			`<Response><Errors><Error><Code>%s</Code><Message>injected</Message></Error></Errors><RequestID>x</RequestID></Response>`,
+			code,
+		)
 	default:
 		panic(http.ErrAbortHandler)
 	}
@@ -295,8 +310,13 @@ func (c *shopper) buy(t *testing.T, strace ...string) outcome {
 	defer cancel()
 	words := slices.Concat(strace, []string{"pcs-capacity", "--config", c.config}, c.args)
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
-	cmd.Env = append(append(os.Environ(), c.sim.Env()...), "AWS_ENDPOINT_URL="+c.url, fmt.Sprintf("AWS_MAX_ATTEMPTS=%d", attempts),
-		"AWS_EC2_METADATA_DISABLED=true", "TZ=UTC")
+	cmd.Env = append(
+		append(os.Environ(), c.sim.Env()...),
+		"AWS_ENDPOINT_URL="+c.url,
+		fmt.Sprintf("AWS_MAX_ATTEMPTS=%d", attempts),
+		"AWS_EC2_METADATA_DISABLED=true",
+		"TZ=UTC",
+	)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.WaitDelay = time.Second // what a killed program has started may live on

@@ -108,7 +108,12 @@ func newRehearsal(t *testing.T, clock ...*awssim.Clock) *rehearsal {
 }
 
 // newRehearsalIn does so in another world, with other settings.
-func newRehearsalIn(t *testing.T, world, settings string, change func(*slurmlab.Config), clock ...*awssim.Clock) *rehearsal {
+func newRehearsalIn(
+	t *testing.T,
+	world, settings string,
+	change func(*slurmlab.Config),
+	clock ...*awssim.Clock,
+) *rehearsal {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
@@ -122,7 +127,15 @@ func newRehearsalIn(t *testing.T, world, settings string, change func(*slurmlab.
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	ready := make(chan struct{})
 	group := func(prefix string, count int) slurmlab.NodeGroup {
-		return slurmlab.NodeGroup{Prefix: prefix + "-", Count: count, CPUs: 1, GPUs: 8, Features: prefix, Partition: "gpu", AlwaysOn: true}
+		return slurmlab.NodeGroup{
+			Prefix:    prefix + "-",
+			Count:     count,
+			CPUs:      1,
+			GPUs:      8,
+			Features:  prefix,
+			Partition: "gpu",
+			AlwaysOn:  true,
+		}
 	}
 	cfg := slurmlab.Config{Dir: dir, CloudGroups: []slurmlab.NodeGroup{group("gpu", 4), group("long", 1), group("later",
 		1)}, ResumeTimeout: 2 * time.Minute, Resume: func(ctx context.Context, nodes []string) {
@@ -304,7 +317,8 @@ func near(a, b time.Time) bool { return a.Sub(b).Abs() < time.Minute }
 func (r *rehearsal) document() statusDocument {
 	r.Helper()
 	var out, errs strings.Builder
-	if err := (&StatusCmd{}).Run(r.ctx, &Globals{}, &terminal.Terminal{Out: &out, Err: &errs, Format: terminal.JSON}, r.cfg); err != nil && !errors.Is(err, errShown) {
+	if err := (&StatusCmd{}).Run(r.ctx, &Globals{}, &terminal.Terminal{Out: &out, Err: &errs, Format: terminal.JSON}, r.cfg); err != nil &&
+		!errors.Is(err, errShown) {
 		r.Fatalf("status: %v\n%s%s", err, out.String(), errs.String())
 	}
 	var doc statusDocument

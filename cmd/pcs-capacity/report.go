@@ -22,9 +22,9 @@ import (
 // ReportCmd says where paid hours went.
 type ReportCmd struct {
 	Reservations []string          `arg:"" optional:"" predictor:"reservation" name:"reservation" help:"Report only these reservations (cr-…), each from its start. Default: all of the last 30 days."`
-	From         moment            `help:"Begin here, such as 2026-12-01." placeholder:"TIME"`
-	Until        moment            `help:"End here, such as 2026-12-31. Default: now." placeholder:"TIME"`
-	Price        map[string]string `help:"Price of an instance-hour of a type on demand, to compare with and for ODCRs; or the whole fee of a block that was bought elsewhere, cr-…=USD. Can be given several times." placeholder:"TYPE=USD"`
+	From         moment            `                                                              help:"Begin here, such as 2026-12-01."                                                                                                                                            placeholder:"TIME"`
+	Until        moment            `                                                              help:"End here, such as 2026-12-31. Default: now."                                                                                                                                placeholder:"TIME"`
+	Price        map[string]string `                                                              help:"Price of an instance-hour of a type on demand, to compare with and for ODCRs; or the whole fee of a block that was bought elsewhere, cr-…=USD. Can be given several times." placeholder:"TYPE=USD"`
 }
 
 // Help is shown below the flags.
@@ -62,7 +62,10 @@ func (c *ReportCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.C
 		return err
 	}
 	if len(samples) == 0 {
-		return fmt.Errorf("%s has no samples: `pcs-capacity sync --watch` records them from when a reservation opens", dir)
+		return fmt.Errorf(
+			"%s has no samples: `pcs-capacity sync --watch` records them from when a reservation opens",
+			dir,
+		)
 	}
 	in := report.Input{Samples: samples, From: from, Until: until, IDs: c.Reservations}
 	doc := reportDocument{TakenAt: now, Warnings: []string{}}
@@ -85,7 +88,10 @@ func (c *ReportCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.C
 	}
 	for _, id := range c.Reservations {
 		if !slices.ContainsFunc(made.Reservations, func(r report.Reservation) bool { return r.ID == id }) {
-			return fmt.Errorf("sync has not seen %s open in this time; `pcs-capacity list` shows reservations, and --from how far back to look", id)
+			return fmt.Errorf(
+				"sync has not seen %s open in this time; `pcs-capacity list` shows reservations, and --from how far back to look",
+				id,
+			)
 		}
 	}
 	for i := range made.Reservations {
@@ -99,7 +105,11 @@ func (c *ReportCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.C
 // check finds mistakes in the arguments, and reads the prices.
 func (c *ReportCmd) check() (map[string]usd, error) {
 	if !c.From.IsZero() && !c.Until.IsZero() && !c.From.Before(c.Until.Time) {
-		return nil, usage("--until=%s is not after --from=%s", c.Until.Format(time.RFC3339), c.From.Format(time.RFC3339))
+		return nil, usage(
+			"--until=%s is not after --from=%s",
+			c.Until.Format(time.RFC3339),
+			c.From.Format(time.RFC3339),
+		)
 	}
 	prices := map[string]usd{}
 	for name, amount := range c.Price {
@@ -201,7 +211,17 @@ func (d reportDocument) rows() []reportRow {
 	}
 	for i, shares := range [][]report.Share{d.Accounts, d.Users, d.Jobs} {
 		for _, s := range shares {
-			add(reportRow{What: []string{"account", "user", "job"}[i], From: d.From, To: d.Until, Account: s.Account, User: s.User, Job: s.Job}, s.Sums)
+			add(
+				reportRow{
+					What:    []string{"account", "user", "job"}[i],
+					From:    d.From,
+					To:      d.Until,
+					Account: s.Account,
+					User:    s.User,
+					Job:     s.Job,
+				},
+				s.Sums,
+			)
 		}
 	}
 	return rows
@@ -232,7 +252,10 @@ func (d reportDocument) tables(t *terminal.Terminal) error {
 	var classes []classLine
 	for _, c := range report.Classes {
 		if n := d.Total[c]; n > 0 || c == report.Useful {
-			classes = append(classes, classLine{c, report.Hours(n), report.Part(n, d.Total.Total()), report.Meanings[c]})
+			classes = append(
+				classes,
+				classLine{c, report.Hours(n), report.Part(n, d.Total.Total()), report.Meanings[c]},
+			)
 		}
 	}
 	classes = append(classes, classLine{Class: "paid", Hours: d.Total.Hours()})

@@ -21,18 +21,18 @@ import (
 // SetupCmd makes a reservation usable in a cluster.
 type SetupCmd struct {
 	Provider    capacity.Provider `enum:"pcs,ec2,none," default:"" help:"Who launches the nodes: pcs, or ec2 for self-managed Slurm. Default: that of the queue in the settings, else pcs. With none, another program launches the nodes, and there is nothing to set up."`
-	Reservation string            `required:"" predictor:"reservation" help:"Reservation to make usable, cr-…." placeholder:"CR"`
-	Cluster     string            `help:"PCS cluster, by name or id. Default: the settings, else the only one of the region."`
-	Queue       string            `required:"" predictor:"partition" help:"PCS queue, which is the Slurm partition; created if it does not exist."`
-	NodeGroup   string            `predictor:"node-group" help:"Base name of the node groups: NAME-a and NAME-b take blocks in turn. With ec2: the nodes are NAME-1, NAME-2, …. Default: that of the settings, else the name of the queue." placeholder:"NAME"`
+	Reservation string            `                                help:"Reservation to make usable, cr-…."                                                                                                                                                                required:"" predictor:"reservation" placeholder:"CR"`
+	Cluster     string            `                                help:"PCS cluster, by name or id. Default: the settings, else the only one of the region."`
+	Queue       string            `                                help:"PCS queue, which is the Slurm partition; created if it does not exist."                                                                                                                           required:"" predictor:"partition"`
+	NodeGroup   string            `                                help:"Base name of the node groups: NAME-a and NAME-b take blocks in turn. With ec2: the nodes are NAME-1, NAME-2, …. Default: that of the settings, else the name of the queue."                                   predictor:"node-group"  placeholder:"NAME"`
 
 	Like          string   `help:"Node group of the cluster to copy AMI, instance profile, security groups, volumes and user data from. Default: the only other one, or the only one with a queue. With ec2: launch template, as ID[:VERSION] or NAME[:VERSION]." placeholder:"NODE_GROUP"`
-	AMI           string   `name:"ami" help:"AMI, instead of that of --like." placeholder:"AMI"`
-	SubnetIDs     []string `name:"subnet-ids" help:"Subnets. Default: those of the node group, else those of --like and of the cluster that are in the reservation's zone; with ec2, those of the settings." placeholder:"SUBNET"`
-	EFA           string   `name:"efa" enum:"efa,efa-only,none," default:"" help:"Network interfaces of a type with EFA: efa gives each an address, as PCS documents; efa-only only the first, as EC2 recommends; none uses no EFA. Default: that of the node group, else efa." placeholder:"MODE"`
-	MaxNodes      *int     `help:"Number of nodes. Default: as many as the node group has in the reservation, else its full size." placeholder:"N"`
-	AllowAccounts []string `help:"Slurm accounts that may use the queue, if its settings do not name them yet." placeholder:"ACCOUNT"`
-	Dynamic       *bool    `negatable:"" help:"Start nodes only for jobs. Default: the node group's setting, else all nodes of a paid block are up from the first minute."`
+	AMI           string   `help:"AMI, instead of that of --like."                                                                                                                                                                                                placeholder:"AMI"        name:"ami"`
+	SubnetIDs     []string `help:"Subnets. Default: those of the node group, else those of --like and of the cluster that are in the reservation's zone; with ec2, those of the settings."                                                                        placeholder:"SUBNET"     name:"subnet-ids"`
+	EFA           string   `help:"Network interfaces of a type with EFA: efa gives each an address, as PCS documents; efa-only only the first, as EC2 recommends; none uses no EFA. Default: that of the node group, else efa."                                   placeholder:"MODE"       name:"efa"        enum:"efa,efa-only,none," default:""`
+	MaxNodes      *int     `help:"Number of nodes. Default: as many as the node group has in the reservation, else its full size."                                                                                                                                placeholder:"N"`
+	AllowAccounts []string `help:"Slurm accounts that may use the queue, if its settings do not name them yet."                                                                                                                                                   placeholder:"ACCOUNT"`
+	Dynamic       *bool    `help:"Start nodes only for jobs. Default: the node group's setting, else all nodes of a paid block are up from the first minute."                                                                                                                                                                                     negatable:""`
 	DryRun        bool     `help:"Show the plan, check what can be checked, and change nothing."`
 }
 
@@ -70,7 +70,15 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 		}
 		plan, err := change.setup.Plan(ctx, request)
 		if err == nil && setup.IsNewMark(request.Mark) {
-			plan.Add(capacity.Problem{Severity: capacity.Note, Sentence: fmt.Sprintf("%s in names stands for the cluster's id, which is made when this is carried out", request.Mark)})
+			plan.Add(
+				capacity.Problem{
+					Severity: capacity.Note,
+					Sentence: fmt.Sprintf(
+						"%s in names stands for the cluster's id, which is made when this is carried out",
+						request.Mark,
+					),
+				},
+			)
 		}
 		if err == nil && len(plan.Mismatches()) == 0 {
 			err = c.tryHost(ctx, cfg, plan)
@@ -123,7 +131,8 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 		if r.MaxNodes = *c.MaxNodes; r.MaxNodes < 1 {
 			return r, usage(
 				"--max-nodes=%d: use at least 1; without it, as many as the node group has in the reservation, else all of it",
-				r.MaxNodes)
+				r.MaxNodes,
+			)
 		}
 	}
 	if cfg.Found {
@@ -138,7 +147,8 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 	case c.Provider.Guest():
 		return r, usage(
 			"with provider none another program launches the nodes, so there is nothing to set up; write [[partition]] name = %q, provider = \"none\" and its node_group into the settings, then run `pcs-capacity check`",
-			c.Queue)
+			c.Queue,
+		)
 	case onEC2 && c.Cluster != "":
 		return r, usage("--cluster names a PCS cluster, and with --provider ec2 there is none; leave one of them out")
 	}
@@ -162,7 +172,8 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 	plan *setup.Plan) error {
 	// What Slurm does not know yet on self-managed Slurm is the next step, and no problem.
 	next := func(p capacity.Problem) bool {
-		return c.Provider == capacity.ProviderEC2 && (p.Code == capacity.NoPartition && p.About.Partition == c.Queue || p.Code == capacity.NoNodes)
+		return c.Provider == capacity.ProviderEC2 &&
+			(p.Code == capacity.NoPartition && p.About.Partition == c.Queue || p.Code == capacity.NoNodes)
 	}
 	complete, err := firstPass(ctx, g, t, aws, pcsClient, next)
 	if err != nil {
@@ -194,14 +205,26 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 	if !plan.Reservation.End.IsZero() {
 		until = ", until " + t.Time(plan.Reservation.End)
 	}
-	t.Say("Queue %s is set up with %d × %s of %s%s.", c.Queue, nodes, plan.Reservation.InstanceType, plan.Reservation.ID, until)
+	t.Say(
+		"Queue %s is set up with %d × %s of %s%s.",
+		c.Queue,
+		nodes,
+		plan.Reservation.InstanceType,
+		plan.Reservation.ID,
+		until,
+	)
 	return nil
 }
 
 // whatUsersCan says what users can do with a reservation that has been set up.
 func whatUsersCan(r capacity.Reservation, timing capacity.Timing, queue string, nodes int, now time.Time) string {
 	if w := timing.Window(r); !w.Unbounded() && !w.Fence.After(now) {
-		return fmt.Sprintf("No job starts in %s any more: jobs had to be gone by %s. Users of %s wait for its next reservation.", r.ID, capacity.FormatUTC(w.Fence), queue)
+		return fmt.Sprintf(
+			"No job starts in %s any more: jobs had to be gone by %s. Users of %s wait for its next reservation.",
+			r.ID,
+			capacity.FormatUTC(w.Fence),
+			queue,
+		)
 	}
 	return fmt.Sprintf("Users can submit:\n  sbatch --partition=%s --nodes=%d train.sh", queue, nodes)
 }

@@ -41,8 +41,21 @@ func TestSlurm_SetupAndTeardownOnEC2(t *testing.T) {
 	}
 
 	s := setup.Setup{PCS: pcs.From(r.aws.Shared()), EC2: r.aws, Slurm: setup.InSlurm{Client: &slurm.Client{}}}
-	plan, err := s.Plan(r.ctx, setup.Request{Provider: capacity.ProviderEC2, Mark: made, Queue: "gpu", NodeGroup: "gpu", Reservation: "cr-0e2000000000000b2",
-		Like: "gpu", SubnetIDs: []string{"subnet-0e200000000000a01"}, Dynamic: true, ConfigPath: r.path, Config: r.cfg})
+	plan, err := s.Plan(
+		r.ctx,
+		setup.Request{
+			Provider:    capacity.ProviderEC2,
+			Mark:        made,
+			Queue:       "gpu",
+			NodeGroup:   "gpu",
+			Reservation: "cr-0e2000000000000b2",
+			Like:        "gpu",
+			SubnetIDs:   []string{"subnet-0e200000000000a01"},
+			Dynamic:     true,
+			ConfigPath:  r.path,
+			Config:      r.cfg,
+		},
+	)
 	if err == nil {
 		err = s.Apply(r.ctx, plan)
 	}
@@ -61,9 +74,23 @@ func TestSlurm_SetupAndTeardownOnEC2(t *testing.T) {
 	job := r.running(r.submit("-C", "gpu", "-w", "gpu-1", "-t", "10"))
 	launch := func(token, template, node string) string {
 		t.Helper()
-		all, err := r.aws.Launch(r.ctx, capacity.Launch{ClientToken: token, LaunchTemplate: template, InstanceType: "p5.48xlarge", SubnetID: "subnet-0e200000000000a01",
-			ReservationID: "cr-0e2000000000000b2", Kind: capacity.CapacityBlock, Count: 1,
-			Tags: map[string]string{capacity.TagCluster: made, capacity.TagPartition: "gpu", capacity.TagNodes: node}})
+		all, err := r.aws.Launch(
+			r.ctx,
+			capacity.Launch{
+				ClientToken:    token,
+				LaunchTemplate: template,
+				InstanceType:   "p5.48xlarge",
+				SubnetID:       "subnet-0e200000000000a01",
+				ReservationID:  "cr-0e2000000000000b2",
+				Kind:           capacity.CapacityBlock,
+				Count:          1,
+				Tags: map[string]string{
+					capacity.TagCluster:   made,
+					capacity.TagPartition: "gpu",
+					capacity.TagNodes:     node,
+				},
+			},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,13 +109,17 @@ func TestSlurm_SetupAndTeardownOnEC2(t *testing.T) {
 
 	tear := func(force bool) *setup.Plan {
 		t.Helper()
-		plan, err := s.PlanTeardown(r.ctx, setup.Request{Provider: capacity.ProviderEC2, Mark: made, Queue: "gpu", Config: r.cfg, Force: force})
+		plan, err := s.PlanTeardown(
+			r.ctx,
+			setup.Request{Provider: capacity.ProviderEC2, Mark: made, Queue: "gpu", Config: r.cfg, Force: force},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return plan
 	}
-	if p := tear(false); len(p.Mismatches()) != 1 || p.Mismatches()[0].Code != "jobs-run" || !strings.Contains(p.Mismatches()[0].Sentence, job.Shown) {
+	if p := tear(false); len(p.Mismatches()) != 1 || p.Mismatches()[0].Code != "jobs-run" ||
+		!strings.Contains(p.Mismatches()[0].Sentence, job.Shown) {
 		t.Errorf("with a job: %v", p.Mismatches())
 	}
 	r.cancel(job.Shown)
@@ -100,7 +131,9 @@ func TestSlurm_SetupAndTeardownOnEC2(t *testing.T) {
 	if !ended(first) {
 		t.Error("the instance of gpu-1 is left")
 	}
-	if _, found, err := r.aws.LaunchTemplate(r.ctx, "pcs-capacity-"+made+"-gpu", ""); found || err != nil || len(r.cfg.Partitions) > 0 || r.has(fence) {
+	if _, found, err := r.aws.LaunchTemplate(r.ctx, "pcs-capacity-"+made+"-gpu", ""); found || err != nil ||
+		len(r.cfg.Partitions) > 0 ||
+		r.has(fence) {
 		t.Errorf("left: template %v (%v), partitions %v, fence %v", found, err, r.cfg.Partitions, r.has(fence))
 	}
 	nodes, err := (&slurm.Client{}).Nodes(r.ctx)
@@ -122,7 +155,10 @@ func TestSlurm_SetupAndTeardownOnEC2(t *testing.T) {
 	late := launch("b", "lt-0e200000000000a01", "gpu-9")
 	clock.Advance(6 * time.Minute)
 	r.expect()
-	if notes := r.document().Of(capacity.Note); !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, late+" (gpu-9)") }) {
+	if notes := r.document().Of(capacity.Note); !slices.ContainsFunc(
+		notes,
+		func(n string) bool { return strings.Contains(n, late+" (gpu-9)") },
+	) {
 		t.Errorf("status: %q", notes)
 	}
 	clock.Advance(45 * time.Second) // of a minute, one answer alone is not believed

@@ -17,7 +17,13 @@ func TestWhatUsersCan(t *testing.T) {
 	d := func(d time.Duration) capacity.Duration { return capacity.Duration{Duration: d} }
 	timing := capacity.Timing{DrainMargin: d(10 * time.Minute), ReclaimLead: d(30 * time.Minute)}
 	end := simStart.Add(24 * time.Hour)
-	block := capacity.Reservation{ID: "cr-1", Kind: capacity.CapacityBlock, State: capacity.StateActive, Start: simStart, End: end}
+	block := capacity.Reservation{
+		ID:    "cr-1",
+		Kind:  capacity.CapacityBlock,
+		State: capacity.StateActive,
+		Start: simStart,
+		End:   end,
+	}
 	endless := capacity.Reservation{ID: "cr-2", Kind: capacity.ODCR, State: capacity.StateActive, Start: simStart}
 	for name, c := range map[string]struct {
 		r    capacity.Reservation
@@ -74,7 +80,12 @@ func TestIdleNodes(t *testing.T) {
 
 // Only what needs an administrator makes the exit status of `status` 1, and programs see who has to act.
 func TestStatusIsRedForAdministratorsOnly(t *testing.T) {
-	user := capacity.Problem{Code: capacity.NeverStarts, About: capacity.Subject{Job: "7"}, Severity: capacity.User, Sentence: "job 7 can never start"}
+	user := capacity.Problem{
+		Code:     capacity.NeverStarts,
+		About:    capacity.Subject{Job: "7"},
+		Severity: capacity.User,
+		Sentence: "job 7 can never start",
+	}
 	note := capacity.Problem{Severity: capacity.Note, Sentence: "cr-9 has ended"}
 	admin := capacity.Problem{Severity: capacity.Admin, Sentence: "a host has failed", Fix: "open a case"}
 	for name, c := range map[string]struct {

@@ -19,7 +19,15 @@ func plainSlurm(c *slurmlab.Config) {
 	c.ResumeProgram, c.SuspendProgram = "", ""
 	c.CloudGroups[0].AlwaysOn, c.CloudGroups[0].GPUs = false, 8
 	c.GresConf = siteGres
-	c.Extra = []string{"ResumeProgram=", "SuspendProgram=", "SuspendTime=", "ResumeTimeout=1", "SuspendTimeout=1", "SuspendExcNodes=", "PrologSlurmctld="}
+	c.Extra = []string{
+		"ResumeProgram=",
+		"SuspendProgram=",
+		"SuspendTime=",
+		"ResumeTimeout=1",
+		"SuspendTimeout=1",
+		"SuspendExcNodes=",
+		"PrologSlurmctld=",
+	}
 }
 
 const siteGres = "NodeName=static-1 AutoDetect=off # the site's\n"
@@ -50,7 +58,16 @@ func (w *wired) replace(name, old, new string) {
 func (w *wired) siteJob() (end func()) {
 	w.Helper()
 	file := filepath.Join(w.TempDir(), "end")
-	id, err := w.cluster.Submit(w.Context(), "while ! [ -e "+file+" ]; do sleep 0.2; done", "-p", "static", "-n", "1", "-t", "5")
+	id, err := w.cluster.Submit(
+		w.Context(),
+		"while ! [ -e "+file+" ]; do sleep 0.2; done",
+		"-p",
+		"static",
+		"-n",
+		"1",
+		"-t",
+		"5",
+	)
 	if err == nil {
 		_, err = w.cluster.WaitJob(w.Context(), id, "RUNNING")
 	}
@@ -85,7 +102,9 @@ func TestLong_R9_SitesOwnNodesStay(t *testing.T) {
 	if _, found := w.check(); hasFailed(found, "static-nodes") {
 		t.Errorf("%+v", found)
 	}
-	if running, err := (&slurm.Client{}).Config(t.Context()); err != nil || running.ResumeTimeout != time.Second || running.SuspendTimeout != time.Second || running.SuspendTime != 0 {
+	if running, err := (&slurm.Client{}).Config(t.Context()); err != nil || running.ResumeTimeout != time.Second ||
+		running.SuspendTimeout != time.Second ||
+		running.SuspendTime != 0 {
 		t.Errorf("power saving of the site's nodes has changed: %+v, %v", running, err)
 	}
 	w.onThisMachine()

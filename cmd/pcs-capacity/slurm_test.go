@@ -22,7 +22,16 @@ func TestSlurm_R2_R11_Fence(t *testing.T) {
 	// Others' reservations are there before ours; they must survive everything (R9).
 	others := []string{"gpu-scheduled", "pcluster-" + block}
 	for _, name := range others {
-		r.scontrol("create", "reservation", "ReservationName="+name, "Nodes=static-1", "StartTime=now+1hour", "Duration=10", "Flags=MAINT,IGNORE_JOBS", "Users=root")
+		r.scontrol(
+			"create",
+			"reservation",
+			"ReservationName="+name,
+			"Nodes=static-1",
+			"StartTime=now+1hour",
+			"Duration=10",
+			"Flags=MAINT,IGNORE_JOBS",
+			"Users=root",
+		)
 	}
 	r.expect("create-fence gpu", "create-fence long", "create-wait later", "create-fence later")
 	placed := r.reservations()["pcs-capacity-fence-gpu"]
@@ -60,8 +69,12 @@ func TestSlurm_R2_R11_Fence(t *testing.T) {
 
 // requeueNow is a world in which it is time to requeue: the block ends in 45 minutes, the next one
 // opens a minute later, and KillWait is an hour.
-var requeueNow = strings.NewReplacer("+3h", "+45m", "\n]\n",
-	"\n  { id = \"cr-0e2000000000000e5\", kind = \"capacity-block\", type = \"p5.48xlarge\", zone = \"us-east-2a\", count = 4, start = \"+46m\", end = \"+30h\" },\n]\n").Replace(rehearsalWorld)
+var requeueNow = strings.NewReplacer(
+	"+3h",
+	"+45m",
+	"\n]\n",
+	"\n  { id = \"cr-0e2000000000000e5\", kind = \"capacity-block\", type = \"p5.48xlarge\", zone = \"us-east-2a\", count = 4, start = \"+46m\", end = \"+30h\" },\n]\n",
+).Replace(rehearsalWorld)
 
 func killWaitsAnHour(c *slurmlab.Config) { c.Extra = append(c.Extra, "KillWait=3600") }
 
@@ -83,7 +96,8 @@ func TestSlurm_Requeue(t *testing.T) {
 		t.Errorf("the pass did %q", did)
 	}
 	r.until("the jobs wait", func() bool { return r.job(requeued).Settled() && r.job(held).Settled() })
-	if job := r.job(requeued); job.TimeLimit.Minutes < 29*60 || !strings.Contains(job.AdminComment, "it goes on in "+second+", which opens at ") {
+	if job := r.job(requeued); job.TimeLimit.Minutes < 29*60 ||
+		!strings.Contains(job.AdminComment, "it goes on in "+second+", which opens at ") {
 		t.Errorf("the requeued job has limit %s, and %q", job.TimeLimit, job.AdminComment)
 	}
 	if !r.job(held).Held {

@@ -122,15 +122,31 @@ func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, c
 		snap.Add(capacity.Problemf(capacity.StateFile, capacity.Subject{}, "", "%v", recordsErr))
 	}
 	if c.Partition != "" {
-		snap.Partitions = slices.DeleteFunc(snap.Partitions, func(p capacity.Partition) bool { return p.Name != c.Partition })
+		snap.Partitions = slices.DeleteFunc(
+			snap.Partitions,
+			func(p capacity.Partition) bool { return p.Name != c.Partition },
+		)
 	}
-	doc := statusDocument{TakenAt: snap.TakenAt, Region: snap.Region, Cluster: snap.Cluster, Partitions: []statusRow{}, Problems: snap.Problems}
+	doc := statusDocument{
+		TakenAt:    snap.TakenAt,
+		Region:     snap.Region,
+		Cluster:    snap.Cluster,
+		Partitions: []statusRow{},
+		Problems:   snap.Problems,
+	}
 	doc.Add(lifecycle.Troubles(snap, jobs, records, now)...)
 	if written != nil {
 		doc.SyncedAt = written.TakenAt
 		if written.Stale(now) {
-			doc.Add(capacity.Problemf(capacity.HeartbeatLost, capacity.Subject{}, "keep `pcs-capacity sync --watch` running",
-				"sync last saw AWS %s ago", capacity.FormatDuration(now.Sub(written.TakenAt))))
+			doc.Add(
+				capacity.Problemf(
+					capacity.HeartbeatLost,
+					capacity.Subject{},
+					"keep `pcs-capacity sync --watch` running",
+					"sync last saw AWS %s ago",
+					capacity.FormatDuration(now.Sub(written.TakenAt)),
+				),
+			)
 		}
 	}
 	for _, s := range snap.Standings(now) {
@@ -202,8 +218,19 @@ func newStatusRow(s capacity.Standing, cluster *lifecycle.Cluster, jobs []capaci
 	if s.Reservation.ID == "" {
 		w = s.Last
 	}
-	row := statusRow{Partition: s.Partition.Name, Slot: s.Slot.Name, Reservation: s.Reservation.ID, State: string(s.Reservation.State),
-		Start: w.Start, Fence: w.Fence, End: w.End, NodeStates: map[string]int{}, Next: next.What, NextAt: next.At, now: now}
+	row := statusRow{
+		Partition:   s.Partition.Name,
+		Slot:        s.Slot.Name,
+		Reservation: s.Reservation.ID,
+		State:       string(s.Reservation.State),
+		Start:       w.Start,
+		Fence:       w.Fence,
+		End:         w.End,
+		NodeStates:  map[string]int{},
+		Next:        next.What,
+		NextAt:      next.At,
+		now:         now,
+	}
 	if row.Reservation == "" {
 		row.State = slotWithout(s)
 		ids := s.Slot.ReservationIDs

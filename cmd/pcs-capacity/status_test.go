@@ -23,7 +23,10 @@ func TestWaitingJobsAreShownOnce(t *testing.T) {
 	if err := (&terminal.Terminal{Out: &out, Err: &out}).Rows(rows, "SLOT: Slot; PENDING: Waiting"); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := strings.Fields(out.String()), []string{"SLOT", "PENDING", "gpu-a", "7", "gpu-b", "-", "big", "-"}; !slices.Equal(got, want) {
+	if got, want := strings.Fields(out.String()), []string{"SLOT", "PENDING", "gpu-a", "7", "gpu-b", "-", "big", "-"}; !slices.Equal(
+		got,
+		want,
+	) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

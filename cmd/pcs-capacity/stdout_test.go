@@ -83,7 +83,13 @@ func programForOutput(t *testing.T) func(stdout *os.File, args ...string) (statu
 	}
 	run(nil, "sync") // cannot write to Slurm, but saw AWS
 	hour := time.Now().Add(-time.Hour)
-	paid := state.Paid{Partition: "gpu", Kind: capacity.CapacityBlock, InstanceType: "p5.48xlarge", Size: 4, Start: hour}
+	paid := state.Paid{
+		Partition:    "gpu",
+		Kind:         capacity.CapacityBlock,
+		InstanceType: "p5.48xlarge",
+		Size:         4,
+		Start:        hour,
+	}
 	if err := state.Dir(filepath.Join(dir, "state")).AppendSample(state.Sample{At: hour, Paid: map[string]*state.Paid{"cr-1": &paid}}, nil, time.Minute); err != nil {
 		t.Fatal(err)
 	}

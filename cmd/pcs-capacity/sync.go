@@ -38,7 +38,13 @@ func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg
 		return usage("give --dry-run alone")
 	}
 	if c.Watch {
-		return lifecycle.Watch{Sources: settings.Sources, Say: func(line string) { t.Say("%s", line) }, Alive: tellSystemd}.Run(ctx)
+		return lifecycle.Watch{
+			Sources: settings.Sources,
+			Say:     func(line string) { t.Say("%s", line) },
+			Alive:   tellSystemd,
+		}.Run(
+			ctx,
+		)
 	}
 	sources, err := settings.Sources(ctx, false)
 	if err != nil {

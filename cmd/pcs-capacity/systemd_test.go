@@ -46,7 +46,8 @@ func TestWatchIsAlive(t *testing.T) {
 	heard := systemd(t)
 	s := newSession(t, "sync", "--watch")
 	got := heard(mostWait)
-	if len(got) < 2 || got[0] != "WATCHDOG=1" || !strings.HasPrefix(got[len(got)-1], "WATCHDOG=1\nREADY=1\nSTATUS=last pass at ") {
+	if len(got) < 2 || got[0] != "WATCHDOG=1" ||
+		!strings.HasPrefix(got[len(got)-1], "WATCHDOG=1\nREADY=1\nSTATUS=last pass at ") {
 		t.Errorf("it said %q", got)
 	}
 	s.signal(os.Interrupt)
@@ -55,7 +56,8 @@ func TestWatchIsAlive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !regexp.MustCompile(`(?m)^WatchdogSec=(\d+)min$`).Match(unit) || !strings.Contains(string(unit), "\nType=notify\n") {
+	if !regexp.MustCompile(`(?m)^WatchdogSec=(\d+)min$`).Match(unit) ||
+		!strings.Contains(string(unit), "\nType=notify\n") {
 		t.Errorf("the unit does not listen:\n%s", unit)
 	}
 }

@@ -18,11 +18,11 @@ import (
 // TeardownCmd removes what setup made.
 type TeardownCmd struct {
 	Provider  capacity.Provider `enum:"pcs,ec2,none," default:"" help:"Who launches the nodes: pcs, ec2, or none. Default: that of the partition in the settings, else pcs if they name a cluster."`
-	Cluster   string            `help:"PCS cluster, by name or id. Default: the settings."`
-	Queue     string            `required:"" predictor:"partition" help:"PCS queue, which is the Slurm partition."`
-	NodeGroup string            `predictor:"node-group" help:"Only this node group: a base name (NAME), or on PCS one of its two (NAME-a). Default: all of the queue, and the queue itself." placeholder:"NAME"`
-	Force     bool              `help:"Continue even if jobs run there; they end with their nodes."`
-	DryRun    bool              `help:"Show the plan, and change nothing."`
+	Cluster   string            `                                help:"PCS cluster, by name or id. Default: the settings."`
+	Queue     string            `                                help:"PCS queue, which is the Slurm partition."                                                                                      required:"" predictor:"partition"`
+	NodeGroup string            `                                help:"Only this node group: a base name (NAME), or on PCS one of its two (NAME-a). Default: all of the queue, and the queue itself."             predictor:"node-group" placeholder:"NAME"`
+	Force     bool              `                                help:"Continue even if jobs run there; they end with their nodes."`
+	DryRun    bool              `                                help:"Show the plan, and change nothing."`
 }
 
 // Help is shown below the flags.
@@ -58,7 +58,11 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 		return err
 	}
 	if there := plan.There(); plan.Done() && len(there) > 0 && !slices.Contains(there, c.Queue) {
-		return fmt.Errorf("queues of pcs-capacity are %s; check the name, unless %s has been torn down before", strings.Join(there, ", "), c.Queue)
+		return fmt.Errorf(
+			"queues of pcs-capacity are %s; check the name, unless %s has been torn down before",
+			strings.Join(there, ", "),
+			c.Queue,
+		)
 	}
 	for _, work := range plan.ByHand {
 		t.Say("Left to do: %s", work)
@@ -104,7 +108,13 @@ func sayPaid(ctx context.Context, t *terminal.Terminal, aws *ec2.Client, ids []s
 
 // request completes what is asked for from the settings.
 func (c *TeardownCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request, error) {
-	request := setup.Request{Provider: c.Provider, Cluster: c.Cluster, Queue: c.Queue, NodeGroup: c.NodeGroup, Force: c.Force}
+	request := setup.Request{
+		Provider:  c.Provider,
+		Cluster:   c.Cluster,
+		Queue:     c.Queue,
+		NodeGroup: c.NodeGroup,
+		Force:     c.Force,
+	}
 	if cfg.Found {
 		request.Config = cfg.Config
 	}
@@ -121,7 +131,8 @@ func (c *TeardownCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Requ
 	case onEC2 && (c.Cluster != "" || cfg.Cluster != ""):
 		return request, usage(
 			"with provider ec2 there is no PCS cluster, and %q is one; leave it out, or name other settings with --config",
-			cmp.Or(c.Cluster, cfg.Cluster))
+			cmp.Or(c.Cluster, cfg.Cluster),
+		)
 	case onEC2:
 		var err error
 		request.Mark, err = setup.SlurmMark(ctx, cfg.Config, false)

@@ -51,7 +51,14 @@ func (r *rehearsal) run(c interface {
 		r.Fatal(err)
 	}
 	var out strings.Builder
-	err = c.Run(r.ctx, &Globals{Config: r.path}, &terminal.Terminal{Out: &out, Err: &out, Format: terminal.Table, Yes: true}, &maybeConfig{cfg, true}, r.aws, newPCS(r.aws))
+	err = c.Run(
+		r.ctx,
+		&Globals{Config: r.path},
+		&terminal.Terminal{Out: &out, Err: &out, Format: terminal.Table, Yes: true},
+		&maybeConfig{cfg, true},
+		r.aws,
+		newPCS(r.aws),
+	)
 	return out.String(), err
 }
 
@@ -70,11 +77,14 @@ func TestLong_Teardown(t *testing.T) {
 		t.Fatal(err)
 	}
 	world := strings.NewReplacer(`queue = [{ id = "pcs_0e20000004", name = "gpu", node_groups = ["gpu-a", "gpu-b"] }]`, "", "launch_template = [",
-		`launch_template = [{ id = "lt-0e200000000000b02", name = "compute", security_groups = ["sg-0e200000000000a01"] }, `).Replace("pcs_delay = \"0s\"" + rehearsalWorld + teardownWorld)
+		`launch_template = [{ id = "lt-0e200000000000b02", name = "compute", security_groups = ["sg-0e200000000000a01"] }, `).
+		Replace("pcs_delay = \"0s\"" + rehearsalWorld + teardownWorld)
 	r := newRehearsalIn(t, world, teardownConfig, func(c *slurmlab.Config) {
 		folder := state.Dir(filepath.Join(c.Dir, "capacity"))
 		c.CLIFilterLua = submit.CLIFilter(folder.PlanPath(), string(folder), filter)
-		c.CloudGroups = []slurmlab.NodeGroup{{Prefix: "gpu-a-", Count: 2, CPUs: 1, Features: "gpu-a", Partition: "gpu", AlwaysOn: true}}
+		c.CloudGroups = []slurmlab.NodeGroup{
+			{Prefix: "gpu-a-", Count: 2, CPUs: 1, Features: "gpu-a", Partition: "gpu", AlwaysOn: true},
+		}
 	})
 	node := func(name string) capacity.Node {
 		t.Helper()
@@ -101,7 +111,15 @@ func TestLong_Teardown(t *testing.T) {
 	// PCS's own reservation, and one of an administrator under our name.
 	theirs := []string{foreign, "pcs-capacity-fence-gpu-b"}
 	for i, name := range theirs {
-		r.scontrol("create", "reservation", "ReservationName="+name, "Nodes=gpu-a-2", fmt.Sprintf("StartTime=now+%ddays", i+1), "Duration=10", "Users=root")
+		r.scontrol(
+			"create",
+			"reservation",
+			"ReservationName="+name,
+			"Nodes=gpu-a-2",
+			fmt.Sprintf("StartTime=now+%ddays", i+1),
+			"Duration=10",
+			"Users=root",
+		)
 	}
 	if got := guards(); !slices.Contains(got, fence) {
 		t.Fatalf("reservations %v: the fence is not there", got)
@@ -111,7 +129,8 @@ func TestLong_Teardown(t *testing.T) {
 	job := r.submit("-t", "30", "-w", "gpu-a-1")
 	r.running(job)
 	out, err := r.run(&TeardownCmd{Queue: "gpu"})
-	if !errors.Is(err, errShown) || !strings.Contains(out, "pcs-capacity: job "+job+" is running on these nodes\n") || node("gpu-a-1").Has("DRAIN") {
+	if !errors.Is(err, errShown) || !strings.Contains(out, "pcs-capacity: job "+job+" is running on these nodes\n") ||
+		node("gpu-a-1").Has("DRAIN") {
 		t.Errorf("with job %s: %v\n%s", job, err, out)
 	}
 	r.cancel(job)
@@ -125,24 +144,33 @@ func TestLong_Teardown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := setup.Setup{PCS: newPCS(r.aws), EC2: r.aws, Slurm: setup.InSlurm{Client: &slurm.Client{}}, Poll: time.Millisecond}
+	s := setup.Setup{
+		PCS:   newPCS(r.aws),
+		EC2:   r.aws,
+		Slurm: setup.InSlurm{Client: &slurm.Client{}},
+		Poll:  time.Millisecond,
+	}
 	plan, err := s.PlanTeardown(r.ctx, setup.Request{Queue: "gpu", Config: cfg})
 	if err != nil || len(plan.Mismatches()) > 0 {
 		t.Fatal(err, plan.Mismatches())
 	}
 	job = r.submit("-t", "30", "-w", "gpu-a-1")
 	r.running(job)
-	if err := s.Apply(r.ctx, plan); !errors.Is(err, setup.ErrJobsRun) || !strings.Contains(err.Error(), job+" started on gpu-a meanwhile") {
+	if err := s.Apply(r.ctx, plan); !errors.Is(err, setup.ErrJobsRun) ||
+		!strings.Contains(err.Error(), job+" started on gpu-a meanwhile") {
 		t.Errorf("with job %s: %v", job, err)
 	}
-	if n := node("gpu-a-2"); !n.Has("DRAIN") || n.Reason != "pcs-capacity teardown" || !hasGroup("gpu-a") || !slices.Contains(guards(), fence) {
+	if n := node("gpu-a-2"); !n.Has("DRAIN") || n.Reason != "pcs-capacity teardown" || !hasGroup("gpu-a") ||
+		!slices.Contains(guards(), fence) {
 		t.Errorf("node %+v, node groups %v, reservations %v", n, hasGroup("gpu-a"), guards())
 	}
 
 	// A job that waits is no obstacle, but it is said.
 	r.submit("-t", "30", "--begin=now+1hour")
 	plan, err = s.PlanTeardown(r.ctx, setup.Request{Queue: "gpu", Force: true, Config: cfg})
-	if err != nil || len(plan.Of(capacity.Note)) != 2 || plan.Of(capacity.Note)[0] != "job "+job+" is running on these nodes; jobs end with their nodes" || !strings.Contains(plan.Of(capacity.Note)[1], "1 job waits in it") {
+	if err != nil || len(plan.Of(capacity.Note)) != 2 ||
+		plan.Of(capacity.Note)[0] != "job "+job+" is running on these nodes; jobs end with their nodes" ||
+		!strings.Contains(plan.Of(capacity.Note)[1], "1 job waits in it") {
 		t.Errorf("by force: %v, %q", err, plan.Of(capacity.Note))
 	}
 	if err := s.Apply(r.ctx, plan); err != nil { // not the command, whose pass of sync might hide a fence that is left
@@ -156,9 +184,18 @@ func TestLong_Teardown(t *testing.T) {
 	}
 
 	// Slurm's part alone, after a teardown where Slurm did not answer: the base name leads there.
-	r.scontrol("create", "reservation", "ReservationName="+fence+".none.0123abcd", "Nodes=gpu-a-[1-2]", "StartTime=now+3days", "Duration=10",
-		"Flags=MAINT,IGNORE_JOBS", "Users=root")
-	if out, err := r.run(&TeardownCmd{Queue: "gpu", NodeGroup: "gpu", Force: true}); err != nil || !slices.Equal(guards(), theirs) {
+	r.scontrol(
+		"create",
+		"reservation",
+		"ReservationName="+fence+".none.0123abcd",
+		"Nodes=gpu-a-[1-2]",
+		"StartTime=now+3days",
+		"Duration=10",
+		"Flags=MAINT,IGNORE_JOBS",
+		"Users=root",
+	)
+	if out, err := r.run(&TeardownCmd{Queue: "gpu", NodeGroup: "gpu", Force: true}); err != nil ||
+		!slices.Equal(guards(), theirs) {
 		t.Errorf("Slurm's part: %v, reservations %v\n%s", err, guards(), out)
 	}
 }

@@ -15,9 +15,9 @@ import (
 
 // TimelineCmd draws when capacity can be used.
 type TimelineCmd struct {
-	Weeks count  `help:"Draw this many weeks from now, or from --from. Default: until the last end, at least 2." placeholder:"N"`
+	Weeks count  `help:"Draw this many weeks from now, or from --from. Default: until the last end, at least 2."   placeholder:"N"`
 	From  moment `help:"Begin here, such as 2026-12-01 or tomorrow. Default: the first start, at most a week ago." placeholder:"TIME"`
-	SVG   string `name:"svg" help:"Also write the picture to this file." placeholder:"FILE" type:"path"`
+	SVG   string `help:"Also write the picture to this file."                                                      placeholder:"FILE" name:"svg" type:"path"`
 }
 
 // Help is shown below the flags.
@@ -107,8 +107,11 @@ func (c *TimelineCmd) show(t *terminal.Terminal, chart timeline.Chart, problems 
 		return t.Show(timelineDocument{chart, problems}, timelineRows(chart.Lanes), "")
 	}
 	if !slices.ContainsFunc(chart.Lanes, func(l capacity.Lane) bool { return len(l.Blocks) > 0 }) {
-		t.Say("There is nothing to draw: the settings name no reservation that is open or still to come, and EC2 has no "+
-			"Capacity Block in %s.\nFind one with `pcs-capacity offerings`, or look into another region with --region.", chart.Region)
+		t.Say(
+			"There is nothing to draw: the settings name no reservation that is open or still to come, and EC2 has no "+
+				"Capacity Block in %s.\nFind one with `pcs-capacity offerings`, or look into another region with --region.",
+			chart.Region,
+		)
 		return nil
 	}
 	width := max(terminal.Width(t.Out, os.Getenv), timeline.LeastWidth)
@@ -144,8 +147,11 @@ func timelineRows(lanes []capacity.Lane) []timelineRow {
 	for _, lane := range lanes {
 		for _, b := range lane.Blocks {
 			r, count := b.Reservation, b.Reservation.Size()
-			rows = append(rows, timelineRow{lane.Partition, "block", r.ID, r.Kind, r.State, r.InstanceType, &count, r.AZID,
-				b.Window.Start, b.Window.Fence, b.Window.Reclaim, b.Window.End, b.Slot})
+			rows = append(
+				rows,
+				timelineRow{lane.Partition, "block", r.ID, r.Kind, r.State, r.InstanceType, &count, r.AZID,
+					b.Window.Start, b.Window.Fence, b.Window.Reclaim, b.Window.End, b.Slot},
+			)
 		}
 		for _, g := range lane.Gaps {
 			rows = append(rows, timelineRow{Partition: lane.Partition, What: "gap", Start: g.From, End: g.To})

@@ -32,7 +32,10 @@ func (c *TopologyCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config
 	if err != nil {
 		return err
 	}
-	slots := slices.DeleteFunc(capacity.Places(snap.Partitions), func(at capacity.Place) bool { return !at.Partition.Provider.Launches() })
+	slots := slices.DeleteFunc(
+		capacity.Places(snap.Partitions),
+		func(at capacity.Place) bool { return !at.Partition.Provider.Launches() },
+	)
 	var ids []string
 	for _, at := range slots {
 		ids = append(ids, at.Slot.ReservationIDs...)
@@ -57,7 +60,8 @@ func (c *TopologyCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config
 		if leaf.Path == nil {
 			t.Say(
 				"warning: EC2 does not say where the reservation of %s is in the network; its nodes are behind a switch of their own",
-				s.Slot.Name)
+				s.Slot.Name,
+			)
 		}
 		leaves = append(leaves, leaf)
 	}

@@ -20,7 +20,8 @@ func TestLong_Topology(t *testing.T) {
 	r := newRehearsalIn(t, rehearsalWorld, rehearsalConfig, func(c *slurmlab.Config) { config = *c })
 	run := func(args ...string) string {
 		t.Helper()
-		out, err := exec.CommandContext(r.ctx, "pcs-capacity", append([]string{"--config", r.path, "topology"}, args...)...).Output()
+		out, err := exec.CommandContext(r.ctx, "pcs-capacity", append([]string{"--config", r.path, "topology"}, args...)...).
+			Output()
 		if err != nil {
 			t.Fatalf("topology %q: %v: %s", args, err, out)
 		}

@@ -31,9 +31,9 @@ type WhenCmd struct {
 // jobSize is what else decides where a job fits.
 type jobSize struct {
 	Partition   string    `short:"p" predictor:"partition" help:"Partitions, as for sbatch. Default: Slurm's default partition." placeholder:"NAMES"`
-	Nodes       nodeCount `short:"N" help:"Minimum number of nodes." default:"1" placeholder:"1"`
-	Reservation string    `help:"Slurm reservations of the job, as for sbatch." placeholder:"NAMES"`
-	Account     string    `short:"A" help:"Account of the job. Without one, accounts are not checked." placeholder:"NAME"`
+	Nodes       nodeCount `short:"N"                       help:"Minimum number of nodes."                                       placeholder:"1"     default:"1"`
+	Reservation string    `                                help:"Slurm reservations of the job, as for sbatch."                  placeholder:"NAMES"`
+	Account     string    `short:"A"                       help:"Account of the job. Without one, accounts are not checked."     placeholder:"NAME"`
 }
 
 // Help is shown below the flags.
@@ -108,7 +108,9 @@ func (s jobSize) judge(limit capacity.Limit, snap *capacity.Snapshot,
 	now time.Time) (capacity.Request, capacity.Verdict, error) {
 	partition := cmp.Or(s.Partition, snap.DefaultPartition)
 	if partition == "" {
-		return capacity.Request{}, capacity.Verdict{}, usage("name a partition: Slurm has no default one, or sync has not seen it")
+		return capacity.Request{}, capacity.Verdict{}, usage(
+			"name a partition: Slurm has no default one, or sync has not seen it",
+		)
 	}
 	req, err := submit.Request(map[string]string{
 		"from": "cli_filter", "user": os.Getenv("USER"), "partition": partition, "account": s.Account, "nodes": string(s.Nodes),
@@ -126,7 +128,10 @@ func lastPass(cfg *config.Config) (*capacity.Snapshot, time.Time, error) {
 	dir := state.Dir(cfg.StateDir)
 	snap, err := dir.ReadSnapshot()
 	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("%s is not there: `pcs-capacity sync` writes it; ask an administrator to keep `pcs-capacity sync --watch` running", dir.SnapshotPath())
+		err = fmt.Errorf(
+			"%s is not there: `pcs-capacity sync` writes it; ask an administrator to keep `pcs-capacity sync --watch` running",
+			dir.SnapshotPath(),
+		)
 	}
 	if err != nil {
 		return nil, time.Time{}, err

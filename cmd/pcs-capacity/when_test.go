@@ -77,7 +77,8 @@ func TestWhen(t *testing.T) {
 			}
 			req.TimeLimit = limit
 			later := now.Add(time.Minute)
-			if start := explain.When(req, capacity.Admit(req, snap, later), snap, idle(4), later); start.Code != "now" && start.Code != "hosts-failed" {
+			if start := explain.When(req, capacity.Admit(req, snap, later), snap, idle(4), later); start.Code != "now" &&
+				start.Code != "hosts-failed" {
 				t.Errorf("a minute later %s is %s", left.TimeLimit, start.Code)
 			}
 		})

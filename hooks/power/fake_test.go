@@ -44,8 +44,15 @@ type fake struct {
 // newFake has reservations one and two, and nodes that boot.
 func newFake(t *testing.T) *fake {
 	m := model.New(time.Now())
-	w := &fake{Host: model.Host{Slurm: m.Slurm, EC2: m.EC2, PCS: m.PCS, Dir: state.Dir(model.Dir(t))}, world: m, word: func(string) string { return "" },
-		ctx: context.Background(), stop: func() {}, came: map[string]string{}, letters: map[string]string{}}
+	w := &fake{
+		Host:    model.Host{Slurm: m.Slurm, EC2: m.EC2, PCS: m.PCS, Dir: state.Dir(model.Dir(t))},
+		world:   m,
+		word:    func(string) string { return "" },
+		ctx:     context.Background(),
+		stop:    func() {},
+		came:    map[string]string{},
+		letters: map[string]string{},
+	}
 	m.Slurm.Add("gpu", "gpu", 8)
 	m.Slurm.RequeueDelay = 0
 	for _, n := range m.Slurm.All {
@@ -66,20 +73,51 @@ func newFake(t *testing.T) *fake {
 }
 
 var answers = map[string]error{
-	"no room":    &model.Refusal{Code: "InsufficientInstanceCapacity", Message: "We have none.", Outcome: capacity.ErrNoRoom},
-	"no query":   fmt.Errorf("a query failed: %w", capacity.ErrNoRoom),
-	"token used": &model.Refusal{Code: "IdempotentParameterMismatch", Message: "It is used.", Outcome: capacity.ErrTokenUsed},
-	"refused":    &model.Refusal{Code: "UnauthorizedOperation", Message: "You may not.", Outcome: capacity.ErrRefused},
-	"throttled":  &model.Refusal{Code: "RequestLimitExceeded", Message: "Slow down.", Outcome: errors.Join(capacity.ErrRefused, ec2.ErrNotNow)},
-	"unknown":    fmt.Errorf("connection reset by peer%.0w", ec2.ErrNotNow),
-	"lost":       fmt.Errorf("connection reset by peer%.0w", ec2.ErrNotNow), // after the effect
+	"no room": &model.Refusal{
+		Code:    "InsufficientInstanceCapacity",
+		Message: "We have none.",
+		Outcome: capacity.ErrNoRoom,
+	},
+	"no query": fmt.Errorf("a query failed: %w", capacity.ErrNoRoom),
+	"token used": &model.Refusal{
+		Code:    "IdempotentParameterMismatch",
+		Message: "It is used.",
+		Outcome: capacity.ErrTokenUsed,
+	},
+	"refused": &model.Refusal{Code: "UnauthorizedOperation", Message: "You may not.", Outcome: capacity.ErrRefused},
+	"throttled": &model.Refusal{
+		Code:    "RequestLimitExceeded",
+		Message: "Slow down.",
+		Outcome: errors.Join(capacity.ErrRefused, ec2.ErrNotNow),
+	},
+	"unknown": fmt.Errorf("connection reset by peer%.0w", ec2.ErrNotNow),
+	"lost":    fmt.Errorf("connection reset by peer%.0w", ec2.ErrNotNow), // after the effect
 }
 
 var (
 	tokens = regexp.MustCompile(`\b[0-9a-f]{64}\b|token of \w+`)
 	orders = regexp.MustCompile(`cr-odcr-\d+`)
 	clocks = regexp.MustCompile(`2000-01-\d\d \d\d:\d\d:\d\d`)
-	fluff  = strings.NewReplacer("of job ", "", "job ", "", "of ", "", " into ", " ", " in ", " ", ", token ", " ", "token ", "", "not before ", "", "subnet-0000000000000000", "")
+	fluff  = strings.NewReplacer(
+		"of job ",
+		"",
+		"job ",
+		"",
+		"of ",
+		"",
+		" into ",
+		" ",
+		" in ",
+		" ",
+		", token ",
+		" ",
+		"token ",
+		"",
+		"not before ",
+		"",
+		"subnet-0000000000000000",
+		"",
+	)
 )
 
 // line is a call in short, with letters for tokens and the time since noon.
@@ -295,7 +333,9 @@ func story(t *testing.T, script string, do func(t *testing.T, w *fake)) {
 		}
 		do(t, w)
 		for i := 1; i < len(w.lines); i++ {
-			if was := w.lines[i-1]; strings.HasPrefix(was, "cancel reservation") && strings.HasPrefix(w.lines[i], "cancel reservation") && was > w.lines[i] {
+			if was := w.lines[i-1]; strings.HasPrefix(was, "cancel reservation") &&
+				strings.HasPrefix(w.lines[i], "cancel reservation") &&
+				was > w.lines[i] {
 				w.lines[i-1], w.lines[i] = w.lines[i], was
 			}
 		}

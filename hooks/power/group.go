@@ -134,7 +134,8 @@ func (c *call) plan(groups []group) (ready []group, unplaced []failed) {
 		first := &g.parts[0]
 		if g.each = len(g.nodes) == 1 && !first.targets[0].hold; g.each {
 			i := slices.IndexFunc(ready, func(o group) bool {
-				return o.each && o.parts[0].place.slot == first.place.slot && slices.Equal(o.parts[0].targets, first.targets)
+				return o.each && o.parts[0].place.slot == first.place.slot &&
+					slices.Equal(o.parts[0].targets, first.targets)
 			})
 			if i >= 0 {
 				o := &ready[i]
@@ -210,8 +211,12 @@ func (c *call) targets(jobs []capacity.Job, at place, nodes int) (all []target, 
 	for _, r := range capacity.LaunchOrder(common, nodes, c.taken) {
 		some := targetsIn(g, r, wishes)
 		if len(some) == 0 {
-			err = refuse(capacity.Mismatched, "node group %s has no subnet and type in %s that the jobs ask for together", g.Name,
-				cmp.Or(r.AZID, "any zone"))
+			err = refuse(
+				capacity.Mismatched,
+				"node group %s has no subnet and type in %s that the jobs ask for together",
+				g.Name,
+				cmp.Or(r.AZID, "any zone"),
+			)
 		}
 		for _, t := range some {
 			if r.ID == "" && g.Holds(wishes, c.snap) {
@@ -234,8 +239,14 @@ func (at place) in(snap *capacity.Snapshot) (capacity.Partition, capacity.NodeGr
 
 func (c *call) admit(j capacity.Job, at place) ([]capacity.Reservation, capacity.Verdict) {
 	p, _ := at.in(c.snap)
-	request := capacity.Request{Partitions: []string{p.Name}, Account: j.Account, Comment: j.Comment, TimeLimit: j.TimeLimit,
-		TimeMin: j.TimeMin, Nodes: len(j.Nodes)}
+	request := capacity.Request{
+		Partitions: []string{p.Name},
+		Account:    j.Account,
+		Comment:    j.Comment,
+		TimeLimit:  j.TimeLimit,
+		TimeMin:    j.TimeMin,
+		Nodes:      len(j.Nodes),
+	}
 	return capacity.AdmitLaunch(request, p, at.slot, c.snap, c.now)
 }
 
@@ -253,10 +264,15 @@ func targetsIn(g capacity.NodeGroup, r capacity.Reservation, wishes []capacity.W
 			switch {
 			case refused(instanceType, s.ID):
 			case r.ID == "":
-				targets = append(targets, target{subnetID: s.ID, azID: s.AZID, instanceType: instanceType, kind: capacity.OnDemand})
+				targets = append(
+					targets,
+					target{subnetID: s.ID, azID: s.AZID, instanceType: instanceType, kind: capacity.OnDemand},
+				)
 			case s.AZID == r.AZID && instanceType == r.InstanceType:
-				return []target{{reservationID: r.ID, subnetID: s.ID, azID: s.AZID, instanceType: instanceType, kind: r.Kind,
-					placementGroup: r.PlacementGroup}}
+				return []target{
+					{reservationID: r.ID, subnetID: s.ID, azID: s.AZID, instanceType: instanceType, kind: r.Kind,
+						placementGroup: r.PlacementGroup},
+				}
 			}
 		}
 	}

@@ -118,8 +118,12 @@ func (c *call) poweringUp() ([]string, error) {
 		return launch, nil
 	}
 	list := hostlist.Compress(down)
-	err := fmt.Errorf("nodes %s are not powered up by Slurm, or Slurm does not have them: nothing is launched for them; "+
-		"`scontrol update nodename=%s state=POWER_UP` makes Slurm do so", list, list)
+	err := fmt.Errorf(
+		"nodes %s are not powered up by Slurm, or Slurm does not have them: nothing is launched for them; "+
+			"`scontrol update nodename=%s state=POWER_UP` makes Slurm do so",
+		list,
+		list,
+	)
 	c.Error("not launched", "err", err)
 	return launch, err
 }
@@ -350,7 +354,12 @@ func (l *launching) byIndex(t target, nodes []string, instances []capacity.Insta
 	var errs error
 	for _, i := range instances {
 		if i.LaunchIndex < 0 || i.LaunchIndex >= len(nodes) {
-			return nodes, fmt.Errorf("instance %s has launch index %d in a launch of %d", i.ID, i.LaunchIndex, len(nodes))
+			return nodes, fmt.Errorf(
+				"instance %s has launch index %d in a launch of %d",
+				i.ID,
+				i.LaunchIndex,
+				len(nodes),
+			)
 		}
 		errs = cmp.Or(errs, l.has(nodes[i.LaunchIndex], i, cmp.Or(t.reservationID, i.ReservationID)))
 	}
@@ -394,7 +403,9 @@ func (l *launching) records(nodes []string) (all []state.Record) {
 	for _, nodes := range of {
 		at, _ := placeOf(l.Settings, nodes[0])
 		r := state.Record{At: l.Now(), Hook: "resume", Partition: at.partition.Name, Nodes: hostlist.Compress(nodes),
-			Jobs: shown(l.on(nodes)), Reservation: l.got[nodes[0]].reservation, Code: string(capacity.OK), Message: "launched"}
+			Jobs: shown(
+				l.on(nodes),
+			), Reservation: l.got[nodes[0]].reservation, Code: string(capacity.OK), Message: "launched"}
 		for _, n := range nodes {
 			r.Instances = append(r.Instances, l.got[n].instance.ID)
 		}

@@ -35,11 +35,21 @@ func TestSlurm_Launch(t *testing.T) {
 	// EC2's code is the Reason, the record and the word to the owner; the job waits.
 	t.Run("R12 refused", func(t *testing.T) {
 		const code = "ReservationCapacityExceeded"
-		p.fault(awssim.Fault{Operation: "RunInstances", Effect: awssim.FailBefore, Code: code, Message: "The requested reservation does not have sufficient compatible and available capacity for this request."})
+		p.fault(
+			awssim.Fault{
+				Operation: "RunInstances",
+				Effect:    awssim.FailBefore,
+				Code:      code,
+				Message:   "The requested reservation does not have sufficient compatible and available capacity for this request.",
+			},
+		)
 		defer p.sim.ClearFaults()
 		id := p.submit("-p", "gpu", "-N2")
 		p.until("EC2's code is in the job's AdminComment and the node's Reason", func() bool {
-			return strings.Contains(p.show("job", id), "AdminComment=pcs-capacity: nodes gpu-[1-2] were not launched: "+code+": ") &&
+			return strings.Contains(
+				p.show("job", id),
+				"AdminComment=pcs-capacity: nodes gpu-[1-2] were not launched: "+code+": ",
+			) &&
 				strings.Contains(p.show("node", "gpu-1"), "Reason="+code+": ")
 		})
 		records, err := p.state.Records()
@@ -74,10 +84,13 @@ func TestSlurm_Launch(t *testing.T) {
 			p.until("the job is told, and held or tried again", func() bool {
 				job := p.show("job", id)
 				held := strings.Contains(job, " Priority=0 ")
-				return strings.Contains(job, "AdminComment=pcs-capacity: ") && strings.Contains(job, "JobState=PENDING") && held == holds
+				return strings.Contains(job, "AdminComment=pcs-capacity: ") &&
+					strings.Contains(job, "JobState=PENDING") &&
+					held == holds
 			})
 		}
-		if node := p.show("node", "gpu-1"); p.launches("gpu") != 0 || !strings.Contains(node, "POWER") || strings.Contains(node, "reboot") {
+		if node := p.show("node", "gpu-1"); p.launches("gpu") != 0 || !strings.Contains(node, "POWER") ||
+			strings.Contains(node, "reboot") {
 			t.Errorf("%d instances; %s", p.launches("gpu"), node)
 		}
 		cancel(ids...)
@@ -108,7 +121,8 @@ func TestSlurm_Launch(t *testing.T) {
 				}
 			}
 			text := p.show("node", node)
-			if !p.cluster.RegistersAddress() && (!strings.Contains(text, "NodeAddr="+i.PrivateIP+" ") || !strings.Contains(text, "NodeHostName="+node+" ")) {
+			if !p.cluster.RegistersAddress() &&
+				(!strings.Contains(text, "NodeAddr="+i.PrivateIP+" ") || !strings.Contains(text, "NodeHostName="+node+" ")) {
 				t.Errorf("address of %s, %s: %s", node, i.PrivateIP, text)
 			}
 		}
@@ -133,7 +147,10 @@ func TestSlurm_Launch(t *testing.T) {
 
 		// Power down terminates, and the same nodes again are another launch.
 		p.scontrol("update", "nodename="+strings.Join(nodes, ","), "state=POWER_DOWN", "reason=test")
-		p.until("the instances are terminated", func() bool { return !p.runs(up[nodes[0]].ID) && !p.runs(up[nodes[1]].ID) })
+		p.until(
+			"the instances are terminated",
+			func() bool { return !p.runs(up[nodes[0]].ID) && !p.runs(up[nodes[1]].ID) },
+		)
 		for _, node := range nodes {
 			if _, err := p.cluster.WaitNode(hookstest.Deadline(t), node, func(s string) bool { return s == "IDLE+CLOUD+POWERED_DOWN" }); err != nil {
 				t.Fatal(err)
@@ -163,13 +180,19 @@ func TestSlurm_Launch(t *testing.T) {
 			holds = slices.DeleteFunc(records, func(r state.Record) bool { return r.Hook != "hold" })
 			return errors.Join(err, recordsErr) == nil && len(listed) == 0 && len(holds) > 0
 		})
-		odcrs := slices.DeleteFunc(p.sim.Reservations(region), func(r awssim.ReservationUse) bool { return r.Kind != "odcr" })
+		odcrs := slices.DeleteFunc(
+			p.sim.Reservations(region),
+			func(r awssim.ReservationUse) bool { return r.Kind != "odcr" },
+		)
 		mark, err := p.state.Mark()
 		if err != nil || len(odcrs) != 1 {
 			t.Fatalf("%v, %+v", err, odcrs)
 		}
-		if o := odcrs[0]; o.State != "cancelled" || o.Launched != 2 || o.Match != "targeted" || o.End.IsZero() || o.Tags[capacity.TagCluster] != mark ||
-			o.Tags[capacity.TagHold] != "jobs "+id+"/0" || o.Tags[capacity.TagJob] != id || o.Tags[capacity.TagNodes] != "held-[1-2]" {
+		if o := odcrs[0]; o.State != "cancelled" || o.Launched != 2 || o.Match != "targeted" || o.End.IsZero() ||
+			o.Tags[capacity.TagCluster] != mark ||
+			o.Tags[capacity.TagHold] != "jobs "+id+"/0" ||
+			o.Tags[capacity.TagJob] != id ||
+			o.Tags[capacity.TagNodes] != "held-[1-2]" {
 			t.Errorf("%+v", o)
 		}
 		if len(holds) != 1 || holds[0].Code != "ok" || holds[0].Reservation != odcrs[0].ID || p.restarts(id) != 0 {

@@ -43,8 +43,21 @@ func failing(code string) string {
 
 // has gives the World, and the facts, an instance from before the call.
 func (w *fake) has(c *call, id, node string, after time.Duration, reservation string) *capacity.Instance {
-	w.Instances = append(w.Instances, capacity.Instance{ID: id, PrivateIP: "10.0.1.1", State: "running", Launched: noon.Add(after), ReservationID: reservation,
-		Tags: map[string]string{capacity.TagCluster: "ml", capacity.TagNode: node, capacity.TagReservation: reservation}})
+	w.Instances = append(
+		w.Instances,
+		capacity.Instance{
+			ID:            id,
+			PrivateIP:     "10.0.1.1",
+			State:         "running",
+			Launched:      noon.Add(after),
+			ReservationID: reservation,
+			Tags: map[string]string{
+				capacity.TagCluster:     "ml",
+				capacity.TagNode:        node,
+				capacity.TagReservation: reservation,
+			},
+		},
+	)
 	if c != nil {
 		c.see(capacity.WithNodes(w.Instances))
 	}
@@ -108,12 +121,17 @@ func TestLaunchStories(t *testing.T) {
 				}
 				launches(t, w, f, pair())
 				for _, r := range w.kept(t) {
-					if r.Code == "ok" && (len(r.Instances) != 2 || r.Instances[1] != fmt.Sprintf("i-%d", w.IDs) || r.Reservation == "") || r.Partition != "gpu" || r.Jobs[0] != "1" {
+					if r.Code == "ok" &&
+						(len(r.Instances) != 2 || r.Instances[1] != fmt.Sprintf("i-%d", w.IDs) || r.Reservation == "") ||
+						r.Partition != "gpu" ||
+						r.Jobs[0] != "1" {
 						t.Errorf("%+v", r)
 					}
 				}
 				for _, l := range w.launches {
-					if l.Count != 2 || l.Least != 2 || l.Kind != capacity.ODCR || l.LaunchTemplate != "lt-1:1" || l.Tags[capacity.TagCluster] != "ml" || l.Tags[capacity.TagReservation] != l.ReservationID {
+					if l.Count != 2 || l.Least != 2 || l.Kind != capacity.ODCR || l.LaunchTemplate != "lt-1:1" ||
+						l.Tags[capacity.TagCluster] != "ml" ||
+						l.Tags[capacity.TagReservation] != l.ReservationID {
 						t.Errorf("%+v", l)
 					}
 				}
@@ -292,17 +310,22 @@ func TestHoldStories(t *testing.T) {
 					t.Errorf("holds %+v", holds)
 				}
 				for _, h := range holds {
-					if h.launched.IsZero() || h.since.IsZero() || len(h.instances) != 2 || h.token == "" || h.Total != 2 || h.partition != "gpu" {
+					if h.launched.IsZero() || h.since.IsZero() || len(h.instances) != 2 || h.token == "" ||
+						h.Total != 2 ||
+						h.partition != "gpu" {
 						t.Errorf("%+v", h)
 					}
 				}
 				for _, l := range w.launches {
-					if _, tagged := l.Tags[capacity.TagReservation]; tagged || !l.Fresh || l.Kind != capacity.ODCR { // it is cancelled soon and backs nothing
+					if _, tagged := l.Tags[capacity.TagReservation]; tagged || !l.Fresh ||
+						l.Kind != capacity.ODCR { // it is cancelled soon and backs nothing
 						t.Errorf("%+v", l)
 					}
 				}
 				for _, o := range w.orders {
-					if o.Tags[capacity.TagHold] != "jobs 1/0" || o.Tags[capacity.TagName] != "held for gpu-[1-2]" || o.Platform != "Linux/UNIX" || !o.End.Equal(noon.Add(capacity.HoldTime)) {
+					if o.Tags[capacity.TagHold] != "jobs 1/0" || o.Tags[capacity.TagName] != "held for gpu-[1-2]" ||
+						o.Platform != "Linux/UNIX" ||
+						!o.End.Equal(noon.Add(capacity.HoldTime)) {
 						t.Errorf("%+v", o)
 					}
 				}
@@ -338,7 +361,13 @@ func TestHoldIsRepeated(t *testing.T) {
 // because EC2 does not show them yet.
 func TestLetGoStories(t *testing.T) {
 	h := func(id string) odcr {
-		return odcr{Reservation: capacity.Reservation{ID: id, Total: 1, InstanceType: wanted, AZID: "az1"}, token: "token of " + id, since: noon, launched: noon.Add(time.Second), instances: []string{"i-" + id}}
+		return odcr{
+			Reservation: capacity.Reservation{ID: id, Total: 1, InstanceType: wanted, AZID: "az1"},
+			token:       "token of " + id,
+			since:       noon,
+			launched:    noon.Add(time.Second),
+			instances:   []string{"i-" + id},
+		}
 	}
 	const both = `
 			cancel reservation a
@@ -384,7 +413,19 @@ func TestLetGoStories(t *testing.T) {
 
 // How long an ODCR was held for nothing is in its record.
 func TestRecordsOfHeldCapacity(t *testing.T) {
-	h := odcr{Reservation: capacity.Reservation{ID: one, InstanceType: wanted, AZID: "az1", Total: 2, End: noon.Add(time.Hour)}, token: "t", partition: "gpu", jobs: []string{"1"}, since: noon.Add(-time.Hour)}
+	h := odcr{
+		Reservation: capacity.Reservation{
+			ID:           one,
+			InstanceType: wanted,
+			AZID:         "az1",
+			Total:        2,
+			End:          noon.Add(time.Hour),
+		},
+		token:     "t",
+		partition: "gpu",
+		jobs:      []string{"1"},
+		since:     noon.Add(-time.Hour),
+	}
 	launched := h
 	launched.launched = noon.Add(-30 * time.Minute)
 	refused := &model.Refusal{Code: "x", Message: "no"}
@@ -400,7 +441,9 @@ func TestRecordsOfHeldCapacity(t *testing.T) {
 		"it was used":   {launched, nil, base + "30m0s", "ok"},
 		"not cancelled": {h, refused, base + "1h0m0s" + left, "x"},
 	} {
-		if r := c.h.record(noon, c.why); r.Message != c.want || r.Code != c.code || r.Reservation != one || r.Partition != "gpu" || r.Jobs[0] != "1" {
+		if r := c.h.record(noon, c.why); r.Message != c.want || r.Code != c.code || r.Reservation != one ||
+			r.Partition != "gpu" ||
+			r.Jobs[0] != "1" {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}

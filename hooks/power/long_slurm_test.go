@@ -52,7 +52,14 @@ func TestLong_R5_PowerHooks(t *testing.T) {
 		t.Errorf("the node was touched: %s", now)
 	}
 	t.Run("SIGTERM lets the launch that is under way be finished", func(t *testing.T) {
-		p.fault(awssim.Fault{Operation: "RunInstances", Effect: awssim.Delay, Latency: awssim.Duration(2 * time.Second), Count: 1})
+		p.fault(
+			awssim.Fault{
+				Operation: "RunInstances",
+				Effect:    awssim.Delay,
+				Latency:   awssim.Duration(2 * time.Second),
+				Count:     1,
+			},
+		)
 		id := p.submit("-p", "gpu", "-N2")
 		p.until("the hook launches", func() bool { return len(p.sim.Faults()) == 0 })
 		if err := syscall.Kill(p.lastPid("pcs-capacity-resume"), syscall.SIGTERM); err != nil {
@@ -76,7 +83,11 @@ func TestLong_R5_PowerHooks(t *testing.T) {
 	t.Run("a power-down without slurmctld", func(t *testing.T) {
 		p.wait(p.submit("-p", "gpu", "-N2"), "COMPLETED")
 		goOn := p.stopController()
-		hook := exec.CommandContext(hookstest.Deadline(t), filepath.Join(p.dir, "pcs-capacity-suspend"), "gpu-[1-4]") // the job may be on any two
+		hook := exec.CommandContext(
+			hookstest.Deadline(t),
+			filepath.Join(p.dir, "pcs-capacity-suspend"),
+			"gpu-[1-4]",
+		) // the job may be on any two
 		hook.Env = []string{"SLURM_CONF=" + p.cluster.Conf()}
 		if err := hook.Start(); err != nil {
 			t.Fatal(err)

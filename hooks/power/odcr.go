@@ -44,7 +44,11 @@ func (l *launching) createODCR(p part, t target, nodes []string) (odcr, error) {
 	}
 	if image.Platform == "" {
 		image.Platform = capacity.LinuxUNIX
-		l.Warn("capacity is held for "+image.Platform+", since nobody knows what the image runs", "template", p.template)
+		l.Warn(
+			"capacity is held for "+image.Platform+", since nobody knows what the image runs",
+			"template",
+			p.template,
+		)
 	}
 	jobs := l.on(nodes)
 	var runs []capacity.JobRun
@@ -87,8 +91,9 @@ func (l *launching) createODCR(p part, t target, nodes []string) (odcr, error) {
 			return odcr{Reservation: r, token: order.ClientToken, partition: p.place.partition.Name, jobs: shown(jobs),
 				since: l.Now()}, nil
 		}
-		used := err == nil || errors.Is(err, capacity.ErrTokenUsed) // EC2 answers with one that has been cancelled since
-		if err == nil || !used && capacity.MadeNothing(err) {       // otherwise it may exist and cost money
+		used := err == nil ||
+			errors.Is(err, capacity.ErrTokenUsed) // EC2 answers with one that has been cancelled since
+		if err == nil || !used && capacity.MadeNothing(err) { // otherwise it may exist and cost money
 			l.unlist(order.ClientToken)
 		}
 		if !used {
@@ -107,7 +112,10 @@ func (c *call) letGo() {
 	for len(boots) > 0 && c.work.Err() == nil {
 		shown, _ := c.FindInstances(c.work, capacity.InstanceQuery{IDs: boots})
 		boots = without(boots, func(id string) bool {
-			return slices.ContainsFunc(shown, func(i capacity.Instance) bool { return i.ID == id && (i.State == "running" || i.Ended()) })
+			return slices.ContainsFunc(
+				shown,
+				func(i capacity.Instance) bool { return i.ID == id && (i.State == "running" || i.Ended()) },
+			)
 		})
 		if len(boots) > 0 {
 			sleep(c.work, time.Second)
@@ -157,8 +165,14 @@ func (o odcr) record(now time.Time, err error) state.Record {
 	if err != nil {
 		p, code := problem(err)
 		r.Code, r.EC2Code = string(p.Code), code
-		r.Message = hook.OneLine(fmt.Sprintf("%s; it could not be cancelled: %s; EC2 ends it at %s, or up to an hour later; until then places that are free are paid",
-			message, p.Text(), capacity.FormatUTC(o.End)))
+		r.Message = hook.OneLine(
+			fmt.Sprintf(
+				"%s; it could not be cancelled: %s; EC2 ends it at %s, or up to an hour later; until then places that are free are paid",
+				message,
+				p.Text(),
+				capacity.FormatUTC(o.End),
+			),
+		)
 	}
 	return r
 }

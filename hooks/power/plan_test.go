@@ -34,17 +34,33 @@ func twoReservations() *capacity.Snapshot {
 	}
 	return &capacity.Snapshot{Partitions: []capacity.Partition{{Name: "gpu", AllowAccounts: []string{"nlp"},
 		Groups: []capacity.NodeGroup{{Name: "gpu", InstanceType: wanted, PurchaseOption: capacity.ODCR, MaxNodes: 8,
-			Subnets: []capacity.Subnet{{ID: subnet1, AZID: "az1"}, {ID: subnet2, AZID: "az2"}, {ID: subnetToo, AZID: "az2"}},
-			Slots:   []capacity.Slot{{Name: "gpu", ReservationIDs: []string{ended, two, one}}}}}}},
+			Subnets: []capacity.Subnet{
+				{ID: subnet1, AZID: "az1"},
+				{ID: subnet2, AZID: "az2"},
+				{ID: subnetToo, AZID: "az2"},
+			},
+			Slots: []capacity.Slot{{Name: "gpu", ReservationIDs: []string{ended, two, one}}}}}}},
 		Reservations: []capacity.Reservation{reservation(one, "az1", capacity.StateActive), reservation(two, "az2",
 			capacity.StateActive), reservation(ended, "az1", capacity.StateCancelled)}}
 }
 
 // newCall is a power-up of nodes gpu-1 to gpu-8 of the slot.
 func newCall(snap *capacity.Snapshot) *call {
-	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu", MaxNodes: 8}}}}}
-	return &call{Site: &Site{Settings: settings}, mark: "ml", snap: snap, now: noon, since: noon.Add(-clockSlack), taken: map[string]int{}, live: map[string][]capacity.Instance{},
-		templates: map[string]template{"": {version: "lt-1:1"}}}
+	settings := capacity.Settings{
+		Partitions: []capacity.PartitionSettings{
+			{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu", MaxNodes: 8}}},
+		},
+	}
+	return &call{
+		Site:      &Site{Settings: settings},
+		mark:      "ml",
+		snap:      snap,
+		now:       noon,
+		since:     noon.Add(-clockSlack),
+		taken:     map[string]int{},
+		live:      map[string][]capacity.Instance{},
+		templates: map[string]template{"": {version: "lt-1:1"}},
+	}
 }
 
 func nlp(id int, nodes ...string) capacity.Job {
@@ -99,18 +115,24 @@ func TestPlan(t *testing.T) {
 func TestPartsOfTwoSlots(t *testing.T) {
 	snap := twoReservations()
 	g := &snap.Partitions[0].Groups[0]
-	g.Slots = []capacity.Slot{{Name: "gpu-a", ReservationIDs: []string{one}}, {Name: "gpu-b", ReservationIDs: []string{two}}}
+	g.Slots = []capacity.Slot{
+		{Name: "gpu-a", ReservationIDs: []string{one}},
+		{Name: "gpu-b", ReservationIDs: []string{two}},
+	}
 	u := newCall(snap)
 	u.Settings.Partitions[0].Groups[0].Slots = 2
 	nodes := []string{"gpu-a-1", "gpu-a-2", "gpu-b-1"}
 	parts, err := u.divide(group{nodes: nodes, jobs: []capacity.Job{nlp(1, nodes...)}})
-	if err != nil || len(parts) != 2 || len(parts[0].nodes) != 2 || parts[0].targets[0].reservationID != one || len(parts[1].nodes) != 1 || parts[1].targets[0].reservationID != two {
+	if err != nil || len(parts) != 2 || len(parts[0].nodes) != 2 || parts[0].targets[0].reservationID != one ||
+		len(parts[1].nodes) != 1 ||
+		parts[1].targets[0].reservationID != two {
 		t.Errorf("%v, %+v", err, parts)
 	}
 	snap.Reservations[1].State = capacity.StateCancelled
 	u = newCall(snap)
 	u.Settings.Partitions[0].Groups[0].Slots = 2
-	if parts, err := u.divide(group{nodes: nodes, jobs: []capacity.Job{nlp(1, nodes...)}}); err == nil || len(u.taken) != 0 {
+	if parts, err := u.divide(group{nodes: nodes, jobs: []capacity.Job{nlp(1, nodes...)}}); err == nil ||
+		len(u.taken) != 0 {
 		t.Errorf("without one of them: %+v, taken %v", parts, u.taken)
 	}
 }
@@ -120,7 +142,10 @@ func TestAdmitKeepsJobsApart(t *testing.T) {
 	snap := twoReservations()
 	snap.Reservations[0].End = noon.Add(time.Hour)
 	snap.Partitions[0].MinTime = capacity.Duration{Duration: 2 * time.Hour}
-	snap.Partitions[0].Groups[0].Slots = []capacity.Slot{{Name: "gpu-a", ReservationIDs: []string{one}}, {Name: "gpu-b", ReservationIDs: []string{two}}}
+	snap.Partitions[0].Groups[0].Slots = []capacity.Slot{
+		{Name: "gpu-a", ReservationIDs: []string{one}},
+		{Name: "gpu-b", ReservationIDs: []string{two}},
+	}
 	u := newCall(snap)
 	u.Settings.Partitions[0].Groups[0].Slots = 2
 	alike := nlp(1, "gpu-b-1")
@@ -195,12 +220,25 @@ func TestTagsOfALaunch(t *testing.T) {
 // some of its nodes, are one.
 func TestFailuresAreCounted(t *testing.T) {
 	failed := func(ago time.Duration, code string, restarts int, jobs ...string) state.Record {
-		return state.Record{At: noon.Add(-ago), Hook: "resume", Code: code, Jobs: jobs, Restarts: slices.Repeat([]int{restarts}, len(jobs))}
+		return state.Record{
+			At:       noon.Add(-ago),
+			Hook:     "resume",
+			Code:     code,
+			Jobs:     jobs,
+			Restarts: slices.Repeat([]int{restarts}, len(jobs)),
+		}
 	}
 	suspend, refused := failed(time.Hour, "not-open", 7, "1"), failed(time.Hour, string(capacity.BadComment), 8, "2")
 	suspend.Hook, refused.Restarts = "suspend", nil
-	records := []state.Record{failed(failureMemory+time.Second, "not-open", 0, "1"), failed(failureMemory, "not-open", 1, "1"), failed(time.Hour, "not-open", 2, "1", "2"),
-		failed(time.Hour, "no-place", 2, "2"), failed(0, string(capacity.OK), 3, "1"), suspend, refused}
+	records := []state.Record{
+		failed(failureMemory+time.Second, "not-open", 0, "1"),
+		failed(failureMemory, "not-open", 1, "1"),
+		failed(time.Hour, "not-open", 2, "1", "2"),
+		failed(time.Hour, "no-place", 2, "2"),
+		failed(0, string(capacity.OK), 3, "1"),
+		suspend,
+		refused,
+	}
 	if diff := cmp.Diff(map[string]int{"1": 2, "2": 1}, failuresOf(records, noon)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -271,7 +309,8 @@ func TestLaunchToken(t *testing.T) {
 	if len(base) > 64 {
 		t.Errorf("EC2 takes 64 characters, not %d", len(base))
 	}
-	if token("lab", 48*time.Hour, job, "gpu-[1-2]", 0, what) != base || token("lab", 9*time.Second, nil, "gpu-[1-2]", 0, what) != none {
+	if token("lab", 48*time.Hour, job, "gpu-[1-2]", 0, what) != base ||
+		token("lab", 9*time.Second, nil, "gpu-[1-2]", 0, what) != none {
 		t.Error("a repetition must be the same launch; of nodes without a job, at once")
 	}
 	for name, other := range map[string]string{
@@ -302,7 +341,11 @@ func TestTargetsBeforeAFence(t *testing.T) {
 	for i := range snap.Reservations {
 		snap.Reservations[i].End = noon.Add(8*time.Minute + 30*time.Second)
 	}
-	at := place{partition: capacity.PartitionSettings{Name: "gpu"}, group: capacity.GroupSettings{Name: "gpu"}, slot: "gpu"}
+	at := place{
+		partition: capacity.PartitionSettings{Name: "gpu"},
+		group:     capacity.GroupSettings{Name: "gpu"},
+		slot:      "gpu",
+	}
 
 	for name, c := range map[string]struct {
 		limit, least capacity.Limit
@@ -327,7 +370,11 @@ func TestTargetsBeforeAFence(t *testing.T) {
 
 func TestChooseTargets(t *testing.T) {
 	snap := twoReservations()
-	at := place{partition: capacity.PartitionSettings{Name: "gpu"}, group: capacity.GroupSettings{Name: "gpu"}, slot: "gpu"}
+	at := place{
+		partition: capacity.PartitionSettings{Name: "gpu"},
+		group:     capacity.GroupSettings{Name: "gpu"},
+		slot:      "gpu",
+	}
 	job := func(account, comment string) capacity.Job {
 		return capacity.Job{ID: 7, Account: account, Comment: comment}
 	}
@@ -371,10 +418,28 @@ func TestChooseTargets(t *testing.T) {
 // On demand each type is tried in each subnet, in the order of the settings or the cheapest
 // first, unless jobs name one; with capacity that is held first.
 func TestChooseTargetsOnDemand(t *testing.T) {
-	group := capacity.NodeGroup{Name: "gpu", InstanceType: "p5.48xlarge", OtherTypes: []string{"p5e.48xlarge"}, PurchaseOption: capacity.OnDemand, MaxNodes: 8,
-		Subnets: []capacity.Subnet{{ID: "subnet-00000000000000001", AZID: "az1"}, {ID: "subnet-00000000000000002", AZID: "az2"}}, Slots: []capacity.Slot{{Name: "gpu"}}}
-	snap := &capacity.Snapshot{Partitions: []capacity.Partition{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.NodeGroup{group}}}}
-	at := place{partition: capacity.PartitionSettings{Name: "gpu"}, group: capacity.GroupSettings{Name: "gpu"}, slot: "gpu"}
+	group := capacity.NodeGroup{
+		Name:           "gpu",
+		InstanceType:   "p5.48xlarge",
+		OtherTypes:     []string{"p5e.48xlarge"},
+		PurchaseOption: capacity.OnDemand,
+		MaxNodes:       8,
+		Subnets: []capacity.Subnet{
+			{ID: "subnet-00000000000000001", AZID: "az1"},
+			{ID: "subnet-00000000000000002", AZID: "az2"},
+		},
+		Slots: []capacity.Slot{{Name: "gpu"}},
+	}
+	snap := &capacity.Snapshot{
+		Partitions: []capacity.Partition{
+			{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.NodeGroup{group}},
+		},
+	}
+	at := place{
+		partition: capacity.PartitionSettings{Name: "gpu"},
+		group:     capacity.GroupSettings{Name: "gpu"},
+		slot:      "gpu",
+	}
 	const plain = "p5/az1 p5/az2 p5e/az1 p5e/az2"
 	const held = "held-p5/az1 held-p5/az2 held-p5e/az1 held-p5e/az2"
 	for name, test := range map[string]struct {

@@ -116,8 +116,14 @@ func startPower(t *testing.T, settingsText string, change func(*slurmlab.Config)
 	}
 	p.configure(settingsText)
 	cfg := slurmlab.Config{Dir: filepath.Join(p.dir, "lab"),
-		CloudGroups:   []slurmlab.NodeGroup{{Prefix: "gpu-", Count: 4, Partition: "gpu"}, {Prefix: "other-", Count: 4, Partition: "other"}, {Prefix: "held-", Count: 2, Partition: "held"}},
-		ResumeProgram: p.wrapper("pcs-capacity-resume"), SuspendProgram: p.wrapper("pcs-capacity-suspend"), ResumeFailProgram: p.wrapper("pcs-capacity-suspend"),
+		CloudGroups: []slurmlab.NodeGroup{
+			{Prefix: "gpu-", Count: 4, Partition: "gpu"},
+			{Prefix: "other-", Count: 4, Partition: "other"},
+			{Prefix: "held-", Count: 2, Partition: "held"},
+		},
+		ResumeProgram: p.wrapper(
+			"pcs-capacity-resume",
+		), SuspendProgram: p.wrapper("pcs-capacity-suspend"), ResumeFailProgram: p.wrapper("pcs-capacity-suspend"),
 		SuspendTimeout: 3 * time.Second}
 	if change != nil {
 		change(&cfg)
@@ -139,7 +145,10 @@ func startPower(t *testing.T, settingsText string, change func(*slurmlab.Config)
 				t.Logf("%s.log:\n%s", name, log)
 			}
 			log, _ := os.ReadFile(p.cluster.Log("slurmctld"))
-			lines := slices.DeleteFunc(strings.Split(string(log), "\n"), func(l string) bool { return strings.Contains(l, "] debug") })
+			lines := slices.DeleteFunc(
+				strings.Split(string(log), "\n"),
+				func(l string) bool { return strings.Contains(l, "] debug") },
+			)
 			t.Logf("slurmctld.log ends:\n%s", strings.Join(lines[max(0, len(lines)-60):], "\n"))
 		}
 	})

@@ -119,7 +119,9 @@ func (p program) withoutSettings(unread error, theirs *chained, list string) {
 	known := capacity.Settings{}
 	if written := slurm.WrittenNodes(os.Getenv("SLURM_CONF")); len(written) > 0 {
 		group := capacity.GroupSettings{Nodes: written}
-		known.Partitions = []capacity.PartitionSettings{{Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{group}}}
+		known.Partitions = []capacity.PartitionSettings{
+			{Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{group}},
+		}
 	}
 	ours, err := theirs.start(log, known, list)
 
@@ -182,7 +184,10 @@ type World interface {
 	Terminate(ctx context.Context, instances []capacity.Instance) error
 	CreateODCR(ctx context.Context, o capacity.HoldOrder) (capacity.Reservation, error)
 	CancelODCR(ctx context.Context, id string) error
-	Reservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing []capacity.Missing, err error)
+	Reservations(
+		ctx context.Context,
+		ids []string,
+	) (found []capacity.Reservation, missing []capacity.Missing, err error)
 	FindReservations(ctx context.Context, q ec2.ReservationQuery) ([]capacity.Reservation, error)
 	Subnets(ctx context.Context, ids []string) (found []ec2.Subnet, missing []capacity.Missing, err error)
 	PinTemplate(ctx context.Context, reference string) (string, error)
@@ -294,7 +299,11 @@ func PowerUp(ctx context.Context, s *Site) error {
 		}
 	}
 	if len(foreign) > 0 {
-		s.Warn("no node_group of the settings has these nodes; they are left alone", "nodes", hostlist.Compress(foreign))
+		s.Warn(
+			"no node_group of the settings has these nodes; they are left alone",
+			"nodes",
+			hostlist.Compress(foreign),
+		)
 	}
 	// Side by side: PCS takes minutes to change a compute node group.
 	var configured, launched error
@@ -462,8 +471,21 @@ func (j *journal) aws(a ec2.Call) {
 // record writes records.
 func (s *Site) record(records ...state.Record) {
 	for _, r := range records {
-		s.Info(r.Message, "nodes", r.Nodes, "jobs", r.Jobs, "reservation", r.Reservation, "code", r.Code, "aws_code", r.EC2Code,
-			"instances", r.Instances)
+		s.Info(
+			r.Message,
+			"nodes",
+			r.Nodes,
+			"jobs",
+			r.Jobs,
+			"reservation",
+			r.Reservation,
+			"code",
+			r.Code,
+			"aws_code",
+			r.EC2Code,
+			"instances",
+			r.Instances,
+		)
 	}
 	s.mu.Lock()
 	s.kept = append(s.kept, records...)

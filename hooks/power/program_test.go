@@ -31,7 +31,8 @@ func TestHookKeepsItsAccount(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.keepAccess(t.Context(), aws)
-	if last, err := s.State.Hook().Read(); err != nil || *last != (state.HookAccess{Account: "444455556666", Source: "EnvConfigCredentials"}) {
+	if last, err := s.State.Hook().Read(); err != nil ||
+		*last != (state.HookAccess{Account: "444455556666", Source: "EnvConfigCredentials"}) {
 		t.Errorf("%+v, %v", last, err)
 	}
 }
@@ -67,14 +68,24 @@ func TestLastLineOfACall(t *testing.T) {
 		`level=ERROR msg="power up: failed; look" nodes=gpu-[1-2] jobs="[7 8]" reservations=[cr-1] instances="[i-1 i-2]" codes="[no-room ok]" aws_codes="[ReservationCapacityExceeded Throttling]" aws_request_ids=[r-1] err=cut`: errors.New("cut"),
 	} {
 		var log strings.Builder
-		j := &journal{what: "power up", list: "gpu-[1-2]", Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-			if a.Key == "time" || a.Key == "ms" {
-				return slog.Attr{}
-			}
-			return a
-		}}))}
+		j := &journal{
+			what: "power up",
+			list: "gpu-[1-2]",
+			Logger: slog.New(
+				slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+					if a.Key == "time" || a.Key == "ms" {
+						return slog.Attr{}
+					}
+					return a
+				}}),
+			),
+		}
 		j.aws(ec2.Call{RequestID: "r-1", Code: "Throttling"})
-		(&Site{World: adapters{Dir: state.Dir(t.TempDir())}, journal: j}).record([]state.Record{{Jobs: []string{"8"}, Reservation: "cr-1", Code: "ok", Instances: []string{"i-2", "i-1"}}, {Jobs: []string{"7", "8"}, Code: "no-room", EC2Code: "ReservationCapacityExceeded"}}...)
+		(&Site{World: adapters{Dir: state.Dir(t.TempDir())}, journal: j}).record(
+			[]state.Record{
+				{Jobs: []string{"8"}, Reservation: "cr-1", Code: "ok", Instances: []string{"i-2", "i-1"}},
+				{Jobs: []string{"7", "8"}, Code: "no-room", EC2Code: "ReservationCapacityExceeded"},
+			}...)
 		status := j.end(failure, "; look")
 		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 		if last := lines[len(lines)-1]; last != want || (status == 0) != (failure == nil) {
@@ -210,7 +221,8 @@ func TestPoweringUp(t *testing.T) {
 			call.shown = append(call.shown, capacity.Node{Name: call.nodes[i], State: state})
 		}
 		got, err := call.poweringUp()
-		if strings.Join(got, " ") != c.want || (err != nil) != (c.fails != "") || err != nil && !strings.Contains(err.Error(), c.fails) {
+		if strings.Join(got, " ") != c.want || (err != nil) != (c.fails != "") ||
+			err != nil && !strings.Contains(err.Error(), c.fails) {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 	}
@@ -284,7 +296,11 @@ func TestLargeGroupsTakeTheirTurnFirst(t *testing.T) {
 		snap.Reservations[0].Available, snap.Reservations[0].Total = 8, 8
 		snap.Partitions[0].Groups[0].Slots[0].ReservationIDs = []string{one}
 		c := begun(w, newCall(snap))
-		c.jobs = []capacity.Job{nlp(1, "gpu-1"), nlp(2, "gpu-2", "gpu-3", "gpu-4"), nlp(3, "gpu-5", "gpu-6", "gpu-7", "gpu-8")}
+		c.jobs = []capacity.Job{
+			nlp(1, "gpu-1"),
+			nlp(2, "gpu-2", "gpu-3", "gpu-4"),
+			nlp(3, "gpu-5", "gpu-6", "gpu-7", "gpu-8"),
+		}
 		w.queue(c.jobs...)
 		for _, n := range w.Slurm.All {
 			c.nodes = append(c.nodes, n.Name)
@@ -341,11 +357,19 @@ func TestSelectIsLiteral(t *testing.T) {
 	for team, want := range map[string][]string{
 		"nlp*": {"cr-0e2000000000000b2"}, "nlp?": nil, "*": nil, "nlp1": {"cr-0e2000000000000a1"}, `nlp\*`: {"cr-0e2000000000000c3"},
 	} {
-		group := capacity.GroupSettings{Name: "gpu", SubnetIDs: []string{"subnet-0e200000000000a01"}, Select: &capacity.Select{Tags: map[string]string{"team": team}}}
+		group := capacity.GroupSettings{
+			Name:      "gpu",
+			SubnetIDs: []string{"subnet-0e200000000000a01"},
+			Select:    &capacity.Select{Tags: map[string]string{"team": team}},
+		}
 		s := reading(aws, group)
 		fresh := s.fresh(t)
 		ids := func(s *capacity.Snapshot) []string { return s.Partitions[0].Groups[0].Slots[0].ReservationIDs }
-		if got, same := ids(fresh), ids(capacity.Build(s.Settings, capacity.Seen{Reservations: all})); !slices.Equal(got, want) || !slices.Equal(got, same) {
+		if got, same := ids(fresh), ids(capacity.Build(s.Settings, capacity.Seen{Reservations: all})); !slices.Equal(
+			got,
+			want,
+		) ||
+			!slices.Equal(got, same) {
 			t.Errorf("team=%s: the hook finds %v, Build among all reservations %v, want %v", team, got, same, want)
 		}
 	}
@@ -353,7 +377,9 @@ func TestSelectIsLiteral(t *testing.T) {
 
 func reading(aws *ec2.Client, group capacity.GroupSettings) *Site {
 	return &Site{World: adapters{ec2Client: aws}, journal: logless(), Settings: capacity.Settings{
-		Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{group}}}}}
+		Partitions: []capacity.PartitionSettings{
+			{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{group}},
+		}}}
 }
 
 func (s *Site) fresh(t *testing.T) *capacity.Snapshot {
@@ -392,7 +418,8 @@ func TestR8_OneBadSubnetDoesNotHideTheOthers(t *testing.T) {
 	const good, bad = "subnet-0e200000000000a01", "subnet-0ffffffffffffffff"
 	group := capacity.GroupSettings{Name: "gpu", SubnetIDs: []string{bad, good}}
 	fresh := reading(simulatedEC2(t), group).fresh(t)
-	if subnets := fresh.Partitions[0].Groups[0].Subnets; len(subnets) != 1 || subnets[0].ID != good || subnets[0].AZID != "use2-az1" {
+	if subnets := fresh.Partitions[0].Groups[0].Subnets; len(subnets) != 1 || subnets[0].ID != good ||
+		subnets[0].AZID != "use2-az1" {
 		t.Errorf("subnets %v", subnets)
 	}
 }
@@ -401,9 +428,20 @@ func TestR8_OneBadSubnetDoesNotHideTheOthers(t *testing.T) {
 func TestFactsWithoutEC2(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	group := capacity.GroupSettings{Name: "gpu", MaxNodes: 8, SubnetIDs: []string{"subnet-0e200000000000a01"}, ReservationIDs: []string{"cr-0e2000000000000a1"}}
+	group := capacity.GroupSettings{
+		Name:           "gpu",
+		MaxNodes:       8,
+		SubnetIDs:      []string{"subnet-0e200000000000a01"},
+		ReservationIDs: []string{"cr-0e2000000000000a1"},
+	}
 	s := reading(simulatedEC2(t), group)
-	c := &call{Site: s, mark: "ml", nodes: []string{"gpu-1"}, jobs: single(1).jobs, shown: []capacity.Node{{Name: "gpu-1", State: "ALLOCATED+CLOUD+POWERING_UP"}}}
+	c := &call{
+		Site:  s,
+		mark:  "ml",
+		nodes: []string{"gpu-1"},
+		jobs:  single(1).jobs,
+		shown: []capacity.Node{{Name: "gpu-1", State: "ALLOCATED+CLOUD+POWERING_UP"}},
+	}
 	if c.factsErr = c.readFacts(ctx, nil); c.factsErr == nil {
 		t.Fatal("EC2 answers")
 	}

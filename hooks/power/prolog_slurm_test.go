@@ -104,8 +104,15 @@ func TestSlurm_R6_Prolog(t *testing.T) {
 	}
 	block, _ := snap.Reservation(hookstest.BlockID)
 	w := snap.Timing.Window(block)
-	want := fmt.Sprintf("PCS_CAPACITY_END=%d\nPCS_CAPACITY_FACTS=%s\nPCS_CAPACITY_FENCE=%d\nPCS_CAPACITY_RECLAIM=%d\nPCS_CAPACITY_REQUEUE=%d\nPCS_CAPACITY_RESERVATION_ID=%s\nSITE=here",
-		w.End.Unix(), p.state.FactsPath("gpu"), w.Fence.Unix(), w.Reclaim.Unix(), capacity.RequeueAt(w.Fence, snap.KillWait.Duration).Unix(), hookstest.BlockID)
+	want := fmt.Sprintf(
+		"PCS_CAPACITY_END=%d\nPCS_CAPACITY_FACTS=%s\nPCS_CAPACITY_FENCE=%d\nPCS_CAPACITY_RECLAIM=%d\nPCS_CAPACITY_REQUEUE=%d\nPCS_CAPACITY_RESERVATION_ID=%s\nSITE=here",
+		w.End.Unix(),
+		p.state.FactsPath("gpu"),
+		w.Fence.Unix(),
+		w.Reclaim.Unix(),
+		capacity.RequeueAt(w.Fence, snap.KillWait.Duration).Unix(),
+		hookstest.BlockID,
+	)
 	show := []string{"sh", "-c", "env | grep -E '^(PCS_CAPACITY|SITE)' | sort"}
 	on := func(node string, more ...string) []string {
 		return append([]string{"-t", "10", "-p", strings.Split(node, "-")[0], "-w", node}, more...)
@@ -130,8 +137,16 @@ func TestSlurm_R6_Prolog(t *testing.T) {
 	})
 	// Neither what a user wrote in the comment nor what the environment brings along counts.
 	t.Run("hostile text", func(t *testing.T) {
-		out := p.job(append(on("gpu-1", "--comment", "capacity_reservation_id="+hookstest.OtherID+"\nexport PCS_CAPACITY_END=1 $(reboot) '\"`", "--job-name", "$(reboot)",
-			"--export", "ALL,PCS_CAPACITY_END=1,SLURM_SCRIPT_CONTEXT=prolog_slurmd,SLURMD_NODENAME=other-1"), show...)...)
+		out := p.job(
+			append(on(
+				"gpu-1",
+				"--comment",
+				"capacity_reservation_id="+hookstest.OtherID+"\nexport PCS_CAPACITY_END=1 $(reboot) '\"`",
+				"--job-name",
+				"$(reboot)",
+				"--export",
+				"ALL,PCS_CAPACITY_END=1,SLURM_SCRIPT_CONTEXT=prolog_slurmd,SLURMD_NODENAME=other-1",
+			), show...)...)
 		if out != want {
 			t.Errorf("got\n%s\nwant\n%s", out, want)
 		}
@@ -143,7 +158,8 @@ func TestSlurm_R6_Prolog(t *testing.T) {
 		}
 	})
 	for line := range strings.Lines(p.log()[before:]) {
-		if !strings.Contains(line, `"msg":"the instance matches its reservation"`) || !strings.Contains(line, `"node":"gpu-1","slot":"gpu","job":"`) {
+		if !strings.Contains(line, `"msg":"the instance matches its reservation"`) ||
+			!strings.Contains(line, `"node":"gpu-1","slot":"gpu","job":"`) {
 			t.Errorf("nothing differs, and is logged: %s", line)
 		}
 	}
@@ -151,11 +167,18 @@ func TestSlurm_R6_Prolog(t *testing.T) {
 		if out := p.job(append(on("gpu-2"), show...)...); out != want {
 			t.Errorf("got\n%s\nwant\n%s", out, want)
 		}
-		if log := p.log(); !strings.Contains(log, "is in use2-az2, but reservation "+hookstest.BlockID+" is in use2-az1") || !strings.Contains(log, `"node":"gpu-2"`) {
+		if log := p.log(); !strings.Contains(
+			log,
+			"is in use2-az2, but reservation "+hookstest.BlockID+" is in use2-az1",
+		) ||
+			!strings.Contains(log, `"node":"gpu-2"`) {
 			t.Errorf("log: %s", log)
 		}
 		report := p.pass()
-		if !strings.Contains(strings.Join(report.Of(capacity.Admin), "\n"), "node gpu-2: its instance "+p.instances()["other-1"].ID+" is in use2-az2") {
+		if !strings.Contains(
+			strings.Join(report.Of(capacity.Admin), "\n"),
+			"node gpu-2: its instance "+p.instances()["other-1"].ID+" is in use2-az2",
+		) {
 			t.Errorf("problems: %q", report.Of(capacity.Admin))
 		}
 		if state := p.nodeState("gpu-2"); strings.Contains(state, "DRAIN") {
@@ -200,14 +223,24 @@ func TestSlurm_R6_Prolog(t *testing.T) {
 			}
 		}, p.sim.ClearFaults)
 	}
-	trouble("nothing listens", want, func() { p.metadata("gpu-2", "http://127.0.0.1:1") }, func() { p.metadata("gpu-2", p.sim.MetadataURL(p.instances()["other-1"].ID)) })
+	trouble(
+		"nothing listens",
+		want,
+		func() { p.metadata("gpu-2", "http://127.0.0.1:1") },
+		func() { p.metadata("gpu-2", p.sim.MetadataURL(p.instances()["other-1"].ID)) },
+	)
 	aside := p.state.SnapshotPath() + ".aside"
 	move := func(from, to string) {
 		if err := os.Rename(from, to); err != nil {
 			t.Fatal(err)
 		}
 	}
-	trouble("no snapshot", "SITE=here", func() { move(p.state.SnapshotPath(), aside) }, func() { move(aside, p.state.SnapshotPath()) })
+	trouble(
+		"no snapshot",
+		"SITE=here",
+		func() { move(p.state.SnapshotPath(), aside) },
+		func() { move(aside, p.state.SnapshotPath()) },
+	)
 	// a FIFO never answers a reader
 	for name, path := range map[string]string{"snapshot": p.state.SnapshotPath(), "settings": p.settings()} {
 		trouble(name+" hangs", "SITE=here", func() {

@@ -116,8 +116,14 @@ func (s *Site) terminate(ctx context.Context, mark string, nodes []string) error
 		}
 		err = s.insist(ctx, "terminate instances", func() error { return s.Terminate(ctx, ends) })
 	}
-	record := state.Record{At: called, Hook: "suspend", Nodes: hostlist.Compress(nodes), Instances: capacity.InstanceIDs(ends),
-		Code: string(capacity.OK), Message: "terminated"}
+	record := state.Record{
+		At:        called,
+		Hook:      "suspend",
+		Nodes:     hostlist.Compress(nodes),
+		Instances: capacity.InstanceIDs(ends),
+		Code:      string(capacity.OK),
+		Message:   "terminated",
+	}
 	if err != nil {
 		p, code := problem(err)
 		record.Code, record.EC2Code, record.Message = string(capacity.FailedOtherwise), code, p.Text()
@@ -218,7 +224,10 @@ func (s *Site) giveBack(ctx context.Context, nodes []string) {
 		Message: "the instance did not register with Slurm within ResumeTimeout; its image, its slurm.conf or its network may be broken"}
 	if id := last[lost[0]].instance; id != "" {
 		const late = "the instance did not register with Slurm within ResumeTimeout; its console says"
-		record.Message = fmt.Sprintf(late+" why: `aws ec2 get-console-output --latest --output text --instance-id %s`", id)
+		record.Message = fmt.Sprintf(
+			late+" why: `aws ec2 get-console-output --latest --output text --instance-id %s`",
+			id,
+		)
 		if says, err := s.ConsoleSays(ctx, id); err != nil {
 			s.Warn("the console is not known", "err", err)
 		} else if says != "" {

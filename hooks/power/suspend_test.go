@@ -85,8 +85,22 @@ func TestTerminateStories(t *testing.T) {
 
 // Nodes that did not boot are given back to Slurm, and their jobs wait longer each time.
 func TestGiveBackStories(t *testing.T) {
-	launch := state.Record{At: noon, Hook: "resume", Code: "ok", Nodes: "gpu-1", Jobs: []string{"1", "2"}, Instances: []string{"i-1"}}
-	again := state.Record{At: noon, Hook: "resume", Code: "not-booted", Nodes: "gpu-1", Jobs: []string{"1"}, Restarts: []int{7}}
+	launch := state.Record{
+		At:        noon,
+		Hook:      "resume",
+		Code:      "ok",
+		Nodes:     "gpu-1",
+		Jobs:      []string{"1", "2"},
+		Instances: []string{"i-1"},
+	}
+	again := state.Record{
+		At:       noon,
+		Hook:     "resume",
+		Code:     "not-booted",
+		Nodes:    "gpu-1",
+		Jobs:     []string{"1"},
+		Restarts: []int{7},
+	}
 	const lost = model.GivenUp
 	const told = `
 			nodes
@@ -119,7 +133,10 @@ func TestGiveBackStories(t *testing.T) {
 				defer cancel()
 				w.site().giveBack(ctx, []string{"gpu-1", "gpu-2"})
 				if w.Console != "" {
-					if got, want := w.said("1"), "did not boot: the instance did not register with Slurm within ResumeTimeout; its console says: "+w.Console; !strings.Contains(got, want) {
+					if got, want := w.said("1"), "did not boot: the instance did not register with Slurm within ResumeTimeout; its console says: "+w.Console; !strings.Contains(
+						got,
+						want,
+					) {
 						t.Errorf("%s; want %s", got, want)
 					}
 				} else if got := w.said("1"); got != "" && !strings.Contains(got, "pcs-capacity: nodes gpu-1 did not boot: the instance did not register with Slurm within ResumeTimeout; its console says why: `aws ec2 get-console-output --latest --output text --instance-id i-1`") {
@@ -147,13 +164,20 @@ func TestConfigureStories(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			story(t, c.script, func(t *testing.T, w *fake) {
-				w.Groups = []pcs.NodeGroup{{Name: "gpu", Tags: map[string]string{capacity.TagReservation: c.was}, SubnetIDs: []string{subnet2, subnetToo}}}
+				w.Groups = []pcs.NodeGroup{
+					{
+						Name:      "gpu",
+						Tags:      map[string]string{capacity.TagReservation: c.was},
+						SubnetIDs: []string{subnet2, subnetToo},
+					},
+				}
 				snap := twoReservations()
 				failure := w.site().configure(t.Context(), newCall(snap).place(t, "gpu-1"), c.reservation, snap)
 				if (failure == nil) != (c.code == "") || w.kept(t)[0].Code != cmp.Or(c.code, "ok") {
 					t.Error(failure)
 				}
-				if r := w.kept(t)[0]; !strings.Contains(r.Message, c.says) || r.Partition != "gpu" || r.Reservation != c.reservation {
+				if r := w.kept(t)[0]; !strings.Contains(r.Message, c.says) || r.Partition != "gpu" ||
+					r.Reservation != c.reservation {
 					t.Errorf("%+v", r)
 				}
 			})
@@ -170,11 +194,28 @@ func TestTwoClocks(t *testing.T) {
 		terminate i-1,i-recorded
 		record suspend ok gpu-1`, func(t *testing.T, w *fake) {
 		w.world.Skew = -ahead
-		w.remember(t, []state.Record{{At: aws.Add(-time.Minute), Hook: "resume", Code: "ok", Nodes: "gpu-1", Instances: []string{"i-recorded"}},
-			{At: noon.Add(-time.Minute), Hook: "resume", Code: "ok", Nodes: "gpu-1", Instances: []string{"i-long ago"}}}...)
+		w.remember(
+			t,
+			[]state.Record{
+				{
+					At:        aws.Add(-time.Minute),
+					Hook:      "resume",
+					Code:      "ok",
+					Nodes:     "gpu-1",
+					Instances: []string{"i-recorded"},
+				},
+				{
+					At:        noon.Add(-time.Minute),
+					Hook:      "resume",
+					Code:      "ok",
+					Nodes:     "gpu-1",
+					Instances: []string{"i-long ago"},
+				},
+			}...)
 		w.has(nil, "i-1", "gpu-1", ahead-time.Minute, "")
 		w.has(nil, "i-newer", "gpu-1", ahead+time.Minute, "")
-		if failure := w.site().terminate(t.Context(), "ml", []string{"gpu-1"}); failure != nil || !w.kept(t)[2].At.Equal(aws) {
+		if failure := w.site().terminate(t.Context(), "ml", []string{"gpu-1"}); failure != nil ||
+			!w.kept(t)[2].At.Equal(aws) {
 			t.Errorf("%v, %+v", failure, w.kept(t))
 		}
 	})
@@ -185,11 +226,17 @@ func TestTwoClocks(t *testing.T) {
 		begin 1 10m8s
 		admin comment 1`, func(t *testing.T, w *fake) {
 		w.world.Skew = -ahead
-		notOpen := &refusal{Verdict: capacity.Verdict{Problem: capacity.Problem{Code: capacity.NotOpen, Sentence: "It opens later."}, NotBefore: aws.Add(10 * time.Minute)}}
+		notOpen := &refusal{
+			Verdict: capacity.Verdict{
+				Problem:   capacity.Problem{Code: capacity.NotOpen, Sentence: "It opens later."},
+				NotBefore: aws.Add(10 * time.Minute),
+			},
+		}
 		g := pair()
 		g.jobs[0] = batch(g.jobs[0])
 		w.queue(g.jobs...)
-		if err := begun(w, newCall(nil)).takeDown(failed{group: g, why: notOpen}); err != nil || !w.kept(t)[0].At.Equal(aws) {
+		if err := begun(w, newCall(nil)).takeDown(failed{group: g, why: notOpen}); err != nil ||
+			!w.kept(t)[0].At.Equal(aws) {
 			t.Errorf("%v, %+v", err, w.kept(t))
 		}
 	})

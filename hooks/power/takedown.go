@@ -27,7 +27,9 @@ func (r *refusal) Error() string { return string(r.Code) + ": " + r.Sentence }
 func (r *refusal) Unwrap() error { return r.same }
 
 func refuse(code capacity.Code, format string, args ...any) *refusal {
-	return &refusal{Verdict: capacity.Verdict{Problem: capacity.Problemf(code, capacity.Subject{}, "", format, args...)}}
+	return &refusal{
+		Verdict: capacity.Verdict{Problem: capacity.Problemf(code, capacity.Subject{}, "", format, args...)},
+	}
 }
 
 // errNoTime is why something is not begun.
@@ -127,7 +129,13 @@ func (c *call) takeDownFor(why error, groups []failed) error {
 	ctx, cancel := context.WithTimeout(c.last, c.budget/failuresOfBudget)
 	defer cancel()
 	p, code := problem(why)
-	record := state.Record{At: c.Now(), Hook: "resume", Code: string(p.Code), EC2Code: code, Message: hook.OneLine(p.Text())}
+	record := state.Record{
+		At:      c.Now(),
+		Hook:    "resume",
+		Code:    string(p.Code),
+		EC2Code: code,
+		Message: hook.OneLine(p.Text()),
+	}
 	var nodes []string
 	var jobs []capacity.Job
 	for _, g := range groups {
@@ -158,9 +166,18 @@ func (c *call) takeDownFor(why error, groups []failed) error {
 	}
 
 	c.record(record)
-	word := hook.OneLine(fmt.Sprintf("pcs-capacity: nodes %s were not launched: %s: %s", record.Nodes, p.Code, p.Text()))
+	word := hook.OneLine(
+		fmt.Sprintf("pcs-capacity: nodes %s were not launched: %s: %s", record.Nodes, p.Code, p.Text()),
+	)
 	c.notify(ctx, word, jobs...) // jobs lose their terminals with their nodes
-	down := c.did(c.PowerDownForce(ctx, nodes, reason(p)), "power nodes down", "nodes", record.Nodes, "reason", reason(p))
+	down := c.did(
+		c.PowerDownForce(ctx, nodes, reason(p)),
+		"power nodes down",
+		"nodes",
+		record.Nodes,
+		"reason",
+		reason(p),
+	)
 	var queue []capacity.Job
 	if down == nil && slices.ContainsFunc(jobs, func(j capacity.Job) bool { return j.Batch }) {
 		if queue, err = c.BriefJobs(ctx); err != nil {
@@ -250,7 +267,10 @@ func (c *call) refusedJobs(nodes []string) (refused []refusedJob) {
 		r := refusedJob{name: j.Shown, jobs: []capacity.Job{j}}
 		if j.HetJobID != 0 {
 			r.name = strconv.Itoa(j.HetJobID)
-			r.jobs = slices.DeleteFunc(slices.Clone(c.jobs), func(o capacity.Job) bool { return o.HetJobID != j.HetJobID })
+			r.jobs = slices.DeleteFunc(
+				slices.Clone(c.jobs),
+				func(o capacity.Job) bool { return o.HetJobID != j.HetJobID },
+			)
 		}
 		if !j.Allocated() || slices.ContainsFunc(refused, func(o refusedJob) bool { return o.name == r.name }) {
 			continue

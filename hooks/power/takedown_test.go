@@ -25,9 +25,22 @@ func batch(j capacity.Job) capacity.Job {
 
 // The owners are told before the nodes are gone; who waits again has a begin time, later each time.
 func TestTakeDownStories(t *testing.T) {
-	once := []state.Record{{At: noon.Add(-time.Minute), Hook: "resume", Code: "InsufficientInstanceCapacity", Jobs: []string{"1", "2"}, Restarts: []int{1, 1}}}
+	once := []state.Record{
+		{
+			At:       noon.Add(-time.Minute),
+			Hook:     "resume",
+			Code:     "InsufficientInstanceCapacity",
+			Jobs:     []string{"1", "2"},
+			Restarts: []int{1, 1},
+		},
+	}
 	full := answers["no room"]
-	later := &refusal{Verdict: capacity.Verdict{Problem: capacity.Problem{Code: capacity.NotOpen, Sentence: "It opens later."}, NotBefore: noon.Add(10 * time.Minute)}}
+	later := &refusal{
+		Verdict: capacity.Verdict{
+			Problem:   capacity.Problem{Code: capacity.NotOpen, Sentence: "It opens later."},
+			NotBefore: noon.Add(10 * time.Minute),
+		},
+	}
 	both := []capacity.Job{batch(nlp(1, "gpu-1")), nlp(2, "gpu-2")} // of sbatch and of srun
 	const down = `
 			record resume InsufficientInstanceCapacity gpu-[1-2]
@@ -82,12 +95,16 @@ func TestTakeDownStories(t *testing.T) {
 				w.remember(t, c.records...)
 				w.RequeueDelay = c.delay
 				w.queue(append(c.jobs, nlp(5, "gpu-7"))...)
-				err := begun(w, newCall(nil)).takeDown(failed{group{nodes: []string{"gpu-1", "gpu-2"}, jobs: c.jobs}, c.why,
+				err := begun(
+					w,
+					newCall(nil),
+				).takeDown(failed{group{nodes: []string{"gpu-1", "gpu-2"}, jobs: c.jobs}, c.why,
 					map[string]launched{"gpu-2": {instance: capacity.Instance{ID: "i-2"}, reservation: one}}})
 				if (err != nil) != (name == "Slurm keeps the nodes") {
 					t.Errorf("taken down: %v", err)
 				}
-				if len(c.jobs) > 0 && strings.HasSuffix(w.said("1"), " UTC, or once AWS answers") != isUndecided(c.why) {
+				if len(c.jobs) > 0 &&
+					strings.HasSuffix(w.said("1"), " UTC, or once AWS answers") != isUndecided(c.why) {
 					t.Errorf("the owner reads %q", w.said("1"))
 				}
 				if all := w.kept(t); len(all) == 0 {
@@ -172,7 +189,10 @@ func TestRefusedJobs(t *testing.T) {
 		snap := twoReservations()
 		f := newCall(snap)
 		if c.slots == 2 {
-			snap.Partitions[0].Groups[0].Slots = []capacity.Slot{{Name: "gpu-a", ReservationIDs: []string{one}}, {Name: "gpu-b", ReservationIDs: []string{two}}}
+			snap.Partitions[0].Groups[0].Slots = []capacity.Slot{
+				{Name: "gpu-a", ReservationIDs: []string{one}},
+				{Name: "gpu-b", ReservationIDs: []string{two}},
+			}
 			f.Settings.Partitions[0].Groups[0].Slots = 2
 		}
 		if c.soon {
@@ -197,14 +217,24 @@ func TestRefusedJobs(t *testing.T) {
 // Of a group with a refused job nothing is launched: the other jobs go back into the queue with its nodes.
 func TestWithoutRefused(t *testing.T) {
 	never := refuse(capacity.BadComment, "what is that?")
-	groups := []group{{nodes: []string{"gpu-1"}, jobs: []capacity.Job{nlp(1), nlp(2)}}, {nodes: []string{"gpu-2"}, jobs: []capacity.Job{nlp(3)}}, {nodes: []string{"gpu-3"}},
-		{nodes: []string{"gpu-4"}, jobs: []capacity.Job{nlp(4)}}}
-	without, failed := withoutRefused(groups, []refusedJob{{jobs: []capacity.Job{nlp(2)}, why: never}, {jobs: []capacity.Job{nlp(4), nlp(9)}, why: never}})
+	groups := []group{
+		{nodes: []string{"gpu-1"}, jobs: []capacity.Job{nlp(1), nlp(2)}},
+		{nodes: []string{"gpu-2"}, jobs: []capacity.Job{nlp(3)}},
+		{nodes: []string{"gpu-3"}},
+		{nodes: []string{"gpu-4"}, jobs: []capacity.Job{nlp(4)}},
+	}
+	without, failed := withoutRefused(
+		groups,
+		[]refusedJob{{jobs: []capacity.Job{nlp(2)}, why: never}, {jobs: []capacity.Job{nlp(4), nlp(9)}, why: never}},
+	)
 	var got []string
 	for _, o := range failed {
 		got = append(got, fmt.Sprintf("%v %v %s", o.nodes, shown(o.jobs), o.why.Error()))
 	}
-	want := []string{"[gpu-1] [1] shared-with-refused: job 2, which shares these nodes, is refused", "[gpu-4] [] bad-comment: job 4, for which they were powered up, is refused"}
+	want := []string{
+		"[gpu-1] [1] shared-with-refused: job 2, which shares these nodes, is refused",
+		"[gpu-4] [] bad-comment: job 4, for which they were powered up, is refused",
+	}
 	if len(without) != 2 || without[0].jobs[0].ID != 3 || !slices.Equal(got, want) {
 		t.Errorf("%+v, failed %q", without, got)
 	}
@@ -236,14 +266,21 @@ func TestHoldJobStories(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			story(t, c.script, func(t *testing.T, w *fake) {
 				w.queue(c.jobs...)
-				begun(w, newCall(nil)).holdJobs([]refusedJob{{"1", c.jobs, "gpu", refuse(capacity.BadComment, "what is that?")}})
+				begun(
+					w,
+					newCall(nil),
+				).holdJobs([]refusedJob{{"1", c.jobs, "gpu", refuse(capacity.BadComment, "what is that?")}})
 				until, says, held := capacity.ReadHoldNote(w.said("1"))
 				if held && (until.Before(noon) || !strings.HasSuffix(says, "; change it before you release it")) {
 					t.Errorf("until %s: %s", until, says)
 				} else if !held {
 					says = w.said("1")
 				}
-				if !strings.HasPrefix(says, "pcs-capacity: partition gpu refuses this job: bad-comment: what is that?") || held != strings.Contains(c.script, "requeue and hold 1") {
+				if !strings.HasPrefix(
+					says,
+					"pcs-capacity: partition gpu refuses this job: bad-comment: what is that?",
+				) ||
+					held != strings.Contains(c.script, "requeue and hold 1") {
 					t.Error(says)
 				}
 			})
@@ -253,7 +290,11 @@ func TestHoldJobStories(t *testing.T) {
 
 // The reason on a node keeps what to do where it has to be cut.
 func TestReasonKeepsTheFix(t *testing.T) {
-	if got := reason(capacity.Problem{Code: "X", Sentence: strings.Repeat("long ", 100), Fix: "call AWS"}); !strings.HasSuffix(got, "; call AWS") || len(got) > maxReason {
+	if got := reason(capacity.Problem{Code: "X", Sentence: strings.Repeat("long ", 100), Fix: "call AWS"}); !strings.HasSuffix(
+		got,
+		"; call AWS",
+	) ||
+		len(got) > maxReason {
 		t.Errorf("%d: %s", len(got), got)
 	}
 	if got := reason(capacity.Problem{Code: "X", Sentence: "No."}); got != "X: No." {

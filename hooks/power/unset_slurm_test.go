@@ -38,7 +38,8 @@ func TestSlurm_WithoutSettings(t *testing.T) {
 	if err := p.run("pcs-capacity-resume", "gpu-1"); err == nil {
 		t.Error("without settings it succeeds")
 	}
-	if node := p.show("node", "gpu-1"); strings.Contains(node, "POWERING_DOWN") || strings.Contains(node, "POWER_DOWN") {
+	if node := p.show("node", "gpu-1"); strings.Contains(node, "POWERING_DOWN") ||
+		strings.Contains(node, "POWER_DOWN") {
 		t.Error(node)
 	}
 }

@@ -41,7 +41,16 @@ func chance(seed uint64) func(line string) string {
 func (w *fake) run(c *call) bool {
 	c.World, c.journal, c.now, c.budget = w, logless(), time.Now(), 118*time.Second
 	c.see(capacity.WithNodes(w.Instances))
-	c.nodes, c.jobs = []string{"gpu-1", "gpu-2", "gpu-3", "gpu-4"}, []capacity.Job{nlp(1, "gpu-1", "gpu-2"), batch(nlp(3, "gpu-3")), batch(nlp(4, "gpu-4"))}
+	c.nodes, c.jobs = []string{
+		"gpu-1",
+		"gpu-2",
+		"gpu-3",
+		"gpu-4",
+	}, []capacity.Job{
+		nlp(1, "gpu-1", "gpu-2"),
+		batch(nlp(3, "gpu-3")),
+		batch(nlp(4, "gpu-4")),
+	}
 	for _, n := range c.nodes {
 		c.shown = append(c.shown, capacity.Node{Name: n, State: "ALLOCATED+CLOUD+POWERING_UP"})
 	}
@@ -118,10 +127,12 @@ func (w *fake) check(t *testing.T, killed bool) {
 		if one, _ := w.Real(r.ID); r.Tags[capacity.TagHold] == "" || !one.State.Live() {
 			continue
 		}
-		if listed := slices.ContainsFunc(ledger, func(h capacity.Held) bool { return h.Token == r.Tags[capacity.TagToken] }); !listed && !w.failed("unlist", "") {
+		if listed := slices.ContainsFunc(ledger, func(h capacity.Held) bool { return h.Token == r.Tags[capacity.TagToken] }); !listed &&
+			!w.failed("unlist", "") {
 			t.Errorf("%s is paid, and the ledger does not have it", r.ID)
 		}
-		if !killed && !w.failed("cancel reservation", "") && !w.failed("create ODCR", "", "lost") && !slices.Contains(w.lines, "killed, and run again") {
+		if !killed && !w.failed("cancel reservation", "") && !w.failed("create ODCR", "", "lost") &&
+			!slices.Contains(w.lines, "killed, and run again") {
 			t.Errorf("%s stays", r.ID)
 		}
 	}
@@ -134,7 +145,8 @@ func (w *fake) check(t *testing.T, killed bool) {
 	}
 	unrecorded := w.failed("record", "")
 	for _, n := range w.Slurm.All {
-		if n.PoweredDown() && !unrecorded && !recorded(n.Name, func(r state.Record) bool { return r.Code != string(capacity.OK) && n.Reason != "" }) {
+		if n.PoweredDown() && !unrecorded &&
+			!recorded(n.Name, func(r state.Record) bool { return r.Code != string(capacity.OK) && n.Reason != "" }) {
 			t.Errorf("%s is down, and nobody knows why", n.Name)
 		}
 	}
@@ -147,7 +159,8 @@ func (w *fake) check(t *testing.T, killed bool) {
 		if !known && !n.PoweredDown() {
 			t.Errorf("%s of %s runs, and nobody has it", i.ID, n.Name)
 		}
-		if known && !unrecorded && !recorded(n.Name, func(r state.Record) bool { return slices.Contains(r.Instances, i.ID) }) {
+		if known && !unrecorded &&
+			!recorded(n.Name, func(r state.Record) bool { return slices.Contains(r.Instances, i.ID) }) {
 			t.Errorf("%s of %s is not recorded", i.ID, n.Name)
 		}
 	}

@@ -14,8 +14,13 @@ import (
 
 // What answers in another way than the metadata service is an error, never a difference.
 func TestMetadataTrouble(t *testing.T) {
-	good := map[string]string{"api/token": "tok", "meta-data/instance-id": "i-0a", "meta-data/instance-type": "p5.48xlarge",
-		"meta-data/placement/availability-zone-id": "use2-az1", "meta-data/tags/instance/pcs-capacity:reservation": "cr-0a"}
+	good := map[string]string{
+		"api/token":                                        "tok",
+		"meta-data/instance-id":                            "i-0a",
+		"meta-data/instance-type":                          "p5.48xlarge",
+		"meta-data/placement/availability-zone-id":         "use2-az1",
+		"meta-data/tags/instance/pcs-capacity:reservation": "cr-0a",
+	}
 	for name, c := range map[string]struct {
 		path   string
 		status int
@@ -37,7 +42,8 @@ func TestMetadataTrouble(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				path := strings.TrimPrefix(r.URL.Path, "/latest/")
-				if path == "api/token" != (r.Method == http.MethodPut) || r.Method == http.MethodGet && r.Header.Get("X-aws-ec2-metadata-token") != "tok" {
+				if path == "api/token" != (r.Method == http.MethodPut) ||
+					r.Method == http.MethodGet && r.Header.Get("X-aws-ec2-metadata-token") != "tok" {
 					w.WriteHeader(http.StatusUnauthorized)
 					return
 				}
@@ -65,7 +71,9 @@ func TestMetadataTrouble(t *testing.T) {
 
 // Nothing answers: the deadline of the caller holds.
 func TestMetadataSilent(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	server := httptest.NewServer(
+		http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }),
+	)
 	defer server.Close()
 	t.Setenv(metadataVariable, server.URL)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

@@ -121,7 +121,12 @@ func Main([]string) int {
 	case "prolog_slurmd":
 		time.AfterFunc(PrologDeadline, func() { os.Exit(0) })
 		if cfg, node, slot := place(); slot != "" {
-			p := Prolog{State: state.Dir(cfg.StateDir), Metadata: metadata, MachineTime: time.Now, Log: hook.Log(cfg.Log.Dir, "prolog")}
+			p := Prolog{
+				State:       state.Dir(cfg.StateDir),
+				Metadata:    metadata,
+				MachineTime: time.Now,
+				Log:         hook.Log(cfg.Log.Dir, "prolog"),
+			}
 			p.Run(context.Background(), node, slot, os.Getenv("SLURM_JOB_ID"))
 		}
 	case "prolog_task":
@@ -185,10 +190,22 @@ var questions = []struct {
 	into  func(*capacity.Metadata) *string
 }{
 	{"instance-id", regexp.MustCompile(`^i-[0-9a-f]+$`), func(m *capacity.Metadata) *string { return &m.InstanceID }},
-	{"instance-type", regexp.MustCompile(`^[a-z0-9-]+\.[a-z0-9-]+$`), func(m *capacity.Metadata) *string { return &m.InstanceType }},
-	{"placement/availability-zone-id", regexp.MustCompile(`^[a-z0-9-]+-az[0-9]+$`), func(m *capacity.Metadata) *string { return &m.AZID }},
+	{
+		"instance-type",
+		regexp.MustCompile(`^[a-z0-9-]+\.[a-z0-9-]+$`),
+		func(m *capacity.Metadata) *string { return &m.InstanceType },
+	},
+	{
+		"placement/availability-zone-id",
+		regexp.MustCompile(`^[a-z0-9-]+-az[0-9]+$`),
+		func(m *capacity.Metadata) *string { return &m.AZID },
+	},
 	// Only with InstanceMetadataTags, and where ResumeProgram launched the instance.
-	{"tags/instance/" + capacity.TagReservation, regexp.MustCompile(`^cr-[0-9a-f]+$`), func(m *capacity.Metadata) *string { return &m.ReservationID }},
+	{
+		"tags/instance/" + capacity.TagReservation,
+		regexp.MustCompile(`^cr-[0-9a-f]+$`),
+		func(m *capacity.Metadata) *string { return &m.ReservationID },
+	},
 }
 
 // metadata reads the instance's metadata service (IMDSv2). Missing items are left out; any other failure is an error.
@@ -200,12 +217,26 @@ func metadata(ctx context.Context) (capacity.Metadata, error) {
 	}
 	client := &http.Client{Transport: &http.Transport{Proxy: nil}, // the address is this machine's alone
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	token, err := ask(ctx, client, http.MethodPut, base+"/latest/api/token", "X-aws-ec2-metadata-token-ttl-seconds", "60")
+	token, err := ask(
+		ctx,
+		client,
+		http.MethodPut,
+		base+"/latest/api/token",
+		"X-aws-ec2-metadata-token-ttl-seconds",
+		"60",
+	)
 	if err != nil {
 		return m, err
 	}
 	for _, q := range questions {
-		answer, err := ask(ctx, client, http.MethodGet, base+"/latest/meta-data/"+q.path, "X-aws-ec2-metadata-token", token)
+		answer, err := ask(
+			ctx,
+			client,
+			http.MethodGet,
+			base+"/latest/meta-data/"+q.path,
+			"X-aws-ec2-metadata-token",
+			token,
+		)
 		if errors.Is(err, errNone) {
 			continue
 		}

@@ -103,8 +103,19 @@ func TestPrologRun(t *testing.T) {
 				}
 				var log bytes.Buffer
 				began := time.Now() // of the bubble: only a wait makes it later
-				prolog.Prolog{State: dir, Metadata: c.metadata, MachineTime: time.Now, Log: slog.New(slog.NewTextHandler(&log, nil))}.Run(t.Context(), "gpu-1", c.slot, "7")
-				if waited := time.Since(began); waited > prolog.PrologDeadline || (waited > 0) != (name == "never answers") {
+				prolog.Prolog{
+					State:       dir,
+					Metadata:    c.metadata,
+					MachineTime: time.Now,
+					Log:         slog.New(slog.NewTextHandler(&log, nil)),
+				}.Run(
+					t.Context(),
+					"gpu-1",
+					c.slot,
+					"7",
+				)
+				if waited := time.Since(began); waited > prolog.PrologDeadline ||
+					(waited > 0) != (name == "never answers") {
 					t.Errorf("waited %s", waited)
 				}
 				if !strings.Contains(log.String(), c.logs) || c.logs == "" && log.Len() > 0 {
@@ -135,7 +146,16 @@ func TestPrologRun(t *testing.T) {
 // Without a snapshot nothing is asked and nothing is said: state_dir need not be shared.
 func TestPrologRunWithoutSnapshot(t *testing.T) {
 	var log bytes.Buffer
-	prolog.Prolog{State: state.Dir(t.TempDir()), MachineTime: time.Now, Log: slog.New(slog.NewTextHandler(&log, nil))}.Run(t.Context(), "gpu-1", "gpu", "7")
+	prolog.Prolog{
+		State:       state.Dir(t.TempDir()),
+		MachineTime: time.Now,
+		Log:         slog.New(slog.NewTextHandler(&log, nil)),
+	}.Run(
+		t.Context(),
+		"gpu-1",
+		"gpu",
+		"7",
+	)
 	if log.Len() > 0 {
 		t.Errorf("logged %s", log.String())
 	}

@@ -166,7 +166,12 @@ func TestVerdictInTheMachinesClock(t *testing.T) {
 	for i := range snap.Reservations {
 		snap.Reservations[i].End = noon.Add(10 * time.Hour)
 	}
-	req := capacity.Request{Partitions: []string{"gpu"}, Account: "nlp", AccountKnown: true, TimeLimit: capacity.Minutes(60)}
+	req := capacity.Request{
+		Partitions:   []string{"gpu"},
+		Account:      "nlp",
+		AccountKnown: true,
+		TimeLimit:    capacity.Minutes(60),
+	}
 	for name, c := range map[string]struct {
 		begin, deadline time.Duration // of the machine's clock; 0 is none
 		from            string

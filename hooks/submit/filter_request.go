@@ -25,7 +25,10 @@ func decodeFields(args []string) (map[string]string, error) {
 	for _, arg := range args {
 		key, value, found := strings.Cut(arg, "=")
 		if !found {
-			return nil, fmt.Errorf("argument %q is not key=hex; only the Lua shims call this program", hook.Clip(arg, 40))
+			return nil, fmt.Errorf(
+				"argument %q is not key=hex; only the Lua shims call this program",
+				hook.Clip(arg, 40),
+			)
 		}
 		text, err := hex.DecodeString(value)
 		if err != nil {
@@ -47,12 +50,16 @@ func Request(fields map[string]string) (capacity.Request, error) {
 	req := capacity.Request{Partitions: partitions, Account: fields["account"],
 		AccountKnown: !cli, User: fields["user"],
 		QOS: fields["qos"], Comment: fields["comment"], Was: fields["was"], Started: fields["started"] != "",
-		Begin: moment(fields["begin"]), Deadline: moment(fields["deadline"]), Constraint: fields["constraint"], Reservation: fields["reservation"],
+		Begin: moment(
+			fields["begin"],
+		), Deadline: moment(fields["deadline"]), Constraint: fields["constraint"], Reservation: fields["reservation"],
 		Nodes:   count(fields["nodes"]),
 		OneNode: fields["nodes"] == "1-1" || fields["nodes"] == "1" && cli, Component: count(fields["component"]) > 0,
 		Together: count(fields["together"]),
 		Tasks:    count(fields["ntasks"]), TasksPerNode: count(fields["ntasks-per-node"]),
-		CPUsPerTask: count(fields["cpus-per-task"]), Overcommit: fields["overcommit"] == "set", GPUs: gpus(fields["gpus"]),
+		CPUsPerTask: count(
+			fields["cpus-per-task"],
+		), Overcommit: fields["overcommit"] == "set", GPUs: gpus(fields["gpus"]),
 		GPUsPerNode: max(gpus(fields["gpus-per-node"]), gres(fields["gres"])),
 		GPUsPerTask: max(gpus(fields["gpus-per-task"]), gres(fields["tres-per-task"]))}
 	if text := fields["signal"]; text != "" && text != "0@0" {

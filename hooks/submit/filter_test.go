@@ -79,8 +79,14 @@ func TestAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log strings.Builder
-			got := readable(t, submit.Answer(shimArgs(dir, test.fields...), machineNow, slog.New(slog.NewTextHandler(&log, nil))))
-			if refused := strings.Contains(got, "refuse "); strings.Contains(log.String(), "the job is refused") != refused {
+			got := readable(
+				t,
+				submit.Answer(shimArgs(dir, test.fields...), machineNow, slog.New(slog.NewTextHandler(&log, nil))),
+			)
+			if refused := strings.Contains(got, "refuse "); strings.Contains(
+				log.String(),
+				"the job is refused",
+			) != refused {
 				t.Errorf("answered %q, and logged %q", got, log.String())
 			}
 			if !strings.Contains(got, test.want) || !strings.HasSuffix(got, "end\n") {
@@ -132,7 +138,9 @@ func TestR6_AnswerWithoutSnapshot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var logged strings.Builder
 			got := submit.Answer(args, time.Now(), slog.New(slog.NewTextHandler(&logged, nil)))
-			if got = readable(t, got); !strings.HasPrefix(got, "warn ") || !strings.HasSuffix(got, "; the job is let through unchecked; tell an administrator\nend\n") || strings.Count(got, "\n") != 2 {
+			if got = readable(t, got); !strings.HasPrefix(got, "warn ") ||
+				!strings.HasSuffix(got, "; the job is let through unchecked; tell an administrator\nend\n") ||
+				strings.Count(got, "\n") != 2 {
 				t.Errorf("got %q", got)
 			}
 			if !strings.Contains(logged.String(), "let through") {

@@ -20,8 +20,25 @@ func TestLuacheck(t *testing.T) {
 		"job_submit": JobSubmit("/state/plan", "/state", "/filter"),
 	}
 	for name, script := range scripts {
-		c := exec.CommandContext(t.Context(), "luacheck", "--no-color", "--codes", "--std", "lua51", "--max-line-length", "130", "-",
-			"--read-globals", "slurm", "--globals", "slurm_cli_pre_submit", "slurm_cli_setup_defaults", "slurm_cli_post_submit", "slurm_job_submit", "slurm_job_modify")
+		c := exec.CommandContext(
+			t.Context(),
+			"luacheck",
+			"--no-color",
+			"--codes",
+			"--std",
+			"lua51",
+			"--max-line-length",
+			"130",
+			"-",
+			"--read-globals",
+			"slurm",
+			"--globals",
+			"slurm_cli_pre_submit",
+			"slurm_cli_setup_defaults",
+			"slurm_cli_post_submit",
+			"slurm_job_submit",
+			"slurm_job_modify",
+		)
 		c.Stdin = strings.NewReader(script)
 		if out, err := c.CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", name, err, out)
@@ -140,7 +157,16 @@ func TestR6_UnreadablePlanIsSaid(t *testing.T) {
 	}
 	defer os.RemoveAll(top)
 	dir, none := filepath.Join(top, "it's a state"), filepath.Join(top, "none")
-	plan, script, driver := filepath.Join(dir, "plan"), filepath.Join(top, "script.lua"), filepath.Join(top, "driver.lua")
+	plan, script, driver := filepath.Join(
+		dir,
+		"plan",
+	), filepath.Join(
+		top,
+		"script.lua",
+	), filepath.Join(
+		top,
+		"driver.lua",
+	)
 	if err := errors.Join(os.Chmod(top, 0o755), os.Mkdir(dir, 0o755), os.WriteFile(plan, []byte("version 1\npartition gpu\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}

@@ -75,11 +75,27 @@ func TestLong_OptionsOnSlurm(t *testing.T) {
 	}
 	script := strings.NewReplacer("@RECORD@", record, "@CLI@", cliOptions, "@JOB@", jobFields).Replace(recorder)
 	group := func(name, partition, features string) slurmlab.NodeGroup {
-		return slurmlab.NodeGroup{Prefix: name + "-", Count: 4, CPUs: 192, MemoryMB: 2000, GPUs: 8, Features: features + "h100", Partition: partition}
+		return slurmlab.NodeGroup{
+			Prefix:    name + "-",
+			Count:     4,
+			CPUs:      192,
+			MemoryMB:  2000,
+			GPUs:      8,
+			Features:  features + "h100",
+			Partition: partition,
+		}
 	}
-	cluster, err := slurmlab.Start(hookstest.Deadline(t), slurmlab.Config{Dir: filepath.Join(dir, "lab"), CLIFilterLua: script, JobSubmitLua: script, Accounting: true,
-		Static:      slurmlab.NodeGroup{Partition: "static,cpu"},
-		CloudGroups: []slurmlab.NodeGroup{group("gpu", "gpu", ""), group("other", "other", ""), group("two-a", "two", "two-a,"), group("two-b", "two", "two-b,")}})
+	cluster, err := slurmlab.Start(
+		hookstest.Deadline(t),
+		slurmlab.Config{Dir: filepath.Join(dir, "lab"), CLIFilterLua: script, JobSubmitLua: script, Accounting: true,
+			Static: slurmlab.NodeGroup{Partition: "static,cpu"},
+			CloudGroups: []slurmlab.NodeGroup{
+				group("gpu", "gpu", ""),
+				group("other", "other", ""),
+				group("two-a", "two", "two-a,"),
+				group("two-b", "two", "two-b,"),
+			}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,13 +112,33 @@ func TestLong_OptionsOnSlurm(t *testing.T) {
 		return out
 	}
 	fence := time.Now().Add(10*time.Hour + 10*time.Minute)
-	slurm("scontrol", "create", "reservation", "ReservationName=fence", "Nodes=gpu-[1-4],other-[1-4],two-a-[1-4],two-b-[1-4]",
-		"StartTime="+fence.Format("2006-01-02T15:04:05"), "Duration=infinite", "Flags=MAINT,IGNORE_JOBS", "Users=root")
-	slurm("scontrol", "update", "nodename=two-a-[1-2]", "state=drain", "reason=so that large jobs of two would be split")
+	slurm(
+		"scontrol",
+		"create",
+		"reservation",
+		"ReservationName=fence",
+		"Nodes=gpu-[1-4],other-[1-4],two-a-[1-4],two-b-[1-4]",
+		"StartTime="+fence.Format("2006-01-02T15:04:05"),
+		"Duration=infinite",
+		"Flags=MAINT,IGNORE_JOBS",
+		"Users=root",
+	)
+	slurm(
+		"scontrol",
+		"update",
+		"nodename=two-a-[1-2]",
+		"state=drain",
+		"reason=so that large jobs of two would be split",
+	)
 	slurm("sacctmgr", "--immediate", "add", "cluster", "other")
 	// run is what Slurm says of a command, and when the job would start; zero if never.
 	run := func(o submit.Option) (out string, start time.Time) {
-		out, err := cluster.Command(hookstest.Deadline(t), "sh", "-c", o.With("--test-only --output=/dev/null --wrap=true"))
+		out, err := cluster.Command(
+			hookstest.Deadline(t),
+			"sh",
+			"-c",
+			o.With("--test-only --output=/dev/null --wrap=true"),
+		)
 		if m := regexp.MustCompile(`to start at (\S+) (?:a )?using`).FindStringSubmatch(out); m != nil {
 			start, err = time.ParseInLocation("2006-01-02T15:04:05", m[1], time.Local)
 		} else if strings.Contains(out, "Granted job allocation") {
@@ -116,7 +152,12 @@ func TestLong_OptionsOnSlurm(t *testing.T) {
 	}
 	// nodes are those on which a command's job starts.
 	nodes := func(o submit.Option) string {
-		id, err := cluster.Command(hookstest.Deadline(t), "sh", "-c", o.With("--parsable --output=/dev/null --wrap='sleep 1000'"))
+		id, err := cluster.Command(
+			hookstest.Deadline(t),
+			"sh",
+			"-c",
+			o.With("--parsable --output=/dev/null --wrap='sleep 1000'"),
+		)
 		if err != nil {
 			t.Fatalf("%s: %v: %s", o.Command, err, id)
 		}
@@ -179,7 +220,8 @@ func TestLong_OptionsOnSlurm(t *testing.T) {
 			t.Errorf("%s: refused %t: %s", o.Command, refused, out)
 		}
 		// Slurm would run it elsewhere than it asks, or in two blocks.
-		if elsewhere := slices.Contains(o.CLI, "wrong-partition"); inTime && !elsewhere && (start.IsZero() || start.After(fence)) {
+		if elsewhere := slices.Contains(o.CLI, "wrong-partition"); inTime && !elsewhere &&
+			(start.IsZero() || start.After(fence)) {
 			t.Errorf("%s: Slurm starts it at %s without us, and not with us: %s", o.Command, plain, out)
 		}
 		if starts := !start.IsZero() && start.Before(fence); starts && strings.HasPrefix(o.Command, "sbatch -p two") {

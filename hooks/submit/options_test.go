@@ -57,14 +57,18 @@ func Options(t testing.TB) []Option {
 // Refused reports whether one of the scripts refuses the job.
 func (o Option) Refused() bool {
 	return slices.ContainsFunc(slices.Concat(o.CLI, o.Job), func(decision string) bool {
-		return slices.ContainsFunc(capacity.Codes, func(m capacity.Meaning) bool { return string(m.Code) == decision && decision != "ok" })
+		return slices.ContainsFunc(
+			capacity.Codes,
+			func(m capacity.Meaning) bool { return string(m.Code) == decision && decision != "ok" },
+		)
 	})
 }
 
 // With is the command so that it runs nothing of its own; sbatch has more options.
 func (o Option) With(more string) string {
 	for command, with := range map[string]string{"sbatch": more, "srun": "--test-only", "salloc": "--no-shell --immediate=1"} {
-		if env, rest, found := strings.Cut(o.Command, command+" "); found && (env == "" || strings.HasSuffix(env, " ")) {
+		if env, rest, found := strings.Cut(o.Command, command+" "); found &&
+			(env == "" || strings.HasSuffix(env, " ")) {
 			return env + command + " " + with + " " + rest
 		}
 	}
@@ -126,7 +130,10 @@ func optionsSnapshot(now time.Time) *capacity.Snapshot {
 		r := snap.Reservations[0]
 		r.ID = fmt.Sprintf("cr-0bbbbbbbbbbbbbbb%d", i)
 		snap.Reservations = append(snap.Reservations, r)
-		group.Slots = append(group.Slots, capacity.Slot{Name: name, Feature: name, ReservationIDs: []string{r.ID}, Nodes: name + "-[1-4]"})
+		group.Slots = append(
+			group.Slots,
+			capacity.Slot{Name: name, Feature: name, ReservationIDs: []string{r.ID}, Nodes: name + "-[1-4]"},
+		)
 	}
 	two.Groups = []capacity.NodeGroup{group}
 	snap.Partitions = append(snap.Partitions, two)
@@ -243,7 +250,12 @@ func TestAcrossComponents(t *testing.T) {
 		{"0", "gpu", "5", "all", "too-many-nodes"},
 		{"0", "gpu", "5", "elsewhere", "ok"},
 	} {
-		fields := map[string]string{"offset": "#" + c.offset, "partition": "=" + c.partition, "nodes": "=" + c.nodes, "time": "=60"}
+		fields := map[string]string{
+			"offset":    "#" + c.offset,
+			"partition": "=" + c.partition,
+			"nodes":     "=" + c.nodes,
+			"time":      "=60",
+		}
 		if c.clusters != "" {
 			fields["clusters"] = "=" + c.clusters
 		}

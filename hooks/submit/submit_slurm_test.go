@@ -32,7 +32,12 @@ type site struct {
 func startSite(t *testing.T, shim string, change func(*slurmlab.Config)) site {
 	t.Helper()
 	dir := hookstest.ShortDir(t)
-	s := site{state: state.Dir(filepath.Join(dir, "it's \"state\"")), filter: filepath.Join(dir, "it's a filter", "pcs-capacity-filter"), shim: shim, forgets: new(int)}
+	s := site{
+		state:   state.Dir(filepath.Join(dir, "it's \"state\"")),
+		filter:  filepath.Join(dir, "it's a filter", "pcs-capacity-filter"),
+		shim:    shim,
+		forgets: new(int),
+	}
 	cfg := slurmlab.Config{Dir: filepath.Join(dir, "lab"), CloudGroups: []slurmlab.NodeGroup{
 		{Prefix: "gpu-", Count: 4, Partition: "gpu"},
 		{Prefix: "other-", Count: 4, Partition: "other"},
@@ -92,7 +97,11 @@ func (s site) restore(t *testing.T) {
 	hookstest.WriteSnapshot(t, s.state)
 	s.install(t, s.script())
 	os.Remove(s.filter)
-	text := fmt.Sprintf("#!/bin/sh\nGORACE='%s' exec %s \"$@\"\n", os.Getenv("GORACE"), hookstest.Program(t, "pcs-capacity-filter"))
+	text := fmt.Sprintf(
+		"#!/bin/sh\nGORACE='%s' exec %s \"$@\"\n",
+		os.Getenv("GORACE"),
+		hookstest.Program(t, "pcs-capacity-filter"),
+	)
 	if err := os.WriteFile(s.filter, []byte(text), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +125,10 @@ func (s site) forget(t *testing.T) {
 // submit submits a job that stays held; it returns what sbatch printed and the job's id.
 func (s site) submit(t *testing.T, args ...string) (out, id string, err error) {
 	t.Helper()
-	out, err = s.cluster.Command(hookstest.Deadline(t), "sbatch", append([]string{"--hold", "--output=/dev/null", "--wrap=true"}, args...)...)
+	out, err = s.cluster.Command(
+		hookstest.Deadline(t),
+		"sbatch",
+		append([]string{"--hold", "--output=/dev/null", "--wrap=true"}, args...)...)
 	if _, after, found := strings.Cut(out, "Submitted batch job "); found {
 		id = strings.TrimSpace(after)
 	}
@@ -168,7 +180,10 @@ func testBoth(t *testing.T, s site) {
 	snap.Partitions = snap.Partitions[:1]
 	snap.Partitions[0].Groups[0].Slots[0].ReservationIDs = []string{hookstest.BlockID, hookstest.OtherID}
 	next := &snap.Reservations[1]
-	next.State, next.Start, next.End = capacity.StateScheduled, time.Now().Add(12*time.Hour), time.Now().Add(60*time.Hour)
+	next.State, next.Start, next.End = capacity.StateScheduled, time.Now().
+		Add(12*time.Hour),
+		time.Now().
+			Add(60*time.Hour)
 	if err := s.state.WriteSnapshot(snap); err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +223,13 @@ func testSubmission(t *testing.T, s site) {
 		}
 	})
 	t.Run("a job that fits is left alone", func(t *testing.T) {
-		out, id, err := s.submit(t, "--partition=gpu", "--time=60", "--nodes=2", "--comment=capacity_reservation_id="+hookstest.BlockID)
+		out, id, err := s.submit(
+			t,
+			"--partition=gpu",
+			"--time=60",
+			"--nodes=2",
+			"--comment=capacity_reservation_id="+hookstest.BlockID,
+		)
 		if err != nil || strings.Contains(out, "pcs-capacity") {
 			t.Fatalf("%v: %s", err, out)
 		}
@@ -237,7 +258,13 @@ func testSubmission(t *testing.T, s site) {
 	}
 	for _, command := range []string{"srun", "salloc"} {
 		t.Run(command, func(t *testing.T) {
-			out, err := s.cluster.Command(hookstest.Deadline(t), command, "--partition=gpu", "--time=1-00:00:00", "true")
+			out, err := s.cluster.Command(
+				hookstest.Deadline(t),
+				command,
+				"--partition=gpu",
+				"--time=1-00:00:00",
+				"true",
+			)
 			if err == nil || !strings.Contains(out, "pcs-capacity: ") || !strings.Contains(out, "Use --time=") {
 				t.Errorf("%v: %s", err, out)
 			}
@@ -321,13 +348,15 @@ func testWithoutUs(t *testing.T, s site) {
 					continue
 				}
 				job := s.job(t, id)
-				if kind == "edited" && (job["TimeLimit"] != "UNLIMITED" || job["TimeMin"] != "N/A" || job["Comment"] != "mine") {
+				if kind == "edited" &&
+					(job["TimeLimit"] != "UNLIMITED" || job["TimeMin"] != "N/A" || job["Comment"] != "mine") {
 					t.Errorf("edited without us: %v", job)
 				}
 				if kind == "unmanaged" && out != "Submitted batch job "+id {
 					t.Errorf("an unmanaged job hears of us: %s", out)
 				}
-				warned := strings.Contains(out, "pcs-capacity: ") && strings.Contains(out, "; the job is let through unchecked; tell an administrator")
+				warned := strings.Contains(out, "pcs-capacity: ") &&
+					strings.Contains(out, "; the job is let through unchecked; tell an administrator")
 				if kind != "unmanaged" && warned != (s.shim == "cli_filter" && !planless) {
 					t.Errorf("%s: warned %v: %s", kind, warned, out)
 				}
@@ -377,8 +406,24 @@ func testHostileInput(t *testing.T, s site) {
 	}
 	// The options whose text the shims hand on; numbers are Slurm's own to parse. Each value is tried in the comment
 	// and in three others, each of these with four values.
-	options := []string{"partition", "account", "constraint", "time", "time-min", "begin", "deadline", "nodes", "ntasks", "ntasks-per-node",
-		"gpus", "gpus-per-node", "gpus-per-task", "gres", "job-name", "reservation"}
+	options := []string{
+		"partition",
+		"account",
+		"constraint",
+		"time",
+		"time-min",
+		"begin",
+		"deadline",
+		"nodes",
+		"ntasks",
+		"ntasks-per-node",
+		"gpus",
+		"gpus-per-node",
+		"gpus-per-task",
+		"gres",
+		"job-name",
+		"reservation",
+	}
 	for i, name := range slices.Sorted(maps.Keys(values)) {
 		value := values[name]
 		t.Run(name, func(t *testing.T) {
@@ -455,18 +500,25 @@ end
 // A site's own script loads ours with one line: the site's word comes first, then ours, and each can refuse.
 func testSiteScript(t *testing.T, s site) {
 	s.restore(t)
-	ours, own := filepath.Join(hookstest.ShortDir(t), "ours.lua"), map[string]string{"cli_filter": siteCLIFilter, "job_submit": siteJobSubmit}[s.shim]
+	ours, own := filepath.Join(
+		hookstest.ShortDir(t),
+		"ours.lua",
+	), map[string]string{"cli_filter": siteCLIFilter, "job_submit": siteJobSubmit}[s.shim]
 	if err := os.WriteFile(ours, []byte(s.script()), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	s.install(t, own+submit.LoadLine(ours)+"\nreturn slurm.SUCCESS\n") // as Slurm's own examples end
-	if out, _, err := s.submit(t, "--job-name=refused", "--partition=gpu", "--time=1-00:00:00"); err == nil || !strings.Contains(out, "the site refuses") || strings.Contains(out, "pcs-capacity") {
+	if out, _, err := s.submit(t, "--job-name=refused", "--partition=gpu", "--time=1-00:00:00"); err == nil ||
+		!strings.Contains(out, "the site refuses") ||
+		strings.Contains(out, "pcs-capacity") {
 		t.Errorf("the site does not come first: %v: %s", err, out)
 	}
-	if out, _, err := s.submit(t, "--partition=gpu", "--time=1-00:00:00"); err == nil || !strings.Contains(out, "pcs-capacity: ") {
+	if out, _, err := s.submit(t, "--partition=gpu", "--time=1-00:00:00"); err == nil ||
+		!strings.Contains(out, "pcs-capacity: ") {
 		t.Errorf("ours does not refuse: %v: %s", err, out)
 	}
-	if out, _, err := s.submit(t, "--job-name=moved", "--time=1-00:00:00"); err == nil || !strings.Contains(out, "pcs-capacity: ") {
+	if out, _, err := s.submit(t, "--job-name=moved", "--time=1-00:00:00"); err == nil ||
+		!strings.Contains(out, "pcs-capacity: ") {
 		t.Errorf("ours does not see what the site changed: %v: %s", err, out)
 	}
 	out, id, err := s.submit(t, "--job-name=moved")
@@ -498,7 +550,8 @@ func testSiteScript(t *testing.T, s site) {
 	if out, _, err := s.submit(t, "--job-name=refused"); err == nil || !strings.Contains(out, "the site refuses") {
 		t.Errorf("%v: %s", err, out)
 	}
-	if out, _, err := s.submit(t, "--partition=gpu", "--time=1-00:00:00"); err != nil || strings.Contains(out, "pcs-capacity") {
+	if out, _, err := s.submit(t, "--partition=gpu", "--time=1-00:00:00"); err != nil ||
+		strings.Contains(out, "pcs-capacity") {
 		t.Errorf("%v: %s", err, out)
 	}
 }

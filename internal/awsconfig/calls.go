@@ -29,8 +29,13 @@ type Call struct {
 
 // Attrs returns what a log shows of the call; durations in milliseconds.
 func (c Call) Attrs() []slog.Attr {
-	all := []slog.Attr{slog.String("service", c.Service), slog.String("operation", c.Operation), slog.String("region", c.Region),
-		slog.Int64("ms", c.Took.Milliseconds()), slog.Int("attempts", c.Attempts)}
+	all := []slog.Attr{
+		slog.String("service", c.Service),
+		slog.String("operation", c.Operation),
+		slog.String("region", c.Region),
+		slog.Int64("ms", c.Took.Milliseconds()),
+		slog.Int("attempts", c.Attempts),
+	}
 	if c.Status != 0 {
 		all = append(all, slog.Int("status", c.Status))
 	}
@@ -49,25 +54,33 @@ func tellDebug(c Call) {
 
 // tellCalls tells of every call when it has ended.
 func tellCalls(tell func(Call)) func(*middleware.Stack) error {
-	look := middleware.InitializeMiddlewareFunc("TellCalls", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
-		middleware.InitializeOutput, middleware.Metadata, error) {
-		began := time.Now()
-		out, metadata, err := next.HandleInitialize(ctx, in)
-		c := Call{Service: awsmiddleware.GetServiceID(ctx), Operation: awsmiddleware.GetOperationName(ctx), Region: awsmiddleware.GetRegion(ctx),
-			Took: time.Since(began)}
-		if attempts, ok := retry.GetAttemptResults(metadata); ok {
-			c.Attempts = len(attempts.Results)
-		}
-		if answer, ok := awsmiddleware.GetRawResponse(metadata).(*smithyhttp.Response); ok && answer != nil && answer.Response != nil {
-			c.Status = answer.StatusCode
-		}
-		c.RequestID, _ = awsmiddleware.GetRequestIDMetadata(metadata)
-		if err != nil {
-			c.describe(err)
-		}
-		tell(c)
-		return out, metadata, err
-	})
+	look := middleware.InitializeMiddlewareFunc(
+		"TellCalls",
+		func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
+			middleware.InitializeOutput, middleware.Metadata, error) {
+			began := time.Now()
+			out, metadata, err := next.HandleInitialize(ctx, in)
+			c := Call{
+				Service:   awsmiddleware.GetServiceID(ctx),
+				Operation: awsmiddleware.GetOperationName(ctx),
+				Region:    awsmiddleware.GetRegion(ctx),
+				Took:      time.Since(began),
+			}
+			if attempts, ok := retry.GetAttemptResults(metadata); ok {
+				c.Attempts = len(attempts.Results)
+			}
+			if answer, ok := awsmiddleware.GetRawResponse(metadata).(*smithyhttp.Response); ok && answer != nil &&
+				answer.Response != nil {
+				c.Status = answer.StatusCode
+			}
+			c.RequestID, _ = awsmiddleware.GetRequestIDMetadata(metadata)
+			if err != nil {
+				c.describe(err)
+			}
+			tell(c)
+			return out, metadata, err
+		},
+	)
 	return func(stack *middleware.Stack) error { return stack.Initialize.Add(look, middleware.After) }
 }
 
@@ -93,21 +106,27 @@ func (c *Call) describe(err error) {
 // the connection in the middle of the answer. Read answers io.EOF too, where it means the end. The SDK retries such a
 // call (aws-sdk-go-v2 issue 2737); a purchase, which is sent once, would end with an unknown outcome.
 func plainBody(stack *middleware.Stack) error {
-	hide := middleware.BuildMiddlewareFunc("PlainBody", func(ctx context.Context, in middleware.BuildInput, next middleware.BuildHandler) (
-		middleware.BuildOutput, middleware.Metadata, error) {
-		request, ok := in.Request.(*smithyhttp.Request)
-		if !ok {
-			return next.HandleBuild(ctx, in)
-		}
-		if body, ok := request.GetStream().(io.ReadSeeker); ok {
-			plain, err := request.SetStream(struct{ io.ReadSeeker }{body})
-			if err != nil {
-				return middleware.BuildOutput{}, middleware.Metadata{}, fmt.Errorf("preparing the body of the request: %w", err)
+	hide := middleware.BuildMiddlewareFunc(
+		"PlainBody",
+		func(ctx context.Context, in middleware.BuildInput, next middleware.BuildHandler) (
+			middleware.BuildOutput, middleware.Metadata, error) {
+			request, ok := in.Request.(*smithyhttp.Request)
+			if !ok {
+				return next.HandleBuild(ctx, in)
 			}
-			in.Request = plain
-		}
-		return next.HandleBuild(ctx, in)
-	})
+			if body, ok := request.GetStream().(io.ReadSeeker); ok {
+				plain, err := request.SetStream(struct{ io.ReadSeeker }{body})
+				if err != nil {
+					return middleware.BuildOutput{}, middleware.Metadata{}, fmt.Errorf(
+						"preparing the body of the request: %w",
+						err,
+					)
+				}
+				in.Request = plain
+			}
+			return next.HandleBuild(ctx, in)
+		},
+	)
 	return stack.Build.Add(hide, middleware.After)
 }
 

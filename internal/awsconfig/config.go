@@ -50,7 +50,12 @@ var quiet = logging.LoggerFunc(func(class logging.Classification, format string,
 // when nothing else names the region.
 func Load(ctx context.Context, o Options) (*Shared, error) {
 	s := &Shared{limits: &limits{read: readTime, change: changeTime, silent: silentTime, until: map[string]time.Time{}}}
-	cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(o.Region), config.WithSharedConfigProfile(o.Profile), config.WithLogger(quiet))
+	cfg, err := config.LoadDefaultConfig(
+		ctx,
+		config.WithRegion(o.Region),
+		config.WithSharedConfigProfile(o.Profile),
+		config.WithLogger(quiet),
+	)
 	if err != nil {
 		return nil, unread(err)
 	}
@@ -60,7 +65,10 @@ func Load(ctx context.Context, o Options) (*Shared, error) {
 		defer cancel()
 		answer, err := s.metadata.GetRegion(ctx, nil)
 		if err != nil {
-			return nil, fmt.Errorf("no AWS region is set, and instance metadata gives none (%w); set region in config.toml, --region or AWS_REGION", err)
+			return nil, fmt.Errorf(
+				"no AWS region is set, and instance metadata gives none (%w); set region in config.toml, --region or AWS_REGION",
+				err,
+			)
 		}
 		cfg.Region = answer.Region
 	}
@@ -68,7 +76,15 @@ func Load(ctx context.Context, o Options) (*Shared, error) {
 	if o.Called == nil {
 		o.Called = tellDebug
 	}
-	cfg.APIOptions = append(cfg.APIOptions, nameTrouble, tellCalls(o.Called), s.clock.middleware, plainBody, s.limits.middleware, nameDenied)
+	cfg.APIOptions = append(
+		cfg.APIOptions,
+		nameTrouble,
+		tellCalls(o.Called),
+		s.clock.middleware,
+		plainBody,
+		s.limits.middleware,
+		nameDenied,
+	)
 	s.Config = cfg
 	return s, nil
 }

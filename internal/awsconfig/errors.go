@@ -43,7 +43,9 @@ var denials = []string{"UnauthorizedOperation", "AccessDeniedException", "Access
 
 // denial reads AWS's message, in the words of "Troubleshoot access denied error messages",
 // IAM User Guide. Older ones have none of them.
-var denial = regexp.MustCompile(`(?:User: (\S+) is )?not authorized to perform: ([a-z0-9-]+:[A-Za-z]+)(?: on resource: (.+?))?( because no .+?| with an explicit deny.*?)?(?:\. |\.?$)`)
+var denial = regexp.MustCompile(
+	`(?:User: (\S+) is )?not authorized to perform: ([a-z0-9-]+:[A-Za-z]+)(?: on resource: (.+?))?( because no .+?| with an explicit deny.*?)?(?:\. |\.?$)`,
+)
 
 func denied(service, operation string, err error) error {
 	var answer smithy.APIError
@@ -54,7 +56,11 @@ func denied(service, operation string, err error) error {
 		if answer.ErrorCode() != code {
 			continue
 		}
-		d := &Denied{Action: strings.ToLower(strings.ReplaceAll(service, " ", "-")) + ":" + operation, answer: answer, err: err}
+		d := &Denied{
+			Action: strings.ToLower(strings.ReplaceAll(service, " ", "-")) + ":" + operation,
+			answer: answer,
+			err:    err,
+		}
 		m := denial.FindStringSubmatch(answer.ErrorMessage())
 		named := m != nil
 		if named {
@@ -102,14 +108,20 @@ const Allow = "`pcs-capacity iam-policy` prints what to allow"
 
 // nameDenied has calls return a Denied where AWS denies them: after all attempts, and before Advise adds what to do.
 func nameDenied(stack *middleware.Stack) error {
-	return stack.Serialize.Add(middleware.SerializeMiddlewareFunc("NameDenied", func(ctx context.Context, in middleware.SerializeInput, next middleware.SerializeHandler) (
-		middleware.SerializeOutput, middleware.Metadata, error) {
-		out, metadata, err := next.HandleSerialize(ctx, in)
-		if err != nil {
-			err = denied(awsmiddleware.GetServiceID(ctx), awsmiddleware.GetOperationName(ctx), err)
-		}
-		return out, metadata, err
-	}), middleware.Before)
+	return stack.Serialize.Add(
+		middleware.SerializeMiddlewareFunc(
+			"NameDenied",
+			func(ctx context.Context, in middleware.SerializeInput, next middleware.SerializeHandler) (
+				middleware.SerializeOutput, middleware.Metadata, error) {
+				out, metadata, err := next.HandleSerialize(ctx, in)
+				if err != nil {
+					err = denied(awsmiddleware.GetServiceID(ctx), awsmiddleware.GetOperationName(ctx), err)
+				}
+				return out, metadata, err
+			},
+		),
+		middleware.Before,
+	)
 }
 
 // Unreachable is a call that had no answer of AWS, in a sentence with what to do. It wraps the
@@ -134,9 +146,15 @@ func Unanswered(err error, region, endpoint string) *Unreachable {
 	case errors.As(err, &gone):
 		return gone
 	case errors.As(err, &name) && name.IsNotFound:
-		return &Unreachable{fmt.Sprintf("AWS has no host %s; check the region (%s) and this machine's DNS", name.Name, region), err}
+		return &Unreachable{
+			fmt.Sprintf("AWS has no host %s; check the region (%s) and this machine's DNS", name.Name, region),
+			err,
+		}
 	case errors.As(err, &unsent) || errors.Is(err, context.DeadlineExceeded):
-		return &Unreachable{fmt.Sprintf("AWS cannot be reached %s (%s)%s", place(err, region, endpoint), cause(err), remedy), err}
+		return &Unreachable{
+			fmt.Sprintf("AWS cannot be reached %s (%s)%s", place(err, region, endpoint), cause(err), remedy),
+			err,
+		}
 	}
 	return nil
 }
@@ -212,9 +230,15 @@ func NameNotNow(final ...string) func(*middleware.Stack) error {
 func unread(err error) error {
 	var missing config.SharedConfigProfileNotExistError
 	if errors.As(err, &missing) {
-		return fmt.Errorf("there is no AWS profile %q in the AWS configuration of this user; give --profile or AWS_PROFILE one of `aws configure list-profiles`, or leave both out", missing.Profile)
+		return fmt.Errorf(
+			"there is no AWS profile %q in the AWS configuration of this user; give --profile or AWS_PROFILE one of `aws configure list-profiles`, or leave both out",
+			missing.Profile,
+		)
 	}
-	return fmt.Errorf("reading the AWS configuration: %w; fix ~/.aws/config and ~/.aws/credentials, or what AWS_CONFIG_FILE and AWS_SHARED_CREDENTIALS_FILE name", err)
+	return fmt.Errorf(
+		"reading the AWS configuration: %w; fix ~/.aws/config and ~/.aws/credentials, or what AWS_CONFIG_FILE and AWS_SHARED_CREDENTIALS_FILE name",
+		err,
+	)
 }
 
 // Remedy explains an error code of AWS, and what to do about it.
@@ -228,9 +252,12 @@ type Remedy struct {
 
 // General are the codes that every call would meet, whatever it asks, at EC2 as at PCS.
 var General = slices.Concat(Remedies(nil, "the AWS credentials have expired",
-	"renew them, for example with `aws sso login`", "ExpiredToken", "ExpiredTokenException"), Remedies(nil,
+	"renew them, for example with `aws sso login`", "ExpiredToken", "ExpiredTokenException"), Remedies(
+	nil,
 	"the AWS credentials have expired, or the clock of this machine is wrong",
-	"renew the credentials or correct the clock", "RequestExpired"), Remedies(nil, "AWS does not accept the credentials",
+	"renew the credentials or correct the clock",
+	"RequestExpired",
+), Remedies(nil, "AWS does not accept the credentials",
 	"check them with `aws sts get-caller-identity`, and that the account has enabled the region", "AuthFailure",
 	"InvalidClientTokenId", "UnrecognizedClientException", "SignatureDoesNotMatch", "InvalidSignatureException",
 	"MissingAuthenticationToken"), Remedies(nil, "the account has not enabled the region",
@@ -252,7 +279,8 @@ func Find(table []Remedy, operation string, err error) (Remedy, bool) {
 		return Remedy{}, false
 	}
 	i := slices.IndexFunc(table, func(r Remedy) bool {
-		return r.Code == answer.ErrorCode() && (len(r.Calls) == 0 || slices.Contains(r.Calls, operation)) && strings.Contains(answer.ErrorMessage(), r.Says)
+		return r.Code == answer.ErrorCode() && (len(r.Calls) == 0 || slices.Contains(r.Calls, operation)) &&
+			strings.Contains(answer.ErrorMessage(), r.Says)
 	})
 	if i < 0 {
 		return Remedy{}, false
@@ -302,12 +330,15 @@ func Advise(table []Remedy) func(*middleware.Stack) error {
 
 // changeErrors puts what all attempts of a call ended with in other words.
 func changeErrors(name string, change func(context.Context, error) error) func(*middleware.Stack) error {
-	look := middleware.InitializeMiddlewareFunc(name, func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
-		out middleware.InitializeOutput, metadata middleware.Metadata, err error) {
-		if out, metadata, err = next.HandleInitialize(ctx, in); err != nil {
-			err = change(ctx, err)
-		}
-		return out, metadata, err
-	})
+	look := middleware.InitializeMiddlewareFunc(
+		name,
+		func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
+			out middleware.InitializeOutput, metadata middleware.Metadata, err error) {
+			if out, metadata, err = next.HandleInitialize(ctx, in); err != nil {
+				err = change(ctx, err)
+			}
+			return out, metadata, err
+		},
+	)
 	return func(stack *middleware.Stack) error { return stack.Initialize.Add(look, middleware.After) }
 }

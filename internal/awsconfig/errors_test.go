@@ -79,7 +79,8 @@ func TestTroubleIsNamed(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		_, err = ec2.NewFromConfig(s.Config, func(o *ec2.Options) { o.BaseEndpoint = &dead.URL }).DescribeRegions(ctx, &ec2.DescribeRegionsInput{})
+		_, err = ec2.NewFromConfig(s.Config, func(o *ec2.Options) { o.BaseEndpoint = &dead.URL }).
+			DescribeRegions(ctx, &ec2.DescribeRegionsInput{})
 		return err
 	}
 	stopped, stop := context.WithCancel(t.Context())
@@ -88,14 +89,16 @@ func TestTroubleIsNamed(t *testing.T) {
 		t.Errorf("interrupted: %v", err)
 	}
 	t.Setenv("AWS_PROFILE", "nosuch")
-	if err := ask(t.Context()); err == nil || !strings.Contains(err.Error(), `there is no AWS profile "nosuch"`) || !strings.Contains(err.Error(), "aws configure list-profiles") {
+	if err := ask(t.Context()); err == nil || !strings.Contains(err.Error(), `there is no AWS profile "nosuch"`) ||
+		!strings.Contains(err.Error(), "aws configure list-profiles") {
 		t.Error(err)
 	}
 	t.Setenv("AWS_PROFILE", "")
 	if err := os.WriteFile(filepath.Join(files, "config"), []byte("[default\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := ask(t.Context()); err != nil && strings.HasPrefix(err.Error(), "reading") && !strings.Contains(err.Error(), "fix ~/.aws/config") {
+	if err := ask(t.Context()); err != nil && strings.HasPrefix(err.Error(), "reading") &&
+		!strings.Contains(err.Error(), "fix ~/.aws/config") {
 		t.Error(err)
 	}
 }
@@ -140,9 +143,17 @@ func TestCallsAreLogged(t *testing.T) {
 		status   int
 		id, body string
 	}{
-		{503, "r-1", `<Response><Errors><Error><Code>Unavailable</Code></Error></Errors><RequestID>r-1</RequestID></Response>`},
+		{
+			503,
+			"r-1",
+			`<Response><Errors><Error><Code>Unavailable</Code></Error></Errors><RequestID>r-1</RequestID></Response>`,
+		},
 		{200, "r-2", `<CreateLaunchTemplateResponse/>`},
-		{403, "r-3", `<Response><Errors><Error><Code>UnauthorizedOperation</Code><Message>no</Message></Error></Errors><RequestID>r-3</RequestID></Response>`},
+		{
+			403,
+			"r-3",
+			`<Response><Errors><Error><Code>UnauthorizedOperation</Code><Message>no</Message></Error></Errors><RequestID>r-3</RequestID></Response>`,
+		},
 	}
 	var sent string
 	asked := 0
@@ -169,8 +180,11 @@ func TestCallsAreLogged(t *testing.T) {
 	client := ec2.NewFromConfig(s.Config, func(o *ec2.Options) { o.BaseEndpoint = &server.URL })
 	encoded := base64.StdEncoding.EncodeToString([]byte(userData))
 	create := func() {
-		_, _ = client.CreateLaunchTemplate(t.Context(), &ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String("x"),
-			LaunchTemplateData: &types.RequestLaunchTemplateData{UserData: &encoded}})
+		_, _ = client.CreateLaunchTemplate(
+			t.Context(),
+			&ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String("x"),
+				LaunchTemplateData: &types.RequestLaunchTemplateData{UserData: &encoded}},
+		)
 	}
 	level.Set(slog.LevelDebug)
 	create()
@@ -179,7 +193,11 @@ func TestCallsAreLogged(t *testing.T) {
 	}
 	create()
 	server.Close()
-	_, _ = client.DescribeRegions(t.Context(), &ec2.DescribeRegionsInput{}, func(o *ec2.Options) { o.Retryer = aws.NopRetryer{} })
+	_, _ = client.DescribeRegions(
+		t.Context(),
+		&ec2.DescribeRegionsInput{},
+		func(o *ec2.Options) { o.Retryer = aws.NopRetryer{} },
+	)
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 	for i, want := range []string{
 		`level=DEBUG msg="AWS call" service=EC2 operation=CreateLaunchTemplate region=us-east-2 ms=* attempts=2 status=200 request_id=r-2`,
@@ -197,7 +215,11 @@ func TestCallsAreLogged(t *testing.T) {
 	}
 	level.Set(slog.LevelInfo)
 	log.Reset()
-	_, _ = client.DescribeRegions(t.Context(), &ec2.DescribeRegionsInput{}, func(o *ec2.Options) { o.Retryer = aws.NopRetryer{} })
+	_, _ = client.DescribeRegions(
+		t.Context(),
+		&ec2.DescribeRegionsInput{},
+		func(o *ec2.Options) { o.Retryer = aws.NopRetryer{} },
+	)
 	if log.Len() > 0 {
 		t.Errorf("logged without --log-level debug: %s", log.String())
 	}

@@ -60,25 +60,28 @@ func (n *NoAnswer) RetryableError() bool { return false }
 
 // middleware comes before all others that deal with an answer, so that the deadline holds until the answer is read.
 func (l *limits) middleware(stack *middleware.Stack) error {
-	bound := middleware.DeserializeMiddlewareFunc("BoundAttempt", func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (
-		middleware.DeserializeOutput, middleware.Metadata, error) {
-		operation, host := awsmiddleware.GetOperationName(ctx), hostOf(in)
-		if l.isSilent(host) {
-			return middleware.DeserializeOutput{}, middleware.Metadata{}, &NoAnswer{Host: host}
-		}
-		limit := l.limit(operation)
-		if limit == 0 {
-			return next.HandleDeserialize(ctx, in)
-		}
-		attempt, cancel := context.WithTimeout(ctx, limit)
-		defer cancel()
-		out, metadata, err := next.HandleDeserialize(attempt, in)
-		if err != nil && errors.Is(attempt.Err(), context.DeadlineExceeded) && ctx.Err() == nil {
-			l.note(host)
-			err = &NoAnswer{host, limit}
-		}
-		return out, metadata, err
-	})
+	bound := middleware.DeserializeMiddlewareFunc(
+		"BoundAttempt",
+		func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (
+			middleware.DeserializeOutput, middleware.Metadata, error) {
+			operation, host := awsmiddleware.GetOperationName(ctx), hostOf(in)
+			if l.isSilent(host) {
+				return middleware.DeserializeOutput{}, middleware.Metadata{}, &NoAnswer{Host: host}
+			}
+			limit := l.limit(operation)
+			if limit == 0 {
+				return next.HandleDeserialize(ctx, in)
+			}
+			attempt, cancel := context.WithTimeout(ctx, limit)
+			defer cancel()
+			out, metadata, err := next.HandleDeserialize(attempt, in)
+			if err != nil && errors.Is(attempt.Err(), context.DeadlineExceeded) && ctx.Err() == nil {
+				l.note(host)
+				err = &NoAnswer{host, limit}
+			}
+			return out, metadata, err
+		},
+	)
 	return stack.Deserialize.Add(bound, middleware.Before)
 }
 
@@ -94,7 +97,8 @@ func (l *limits) limit(operation string) time.Duration {
 
 // isRead reports whether an operation changes nothing.
 func isRead(operation string) bool {
-	return strings.HasPrefix(operation, "Describe") || strings.HasPrefix(operation, "Get") || strings.HasPrefix(operation, "List")
+	return strings.HasPrefix(operation, "Describe") || strings.HasPrefix(operation, "Get") ||
+		strings.HasPrefix(operation, "List")
 }
 
 func (l *limits) isSilent(host string) bool {
@@ -130,15 +134,18 @@ func (c *clock) offset() time.Duration {
 
 // middleware looks at every HTTP answer, those of failed and retried attempts too.
 func (c *clock) middleware(stack *middleware.Stack) error {
-	look := middleware.DeserializeMiddlewareFunc("ReadDate", func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (
-		middleware.DeserializeOutput, middleware.Metadata, error) {
-		sent := time.Now().Round(0) // by the wall clock
-		out, metadata, err := next.HandleDeserialize(ctx, in)
-		if answer, ok := out.RawResponse.(*smithyhttp.Response); ok && answer != nil && answer.Response != nil {
-			c.learn(answer.Header, sent, time.Now().Round(0))
-		}
-		return out, metadata, err
-	})
+	look := middleware.DeserializeMiddlewareFunc(
+		"ReadDate",
+		func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (
+			middleware.DeserializeOutput, middleware.Metadata, error) {
+			sent := time.Now().Round(0) // by the wall clock
+			out, metadata, err := next.HandleDeserialize(ctx, in)
+			if answer, ok := out.RawResponse.(*smithyhttp.Response); ok && answer != nil && answer.Response != nil {
+				c.learn(answer.Header, sent, time.Now().Round(0))
+			}
+			return out, metadata, err
+		},
+	)
 	return stack.Deserialize.Add(look, middleware.After)
 }
 

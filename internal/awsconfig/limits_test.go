@@ -29,7 +29,11 @@ func silentWorld(t *testing.T) (*limits, *ec2.Client, func(answering bool)) {
 			<-r.Context().Done()
 			return
 		}
-		http.Error(w, `<Response><Errors><Error><Code>Unavailable</Code></Error></Errors></Response>`, http.StatusBadRequest)
+		http.Error(
+			w,
+			`<Response><Errors><Error><Code>Unavailable</Code></Error></Errors></Response>`,
+			http.StatusBadRequest,
+		)
 	}))
 	t.Cleanup(server.Close)
 	s, err := Load(t.Context(), Options{Region: "us-east-2"})
@@ -68,7 +72,11 @@ func TestSilentHost(t *testing.T) {
 		t.Errorf("the host answers again: %v", err)
 	}
 	answering(false)
-	if _, err := client.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: []string{"i-1"}}); !errors.As(err, &silent) || silent.After != l.change {
+	if _, err := client.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: []string{"i-1"}}); !errors.As(
+		err,
+		&silent,
+	) ||
+		silent.After != l.change {
 		t.Errorf("a change: %v", err)
 	}
 }
@@ -80,12 +88,16 @@ func TestLimitsOfTheCaller(t *testing.T) {
 	var silent *NoAnswer
 	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if _, err := client.DescribeRegions(short, &ec2.DescribeRegionsInput{}); err == nil || errors.As(err, &silent) || l.isSilent("127.0.0.1") {
+	if _, err := client.DescribeRegions(short, &ec2.DescribeRegionsInput{}); err == nil || errors.As(err, &silent) ||
+		l.isSilent("127.0.0.1") {
 		t.Errorf("a caller in haste: %v", err)
 	}
 	short, cancel = context.WithTimeout(t.Context(), 3*l.change)
 	defer cancel()
-	_, err := client.PurchaseCapacityBlock(short, &ec2.PurchaseCapacityBlockInput{CapacityBlockOfferingId: aws.String("cb-1"), InstancePlatform: "Linux/UNIX"})
+	_, err := client.PurchaseCapacityBlock(
+		short,
+		&ec2.PurchaseCapacityBlockInput{CapacityBlockOfferingId: aws.String("cb-1"), InstancePlatform: "Linux/UNIX"},
+	)
 	if !errors.Is(err, context.DeadlineExceeded) || errors.As(err, &silent) {
 		t.Errorf("a purchase ended with %v", err)
 	}

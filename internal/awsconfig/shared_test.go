@@ -58,7 +58,11 @@ func TestNoCredentialsIsOneVerdict(t *testing.T) {
 			} {
 				err := ask(t.Context())
 				var none *awsconfig.NoCredentials
-				if !errors.As(err, &none) || !strings.Contains(err.Error(), "there are no AWS credentials; give the machine an instance profile") {
+				if !errors.As(err, &none) ||
+					!strings.Contains(
+						err.Error(),
+						"there are no AWS credentials; give the machine an instance profile",
+					) {
 					t.Errorf("%v", err)
 				}
 			}

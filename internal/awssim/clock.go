@@ -146,7 +146,12 @@ func (m *Moment) UnmarshalText(text []byte) error {
 		days, _ := strconv.Atoi(p[1])
 		h, _ := strconv.Atoi(p[2])
 		min, _ := strconv.Atoi(p[3])
-		*m = Moment{set: true, daily: true, days: days, hour: time.Duration(h)*time.Hour + time.Duration(min)*time.Minute}
+		*m = Moment{
+			set:   true,
+			daily: true,
+			days:  days,
+			hour:  time.Duration(h)*time.Hour + time.Duration(min)*time.Minute,
+		}
 		return nil
 	}
 	if strings.HasPrefix(s, "+") || strings.HasPrefix(s, "-") {
@@ -202,19 +207,24 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d)
 // What is not visible is in no list, and a call that names it is told that it does not exist (EC2 Developer
 // Guide, "Eventual consistency"). POST /_sim/lag takes it; fields left out stay.
 type Lag struct {
-	Instances    *Duration `json:"instances,omitempty" toml:"instances"`       // new instances
-	Templates    *Duration `json:"templates,omitempty" toml:"templates"`       // new launch templates and versions
-	Tags         *Duration `json:"tags,omitempty" toml:"tags"`                 // of CreateTags and DeleteTags; new things have theirs at once
+	Instances    *Duration `json:"instances,omitempty"    toml:"instances"`    // new instances
+	Templates    *Duration `json:"templates,omitempty"    toml:"templates"`    // new launch templates and versions
+	Tags         *Duration `json:"tags,omitempty"         toml:"tags"`         // of CreateTags and DeleteTags; new things have theirs at once
 	Reservations *Duration `json:"reservations,omitempty" toml:"reservations"` // new ODCRs
-	Purchases    *Duration `json:"purchases,omitempty" toml:"purchases"`       // purchased blocks
+	Purchases    *Duration `json:"purchases,omitempty"    toml:"purchases"`    // purchased blocks
 }
 
 // SetLag changes how long later changes stay invisible.
 func (s *Sim) SetLag(change Lag) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lag = Lag{cmp.Or(change.Instances, s.lag.Instances), cmp.Or(change.Templates, s.lag.Templates), cmp.Or(change.Tags, s.lag.Tags),
-		cmp.Or(change.Reservations, s.lag.Reservations), cmp.Or(change.Purchases, s.lag.Purchases)}
+	s.lag = Lag{
+		cmp.Or(change.Instances, s.lag.Instances),
+		cmp.Or(change.Templates, s.lag.Templates),
+		cmp.Or(change.Tags, s.lag.Tags),
+		cmp.Or(change.Reservations, s.lag.Reservations),
+		cmp.Or(change.Purchases, s.lag.Purchases),
+	}
 }
 
 // oldTags are the tags that a resource shows until a change of its tags is visible.

@@ -192,7 +192,8 @@ type CallKey struct {
 }
 
 func (f *Fault) matches(c *call) bool {
-	return (f.Service == "" || f.Service == c.Service) && (f.Operation == "" || f.Operation == c.Operation) && (f.Region == "" || f.Region == c.Region)
+	return (f.Service == "" || f.Service == c.Service) && (f.Operation == "" || f.Operation == c.Operation) &&
+		(f.Region == "" || f.Region == c.Region)
 }
 
 // hitBefore waits out the latency and tells whether the call goes on to its effect.
@@ -219,7 +220,10 @@ func (s *Sim) AddFault(f Fault) (int, error) {
 	switch f.Effect {
 	case FailBefore, FailAfter, CutBefore, CutAfter, Delay, Silent:
 	default:
-		return 0, fmt.Errorf("fault effect %q: want fail-before, fail-after, cut-before, cut-after, delay or silent", f.Effect)
+		return 0, fmt.Errorf(
+			"fault effect %q: want fail-before, fail-after, cut-before, cut-after, delay or silent",
+			f.Effect,
+		)
 	}
 	if f.Skip < 0 || f.Count < 0 || f.Latency < 0 {
 		return 0, fmt.Errorf("fault: skip, count and latency cannot be negative")

@@ -72,19 +72,32 @@ func (t *offeringTemplate) serves(in *describeCapacityBlockOfferingsInput) (coun
 }
 
 func (in *describeCapacityBlockOfferingsInput) check() error {
-	instances, servers := in.InstanceType != "" || in.InstanceCount != 0, in.UltraserverType != "" || in.UltraserverCount != 0
+	instances, servers := in.InstanceType != "" ||
+		in.InstanceCount != 0, in.UltraserverType != "" ||
+		in.UltraserverCount != 0
 	switch {
 	case !validHours(in.CapacityDurationHours):
 		return apiErrorf("InvalidParameterValue", "Value (%d) for parameter capacityDurationHours is invalid. "+
 			"Specify 1 to 14 days in increments of 24 hours, or up to 182 days in increments of 168 hours.", in.CapacityDurationHours)
 	case instances == servers:
-		return apiErrorf("InvalidParameterCombination", "Specify either InstanceType and InstanceCount or UltraserverType and UltraserverCount")
+		return apiErrorf(
+			"InvalidParameterCombination",
+			"Specify either InstanceType and InstanceCount or UltraserverType and UltraserverCount",
+		)
 	case instances && (in.InstanceType == "" || in.InstanceCount == 0):
 		return apiErrorf("MissingParameter", "The request must contain the parameters InstanceType and InstanceCount")
 	case servers && (in.UltraserverType == "" || in.UltraserverCount == 0):
-		return apiErrorf("MissingParameter", "The request must contain the parameters UltraserverType and UltraserverCount")
+		return apiErrorf(
+			"MissingParameter",
+			"The request must contain the parameters UltraserverType and UltraserverCount",
+		)
 	case in.InstanceCount < 0 || in.InstanceCount > maxBlock || in.UltraserverCount < 0:
-		return apiErrorf("InvalidParameterValue", "Value (%d) for parameter instanceCount is invalid. Expecting a value between 1 and %d.", in.InstanceCount, maxBlock)
+		return apiErrorf(
+			"InvalidParameterValue",
+			"Value (%d) for parameter instanceCount is invalid. Expecting a value between 1 and %d.",
+			in.InstanceCount,
+			maxBlock,
+		)
 	}
 	return nil
 }
@@ -94,7 +107,10 @@ func (o *offering) wire() object {
 	w := object{
 		"CapacityBlockOfferingId": o.id, "InstanceType": o.from.Type, "AvailabilityZone": o.from.zone.name, "InstanceCount": o.count,
 		"StartDate": o.start, "EndDate": o.end, "CapacityBlockDurationHours": int(d.Hours()), "CapacityBlockDurationMinutes": int(d.Minutes()) % 60,
-		"UpfrontFee": o.from.fee(o.count, d), "CurrencyCode": o.from.Currency, "Tenancy": "default", "ZoneType": o.from.zone.kind, "UltraserverType": o.from.UltraServer,
+		"UpfrontFee": o.from.fee(
+			o.count,
+			d,
+		), "CurrencyCode": o.from.Currency, "Tenancy": "default", "ZoneType": o.from.zone.kind, "UltraserverType": o.from.UltraServer,
 	}
 	if o.servers > 0 {
 		w["UltraserverCount"] = o.servers
@@ -118,7 +134,11 @@ func (s *Sim) purchaseCapacityBlock(c *call, in *purchaseCapacityBlockInput) (an
 		return nil, err
 	}
 	if !slices.Contains(blockPlatforms, in.InstancePlatform) {
-		return nil, apiErrorf("InvalidParameterValue", "Value (%s) for parameter instancePlatform is invalid.", in.InstancePlatform)
+		return nil, apiErrorf(
+			"InvalidParameterValue",
+			"Value (%s) for parameter instancePlatform is invalid.",
+			in.InstancePlatform,
+		)
 	}
 	tags, err := specifiedTags(in.TagSpecifications, "capacity-reservation", "capacity-block")
 	if err != nil {
@@ -145,7 +165,10 @@ func (s *Sim) purchaseCapacityBlock(c *call, in *purchaseCapacityBlockInput) (an
 	s.ledger = append(s.ledger, Purchase{At: s.now, Region: c.Region,
 		Kind: "block", OfferingID: o.id, ReservationID: res.ID, InstanceType: res.Type, Count: res.count,
 		Start: res.start, End: res.end, Fee: o.from.fee(o.count, o.duration()), Currency: o.from.Currency})
-	result := object{"CapacityBlocks": s.wireBlocks(c.region, res), "CapacityReservation": s.wireReservation(c.region, res)}
+	result := object{
+		"CapacityBlocks":      s.wireBlocks(c.region, res),
+		"CapacityReservation": s.wireReservation(c.region, res),
+	}
 	s.later(time.Duration(s.scenario.PaymentDelay), func() {
 		if s.unpaid {
 			res.state = "payment-failed"
@@ -159,15 +182,27 @@ func (s *Sim) purchaseCapacityBlock(c *call, in *purchaseCapacityBlockInput) (an
 // forSale finds an offering that can still be bought. EC2 names these three errors without dots.
 func (s *Sim) forSale(r *region, id string) (*offering, error) {
 	if hex, ok := strings.CutPrefix(id, "cb-"); !ok || len(hex) != 17 || strings.Trim(hex, "0123456789abcdef") != "" {
-		return nil, apiErrorf("InvalidCapacityBlockOfferingIdMalformed", "The Capacity Block offering ID '%s' is malformed", id)
+		return nil, apiErrorf(
+			"InvalidCapacityBlockOfferingIdMalformed",
+			"The Capacity Block offering ID '%s' is malformed",
+			id,
+		)
 	}
 	o := r.issued[id]
 	if o == nil {
-		return nil, apiErrorf("InvalidCapacityBlockOfferingIdNotFound", "The Capacity Block offering ID '%s' does not exist", id)
+		return nil, apiErrorf(
+			"InvalidCapacityBlockOfferingIdNotFound",
+			"The Capacity Block offering ID '%s' does not exist",
+			id,
+		)
 	}
 	old := s.scenario.OfferingIDsLast > 0 && s.now.Sub(o.shown) > time.Duration(s.scenario.OfferingIDsLast)
 	if old || !o.atPurchase() && !o.start.After(s.now) || o.from.left(o.start, o.end) < o.count {
-		return nil, apiErrorf("InvalidCapacityBlockOfferingIdExpired", "The Capacity Block offering '%s' is no longer available", id)
+		return nil, apiErrorf(
+			"InvalidCapacityBlockOfferingIdExpired",
+			"The Capacity Block offering '%s' is no longer available",
+			id,
+		)
 	}
 	return o, nil
 }
@@ -225,10 +260,10 @@ func (res *reservation) status(n int, id string) object {
 
 // Limits keep an account from searching Capacity Blocks. Fields left out stay.
 type Limits struct {
-	Region         string    `json:"region,omitempty" toml:"-"`                        // default: every one
-	BlockQuota     *int      `json:"block_quota,omitempty" toml:"block_quota"`         // EC2's quota "Concurrent Capacity Blocks"; with 0 every search is refused
+	Region         string    `json:"region,omitempty"          toml:"-"`               // default: every one
+	BlockQuota     *int      `json:"block_quota,omitempty"     toml:"block_quota"`     // EC2's quota "Concurrent Capacity Blocks"; with 0 every search is refused
 	NoUltraServers *bool     `json:"no_ultraservers,omitempty" toml:"no_ultraservers"` // the account is not approved for UltraServers
-	SearchPause    *Duration `json:"search_pause,omitempty" toml:"search_pause"`       // searches that follow each other sooner are refused
+	SearchPause    *Duration `json:"search_pause,omitempty"    toml:"search_pause"`    // searches that follow each other sooner are refused
 }
 
 // SetLimits changes the limits of one region, or of all.
@@ -240,8 +275,11 @@ func (s *Sim) SetLimits(l Limits) error {
 	}
 	for name, r := range s.regions {
 		if l.Region == "" || l.Region == name {
-			r.limits = Limits{BlockQuota: cmp.Or(l.BlockQuota, r.limits.BlockQuota), NoUltraServers: cmp.Or(l.NoUltraServers, r.limits.NoUltraServers),
-				SearchPause: cmp.Or(l.SearchPause, r.limits.SearchPause)}
+			r.limits = Limits{
+				BlockQuota:     cmp.Or(l.BlockQuota, r.limits.BlockQuota),
+				NoUltraServers: cmp.Or(l.NoUltraServers, r.limits.NoUltraServers),
+				SearchPause:    cmp.Or(l.SearchPause, r.limits.SearchPause),
+			}
 		}
 	}
 	return nil
@@ -254,16 +292,29 @@ func (s *Sim) checkSearch(r *region, in *describeCapacityBlockOfferingsInput) er
 	r.searched = s.now
 	switch {
 	case l.BlockQuota != nil && *l.BlockQuota == 0:
-		return apiErrorf("CapacityBlockDescribeLimitExceeded",
-			"Your existing service limits for this AWS account are not sufficient to use EC2 Capacity Blocks. Contact AWS Support to request a limit increase.")
+		return apiErrorf(
+			"CapacityBlockDescribeLimitExceeded",
+			"Your existing service limits for this AWS account are not sufficient to use EC2 Capacity Blocks. Contact AWS Support to request a limit increase.",
+		)
 	case soon: // the code was seen; nobody recorded the message
-		return apiErrorf("CapacityBlockDescribeLimitExceeded", "You have exceeded the rate at which you may describe Capacity Block offerings. Try again later.")
+		return apiErrorf(
+			"CapacityBlockDescribeLimitExceeded",
+			"You have exceeded the rate at which you may describe Capacity Block offerings. Try again later.",
+		)
 	case in.UltraserverType != "" && l.NoUltraServers != nil && *l.NoUltraServers:
-		e := apiErrorf("UnauthorizedOperation", "This account is not authorized to call DescribeCapacityBlockOfferings for UltraServers.")
+		e := apiErrorf(
+			"UnauthorizedOperation",
+			"This account is not authorized to call DescribeCapacityBlockOfferings for UltraServers.",
+		)
 		e.Status = 403
 		return e
 	case in.InstanceType != "" && !r.sellsBlocks(in.InstanceType):
-		return apiErrorf("InvalidParameterValue", "The instance type '%s' is not supported for Capacity Blocks in '%s'.", in.InstanceType, r.name)
+		return apiErrorf(
+			"InvalidParameterValue",
+			"The instance type '%s' is not supported for Capacity Blocks in '%s'.",
+			in.InstanceType,
+			r.name,
+		)
 	case !in.StartDateRange.IsZero() && in.StartDateRange.Before(s.now),
 		!in.StartDateRange.IsZero() && !in.EndDateRange.IsZero() && !in.EndDateRange.After(in.StartDateRange):
 		return apiErrorf("InvalidParameterValue", "The start date is not valid.")

@@ -28,7 +28,8 @@ func (w *ec2World) purchase(offering string) (*ec2.PurchaseCapacityBlockOutput, 
 func TestLifeOfABlock(t *testing.T) {
 	w := newEC2World(t)
 	offer := w.offerings(2, 1)[1] // the first is an instant one
-	if got := offer.StartDate.UTC().Format("15:04"); got != "11:30" || offer.EndDate.Sub(*offer.StartDate) != 24*time.Hour {
+	if got := offer.StartDate.UTC().Format("15:04"); got != "11:30" ||
+		offer.EndDate.Sub(*offer.StartDate) != 24*time.Hour {
 		t.Fatalf("standard offering from %v to %v, want a day from 11:30", offer.StartDate, offer.EndDate)
 	}
 	if *offer.UpfrontFee != "1510.27" { // 2 × 24 h × 31.464
@@ -43,11 +44,24 @@ func TestLifeOfABlock(t *testing.T) {
 		t.Helper()
 		r := w.reservation(id)
 		if r.State != state || *r.TotalInstanceCount != total || *r.AvailableInstanceCount != available {
-			t.Errorf("state %s, %d of %d available, want %s, %d of %d", r.State, *r.AvailableInstanceCount, *r.TotalInstanceCount, state, available, total)
+			t.Errorf(
+				"state %s, %d of %d available, want %s, %d of %d",
+				r.State,
+				*r.AvailableInstanceCount,
+				*r.TotalInstanceCount,
+				state,
+				available,
+				total,
+			)
 		}
 	}
 	check("payment-pending", 0, 0)
-	fails(t, w.ec2.RunInstances, run(1, "p5.48xlarge", defSubnetA, intoBlock(id)), "InvalidCapacityReservationState.PendingActivation")
+	fails(
+		t,
+		w.ec2.RunInstances,
+		run(1, "p5.48xlarge", defSubnetA, intoBlock(id)),
+		"InvalidCapacityReservationState.PendingActivation",
+	)
 	w.sim.Clock().Advance(5 * time.Minute)
 	check("scheduled", 0, 0)
 	tags := map[string]string{}
@@ -57,7 +71,12 @@ func TestLifeOfABlock(t *testing.T) {
 	if tags["team"] != "nlp" || tags[quantityTag] != "2" {
 		t.Errorf("tags of the scheduled block: %v", tags)
 	}
-	fails(t, w.ec2.RunInstances, run(1, "p5.48xlarge", defSubnetA, intoBlock(id)), "InvalidCapacityReservationState.PendingActivation")
+	fails(
+		t,
+		w.ec2.RunInstances,
+		run(1, "p5.48xlarge", defSubnetA, intoBlock(id)),
+		"InvalidCapacityReservationState.PendingActivation",
+	)
 
 	w.sim.Clock().Set(*offer.StartDate)
 	check("active", 2, 2)
@@ -67,8 +86,15 @@ func TestLifeOfABlock(t *testing.T) {
 	do(t, w.ec2.RunInstances, run(2, "p5.48xlarge", defSubnetA, intoBlock(id)))
 	check("active", 2, 0)
 	for _, i := range w.instances() {
-		if i.InstanceLifecycle != "capacity-block" || *i.CapacityReservationId != id || *i.CapacityBlockId != *bought.CapacityBlocks[0].CapacityBlockId {
-			t.Errorf("instance %s: lifecycle %q, reservation %v, block %v", *i.InstanceId, i.InstanceLifecycle, i.CapacityReservationId, i.CapacityBlockId)
+		if i.InstanceLifecycle != "capacity-block" || *i.CapacityReservationId != id ||
+			*i.CapacityBlockId != *bought.CapacityBlocks[0].CapacityBlockId {
+			t.Errorf(
+				"instance %s: lifecycle %q, reservation %v, block %v",
+				*i.InstanceId,
+				i.InstanceLifecycle,
+				i.CapacityReservationId,
+				i.CapacityBlockId,
+			)
 		}
 	}
 
@@ -96,7 +122,8 @@ func TestPurchaseIsNotIdempotent(t *testing.T) {
 		}
 	}
 	ledger := w.sim.Ledger()
-	if len(ledger) != 2 || ledger[0].ReservationID == ledger[1].ReservationID || ledger[0].OfferingID != offer || ledger[0].Fee == "" {
+	if len(ledger) != 2 || ledger[0].ReservationID == ledger[1].ReservationID || ledger[0].OfferingID != offer ||
+		ledger[0].Fee == "" {
 		t.Errorf("ledger %+v, want two purchases of %s", ledger, offer)
 	}
 	_, err := w.purchase(offer) // the stock is 64
@@ -121,7 +148,9 @@ func TestPurchaseIsNotIdempotent(t *testing.T) {
 func TestUltraServers(t *testing.T) {
 	w := newEC2World(t)
 	offers := do(t, w.ec2.DescribeCapacityBlockOfferings, &ec2.DescribeCapacityBlockOfferingsInput{
-		UltraserverType: aws.String("u-trn2u-x64"), UltraserverCount: aws.Int32(2), CapacityDurationHours: aws.Int32(24),
+		UltraserverType: aws.String(
+			"u-trn2u-x64",
+		), UltraserverCount: aws.Int32(2), CapacityDurationHours: aws.Int32(24),
 	}).CapacityBlockOfferings
 	if len(offers) != 1 || *offers[0].InstanceCount != 8 || *offers[0].UltraserverCount != 2 {
 		t.Fatalf("offerings %+v, want one of 2 UltraServers with 8 instances", offers)
@@ -157,7 +186,9 @@ func TestUltraServers(t *testing.T) {
 func (w *ec2World) extensionOffering(id string, days int32) string {
 	w.Helper()
 	offers := do(w, w.ec2.DescribeCapacityBlockExtensionOfferings, &ec2.DescribeCapacityBlockExtensionOfferingsInput{
-		CapacityReservationId: aws.String(id), CapacityBlockExtensionDurationHours: aws.Int32(24 * days)}).CapacityBlockExtensionOfferings
+		CapacityReservationId: aws.String(
+			id,
+		), CapacityBlockExtensionDurationHours: aws.Int32(24 * days)}).CapacityBlockExtensionOfferings
 	if len(offers) != 1 {
 		w.Fatalf("%d extension offerings of %s, want 1", len(offers), id)
 	}
@@ -165,7 +196,10 @@ func (w *ec2World) extensionOffering(id string, days int32) string {
 }
 
 func extend(id, offering string) *ec2.PurchaseCapacityBlockExtensionInput {
-	return &ec2.PurchaseCapacityBlockExtensionInput{CapacityReservationId: aws.String(id), CapacityBlockExtensionOfferingId: aws.String(offering)}
+	return &ec2.PurchaseCapacityBlockExtensionInput{
+		CapacityReservationId:            aws.String(id),
+		CapacityBlockExtensionOfferingId: aws.String(offering),
+	}
 }
 
 // An extension moves the end when it is paid, and the instances live on past the old one.
@@ -191,12 +225,22 @@ func TestExtension(t *testing.T) {
 	if n := len(w.instances()); n != 0 {
 		t.Errorf("%d instances when the new end is near, want 0", n)
 	}
-	history := do(t, w.ec2.DescribeCapacityBlockExtensionHistory, &ec2.DescribeCapacityBlockExtensionHistoryInput{}).CapacityBlockExtensions
+	history := do(
+		t,
+		w.ec2.DescribeCapacityBlockExtensionHistory,
+		&ec2.DescribeCapacityBlockExtensionHistoryInput{},
+	).CapacityBlockExtensions
 	if len(history) != 1 || history[0].CapacityBlockExtensionStatus != "payment-succeeded" {
 		t.Errorf("history %+v", history)
 	}
-	if ledger := w.sim.Ledger(); len(ledger) != 1 || ledger[0].Kind != "extension" || ledger[0].ReservationID != endingBlock {
+	if ledger := w.sim.Ledger(); len(ledger) != 1 || ledger[0].Kind != "extension" ||
+		ledger[0].ReservationID != endingBlock {
 		t.Errorf("ledger %+v", ledger)
 	}
-	fails(t, w.ec2.PurchaseCapacityBlockExtension, extend(endingBlock, offering), "InvalidCapacityReservationState") // under an hour left
+	fails(
+		t,
+		w.ec2.PurchaseCapacityBlockExtension,
+		extend(endingBlock, offering),
+		"InvalidCapacityReservationState",
+	) // under an hour left
 }

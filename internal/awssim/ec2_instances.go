@@ -45,7 +45,11 @@ func (i *instance) view() Instance {
 // byLaunch lists the instances in the order of launch.
 func (r *region) byLaunch() []*instance {
 	return slices.SortedFunc(maps.Values(r.instances), func(a, b *instance) int {
-		return cmp.Or(a.LaunchTime.Compare(b.LaunchTime), strings.Compare(a.LaunchID, b.LaunchID), a.AMILaunchIndex-b.AMILaunchIndex)
+		return cmp.Or(
+			a.LaunchTime.Compare(b.LaunchTime),
+			strings.Compare(a.LaunchID, b.LaunchID),
+			a.AMILaunchIndex-b.AMILaunchIndex,
+		)
 	})
 }
 
@@ -115,8 +119,10 @@ func (s *Sim) runInstances(c *call, in *runInstancesInput) (any, error) {
 		return func() (any, error) {
 			if slices.ContainsFunc(made, func(i *instance) bool { return i.State == stateTerminated }) {
 				// Seen in boto/boto3, issue 4406.
-				return nil, apiErrorf("IdempotentInstanceTerminated",
-					"The client token you have provided is associated with a terminated instance. Please use a different client token.")
+				return nil, apiErrorf(
+					"IdempotentInstanceTerminated",
+					"The client token you have provided is associated with a terminated instance. Please use a different client token.",
+				)
 			}
 			return s.wireLaunches(made)[0], nil
 		}, nil
@@ -130,7 +136,10 @@ func (s *Sim) wireLaunches(instances []*instance) []object {
 	var out []object
 	for _, i := range instances {
 		if len(out) == 0 || out[len(out)-1]["ReservationId"] != i.LaunchID {
-			out = append(out, object{"ReservationId": i.LaunchID, "OwnerId": s.scenario.Account, "Instances": []object(nil)})
+			out = append(
+				out,
+				object{"ReservationId": i.LaunchID, "OwnerId": s.scenario.Account, "Instances": []object(nil)},
+			)
 		}
 		last := out[len(out)-1]
 		last["Instances"] = append(last["Instances"].([]object), s.wireInstance(i))
@@ -140,10 +149,19 @@ func (s *Sim) wireLaunches(instances []*instance) []object {
 
 func (s *Sim) wireInstance(i *instance) object {
 	r := s.regions[i.Region]
-	w := object{"InstanceId": i.ID, "ImageId": i.ImageID, "State": stateObject(i.State), "AmiLaunchIndex": i.AMILaunchIndex,
-		"InstanceType": i.Type, "LaunchTime": i.LaunchTime, "Placement": object{"AvailabilityZone": i.Zone},
-		"InstanceLifecycle": i.Lifecycle, "CapacityReservationId": i.ReservationID, "CapacityBlockId": i.BlockID,
-		"Tags": i.Tags}
+	w := object{
+		"InstanceId":            i.ID,
+		"ImageId":               i.ImageID,
+		"State":                 stateObject(i.State),
+		"AmiLaunchIndex":        i.AMILaunchIndex,
+		"InstanceType":          i.Type,
+		"LaunchTime":            i.LaunchTime,
+		"Placement":             object{"AvailabilityZone": i.Zone},
+		"InstanceLifecycle":     i.Lifecycle,
+		"CapacityReservationId": i.ReservationID,
+		"CapacityBlockId":       i.BlockID,
+		"Tags":                  i.Tags,
+	}
 	if i.State != stateTerminated { // EC2 forgets the network of a terminated instance
 		w["PrivateIpAddress"], w["SubnetId"], w["VpcId"] = i.PrivateIP, i.SubnetID, i.subnet.vpc
 		var interfaces []object
@@ -181,7 +199,15 @@ func (s *Sim) describeInstances(c *call, in *describeInstancesInput) (any, error
 	for _, i := range items {
 		all = append(all, s.wireInstance(i))
 	}
-	part, next, err := list(c, in.listing, 5, 1000, len(in.InstanceIds) > 0, "instance-id instance-state-name=State.Name capacity-reservation-id tag", all)
+	part, next, err := list(
+		c,
+		in.listing,
+		5,
+		1000,
+		len(in.InstanceIds) > 0,
+		"instance-id instance-state-name=State.Name capacity-reservation-id tag",
+		all,
+	)
 	var kept []*instance
 	for _, o := range part {
 		kept = append(kept, c.region.instances[o["InstanceId"].(string)])
@@ -209,7 +235,10 @@ func (s *Sim) terminateInstances(c *call, in *terminateInstancesInput) (any, err
 		if before != stateTerminated {
 			after = stateShuttingDown // EC2's answer, even if it is done at once
 		}
-		changes = append(changes, object{"InstanceId": id, "CurrentState": stateObject(after), "PreviousState": stateObject(before)})
+		changes = append(
+			changes,
+			object{"InstanceId": id, "CurrentState": stateObject(after), "PreviousState": stateObject(before)},
+		)
 	}
 	return object{"TerminatingInstances": changes}, nil
 }
@@ -226,12 +255,23 @@ func (s *Sim) statusObjects(c *call) (all []object) {
 		if i.State != stateRunning {
 			continue
 		}
-		w := object{"InstanceId": i.ID, "AvailabilityZone": i.Zone, "InstanceState": stateObject(i.State), "SystemStatus": object{"Status": "ok"}}
+		w := object{
+			"InstanceId":       i.ID,
+			"AvailabilityZone": i.Zone,
+			"InstanceState":    stateObject(i.State),
+			"SystemStatus":     object{"Status": "ok"},
+		}
 		if i.HostFailed {
 			w["SystemStatus"] = object{"Status": "impaired"}
 		}
 		if !i.retires.IsZero() {
-			w["Events"] = []object{{"Code": "instance-retirement", "Description": "The instance is running on degraded hardware", "NotBefore": i.retires}}
+			w["Events"] = []object{
+				{
+					"Code":        "instance-retirement",
+					"Description": "The instance is running on degraded hardware",
+					"NotBefore":   i.retires,
+				},
+			}
 		}
 		all = append(all, w)
 	}
@@ -256,7 +296,11 @@ func (s *Sim) getConsoleOutput(c *call, in *getConsoleOutputInput) (any, error) 
 	if s.console != nil {
 		text = s.console(in.InstanceId)
 	}
-	return object{"InstanceId": in.InstanceId, "Timestamp": s.now, "Output": base64.StdEncoding.EncodeToString([]byte(text))}, nil
+	return object{
+		"InstanceId": in.InstanceId,
+		"Timestamp":  s.now,
+		"Output":     base64.StdEncoding.EncodeToString([]byte(text)),
+	}, nil
 }
 
 // OnConsole has an instance's console say what read returns. It may not call the simulator.
@@ -268,7 +312,13 @@ func (s *Sim) reservationTopologies(c *call) (all []object) {
 	for _, res := range c.region.shownReservations() {
 		w := s.wireReservation(c.region, res)
 		zone, _ := w["AvailabilityZoneId"].(string)
-		one := object{"CapacityReservationId": res.ID, "State": res.state, "InstanceType": res.Type, "AvailabilityZoneId": zone, "AvailabilityZone": w["AvailabilityZone"]}
+		one := object{
+			"CapacityReservationId": res.ID,
+			"State":                 res.state,
+			"InstanceType":          res.Type,
+			"AvailabilityZoneId":    zone,
+			"AvailabilityZone":      w["AvailabilityZone"],
+		}
 		if res.state == "active" || res.state == "pending" {
 			one["NetworkNodes"] = []string{networkNode(zone), networkNode(zone, res.Type), networkNode(res.ID)}
 		}

@@ -183,8 +183,18 @@ func TestLifeOfAnInstance(t *testing.T) {
 	w.sim.Clock().Advance(3 * time.Minute)
 	do(t, w.ec2.RunInstances, run(1, "g6.12xlarge", defSubnetA, into(gpuODCR)))
 	w.sim.Clock().Advance(2 * time.Hour)
-	fails(t, w.ec2.DescribeInstances, &ec2.DescribeInstancesInput{InstanceIds: []string{id}}, "InvalidInstanceID.NotFound")
-	fails(t, w.ec2.TerminateInstances, &ec2.TerminateInstancesInput{InstanceIds: []string{"i-0123456789abcdef0"}}, "InvalidInstanceID.NotFound")
+	fails(
+		t,
+		w.ec2.DescribeInstances,
+		&ec2.DescribeInstancesInput{InstanceIds: []string{id}},
+		"InvalidInstanceID.NotFound",
+	)
+	fails(
+		t,
+		w.ec2.TerminateInstances,
+		&ec2.TerminateInstancesInput{InstanceIds: []string{"i-0123456789abcdef0"}},
+		"InvalidInstanceID.NotFound",
+	)
 }
 
 func TestClientTokenOfALaunch(t *testing.T) {
@@ -194,7 +204,11 @@ func TestClientTokenOfALaunch(t *testing.T) {
 	w.sim.Clock().Advance(time.Minute)
 	again := do(t, w.ec2.RunInstances, run(2, "c7i.4xlarge", defSubnetA, token))
 	if *first.Instances[0].InstanceId != *again.Instances[0].InstanceId || again.Instances[0].State.Name != "running" {
-		t.Errorf("the second call launched %s in state %s", *again.Instances[0].InstanceId, again.Instances[0].State.Name)
+		t.Errorf(
+			"the second call launched %s in state %s",
+			*again.Instances[0].InstanceId,
+			again.Instances[0].State.Name,
+		)
 	}
 	fails(t, w.ec2.RunInstances, run(3, "c7i.4xlarge", defSubnetA, token), "IdempotentParameterMismatch")
 	if n := len(w.instances()); n != 2 {
@@ -269,7 +283,10 @@ func TestCreateTags(t *testing.T) {
 	w := newEC2World(t)
 	launched := do(t, w.ec2.RunInstances, run(1, "c7i.4xlarge", defSubnetA)).Instances[0]
 	tag := func(id string) *ec2.CreateTagsInput {
-		return &ec2.CreateTagsInput{Resources: []string{id}, Tags: []types.Tag{{Key: aws.String("team"), Value: aws.String("nlp")}}}
+		return &ec2.CreateTagsInput{
+			Resources: []string{id},
+			Tags:      []types.Tag{{Key: aws.String("team"), Value: aws.String("nlp")}},
+		}
 	}
 
 	for _, id := range []string{*launched.InstanceId, gpuODCR, defTemplate} {
@@ -298,7 +315,11 @@ func TestAllVersionsOfATemplate(t *testing.T) {
 		LaunchTemplateData: &types.RequestLaunchTemplateData{InstanceType: "c7i.4xlarge"},
 	})
 
-	all := do(t, w.ec2.DescribeLaunchTemplateVersions, &ec2.DescribeLaunchTemplateVersionsInput{LaunchTemplateId: aws.String(defTemplate)})
+	all := do(
+		t,
+		w.ec2.DescribeLaunchTemplateVersions,
+		&ec2.DescribeLaunchTemplateVersionsInput{LaunchTemplateId: aws.String(defTemplate)},
+	)
 	if v := all.LaunchTemplateVersions; len(v) != 2 || *v[0].VersionNumber != 2 || *v[1].VersionNumber != 1 {
 		t.Errorf("%d versions: %+v", len(v), v)
 	}

@@ -115,7 +115,8 @@ func (d launchData) marketType() string {
 
 // target is the reservation, or the resource group, that the launch names.
 func (d launchData) target() reservationTarget {
-	if d.CapacityReservationSpecification == nil || d.CapacityReservationSpecification.CapacityReservationTarget == nil {
+	if d.CapacityReservationSpecification == nil ||
+		d.CapacityReservationSpecification.CapacityReservationTarget == nil {
 		return reservationTarget{}
 	}
 	return *d.CapacityReservationSpecification.CapacityReservationTarget
@@ -133,8 +134,10 @@ func (d launchData) check() error {
 	target, preference := d.target(), d.preference()
 	switch {
 	case target != (reservationTarget{}) && preference != "" && preference != "capacity-reservations-only":
-		return apiErrorf("InvalidParameterCombination",
-			"CapacityReservationTarget and CapacityReservationPreference can be specified together only if the preference is capacity-reservations-only")
+		return apiErrorf(
+			"InvalidParameterCombination",
+			"CapacityReservationTarget and CapacityReservationPreference can be specified together only if the preference is capacity-reservations-only",
+		)
 	}
 	plain, err := base64.StdEncoding.DecodeString(d.UserData)
 	switch {
@@ -163,10 +166,18 @@ func (r *region) checkNames(o launchOrder) error {
 		return apiErrorf("InvalidKeyPair.NotFound", "The key pair '%s' does not exist", o.KeyName)
 	}
 	if p := o.IamInstanceProfile; p != nil && p.Name != "" && !r.sim.hasProfile(p.Name) {
-		return apiErrorf("InvalidParameterValue", "Value (%s) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name", p.Name)
+		return apiErrorf(
+			"InvalidParameterValue",
+			"Value (%s) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name",
+			p.Name,
+		)
 	}
 	if p := o.IamInstanceProfile; p != nil && p.Arn != "" && !r.sim.hasProfile(p.Arn) {
-		return apiErrorf("InvalidParameterValue", "Value (%s) for parameter iamInstanceProfile.arn is invalid. Invalid IAM Instance Profile ARN", p.Arn)
+		return apiErrorf(
+			"InvalidParameterValue",
+			"Value (%s) for parameter iamInstanceProfile.arn is invalid. Invalid IAM Instance Profile ARN",
+			p.Arn,
+		)
 	}
 	if p := o.Placement; p != nil && p.GroupName != "" && !slices.Contains(r.placementGroups, p.GroupName) {
 		return apiErrorf("InvalidPlacementGroup.Unknown", "The Placement Group '%s' is unknown.", p.GroupName)
@@ -202,8 +213,15 @@ func (s *Sim) placementGroupARN(region, name string) string {
 func (i ImageScenario) checkVolumes(devices []blockDevice) error {
 	least := i.rootVolume().Ebs
 	for _, d := range devices {
-		if d.DeviceName == rootDevice && d.Ebs != nil && d.Ebs.VolumeSize != nil && *d.Ebs.VolumeSize < *least.VolumeSize {
-			return apiErrorf("InvalidBlockDeviceMapping", "Volume of size %dGB is smaller than snapshot '%s', expect size >= %dGB", *d.Ebs.VolumeSize, least.SnapshotId, *least.VolumeSize)
+		if d.DeviceName == rootDevice && d.Ebs != nil && d.Ebs.VolumeSize != nil &&
+			*d.Ebs.VolumeSize < *least.VolumeSize {
+			return apiErrorf(
+				"InvalidBlockDeviceMapping",
+				"Volume of size %dGB is smaller than snapshot '%s', expect size >= %dGB",
+				*d.Ebs.VolumeSize,
+				least.SnapshotId,
+				*least.VolumeSize,
+			)
 		}
 	}
 	return nil

@@ -56,7 +56,10 @@ func (s *Sim) buildLaunchTemplate(r *region, lt LaunchTemplateScenario) error {
 		data.UserData = base64.StdEncoding.EncodeToString([]byte(lt.UserData))
 	}
 	if lt.RootGiB > 0 {
-		data.BlockDeviceMappings = append(data.BlockDeviceMappings, blockDevice{DeviceName: rootDevice, Ebs: &ebsDevice{VolumeSize: &lt.RootGiB}})
+		data.BlockDeviceMappings = append(
+			data.BlockDeviceMappings,
+			blockDevice{DeviceName: rootDevice, Ebs: &ebsDevice{VolumeSize: &lt.RootGiB}},
+		)
 	}
 	if lt.MetadataTags {
 		data.MetadataOptions = &metadataOptions{InstanceMetadataTags: "enabled"}
@@ -77,8 +80,15 @@ func (s *Sim) buildLaunchTemplate(r *region, lt LaunchTemplateScenario) error {
 }
 
 func (s *Sim) wireTemplate(t *launchTemplate) object {
-	return object{"LaunchTemplateId": t.id, "LaunchTemplateName": t.name, "CreateTime": t.created, "CreatedBy": s.caller(),
-		"DefaultVersionNumber": t.defaultVersion, "LatestVersionNumber": t.newest(), "Tags": t.in.shownTags(t.id, t.tags)}
+	return object{
+		"LaunchTemplateId":     t.id,
+		"LaunchTemplateName":   t.name,
+		"CreateTime":           t.created,
+		"CreatedBy":            s.caller(),
+		"DefaultVersionNumber": t.defaultVersion,
+		"LatestVersionNumber":  t.newest(),
+		"Tags":                 t.in.shownTags(t.id, t.tags),
+	}
 }
 
 func (s *Sim) caller() string { return s.iamARN("user/simulated") }
@@ -97,10 +107,17 @@ type createLaunchTemplateInput struct {
 func (s *Sim) createLaunchTemplate(c *call, in *createLaunchTemplateInput) (any, error) {
 	return s.idempotent(c, in.ClientToken, func() (func() (any, error), error) {
 		if !templateName.MatchString(in.LaunchTemplateName) {
-			return nil, apiErrorf("InvalidLaunchTemplateName.MalformedException", "Launch template name '%s' is not valid: 3 to 128 letters, digits and ()./_-", in.LaunchTemplateName)
+			return nil, apiErrorf(
+				"InvalidLaunchTemplateName.MalformedException",
+				"Launch template name '%s' is not valid: 3 to 128 letters, digits and ()./_-",
+				in.LaunchTemplateName,
+			)
 		}
 		if c.region.hasTemplate(in.LaunchTemplateName) {
-			return nil, apiErrorf("InvalidLaunchTemplateName.AlreadyExistsException", "Launch template name already in use.")
+			return nil, apiErrorf(
+				"InvalidLaunchTemplateName.AlreadyExistsException",
+				"Launch template name already in use.",
+			)
 		}
 		if err := in.LaunchTemplateData.read().check(); err != nil {
 			return nil, err
@@ -153,9 +170,15 @@ func (s *Sim) templateObjects(c *call) (all []object) {
 func (r *region) template(id, name string) (*launchTemplate, error) {
 	switch {
 	case id != "" && name != "":
-		return nil, apiErrorf("InvalidParameterCombination", "Only one of launch template ID or launch template name can be specified")
+		return nil, apiErrorf(
+			"InvalidParameterCombination",
+			"Only one of launch template ID or launch template name can be specified",
+		)
 	case id == "" && name == "":
-		return nil, apiErrorf("MissingParameter", "The request must contain the parameter LaunchTemplateId or LaunchTemplateName")
+		return nil, apiErrorf(
+			"MissingParameter",
+			"The request must contain the parameter LaunchTemplateId or LaunchTemplateName",
+		)
 	case id != "":
 		if t := r.templates[id]; t != nil && r.shows(id) {
 			return t, nil
@@ -184,16 +207,32 @@ func templateNotFound(id string) error {
 	if !wellFormed(id, "lt") {
 		return apiErrorf("InvalidLaunchTemplateId.Malformed", "Invalid id: \"%s\" (expecting \"lt-...\")", id)
 	}
-	return apiErrorf("InvalidLaunchTemplateId.NotFound", "The specified launch template, with template ID %s, does not exist.", id)
+	return apiErrorf(
+		"InvalidLaunchTemplateId.NotFound",
+		"The specified launch template, with template ID %s, does not exist.",
+		id,
+	)
 }
 
 func templateNameNotFound(name string) error {
-	return apiErrorf("InvalidLaunchTemplateName.NotFoundException", "The specified launch template, with template name %s, does not exist.", name)
+	return apiErrorf(
+		"InvalidLaunchTemplateName.NotFoundException",
+		"The specified launch template, with template name %s, does not exist.",
+		name,
+	)
 }
 
 func (s *Sim) wireVersion(t *launchTemplate, v *templateVersion) object {
-	return object{"LaunchTemplateId": t.id, "LaunchTemplateName": t.name, "VersionNumber": v.number, "VersionDescription": v.description,
-		"CreateTime": v.created, "CreatedBy": s.caller(), "DefaultVersion": v.number == t.defaultVersion, "LaunchTemplateData": v.data}
+	return object{
+		"LaunchTemplateId":   t.id,
+		"LaunchTemplateName": t.name,
+		"VersionNumber":      v.number,
+		"VersionDescription": v.description,
+		"CreateTime":         v.created,
+		"CreatedBy":          s.caller(),
+		"DefaultVersion":     v.number == t.defaultVersion,
+		"LaunchTemplateData": v.data,
+	}
 }
 
 type createLaunchTemplateVersionInput struct {
@@ -264,7 +303,11 @@ func (t *launchTemplate) version(which string) (*templateVersion, error) {
 	default:
 		var err error
 		if n, err = strconv.ParseInt(which, 10, 64); err != nil {
-			return nil, apiErrorf("InvalidLaunchTemplateId.VersionNotFound", "Could not find launch template version: '%s'", which)
+			return nil, apiErrorf(
+				"InvalidLaunchTemplateId.VersionNotFound",
+				"Could not find launch template version: '%s'",
+				which,
+			)
 		}
 	}
 	if v := t.versions[n]; v != nil && t.in.shows(t.versionKey(n)) {

@@ -11,7 +11,14 @@ import (
 func (s *Sim) regionObjects(c *call) (all []object) {
 	for _, name := range s.order {
 		if r := s.regions[name]; r.optIn != "not-opted-in" || c.in["AllRegions"] == true {
-			all = append(all, object{"RegionName": name, "Endpoint": "ec2." + name + "." + capacity.AWSPartitionOf(name).Domain, "OptInStatus": r.optIn})
+			all = append(
+				all,
+				object{
+					"RegionName":  name,
+					"Endpoint":    "ec2." + name + "." + capacity.AWSPartitionOf(name).Domain,
+					"OptInStatus": r.optIn,
+				},
+			)
 		}
 	}
 	return all
@@ -20,8 +27,19 @@ func (s *Sim) regionObjects(c *call) (all []object) {
 func (s *Sim) zoneObjects(c *call) (all []object) {
 	for _, z := range c.region.zones {
 		if z.optIn != "not-opted-in" || c.in["AllAvailabilityZones"] == true {
-			all = append(all, object{"State": "available", "OptInStatus": z.optIn, "RegionName": c.Region, "ZoneName": z.name, "ZoneId": z.id,
-				"GroupName": c.Region, "NetworkBorderGroup": c.Region, "ZoneType": z.kind})
+			all = append(
+				all,
+				object{
+					"State":              "available",
+					"OptInStatus":        z.optIn,
+					"RegionName":         c.Region,
+					"ZoneName":           z.name,
+					"ZoneId":             z.id,
+					"GroupName":          c.Region,
+					"NetworkBorderGroup": c.Region,
+					"ZoneType":           z.kind,
+				},
+			)
 		}
 	}
 	return all
@@ -29,10 +47,13 @@ func (s *Sim) zoneObjects(c *call) (all []object) {
 
 func (s *Sim) subnetObjects(c *call) (all []object) {
 	for _, sn := range c.region.subnets {
-		all = append(all, object{"SubnetId": sn.id, "SubnetArn": s.arn("ec2", c.Region, "subnet/"+sn.id), "VpcId": sn.vpc,
-			"State": "available", "CidrBlock": sn.prefix.String(), "AvailableIpAddressCount": c.region.freeAddresses(sn),
-			"AvailabilityZone": sn.zone.name, "AvailabilityZoneId": sn.zone.id, "DefaultForAz": false,
-			"MapPublicIpOnLaunch": false, "OwnerId": s.scenario.Account, "Tags": sn.tags})
+		all = append(
+			all,
+			object{"SubnetId": sn.id, "SubnetArn": s.arn("ec2", c.Region, "subnet/"+sn.id), "VpcId": sn.vpc,
+				"State": "available", "CidrBlock": sn.prefix.String(), "AvailableIpAddressCount": c.region.freeAddresses(sn),
+				"AvailabilityZone": sn.zone.name, "AvailabilityZoneId": sn.zone.id, "DefaultForAz": false,
+				"MapPublicIpOnLaunch": false, "OwnerId": s.scenario.Account, "Tags": sn.tags},
+		)
 	}
 	return all
 }
@@ -120,7 +141,9 @@ func byID[T any](items []T, ids []string, id func(T) string, notFound func(strin
 
 // arn names a resource of the account.
 func (s *Sim) arn(service, region, resource string) string {
-	return "arn:" + capacity.AWSPartitionOf(region).Name + ":" + service + ":" + region + ":" + s.scenario.Account + ":" + resource
+	return "arn:" + capacity.AWSPartitionOf(
+		region,
+	).Name + ":" + service + ":" + region + ":" + s.scenario.Account + ":" + resource
 }
 
 // iamARN names something of IAM, which belongs to no region but to a partition.
@@ -136,7 +159,15 @@ func (s *Sim) routeTableObjects(c *call) (all []object) {
 		if v.Isolated {
 			routes = nil
 		}
-		all = append(all, object{"RouteTableId": "rtb-" + id, "VpcId": v.ID, "Associations": []object{{"Main": true}}, "Routes": routes})
+		all = append(
+			all,
+			object{
+				"RouteTableId": "rtb-" + id,
+				"VpcId":        v.ID,
+				"Associations": []object{{"Main": true}},
+				"Routes":       routes,
+			},
+		)
 	}
 	return all
 }

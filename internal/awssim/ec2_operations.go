@@ -23,53 +23,128 @@ const ec2Version = "2016-11-15"
 // ec2Operations names every EC2 operation of the simulator.
 func (s *Sim) ec2Operations() map[string]operation {
 	return map[string]operation{
-		"DescribeRegions": s.describe(describing{items: s.regionObjects, answer: "Regions", filters: "region-name endpoint opt-in-status", more: "AllRegions"}),
+		"DescribeRegions": s.describe(
+			describing{
+				items:   s.regionObjects,
+				answer:  "Regions",
+				filters: "region-name endpoint opt-in-status",
+				more:    "AllRegions",
+			},
+		),
 		"DescribeAvailabilityZones": s.describe(describing{items: s.zoneObjects, answer: "AvailabilityZones",
 			filters: "zone-name zone-id zone-type opt-in-status region-name group-name state", more: "AllAvailabilityZones"}),
-		"DescribeSubnets": s.describe(describing{items: s.subnetObjects, answer: "Subnets", id: "SubnetId", noSuchID: subnetNotFound, least: 5, most: 1000,
-			filters: "subnet-id vpc-id availability-zone availability-zone-id cidr-block state tag"}),
-		"DescribeRouteTables":  s.describe(describing{items: s.routeTableObjects, answer: "RouteTables", least: 5, most: 100, filters: "vpc-id"}),
-		"DescribeVpcEndpoints": s.describe(describing{items: func(*call) []object { return nil }, answer: "VpcEndpoints", least: 1, most: 1000, filters: "vpc-id"}),
-		"DescribeSecurityGroups": s.describe(describing{items: s.securityGroupObjects, answer: "SecurityGroups", id: "GroupId", noSuchID: groupNotFound,
-			least: 5, most: 1000, filters: "group-id group-name vpc-id tag"}),
-		"DescribeImages": s.describe(describing{items: s.imageObjects, answer: "Images", id: "ImageId", noSuchID: imageNotFound, least: 1, most: 1000,
-			filters: "image-id name architecture owner-id state tag", more: "Owners IncludeDeprecated IncludeDisabled"}),
-		"DescribeInstanceTypes": s.describe(describing{items: s.typeObjects, answer: "InstanceTypes", id: "InstanceType", noSuchID: typeNotFound, least: 5, most: 100,
-			filters: "instance-type current-generation bare-metal supported-usage-class=SupportedUsageClasses vcpu-info.default-vcpus=VCpuInfo.DefaultVCpus " +
-				"processor-info.supported-architecture=ProcessorInfo.SupportedArchitectures"}),
+		"DescribeSubnets": s.describe(
+			describing{
+				items:    s.subnetObjects,
+				answer:   "Subnets",
+				id:       "SubnetId",
+				noSuchID: subnetNotFound,
+				least:    5,
+				most:     1000,
+				filters:  "subnet-id vpc-id availability-zone availability-zone-id cidr-block state tag",
+			},
+		),
+		"DescribeRouteTables": s.describe(
+			describing{items: s.routeTableObjects, answer: "RouteTables", least: 5, most: 100, filters: "vpc-id"},
+		),
+		"DescribeVpcEndpoints": s.describe(
+			describing{
+				items:   func(*call) []object { return nil },
+				answer:  "VpcEndpoints",
+				least:   1,
+				most:    1000,
+				filters: "vpc-id",
+			},
+		),
+		"DescribeSecurityGroups": s.describe(
+			describing{items: s.securityGroupObjects, answer: "SecurityGroups", id: "GroupId", noSuchID: groupNotFound,
+				least: 5, most: 1000, filters: "group-id group-name vpc-id tag"},
+		),
+		"DescribeImages": s.describe(
+			describing{
+				items:    s.imageObjects,
+				answer:   "Images",
+				id:       "ImageId",
+				noSuchID: imageNotFound,
+				least:    1,
+				most:     1000,
+				filters:  "image-id name architecture owner-id state tag",
+				more:     "Owners IncludeDeprecated IncludeDisabled",
+			},
+		),
+		"DescribeInstanceTypes": s.describe(
+			describing{
+				items:    s.typeObjects,
+				answer:   "InstanceTypes",
+				id:       "InstanceType",
+				noSuchID: typeNotFound,
+				least:    5,
+				most:     100,
+				filters: "instance-type current-generation bare-metal supported-usage-class=SupportedUsageClasses vcpu-info.default-vcpus=VCpuInfo.DefaultVCpus " +
+					"processor-info.supported-architecture=ProcessorInfo.SupportedArchitectures",
+			},
+		),
 
 		"GetConsoleOutput": ec2Op(s.getConsoleOutput),
 
 		"CreateLaunchTemplate":        ec2Op(s.createLaunchTemplate),
 		"CreateLaunchTemplateVersion": ec2Op(s.createLaunchTemplateVersion),
 		"DeleteLaunchTemplate":        ec2Op(s.deleteLaunchTemplate),
-		"DescribeLaunchTemplates": s.describe(describing{items: s.templateObjects, answer: "LaunchTemplates", id: "LaunchTemplateId", noSuchID: templateNotFound,
-			name: "LaunchTemplateName", noSuchName: templateNameNotFound, least: 1, most: 200, filters: "launch-template-name create-time tag"}),
+		"DescribeLaunchTemplates": s.describe(
+			describing{
+				items:      s.templateObjects,
+				answer:     "LaunchTemplates",
+				id:         "LaunchTemplateId",
+				noSuchID:   templateNotFound,
+				name:       "LaunchTemplateName",
+				noSuchName: templateNameNotFound,
+				least:      1,
+				most:       200,
+				filters:    "launch-template-name create-time tag",
+			},
+		),
 		"DescribeLaunchTemplateVersions": ec2Op(s.describeLaunchTemplateVersions),
 
 		"RunInstances":      ec2Op(s.runInstances),
 		"DescribeInstances": ec2Op(s.describeInstances),
-		"DescribeInstanceStatus": s.describe(describing{items: s.statusObjects, answer: "InstanceStatuses", least: 5, most: 1000,
-			filters: "system-status.status=SystemStatus.Status event.code=Events.Code"}),
+		"DescribeInstanceStatus": s.describe(
+			describing{items: s.statusObjects, answer: "InstanceStatuses", least: 5, most: 1000,
+				filters: "system-status.status=SystemStatus.Status event.code=Events.Code"},
+		),
 		"TerminateInstances": ec2Op(s.terminateInstances),
 		"CreateTags":         ec2Op(s.createTags),
 
 		// EC2 has no filter for the kind of reservation nor for the zone id.
-		"DescribeCapacityReservations": s.describe(describing{items: s.reservationObjects, answer: "CapacityReservations", id: "CapacityReservationId",
-			noSuchID: reservationNotFound, least: 1, most: 1000, filters: "instance-type owner-id instance-platform availability-zone tenancy " +
-				"outpost-arn placement-group-arn state start-date end-date end-date-type instance-match-criteria tag"}),
+		"DescribeCapacityReservations": s.describe(
+			describing{items: s.reservationObjects, answer: "CapacityReservations", id: "CapacityReservationId",
+				noSuchID: reservationNotFound, least: 1, most: 1000, filters: "instance-type owner-id instance-platform availability-zone tenancy " +
+					"outpost-arn placement-group-arn state start-date end-date end-date-type instance-match-criteria tag"},
+		),
 		// Ids and pages of topologies: SDK documentation of both operations.
-		"DescribeCapacityReservationTopology": s.describe(describing{items: s.reservationTopologies, answer: "CapacityReservations", id: "CapacityReservationId",
-			noSuchID: reservationNotFound, mostIDs: 10, least: 1, most: 10, filters: "availability-zone instance-type"}),
+		"DescribeCapacityReservationTopology": s.describe(
+			describing{items: s.reservationTopologies, answer: "CapacityReservations", id: "CapacityReservationId",
+				noSuchID: reservationNotFound, mostIDs: 10, least: 1, most: 10, filters: "availability-zone instance-type"},
+		),
 		"CreateCapacityReservation": ec2Op(s.createCapacityReservation),
 		"CancelCapacityReservation": ec2Op(s.cancelCapacityReservation),
 
 		"DescribeCapacityBlockOfferings": ec2Op(s.describeCapacityBlockOfferings),
 		"PurchaseCapacityBlock":          ec2Op(s.purchaseCapacityBlock),
-		"DescribeCapacityBlocks": s.describe(describing{items: s.blockObjects, answer: "CapacityBlocks", id: "CapacityBlockId", noSuchID: blockNotFound,
-			least: 1, most: 1000, filters: "capacity-block-id ultraserver-type availability-zone start-date end-date create-date state tag"}),
-		"DescribeCapacityBlockStatus": s.describe(describing{items: s.blockStatuses, answer: "CapacityBlockStatuses", id: "CapacityBlockId", noSuchID: blockNotFound,
-			least: 1, most: 1000, filters: "interconnect-status"}),
+		"DescribeCapacityBlocks": s.describe(
+			describing{items: s.blockObjects, answer: "CapacityBlocks", id: "CapacityBlockId", noSuchID: blockNotFound,
+				least: 1, most: 1000, filters: "capacity-block-id ultraserver-type availability-zone start-date end-date create-date state tag"},
+		),
+		"DescribeCapacityBlockStatus": s.describe(
+			describing{
+				items:    s.blockStatuses,
+				answer:   "CapacityBlockStatuses",
+				id:       "CapacityBlockId",
+				noSuchID: blockNotFound,
+				least:    1,
+				most:     1000,
+				filters:  "interconnect-status",
+			},
+		),
 
 		"DescribeCapacityBlockExtensionOfferings": ec2Op(s.describeExtensionOfferings),
 		"PurchaseCapacityBlockExtension":          ec2Op(s.purchaseExtension),
@@ -167,7 +242,12 @@ func (s *Sim) describe(d describing) operation {
 				continue
 			}
 			if d.mostIDs > 0 && len(ids) > d.mostIDs {
-				return nil, apiErrorf("InvalidParameterValue", "The maximum number of values of %s is %d", parameter, d.mostIDs)
+				return nil, apiErrorf(
+					"InvalidParameterValue",
+					"The maximum number of values of %s is %d",
+					parameter,
+					d.mostIDs,
+				)
 			}
 			var err error
 			if items, err = byID(items, ids, func(o object) string { return o[parameter].(string) }, noSuch); err != nil {
@@ -204,7 +284,14 @@ func (c *call) takeList(member string) (values []string) {
 // list filters the items of an answer, and cuts the asked page out of them: see [page]. The names of filters stand
 // apart by spaces: vpc-id is member VpcId of an item; instance-state-name=State.Name is member Name of member State;
 // tag stands for tag:KEY and tag-key. An unknown filter is an error, even without items.
-func list(c *call, in listing, least, most int, byID bool, filters string, items []object) (part []object, next string, err error) {
+func list(
+	c *call,
+	in listing,
+	least, most int,
+	byID bool,
+	filters string,
+	items []object,
+) (part []object, next string, err error) {
 	for _, f := range in.Filters {
 		read, err := filterOf(f.Name, filters)
 		if err != nil {
@@ -213,7 +300,10 @@ func list(c *call, in listing, least, most int, byID bool, filters string, items
 		if len(f.Values) == 0 {
 			return nil, "", apiErrorf("InvalidParameterValue", "The filter '%s' has no values", f.Name)
 		}
-		items = slices.DeleteFunc(slices.Clone(items), func(item object) bool { return !matchesAny(f.Values, read(item)) })
+		items = slices.DeleteFunc(
+			slices.Clone(items),
+			func(item object) bool { return !matchesAny(f.Values, read(item)) },
+		)
 	}
 	return page(c, in, least, most, byID, items)
 }
@@ -307,11 +397,20 @@ func page[T any](c *call, p listing, least, most int, byID bool, items []T) (par
 	if p.MaxResults != nil {
 		size = *p.MaxResults
 		if byID {
-			return nil, "", apiErrorf("InvalidParameterCombination", "The parameter MaxResults cannot be used with ids in %s", c.Operation)
+			return nil, "", apiErrorf(
+				"InvalidParameterCombination",
+				"The parameter MaxResults cannot be used with ids in %s",
+				c.Operation,
+			)
 		}
 		if size < least || size > most {
-			return nil, "", apiErrorf("InvalidParameterValue",
-				"Value ( %d ) for parameter maxResults is invalid. Expecting a value between %d and %d.", size, least, most)
+			return nil, "", apiErrorf(
+				"InvalidParameterValue",
+				"Value ( %d ) for parameter maxResults is invalid. Expecting a value between %d and %d.",
+				size,
+				least,
+				most,
+			)
 		}
 	}
 	from := 0

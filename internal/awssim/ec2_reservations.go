@@ -21,7 +21,11 @@ func (s *Sim) wireReservation(r *region, res *reservation) object {
 		w["EndDateType"] = "limited"
 	}
 	if !res.committed.IsZero() {
-		w["CommitmentInfo"] = object{"CommitmentDuration": int64(res.committed.Sub(res.start).Seconds()), "CommitmentEndDate": res.committed, "CommittedInstanceCount": res.count}
+		w["CommitmentInfo"] = object{
+			"CommitmentDuration":     int64(res.committed.Sub(res.start).Seconds()),
+			"CommitmentEndDate":      res.committed,
+			"CommittedInstanceCount": res.count,
+		}
 	}
 	if res.placementGroup != "" {
 		w["PlacementGroupArn"] = s.placementGroupARN(r.name, res.placementGroup)
@@ -82,7 +86,9 @@ func (s *Sim) createCapacityReservation(c *call, in *createCapacityReservationIn
 		}
 		now := s.now.Truncate(time.Second)
 		res := &reservation{
-			ID: s.newID("cr"), kind: kindODCR, Type: in.InstanceType, zone: z, zoneName: z.name, count: in.InstanceCount,
+			ID: s.newID(
+				"cr",
+			), kind: kindODCR, Type: in.InstanceType, zone: z, zoneName: z.name, count: in.InstanceCount,
 			state: "active", platform: in.InstancePlatform, tenancy: cmp.Or(in.Tenancy, "default"),
 			match: cmp.Or(in.InstanceMatchCriteria, "open"), created: now, start: now, end: in.EndDate,
 			owner: s.scenario.Account, tags: tags,
@@ -114,13 +120,29 @@ func (s *Sim) checkODCR(r *region, z *zone, in *createCapacityReservationInput) 
 	case r.types[in.InstanceType] == nil:
 		return apiErrorf("InvalidParameterValue", "Value (%s) for parameter instanceType is invalid.", in.InstanceType)
 	case in.InstanceCount < 1 || in.InstanceCount > 1000:
-		return apiErrorf("InvalidParameterValue", "Value (%d) for parameter instanceCount is invalid. Expecting a value between 1 and 1000.", in.InstanceCount)
+		return apiErrorf(
+			"InvalidParameterValue",
+			"Value (%d) for parameter instanceCount is invalid. Expecting a value between 1 and 1000.",
+			in.InstanceCount,
+		)
 	case limited == in.EndDate.IsZero():
-		return apiErrorf("InvalidParameterCombination", "EndDate must be specified when EndDateType is limited, and only then")
+		return apiErrorf(
+			"InvalidParameterCombination",
+			"EndDate must be specified when EndDateType is limited, and only then",
+		)
 	case limited && !in.EndDate.After(s.now):
-		return apiErrorf("InvalidParameterValue", "Value (%s) for parameter endDate is invalid. It is in the past.", wireTime(in.EndDate))
+		return apiErrorf(
+			"InvalidParameterValue",
+			"Value (%s) for parameter endDate is invalid. It is in the past.",
+			wireTime(in.EndDate),
+		)
 	case !r.offers(in.InstanceType, z.id):
-		return apiErrorf("Unsupported", "The requested configuration is not supported: %s in %s", in.InstanceType, z.name)
+		return apiErrorf(
+			"Unsupported",
+			"The requested configuration is not supported: %s in %s",
+			in.InstanceType,
+			z.name,
+		)
 	case r.freeCapacity(pool{z.id, in.InstanceType}) < in.InstanceCount:
 		return insufficientCapacity(in.InstanceType, z.name, "")
 	}
@@ -147,7 +169,12 @@ func (r *region) changeable(id string) (*reservation, error) {
 	case err != nil:
 		return nil, err
 	case res.shared:
-		return nil, apiErrorf("UnauthorizedOperation", "You are not authorized to perform this operation: '%s' belongs to account %s", id, res.owner)
+		return nil, apiErrorf(
+			"UnauthorizedOperation",
+			"You are not authorized to perform this operation: '%s' belongs to account %s",
+			id,
+			res.owner,
+		)
 	case res.kind == kindBlock: // SDK documentation of CancelCapacityReservation
 		return nil, apiErrorf("UnsupportedOperation", "You can't modify or cancel a Capacity Block")
 	case res.state != "active" && res.state != "pending" && res.state != "assessing": // EC2 User Guide, capacity-reservations-release

@@ -29,7 +29,8 @@ func TestLifeOfAnODCR(t *testing.T) {
 	})
 	made := do(t, w.ec2.CreateCapacityReservation, in).CapacityReservation
 	id := *made.CapacityReservationId
-	if made.State != "active" || *made.AvailableInstanceCount != 3 || !made.EndDate.Equal(end) || *made.AvailabilityZone != "us-east-2a" {
+	if made.State != "active" || *made.AvailableInstanceCount != 3 || !made.EndDate.Equal(end) ||
+		*made.AvailabilityZone != "us-east-2a" {
 		t.Errorf("made %+v", made)
 	}
 	if again := do(t, w.ec2.CreateCapacityReservation, in).CapacityReservation; *again.CapacityReservationId != id {
@@ -63,8 +64,18 @@ func TestODCRTakesCapacity(t *testing.T) {
 		t.Errorf("after cancelling: %s with %d", r.State, *r.TotalInstanceCount)
 	}
 	do(t, w.ec2.RunInstances, run(8, "g6.12xlarge", defSubnetA))
-	fails(t, w.ec2.CancelCapacityReservation, &ec2.CancelCapacityReservationInput{CapacityReservationId: id}, "InvalidCapacityReservationState")
-	fails(t, w.ec2.CancelCapacityReservation, &ec2.CancelCapacityReservationInput{CapacityReservationId: aws.String(openBlock)}, "UnsupportedOperation")
+	fails(
+		t,
+		w.ec2.CancelCapacityReservation,
+		&ec2.CancelCapacityReservationInput{CapacityReservationId: id},
+		"InvalidCapacityReservationState",
+	)
+	fails(
+		t,
+		w.ec2.CancelCapacityReservation,
+		&ec2.CancelCapacityReservationInput{CapacityReservationId: aws.String(openBlock)},
+		"UnsupportedOperation",
+	)
 }
 
 // A zone is given by its name or by its id, and not by both.

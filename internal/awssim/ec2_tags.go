@@ -54,7 +54,11 @@ func checkTags(tags []tag) error {
 		case t.Key == "":
 			return apiErrorf("InvalidParameterValue", "Tag key cannot be empty")
 		case strings.HasPrefix(strings.ToLower(t.Key), "aws:"):
-			return apiErrorf("InvalidParameterValue", "Value ( %s ) for parameter key is invalid. Tag keys starting with 'aws:' are reserved for internal use", t.Key)
+			return apiErrorf(
+				"InvalidParameterValue",
+				"Value ( %s ) for parameter key is invalid. Tag keys starting with 'aws:' are reserved for internal use",
+				t.Key,
+			)
 		case utf8.RuneCountInString(t.Key) > 127: // both lengths: EC2 API Reference, Tag
 			return apiErrorf("InvalidParameterValue", "Tag key exceeds the maximum length of 127 characters")
 		case utf8.RuneCountInString(t.Value) > 256:
@@ -137,7 +141,11 @@ type tokenUse struct {
 // token to its parameters (seen by ubicloud/ubicloud, pull request 5898).
 func (s *Sim) idempotent(c *call, token string, run func() (replay func() (any, error), err error)) (any, error) {
 	if len(token) > 64 {
-		return nil, apiErrorf("InvalidParameterValue", "Value (%s) for parameter clientToken is invalid. It is longer than 64 characters", token)
+		return nil, apiErrorf(
+			"InvalidParameterValue",
+			"Value (%s) for parameter clientToken is invalid. It is longer than 64 characters",
+			token,
+		)
 	}
 	key := tokenKey{c.Region, c.Operation, token}
 	params := fingerprint(c.form)

@@ -81,8 +81,13 @@ func (t *instanceType) wire() object {
 		}
 		cards = append(cards, card)
 	}
-	network := object{"MaximumNetworkInterfaces": t.network.perCard * t.network.cards, "MaximumNetworkCards": t.network.cards,
-		"DefaultNetworkCardIndex": 0, "NetworkCards": cards, "EfaSupported": t.network.efa > 0}
+	network := object{
+		"MaximumNetworkInterfaces": t.network.perCard * t.network.cards,
+		"MaximumNetworkCards":      t.network.cards,
+		"DefaultNetworkCardIndex":  0,
+		"NetworkCards":             cards,
+		"EfaSupported":             t.network.efa > 0,
+	}
 	if t.network.efa > 0 {
 		network["EfaInfo"] = object{"MaximumEfaInterfaces": t.network.efa}
 	}
@@ -94,7 +99,12 @@ func (t *instanceType) wire() object {
 		"DedicatedHostsSupported": false, "SupportedVirtualizationTypes": []string{"hvm"}}
 	if t.GPUs > 0 {
 		w["GpuInfo"] = object{"TotalGpuMemoryInMiB": t.GPUs * t.GPUMemoryMiB, "Gpus": []object{
-			{"Name": t.GPUName, "Manufacturer": "NVIDIA", "Count": t.GPUs, "MemoryInfo": object{"SizeInMiB": t.GPUMemoryMiB}}}}
+			{
+				"Name":         t.GPUName,
+				"Manufacturer": "NVIDIA",
+				"Count":        t.GPUs,
+				"MemoryInfo":   object{"SizeInMiB": t.GPUMemoryMiB},
+			}}}
 	}
 	if t.NeuronDevices > 0 {
 		w["NeuronInfo"] = object{"NeuronDevices": []object{{"Count": t.NeuronDevices, "Name": t.NeuronName}}}
@@ -108,7 +118,15 @@ const rootDevice = "/dev/xvda"
 // rootVolume is the source of an image's root volume.
 func (i ImageScenario) rootVolume() blockDevice {
 	size, on := cmp.Or(i.RootGiB, 8), true
-	return blockDevice{DeviceName: rootDevice, Ebs: &ebsDevice{DeleteOnTermination: &on, SnapshotId: "snap-" + strings.TrimPrefix(i.ID, "ami-"), VolumeSize: &size, VolumeType: "gp3"}}
+	return blockDevice{
+		DeviceName: rootDevice,
+		Ebs: &ebsDevice{
+			DeleteOnTermination: &on,
+			SnapshotId:          "snap-" + strings.TrimPrefix(i.ID, "ami-"),
+			VolumeSize:          &size,
+			VolumeType:          "gp3",
+		},
+	}
 }
 
 func (s *Sim) imageObjects(c *call) (all []object) {

@@ -63,7 +63,11 @@ func (w *ec2World) setClock(moment string, d time.Duration) {
 }
 
 // do calls an operation that must succeed.
-func do[In, Out, Options any](t testing.TB, op func(context.Context, *In, ...func(*Options)) (*Out, error), in *In) *Out {
+func do[In, Out, Options any](
+	t testing.TB,
+	op func(context.Context, *In, ...func(*Options)) (*Out, error),
+	in *In,
+) *Out {
 	t.Helper()
 	out, err := op(t.Context(), in)
 	if err != nil {
@@ -73,7 +77,12 @@ func do[In, Out, Options any](t testing.TB, op func(context.Context, *In, ...fun
 }
 
 // fails calls an operation that must fail with an error code.
-func fails[In, Out, Options any](t testing.TB, op func(context.Context, *In, ...func(*Options)) (*Out, error), in *In, want string) {
+func fails[In, Out, Options any](
+	t testing.TB,
+	op func(context.Context, *In, ...func(*Options)) (*Out, error),
+	in *In,
+	want string,
+) {
 	t.Helper()
 	_, err := op(t.Context(), in)
 	if got := code(err); got != want {
@@ -84,7 +93,10 @@ func fails[In, Out, Options any](t testing.TB, op func(context.Context, *In, ...
 // reservation describes one reservation.
 func (w *ec2World) reservation(id string) types.CapacityReservation {
 	w.Helper()
-	out, err := w.ec2.DescribeCapacityReservations(w.Context(), &ec2.DescribeCapacityReservationsInput{CapacityReservationIds: []string{id}})
+	out, err := w.ec2.DescribeCapacityReservations(
+		w.Context(),
+		&ec2.DescribeCapacityReservationsInput{CapacityReservationIds: []string{id}},
+	)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -107,7 +119,12 @@ func (w *ec2World) instances() []types.Instance {
 }
 
 // run is a launch of n instances, all or none.
-func run(n int32, kind types.InstanceType, subnet string, change ...func(*ec2.RunInstancesInput)) *ec2.RunInstancesInput {
+func run(
+	n int32,
+	kind types.InstanceType,
+	subnet string,
+	change ...func(*ec2.RunInstancesInput),
+) *ec2.RunInstancesInput {
 	in := &ec2.RunInstancesInput{MinCount: aws.Int32(n),
 		MaxCount: aws.Int32(n), InstanceType: kind, SubnetId: aws.String(subnet), ImageId: aws.String(defImage)}
 	for _, f := range change {

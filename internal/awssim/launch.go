@@ -140,7 +140,10 @@ func (o launchOrder) primaryInterface() (networkInterface, error) {
 			return n, nil
 		}
 	}
-	return networkInterface{}, apiErrorf("InvalidParameterCombination", "When specifying network interfaces, you must include a device at index 0.")
+	return networkInterface{}, apiErrorf(
+		"InvalidParameterCombination",
+		"When specifying network interfaces, you must include a device at index 0.",
+	)
 }
 
 // number is the value of an optional integer.
@@ -164,14 +167,24 @@ func (r *region) checkInterfaces(o launchOrder, at site) ([]launchInterface, err
 		if err != nil {
 			return nil, err
 		}
-		one := launchInterface{subnet: sn, kind: cmp.Or(n.InterfaceType, "interface"), card: number(n.NetworkCardIndex), device: number(n.DeviceIndex), groups: n.Groups}
+		one := launchInterface{
+			subnet: sn,
+			kind:   cmp.Or(n.InterfaceType, "interface"),
+			card:   number(n.NetworkCardIndex),
+			device: number(n.DeviceIndex),
+			groups: n.Groups,
+		}
 		one.stays = n.DeleteOnTermination != nil && !*n.DeleteOnTermination
 		switch one.kind {
 		case "interface":
 		case "efa", "efa-only":
 			efas++
 		default:
-			return nil, apiErrorf("InvalidParameterValue", "Value (%s) for parameter interfaceType is invalid.", one.kind)
+			return nil, apiErrorf(
+				"InvalidParameterValue",
+				"Value (%s) for parameter interfaceType is invalid.",
+				one.kind,
+			)
 		}
 		if err := one.check(n, all, at, len(o.NetworkInterfaces)); err != nil {
 			return nil, err
@@ -179,7 +192,12 @@ func (r *region) checkInterfaces(o launchOrder, at site) ([]launchInterface, err
 		all = append(all, one)
 	}
 	if efas > at.kind.network.efa {
-		return nil, apiErrorf("AttachmentLimitExceeded", "EFA interface count %d exceeds the limit for %s", efas, at.kind.Name)
+		return nil, apiErrorf(
+			"AttachmentLimitExceeded",
+			"EFA interface count %d exceeds the limit for %s",
+			efas,
+			at.kind.Name,
+		)
 	}
 	slices.SortStableFunc(all, func(a, b launchInterface) int {
 		return cmp.Or(a.card-b.card, a.device-b.device)
@@ -189,7 +207,10 @@ func (r *region) checkInterfaces(o launchOrder, at site) ([]launchInterface, err
 
 // check refuses an interface that contradicts the ones before it.
 func (n launchInterface) check(asked networkInterface, before []launchInterface, at site, count int) error {
-	if slices.ContainsFunc(before, func(other launchInterface) bool { return other.card == n.card && other.device == n.device }) {
+	if slices.ContainsFunc(
+		before,
+		func(other launchInterface) bool { return other.card == n.card && other.device == n.device },
+	) {
 		return apiErrorf("InvalidParameterValue", "Each network interface requires a unique device index.")
 	}
 	most := at.kind.network.perCard
@@ -197,20 +218,42 @@ func (n launchInterface) check(asked networkInterface, before []launchInterface,
 	case n.subnet.zone != at.subnet.zone:
 		return apiErrorf("InvalidParameterCombination", "All network interfaces must be in the same availability zone")
 	case n.card < 0 || n.card >= at.kind.network.cards:
-		return apiErrorf("InvalidParameterValue", "Network card index %d is not valid for instance type %s", n.card, at.kind.Name)
+		return apiErrorf(
+			"InvalidParameterValue",
+			"Network card index %d is not valid for instance type %s",
+			n.card,
+			at.kind.Name,
+		)
 	case n.device < 0 || n.device >= most: // message as in eksctl-io/eksctl, issue 7520
-		return apiErrorf("InvalidParameterValue", "The specified number '%d' for the device index exceeds the maximum number of network interfaces "+
-			"supported by the network card at network card index %d. The maximum devices for this network card is %d. Specify a number from 0 to %d, and try again.",
-			n.device, n.card, most, most-1)
+		return apiErrorf(
+			"InvalidParameterValue",
+			"The specified number '%d' for the device index exceeds the maximum number of network interfaces "+
+				"supported by the network card at network card index %d. The maximum devices for this network card is %d. Specify a number from 0 to %d, and try again.",
+			n.device,
+			n.card,
+			most,
+			most-1,
+		)
 	case n.kind != "interface" && at.kind.network.efa == 0:
 		return apiErrorf("Unsupported", "%s instances do not support Elastic Fabric Adapters.", at.kind.Name)
 	case n.kind != "interface" && slices.Contains(at.kind.network.enaOnly, n.card):
-		return apiErrorf("InvalidParameterValue", "Network card %d of %s does not support Elastic Fabric Adapters.", n.card, at.kind.Name)
+		return apiErrorf(
+			"InvalidParameterValue",
+			"Network card %d of %s does not support Elastic Fabric Adapters.",
+			n.card,
+			at.kind.Name,
+		)
 	case n.kind == "efa-only" && n.card == 0 && n.device == 0:
 		// EC2 User Guide, "efa-acc-inst-types": an EFA-only interface cannot be the primary one.
-		return apiErrorf("InvalidParameterCombination", "The primary network interface cannot be an EFA-only network interface")
+		return apiErrorf(
+			"InvalidParameterCombination",
+			"The primary network interface cannot be an EFA-only network interface",
+		)
 	case count > 1 && asked.AssociatePublicIpAddress != nil && *asked.AssociatePublicIpAddress:
-		return apiErrorf("InvalidParameterCombination", "The associatePublicIPAddress parameter cannot be specified when launching with multiple network interfaces.")
+		return apiErrorf(
+			"InvalidParameterCombination",
+			"The associatePublicIPAddress parameter cannot be specified when launching with multiple network interfaces.",
+		)
 	}
 	return nil
 }

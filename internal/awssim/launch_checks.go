@@ -21,7 +21,12 @@ type site struct {
 // checkOrder checks everything but capacity.
 func (r *region) checkOrder(o launchOrder) (site, error) {
 	if o.min < 1 || o.max < o.min {
-		return site{}, apiErrorf("InvalidParameterValue", "Invalid value '%d' for MinCount or '%d' for MaxCount: want 1 <= MinCount <= MaxCount", o.min, o.max)
+		return site{}, apiErrorf(
+			"InvalidParameterValue",
+			"Invalid value '%d' for MinCount or '%d' for MaxCount: want 1 <= MinCount <= MaxCount",
+			o.min,
+			o.max,
+		)
 	}
 	if err := o.check(); err != nil {
 		return site{}, err
@@ -39,9 +44,12 @@ func (r *region) checkOrder(o launchOrder) (site, error) {
 		return site{}, apiErrorf("InvalidParameterValue", "Invalid value '%s' for InstanceType.", name)
 	}
 	if at.kind.Architecture != at.image.Architecture {
-		return site{}, apiErrorf("InvalidParameterValue",
+		return site{}, apiErrorf(
+			"InvalidParameterValue",
 			"The architecture '%s' of the specified instance type does not match the architecture '%s' of the specified AMI.",
-			at.kind.Architecture, at.image.Architecture)
+			at.kind.Architecture,
+			at.image.Architecture,
+		)
 	}
 	if err := at.image.checkVolumes(o.BlockDeviceMappings); err != nil {
 		return site{}, err
@@ -84,7 +92,10 @@ func (r *region) otherZones(at site) string {
 	if zones == nil {
 		return ""
 	}
-	return " Please retry your request by not specifying an Availability Zone or choosing " + strings.Join(zones, ", ") + "."
+	return " Please retry your request by not specifying an Availability Zone or choosing " + strings.Join(
+		zones,
+		", ",
+	) + "."
 }
 
 // launchSubnet finds the subnet: of the request, or of its primary network interface.
@@ -92,10 +103,16 @@ func (r *region) launchSubnet(o launchOrder) (*subnet, error) {
 	id := o.subnet
 	if len(o.NetworkInterfaces) > 0 {
 		if o.subnet != "" {
-			return nil, apiErrorf("InvalidParameterCombination", "Network interfaces and an instance-level subnet ID may not be specified on the same request")
+			return nil, apiErrorf(
+				"InvalidParameterCombination",
+				"Network interfaces and an instance-level subnet ID may not be specified on the same request",
+			)
 		}
 		if len(o.SecurityGroupIds)+len(o.SecurityGroups) > 0 {
-			return nil, apiErrorf("InvalidParameterCombination", "Network interfaces and an instance-level security groups may not be specified on the same request")
+			return nil, apiErrorf(
+				"InvalidParameterCombination",
+				"Network interfaces and an instance-level security groups may not be specified on the same request",
+			)
 		}
 		primary, err := o.primaryInterface()
 		if err != nil {
@@ -109,7 +126,12 @@ func (r *region) launchSubnet(o launchOrder) (*subnet, error) {
 	}
 	if p := o.Placement; p != nil && (p.AvailabilityZone != "" && p.AvailabilityZone != sn.zone.name ||
 		p.AvailabilityZoneId != "" && p.AvailabilityZoneId != sn.zone.id) {
-		return nil, apiErrorf("InvalidParameterCombination", "The subnet '%s' is in availability zone %s, not in the one of the placement", sn.id, sn.zone.name)
+		return nil, apiErrorf(
+			"InvalidParameterCombination",
+			"The subnet '%s' is in availability zone %s, not in the one of the placement",
+			sn.id,
+			sn.zone.name,
+		)
 	}
 	return sn, nil
 }
@@ -136,7 +158,12 @@ func (r *region) checkGroups(o launchOrder, sn *subnet) error {
 			return groupNotFound(id)
 		}
 		if g.VPC != sn.vpc {
-			return apiErrorf("InvalidParameter", "Security group %s and subnet %s belong to different networks.", id, sn.id)
+			return apiErrorf(
+				"InvalidParameter",
+				"Security group %s and subnet %s belong to different networks.",
+				id,
+				sn.id,
+			)
 		}
 	}
 	return nil

@@ -135,8 +135,12 @@ func (r *region) checkTagKeys(o launchOrder) error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(o.tags)) {
 		if !metadataTagKey.MatchString(key) || slices.Contains([]string{".", "..", "_index"}, key) {
-			return apiErrorf("InvalidParameterValue", "'%s' is not a valid tag key. Tag keys must match pattern ([0-9a-zA-Z\\\\-_+=,.@:]{1,255}), "+
-				"and must not be a reserved name ('.', '..', '_index')", key)
+			return apiErrorf(
+				"InvalidParameterValue",
+				"'%s' is not a valid tag key. Tag keys must match pattern ([0-9a-zA-Z\\\\-_+=,.@:]{1,255}), "+
+					"and must not be a reserved name ('.', '..', '_index')",
+				key,
+			)
 		}
 	}
 	return nil

@@ -39,7 +39,10 @@ func (r *region) newOfferingTemplate(o OfferingScenario) (*offeringTemplate, err
 		return nil, fmt.Errorf("no instance type %q", o.Type)
 	}
 	if o.MaxCount < 1 || (o.UltraServer != "" && o.PerServer < 1) || (o.StartsIn > 0 && o.Lasts <= 0) {
-		return nil, fmt.Errorf("%s: it needs max_count, with ultraserver also per_server, with starts_in also lasts", o.Type)
+		return nil, fmt.Errorf(
+			"%s: it needs max_count, with ultraserver also per_server, with starts_in also lasts",
+			o.Type,
+		)
 	}
 	if o.MaxDays == 0 {
 		o.MaxDays = maxDays
@@ -210,8 +213,12 @@ func (s *Sim) describeExtensionOfferings(c *call, in *describeExtensionOfferings
 	}
 	hours := in.CapacityBlockExtensionDurationHours
 	if !validHours(hours) {
-		return nil, apiErrorf("InvalidParameterValue", "Value (%d) for parameter capacityBlockExtensionDurationHours is invalid. "+
-			"Specify 1 to 14 days in increments of 24 hours, or more in increments of 168 hours.", hours)
+		return nil, apiErrorf(
+			"InvalidParameterValue",
+			"Value (%d) for parameter capacityBlockExtensionDurationHours is invalid. "+
+				"Specify 1 to 14 days in increments of 24 hours, or more in increments of 168 hours.",
+			hours,
+		)
 	}
 	var all []object
 	d := time.Duration(hours) * time.Hour
@@ -242,15 +249,32 @@ func (s *Sim) extendable(r *region, id string) (*reservation, error) {
 	case res.kind != kindBlock:
 		return nil, apiErrorf("InvalidParameterValue", "The Capacity Reservation '%s' is not a Capacity Block", id)
 	case res.shared:
-		return nil, apiErrorf("UnauthorizedOperation", "You are not authorized to perform this operation: only the owner can extend '%s'", id)
+		return nil, apiErrorf(
+			"UnauthorizedOperation",
+			"You are not authorized to perform this operation: only the owner can extend '%s'",
+			id,
+		)
 	case res.state != "active" && res.state != "scheduled":
-		return nil, apiErrorf("InvalidCapacityReservationState", "The Capacity Block '%s' is %s; it must be active or scheduled", id, res.state)
+		return nil, apiErrorf(
+			"InvalidCapacityReservationState",
+			"The Capacity Block '%s' is %s; it must be active or scheduled",
+			id,
+			res.state,
+		)
 	case left < latestExtension || left > earliestExtension:
-		return nil, apiErrorf("InvalidCapacityReservationState", "The Capacity Block '%s' can be extended from 56 days to 1 hour before its end", id)
+		return nil, apiErrorf(
+			"InvalidCapacityReservationState",
+			"The Capacity Block '%s' can be extended from 56 days to 1 hour before its end",
+			id,
+		)
 	}
 	for _, e := range res.extensions {
 		if e.status == "payment-pending" {
-			return nil, apiErrorf("InvalidCapacityReservationState", "The Capacity Block '%s' has an extension whose payment is pending", id)
+			return nil, apiErrorf(
+				"InvalidCapacityReservationState",
+				"The Capacity Block '%s' has an extension whose payment is pending",
+				id,
+			)
 		}
 	}
 	return res, nil
@@ -282,11 +306,19 @@ func (s *Sim) purchaseExtension(c *call, in *purchaseExtensionInput) (any, error
 	}
 	o := c.region.extensions[in.CapacityBlockExtensionOfferingId]
 	if o == nil || o.res != res {
-		return nil, apiErrorf("InvalidCapacityBlockExtensionOfferingIdNotFound", "The Capacity Block extension offering ID '%s' does not exist", in.CapacityBlockExtensionOfferingId)
+		return nil, apiErrorf(
+			"InvalidCapacityBlockExtensionOfferingIdNotFound",
+			"The Capacity Block extension offering ID '%s' does not exist",
+			in.CapacityBlockExtensionOfferingId,
+		)
 	}
 	end := o.end.Add(o.d)
 	if !o.end.Equal(res.end) || res.offered.left(res.end, end) < res.count {
-		return nil, apiErrorf("InvalidCapacityBlockExtensionOfferingIdExpired", "The Capacity Block extension offering '%s' is no longer available", in.CapacityBlockExtensionOfferingId)
+		return nil, apiErrorf(
+			"InvalidCapacityBlockExtensionOfferingIdExpired",
+			"The Capacity Block extension offering '%s' is no longer available",
+			in.CapacityBlockExtensionOfferingId,
+		)
 	}
 	e := &extension{extensionOffering: o, purchased: s.now, status: "payment-pending"}
 	res.extensions = append(res.extensions, e)
@@ -314,7 +346,12 @@ type describeExtensionHistoryInput struct {
 
 func (s *Sim) describeExtensionHistory(c *call, in *describeExtensionHistoryInput) (any, error) {
 	ids := in.CapacityReservationIds
-	found, err := byID(c.region.shownReservations(), ids, func(res *reservation) string { return res.ID }, reservationNotFound)
+	found, err := byID(
+		c.region.shownReservations(),
+		ids,
+		func(res *reservation) string { return res.ID },
+		reservationNotFound,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -326,7 +363,15 @@ func (s *Sim) describeExtensionHistory(c *call, in *describeExtensionHistoryInpu
 			}
 		}
 	}
-	part, next, err := list(c, in.listing, 1, 1000, len(ids) > 0, "availability-zone availability-zone-id capacity-block-extension-status "+
-		"instance-type capacity-reservation-id capacity-block-extension-offering-id", all)
+	part, next, err := list(
+		c,
+		in.listing,
+		1,
+		1000,
+		len(ids) > 0,
+		"availability-zone availability-zone-id capacity-block-extension-status "+
+			"instance-type capacity-reservation-id capacity-block-extension-offering-id",
+		all,
+	)
 	return object{"CapacityBlockExtensions": part, "NextToken": next}, err
 }

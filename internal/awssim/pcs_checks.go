@@ -10,7 +10,9 @@ import (
 )
 
 // profileARN is the pattern of InstanceProfileArn in the service model.
-var profileARN = regexp.MustCompile(`^arn:aws([a-zA-Z-]{0,10})?:iam::[0-9]{12}:instance-profile/([!-~]{1,510}/)?([\w+=,.@-]{1,128})$`)
+var profileARN = regexp.MustCompile(
+	`^arn:aws([a-zA-Z-]{0,10})?:iam::[0-9]{12}:instance-profile/([!-~]{1,510}/)?([\w+=,.@-]{1,128})$`,
+)
 
 // checkGroup refuses a node group that PCS would refuse. It tells every field that is wrong. old is the group before an
 // update, nil for a new one.
@@ -25,14 +27,24 @@ func checkGroup(cl *pcsCluster, g, old *pcsGroup) error {
 		v.add("iamInstanceProfileArn", "the instance profile %q does not exist", g.InstanceProfile)
 	}
 	checkSettings(&v, g.SlurmConfiguration, groupParameters, cl)
-	if _, ok := g.SlurmConfiguration.number("scaleDownIdleTimeInSeconds"); ok && slurmVersion(cl.Scheduler.Version) < 2511 {
-		v.add("slurmConfiguration.scaleDownIdleTimeInSeconds", "needs Slurm 25.11, the cluster has %s", cl.Scheduler.Version)
+	if _, ok := g.SlurmConfiguration.number("scaleDownIdleTimeInSeconds"); ok &&
+		slurmVersion(cl.Scheduler.Version) < 2511 {
+		v.add(
+			"slurmConfiguration.scaleDownIdleTimeInSeconds",
+			"needs Slurm 25.11, the cluster has %s",
+			cl.Scheduler.Version,
+		)
 	}
 	checkInstanceTypes(&v, cl.region, g)
 	subnets := checkSubnets(&v, cl, g)
 	template, version, err := cl.region.templateOf(g)
 	if err != nil {
-		v.add("customLaunchTemplate", "the launch template %s or its version %q does not exist", g.LaunchTemplate.ID, g.LaunchTemplate.Version)
+		v.add(
+			"customLaunchTemplate",
+			"the launch template %s or its version %q does not exist",
+			g.LaunchTemplate.ID,
+			g.LaunchTemplate.Version,
+		)
 		return v.err()
 	}
 	g.LaunchTemplate.Version = version // $Latest and $Default are pinned to what they mean now
@@ -58,8 +70,12 @@ func checkScaling(v *pcsValidation, scaling pcsScaling) {
 	case scaling.Min > scaling.Max:
 		v.add("scalingConfiguration", "minInstanceCount %d is more than maxInstanceCount %d", scaling.Min, scaling.Max)
 	case scaling.Min != 0 && scaling.Min != scaling.Max:
-		v.add("scalingConfiguration", "minInstanceCount %d must be 0 (dynamic) or equal to maxInstanceCount %d (static): a mix is not supported",
-			scaling.Min, scaling.Max)
+		v.add(
+			"scalingConfiguration",
+			"minInstanceCount %d must be 0 (dynamic) or equal to maxInstanceCount %d (static): a mix is not supported",
+			scaling.Min,
+			scaling.Max,
+		)
 	}
 }
 
@@ -120,18 +136,34 @@ type pcsPurchase struct {
 var pcsPurchases = map[string]pcsPurchase{
 	"CAPACITY_BLOCK": {market: "capacity-block", kind: kindBlock, mustTarget: true,
 		states: []string{"scheduled", "active"}, sizeCaps: true, slurm: 2405, description: "a Capacity Block"},
-	"ONDEMAND": {kind: kindODCR, states: []string{"active", "pending"}, description: "an On-Demand Capacity Reservation"},
+	"ONDEMAND": {
+		kind:        kindODCR,
+		states:      []string{"active", "pending"},
+		description: "an On-Demand Capacity Reservation",
+	},
 }
 
 // checkPurchase compares the purchase option, the launch template and the reservation.
 func checkPurchase(v *pcsValidation, cl *pcsCluster, g *pcsGroup, template launchData, subnets []*subnet, chosen bool) {
 	want := pcsPurchases[g.PurchaseOption]
 	if version := cl.Scheduler.Version; slurmVersion(version) < want.slurm {
-		v.add("purchaseOption", "%s needs Slurm %d.%02d, the cluster has %s", g.PurchaseOption, want.slurm/100, want.slurm%100, version)
+		v.add(
+			"purchaseOption",
+			"%s needs Slurm %d.%02d, the cluster has %s",
+			g.PurchaseOption,
+			want.slurm/100,
+			want.slurm%100,
+			version,
+		)
 	}
 	if template.marketType() != want.market {
-		v.add("customLaunchTemplate", "InstanceMarketOptions.MarketType is %q in the launch template, purchaseOption %s needs %q",
-			template.marketType(), g.PurchaseOption, want.market)
+		v.add(
+			"customLaunchTemplate",
+			"InstanceMarketOptions.MarketType is %q in the launch template, purchaseOption %s needs %q",
+			template.marketType(),
+			g.PurchaseOption,
+			want.market,
+		)
 	}
 	if want.mustTarget && template.InstanceType == "" {
 		v.add("customLaunchTemplate", "the launch template must name the InstanceType of the reservation")
@@ -140,11 +172,22 @@ func checkPurchase(v *pcsValidation, cl *pcsCluster, g *pcsGroup, template launc
 	case template.target().CapacityReservationId != "":
 		checkReservation(v, cl.region, g, template, want, subnets, chosen)
 	case want.mustTarget:
-		v.add("customLaunchTemplate", "CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId is missing in the launch template")
+		v.add(
+			"customLaunchTemplate",
+			"CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId is missing in the launch template",
+		)
 	}
 }
 
-func checkReservation(v *pcsValidation, r *region, g *pcsGroup, template launchData, want pcsPurchase, subnets []*subnet, chosen bool) {
+func checkReservation(
+	v *pcsValidation,
+	r *region,
+	g *pcsGroup,
+	template launchData,
+	want pcsPurchase,
+	subnets []*subnet,
+	chosen bool,
+) {
 	const field = "customLaunchTemplate"
 	res, err := r.reservation(template.target().CapacityReservationId)
 	if err != nil {
@@ -153,11 +196,25 @@ func checkReservation(v *pcsValidation, r *region, g *pcsGroup, template launchD
 	}
 	id := res.ID
 	if res.kind != want.kind {
-		v.add("purchaseOption", "%s is for %s, and %s is of the kind %s", g.PurchaseOption, want.description, id, res.kind)
+		v.add(
+			"purchaseOption",
+			"%s is for %s, and %s is of the kind %s",
+			g.PurchaseOption,
+			want.description,
+			id,
+			res.kind,
+		)
 		return
 	}
 	if chosen && !slices.Contains(want.states, res.state) {
-		v.add(field, "%s %s is in state %s, not in one of %s", want.description, id, res.state, strings.Join(want.states, ", "))
+		v.add(
+			field,
+			"%s %s is in state %s, not in one of %s",
+			want.description,
+			id,
+			res.state,
+			strings.Join(want.states, ", "),
+		)
 	}
 	if template.InstanceType != "" && template.InstanceType != res.Type {
 		v.add(field, "the launch template has InstanceType %s, %s is for %s", template.InstanceType, id, res.Type)
@@ -168,7 +225,13 @@ func checkReservation(v *pcsValidation, r *region, g *pcsGroup, template launchD
 		}
 	}
 	if want.sizeCaps && g.Scaling.Max > res.count {
-		v.add("scalingConfiguration", "maxInstanceCount %d is more than the %d instances of %s", g.Scaling.Max, res.count, id)
+		v.add(
+			"scalingConfiguration",
+			"maxInstanceCount %d is more than the %d instances of %s",
+			g.Scaling.Max,
+			res.count,
+			id,
+		)
 	}
 	if !slices.ContainsFunc(subnets, func(sn *subnet) bool { return sn.zone.id == res.zone.id }) {
 		v.add("subnetIds", "none of the subnets is in the Availability Zone %s of %s", res.zone.id, id)

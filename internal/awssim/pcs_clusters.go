@@ -102,10 +102,16 @@ func (s *Sim) buildPCS(r *region, sc RegionScenario) error {
 }
 
 func (s *Sim) buildCluster(r *region, c ClusterScenario) error {
-	cl := &pcsCluster{region: r, pcsThing: pcsThing{ID: c.ID, Name: c.Name, tags: copyTags(c.Tags)}, Size: cmp.Or(c.Size, "SMALL"),
-		Scheduler:          pcsScheduler{Type: "SLURM", Version: cmp.Or(c.SlurmVersion, "25.05")},
-		Networking:         pcsNetworking{SubnetIDs: c.Subnets, SecurityGroupIDs: c.SecurityGroups},
-		SlurmConfiguration: pcsSettings{"scaleDownIdleTimeInSeconds": 600.0}} // API reference, ClusterSlurmConfiguration
+	cl := &pcsCluster{
+		region:     r,
+		pcsThing:   pcsThing{ID: c.ID, Name: c.Name, tags: copyTags(c.Tags)},
+		Size:       cmp.Or(c.Size, "SMALL"),
+		Scheduler:  pcsScheduler{Type: "SLURM", Version: cmp.Or(c.SlurmVersion, "25.05")},
+		Networking: pcsNetworking{SubnetIDs: c.Subnets, SecurityGroupIDs: c.SecurityGroups},
+		SlurmConfiguration: pcsSettings{
+			"scaleDownIdleTimeInSeconds": 600.0,
+		},
+	} // API reference, ClusterSlurmConfiguration
 	if len(c.Subnets) != 1 || r.subnet(c.Subnets[0]) == nil || sizeLimits[cl.Size] == 0 {
 		return fmt.Errorf("it needs a subnet of the region, and size SMALL, MEDIUM or LARGE")
 	}

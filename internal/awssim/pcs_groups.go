@@ -49,7 +49,12 @@ func (s *Sim) createNodeGroup(c *call, in *pcsRequest) (any, error) {
 		return nil, err
 	}
 	if other, err := pcsFind(cl.groups, kindGroup, in.GroupName); err == nil {
-		return nil, pcsConflict(&other.pcsThing, "cluster %s has a compute node group with the name %q", cl.Name, in.GroupName)
+		return nil, pcsConflict(
+			&other.pcsThing,
+			"cluster %s has a compute node group with the name %q",
+			cl.Name,
+			in.GroupName,
+		)
 	}
 	g := &pcsGroup{}
 	if err := json.Unmarshal(c.Body, g); err != nil {
@@ -57,7 +62,13 @@ func (s *Sim) createNodeGroup(c *call, in *pcsRequest) (any, error) {
 	}
 	g.Name, g.tags = in.GroupName, copyTags(in.Tags)
 	if len(cl.groups) >= clusterQuota {
-		return nil, pcsQuota(&cl.pcsThing, "cluster %s has %d compute node groups, and the quota is %d", cl.Name, len(cl.groups), clusterQuota)
+		return nil, pcsQuota(
+			&cl.pcsThing,
+			"cluster %s has %d compute node groups, and the quota is %d",
+			cl.Name,
+			len(cl.groups),
+			clusterQuota,
+		)
 	}
 	if err := s.addGroup(cl, g); err != nil {
 		return nil, err
@@ -88,8 +99,14 @@ func (cl *pcsCluster) checkSize(g *pcsGroup) error {
 		}
 	}
 	if limit := sizeLimits[cl.Size]; total > limit {
-		return pcsQuota(&cl.pcsThing, "the total of maxInstanceCount across all compute node groups of cluster %s would be %d, and a %s cluster has at most %d nodes",
-			cl.Name, total, cl.Size, limit)
+		return pcsQuota(
+			&cl.pcsThing,
+			"the total of maxInstanceCount across all compute node groups of cluster %s would be %d, and a %s cluster has at most %d nodes",
+			cl.Name,
+			total,
+			cl.Size,
+			limit,
+		)
 	}
 	return nil
 }
@@ -106,11 +123,16 @@ func (s *Sim) updateNodeGroup(c *call, in *pcsRequest) (any, error) {
 	if err := json.Unmarshal(c.Body, &updated); err != nil {
 		return nil, err
 	}
-	replaces := updated.AMI != g.AMI || updated.PurchaseOption != g.PurchaseOption || updated.LaunchTemplate != g.LaunchTemplate ||
-		updated.InstanceProfile != g.InstanceProfile || updated.NodeLifecycleActions != nil
+	replaces := updated.AMI != g.AMI || updated.PurchaseOption != g.PurchaseOption ||
+		updated.LaunchTemplate != g.LaunchTemplate ||
+		updated.InstanceProfile != g.InstanceProfile ||
+		updated.NodeLifecycleActions != nil
 	updated.SlurmConfiguration = g.SlurmConfiguration.merge(updated.SlurmConfiguration)
 	if idle, ok := updated.SlurmConfiguration.number("scaleDownIdleTimeInSeconds"); ok && idle == -1 {
-		delete(updated.SlurmConfiguration, "scaleDownIdleTimeInSeconds") // -1 removes the override of the cluster's value
+		delete(
+			updated.SlurmConfiguration,
+			"scaleDownIdleTimeInSeconds",
+		) // -1 removes the override of the cluster's value
 	}
 	if updated.SubnetIDs == nil {
 		updated.SubnetIDs = g.SubnetIDs
@@ -193,7 +215,13 @@ func (s *Sim) createQueue(c *call, in *pcsRequest) (any, error) {
 		return nil, err
 	}
 	if len(cl.queues) >= clusterQuota {
-		return nil, pcsQuota(&cl.pcsThing, "cluster %s has %d queues, and the quota is %d", cl.Name, len(cl.queues), clusterQuota)
+		return nil, pcsQuota(
+			&cl.pcsThing,
+			"cluster %s has %d queues, and the quota is %d",
+			cl.Name,
+			len(cl.queues),
+			clusterQuota,
+		)
 	}
 	s.addQueue(cl, q)
 	s.change(&q.pcsThing, statusCreating, func() {})

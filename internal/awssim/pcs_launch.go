@@ -62,7 +62,13 @@ func (s *Sim) findNodeGroup(cluster, group string) (*pcsCluster, *pcsGroup, erro
 func (s *Sim) launchNode(cl *pcsCluster, g *pcsGroup, node string) (Instance, error) {
 	number, ok := strings.CutPrefix(node, g.Name+"-")
 	if n, err := strconv.Atoi(number); !ok || err != nil || n < 1 || n > g.Scaling.Max {
-		return Instance{}, fmt.Errorf("launching %s: the nodes of the group are %s-1 to %s-%d", node, g.Name, g.Name, g.Scaling.Max)
+		return Instance{}, fmt.Errorf(
+			"launching %s: the nodes of the group are %s-1 to %s-%d",
+			node,
+			g.Name,
+			g.Name,
+			g.Scaling.Max,
+		)
 	}
 	if id, ok := g.nodes[node]; ok {
 		return cl.region.instances[id].view(), nil
@@ -87,15 +93,30 @@ func (s *Sim) launchNode(cl *pcsCluster, g *pcsGroup, node string) (Instance, er
 		}
 	}
 	if lastErr == nil {
-		return Instance{}, fmt.Errorf("launching %s: no subnet of %s is in zone %s of %s", node, g.Name, target.zone.id, target.ID)
+		return Instance{}, fmt.Errorf(
+			"launching %s: no subnet of %s is in zone %s of %s",
+			node,
+			g.Name,
+			target.zone.id,
+			target.ID,
+		)
 	}
 	return Instance{}, lastErr
 }
 
 // launchInto launches an instance as CreateFleet does, whose subnet applies to the network interfaces of the template.
 func (s *Sim) launchInto(cl *pcsCluster, g *pcsGroup, sn *subnet, instanceType string) ([]*instance, error) {
-	order := launchOrder{min: 1, max: 1, subnet: sn.id, launchData: launchData{InstanceType: instanceType, ImageId: g.AMI, IamInstanceProfile: &instanceProfile{Arn: g.InstanceProfile}},
-		tags: map[string]string{tagClusterID: cl.ID, tagGroupID: g.ID}}
+	order := launchOrder{
+		min:    1,
+		max:    1,
+		subnet: sn.id,
+		launchData: launchData{
+			InstanceType:       instanceType,
+			ImageId:            g.AMI,
+			IamInstanceProfile: &instanceProfile{Arn: g.InstanceProfile},
+		},
+		tags: map[string]string{tagClusterID: cl.ID, tagGroupID: g.ID},
+	}
 	if err := order.template(cl.region, templateReference{LaunchTemplateId: g.LaunchTemplate.ID, Version: g.LaunchTemplate.Version}); err != nil {
 		return nil, err
 	}
@@ -201,7 +222,12 @@ func (s *Sim) PCSClusters() (clusters []PCSCluster) {
 }
 
 func (cl *pcsCluster) view() PCSCluster {
-	view := PCSCluster{Region: cl.region.name, Name: cl.Name, Settings: cl.SlurmConfiguration.custom(), IdleTime: cl.SlurmConfiguration.idleTime()}
+	view := PCSCluster{
+		Region:   cl.region.name,
+		Name:     cl.Name,
+		Settings: cl.SlurmConfiguration.custom(),
+		IdleTime: cl.SlurmConfiguration.idleTime(),
+	}
 	names := map[string]string{}
 	for _, g := range cl.groups {
 		names[g.ID] = g.Name

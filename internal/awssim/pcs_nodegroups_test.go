@@ -39,33 +39,108 @@ func TestNodeGroupValidation(t *testing.T) {
 		change      func(in *pcs.CreateComputeNodeGroupInput)
 		field, text string
 	}{
-		{"short name", func(in *pcs.CreateComputeNodeGroupInput) { in.ComputeNodeGroupName = aws.String("ab") }, "computeNodeGroupName", "3 to 25"},
+		{
+			"short name",
+			func(in *pcs.CreateComputeNodeGroupInput) { in.ComputeNodeGroupName = aws.String("ab") },
+			"computeNodeGroupName",
+			"3 to 25",
+		},
 		{"long name", func(in *pcs.CreateComputeNodeGroupInput) {
 			in.ComputeNodeGroupName = aws.String("abcdefghijklmnopqrstuvwxyz")
 		}, "computeNodeGroupName", "3 to 25"},
-		{"name like an id", func(in *pcs.CreateComputeNodeGroupInput) { in.ComputeNodeGroupName = aws.String("pcs_abc") }, "computeNodeGroupName", "pcs_"},
-		{"name with an underscore", func(in *pcs.CreateComputeNodeGroupInput) { in.ComputeNodeGroupName = aws.String("gpu_a") }, "computeNodeGroupName", "hyphens"},
-		{"name with a digit first", func(in *pcs.CreateComputeNodeGroupInput) { in.ComputeNodeGroupName = aws.String("4gpu") }, "computeNodeGroupName", "starts with a letter"},
-		{"no profile", func(in *pcs.CreateComputeNodeGroupInput) { in.IamInstanceProfileArn = aws.String("AWSPCS-nodes") }, "iamInstanceProfileArn", "not the ARN"},
-		{"unknown profile", func(in *pcs.CreateComputeNodeGroupInput) { in.IamInstanceProfileArn = aws.String(profile + "2") }, "iamInstanceProfileArn", "does not exist"},
-		{"mix of static and dynamic", func(in *pcs.CreateComputeNodeGroupInput) { in.ScalingConfiguration = scaling(1, 4) }, "scalingConfiguration", "mix"},
-		{"more than the maximum", func(in *pcs.CreateComputeNodeGroupInput) { in.ScalingConfiguration = scaling(4, 2) }, "scalingConfiguration", "more than maxInstanceCount"},
+		{
+			"name like an id",
+			func(in *pcs.CreateComputeNodeGroupInput) { in.ComputeNodeGroupName = aws.String("pcs_abc") },
+			"computeNodeGroupName",
+			"pcs_",
+		},
+		{
+			"name with an underscore",
+			func(in *pcs.CreateComputeNodeGroupInput) { in.ComputeNodeGroupName = aws.String("gpu_a") },
+			"computeNodeGroupName",
+			"hyphens",
+		},
+		{
+			"name with a digit first",
+			func(in *pcs.CreateComputeNodeGroupInput) { in.ComputeNodeGroupName = aws.String("4gpu") },
+			"computeNodeGroupName",
+			"starts with a letter",
+		},
+		{
+			"no profile",
+			func(in *pcs.CreateComputeNodeGroupInput) { in.IamInstanceProfileArn = aws.String("AWSPCS-nodes") },
+			"iamInstanceProfileArn",
+			"not the ARN",
+		},
+		{
+			"unknown profile",
+			func(in *pcs.CreateComputeNodeGroupInput) { in.IamInstanceProfileArn = aws.String(profile + "2") },
+			"iamInstanceProfileArn",
+			"does not exist",
+		},
+		{
+			"mix of static and dynamic",
+			func(in *pcs.CreateComputeNodeGroupInput) { in.ScalingConfiguration = scaling(1, 4) },
+			"scalingConfiguration",
+			"mix",
+		},
+		{
+			"more than the maximum",
+			func(in *pcs.CreateComputeNodeGroupInput) { in.ScalingConfiguration = scaling(4, 2) },
+			"scalingConfiguration",
+			"more than maxInstanceCount",
+		},
 		{"unknown template", func(in *pcs.CreateComputeNodeGroupInput) {
-			in.CustomLaunchTemplate = &types.CustomLaunchTemplate{Id: aws.String("lt-0123456789abcdef0"), Version: aws.String("1")}
+			in.CustomLaunchTemplate = &types.CustomLaunchTemplate{
+				Id:      aws.String("lt-0123456789abcdef0"),
+				Version: aws.String("1"),
+			}
 		}, "customLaunchTemplate", "does not exist"},
-		{"unknown version", func(in *pcs.CreateComputeNodeGroupInput) { in.CustomLaunchTemplate.Version = aws.String("2") }, "customLaunchTemplate", `version "2" does not exist`},
-		{"unknown subnet", func(in *pcs.CreateComputeNodeGroupInput) { in.SubnetIds = []string{"subnet-0123456789abcdef0"} }, "subnetIds", "does not exist"},
-		{"other VPC", func(in *pcs.CreateComputeNodeGroupInput) { in.SubnetIds = []string{subnetA, subnetOther} }, "subnetIds", "the cluster is in vpc-"},
-		{"no subnet", func(in *pcs.CreateComputeNodeGroupInput) { in.SubnetIds = []string{} }, "subnetIds", "at least one"},
+		{
+			"unknown version",
+			func(in *pcs.CreateComputeNodeGroupInput) { in.CustomLaunchTemplate.Version = aws.String("2") },
+			"customLaunchTemplate",
+			`version "2" does not exist`,
+		},
+		{
+			"unknown subnet",
+			func(in *pcs.CreateComputeNodeGroupInput) { in.SubnetIds = []string{"subnet-0123456789abcdef0"} },
+			"subnetIds",
+			"does not exist",
+		},
+		{
+			"other VPC",
+			func(in *pcs.CreateComputeNodeGroupInput) { in.SubnetIds = []string{subnetA, subnetOther} },
+			"subnetIds",
+			"the cluster is in vpc-",
+		},
+		{
+			"no subnet",
+			func(in *pcs.CreateComputeNodeGroupInput) { in.SubnetIds = []string{} },
+			"subnetIds",
+			"at least one",
+		},
 		{"unknown type", func(in *pcs.CreateComputeNodeGroupInput) {
 			in.InstanceConfigs = []types.InstanceConfig{{InstanceType: aws.String("p6.wrong")}}
 		}, "instanceConfigs", "does not exist"},
-		{"unknown AMI", func(in *pcs.CreateComputeNodeGroupInput) { in.AmiId = aws.String("ami-0123456789abcdef0") }, "amiId", "does not exist"},
+		{
+			"unknown AMI",
+			func(in *pcs.CreateComputeNodeGroupInput) { in.AmiId = aws.String("ami-0123456789abcdef0") },
+			"amiId",
+			"does not exist",
+		},
 		{"unknown Slurm parameter", func(in *pcs.CreateComputeNodeGroupInput) {
-			in.SlurmConfiguration = &types.ComputeNodeGroupSlurmConfigurationRequest{SlurmCustomSettings: []types.SlurmCustomSetting{
-				{ParameterName: aws.String("ResumeTimeout"), ParameterValue: aws.String("600")}}}
+			in.SlurmConfiguration = &types.ComputeNodeGroupSlurmConfigurationRequest{
+				SlurmCustomSettings: []types.SlurmCustomSetting{
+					{ParameterName: aws.String("ResumeTimeout"), ParameterValue: aws.String("600")}},
+			}
 		}, "slurmConfiguration.slurmCustomSettings", "ResumeTimeout"},
-		{"tag of AWS", func(in *pcs.CreateComputeNodeGroupInput) { in.Tags = map[string]string{"aws:mine": "x"} }, "tags", "aws:"},
+		{
+			"tag of AWS",
+			func(in *pcs.CreateComputeNodeGroupInput) { in.Tags = map[string]string{"aws:mine": "x"} },
+			"tags",
+			"aws:",
+		},
 
 		{"block without market type", func(in *pcs.CreateComputeNodeGroupInput) {
 			in.CustomLaunchTemplate = w.template("", activeBlock, "p5.48xlarge")
@@ -88,14 +163,34 @@ func TestNodeGroupValidation(t *testing.T) {
 		{"unpaid block", func(in *pcs.CreateComputeNodeGroupInput) {
 			in.CustomLaunchTemplate = w.template("capacity-block", unpaidBlock, "p5.48xlarge")
 		}, "customLaunchTemplate", "payment-pending"},
-		{"more than the block", func(in *pcs.CreateComputeNodeGroupInput) { in.ScalingConfiguration = scaling(5, 5) }, "scalingConfiguration", "4 instances"},
-		{"no subnet in the zone of the block", func(in *pcs.CreateComputeNodeGroupInput) { in.SubnetIds = []string{subnetB} }, "subnetIds", "use2-az1"},
-		{"block on an old Slurm", func(in *pcs.CreateComputeNodeGroupInput) { in.ClusterIdentifier = aws.String("old") }, "purchaseOption", "needs Slurm 24.05"},
+		{
+			"more than the block",
+			func(in *pcs.CreateComputeNodeGroupInput) { in.ScalingConfiguration = scaling(5, 5) },
+			"scalingConfiguration",
+			"4 instances",
+		},
+		{
+			"no subnet in the zone of the block",
+			func(in *pcs.CreateComputeNodeGroupInput) { in.SubnetIds = []string{subnetB} },
+			"subnetIds",
+			"use2-az1",
+		},
+		{
+			"block on an old Slurm",
+			func(in *pcs.CreateComputeNodeGroupInput) { in.ClusterIdentifier = aws.String("old") },
+			"purchaseOption",
+			"needs Slurm 24.05",
+		},
 		{"ODCR as a block", func(in *pcs.CreateComputeNodeGroupInput) {
 			in.CustomLaunchTemplate = w.template("capacity-block", odcr, "c7i.large")
 		}, "purchaseOption", "of the kind odcr"},
 
-		{"block on demand", func(in *pcs.CreateComputeNodeGroupInput) { in.PurchaseOption = types.PurchaseOptionOndemand }, "purchaseOption", "of the kind capacity-block"},
+		{
+			"block on demand",
+			func(in *pcs.CreateComputeNodeGroupInput) { in.PurchaseOption = types.PurchaseOptionOndemand },
+			"purchaseOption",
+			"of the kind capacity-block",
+		},
 		{"market type on demand", func(in *pcs.CreateComputeNodeGroupInput) {
 			*in = *w.demandGroup("demand", 1)
 			in.CustomLaunchTemplate = w.template("capacity-block", odcr, "c7i.large")
@@ -114,14 +209,20 @@ func TestNodeGroupValidation(t *testing.T) {
 			wantField(t, err, test.field, test.text)
 		})
 	}
-	out, err := w.pcs.ListComputeNodeGroups(t.Context(), &pcs.ListComputeNodeGroupsInput{ClusterIdentifier: aws.String("hpc")})
+	out, err := w.pcs.ListComputeNodeGroups(
+		t.Context(),
+		&pcs.ListComputeNodeGroupsInput{ClusterIdentifier: aws.String("hpc")},
+	)
 	if must(t, out, err); len(out.ComputeNodeGroups) > 0 {
 		t.Errorf("refused groups exist: %v", out.ComputeNodeGroups)
 	}
 }
 
 func deleteGroup(w *pcsWorld, id *string) error {
-	_, err := w.pcs.DeleteComputeNodeGroup(w.Context(), &pcs.DeleteComputeNodeGroupInput{ClusterIdentifier: aws.String("hpc"), ComputeNodeGroupIdentifier: id})
+	_, err := w.pcs.DeleteComputeNodeGroup(
+		w.Context(),
+		&pcs.DeleteComputeNodeGroupInput{ClusterIdentifier: aws.String("hpc"), ComputeNodeGroupIdentifier: id},
+	)
 	return err
 }
 
@@ -162,7 +263,10 @@ func TestClusterAndItsPartsWaitForEachOther(t *testing.T) {
 	}
 	_, err = w.pcs.CreateComputeNodeGroup(t.Context(), w.demandGroup("demand", 1))
 	wantConflict("new group while the cluster is UPDATING", err)
-	_, err = w.pcs.CreateQueue(t.Context(), &pcs.CreateQueueInput{ClusterIdentifier: aws.String("hpc"), QueueName: aws.String("gpu")})
+	_, err = w.pcs.CreateQueue(
+		t.Context(),
+		&pcs.CreateQueueInput{ClusterIdentifier: aws.String("hpc"), QueueName: aws.String("gpu")},
+	)
 	wantConflict("new queue while the cluster is UPDATING", err)
 	w.settle()
 	q := w.queue("gpu", g)
@@ -183,8 +287,11 @@ func TestLaunchForNodeGroup(t *testing.T) {
 	w.queue("gpu", g)
 	launched, err := w.sim.LaunchForNodeGroup("hpc", "gpu-a", "gpu-a-1")
 	must(t, launched, err)
-	if launched.ReservationID != activeBlock || launched.SubnetID != subnetA || launched.Lifecycle != "capacity-block" ||
-		launched.Type != "p5.48xlarge" || launched.Tags[tagGroupID] != *g.Id || launched.Tags[tagClusterID] == "" {
+	if launched.ReservationID != activeBlock || launched.SubnetID != subnetA ||
+		launched.Lifecycle != "capacity-block" ||
+		launched.Type != "p5.48xlarge" ||
+		launched.Tags[tagGroupID] != *g.Id ||
+		launched.Tags[tagClusterID] == "" {
 		t.Errorf("launched %+v", launched)
 	}
 	if again, err := w.sim.LaunchForNodeGroup("hpc", "gpu-a", "gpu-a-1"); err != nil || again.ID != launched.ID {
@@ -212,7 +319,8 @@ func TestLaunchForNodeGroup(t *testing.T) {
 		}
 	}
 	var api *APIError
-	if _, err := w.sim.LaunchForNodeGroup("hpc", "gpu-a", "gpu-a-4"); !errors.As(err, &api) || api.Code != "ReservationCapacityExceeded" {
+	if _, err := w.sim.LaunchForNodeGroup("hpc", "gpu-a", "gpu-a-4"); !errors.As(err, &api) ||
+		api.Code != "ReservationCapacityExceeded" {
 		t.Errorf("fifth place of four: %v", err)
 	}
 	// EC2 takes the instances back 30 minutes before the end at 11:30.
@@ -229,11 +337,13 @@ func TestLaunchBeforeTheBlockOpens(t *testing.T) {
 	w.group(in)
 	view := w.view("gpu-a")
 	opens := time.Date(2026, 12, 2, 11, 30, 0, 0, time.UTC)
-	if view.ReservationID != futureBlock || view.ReservationState != "scheduled" || view.VCPUs != 192 || view.GPUs != 8 {
+	if view.ReservationID != futureBlock || view.ReservationState != "scheduled" || view.VCPUs != 192 ||
+		view.GPUs != 8 {
 		t.Errorf("view %+v", view)
 	}
 	var api *APIError
-	if _, err := w.sim.LaunchForNodeGroup("hpc", "gpu-a", "gpu-a-1"); !errors.As(err, &api) || api.Code != "InvalidCapacityReservationState.PendingActivation" {
+	if _, err := w.sim.LaunchForNodeGroup("hpc", "gpu-a", "gpu-a-1"); !errors.As(err, &api) ||
+		api.Code != "InvalidCapacityReservationState.PendingActivation" {
 		t.Errorf("before it opens: %v", err)
 	}
 	w.sim.Clock().Set(opens)

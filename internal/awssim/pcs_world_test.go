@@ -130,7 +130,9 @@ func (w *pcsWorld) template(market, reservation, instanceType string) *types.Cus
 	data := &ec2types.RequestLaunchTemplateData{ImageId: aws.String("ami-0000000000000000a"),
 		InstanceType: ec2types.InstanceType(instanceType)}
 	if market != "" {
-		data.InstanceMarketOptions = &ec2types.LaunchTemplateInstanceMarketOptionsRequest{MarketType: ec2types.MarketType(market)}
+		data.InstanceMarketOptions = &ec2types.LaunchTemplateInstanceMarketOptionsRequest{
+			MarketType: ec2types.MarketType(market),
+		}
 	}
 	if reservation != "" {
 		data.CapacityReservationSpecification = &ec2types.LaunchTemplateCapacityReservationSpecificationRequest{
@@ -140,7 +142,10 @@ func (w *pcsWorld) template(market, reservation, instanceType string) *types.Cus
 	w.sim.mu.Lock()
 	name := w.sim.newID("template")
 	w.sim.mu.Unlock()
-	out, err := w.ec2.CreateLaunchTemplate(w.Context(), &ec2.CreateLaunchTemplateInput{LaunchTemplateName: &name, LaunchTemplateData: data})
+	out, err := w.ec2.CreateLaunchTemplate(
+		w.Context(),
+		&ec2.CreateLaunchTemplateInput{LaunchTemplateName: &name, LaunchTemplateData: data},
+	)
 	must(w, out, err)
 	return &types.CustomLaunchTemplate{Id: out.LaunchTemplate.LaunchTemplateId, Version: aws.String("1")}
 }
@@ -180,7 +185,14 @@ func (w *pcsWorld) group(in *pcs.CreateComputeNodeGroupInput) *types.ComputeNode
 // queue makes a queue and waits until it is ACTIVE.
 func (w *pcsWorld) queue(name string, groups ...*types.ComputeNodeGroup) *types.Queue {
 	w.Helper()
-	out, err := w.pcs.CreateQueue(w.Context(), &pcs.CreateQueueInput{ClusterIdentifier: aws.String("hpc"), QueueName: &name, ComputeNodeGroupConfigurations: members(groups...)})
+	out, err := w.pcs.CreateQueue(
+		w.Context(),
+		&pcs.CreateQueueInput{
+			ClusterIdentifier:              aws.String("hpc"),
+			QueueName:                      &name,
+			ComputeNodeGroupConfigurations: members(groups...),
+		},
+	)
 	must(w, out, err)
 	w.settle()
 	return out.Queue

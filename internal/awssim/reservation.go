@@ -122,14 +122,17 @@ func (s *Sim) buildReservation(r *region, rs ReservationScenario) error {
 	if r.types[rs.Type] == nil {
 		return fmt.Errorf("no instance type %q", rs.Type)
 	}
-	if rs.PlacementGroup != "" && rs.Owner == "" && !slices.Contains(r.placementGroups, rs.PlacementGroup) { // else it is the owner's
+	if rs.PlacementGroup != "" && rs.Owner == "" &&
+		!slices.Contains(r.placementGroups, rs.PlacementGroup) { // else it is the owner's
 		return fmt.Errorf("no placement group %q", rs.PlacementGroup)
 	}
 	if _, err := r.reservation(rs.ID); err != nil && strings.Contains(err.Error(), "malformed") {
 		return fmt.Errorf("want an id such as cr-0123456789abcdef0")
 	}
 	res := &reservation{ID: rs.ID, kind: cmp.Or(rs.Kind, kindODCR), Type: rs.Type, zone: z, zoneName: cmp.Or(
-		rs.OwnerZoneName, z.name), count: rs.Count, platform: cmp.Or(rs.Platform, "Linux/UNIX"), tenancy: cmp.Or(rs.Tenancy,
+		rs.OwnerZoneName,
+		z.name,
+	), count: rs.Count, platform: cmp.Or(rs.Platform, "Linux/UNIX"), tenancy: cmp.Or(rs.Tenancy,
 		"default"), match: cmp.Or(rs.Match, "targeted"), created: s.now.Add(-time.Hour).Truncate(time.Second),
 		start: rs.Start.At(s.now), end: rs.End.At(s.now), owner: cmp.Or(rs.Owner, s.scenario.Account),
 		shared: rs.Owner != "" && rs.Owner != s.scenario.Account, ultraServer: rs.UltraServer, tags: copyTags(rs.Tags),
@@ -267,8 +270,24 @@ type ReservationUse struct {
 func (s *Sim) Reservations(regionName string) (all []ReservationUse) {
 	s.do(func() {
 		for _, res := range s.regions[regionName].byCreation() {
-			all = append(all, ReservationUse{ID: res.ID, Kind: res.kind, State: res.state, Type: res.Type, ZoneID: res.zone.id, Match: res.match,
-				Count: res.count, Created: res.created, Start: res.start, End: res.end, Closed: res.closed, Launched: res.launched, Tags: copyTags(res.tags)})
+			all = append(
+				all,
+				ReservationUse{
+					ID:       res.ID,
+					Kind:     res.kind,
+					State:    res.state,
+					Type:     res.Type,
+					ZoneID:   res.zone.id,
+					Match:    res.match,
+					Count:    res.count,
+					Created:  res.created,
+					Start:    res.start,
+					End:      res.end,
+					Closed:   res.closed,
+					Launched: res.launched,
+					Tags:     copyTags(res.tags),
+				},
+			)
 		}
 	})
 	return all

@@ -55,7 +55,8 @@ func (r *region) targetSeats(o launchOrder, at site, id string) ([]*reservation,
 func (r *region) checkTarget(o launchOrder, at site) error {
 	id := o.target().CapacityReservationId
 	if id == "" {
-		if m := o.marketType(); o.target() == (reservationTarget{}) && (m == "capacity-block" || m == "interruptible-capacity-reservation") {
+		if m := o.marketType(); o.target() == (reservationTarget{}) &&
+			(m == "capacity-block" || m == "interruptible-capacity-reservation") {
 			return wrongMarket()
 		}
 		return nil
@@ -77,12 +78,19 @@ func (r *region) openTarget(o launchOrder, at site, id string) (*reservation, er
 		return nil, wrongMarket()
 	}
 	if res.kind == kindBlock && at.placementGroup != "" { // EC2 User Guide: a block needs none; the code is a guess
-		return nil, apiErrorf("InvalidParameterCombination", "A placement group cannot be used with the Capacity Block '%s'", id)
+		return nil, apiErrorf(
+			"InvalidParameterCombination",
+			"A placement group cannot be used with the Capacity Block '%s'",
+			id,
+		)
 	}
 	switch res.state {
 	case "active", "pending": // EC2 may let launches into a pending ODCR: capacity-reservations-view
 	case "scheduled", "payment-pending", "assessing", "delayed":
-		return nil, apiErrorf("InvalidCapacityReservationState.PendingActivation", "Your Capacity Block is not active yet")
+		return nil, apiErrorf(
+			"InvalidCapacityReservationState.PendingActivation",
+			"Your Capacity Block is not active yet",
+		)
 	default: // EC2 documents no code for this case
 		return nil, apiErrorf("InvalidCapacityReservationState", "The Capacity Reservation '%s' is %s", id, res.state)
 	}

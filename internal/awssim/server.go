@@ -168,7 +168,11 @@ func (s *Sim) answer(w http.ResponseWriter, c *call, body []byte, err error) {
 	if err != nil {
 		var api *APIError
 		if !errors.As(err, &api) {
-			api = &APIError{Code: "InternalError", Message: "defect in the simulator: " + err.Error(), Status: http.StatusInternalServerError}
+			api = &APIError{
+				Code:    "InternalError",
+				Message: "defect in the simulator: " + err.Error(),
+				Status:  http.StatusInternalServerError,
+			}
 		}
 		status = api.status()
 		body = errorBody(c, api)
@@ -254,13 +258,23 @@ func ec2ShapeError(c *call, all []shapes.Violation) error {
 	case shapes.Missing:
 		return apiErrorf("MissingParameter", "The request must contain the parameter %s", first.Path)
 	default:
-		return apiErrorf("InvalidParameterValue", "Value (%s) for parameter %s is invalid. %s", c.form.Get(first.Path), first.Path, first.Problem)
+		return apiErrorf(
+			"InvalidParameterValue",
+			"Value (%s) for parameter %s is invalid. %s",
+			c.form.Get(first.Path),
+			first.Path,
+			first.Problem,
+		)
 	}
 }
 
 func pcsShapeError(c *call, shape *shapes.Error) error {
 	if !json.Valid(c.Body) {
-		return &APIError{Code: "ValidationException", Message: shape.Violations[0].Problem, Detail: map[string]any{"reason": "cannotParse"}}
+		return &APIError{
+			Code:    "ValidationException",
+			Message: shape.Violations[0].Problem,
+			Detail:  map[string]any{"reason": "cannotParse"},
+		}
 	}
 	var v pcsValidation
 	for _, violation := range shape.Violations {
@@ -295,5 +309,9 @@ func (s *Sim) throttle(c *call) error {
 	if s.buckets[key].AllowN(s.now, 1) {
 		return nil
 	}
-	return &APIError{Code: "RequestLimitExceeded", Message: "Request limit exceeded.", Status: http.StatusServiceUnavailable}
+	return &APIError{
+		Code:    "RequestLimitExceeded",
+		Message: "Request limit exceeded.",
+		Status:  http.StatusServiceUnavailable,
+	}
 }

@@ -82,7 +82,10 @@ func (s *Sim) Listen(addr string) (url string, err error) {
 		return "", fmt.Errorf("address %q: %w", addr, err)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return "", fmt.Errorf("address %q is not loopback: the simulator checks no signatures, so it serves this machine only; use 127.0.0.1:PORT", addr)
+		return "", fmt.Errorf(
+			"address %q is not loopback: the simulator checks no signatures, so it serves this machine only; use 127.0.0.1:PORT",
+			addr,
+		)
 	}
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {

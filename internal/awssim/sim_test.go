@@ -64,7 +64,10 @@ func post(t testing.TB, endpoint, service, region string, form url.Values) (int,
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=AKIA/20261201/"+region+"/"+service+"/aws4_request, SignedHeaders=host, Signature=0")
+	req.Header.Set(
+		"Authorization",
+		"AWS4-HMAC-SHA256 Credential=AKIA/20261201/"+region+"/"+service+"/aws4_request, SignedHeaders=host, Signature=0",
+	)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -109,10 +112,15 @@ func TestUnknownRequests(t *testing.T) {
 			t.Errorf("%s: status %d, %s; want 400 with %s", name, status, body, test.want)
 		}
 	}
-	if status, body := post(t, w.endpoint, "s3", "us-east-2", v("Action", "ListBuckets")); status != 400 || !strings.Contains(body, "s3") {
+	if status, body := post(t, w.endpoint, "s3", "us-east-2", v("Action", "ListBuckets")); status != 400 ||
+		!strings.Contains(body, "s3") {
 		t.Errorf("another service: status %d, %s", status, body)
 	}
-	resp, err := http.Post(w.endpoint, "application/x-www-form-urlencoded", strings.NewReader(v("Action", "DescribeSubnets").Encode()))
+	resp, err := http.Post(
+		w.endpoint,
+		"application/x-www-form-urlencoded",
+		strings.NewReader(v("Action", "DescribeSubnets").Encode()),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,9 +167,19 @@ func TestMalformedIDs(t *testing.T) {
 		fails(t, w.ec2.DescribeImages, &ec2.DescribeImagesInput{ImageIds: []string{id}}, code)
 	}
 	for id, code := range map[string]string{"lt-gpu": "InvalidLaunchTemplateId.Malformed", "lt-0123456789abcdef0": "InvalidLaunchTemplateId.NotFound"} {
-		fails(t, w.ec2.DescribeLaunchTemplates, &ec2.DescribeLaunchTemplatesInput{LaunchTemplateIds: []string{id}}, code)
+		fails(
+			t,
+			w.ec2.DescribeLaunchTemplates,
+			&ec2.DescribeLaunchTemplatesInput{LaunchTemplateIds: []string{id}},
+			code,
+		)
 	}
 	for id, code := range map[string]string{"cr-gpu": "InvalidCapacityReservationId.Malformed", "cr-0123456789abcdef0": "InvalidCapacityReservationId.NotFound"} {
-		fails(t, w.ec2.DescribeCapacityReservations, &ec2.DescribeCapacityReservationsInput{CapacityReservationIds: []string{id}}, code)
+		fails(
+			t,
+			w.ec2.DescribeCapacityReservations,
+			&ec2.DescribeCapacityReservationsInput{CapacityReservationIds: []string{id}},
+			code,
+		)
 	}
 }

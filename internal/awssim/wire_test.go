@@ -66,12 +66,28 @@ var dummyCredentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Cr
 
 // pcsClient is the SDK's client, without retries.
 func pcsClient(endpoint string) *pcs.Client {
-	return pcs.New(pcs.Options{Region: "us-east-2", BaseEndpoint: &endpoint, Credentials: dummyCredentials, Retryer: aws.NopRetryer{}, HTTPClient: loopbackClient{}})
+	return pcs.New(
+		pcs.Options{
+			Region:       "us-east-2",
+			BaseEndpoint: &endpoint,
+			Credentials:  dummyCredentials,
+			Retryer:      aws.NopRetryer{},
+			HTTPClient:   loopbackClient{},
+		},
+	)
 }
 
 // ec2Client is the SDK's client, without retries.
 func ec2Client(endpoint string) *ec2.Client {
-	return ec2.New(ec2.Options{Region: "us-east-2", BaseEndpoint: &endpoint, Credentials: dummyCredentials, Retryer: aws.NopRetryer{}, HTTPClient: loopbackClient{}})
+	return ec2.New(
+		ec2.Options{
+			Region:       "us-east-2",
+			BaseEndpoint: &endpoint,
+			Credentials:  dummyCredentials,
+			Retryer:      aws.NopRetryer{},
+			HTTPClient:   loopbackClient{},
+		},
+	)
 }
 
 // loopbackClient is the default HTTP client without a race of the SDK that shows on loopback, where an answer comes

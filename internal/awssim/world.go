@@ -87,7 +87,10 @@ func (s *Sim) buildRegion(rs RegionScenario, types map[string]*instanceType) (*r
 		extensions: map[string]*extensionOffering{}, reservations: map[string]*reservation{},
 		blocks: map[string]*block{}, templates: map[string]*launchTemplate{}, instances: map[string]*instance{}}
 	for _, z := range rs.Zones {
-		r.zones = append(r.zones, &zone{z.Name, z.ID, cmp.Or(z.Type, "availability-zone"), cmp.Or(z.OptIn, "opt-in-not-required")})
+		r.zones = append(
+			r.zones,
+			&zone{z.Name, z.ID, cmp.Or(z.Type, "availability-zone"), cmp.Or(z.OptIn, "opt-in-not-required")},
+		)
 	}
 	for _, step := range []func(RegionScenario) error{r.buildNetwork, r.buildImages, r.buildCapacity} {
 		if err := step(rs); err != nil {

@@ -44,7 +44,14 @@ func compare(b *testing.B, turns int, unit string, ours, other func()) {
 func run(b *testing.B, env []string, refuses bool, program string, args ...string) {
 	b.Helper()
 	cmd := exec.Command(program, args...)
-	cmd.Env = append(env, "PATH=/usr/bin:/bin", "USER=root", "HOME=/", "AWS_EC2_METADATA_DISABLED=true", "AWS_REGION=us-east-2")
+	cmd.Env = append(
+		env,
+		"PATH=/usr/bin:/bin",
+		"USER=root",
+		"HOME=/",
+		"AWS_EC2_METADATA_DISABLED=true",
+		"AWS_REGION=us-east-2",
+	)
 	if out, err := cmd.CombinedOutput(); (err != nil) != refuses {
 		b.Fatalf("%s %v: %v\n%s", program, args, err, out)
 	}
@@ -78,11 +85,19 @@ func lab(b *testing.B, nodes int, jobSubmit string) *slurmlab.Cluster {
 	}
 	b.Cleanup(func() { os.RemoveAll(dir) })
 	nothing := "/bin/true"
-	cluster, err := slurmlab.Start(b.Context(), slurmlab.Config{Dir: dir, ResumeProgram: nothing, SuspendProgram: nothing, ResumeFailProgram: nothing,
-		ResumeTimeout: 20 * time.Minute, JobSubmitLua: jobSubmit,
-		Extra: []string{fmt.Sprintf("NodeName=gpu-[1-%d] Port=1 CPUs=192 RealMemory=1000 State=CLOUD", nodes), fmt.Sprintf("PartitionName=gpu Nodes=gpu-[1-%d]", nodes),
-			"SchedulerParameters=sched_interval=2,batch_sched_delay=0,bf_interval=2", "PrologSlurmctld=/bin/true",
-			"MaxArraySize=20001", "MaxJobCount=50000"}})
+	cluster, err := slurmlab.Start(
+		b.Context(),
+		slurmlab.Config{Dir: dir, ResumeProgram: nothing, SuspendProgram: nothing, ResumeFailProgram: nothing,
+			ResumeTimeout: 20 * time.Minute, JobSubmitLua: jobSubmit,
+			Extra: []string{
+				fmt.Sprintf("NodeName=gpu-[1-%d] Port=1 CPUs=192 RealMemory=1000 State=CLOUD", nodes),
+				fmt.Sprintf("PartitionName=gpu Nodes=gpu-[1-%d]", nodes),
+				"SchedulerParameters=sched_interval=2,batch_sched_delay=0,bf_interval=2",
+				"PrologSlurmctld=/bin/true",
+				"MaxArraySize=20001",
+				"MaxJobCount=50000",
+			}},
+	)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -154,18 +169,43 @@ func BenchmarkResume(b *testing.B) {
 	for _, nodes := range []int{8, 64} {
 		b.Run(fmt.Sprintf("%d nodes", nodes), func(b *testing.B) {
 			cluster := lab(b, nodes, "")
-			job := slurm(b, cluster, "sbatch", "--parsable", "-p", "gpu", "--exclusive", "-N", strconv.Itoa(nodes), "-o", "/dev/null", "--wrap", "true")
+			job := slurm(
+				b,
+				cluster,
+				"sbatch",
+				"--parsable",
+				"-p",
+				"gpu",
+				"--exclusive",
+				"-N",
+				strconv.Itoa(nodes),
+				"-o",
+				"/dev/null",
+				"--wrap",
+				"true",
+			)
 			list := fmt.Sprintf("gpu-[1-%d]", nodes)
 			for strings.Count(slurm(b, cluster, "scontrol", "--oneliner", "show", "node", list), "POWERING_UP") < nodes {
 				time.Sleep(200 * time.Millisecond)
 			}
 			file := filepath.Join(b.TempDir(), "resume.json")
-			write(b, file, fmt.Sprintf(`{"all_nodes": %[1]q, "jobs": [{"job_id": %[2]s, "nodes": %[1]q}]}`, list, job), 0o644)
+			write(
+				b,
+				file,
+				fmt.Sprintf(`{"all_nodes": %[1]q, "jobs": [{"job_id": %[2]s, "nodes": %[1]q}]}`, list, job),
+				0o644,
+			)
 			with := func(program string) func() {
 				return func() {
 					sim := world(b, nodes)
-					run(b, append(sim.Env(), "SLURM_CONF="+cluster.Conf(), "SLURM_RESUME_FILE="+file,
-						"FLOOR_RESERVATION="+block, "FLOOR_SUBNET="+subnet, "FLOOR_TEMPLATE="+template), false, program, list)
+					run(b, append(
+						sim.Env(),
+						"SLURM_CONF="+cluster.Conf(),
+						"SLURM_RESUME_FILE="+file,
+						"FLOOR_RESERVATION="+block,
+						"FLOOR_SUBNET="+subnet,
+						"FLOOR_TEMPLATE="+template,
+					), false, program, list)
 					if n := len(sim.Instances("")); n != nodes {
 						b.Fatalf("%s launched %d nodes", program, n)
 					}
@@ -195,14 +235,38 @@ func BenchmarkSubmit(b *testing.B) {
 	minutes := func(n int) capacity.Duration { return capacity.Duration{Duration: time.Duration(n) * time.Minute} }
 	now := time.Now()
 	dir := state.Dir(b.TempDir())
-	err := dir.WriteSnapshot(&capacity.Snapshot{TakenAt: now, TimeMinCollapses: true, Region: "us-east-2", DefaultPartition: "main",
-		Submit: capacity.Submit{Strict: true, StaleAfter: minutes(6000)},
-		Timing: capacity.Timing{DrainMargin: minutes(10), BootAllowance: minutes(10), ReclaimLead: minutes(30)},
-		Reservations: []capacity.Reservation{{ID: block, Kind: capacity.CapacityBlock, State: capacity.StateActive, InstanceType: "p5.48xlarge", Region: "us-east-2",
-			AZID: "use2-az1", AZ: "us-east-2a", Total: 4, Available: 4, Platform: "Linux/UNIX", Tenancy: "default", Start: now.Add(-time.Hour), End: now.Add(48 * time.Hour)}},
-		Partitions: []capacity.Partition{{Name: "gpu", Provider: capacity.ProviderEC2, MinTime: minutes(30), Groups: []capacity.NodeGroup{{Name: "gpu",
-			InstanceType: "p5.48xlarge", PurchaseOption: capacity.CapacityBlock, MaxNodes: 4, Subnets: []capacity.Subnet{{ID: subnet, AZID: "use2-az1", AZ: "us-east-2a"}},
-			Slots: []capacity.Slot{{Name: "gpu", ReservationIDs: []string{block}}}}}}}})
+	err := dir.WriteSnapshot(
+		&capacity.Snapshot{TakenAt: now, TimeMinCollapses: true, Region: "us-east-2", DefaultPartition: "main",
+			Submit: capacity.Submit{Strict: true, StaleAfter: minutes(6000)},
+			Timing: capacity.Timing{DrainMargin: minutes(10), BootAllowance: minutes(10), ReclaimLead: minutes(30)},
+			Reservations: []capacity.Reservation{
+				{
+					ID:           block,
+					Kind:         capacity.CapacityBlock,
+					State:        capacity.StateActive,
+					InstanceType: "p5.48xlarge",
+					Region:       "us-east-2",
+					AZID:         "use2-az1",
+					AZ:           "us-east-2a",
+					Total:        4,
+					Available:    4,
+					Platform:     "Linux/UNIX",
+					Tenancy:      "default",
+					Start:        now.Add(-time.Hour),
+					End:          now.Add(48 * time.Hour),
+				},
+			},
+			Partitions: []capacity.Partition{
+				{
+					Name:     "gpu",
+					Provider: capacity.ProviderEC2,
+					MinTime:  minutes(30),
+					Groups: []capacity.NodeGroup{{Name: "gpu",
+						InstanceType: "p5.48xlarge", PurchaseOption: capacity.CapacityBlock, MaxNodes: 4, Subnets: []capacity.Subnet{{ID: subnet, AZID: "use2-az1", AZ: "us-east-2a"}},
+						Slots: []capacity.Slot{{Name: "gpu", ReservationIDs: []string{block}}}}},
+				},
+			}},
+	)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -224,8 +288,13 @@ func BenchmarkSubmit(b *testing.B) {
 		for _, kind := range kinds {
 			b.Run(where+"/"+kind.name, func(b *testing.B) {
 				args := append([]string{"-H", "-o", "/dev/null", "--wrap", "true"}, kind.args...)
-				compare(b, 100, "of-an-empty-script", func() { run(b, []string{"SLURM_CONF=" + confs[0]}, kind.name == "refused", "sbatch", args...) },
-					func() { run(b, []string{"SLURM_CONF=" + confs[1]}, false, "sbatch", args...) })
+				compare(
+					b,
+					100,
+					"of-an-empty-script",
+					func() { run(b, []string{"SLURM_CONF=" + confs[0]}, kind.name == "refused", "sbatch", args...) },
+					func() { run(b, []string{"SLURM_CONF=" + confs[1]}, false, "sbatch", args...) },
+				)
 			})
 		}
 	}
@@ -236,7 +305,21 @@ func BenchmarkSync(b *testing.B) {
 	program := build(b, "cmd/pcs-capacity")
 	cluster := lab(b, 16, "")
 	slurm(b, cluster, "scontrol", "update", "partitionname=gpu", "state=DOWN")
-	jobs := slurm(b, cluster, "sbatch", "--parsable", "-p", "gpu", "-t", "60", "--array=0-10000", "-o", "/dev/null", "--wrap", "true")
+	jobs := slurm(
+		b,
+		cluster,
+		"sbatch",
+		"--parsable",
+		"-p",
+		"gpu",
+		"-t",
+		"60",
+		"--array=0-10000",
+		"-o",
+		"/dev/null",
+		"--wrap",
+		"true",
+	)
 	slurm(b, cluster, "scontrol", "update", "jobid="+jobs+"_[1-10000]", "nice=1") // makes each a record of its own
 	env := append(world(b, 16).Env(), "SLURM_CONF="+cluster.Conf())
 	const fields = "JobID:|,JobArrayID:|,State:|,TimeLimit:|,SubmitTime:|,EligibleTime:|,StartTime:|,EndTime:|,PriorityLong:|,UserID:|,NumNodes:|,NodeList:|"

@@ -132,7 +132,10 @@ func (c *Config) Partition(name string) (capacity.PartitionSettings, bool) {
 // Domain is the settings that decisions depend on.
 func (c *Config) Domain() capacity.Settings {
 	return capacity.Settings{Cluster: c.Cluster, Timing: c.Timing.Domain(), Reserve: c.Reserve,
-		Submit: capacity.Submit{Strict: c.Submit.Strict, StaleAfter: capacity.Duration{Duration: capacity.StaleAfter}}, Partitions: c.Partitions}
+		Submit: capacity.Submit{
+			Strict:     c.Submit.Strict,
+			StaleAfter: capacity.Duration{Duration: capacity.StaleAfter},
+		}, Partitions: c.Partitions}
 }
 
 // Domain is the timing that decisions depend on.
@@ -151,7 +154,10 @@ func Load(path string) (*Config, error) {
 		c.Set = append(c.Set, key[0])
 	}
 	if len(errs) == 1 && errors.Is(errs[0], fs.ErrNotExist) {
-		return nil, fmt.Errorf("reading settings: %w; `pcs-capacity setup` writes the file, --config names another", errs[0])
+		return nil, fmt.Errorf(
+			"reading settings: %w; `pcs-capacity setup` writes the file, --config names another",
+			errs[0],
+		)
 	}
 	for i := range c.Partitions {
 		c.Partitions[i].File = path
@@ -294,7 +300,8 @@ func lineOf(text string, key toml.Key) int {
 		}
 		if name, _, found := strings.Cut(line, "="); found {
 			name = strings.Trim(strings.TrimSpace(name), `"'`)
-			if inTable && name == last || name == key.String() || strings.Contains(line, last) && strings.HasPrefix(table, name) {
+			if inTable && name == last || name == key.String() ||
+				strings.Contains(line, last) && strings.HasPrefix(table, name) {
 				return n + 1
 			}
 		}

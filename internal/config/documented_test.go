@@ -45,7 +45,8 @@ func documentedSettings(t testing.TB) (lines map[string]int, explained map[strin
 				t.Errorf("%s is documented twice", key)
 			}
 			lines[key] = n + 1
-			explained[key] = strings.Contains(line[len(m[0]):], " # ") || strings.HasPrefix(before, "# ") && !setting.MatchString(before)
+			explained[key] = strings.Contains(line[len(m[0]):], " # ") ||
+				strings.HasPrefix(before, "# ") && !setting.MatchString(before)
 		} else if strings.HasPrefix(line, "[") {
 			table = strings.Trim(line, "[]") + "."
 		}
@@ -82,7 +83,11 @@ func TestEverySettingIsDocumented(t *testing.T) {
 	known := knownSettings(reflect.TypeFor[Config](), "")
 	slices.Sort(known)
 	if got := slices.Sorted(maps.Keys(lines)); !slices.Equal(got, known) {
-		t.Errorf("docs/configuration.md has the settings\n%s\nthe types have\n%s", strings.Join(got, "\n"), strings.Join(known, "\n"))
+		t.Errorf(
+			"docs/configuration.md has the settings\n%s\nthe types have\n%s",
+			strings.Join(got, "\n"),
+			strings.Join(known, "\n"),
+		)
 	}
 	for key := range lines {
 		if !explained[key] {
@@ -103,7 +108,12 @@ func TestEveryMisspeltSettingIsNamed(t *testing.T) {
 		text := strings.Split(documented(t), "\n")
 		text[n-1] = strings.Replace(strings.Replace(text[n-1], "# "+last, last, 1), last, wrong, 1)
 		_, err := Load(write(t, map[string]string{"config.toml": strings.Join(text, "\n")}))
-		want := fmt.Sprintf(`config.toml:%d: unknown key %q; did you mean %q?`, n, strings.TrimSuffix(key, last)+wrong, last)
+		want := fmt.Sprintf(
+			`config.toml:%d: unknown key %q; did you mean %q?`,
+			n,
+			strings.TrimSuffix(key, last)+wrong,
+			last,
+		)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", key, err, want)
 		}

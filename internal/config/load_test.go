@@ -45,7 +45,13 @@ func write(t *testing.T, files map[string]string) string {
 }
 
 func TestLoadAppliesDefaults(t *testing.T) {
-	path := write(t, map[string]string{"config.toml": "cluster = \"ml\"\n[timing]\nreclaim_lead = \"1m30s\"\n", "conf.d/gpu.toml": goodPartition})
+	path := write(
+		t,
+		map[string]string{
+			"config.toml":     "cluster = \"ml\"\n[timing]\nreclaim_lead = \"1m30s\"\n",
+			"conf.d/gpu.toml": goodPartition,
+		},
+	)
 	got, err := Load(path)
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +61,9 @@ func TestLoadAppliesDefaults(t *testing.T) {
 	want.Set = []string{"cluster", "timing", "timing"}
 	want.Timing.ReclaimLead.Duration = 90 * time.Second
 	want.Partitions = []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderPCS,
-		AllowAccounts: []string{"nlp"}, MinTime: capacity.Duration{Duration: 30 * time.Minute}, OnEnd: capacity.StopAtEnd,
+		AllowAccounts: []string{
+			"nlp",
+		}, MinTime: capacity.Duration{Duration: 30 * time.Minute}, OnEnd: capacity.StopAtEnd,
 		File: filepath.Join(filepath.Dir(path), "conf.d", "gpu.toml"), Groups: []capacity.GroupSettings{{Name: "gpu",
 			InstanceType: "p5.48xlarge", SubnetIDs: []string{"subnet-0aaaaaaa"}, PurchaseOption: capacity.CapacityBlock,
 			ReservationIDs: []string{"cr-0123456789abcdef0"}, MaxNodes: 16}}}}
@@ -64,7 +72,12 @@ func TestLoadAppliesDefaults(t *testing.T) {
 	}
 }
 
-var ec2Partition = strings.Replace(goodPartition, `"pcs"`, `"ec2"`, 1) + "  launch_template = \"lt-0123456789abcdef0\"\n"
+var ec2Partition = strings.Replace(
+	goodPartition,
+	`"pcs"`,
+	`"ec2"`,
+	1,
+) + "  launch_template = \"lt-0123456789abcdef0\"\n"
 
 // Nodes may have any names, if the settings say so.
 func TestNodesOfTheSettings(t *testing.T) {

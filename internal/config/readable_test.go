@@ -34,7 +34,11 @@ func TestUnreadableByHooks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			etc := t.TempDir()
 			dir := filepath.Join(etc, "pcs-capacity")
-			err := errors.Join(os.Chmod(filepath.Dir(etc), 0o755), os.Chmod(etc, 0o755), os.MkdirAll(filepath.Join(dir, "conf.d"), 0o755))
+			err := errors.Join(
+				os.Chmod(filepath.Dir(etc), 0o755),
+				os.Chmod(etc, 0o755),
+				os.MkdirAll(filepath.Join(dir, "conf.d"), 0o755),
+			)
 			for _, file := range []string{"../slurm.conf", "config.toml", "conf.d/gpu.toml", "conf.d/README", "environment"} {
 				mode := os.FileMode(0o644)
 				if file == "conf.d/README" {

@@ -70,7 +70,9 @@ func TestExposed(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			said := (&Config{Path: settings, Notify: Notify{Webhook: strings.ReplaceAll(c.webhook, "DIR", dir)}}).Exposed(64030)
+			said := (&Config{Path: settings, Notify: Notify{Webhook: strings.ReplaceAll(c.webhook, "DIR", dir)}}).Exposed(
+				64030,
+			)
 			got := strings.ReplaceAll(errorsText(said), dir, "DIR")
 			if c.want == "" && got != "" || !strings.HasPrefix(got, c.want) || len(said) > 1 {
 				t.Errorf("%s, want %s", got, c.want)

@@ -38,8 +38,12 @@ func TestSettingsOfOthersAreRefused(t *testing.T) {
 			none := []byte("# none\n")
 			dir := t.TempDir()
 			path, changed := filepath.Join(dir, "config.toml"), filepath.Join(dir, c.of)
-			err := errors.Join(os.Chmod(dir, 0o755), os.Mkdir(filepath.Join(dir, "conf.d"), 0o755), os.WriteFile(path, none, 0o644),
-				os.WriteFile(filepath.Join(dir, "conf.d", "gpu.toml"), none, 0o644))
+			err := errors.Join(
+				os.Chmod(dir, 0o755),
+				os.Mkdir(filepath.Join(dir, "conf.d"), 0o755),
+				os.WriteFile(path, none, 0o644),
+				os.WriteFile(filepath.Join(dir, "conf.d", "gpu.toml"), none, 0o644),
+			)
 			if c.group != 0 {
 				err = errors.Join(err, os.Chown(changed, -1, c.group))
 			}
@@ -50,7 +54,8 @@ func TestSettingsOfOthersAreRefused(t *testing.T) {
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
-			if c.want != "" && err != nil && strings.Contains(c.want, "chmod") && !strings.HasSuffix(err.Error(), changed) {
+			if c.want != "" && err != nil && strings.Contains(c.want, "chmod") &&
+				!strings.HasSuffix(err.Error(), changed) {
 				t.Errorf("%v does not end with the chmod of %s", err, changed)
 			}
 		})
@@ -97,9 +102,18 @@ func TestSettingsOnTheWayOfOthersAreRefused(t *testing.T) {
 				return filepath.Join(top, path)
 			}
 			conf := filepath.Join(t.TempDir(), "slurm.conf")
-			err := errors.Join(os.MkdirAll(in("site/etc/conf.d"), 0o755), os.WriteFile(in("site/etc/config.toml"), []byte("# none\n"), 0o644),
-				os.WriteFile(in("site/etc/conf.d/gpu.toml"), []byte("# none\n"), 0o644), os.Symlink("site/etc", in("link")),
-				os.WriteFile(conf, nil, 0o644), os.Chown(conf, c.slurm, -1))
+			err := errors.Join(
+				os.MkdirAll(in("site/etc/conf.d"), 0o755),
+				os.WriteFile(in("site/etc/config.toml"), []byte("# none\n"), 0o644),
+				os.WriteFile(
+					in("site/etc/conf.d/gpu.toml"),
+					[]byte("# none\n"),
+					0o644,
+				),
+				os.Symlink("site/etc", in("link")),
+				os.WriteFile(conf, nil, 0o644),
+				os.Chown(conf, c.slurm, -1),
+			)
 			if c.owner != 0 {
 				err = errors.Join(err, os.Lchown(in(c.of), c.owner, -1))
 			}

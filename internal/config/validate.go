@@ -60,7 +60,12 @@ func (c *Config) validate() []error {
 		all.at(c.Path, "notify.command")("%q is not an absolute path", path)
 	}
 	if c.Notify.Webhook != "" && !isWebhook(c.Notify.Webhook) {
-		all.at(c.Path, "notify.webhook")("is not a URL; it begins with https://, or with file:/// for a file that has it")
+		all.at(
+			c.Path,
+			"notify.webhook",
+		)(
+			"is not a URL; it begins with https://, or with file:/// for a file that has it",
+		)
 	}
 	settings := c.Domain()
 	seen, groups, slots := map[string]string{}, map[string]string{}, map[string]string{}
@@ -165,7 +170,10 @@ func validateGroup(g capacity.GroupSettings, provider capacity.Provider, fail fu
 func validateSlots(g capacity.GroupSettings, provider capacity.Provider, fail func(message string, args ...any)) {
 	switch {
 	case provider.Guest() && g.Slots != 0:
-		fail("slots = %d is for provider ec2; with none, use a node group for each of two reservations at once", g.Slots)
+		fail(
+			"slots = %d is for provider ec2; with none, use a node group for each of two reservations at once",
+			g.Slots,
+		)
 	case provider.Configures() && g.Slots != 0:
 		fail("slots = %d is for provider ec2; with pcs a node group always has two slots: leave it out", g.Slots)
 	case provider.Configures() && len(g.Nodes) > 0:
@@ -182,33 +190,53 @@ func validateSlots(g capacity.GroupSettings, provider capacity.Provider, fail fu
 func GroupName(provider capacity.Provider, name string) string {
 	if !provider.Configures() {
 		if !slurmName.MatchString(name) {
-			return fmt.Sprintf("%q cannot begin the names of nodes; start with a letter and use letters, digits, '-', '_' and '.' only", name)
+			return fmt.Sprintf(
+				"%q cannot begin the names of nodes; start with a letter and use letters, digits, '-', '_' and '.' only",
+				name,
+			)
 		}
 		return ""
 	}
 	most := 25 - len(capacity.SlotNames(capacity.ProviderPCS, "")[0])
 	if !regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]*$`).MatchString(name) {
-		return fmt.Sprintf("%q cannot name a PCS compute node group; start with a letter and use letters, digits and hyphens only", name)
+		return fmt.Sprintf(
+			"%q cannot name a PCS compute node group; start with a letter and use letters, digits and hyphens only",
+			name,
+		)
 	}
 	if len(name) > most {
-		return fmt.Sprintf("%q has %d characters; PCS takes 25 and the slots add 2, so use at most %d", name, len(name), most)
+		return fmt.Sprintf(
+			"%q has %d characters; PCS takes 25 and the slots add 2, so use at most %d",
+			name,
+			len(name),
+			most,
+		)
 	}
 	return ""
 }
 
 // validateReserve finds what a node group may not have unless it buys on demand, through us.
-func validateReserve(g capacity.GroupSettings, provider capacity.Provider, all capacity.Reserve, fail func(message string, args ...any)) {
+func validateReserve(
+	g capacity.GroupSettings,
+	provider capacity.Provider,
+	all capacity.Reserve,
+	fail func(message string, args ...any),
+) {
 	onDemand := provider == capacity.ProviderEC2 && !g.PurchaseOption.Reserved()
 	switch {
 	case g.Reserve != "" && g.Reserve != capacity.ReserveNever && g.Reserve != capacity.ReservePerJob:
 		fail("reserve = %q is not known; use \"never\" or \"per-job\"", g.Reserve)
 	case g.Reserve == capacity.ReservePerJob && all.MaxInstances == 0:
-		fail("reserve = \"per-job\" holds nothing while max_instances of [reserve] is 0; say how many instances may be held at once")
+		fail(
+			"reserve = \"per-job\" holds nothing while max_instances of [reserve] is 0; say how many instances may be held at once",
+		)
 	case g.Reserve == capacity.ReservePerJob && !onDemand:
 		fail("reserve = \"per-job\" is for provider ec2 and purchase_option = \"on-demand\"; leave it out")
 	}
 	if len(g.OtherTypes) > 0 && g.Reserve == capacity.ReservePerJob {
-		fail("other_instance_types cannot be together with reserve = \"per-job\": a job's nodes are to be alike; give each type a node_group of its own")
+		fail(
+			"other_instance_types cannot be together with reserve = \"per-job\": a job's nodes are to be alike; give each type a node_group of its own",
+		)
 	}
 	if len(g.OtherTypes) > 0 && !onDemand {
 		fail("other_instance_types is for provider ec2 and purchase_option = \"on-demand\"; leave it out")

@@ -37,7 +37,11 @@ func Ours(file string) (bool, error) {
 }
 
 // NewPartition is a partition with one node group, and the defaults for everything that is left out.
-func NewPartition(name string, provider capacity.Provider, groups ...capacity.GroupSettings) capacity.PartitionSettings {
+func NewPartition(
+	name string,
+	provider capacity.Provider,
+	groups ...capacity.GroupSettings,
+) capacity.PartitionSettings {
 	p := capacity.PartitionSettings{Name: name, Provider: provider, Groups: groups}
 	applyDefaults(&p)
 	return p
@@ -106,7 +110,14 @@ func WritePartition(file string, p capacity.PartitionSettings) error {
 func writeFile(file, text string) error {
 	err := makeFolder(filepath.Dir(file))
 	if err == nil {
-		err = renameio.WriteFile(file, []byte(text), 0o644, renameio.IgnoreUmask(), renameio.WithExistingPermissions(), renameio.WithTempDir(filepath.Dir(file)))
+		err = renameio.WriteFile(
+			file,
+			[]byte(text),
+			0o644,
+			renameio.IgnoreUmask(),
+			renameio.WithExistingPermissions(),
+			renameio.WithTempDir(filepath.Dir(file)),
+		)
 	}
 	return writing(err)
 }
@@ -134,7 +145,10 @@ func (c *Config) With(p capacity.PartitionSettings) []error {
 	if p.File == "" {
 		p.File = PartitionPath(with.Path, p.Name)
 	}
-	others := slices.DeleteFunc(slices.Clone(with.Partitions), func(other capacity.PartitionSettings) bool { return other.Name == p.Name })
+	others := slices.DeleteFunc(
+		slices.Clone(with.Partitions),
+		func(other capacity.PartitionSettings) bool { return other.Name == p.Name },
+	)
 	with.Partitions = append(others, p)
 	return with.validate()
 }

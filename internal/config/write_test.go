@@ -25,8 +25,19 @@ func TestWrittenSettingsAreReadBack(t *testing.T) {
 	if err := WritePlace(path, Place{Region: "us-east-2", Cluster: "other"}); err == nil {
 		t.Errorf("a second time: %v", err)
 	}
-	want := NewPartition("gpu", capacity.ProviderPCS,
-		capacity.GroupSettings{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{"subnet-0aa00000000000000"}, PurchaseOption: capacity.CapacityBlock, ReservationIDs: []string{"cr-0123456789abcdef0"}, MaxNodes: 4, Dynamic: true})
+	want := NewPartition(
+		"gpu",
+		capacity.ProviderPCS,
+		capacity.GroupSettings{
+			Name:           "gpu",
+			InstanceType:   "p5.48xlarge",
+			SubnetIDs:      []string{"subnet-0aa00000000000000"},
+			PurchaseOption: capacity.CapacityBlock,
+			ReservationIDs: []string{"cr-0123456789abcdef0"},
+			MaxNodes:       4,
+			Dynamic:        true,
+		},
+	)
 	want.AllowAccounts = []string{"nlp"}
 	file := PartitionPath(path, "gpu")
 	for range 2 { // the second time over our own file
@@ -175,7 +186,8 @@ func TestPartitionIsWrittenWhole(t *testing.T) {
 	if _, errs := decodeText("gpu.toml", text, &got); len(errs) > 0 {
 		t.Fatal(errs)
 	}
-	if diff := cmp.Diff([]capacity.PartitionSettings{want}, got.Partitions); diff != "" || !strings.Contains(text, `nodes = "gpu[1-2,10]"`) {
+	if diff := cmp.Diff([]capacity.PartitionSettings{want}, got.Partitions); diff != "" ||
+		!strings.Contains(text, `nodes = "gpu[1-2,10]"`) {
 		t.Errorf("(-written +read):\n%s\n%s", diff, text)
 	}
 }

@@ -61,11 +61,19 @@ func OfJob(j capacity.Job, snap *capacity.Snapshot, records []state.Record, now 
 	case j.State == "RUNNING" || j.State == "SUSPENDED":
 		e.runs(limit != "")
 	case j.State == capacity.Revoked:
-		e.say(Ended, "See `squeue --federation -j {}` for where it is.", "is not in this cluster's queue: another cluster of the federation runs it.")
+		e.say(
+			Ended,
+			"See `squeue --federation -j {}` for where it is.",
+			"is not in this cluster's queue: another cluster of the federation runs it.",
+		)
 	case !waits:
 		e.say(Ended, "See `sacct -j {}` for how it went.", "is over: %s.", j.State)
 	case !slices.ContainsFunc(req.Partitions, func(name string) bool { _, ours := snap.Partition(name); return ours }):
-		e.say(Unmanaged, "Ask Slurm: `scontrol show job {}`.", "waits in a partition that pcs-capacity does not manage.")
+		e.say(
+			Unmanaged,
+			"Ask Slurm: `scontrol show job {}`.",
+			"waits in a partition that pcs-capacity does not manage.",
+		)
 	default:
 		e.waits(records, ourHold)
 	}
@@ -83,8 +91,13 @@ func OfJob(j capacity.Job, snap *capacity.Snapshot, records []state.Record, now 
 	}
 	for name := range strings.SplitSeq(j.Reservation, ",") {
 		if fence, past := snap.PastFences[name]; past && j.Active() {
-			e.fact("past the fence", "Slurm starts it in reservation %s even if it does not end before the fence; sync then lowers its "+
-				"limit to end by %s", name, capacity.FormatUTC(fence))
+			e.fact(
+				"past the fence",
+				"Slurm starts it in reservation %s even if it does not end before the fence; sync then lowers its "+
+					"limit to end by %s",
+				name,
+				capacity.FormatUTC(fence),
+			)
 		}
 	}
 	e.fact("told", "%s", e.told)
@@ -118,7 +131,13 @@ func (e *screen) limit() string {
 // boots says how long a job waits for its nodes at most. Some may boot for longer than the job has them.
 func (e *screen) boots() {
 	j := e.j
-	e.say(Boots, nothing+".", "has had its nodes, %s, since %s, and waits until they have booted.", j.Hostlist(), at(j.Start, e.now))
+	e.say(
+		Boots,
+		nothing+".",
+		"has had its nodes, %s, since %s, and waits until they have booted.",
+		j.Hostlist(),
+		at(j.Start, e.now),
+	)
 
 	p, _ := e.snap.Partition(e.req.Partitions[0])
 	if p.ResumeTimeout.Duration <= 0 || p.ResumeTimeout.Duration > aYear {
@@ -130,7 +149,12 @@ func (e *screen) boots() {
 		then = "requeues it"
 	}
 	gaveUp := j.Start.Add(p.ResumeTimeout.Duration)
-	e.fact("at the latest", "%s: Slurm gives up nodes that have not booted by then (ResumeTimeout), and %s", at(gaveUp, e.now), then)
+	e.fact(
+		"at the latest",
+		"%s: Slurm gives up nodes that have not booted by then (ResumeTimeout), and %s",
+		at(gaveUp, e.now),
+		then,
+	)
 }
 
 // requeuedFor finds the reason in what sync wrote into a job's AdminComment when it took the job off its nodes.
@@ -193,18 +217,36 @@ func (e *screen) waits(records []state.Record, ourHold bool) {
 	case j.Held && j.Reason == "JobHeldAdmin":
 		e.say(Held, "Administrators: "+release, "is held, and only an administrator can release it.")
 	case j.Held && j.Reason != "JobHeldUser" && !j.HoldUntold():
-		e.say(Held, "See what Slurm has of it, `scontrol show job {}`; then "+release, "is held; Slurm says why: %s.", j.Reason)
+		e.say(
+			Held,
+			"See what Slurm has of it, `scontrol show job {}`; then "+release,
+			"is held; Slurm says why: %s.",
+			j.Reason,
+		)
 	case j.Held:
 		e.say(Held, "Release it: "+release, "is held, by its owner or by an administrator.")
 	case !j.Waits():
-		e.say(NeverByRule, "Cancel it: `scancel {}`; or let it run without that job: `scontrol update jobid={} dependency=`.",
-			"never starts: a job that it depends on did not end as --dependency demands, or is not known.")
+		e.say(
+			NeverByRule,
+			"Cancel it: `scancel {}`; or let it run without that job: `scontrol update jobid={} dependency=`.",
+			"never starts: a job that it depends on did not end as --dependency demands, or is not known.",
+		)
 	case verdict.Refused:
 		e.never(verdict)
 	case short:
-		do := fmt.Sprintf("Wait until the others are back, or ask for fewer: `scontrol update jobid={} numnodes=%d`.", few.Usable)
-		e.say(WaitsForHost, do, "asks for %d nodes, but only %d of the %d hosts of %s are usable.", few.Needs, few.Usable,
-			few.Reservation.Size(), few.Reservation.ID)
+		do := fmt.Sprintf(
+			"Wait until the others are back, or ask for fewer: `scontrol update jobid={} numnodes=%d`.",
+			few.Usable,
+		)
+		e.say(
+			WaitsForHost,
+			do,
+			"asks for %d nodes, but only %d of the %d hosts of %s are usable.",
+			few.Needs,
+			few.Usable,
+			few.Reservation.Size(),
+			few.Reservation.ID,
+		)
 	case ours && (wasNot || hasFailed):
 		code, _, _ := strings.Cut(notLaunched, ":")
 		if hasFailed {
@@ -218,9 +260,21 @@ func (e *screen) waits(records []state.Record, ourHold bool) {
 		e.say(LaunchFailed, nothing+" yet. If it fails again and again, show an administrator this screen.",
 			"waits because its nodes could not be launched (%s); it is tried again %s.", code, again)
 	case j.Eligible.After(e.now) && requeued != nil && len(fits) > 0 && fits[0].Window.Start.After(j.Eligible):
-		e.say(NextBlock, slurmStarts, "was requeued: %s. It waits for the next block, %s.", requeued[1], e.opens(fits[0]))
+		e.say(
+			NextBlock,
+			slurmStarts,
+			"was requeued: %s. It waits for the next block, %s.",
+			requeued[1],
+			e.opens(fits[0]),
+		)
 	case j.Eligible.After(e.now) && requeued != nil:
-		e.say(WaitsToBegin, slurmStarts, "was requeued: %s. It may start again at %s.", requeued[1], at(j.Eligible, e.now))
+		e.say(
+			WaitsToBegin,
+			slurmStarts,
+			"was requeued: %s. It may start again at %s.",
+			requeued[1],
+			at(j.Eligible, e.now),
+		)
 	case j.Eligible.After(e.now):
 		why := "--begin"
 		if j.Restarts > 0 {
@@ -245,7 +299,8 @@ func (e *screen) never(v capacity.Verdict) {
 	do := "Cancel it, `scancel {}`, and submit it as the first line says."
 	req := e.req
 	req.TimeLimit, req.TimeMin = capacity.Limit{}, capacity.Limit{}
-	goesOn := e.j.Requeues() && slices.ContainsFunc(e.prospects, func(p capacity.Prospect) bool { return p.GoesOn(e.req, e.snap) })
+	goesOn := e.j.Requeues() &&
+		slices.ContainsFunc(e.prospects, func(p capacity.Prospect) bool { return p.GoesOn(e.req, e.snap) })
 	switch fits := capacity.Admit(req, e.snap, e.now).Edits.TimeLimit; {
 	case v.Code == capacity.TooLong && fits.Bounded() && goesOn:
 		do = fmt.Sprintf("Let it go on in the next block: `scontrol update jobid={} timemin=%s`.", fits)
@@ -300,17 +355,28 @@ func (e *screen) forCapacity(fits []capacity.Prospect, v capacity.Verdict) {
 		e.say(NodesOut, "Ask an administrator; `pcs-capacity status` has the command that returns them to service.",
 			"fits into %s, but too few of its nodes get jobs: %s.", where, strings.Join(out, ", "))
 	case !later(p) && j.HetJobID != 0:
-		e.say(WaitsInQueue, fmt.Sprintf("Make sure that there is room for all at once: `squeue -j %d`. What holds them back is "+
-			"Slurm's reason above.", j.HetJobID),
-			"by itself fits into %s; it starts together with the other components of job %d.", where, j.HetJobID)
+		e.say(
+			WaitsInQueue,
+			fmt.Sprintf("Make sure that there is room for all at once: `squeue -j %d`. What holds them back is "+
+				"Slurm's reason above.", j.HetJobID),
+			"by itself fits into %s; it starts together with the other components of job %d.",
+			where,
+			j.HetJobID,
+		)
 	case !later(p):
-		e.say(WaitsInQueue, nothing+". `squeue -p "+p.Partition.Name+" -t PD --sort=-p` shows the queue, the next job first.",
-			"fits into %s; it waits for free nodes, or for its turn in the queue.", where)
+		e.say(
+			WaitsInQueue,
+			nothing+". `squeue -p "+p.Partition.Name+" -t PD --sort=-p` shows the queue, the next job first.",
+			"fits into %s; it waits for free nodes, or for its turn in the queue.",
+			where,
+		)
 	case len(here) > 0:
 		h := slices.MaxFunc(here, func(a, b capacity.Prospect) int { return cmp.Compare(a.Room, b.Room) })
 		do := slurmStarts
 		if minutes := int(h.Room / time.Minute); minutes > 0 {
-			do = nothing + "; or shorten it, to run now: `scontrol update jobid={} timelimit=" + capacity.FormatMinutes(minutes) + "`."
+			do = nothing + "; or shorten it, to run now: `scontrol update jobid={} timelimit=" + capacity.FormatMinutes(
+				minutes,
+			) + "`."
 		}
 		e.say(BehindFence, do, "is too long for what is left of %s; it waits for %s.", h.Reservation.ID, e.opens(p))
 	default:

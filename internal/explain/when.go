@@ -85,15 +85,26 @@ func When(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, que
 	case len(open) == 0 && p.Window.Start.After(now):
 		s.Code = NextBlock
 	case len(open) == 0:
-		s.Code, s.Message = WaitsToOpen, fmt.Sprintf("as soon as EC2 opens %s, which it shows as %s", p.Reservation.ID, p.Reservation.State)
+		s.Code, s.Message = WaitsToOpen, fmt.Sprintf(
+			"as soon as EC2 opens %s, which it shows as %s",
+			p.Reservation.ID,
+			p.Reservation.State,
+		)
 	case short:
 		s.Code, s.Message = WaitsForHost, "when failed hosts are back: "+few.FewHosts()
 	case queue == nil:
 		s.Code, s.Message = WaitsInQueue, "when nodes are free: Slurm did not answer"
 	case queue.lacks(p) > 0:
-		s.Code, s.Message = WaitsInQueue, fmt.Sprintf("when nodes are free: it needs %d, and %d are idle", needs(p), queue.Idle[p.Slot.Name])
+		s.Code, s.Message = WaitsInQueue, fmt.Sprintf(
+			"when nodes are free: it needs %d, and %d are idle",
+			needs(p),
+			queue.Idle[p.Slot.Name],
+		)
 	case queue.Waiting[p.Partition.Name] > 0:
-		s.Code, s.Message = WaitsInQueue, fmt.Sprintf("when its turn comes: other jobs wait for nodes (%d)", queue.Waiting[p.Partition.Name])
+		s.Code, s.Message = WaitsInQueue, fmt.Sprintf(
+			"when its turn comes: other jobs wait for nodes (%d)",
+			queue.Waiting[p.Partition.Name],
+		)
 	case p.Reservation.ID == "":
 		s.Code, s.Message = OnDemand, "when EC2 has room: its nodes are launched on demand"
 	default:
@@ -115,9 +126,19 @@ func Left(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, now
 		s.TimeLimit = ""
 		return s
 	}
-	p := slices.MaxFunc(open, func(a, b capacity.Prospect) int { return cmp.Compare(length(a.Longest), length(b.Longest)) })
-	return Start{Code: Now, Partition: p.Partition.Name, Reservation: p.Reservation.ID, Start: now, Fence: p.Window.Fence,
-		TimeLimit: p.Longest.String(), Warnings: append([]string{}, v.Warnings...)}
+	p := slices.MaxFunc(
+		open,
+		func(a, b capacity.Prospect) int { return cmp.Compare(length(a.Longest), length(b.Longest)) },
+	)
+	return Start{
+		Code:        Now,
+		Partition:   p.Partition.Name,
+		Reservation: p.Reservation.ID,
+		Start:       now,
+		Fence:       p.Window.Fence,
+		TimeLimit:   p.Longest.String(),
+		Warnings:    append([]string{}, v.Warnings...),
+	}
 }
 
 // isOpen reports whether EC2 lets instances run in a reservation now.

@@ -43,14 +43,17 @@ func TestLog(t *testing.T) {
 	if err := json.Unmarshal(file, &fields); err != nil || strings.Count(string(file), "\n") != 1 {
 		t.Fatalf("%v %q", err, file)
 	}
-	if fields["level"] != "WARN" || fields["msg"] != "power up" || fields["nodes"] != "gpu-[1-2]\n{}" || !strings.HasSuffix(fields["time"].(string), "Z") {
+	if fields["level"] != "WARN" || fields["msg"] != "power up" || fields["nodes"] != "gpu-[1-2]\n{}" ||
+		!strings.HasSuffix(fields["time"].(string), "Z") {
 		t.Errorf("%v", fields)
 	}
-	if said := hears(); !strings.HasPrefix(said, "<30>") || !strings.Contains(said, " pcs-capacity-resume[") || !strings.HasSuffix(said, "]: "+string(file)) {
+	if said := hears(); !strings.HasPrefix(said, "<30>") || !strings.Contains(said, " pcs-capacity-resume[") ||
+		!strings.HasSuffix(said, "]: "+string(file)) {
 		t.Errorf("syslog: %q", said)
 	}
 	FilterLog().Info("the job is refused", "code", "too-long")
-	if said := hears(); !strings.HasPrefix(said, "<14>") || !strings.Contains(said, `"msg":"the job is refused","code":"too-long"}`) {
+	if said := hears(); !strings.HasPrefix(said, "<14>") ||
+		!strings.Contains(said, `"msg":"the job is refused","code":"too-long"}`) {
 		t.Errorf("syslog: %q", said)
 	}
 }

@@ -68,7 +68,12 @@ func TestSameAsScontrol(t *testing.T) {
 				t.Fatalf("scontrol's answer ends before %q", list)
 			}
 			if !slices.Equal(got[:end], want[i]) {
-				t.Fatalf("%q is %.300q… here; scontrol says %.300q…", list, strings.Join(want[i], " "), strings.Join(got[:end], " "))
+				t.Fatalf(
+					"%q is %.300q… here; scontrol says %.300q…",
+					list,
+					strings.Join(want[i], " "),
+					strings.Join(got[:end], " "),
+				)
 			}
 			got = got[end+1:]
 		}

@@ -45,12 +45,23 @@ func Later(ctx context.Context, top, dist, dir, form, version string) (string, e
 		return "", err
 	}
 	changed, path := filepath.Join(dir, "config.toml"), filepath.Join(dir, "nfpm.yaml")
-	text := strings.NewReplacer("dist/config.toml", changed, "compression: xz", "compression: gzip").Replace(string(recipe))
+	text := strings.NewReplacer("dist/config.toml", changed, "compression: xz", "compression: gzip").
+		Replace(string(recipe))
 	if err := errors.Join(os.WriteFile(changed, append(settings, "# new in "+version+"\n"...), 0o644), os.WriteFile(path, []byte(text), 0o644)); err != nil {
 		return "", err
 	}
 	built := filepath.Join(dir, "later."+form)
-	cmd := exec.CommandContext(ctx, filepath.Join(dist, "tools", "nfpm"), "package", "-f", path, "-p", form, "-t", built)
+	cmd := exec.CommandContext(
+		ctx,
+		filepath.Join(dist, "tools", "nfpm"),
+		"package",
+		"-f",
+		path,
+		"-p",
+		form,
+		"-t",
+		built,
+	)
 	cmd.Dir = top
 	cmd.Env = append(os.Environ(), "ARCH="+runtime.GOARCH, "VERSION="+version)
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -80,7 +91,11 @@ func New(dir, users string) (Root, error) {
 	} {
 		errs = append(errs, r.Write(path, text, 0o644))
 	}
-	errs = append(errs, r.Write("dev/null", "", 0o666), r.Write("usr/bin/systemctl", "#!/bin/sh\necho \"$@\" >>/systemctl.log\n", 0o755))
+	errs = append(
+		errs,
+		r.Write("dev/null", "", 0o666),
+		r.Write("usr/bin/systemctl", "#!/bin/sh\necho \"$@\" >>/systemctl.log\n", 0o755),
+	)
 	return r, errors.Join(errs...)
 }
 
@@ -135,7 +150,12 @@ func (r Root) Manage(ctx context.Context, command []string, what string) (string
 	cmd.Env = append(os.Environ(), "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin", "DEBIAN_FRONTEND=noninteractive")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return "", fmt.Errorf("%q: %w (where users may make no namespaces, only root can run this): %s", command, err, out)
+		return "", fmt.Errorf(
+			"%q: %w (where users may make no namespaces, only root can run this): %s",
+			command,
+			err,
+			out,
+		)
 	}
 	return string(out), nil
 }

@@ -51,7 +51,12 @@ func readLayers(t *testing.T) []layer {
 		for row, upper := range layers {
 			for _, name := range l.imports {
 				if covers(upper.packages, name) {
-					t.Errorf("ARCHITECTURE.md: row %d of the layers imports %s of row %d, which is not below it", len(layers), name, row+1)
+					t.Errorf(
+						"ARCHITECTURE.md: row %d of the layers imports %s of row %d, which is not below it",
+						len(layers),
+						name,
+						row+1,
+					)
 				}
 			}
 		}
@@ -87,7 +92,8 @@ func TestImportsPointOneWay(t *testing.T) {
 		}
 	}
 	product, tests := readImports(t, reserved)
-	if len(product) < 20 || !slices.Contains(product["ec2"], "capacity") || !slices.Contains(product["cmd/pcs-capacity"], "github.com/alecthomas/kong") {
+	if len(product) < 20 || !slices.Contains(product["ec2"], "capacity") ||
+		!slices.Contains(product["cmd/pcs-capacity"], "github.com/alecthomas/kong") {
 		t.Fatalf("the imports are not found: %v", product)
 	}
 	for _, from := range slices.Sorted(maps.Keys(product)) {
@@ -169,7 +175,10 @@ func readImports(t *testing.T, reserved []string) (product, tests map[string][]s
 			}
 			name, ours := strings.CutPrefix(name, module+"/")
 			if !ours {
-				i := slices.IndexFunc(reserved, func(r string) bool { return name == r || strings.HasPrefix(name, r+"/") })
+				i := slices.IndexFunc(
+					reserved,
+					func(r string) bool { return name == r || strings.HasPrefix(name, r+"/") },
+				)
 				if i < 0 {
 					continue
 				}

@@ -42,7 +42,8 @@ func TestDecisionsArePure(t *testing.T) {
 			}
 			for _, spec := range file.Imports {
 				path, _ := strconv.Unquote(spec.Path.Value)
-				if in, is := strings.CutPrefix(path, module+"/"); is && !slices.Contains(ours, in) || slices.Contains(impure, path) {
+				if in, is := strings.CutPrefix(path, module+"/"); is && !slices.Contains(ours, in) ||
+					slices.Contains(impure, path) {
 					t.Errorf("%s/%s decides, and imports %s", folder, name, path)
 				}
 			}

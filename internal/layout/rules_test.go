@@ -26,7 +26,9 @@ func TestR4_ODCRsAreCreatedInOnePlace(t *testing.T) {
 						return true
 					}
 					call := p.TypesInfo.Uses[selector.Sel] // the SDK's, or our api's
-					if _, isType := call.(*types.TypeName); !isType && call != nil && call.Pkg() != nil && strings.HasSuffix(call.Pkg().Path(), "/ec2") && strings.HasPrefix(call.Name(), "CreateCapacityReservation") {
+					if _, isType := call.(*types.TypeName); !isType && call != nil && call.Pkg() != nil &&
+						strings.HasSuffix(call.Pkg().Path(), "/ec2") &&
+						strings.HasPrefix(call.Name(), "CreateCapacityReservation") {
 						found = append(found, p.PkgPath+" "+f.Name.Name)
 					}
 					return true

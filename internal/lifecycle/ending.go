@@ -155,15 +155,18 @@ func unfinished(seen Seen) (actions []Action) {
 		if mark.Release {
 			rest.fence, rest.held = time.Unix(mark.EndedAt, 0), j.Held
 		}
-		actions = append(actions, onJob("finish-requeue", "", j, "", unchanged, func(ctx context.Context, w World) error {
-			held, err := rest.finish(ctx, w, j)
-			mark.Ending, mark.Release, mark.Set = held, held, rest.limit
-			if rest.fence.IsZero() && j.AdminHeld() {
-				mark.Ends = 0
-			}
-			seen.Marks[j.Shown] = mark
-			return err
-		}))
+		actions = append(
+			actions,
+			onJob("finish-requeue", "", j, "", unchanged, func(ctx context.Context, w World) error {
+				held, err := rest.finish(ctx, w, j)
+				mark.Ending, mark.Release, mark.Set = held, held, rest.limit
+				if rest.fence.IsZero() && j.AdminHeld() {
+					mark.Ends = 0
+				}
+				seen.Marks[j.Shown] = mark
+				return err
+			}),
+		)
 	}
 	return actions
 }
@@ -192,7 +195,8 @@ func (s Seen) requeueAt(f fenced) time.Time { return capacity.RequeueAt(f.fence,
 // ends earlier by its own limit.
 func warning(seen Seen, j capacity.Job, f fenced, mark state.Mark) []Action {
 	now := seen.SlurmNow()
-	if j.Configuring() || !now.Before(f.fence) || j.Running() && j.TimeLimit.Bounded() && j.End.Before(seen.requeueAt(f)) {
+	if j.Configuring() || !now.Before(f.fence) ||
+		j.Running() && j.TimeLimit.Bounded() && j.End.Before(seen.requeueAt(f)) {
 		return nil
 	}
 	left := f.fence.Sub(now)
@@ -231,8 +235,10 @@ func nextRun(seen Seen, j capacity.Job, f fenced, mark state.Mark, hold bool) (r
 	case next.Refused:
 		return rest, why + "it cannot start again as it is: " + next.Sentence
 	case hold && mark.Ends >= mostEnds:
-		return rest, why + fmt.Sprintf("it was requeued %d times so, and is held now: release it if it goes on from where it was",
-			mark.Ends)
+		return rest, why + fmt.Sprintf(
+			"it was requeued %d times so, and is held now: release it if it goes on from where it was",
+			mark.Ends,
+		)
 	case hold:
 		return rest, why + "release it to go on"
 	}

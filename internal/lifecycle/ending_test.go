@@ -20,12 +20,31 @@ import (
 func atFence(now string, onEnd capacity.OnEnd, jobs ...capacity.Job) Seen {
 	snap := oneSlot("ec2", []string{"cr-0"}, block("cr-0", "-1h", "3h40m", capacity.StateActive))
 	snap.Partitions[0].OnEnd = onEnd
-	return Seen{Snap: snap, Cluster: &Cluster{Config: slurm.Config{KillWait: 30 * time.Second}, slots: map[string][]string{"gpu": {"gpu-1", "gpu-2"}}}, Jobs: jobs, Marks: map[string]state.Mark{}, Now: at(now)}
+	return Seen{
+		Snap: snap,
+		Cluster: &Cluster{
+			Config: slurm.Config{KillWait: 30 * time.Second},
+			slots:  map[string][]string{"gpu": {"gpu-1", "gpu-2"}},
+		},
+		Jobs:  jobs,
+		Marks: map[string]state.Mark{},
+		Now:   at(now),
+	}
 }
 
 // What happens to a job whose fence is at 3h; KillWait is 30 s, so that jobs are requeued at 2h58m30s.
 func TestEndings(t *testing.T) {
-	job := capacity.Job{ID: 7, Shown: "7", State: "RUNNING", Nodes: []string{"gpu-1"}, Start: noon, End: at("3h1m"), TimeLimit: capacity.Minutes(181), Batch: true, Requeue: true}
+	job := capacity.Job{
+		ID:        7,
+		Shown:     "7",
+		State:     "RUNNING",
+		Nodes:     []string{"gpu-1"},
+		Start:     noon,
+		End:       at("3h1m"),
+		TimeLimit: capacity.Minutes(181),
+		Batch:     true,
+		Requeue:   true,
+	}
 	with := func(change func(j *capacity.Job)) capacity.Job { j := job; change(&j); return j }
 	ends := with(func(j *capacity.Job) { j.End, j.TimeLimit = at("3h"), capacity.Minutes(180) })
 	once := with(func(j *capacity.Job) { j.Requeue = false })
@@ -73,7 +92,12 @@ func TestEndings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			seen := atFence(c.now, c.onEnd, with(func(j *capacity.Job) { j.Shown, j.Nodes = "6", []string{"cpu-2"} }), c.job)
+			seen := atFence(
+				c.now,
+				c.onEnd,
+				with(func(j *capacity.Job) { j.Shown, j.Nodes = "6", []string{"cpu-2"} }),
+				c.job,
+			)
 			seen.Marks["7"] = c.mark
 			for _, a := range endings(seen) {
 				if got += strings.TrimPrefix(a.Code, "keep-marks"); a.Code == "tell-job" {
@@ -89,7 +113,10 @@ func TestEndings(t *testing.T) {
 		})
 	}
 	// Both components of a het job are requeued by one call.
-	het := []capacity.Job{with(func(j *capacity.Job) { j.Shown = "7+0" }), with(func(j *capacity.Job) { j.Shown = "7+1" })}
+	het := []capacity.Job{
+		with(func(j *capacity.Job) { j.Shown = "7+0" }),
+		with(func(j *capacity.Job) { j.Shown = "7+1" }),
+	}
 	if got := endings(atFence("2h59m", "requeue", het...)); len(got) != 2 || got[1].About.Job != "7+0" {
 		t.Errorf("a het job: %+v", got)
 	}
@@ -163,10 +190,21 @@ func TestDoLooksAgain(t *testing.T) {
 	requeues := requeue(seen, job, f, rest, false, "over")
 	finish := func(j capacity.Job) Action {
 		s := seen
-		s.Jobs, s.Marks = []capacity.Job{j}, map[string]state.Mark{"7": {Ending: true, Release: true, EndedAt: later.Unix()}}
+		s.Jobs, s.Marks = []capacity.Job{
+			j,
+		}, map[string]state.Mark{
+			"7": {Ending: true, Release: true, EndedAt: later.Unix()},
+		}
 		return unfinished(s)[0]
 	}
-	long := capacity.Job{Shown: "7", State: "RUNNING", Nodes: []string{"gpu-1"}, Start: noon, End: at("5h"), TimeLimit: capacity.Minutes(300)}
+	long := capacity.Job{
+		Shown:     "7",
+		State:     "RUNNING",
+		Nodes:     []string{"gpu-1"},
+		Start:     noon,
+		End:       at("5h"),
+		TimeLimit: capacity.Minutes(300),
+	}
 	lower := limits(atFence("1h", capacity.StopAtEnd, long))
 	limit := limitChange{fenced{fence: later}, job, 90}
 	limits := onJob("lower-limit", "gpu", job, "lower it", inRun, limit.set)
@@ -174,8 +212,14 @@ func TestDoLooksAgain(t *testing.T) {
 		return fitAll([]unfit{{job: waits, edits: capacity.Edits{TimeLimit: capacity.Minutes(90)}}})[0]
 	}
 	end := endHold(waits, true, true, over)
-	completes := Seen{Snap: oneSlot(capacity.ProviderEC2, nil), Jobs: []capacity.Job{{Shown: "7", State: "COMPLETING", Nodes: []string{"gpu-1", "gpu-2"}}},
-		Cluster: &Cluster{slots: map[string][]string{"gpu": {"gpu-1", "gpu-2"}}, Nodes: []capacity.Node{{Name: "gpu-1", State: model.Off}, {Name: "gpu-2", State: model.Off}}}}
+	completes := Seen{
+		Snap: oneSlot(capacity.ProviderEC2, nil),
+		Jobs: []capacity.Job{{Shown: "7", State: "COMPLETING", Nodes: []string{"gpu-1", "gpu-2"}}},
+		Cluster: &Cluster{
+			slots: map[string][]string{"gpu": {"gpu-1", "gpu-2"}},
+			Nodes: []capacity.Node{{Name: "gpu-1", State: model.Off}, {Name: "gpu-2", State: model.Off}},
+		},
+	}
 	but := func(j capacity.Job, change func(*capacity.Job)) capacity.Job { change(&j); return j }
 	no := errors.New("no")
 	for name, c := range map[string]struct {
@@ -248,7 +292,8 @@ func TestNextBoundary(t *testing.T) {
 			t.Errorf("at %s: %s %s, want %s %s", c.now, got, what, at(c.next), c.what)
 		}
 	}
-	if last := snap.Standings(at("49h"))[0]; last.Reservation.ID != "" || !last.Last.End.Equal(at("48h")) || last.Event(at("49h")) != (capacity.Event{}) {
+	if last := snap.Standings(at("49h"))[0]; last.Reservation.ID != "" || !last.Last.End.Equal(at("48h")) ||
+		last.Event(at("49h")) != (capacity.Event{}) {
 		t.Errorf("after the end, people still see when it was: %+v", last)
 	}
 	if got, ok := NextBoundary(snap, at("48h")); ok {

@@ -40,8 +40,21 @@ func oneSlot(provider capacity.Provider, ids []string, rs ...capacity.Reservatio
 const me, other = "0123abcd", "fedc4321"
 
 // steps are those of me; every fence may go.
-func steps(want, have []capacity.SlurmReservation, keep map[string]bool, now time.Time) (todo []guardChange, left []string) {
-	todo, said := Seen{Owner: me, Now: now, Snap: &capacity.Snapshot{}}.steps(want, have, keep, func(capacity.Guard) bool { return true })
+func steps(
+	want, have []capacity.SlurmReservation,
+	keep map[string]bool,
+	now time.Time,
+) (todo []guardChange, left []string) {
+	todo, said := Seen{
+		Owner: me,
+		Now:   now,
+		Snap:  &capacity.Snapshot{},
+	}.steps(
+		want,
+		have,
+		keep,
+		func(capacity.Guard) bool { return true },
+	)
 	return todo, texts(said)
 }
 
@@ -55,7 +68,14 @@ func texts(problems []capacity.Problem) (all []string) {
 
 // reservation is one of ours over nodes that are not a guest's.
 func reservation(name string, nodes []string, start, end time.Time) capacity.SlurmReservation {
-	return capacity.SlurmReservation{Name: name, Nodes: nodes, Start: start, End: end, Flags: []string{"MAINT", "IGNORE_JOBS"}, Users: []string{"root"}}
+	return capacity.SlurmReservation{
+		Name:  name,
+		Nodes: nodes,
+		Start: start,
+		End:   end,
+		Flags: []string{"MAINT", "IGNORE_JOBS"},
+		Users: []string{"root"},
+	}
 }
 
 // asGuest are reservations over nodes that something else launches.
@@ -72,7 +92,17 @@ func TestWanted(t *testing.T) {
 	odcr := func(id string, state capacity.State, end time.Time) capacity.Reservation {
 		return capacity.Reservation{ID: id, Kind: capacity.ODCR, State: state, End: end, Total: 1}
 	}
-	now, later := block("cr-0", "-1h", "24h", capacity.StateActive), block("cr-1", "24h", "48h", capacity.StateScheduled)
+	now, later := block(
+		"cr-0",
+		"-1h",
+		"24h",
+		capacity.StateActive,
+	), block(
+		"cr-1",
+		"24h",
+		"48h",
+		capacity.StateScheduled,
+	)
 	ended := block("cr-9", "-48h", "-1h", capacity.StateExpired)
 	type rs = []capacity.Reservation
 	for name, c := range map[string]struct {
@@ -105,7 +135,13 @@ func TestWanted(t *testing.T) {
 		var got []string
 		for _, r := range (Seen{Owner: me, Snap: snap, Now: noon, Cluster: &Cluster{}}).wanted(snap.Standings(noon)[0], nodes) {
 			g := r.Guard()
-			text := fmt.Sprintf("%s %s %s %s", g.Kind, g.Block, hostlist.Compress(r.Nodes), capacity.FormatExact(r.Start.Sub(noon)))
+			text := fmt.Sprintf(
+				"%s %s %s %s",
+				g.Kind,
+				g.Block,
+				hostlist.Compress(r.Nodes),
+				capacity.FormatExact(r.Start.Sub(noon)),
+			)
 			if !r.End.IsZero() {
 				text += " " + capacity.FormatExact(r.End.Sub(noon))
 			}
@@ -227,8 +263,19 @@ func TestR9OnlyOurReservations(t *testing.T) {
 		}
 	}
 	// A foreign reservation that has the name that we need is neither taken nor replaced.
-	taken := capacity.SlurmReservation{Name: "pcs-capacity-fence-gpu.cr-0." + me, Flags: maint, Users: []string{"alice"}}
-	todo, foreign := steps([]capacity.SlurmReservation{reservation("pcs-capacity-fence-gpu.cr-0."+me, []string{"gpu-1"}, noon, time.Time{})}, []capacity.SlurmReservation{taken}, nil, noon)
+	taken := capacity.SlurmReservation{
+		Name:  "pcs-capacity-fence-gpu.cr-0." + me,
+		Flags: maint,
+		Users: []string{"alice"},
+	}
+	todo, foreign := steps(
+		[]capacity.SlurmReservation{
+			reservation("pcs-capacity-fence-gpu.cr-0."+me, []string{"gpu-1"}, noon, time.Time{}),
+		},
+		[]capacity.SlurmReservation{taken},
+		nil,
+		noon,
+	)
 	if len(todo) > 0 || len(foreign) != 1 {
 		t.Errorf("todo %+v, foreign %v", todo, foreign)
 	}
@@ -313,18 +360,38 @@ func TestAFenceMayGo(t *testing.T) {
 
 // formerSlot is a slot that the settings had with a reservation that is still live.
 func formerSlot(name, id string) []capacity.Partition {
-	return []capacity.Partition{{Name: "gpu", Groups: []capacity.NodeGroup{{Slots: []capacity.Slot{{Name: name, ReservationIDs: []string{id}}}}}}}
+	return []capacity.Partition{
+		{
+			Name:   "gpu",
+			Groups: []capacity.NodeGroup{{Slots: []capacity.Slot{{Name: name, ReservationIDs: []string{id}}}}},
+		},
+	}
 }
 
 // Each fence of ours that stays although no settings name its block is reported, with the reason.
 func TestFencesThatStay(t *testing.T) {
 	fence := func(kind, owner string) capacity.SlurmReservation {
-		return reservation("pcs-capacity-"+kind+"-old.cr-7."+owner, []string{"gpu-1"}, at("1h"), at("1h").AddDate(1, 0, 0))
+		return reservation(
+			"pcs-capacity-"+kind+"-old.cr-7."+owner,
+			[]string{"gpu-1"},
+			at("1h"),
+			at("1h").AddDate(1, 0, 0),
+		)
 	}
 	mine := fence("fence", me)
 	notOurs := mine
 	notOurs.Users = []string{"alice"}
-	live, ended := block("cr-7", "-1h", "24h", capacity.StateActive), block("cr-7", "-48h", "-1h", capacity.StateExpired)
+	live, ended := block(
+		"cr-7",
+		"-1h",
+		"24h",
+		capacity.StateActive,
+	), block(
+		"cr-7",
+		"-48h",
+		"-1h",
+		capacity.StateExpired,
+	)
 	const unnamed, missing = "the settings no longer name reservation cr-7 for slot old", "EC2 has not described reservation cr-7 since 2026-11-20 11:30 UTC; its fence pcs-capacity-fence-old.cr-7." + me + " stays until 2026-11-20 12:30 UTC"
 	for name, c := range map[string]struct {
 		there   capacity.SlurmReservation
@@ -343,7 +410,12 @@ func TestFencesThatStay(t *testing.T) {
 		"somebody else's, under a name of ours": {there: notOurs, guarded: &live},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := Seen{Owner: me, Snap: &capacity.Snapshot{Partitions: c.in}, Cluster: &Cluster{Reservations: []capacity.SlurmReservation{notOurs, c.there}}, Now: noon}
+			s := Seen{
+				Owner:   me,
+				Snap:    &capacity.Snapshot{Partitions: c.in},
+				Cluster: &Cluster{Reservations: []capacity.SlurmReservation{notOurs, c.there}},
+				Now:     noon,
+			}
 			if c.guarded != nil {
 				s.Snap.Reservations = []capacity.Reservation{*c.guarded}
 			}
@@ -362,7 +434,12 @@ func TestFencesThatStay(t *testing.T) {
 func TestFences(t *testing.T) {
 	open := block("cr-0", "-1h", "24h", capacity.StateActive)
 	there := func(kind string) capacity.SlurmReservation {
-		return reservation("pcs-capacity-"+kind+"-gpu.cr-9."+me, []string{"gpu-1"}, at("-2h"), at("-2h").AddDate(1, 0, 0))
+		return reservation(
+			"pcs-capacity-"+kind+"-gpu.cr-9."+me,
+			[]string{"gpu-1"},
+			at("-2h"),
+			at("-2h").AddDate(1, 0, 0),
+		)
 	}
 	for name, c := range map[string]struct {
 		provider capacity.Provider
@@ -393,7 +470,9 @@ func TestFences(t *testing.T) {
 			if !c.noQueue {
 				cluster.Partitions = []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{"gpu-1"}}}
 			}
-			effects, _ := fences(Seen{Owner: me, Snap: oneSlot(c.provider, c.ids, c.rs...), Cluster: cluster, NoAWS: c.noAWS, Now: noon})
+			effects, _ := fences(
+				Seen{Owner: me, Snap: oneSlot(c.provider, c.ids, c.rs...), Cluster: cluster, NoAWS: c.noAWS, Now: noon},
+			)
 			var got []string
 			for _, e := range effects {
 				got = append(got, e.Code)

@@ -25,11 +25,23 @@ func fences(s Seen) (actions []Action, problems []capacity.Problem) {
 			keep[v.Slot.Name] = true
 			continue
 		}
-		if closed := s.surplus(v, nodes); !v.Partition.Provider.Launches() && v.Reservation.ID != "" && len(closed) > 0 {
+		if closed := s.surplus(v, nodes); !v.Partition.Provider.Launches() && v.Reservation.ID != "" &&
+			len(closed) > 0 {
 			about, all := aboutNodes(v.Slot.Name, closed), len(nodes)
 			about.Partition = v.Partition.Name
-			problems = append(problems, capacity.Problemf("nodes-unused", about, fmt.Sprintf("set max_nodes = %d in the settings to use them", all),
-				"slot %s has %d nodes, of which max_nodes lets jobs use %d: none starts on %s", v.Slot.Name, all, all-len(closed), about.Node))
+			problems = append(
+				problems,
+				capacity.Problemf(
+					"nodes-unused",
+					about,
+					fmt.Sprintf("set max_nodes = %d in the settings to use them", all),
+					"slot %s has %d nodes, of which max_nodes lets jobs use %d: none starts on %s",
+					v.Slot.Name,
+					all,
+					all-len(closed),
+					about.Node,
+				),
+			)
 		}
 		for _, r := range s.wanted(v, nodes) {
 			want = append(want, s.settled(r.ByClock(s.toSlurm())))
@@ -125,7 +137,13 @@ func aboutNodes(slot string, nodes []string) capacity.Subject {
 const sameTime = 5 * time.Second
 
 // guard is a Slurm reservation of ours over nodes of a slot, for an EC2 reservation: root's, over running jobs too.
-func (s Seen) guard(kind capacity.GuardKind, v capacity.Standing, block string, nodes []string, start, end time.Time) capacity.SlurmReservation {
+func (s Seen) guard(
+	kind capacity.GuardKind,
+	v capacity.Standing,
+	block string,
+	nodes []string,
+	start, end time.Time,
+) capacity.SlurmReservation {
 	return capacity.SlurmReservation{Name: capacity.Guard{Kind: kind, Slot: v.Slot.Name, Block: block,
 		Owner: s.Owner}.String(), Nodes: nodes, Start: start, End: end, Flags: v.Partition.Provider.GuardFlags(),
 		Users: []string{"root"}, Comment: "pcs-capacity sync keeps this; it is made again when deleted; " + s.OwnerIs}
@@ -210,7 +228,11 @@ func (s Seen) closed(v capacity.Standing, nodes []string) []capacity.SlurmReserv
 
 // steps turns the existing Slurm reservations into the wanted ones; all times are in Slurm's clock. It also reports
 // reservations with one of our names that it leaves alone. mayGo reports whether a fence has nothing left to guard.
-func (s Seen) steps(want, have []capacity.SlurmReservation, keep map[string]bool, mayGo func(capacity.Guard) bool) (todo []guardChange, left []capacity.Problem) {
+func (s Seen) steps(
+	want, have []capacity.SlurmReservation,
+	keep map[string]bool,
+	mayGo func(capacity.Guard) bool,
+) (todo []guardChange, left []capacity.Problem) {
 	mine := map[capacity.Guard][]capacity.SlurmReservation{}
 	taken := map[string]bool{}
 	var places []capacity.Guard // in the order of have
@@ -220,9 +242,15 @@ func (s Seen) steps(want, have []capacity.SlurmReservation, keep map[string]bool
 		case !named:
 		case !r.Ours():
 			taken[r.Name] = true
-			left = append(left, capacity.Problemf("name-taken", capacity.Subject{}, "",
+			left = append(left, capacity.Problemf(
+				"name-taken",
+				capacity.Subject{},
+				"",
 				"Slurm reservation %s has a name of pcs-capacity's but was not made by it (flags %s, users %s); it is left alone: rename or delete it",
-				r.Name, strings.Join(r.Flags, ","), strings.Join(r.Users, ",")))
+				r.Name,
+				strings.Join(r.Flags, ","),
+				strings.Join(r.Users, ","),
+			))
 		case g.Owner == s.Owner:
 			mine[g.Place()] = append(mine[g.Place()], r)
 			places = append(places, g.Place())
@@ -256,7 +284,12 @@ func (s Seen) steps(want, have []capacity.SlurmReservation, keep map[string]bool
 
 // change picks, of several Slurm reservations for one place, the one that needs the smallest change; the rest are
 // deleted after that.
-func change(w capacity.SlurmReservation, all []capacity.SlurmReservation, taken map[string]bool, now time.Time) (todo []guardChange) {
+func change(
+	w capacity.SlurmReservation,
+	all []capacity.SlurmReservation,
+	taken map[string]bool,
+	now time.Time,
+) (todo []guardChange) {
 	easier := []string{"", "update", "replace"}
 	cost := func(r capacity.SlurmReservation) int { return slices.Index(easier, difference(w, r, now)) }
 	there := slices.MinFunc(all, func(a, b capacity.SlurmReservation) int { return cost(a) - cost(b) })
@@ -318,11 +351,32 @@ func fencesDue(s Seen) (due []capacity.Problem) {
 		has, want := s.atAWS(there.Start), v.Window.Fence
 		switch {
 		case !found:
-			due = append(due, capacity.Problemf("fence-due", about, "", "Slurm has no fence for %s on slot %s yet; sync places it at %s",
-				v.Reservation.ID, v.Slot.Name, capacity.FormatUTC(want)))
+			due = append(
+				due,
+				capacity.Problemf(
+					"fence-due",
+					about,
+					"",
+					"Slurm has no fence for %s on slot %s yet; sync places it at %s",
+					v.Reservation.ID,
+					v.Slot.Name,
+					capacity.FormatUTC(want),
+				),
+			)
 		case has.Sub(want).Abs() >= time.Minute: // times are told in minutes, and the clocks differ by seconds
-			due = append(due, capacity.Problemf("fence-due", about, "", "Slurm still has the fence for %s on slot %s at %s; sync moves it to %s",
-				v.Reservation.ID, v.Slot.Name, formatMinute(has), formatMinute(want)))
+			due = append(
+				due,
+				capacity.Problemf(
+					"fence-due",
+					about,
+					"",
+					"Slurm still has the fence for %s on slot %s at %s; sync moves it to %s",
+					v.Reservation.ID,
+					v.Slot.Name,
+					formatMinute(has),
+					formatMinute(want),
+				),
+			)
 		}
 	}
 
@@ -375,12 +429,20 @@ func keptFences(s Seen) (problems []capacity.Problem) {
 			continue
 		}
 		at, there := s.Snap.Place(g.Slot)
-		named := there && slices.Contains(at.Slot.ReservationIDs, g.Block) && !(at.Slot.Unnamed && at.Slot.Holds == g.Block)
+		named := there && slices.Contains(at.Slot.ReservationIDs, g.Block) &&
+			!(at.Slot.Unnamed && at.Slot.Holds == g.Block)
 		about := capacity.Subject{Slot: g.Slot, Reservation: g.Block}
 		if block, known := s.Snap.Reservation(g.Block); known && !named && block.LiveAt(s.Now) {
-			problems = append(problems, capacity.Problemf("reservation-unnamed", about, "",
+			problems = append(problems, capacity.Problemf(
+				"reservation-unnamed",
+				about,
+				"",
 				"the settings no longer name reservation %s for slot %s; its fence stays until it ends at %s, or until `scontrol delete ReservationName=%s`",
-				g.Block, g.Slot, capacity.FormatUTC(block.End), r.Name))
+				g.Block,
+				g.Slot,
+				capacity.FormatUTC(block.End),
+				r.Name,
+			))
 		} else if since, missing := s.Snap.Missing[g.Block]; missing && !known {
 			problems = append(problems, capacity.Problemf(capacity.ReservationMissing, about, "",
 				"EC2 has not described reservation %s since %s; its fence %s stays until %s",

@@ -21,9 +21,27 @@ import (
 // Partition all shares its nodes with ours, cpu has others.
 func TestJobsThatAPassIsAbout(t *testing.T) {
 	m := model.New(time.Now()).Slurm
-	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu-a", MaxNodes: 2}}}}}
-	snap := &capacity.Snapshot{Partitions: []capacity.Partition{{Name: "gpu", Groups: []capacity.NodeGroup{{Name: "gpu-a", Slots: []capacity.Slot{{Name: "gpu-a"}}}}}}}
-	cluster := &Cluster{Partitions: []capacity.SlurmPartition{{Name: "gpu"}, {Name: "all", Nodes: []string{"cpu-1", "gpu-a-1", "gpu-a-2"}}, {Name: "cpu", Nodes: []string{"cpu-1"}}}}
+	settings := capacity.Settings{
+		Partitions: []capacity.PartitionSettings{
+			{
+				Name:     "gpu",
+				Provider: capacity.ProviderEC2,
+				Groups:   []capacity.GroupSettings{{Name: "gpu-a", MaxNodes: 2}},
+			},
+		},
+	}
+	snap := &capacity.Snapshot{
+		Partitions: []capacity.Partition{
+			{Name: "gpu", Groups: []capacity.NodeGroup{{Name: "gpu-a", Slots: []capacity.Slot{{Name: "gpu-a"}}}}},
+		},
+	}
+	cluster := &Cluster{
+		Partitions: []capacity.SlurmPartition{
+			{Name: "gpu"},
+			{Name: "all", Nodes: []string{"cpu-1", "gpu-a-1", "gpu-a-2"}},
+			{Name: "cpu", Nodes: []string{"cpu-1"}},
+		},
+	}
 	cluster.assign(settings)
 	if got := strings.Join(cluster.Ours(snap), " "); got != "gpu all" {
 		t.Errorf("partitions of ours: %s", got)
@@ -53,7 +71,15 @@ func TestJobsThatAPassIsAbout(t *testing.T) {
 		oursOnly              bool
 		also, jobs, elsewhere string
 	}{{false, "", "1 2 3 8", "5 6"}, {true, "", "1 2 3", ""}, {true, "cpu", "1 2 3 8", "4 5 6 7"}} {
-		p := passOf(Sources{Settings: settings, OursOnly: test.oursOnly, AlsoOurs: strings.Fields(test.also), World: World{Slurm: m}}, Seen{Snap: snap, Cluster: cluster})
+		p := passOf(
+			Sources{
+				Settings: settings,
+				OursOnly: test.oursOnly,
+				AlsoOurs: strings.Fields(test.also),
+				World:    World{Slurm: m},
+			},
+			Seen{Snap: snap, Cluster: cluster},
+		)
 		if err := p.readJobs(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +90,13 @@ func TestJobsThatAPassIsAbout(t *testing.T) {
 			t.Errorf("of ours only: %v, also of %q: %s", test.oursOnly, test.also, got)
 		}
 		if got := shown(p.seen.Elsewhere); got != test.elsewhere {
-			t.Errorf("of ours only: %v, also of %q: elsewhere %s, not %s", test.oursOnly, test.also, got, test.elsewhere)
+			t.Errorf(
+				"of ours only: %v, also of %q: elsewhere %s, not %s",
+				test.oursOnly,
+				test.also,
+				got,
+				test.elsewhere,
+			)
 		}
 		// What is known of a job stays while it cannot be read.
 		p.seen.MarksFile = map[string]state.Mark{"11": {Ends: 3}, "12": {}}
@@ -85,8 +117,16 @@ func TestJobsThatAPassIsAbout(t *testing.T) {
 
 // What Slurm says takes the place of what was known. Limits of accounting that were never read are not known.
 func TestKnownFactsOfSlurmAreReplaced(t *testing.T) {
-	p := passOf(Sources{World: World{State: state.Dir(t.TempDir())}}, Seen{Snap: oneSlot("ec2", nil), Cluster: &Cluster{WallsErr: errMute, slots: map[string][]string{"gpu": {"gpu-1"}},
-		Nodes: []capacity.Node{{Name: "gpu-1", GPUs: 4, CPUs: 8}}, Partitions: []capacity.SlurmPartition{{Name: "gpu"}}}})
+	p := passOf(
+		Sources{World: World{State: state.Dir(t.TempDir())}},
+		Seen{
+			Snap: oneSlot("ec2", nil),
+			Cluster: &Cluster{WallsErr: errMute, slots: map[string][]string{"gpu": {"gpu-1"}},
+				Nodes: []capacity.Node{
+					{Name: "gpu-1", GPUs: 4, CPUs: 8},
+				}, Partitions: []capacity.SlurmPartition{{Name: "gpu"}}},
+		},
+	)
 	group := &p.seen.Snap.Partitions[0].Groups[0]
 	p.seen.Snap.DefaultPartition, group.GPUs, group.CPUs = "gone", 8, 16
 	p.seen.Cluster.ResumeTimeout = 20 * time.Minute
@@ -105,13 +145,26 @@ func TestOwnerOfTheStateFolder(t *testing.T) {
 		t.Skip("only root gives files away")
 	}
 	for _, uid := range []int{0, 1001, 1002} {
-		p := passOf(Sources{World: World{State: state.Dir(t.TempDir())}}, Seen{Snap: oneSlot("ec2", nil), Cluster: &Cluster{Config: slurm.Config{SlurmUID: 1001}, Partitions: []capacity.SlurmPartition{{Name: "gpu"}}}})
+		p := passOf(
+			Sources{World: World{State: state.Dir(t.TempDir())}},
+			Seen{
+				Snap: oneSlot("ec2", nil),
+				Cluster: &Cluster{
+					Config:     slurm.Config{SlurmUID: 1001},
+					Partitions: []capacity.SlurmPartition{{Name: "gpu"}},
+				},
+			},
+		)
 		if err := os.Chown(string(p.State), uid, uid); err != nil {
 			t.Fatal(err)
 		}
 		p.seen.Cluster.slots = map[string][]string{"gpu": {"gpu-1"}}
 		p.addSlurm()
-		if said := strings.Join(p.seen.Snap.Of(capacity.Admin), "\n"); strings.Contains(said, "belongs to user 1002, neither root nor SlurmUser") != (uid == 1002) || uid != 1002 && said != "" {
+		if said := strings.Join(p.seen.Snap.Of(capacity.Admin), "\n"); strings.Contains(
+			said,
+			"belongs to user 1002, neither root nor SlurmUser",
+		) != (uid == 1002) ||
+			uid != 1002 && said != "" {
 			t.Errorf("of user %d: %q", uid, said)
 		}
 	}
@@ -122,15 +175,24 @@ func TestSettingsThatHooksCannotRead(t *testing.T) {
 	etc := t.TempDir()
 	conf := filepath.Join(etc, "slurm.conf")
 	settings := filepath.Join(etc, "pcs-capacity", "config.toml")
-	err := errors.Join(os.Mkdir(filepath.Dir(settings), 0o700), os.WriteFile(settings, nil, 0o600), os.WriteFile(conf, nil, 0o644))
+	err := errors.Join(
+		os.Mkdir(filepath.Dir(settings), 0o700),
+		os.WriteFile(settings, nil, 0o600),
+		os.WriteFile(conf, nil, 0o644),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	for _, provider := range []capacity.Provider{capacity.ProviderEC2, capacity.ProviderPCS} {
 		of := capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: provider}}}
-		p := passOf(Sources{World: World{State: state.Dir(t.TempDir())}, Settings: of},
-			Seen{Snap: oneSlot(provider, nil), Cluster: &Cluster{Config: slurm.Config{ConfPath: conf, SlurmUID: os.Geteuid()}}})
+		p := passOf(
+			Sources{World: World{State: state.Dir(t.TempDir())}, Settings: of},
+			Seen{
+				Snap:    oneSlot(provider, nil),
+				Cluster: &Cluster{Config: slurm.Config{ConfPath: conf, SlurmUID: os.Geteuid()}},
+			},
+		)
 		if os.Geteuid() == 0 {
 			p.seen.Cluster.SlurmUID = 65534
 		} else if err := os.Chmod(settings, 0); err != nil {
@@ -140,7 +202,10 @@ func TestSettingsThatHooksCannotRead(t *testing.T) {
 		p.addSlurm()
 
 		said := fmt.Sprint(p.seen.Snap.Problems)
-		if strings.Contains(said, "launch nothing: SlurmUser cannot read "+settings) != (provider == capacity.ProviderEC2) {
+		if strings.Contains(
+			said,
+			"launch nothing: SlurmUser cannot read "+settings,
+		) != (provider == capacity.ProviderEC2) {
 			t.Errorf("%s: %s", provider, said)
 		}
 	}
@@ -152,7 +217,11 @@ type asked struct {
 	of [][]string
 }
 
-func (a *asked) JobsOf(ctx context.Context, partitions []string, wanted func(capacity.Job) bool) (live, ended []capacity.Job, err error) {
+func (a *asked) JobsOf(
+	ctx context.Context,
+	partitions []string,
+	wanted func(capacity.Job) bool,
+) (live, ended []capacity.Job, err error) {
 	a.of = append(a.of, partitions)
 	return a.Slurm.JobsOf(ctx, partitions, wanted)
 }
@@ -174,7 +243,8 @@ func TestWatchLooksElsewhereNowAndThen(t *testing.T) {
 		t.Fatal(len(a.of), err)
 	}
 	for i, partitions := range a.of {
-		if want := []string{"solo"}; i%everywhere == 0 && partitions != nil || i%everywhere != 0 && !slices.Equal(partitions, want) {
+		if want := []string{"solo"}; i%everywhere == 0 && partitions != nil ||
+			i%everywhere != 0 && !slices.Equal(partitions, want) {
 			t.Errorf("pass %d asked for jobs of %q", i+1, partitions)
 		}
 	}
@@ -183,10 +253,31 @@ func TestWatchLooksElsewhereNowAndThen(t *testing.T) {
 // AllowAccounts is compared in each partition that Slurm has. That Slurm does not check accounts is said once.
 func TestUnlocked(t *testing.T) {
 	nlp := []string{"nlp"}
-	snap := &capacity.Snapshot{Partitions: []capacity.Partition{{Name: "all"}, {Name: "not-in-slurm", AllowAccounts: nlp}, {Name: "locked", AllowAccounts: nlp}, {Name: "open", AllowAccounts: nlp}}}
+	snap := &capacity.Snapshot{
+		Partitions: []capacity.Partition{
+			{Name: "all"},
+			{Name: "not-in-slurm", AllowAccounts: nlp},
+			{Name: "locked", AllowAccounts: nlp},
+			{Name: "open", AllowAccounts: nlp},
+		},
+	}
 	var got capacity.Problems
-	got.Add(unlocked(Seen{Snap: snap, Cluster: &Cluster{Config: slurm.Config{Accounts: true}, Partitions: []capacity.SlurmPartition{{Name: "all"}, {Name: "locked", AllowAccounts: nlp}, {Name: "open"}}}})...)
-	if len(got) != 2 || !strings.HasPrefix(got[0].Text(), "allow_accounts has no effect") || !strings.HasPrefix(got[1].Text(), "partition open: ") {
+	got.Add(
+		unlocked(
+			Seen{
+				Snap: snap,
+				Cluster: &Cluster{
+					Config: slurm.Config{Accounts: true},
+					Partitions: []capacity.SlurmPartition{
+						{Name: "all"},
+						{Name: "locked", AllowAccounts: nlp},
+						{Name: "open"},
+					},
+				},
+			},
+		)...)
+	if len(got) != 2 || !strings.HasPrefix(got[0].Text(), "allow_accounts has no effect") ||
+		!strings.HasPrefix(got[1].Text(), "partition open: ") {
 		t.Errorf("%q", got)
 	}
 }
@@ -223,7 +314,8 @@ func TestMarkOfSync(t *testing.T) {
 				}
 			}
 			got, err := markOf(dir, stateSave, "lab")
-			if got != test.want || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
+			if got != test.want || (err == nil) != (test.err == "") ||
+				err != nil && !strings.Contains(err.Error(), test.err) {
 				t.Errorf("%q, %v; want %q, %q", got, err, test.want, test.err)
 			}
 		})
@@ -251,12 +343,28 @@ func TestUnfits(t *testing.T) {
 	snap := func() *capacity.Snapshot {
 		return &capacity.Snapshot{TakenAt: now, ClockOffset: capacity.Duration{Duration: time.Hour},
 			Submit: capacity.Submit{Strict: true, StaleAfter: capacity.Duration{Duration: time.Minute}},
-			Timing: capacity.Timing{DrainMargin: capacity.Duration{Duration: 10 * time.Minute}, ReclaimLead: capacity.Duration{Duration: 30 * time.Minute}},
-			Partitions: []capacity.Partition{{Name: "gpu", Provider: capacity.ProviderPCS, MinTime: capacity.Duration{Duration: 30 * time.Minute},
-				Groups: []capacity.NodeGroup{{Name: "gpu", InstanceType: "p5.48xlarge", PurchaseOption: capacity.CapacityBlock, MaxNodes: 4,
-					Slots: []capacity.Slot{{Name: "gpu-a", ReservationIDs: []string{"cr-0aaaaaaaaaaaaaaa1"}}}}}}},
-			Reservations: []capacity.Reservation{{ID: "cr-0aaaaaaaaaaaaaaa1", Kind: capacity.CapacityBlock, State: capacity.StateActive, InstanceType: "p5.48xlarge",
-				Total: 4, Start: now.Add(-time.Hour), End: now.Add(10*time.Hour + 40*time.Minute)}}}
+			Timing: capacity.Timing{
+				DrainMargin: capacity.Duration{Duration: 10 * time.Minute},
+				ReclaimLead: capacity.Duration{Duration: 30 * time.Minute},
+			},
+			Partitions: []capacity.Partition{
+				{Name: "gpu", Provider: capacity.ProviderPCS, MinTime: capacity.Duration{Duration: 30 * time.Minute},
+					Groups: []capacity.NodeGroup{
+						{Name: "gpu", InstanceType: "p5.48xlarge", PurchaseOption: capacity.CapacityBlock, MaxNodes: 4,
+							Slots: []capacity.Slot{{Name: "gpu-a", ReservationIDs: []string{"cr-0aaaaaaaaaaaaaaa1"}}}},
+					}},
+			},
+			Reservations: []capacity.Reservation{
+				{
+					ID:           "cr-0aaaaaaaaaaaaaaa1",
+					Kind:         capacity.CapacityBlock,
+					State:        capacity.StateActive,
+					InstanceType: "p5.48xlarge",
+					Total:        4,
+					Start:        now.Add(-time.Hour),
+					End:          now.Add(10*time.Hour + 40*time.Minute),
+				},
+			}}
 	}
 	lenient := func(s *capacity.Snapshot) { s.Submit.Strict = false }
 	open := func(s *capacity.Snapshot) {

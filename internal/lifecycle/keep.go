@@ -51,7 +51,10 @@ func (p *pass) describe(ids []string) []question {
 // were live before.
 func (p *pass) reservations(ctx context.Context) {
 	slices.Sort(p.ids)
-	others := slices.DeleteFunc(slices.Compact(p.ids), func(id string) bool { return p.known(id) || slices.Contains(p.named, id) })
+	others := slices.DeleteFunc(
+		slices.Compact(p.ids),
+		func(id string) bool { return p.known(id) || slices.Contains(p.named, id) },
+	)
 	p.together(ctx, p.describe(others)...)
 	if len(p.named)+len(others) == 0 {
 		return
@@ -122,7 +125,8 @@ func formerSlots(s Seen) (all []capacity.Partition) {
 	for _, v := range s.old().Standings(s.Now) {
 		r, known := s.Snap.Reservation(v.Reservation.ID)
 		now, _ := s.Snap.Place(v.Slot.Name)
-		if !known || !r.LiveAt(s.Now) || v.Slot.Nodes == "" || now.Slot != nil && slices.Contains(now.Slot.ReservationIDs, r.ID) {
+		if !known || !r.LiveAt(s.Now) || v.Slot.Nodes == "" ||
+			now.Slot != nil && slices.Contains(now.Slot.ReservationIDs, r.ID) {
 			continue
 		}
 		if s.Cluster != nil {

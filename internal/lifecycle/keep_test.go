@@ -57,7 +57,8 @@ func TestEC2ForgetsWhatHasEnded(t *testing.T) {
 		p := passOf(w.sources, Seen{Old: old, Snap: &capacity.Snapshot{}})
 		p.MachineTime = func() time.Time { return noon }
 		p.missing(capacity.Missing{ID: id, Err: errors.New("InvalidCapacityReservationId.NotFound")})
-		if _, known := capacity.Build(capacity.Settings{}, p.aws).Reservation(id); known == said || len(p.seen.Snap.Of(capacity.Admin)) > 0 != said {
+		if _, known := capacity.Build(capacity.Settings{}, p.aws).Reservation(id); known == said ||
+			len(p.seen.Snap.Of(capacity.Admin)) > 0 != said {
 			t.Errorf("%s: known %t, said %q", id, known, p.seen.Snap.Of(capacity.Admin))
 		}
 	}
@@ -73,8 +74,17 @@ func TestAnAnswerThatCannotBeRead(t *testing.T) {
 		p.missing(capacity.Missing{ID: id, Err: errors.New("EndDate"), Unread: true})
 		_, known := capacity.Build(capacity.Settings{}, p.aws).Reservation(id)
 		if want := "EC2's answer about reservation " + id + " cannot be read: EndDate; what was known of it is kept"; known != kept ||
-			strings.Join(p.seen.Snap.Of(capacity.Admin), "\n") != want || len(p.absent) > 0 || p.failed != nil {
-			t.Errorf("%s: known %t, said %q, absent %v, failed %v", id, known, p.seen.Snap.Of(capacity.Admin), p.absent, p.failed)
+			strings.Join(p.seen.Snap.Of(capacity.Admin), "\n") != want ||
+			len(p.absent) > 0 ||
+			p.failed != nil {
+			t.Errorf(
+				"%s: known %t, said %q, absent %v, failed %v",
+				id,
+				known,
+				p.seen.Snap.Of(capacity.Admin),
+				p.absent,
+				p.failed,
+			)
 		}
 	}
 }
@@ -116,7 +126,12 @@ func TestFacts(t *testing.T) {
 // Instances that another cluster of the same name may own are reported together, by what is known of them.
 func TestTwins(t *testing.T) {
 	instance := func(id, node, address, mark string) capacity.Instance {
-		return capacity.Instance{ID: id, State: "running", PrivateIP: address, Tags: map[string]string{capacity.TagNode: node, capacity.TagCluster: mark}}
+		return capacity.Instance{
+			ID:        id,
+			State:     "running",
+			PrivateIP: address,
+			Tags:      map[string]string{capacity.TagNode: node, capacity.TagCluster: mark},
+		}
 	}
 	const theirs, mine = "lab/fedcba9876543210", "lab/0123456789abcdef"
 	gone := instance("i-0", "gpu-1", "10.0.0.9", theirs)
@@ -141,7 +156,14 @@ func TestTwins(t *testing.T) {
 		if c.err != nil {
 			mark = ""
 		}
-		s := Seen{Cluster: &Cluster{Mark: mark, MarkErr: c.err, Nodes: []capacity.Node{{Name: "gpu-1", Address: "10.0.0.1"}}, Partitions: []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{"gpu-1", "gpu-2"}}}}}
+		s := Seen{
+			Cluster: &Cluster{
+				Mark:       mark,
+				MarkErr:    c.err,
+				Nodes:      []capacity.Node{{Name: "gpu-1", Address: "10.0.0.1"}},
+				Partitions: []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{"gpu-1", "gpu-2"}}},
+			},
+		}
 		if diff := cmp.Diff(c.want, texts(s.twins(c.others))); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
@@ -164,16 +186,33 @@ func TestAnOpenBlockIsTakenOutOfTheSettings(t *testing.T) {
 		"another instead": {[]string{next}, false, true, "gpu-b"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			settings := capacity.Settings{Timing: oneSlot("pcs", nil).Timing, Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderPCS,
-				Groups: []capacity.GroupSettings{{Name: "gpu", PurchaseOption: capacity.CapacityBlock, ReservationIDs: c.ids, MaxNodes: 2}}}}}
+			settings := capacity.Settings{
+				Timing: oneSlot("pcs", nil).Timing,
+				Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderPCS,
+					Groups: []capacity.GroupSettings{
+						{Name: "gpu", PurchaseOption: capacity.CapacityBlock, ReservationIDs: c.ids, MaxNodes: 2},
+					}}},
+			}
 			sized := func(r capacity.Reservation) capacity.Reservation { r.Total = 2; return r }
-			snap := capacity.Build(settings, capacity.Seen{Held: map[string]string{"gpu-a": open}, Now: noon, Reservations: []capacity.Reservation{
-				sized(block(open, "-1h", "24h", capacity.StateActive)), sized(block(next, "-1h", "48h", capacity.StateActive))}})
+			snap := capacity.Build(
+				settings,
+				capacity.Seen{Held: map[string]string{"gpu-a": open}, Now: noon, Reservations: []capacity.Reservation{
+					sized(
+						block(open, "-1h", "24h", capacity.StateActive),
+					), sized(block(next, "-1h", "48h", capacity.StateActive))}},
+			)
 			for i, feature := range []string{"gpu-a", "gpu-b"} {
 				snap.Partitions[0].Groups[0].Slots[i].Feature = feature
 			}
-			snap.TakenAt, snap.Submit = noon, capacity.Submit{Strict: true, StaleAfter: capacity.Duration{Duration: 1e12}}
-			v := capacity.Admit(capacity.Request{Partitions: []string{"gpu"}, TimeLimit: capacity.Minutes(30)}, snap, noon)
+			snap.TakenAt, snap.Submit = noon, capacity.Submit{
+				Strict:     true,
+				StaleAfter: capacity.Duration{Duration: 1e12},
+			}
+			v := capacity.Admit(
+				capacity.Request{Partitions: []string{"gpu"}, TimeLimit: capacity.Minutes(30)},
+				snap,
+				noon,
+			)
 			if v.Refused != c.refused || v.Edits.Constraint != c.slot {
 				t.Errorf("a job: %+v", v)
 			}
@@ -182,7 +221,10 @@ func TestAnOpenBlockIsTakenOutOfTheSettings(t *testing.T) {
 				t.Fatalf("wanted: %+v", fences)
 			}
 			snap.Add(keptFences(Seen{Owner: me, Snap: snap, Now: noon, Cluster: &Cluster{Reservations: fences}})...)
-			if said := strings.Join(snap.Of(capacity.Admin), "\n"); strings.Contains(said, "the settings no longer name reservation cr-0 for slot gpu-a; its fence stays") != c.problem {
+			if said := strings.Join(snap.Of(capacity.Admin), "\n"); strings.Contains(
+				said,
+				"the settings no longer name reservation cr-0 for slot gpu-a; its fence stays",
+			) != c.problem {
 				t.Errorf("said: %q", said)
 			}
 		})
@@ -192,7 +234,14 @@ func TestAnOpenBlockIsTakenOutOfTheSettings(t *testing.T) {
 // sampledSeen is a slot of six nodes with some reservations. The nodes are written as one letter each: up, boots,
 // drained, broken, off, powering down (s for "suspending").
 func sampledSeen(nodes string, rs ...capacity.Reservation) Seen {
-	states := map[rune]string{'u': "IDLE", 'b': model.Boots, 'd': "IDLE+DRAIN", 'x': "DOWN", 'o': model.Off, 's': "IDLE+CLOUD+POWERING_DOWN"}
+	states := map[rune]string{
+		'u': "IDLE",
+		'b': model.Boots,
+		'd': "IDLE+DRAIN",
+		'x': "DOWN",
+		'o': model.Off,
+		's': "IDLE+CLOUD+POWERING_DOWN",
+	}
 	cluster := &Cluster{slots: map[string][]string{}, Nodes: []capacity.Node{{Name: "login", State: "IDLE"}}}
 	for i, letter := range nodes {
 		name := fmt.Sprintf("gpu-%d", i+1)
@@ -203,7 +252,13 @@ func sampledSeen(nodes string, rs ...capacity.Reservation) Seen {
 	for _, r := range rs {
 		ids = append(ids, r.ID)
 	}
-	return Seen{Snap: oneSlot(capacity.ProviderEC2, ids, rs...), Cluster: cluster, Jobs: []capacity.Job{}, Now: noon, Poll: time.Minute}
+	return Seen{
+		Snap:    oneSlot(capacity.ProviderEC2, ids, rs...),
+		Cluster: cluster,
+		Jobs:    []capacity.Job{},
+		Now:     noon,
+		Poll:    time.Minute,
+	}
 }
 
 // The report shows each open reservation once, and the nodes that stand for it: never more than it has instances, and
@@ -213,12 +268,23 @@ func TestSampleOfReservations(t *testing.T) {
 	odcr := func(id string, total int) capacity.Reservation {
 		return capacity.Reservation{ID: id, Kind: capacity.ODCR, State: capacity.StateActive, Total: total}
 	}
-	open, later := sized(block("cr-0", "-1h", "24h", capacity.StateActive), 6), sized(block("cr-1", "-30m", "48h", capacity.StateActive), 2)
+	open, later := sized(
+		block("cr-0", "-1h", "24h", capacity.StateActive),
+		6,
+	), sized(
+		block("cr-1", "-30m", "48h", capacity.StateActive),
+		2,
+	)
 	slots := func(s *Seen, first, second []string) {
 		group := &s.Snap.Partitions[0].Groups[0]
 		group.Slots[0].ReservationIDs = first
 		group.Slots = append(group.Slots, capacity.Slot{Name: "big", ReservationIDs: second})
-		s.Cluster.slots["big"], s.Cluster.Nodes = []string{"big-1"}, append(s.Cluster.Nodes, capacity.Node{Name: "big-1", State: "IDLE"})
+		s.Cluster.slots["big"], s.Cluster.Nodes = []string{
+			"big-1",
+		}, append(
+			s.Cluster.Nodes,
+			capacity.Node{Name: "big-1", State: "IDLE"},
+		)
 	}
 	for name, c := range map[string]struct {
 		nodes string
@@ -275,8 +341,14 @@ func TestSampleOfReservations(t *testing.T) {
 	s := sampledSeen("u", open)
 	s.Now, s.Snap.Partitions[0].Groups[0].GPUs = noon.Add(700*time.Millisecond), 8
 	s.Snap.Reservations[0].InstanceType, s.Snap.Reservations[0].Unhealthy = "p5.48xlarge", 1
-	want := state.Sample{At: noon, Runs: map[string]capacity.Run{}, Paid: map[string]*state.Paid{"cr-0": {Partition: "gpu", Slot: "gpu", Kind: capacity.CapacityBlock, InstanceType: "p5.48xlarge",
-		GPUs: 8, Size: 6, Unhealthy: 1, Start: at("-1h"), Fence: at("23h20m"), End: at("24h"), Nodes: map[string]string{"up": "gpu-1"}}}}
+	want := state.Sample{
+		At:   noon,
+		Runs: map[string]capacity.Run{},
+		Paid: map[string]*state.Paid{
+			"cr-0": {Partition: "gpu", Slot: "gpu", Kind: capacity.CapacityBlock, InstanceType: "p5.48xlarge",
+				GPUs: 8, Size: 6, Unhealthy: 1, Start: at("-1h"), Fence: at("23h20m"), End: at("24h"), Nodes: map[string]string{"up": "gpu-1"}},
+		},
+	}
 	if diff := cmp.Diff(want, *s.sample()); diff != "" {
 		t.Error(diff)
 	}
@@ -316,11 +388,27 @@ func TestSampleOfWaitingJobs(t *testing.T) {
 func TestSampleOfRuns(t *testing.T) {
 	const minuteAgo = "-1m" // when the last sample was made
 	job := func(shown, jobState string, restarts int, start string, nodes ...string) capacity.Job {
-		return capacity.Job{Shown: shown, State: jobState, Restarts: restarts, User: "alice", Account: "nlp", Partition: "gpu", Nodes: nodes, Start: at(start)}
+		return capacity.Job{
+			Shown:     shown,
+			State:     jobState,
+			Restarts:  restarts,
+			User:      "alice",
+			Account:   "nlp",
+			Partition: "gpu",
+			Nodes:     nodes,
+			Start:     at(start),
+		}
 	}
 	ended := func(j capacity.Job, end string) capacity.Job { j.End = at(end); return j }
 	run := func(shown, start string) capacity.Run {
-		return capacity.Run{Job: shown, User: "alice", Account: "nlp", Partition: "gpu", Nodes: "gpu-1", Start: at(start)}
+		return capacity.Run{
+			Job:       shown,
+			User:      "alice",
+			Account:   "nlp",
+			Partition: "gpu",
+			Nodes:     "gpu-1",
+			Start:     at(start),
+		}
 	}
 	over := func(r capacity.Run, end, how string) capacity.Run { r.End, r.State = at(end), how; return r }
 	type runs = map[string]capacity.Run

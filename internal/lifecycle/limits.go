@@ -133,7 +133,13 @@ func (c limitChange) note(by time.Time) string {
 	if c.raises() {
 		return text + ", as the end of " + c.reservation + " has moved"
 	}
-	return fmt.Sprintf("%s, not %s: jobs on %s must end by %s", text, c.job.TimeLimit, c.reservation, capacity.FormatUTC(by))
+	return fmt.Sprintf(
+		"%s, not %s: jobs on %s must end by %s",
+		text,
+		c.job.TimeLimit,
+		c.reservation,
+		capacity.FormatUTC(by),
+	)
 }
 
 func limits(seen Seen) (actions []Action) {
@@ -163,8 +169,15 @@ func limits(seen Seen) (actions []Action) {
 		if c.raises() {
 			code, verb = "raise-limit", "raise"
 		}
-		text := fmt.Sprintf("%s the time limit of job %s on slot %s from %s to %s%s", verb, c.job.Shown, c.slot, c.job.TimeLimit,
-			capacity.FormatMinutes(c.minutes), why)
+		text := fmt.Sprintf(
+			"%s the time limit of job %s on slot %s from %s to %s%s",
+			verb,
+			c.job.Shown,
+			c.slot,
+			c.job.TimeLimit,
+			capacity.FormatMinutes(c.minutes),
+			why,
+		)
 		actions = append(actions, onJob(code, c.slot, c.job, text,
 			func(was, now capacity.Job) bool { return inRun(was, now) && now.TimeLimit == was.TimeLimit }, c.set))
 	}
@@ -179,7 +192,11 @@ func (c limitChange) set(ctx context.Context, w World) error {
 	}
 	now, err := w.Slurm.Job(ctx, c.job.Shown)
 	if late := now.End.Sub(c.fence); err == nil && now.TimeLimit.Bounded() && late > 0 {
-		return w.Slurm.SetTimeLimit(ctx, c.job.Shown, max(1, now.TimeLimit.Minutes-int((late+time.Minute-1)/time.Minute)))
+		return w.Slurm.SetTimeLimit(
+			ctx,
+			c.job.Shown,
+			max(1, now.TimeLimit.Minutes-int((late+time.Minute-1)/time.Minute)),
+		)
 	}
 	return err
 }
@@ -287,7 +304,10 @@ func trusted(seen Seen) map[string]state.Mark {
 	marks := trustedMarks(seen.Snap, without(seen.Jobs, func(j capacity.Job) bool {
 		_, ends := earliestFence(j, byNode)
 		return !ends &&
-			!slices.ContainsFunc(j.Partitions(), func(name string) bool { _, ours := seen.Snap.Partition(name); return ours })
+			!slices.ContainsFunc(
+				j.Partitions(),
+				func(name string) bool { _, ours := seen.Snap.Partition(name); return ours },
+			)
 	}), seen.MarksFile)
 	for _, j := range seen.Unread {
 		if mark, marked := seen.MarksFile[markKey(j.Shown)]; marked {

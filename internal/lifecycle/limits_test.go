@@ -30,7 +30,11 @@ func TestLimitChanges(t *testing.T) {
 		return j
 	}
 	qos := func(j capacity.Job, name string) capacity.Job { j.QOS = name; return j }
-	snap := &capacity.Snapshot{Walls: capacity.Walls{QOS: map[string]capacity.Wall{"short": {MaxWall: capacity.Minutes(60)}, "metered": {Metered: true}}}}
+	snap := &capacity.Snapshot{
+		Walls: capacity.Walls{
+			QOS: map[string]capacity.Wall{"short": {MaxWall: capacity.Minutes(60)}, "metered": {Metered: true}},
+		},
+	}
 	fit, upTo := state.Mark{Fit: true}, func(minutes int) state.Mark { return state.Mark{Fit: true, UpTo: minutes} }
 	for name, c := range map[string]struct {
 		job  capacity.Job
@@ -70,7 +74,14 @@ func TestLimitChanges(t *testing.T) {
 		"the end counts, not the start": {job: capacity.Job{ID: 7, State: "RUNNING", Nodes: []string{"gpu-1"}, Start: at("-15m"), End: at("3h10m"), TimeLimit: capacity.Minutes(180)}, want: 170},
 	} {
 		t.Run(name, func(t *testing.T) {
-			changes := Seen{Snap: snap, Now: noon, Marks: map[string]state.Mark{"": c.mark}}.limitChanges([]capacity.Job{c.job}, byNode)
+			changes := Seen{
+				Snap:  snap,
+				Now:   noon,
+				Marks: map[string]state.Mark{"": c.mark},
+			}.limitChanges(
+				[]capacity.Job{c.job},
+				byNode,
+			)
 			got := 0
 			if len(changes) > 0 {
 				got = changes[0].minutes
@@ -88,7 +99,12 @@ func TestR2AfterOnePass(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 5000 {
 		fence := noon.Add(time.Duration(rng.IntN(3*24*3600)) * time.Second)
-		j := capacity.Job{ID: 7, State: "RUNNING", Nodes: []string{"gpu-1"}, Start: noon.Add(-time.Duration(rng.IntN(24*3600)) * time.Second)}
+		j := capacity.Job{
+			ID:    7,
+			State: "RUNNING",
+			Nodes: []string{"gpu-1"},
+			Start: noon.Add(-time.Duration(rng.IntN(24*3600)) * time.Second),
+		}
 		j.TimeLimit = capacity.Minutes(1 + rng.IntN(5*24*60))
 		boot := time.Duration(rng.IntN(900)) * time.Second
 		j.End = j.Start.Add(boot).Add(j.TimeLimit.Duration())
@@ -103,7 +119,9 @@ func TestR2AfterOnePass(t *testing.T) {
 		if j.End.After(fence) && fence.Sub(began) >= time.Minute {
 			t.Fatalf("%s ends at %s, the fence is at %s", before, j.End, fence)
 		}
-		if again := (Seen{Snap: &capacity.Snapshot{}, Now: noon, Marks: marks}).limitChanges([]capacity.Job{j}, byNode); len(again) > 0 {
+		if again := (Seen{Snap: &capacity.Snapshot{}, Now: noon, Marks: marks}).limitChanges([]capacity.Job{j}, byNode); len(
+			again,
+		) > 0 {
 			t.Fatalf("%s: a second pass changes the limit again, to %d", before, again[0].minutes)
 		}
 	}
@@ -112,7 +130,9 @@ func TestR2AfterOnePass(t *testing.T) {
 // A limit of a fitted job that somebody has set is theirs, and stays. What Slurm does at a start, and what sync has set, is
 // not; nor is what a pass was about to set when it was killed.
 func TestLimitsOfOthersStay(t *testing.T) {
-	snap := &capacity.Snapshot{Partitions: []capacity.Partition{{Name: "gpu", MinTime: capacity.Duration{Duration: 30 * time.Minute}}}}
+	snap := &capacity.Snapshot{
+		Partitions: []capacity.Partition{{Name: "gpu", MinTime: capacity.Duration{Duration: 30 * time.Minute}}},
+	}
 	pending, running := state.Mark{Fit: true, Saw: 600}, state.Mark{Fit: true, Saw: 31, Set: 500, Started: true}
 	with := func(m state.Mark, change func(*state.Mark)) state.Mark { change(&m); return m }
 	for name, c := range map[string]struct {
@@ -140,16 +160,30 @@ func TestLimitsOfOthersStay(t *testing.T) {
 		"a mark of an older version, which saw nothing": {before: state.Mark{Fit: true}, state: "RUNNING", limit: capacity.Minutes(60)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			j := capacity.Job{Shown: "7", State: c.state, Partition: "gpu", TimeMin: capacity.Minutes(31), TimeLimit: c.limit, Restarts: c.restarts}
+			j := capacity.Job{
+				Shown:     "7",
+				State:     c.state,
+				Partition: "gpu",
+				TimeMin:   capacity.Minutes(31),
+				TimeLimit: c.limit,
+				Restarts:  c.restarts,
+			}
 			got := trustedMarks(snap, []capacity.Job{j}, map[string]state.Mark{"7": c.before})["7"]
-			if got.UpTo != c.want || !got.Fit || got.Saw != c.limit.Minutes || got.Set != 0 || got.Started != (c.state == "RUNNING") {
+			if got.UpTo != c.want || !got.Fit || got.Saw != c.limit.Minutes || got.Set != 0 ||
+				got.Started != (c.state == "RUNNING") {
 				t.Errorf("%+v, want it up to %d minutes", got, c.want)
 			}
 		})
 	}
 
 	// A task that somebody has changed waits apart from the others of its array.
-	task := capacity.Job{Shown: "12_3", State: "PENDING", Partition: "gpu", TimeMin: capacity.Minutes(31), TimeLimit: capacity.Minutes(60)}
+	task := capacity.Job{
+		Shown:     "12_3",
+		State:     "PENDING",
+		Partition: "gpu",
+		TimeMin:   capacity.Minutes(31),
+		TimeLimit: capacity.Minutes(60),
+	}
 	if got := trustedMarks(snap, []capacity.Job{task}, map[string]state.Mark{"12_": pending})["12_3"]; got.UpTo != 60 {
 		t.Errorf("a task that was lowered: %+v", got)
 	}
@@ -164,7 +198,13 @@ func TestWaitingNote(t *testing.T) {
 	snap.Submit.Strict, snap.TakenAt = true, noon
 	snap.Submit.StaleAfter.Duration = 600e9
 	job := func(nodes int, change func(*capacity.Job)) capacity.Job {
-		j := capacity.Job{Shown: "7", Partition: "gpu", State: "PENDING", NumNodes: nodes, TimeLimit: capacity.Minutes(60)}
+		j := capacity.Job{
+			Shown:     "7",
+			Partition: "gpu",
+			State:     "PENDING",
+			NumNodes:  nodes,
+			TimeLimit: capacity.Minutes(60),
+		}
 		if change != nil {
 			change(&j)
 		}
@@ -223,7 +263,13 @@ func TestRefusalsTakeTwoPasses(t *testing.T) {
 	lenient.Submit.Strict = false
 	early := world(now)
 	early.TakenAt = noon.Add(-10 * time.Hour)
-	job := capacity.Job{Shown: "7", Partition: "gpu", State: "PENDING", NumNodes: 1, TimeLimit: capacity.Minutes(24 * 60)}
+	job := capacity.Job{
+		Shown:     "7",
+		Partition: "gpu",
+		State:     "PENDING",
+		NumNodes:  1,
+		TimeLimit: capacity.Minutes(24 * 60),
+	}
 	for name, c := range map[string]struct {
 		before *capacity.Snapshot
 		told   bool
@@ -247,7 +293,13 @@ func TestLostNodes(t *testing.T) {
 	block.Total, block.Unhealthy = 4, 1
 	v := oneSlot("ec2", []string{"cr-0"}, block).Standings(noon)[0]
 	nodes := []string{"gpu-1", "gpu-2", "gpu-3", "gpu-4"}
-	up, off, broken := capacity.Node{State: "IDLE"}, capacity.Node{State: "IDLE+CLOUD+POWERED_DOWN"}, capacity.Node{State: "IDLE+CLOUD+NOT_RESPONDING"}
+	up, off, broken := capacity.Node{
+		State: "IDLE",
+	}, capacity.Node{
+		State: "IDLE+CLOUD+POWERED_DOWN",
+	}, capacity.Node{
+		State: "IDLE+CLOUD+NOT_RESPONDING",
+	}
 	boots := capacity.Node{State: model.Boots}
 	for name, c := range map[string]struct {
 		nodes  []capacity.Node
@@ -270,7 +322,9 @@ func TestLostNodes(t *testing.T) {
 				cluster.Nodes = append(cluster.Nodes, n)
 			}
 			if c.before != "" {
-				cluster.Reservations = []capacity.SlurmReservation{reservation("pcs-capacity-surplus-gpu.cr-0."+me, []string{c.before}, noon, noon)}
+				cluster.Reservations = []capacity.SlurmReservation{
+					reservation("pcs-capacity-surplus-gpu.cr-0."+me, []string{c.before}, noon, noon),
+				}
 			}
 			if got := strings.Join(cluster.lost(v, nodes), ","); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
@@ -283,30 +337,80 @@ func TestLostNodes(t *testing.T) {
 
 // R7: what a job may have counts as it was before its start, as far as a pass has seen that.
 func TestR7_MarksCountFromBeforeTheStart(t *testing.T) {
-	snap := &capacity.Snapshot{Partitions: []capacity.Partition{{Name: "gpu", MinTime: capacity.Duration{Duration: 30 * time.Minute}}}}
+	snap := &capacity.Snapshot{
+		Partitions: []capacity.Partition{{Name: "gpu", MinTime: capacity.Duration{Duration: 30 * time.Minute}}},
+	}
 	job := func(shown, jobState string, timeMin, limit, restarts int) capacity.Job {
-		return capacity.Job{Shown: shown, State: jobState, Partition: "gpu,cpu", Comment: "on_end=hold", Restarts: restarts,
-			TimeMin: capacity.Minutes(timeMin), TimeLimit: capacity.Minutes(limit)}
+		return capacity.Job{
+			Shown:     shown,
+			State:     jobState,
+			Partition: "gpu,cpu",
+			Comment:   "on_end=hold",
+			Restarts:  restarts,
+			TimeMin:   capacity.Minutes(timeMin),
+			TimeLimit: capacity.Minutes(limit),
+		}
 	}
 	hold := state.Mark{OnEnd: capacity.HoldAtEnd}
-	fitted, upTo := state.Mark{Fit: true, OnEnd: capacity.HoldAtEnd}, state.Mark{Fit: true, UpTo: 90, OnEnd: capacity.HoldAtEnd}
+	fitted, upTo := state.Mark{
+		Fit:   true,
+		OnEnd: capacity.HoldAtEnd,
+	}, state.Mark{
+		Fit:   true,
+		UpTo:  90,
+		OnEnd: capacity.HoldAtEnd,
+	}
 	// saw is a mark with the limit that the pass sees, of a job that runs where it has started.
 	saw := func(m state.Mark, limit int, started bool) state.Mark { m.Saw, m.Started = limit, started; return m }
 	again := func(m state.Mark) state.Mark { m.Restarts = 1; return m }
 	before := map[string]state.Mark{"3": {}, "4": upTo, "5": upTo, "12_": {}, "13_2": again(upTo), "13_": fitted,
 		"15": {Told: 15, Ends: 2, EndedAt: 9}, "16": {Told: 15, Ends: 2, EndedAt: 9}}
-	jobs := []capacity.Job{job("1", "PENDING", 30, 90, 0), job("2", "PENDING", 31, 90, 0), job("8", "PENDING", 90, 90, 0),
-		job("3", "RUNNING", 31, 90, 0), job("4", "SUSPENDED", 10, 30, 0), job("5", "RUNNING", 31, 90,
+	jobs := []capacity.Job{
+		job("1", "PENDING", 30, 90, 0),
+		job("2", "PENDING", 31, 90, 0),
+		job("8", "PENDING", 90, 90, 0),
+		job("3", "RUNNING", 31, 90, 0),
+		job("4", "SUSPENDED", 10, 30, 0),
+		job("5", "RUNNING", 31, 90,
 			1), // requeued since: another start
 		job("6", "RUNNING", 31, 90, 0),    // first seen running
 		job("9", "RUNNING", 30, 90, 0),    // so, and nobody knows what it stated
 		job("12_3", "RUNNING", 31, 90, 0), // waited with the others of its array
 		job("13_2", "RUNNING", 31, 90, 0), // what is known of it is of another start
-		job("14_[1-4]", "PENDING", 31, 90, 0), job("7", "COMPLETED", 31, 90, 0),
-		job("15", "RUNNING", 30, 90, 0), job("16", "PENDING", 30, 90, 1)} // what a pass remembers itself, warnings of a run with it
-	want := map[string]state.Mark{"1": saw(upTo, 90, false), "2": saw(fitted, 90, false), "8": hold, "3": {}, "4": saw(upTo, 30, true), "5": saw(again(fitted), 90, true),
-		"6": saw(fitted, 90, true), "9": hold, "12_3": {}, "13_2": saw(fitted, 90, true), "14_": saw(fitted, 90, false), "15": before["15"],
-		"16": saw(state.Mark{Restarts: 1, Fit: true, UpTo: 90, OnEnd: capacity.HoldAtEnd, Ends: 2, EndedAt: 9}, 90, false)}
+		job("14_[1-4]", "PENDING", 31, 90, 0),
+		job("7", "COMPLETED", 31, 90, 0),
+		job(
+			"15",
+			"RUNNING",
+			30,
+			90,
+			0,
+		),
+		job("16", "PENDING", 30, 90, 1),
+	} // what a pass remembers itself, warnings of a run with it
+	want := map[string]state.Mark{
+		"1": saw(upTo, 90, false),
+		"2": saw(fitted, 90, false),
+		"8": hold,
+		"3": {},
+		"4": saw(upTo, 30, true),
+		"5": saw(again(fitted), 90, true),
+		"6": saw(
+			fitted,
+			90,
+			true,
+		),
+		"9":    hold,
+		"12_3": {},
+		"13_2": saw(fitted, 90, true),
+		"14_":  saw(fitted, 90, false),
+		"15":   before["15"],
+		"16": saw(
+			state.Mark{Restarts: 1, Fit: true, UpTo: 90, OnEnd: capacity.HoldAtEnd, Ends: 2, EndedAt: 9},
+			90,
+			false,
+		),
+	}
 	if diff := cmp.Diff(want, trustedMarks(snap, jobs, before)); diff != "" {
 		t.Error(diff)
 	}
@@ -332,7 +436,12 @@ func TestChangesUnderTheSecondName(t *testing.T) {
 		"one is active, one is right":  {[]capacity.SlurmReservation{fence(first, "-1m"), fence(second, "1h")}, []string{"delete " + first + " for "}},
 		"one can move, the other, too": {[]capacity.SlurmReservation{fence(first, "2h"), fence(second, "2h")}, []string{"update " + first + " for ", "delete " + second + " for "}},
 	} {
-		todo, _ := steps([]capacity.SlurmReservation{reservation(first, []string{"gpu-1"}, at("1h"), time.Time{})}, c.have, nil, noon)
+		todo, _ := steps(
+			[]capacity.SlurmReservation{reservation(first, []string{"gpu-1"}, at("1h"), time.Time{})},
+			c.have,
+			nil,
+			noon,
+		)
 		var got []string
 		for _, s := range todo {
 			line := s.do + " " + s.r.Name + " for " + s.old

@@ -39,12 +39,20 @@ func openings(s Seen) (actions []Action) {
 			return n.PoweredDown() && n.Base() == "IDLE" && n.Out() == "" && !slices.Contains(busy, n.Name)
 		})
 		if len(nodes) > 0 {
-			actions = append(actions, action("power-up", aboutNodes(v.Slot.Name, nodes),
-				fmt.Sprintf("power %s up: %s is open since %s", hostlist.Compress(nodes), v.Reservation.ID, capacity.FormatUTC(v.Window.Start)),
+			actions = append(actions, action(
+				"power-up",
+				aboutNodes(v.Slot.Name, nodes),
+				fmt.Sprintf(
+					"power %s up: %s is open since %s",
+					hostlist.Compress(nodes),
+					v.Reservation.ID,
+					capacity.FormatUTC(v.Window.Start),
+				),
 				func(ctx context.Context, w World) error {
 					v.Slot.PoweredUp = s.second()
 					return w.Slurm.PowerUp(ctx, nodes)
-				}))
+				},
+			))
 		}
 	}
 	return actions
@@ -88,18 +96,21 @@ func returned(s Seen) (actions []Action) {
 	} {
 		for slot, nodes := range s.ofSlots(kind.is) {
 			about := aboutNodes(slot, nodes)
-			actions = append(actions, action("return-nodes", about, fmt.Sprintf("return %s to service: %s", about.Node, kind.why),
-				func(ctx context.Context, w World) error {
-					// Nodes are read before jobs, and another job may have powered one up since.
-					now, err := w.Slurm.Nodes(ctx, nodes...)
-					if err != nil {
-						return err
-					}
-					if slices.ContainsFunc(now, func(n capacity.Node) bool { return !kind.is(n) }) {
-						return errMoot
-					}
-					return w.Slurm.PowerDownForce(ctx, nodes, kind.reason)
-				}))
+			actions = append(
+				actions,
+				action("return-nodes", about, fmt.Sprintf("return %s to service: %s", about.Node, kind.why),
+					func(ctx context.Context, w World) error {
+						// Nodes are read before jobs, and another job may have powered one up since.
+						now, err := w.Slurm.Nodes(ctx, nodes...)
+						if err != nil {
+							return err
+						}
+						if slices.ContainsFunc(now, func(n capacity.Node) bool { return !kind.is(n) }) {
+							return errMoot
+						}
+						return w.Slurm.PowerDownForce(ctx, nodes, kind.reason)
+					}),
+			)
 		}
 	}
 	return actions
@@ -169,7 +180,13 @@ func orphans(
 			continue
 		}
 		if why := cluster.without(byName, node, i, living[node], launched); why != "" {
-			o := capacity.Orphan{Instance: i.ID, Node: node, Reservation: i.ReservationID, Why: why, Since: now.UTC().Truncate(time.Second)}
+			o := capacity.Orphan{
+				Instance:    i.ID,
+				Node:        node,
+				Reservation: i.ReservationID,
+				Why:         why,
+				Since:       now.UTC().Truncate(time.Second),
+			}
 			for _, b := range before {
 				if b.Instance == o.Instance && b.Node == o.Node {
 					o.Since = b.Since
@@ -244,7 +261,10 @@ func endOrphans(s Seen) (actions []Action) {
 				fmt.Sprintf("terminate instance %s of node %s%s: %s", o.Instance, o.Node, in(o.Reservation), o.Why),
 				func(ctx context.Context, w World) error {
 					err := w.EC2.Terminate(ctx, []capacity.Instance{{ID: o.Instance}})
-					s.Snap.Orphans = slices.DeleteFunc(s.Snap.Orphans, func(other capacity.Orphan) bool { return err == nil && other == o })
+					s.Snap.Orphans = slices.DeleteFunc(
+						s.Snap.Orphans,
+						func(other capacity.Orphan) bool { return err == nil && other == o },
+					)
 					return err
 				}))
 		}
@@ -288,7 +308,10 @@ func (s Seen) twins(others []capacity.Instance) (problems []capacity.Problem) {
 			ours = fmt.Sprintf("this cluster's is not known: %v", s.Cluster.MarkErr)
 		}
 		problems = append(problems, capacity.Problemf("foreign-mark", capacity.Subject{}, fmt.Sprintf(
-			"terminate what is not used, or tag it %s=%s for this cluster", capacity.TagCluster, cmp.Or(s.Cluster.Mark, "MARK")),
+			"terminate what is not used, or tag it %s=%s for this cluster",
+			capacity.TagCluster,
+			cmp.Or(s.Cluster.Mark, "MARK"),
+		),
 			"%s %s the mark %s, and %s", who, has, mark, ours))
 	}
 	return problems

@@ -23,7 +23,13 @@ func blockSeen(before, now string, was, is capacity.State) Seen {
 		return s
 	}
 	c := &Cluster{slots: map[string][]string{"gpu": {"gpu-1", "gpu-2", "gpu-3"}},
-		Nodes: []capacity.Node{{Name: "gpu-1", State: "IDLE"}, {Name: "gpu-2", State: "IDLE+CLOUD+POWERED_DOWN"}, {Name: "gpu-3", State: "IDLE+CLOUD+POWERED_DOWN"}, {Name: "login", State: "IDLE+CLOUD+POWERED_DOWN"}, {Name: "admin", State: "IDLE"}}}
+		Nodes: []capacity.Node{
+			{Name: "gpu-1", State: "IDLE"},
+			{Name: "gpu-2", State: "IDLE+CLOUD+POWERED_DOWN"},
+			{Name: "gpu-3", State: "IDLE+CLOUD+POWERED_DOWN"},
+			{Name: "login", State: "IDLE+CLOUD+POWERED_DOWN"},
+			{Name: "admin", State: "IDLE"},
+		}}
 	return Seen{Old: snap(before, was), Snap: snap(now, is), Cluster: c, Now: at(now)}
 }
 
@@ -184,11 +190,20 @@ func TestAFenceOfAnUnknownReservation(t *testing.T) {
 // The next block of PCS's node group is sync's to set up where it rolls over, and an administrator's elsewhere.
 func TestBlocksWithoutANodeGroup(t *testing.T) {
 	for _, rolls := range []bool{true, false} {
-		s := Seen{Now: noon, Cluster: &Cluster{}, Settings: capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", RollOver: rolls}}},
-			Snap: oneSlot(capacity.ProviderPCS, []string{"cr-1"}, block("cr-1", "1h", "24h", capacity.StateScheduled))}
+		s := Seen{
+			Now:      noon,
+			Cluster:  &Cluster{},
+			Settings: capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", RollOver: rolls}}},
+			Snap: oneSlot(
+				capacity.ProviderPCS,
+				[]string{"cr-1"},
+				block("cr-1", "1h", "24h", capacity.StateScheduled),
+			),
+		}
 		s.Snap.Partitions[0].Groups[0].PurchaseOption = capacity.CapacityBlock
 		all, lack := rollings(s)
-		if (len(all) == 1) != rolls || (len(lack) == 1) == rolls || !rolls && lack[0].Fix != "run `pcs-capacity setup --reservation cr-1 --queue gpu --node-group gpu`" {
+		if (len(all) == 1) != rolls || (len(lack) == 1) == rolls ||
+			!rolls && lack[0].Fix != "run `pcs-capacity setup --reservation cr-1 --queue gpu --node-group gpu`" {
 			t.Errorf("rolls over %t: %+v, %+v", rolls, all, lack)
 		}
 	}
@@ -205,9 +220,24 @@ func (r releasing) CancelODCR(context.Context, string) error { return r.err }
 // An ODCR that no job needs is cancelled, and leaves the ledger when it is gone.
 func TestHeldForNothing(t *testing.T) {
 	tags := func(token string) map[string]string {
-		return map[string]string{capacity.TagCluster: "ml", capacity.TagHold: capacity.HoldProbe, capacity.TagToken: token}
+		return map[string]string{
+			capacity.TagCluster: "ml",
+			capacity.TagHold:    capacity.HoldProbe,
+			capacity.TagToken:   token,
+		}
 	}
-	probe := capacity.Reservation{ID: "cr-p", InstanceType: "p5.48xlarge", AZID: "use2-az1", Total: 2, Available: 2, Kind: capacity.ODCR, State: capacity.StateActive, Start: at("-2h"), End: at("-1h"), Tags: tags("t-p")}
+	probe := capacity.Reservation{
+		ID:           "cr-p",
+		InstanceType: "p5.48xlarge",
+		AZID:         "use2-az1",
+		Total:        2,
+		Available:    2,
+		Kind:         capacity.ODCR,
+		State:        capacity.StateActive,
+		Start:        at("-2h"),
+		End:          at("-1h"),
+		Tags:         tags("t-p"),
+	}
 	h := Held{Mark: "ml", ODCRs: []capacity.Reservation{probe}, Now: noon, Ledger: []capacity.Held{
 		{Token: "t-p", ReservationID: "cr-p", Since: at("-2h")},       // EC2 shows it
 		{Token: "t-lost", Since: at("-1h")},                           // nothing came of it
@@ -230,7 +260,11 @@ func TestHeldForNothing(t *testing.T) {
 			t.Fatalf("%+v", sentences(actions))
 		}
 		for _, a := range actions {
-			if err := a.Do(t.Context(), World{EC2: releasing{err: c.refuses}, State: dir}); !errors.Is(err, c.refuses) && a.Code == "release" {
+			if err := a.Do(t.Context(), World{EC2: releasing{err: c.refuses}, State: dir}); !errors.Is(
+				err,
+				c.refuses,
+			) &&
+				a.Code == "release" {
 				t.Error(err)
 			}
 		}

@@ -29,7 +29,11 @@ const (
 
 // due returns the notices after a pass that were not sent before, and what to record before they are delivered.
 // before are the keys that earlier passes recorded, with the times since when.
-func due(snap *capacity.Snapshot, report Report, before map[string]time.Time) (all []Notice, told map[string]time.Time) {
+func due(
+	snap *capacity.Snapshot,
+	report Report,
+	before map[string]time.Time,
+) (all []Notice, told map[string]time.Time) {
 	cluster, now := report.Cluster, report.At
 	at := now.UTC().Truncate(time.Second)
 	if told = maps.Clone(before); told == nil {
@@ -79,8 +83,18 @@ func due(snap *capacity.Snapshot, report Report, before map[string]time.Time) (a
 			if !w.Unbounded() {
 				until = ", free of jobs by " + capacity.FormatUTC(w.Fence)
 			}
-			add("opened", about, "", r.ID, "%s is open: %d x %s for slot %s%s", r.ID, r.Size(), r.InstanceType, about.Slot,
-				until)
+			add(
+				"opened",
+				about,
+				"",
+				r.ID,
+				"%s is open: %d x %s for slot %s%s",
+				r.ID,
+				r.Size(),
+				r.InstanceType,
+				about.Slot,
+				until,
+			)
 		}
 		left := w.Fence.Sub(now)
 		if w.Unbounded() || left <= 0 {
@@ -92,8 +106,16 @@ func due(snap *capacity.Snapshot, report Report, before map[string]time.Time) (a
 				capacity.FormatUntil(left))
 		}
 		if left <= successor && v.Next.Reservation.ID == "" && !succeeded(v, slots) {
-			add("no-successor", about, "", ends, "slot %s has no block after %s, whose last job must be gone by %s", about.Slot,
-				r.ID, capacity.FormatUTC(w.Fence))
+			add(
+				"no-successor",
+				about,
+				"",
+				ends,
+				"slot %s has no block after %s, whose last job must be gone by %s",
+				about.Slot,
+				r.ID,
+				capacity.FormatUTC(w.Fence),
+			)
 		}
 		if since := told[idling]; idle > 0 && !since.IsZero() && now.Sub(since) >= idleAfter {
 			add("idle", about, "", about.Slot+" "+since.UTC().Format(time.RFC3339),
@@ -103,7 +125,16 @@ func due(snap *capacity.Snapshot, report Report, before map[string]time.Time) (a
 	}
 	for _, r := range report.Rolling {
 		if r.Ready && r.Block.Start.After(now) {
-			add("set-up", r.about(), "", r.Block.ID, "%s is set up: slot %s has it from %s", r.Block.ID, r.Slot, capacity.FormatUTC(r.Block.Start))
+			add(
+				"set-up",
+				r.about(),
+				"",
+				r.Block.ID,
+				"%s is set up: slot %s has it from %s",
+				r.Block.ID,
+				r.Slot,
+				capacity.FormatUTC(r.Block.Start),
+			)
 		}
 	}
 	for _, p := range report.All() {
@@ -127,7 +158,8 @@ func due(snap *capacity.Snapshot, report Report, before map[string]time.Time) (a
 	maps.DeleteFunc(told, func(key string, _ time.Time) bool { // what is over may come again
 		name, _, _ := strings.Cut(key, " ")
 		code := capacity.Code(name)
-		return code.At("pass") && code.At("notice") && !seen[key] && (code != capacity.NeverStarts || report.Jobs != nil)
+		return code.At("pass") && code.At("notice") && !seen[key] &&
+			(code != capacity.NeverStarts || report.Jobs != nil)
 	})
 	return all, told
 }
@@ -138,7 +170,8 @@ const jobsAPass = 20
 // succeeded reports whether another slot of a node group has a block that ends later.
 func succeeded(v capacity.Standing, all []capacity.Standing) bool {
 	return slices.ContainsFunc(all, func(o capacity.Standing) bool {
-		return o.Group.Name == v.Group.Name && (o.Window.End.After(v.Window.End) || o.Next.Window.End.After(v.Window.End))
+		return o.Group.Name == v.Group.Name &&
+			(o.Window.End.After(v.Window.End) || o.Next.Window.End.After(v.Window.End))
 	})
 }
 

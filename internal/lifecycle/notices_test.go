@@ -26,9 +26,22 @@ import (
 // fence anew, and what could not be told is told later.
 func TestTell(t *testing.T) {
 	dir := state.Dir(t.TempDir())
-	first, failed := block("cr-1", "0s", "48h", capacity.StateScheduled), block("cr-9", "20h", "40h", capacity.StatePaymentFailed)
+	first, failed := block(
+		"cr-1",
+		"0s",
+		"48h",
+		capacity.StateScheduled,
+	), block(
+		"cr-9",
+		"20h",
+		"40h",
+		capacity.StatePaymentFailed,
+	)
 	first.Total = 4
-	idle := &Cluster{slots: map[string][]string{"gpu": {"gpu-1", "gpu-2"}}, Nodes: []capacity.Node{{Name: "gpu-1", State: "IDLE"}, {Name: "gpu-2", State: "ALLOCATED"}}}
+	idle := &Cluster{
+		slots: map[string][]string{"gpu": {"gpu-1", "gpu-2"}},
+		Nodes: []capacity.Node{{Name: "gpu-1", State: "IDLE"}, {Name: "gpu-2", State: "ALLOCATED"}},
+	}
 	busy := &Cluster{slots: idle.slots, Nodes: []capacity.Node{{Name: "gpu-1", State: "MIXED"}}}
 	broken := false
 	tell := func(now string, cluster *Cluster, taken string, rs ...capacity.Reservation) string {
@@ -39,16 +52,21 @@ func TestTell(t *testing.T) {
 		}
 		snap := oneSlot("ec2", ids, rs...)
 		snap.TakenAt = at(taken)
-		errs := Tell(dir, snap, Report{Cluster: cluster, At: at(now), Problems: unusable(Seen{Snap: snap, Now: at(now)})}, func(n Notice) error {
-			if broken {
-				return errors.New("no")
-			}
-			if n.Sentence == "" || !n.At.Equal(at(now)) {
-				t.Errorf("%+v", n)
-			}
-			kinds = append(kinds, string(n.Code))
-			return nil
-		})
+		errs := Tell(
+			dir,
+			snap,
+			Report{Cluster: cluster, At: at(now), Problems: unusable(Seen{Snap: snap, Now: at(now)})},
+			func(n Notice) error {
+				if broken {
+					return errors.New("no")
+				}
+				if n.Sentence == "" || !n.At.Equal(at(now)) {
+					t.Errorf("%+v", n)
+				}
+				kinds = append(kinds, string(n.Code))
+				return nil
+			},
+		)
 		if (len(errs) > 0) != broken {
 			t.Errorf("at %s: %v", now, errs)
 		}
@@ -103,9 +121,25 @@ func TestTell(t *testing.T) {
 // job that gets the same id later, again. What could not be told is told later.
 func TestTellOfJobs(t *testing.T) {
 	dir := state.Dir(t.TempDir())
-	never := capacity.Job{Shown: "7", User: "alice", Partition: "gpu", State: "PENDING", AdminComment: neverStarts + "no block is that long"}
-	unlimited := capacity.Job{Shown: "8_1", User: "bob", Partition: "gpu", State: "PENDING", AdminComment: neverStarts + "it needs 4 days"}
-	others := []capacity.Job{{Shown: "9", State: "PENDING", AdminComment: fewHosts + "3 are usable"}, {Shown: "10", State: "PENDING"}, {Shown: "11", State: "RUNNING", AdminComment: neverStarts + "as it was"}}
+	never := capacity.Job{
+		Shown:        "7",
+		User:         "alice",
+		Partition:    "gpu",
+		State:        "PENDING",
+		AdminComment: neverStarts + "no block is that long",
+	}
+	unlimited := capacity.Job{
+		Shown:        "8_1",
+		User:         "bob",
+		Partition:    "gpu",
+		State:        "PENDING",
+		AdminComment: neverStarts + "it needs 4 days",
+	}
+	others := []capacity.Job{
+		{Shown: "9", State: "PENDING", AdminComment: fewHosts + "3 are usable"},
+		{Shown: "10", State: "PENDING"},
+		{Shown: "11", State: "RUNNING", AdminComment: neverStarts + "as it was"},
+	}
 	for i, step := range []struct {
 		jobs   []capacity.Job
 		broken bool
@@ -141,11 +175,32 @@ func TestTellOfJobs(t *testing.T) {
 // A block in the other slot of its node group follows as well as one in the same.
 func TestSuccessorInTheOtherSlot(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	first := capacity.Reservation{ID: "cr-1", Kind: capacity.CapacityBlock, State: capacity.StateActive, Total: 2, Start: now.Add(-time.Hour), End: now.Add(24 * time.Hour)}
+	first := capacity.Reservation{
+		ID:    "cr-1",
+		Kind:  capacity.CapacityBlock,
+		State: capacity.StateActive,
+		Total: 2,
+		Start: now.Add(-time.Hour),
+		End:   now.Add(24 * time.Hour),
+	}
 	second := first
-	second.ID, second.State, second.Start, second.End = "cr-2", capacity.StateScheduled, first.End, first.End.Add(240*time.Hour)
-	snap := &capacity.Snapshot{TakenAt: now, Reservations: []capacity.Reservation{first, second}, Partitions: []capacity.Partition{{Name: "gpu", Provider: capacity.ProviderPCS,
-		Groups: []capacity.NodeGroup{{Name: "gpu", Slots: []capacity.Slot{{Name: "gpu-a", Holds: "cr-1", ReservationIDs: []string{"cr-1"}}, {Name: "gpu-b", Holds: "cr-2", ReservationIDs: []string{"cr-2"}}}}}}}}
+	second.ID, second.State, second.Start, second.End = "cr-2", capacity.StateScheduled, first.End, first.End.Add(
+		240*time.Hour,
+	)
+	snap := &capacity.Snapshot{
+		TakenAt:      now,
+		Reservations: []capacity.Reservation{first, second},
+		Partitions: []capacity.Partition{{Name: "gpu", Provider: capacity.ProviderPCS,
+			Groups: []capacity.NodeGroup{
+				{
+					Name: "gpu",
+					Slots: []capacity.Slot{
+						{Name: "gpu-a", Holds: "cr-1", ReservationIDs: []string{"cr-1"}},
+						{Name: "gpu-b", Holds: "cr-2", ReservationIDs: []string{"cr-2"}},
+					},
+				},
+			}}},
+	}
 	told := func() (kinds []string) {
 		all, _ := due(snap, Report{At: now}, nil)
 		for _, n := range all {
@@ -185,7 +240,11 @@ func TestNoticesOfRollOver(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	want := []string{"roll-over-failed cr-2: no subnet; sync tries it again every 5m", "roll-over-failed cr-2: no address; sync tries it again every 5m", "set-up cr-2: cr-2 is set up: slot gpu-b has it from 2026-11-20 13:00 UTC"}
+	want := []string{
+		"roll-over-failed cr-2: no subnet; sync tries it again every 5m",
+		"roll-over-failed cr-2: no address; sync tries it again every 5m",
+		"set-up cr-2: cr-2 is set up: slot gpu-b has it from 2026-11-20 13:00 UTC",
+	}
 	if !slices.Equal(told, want) {
 		t.Errorf("told %q", told)
 	}
@@ -194,15 +253,51 @@ func TestNoticesOfRollOver(t *testing.T) {
 // observed is a pass over a slot with an open block of 4, one of whose hosts has failed.
 func observed() (*capacity.Snapshot, Report) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	snap := &capacity.Snapshot{TakenAt: now.Add(-time.Minute), ClockOffset: capacity.Duration{Duration: 1500 * time.Millisecond},
-		Timing: capacity.Timing{DrainMargin: capacity.Duration{Duration: 10 * time.Minute}, ReclaimLead: capacity.Duration{Duration: 30 * time.Minute}},
-		Partitions: []capacity.Partition{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.NodeGroup{{Name: "gpu", MaxNodes: 4,
-			Slots: []capacity.Slot{{Name: "gpu", ReservationIDs: []string{"cr-1"}}}}}}},
-		Reservations: []capacity.Reservation{{ID: "cr-1", Kind: capacity.CapacityBlock, State: capacity.StateActive, Total: 4, Unhealthy: 1, Start: now.Add(-time.Hour), End: now.Add(24 * time.Hour)}}}
-	report := Report{At: now, Cluster: &Cluster{slots: map[string][]string{"gpu": {"gpu-1", "gpu-2", "gpu-3", "gpu-4"}}, Nodes: []capacity.Node{{Name: "gpu-1", State: "MIXED"}, {Name: "gpu-2", State: "IDLE"}, {Name: "gpu-3", State: "IDLE+CLOUD+POWERING_UP"}}},
-		Jobs: []capacity.Job{{Partition: "gpu", State: "PENDING"}, {Partition: "cpu,gpu", State: "PENDING"}, {Partition: "gpu", State: "RUNNING"}, {Partition: "cpu", State: "PENDING"}}}
-	report.Add(capacity.Problemf(capacity.HostImpaired, capacity.Subject{}, "", "one"), capacity.Problemf(capacity.NeverStarts, capacity.Subject{}, "", "two"),
-		capacity.Problemf(capacity.NeverStarts, capacity.Subject{}, "", "three"))
+	snap := &capacity.Snapshot{
+		TakenAt:     now.Add(-time.Minute),
+		ClockOffset: capacity.Duration{Duration: 1500 * time.Millisecond},
+		Timing: capacity.Timing{
+			DrainMargin: capacity.Duration{Duration: 10 * time.Minute},
+			ReclaimLead: capacity.Duration{Duration: 30 * time.Minute},
+		},
+		Partitions: []capacity.Partition{
+			{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.NodeGroup{{Name: "gpu", MaxNodes: 4,
+				Slots: []capacity.Slot{{Name: "gpu", ReservationIDs: []string{"cr-1"}}}}}},
+		},
+		Reservations: []capacity.Reservation{
+			{
+				ID:        "cr-1",
+				Kind:      capacity.CapacityBlock,
+				State:     capacity.StateActive,
+				Total:     4,
+				Unhealthy: 1,
+				Start:     now.Add(-time.Hour),
+				End:       now.Add(24 * time.Hour),
+			},
+		},
+	}
+	report := Report{
+		At: now,
+		Cluster: &Cluster{
+			slots: map[string][]string{"gpu": {"gpu-1", "gpu-2", "gpu-3", "gpu-4"}},
+			Nodes: []capacity.Node{
+				{Name: "gpu-1", State: "MIXED"},
+				{Name: "gpu-2", State: "IDLE"},
+				{Name: "gpu-3", State: "IDLE+CLOUD+POWERING_UP"},
+			},
+		},
+		Jobs: []capacity.Job{
+			{Partition: "gpu", State: "PENDING"},
+			{Partition: "cpu,gpu", State: "PENDING"},
+			{Partition: "gpu", State: "RUNNING"},
+			{Partition: "cpu", State: "PENDING"},
+		},
+	}
+	report.Add(
+		capacity.Problemf(capacity.HostImpaired, capacity.Subject{}, "", "one"),
+		capacity.Problemf(capacity.NeverStarts, capacity.Subject{}, "", "two"),
+		capacity.Problemf(capacity.NeverStarts, capacity.Subject{}, "", "three"),
+	)
 	return snap, report
 }
 
@@ -236,7 +331,8 @@ func TestMetrics(t *testing.T) {
 	}
 	snap, report := observed()
 	report.Cluster, report.Jobs = nil, nil
-	if text := string(Metrics(snap, report).Text()); strings.Contains(text, "pcs_capacity_nodes") || !strings.Contains(text, "pcs_capacity_last_pass_slurm_answered 0") {
+	if text := string(Metrics(snap, report).Text()); strings.Contains(text, "pcs_capacity_nodes") ||
+		!strings.Contains(text, "pcs_capacity_last_pass_slurm_answered 0") {
 		t.Errorf("without Slurm:\n%s", text)
 	}
 }
@@ -292,7 +388,8 @@ func TestAfter(t *testing.T) {
 		}
 	}
 	said, err := os.ReadFile(dir + "/said")
-	if err != nil || strings.Count(string(said), `"code":"opened"`) != 1 || strings.Count(string(said), `"code":"host-failed"`) != 1 {
+	if err != nil || strings.Count(string(said), `"code":"opened"`) != 1 ||
+		strings.Count(string(said), `"code":"host-failed"`) != 1 {
 		t.Errorf("%v: %s", err, said)
 	}
 	if _, err := os.Stat(filepath.Join(cfg.StateDir, metricsFile)); err != nil {
@@ -318,14 +415,26 @@ func TestTroubles(t *testing.T) {
 		j.Partition, j.State, j.Shown = "gpu", "PENDING", "7"
 		return j
 	}
-	failed := state.Record{At: at("-1h"), Hook: "resume", Partition: "gpu", Nodes: "gpu-[1-2]", Code: "ReservationCapacityExceeded", Message: "no place"}
+	failed := state.Record{
+		At:        at("-1h"),
+		Hook:      "resume",
+		Partition: "gpu",
+		Nodes:     "gpu-[1-2]",
+		Code:      "ReservationCapacityExceeded",
+		Message:   "no place",
+	}
 	with := func(change func(*state.Record)) state.Record {
 		r := failed
 		change(&r)
 		return r
 	}
 	launchFailed := func(severity capacity.Severity, nodes, sentence string) capacity.Problem {
-		return capacity.Problem{Code: "launch-failed", Severity: severity, About: capacity.Subject{Partition: "gpu", Node: nodes}, Sentence: sentence}
+		return capacity.Problem{
+			Code:     "launch-failed",
+			Severity: severity,
+			About:    capacity.Subject{Partition: "gpu", Node: nodes},
+			Sentence: sentence,
+		}
 	}
 	const launch = "partition gpu: nodes gpu-[1-2] were not launched at 2026-11-20 11:00 UTC: ReservationCapacityExceeded: no place"
 	tooMany := "the job needs 5 nodes, but the largest reservation of partition gpu that it may use has 4; ask for less"
@@ -379,8 +488,13 @@ func TestTroubles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			snap := oneSlot("ec2", []string{"cr-0", "cr-9"}, c.rs...)
 			group := &snap.Partitions[0].Groups[0]
-			group.PurchaseOption, group.Subnets = capacity.CapacityBlock, []capacity.Subnet{{ID: "subnet-0", AZID: "use2-az1"}}
-			snap.TakenAt, snap.Submit = noon, capacity.Submit{Strict: true, StaleAfter: capacity.Duration{Duration: time.Hour}}
+			group.PurchaseOption, group.Subnets = capacity.CapacityBlock, []capacity.Subnet{
+				{ID: "subnet-0", AZID: "use2-az1"},
+			}
+			snap.TakenAt, snap.Submit = noon, capacity.Submit{
+				Strict:     true,
+				StaleAfter: capacity.Duration{Duration: time.Hour},
+			}
 			snap.Add(unusable(Seen{Snap: snap, Now: noon})...)
 			if diff := cmp.Diff(c.want, Troubles(snap, c.jobs, c.records, noon)); diff != "" {
 				t.Error(diff)
@@ -412,7 +526,8 @@ func TestAsksIsAllOfARequest(t *testing.T) {
 		default:
 			t.Fatalf("a field of another type: %s", field.Name)
 		}
-		if requests, asked := request(j) != request(capacity.Job{}), asksOf(&j, at("0s")) != asksOf(&capacity.Job{}, at("0s")); requests && !asked {
+		if requests, asked := request(j) != request(capacity.Job{}), asksOf(&j, at("0s")) != asksOf(&capacity.Job{}, at("0s")); requests &&
+			!asked {
 			t.Errorf("a request has %s, and what its verdict is remembered by has not", field.Name)
 		}
 	}

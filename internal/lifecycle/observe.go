@@ -216,7 +216,10 @@ func (p *pass) instances(ctx context.Context) {
 		return
 	}
 	p.together(ctx, question{"", func(ctx context.Context) error {
-		found, err := p.EC2.FindInstances(ctx, capacity.InstanceQuery{Tags: map[string][]string{capacity.TagReservation: ids}})
+		found, err := p.EC2.FindInstances(
+			ctx,
+			capacity.InstanceQuery{Tags: map[string][]string{capacity.TagReservation: ids}},
+		)
 		p.aws.Instances = capacity.WithNodes(found)
 		return err
 	}, func(bool) {}})

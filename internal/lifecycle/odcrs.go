@@ -164,6 +164,9 @@ func (n Needless) String() string {
 
 // paid says until when an ODCR is paid that could not be cancelled.
 func (n Needless) paid() string {
-	return fmt.Sprintf("it could not be cancelled, so its %d free places are paid until EC2 ends it, within an hour of %s",
-		n.Available, capacity.FormatUTC(n.End))
+	return fmt.Sprintf(
+		"it could not be cancelled, so its %d free places are paid until EC2 ends it, within an hour of %s",
+		n.Available,
+		capacity.FormatUTC(n.End),
+	)
 }

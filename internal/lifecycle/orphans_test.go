@@ -27,7 +27,14 @@ func (st *stage) runsHooks() {
 			synctest.Test(st.T, func(*testing.T) {
 				time.Sleep(time.Until(st.slurm.Now))
 				host := model.Host{Slurm: st.slurm, EC2: st.aws, PCS: st.PCS, Dir: st.sources.State}
-				site := power.NewSite(host, st.sources.State, st.sources.Settings, "", hostlist.Compress(nodes), slog.New(slog.DiscardHandler))
+				site := power.NewSite(
+					host,
+					st.sources.State,
+					st.sources.Settings,
+					"",
+					hostlist.Compress(nodes),
+					slog.New(slog.DiscardHandler),
+				)
 
 				var running sync.WaitGroup
 				running.Go(func() { _ = program(st.T.Context(), site) })
@@ -89,7 +96,15 @@ func TestOrphanOfALostLaunchEnds(t *testing.T) {
 
 			left := capacity.InstanceIDs(st.aws.Instances)
 			if !j.Running() || j.Nodes[0] != "solo-1" || slices.Contains(left, orphan) || len(left) != 1 {
-				t.Errorf("%s of %s runs still: %q; the job is %s on %q\n%s", orphan, "solo-1", left, j.State, j.Nodes, st.tape.String())
+				t.Errorf(
+					"%s of %s runs still: %q; the job is %s on %q\n%s",
+					orphan,
+					"solo-1",
+					left,
+					j.State,
+					j.Nodes,
+					st.tape.String(),
+				)
 			}
 		})
 	}

@@ -155,8 +155,14 @@ func Look(ctx context.Context, s Sources) (snap *capacity.Snapshot, cluster *Clu
 	p.look(ctx)
 	for _, r := range p.seen.Rolling {
 		if !r.Ready && !r.Over {
-			p.say("roll-over-due", capacity.Subject{Partition: r.Partition, Reservation: r.Block.ID}, "",
-				"reservation %s has no compute node group in partition %s yet; sync creates it", r.Block.ID, r.Partition)
+			p.say(
+				"roll-over-due",
+				capacity.Subject{Partition: r.Partition, Reservation: r.Block.ID},
+				"",
+				"reservation %s has no compute node group in partition %s yet; sync creates it",
+				r.Block.ID,
+				r.Partition,
+			)
 		}
 	}
 	if p.seen.Cluster != nil && !p.seen.NoAWS {
@@ -231,8 +237,12 @@ type pass struct {
 }
 
 func newPass(s Sources) *pass {
-	return &pass{Sources: s, absent: map[string]time.Time{}, seen: Seen{Settings: s.Settings, Owner: s.Owner, OwnerIs: s.OwnerIs, Poll: s.Poll, Snap: &capacity.Snapshot{},
-		Told: map[string]bool{}}}
+	return &pass{
+		Sources: s,
+		absent:  map[string]time.Time{},
+		seen: Seen{Settings: s.Settings, Owner: s.Owner, OwnerIs: s.OwnerIs, Poll: s.Poll, Snap: &capacity.Snapshot{},
+			Told: map[string]bool{}},
+	}
 }
 
 func (p *pass) report() Report {

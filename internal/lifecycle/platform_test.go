@@ -41,8 +41,11 @@ func TestAPassKnowsThePlatform(t *testing.T) {
 	}
 	scenario := awssim.DefaultScenario()
 	home := &scenario.Regions[0]
-	home.LaunchTemplates = append(home.LaunchTemplates, awssim.LaunchTemplateScenario{ID: "lt-0e2000000000000b7", Name: "rhel", Image: "ami-0e200000000000c03"},
-		awssim.LaunchTemplateScenario{ID: gone, Name: "gone", Image: "ami-0e200000000000fff"})
+	home.LaunchTemplates = append(
+		home.LaunchTemplates,
+		awssim.LaunchTemplateScenario{ID: "lt-0e2000000000000b7", Name: "rhel", Image: "ami-0e200000000000c03"},
+		awssim.LaunchTemplateScenario{ID: gone, Name: "gone", Image: "ami-0e200000000000fff"},
+	)
 	sim, err := awssim.New(scenario, awssim.MachineClock())
 	if err != nil {
 		t.Fatal(err)
@@ -67,26 +70,35 @@ func TestAPassKnowsThePlatform(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return snap.Partitions[0].Groups[0], slices.DeleteFunc(snap.Of(capacity.Admin), func(p string) bool { return !strings.Contains(p, "platform") && !strings.Contains(p, "runs") })
+		return snap.Partitions[0].Groups[0], slices.DeleteFunc(
+			snap.Of(capacity.Admin),
+			func(p string) bool { return !strings.Contains(p, "platform") && !strings.Contains(p, "runs") },
+		)
 	}
-	if g, problems := pass("ec2-nodes"); g.Platform != capacity.LinuxUNIX || g.PlatformOf != "lt-0e2000000000000a2:1" || len(problems) > 0 {
+	if g, problems := pass("ec2-nodes"); g.Platform != capacity.LinuxUNIX || g.PlatformOf != "lt-0e2000000000000a2:1" ||
+		len(problems) > 0 {
 		t.Errorf("%+v, %q", g, problems)
 	}
 	if g, problems := pass("rhel:$Latest"); g.Platform != "Red Hat Enterprise Linux" || len(problems) != 1 ||
-		!strings.Contains(problems[0], "cr-0e2000000000000a1 is for platform Linux/UNIX, but the image of node group gpu is for Red Hat Enterprise Linux; use an image for Linux/UNIX") {
+		!strings.Contains(
+			problems[0],
+			"cr-0e2000000000000a1 is for platform Linux/UNIX, but the image of node group gpu is for Red Hat Enterprise Linux; use an image for Linux/UNIX",
+		) {
 		t.Errorf("%+v, %q", g, problems)
 	}
 	if _, err := sim.AddFault(awssim.Denies("ec2:DescribeImages")); err != nil {
 		t.Fatal(err)
 	}
-	if g, problems := pass("rhel"); g.Platform != "Red Hat Enterprise Linux" || len(problems) != 2 || !strings.Contains(problems[0], "ec2:DescribeImages is not allowed") {
+	if g, problems := pass("rhel"); g.Platform != "Red Hat Enterprise Linux" || len(problems) != 2 ||
+		!strings.Contains(problems[0], "ec2:DescribeImages is not allowed") {
 		t.Errorf("%+v, %q", g, problems)
 	}
 	if g, problems := pass("ec2-nodes"); g.Platform != "" || len(problems) != 1 {
 		t.Errorf("another template, not allowed: %+v, %q", g, problems)
 	}
 	sim.ClearFaults()
-	if g, problems := pass(gone); g.Platform != "" || len(problems) != 1 || !strings.Contains(problems[0], "InvalidAMIID.NotFound") {
+	if g, problems := pass(gone); g.Platform != "" || len(problems) != 1 ||
+		!strings.Contains(problems[0], "InvalidAMIID.NotFound") {
 		t.Errorf("%+v, %q", g, problems)
 	}
 }

@@ -55,7 +55,12 @@ const recently = time.Hour
 
 // Troubles returns what people should know about their partitions: what the snapshot has of them, failed launches, and
 // waiting jobs that can never start, which only their owners can change. records are the hooks' records, oldest first.
-func Troubles(snap *capacity.Snapshot, jobs []capacity.Job, records []state.Record, now time.Time) (all []capacity.Problem) {
+func Troubles(
+	snap *capacity.Snapshot,
+	jobs []capacity.Job,
+	records []state.Record,
+	now time.Time,
+) (all []capacity.Problem) {
 	for _, p := range snap.Partitions {
 		for _, said := range snap.Problems {
 			if said.About.Partition == p.Name {
@@ -74,17 +79,39 @@ func unusable(s Seen) (all []capacity.Problem) {
 	for _, p := range s.Snap.Partitions {
 		var over, failed []string
 		for _, r := range s.Snap.Reservations {
-			about, named := capacity.Subject{Partition: p.Name, Reservation: r.ID}, fmt.Sprintf("%s (%s)", r.ID, r.State)
+			about, named := capacity.Subject{
+				Partition:   p.Name,
+				Reservation: r.ID,
+			}, fmt.Sprintf(
+				"%s (%s)",
+				r.ID,
+				r.State,
+			)
 			switch {
 			case !p.Has(r.ID):
 			case r.LiveAt(s.Now):
 				if r.Unhealthy > 0 {
-					all = append(all, capacity.Problemf(capacity.HostFailed, about, "open a case with AWS Support",
-						"partition %s: %d of %d hosts of %s have failed, %d are usable", p.Name, r.Unhealthy, r.Size(), r.ID, r.UsableSize()))
+					all = append(all, capacity.Problemf(
+						capacity.HostFailed,
+						about,
+						"open a case with AWS Support",
+						"partition %s: %d of %d hosts of %s have failed, %d are usable",
+						p.Name,
+						r.Unhealthy,
+						r.Size(),
+						r.ID,
+						r.UsableSize(),
+					))
 				}
 				if r.Interconnect {
-					all = append(all, capacity.Problemf(capacity.HostImpaired, about, "open a case with AWS Support",
-						"partition %s: EC2 reports that the network between the instances of %s is impaired", p.Name, r.ID))
+					all = append(all, capacity.Problemf(
+						capacity.HostImpaired,
+						about,
+						"open a case with AWS Support",
+						"partition %s: EC2 reports that the network between the instances of %s is impaired",
+						p.Name,
+						r.ID,
+					))
 				}
 			case r.State.Live() || r.State == capacity.StateExpired || r.State == capacity.StateCancelled:
 				over = append(over, named)
@@ -93,12 +120,24 @@ func unusable(s Seen) (all []capacity.Problem) {
 			}
 		}
 		if len(failed) > 0 {
-			all = append(all, capacity.Problemf("never-opens", capacity.Subject{Partition: p.Name}, "",
-				"partition %s: these reservations will never open; remove them from the settings: %s", p.Name, strings.Join(failed, ", ")))
+			all = append(all, capacity.Problemf(
+				"never-opens",
+				capacity.Subject{Partition: p.Name},
+				"",
+				"partition %s: these reservations will never open; remove them from the settings: %s",
+				p.Name,
+				strings.Join(failed, ", "),
+			))
 		}
 		if len(over) > 0 {
-			all = append(all, capacity.Problemf("reservation-ended", capacity.Subject{Partition: p.Name}, "",
-				"partition %s: these reservations have ended and can be removed from the settings: %s", p.Name, strings.Join(over, ", ")))
+			all = append(all, capacity.Problemf(
+				"reservation-ended",
+				capacity.Subject{Partition: p.Name},
+				"",
+				"partition %s: these reservations have ended and can be removed from the settings: %s",
+				p.Name,
+				strings.Join(over, ", "),
+			))
 		}
 	}
 	return all
@@ -130,8 +169,17 @@ func failedLaunches(p capacity.Partition, records []state.Record, now time.Time)
 	for _, i := range slices.Sorted(maps.Keys(failures)) {
 		r := records[i]
 		nodes := hostlist.Compress(failures[i])
-		failed := capacity.Problemf("launch-failed", capacity.Subject{Partition: p.Name, Node: nodes}, "",
-			"partition %s: nodes %s were not launched at %s: %s: %s", p.Name, nodes, capacity.FormatUTC(r.At), r.Code, r.Message)
+		failed := capacity.Problemf(
+			"launch-failed",
+			capacity.Subject{Partition: p.Name, Node: nodes},
+			"",
+			"partition %s: nodes %s were not launched at %s: %s: %s",
+			p.Name,
+			nodes,
+			capacity.FormatUTC(r.At),
+			r.Code,
+			r.Message,
+		)
 		if capacity.Code(r.Code).Severity() == capacity.User {
 			failed.Severity = capacity.User
 		}
@@ -151,8 +199,11 @@ func neverStart(p capacity.Partition, jobs []capacity.Job, snap *capacity.Snapsh
 			continue
 		}
 		if why := w.judge(j).refused; why != "" {
-			all = append(all, capacity.Problemf(capacity.NeverStarts, capacity.Subject{Partition: p.Name, Job: j.Shown}, "",
-				"job %s %s", j.Shown, why))
+			all = append(
+				all,
+				capacity.Problemf(capacity.NeverStarts, capacity.Subject{Partition: p.Name, Job: j.Shown}, "",
+					"job %s %s", j.Shown, why),
+			)
 		}
 	}
 	return all
@@ -191,8 +242,15 @@ func Metrics(snap *capacity.Snapshot, report Report) metrics.Gauges {
 		severity capacity.Severity
 	}
 	for k, same := range grouped(report.All(), func(p capacity.Problem) kind { return kind{p.Code, p.Severity} }) {
-		add("problems_by_code", "Problems and notes of the last pass of sync, by code and who has to act: admin, user, note.",
-			float64(len(same)), "code", string(k.code), "severity", string(k.severity))
+		add(
+			"problems_by_code",
+			"Problems and notes of the last pass of sync, by code and who has to act: admin, user, note.",
+			float64(len(same)),
+			"code",
+			string(k.code),
+			"severity",
+			string(k.severity),
+		)
 	}
 	add("last_pass_timestamp_seconds", "When sync made its last pass.", unix(report.At))
 	add("last_pass_aws_timestamp_seconds", "When AWS last answered all questions of a pass.", unix(snap.TakenAt))
@@ -204,9 +262,17 @@ func Metrics(snap *capacity.Snapshot, report Report) metrics.Gauges {
 			add := func(name, help string, value float64) {
 				add("reservation_"+name, help, value, append(slices.Clone(slot), "reservation", r.ID)...)
 			}
-			add("start_timestamp_seconds", "When the reservation that has the slot opens or opened.", unix(s.Window.Start))
+			add(
+				"start_timestamp_seconds",
+				"When the reservation that has the slot opens or opened.",
+				unix(s.Window.Start),
+			)
 			if !s.Window.Unbounded() {
-				add("fence_timestamp_seconds", "When the reservation that has the slot must be free of jobs.", unix(s.Window.Fence))
+				add(
+					"fence_timestamp_seconds",
+					"When the reservation that has the slot must be free of jobs.",
+					unix(s.Window.Fence),
+				)
 				add("end_timestamp_seconds", "When the reservation that has the slot ends.", unix(s.Window.End))
 			}
 			add("instances", "Instances of the reservation that has the slot.", float64(r.Size()))
@@ -224,7 +290,10 @@ func Metrics(snap *capacity.Snapshot, report Report) metrics.Gauges {
 		}
 		count["off"] += len(names) - len(shown) // Slurm 22.05 hides them
 		for _, class := range nodeStates {
-			add("nodes", "Nodes of the slot by what they do: busy, idle, booting, off, unusable.", float64(count[class]),
+			add(
+				"nodes",
+				"Nodes of the slot by what they do: busy, idle, booting, off, unusable.",
+				float64(count[class]),
 				append(slices.Clone(slot), "state", class)...)
 		}
 	}

@@ -13,8 +13,16 @@ import (
 // else has set stays. The note of a job that runs loses when it is tried again.
 func TestRetries(t *testing.T) {
 	later := at("1h").Add(10 * time.Minute)
-	undecided := "pcs-capacity: nodes gpu-1 were not launched: RequestLimitExceeded: no" + capacity.RetryNote(0, later, true)
-	refused := "pcs-capacity: nodes gpu-1 were not launched: InsufficientInstanceCapacity: no" + capacity.RetryNote(3, later, false)
+	undecided := "pcs-capacity: nodes gpu-1 were not launched: RequestLimitExceeded: no" + capacity.RetryNote(
+		0,
+		later,
+		true,
+	)
+	refused := "pcs-capacity: nodes gpu-1 were not launched: InsufficientInstanceCapacity: no" + capacity.RetryNote(
+		3,
+		later,
+		false,
+	)
 	forward := []string{"retry-job: let job 7 start at once: AWS answers again"}
 
 	for name, c := range map[string]struct {
@@ -63,7 +71,11 @@ func TestJobComesForwardWhenAWSAnswers(t *testing.T) {
 
 	j := st.job(60, "")
 	j.Stays, j.Eligible = false, st.slurm.Now.Add(2*time.Minute)
-	j.AdminComment = "pcs-capacity: nodes solo-1 were not launched: RequestLimitExceeded: no" + capacity.RetryNote(0, j.Eligible, true)
+	j.AdminComment = "pcs-capacity: nodes solo-1 were not launched: RequestLimitExceeded: no" + capacity.RetryNote(
+		0,
+		j.Eligible,
+		true,
+	)
 
 	st.down = errMute
 	st.pass(time.Minute + 10*time.Second)

@@ -75,7 +75,8 @@ func (s Seen) rollingsOf(part capacity.Partition, g capacity.NodeGroup) (all []R
 			continue
 		}
 		holds[slot.Holds] = slot.Name
-		if r, known := s.Snap.Reservation(slot.Holds); known && r.LiveAt(s.Now) && s.Cluster.inPartition(part.Name, nodes) {
+		if r, known := s.Snap.Reservation(slot.Holds); known && r.LiveAt(s.Now) &&
+			s.Cluster.inPartition(part.Name, nodes) {
 			ready = append(ready, r.ID)
 			all = append(all, Rolling{Partition: part.Name, Slot: slot.Name, Block: r, Ready: true})
 		}
@@ -86,7 +87,9 @@ func (s Seen) rollingsOf(part capacity.Partition, g capacity.NodeGroup) (all []R
 			r, known := s.Snap.Reservation(id)
 			payable := r.State == capacity.StateScheduled || r.State == capacity.StateActive // PCS takes no other
 			w := s.Snap.Timing.Window(r)
-			if !known || !g.PurchaseOption.Buys(r.Kind) || !payable || !w.Unbounded() && !w.Fence.After(s.Now) || slices.Contains(ready, id) || holds[id] == "" && !free {
+			if !known || !g.PurchaseOption.Buys(r.Kind) || !payable || !w.Unbounded() && !w.Fence.After(s.Now) ||
+				slices.Contains(ready, id) ||
+				holds[id] == "" && !free {
 				continue
 			}
 			if next.ID == "" || r.Start.Before(next.Start) {
@@ -149,7 +152,11 @@ func (p *pass) goOn(ctx context.Context, r *Rolling) {
 	a := Action{Code: "set-up-slot", About: r.about()}
 	text := fmt.Sprintf("set up %s in partition %s", r.Block.ID, r.Partition)
 	if r.Over {
-		a.Code, text = "remove-slot", fmt.Sprintf("remove compute node group %s of %s, which has ended", r.Slot, r.Block.ID)
+		a.Code, text = "remove-slot", fmt.Sprintf(
+			"remove compute node group %s of %s, which has ended",
+			r.Slot,
+			r.Block.ID,
+		)
 	}
 	if p.DryRun {
 		p.did(a, text, nil)
@@ -168,7 +175,11 @@ func (p *pass) goOn(ctx context.Context, r *Rolling) {
 	before := r.Setback
 	if r.Setback = (state.Setback{}); err != nil {
 		words, _ := p.EC2.Explain(err)
-		r.Setback = state.Setback{Since: p.seen.second(), Tried: p.seen.second(), Problem: "cannot " + text + ": " + words}
+		r.Setback = state.Setback{
+			Since:   p.seen.second(),
+			Tried:   p.seen.second(),
+			Problem: "cannot " + text + ": " + words,
+		}
 		if before.Problem == r.Setback.Problem {
 			r.Setback.Since = before.Since
 		}

@@ -44,8 +44,18 @@ func (s Seen) paid() map[string]*state.Paid {
 		nodes := s.shown(v.Slot.Name)
 		for _, r := range s.openIn(v) {
 			w := s.Snap.Timing.Window(r)
-			paid := &state.Paid{Partition: v.Partition.Name, Slot: v.Slot.Name, Kind: r.Kind, InstanceType: r.InstanceType,
-				GPUs: v.Group.GPUs, Size: r.Size(), Unhealthy: r.Unhealthy, Start: w.Start, Fence: w.Fence, End: w.End}
+			paid := &state.Paid{
+				Partition:    v.Partition.Name,
+				Slot:         v.Slot.Name,
+				Kind:         r.Kind,
+				InstanceType: r.InstanceType,
+				GPUs:         v.Group.GPUs,
+				Size:         r.Size(),
+				Unhealthy:    r.Unhealthy,
+				Start:        w.Start,
+				Fence:        w.Fence,
+				End:          w.End,
+			}
 			// A reservation that waits for its turn has no nodes. If several share a slot, only EC2 knows which node runs
 			// in which: they are filled one after the other.
 			if r.ID == v.Reservation.ID || v.Window.Unbounded() && v.Reservation.ID != "" && w.Unbounded() {
@@ -65,7 +75,8 @@ func (s Seen) paid() map[string]*state.Paid {
 func (s Seen) openIn(v capacity.Standing) (open []capacity.Reservation) {
 	for _, t := range append([]capacity.Turn{v.Turn}, s.Snap.Turns(v.Place)...) {
 		r := t.Reservation
-		if r.State == capacity.StateActive && r.LiveAt(s.Now) && !r.Start.After(s.Now) && (len(open) == 0 || r.ID != open[0].ID) {
+		if r.State == capacity.StateActive && r.LiveAt(s.Now) && !r.Start.After(s.Now) &&
+			(len(open) == 0 || r.ID != open[0].ID) {
 			open = append(open, r)
 		}
 	}

@@ -182,7 +182,9 @@ var scenarios = []struct {
 	{"two slots have two blocks that overlap, a third waits", func(st *stage) {
 		gpu := st.sources.Settings.Partitions[0]
 		gpu.Name, gpu.Groups = "gpu", []capacity.GroupSettings{gpu.Groups[0]}
-		gpu.Groups[0].Name, gpu.Groups[0].Slots, gpu.Groups[0].Select = "gpu", 2, &capacity.Select{Tags: map[string]string{"team": "gpu"}}
+		gpu.Groups[0].Name, gpu.Groups[0].Slots, gpu.Groups[0].Select = "gpu", 2, &capacity.Select{
+			Tags: map[string]string{"team": "gpu"},
+		}
 		st.sources.Settings.Partitions = append(st.sources.Settings.Partitions, gpu)
 		st.block("cr-1", "gpu", 0, day, 2)
 		st.block("cr-2", "gpu", time.Hour, day, 2)
@@ -193,7 +195,9 @@ var scenarios = []struct {
 	{"settings that were empty for a pass find the blocks in their slots", func(st *stage) {
 		gpu := st.sources.Settings.Partitions[0]
 		gpu.Name, gpu.Groups = "gpu", []capacity.GroupSettings{gpu.Groups[0]}
-		gpu.Groups[0].Name, gpu.Groups[0].Slots, gpu.Groups[0].Select = "gpu", 2, &capacity.Select{Tags: map[string]string{"team": "gpu"}}
+		gpu.Groups[0].Name, gpu.Groups[0].Slots, gpu.Groups[0].Select = "gpu", 2, &capacity.Select{
+			Tags: map[string]string{"team": "gpu"},
+		}
 		st.block("cr-1", "gpu", time.Hour, 2*day, 2)
 		for at, parts := range [][]capacity.PartitionSettings{{gpu}, nil, {gpu}} {
 			st.sources.Settings.Partitions = parts
@@ -226,7 +230,10 @@ var scenarios = []struct {
 	}},
 	{"EC2 is about to take a host away", func(st *stage) {
 		st.openBlock()
-		st.aws.Hosts = map[string]string{"i-1": "instance-retirement, not before 2027-01-03T00:00:00Z: degraded hardware", "i-9": "another cluster's"}
+		st.aws.Hosts = map[string]string{
+			"i-1": "instance-retirement, not before 2027-01-03T00:00:00Z: degraded hardware",
+			"i-9": "another cluster's",
+		}
 		st.pass(2 * time.Hour)
 	}},
 	{"a fence cannot be made: the one before stays", func(st *stage) {
@@ -346,8 +353,14 @@ var scenarios = []struct {
 	}},
 	{"a site's reservation that heeds no fence is named, and its job is cut to the fence", func(st *stage) {
 		st.openBlock()
-		st.slurm.Fences["course"] = model.Reservation{Name: "course", Nodes: []string{"solo-1"}, Start: opens, End: opens.AddDate(1, 0, 0),
-			Flags: []string{"MAINT"}, Users: []string{"alice"}}
+		st.slurm.Fences["course"] = model.Reservation{
+			Name:  "course",
+			Nodes: []string{"solo-1"},
+			Start: opens,
+			End:   opens.AddDate(1, 0, 0),
+			Flags: []string{"MAINT"},
+			Users: []string{"alice"},
+		}
 		st.job(30*60, "", "solo-1")
 		st.pass(2 * time.Hour)
 	}},
@@ -407,7 +420,10 @@ var scenarios = []struct {
 			j.Shown, j.TimeMin = "12_"+string(rune('0'+i)), capacity.Minutes(1)
 			j.Stays, j.AdminComment = i > 1, "see ticket 12"
 		}
-		st.slurm.Jobs = slices.DeleteFunc(st.slurm.Jobs, func(j *model.Job) bool { return !strings.HasPrefix(j.Shown, "12_") })
+		st.slurm.Jobs = slices.DeleteFunc(
+			st.slurm.Jobs,
+			func(j *model.Job) bool { return !strings.HasPrefix(j.Shown, "12_") },
+		)
 		st.pass(requeueAt - time.Minute)
 		st.fails["release"] = errors.New("slurmctld is busy")
 		st.pass(requeueAt)
@@ -535,7 +551,9 @@ var scenarios = []struct {
 		st.pass(2 * time.Hour)
 	}},
 	{"what accounting lets jobs have bounds a raise, and where it limits use over time there is none", func(st *stage) {
-		st.slurm.Limits = capacity.Walls{QOS: map[string]capacity.Wall{"short": {MaxWall: capacity.Minutes(500)}, "metered": {Metered: true}}}
+		st.slurm.Limits = capacity.Walls{
+			QOS: map[string]capacity.Wall{"short": {MaxWall: capacity.Minutes(500)}, "metered": {Metered: true}},
+		}
 		st.solo().OnEnd = capacity.StopAtEnd
 		st.openBlock()
 		for i, qos := range []string{"short", "metered", "normal"} {
@@ -599,8 +617,17 @@ var scenarios = []struct {
 	}},
 	{"instances that belong to no node are seen twice and ended", func(st *stage) {
 		st.openBlock()
-		st.aws.Instances = append(st.aws.Instances, capacity.Instance{ID: "i-8", PrivateIP: "10.0.0.8", State: "running", ReservationID: "cr-1", Launched: opens,
-			Tags: map[string]string{capacity.TagCluster: model.Mark, capacity.TagNode: "gone-7"}})
+		st.aws.Instances = append(
+			st.aws.Instances,
+			capacity.Instance{
+				ID:            "i-8",
+				PrivateIP:     "10.0.0.8",
+				State:         "running",
+				ReservationID: "cr-1",
+				Launched:      opens,
+				Tags:          map[string]string{capacity.TagCluster: model.Mark, capacity.TagNode: "gone-7"},
+			},
+		)
 		st.slurm.Node("solo-1").State = model.Off
 		st.fails["terminate"] = errors.New("UnauthorizedOperation")
 		st.passes(2*time.Hour, 2)
@@ -608,17 +635,32 @@ var scenarios = []struct {
 		st.passes(3*time.Hour, 2)
 		st.note("the last partition is torn down")
 		st.sources.Settings.Partitions = nil
-		st.aws.Instances = append(st.aws.Instances, capacity.Instance{ID: "i-9", PrivateIP: "10.0.0.3", State: "running", Launched: opens,
-			Tags: map[string]string{capacity.TagCluster: model.Mark, capacity.TagNodes: "old-1"}})
+		st.aws.Instances = append(
+			st.aws.Instances,
+			capacity.Instance{ID: "i-9", PrivateIP: "10.0.0.3", State: "running", Launched: opens,
+				Tags: map[string]string{capacity.TagCluster: model.Mark, capacity.TagNodes: "old-1"}},
+		)
 		st.passes(4*time.Hour, 2)
 	}},
 	{"ODCRs that are held for nothing are given back", func(st *stage) {
 		st.sources.Settings.Reserve.MaxInstances = 64
 		st.openBlock()
 		held := func(id, hold string, since time.Duration) {
-			st.aws.All = append(st.aws.All, capacity.Reservation{ID: id, Kind: capacity.ODCR, InstanceType: "p5.48xlarge", AZID: "use2-az1", State: capacity.StateActive,
-				Total: 2, Available: 2, Created: opens.Add(since), End: opens.Add(day),
-				Tags: map[string]string{capacity.TagCluster: model.Mark, capacity.TagHold: hold}})
+			st.aws.All = append(
+				st.aws.All,
+				capacity.Reservation{
+					ID:           id,
+					Kind:         capacity.ODCR,
+					InstanceType: "p5.48xlarge",
+					AZID:         "use2-az1",
+					State:        capacity.StateActive,
+					Total:        2,
+					Available:    2,
+					Created:      opens.Add(since),
+					End:          opens.Add(day),
+					Tags:         map[string]string{capacity.TagCluster: model.Mark, capacity.TagHold: hold},
+				},
+			)
 		}
 		held("cr-probe", capacity.HoldProbe, -time.Hour)
 		held("cr-hand", capacity.HoldByHand, -time.Hour)
@@ -680,7 +722,11 @@ var nothing []string
 
 // A pass gives so many jobs their limits, and tells so many owners; the next one goes on.
 func TestSoManyJobsAPass(t *testing.T) {
-	seen := Seen{Snap: oneSlot("ec2", []string{"cr-1"}, block("cr-1", "-1h", "24h", capacity.StateActive)), Cluster: &Cluster{}, Now: noon}
+	seen := Seen{
+		Snap:    oneSlot("ec2", []string{"cr-1"}, block("cr-1", "-1h", "24h", capacity.StateActive)),
+		Cluster: &Cluster{},
+		Now:     noon,
+	}
 	seen.Snap.Submit.Strict, seen.Snap.TakenAt, seen.Snap.Submit.StaleAfter.Duration = true, noon, time.Hour
 	seen.Snap.Reservations[0].Total, seen.Snap.Partitions[0].Groups[0].PurchaseOption = 4, capacity.CapacityBlock
 	seen.Old = seen.Snap
@@ -690,8 +736,11 @@ func TestSoManyJobsAPass(t *testing.T) {
 			seen.Jobs = append(seen.Jobs, j)
 		}
 	}
-	add(fitsAPass+1, capacity.Job{TimeLimit: capacity.NoLimit})                                          // gets a limit
-	add(tellsAPass+1, capacity.Job{TimeLimit: capacity.Minutes(9999), AdminComment: again, NumNodes: 1}) // its own is too long
+	add(fitsAPass+1, capacity.Job{TimeLimit: capacity.NoLimit}) // gets a limit
+	add(
+		tellsAPass+1,
+		capacity.Job{TimeLimit: capacity.Minutes(9999), AdminComment: again, NumNodes: 1},
+	) // its own is too long
 	count := map[string]int{}
 	for _, a := range waiting(seen) {
 		count[a.Code]++

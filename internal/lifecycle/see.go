@@ -117,7 +117,8 @@ func (p *pass) lookForMisplaced() {
 		_, _, slot, _ := p.Settings.PlaceOf(f.Node)
 		differs := ""
 		at, known := p.seen.Snap.Place(slot)
-		if on := func(n capacity.Node) bool { return !n.PoweredDown() }; known && len(p.seen.Cluster.those([]string{f.Node}, on)) > 0 { // else that instance is gone
+		if on := func(n capacity.Node) bool { return !n.PoweredDown() }; known &&
+			len(p.seen.Cluster.those([]string{f.Node}, on)) > 0 { // else that instance is gone
 			differs = p.seen.Snap.Misplaced(at, f.Metadata, p.seen.Now)
 		}
 		if differs == "" {
@@ -136,7 +137,8 @@ func (p *pass) askGuarded(ctx context.Context) {
 		g := r.Guard()
 		_, told := snap.Reservation(g.Block)
 		_, missing := snap.Missing[g.Block]
-		if !told && !missing && r.Ours() && g.Kind == capacity.GuardFence && g.Block != "" && !slices.Contains(ids, g.Block) {
+		if !told && !missing && r.Ours() && g.Kind == capacity.GuardFence && g.Block != "" &&
+			!slices.Contains(ids, g.Block) {
 			ids = append(ids, g.Block)
 		}
 	}
@@ -170,16 +172,26 @@ func otherOwners(s Seen) (told []capacity.Problem) {
 		if r.Comment != "" {
 			who = " (" + r.Comment + ")"
 		}
-		told = append(told, capacity.Problemf("other-owner", capacity.Subject{Slot: g.Slot, Reservation: g.Block}, "",
+		told = append(told, capacity.Problemf(
+			"other-owner",
+			capacity.Subject{Slot: g.Slot, Reservation: g.Block},
+			"",
 			"other settings%s made Slurm reservation %s, which keeps jobs off %s; it is left alone: use those settings, or, if nobody does, `scontrol delete ReservationName=%s`",
-			who, r.Name, hostlist.Compress(r.Nodes), r.Name))
+			who,
+			r.Name,
+			hostlist.Compress(r.Nodes),
+			r.Name,
+		))
 	}
 	return told
 }
 
 // lookForImpaired says which nodes of open reservations run on hosts that EC2 is about to take away.
 func (p *pass) lookForImpaired(ctx context.Context) {
-	open := slices.ContainsFunc(p.seen.slots(), func(v capacity.Standing) bool { return v.Reservation.State == capacity.StateActive })
+	open := slices.ContainsFunc(
+		p.seen.slots(),
+		func(v capacity.Standing) bool { return v.Reservation.State == capacity.StateActive },
+	)
 	if !open || p.seen.NoAWS || p.seen.Cluster == nil {
 		return
 	}
@@ -188,7 +200,13 @@ func (p *pass) lookForImpaired(ctx context.Context) {
 	said, err := p.EC2.Impaired(ctx)
 	if err != nil {
 		words, _ := p.EC2.Explain(err)
-		p.say(capacity.AWSUnanswered, capacity.Subject{}, "", "%s; hosts that are about to be retired are not known", words)
+		p.say(
+			capacity.AWSUnanswered,
+			capacity.Subject{},
+			"",
+			"%s; hosts that are about to be retired are not known",
+			words,
+		)
 	}
 	nodes := map[string]string{} // by instance
 	for _, n := range p.seen.Cluster.Nodes {
@@ -199,8 +217,18 @@ func (p *pass) lookForImpaired(ctx context.Context) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(said)) {
 		if node := nodes[id]; node != "" {
-			p.say(capacity.HostImpaired, capacity.Subject{Node: node}, fmt.Sprintf("`scontrol update nodename=%s state=drain reason=host`; when its jobs are over, `scontrol update nodename=%[1]s state=power_down`: it gets another host", node),
-				"EC2 says of instance %s of node %s: %s", id, node, said[id])
+			p.say(
+				capacity.HostImpaired,
+				capacity.Subject{Node: node},
+				fmt.Sprintf(
+					"`scontrol update nodename=%s state=drain reason=host`; when its jobs are over, `scontrol update nodename=%[1]s state=power_down`: it gets another host",
+					node,
+				),
+				"EC2 says of instance %s of node %s: %s",
+				id,
+				node,
+				said[id],
+			)
 		}
 	}
 }
@@ -220,11 +248,24 @@ func (p *pass) addSlurm() {
 	p.seen.Snap.SlurmCluster = p.seen.Cluster.ClusterName
 	p.seen.Snap.KillWait.Duration = p.seen.Cluster.KillWait
 	if uid, err := p.State.OwnerUID(); err == nil && os.Geteuid() == 0 && uid != 0 && uid != p.seen.Cluster.SlurmUID {
-		p.problem(capacity.StateFile, fmt.Errorf("%s belongs to user %d, neither root nor SlurmUser, who can change what root writes there: chown -R it back", p.State, uid))
+		p.problem(
+			capacity.StateFile,
+			fmt.Errorf(
+				"%s belongs to user %d, neither root nor SlurmUser, who can change what root writes there: chown -R it back",
+				p.State,
+				uid,
+			),
+		)
 	}
 	for _, err := range p.unreadable() {
 		what, fix, _ := strings.Cut(err.Error(), "; ")
-		p.say(capacity.SettingsUnreadable, capacity.Subject{}, fix, "the hooks that slurmctld starts launch nothing: %s", what)
+		p.say(
+			capacity.SettingsUnreadable,
+			capacity.Subject{},
+			fix,
+			"the hooks that slurmctld starts launch nothing: %s",
+			what,
+		)
 	}
 	over := capacity.OverTime(p.seen.Cluster.Partitions, p.seen.Cluster.Ours(p.seen.Snap), p.seen.Cluster.OverTime)
 	if p.seen.Snap.Timing.OverTime.Duration = over.Duration(); over.Unlimited {
@@ -243,12 +284,26 @@ func (p *pass) addSlurm() {
 			p.seen.Snap.DefaultPartition = sp.Name
 		}
 		if sp.Unread != "" {
-			p.say(capacity.SlurmUnread, capacity.Subject{Partition: sp.Name}, "", "partition %s cannot be read: %s", sp.Name, sp.Unread)
+			p.say(
+				capacity.SlurmUnread,
+				capacity.Subject{Partition: sp.Name},
+				"",
+				"partition %s cannot be read: %s",
+				sp.Name,
+				sp.Unread,
+			)
 		}
 	}
 	for _, r := range p.seen.Cluster.Reservations {
 		if r.Unread != "" {
-			p.say(capacity.SlurmUnread, capacity.Subject{}, "", "Slurm reservation %s cannot be read: %s", r.Name, r.Unread)
+			p.say(
+				capacity.SlurmUnread,
+				capacity.Subject{},
+				"",
+				"Slurm reservation %s cannot be read: %s",
+				r.Name,
+				r.Unread,
+			)
 		}
 	}
 	p.seen.Snap.PastFences = map[string]time.Time{}
@@ -290,12 +345,19 @@ func (p *pass) sayGone(at capacity.Place) {
 		return
 	}
 	nodes := hostlist.Compress(gone)
-	said := capacity.Problemf("nodes-lost", capacity.Subject{Partition: partition, Slot: slot, Node: nodes},
+	said := capacity.Problemf(
+		"nodes-lost",
+		capacity.Subject{Partition: partition, Slot: slot, Node: nodes},
 		"restart slurmctld",
 		"Slurm no longer shows nodes %s of partition %s, so that no job gets them: they are FUTURE, as `scontrol update state=FUTURE` sets them, and Slurm before 25.05.7 and 25.11.3 by itself",
-		nodes, partition)
+		nodes,
+		partition,
+	)
 	said.Severity = capacity.Note
-	if slices.ContainsFunc(p.seen.old().Problems, func(before capacity.Problem) bool { return before.Text() == said.Text() }) {
+	if slices.ContainsFunc(
+		p.seen.old().Problems,
+		func(before capacity.Problem) bool { return before.Text() == said.Text() },
+	) {
 		said.Severity = capacity.Admin
 	}
 	p.seen.Snap.Add(said)

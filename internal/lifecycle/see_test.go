@@ -80,13 +80,26 @@ func TestOffsetOutlivesARestart(t *testing.T) {
 		"after a restart": {0, 7 * time.Minute},
 		"while it runs":   {5 * time.Minute, 5 * time.Minute},
 	} {
-		old := &capacity.Snapshot{TakenAt: now.Add(-time.Hour), ClockOffset: capacity.Duration{Duration: 7 * time.Minute}}
-		s := Sources{Settings: settings, World: World{EC2: mute{offset: c.known}, MachineTime: func() time.Time { return now }}}
+		old := &capacity.Snapshot{
+			TakenAt:     now.Add(-time.Hour),
+			ClockOffset: capacity.Duration{Duration: 7 * time.Minute},
+		}
+		s := Sources{
+			Settings: settings,
+			World:    World{EC2: mute{offset: c.known}, MachineTime: func() time.Time { return now }},
+		}
 		p := passOf(s, Seen{Old: old, Snap: &capacity.Snapshot{}})
 		p.observe(t.Context())
 		snap := p.seen.Snap
 		if !p.seen.NoAWS || snap.ClockOffset.Duration != c.want || !snap.TakenAt.Equal(old.TakenAt) {
-			t.Errorf("%s: the offset is %s, want %s; taken at %s, %v", name, snap.ClockOffset.Duration, c.want, snap.TakenAt, p.failed)
+			t.Errorf(
+				"%s: the offset is %s, want %s; taken at %s, %v",
+				name,
+				snap.ClockOffset.Duration,
+				c.want,
+				snap.TakenAt,
+				p.failed,
+			)
 		}
 	}
 }
@@ -94,7 +107,11 @@ func TestOffsetOutlivesARestart(t *testing.T) {
 // The nodes of a slot are those that Slurm shows, and those that only its partitions name;
 // in the order of their numbers, each once.
 func TestNodesOfASlot(t *testing.T) {
-	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu"}}}}}
+	settings := capacity.Settings{
+		Partitions: []capacity.PartitionSettings{
+			{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu"}}},
+		},
+	}
 	c := &Cluster{Nodes: []capacity.Node{{Name: "gpu-10", Features: []string{"gpu"}, GPUs: 4},
 		{Name: "gpu-9", Features: []string{"x", "gpu"}, GPUs: 8}, {Name: "login"}, {Name: "old-1"}},
 		Partitions: []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{"gpu-9", "gpu-2"}}}}
@@ -126,10 +143,20 @@ func TestNodesOfASlot(t *testing.T) {
 // Nodes of a partition that Slurm no longer shows are named: a note, and after another pass a
 // problem. Where Slurm hides what is powered down, nothing is known.
 func TestNodesThatAreGone(t *testing.T) {
-	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu", Slots: 1}}}}}
+	settings := capacity.Settings{
+		Partitions: []capacity.PartitionSettings{
+			{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu", Slots: 1}}},
+		},
+	}
 	look := func(shows bool, old *capacity.Snapshot) []capacity.Problem {
-		cluster := &Cluster{Config: slurm.Config{Version: slurm.Version{Major: map[bool]int{false: 22, true: 23}[shows], Minor: 5}}, Nodes: []capacity.Node{{Name: "gpu-1"}},
-			Partitions: []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{"gpu-1", "gpu-2", "gpu-3"}}, {Name: "cpu", Nodes: []string{"cpu-1"}}}}
+		cluster := &Cluster{
+			Config: slurm.Config{Version: slurm.Version{Major: map[bool]int{false: 22, true: 23}[shows], Minor: 5}},
+			Nodes:  []capacity.Node{{Name: "gpu-1"}},
+			Partitions: []capacity.SlurmPartition{
+				{Name: "gpu", Nodes: []string{"gpu-1", "gpu-2", "gpu-3"}},
+				{Name: "cpu", Nodes: []string{"cpu-1"}},
+			},
+		}
 		cluster.assign(settings)
 		p := passOf(Sources{Settings: settings}, Seen{Cluster: cluster, Old: old, Snap: &capacity.Snapshot{}})
 		p.sayGone(capacity.Place{Partition: &capacity.Partition{Name: "gpu"}, Slot: &capacity.Slot{Name: "gpu"}})
@@ -139,7 +166,8 @@ func TestNodesThatAreGone(t *testing.T) {
 		t.Errorf("Slurm hides nodes: %v", said)
 	}
 	first := look(true, nil)
-	if len(first) != 1 || first[0].Severity != capacity.Note || !strings.HasPrefix(first[0].Sentence, "Slurm no longer shows nodes gpu-[2-3] of partition gpu, ") {
+	if len(first) != 1 || first[0].Severity != capacity.Note ||
+		!strings.HasPrefix(first[0].Sentence, "Slurm no longer shows nodes gpu-[2-3] of partition gpu, ") {
 		t.Fatalf("first: %v", first)
 	}
 	old := &capacity.Snapshot{}
@@ -192,7 +220,10 @@ func (st *stage) isAsPlanned(planned []string, report Report) {
 	}
 	for _, r := range report.Rolling {
 		if r.Setback.Tried.Equal(report.At) { // it could begin nothing
-			planned = slices.DeleteFunc(planned, func(p string) bool { return strings.Contains(p, r.Block.ID+" in partition") })
+			planned = slices.DeleteFunc(
+				planned,
+				func(p string) bool { return strings.Contains(p, r.Block.ID+" in partition") },
+			)
 		}
 	}
 	if diff := cmp.Diff(planned, did); diff != "" {
@@ -261,7 +292,10 @@ func TestNodesOut(t *testing.T) {
 		{Name: "gpu-2", State: "IDLE"}, {Name: "gpu-3", State: "IDLE+DRAIN", Reason: "bad cable"},
 		{Name: "gpu-4", State: "DOWN", Reason: "Not responding"}, {Name: "cpu-1", State: "FAIL"}}}
 	got := cluster.out([]string{"gpu-1", "gpu-2", "gpu-3", "gpu-4", "gpu-5"})
-	want := []capacity.NodesOut{{Nodes: "gpu-[1,3]", Count: 2, State: "drained", Reason: "bad cable"}, {Nodes: "gpu-4", Count: 1, State: "down", Reason: "Not responding"}}
+	want := []capacity.NodesOut{
+		{Nodes: "gpu-[1,3]", Count: 2, State: "drained", Reason: "bad cable"},
+		{Nodes: "gpu-4", Count: 1, State: "down", Reason: "Not responding"},
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

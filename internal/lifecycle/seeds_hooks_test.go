@@ -36,14 +36,20 @@ type hook struct {
 
 // hookKilled has one of the next hooks be killed, or meet somebody.
 func (m *month) hookKilled(rt *rapid.T) {
-	m.troubleAt, m.trouble = rapid.IntRange(1, 8).Draw(rt, "change"), rapid.SampledFrom([]string{"killed before", "killed after", "meets a pass", "meets a user"}).Draw(rt, "trouble")
+	m.troubleAt, m.trouble = rapid.IntRange(1, 8).
+		Draw(rt, "change"),
+		rapid.SampledFrom([]string{"killed before", "killed after", "meets a pass", "meets a user"}).
+			Draw(rt, "trouble")
 }
 
 // resume is ResumeProgram, with the file that slurmctld writes for it.
 func (m *month) resume(nodes []string) {
 	var jobs []string
 	for _, j := range m.slurm.Jobs {
-		if has := slices.DeleteFunc(slices.Clone(j.Nodes), func(n string) bool { return !slices.Contains(nodes, n) }); len(has) > 0 && j.Over == "" {
+		if has := slices.DeleteFunc(slices.Clone(j.Nodes), func(n string) bool { return !slices.Contains(nodes, n) }); len(
+			has,
+		) > 0 &&
+			j.Over == "" {
 			jobs = append(jobs, fmt.Sprintf(`{"job_id": %d, "nodes_resume": %q}`, j.ID, hostlist.Compress(has)))
 		}
 	}
@@ -69,12 +75,21 @@ func (m *month) suspend(nodes []string) { m.runHook("suspend", nodes, power.Powe
 // runHook runs the real program, in a clock of its own that begins with Slurm's: what a hook waits for does not happen.
 func (m *month) runHook(name string, nodes []string, program func(context.Context, *power.Site) error) {
 	m.said["hook: "+name]++
-	h := &hook{disturbed: m.Now().Before(m.down) || len(m.sources.Settings.Partitions) == 0, reservations: len(m.aws.All)}
+	h := &hook{
+		disturbed:    m.Now().Before(m.down) || len(m.sources.Settings.Partitions) == 0,
+		reservations: len(m.aws.All),
+	}
 	synctest.Test(m.test, func(*testing.T) {
 		time.Sleep(time.Until(m.slurm.Now))
 		m.hook = h
-		site := power.NewSite(model.Host{Slurm: m.slurm, EC2: m.aws, PCS: m.PCS, Dir: m.sources.State}, m.sources.State, m.sources.Settings, "", hostlist.Compress(nodes),
-			slog.New(slog.DiscardHandler))
+		site := power.NewSite(
+			model.Host{Slurm: m.slurm, EC2: m.aws, PCS: m.PCS, Dir: m.sources.State},
+			m.sources.State,
+			m.sources.Settings,
+			"",
+			hostlist.Compress(nodes),
+			slog.New(slog.DiscardHandler),
+		)
 		var running sync.WaitGroup
 		running.Go(func() {
 			err := program(context.Background(), site)
@@ -129,7 +144,8 @@ func (m *month) hasRun(h *hook, program string, nodes []string) {
 		if m.slurm.Node(name).GivenUp() {
 			m.bad("R5: node %s is given up, and %s leaves it so", name, program)
 		}
-		if n := m.slurm.Node(name); program == "resume" && n.PoweringUp() && len(of) != 1 || len(of) > 0 && !slices.Equal(of, []string{n.InstanceID}) {
+		if n := m.slurm.Node(name); program == "resume" && n.PoweringUp() && len(of) != 1 ||
+			len(of) > 0 && !slices.Equal(of, []string{n.InstanceID}) {
 			m.bad("R5: node %s is %s, its instance is %q, and there are %q", name, n.State, n.InstanceID, of)
 		}
 	}

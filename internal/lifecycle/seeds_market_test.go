@@ -103,19 +103,44 @@ func (o *decision) run(b *run) error {
 		o.told = o.sold() == m.decided[o.id] // else its payment has failed, or an earlier one is told
 		return b.after(model.Call{Verb: "tell", Text: o.id})
 	}
-	buyer := &market.Buyer{EC2: m.aws, In: func(string) market.World { return m.aws }, Customer: customer{m}, StateDir: m.sources.State, Recorded: m.Now().Sub(m.lost), Pause: b.pause}
+	buyer := &market.Buyer{
+		EC2:      m.aws,
+		In:       func(string) market.World { return m.aws },
+		Customer: customer{m},
+		StateDir: m.sources.State,
+		Recorded: m.Now().Sub(m.lost),
+		Pause:    b.pause,
+	}
 	err := untilKilled(func() error {
 		if o.length > 0 {
-			return buyer.Extend(m.Context(), market.ExtensionOrder{ReservationID: o.id, Length: o.length, Wait: o.wait, Show: func(market.ExtensionPreview) {},
-				Tell: func(market.Result) error { return tell() }})
+			return buyer.Extend(
+				m.Context(),
+				market.ExtensionOrder{
+					ReservationID: o.id,
+					Length:        o.length,
+					Wait:          o.wait,
+					Show:          func(market.ExtensionPreview) {},
+					Tell:          func(market.Result) error { return tell() },
+				},
+			)
 		}
-		return buyer.Purchase(m.Context(), market.PurchaseOrder{OfferingID: o.id, Query: o.query, Wait: o.wait, Show: func(market.PurchasePreview) error { return nil },
-			Tell: func(r market.Result) error {
-				m.aws.Change(r.Reservation.ID, func(one *capacity.Reservation) { one.Tags["team"] = o.team })
-				return tell()
-			}})
+		return buyer.Purchase(
+			m.Context(),
+			market.PurchaseOrder{
+				OfferingID: o.id,
+				Query:      o.query,
+				Wait:       o.wait,
+				Show:       func(market.PurchasePreview) error { return nil },
+				Tell: func(r market.Result) error {
+					m.aws.Change(r.Reservation.ID, func(one *capacity.Reservation) { one.Tags["team"] = o.team })
+					return tell()
+				},
+			},
+		)
 	})
-	if m.say("  the buyer says: %v", err); err != nil && strings.Contains(err.Error(), "not bought") && o.sold() > before && b.meets == nil {
+	if m.say("  the buyer says: %v", err); err != nil && strings.Contains(err.Error(), "not bought") &&
+		o.sold() > before &&
+		b.meets == nil {
 		m.bad("R3: %s was bought: %v", o.id, err)
 	}
 	m.boughtOnce()
@@ -167,7 +192,9 @@ func (m *month) decide(rt *rapid.T, o *decision) {
 	m.aws.Late = m.aws.Late || rapid.Bool().Draw(rt, "EC2 shows it late")
 	for tries := 3; tries > 0 && !o.told; tries-- {
 		b := &run{at: rapid.SampledFrom([]int{0, 0, 0, 1, 2, 3, 4, 5, 6, 7}).Draw(rt, "at call"),
-			trouble: rapid.SampledFrom([]string{"", "is killed before", "is killed after", "fails", "loses its answer", "is refused", "meets another before", "meets another after"}).Draw(rt, "trouble")}
+			trouble: rapid.SampledFrom([]string{"", "is killed before", "is killed after", "fails", "loses its answer", "is refused", "meets another before", "meets another after"}).
+				Draw(rt, "trouble"),
+		}
 		if strings.HasPrefix(b.trouble, "meets") {
 			lost := rapid.Bool().Draw(rt, "state_dir is lost to the other")
 			b.meets = func() {
@@ -208,7 +235,15 @@ func (m *month) lastOrders() {
 			}
 			return i.Phase == market.Sending || i.Phase == market.Bought && is == o.id
 		}); err != nil || intents != nil || !o.told || o.sold() != m.decided[o.id] || open {
-			m.bad("R3: %s was to be bought %d times, is %d times, told: %t, open: %t: %v", o.id, m.decided[o.id], o.sold(), o.told, open, err)
+			m.bad(
+				"R3: %s was to be bought %d times, is %d times, told: %t, open: %t: %v",
+				o.id,
+				m.decided[o.id],
+				o.sold(),
+				o.told,
+				open,
+				err,
+			)
 		}
 	}
 	m.name()

@@ -122,25 +122,74 @@ func newMonth(rt *rapid.T, t *testing.T, said map[string]int) *month {
 	m.slurm.Add("demand", "demand", 4)
 	m.slurm.Add("cpu", "cpu", 2) // nobody's
 	m.slurm.Node("cpu-1").State, m.slurm.Node("cpu-2").State = model.Idle, model.Idle
-	m.slurm.Put(model.Reservation{Name: "friday", Nodes: []string{"gpu-a-1"}, Start: monthBegins.AddDate(1, 0, 0), Users: []string{"alice"}})
-	m.aws.Reserve(capacity.Reservation{ID: "cr-theirs", Kind: capacity.ODCR, State: capacity.StateActive, Total: 2, Available: 2, InstanceType: "p5.48xlarge",
-		Tags: map[string]string{capacity.TagCluster: "lab/fedcba9876543210", capacity.TagHold: capacity.HoldProbe}})
+	m.slurm.Put(
+		model.Reservation{
+			Name:  "friday",
+			Nodes: []string{"gpu-a-1"},
+			Start: monthBegins.AddDate(1, 0, 0),
+			Users: []string{"alice"},
+		},
+	)
+	m.aws.Reserve(
+		capacity.Reservation{
+			ID:           "cr-theirs",
+			Kind:         capacity.ODCR,
+			State:        capacity.StateActive,
+			Total:        2,
+			Available:    2,
+			InstanceType: "p5.48xlarge",
+			Tags: map[string]string{
+				capacity.TagCluster: "lab/fedcba9876543210",
+				capacity.TagHold:    capacity.HoldProbe,
+			},
+		},
+	)
 
 	m.slurm.Resume, m.slurm.Suspend, m.slurm.ResumeTimeout, m.slurm.Ran = m.resume, m.suspend, 10*time.Minute, m.ran
 	m.aws.OnDemand = 10
 	m.Before, m.After = m.before, m.after
 	d := func(d time.Duration) capacity.Duration { return capacity.Duration{Duration: d} }
 	part := func(name string, slots int, onEnd capacity.OnEnd) capacity.PartitionSettings {
-		return capacity.PartitionSettings{Name: name, Provider: capacity.ProviderEC2, MinTime: d(30 * time.Minute), OnEnd: onEnd,
-			Groups: []capacity.GroupSettings{{Name: name, InstanceType: "p5.48xlarge", SubnetIDs: []string{"subnet-a"}, PurchaseOption: capacity.CapacityBlock,
-				MaxNodes: 4, LaunchTemplate: "nodes", Slots: slots}}}
+		return capacity.PartitionSettings{
+			Name:     name,
+			Provider: capacity.ProviderEC2,
+			MinTime:  d(30 * time.Minute),
+			OnEnd:    onEnd,
+			Groups: []capacity.GroupSettings{
+				{
+					Name:           name,
+					InstanceType:   "p5.48xlarge",
+					SubnetIDs:      []string{"subnet-a"},
+					PurchaseOption: capacity.CapacityBlock,
+					MaxNodes:       4,
+					LaunchTemplate: "nodes",
+					Slots:          slots,
+				},
+			},
+		}
 	}
 	m.sources = Sources{
-		Settings: capacity.Settings{Submit: capacity.Submit{Strict: true, StaleAfter: d(10 * time.Minute)}, Reserve: capacity.Reserve{MaxInstances: 64},
-			Timing:     capacity.Timing{DrainMargin: d(10 * time.Minute), BootAllowance: d(10 * time.Minute), ReclaimLead: d(30 * time.Minute)},
-			Partitions: []capacity.PartitionSettings{part("gpu", 2, capacity.RequeueAtEnd), part("solo", 1, capacity.StopAtEnd), part("demand", 1, capacity.RequeueAtEnd)}},
+		Settings: capacity.Settings{
+			Submit:  capacity.Submit{Strict: true, StaleAfter: d(10 * time.Minute)},
+			Reserve: capacity.Reserve{MaxInstances: 64},
+			Timing: capacity.Timing{
+				DrainMargin:   d(10 * time.Minute),
+				BootAllowance: d(10 * time.Minute),
+				ReclaimLead:   d(30 * time.Minute),
+			},
+			Partitions: []capacity.PartitionSettings{
+				part("gpu", 2, capacity.RequeueAtEnd),
+				part("solo", 1, capacity.StopAtEnd),
+				part("demand", 1, capacity.RequeueAtEnd),
+			},
+		},
 		Owner: me, OwnerIs: "settings", Poll: time.Minute,
-		World: World{Slurm: m.slurm, EC2: m.aws, State: state.Dir(model.Dir(m)), MachineTime: func() time.Time { return m.slurm.Now }}}
+		World: World{
+			Slurm:       m.slurm,
+			EC2:         m.aws,
+			State:       state.Dir(model.Dir(m)),
+			MachineTime: func() time.Time { return m.slurm.Now },
+		}}
 	m.sources.Settings.Partitions[2].Groups[0].PurchaseOption, m.sources.Settings.Partitions[2].Groups[0].Reserve = capacity.OnDemand, capacity.ReservePerJob
 	m.sources.Settings.Partitions[2].Groups[0].SubnetIDs = []string{"subnet-a", "subnet-b"}
 	m.sources.Settings.Partitions[0].Groups[0].Select = &capacity.Select{Tags: map[string]string{"team": "gpu"}}
@@ -173,14 +222,40 @@ func (m *month) bad(format string, args ...any) {
 func (m *month) shows() string {
 	var b strings.Builder
 	for _, r := range m.aws.All {
-		fmt.Fprintf(&b, "%s of %s, %d of which %d failed, from %s to %s\n", r.ID, r.Tags["team"], r.Total, r.Unhealthy, model.Clock(r.Start), model.Clock(r.End))
+		fmt.Fprintf(
+			&b,
+			"%s of %s, %d of which %d failed, from %s to %s\n",
+			r.ID,
+			r.Tags["team"],
+			r.Total,
+			r.Unhealthy,
+			model.Clock(r.Start),
+			model.Clock(r.End),
+		)
 	}
 	for _, r := range m.slurm.Fences {
-		fmt.Fprintf(&b, "%s %v from %s to %s\n", r.Name, r.Nodes, model.Clock(r.Start.Add(-m.Skew)), model.Clock(r.End.Add(-m.Skew)))
+		fmt.Fprintf(
+			&b,
+			"%s %v from %s to %s\n",
+			r.Name,
+			r.Nodes,
+			model.Clock(r.Start.Add(-m.Skew)),
+			model.Clock(r.End.Add(-m.Skew)),
+		)
 	}
 	for _, j := range m.slurm.Jobs {
 		if j.Over == "" {
-			fmt.Fprintf(&b, "job %s %s %s on %v until %s, limit %s, %q\n", j.Shown, j.State, j.StateFlag, j.Nodes, model.Clock(j.End.Add(-m.Skew)), j.TimeLimit, j.AdminComment)
+			fmt.Fprintf(
+				&b,
+				"job %s %s %s on %v until %s, limit %s, %q\n",
+				j.Shown,
+				j.State,
+				j.StateFlag,
+				j.Nodes,
+				model.Clock(j.End.Add(-m.Skew)),
+				j.TimeLimit,
+				j.AdminComment,
+			)
 		}
 	}
 	return b.String()
@@ -205,12 +280,15 @@ func (m *month) before(c model.Call) error {
 	switch _, ours := capacity.ParseGuard(what); {
 	case m.quiet && m.hook == nil:
 		m.bad("the second pass: %s %s", c.Verb, c.Text)
-	case strings.HasSuffix(c.Verb, " reservation") && !c.EC2 && !ours, c.Verb == "cancel reservation" && what == "cr-theirs",
+	case strings.HasSuffix(c.Verb, " reservation") && !c.EC2 && !ours,
+		c.Verb == "cancel reservation" && what == "cr-theirs",
 		strings.HasPrefix(c.Verb, "power") && strings.Contains(c.Text, "cpu-"):
 		m.bad("R9: %s %s (%s)", c.Verb, c.Text, rest)
 	}
 	for _, j := range m.slurm.Jobs {
-		if !c.EC2 && j.Shown == strings.TrimSuffix(what, ":") && j.Partition == "cpu" && !strings.Contains(c.Verb, "reservation") && !strings.HasPrefix(c.Verb, "power") {
+		if !c.EC2 && j.Shown == strings.TrimSuffix(what, ":") && j.Partition == "cpu" &&
+			!strings.Contains(c.Verb, "reservation") &&
+			!strings.HasPrefix(c.Verb, "power") {
 			m.bad("R9: %s %s", c.Verb, c.Text)
 		}
 	}
@@ -247,7 +325,9 @@ func (m *month) after(c model.Call) error {
 	}
 	if c.Change && c.Verb == "delete reservation" && m.seen != nil {
 		for _, s := range m.seen.Standings(m.Now()) {
-			if r, live := m.aws.Real(s.Reservation.ID); live && r.LiveAt(m.Now()) && !r.Start.After(m.Now()) && r.ID == m.guarded(c.Text) && !m.fenced("", r.ID) {
+			if r, live := m.aws.Real(s.Reservation.ID); live && r.LiveAt(m.Now()) && !r.Start.After(m.Now()) &&
+				r.ID == m.guarded(c.Text) &&
+				!m.fenced("", r.ID) {
 				m.bad("%s has lost its fence", r.ID)
 			}
 		}
@@ -354,7 +434,9 @@ func (m *month) ran(j *model.Job, how string) {
 	m.say("job %s %s", j.Shown, how)
 	for _, name := range j.Nodes {
 		for _, i := range m.aws.Instances {
-			if r, known := m.aws.Real(i.ReservationID); known && r.Kind.Bought() && i.ID == m.slurm.Node(name).InstanceID && m.Now().After(fence(r).Add(time.Minute)) {
+			if r, known := m.aws.Real(i.ReservationID); known && r.Kind.Bought() &&
+				i.ID == m.slurm.Node(name).InstanceID &&
+				m.Now().After(fence(r).Add(time.Minute)) {
 				m.bad("R2: job %s ran on %s past the fence of %s at %s", j.Shown, name, r.ID, model.Clock(fence(r)))
 			}
 		}
@@ -365,7 +447,10 @@ func (m *month) ran(j *model.Job, how string) {
 }
 
 func (m *month) goOn(rt *rapid.T) {
-	m.until(m.Now().Add(time.Duration(rapid.SampledFrom([]int{3, 40, 200, 1000, 2000, 4000}).Draw(rt, "minutes")) * time.Minute))
+	m.until(
+		m.Now().
+			Add(time.Duration(rapid.SampledFrom([]int{3, 40, 200, 1000, 2000, 4000}).Draw(rt, "minutes")) * time.Minute),
+	)
 }
 
 // until lets time pass, with a pass at each moment at which something is due, as sync --watch waits.
@@ -389,10 +474,23 @@ func (m *month) until(next time.Time) {
 
 func (m *month) submit(rt *rapid.T) {
 	for range rapid.IntRange(0, 4).Draw(rt, "jobs") {
-		j := model.Job{Job: capacity.Job{Partition: rapid.SampledFrom([]string{"gpu", "solo", "gpu", "solo", "demand", "cpu"}).Draw(rt, "partition"), User: "alice", Account: "nlp", Batch: true,
-			Requeue: rapid.IntRange(0, 4).Draw(rt, "no requeue") < 4, NumNodes: rapid.IntRange(1, 2).Draw(rt, "nodes"), TimeLimit: capacity.NoLimit,
-			Comment: rapid.SampledFrom([]string{"", "", "on_end=requeue", "on_end=hold", "on_end=stop", "on_end=never"}).Draw(rt, "comment")},
-			Work: time.Duration(rapid.SampledFrom([]int{20, 600, 9000}).Draw(rt, "work")) * time.Minute}
+		j := model.Job{
+			Job: capacity.Job{
+				Partition: rapid.SampledFrom([]string{"gpu", "solo", "gpu", "solo", "demand", "cpu"}).
+					Draw(rt, "partition"),
+				User:    "alice",
+				Account: "nlp",
+				Batch:   true,
+				Requeue: rapid.IntRange(0, 4).
+					Draw(rt, "no requeue") <
+					4,
+				NumNodes:  rapid.IntRange(1, 2).Draw(rt, "nodes"),
+				TimeLimit: capacity.NoLimit,
+				Comment: rapid.SampledFrom([]string{"", "", "on_end=requeue", "on_end=hold", "on_end=stop", "on_end=never"}).
+					Draw(rt, "comment"),
+			},
+			Work: time.Duration(rapid.SampledFrom([]int{20, 600, 9000}).Draw(rt, "work")) * time.Minute,
+		}
 		if j.Partition == "cpu" {
 			j.NumNodes, j.Comment = 1, ""
 		}
@@ -409,7 +507,16 @@ func (m *month) submit(rt *rapid.T) {
 			}
 		}
 		one := m.slurm.Submit(j)
-		m.say("job %s of %s: %d nodes, limit %s, at least %s, %d minutes of work, %q", one.Shown, j.Partition, j.NumNodes, j.TimeLimit, j.TimeMin, j.Work/time.Minute, j.Comment)
+		m.say(
+			"job %s of %s: %d nodes, limit %s, at least %s, %d minutes of work, %q",
+			one.Shown,
+			j.Partition,
+			j.NumNodes,
+			j.TimeLimit,
+			j.TimeMin,
+			j.Work/time.Minute,
+			j.Comment,
+		)
 	}
 	m.GoTo(m.Now())
 }
@@ -457,8 +564,17 @@ func (m *month) buy(rt *rapid.T) {
 	}
 	team := rapid.SampledFrom([]string{"gpu", "solo"}).Draw(rt, "team")
 	m.ids++
-	o := capacity.Offering{ID: fmt.Sprintf("cb-%d", m.ids), Region: m.aws.Region(), InstanceType: "p5.48xlarge", AZID: "use2-az1", AZ: "us-east-2a", Tenancy: "default",
-		Count: rapid.IntRange(1, 4).Draw(rt, "instances"), Start: m.Now().Truncate(time.Hour).Add(time.Duration(rapid.IntRange(1, 72).Draw(rt, "in hours")) * time.Hour)}
+	o := capacity.Offering{
+		ID:           fmt.Sprintf("cb-%d", m.ids),
+		Region:       m.aws.Region(),
+		InstanceType: "p5.48xlarge",
+		AZID:         "use2-az1",
+		AZ:           "us-east-2a",
+		Tenancy:      "default",
+		Count: rapid.IntRange(1, 4).
+			Draw(rt, "instances"),
+		Start: m.Now().Truncate(time.Hour).Add(time.Duration(rapid.IntRange(1, 72).Draw(rt, "in hours")) * time.Hour),
+	}
 	o.End = o.Start.Add(time.Duration(rapid.IntRange(1, 4).Draw(rt, "days")) * 24 * time.Hour)
 	if slices.ContainsFunc(m.aws.ForSale, func(one capacity.Offering) bool {
 		return one.Count == o.Count && one.Start.Equal(o.Start) && one.End.Equal(o.End)
@@ -467,7 +583,15 @@ func (m *month) buy(rt *rapid.T) {
 	}
 	m.say("%s for %s is for sale: %d from %s to %s", o.ID, team, o.Count, model.Clock(o.Start), model.Clock(o.End))
 	m.aws.ForSale = append(m.aws.ForSale, o)
-	m.decide(rt, &decision{month: m, id: o.ID, team: team, query: ec2.OfferingQuery{InstanceType: o.InstanceType, Count: o.Count}})
+	m.decide(
+		rt,
+		&decision{
+			month: m,
+			id:    o.ID,
+			team:  team,
+			query: ec2.OfferingQuery{InstanceType: o.InstanceType, Count: o.Count},
+		},
+	)
 	m.name()
 	m.settle()
 }
@@ -479,7 +603,10 @@ func (m *month) name() {
 			delete(r.Tags, "team")
 		}
 	}
-	m.slurm.Jobs = slices.DeleteFunc(m.slurm.Jobs, func(j *model.Job) bool { return j.Over != "" && m.slurm.Now.Sub(j.End) > time.Hour })
+	m.slurm.Jobs = slices.DeleteFunc(
+		m.slurm.Jobs,
+		func(j *model.Job) bool { return j.Over != "" && m.slurm.Now.Sub(j.End) > time.Hour },
+	)
 	g := &m.sources.Settings.Partitions[1].Groups[0]
 	g.ReservationIDs = []string{"cr-bad"} // R8: which EC2 never describes
 	for _, r := range m.aws.All {
@@ -564,10 +691,42 @@ func (m *month) misbehave(rt *rapid.T) {
 }
 
 func (m *month) fault(rt *rapid.T) {
-	verbs := []string{"config", "nodes", "reservations", "jobs", "job", "describe reservations", "find reservations", "find instances", "create reservation", "update reservation",
-		"delete reservation", "set time limit", "edit", "requeue", "requeue and hold", "release", "begin", "admin comment", "power up", "power down", "power down by force",
-		"terminate", "cancel reservation", "launch", "create ODCR", "set addresses", "describe subnets", "describe a launch template", "record", "enlist", "unlist",
-		"user hold", "notify", "cancel"}
+	verbs := []string{
+		"config",
+		"nodes",
+		"reservations",
+		"jobs",
+		"job",
+		"describe reservations",
+		"find reservations",
+		"find instances",
+		"create reservation",
+		"update reservation",
+		"delete reservation",
+		"set time limit",
+		"edit",
+		"requeue",
+		"requeue and hold",
+		"release",
+		"begin",
+		"admin comment",
+		"power up",
+		"power down",
+		"power down by force",
+		"terminate",
+		"cancel reservation",
+		"launch",
+		"create ODCR",
+		"set addresses",
+		"describe subnets",
+		"describe a launch template",
+		"record",
+		"enlist",
+		"unlist",
+		"user hold",
+		"notify",
+		"cancel",
+	}
 	verb := rapid.SampledFrom(verbs).Draw(rt, "verb")
 	if rapid.Bool().Draw(rt, "after its effect") {
 		m.loses = verb
@@ -607,7 +766,11 @@ func (m *month) files() map[string]string {
 func (m *month) unwrite(before map[string]string) {
 	for name, now := range m.files() {
 		was, there := before[name]
-		if now == was || !slices.ContainsFunc(lastFiles[len(lastFiles)-m.half:], func(last string) bool { return strings.HasPrefix(name, last) }) {
+		if now == was ||
+			!slices.ContainsFunc(
+				lastFiles[len(lastFiles)-m.half:],
+				func(last string) bool { return strings.HasPrefix(name, last) },
+			) {
 			continue
 		}
 		m.say("killed before it writes %s", name)
@@ -627,7 +790,10 @@ func (m *month) unwrite(before map[string]string) {
 // file system has no locks.
 func (m *month) meetAnother(rt *rapid.T) {
 	m.meetsAt, m.dies = rapid.IntRange(1, 3).Draw(rt, "change"), rapid.Bool().Draw(rt, "the other is killed")
-	turns, lost := rapid.SliceOfN(rapid.IntRange(0, 3), 6, 6).Draw(rt, "turns"), rapid.Bool().Draw(rt, "state_dir is lost")
+	turns, lost := rapid.SliceOfN(rapid.IntRange(0, 3), 6, 6).
+		Draw(rt, "turns"),
+		rapid.Bool().
+			Draw(rt, "state_dir is lost")
 	m.meets = func() {
 		m.say("another pass begins, state_dir is lost: %t", lost)
 		if lost {
@@ -756,7 +922,8 @@ func (m *month) holds(*rapid.T) {
 			if j.State != "RUNNING" || j.Partition == "cpu" || i < 0 {
 				continue
 			}
-			if r, _ := m.aws.Real(m.aws.Instances[i].ReservationID); r.Kind.Bought() && m.Now().After(fence(r).Add(time.Minute)) {
+			if r, _ := m.aws.Real(m.aws.Instances[i].ReservationID); r.Kind.Bought() &&
+				m.Now().After(fence(r).Add(time.Minute)) {
 				m.bad("R2: job %s runs past the fence of %s", j.Shown, r.ID)
 			}
 		}
@@ -773,7 +940,8 @@ func (m *month) holds(*rapid.T) {
 			m.bad("R2: %s has no fence", r.ID)
 		}
 		for _, f := range m.slurm.Fences { // R11
-			if late := f.Start.Add(-m.Skew).Sub(fence(r)); f.Fences(s.Slot.Name, r.ID) && late > 6*time.Second && f.Start.After(m.slurm.Now) {
+			if late := f.Start.Add(-m.Skew).Sub(fence(r)); f.Fences(s.Slot.Name, r.ID) && late > 6*time.Second &&
+				f.Start.After(m.slurm.Now) {
 				m.bad("R11: the fence of %s is %s late", r.ID, late)
 			}
 		}
@@ -804,7 +972,8 @@ func (m *month) ends() {
 	}
 	m.GoTo(m.Now())               // Slurm calls its programs
 	for _, r := range m.aws.All { // R4
-		if one, _ := m.aws.Real(r.ID); r.Kind == capacity.ODCR && r.ID != "cr-theirs" && one.State.Live() && m.Now().Sub(r.Created) > 2*capacity.LaunchTime {
+		if one, _ := m.aws.Real(r.ID); r.Kind == capacity.ODCR && r.ID != "cr-theirs" && one.State.Live() &&
+			m.Now().Sub(r.Created) > 2*capacity.LaunchTime {
 			m.bad("R4: %s is still held", r.ID)
 		}
 	}
@@ -815,12 +984,30 @@ func (m *month) ends() {
 	}
 	for _, s := range m.seen.Standings(m.Now()) {
 		r := s.Reservation
-		waits := slices.ContainsFunc(m.slurm.Jobs, func(j *model.Job) bool { return j.State == "PENDING" && j.Partition == s.Partition.Name })
-		free := slices.ContainsFunc(m.slurm.All, func(n *model.Node) bool { return n.Slot == s.Slot.Name && n.Job == nil && n.State == model.Idle })
+		waits := slices.ContainsFunc(
+			m.slurm.Jobs,
+			func(j *model.Job) bool { return j.State == "PENDING" && j.Partition == s.Partition.Name },
+		)
+		free := slices.ContainsFunc(
+			m.slurm.All,
+			func(n *model.Node) bool { return n.Slot == s.Slot.Name && n.Job == nil && n.State == model.Idle },
+		)
 		if waits || !free || !m.aws.Open(r.ID) || m.Now().Add(2*time.Hour).After(s.Window.Fence) {
 			continue
 		}
-		j := m.slurm.Submit(model.Job{Job: capacity.Job{Partition: s.Partition.Name, Batch: true, Requeue: true, NumNodes: 1, TimeLimit: capacity.Minutes(35)}, Slot: s.Slot.Name, Work: time.Hour})
+		j := m.slurm.Submit(
+			model.Job{
+				Job: capacity.Job{
+					Partition: s.Partition.Name,
+					Batch:     true,
+					Requeue:   true,
+					NumNodes:  1,
+					TimeLimit: capacity.Minutes(35),
+				},
+				Slot: s.Slot.Name,
+				Work: time.Hour,
+			},
+		)
 		m.GoTo(m.Now().Add(time.Second))
 		if j.State != "RUNNING" {
 			m.bad("job %s does not start on slot %s", j.Shown, s.Slot.Name)

@@ -43,7 +43,15 @@ var opens = time.Date(2027, 1, 1, 11, 30, 0, 0, time.UTC)
 // newStage has partition solo with four nodes and partition gpu with two slots of two.
 func newStage(t *testing.T) *stage {
 	w := model.New(opens.Add(-time.Hour))
-	st := &stage{T: t, World: w, slurm: w.Slurm, aws: w.EC2, said: map[string]bool{}, fails: map[string]error{}, lost: map[string]error{}}
+	st := &stage{
+		T:     t,
+		World: w,
+		slurm: w.Slurm,
+		aws:   w.EC2,
+		said:  map[string]bool{},
+		fails: map[string]error{},
+		lost:  map[string]error{},
+	}
 	st.slurm.Add("gpu", "gpu-a", 2)
 	st.slurm.Add("gpu", "gpu-b", 2)
 	st.slurm.Add("solo", "solo", 4)
@@ -51,13 +59,34 @@ func newStage(t *testing.T) *stage {
 	st.Before, st.After = st.call, func(c model.Call) error { return st.lost[c.Verb] }
 	d := func(d time.Duration) capacity.Duration { return capacity.Duration{Duration: d} }
 	part := func(name string, slots int, onEnd capacity.OnEnd) capacity.PartitionSettings {
-		return capacity.PartitionSettings{Name: name, Provider: capacity.ProviderEC2, MinTime: d(30 * time.Minute), OnEnd: onEnd,
-			Groups: []capacity.GroupSettings{{Name: name, InstanceType: "p5.48xlarge", SubnetIDs: []string{"subnet-a"}, PurchaseOption: capacity.CapacityBlock,
-				Select: &capacity.Select{Tags: map[string]string{"team": name}}, MaxNodes: 4, LaunchTemplate: "nodes", Slots: slots}}}
+		return capacity.PartitionSettings{
+			Name:     name,
+			Provider: capacity.ProviderEC2,
+			MinTime:  d(30 * time.Minute),
+			OnEnd:    onEnd,
+			Groups: []capacity.GroupSettings{
+				{
+					Name:           name,
+					InstanceType:   "p5.48xlarge",
+					SubnetIDs:      []string{"subnet-a"},
+					PurchaseOption: capacity.CapacityBlock,
+					Select: &capacity.Select{
+						Tags: map[string]string{"team": name},
+					},
+					MaxNodes:       4,
+					LaunchTemplate: "nodes",
+					Slots:          slots,
+				},
+			},
+		}
 	}
 	st.sources = Sources{Settings: capacity.Settings{Submit: capacity.Submit{Strict: true,
-		StaleAfter: d(10 * time.Minute)}, Timing: capacity.Timing{DrainMargin: d(10 * time.Minute), BootAllowance: d(10 * time.Minute),
-		ReclaimLead: d(30 * time.Minute)}, Partitions: []capacity.PartitionSettings{part("solo", 1, capacity.RequeueAtEnd)}},
+		StaleAfter: d(
+			10 * time.Minute,
+		)}, Timing: capacity.Timing{DrainMargin: d(10 * time.Minute), BootAllowance: d(10 * time.Minute),
+		ReclaimLead: d(
+			30 * time.Minute,
+		)}, Partitions: []capacity.PartitionSettings{part("solo", 1, capacity.RequeueAtEnd)}},
 		Owner: me, OwnerIs: "settings /etc/pcs-capacity", Poll: time.Minute, World: World{Slurm: st.slurm, EC2: st.aws,
 			State: state.Dir(model.Dir(t)), MachineTime: func() time.Time { return st.slurm.Now }}}
 	if err := st.MarkIn(model.Dir(t)); err != nil {
@@ -166,8 +195,22 @@ func (st *stage) tell(report Report, err error) {
 
 // block is one of EC2's: from opens+from for a length of time, bought for a partition.
 func (st *stage) block(id, team string, from, length time.Duration, size int) {
-	st.aws.Reserve(capacity.Reservation{ID: id, Kind: capacity.CapacityBlock, InstanceType: "p5.48xlarge", AZID: "use2-az1", AZ: "us-east-2a",
-		Total: size, Available: size, Platform: "Linux/UNIX", Tenancy: "default", Start: opens.Add(from), End: opens.Add(from + length), Tags: map[string]string{"team": team}})
+	st.aws.Reserve(
+		capacity.Reservation{
+			ID:           id,
+			Kind:         capacity.CapacityBlock,
+			InstanceType: "p5.48xlarge",
+			AZID:         "use2-az1",
+			AZ:           "us-east-2a",
+			Total:        size,
+			Available:    size,
+			Platform:     "Linux/UNIX",
+			Tenancy:      "default",
+			Start:        opens.Add(from),
+			End:          opens.Add(from + length),
+			Tags:         map[string]string{"team": team},
+		},
+	)
 }
 
 // resume launches nodes into the open block of their slot.
@@ -189,8 +232,21 @@ func (st *stage) job(limit int, comment string, nodes ...string) *model.Job {
 	if isFitted {
 		comment = rest
 	}
-	j := st.slurm.Submit(model.Job{Job: capacity.Job{Partition: "solo", User: "alice", Account: "nlp", Batch: true, Requeue: true, NumNodes: max(1, len(nodes)),
-		TimeLimit: capacity.Minutes(limit), Comment: comment}, Work: 1000 * time.Hour})
+	j := st.slurm.Submit(
+		model.Job{
+			Job: capacity.Job{
+				Partition: "solo",
+				User:      "alice",
+				Account:   "nlp",
+				Batch:     true,
+				Requeue:   true,
+				NumNodes:  max(1, len(nodes)),
+				TimeLimit: capacity.Minutes(limit),
+				Comment:   comment,
+			},
+			Work: 1000 * time.Hour,
+		},
+	)
 	if isFitted {
 		marks, err := st.sources.State.Marks().Read()
 		if err != nil {
@@ -232,11 +288,23 @@ func (st *stage) held(ctx context.Context, names []string) (map[string]string, e
 
 // group is a compute node group that is set up for a block.
 func (st *stage) group(name, block string) {
-	st.PCS.Groups = append(st.PCS.Groups, pcs.NodeGroup{Name: name, Tags: map[string]string{capacity.TagCluster: st.PCS.Cluster.Name, capacity.TagReservation: block}})
+	st.PCS.Groups = append(
+		st.PCS.Groups,
+		pcs.NodeGroup{
+			Name: name,
+			Tags: map[string]string{capacity.TagCluster: st.PCS.Cluster.Name, capacity.TagReservation: block},
+		},
+	)
 }
 
 // SetUp and Remove are the roll over of PCS.
-func (st *stage) SetUp(_ context.Context, partition string, group capacity.NodeGroup, block capacity.Reservation, anew bool) ([]string, error) {
+func (st *stage) SetUp(
+	_ context.Context,
+	partition string,
+	group capacity.NodeGroup,
+	block capacity.Reservation,
+	anew bool,
+) ([]string, error) {
 	if st.write("  set up %s of partition %s for %s, anew %t", group.Name, partition, block.ID, anew); st.rolls != nil {
 		return nil, st.rolls
 	}

@@ -213,12 +213,15 @@ func fitAll(fits []unfit) (actions []Action) {
 		job := u.job.Shown
 		text := fmt.Sprintf("set the time limit of job %s, which has none of its own, to %s with --time-min=%s", job,
 			u.edits.TimeLimit, u.edits.TimeMin)
-		actions = append(actions, action("set-limit", capacity.Subject{Job: job}, text, func(ctx context.Context, w World) error {
-			if failed == nil {
-				failed = setLimits(ctx, w, fits)
-			}
-			return failed[job]
-		}))
+		actions = append(
+			actions,
+			action("set-limit", capacity.Subject{Job: job}, text, func(ctx context.Context, w World) error {
+				if failed == nil {
+					failed = setLimits(ctx, w, fits)
+				}
+				return failed[job]
+			}),
+		)
 	}
 	return actions
 }

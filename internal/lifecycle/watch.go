@@ -213,7 +213,13 @@ func (s Sources) now() time.Time { return s.MachineTime().Add(s.EC2.Offset()) }
 // RollOver goes on to give a block its compute node group on PCS, or to remove one: see [setup.RollOver]. Both say
 // which steps they began.
 type RollOver interface {
-	SetUp(ctx context.Context, partition string, group capacity.NodeGroup, block capacity.Reservation, anew bool) (did []string, err error)
+	SetUp(
+		ctx context.Context,
+		partition string,
+		group capacity.NodeGroup,
+		block capacity.Reservation,
+		anew bool,
+	) (did []string, err error)
 	Remove(ctx context.Context, partition, slot string) (did []string, err error)
 }
 

@@ -50,7 +50,11 @@ type Slurm interface {
 	Walls(ctx context.Context, clusterName string) (capacity.Walls, error)
 	// JobsOf returns the jobs that have not ended, and with their results those that ended in the last minutes: of the
 	// partitions, or of all if none is given. Only jobs that wanted keeps are returned; nil keeps all.
-	JobsOf(ctx context.Context, partitions []string, wanted func(capacity.Job) bool) (live, ended []capacity.Job, err error)
+	JobsOf(
+		ctx context.Context,
+		partitions []string,
+		wanted func(capacity.Job) bool,
+	) (live, ended []capacity.Job, err error)
 	// Tasks are tasks of arrays by name, which JobsOf shows as one while they wait.
 	Tasks(ctx context.Context, names []string) ([]capacity.Job, error)
 	// Job has no name if Slurm has forgotten it.
@@ -87,7 +91,10 @@ type EC2 interface {
 
 	// Reservations describes reservations by id. An id that EC2 does not describe is in missing, with the reason; err is
 	// for a query that failed as a whole.
-	Reservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing []capacity.Missing, err error)
+	Reservations(
+		ctx context.Context,
+		ids []string,
+	) (found []capacity.Reservation, missing []capacity.Missing, err error)
 	FindReservations(ctx context.Context, q ec2.ReservationQuery) ([]capacity.Reservation, error)
 	FindInstances(ctx context.Context, q capacity.InstanceQuery) ([]capacity.Instance, error)
 	// Subnets is to subnets what Reservations is to reservations.
@@ -162,8 +169,13 @@ func markOf(dir state.Dir, stateSave, clusterName string) (string, error) {
 	mark := capacity.ClusterMark(clusterName, id)
 	switch {
 	case err == nil && keptErr == nil && mark != kept:
-		return "", fmt.Errorf("the cluster's mark is %s in %s and %s in %s; run sync on Slurm's controller, and delete %[4]s/mark if it does so already",
-			mark, stateSave, kept, dir)
+		return "", fmt.Errorf(
+			"the cluster's mark is %s in %s and %s in %s; run sync on Slurm's controller, and delete %[4]s/mark if it does so already",
+			mark,
+			stateSave,
+			kept,
+			dir,
+		)
 	case err == nil:
 		return mark, nil
 	case errors.Is(err, fs.ErrNotExist):
@@ -249,7 +261,8 @@ func (c *Cluster) partition(name string) (sp capacity.SlurmPartition, there bool
 func (c *Cluster) inPartition(name string, nodes []string) bool {
 	of := setOf(nodes)
 	return slices.ContainsFunc(c.Partitions, func(part capacity.SlurmPartition) bool {
-		return (name == "" || part.Name == name) && slices.ContainsFunc(part.Nodes, func(n string) bool { return of[n] })
+		return (name == "" || part.Name == name) &&
+			slices.ContainsFunc(part.Nodes, func(n string) bool { return of[n] })
 	})
 }
 
@@ -339,7 +352,10 @@ func (c *Cluster) out(names []string) []capacity.NodesOut {
 	type kind struct{ state, reason string }
 	var all []capacity.NodesOut
 	for k, names := range grouped(down, func(name string) kind { return kind{byName[name].Out(), byName[name].Reason} }) {
-		all = append(all, capacity.NodesOut{Nodes: hostlist.Compress(names), Count: len(names), State: k.state, Reason: k.reason})
+		all = append(
+			all,
+			capacity.NodesOut{Nodes: hostlist.Compress(names), Count: len(names), State: k.state, Reason: k.reason},
+		)
 	}
 	return all
 }
@@ -381,8 +397,14 @@ func outOfService(s Seen) (problems []capacity.Problem) {
 		}
 		for _, o := range v.Slot.Out {
 			problems = append(problems, capacity.Problemf("nodes-out", capacity.Subject{Partition: v.Partition.Name,
-				Slot: v.Slot.Name, Node: o.Nodes, Reservation: v.Reservation.ID}, fmt.Sprintf("when that is fixed: `%s`",
-				capacity.GiveBack(o.Nodes, o.State, v.Partition.Provider)), "%s is open and paid, and no job gets nodes %s",
+				Slot: v.Slot.Name, Node: o.Nodes, Reservation: v.Reservation.ID}, fmt.Sprintf(
+				"when that is fixed: `%s`",
+				capacity.GiveBack(
+					o.Nodes,
+					o.State,
+					v.Partition.Provider,
+				),
+			), "%s is open and paid, and no job gets nodes %s",
 				v.Reservation.ID, o))
 		}
 	}

@@ -56,7 +56,8 @@ func Possible() error {
 			return fmt.Errorf("machines need the program %s: apt-get install iproute2 util-linux", program)
 		}
 	}
-	out, err := exec.Command("unshare", "--mount", "--net", "--time", "--fork", "ip", "link", "add", "type", "veth").CombinedOutput()
+	out, err := exec.Command("unshare", "--mount", "--net", "--time", "--fork", "ip", "link", "add", "type", "veth").
+		CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("this machine allows no namespaces: %w: %s", err, out)
 	}
@@ -153,7 +154,8 @@ var ports atomic.Int64
 func (m *Machine) connect(ctx context.Context, c Config) error {
 	pid := fmt.Sprint(m.cmd.Process.Pid)
 	in := func(pid string, args ...string) error {
-		out, err := exec.CommandContext(ctx, "nsenter", append([]string{"--target", pid, "--net", "ip"}, args...)...).CombinedOutput()
+		out, err := exec.CommandContext(ctx, "nsenter", append([]string{"--target", pid, "--net", "ip"}, args...)...).
+			CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("ip %s: %w: %s", strings.Join(args, " "), err, out)
 		}
@@ -178,8 +180,23 @@ func (m *Machine) Log() string { return filepath.Join(m.folder, "console.log") }
 // Enter are the words before a command that run it on the machine, as root in a short
 // environment to which more is added.
 func (m *Machine) Enter(environment ...string) []string {
-	words := []string{"nsenter", "--target", fmt.Sprint(m.cmd.Process.Pid), "--mount", "--root", "--wd", "--uts", "--ipc", "--net", "--pid", "env", "-i",
-		"HOME=/root", "TERM=dumb", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+	words := []string{
+		"nsenter",
+		"--target",
+		fmt.Sprint(m.cmd.Process.Pid),
+		"--mount",
+		"--root",
+		"--wd",
+		"--uts",
+		"--ipc",
+		"--net",
+		"--pid",
+		"env",
+		"-i",
+		"HOME=/root",
+		"TERM=dumb",
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+	}
 	return append(words, environment...)
 }
 

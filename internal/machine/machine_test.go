@@ -18,13 +18,34 @@ func TestMachines(t *testing.T) {
 	}
 	dir := t.TempDir()
 	shared := t.TempDir()
-	one, err := Start(t.Context(), Config{Name: "one", Address: "10.0.0.1/16", Folder: filepath.Join(dir, "one"), Binds: map[string]string{"/srv/shared": shared},
-		Files: map[string]string{"/etc/greeting": "hello"}, Hidden: []string{"/etc/passwd"}, Init: "echo $(cat /etc/greeting) >/srv/shared/init\n"})
+	one, err := Start(
+		t.Context(),
+		Config{
+			Name:    "one",
+			Address: "10.0.0.1/16",
+			Folder:  filepath.Join(dir, "one"),
+			Binds:   map[string]string{"/srv/shared": shared},
+			Files: map[string]string{
+				"/etc/greeting": "hello",
+			},
+			Hidden: []string{"/etc/passwd"},
+			Init:   "echo $(cat /etc/greeting) >/srv/shared/init\n",
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer one.Stop()
-	two, err := Start(t.Context(), Config{Name: "two", Address: "10.0.0.2/16", Switch: one, Folder: filepath.Join(dir, "two"), Init: "cut -d. -f1 /proc/uptime >/tmp/up\nsleep 1000 &\n"})
+	two, err := Start(
+		t.Context(),
+		Config{
+			Name:    "two",
+			Address: "10.0.0.2/16",
+			Switch:  one,
+			Folder:  filepath.Join(dir, "two"),
+			Init:    "cut -d. -f1 /proc/uptime >/tmp/up\nsleep 1000 &\n",
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,10 +55,13 @@ func TestMachines(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := make(chan string, 1)
-	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.WriteString(w, "from outside")
-		said <- r.RemoteAddr
-	})}
+	server := &http.Server{
+		ReadHeaderTimeout: time.Second,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, "from outside")
+			said <- r.RemoteAddr
+		}),
+	}
 	go server.Serve(listener)
 	defer server.Close()
 	for _, c := range []struct {

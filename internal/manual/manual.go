@@ -43,7 +43,10 @@ func Pages(app *kong.Application) map[string]string {
 }
 
 func commands(n *kong.Node) []*kong.Node {
-	return slices.DeleteFunc(slices.Clone(n.Children), func(c *kong.Node) bool { return c.Hidden || c.Type != kong.CommandNode })
+	return slices.DeleteFunc(
+		slices.Clone(n.Children),
+		func(c *kong.Node) bool { return c.Hidden || c.Type != kong.CommandNode },
+	)
 }
 
 func pageName(n *kong.Node) string { return strings.ReplaceAll(n.FullPath(), " ", "-") }
@@ -57,7 +60,13 @@ func page(app *kong.Application, n *kong.Node) string {
 	if n.Detail != "" {
 		detail = n.Detail
 	}
-	write("%% %q \"1\" \"\" %q \"\"\n\n# NAME\n\n%s - %s\n\n", strings.ToUpper(name), app.Name, name, escape(strings.ToLower(short[:1])+strings.TrimSuffix(short[1:], ".")))
+	write(
+		"%% %q \"1\" \"\" %q \"\"\n\n# NAME\n\n%s - %s\n\n",
+		strings.ToUpper(name),
+		app.Name,
+		name,
+		escape(strings.ToLower(short[:1])+strings.TrimSuffix(short[1:], ".")),
+	)
 	// Only the name of the whole program is a program.
 	summary := strings.TrimPrefix(strings.TrimPrefix(n.Summary(), n.Path()), " ")
 	write("# SYNOPSIS\n\n**%s** %s\n\n", n.FullPath(), escape(summary))
@@ -119,7 +128,8 @@ func paragraphs(text string) string {
 
 // escape keeps text from being read as Markdown; backquotes stay, they are ours.
 func escape(text string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `_`, `\_`, `<`, `\<`, `>`, `\>`, `[`, `\[`, `]`, `\]`, `#`, `\#`, `|`, `\|`).Replace(text)
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `_`, `\_`, `<`, `\<`, `>`, `\>`, `[`, `\[`, `]`, `\]`, `#`, `\#`, `|`, `\|`).
+		Replace(text)
 }
 
 // CommandOf names the command that a mistake in a command line is of, for its help; the program if there is none.

@@ -34,12 +34,20 @@ type World interface {
 	Now() time.Time
 	OnWait(tell func(ec2.Wait))
 	Account(ctx context.Context) (string, error)
-	Reservations(ctx context.Context, ids []string) (found []capacity.Reservation, missing []capacity.Missing, err error)
+	Reservations(
+		ctx context.Context,
+		ids []string,
+	) (found []capacity.Reservation, missing []capacity.Missing, err error)
 	FindReservations(ctx context.Context, q ec2.ReservationQuery) ([]capacity.Reservation, error)
 	Extensions(ctx context.Context, reservation string) ([]capacity.Extension, error)
 	Offerings(ctx context.Context, q ec2.OfferingQuery) ([]capacity.Offering, error)
 	ExtensionOfferings(ctx context.Context, reservation string, length time.Duration) ([]capacity.Offering, error)
-	Purchase(ctx context.Context, s ec2.Sale, offering, platform string, tags map[string]string) (capacity.Reservation, error)
+	Purchase(
+		ctx context.Context,
+		s ec2.Sale,
+		offering, platform string,
+		tags map[string]string,
+	) (capacity.Reservation, error)
 	PurchaseExtension(ctx context.Context, s ec2.Sale, offering, reservation string) error
 }
 
@@ -101,9 +109,11 @@ func (d *deal) waitForOthers(ctx context.Context) (waited bool, err error) {
 	if left <= 0 || d.DryRun {
 		return false, nil
 	}
-	progress := d.Customer.Start(fmt.Sprintf("this state_dir (%s) has no record of the last minutes, and EC2 shows a purchase up to %s late: "+
-		"waiting %s, so that nothing is bought twice; if nobody can have bought meanwhile, --only-buyer does not wait",
-		d.StateDir, capacity.FormatDuration(Lag), capacity.FormatDuration(left)))
+	progress := d.Customer.Start(
+		fmt.Sprintf("this state_dir (%s) has no record of the last minutes, and EC2 shows a purchase up to %s late: "+
+			"waiting %s, so that nothing is bought twice; if nobody can have bought meanwhile, --only-buyer does not wait",
+			d.StateDir, capacity.FormatDuration(Lag), capacity.FormatDuration(left)),
+	)
 	defer progress.Done()
 	if !d.sleep(ctx, left) {
 		return false, fmt.Errorf("interrupted: %w; nothing was bought", context.Cause(ctx))
@@ -192,7 +202,9 @@ func (d *deal) recorded() error {
 	}
 	return fmt.Errorf(
 		"what became of an earlier purchase cannot be recorded, so nothing more is bought: %w; make room or fix state_dir (%s), then run this again",
-		d.unrecorded, d.StateDir)
+		d.unrecorded,
+		d.StateDir,
+	)
 }
 
 // end records the end of a purchase or an extension that EC2 has made. One made by another machine has no intent here.

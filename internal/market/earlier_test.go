@@ -17,12 +17,28 @@ func TestBoughtBefore(t *testing.T) {
 	w := newWorld(t, nil)
 	b := w.buyer()
 	const id = "cb-0e2000000000000aa"
-	known := capacity.Offering{ID: id, Region: "us-east-2", InstanceType: "p5.48xlarge", Count: 4, Start: opening, End: opening.Add(day)}
+	known := capacity.Offering{
+		ID:           id,
+		Region:       "us-east-2",
+		InstanceType: "p5.48xlarge",
+		Count:        4,
+		Start:        opening,
+		End:          opening.Add(day),
+	}
 	renamed := known
 	renamed.ID = "cb-0e2000000000000bb"
 	other := capacity.Offering{ID: "cb-0e2000000000000cc"}
 	intent := func(name string, o capacity.Offering, age time.Duration, change func(*Intent)) Intent {
-		i := Intent{ID: name, Kind: BuyBlock, Phase: Done, At: opening.Add(-age), Region: "us-east-2", Account: "111122223333", Offering: o, Reservation: "cr-" + name}
+		i := Intent{
+			ID:          name,
+			Kind:        BuyBlock,
+			Phase:       Done,
+			At:          opening.Add(-age),
+			Region:      "us-east-2",
+			Account:     "111122223333",
+			Offering:    o,
+			Reservation: "cr-" + name,
+		}
 		if change != nil {
 			change(&i)
 		}
@@ -51,7 +67,8 @@ func TestBoughtBefore(t *testing.T) {
 		for _, i := range c.intents {
 			write(t, b.intents(), i)
 		}
-		if got, found, err := d.boughtBefore(t.Context(), id, known); err != nil || found != (c.want != "") || got.ID != c.want {
+		if got, found, err := d.boughtBefore(t.Context(), id, known); err != nil || found != (c.want != "") ||
+			got.ID != c.want {
 			t.Errorf("%s: %+v, %t, %v", name, got, found, err)
 		}
 	}
@@ -62,14 +79,25 @@ func TestR3_NotKnownWhatWasBought(t *testing.T) {
 	const offering = "cb-0e2000000000000aa"
 	w := newWorld(t, nil)
 	d := w.deal(w.buyer())
-	w.fault(awssim.Fault{Operation: "DescribeCapacityReservations", Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403, Count: 1})
-	if _, found, err := d.boughtBefore(t.Context(), offering, capacity.Offering{}); found || ec2.Code(err) != "UnauthorizedOperation" || !strings.HasPrefix(err.Error(), "looking whether offering "+offering+" was bought before: ") {
+	w.fault(
+		awssim.Fault{
+			Operation: "DescribeCapacityReservations",
+			Effect:    awssim.FailBefore,
+			Code:      "UnauthorizedOperation",
+			Status:    403,
+			Count:     1,
+		},
+	)
+	if _, found, err := d.boughtBefore(t.Context(), offering, capacity.Offering{}); found ||
+		ec2.Code(err) != "UnauthorizedOperation" ||
+		!strings.HasPrefix(err.Error(), "looking whether offering "+offering+" was bought before: ") {
 		t.Errorf("EC2 does not tell: %t, %v", found, err)
 	}
 	if err := w.dir.WritePrivate(d.intents().name("buy-1"), []byte("{")); err != nil {
 		t.Fatal(err)
 	}
-	if _, found, err := d.boughtBefore(t.Context(), offering, capacity.Offering{}); found || err == nil || !strings.Contains(err.Error(), "look at it before you buy anything") {
+	if _, found, err := d.boughtBefore(t.Context(), offering, capacity.Offering{}); found || err == nil ||
+		!strings.Contains(err.Error(), "look at it before you buy anything") {
 		t.Errorf("an intent that cannot be read: %t, %v", found, err)
 	}
 }

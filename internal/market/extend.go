@@ -68,7 +68,8 @@ func (d *deal) extend(ctx context.Context, o ExtensionOrder) error {
 	if !found { // EC2 may not show it yet
 		earlier, found, err = d.earlierExtension(r.ID, func(i Intent) bool {
 			e, _ := i.extension(history)
-			return i.Phase == Done && i.Asked.Duration == o.Length && now.Sub(i.At) < recentTime && e.State != capacity.ExtensionFailed
+			return i.Phase == Done && i.Asked.Duration == o.Length && now.Sub(i.At) < recentTime &&
+				e.State != capacity.ExtensionFailed
 		})
 	}
 	if err != nil {
@@ -123,7 +124,9 @@ func findExtension(ctx context.Context, aws World, r capacity.Reservation,
 	if len(found) == 0 {
 		return capacity.Offering{}, fmt.Errorf(
 			"EC2 has no extension of %s by %s for sale; try another --duration, or look for a block of its own with `pcs-capacity offerings`",
-			r.ID, capacity.FormatDuration(length))
+			r.ID,
+			capacity.FormatDuration(length),
+		)
 	}
 	return pickExtension(found, length), nil
 }
@@ -207,11 +210,17 @@ func (d *deal) extendable(r capacity.Reservation, history []capacity.Extension, 
 	case r.State != capacity.StateActive && r.State != capacity.StateScheduled:
 		return fmt.Errorf("%s is %s; EC2 extends blocks that are scheduled or active", r.ID, r.State)
 	case d.account != "" && r.OwnerID != "" && r.OwnerID != d.account:
-		return fmt.Errorf("%s belongs to account %s and is shared with yours; only its owner can extend it", r.ID, r.OwnerID)
+		return fmt.Errorf(
+			"%s belongs to account %s and is shared with yours; only its owner can extend it",
+			r.ID,
+			r.OwnerID,
+		)
 	case left < latestExtension:
 		return fmt.Errorf(
 			"%s ends at %s; EC2 sells extensions until one hour before the end, so look for another block with `pcs-capacity offerings`",
-			r.ID, at(r.End))
+			r.ID,
+			at(r.End),
+		)
 	case left > earliestExtension:
 		return fmt.Errorf("%s ends at %s; EC2 sells extensions in the last 56 days, from %s on", r.ID, at(r.End),
 			at(r.End.Add(-earliestExtension)))
@@ -221,8 +230,13 @@ func (d *deal) extendable(r capacity.Reservation, history []capacity.Extension, 
 	}
 	for _, e := range history {
 		if e.State == capacity.ExtensionPending {
-			return fmt.Errorf("an extension of %s to %s was bought at %s and is %s; EC2 sells no other until it is paid", r.ID,
-				at(e.To), at(e.Purchased), e.State)
+			return fmt.Errorf(
+				"an extension of %s to %s was bought at %s and is %s; EC2 sells no other until it is paid",
+				r.ID,
+				at(e.To),
+				at(e.Purchased),
+				e.State,
+			)
 		}
 	}
 	return nil

@@ -21,21 +21,29 @@ func TestExtension(t *testing.T) {
 
 	try := *b
 	try.DryRun = true
-	if err := try.Extend(t.Context(), order); err != nil || !bought.DryRun || bought.BoughtNow || bought.Reservation.ID != dollarBlock || len(w.sim.Ledger()) != 0 {
+	if err := try.Extend(t.Context(), order); err != nil || !bought.DryRun || bought.BoughtNow ||
+		bought.Reservation.ID != dollarBlock ||
+		len(w.sim.Ledger()) != 0 {
 		t.Errorf("a dry run: %v, %+v", err, bought)
 	}
 	before := bought.Reservation.End
-	if preview.Reservation.ID != dollarBlock || preview.Offering.Fee != usd(t, "960") || preview.Account != "111122223333" || len(preview.History) != 0 {
+	if preview.Reservation.ID != dollarBlock || preview.Offering.Fee != usd(t, "960") ||
+		preview.Account != "111122223333" ||
+		len(preview.History) != 0 {
 		t.Errorf("shown: %+v", preview)
 	}
-	if err := b.Extend(t.Context(), order); err != nil || bought.DryRun || !bought.BoughtNow || !bought.Reservation.End.Equal(before.Add(day)) {
+	if err := b.Extend(t.Context(), order); err != nil || bought.DryRun || !bought.BoughtNow ||
+		!bought.Reservation.End.Equal(before.Add(day)) {
 		t.Fatalf("%v, %+v", err, bought)
 	}
 	i := bought.Intent
 	if !strings.HasPrefix(i.ID, "extend-") {
 		t.Errorf("id %s", i.ID)
 	}
-	if i.Phase != Bought || i.Kind != ExtendBlock || i.Reservation != dollarBlock || !i.OldEnd.Equal(before) || !i.NewEnd.Equal(before.Add(day)) || i.Asked.Duration != day || i.Fee != usd(t, "960") {
+	if i.Phase != Bought || i.Kind != ExtendBlock || i.Reservation != dollarBlock || !i.OldEnd.Equal(before) ||
+		!i.NewEnd.Equal(before.Add(day)) ||
+		i.Asked.Duration != day ||
+		i.Fee != usd(t, "960") {
 		t.Errorf("%+v", i)
 	}
 
@@ -44,12 +52,17 @@ func TestExtension(t *testing.T) {
 	if err := try.Extend(t.Context(), order); err != nil || bought.Reservation.ID != "" {
 		t.Errorf("a dry run of the same: %v, %+v", err, bought)
 	}
-	if err := b.Extend(t.Context(), order); err != nil || bought.BoughtNow || bought.Reservation.ID != dollarBlock || len(w.sim.Ledger()) != 1 {
+	if err := b.Extend(t.Context(), order); err != nil || bought.BoughtNow || bought.Reservation.ID != dollarBlock ||
+		len(w.sim.Ledger()) != 1 {
 		t.Errorf("%v, %+v", err, bought)
 	}
-	w.says("Somebody bought an extension of "+dollarBlock+" by 1d, to "+before.Add(day).Format(time.RFC3339), "add --again to extend it further")
+	w.says(
+		"Somebody bought an extension of "+dollarBlock+" by 1d, to "+before.Add(day).Format(time.RFC3339),
+		"add --again to extend it further",
+	)
 	order.Again = true
-	if err := b.Extend(t.Context(), order); err != nil || !bought.BoughtNow || len(w.sim.Ledger()) != 2 || !bought.Reservation.End.Equal(before.Add(2*day)) {
+	if err := b.Extend(t.Context(), order); err != nil || !bought.BoughtNow || len(w.sim.Ledger()) != 2 ||
+		!bought.Reservation.End.Equal(before.Add(2*day)) {
 		t.Errorf("%v, %+v", err, bought)
 	}
 	if len(preview.History) != 1 {
@@ -70,11 +83,15 @@ func TestCutOffExtensionIsTakenUp(t *testing.T) {
 	order = w.extension(dollarBlock, capacity.Money{}, &bought)
 	order.Length, order.Again = 2*day, true
 	err := b.Extend(t.Context(), order)
-	if err == nil || !strings.Contains(err.Error(), "was extended by 1d, not by the 2d asked for now") || bought.BoughtNow || bought.Reservation.ID != dollarBlock || len(w.sim.Ledger()) != 1 {
+	if err == nil || !strings.Contains(err.Error(), "was extended by 1d, not by the 2d asked for now") ||
+		bought.BoughtNow ||
+		bought.Reservation.ID != dollarBlock ||
+		len(w.sim.Ledger()) != 1 {
 		t.Errorf("%v, %+v", err, bought)
 	}
 	w.says("An earlier run bought an extension of " + dollarBlock)
-	if i, found, err := (&deal{Buyer: b}).earlierExtension(dollarBlock, func(i Intent) bool { return i.Phase == Bought }); found || err != nil {
+	if i, found, err := (&deal{Buyer: b}).earlierExtension(dollarBlock, func(i Intent) bool { return i.Phase == Bought }); found ||
+		err != nil {
 		t.Errorf("it is taken up again: %+v, %v", i, err)
 	}
 }
@@ -85,19 +102,32 @@ func TestExtensionWithoutWaiting(t *testing.T) {
 	var bought Result
 	order := w.extension(dollarBlock, usd(t, "960"), &bought)
 	order.Wait = false
-	if err := w.buyer().Extend(t.Context(), order); err != nil || bought.Extension.State != capacity.ExtensionPending || bought.Extension.OfferingID == "" || !w.sim.Clock().Now().Equal(opening) {
+	if err := w.buyer().Extend(t.Context(), order); err != nil || bought.Extension.State != capacity.ExtensionPending ||
+		bought.Extension.OfferingID == "" ||
+		!w.sim.Clock().Now().Equal(opening) {
 		t.Errorf("%v, %+v", err, bought)
 	}
-	w.fault(awssim.Fault{Operation: "DescribeCapacityBlockExtensionHistory", Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403, Skip: 1})
+	w.fault(
+		awssim.Fault{
+			Operation: "DescribeCapacityBlockExtensionHistory",
+			Effect:    awssim.FailBefore,
+			Code:      "UnauthorizedOperation",
+			Status:    403,
+			Skip:      1,
+		},
+	)
 	order = w.extension(yuanBlock, money(t, "480", "CNY"), &bought)
 	order.Wait = false
-	if err := w.buyer().Extend(t.Context(), order); err != nil || bought.Reservation.ID != yuanBlock || bought.Extension.State != capacity.ExtensionPending || bought.Extension.OfferingID != "" {
+	if err := w.buyer().Extend(t.Context(), order); err != nil || bought.Reservation.ID != yuanBlock ||
+		bought.Extension.State != capacity.ExtensionPending ||
+		bought.Extension.OfferingID != "" {
 		t.Errorf("nobody can see it: %v, %+v", err, bought)
 	}
 	w = newWorld(t, showLate)
 	order = w.extension(dollarBlock, usd(t, "960"), &bought)
 	order.Wait = false
-	if err := w.buyer().Extend(t.Context(), order); err != nil || bought.Extension.State != capacity.ExtensionPending || bought.Extension.OfferingID != "" {
+	if err := w.buyer().Extend(t.Context(), order); err != nil || bought.Extension.State != capacity.ExtensionPending ||
+		bought.Extension.OfferingID != "" {
 		t.Errorf("it does not show yet: %v, %+v", err, bought)
 	}
 	if err := w.buyer().Extend(t.Context(), order); err != nil || bought.BoughtNow || len(w.sim.Ledger()) != 1 {
@@ -177,7 +207,14 @@ func TestExtendable(t *testing.T) {
 	w := newWorld(t, nil)
 	d := &deal{Buyer: w.buyer(), account: "111122223333"}
 	now := w.aws.Now()
-	good := capacity.Reservation{ID: "cr-1", Kind: capacity.CapacityBlock, State: capacity.StateActive, OwnerID: "111122223333", Start: now.Add(-day), End: now.Add(5 * day)}
+	good := capacity.Reservation{
+		ID:      "cr-1",
+		Kind:    capacity.CapacityBlock,
+		State:   capacity.StateActive,
+		OwnerID: "111122223333",
+		Start:   now.Add(-day),
+		End:     now.Add(5 * day),
+	}
 	for name, c := range map[string]struct {
 		change  func(*capacity.Reservation)
 		account string
@@ -225,7 +262,13 @@ func TestExtendable(t *testing.T) {
 func TestRecentExtension(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	extension := func(id string, length, ago time.Duration, state string) capacity.Extension {
-		return capacity.Extension{OfferingID: id, From: now, To: now.Add(length), State: state, Purchased: now.Add(-ago)}
+		return capacity.Extension{
+			OfferingID: id,
+			From:       now,
+			To:         now.Add(length),
+			State:      state,
+			Purchased:  now.Add(-ago),
+		}
 	}
 	for name, c := range map[string]struct {
 		history []capacity.Extension
@@ -240,7 +283,8 @@ func TestRecentExtension(t *testing.T) {
 		"the newest":     {[]capacity.Extension{extension("a", day, 2*time.Hour, capacity.ExtensionPaid), extension("b", day, time.Hour, capacity.ExtensionPaid)}, "b"},
 	} {
 		i, found := recentExtension(capacity.Reservation{ID: "cr-1"}, c.history, day, now)
-		if found != (c.want != "") || i.Offering.ID != c.want || found && (i.Reservation != "cr-1" || i.Kind != ExtendBlock || i.Phase != Done) {
+		if found != (c.want != "") || i.Offering.ID != c.want ||
+			found && (i.Reservation != "cr-1" || i.Kind != ExtendBlock || i.Phase != Done) {
 			t.Errorf("%s: %+v, %t", name, i, found)
 		}
 	}
@@ -263,12 +307,20 @@ func TestExtensionIsFollowedToItsEnd(t *testing.T) {
 			t.Fatalf("%v, %+v", intentsErr, all)
 		}
 		if fails {
-			if err == nil || !strings.Contains(err.Error(), "the payment failed, so the block still ends at "+before.End.Format(time.RFC3339)) || all[0].Phase != Failed || bought.Intent.ID != "" {
+			if err == nil ||
+				!strings.Contains(
+					err.Error(),
+					"the payment failed, so the block still ends at "+before.End.Format(time.RFC3339),
+				) ||
+				all[0].Phase != Failed ||
+				bought.Intent.ID != "" {
 				t.Errorf("a payment that fails: %v, %+v", err, all)
 			}
 			continue
 		}
-		if err != nil || !bought.Reservation.End.Equal(before.End.Add(day)) || bought.Extension.State != capacity.ExtensionPaid || all[0].Phase != Done {
+		if err != nil || !bought.Reservation.End.Equal(before.End.Add(day)) ||
+			bought.Extension.State != capacity.ExtensionPaid ||
+			all[0].Phase != Done {
 			t.Errorf("%v, %+v, %+v", err, bought, all)
 		}
 		w.says("the extension of " + dollarBlock + " is " + capacity.ExtensionPending)

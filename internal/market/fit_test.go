@@ -12,11 +12,19 @@ import (
 
 // question asks for instances of the world's type, for a cluster in zone us-east-2a.
 func (w *world) question(count int, duration time.Duration) FitQuestion {
-	return FitQuestion{EC2: w.aws, Need: capacity.Need{InstanceType: "p5.48xlarge", Count: count, Duration: duration}, Regions: []string{"us-east-2"}, Progress: &w.customer,
-		Subnets: func() Subnets { return ReadSubnets(w.Context(), w.aws, []string{subnetA1}, false) },
-		Idle:    func([]capacity.Reservation) map[string]int { return nil },
-		Timing: capacity.Timing{BootAllowance: capacity.Duration{Duration: 20 * time.Minute}, DrainMargin: capacity.Duration{Duration: 10 * time.Minute},
-			ReclaimLead: capacity.Duration{Duration: 30 * time.Minute}}}
+	return FitQuestion{
+		EC2:      w.aws,
+		Need:     capacity.Need{InstanceType: "p5.48xlarge", Count: count, Duration: duration},
+		Regions:  []string{"us-east-2"},
+		Progress: &w.customer,
+		Subnets:  func() Subnets { return ReadSubnets(w.Context(), w.aws, []string{subnetA1}, false) },
+		Idle:     func([]capacity.Reservation) map[string]int { return nil },
+		Timing: capacity.Timing{
+			BootAllowance: capacity.Duration{Duration: 20 * time.Minute},
+			DrainMargin:   capacity.Duration{Duration: 10 * time.Minute},
+			ReclaimLead:   capacity.Duration{Duration: 30 * time.Minute},
+		},
+	}
 }
 
 // Offerings that would fit: long enough with boot and margin, in a zone of the cluster.
@@ -48,13 +56,29 @@ func TestFitsWhatIsForSale(t *testing.T) {
 // A failed query is reported, and is not an empty answer.
 func TestR8_FitOfWhatIsNotKnown(t *testing.T) {
 	w := newWorld(t, nil)
-	w.fault(awssim.Fault{Operation: "DescribeCapacityBlockOfferings", Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403})
+	w.fault(
+		awssim.Fault{
+			Operation: "DescribeCapacityBlockOfferings",
+			Effect:    awssim.FailBefore,
+			Code:      "UnauthorizedOperation",
+			Status:    403,
+		},
+	)
 	a, err := w.question(8, day).Ask(t.Context())
-	if err != nil || ec2.Code(a.SaleErr) != "UnauthorizedOperation" || len(a.Failed) != 1 || a.Failed[0].Region != "us-east-2" || len(a.Offers) != 0 {
+	if err != nil || ec2.Code(a.SaleErr) != "UnauthorizedOperation" || len(a.Failed) != 1 ||
+		a.Failed[0].Region != "us-east-2" ||
+		len(a.Offers) != 0 {
 		t.Errorf("%v, %+v", err, a)
 	}
 	w.sim.ClearFaults()
-	w.fault(awssim.Fault{Operation: "DescribeCapacityReservations", Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403})
+	w.fault(
+		awssim.Fault{
+			Operation: "DescribeCapacityReservations",
+			Effect:    awssim.FailBefore,
+			Code:      "UnauthorizedOperation",
+			Status:    403,
+		},
+	)
 	if a, err := w.question(8, day).Ask(t.Context()); ec2.Code(err) != "UnauthorizedOperation" {
 		t.Errorf("%v, %+v", err, a)
 	}
@@ -64,16 +88,34 @@ func TestR8_FitOfWhatIsNotKnown(t *testing.T) {
 func TestReadSubnets(t *testing.T) {
 	w := newWorld(t, nil)
 	s := ReadSubnets(t.Context(), w.aws, []string{subnetA1}, true)
-	if a, b := s.In("use2-az1"), s.In("use2-az2"); s.Err != nil || len(s.Own) != 1 || len(a.Subnets) != 1 || a.Subnets[0] != subnetA1 || len(a.Neighbours) != 1 || a.Neighbours[0] != subnetA2 || a.Rank() != 0 || b.Rank() != 1 {
+	if a, b := s.In("use2-az1"), s.In("use2-az2"); s.Err != nil || len(s.Own) != 1 || len(a.Subnets) != 1 ||
+		a.Subnets[0] != subnetA1 ||
+		len(a.Neighbours) != 1 ||
+		a.Neighbours[0] != subnetA2 ||
+		a.Rank() != 0 ||
+		b.Rank() != 1 {
 		t.Errorf("%+v", s)
 	}
-	if s := ReadSubnets(t.Context(), w.aws, []string{subnetA1}, false); s.Err != nil || len(s.In("use2-az1").Neighbours) != 0 || s.In("use2-az2").Rank() != 2 {
+	if s := ReadSubnets(t.Context(), w.aws, []string{subnetA1}, false); s.Err != nil ||
+		len(s.In("use2-az1").Neighbours) != 0 ||
+		s.In("use2-az2").Rank() != 2 {
 		t.Errorf("nobody asked for the others: %+v", s)
 	}
-	if s := ReadSubnets(t.Context(), w.aws, []string{subnetA1, "subnet-0ffffffffffffffff"}, true); ec2.Code(s.Err) != "InvalidSubnetID.NotFound" || s.Own != nil {
+	if s := ReadSubnets(t.Context(), w.aws, []string{subnetA1, "subnet-0ffffffffffffffff"}, true); ec2.Code(
+		s.Err,
+	) != "InvalidSubnetID.NotFound" ||
+		s.Own != nil {
 		t.Errorf("one that there is not: %+v", s)
 	}
-	w.fault(awssim.Fault{Operation: "DescribeSubnets", Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403, Skip: 1})
+	w.fault(
+		awssim.Fault{
+			Operation: "DescribeSubnets",
+			Effect:    awssim.FailBefore,
+			Code:      "UnauthorizedOperation",
+			Status:    403,
+			Skip:      1,
+		},
+	)
 	if s := ReadSubnets(t.Context(), w.aws, []string{subnetA1}, true); s.Err == nil || s.In("use2-az1").Subnets != nil {
 		t.Errorf("the others are not known: %+v", s)
 	}
@@ -82,7 +124,12 @@ func TestReadSubnets(t *testing.T) {
 // The next step names the first node group that can take the block, and never another one.
 func TestNextStep(t *testing.T) {
 	group := func(name string, change func(*capacity.GroupSettings)) capacity.GroupSettings {
-		g := capacity.GroupSettings{Name: name, InstanceType: "p5.48xlarge", PurchaseOption: capacity.CapacityBlock, SubnetIDs: []string{"subnet-9", "subnet-1"}}
+		g := capacity.GroupSettings{
+			Name:           name,
+			InstanceType:   "p5.48xlarge",
+			PurchaseOption: capacity.CapacityBlock,
+			SubnetIDs:      []string{"subnet-9", "subnet-1"},
+		}
 		if change != nil {
 			change(&g)
 		}
@@ -93,7 +140,10 @@ func TestNextStep(t *testing.T) {
 		group("option", func(g *capacity.GroupSettings) { g.PurchaseOption = capacity.OnDemand }),
 		group("zone", func(g *capacity.GroupSettings) { g.SubnetIDs = []string{"subnet-2"} }),
 	}
-	selects := group("gpu", func(g *capacity.GroupSettings) { g.Select = &capacity.Select{Tags: map[string]string{"team": "nlp"}} })
+	selects := group(
+		"gpu",
+		func(g *capacity.GroupSettings) { g.Select = &capacity.Select{Tags: map[string]string{"team": "nlp"}} },
+	)
 	subnets := Subnets{byZone: map[string][]string{"use2-az1": {"subnet-1"}, "use2-az2": {"subnet-2"}}}
 	r := capacity.Reservation{ID: "cr-1", InstanceType: "p5.48xlarge", AZID: "use2-az1", AZ: "us-east-2a"}
 	for name, c := range map[string]struct {
@@ -110,7 +160,13 @@ func TestNextStep(t *testing.T) {
 		"PCS by tags":            {"ml", capacity.ProviderPCS, []capacity.GroupSettings{selects}, "  pcs-capacity setup --reservation cr-1 --queue big --node-group gpu"},
 		"PCS, no group":          {"ml", capacity.ProviderPCS, others, "  pcs-capacity setup --reservation cr-1 --queue QUEUE"},
 	} {
-		cfg := &config.Config{Cluster: c.cluster, Path: "/c.toml", Partitions: []capacity.PartitionSettings{{Name: "big", Provider: c.provider, Groups: c.groups, File: "/p.toml"}}}
+		cfg := &config.Config{
+			Cluster: c.cluster,
+			Path:    "/c.toml",
+			Partitions: []capacity.PartitionSettings{
+				{Name: "big", Provider: c.provider, Groups: c.groups, File: "/p.toml"},
+			},
+		}
 		if got := NextStep(cfg, subnets, r); got != c.want {
 			t.Errorf("%s:\n%s\nwant\n%s", name, got, c.want)
 		}

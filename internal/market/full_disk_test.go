@@ -118,7 +118,17 @@ func TestR3_OnePurchaseBesideAFullDisk(t *testing.T) {
 				id, boughtNow, err := seller.buy(w, asked)
 				bought := w.sim.Ledger()
 				if err != nil || len(bought) != 1 || id != bought[0].ReservationID || boughtNow != now {
-					t.Fatalf("round %d, %s, %s: %v; told of %q, now: %t; sold %+v\n%s", round, kind, name, err, id, boughtNow, bought, w.said())
+					t.Fatalf(
+						"round %d, %s, %s: %v; told of %q, now: %t; sold %+v\n%s",
+						round,
+						kind,
+						name,
+						err,
+						id,
+						boughtNow,
+						bought,
+						w.said(),
+					)
 				}
 			}
 			run("it fills", func() {}, true)
@@ -128,7 +138,8 @@ func TestR3_OnePurchaseBesideAFullDisk(t *testing.T) {
 			var two sync.WaitGroup
 			for _, w := range []*world{w, w.somebodyElse()} {
 				two.Go(func() { // one may say that the other runs
-					if _, now, err := seller.buy(w, func() {}); now || err != nil && !strings.Contains(err.Error(), "another purchase") {
+					if _, now, err := seller.buy(w, func() {}); now ||
+						err != nil && !strings.Contains(err.Error(), "another purchase") {
 						t.Errorf("round %d, %s, two at once: %t, %v", round, kind, now, err)
 					}
 				})
@@ -153,15 +164,24 @@ func TestR3_NothingIsSentFromAFullDisk(t *testing.T) {
 		w := newWorld(t, nil)
 		w.dir = state.Dir(filepath.Join(d.dir, string(kind)))
 		d.fill()
-		if _, _, err := seller.buy(w, func() {}); err == nil || !strings.Contains(err.Error(), "no space left") || len(w.sim.Ledger()) != 0 {
+		if _, _, err := seller.buy(w, func() {}); err == nil || !strings.Contains(err.Error(), "no space left") ||
+			len(w.sim.Ledger()) != 0 {
 			t.Errorf("%s: %v; sold %+v", kind, err, w.sim.Ledger())
 		}
 		d.free()
 		// Of another offering, at another time.
-		other := Intent{ID: "buy-1", Kind: BuyBlock, Phase: Sending, At: opening.Add(-time.Hour), Region: "us-east-2", Offering: capacity.Offering{ID: "cb-0e2000000000000cc"}}
+		other := Intent{
+			ID:       "buy-1",
+			Kind:     BuyBlock,
+			Phase:    Sending,
+			At:       opening.Add(-time.Hour),
+			Region:   "us-east-2",
+			Offering: capacity.Offering{ID: "cb-0e2000000000000cc"},
+		}
 		write(t, Intents{w.dir}, other)
 		d.fill()
-		if _, _, err := seller.buy(w, d.free); err == nil || !strings.Contains(err.Error(), "nothing more is bought") || len(w.sim.Ledger()) != 0 {
+		if _, _, err := seller.buy(w, d.free); err == nil || !strings.Contains(err.Error(), "nothing more is bought") ||
+			len(w.sim.Ledger()) != 0 {
 			t.Errorf("%s: %v; sold %+v", kind, err, w.sim.Ledger())
 		}
 		d.free()
@@ -178,8 +198,21 @@ func TestR3_EC2CountsBeforeTheFile(t *testing.T) {
 		for state, want := range map[string]bool{"scheduled": true, "payment-failed": false} {
 			w := worldWith(t, map[string]string{block: state}, offering)
 			d := &deal{Buyer: w.buyer()}
-			write(t, d.intents(), Intent{ID: "buy-" + block, Kind: BuyBlock, Phase: phase, At: opening, Region: "us-east-2", Offering: capacity.Offering{ID: offering}})
-			if i, found, err := d.boughtBefore(t.Context(), offering, capacity.Offering{}); err != nil || found != want || want && (i.Reservation != block || i.Phase != Bought || i.ID != "buy-"+block) {
+			write(
+				t,
+				d.intents(),
+				Intent{
+					ID:       "buy-" + block,
+					Kind:     BuyBlock,
+					Phase:    phase,
+					At:       opening,
+					Region:   "us-east-2",
+					Offering: capacity.Offering{ID: offering},
+				},
+			)
+			if i, found, err := d.boughtBefore(t.Context(), offering, capacity.Offering{}); err != nil ||
+				found != want ||
+				want && (i.Reservation != block || i.Phase != Bought || i.ID != "buy-"+block) {
 				t.Errorf("%s, EC2 has it %s: %+v, %t, %v", phase, state, i, found, err)
 			}
 		}

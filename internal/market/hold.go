@@ -55,7 +55,9 @@ type HoldAnswer struct {
 }
 
 // ErrHoldingOff is the error if the settings hold nothing.
-var ErrHoldingOff = errors.New("[reserve] max_instances is 0 in the settings, so nothing is held; say how many instances may be held at once")
+var ErrHoldingOff = errors.New(
+	"[reserve] max_instances is 0 in the settings, so nothing is held; say how many instances may be held at once",
+)
 
 // Hold holds capacity in the first of the subnets that has room for all of it, targeted and with an
 // end. It is an error if EC2 could not be asked, or a probe not given back; no room is an answer.

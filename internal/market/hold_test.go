@@ -35,7 +35,13 @@ func (w *world) ledger() []capacity.Held {
 func TestR4_HoldTriesEachZoneOnce(t *testing.T) {
 	w := newWorld(t, nil)
 	h := w.holder()
-	req := HoldRequest{InstanceType: "g6.12xlarge", Platform: capacity.LinuxUNIX, Count: 2, Subnets: []string{subnetA1, subnetA2, subnetB}, For: time.Hour}
+	req := HoldRequest{
+		InstanceType: "g6.12xlarge",
+		Platform:     capacity.LinuxUNIX,
+		Count:        2,
+		Subnets:      []string{subnetA1, subnetA2, subnetB},
+		For:          time.Hour,
+	}
 
 	off := h
 	off.Limits.MaxInstances = 0
@@ -46,14 +52,22 @@ func TestR4_HoldTriesEachZoneOnce(t *testing.T) {
 	if err != nil || len(answer.Tries) != 2 || w.creations() != 2 {
 		t.Fatalf("%v, %+v", err, answer)
 	}
-	if first, second := answer.Tries[0], answer.Tries[1]; first.SubnetID != subnetA1 || first.Room || first.Code != "Unsupported" || second.SubnetID != subnetB || !second.Room {
+	if first, second := answer.Tries[0], answer.Tries[1]; first.SubnetID != subnetA1 || first.Room ||
+		first.Code != "Unsupported" ||
+		second.SubnetID != subnetB ||
+		!second.Room {
 		t.Errorf("%+v", answer.Tries)
 	}
 	r := answer.Reservation
-	if left := r.End.Sub(opening); r.AZID != "use2-az2" || r.Total != 2 || left < 59*time.Minute || left > 61*time.Minute || r.Tags[capacity.TagHold] != capacity.HoldByHand || r.Tags[capacity.TagCluster] != "ml" || answer.Held != 0 {
+	if left := r.End.Sub(opening); r.AZID != "use2-az2" || r.Total != 2 || left < 59*time.Minute ||
+		left > 61*time.Minute ||
+		r.Tags[capacity.TagHold] != capacity.HoldByHand ||
+		r.Tags[capacity.TagCluster] != "ml" ||
+		answer.Held != 0 {
 		t.Errorf("%+v, held for %s", r, answer.Held)
 	}
-	if held := w.ledger(); len(held) != 1 || held[0].ReservationID != r.ID || held[0].Count != 2 || !held[0].Until.Equal(r.End) {
+	if held := w.ledger(); len(held) != 1 || held[0].ReservationID != r.ID || held[0].Count != 2 ||
+		!held[0].Until.Equal(r.End) {
 		t.Errorf("ledger %+v", held)
 	}
 	more := req
@@ -71,15 +85,26 @@ func TestR4_HoldTriesEachZoneOnce(t *testing.T) {
 
 func TestHoldWithoutRoom(t *testing.T) {
 	w := newWorld(t, nil)
-	answer, err := w.holder().Hold(t.Context(), HoldRequest{InstanceType: "g6.12xlarge", Platform: capacity.LinuxUNIX, Count: 1, Subnets: []string{subnetA1}, For: time.Hour})
+	answer, err := w.holder().
+		Hold(t.Context(), HoldRequest{InstanceType: "g6.12xlarge", Platform: capacity.LinuxUNIX, Count: 1, Subnets: []string{subnetA1}, For: time.Hour})
 	if err != nil || len(answer.Tries) != 1 || answer.Reservation.ID != "" || len(w.ledger()) != 0 {
 		t.Errorf("%v, %+v, ledger %+v", err, answer, w.ledger())
 	}
-	if _, err := w.holder().Hold(t.Context(), HoldRequest{InstanceType: "g6.12xlarge", Count: 1, Subnets: []string{"subnet-0ffffffffffffffff"}}); ec2.Code(err) != "InvalidSubnetID.NotFound" {
+	if _, err := w.holder().Hold(t.Context(), HoldRequest{InstanceType: "g6.12xlarge", Count: 1, Subnets: []string{"subnet-0ffffffffffffffff"}}); ec2.Code(
+		err,
+	) != "InvalidSubnetID.NotFound" {
 		t.Errorf("a subnet that there is not: %v", err)
 	}
-	w.fault(awssim.Fault{Operation: "CreateCapacityReservation", Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403})
-	answer, err = w.holder().Hold(t.Context(), HoldRequest{InstanceType: "g6.12xlarge", Platform: capacity.LinuxUNIX, Count: 1, Subnets: []string{subnetA1, subnetB}, For: time.Hour})
+	w.fault(
+		awssim.Fault{
+			Operation: "CreateCapacityReservation",
+			Effect:    awssim.FailBefore,
+			Code:      "UnauthorizedOperation",
+			Status:    403,
+		},
+	)
+	answer, err = w.holder().
+		Hold(t.Context(), HoldRequest{InstanceType: "g6.12xlarge", Platform: capacity.LinuxUNIX, Count: 1, Subnets: []string{subnetA1, subnetB}, For: time.Hour})
 	if ec2.Code(err) != "UnauthorizedOperation" || len(answer.Tries) != 0 || len(w.ledger()) != 0 {
 		t.Errorf("who may not hold tries on: %v, %+v, ledger %+v", err, answer, w.ledger())
 	}
@@ -100,7 +125,8 @@ func TestRefusedHoldLeavesTheLedger(t *testing.T) {
 			w := newWorld(t, nil)
 			c.fault.Operation = "CreateCapacityReservation"
 			w.fault(c.fault)
-			answer, err := w.holder().Hold(t.Context(), HoldRequest{InstanceType: "g6.12xlarge", Platform: capacity.LinuxUNIX, Count: 4, Subnets: []string{subnetB}, For: time.Hour, Probe: probe})
+			answer, err := w.holder().
+				Hold(t.Context(), HoldRequest{InstanceType: "g6.12xlarge", Platform: capacity.LinuxUNIX, Count: 4, Subnets: []string{subnetB}, For: time.Hour, Probe: probe})
 			if len(w.ledger()) != c.left || (err != nil) != (c.left > 0) || answer.Reservation.ID != "" {
 				t.Errorf("%s, probe %t: %v, %+v, ledger %+v", name, probe, err, answer, w.ledger())
 			}
@@ -111,9 +137,17 @@ func TestRefusedHoldLeavesTheLedger(t *testing.T) {
 // A probe is cancelled at once. If that fails, the error says when EC2 ends it, and it stays in the ledger until then.
 func TestProbe(t *testing.T) {
 	w := newWorld(t, nil)
-	req := HoldRequest{InstanceType: "g6.12xlarge", Platform: capacity.LinuxUNIX, Count: 4, Subnets: []string{subnetB}, For: time.Hour, Probe: true}
+	req := HoldRequest{
+		InstanceType: "g6.12xlarge",
+		Platform:     capacity.LinuxUNIX,
+		Count:        4,
+		Subnets:      []string{subnetB},
+		For:          time.Hour,
+		Probe:        true,
+	}
 	answer, err := w.holder().Hold(t.Context(), req)
-	if err != nil || answer.Reservation.Tags[capacity.TagHold] != capacity.HoldProbe || answer.Held <= 0 || len(w.ledger()) != 0 {
+	if err != nil || answer.Reservation.Tags[capacity.TagHold] != capacity.HoldProbe || answer.Held <= 0 ||
+		len(w.ledger()) != 0 {
 		t.Errorf("%v, %+v, ledger %+v", err, answer, w.ledger())
 	}
 	if left := answer.Reservation.End.Sub(opening); left < time.Minute || left > 3*time.Minute {
@@ -122,9 +156,17 @@ func TestProbe(t *testing.T) {
 	if held, err := w.aws.FindReservations(t.Context(), ec2.HoldsOf("ml")); err != nil || len(held) != 0 {
 		t.Errorf("still held: %+v, %v", held, err)
 	}
-	w.fault(awssim.Fault{Operation: "CancelCapacityReservation", Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403})
+	w.fault(
+		awssim.Fault{
+			Operation: "CancelCapacityReservation",
+			Effect:    awssim.FailBefore,
+			Code:      "UnauthorizedOperation",
+			Status:    403,
+		},
+	)
 	answer, err = w.holder().Hold(t.Context(), req)
-	if err == nil || !strings.Contains(err.Error(), "EC2 ends it at "+capacity.FormatUTC(answer.Reservation.End)) || len(w.ledger()) != 1 {
+	if err == nil || !strings.Contains(err.Error(), "EC2 ends it at "+capacity.FormatUTC(answer.Reservation.End)) ||
+		len(w.ledger()) != 1 {
 		t.Errorf("%v, ledger %+v", err, w.ledger())
 	}
 }

@@ -21,7 +21,14 @@ func TestIntents(t *testing.T) {
 	}
 	fee, _ := capacity.ParseMoney("12345.67", capacity.USD)
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	second := Intent{ID: "a", Kind: BuyBlock, Phase: Sending, At: at.Add(time.Hour), Fee: fee, Offering: capacity.Offering{ID: "cb-1", Fee: fee}}
+	second := Intent{
+		ID:       "a",
+		Kind:     BuyBlock,
+		Phase:    Sending,
+		At:       at.Add(time.Hour),
+		Fee:      fee,
+		Offering: capacity.Offering{ID: "cb-1", Fee: fee},
+	}
 	first := Intent{ID: "b", Kind: ExtendBlock, Phase: Done, At: at, OldEnd: at, NewEnd: at.Add(24 * time.Hour)}
 	for _, i := range []Intent{second, first} {
 		if err := folder.Write(i); err != nil {

@@ -55,7 +55,12 @@ func accept(c Customer, fee capacity.Money, o capacity.Offering, dryRun bool) er
 	switch {
 	case fee != (capacity.Money{}):
 		if fee != o.Fee { // the currency too
-			return fmt.Errorf("offering %s: its fee is %s, not the %s of --confirm-fee; nothing was bought", o.ID, o.Fee, fee)
+			return fmt.Errorf(
+				"offering %s: its fee is %s, not the %s of --confirm-fee; nothing was bought",
+				o.ID,
+				o.Fee,
+				fee,
+			)
 		}
 		return nil
 	case dryRun:

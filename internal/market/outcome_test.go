@@ -21,12 +21,20 @@ func TestR3_RefusedPurchase(t *testing.T) {
 		w := newWorld(t, nil)
 		b := w.buyer()
 		shown := w.offering("USD")
-		w.fault(awssim.Fault{Operation: "PurchaseCapacityBlock", Effect: effect, Code: "UnauthorizedOperation", Status: 403})
+		w.fault(
+			awssim.Fault{
+				Operation: "PurchaseCapacityBlock",
+				Effect:    effect,
+				Code:      "UnauthorizedOperation",
+				Status:    403,
+			},
+		)
 		var block Result
 		order := w.order(shown.ID, shown.Fee, &block)
 		order.Tell = func(r Result) error {
 			block = r
-			if told, err := b.intents().All(); err != nil || len(told) != 1 || told[0].Phase != Bought || r.Intent.Phase != Bought {
+			if told, err := b.intents().All(); err != nil || len(told) != 1 || told[0].Phase != Bought ||
+				r.Intent.Phase != Bought {
 				t.Errorf("told of %+v; on disk %+v, %v", r.Intent, told, err)
 			}
 			return nil
@@ -37,17 +45,22 @@ func TestR3_RefusedPurchase(t *testing.T) {
 			t.Fatalf("%v, %+v, %+v", intentsErr, all, w.sim.Ledger())
 		}
 		if bought {
-			if err != nil || !block.BoughtNow || block.Reservation.ID == "" || all[0].Phase != Done || !strings.Contains(w.said(), "but shows that it was bought") {
+			if err != nil || !block.BoughtNow || block.Reservation.ID == "" || all[0].Phase != Done ||
+				!strings.Contains(w.said(), "but shows that it was bought") {
 				t.Errorf("refused and bought: %v, %+v, %+v", err, block, all)
 			}
 			continue
 		}
-		if err == nil || !strings.Contains(err.Error(), "nothing was bought") || all[0].Phase != Failed || all[0].Code != "UnauthorizedOperation" || !strings.Contains(all[0].Message, "PurchaseCapacityBlock") || all[0].Reservation != "" {
+		if err == nil || !strings.Contains(err.Error(), "nothing was bought") || all[0].Phase != Failed ||
+			all[0].Code != "UnauthorizedOperation" ||
+			!strings.Contains(all[0].Message, "PurchaseCapacityBlock") ||
+			all[0].Reservation != "" {
 			t.Errorf("refused: %v, %+v", err, all)
 		}
 		try := *b
 		try.DryRun = true
-		if err := try.Purchase(t.Context(), w.order(shown.ID, shown.Fee, &block)); err == nil || !strings.Contains(err.Error(), "nothing was bought") {
+		if err := try.Purchase(t.Context(), w.order(shown.ID, shown.Fee, &block)); err == nil ||
+			!strings.Contains(err.Error(), "nothing was bought") {
 			t.Errorf("a dry run: %v", err)
 		}
 	}
@@ -58,7 +71,15 @@ func TestR3_UnknownStaysUnknown(t *testing.T) {
 	w := newWorld(t, nil)
 	b := w.buyer()
 	shown, order, block := w.purchase()
-	cutOff := Intent{ID: "buy-0000000000000001", Kind: BuyBlock, Phase: Sending, At: w.aws.Now(), Region: "us-east-2", Offering: shown, Fee: shown.Fee}
+	cutOff := Intent{
+		ID:       "buy-0000000000000001",
+		Kind:     BuyBlock,
+		Phase:    Sending,
+		At:       w.aws.Now(),
+		Region:   "us-east-2",
+		Offering: shown,
+		Fee:      shown.Fee,
+	}
 	before := Intent{ID: "extend-1", Kind: ExtendBlock, Phase: Done, At: cutOff.At.Add(-day)}
 	unlock, err := b.intents().Lock() // makes the folder
 	if err == nil {
@@ -71,13 +92,26 @@ func TestR3_UnknownStaysUnknown(t *testing.T) {
 	check := func(name string, err error, says string) {
 		t.Helper()
 		all, intentsErr := b.intents().All()
-		if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "it is not known whether it was made") || intentsErr != nil || len(all) != 2 || all[1].Phase != Sending || len(w.sim.Ledger()) != 0 {
+		if err == nil || !strings.Contains(err.Error(), says) ||
+			!strings.Contains(err.Error(), "it is not known whether it was made") ||
+			intentsErr != nil ||
+			len(all) != 2 ||
+			all[1].Phase != Sending ||
+			len(w.sim.Ledger()) != 0 {
 			t.Errorf("%s: %v, %+v, %v", name, err, all, intentsErr)
 		}
 	}
-	w.fault(awssim.Fault{Operation: "DescribeCapacityReservations", Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403})
+	w.fault(
+		awssim.Fault{
+			Operation: "DescribeCapacityReservations",
+			Effect:    awssim.FailBefore,
+			Code:      "UnauthorizedOperation",
+			Status:    403,
+		},
+	)
 	check("EC2 does not tell", b.Purchase(t.Context(), order), "UnauthorizedOperation")
-	if waited := w.sim.Clock().Now().Sub(opening); waited < callTimeout+settleTime || !strings.Contains(w.said(), "asking again: ") {
+	if waited := w.sim.Clock().Now().Sub(opening); waited < callTimeout+settleTime ||
+		!strings.Contains(w.said(), "asking again: ") {
 		t.Errorf("given up after %s; said: %s", waited, w.said())
 	}
 	w.sim.ClearFaults()
@@ -89,16 +123,19 @@ func TestR3_UnknownStaysUnknown(t *testing.T) {
 	// A dry run and another account leave it alone.
 	try := *w.buyer()
 	try.DryRun = true
-	if err := try.Purchase(t.Context(), order); err != nil || !strings.Contains(w.said(), "is unknown; a real run finds out first") {
+	if err := try.Purchase(t.Context(), order); err != nil ||
+		!strings.Contains(w.said(), "is unknown; a real run finds out first") {
 		t.Errorf("a dry run: %v; said: %s", err, w.said())
 	}
 	cutOff.Account = "444455556666"
 	write(t, b.intents(), cutOff)
-	if err := w.buyer().Purchase(t.Context(), order); err != nil || !block.BoughtNow || !strings.Contains(w.said(), "belongs to account 444455556666") {
+	if err := w.buyer().Purchase(t.Context(), order); err != nil || !block.BoughtNow ||
+		!strings.Contains(w.said(), "belongs to account 444455556666") {
 		t.Errorf("of another account: %v, %+v; said: %s", err, block, w.said())
 	}
 	all, err := b.intents().All()
-	if err != nil || len(all) != 3 || !slices.ContainsFunc(all, func(i Intent) bool { return i.ID == cutOff.ID && i.Phase == Sending }) {
+	if err != nil || len(all) != 3 ||
+		!slices.ContainsFunc(all, func(i Intent) bool { return i.ID == cutOff.ID && i.Phase == Sending }) {
 		t.Errorf("%+v, %v", all, err)
 	}
 }
@@ -121,7 +158,8 @@ func TestInterruptedBeforeTheCall(t *testing.T) {
 	d := w.deal(w.buyer())
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := d.send(ctx, d.newIntent(BuyBlock), nil); err == nil || !strings.Contains(err.Error(), "nothing was bought") {
+	if _, err := d.send(ctx, d.newIntent(BuyBlock), nil); err == nil ||
+		!strings.Contains(err.Error(), "nothing was bought") {
 		t.Error(err)
 	}
 	if all, err := d.intents().All(); err != nil || len(all) != 0 {
@@ -139,13 +177,25 @@ func TestPaymentIsFollowed(t *testing.T) {
 	w.patience = 5 * time.Minute
 	_, order, block := w.purchase()
 	err := w.buyer().Purchase(t.Context(), order)
-	if err == nil || !strings.Contains(err.Error(), "is bought and payment-pending, and its payment is no longer followed") {
+	if err == nil ||
+		!strings.Contains(err.Error(), "is bought and payment-pending, and its payment is no longer followed") {
 		t.Fatal(err)
 	}
 	w.says(" does not show yet", " is payment-pending")
 	w.patience = day
-	w.fault(awssim.Fault{Operation: "DescribeCapacityReservations", Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403, Skip: 3, Count: 1})
-	if err := w.buyer().Purchase(t.Context(), order); err != nil || block.BoughtNow || block.Reservation.State != capacity.StateScheduled || len(w.sim.Ledger()) != 1 {
+	w.fault(
+		awssim.Fault{
+			Operation: "DescribeCapacityReservations",
+			Effect:    awssim.FailBefore,
+			Code:      "UnauthorizedOperation",
+			Status:    403,
+			Skip:      3,
+			Count:     1,
+		},
+	)
+	if err := w.buyer().Purchase(t.Context(), order); err != nil || block.BoughtNow ||
+		block.Reservation.State != capacity.StateScheduled ||
+		len(w.sim.Ledger()) != 1 {
 		t.Errorf("%v, %+v", err, *block)
 	}
 	w.says(" was payment-pending; asking again: ")
@@ -167,18 +217,22 @@ func TestPaymentOfWhatDoesNotShow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.followPayment(t.Context(), capacity.Reservation{ID: bought.ID}); err == nil || !strings.Contains(err.Error(), "is bought and not shown by EC2 yet, and") {
+	if _, err := d.followPayment(t.Context(), capacity.Reservation{ID: bought.ID}); err == nil ||
+		!strings.Contains(err.Error(), "is bought and not shown by EC2 yet, and") {
 		t.Error(err)
 	}
 	w.patience = day
-	if r, err := d.followPayment(t.Context(), capacity.Reservation{ID: bought.ID}); err != nil || r.State != capacity.StateScheduled {
+	if r, err := d.followPayment(t.Context(), capacity.Reservation{ID: bought.ID}); err != nil ||
+		r.State != capacity.StateScheduled {
 		t.Errorf("%v, %+v", err, r)
 	}
 	if !strings.HasPrefix(w.said(), "waiting for the payment of "+bought.ID) {
 		t.Errorf("said: %s", w.said())
 	}
 	asked := w.sim.Clock().Now()
-	if r, err := d.followPayment(t.Context(), capacity.Reservation{ID: bought.ID}); err != nil || r.State != capacity.StateScheduled || !w.sim.Clock().Now().Equal(asked) {
+	if r, err := d.followPayment(t.Context(), capacity.Reservation{ID: bought.ID}); err != nil ||
+		r.State != capacity.StateScheduled ||
+		!w.sim.Clock().Now().Equal(asked) {
 		t.Errorf("what shows is waited for: %v, %+v", err, r)
 	}
 	if _, err := d.followPayment(t.Context(), capacity.Reservation{ID: bought.ID, State: capacity.StateExpired}); err != nil {
@@ -192,13 +246,25 @@ func TestExtensionIsFollowed(t *testing.T) {
 	w.patience = 5 * time.Minute
 	var bought Result
 	order := w.extension(dollarBlock, usd(t, "960"), &bought)
-	w.fault(awssim.Fault{Operation: "DescribeCapacityBlockExtensionHistory", Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403, Skip: 1, Count: 1})
+	w.fault(
+		awssim.Fault{
+			Operation: "DescribeCapacityBlockExtensionHistory",
+			Effect:    awssim.FailBefore,
+			Code:      "UnauthorizedOperation",
+			Status:    403,
+			Skip:      1,
+			Count:     1,
+		},
+	)
 	err := w.buyer().Extend(t.Context(), order)
-	if err == nil || !strings.Contains(err.Error(), "is bought, and its payment is no longer followed") || !strings.Contains(w.said(), "asking again: ") {
+	if err == nil || !strings.Contains(err.Error(), "is bought, and its payment is no longer followed") ||
+		!strings.Contains(w.said(), "asking again: ") {
 		t.Fatalf("%v; said: %s", err, w.said())
 	}
 	w.patience = day
-	if err := w.buyer().Extend(t.Context(), order); err != nil || bought.BoughtNow || bought.Extension.State != capacity.ExtensionPaid || len(w.sim.Ledger()) != 1 {
+	if err := w.buyer().Extend(t.Context(), order); err != nil || bought.BoughtNow ||
+		bought.Extension.State != capacity.ExtensionPaid ||
+		len(w.sim.Ledger()) != 1 {
 		t.Errorf("%v, %+v", err, bought)
 	}
 }
@@ -211,7 +277,15 @@ func TestTakeUpAsksEC2(t *testing.T) {
 	if err := b.Purchase(t.Context(), order); err != nil {
 		t.Fatal(err)
 	}
-	w.fault(awssim.Fault{Operation: "DescribeCapacityReservations", Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403, Skip: 1})
+	w.fault(
+		awssim.Fault{
+			Operation: "DescribeCapacityReservations",
+			Effect:    awssim.FailBefore,
+			Code:      "UnauthorizedOperation",
+			Status:    403,
+			Skip:      1,
+		},
+	)
 	if err := b.Purchase(t.Context(), order); ec2.Code(err) != "UnauthorizedOperation" {
 		t.Error(err)
 	}
@@ -219,7 +293,8 @@ func TestTakeUpAsksEC2(t *testing.T) {
 	*block = Result{}
 	try := *b
 	try.DryRun = true
-	if err := try.Purchase(t.Context(), order); err != nil || block.Reservation.ID == "" || block.DryRun || block.BoughtNow {
+	if err := try.Purchase(t.Context(), order); err != nil || block.Reservation.ID == "" || block.DryRun ||
+		block.BoughtNow {
 		t.Errorf("a dry run: %v, %+v", err, *block)
 	}
 }
@@ -235,10 +310,24 @@ func TestR3_SlowAnswerIsOfWhenItWasAsked(t *testing.T) {
 	if _, err := ec2.Reservation(t.Context(), w.aws, dollarBlock); err != nil { // tells the time
 		t.Fatal(err)
 	}
-	w.fault(awssim.Fault{Operation: "DescribeCapacityReservations", Effect: awssim.Delay, Latency: awssim.Duration(1500 * time.Millisecond), Count: 1})
+	w.fault(
+		awssim.Fault{
+			Operation: "DescribeCapacityReservations",
+			Effect:    awssim.Delay,
+			Latency:   awssim.Duration(1500 * time.Millisecond),
+			Count:     1,
+		},
+	)
 	paused := false
 	b.Pause = func(context.Context, time.Duration) bool { paused = true; return false }
-	i := Intent{ID: "buy-1", Kind: BuyBlock, Phase: Sending, At: opening.Add(-time.Minute), SettledAt: w.aws.Now().Add(time.Second), Region: "us-east-2"}
+	i := Intent{
+		ID:        "buy-1",
+		Kind:      BuyBlock,
+		Phase:     Sending,
+		At:        opening.Add(-time.Minute),
+		SettledAt: w.aws.Now().Add(time.Second),
+		Region:    "us-east-2",
+	}
 	if _, err := d.settle(t.Context(), i); err == nil || !paused {
 		t.Errorf("declared not bought: %v", err)
 	}
@@ -251,17 +340,20 @@ func TestR3_IntentIsOnDiskBeforeTheCall(t *testing.T) {
 	d := w.deal(w.buyer())
 	_, err := d.send(t.Context(), d.newIntent(BuyBlock), func(context.Context) (string, error) {
 		all, err := d.intents().All()
-		if err != nil || len(all) != 1 || all[0].Phase != Sending || !all[0].SettledAt.Equal(all[0].At.Add(callTimeout+settleTime)) {
+		if err != nil || len(all) != 1 || all[0].Phase != Sending ||
+			!all[0].SettledAt.Equal(all[0].At.Add(callTimeout+settleTime)) {
 			t.Errorf("%+v, %v", all, err)
 		}
 		folder := filepath.Dir(d.intents().Path("i"))
 		return "cr-1", errors.Join(os.RemoveAll(folder), os.WriteFile(folder, nil, 0o600))
 	})
-	if err != nil || !strings.Contains(w.said(), "warning: recording purchase: ") || !strings.Contains(w.said(), "the next purchase asks EC2 about this one again") {
+	if err != nil || !strings.Contains(w.said(), "warning: recording purchase: ") ||
+		!strings.Contains(w.said(), "the next purchase asks EC2 about this one again") {
 		t.Errorf("%v; said: %s", err, w.said())
 	}
 	next := &deal{Buyer: d.Buyer}
-	if _, err := next.send(t.Context(), d.newIntent(BuyBlock), nil); err == nil || !strings.Contains(err.Error(), "nothing was bought") {
+	if _, err := next.send(t.Context(), d.newIntent(BuyBlock), nil); err == nil ||
+		!strings.Contains(err.Error(), "nothing was bought") {
 		t.Errorf("without an intent on disk: %v", err)
 	}
 }
@@ -317,12 +409,23 @@ func TestTakeUpWhatIsPending(t *testing.T) {
 		t.Fatalf("%v, %+v", err, *block)
 	}
 	id := block.Reservation.ID
-	w.fault(awssim.Fault{Operation: "DescribeCapacityReservations", Effect: awssim.FailBefore, Code: reservationNotFound, Status: 400, Skip: 1, Count: 1})
-	if err := b.Purchase(t.Context(), order); err != nil || block.Reservation.ID != id || block.Reservation.State != "" {
+	w.fault(
+		awssim.Fault{
+			Operation: "DescribeCapacityReservations",
+			Effect:    awssim.FailBefore,
+			Code:      reservationNotFound,
+			Status:    400,
+			Skip:      1,
+			Count:     1,
+		},
+	)
+	if err := b.Purchase(t.Context(), order); err != nil || block.Reservation.ID != id ||
+		block.Reservation.State != "" {
 		t.Errorf("it does not show: %v, %+v", err, *block)
 	}
 	order.Wait = true
-	if err := b.Purchase(t.Context(), order); err != nil || block.Reservation.ID != id || block.Reservation.State != capacity.StateScheduled {
+	if err := b.Purchase(t.Context(), order); err != nil || block.Reservation.ID != id ||
+		block.Reservation.State != capacity.StateScheduled {
 		t.Errorf("it is waited for: %v, %+v", err, *block)
 	}
 }
@@ -331,9 +434,19 @@ func TestTakeUpWhatIsPending(t *testing.T) {
 func TestExtensionWaitsForTheNewEnd(t *testing.T) {
 	for _, code := range []string{"UnauthorizedOperation", reservationNotFound} {
 		w := newWorld(t, showLate)
-		w.fault(awssim.Fault{Operation: "DescribeCapacityReservations", Effect: awssim.FailBefore, Code: code, Status: 400, Skip: 1, Count: 1})
+		w.fault(
+			awssim.Fault{
+				Operation: "DescribeCapacityReservations",
+				Effect:    awssim.FailBefore,
+				Code:      code,
+				Status:    400,
+				Skip:      1,
+				Count:     1,
+			},
+		)
 		var bought Result
-		if err := w.buyer().Extend(t.Context(), w.extension(dollarBlock, usd(t, "960"), &bought)); err != nil || bought.Reservation.ID != dollarBlock {
+		if err := w.buyer().Extend(t.Context(), w.extension(dollarBlock, usd(t, "960"), &bought)); err != nil ||
+			bought.Reservation.ID != dollarBlock {
 			t.Errorf("%s: %v, %+v", code, err, bought)
 		}
 		for _, want := range []string{"EC2 does not show the extension yet", "paid; waiting for EC2 to show the new end"} {

@@ -134,7 +134,13 @@ func (o PurchaseOrder) block(region string) capacity.Offering {
 	if o.Zone == "" || o.Query.StartAfter.IsZero() || o.Query.EndBy.IsZero() {
 		return capacity.Offering{}
 	}
-	known := capacity.Offering{ID: o.OfferingID, Region: region, AZID: o.Zone, Start: o.Query.StartAfter, End: o.Query.EndBy}
+	known := capacity.Offering{
+		ID:     o.OfferingID,
+		Region: region,
+		AZID:   o.Zone,
+		Start:  o.Query.StartAfter,
+		End:    o.Query.EndBy,
+	}
 	if ec2.IsUltraServer(o.Query.InstanceType) {
 		known.UltraServerType, known.UltraServerCount = o.Query.InstanceType, o.Query.Count
 	} else {

@@ -28,25 +28,35 @@ func TestPurchase(t *testing.T) {
 
 	try := *b
 	try.DryRun = true
-	if err := try.Purchase(t.Context(), order); err != nil || !bought.DryRun || bought.Intent.Platform != capacity.LinuxUNIX || len(w.sim.Ledger()) != 0 {
+	if err := try.Purchase(t.Context(), order); err != nil || !bought.DryRun ||
+		bought.Intent.Platform != capacity.LinuxUNIX ||
+		len(w.sim.Ledger()) != 0 {
 		t.Errorf("a dry run: %v, %+v", err, *bought)
 	}
-	if err := b.Purchase(t.Context(), order); err != nil || !bought.BoughtNow || bought.DryRun || bought.Intent.Phase != Bought || bought.Intent.Platform != capacity.LinuxUNIX || bought.Intent.OrderedAs != "" {
+	if err := b.Purchase(t.Context(), order); err != nil || !bought.BoughtNow || bought.DryRun ||
+		bought.Intent.Phase != Bought ||
+		bought.Intent.Platform != capacity.LinuxUNIX ||
+		bought.Intent.OrderedAs != "" {
 		t.Fatalf("%v, %+v", err, *bought)
 	}
 	if !strings.HasPrefix(bought.Intent.ID, "buy-") || strings.Contains(w.said(), "warning") {
 		t.Errorf("id %s; said: %s", bought.Intent.ID, w.said())
 	}
-	if preview.Offering.ID != shown.ID || preview.OrderedAs != "" || bought.Reservation.State != capacity.StateScheduled {
+	if preview.Offering.ID != shown.ID || preview.OrderedAs != "" ||
+		bought.Reservation.State != capacity.StateScheduled {
 		t.Errorf("%+v; %+v", preview, bought)
 	}
 	first := bought.Reservation.ID
-	if r, err := ec2.Reservation(t.Context(), w.aws, first); err != nil || r.Tags[capacity.TagPurchase] != bought.Intent.ID || r.Tags[capacity.TagOffering] != shown.ID || r.Tags[capacity.TagCluster] != "" {
+	if r, err := ec2.Reservation(t.Context(), w.aws, first); err != nil ||
+		r.Tags[capacity.TagPurchase] != bought.Intent.ID ||
+		r.Tags[capacity.TagOffering] != shown.ID ||
+		r.Tags[capacity.TagCluster] != "" {
 		t.Errorf("%v, tags %v", err, r.Tags)
 	}
 
 	// A repeat counts as the same order unless Again is set.
-	if err := b.Purchase(t.Context(), order); err != nil || bought.BoughtNow || bought.Reservation.ID != first || len(w.sim.Ledger()) != 1 {
+	if err := b.Purchase(t.Context(), order); err != nil || bought.BoughtNow || bought.Reservation.ID != first ||
+		len(w.sim.Ledger()) != 1 {
 		t.Errorf("%v, %+v", err, *bought)
 	}
 	w.says("add --again to buy one more")
@@ -54,10 +64,13 @@ func TestPurchase(t *testing.T) {
 	again.Again, again.Platform = true, "Red Hat Enterprise Linux"
 	c := *b
 	c.Cluster = "ml"
-	if err := c.Purchase(t.Context(), again); err != nil || !bought.BoughtNow || bought.Reservation.ID == first || len(w.sim.Ledger()) != 2 || bought.Intent.Platform != again.Platform {
+	if err := c.Purchase(t.Context(), again); err != nil || !bought.BoughtNow || bought.Reservation.ID == first ||
+		len(w.sim.Ledger()) != 2 ||
+		bought.Intent.Platform != again.Platform {
 		t.Fatalf("%v, %+v", err, *bought)
 	}
-	if r, err := ec2.Reservation(t.Context(), w.aws, bought.Reservation.ID); err != nil || r.Tags[capacity.TagCluster] != "ml" {
+	if r, err := ec2.Reservation(t.Context(), w.aws, bought.Reservation.ID); err != nil ||
+		r.Tags[capacity.TagCluster] != "ml" {
 		t.Errorf("%v, tags %v", err, r.Tags)
 	}
 }
@@ -81,7 +94,8 @@ func TestCutOffPurchaseIsTakenUp(t *testing.T) {
 	if all, err := b.intents().All(); err != nil || len(all) != 1 || all[0].Phase != Bought {
 		t.Errorf("a dry run writes: %+v, %v", all, err)
 	}
-	if err := b.Purchase(t.Context(), order); err != nil || bought.BoughtNow || len(w.sim.Ledger()) != 1 || bought.Reservation.State != capacity.StateScheduled {
+	if err := b.Purchase(t.Context(), order); err != nil || bought.BoughtNow || len(w.sim.Ledger()) != 1 ||
+		bought.Reservation.State != capacity.StateScheduled {
 		t.Errorf("%v, %+v", err, *bought)
 	}
 	w.says("and was interrupted. Nothing is bought now.")
@@ -100,14 +114,23 @@ func TestDryRunBesideAPurchase(t *testing.T) {
 	}
 	defer unlock()
 	_, order, bought := w.purchase()
-	if err := b.Purchase(t.Context(), order); err == nil || !strings.Contains(err.Error(), "another purchase") || len(w.sim.Ledger()) != 0 {
+	if err := b.Purchase(t.Context(), order); err == nil || !strings.Contains(err.Error(), "another purchase") ||
+		len(w.sim.Ledger()) != 0 {
 		t.Errorf("two at once: %v", err)
 	}
 	b.DryRun = true
 	if err := b.Purchase(t.Context(), order); err != nil || !bought.DryRun {
 		t.Errorf("a dry run: %v, %+v", err, *bought)
 	}
-	w.fault(awssim.Fault{Operation: "DescribeCapacityBlockOfferings", Effect: awssim.FailBefore, Code: "RequestLimitExceeded", Status: 503, Count: 1})
+	w.fault(
+		awssim.Fault{
+			Operation: "DescribeCapacityBlockOfferings",
+			Effect:    awssim.FailBefore,
+			Code:      "RequestLimitExceeded",
+			Status:    503,
+			Count:     1,
+		},
+	)
 	const wait = "Waiting 7s for EC2's request limits in us-east-2."
 	if err := b.Purchase(w.stoppedAt(wait), order); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v; said: %s", err, w.said())
@@ -141,10 +164,12 @@ func TestABlockUnderAnotherID(t *testing.T) {
 			order.Zone, order.Query.StartAfter, order.Query.EndBy = shown.AZID, shown.Start, shown.End
 		}
 		err := b.Purchase(t.Context(), order)
-		if c.named && (err != nil || bought.DryRun != c.dry || bought.BoughtNow == c.dry || bought.Intent.OrderedAs != shown.ID) {
+		if c.named &&
+			(err != nil || bought.DryRun != c.dry || bought.BoughtNow == c.dry || bought.Intent.OrderedAs != shown.ID) {
 			t.Errorf("%s: %v, %+v", name, err, bought)
 		}
-		if !c.named && (err == nil || !strings.Contains(err.Error(), "no longer has it for sale") || len(w.sim.Ledger()) != 0) {
+		if !c.named &&
+			(err == nil || !strings.Contains(err.Error(), "no longer has it for sale") || len(w.sim.Ledger()) != 0) {
 			t.Errorf("%s: %v, %+v", name, err, bought)
 		}
 		if looks := w.searches() - before; looks != c.looks {
@@ -160,10 +185,20 @@ func TestR3_OnePurchaseUnderTwoIDs(t *testing.T) {
 	shown := w.offering("USD")
 	was := shown
 	was.ID = "cb-0e2000000000000ff"
-	i := Intent{ID: "buy-1", Kind: BuyBlock, Phase: Done, At: w.aws.Now(), Region: "us-east-2", Offering: was, Reservation: dollarBlock}
+	i := Intent{
+		ID:          "buy-1",
+		Kind:        BuyBlock,
+		Phase:       Done,
+		At:          w.aws.Now(),
+		Region:      "us-east-2",
+		Offering:    was,
+		Reservation: dollarBlock,
+	}
 	write(t, b.intents(), i)
 	var told Result
-	if err := b.Purchase(t.Context(), w.order(shown.ID, shown.Fee, &told)); err != nil || told.BoughtNow || told.Intent.ID != i.ID || len(w.sim.Ledger()) != 0 {
+	if err := b.Purchase(t.Context(), w.order(shown.ID, shown.Fee, &told)); err != nil || told.BoughtNow ||
+		told.Intent.ID != i.ID ||
+		len(w.sim.Ledger()) != 0 {
 		t.Errorf("%v, %+v", err, told)
 	}
 }

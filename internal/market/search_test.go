@@ -81,7 +81,14 @@ func TestLargest(t *testing.T) {
 			s.Regions[0].Offerings[0].MaxCount = c.sold
 		})
 		query := ec2.OfferingQuery{InstanceType: "p5.48xlarge", Count: c.asked, Duration: day}
-		found, err := Search{EC2: w.aws, Regions: []string{"us-east-2"}, Progress: &w.customer, Query: query}.Run(t.Context())
+		found, err := Search{
+			EC2:      w.aws,
+			Regions:  []string{"us-east-2"},
+			Progress: &w.customer,
+			Query:    query,
+		}.Run(
+			t.Context(),
+		)
 		if err != nil || len(found.Offers) > 0 {
 			t.Fatalf("%+v: %v, %+v", c, err, found.Offers)
 		}
@@ -97,13 +104,32 @@ func TestLargest(t *testing.T) {
 func TestSortOffers(t *testing.T) {
 	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	offer := func(id, zone string, start, length time.Duration, fee, currency string) Offer {
-		return Search{}.offer(capacity.Offering{ID: id, AZID: zone, Count: 1, Start: noon.Add(start), End: noon.Add(start + length), Fee: money(t, fee, currency)}, 0)
+		return Search{}.offer(
+			capacity.Offering{
+				ID:    id,
+				AZID:  zone,
+				Count: 1,
+				Start: noon.Add(start),
+				End:   noon.Add(start + length),
+				Fee:   money(t, fee, currency),
+			},
+			0,
+		)
 	}
-	offers := []Offer{offer("late", "use2-az1", 48*time.Hour, day, "240", "USD"), offer("near", "use2-az2", 0, day, "24",
-		"USD"), offer("dear", "use2-az1", 0, day, "480", "USD"), offer("long", "use2-az1", time.Hour, 2*day, "240",
-		"USD"), // 5 an hour
-		offer("yuan", "use2-az1", 2*time.Hour, day, "24", "CNY"), offer("nowhere", "use2-az3", 0, day, "24", "USD")}
-	subnets := Subnets{byZone: map[string][]string{"use2-az1": {"subnet-1"}}, nearByZone: map[string][]string{"use2-az2": {"subnet-2"}}}
+	offers := []Offer{
+		offer("late", "use2-az1", 48*time.Hour, day, "240", "USD"),
+		offer("near", "use2-az2", 0, day, "24",
+			"USD"),
+		offer("dear", "use2-az1", 0, day, "480", "USD"),
+		offer("long", "use2-az1", time.Hour, 2*day, "240",
+			"USD"), // 5 an hour
+		offer("yuan", "use2-az1", 2*time.Hour, day, "24", "CNY"),
+		offer("nowhere", "use2-az3", 0, day, "24", "USD"),
+	}
+	subnets := Subnets{
+		byZone:     map[string][]string{"use2-az1": {"subnet-1"}},
+		nearByZone: map[string][]string{"use2-az2": {"subnet-2"}},
+	}
 	for by, want := range map[string]string{ByStart: "dear long yuan late near nowhere", ByPrice: "yuan long late dear near nowhere"} {
 		SortOffers(offers, by, subnets)
 		var got []string
@@ -123,7 +149,15 @@ func (w *world) searches() int {
 // A search reports its waits.
 func TestSearchTellsWaits(t *testing.T) {
 	w := newWorld(t, nil)
-	w.fault(awssim.Fault{Operation: "DescribeCapacityBlockOfferings", Effect: awssim.FailBefore, Code: "RequestLimitExceeded", Status: 503, Count: 1})
+	w.fault(
+		awssim.Fault{
+			Operation: "DescribeCapacityBlockOfferings",
+			Effect:    awssim.FailBefore,
+			Code:      "RequestLimitExceeded",
+			Status:    503,
+			Count:     1,
+		},
+	)
 	s := Search{EC2: w.aws, Regions: []string{"us-east-2"}, Progress: &w.customer, Query: fourForADay}
 	if _, err := s.Run(w.stoppedAt("EC2 throttles searches in us-east-2 ")); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v; said: %s", err, w.said())
@@ -160,21 +194,39 @@ func TestUnsold(t *testing.T) {
 	w := newWorld(t, nil)
 	run := func(instanceType string) *Found {
 		t.Helper()
-		found, err := Search{EC2: w.aws, Regions: []string{"us-east-2"}, Progress: &w.customer, Query: ec2.OfferingQuery{InstanceType: instanceType, Count: 1, Duration: day}}.Run(t.Context())
+		found, err := Search{
+			EC2:      w.aws,
+			Regions:  []string{"us-east-2"},
+			Progress: &w.customer,
+			Query:    ec2.OfferingQuery{InstanceType: instanceType, Count: 1, Duration: day},
+		}.Run(
+			t.Context(),
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return found
 	}
-	if why := run("g6.12xlarge").WhyNone(time.Time.String); len(why) != 1 || why[0] != "EC2 does not sell g6.12xlarge as a Capacity Block in us-east-2. Sold there: p5.48xlarge." {
+	if why := run("g6.12xlarge").WhyNone(time.Time.String); len(why) != 1 ||
+		why[0] != "EC2 does not sell g6.12xlarge as a Capacity Block in us-east-2. Sold there: p5.48xlarge." {
 		t.Errorf("%q", why)
 	}
 	if w.searches() != 0 {
 		t.Errorf("%d searches for what is not sold", w.searches())
 	}
 	w = w.somebodyElse() // a client that knows no type yet
-	w.fault(awssim.Fault{Operation: "DescribeInstanceTypes", Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403, Skip: 1})
-	if why := run("g6.12xlarge").WhyNone(time.Time.String); len(why) != 1 || !strings.HasPrefix(why[0], "EC2 does not sell g6.12xlarge as a Capacity Block in us-east-2.") || strings.Contains(why[0], "p5") {
+	w.fault(
+		awssim.Fault{
+			Operation: "DescribeInstanceTypes",
+			Effect:    awssim.FailBefore,
+			Code:      "UnauthorizedOperation",
+			Status:    403,
+			Skip:      1,
+		},
+	)
+	if why := run("g6.12xlarge").WhyNone(time.Time.String); len(why) != 1 ||
+		!strings.HasPrefix(why[0], "EC2 does not sell g6.12xlarge as a Capacity Block in us-east-2.") ||
+		strings.Contains(why[0], "p5") {
 		t.Errorf("%q", why)
 	}
 	if found := run("p5.48xlarge"); len(found.Offers) != 2 || found.Offers[0].GPUs != 0 {
@@ -182,7 +234,8 @@ func TestUnsold(t *testing.T) {
 	}
 	// Then the search itself says it, to a client that knows no type.
 	w = w.somebodyElse()
-	if why := run("g6.12xlarge").WhyNone(time.Time.String); len(why) != 1 || !strings.HasPrefix(why[0], "InvalidParameterValue: ") {
+	if why := run("g6.12xlarge").WhyNone(time.Time.String); len(why) != 1 ||
+		!strings.HasPrefix(why[0], "InvalidParameterValue: ") {
 		t.Errorf("%q", why)
 	}
 }
@@ -190,11 +243,40 @@ func TestUnsold(t *testing.T) {
 // UltraServers are sold under a type of their own.
 func TestUltraServers(t *testing.T) {
 	w := newWorld(t, func(s *awssim.Scenario) {
-		s.InstanceTypes = append(s.InstanceTypes, awssim.InstanceTypeScenario{Name: "trn2u.48xlarge", VCPUs: 192, MemoryMiB: 2097152, NeuronDevices: 16, NeuronName: "Trainium2", UsageClasses: []string{"capacity-block"}})
-		s.Regions[0].Offerings = append(s.Regions[0].Offerings, awssim.OfferingScenario{Zone: "us-east-2a", Type: "trn2u.48xlarge", UltraServer: "u-trn2u-x64", PerServer: 4, MaxCount: 2, Price: 10, StartDays: []int{1}})
+		s.InstanceTypes = append(
+			s.InstanceTypes,
+			awssim.InstanceTypeScenario{
+				Name:          "trn2u.48xlarge",
+				VCPUs:         192,
+				MemoryMiB:     2097152,
+				NeuronDevices: 16,
+				NeuronName:    "Trainium2",
+				UsageClasses:  []string{"capacity-block"},
+			},
+		)
+		s.Regions[0].Offerings = append(
+			s.Regions[0].Offerings,
+			awssim.OfferingScenario{
+				Zone:        "us-east-2a",
+				Type:        "trn2u.48xlarge",
+				UltraServer: "u-trn2u-x64",
+				PerServer:   4,
+				MaxCount:    2,
+				Price:       10,
+				StartDays:   []int{1},
+			},
+		)
 	})
-	found, err := Search{EC2: w.aws, Regions: []string{"us-east-2"}, Progress: &w.customer, Query: ec2.OfferingQuery{InstanceType: "u-trn2u-x64", Count: 1, Duration: day}}.Run(t.Context())
-	if err != nil || len(found.Offers) != 1 || found.Offers[0].InstanceType != "trn2u.48xlarge" || found.Offers[0].GPUs != 16 {
+	found, err := Search{
+		EC2:      w.aws,
+		Regions:  []string{"us-east-2"},
+		Progress: &w.customer,
+		Query:    ec2.OfferingQuery{InstanceType: "u-trn2u-x64", Count: 1, Duration: day},
+	}.Run(
+		t.Context(),
+	)
+	if err != nil || len(found.Offers) != 1 || found.Offers[0].InstanceType != "trn2u.48xlarge" ||
+		found.Offers[0].GPUs != 16 {
 		t.Errorf("%v, %+v", err, found)
 	}
 }
@@ -204,12 +286,18 @@ func TestR8_AskRegions(t *testing.T) {
 	w := newWorld(t, nil)
 	regions := []string{"eu-north-1", "us-east-1", "us-east-2"}
 	ask := func(failing ...string) ([]string, []RegionFailure, error) {
-		return AskRegions(t.Context(), &w.customer, w.aws, regions, func(_ context.Context, aws *ec2.Client) (string, error) {
-			if slices.Contains(failing, aws.Region()) {
-				return "", fmt.Errorf("%s is down\nfor good", aws.Region())
-			}
-			return "from " + aws.Region(), nil
-		})
+		return AskRegions(
+			t.Context(),
+			&w.customer,
+			w.aws,
+			regions,
+			func(_ context.Context, aws *ec2.Client) (string, error) {
+				if slices.Contains(failing, aws.Region()) {
+					return "", fmt.Errorf("%s is down\nfor good", aws.Region())
+				}
+				return "from " + aws.Region(), nil
+			},
+		)
 	}
 	all := []string{"from eu-north-1", "from us-east-1", "from us-east-2"}
 	if got, failed, err := ask(); err != nil || len(failed) != 0 || !slices.Equal(got, all) {
@@ -217,7 +305,8 @@ func TestR8_AskRegions(t *testing.T) {
 	}
 	w.says("asked 3 of 3 regions")
 	got, failed, err := ask("us-east-1")
-	if err != nil || !slices.Equal(got, []string{all[0], "", all[2]}) || !slices.Equal(failed, []RegionFailure{{Region: "us-east-1", Message: "us-east-1 is down"}}) {
+	if err != nil || !slices.Equal(got, []string{all[0], "", all[2]}) ||
+		!slices.Equal(failed, []RegionFailure{{Region: "us-east-1", Message: "us-east-1 is down"}}) {
 		t.Errorf("%v, %v, %v", got, failed, err)
 	}
 	got, failed, err = ask(regions...)
@@ -225,7 +314,8 @@ func TestR8_AskRegions(t *testing.T) {
 		t.Errorf("%v, %v, %v", got, failed, err)
 	}
 	regions = regions[:1]
-	if got, failed, err := ask(regions...); err == nil || err.Error() != "eu-north-1 is down\nfor good" || got != nil || len(failed) != 1 {
+	if got, failed, err := ask(regions...); err == nil || err.Error() != "eu-north-1 is down\nfor good" || got != nil ||
+		len(failed) != 1 {
 		t.Errorf("the only one: %v, %v, %v", got, failed, err)
 	}
 	if got, failed, err := ask(); err != nil || len(failed) != 0 || len(got) != 1 {
@@ -233,7 +323,10 @@ func TestR8_AskRegions(t *testing.T) {
 	}
 	stopped, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := AskRegions(stopped, &w.customer, w.aws, regions, func(context.Context, *ec2.Client) (int, error) { return 1, nil }); !errors.Is(err, context.Canceled) {
+	if _, _, err := AskRegions(stopped, &w.customer, w.aws, regions, func(context.Context, *ec2.Client) (int, error) { return 1, nil }); !errors.Is(
+		err,
+		context.Canceled,
+	) {
 		t.Errorf("interrupted: %v", err)
 	}
 }
@@ -246,9 +339,19 @@ func TestRegionFailure(t *testing.T) {
 		t.Errorf("with a code: %q", got)
 	}
 	w := newWorld(t, nil)
-	w.fault(awssim.Fault{Operation: "DescribeSubnets", Effect: awssim.FailBefore, Code: "AuthFailure", Message: "who are you", Status: 401})
+	w.fault(
+		awssim.Fault{
+			Operation: "DescribeSubnets",
+			Effect:    awssim.FailBefore,
+			Code:      "AuthFailure",
+			Message:   "who are you",
+			Status:    401,
+		},
+	)
 	_, _, err := w.aws.Subnets(t.Context(), []string{subnetA1})
-	if f := newRegionFailure("us-east-2", err); f.Code != "AuthFailure" || !strings.Contains(f.Message, "who are you") || strings.Contains(f.Message, "describ") {
+	if f := newRegionFailure("us-east-2", err); f.Code != "AuthFailure" ||
+		!strings.Contains(f.Message, "who are you") ||
+		strings.Contains(f.Message, "describ") {
 		t.Errorf("%+v of %v", f, err)
 	}
 	one, two := RegionFailure{Region: "a", Message: "first"}, RegionFailure{Region: "b"}
@@ -277,7 +380,10 @@ func TestChooseRegions(t *testing.T) {
 
 // R10: zones are compared by id; and what is not known is not shown as none.
 func TestR10_SubnetsOfAZone(t *testing.T) {
-	s := Subnets{byZone: map[string][]string{"use2-az1": {"subnet-1", "subnet-2"}}, nearByZone: map[string][]string{"use2-az2": {"subnet-3"}}}
+	s := Subnets{
+		byZone:     map[string][]string{"use2-az1": {"subnet-1", "subnet-2"}},
+		nearByZone: map[string][]string{"use2-az2": {"subnet-3"}},
+	}
 	for zone, want := range map[string]struct {
 		own, near []string
 		rank      int
@@ -287,7 +393,9 @@ func TestR10_SubnetsOfAZone(t *testing.T) {
 		"": {nil, nil, 2}, // EC2 may show no zone until a block opens
 	} {
 		use := s.In(zone)
-		if !slices.Equal(use.Subnets, want.own) || !slices.Equal(use.Neighbours, want.near) || (use.Subnets == nil) != (want.own == nil) || use.Rank() != want.rank {
+		if !slices.Equal(use.Subnets, want.own) || !slices.Equal(use.Neighbours, want.near) ||
+			(use.Subnets == nil) != (want.own == nil) ||
+			use.Rank() != want.rank {
 			t.Errorf("zone %q: %+v with rank %d, want %+v", zone, use, use.Rank(), want)
 		}
 	}
@@ -309,14 +417,26 @@ func TestR3_AnotherFeeAfterTyping(t *testing.T) {
 	}
 	typed := shown
 	typed.Fee = usd(t, "1.00")
-	if _, err := d.afterTyping(t.Context(), query, typed); err == nil || !strings.Contains(err.Error(), "not the 1.00 USD that you typed; nothing was bought") {
+	if _, err := d.afterTyping(t.Context(), query, typed); err == nil ||
+		!strings.Contains(err.Error(), "not the 1.00 USD that you typed; nothing was bought") {
 		t.Errorf("typed for another fee: %v", err)
 	}
 }
 
 func TestSameBlock(t *testing.T) {
 	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	one := capacity.Offering{ID: "cb-1", Region: "r", AZID: "z", InstanceType: "t", Count: 4, UltraServerType: "u", UltraServerCount: 2, Start: noon, End: noon.Add(day), Fee: usd(t, "5.00")}
+	one := capacity.Offering{
+		ID:               "cb-1",
+		Region:           "r",
+		AZID:             "z",
+		InstanceType:     "t",
+		Count:            4,
+		UltraServerType:  "u",
+		UltraServerCount: 2,
+		Start:            noon,
+		End:              noon.Add(day),
+		Fee:              usd(t, "5.00"),
+	}
 	other := one
 	other.ID, other.Fee = "cb-2", usd(t, "6.00")
 	if !sameBlock(one, other) {

@@ -25,7 +25,9 @@ func (d *deal) settleEarlier(ctx context.Context) error {
 		case !d.ours(i):
 			d.Customer.Say(
 				"The outcome of %s is unknown, but belongs to account %s; it is left for a run with the credentials of that account.",
-				i, i.Account)
+				i,
+				i.Account,
+			)
 			continue
 		case d.DryRun:
 			d.Customer.Say("The outcome of %s is unknown; a real run finds out first.", i)
@@ -62,8 +64,10 @@ func (d *deal) settle(ctx context.Context, i Intent) (Intent, error) {
 			return i, nil
 		case err == nil && wouldShow:
 			// That EC2 shows a purchase by then is not documented: docs/assumptions.md.
-			progress.Say("EC2 does not show it %s after the call: it was not bought. Before you buy another, look for it with `pcs-capacity list --blocks`, and in the account's bill.",
-				capacity.FormatDuration(asked.Sub(i.At)))
+			progress.Say(
+				"EC2 does not show it %s after the call: it was not bought. Before you buy another, look for it with `pcs-capacity list --blocks`, and in the account's bill.",
+				capacity.FormatDuration(asked.Sub(i.At)),
+			)
 			i.Phase = Failed
 			d.record(i)
 			return i, nil
@@ -81,7 +85,10 @@ func (d *deal) settle(ctx context.Context, i Intent) (Intent, error) {
 func (d *deal) unknown(i Intent, err error) error {
 	return fmt.Errorf(
 		"%s: it is not known whether it was made: %w; run this again, which finds out before it buys anything (recorded in %s)",
-		i, err, d.intents().Path(i.ID))
+		i,
+		err,
+		d.intents().Path(i.ID),
+	)
 }
 
 // look asks EC2 once whether it shows the purchase of an intent, and fills in the reservation.
@@ -94,7 +101,10 @@ func (d *deal) look(ctx context.Context, i *Intent) (found bool, err error) {
 		return found, err
 	}
 	// Plain: the fewer calls, the less can fail.
-	tagged, err := aws.FindReservations(ctx, ec2.ReservationQuery{Tags: map[string]string{capacity.TagPurchase: i.ID}, Plain: true})
+	tagged, err := aws.FindReservations(
+		ctx,
+		ec2.ReservationQuery{Tags: map[string]string{capacity.TagPurchase: i.ID}, Plain: true},
+	)
 	// Tags are copied by people and programs: only a reservation of the kind can have been bought.
 	at := slices.IndexFunc(tagged, func(r capacity.Reservation) bool { return r.Kind == capacity.CapacityBlock })
 	if at < 0 {
@@ -202,7 +212,9 @@ func (d *deal) followExtension(ctx context.Context, i Intent) (capacity.Extensio
 		if !d.sleep(ctx, wait) {
 			return e, capacity.Reservation{}, fmt.Errorf(
 				"the extension of %s to %s is bought, and its payment is no longer followed; run this again to follow it",
-				i.Reservation, d.Customer.Time(i.NewEnd))
+				i.Reservation,
+				d.Customer.Time(i.NewEnd),
+			)
 		}
 	}
 }
@@ -219,7 +231,10 @@ func stateInWords(s capacity.State) string {
 // an intent. A purchase in phase Bought goes first: its run was cut off. An intent of the same block as known, perhaps
 // under another id, counts too. If there is none, everything learned must be on disk.
 func (d *deal) boughtBefore(ctx context.Context, offering string, known capacity.Offering) (Intent, bool, error) {
-	tagged, err := d.EC2.FindReservations(ctx, ec2.ReservationQuery{Tags: map[string]string{capacity.TagOffering: offering}, Plain: true})
+	tagged, err := d.EC2.FindReservations(
+		ctx,
+		ec2.ReservationQuery{Tags: map[string]string{capacity.TagOffering: offering}, Plain: true},
+	)
 	if err != nil {
 		return Intent{}, false, fmt.Errorf("looking whether offering %s was bought before: %w", offering, err)
 	}
@@ -245,7 +260,13 @@ func (d *deal) boughtBefore(ctx context.Context, offering string, known capacity
 			if tagged[at].State != capacity.StatePaymentFailed {
 				why = "it is " + string(tagged[at].State)
 			}
-			d.Customer.Say("Offering %s was bought at %s, as %s, but %s.", i.Offering.ID, d.Customer.Time(i.At), i.Reservation, why)
+			d.Customer.Say(
+				"Offering %s was bought at %s, as %s, but %s.",
+				i.Offering.ID,
+				d.Customer.Time(i.At),
+				i.Reservation,
+				why,
+			)
 		}
 		if i.Phase == Bought || i.Phase == Done && !gone {
 			bought = append(bought, i)

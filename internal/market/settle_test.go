@@ -18,7 +18,14 @@ func showLate(s *awssim.Scenario) {
 // People and programs copy tags: an ODCR with the tag of a purchase was not bought by it.
 func TestR3_OnlyABlockIsAPurchase(t *testing.T) {
 	const id, block, odcr = "buy-0000000000000001", "cr-0e2000000000000d4", "cr-0e2000000000000c3"
-	tagged := awssim.ReservationScenario{ID: odcr, Kind: "odcr", Type: "p5.48xlarge", Zone: "us-east-2a", Count: 1, Tags: map[string]string{capacity.TagPurchase: id}}
+	tagged := awssim.ReservationScenario{
+		ID:    odcr,
+		Kind:  "odcr",
+		Type:  "p5.48xlarge",
+		Zone:  "us-east-2a",
+		Count: 1,
+		Tags:  map[string]string{capacity.TagPurchase: id},
+	}
 	bought := tagged
 	bought.ID, bought.Kind = block, "capacity-block"
 	if err := bought.End.UnmarshalText([]byte("+5d 11:30")); err != nil {
@@ -31,7 +38,14 @@ func TestR3_OnlyABlockIsAPurchase(t *testing.T) {
 		d := w.deal(w.buyer())
 		i := Intent{ID: id, Kind: BuyBlock, Region: "us-east-2"}
 		if found, err := d.look(t.Context(), &i); err != nil || found != (want != "") || i.Reservation != want {
-			t.Errorf("of %d reservations with the tag: %q, %t, %v; want %q", len(reservations), i.Reservation, found, err, want)
+			t.Errorf(
+				"of %d reservations with the tag: %q, %t, %v; want %q",
+				len(reservations),
+				i.Reservation,
+				found,
+				err,
+				want,
+			)
 		}
 	}
 }
@@ -46,13 +60,18 @@ func TestR3_NotBoughtIsSaidWhenItWouldShow(t *testing.T) {
 	var last Intent
 	w.waiting = func(context.Context) { // a run that is killed now leaves this to the next one
 		all, err := b.intents().All()
-		if last = all[0]; err != nil || last.Phase != Sending || last.SettledAt.After(began.Add(settleTime+settleWait)) || last.Message == "" {
+		if last = all[0]; err != nil || last.Phase != Sending ||
+			last.SettledAt.After(began.Add(settleTime+settleWait)) ||
+			last.Message == "" {
 			t.Errorf("while it waits: %v, %+v", err, all)
 		}
 	}
 	var block Result
 	err := b.Purchase(t.Context(), w.order(o.ID, o.Fee, &block))
-	if waited := w.sim.Clock().Now().Sub(began); err == nil || !strings.Contains(err.Error(), "was not bought") || waited < settleTime || waited > settleTime+settleWait || last.ID == "" {
+	if waited := w.sim.Clock().Now().Sub(began); err == nil || !strings.Contains(err.Error(), "was not bought") ||
+		waited < settleTime ||
+		waited > settleTime+settleWait ||
+		last.ID == "" {
 		t.Errorf("after %s: %v", waited, err)
 	}
 	if want := "it is not known yet whether " + o.ID + " was bought: "; !strings.Contains(w.said(), want) {

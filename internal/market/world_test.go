@@ -113,8 +113,19 @@ func worldWith(t *testing.T, states map[string]string, offering string) *world {
 	t.Helper()
 	return newWorld(t, func(s *awssim.Scenario) {
 		for id, state := range states {
-			r := awssim.ReservationScenario{ID: id, Kind: "capacity-block", Type: "p5.48xlarge", Zone: "us-east-2a", Count: 4, State: state,
-				Tags: map[string]string{capacity.TagOffering: offering, capacity.TagPurchase: "buy-" + id, capacity.TagFee: "960.00 USD"}}
+			r := awssim.ReservationScenario{
+				ID:    id,
+				Kind:  "capacity-block",
+				Type:  "p5.48xlarge",
+				Zone:  "us-east-2a",
+				Count: 4,
+				State: state,
+				Tags: map[string]string{
+					capacity.TagOffering: offering,
+					capacity.TagPurchase: "buy-" + id,
+					capacity.TagFee:      "960.00 USD",
+				},
+			}
 			if err := r.End.UnmarshalText([]byte("+2d 11:30")); err != nil {
 				t.Fatal(err)
 			}
@@ -153,7 +164,14 @@ func (w *world) says(all ...string) {
 
 // buyer gives up soon: 2 s for the call, and 40 s until EC2 shows what was bought.
 func (w *world) buyer() *Buyer {
-	return &Buyer{EC2: w.aws, In: func(region string) World { return w.aws.In(region) }, Customer: &w.customer, StateDir: w.dir, Recorded: Lag, Pause: w.pause}
+	return &Buyer{
+		EC2:      w.aws,
+		In:       func(region string) World { return w.aws.In(region) },
+		Customer: &w.customer,
+		StateDir: w.dir,
+		Recorded: Lag,
+		Pause:    w.pause,
+	}
 }
 
 // pause is a moment for the machine. It ends what waits for too long.

@@ -20,7 +20,8 @@ func TestPrometheusReadsIt(t *testing.T) {
 		t.Fatalf("%v:\n%s", err, text)
 	}
 	nodes := families["pcs_capacity_nodes"].GetMetric()
-	if len(families) != 2 || len(nodes) != 2 || nodes[0].GetGauge().GetValue() != 3 || nodes[1].GetLabel()[0].GetValue() != "a \"quoted\\ one\nin two lines" {
+	if len(families) != 2 || len(nodes) != 2 || nodes[0].GetGauge().GetValue() != 3 ||
+		nodes[1].GetLabel()[0].GetValue() != "a \"quoted\\ one\nin two lines" {
 		t.Errorf("read %v from\n%s", families, text)
 	}
 	if got := families["pcs_capacity_last_pass_timestamp_seconds"].GetMetric()[0].GetGauge().GetValue(); got != 1795000000 {

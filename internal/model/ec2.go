@@ -140,7 +140,8 @@ func (e *EC2) stated(r capacity.Reservation) capacity.Reservation {
 // Open reports whether instances of a reservation may run: EC2 takes those of a block back 30 minutes before its end.
 func (e *EC2) Open(id string) bool {
 	r, _ := e.Real(id)
-	return r.State == capacity.StateActive && (r.End.IsZero() || !r.Kind.Bought() || e.Now().Before(r.End.Add(-30*time.Minute)))
+	return r.State == capacity.StateActive &&
+		(r.End.IsZero() || !r.Kind.Bought() || e.Now().Before(r.End.Add(-30*time.Minute)))
 }
 
 // of counts the instances of a reservation.
@@ -215,9 +216,18 @@ func (e *EC2) bound(token string, request any) (o *order, err error) {
 // Launch launches instances: as many as there is room for, or none if these are too few. A repeated order answers with
 // what it launched before.
 func (e *EC2) Launch(_ context.Context, l capacity.Launch) ([]capacity.Instance, error) {
-	text := fmt.Sprintf("%s into %s in %s, token %s", cmp.Or(capacity.LaunchedNodes(l.Tags), l.Tags[capacity.TagNode]), cmp.Or(l.ReservationID, string(l.Kind)),
-		l.SubnetID, l.ClientToken)
-	return answer(e.World, Call{Verb: "launch", Text: text, Change: true, EC2: true}, func() ([]capacity.Instance, error) { return e.launch(l) })
+	text := fmt.Sprintf(
+		"%s into %s in %s, token %s",
+		cmp.Or(capacity.LaunchedNodes(l.Tags), l.Tags[capacity.TagNode]),
+		cmp.Or(l.ReservationID, string(l.Kind)),
+		l.SubnetID,
+		l.ClientToken,
+	)
+	return answer(
+		e.World,
+		Call{Verb: "launch", Text: text, Change: true, EC2: true},
+		func() ([]capacity.Instance, error) { return e.launch(l) },
+	)
 }
 
 func (e *EC2) launch(l capacity.Launch) (launched []capacity.Instance, err error) {
@@ -231,8 +241,17 @@ func (e *EC2) launch(l capacity.Launch) (launched []capacity.Instance, err error
 			return nil, errNoRoom
 		}
 		for index := range min(room, l.Count) {
-			i := capacity.Instance{ID: e.newID("i-"), PrivateIP: fmt.Sprintf("10.0.%d.%d", e.IDs/250, 1+e.IDs%250), State: "running", Type: l.InstanceType,
-				SubnetID: l.SubnetID, ReservationID: l.ReservationID, LaunchIndex: index, Launched: e.Now().Truncate(time.Second), Tags: maps.Clone(l.Tags)}
+			i := capacity.Instance{
+				ID:            e.newID("i-"),
+				PrivateIP:     fmt.Sprintf("10.0.%d.%d", e.IDs/250, 1+e.IDs%250),
+				State:         "running",
+				Type:          l.InstanceType,
+				SubnetID:      l.SubnetID,
+				ReservationID: l.ReservationID,
+				LaunchIndex:   index,
+				Launched:      e.Now().Truncate(time.Second),
+				Tags:          maps.Clone(l.Tags),
+			}
 			e.before[i.ID] = change{at: e.Now()}
 			e.Instances, o.ids = append(e.Instances, i), append(o.ids, i.ID)
 		}
@@ -251,23 +270,40 @@ func (e *EC2) launch(l capacity.Launch) (launched []capacity.Instance, err error
 // CreateODCR makes an ODCR that others have no part in. A repeated order answers with the one that it made.
 func (e *EC2) CreateODCR(_ context.Context, o capacity.HoldOrder) (capacity.Reservation, error) {
 	text := fmt.Sprintf("of %d %s in %s, token %s", o.Count, o.InstanceType, o.AZID, o.ClientToken)
-	return answer(e.World, Call{Verb: "create ODCR", Text: text, Change: true, EC2: true}, func() (r capacity.Reservation, err error) {
-		made, err := e.bound(o.ClientToken, o)
-		switch {
-		case err != nil:
-			return r, err
-		case made.ids == nil && e.room("") < o.Count:
-			return r, errNoRoom
-		case made.ids == nil:
-			made.ids = []string{e.newID("cr-odcr-")}
-			tags := maps.Clone(o.Tags)
-			tags[capacity.TagToken] = o.ClientToken
-			e.Reserve(capacity.Reservation{ID: made.ids[0], Kind: capacity.ODCR, InstanceType: o.InstanceType, AZID: o.AZID, Platform: o.Platform, Total: o.Count, Available: o.Count,
-				Start: e.Now(), End: o.End, Created: e.Now(), Tags: tags})
-		}
-		r, _ = e.Real(made.ids[0])
-		return r, nil
-	})
+	return answer(
+		e.World,
+		Call{Verb: "create ODCR", Text: text, Change: true, EC2: true},
+		func() (r capacity.Reservation, err error) {
+			made, err := e.bound(o.ClientToken, o)
+			switch {
+			case err != nil:
+				return r, err
+			case made.ids == nil && e.room("") < o.Count:
+				return r, errNoRoom
+			case made.ids == nil:
+				made.ids = []string{e.newID("cr-odcr-")}
+				tags := maps.Clone(o.Tags)
+				tags[capacity.TagToken] = o.ClientToken
+				e.Reserve(
+					capacity.Reservation{
+						ID:           made.ids[0],
+						Kind:         capacity.ODCR,
+						InstanceType: o.InstanceType,
+						AZID:         o.AZID,
+						Platform:     o.Platform,
+						Total:        o.Count,
+						Available:    o.Count,
+						Start:        e.Now(),
+						End:          o.End,
+						Created:      e.Now(),
+						Tags:         tags,
+					},
+				)
+			}
+			r, _ = e.Real(made.ids[0])
+			return r, nil
+		},
+	)
 }
 
 // CancelODCR cancels an ODCR. Its instances go on.
@@ -300,7 +336,10 @@ func find[T any](e *EC2, verb, text string, all func() []T, is func(T) bool) ([]
 }
 
 // Reservations describes them by id.
-func (e *EC2) Reservations(_ context.Context, ids []string) (found []capacity.Reservation, missing []capacity.Missing, err error) {
+func (e *EC2) Reservations(
+	_ context.Context,
+	ids []string,
+) (found []capacity.Reservation, missing []capacity.Missing, err error) {
 	all, err := read(e, "describe reservations", "", e.reservations)
 	if err != nil {
 		return nil, nil, err
@@ -318,7 +357,8 @@ func (e *EC2) Reservations(_ context.Context, ids []string) (found []capacity.Re
 // FindReservations lists those with all of the tags, in one of the states.
 func (e *EC2) FindReservations(_ context.Context, q ec2.ReservationQuery) ([]capacity.Reservation, error) {
 	return find(e, "find reservations", "", e.reservations, func(r capacity.Reservation) bool {
-		return (&capacity.Select{Tags: q.Tags}).Matches(r) && (q.TagKey == "" || r.Tags[q.TagKey] != "") && (q.States == nil || slices.Contains(q.States, r.State))
+		return (&capacity.Select{Tags: q.Tags}).Matches(r) && (q.TagKey == "" || r.Tags[q.TagKey] != "") &&
+			(q.States == nil || slices.Contains(q.States, r.State))
 	})
 }
 
@@ -340,7 +380,16 @@ func (e *EC2) Subnets(_ context.Context, ids []string) (found []ec2.Subnet, miss
 	found, err = read(e, "describe subnets", "", func() (all []ec2.Subnet) {
 		for _, id := range ids {
 			zone := id[len(id)-1:]
-			all = append(all, ec2.Subnet{Subnet: capacity.Subnet{ID: id, AZID: fmt.Sprintf("use2-az%d", zone[0]-'a'+1), AZ: e.Region() + zone}})
+			all = append(
+				all,
+				ec2.Subnet{
+					Subnet: capacity.Subnet{
+						ID:   id,
+						AZID: fmt.Sprintf("use2-az%d", zone[0]-'a'+1),
+						AZ:   e.Region() + zone,
+					},
+				},
+			)
 		}
 		return all
 	})

@@ -14,16 +14,26 @@ import (
 
 // Offerings are the blocks for sale.
 func (e *EC2) Offerings(_ context.Context, q ec2.OfferingQuery) ([]capacity.Offering, error) {
-	return find(e, "find offerings", "", func() []capacity.Offering { return slices.Clone(e.ForSale) }, func(o capacity.Offering) bool {
-		return o.InstanceType == q.InstanceType && o.Count == q.Count
-	})
+	return find(
+		e,
+		"find offerings",
+		"",
+		func() []capacity.Offering { return slices.Clone(e.ForSale) },
+		func(o capacity.Offering) bool {
+			return o.InstanceType == q.InstanceType && o.Count == q.Count
+		},
+	)
 }
 
 // ExtensionOfferings has the one of that very length.
 func (e *EC2) ExtensionOfferings(_ context.Context, id string, length time.Duration) ([]capacity.Offering, error) {
 	return read(e, "find extensions", "", func() []capacity.Offering {
 		r, _ := e.Real(id)
-		o := capacity.Offering{ID: fmt.Sprintf("cbe-%s-%s-%s", id, Clock(r.End), length), Start: r.End, End: r.End.Add(length)}
+		o := capacity.Offering{
+			ID:    fmt.Sprintf("cbe-%s-%s-%s", id, Clock(r.End), length),
+			Start: r.End,
+			End:   r.End.Add(length),
+		}
 		e.ForSale = append(e.ForSale, o)
 		return []capacity.Offering{o}
 	})
@@ -31,9 +41,15 @@ func (e *EC2) ExtensionOfferings(_ context.Context, id string, length time.Durat
 
 // Extensions lists the extensions of a block.
 func (e *EC2) Extensions(_ context.Context, id string) ([]capacity.Extension, error) {
-	return find(e, "describe extensions", "", func() []capacity.Extension { return slices.Clone(e.Extended[id]) }, func(x capacity.Extension) bool {
-		return !e.Late || e.Now().Sub(x.Purchased) >= consistent
-	})
+	return find(
+		e,
+		"describe extensions",
+		"",
+		func() []capacity.Extension { return slices.Clone(e.Extended[id]) },
+		func(x capacity.Extension) bool {
+			return !e.Late || e.Now().Sub(x.Purchased) >= consistent
+		},
+	)
 }
 
 // errNotSold is EC2's answer to who wants what is not for sale.
@@ -52,7 +68,12 @@ func (e *EC2) sell(verb string, s ec2.Sale, offering string, deliver func(capaci
 }
 
 // Purchase sells a block, which EC2 may show late.
-func (e *EC2) Purchase(_ context.Context, s ec2.Sale, offering, platform string, tags map[string]string) (r capacity.Reservation, err error) {
+func (e *EC2) Purchase(
+	_ context.Context,
+	s ec2.Sale,
+	offering, platform string,
+	tags map[string]string,
+) (r capacity.Reservation, err error) {
 	err = e.sell("purchase", s, offering, func(o capacity.Offering) error {
 		r = o.Reservation(e.newID("cr-"))
 		r.State, r.Platform, r.Tenancy, r.Tags, r.Created = "", platform, o.Tenancy, maps.Clone(tags), e.Now()
@@ -75,7 +96,13 @@ func (e *EC2) PurchaseExtension(_ context.Context, s ec2.Sale, offering, id stri
 		if r, _ := e.Real(id); !r.End.Equal(o.Start) || !r.State.Live() {
 			return errNotSold
 		}
-		x := capacity.Extension{OfferingID: offering, State: capacity.ExtensionPaid, From: o.Start, To: o.End, Purchased: e.Now()}
+		x := capacity.Extension{
+			OfferingID: offering,
+			State:      capacity.ExtensionPaid,
+			From:       o.Start,
+			To:         o.End,
+			Purchased:  e.Now(),
+		}
 		if e.NotPaid {
 			x.State = capacity.ExtensionFailed
 		} else {

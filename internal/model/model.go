@@ -59,9 +59,21 @@ type Call struct {
 // New is an empty world at a time of Slurm's clock.
 func New(now time.Time) *World {
 	w := &World{}
-	w.Slurm = &Slurm{World: w, Now: now, Boot: 5 * time.Minute, RequeueDelay: 2 * time.Minute, KillWait: 30 * time.Second, Fences: map[string]Reservation{}}
-	w.EC2 = &EC2{World: w, Extended: map[string][]capacity.Extension{}, Templates: map[string]capacity.LaunchTemplate{}, before: map[string]change{},
-		tokens: map[string]*order{}}
+	w.Slurm = &Slurm{
+		World:        w,
+		Now:          now,
+		Boot:         5 * time.Minute,
+		RequeueDelay: 2 * time.Minute,
+		KillWait:     30 * time.Second,
+		Fences:       map[string]Reservation{},
+	}
+	w.EC2 = &EC2{
+		World:     w,
+		Extended:  map[string][]capacity.Extension{},
+		Templates: map[string]capacity.LaunchTemplate{},
+		before:    map[string]change{},
+		tokens:    map[string]*order{},
+	}
 	w.PCS = &PCS{World: w}
 	return w
 }
@@ -154,16 +166,30 @@ func (h Host) AppendRecords(records ...state.Record) error {
 	for _, r := range records {
 		text = append(text, strings.TrimSpace(fmt.Sprintf("%s %s %s", r.Hook, r.Code, r.Nodes)))
 	}
-	return h.EC2.Do(Call{Verb: "record", Text: strings.Join(text, ", "), Change: true}, func() error { return h.Dir.AppendRecords(records...) })
+	return h.EC2.Do(
+		Call{Verb: "record", Text: strings.Join(text, ", "), Change: true},
+		func() error { return h.Dir.AppendRecords(records...) },
+	)
 }
 
 // Enlist notes an ODCR in the ledger.
-func (h Host) Enlist(of capacity.Held, now time.Time, allowed func(more capacity.Held, others []capacity.Held) error) (capacity.Held, error) {
+func (h Host) Enlist(
+	of capacity.Held,
+	now time.Time,
+	allowed func(more capacity.Held, others []capacity.Held) error,
+) (capacity.Held, error) {
 	text := strings.TrimSpace(fmt.Sprintf("%d, token %s %s", of.Count, of.Token, of.ReservationID))
-	return answer(h.EC2.World, Call{Verb: "enlist", Text: text, Change: true}, func() (capacity.Held, error) { return h.Dir.Enlist(of, now, allowed) })
+	return answer(
+		h.EC2.World,
+		Call{Verb: "enlist", Text: text, Change: true},
+		func() (capacity.Held, error) { return h.Dir.Enlist(of, now, allowed) },
+	)
 }
 
 // Released takes ODCRs out of the ledger.
 func (h Host) Released(now time.Time, names ...string) error {
-	return h.EC2.Do(Call{Verb: "unlist", Text: "token " + strings.Join(names, ","), Change: true}, func() error { return h.Dir.Released(now, names...) })
+	return h.EC2.Do(
+		Call{Verb: "unlist", Text: "token " + strings.Join(names, ","), Change: true},
+		func() error { return h.Dir.Released(now, names...) },
+	)
 }

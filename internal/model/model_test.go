@@ -28,17 +28,26 @@ func TestLong_ModelIsSlurm(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	t.Cleanup(cancel)
 	var cluster *slurmlab.Cluster
-	cluster, err := slurmlab.Start(ctx, slurmlab.Config{Dir: t.TempDir(), SuspendTimeout: time.Second, SuspendTime: time.Hour, Extra: []string{"KillWait=1"},
-		CloudGroups: []slurmlab.NodeGroup{{Prefix: "gpu-", Count: 3, Partition: "gpu", Features: "gpu"}},
-		Resume: func(ctx context.Context, nodes []string) {
-			for _, node := range nodes {
-				_ = cluster.StartNode(ctx, node, "127.0.0.1")
-			}
-		}, Suspend: func(_ context.Context, nodes []string) {
-			for _, node := range nodes {
-				_ = cluster.StopNode(node)
-			}
-		}})
+	cluster, err := slurmlab.Start(
+		ctx,
+		slurmlab.Config{
+			Dir:            t.TempDir(),
+			SuspendTimeout: time.Second,
+			SuspendTime:    time.Hour,
+			Extra:          []string{"KillWait=1"},
+			CloudGroups:    []slurmlab.NodeGroup{{Prefix: "gpu-", Count: 3, Partition: "gpu", Features: "gpu"}},
+			Resume: func(ctx context.Context, nodes []string) {
+				for _, node := range nodes {
+					_ = cluster.StartNode(ctx, node, "127.0.0.1")
+				}
+			},
+			Suspend: func(_ context.Context, nodes []string) {
+				for _, node := range nodes {
+					_ = cluster.StopNode(node)
+				}
+			},
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +59,14 @@ func TestLong_ModelIsSlurm(t *testing.T) {
 	w := model.New(time.Now().Truncate(time.Second))
 	w.Slurm.Old, w.Slurm.Boot = true, 0
 	w.Slurm.Add("gpu", "gpu", 3)
-	p := &program{T: t, ctx: ctx, Rand: rand.New(rand.NewPCG(1, 1)), model: w.Slurm, real: &slurm.Client{Conf: cluster.Conf()}, cluster: cluster}
+	p := &program{
+		T:       t,
+		ctx:     ctx,
+		Rand:    rand.New(rand.NewPCG(1, 1)),
+		model:   w.Slurm,
+		real:    &slurm.Client{Conf: cluster.Conf()},
+		cluster: cluster,
+	}
 	for range 8 {
 		p.run(10)
 	}
@@ -78,7 +94,10 @@ func (p *program) run(steps int) {
 	for _, r := range slices.Sorted(maps.Keys(p.model.Fences)) {
 		p.both("drop "+r, func(v slurmVerbs) error { return v.DeleteReservation(p.ctx, r) })
 	}
-	p.both("power all down", func(v slurmVerbs) error { return v.PowerDown(p.ctx, []string{"gpu-1", "gpu-2", "gpu-3"}, "over") })
+	p.both(
+		"power all down",
+		func(v slurmVerbs) error { return v.PowerDown(p.ctx, []string{"gpu-1", "gpu-2", "gpu-3"}, "over") },
+	)
 	p.same()
 }
 
@@ -130,15 +149,45 @@ func (p *program) shows(v lifecycle.Slurm) (all []string) {
 		if j.TimeMin.Bounded() { // an old Slurm starts it with any limit from there on
 			j.TimeLimit = j.TimeMin
 		}
-		all = append(all, fmt.Sprintf("job %s %s %s on %d of %d nodes, limit %s, at least %s, held %t, by an admin %t, run %d, %q", j.Shown, j.State, j.StateFlag, len(j.Nodes), j.NumNodes,
-			j.TimeLimit, j.TimeMin, j.Held, j.AdminHeld() || j.HoldUntold(), j.Restarts, j.AdminComment))
+		all = append(
+			all,
+			fmt.Sprintf(
+				"job %s %s %s on %d of %d nodes, limit %s, at least %s, held %t, by an admin %t, run %d, %q",
+				j.Shown,
+				j.State,
+				j.StateFlag,
+				len(j.Nodes),
+				j.NumNodes,
+				j.TimeLimit,
+				j.TimeMin,
+				j.Held,
+				j.AdminHeld() || j.HoldUntold(),
+				j.Restarts,
+				j.AdminComment,
+			),
+		)
 	}
 	for _, n := range nodes {
-		all = append(all, fmt.Sprintf("node %s %s up %t off %t reason %q", n.Name, n.Base(), n.Up(), n.PoweredDown(), n.Reason))
+		all = append(
+			all,
+			fmt.Sprintf("node %s %s up %t off %t reason %q", n.Name, n.Base(), n.Up(), n.PoweredDown(), n.Reason),
+		)
 	}
 	for _, r := range reservations {
 		slices.Sort(r.Flags)
-		all = append(all, fmt.Sprintf("%s of %v %s of %v from %s to %s, active %t", r.Name, r.Nodes, strings.Join(r.Flags, ","), r.Users, model.Clock(r.Start), model.Clock(r.End), r.Active))
+		all = append(
+			all,
+			fmt.Sprintf(
+				"%s of %v %s of %v from %s to %s, active %t",
+				r.Name,
+				r.Nodes,
+				strings.Join(r.Flags, ","),
+				r.Users,
+				model.Clock(r.Start),
+				model.Clock(r.End),
+				r.Active,
+			),
+		)
 	}
 	slices.Sort(all)
 	return all
@@ -151,9 +200,27 @@ func (p *program) cancel(j *model.Job) {
 }
 
 func (p *program) submit() {
-	j := capacity.Job{Partition: "gpu", Batch: true, Requeue: one(p, true, true, false), NumNodes: one(p, 1, 2), TimeLimit: one(p, capacity.NoLimit, capacity.Minutes(30), capacity.Minutes(600)),
-		Constraint: "", Comment: "any"}
-	args := []string{"--exclusive", "-p", "gpu", "-N", fmt.Sprint(j.NumNodes), "-t", j.TimeLimit.String(), "--comment", j.Comment, "--requeue"}
+	j := capacity.Job{
+		Partition:  "gpu",
+		Batch:      true,
+		Requeue:    one(p, true, true, false),
+		NumNodes:   one(p, 1, 2),
+		TimeLimit:  one(p, capacity.NoLimit, capacity.Minutes(30), capacity.Minutes(600)),
+		Constraint: "",
+		Comment:    "any",
+	}
+	args := []string{
+		"--exclusive",
+		"-p",
+		"gpu",
+		"-N",
+		fmt.Sprint(j.NumNodes),
+		"-t",
+		j.TimeLimit.String(),
+		"--comment",
+		j.Comment,
+		"--requeue",
+	}
 	if !j.Requeue {
 		args[len(args)-1] = "--no-requeue"
 	}
@@ -180,8 +247,13 @@ func (p *program) step() {
 	}
 	j := live[p.IntN(len(live))]
 	job, name, node := j.Shown, one(p, "fence", "wait"), []string{one(p, "gpu-1", "gpu-2", "gpu-3")}
-	r := capacity.SlurmReservation{Name: name, Nodes: slices.Sorted(slices.Values(append([]string{"gpu-3"}, one(p, "gpu-1", "gpu-2")))), Flags: []string{"MAINT", "IGNORE_JOBS"}, Users: []string{"root"},
-		Start: now.Add(one(p, -time.Hour, 2*time.Second, time.Hour, 5*time.Hour))}
+	r := capacity.SlurmReservation{
+		Name:  name,
+		Nodes: slices.Sorted(slices.Values(append([]string{"gpu-3"}, one(p, "gpu-1", "gpu-2")))),
+		Flags: []string{"MAINT", "IGNORE_JOBS"},
+		Users: []string{"root"},
+		Start: now.Add(one(p, -time.Hour, 2*time.Second, time.Hour, 5*time.Hour)),
+	}
 	if one(p, true, false) {
 		r.End = now.Add(10 * time.Hour)
 	}
@@ -190,10 +262,16 @@ func (p *program) step() {
 	case 0:
 		p.cancel(j)
 	case 1, 2:
-		p.both(fmt.Sprintf("create %s %v %s %s", name, r.Nodes, r.Start.Sub(now), r.End.Sub(now)), func(v slurmVerbs) error { return v.CreateReservation(ctx, r) })
+		p.both(
+			fmt.Sprintf("create %s %v %s %s", name, r.Nodes, r.Start.Sub(now), r.End.Sub(now)),
+			func(v slurmVerbs) error { return v.CreateReservation(ctx, r) },
+		)
 	case 3:
 		r.Active = !p.model.Fences[name].Start.After(now) && p.model.Fences[name].Name != ""
-		p.both(fmt.Sprintf("update %s %v %s %s", name, r.Nodes, r.Start.Sub(now), r.End.Sub(now)), func(v slurmVerbs) error { return v.UpdateReservation(ctx, r) })
+		p.both(
+			fmt.Sprintf("update %s %v %s %s", name, r.Nodes, r.Start.Sub(now), r.End.Sub(now)),
+			func(v slurmVerbs) error { return v.UpdateReservation(ctx, r) },
+		)
 	case 4:
 		p.both("drop "+name, func(v slurmVerbs) error { return v.DeleteReservation(ctx, name) })
 	case 5:
@@ -204,14 +282,23 @@ func (p *program) step() {
 		if p.model.Node(node[0]).Job != nil { // else it completes until slurmctld takes its slurmd for lost
 			return
 		}
-		p.both("power down by force "+node[0], func(v slurmVerbs) error { return v.PowerDownForce(ctx, node, "broken") })
+		p.both(
+			"power down by force "+node[0],
+			func(v slurmVerbs) error { return v.PowerDownForce(ctx, node, "broken") },
+		)
 	case 8:
-		p.both(fmt.Sprintf("limit of %s: %d", job, minutes), func(v slurmVerbs) error { return v.SetTimeLimit(ctx, job, minutes) })
+		p.both(
+			fmt.Sprintf("limit of %s: %d", job, minutes),
+			func(v slurmVerbs) error { return v.SetTimeLimit(ctx, job, minutes) },
+		)
 	case 9:
 		e := map[string]capacity.Edits{job: {TimeLimit: capacity.Minutes(minutes), TimeMin: capacity.Minutes(10)}}
 		p.both(fmt.Sprintf("edit %s: %d", job, minutes), func(v slurmVerbs) error { return v.Edit(ctx, e)[job] })
 	case 10:
-		p.both(fmt.Sprintf("requeue %s, held %t", job, hold), func(v slurmVerbs) error { _, err := v.RequeueJob(ctx, j.Job, hold); return err })
+		p.both(
+			fmt.Sprintf("requeue %s, held %t", job, hold),
+			func(v slurmVerbs) error { _, err := v.RequeueJob(ctx, j.Job, hold); return err },
+		)
 	case 11:
 		p.both("user hold "+job, func(v slurmVerbs) error { return v.UserHold(ctx, job) })
 	case 12:
@@ -242,7 +329,10 @@ func TestModelIsEC2(t *testing.T) {
 	w := model.New(now)
 	shows := func(e lifecycle.EC2) (all []string) {
 		found, _, err := e.Reservations(t.Context(), []string{block})
-		instances, noInstances := e.FindInstances(t.Context(), capacity.InstanceQuery{Tags: map[string][]string{capacity.TagCluster: {model.Mark}}})
+		instances, noInstances := e.FindInstances(
+			t.Context(),
+			capacity.InstanceQuery{Tags: map[string][]string{capacity.TagCluster: {model.Mark}}},
+		)
 		if err := errors.Join(err, noInstances); err != nil {
 			t.Fatal(err)
 		}
@@ -303,30 +393,51 @@ func TestModelIsEC2(t *testing.T) {
 			}
 			both(fmt.Sprintf("launch %d again, token %s", again.Count, again.ClientToken), launch(t, again, ids))
 		case what == 3:
-			o := capacity.HoldOrder{ClientToken: fmt.Sprint("odcr-", n), InstanceType: "p5.48xlarge", AZID: "use2-az1", Platform: "Linux/UNIX", Count: 1 + random.IntN(3), End: now.Add(6 * time.Hour),
-				Tags: map[string]string{capacity.TagCluster: model.Mark, capacity.TagHold: capacity.HoldProbe}}
+			o := capacity.HoldOrder{
+				ClientToken:  fmt.Sprint("odcr-", n),
+				InstanceType: "p5.48xlarge",
+				AZID:         "use2-az1",
+				Platform:     "Linux/UNIX",
+				Count:        1 + random.IntN(3),
+				End:          now.Add(6 * time.Hour),
+				Tags:         map[string]string{capacity.TagCluster: model.Mark, capacity.TagHold: capacity.HoldProbe},
+			}
 			if len(orders) > 0 && random.IntN(3) == 0 {
 				if o = orders[random.IntN(len(orders))]; random.IntN(2) == 0 {
 					o.End = o.End.Add(time.Minute)
 				}
 			}
-			both(fmt.Sprintf("create ODCR of %d, token %s", o.Count, o.ClientToken), func(e ec2Verbs) ([]string, error) {
-				r, err := e.CreateODCR(t.Context(), o)
-				if err != nil {
-					return nil, err
-				}
-				if e == w.EC2 && !slices.Contains(into, r.ID) {
-					into, orders = append(into, r.ID), append(orders, o)
-				}
-				return []string{r.ID}, nil
-			})
+			both(
+				fmt.Sprintf("create ODCR of %d, token %s", o.Count, o.ClientToken),
+				func(e ec2Verbs) ([]string, error) {
+					r, err := e.CreateODCR(t.Context(), o)
+					if err != nil {
+						return nil, err
+					}
+					if e == w.EC2 && !slices.Contains(into, r.ID) {
+						into, orders = append(into, r.ID), append(orders, o)
+					}
+					return []string{r.ID}, nil
+				},
+			)
 		case what == 4 && len(into) > 1:
 			id := into[len(into)-1]
 			both("cancel "+id, func(e ec2Verbs) ([]string, error) { return nil, e.CancelODCR(t.Context(), ids[id][e]) })
 		default:
 			id := []string{block, into[len(into)-1]}[random.IntN(2)]
-			l := capacity.Launch{ClientToken: fmt.Sprint("launch-", n), LaunchTemplate: "lt-0e2000000000000a2", InstanceType: "p5.48xlarge", SubnetID: "subnet-0e200000000000a01",
-				ReservationID: id, Kind: capacity.ODCR, Count: 1 + random.IntN(4), Tags: map[string]string{capacity.TagCluster: model.Mark, capacity.TagNode: fmt.Sprintf("gpu-%d", n)}}
+			l := capacity.Launch{
+				ClientToken:    fmt.Sprint("launch-", n),
+				LaunchTemplate: "lt-0e2000000000000a2",
+				InstanceType:   "p5.48xlarge",
+				SubnetID:       "subnet-0e200000000000a01",
+				ReservationID:  id,
+				Kind:           capacity.ODCR,
+				Count:          1 + random.IntN(4),
+				Tags: map[string]string{
+					capacity.TagCluster: model.Mark,
+					capacity.TagNode:    fmt.Sprintf("gpu-%d", n),
+				},
+			}
 			if id == block {
 				l.Kind = capacity.CapacityBlock
 			}
@@ -334,7 +445,10 @@ func TestModelIsEC2(t *testing.T) {
 				l.Least = 1
 			}
 			launches = append(launches, l)
-			both(fmt.Sprintf("launch %d, at least %d, into %s, token %s", l.Count, l.Least, id, l.ClientToken), launch(t, l, ids))
+			both(
+				fmt.Sprintf("launch %d, at least %d, into %s, token %s", l.Count, l.Least, id, l.ClientToken),
+				launch(t, l, ids),
+			)
 		}
 		now = now.Add(5 * time.Minute)
 		clock.Set(now)

@@ -57,27 +57,40 @@ func (p *PCS) Slots(_ context.Context, _ string, names []string) (map[string]str
 
 // Configure sets a node group up for a reservation.
 func (p *PCS) Configure(_ context.Context, r pcs.ConfigureRequest) (changed bool, err error) {
-	err = p.change("configure", fmt.Sprintf("%s %s %s", r.Group, r.Reservation.ID, strings.Join(r.SubnetIDs, ",")), func() error {
-		g := p.Group(r.Group)
-		if g == nil {
-			return fmt.Errorf("%w: there is no node group %s", errInvalid, r.Group)
-		}
-		changed = g.Tags[capacity.TagReservation] != r.Reservation.ID || !slices.Equal(g.SubnetIDs, r.SubnetIDs)
-		g.Tags, g.SubnetIDs = map[string]string{capacity.TagReservation: r.Reservation.ID}, r.SubnetIDs
-		return nil
-	})
+	err = p.change(
+		"configure",
+		fmt.Sprintf("%s %s %s", r.Group, r.Reservation.ID, strings.Join(r.SubnetIDs, ",")),
+		func() error {
+			g := p.Group(r.Group)
+			if g == nil {
+				return fmt.Errorf("%w: there is no node group %s", errInvalid, r.Group)
+			}
+			changed = g.Tags[capacity.TagReservation] != r.Reservation.ID || !slices.Equal(g.SubnetIDs, r.SubnetIDs)
+			g.Tags, g.SubnetIDs = map[string]string{capacity.TagReservation: r.Reservation.ID}, r.SubnetIDs
+			return nil
+		},
+	)
 	return changed, err
 }
 
 // EnsureNodeGroup creates or updates a node group, and makes one anew that could not be created. PCS takes no launch
 // template that EC2 does not have.
-func (p *PCS) EnsureNodeGroup(_ context.Context, want pcs.NodeGroup, mayCreate bool) (g pcs.NodeGroup, changed bool, err error) {
+func (p *PCS) EnsureNodeGroup(
+	_ context.Context,
+	want pcs.NodeGroup,
+	mayCreate bool,
+) (g pcs.NodeGroup, changed bool, err error) {
 	err = p.change("ensure node group", want.Name, func() error {
 		now := p.Group(want.Name)
 		anew := now == nil || now.Status == pcs.CreateFailed
 		switch {
 		case p.EC2.Template(want.TemplateID).ID == "" || want.TemplateVersion == "":
-			return fmt.Errorf("%w: there is no launch template %q version %q", errInvalid, want.TemplateID, want.TemplateVersion)
+			return fmt.Errorf(
+				"%w: there is no launch template %q version %q",
+				errInvalid,
+				want.TemplateID,
+				want.TemplateVersion,
+			)
 		case anew && !mayCreate:
 			return fmt.Errorf("%w: there is no node group %s", errInvalid, want.Name)
 		case now != nil && !p.Cluster.Ours(now.Tags):
@@ -186,7 +199,10 @@ func (p *PCS) ReleaseQueue(_ context.Context, _ pcs.Cluster, name string, groups
 		case !p.Cluster.Ours(q.Tags):
 			return pcs.ErrNotOurs
 		}
-		q.GroupIDs = slices.DeleteFunc(slices.Clone(q.GroupIDs), func(id string) bool { return slices.Contains(groups, id) })
+		q.GroupIDs = slices.DeleteFunc(
+			slices.Clone(q.GroupIDs),
+			func(id string) bool { return slices.Contains(groups, id) },
+		)
 		if deleteEmpty && len(q.GroupIDs) == 0 {
 			p.Queues = slices.DeleteFunc(p.Queues, func(q pcs.Queue) bool { return q.Name == name })
 		}
@@ -207,31 +223,46 @@ func (e *EC2) Template(id string) (found capacity.LaunchTemplate) {
 
 // Planned returns the template that EnsureLaunchTemplate leaves behind. The name is no part of its digest.
 func (e *EC2) Planned(spec capacity.LaunchTemplateSpec) capacity.LaunchTemplate {
-	t := capacity.LaunchTemplate{Name: spec.Name, Tags: spec.Tags, ImageID: spec.ImageID, InstanceType: spec.InstanceType, InstanceProfile: spec.InstanceProfile,
-		SecurityGroupIDs: []string{"sg-1"}, UserData: spec.UserData, ReservationID: spec.ReservationID}
+	t := capacity.LaunchTemplate{
+		Name:             spec.Name,
+		Tags:             spec.Tags,
+		ImageID:          spec.ImageID,
+		InstanceType:     spec.InstanceType,
+		InstanceProfile:  spec.InstanceProfile,
+		SecurityGroupIDs: []string{"sg-1"},
+		UserData:         spec.UserData,
+		ReservationID:    spec.ReservationID,
+	}
 	spec.Name = ""
 	t.Digest = fmt.Sprintf("%+v", spec)
 	return t
 }
 
 // EnsureLaunchTemplate makes a launch template, or a version of it.
-func (e *EC2) EnsureLaunchTemplate(_ context.Context, spec capacity.LaunchTemplateSpec) (capacity.LaunchTemplate, error) {
-	return answer(e.World, Call{Verb: "ensure launch template", Text: spec.Name, Change: true, EC2: true}, func() (capacity.LaunchTemplate, error) {
-		t := e.Planned(spec)
-		now, there := e.Templates[spec.Name]
-		switch {
-		case there && now.Tags[capacity.TagCluster] != spec.Tags[capacity.TagCluster]:
-			return now, pcs.ErrNotOurs
-		case there && now.Digest == t.Digest:
-			return now, nil
-		case !there:
-			now.ID = e.newID("lt-")
-		}
-		version, _ := strconv.Atoi(now.Version)
-		t.ID, t.Version = now.ID, strconv.Itoa(version+1)
-		e.Templates[t.Name] = t
-		return t, nil
-	})
+func (e *EC2) EnsureLaunchTemplate(
+	_ context.Context,
+	spec capacity.LaunchTemplateSpec,
+) (capacity.LaunchTemplate, error) {
+	return answer(
+		e.World,
+		Call{Verb: "ensure launch template", Text: spec.Name, Change: true, EC2: true},
+		func() (capacity.LaunchTemplate, error) {
+			t := e.Planned(spec)
+			now, there := e.Templates[spec.Name]
+			switch {
+			case there && now.Tags[capacity.TagCluster] != spec.Tags[capacity.TagCluster]:
+				return now, pcs.ErrNotOurs
+			case there && now.Digest == t.Digest:
+				return now, nil
+			case !there:
+				now.ID = e.newID("lt-")
+			}
+			version, _ := strconv.Atoi(now.Version)
+			t.ID, t.Version = now.ID, strconv.Itoa(version+1)
+			e.Templates[t.Name] = t
+			return t, nil
+		},
+	)
 }
 
 // DeleteLaunchTemplate deletes a launch template of ours, also one that node groups are made from.

@@ -80,7 +80,19 @@ func (s *Slurm) Add(partition, slot string, n int) {
 		s.partitions = append(s.partitions, partition)
 	}
 	for i := range n {
-		s.All = append(s.All, &Node{Node: capacity.Node{Name: fmt.Sprintf("%s-%d", slot, i+1), State: Off, Features: []string{slot}, GPUs: 8}, Partition: partition, Slot: slot})
+		s.All = append(
+			s.All,
+			&Node{
+				Node: capacity.Node{
+					Name:     fmt.Sprintf("%s-%d", slot, i+1),
+					State:    Off,
+					Features: []string{slot},
+					GPUs:     8,
+				},
+				Partition: partition,
+				Slot:      slot,
+			},
+		)
 	}
 }
 
@@ -170,7 +182,8 @@ func (s *Slurm) happen() {
 		if j.State != "RUNNING" {
 			continue
 		}
-		if ready := !slices.ContainsFunc(j.Nodes, func(n string) bool { return !s.Node(n).Up() }); j.Configuring() && ready {
+		if ready := !slices.ContainsFunc(j.Nodes, func(n string) bool { return !s.Node(n).Up() }); j.Configuring() &&
+			ready {
 			// The limit counts from when all nodes are up, and no reservation is looked at again.
 			j.StateFlag, j.Start = "", s.Now
 			j.ends()
@@ -333,8 +346,15 @@ func (s *Slurm) at(n *Node, address string) {
 // LaunchInto is a ResumeProgram that always does what it has to: it launches nodes into a reservation, or takes them
 // down where there is no room for all.
 func (s *Slurm) LaunchInto(reservation string, nodes []string) {
-	launched, err := s.EC2.launch(capacity.Launch{ClientToken: fmt.Sprint(nodes, s.Now), ReservationID: reservation, Count: len(nodes), Tags: map[string]string{
-		capacity.TagCluster: Mark, capacity.TagNodes: hostlist.Compress(nodes), capacity.TagReservation: reservation}})
+	launched, err := s.EC2.launch(
+		capacity.Launch{
+			ClientToken:   fmt.Sprint(nodes, s.Now),
+			ReservationID: reservation,
+			Count:         len(nodes),
+			Tags: map[string]string{
+				capacity.TagCluster: Mark, capacity.TagNodes: hostlist.Compress(nodes), capacity.TagReservation: reservation},
+		},
+	)
 	for i, name := range nodes {
 		n := s.Node(name)
 		if err == nil {
@@ -401,8 +421,13 @@ func (s *Slurm) onNodes(verb, text string, nodes []string, do func(n *Node)) err
 // Config is slurmctld's.
 func (s *Slurm) Config(context.Context) (c slurm.Config, err error) {
 	err = s.read("config", func() {
-		c = slurm.Config{Version: slurm.Version{Major: 25, Minor: 11}, ClusterName: "lab", StateSaveLocation: s.StateSave, KillWait: s.KillWait,
-			ResumeTimeout: s.ResumeTimeout}
+		c = slurm.Config{
+			Version:           slurm.Version{Major: 25, Minor: 11},
+			ClusterName:       "lab",
+			StateSaveLocation: s.StateSave,
+			KillWait:          s.KillWait,
+			ResumeTimeout:     s.ResumeTimeout,
+		}
 		if s.Old {
 			c.Version.Major = 24
 		}
@@ -427,7 +452,12 @@ func (s *Slurm) Nodes(_ context.Context, names ...string) (nodes []capacity.Node
 
 // SetAddresses tells where nodes are.
 func (s *Slurm) SetAddresses(_ context.Context, addresses map[string]netip.Addr) error {
-	return s.onNodes("set addresses", "", slices.Sorted(maps.Keys(addresses)), func(n *Node) { s.at(n, addresses[n.Name].String()) })
+	return s.onNodes(
+		"set addresses",
+		"",
+		slices.Sorted(maps.Keys(addresses)),
+		func(n *Node) { s.at(n, addresses[n.Name].String()) },
+	)
 }
 
 // Partitions lists those that have nodes.
@@ -468,10 +498,18 @@ func (s *Slurm) Walls(context.Context, string) (walls capacity.Walls, err error)
 }
 
 // JobsOf are the jobs of the partitions, or all, and those that ended a moment ago.
-func (s *Slurm) JobsOf(_ context.Context, partitions []string, wanted func(capacity.Job) bool) (live, ended []capacity.Job, err error) {
+func (s *Slurm) JobsOf(
+	_ context.Context,
+	partitions []string,
+	wanted func(capacity.Job) bool,
+) (live, ended []capacity.Job, err error) {
 	err = s.read("jobs", func() {
 		for _, j := range s.Jobs {
-			asked := len(partitions) == 0 || slices.ContainsFunc(strings.Split(j.Partition, ","), func(name string) bool { return slices.Contains(partitions, name) })
+			asked := len(partitions) == 0 ||
+				slices.ContainsFunc(
+					strings.Split(j.Partition, ","),
+					func(name string) bool { return slices.Contains(partitions, name) },
+				)
 			switch {
 			case !asked || wanted != nil && !wanted(j.Job):
 			case j.Over == "":
@@ -566,7 +604,8 @@ func (s *Slurm) Put(r Reservation) {
 // CreateReservation refuses a name in use, a start in the past, and a flag of its own.
 func (s *Slurm) CreateReservation(_ context.Context, r Reservation) error {
 	return s.change("create reservation", span(r), func() error {
-		if _, there := s.Fences[r.Name]; there || r.Start.Before(s.Now.Add(-time.Second)) || slices.Contains(r.Flags, specNodes) {
+		if _, there := s.Fences[r.Name]; there || r.Start.Before(s.Now.Add(-time.Second)) ||
+			slices.Contains(r.Flags, specNodes) {
 			return fmt.Errorf("cannot create %s", r.Name)
 		}
 		s.Put(r)
@@ -600,12 +639,18 @@ func (s *Slurm) DeleteReservation(_ context.Context, name string) error {
 
 // SetTimeLimit sets the limit of a job.
 func (s *Slurm) SetTimeLimit(_ context.Context, job string, minutes int) error {
-	return s.onJobs("set time limit", fmt.Sprintf("of job %s to %s", job, capacity.FormatMinutes(minutes)), false, func(j *Job) {
-		j.TimeLimit = capacity.Minutes(minutes)
-		if j.State == "RUNNING" {
-			j.ends()
-		}
-	}, job)
+	return s.onJobs(
+		"set time limit",
+		fmt.Sprintf("of job %s to %s", job, capacity.FormatMinutes(minutes)),
+		false,
+		func(j *Job) {
+			j.TimeLimit = capacity.Minutes(minutes)
+			if j.State == "RUNNING" {
+				j.ends()
+			}
+		},
+		job,
+	)
 }
 
 // Edit changes waiting jobs.
@@ -613,13 +658,19 @@ func (s *Slurm) Edit(_ context.Context, edits map[string]capacity.Edits) map[str
 	failed := map[string]error{}
 	for _, job := range slices.Sorted(maps.Keys(edits)) {
 		e := edits[job]
-		err := s.onJobs("edit", fmt.Sprintf("job %s: %s, --time-min=%s", job, e.TimeLimit, e.TimeMin), false, func(j *Job) {
-			if j.TimeLimit = e.TimeLimit; j.State == "RUNNING" {
-				j.ends()
-			} else {
-				j.TimeMin = e.TimeMin
-			}
-		}, job)
+		err := s.onJobs(
+			"edit",
+			fmt.Sprintf("job %s: %s, --time-min=%s", job, e.TimeLimit, e.TimeMin),
+			false,
+			func(j *Job) {
+				if j.TimeLimit = e.TimeLimit; j.State == "RUNNING" {
+					j.ends()
+				} else {
+					j.TimeMin = e.TimeMin
+				}
+			},
+			job,
+		)
 		if err != nil {
 			failed[job] = err
 		}
@@ -662,12 +713,23 @@ func (s *Slurm) ResumeJob(_ context.Context, job string) error {
 
 // Begin lets a job start no earlier.
 func (s *Slurm) Begin(_ context.Context, job string, at time.Time) error {
-	return s.onJobs("begin", fmt.Sprintf("of job %s not before %s", job, Clock(at)), true, func(j *Job) { j.Eligible = at }, job)
+	return s.onJobs(
+		"begin",
+		fmt.Sprintf("of job %s not before %s", job, Clock(at)),
+		true,
+		func(j *Job) { j.Eligible = at },
+		job,
+	)
 }
 
 // UserHold gives a hold to the owners of jobs.
 func (s *Slurm) UserHold(_ context.Context, jobs ...string) error {
-	return s.onJobs("user hold", "of job "+strings.Join(jobs, ","), true, func(j *Job) { j.Stays, j.Held, j.Reason = true, true, "JobHeldUser" }, jobs...)
+	return s.onJobs(
+		"user hold",
+		"of job "+strings.Join(jobs, ","),
+		true,
+		func(j *Job) { j.Stays, j.Held, j.Reason = true, true, "JobHeldUser" },
+		jobs...)
 }
 
 // Cancel ends jobs.
@@ -682,7 +744,12 @@ func (s *Slurm) Release(_ context.Context, job string) error {
 
 // SetAdminComment writes a note on jobs.
 func (s *Slurm) SetAdminComment(_ context.Context, text string, jobs ...string) error {
-	return s.onJobs("admin comment", "of job "+strings.Join(jobs, ",")+": "+text, false, func(j *Job) { j.AdminComment = text }, jobs...)
+	return s.onJobs(
+		"admin comment",
+		"of job "+strings.Join(jobs, ",")+": "+text,
+		false,
+		func(j *Job) { j.AdminComment = text },
+		jobs...)
 }
 
 // Notify tells a job.

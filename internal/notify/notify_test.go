@@ -34,7 +34,8 @@ func TestCommand(t *testing.T) {
 	text, err := os.ReadFile(dir + "/said")
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	var got map[string]string
-	if err != nil || len(lines) != 1 || json.Unmarshal([]byte(lines[0]), &got) != nil || got["message"] != message["message"] {
+	if err != nil || len(lines) != 1 || json.Unmarshal([]byte(lines[0]), &got) != nil ||
+		got["message"] != message["message"] {
 		t.Errorf("%v: %q", err, lines)
 	}
 }
@@ -69,7 +70,8 @@ func TestWebhook(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	if err := (Target{Webhook: server.URL + "/ok/secret", Timeout: 20 * time.Second}).Deliver(t.Context(), message); err != nil || calls.Load() != 1 {
+	if err := (Target{Webhook: server.URL + "/ok/secret", Timeout: 20 * time.Second}).Deliver(t.Context(), message); err != nil ||
+		calls.Load() != 1 {
 		t.Errorf("%v after %d calls", err, calls.Load())
 	}
 	if text := body.Load().(string); !strings.Contains(text, `"kind":"opened"`) {
@@ -79,7 +81,8 @@ func TestWebhook(t *testing.T) {
 	if err := os.WriteFile(file, []byte(server.URL+"/ok/secret\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := (Target{Webhook: "file://" + file, Timeout: 20 * time.Second}).Deliver(t.Context(), message); err != nil || calls.Load() != 2 {
+	if err := (Target{Webhook: "file://" + file, Timeout: 20 * time.Second}).Deliver(t.Context(), message); err != nil ||
+		calls.Load() != 2 {
 		t.Errorf("%v after %d calls", err, calls.Load())
 	}
 	err := (Target{Webhook: server.URL + "/never/secret", Timeout: 20 * time.Second}).Deliver(t.Context(), message)
@@ -88,7 +91,8 @@ func TestWebhook(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := (Target{Webhook: "http://127.0.0.1:1/secret", Timeout: time.Second}).Deliver(ctx, message); err == nil || strings.Contains(err.Error(), "secret") {
+	if err := (Target{Webhook: "http://127.0.0.1:1/secret", Timeout: time.Second}).Deliver(ctx, message); err == nil ||
+		strings.Contains(err.Error(), "secret") {
 		t.Errorf("%v", err)
 	}
 }

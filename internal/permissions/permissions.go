@@ -30,7 +30,8 @@ func Policy(role string, in capacity.AWSPartition, cluster string) string {
 		passedTo += ", " + own
 	}
 
-	return strings.NewReplacer("arn:aws:", "arn:"+in.Name+":", service, passedTo, "CLUSTER", cmp.Or(cluster, "*")).Replace(string(text))
+	return strings.NewReplacer("arn:aws:", "arn:"+in.Name+":", service, passedTo, "CLUSTER", cmp.Or(cluster, "*")).
+		Replace(string(text))
 }
 
 // Allows reports whether the policy of a role has an action, such as ec2:RunInstances.

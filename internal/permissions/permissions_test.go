@@ -21,13 +21,18 @@ func TestPolicies(t *testing.T) {
 		if !strings.Contains(text, `"ec2.amazonaws.com", "ec2.amazonaws.com.cn"`) {
 			t.Errorf("%s: roles are passed to one service in China: %s", role, text)
 		}
-		if strings.Contains(text, "arn:aws:") || strings.Contains(text, "CLUSTER") || !strings.Contains(text, `"ml/*"`) {
+		if strings.Contains(text, "arn:aws:") || strings.Contains(text, "CLUSTER") ||
+			!strings.Contains(text, `"ml/*"`) {
 			t.Errorf("%s: %s", role, text)
 		}
 	}
 	for _, role := range []string{"sync", "admin"} {
 		for _, name := range []string{"AWSPCS*", "*/AWSPCS*", "aws-pcs/*", "*/aws-pcs/*"} {
-			if text := Policy(role, capacity.AWSPartitionOf("us-east-2"), ""); !strings.Contains(text, `"arn:aws:iam::*:role/`+name+`"`) || strings.Contains(text, ".cn") {
+			if text := Policy(role, capacity.AWSPartitionOf("us-east-2"), ""); !strings.Contains(
+				text,
+				`"arn:aws:iam::*:role/`+name+`"`,
+			) ||
+				strings.Contains(text, ".cn") {
 				t.Errorf("%s may not pass role/%s: %s", role, name, text)
 			}
 		}

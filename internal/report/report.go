@@ -33,7 +33,18 @@ const (
 )
 
 // Classes are all of them.
-var Classes = []Class{Useful, LostRequeue, LostTimeout, LostFailure, Boot, IdleWaiting, Idle, FenceTail, Hardware, Unknown}
+var Classes = []Class{
+	Useful,
+	LostRequeue,
+	LostTimeout,
+	LostFailure,
+	Boot,
+	IdleWaiting,
+	Idle,
+	FenceTail,
+	Hardware,
+	Unknown,
+}
 
 // Meanings explains each class.
 var Meanings = map[Class]string{
@@ -163,7 +174,8 @@ func (in Input) Begins() time.Time {
 // histories returns one of each reservation that the report is about.
 func (in Input) histories() []*history {
 	return slices.DeleteFunc(replay(in.Samples, in.Until), func(h *history) bool {
-		return len(in.IDs) > 0 && !slices.Contains(in.IDs, h.id) || !latest(h.start, in.From).Before(h.paidUntil(in.Until))
+		return len(in.IDs) > 0 && !slices.Contains(in.IDs, h.id) ||
+			!latest(h.start, in.From).Before(h.paidUntil(in.Until))
 	})
 }
 
@@ -210,7 +222,12 @@ func earliest(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b
 
 // Accounted returns what Slurm's accounting has of a time, which is AWS's, as the samples of sync are.
 // offset is AWS's time minus Slurm's. Without a database the error is [slurm.ErrNoAccounting].
-func Accounted(ctx context.Context, s *slurm.Client, from, until time.Time, offset time.Duration) ([]capacity.Run, error) {
+func Accounted(
+	ctx context.Context,
+	s *slurm.Client,
+	from, until time.Time,
+	offset time.Duration,
+) ([]capacity.Run, error) {
 	runs, err := s.Runs(ctx, from.Add(-offset), until.Add(-offset))
 	if err != nil {
 		return nil, err

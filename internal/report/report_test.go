@@ -19,8 +19,18 @@ func at(minutes float64) time.Time { return noon.Add(time.Duration(minutes * flo
 
 // paid is a block of 2 nodes, open from noon for 10 hours, with its fence 40 minutes before.
 func paid(change func(p *state.Paid)) *state.Paid {
-	p := &state.Paid{Partition: "gpu", Slot: "gpu", Kind: capacity.CapacityBlock, InstanceType: "p5.48xlarge", GPUs: 8, Size: 2,
-		Start: noon, Fence: at(560), End: at(600), Nodes: map[string]string{"up": "gpu-[1-2]"}}
+	p := &state.Paid{
+		Partition:    "gpu",
+		Slot:         "gpu",
+		Kind:         capacity.CapacityBlock,
+		InstanceType: "p5.48xlarge",
+		GPUs:         8,
+		Size:         2,
+		Start:        noon,
+		Fence:        at(560),
+		End:          at(600),
+		Nodes:        map[string]string{"up": "gpu-[1-2]"},
+	}
 	if change != nil {
 		change(p)
 	}
@@ -31,7 +41,12 @@ const id = "cr-0aaaaaaaaaaaaaaa1"
 
 // line is a sample that says how the block is, 9 minutes of which it holds.
 func line(minutes float64, p *state.Paid, runs map[string]capacity.Run) state.Sample {
-	return state.Sample{At: at(minutes), Holds: capacity.Duration{Duration: 9 * time.Minute}, Paid: map[string]*state.Paid{id: p}, Runs: runs}
+	return state.Sample{
+		At:    at(minutes),
+		Holds: capacity.Duration{Duration: 9 * time.Minute},
+		Paid:  map[string]*state.Paid{id: p},
+		Runs:  runs,
+	}
 }
 
 // beats are samples without news, every 5 minutes.
@@ -43,7 +58,15 @@ func beats(from, to float64) (all []state.Sample) {
 }
 
 func ran(job, nodes string, from, to float64, ended string) capacity.Run {
-	r := capacity.Run{Job: job, User: "alice", Account: "nlp", Partition: "gpu", Nodes: nodes, Start: at(from), State: ended}
+	r := capacity.Run{
+		Job:       job,
+		User:      "alice",
+		Account:   "nlp",
+		Partition: "gpu",
+		Nodes:     nodes,
+		Start:     at(from),
+		State:     ended,
+	}
 	if to > 0 {
 		r.End = at(to)
 	}
@@ -199,7 +222,9 @@ func TestAnySamplesAddUp(t *testing.T) {
 				start := m - r.Float64()*20
 				one := ran(fmt.Sprint(n), []string{"gpu-1", "gpu-2", "gpu-[1-2]", "cpu-3"}[r.IntN(4)], start, 0, "")
 				if r.IntN(3) > 0 {
-					one.End, one.State = one.Start.Add(time.Duration(r.IntN(3000))*time.Second), []string{"COMPLETED", "FAILED", "TIMEOUT", "", "REQUEUED"}[r.IntN(5)]
+					one.End, one.State = one.Start.Add(
+						time.Duration(r.IntN(3000))*time.Second,
+					), []string{"COMPLETED", "FAILED", "TIMEOUT", "", "REQUEUED"}[r.IntN(5)]
 				}
 				runs[fmt.Sprintf("%d.0", n)] = one
 				s.Runs = map[string]capacity.Run{fmt.Sprintf("%d.0", n): one}
@@ -213,7 +238,14 @@ func TestAnySamplesAddUp(t *testing.T) {
 				accounted = append(accounted, one)
 			}
 		}
-		got, err := Make(Input{Samples: samples, Accounted: accounted, From: at(float64(r.IntN(100)) - 50), Until: at(float64(r.IntN(700)))})
+		got, err := Make(
+			Input{
+				Samples:   samples,
+				Accounted: accounted,
+				From:      at(float64(r.IntN(100)) - 50),
+				Until:     at(float64(r.IntN(700))),
+			},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -105,7 +105,11 @@ func (w *account) ServeHTTP(to http.ResponseWriter, r *http.Request) {
 		operation, _, _ = strings.Cut(rest, "&")
 	}
 	w.mu.Lock()
-	if !slices.ContainsFunc([]string{"Describe", "Get", "List", "Simulate"}, func(reads string) bool { return strings.HasPrefix(operation, reads) }) && !strings.Contains(string(body), "DryRun=true") {
+	if !slices.ContainsFunc(
+		[]string{"Describe", "Get", "List", "Simulate"},
+		func(reads string) bool { return strings.HasPrefix(operation, reads) },
+	) &&
+		!strings.Contains(string(body), "DryRun=true") {
 		w.writes = append(w.writes, operation)
 	}
 	rewrite := w.rewrite
@@ -268,7 +272,15 @@ func (w *account) buyNextWeek() string {
 	if err != nil {
 		w.Fatal(err)
 	}
-	offers, err := buyer.Offerings(w.Context(), ec2.OfferingQuery{InstanceType: "p5.48xlarge", Count: 4, Duration: 48 * time.Hour, StartAfter: w.sim.Clock().Now().Add(7 * 24 * time.Hour)})
+	offers, err := buyer.Offerings(
+		w.Context(),
+		ec2.OfferingQuery{
+			InstanceType: "p5.48xlarge",
+			Count:        4,
+			Duration:     48 * time.Hour,
+			StartAfter:   w.sim.Clock().Now().Add(7 * 24 * time.Hour),
+		},
+	)
 	if err != nil {
 		w.Fatal(err)
 	}

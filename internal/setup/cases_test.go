@@ -27,8 +27,16 @@ func (w *world) withSettings(partitions ...capacity.PartitionSettings) {
 
 var (
 	efaType = ec2.InstanceType{Name: "p5.48xlarge", GPUs: 8, EFAInterfaces: 2, Cards: make([]ec2.NetworkCard, 2)}
-	spare   = ec2.Subnet{Subnet: capacity.Subnet{ID: "subnet-0e200000000000a02", AZID: "use2-az1"}, VPC: "vpc-1", Free: 100}
-	distant = ec2.Subnet{Subnet: capacity.Subnet{ID: "subnet-0e200000000000b01", AZID: "use2-az2"}, VPC: "vpc-1", Free: 100}
+	spare   = ec2.Subnet{
+		Subnet: capacity.Subnet{ID: "subnet-0e200000000000a02", AZID: "use2-az1"},
+		VPC:    "vpc-1",
+		Free:   100,
+	}
+	distant = ec2.Subnet{
+		Subnet: capacity.Subnet{ID: "subnet-0e200000000000b01", AZID: "use2-az2"},
+		VPC:    "vpc-1",
+		Free:   100,
+	}
 )
 
 // codesOf are those of mismatches, sorted.
@@ -70,12 +78,14 @@ func TestDetailsOfPlans(t *testing.T) {
 		{capacity.CapacityBlock, "", "copied", "", "placement group copied: the reservation has a placement of its own"},
 	} {
 		p := plan(see(c.kind, c.own, c.copied))
-		if group, not := value(p, WhatTemplate, "placement group"), value(p, WhatTemplate, "not copied"); group != c.group || not != c.notCopied {
+		if group, not := value(p, WhatTemplate, "placement group"), value(p, WhatTemplate, "not copied"); group != c.group ||
+			not != c.notCopied {
 			t.Errorf("%+v: placement group %q; not copied: %q", c, group, not)
 		}
 	}
 	p := plan(see(capacity.ODCR, "pg", ""))
-	if p.trial.Launch.Tags != nil || !slices.Equal(p.trial.Subnets, []string{subnet}) || p.trial.Launch.PlacementGroup != "pg" {
+	if p.trial.Launch.Tags != nil || !slices.Equal(p.trial.Subnets, []string{subnet}) ||
+		p.trial.Launch.PlacementGroup != "pg" {
 		t.Errorf("the trial launch is %+v", p.trial)
 	}
 	if tags := plan(w.see(askForOnEC2(now1))).trial.Launch.Tags; tags[capacity.TagPartition] != "gpu" {
@@ -92,7 +102,8 @@ func TestDetailsOfPlans(t *testing.T) {
 	w = newWorld()
 	w.setUp(t, askFor(now1))
 	p = plan(w.see(askFor(now1)))
-	if _, err := w.carryOut(p.Actions, 0, nil); err != nil || !slices.Equal(w.Queue("gpu").GroupIDs, []string{w.Group("gpu-a").ID}) {
+	if _, err := w.carryOut(p.Actions, 0, nil); err != nil ||
+		!slices.Equal(w.Queue("gpu").GroupIDs, []string{w.Group("gpu-a").ID}) {
 		t.Errorf("again: %v, the queue has %v", err, w.Queue("gpu").GroupIDs)
 	}
 }
@@ -128,7 +139,8 @@ func TestSubnetsOfLaunches(t *testing.T) {
 			launched = append(launched, s.ID)
 		}
 		in.want()
-		if got := in.group.SubnetIDs; !slices.Equal(got, c.wanted) || strings.Join(launched, " ") != c.launched || in.interfaceSubnet() != c.in {
+		if got := in.group.SubnetIDs; !slices.Equal(got, c.wanted) || strings.Join(launched, " ") != c.launched ||
+			in.interfaceSubnet() != c.in {
 			t.Errorf("%s: wants %v, launches into %v, interfaces in %q", name, got, launched, in.interfaceSubnet())
 		}
 	}
@@ -149,7 +161,8 @@ func TestWhatIsKept(t *testing.T) {
 	into := func(id, reservation string, ours bool) site.Slot {
 		return site.Slot{Ours: ours, Uses: capacity.LaunchTemplate{ID: id, ReservationID: reservation}}
 	}
-	if into("lt-1", now1, false).LaunchesInto(now1) || into("lt-1", "", true).LaunchesInto("") || !into("lt-1", now1, true).LaunchesInto(now1) {
+	if into("lt-1", now1, false).LaunchesInto(now1) || into("lt-1", "", true).LaunchesInto("") ||
+		!into("lt-1", now1, true).LaunchesInto(now1) {
 		t.Error("a slot launches into what it is not set up for")
 	}
 	for want, slots := range map[string][]site.Slot{
@@ -165,7 +178,13 @@ func TestWhatIsKept(t *testing.T) {
 	}
 	w := newWorld()
 	for team, want := range map[string]bool{"nlp": true, "cv": false} {
-		w.withSettings(config.NewPartition("gpu", capacity.ProviderPCS, capacity.GroupSettings{Name: "gpu", Select: &capacity.Select{Tags: map[string]string{"team": "nlp"}}}))
+		w.withSettings(
+			config.NewPartition(
+				"gpu",
+				capacity.ProviderPCS,
+				capacity.GroupSettings{Name: "gpu", Select: &capacity.Select{Tags: map[string]string{"team": "nlp"}}},
+			),
+		)
 		in := w.see(askFor(now1))
 		in.reservation.Tags = map[string]string{"team": team}
 		if got := in.listed(); got != want {
@@ -177,7 +196,10 @@ func TestWhatIsKept(t *testing.T) {
 	w = newWorld()
 	w.setUp(t, askForOnEC2(now1))
 	p := &w.config.Partitions[0]
-	p.MinTime.Duration, p.Groups[0].Slots, p.Groups[0].LaunchTemplate = 2*time.Hour, 2, pcs.TemplateName(ourMark, "gpu")+":1"
+	p.MinTime.Duration, p.Groups[0].Slots, p.Groups[0].LaunchTemplate = 2*time.Hour, 2, pcs.TemplateName(
+		ourMark,
+		"gpu",
+	)+":1"
 	kept := *p
 	w.setUp(t, askForOnEC2(next1))
 	now, _ := w.partition()
@@ -186,9 +208,29 @@ func TestWhatIsKept(t *testing.T) {
 		t.Errorf("edits of the site (-want +got):\n%s", diff)
 	}
 
-	entry := capacity.GroupSettings{Name: "gpu", PurchaseOption: capacity.ODCR, SubnetIDs: []string{"a"}, ReservationIDs: []string{"cr-1"}, MaxNodes: 4}
-	with := capacity.GroupSettings{Name: "gpu", PurchaseOption: capacity.CapacityBlock, SubnetIDs: []string{"b"}, ReservationIDs: []string{"cr-2"}, MaxNodes: 2, InstanceType: "p5.48xlarge"}
-	want := capacity.GroupSettings{Name: "gpu", PurchaseOption: capacity.CapacityBlock, SubnetIDs: []string{"a", "b"}, ReservationIDs: []string{"cr-1", "cr-2"}, MaxNodes: 4, InstanceType: "p5.48xlarge"}
+	entry := capacity.GroupSettings{
+		Name:           "gpu",
+		PurchaseOption: capacity.ODCR,
+		SubnetIDs:      []string{"a"},
+		ReservationIDs: []string{"cr-1"},
+		MaxNodes:       4,
+	}
+	with := capacity.GroupSettings{
+		Name:           "gpu",
+		PurchaseOption: capacity.CapacityBlock,
+		SubnetIDs:      []string{"b"},
+		ReservationIDs: []string{"cr-2"},
+		MaxNodes:       2,
+		InstanceType:   "p5.48xlarge",
+	}
+	want := capacity.GroupSettings{
+		Name:           "gpu",
+		PurchaseOption: capacity.CapacityBlock,
+		SubnetIDs:      []string{"a", "b"},
+		ReservationIDs: []string{"cr-1", "cr-2"},
+		MaxNodes:       4,
+		InstanceType:   "p5.48xlarge",
+	}
 	if diff := cmp.Diff(want, (&inspection{wantedEntry: with}).merge(entry)); diff != "" {
 		t.Errorf("an entry with one more reservation (-want +got):\n%s", diff)
 	}
@@ -210,7 +252,8 @@ func TestUserDataOnEC2(t *testing.T) {
 		in.source.UserData, in.request.ConfServer = []byte(c.site), c.server
 		in.chooseUserData()
 		first := string(in.userData)
-		if got := strings.Count(first, "until slurmd"); got != c.want || strings.Contains(first, "old") || (codesOf(in.Problems) == "user-data") != (c.want == 0) {
+		if got := strings.Count(first, "until slurmd"); got != c.want || strings.Contains(first, "old") ||
+			(codesOf(in.Problems) == "user-data") != (c.want == 0) {
 			t.Errorf("%s: %v\n%s", name, in.Problems, first)
 		}
 		in.source.UserData, in.request.ConfServer = in.userData, ""
@@ -226,7 +269,13 @@ func TestUserDataOnEC2(t *testing.T) {
 // Nobody has to name the node group to copy from where one is meant.
 func TestLikeIsFound(t *testing.T) {
 	group := func(name, instanceType string, tags map[string]string) pcs.NodeGroup {
-		return pcs.NodeGroup{ID: "pcs_" + name, Name: name, Status: pcs.Active, InstanceTypes: []string{instanceType}, Tags: tags}
+		return pcs.NodeGroup{
+			ID:            "pcs_" + name,
+			Name:          name,
+			Status:        pcs.Active,
+			InstanceTypes: []string{instanceType},
+			Tags:          tags,
+		}
 	}
 	ours := map[string]string{capacity.TagCluster: ourMark}
 	cpu, login := group("cpu", "c7i.4xlarge", nil), group("login", "c7i.large", nil)
@@ -252,8 +301,16 @@ func TestLikeIsFound(t *testing.T) {
 			if r.Like = ""; c.ask != nil {
 				c.ask(&r)
 			}
-			in := inspection{request: r, reservation: blockOf(now1, 0, 5), Site: site.Site{Provider: capacity.ProviderPCS}}
-			in.Inventory = pcs.Inventory{Cluster: pcs.Cluster{Name: ourMark}, Groups: c.groups, Queues: []pcs.Queue{{Name: "cpu", GroupIDs: []string{"pcs_cpu"}}}}
+			in := inspection{
+				request:     r,
+				reservation: blockOf(now1, 0, 5),
+				Site:        site.Site{Provider: capacity.ProviderPCS},
+			}
+			in.Inventory = pcs.Inventory{
+				Cluster: pcs.Cluster{Name: ourMark},
+				Groups:  c.groups,
+				Queues:  []pcs.Queue{{Name: "cpu", GroupIDs: []string{"pcs_cpu"}}},
+			}
 			in.nameSlots()
 			in.chooseLike()
 			if in.like.Name != c.like {
@@ -268,7 +325,11 @@ func TestLikeIsFound(t *testing.T) {
 			}
 		})
 	}
-	in := inspection{request: askFor(now1), unattended: true, Site: site.Site{Provider: capacity.ProviderPCS, Inventory: pcs.Inventory{Groups: []pcs.NodeGroup{cpu}}}}
+	in := inspection{
+		request:    askFor(now1),
+		unattended: true,
+		Site:       site.Site{Provider: capacity.ProviderPCS, Inventory: pcs.Inventory{Groups: []pcs.NodeGroup{cpu}}},
+	}
 	in.request.Like = ""
 	in.nameSlots()
 	if in.chooseLike(); in.like.Name != "" {
@@ -320,7 +381,15 @@ func TestUsersOfTheReservation(t *testing.T) {
 	}
 	group := func(name string, queues ...string) func(*inspection) {
 		return func(in *inspection) {
-			in.Groups = append(in.Groups, pcs.NodeGroup{ID: "pcs_9", Name: name, Max: 4, Tags: map[string]string{capacity.TagCluster: ourMark, capacity.TagReservation: now1}})
+			in.Groups = append(
+				in.Groups,
+				pcs.NodeGroup{
+					ID:   "pcs_9",
+					Name: name,
+					Max:  4,
+					Tags: map[string]string{capacity.TagCluster: ourMark, capacity.TagReservation: now1},
+				},
+			)
 			for _, q := range queues {
 				in.Queues = append(in.Queues, pcs.Queue{Name: q, GroupIDs: []string{"pcs_9"}})
 			}
@@ -359,7 +428,9 @@ func TestUsersOfTheReservation(t *testing.T) {
 			}
 			in.wantedEntry.MaxNodes = 4
 			in.checkUsers()
-			if got := codesOf(in.Problems); got != "" && (got != "reservation-in-use" || !strings.HasPrefix(in.Problems[0].Fix, c.fix)) || (got == "") != (c.who == "") {
+			if got := codesOf(in.Problems); got != "" &&
+				(got != "reservation-in-use" || !strings.HasPrefix(in.Problems[0].Fix, c.fix)) ||
+				(got == "") != (c.who == "") {
 				t.Errorf("%v", in.Problems)
 			}
 		})

@@ -28,8 +28,12 @@ func (in *inspection) checkAsked() {
 		in.problem(capacity.BadName, "choose another --node-group", "%s", problem)
 	}
 	if !in.OnEC2() && !queueName.MatchString(in.request.Queue) {
-		in.problem(capacity.BadName, "choose another --queue",
-			"%q cannot name a PCS queue: it has 3 to 25 letters, digits and hyphens, and starts with a letter", in.request.Queue)
+		in.problem(
+			capacity.BadName,
+			"choose another --queue",
+			"%q cannot name a PCS queue: it has 3 to 25 letters, digits and hyphens, and starts with a letter",
+			in.request.Queue,
+		)
 	}
 	if in.Cluster.ID != "" && !in.OnEC2() {
 		in.Add(in.ClusterProblems(in.reservation.Kind)...)
@@ -43,8 +47,14 @@ func (in *inspection) checkAsked() {
 func (in *inspection) checkBound() {
 	for _, p := range in.request.Config.Partitions {
 		if p.Name != in.request.Queue && p.Group(in.request.NodeGroup).Name != "" {
-			in.problem("node-group-name", "choose another --node-group", "node_group %q is already in partition %q of %s",
-				in.request.NodeGroup, p.Name, p.File)
+			in.problem(
+				"node-group-name",
+				"choose another --node-group",
+				"node_group %q is already in partition %q of %s",
+				in.request.NodeGroup,
+				p.Name,
+				p.File,
+			)
 			return
 		}
 	}
@@ -57,7 +67,13 @@ func (in *inspection) checkBound() {
 
 func (in *inspection) checkMatch() {
 	instanceType, kind := in.bound()
-	g := capacity.NodeGroup{Name: in.slot.Name, InstanceType: instanceType, PurchaseOption: kind, MaxNodes: in.wantedEntry.MaxNodes, Platform: in.launch.Image.Platform}
+	g := capacity.NodeGroup{
+		Name:           in.slot.Name,
+		InstanceType:   instanceType,
+		PurchaseOption: kind,
+		MaxNodes:       in.wantedEntry.MaxNodes,
+		Platform:       in.launch.Image.Platform,
+	}
 	for _, s := range in.chosen {
 		g.Subnets = append(g.Subnets, s.Subnet)
 	}
@@ -88,7 +104,10 @@ func (in *inspection) checkMatch() {
 func (in *inspection) bound() (instanceType string, kind capacity.Kind) {
 	r, g := in.reservation, in.entry()
 	instanceType, kind = cmp.Or(g.InstanceType, r.InstanceType), r.Kind
-	has := slices.ContainsFunc(g.ReservationIDs, func(id string) bool { live, _ := in.Live(id); return live && id != r.ID })
+	has := slices.ContainsFunc(
+		g.ReservationIDs,
+		func(id string) bool { live, _ := in.Live(id); return live && id != r.ID },
+	)
 	if g.Name != "" && (has || g.Select.Matches(r) || !g.PurchaseOption.Reserved()) {
 		kind = g.PurchaseOption
 	}
@@ -96,7 +115,8 @@ func (in *inspection) bound() (instanceType string, kind capacity.Kind) {
 		if other.Ours && len(other.Group.InstanceTypes) > 0 && other.Group.InstanceTypes[0] != r.InstanceType {
 			instanceType = other.Group.InstanceTypes[0]
 		}
-		if live, _ := in.Live(other.ReservationID); live && !other.Holds(r.ID) && other.Group.PurchaseOption.PCSPurchaseOption() != r.Kind.PCSPurchaseOption() {
+		if live, _ := in.Live(other.ReservationID); live && !other.Holds(r.ID) &&
+			other.Group.PurchaseOption.PCSPurchaseOption() != r.Kind.PCSPurchaseOption() {
 			kind = other.Group.PurchaseOption
 		}
 	}
@@ -115,8 +135,15 @@ func (in *inspection) checkQuotas() {
 	}
 	_, found := in.Queue(in.request.Queue)
 	if in.slot.Group == nil && len(in.Groups) >= ofEach || !found && len(in.Queues) >= ofEach {
-		in.problem("quota", "delete one that is not used", "PCS allows a cluster %d compute node groups and as many queues; %s has %d and %d",
-			ofEach, in.Cluster.Name, len(in.Groups), len(in.Queues))
+		in.problem(
+			"quota",
+			"delete one that is not used",
+			"PCS allows a cluster %d compute node groups and as many queues; %s has %d and %d",
+			ofEach,
+			in.Cluster.Name,
+			len(in.Groups),
+			len(in.Queues),
+		)
 	}
 	if limit, known := sizeLimits[in.Cluster.Size]; known && nodes > limit {
 		in.problem("cluster-size",
@@ -153,8 +180,10 @@ func (in *inspection) checkUnused(compared pcs.Comparison) {
 			changed = append(changed, s.Name)
 		}
 	}
-	in.problem("in-use", fmt.Sprintf("wait until the reservation of %s has ended, or until its nodes are down",
-		in.slot.Name), "node group %s has %d instances, which this change would replace under their jobs: %s", in.slot.Name,
+	in.problem("in-use", fmt.Sprintf(
+		"wait until the reservation of %s has ended, or until its nodes are down",
+		in.slot.Name,
+	), "node group %s has %d instances, which this change would replace under their jobs: %s", in.slot.Name,
 		in.slot.Instances, strings.Join(changed, ", "))
 }
 
@@ -163,7 +192,11 @@ func (in *inspection) checkLaunch() {
 		in.problem(capacity.BadImage, "give --ami, or another --like that has one", "no image is given for the nodes")
 	}
 	if !in.OnEC2() && in.like.InstanceProfile == "" {
-		in.problem(capacity.InstanceProfile, "give another --like that has one", "no instance profile is given for the nodes")
+		in.problem(
+			capacity.InstanceProfile,
+			"give another --like that has one",
+			"no instance profile is given for the nodes",
+		)
 	}
 	if len(in.source.SecurityGroupIDs) == 0 {
 		in.problem("security-groups", "give another --like that has some", "no security group is given for the nodes")
@@ -209,8 +242,14 @@ func (in *inspection) checkAddresses() {
 func (in *inspection) checkUnknown(group, queue Step) {
 	mayLose := func(what, name string, lost []string) {
 		if len(lost) > 0 {
-			in.problem("unknown-settings", "change it in PCS", "%s %s has settings that this version of pcs-capacity does not know, and this change could lose them: %s",
-				what, name, strings.Join(lost, ", "))
+			in.problem(
+				"unknown-settings",
+				"change it in PCS",
+				"%s %s has settings that this version of pcs-capacity does not know, and this change could lose them: %s",
+				what,
+				name,
+				strings.Join(lost, ", "),
+			)
 		}
 	}
 	switch g := in.slot.Group; group.Verb {
@@ -252,8 +291,14 @@ func (in *inspection) allowAccounts() []string {
 func (in *inspection) checkAccounts() {
 	asked, has := in.request.AllowAccounts, in.allowAccounts()
 	if len(asked) > 0 && !sameSet(asked, has) {
-		in.problem(capacity.AllowAccounts, "change allow_accounts in "+in.settings().File+", and leave out --allow-accounts",
-			"partition %q lets accounts %s in, not %s", in.request.Queue, strings.Join(has, ","), strings.Join(asked, ","))
+		in.problem(
+			capacity.AllowAccounts,
+			"change allow_accounts in "+in.settings().File+", and leave out --allow-accounts",
+			"partition %q lets accounts %s in, not %s",
+			in.request.Queue,
+			strings.Join(has, ","),
+			strings.Join(asked, ","),
+		)
 	}
 }
 
@@ -270,7 +315,13 @@ func (in *inspection) checkEFA() {
 	t := in.launch.Type
 	switch {
 	case in.request.EFA == capacity.EFAOnly && t.EFAInterfaces == 0 && t.Name != "":
-		in.problem("efa", "leave out --efa", "%s has no EFA, so there is none to set up with --efa %s", t.Name, in.request.EFA)
+		in.problem(
+			"efa",
+			"leave out --efa",
+			"%s has no EFA, so there is none to set up with --efa %s",
+			t.Name,
+			in.request.EFA,
+		)
 	case t.GPUs > 0 && (in.efa() == "" || in.efa() == capacity.NoEFA):
 		in.warn("the nodes come up without EFA, so jobs on several nodes talk over plain TCP")
 	}

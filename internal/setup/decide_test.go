@@ -43,20 +43,52 @@ func TestStepsCarryTheirData(t *testing.T) {
 	g, q, lt := w.Group("gpu-a"), w.Queue("gpu"), w.Templates["pcs-capacity-ml-gpu-a"]
 	part, _ := w.partition()
 	tags := map[string]string{capacity.TagCluster: ourMark, capacity.TagReservation: now1, capacity.TagPartition: "gpu"}
-	want := pcs.NodeGroup{ID: g.ID, ARN: g.ARN, Name: "gpu-a", ClusterID: "pcs_ml", Status: pcs.Active, PurchaseOption: capacity.CapacityBlock, InstanceTypes: []string{"p5.48xlarge"}, SubnetIDs: []string{subnet},
-		AMI: "ami-1", InstanceProfile: "arn:aws:iam::111122223333:instance-profile/AWSPCS-nodes", TemplateID: lt.ID, TemplateVersion: "1", Max: 3, Tags: tags, SlurmSettings: g.SlurmSettings, Modified: g.Modified}
+	want := pcs.NodeGroup{
+		ID:              g.ID,
+		ARN:             g.ARN,
+		Name:            "gpu-a",
+		ClusterID:       "pcs_ml",
+		Status:          pcs.Active,
+		PurchaseOption:  capacity.CapacityBlock,
+		InstanceTypes:   []string{"p5.48xlarge"},
+		SubnetIDs:       []string{subnet},
+		AMI:             "ami-1",
+		InstanceProfile: "arn:aws:iam::111122223333:instance-profile/AWSPCS-nodes",
+		TemplateID:      lt.ID,
+		TemplateVersion: "1",
+		Max:             3,
+		Tags:            tags,
+		SlurmSettings:   g.SlurmSettings,
+		Modified:        g.Modified,
+	}
 	if diff := cmp.Diff(want, *g); diff != "" || len(g.SlurmSettings) > 0 {
 		t.Errorf("node group (-want +got):\n%s", diff)
 	}
-	if !slices.Equal(q.GroupIDs, []string{g.ID}) || q.SlurmSettings[lock] != "nlp" || q.Tags[capacity.TagCluster] != ourMark || lt.ReservationID != now1 || lt.Tags[capacity.TagReservation] != now1 {
+	if !slices.Equal(q.GroupIDs, []string{g.ID}) || q.SlurmSettings[lock] != "nlp" ||
+		q.Tags[capacity.TagCluster] != ourMark ||
+		lt.ReservationID != now1 ||
+		lt.Tags[capacity.TagReservation] != now1 {
 		t.Errorf("queue %+v, launch template %+v", q, lt)
 	}
-	settings := capacity.GroupSettings{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{subnet}, PurchaseOption: capacity.CapacityBlock, ReservationIDs: []string{now1}, MaxNodes: 3, Dynamic: true}
-	if diff := cmp.Diff([]capacity.GroupSettings{settings}, part.Groups); diff != "" || !slices.Equal(part.AllowAccounts, []string{"nlp"}) || w.config.Cluster != ourMark || w.config.Region != "us-east-2" {
+	settings := capacity.GroupSettings{
+		Name:           "gpu",
+		InstanceType:   "p5.48xlarge",
+		SubnetIDs:      []string{subnet},
+		PurchaseOption: capacity.CapacityBlock,
+		ReservationIDs: []string{now1},
+		MaxNodes:       3,
+		Dynamic:        true,
+	}
+	if diff := cmp.Diff([]capacity.GroupSettings{settings}, part.Groups); diff != "" ||
+		!slices.Equal(part.AllowAccounts, []string{"nlp"}) ||
+		w.config.Cluster != ourMark ||
+		w.config.Region != "us-east-2" {
 		t.Errorf("settings %+v (-want +got):\n%s", w.config, diff)
 	}
 	for _, step := range p.Actions {
-		if about := (capacity.Subject{Partition: "gpu", Slot: "gpu-a", Reservation: now1}); step.About != about || !strings.HasPrefix(step.Text, "create ") || !strings.HasPrefix(step.Code, "create-") {
+		if about := (capacity.Subject{Partition: "gpu", Slot: "gpu-a", Reservation: now1}); step.About != about ||
+			!strings.HasPrefix(step.Text, "create ") ||
+			!strings.HasPrefix(step.Code, "create-") {
 			t.Errorf("%s about %+v: %s", step.Code, step.About, step.Text)
 		}
 	}
@@ -64,7 +96,11 @@ func TestStepsCarryTheirData(t *testing.T) {
 		t.Errorf("fences %v", w.Fences)
 	}
 	text, err := json.Marshal(p)
-	if err != nil || !strings.Contains(string(text), `"steps":[{"what":"file","name":"/etc/pcs-capacity/config.toml","action":"create","details":[{"key":"region","value":"us-east-2"}`) {
+	if err != nil ||
+		!strings.Contains(
+			string(text),
+			`"steps":[{"what":"file","name":"/etc/pcs-capacity/config.toml","action":"create","details":[{"key":"region","value":"us-east-2"}`,
+		) {
 		t.Errorf("%s, %v", text, err)
 	}
 }
@@ -135,7 +171,8 @@ func TestTeardownIsKilledAnywhere(t *testing.T) {
 			}
 			drained := false
 			safe := func(c model.Call) {
-				if drained = drained || c.Verb == "drain"; !drained && (c.Verb == "write partition" || c.Verb == "delete reservation") {
+				if drained = drained || c.Verb == "drain"; !drained &&
+					(c.Verb == "write partition" || c.Verb == "delete reservation") {
 					t.Errorf("%s: the fence goes before jobs are kept off", name)
 				}
 			}
@@ -150,8 +187,10 @@ func TestTeardownIsKilledAnywhere(t *testing.T) {
 				t.Errorf("%s, killed at %d, there is more to do:\n%s%v", name, dieAt, said(p.Actions), p.Mismatches())
 			}
 			part, found := w.partition()
-			if left := len(w.Groups) + len(w.Templates) + len(w.Fences) + len(w.Queues); ask.NodeGroup == "" && (left != 3 || found || len(w.Instances) > 0) ||
-				ask.NodeGroup != "" && (left != 7 || !slices.Equal(part.Group("gpu").ReservationIDs, []string{next1}) || w.unsafe() != "") {
+			if left := len(w.Groups) + len(w.Templates) + len(w.Fences) + len(w.Queues); ask.NodeGroup == "" &&
+				(left != 3 || found || len(w.Instances) > 0) ||
+				ask.NodeGroup != "" &&
+					(left != 7 || !slices.Equal(part.Group("gpu").ReservationIDs, []string{next1}) || w.unsafe() != "") {
 				t.Errorf("%s, killed at %d: left are %d things, %s", name, dieAt, left, w.unsafe())
 			}
 		}
@@ -175,7 +214,11 @@ type slotsNow struct {
 	told []string
 }
 
-func (s *slotsNow) Slots(_ context.Context, _ string, nodes map[string][]string) (map[string]site.SlurmSlot, int, error) {
+func (s *slotsNow) Slots(
+	_ context.Context,
+	_ string,
+	nodes map[string][]string,
+) (map[string]site.SlurmSlot, int, error) {
 	found := map[string]site.SlurmSlot{}
 	for name := range nodes {
 		found[name] = s.slot
@@ -198,7 +241,14 @@ func (s *slotsNow) DeleteReservation(_ context.Context, name string) error {
 func TestStepsOnFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "etc", "config.toml")
 	file := config.PartitionPath(path, "gpu")
-	group := capacity.GroupSettings{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{subnet}, PurchaseOption: capacity.CapacityBlock, ReservationIDs: []string{now1}, MaxNodes: 4}
+	group := capacity.GroupSettings{
+		Name:           "gpu",
+		InstanceType:   "p5.48xlarge",
+		SubnetIDs:      []string{subnet},
+		PurchaseOption: capacity.CapacityBlock,
+		ReservationIDs: []string{now1},
+		MaxNodes:       4,
+	}
 	part := config.NewPartition("gpu", capacity.ProviderPCS, group)
 	slurm := &slotsNow{slot: site.SlurmSlot{Nodes: []string{"gpu-a-1"}}}
 	w := clients{Slurm: slurm}
@@ -226,7 +276,8 @@ func TestStepsOnFiles(t *testing.T) {
 		t.Errorf("settings of another cluster: %v", err)
 	}
 
-	if err := writePartition(w, path, file, nil, part, false); err != nil || !slices.Equal(has().Groups[0].ReservationIDs, []string{now1}) {
+	if err := writePartition(w, path, file, nil, part, false); err != nil ||
+		!slices.Equal(has().Groups[0].ReservationIDs, []string{now1}) {
 		t.Fatal(err)
 	}
 	if err := writePartition(w, path, file, nil, part, false); !errors.Is(err, errChanged) {
@@ -250,8 +301,16 @@ func TestStepsOnFiles(t *testing.T) {
 	}
 	cfg := settings()
 	cfg.StateDir = dir
-	going := inspection{request: Request{Queue: "gpu", Config: cfg}, Site: site.Site{Slots: []site.Slot{{Name: "gpu-a"}}}}
-	if err := going.forget(t.Context(), w, was, capacity.PartitionSettings{Name: was.Name}); !errors.Is(err, errChanged) || len(slurm.told) > 0 || len(has().Groups) != 1 {
+	going := inspection{
+		request: Request{Queue: "gpu", Config: cfg},
+		Site:    site.Site{Slots: []site.Slot{{Name: "gpu-a"}}},
+	}
+	if err := going.forget(t.Context(), w, was, capacity.PartitionSettings{Name: was.Name}); !errors.Is(
+		err,
+		errChanged,
+	) ||
+		len(slurm.told) > 0 ||
+		len(has().Groups) != 1 {
 		t.Errorf("settings that have changed meanwhile: %v, told %v", err, slurm.told)
 	}
 	fresh, none := has(), capacity.PartitionSettings{Name: was.Name}
@@ -266,7 +325,8 @@ func TestStepsOnFiles(t *testing.T) {
 	}
 	unlock()
 	for range 2 { // the second finds nothing but fences
-		if err := going.forget(t.Context(), w, fresh, none); err != nil || !slices.Equal(slurm.told, []string{"delete fence-1", "delete fence-2"}) {
+		if err := going.forget(t.Context(), w, fresh, none); err != nil ||
+			!slices.Equal(slurm.told, []string{"delete fence-1", "delete fence-2"}) {
 			t.Errorf("%v, told %v", err, slurm.told)
 		}
 		if _, err := os.Stat(file); !os.IsNotExist(err) {
@@ -278,7 +338,9 @@ func TestStepsOnFiles(t *testing.T) {
 	// Jobs that start before the nodes are drained keep all that follows from being done.
 	nodes := []string{"gpu-a-1"}
 	slurm.slot.Jobs = []string{"12"}
-	if err := drain(t.Context(), w, "gpu", "gpu-a", nodes, false); !errors.Is(err, ErrJobsRun) || !strings.Contains(err.Error(), "12 started on gpu-a meanwhile") || !slices.Equal(slurm.told, []string{"drain gpu-a-1: pcs-capacity teardown"}) {
+	if err := drain(t.Context(), w, "gpu", "gpu-a", nodes, false); !errors.Is(err, ErrJobsRun) ||
+		!strings.Contains(err.Error(), "12 started on gpu-a meanwhile") ||
+		!slices.Equal(slurm.told, []string{"drain gpu-a-1: pcs-capacity teardown"}) {
 		t.Errorf("%v, told %v", err, slurm.told)
 	}
 	if err := drain(t.Context(), w, "gpu", "gpu-a", nodes, true); err != nil {
@@ -290,20 +352,42 @@ func TestStepsOnFiles(t *testing.T) {
 // where Slurm hides them; jobs that have nodes; reservations that are ours; the fence for a block.
 func TestSlotsInSlurm(t *testing.T) {
 	guard := func(kind capacity.GuardKind, slot string) capacity.SlurmReservation {
-		return capacity.SlurmReservation{Name: capacity.Guard{Kind: kind, Slot: slot, Block: now1, Owner: "0a1b2c3d"}.String(), Flags: []string{"MAINT", "IGNORE_JOBS"}, Users: []string{"root"}}
+		return capacity.SlurmReservation{
+			Name:  capacity.Guard{Kind: kind, Slot: slot, Block: now1, Owner: "0a1b2c3d"}.String(),
+			Flags: []string{"MAINT", "IGNORE_JOBS"},
+			Users: []string{"root"},
+		}
 	}
 	copied := guard(capacity.GuardFence, "gpu-a")
 	copied.Users = []string{"ann"}
 	seen := site.SlurmSeen{
-		Nodes:        []capacity.Node{{Name: "gpu-a-1"}, {Name: "gpu-b-1"}, {Name: "rack7"}, {Name: "cpu-1"}},
-		Partitions:   []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{"gpu-a-1", "gpu-a-2"}}},
-		Reservations: []capacity.SlurmReservation{guard(capacity.GuardFence, "gpu-a"), guard(capacity.GuardSurplus, "gpu-b"), copied, {Name: "gpu-a-scheduled"}},
-		Jobs: []capacity.Job{{Shown: "1", State: "RUNNING", Nodes: []string{"gpu-a-2"}}, {Shown: "2", State: "COMPLETED", Nodes: []string{"gpu-a-1"}},
-			{Shown: "3", State: "PENDING", Partition: "gpu"}, {Shown: "4", State: "PENDING", Partition: "cpu"}, {Shown: "5_1", State: "RUNNING", Nodes: []string{"rack7", "cpu-1"}}},
+		Nodes:      []capacity.Node{{Name: "gpu-a-1"}, {Name: "gpu-b-1"}, {Name: "rack7"}, {Name: "cpu-1"}},
+		Partitions: []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{"gpu-a-1", "gpu-a-2"}}},
+		Reservations: []capacity.SlurmReservation{
+			guard(capacity.GuardFence, "gpu-a"),
+			guard(capacity.GuardSurplus, "gpu-b"),
+			copied,
+			{Name: "gpu-a-scheduled"},
+		},
+		Jobs: []capacity.Job{
+			{Shown: "1", State: "RUNNING", Nodes: []string{"gpu-a-2"}},
+			{Shown: "2", State: "COMPLETED", Nodes: []string{"gpu-a-1"}},
+			{
+				Shown:     "3",
+				State:     "PENDING",
+				Partition: "gpu",
+			},
+			{Shown: "4", State: "PENDING", Partition: "cpu"},
+			{Shown: "5_1", State: "RUNNING", Nodes: []string{"rack7", "cpu-1"}},
+		},
 	}
 	slots, waiting := seen.Slots("gpu", map[string][]string{"gpu-a": nil, "gpu-b": nil, "rack": {"rack7"}})
 	want := map[string]site.SlurmSlot{
-		"gpu-a": {Nodes: []string{"gpu-a-1", "gpu-a-2"}, Jobs: []string{"1"}, Reservations: []string{fenceOf("gpu-a", now1)}},
+		"gpu-a": {
+			Nodes:        []string{"gpu-a-1", "gpu-a-2"},
+			Jobs:         []string{"1"},
+			Reservations: []string{fenceOf("gpu-a", now1)},
+		},
 		"gpu-b": {Nodes: []string{"gpu-b-1"}, Reservations: []string{guard(capacity.GuardSurplus, "gpu-b").Name}},
 		"rack":  {Nodes: []string{"rack7"}, Jobs: []string{"5_1"}},
 	}
@@ -322,7 +406,8 @@ func TestTeardownOfNothing(t *testing.T) {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	text, err := json.Marshal(p)
-	if err != nil || !strings.Contains(string(text), `"steps":[],"problems":[],"by_hand":[]`) || p.Cluster.SubnetIDs == nil {
+	if err != nil || !strings.Contains(string(text), `"steps":[],"problems":[],"by_hand":[]`) ||
+		p.Cluster.SubnetIDs == nil {
 		t.Errorf("%s, %v", text, err)
 	}
 	if (&Plan{Actions: []Step{{}}, Problems: capacity.Problems{{Severity: capacity.Admin}}}).Done() {
@@ -356,7 +441,9 @@ func TestNoQueueWithoutItsFence(t *testing.T) {
 		w := newWorld()
 		w.Shows, w.noPass, w.noWait = c.shows, c.noPass, c.noWait
 		_, err := w.carryOut(plan(w.see(askFor(now1))).Actions, 0, nil)
-		if (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) || (w.Queue("gpu") == nil) != (c.want != "") || w.unsafe() != "" {
+		if (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) ||
+			(w.Queue("gpu") == nil) != (c.want != "") ||
+			w.unsafe() != "" {
 			t.Errorf("%s: %v, %s", name, err, w.unsafe())
 		}
 	}
@@ -385,8 +472,19 @@ func TestR9_WhatGoes(t *testing.T) {
 		if c.provider == capacity.ProviderEC2 {
 			groups = ec2Ones
 		}
-		in := inspection{Site: site.Site{Provider: c.provider}, request: Request{Queue: "gpu", NodeGroup: c.asked, Config: &config.Config{Partitions: []capacity.PartitionSettings{
-			{Name: "gpu", Provider: c.provider, Groups: groups}, {Name: "other", Provider: c.provider, Groups: []capacity.GroupSettings{{Name: "other", Slots: 2}}}}}}}
+		in := inspection{
+			Site: site.Site{Provider: c.provider},
+			request: Request{
+				Queue:     "gpu",
+				NodeGroup: c.asked,
+				Config: &config.Config{Partitions: []capacity.PartitionSettings{
+					{
+						Name:     "gpu",
+						Provider: c.provider,
+						Groups:   groups,
+					}, {Name: "other", Provider: c.provider, Groups: []capacity.GroupSettings{{Name: "other", Slots: 2}}}}},
+			},
+		}
 		for slots, want := range map[string]bool{c.goes: true, c.stay: false} {
 			for _, slot := range strings.Fields(slots) {
 				if _, goes := in.goes(slot); goes != want {

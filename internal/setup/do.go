@@ -28,10 +28,16 @@ func (s Setup) Apply(ctx context.Context, p *Plan) error {
 	if wrong := p.Mismatches(); len(wrong) > 0 {
 		return refused(wrong)
 	}
-	w := clients{Provisioner: pcs.Provisioner{PCS: s.PCS, EC2: s.EC2, Poll: s.Poll, NoWait: s.Unattended, Progress: s.Progress}, Client: s.EC2, Slurm: s.Slurm, fence: s.Fence}
+	w := clients{
+		Provisioner: pcs.Provisioner{PCS: s.PCS, EC2: s.EC2, Poll: s.Poll, NoWait: s.Unattended, Progress: s.Progress},
+		Client:      s.EC2,
+		Slurm:       s.Slurm,
+		fence:       s.Fence,
+	}
 	for _, step := range p.Actions {
 		// Provisioner tells what it does.
-		if tells := step.What == WhatNodeGroup || step.What == WhatQueue; s.Progress != nil && step.Verb != Nothing && !tells {
+		if tells := step.What == WhatNodeGroup || step.What == WhatQueue; s.Progress != nil && step.Verb != Nothing &&
+			!tells {
 			s.Progress(step.What, step.Name, string(step.Verb))
 		}
 		if err := step.Do(ctx, w); err != nil {
@@ -72,7 +78,13 @@ var errChanged = errors.New("it has changed since the plan was made")
 
 // writePartition writes a partition's file, if the settings say of it what they said before; was is nil for none. One
 // that is to lose something may have gone already.
-func writePartition(w World, path, file string, was *capacity.PartitionSettings, p capacity.PartitionSettings, loses bool) error {
+func writePartition(
+	w World,
+	path, file string,
+	was *capacity.PartitionSettings,
+	p capacity.PartitionSettings,
+	loses bool,
+) error {
 	c, err := w.LoadSettings(path)
 	now, found := c.Partition(p.Name)
 	switch {
@@ -112,7 +124,10 @@ func placeFence(ctx context.Context, w World, queue, slot, reservation string) e
 		case err == nil && len(in.Nodes) == 0:
 			return fmt.Errorf(
 				"Slurm shows no nodes of compute node group %s after %s, so no fence can stand on them, and they are not put into queue %s; make sure that slurmctld of the cluster runs (`scontrol show nodes`)",
-				slot, capacity.FormatDuration(fencePatience), queue)
+				slot,
+				capacity.FormatDuration(fencePatience),
+				queue,
+			)
 		default:
 			return fmt.Errorf("no fence could be placed on the nodes of %s, so they are not put into queue %s: %w",
 				slot, queue, cmp.Or(passed, err, errNoFence))
@@ -136,7 +151,11 @@ func drain(ctx context.Context, w World, queue, slot string, nodes []string, for
 	if jobs := now[slot].Jobs; err == nil && len(jobs) > 0 {
 		return fmt.Errorf(
 			"%w: %s started on %s meanwhile; run this again when they have ended, or return the nodes to service with `scontrol update nodename=%s state=resume`",
-			ErrJobsRun, strings.Join(jobs, ", "), slot, strings.Join(now[slot].Nodes, ","))
+			ErrJobsRun,
+			strings.Join(jobs, ", "),
+			slot,
+			strings.Join(now[slot].Nodes, ","),
+		)
 	}
 	return err
 }
@@ -151,7 +170,8 @@ func (t *inspection) forget(ctx context.Context, w World, before, left capacity.
 		}
 		defer unlock()
 	}
-	if err := writePartition(w, t.request.Config.Path, before.File, &before, left, true); err != nil || t.SlurmErr != nil {
+	if err := writePartition(w, t.request.Config.Path, before.File, &before, left, true); err != nil ||
+		t.SlurmErr != nil {
 		return err
 	}
 	now, _, err := w.Slots(ctx, t.request.Queue, t.slotNodes())
@@ -178,7 +198,11 @@ func (t *inspection) terminate(ctx context.Context, w World) error {
 type Slurm interface {
 	// Slots reads nodes, jobs and reservations of slots by name, and the number of jobs that wait in a partition. nodes are
 	// nodes of a slot whose names do not show it.
-	Slots(ctx context.Context, partition string, nodes map[string][]string) (slots map[string]site.SlurmSlot, waiting int, err error)
+	Slots(
+		ctx context.Context,
+		partition string,
+		nodes map[string][]string,
+	) (slots map[string]site.SlurmSlot, waiting int, err error)
 	// Drain keeps new jobs off the nodes; running jobs go on.
 	Drain(ctx context.Context, nodes []string, reason string) error
 	// DeleteReservation succeeds, too, if there is no reservation of this name.
@@ -189,7 +213,11 @@ type Slurm interface {
 type InSlurm struct{ *slurm.Client }
 
 // Slots reads the slots.
-func (s InSlurm) Slots(ctx context.Context, partition string, nodes map[string][]string) (map[string]site.SlurmSlot, int, error) {
+func (s InSlurm) Slots(
+	ctx context.Context,
+	partition string,
+	nodes map[string][]string,
+) (map[string]site.SlurmSlot, int, error) {
 	var seen site.SlurmSeen
 	reads, ctx := errgroup.WithContext(ctx) // each is a process that takes longer to start than slurmctld to answer
 	reads.Go(func() (err error) { seen.Nodes, err = s.Nodes(ctx); return err })

@@ -24,8 +24,17 @@ const (
 
 // requestOnEC2 is what most tests ask for, for self-managed Slurm.
 func (w *account) requestOnEC2(reservation string) setup.Request {
-	return setup.Request{Provider: capacity.ProviderEC2, Mark: mark, Queue: "gpu", NodeGroup: "gpu", Reservation: reservation,
-		Like: "ec2-nodes", SubnetIDs: []string{subnetA}, MaxNodes: 4, ConfigPath: w.configPath()}
+	return setup.Request{
+		Provider:    capacity.ProviderEC2,
+		Mark:        mark,
+		Queue:       "gpu",
+		NodeGroup:   "gpu",
+		Reservation: reservation,
+		Like:        "ec2-nodes",
+		SubnetIDs:   []string{subnetA},
+		MaxNodes:    4,
+		ConfigPath:  w.configPath(),
+	}
 }
 
 func (w *account) named(name string) (capacity.LaunchTemplate, bool) {
@@ -39,7 +48,10 @@ func (w *account) named(name string) (capacity.LaunchTemplate, bool) {
 
 // TestNodesFindTheirNames launches nodes from the template, as the hook does, and runs their user data.
 func TestNodesFindTheirNames(t *testing.T) {
-	w := newAccount(t, func(s *awssim.Scenario) { s.Regions[0].LaunchTemplates[1].UserData = "#!/bin/sh\ntouch first\n" })
+	w := newAccount(
+		t,
+		func(s *awssim.Scenario) { s.Regions[0].LaunchTemplates[1].UserData = "#!/bin/sh\ntouch first\n" },
+	)
 	r := w.requestOnEC2(openBlock)
 	r.ConfServer = "head"
 	w.run(r)
@@ -58,8 +70,19 @@ func TestNodesFindTheirNames(t *testing.T) {
 	}
 	halves := []string{hostlist.Compress(names[:9]), hostlist.Compress(names[9:])}
 	names = slices.Concat(must(hostlist.Expand(halves[0])), must(hostlist.Expand(halves[1])))
-	launched, err := w.ec2.Launch(t.Context(), capacity.Launch{LaunchTemplate: templateName + ":$Latest", InstanceType: "p5.48xlarge", SubnetID: subnetA, ReservationID: openBlock,
-		Kind: capacity.CapacityBlock, Count: 16, ClientToken: "t", Tags: capacity.NodesTags(halves)})
+	launched, err := w.ec2.Launch(
+		t.Context(),
+		capacity.Launch{
+			LaunchTemplate: templateName + ":$Latest",
+			InstanceType:   "p5.48xlarge",
+			SubnetID:       subnetA,
+			ReservationID:  openBlock,
+			Kind:           capacity.CapacityBlock,
+			Count:          16,
+			ClientToken:    "t",
+			Tags:           capacity.NodesTags(halves),
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,14 +95,24 @@ func TestNodesFindTheirNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	template, _ := w.named(templateName)
-	if at := strings.Index(string(template.UserData), setup.NodeScript("head")); at < strings.Index(string(template.UserData), "touch first") {
+	if at := strings.Index(string(template.UserData), setup.NodeScript("head")); at < strings.Index(
+		string(template.UserData),
+		"touch first",
+	) {
 		t.Errorf("user data:\n%s", template.UserData)
 	}
 	root := t.TempDir() // of the instance
 	path := bin + ":" + os.Getenv("PATH")
 	run := func(id string) (string, error) {
 		command := exec.CommandContext(t.Context(), script)
-		command.Env = append(os.Environ(), "PATH="+path, "SLURM_CONF=/nowhere", "PCS_CAPACITY_PAUSE=0", "PCS_CAPACITY_ROOT="+root, "AWS_EC2_METADATA_SERVICE_ENDPOINT="+server.URL+"/_sim/metadata/"+id)
+		command.Env = append(
+			os.Environ(),
+			"PATH="+path,
+			"SLURM_CONF=/nowhere",
+			"PCS_CAPACITY_PAUSE=0",
+			"PCS_CAPACITY_ROOT="+root,
+			"AWS_EC2_METADATA_SERVICE_ENDPOINT="+server.URL+"/_sim/metadata/"+id,
+		)
 		out, err := command.CombinedOutput()
 		return string(out), err
 	}
@@ -105,7 +138,8 @@ func TestNodesFindTheirNames(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(bin, "systemctl"), []byte("#!/bin/sh\necho systemctl \"$@\"\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := run(launched[0].ID); err != nil || out != "systemctl daemon-reload\nsystemctl enable --now pcs-capacity-slurmd.service\n" {
+	if out, err := run(launched[0].ID); err != nil ||
+		out != "systemctl daemon-reload\nsystemctl enable --now pcs-capacity-slurmd.service\n" {
 		t.Errorf("with systemd: %q, %v", out, err)
 	}
 	for file, want := range map[string]string{"etc/systemd/system/pcs-capacity-slurmd.service": "\nExecStart=" + bin + "/slurmd -D -N " + names[0] + " --conf-server head\n",
@@ -169,8 +203,22 @@ func (w *account) teardownOnEC2() setup.Request {
 // launch starts an instance as ResumeProgram does.
 func (w *account) launch(cluster, partition, node string) string {
 	w.Helper()
-	all, err := w.ec2.Launch(w.Context(), capacity.Launch{ClientToken: cluster + partition + node, LaunchTemplate: templateName, InstanceType: "p5.48xlarge", SubnetID: subnetA,
-		Kind: capacity.OnDemand, Count: 1, Tags: map[string]string{capacity.TagCluster: cluster, capacity.TagPartition: partition, capacity.TagNodes: node}})
+	all, err := w.ec2.Launch(
+		w.Context(),
+		capacity.Launch{
+			ClientToken:    cluster + partition + node,
+			LaunchTemplate: templateName,
+			InstanceType:   "p5.48xlarge",
+			SubnetID:       subnetA,
+			Kind:           capacity.OnDemand,
+			Count:          1,
+			Tags: map[string]string{
+				capacity.TagCluster:   cluster,
+				capacity.TagPartition: partition,
+				capacity.TagNodes:     node,
+			},
+		},
+	)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -213,13 +261,26 @@ func TestR9_TeardownOnEC2EndsItsInstances(t *testing.T) {
 	}
 	// A node group alone, by force; one of its instances comes after the plan.
 	p := w.planTeardown(request("gpu", true))
-	want := []string{"drain Slurm nodes gpu", "terminate instances gpu", "delete file gpu.toml", "delete launch template " + filepath.Base(templateName)}
+	want := []string{
+		"drain Slurm nodes gpu",
+		"terminate instances gpu",
+		"delete file gpu.toml",
+		"delete launch template " + filepath.Base(templateName),
+	}
 	slices.Sort(want)
-	if got := slices.Sorted(slices.Values(stepsOf(p))); !slices.Equal(got, want) || len(p.Of(capacity.Note)) != 1 || p.Of(capacity.Note)[0] != "job 12 is running on these nodes; jobs end with their nodes" {
+	if got := slices.Sorted(slices.Values(stepsOf(p))); !slices.Equal(got, want) || len(p.Of(capacity.Note)) != 1 ||
+		p.Of(capacity.Note)[0] != "job 12 is running on these nodes; jobs end with their nodes" {
 		t.Errorf("steps %q, warnings %q", got, p.Of(capacity.Note))
 	}
 	names[w.launch(mark, "gpu", "gpu-4")] = "gpu-4"
-	w.fault(awssim.Fault{Effect: awssim.FailBefore, Operation: "TerminateInstances", Count: 1, Code: "UnauthorizedOperation"})
+	w.fault(
+		awssim.Fault{
+			Effect:    awssim.FailBefore,
+			Operation: "TerminateInstances",
+			Count:     1,
+			Code:      "UnauthorizedOperation",
+		},
+	)
 	if err := w.setup.Apply(t.Context(), p); err == nil {
 		t.Error("the failure is not told")
 	}

@@ -92,7 +92,14 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 		return nil, err
 	}
 	if err := in.Unknown[r.Reservation]; err != nil {
-		in.problem("reservation-unknown", ec2.Advice(err), "EC2 has no reservation %q in %s (%s)", r.Reservation, in.Region, ec2.Code(err))
+		in.problem(
+			"reservation-unknown",
+			ec2.Advice(err),
+			"EC2 has no reservation %q in %s (%s)",
+			r.Reservation,
+			in.Region,
+			ec2.Code(err),
+		)
 	}
 	if in.stops() {
 		return in, nil // decide says them, and what is wrong beside them
@@ -103,7 +110,10 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 		return nil, err
 	}
 	if in.like.ID != "" && in.like.TemplateID == "" {
-		in.warn("node group %s has no launch template of its own; image, instance profile and security groups are taken from the group", in.like.Name)
+		in.warn(
+			"node group %s has no launch template of its own; image, instance profile and security groups are taken from the group",
+			in.like.Name,
+		)
 	}
 	in.seeSlots()
 	in.chooseUserData()
@@ -305,10 +315,19 @@ func (in *inspection) chooseSubnets() {
 // readLike reads the launch template to copy: that of the node group, with provider ec2 the requested one.
 func (s Setup) readLike(ctx context.Context, in *inspection) error {
 	name, version, fix := in.like.TemplateID, in.like.TemplateVersion, "give --like with another node group"
-	missing := fmt.Sprintf("node group %s names launch template %s version %s, which EC2 does not have", in.like.Name, name, version)
+	missing := fmt.Sprintf(
+		"node group %s names launch template %s version %s, which EC2 does not have",
+		in.like.Name,
+		name,
+		version,
+	)
 	if in.OnEC2() {
 		name, version, _ = strings.Cut(in.request.Like, ":")
-		fix, missing = "name another one", fmt.Sprintf("EC2 has no launch template %s in %s to copy from (--like)", in.request.Like, in.Region)
+		fix, missing = "name another one", fmt.Sprintf(
+			"EC2 has no launch template %s in %s to copy from (--like)",
+			in.request.Like,
+			in.Region,
+		)
 	}
 	if name == "" {
 		if in.like.ID != "" {
@@ -341,7 +360,14 @@ func (s Setup) readLaunch(ctx context.Context, in *inspection) (err error) {
 		l.Read(ctx, s.EC2)
 	}
 	if site.Absent(l.ImageErr) {
-		in.problem(capacity.BadImage, "give an image of this region with --ami", "EC2 has no image %s in %s (%s)", l.Template.ImageID, in.Region, ec2.Code(l.ImageErr))
+		in.problem(
+			capacity.BadImage,
+			"give an image of this region with --ami",
+			"EC2 has no image %s in %s (%s)",
+			l.Template.ImageID,
+			in.Region,
+			ec2.Code(l.ImageErr),
+		)
 		l.ImageErr = nil
 	}
 	if action := ec2.DeniedAction(l.NetworkErr); action != "" {

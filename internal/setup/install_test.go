@@ -47,7 +47,15 @@ func (n *node) play(program, script string) {
 func (n *node) run(from string, env ...string) string {
 	n.Helper()
 	cmd := exec.CommandContext(n.Context(), "sh", "-c", setup.InstallScript, "sh", from)
-	cmd.Env = append([]string{"PATH=" + filepath.Join(n.dir, "bin"), "PCS_CAPACITY_PCS_FOLDER=" + filepath.Join(n.dir, "pcs"), "PCS_CAPACITY_PAUSE=0", "TMPDIR=" + n.dir, "NODE=" + n.dir}, env...)
+	cmd.Env = append(
+		[]string{
+			"PATH=" + filepath.Join(n.dir, "bin"),
+			"PCS_CAPACITY_PCS_FOLDER=" + filepath.Join(n.dir, "pcs"),
+			"PCS_CAPACITY_PAUSE=0",
+			"TMPDIR=" + n.dir,
+			"NODE=" + n.dir,
+		},
+		env...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		n.Errorf("it failed: %v\n%s", err, out)
@@ -57,7 +65,9 @@ func (n *node) run(from string, env ...string) string {
 
 // Where a package comes from, and how it is installed.
 func TestInstallScriptInstalls(t *testing.T) {
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "the package") }))
+	server := httptest.NewTLSServer(
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "the package") }),
+	)
 	defer server.Close()
 	n := newNode(t)
 	ca := filepath.Join(n.dir, "ca.pem")
@@ -73,9 +83,16 @@ func TestInstallScriptInstalls(t *testing.T) {
 	n.play("dpkg", `[ "$1" = --install ] && grep -q 'the package' "$2" || exit 3
 [ -e "$NODE/unlocked" ] || { : >"$NODE/unlocked"; echo "dpkg frontend lock was locked by another process"; exit 2; }
 echo "dpkg $1" >>"$NODE/installed"`)
-	n.play("rpm", `[ "$1 $2" = "--upgrade --replacepkgs" ] && grep -q 'the package' "$3" && echo "rpm $1" >>"$NODE/installed"`)
+	n.play(
+		"rpm",
+		`[ "$1 $2" = "--upgrade --replacepkgs" ] && grep -q 'the package' "$3" && echo "rpm $1" >>"$NODE/installed"`,
+	)
 	for _, from := range []string{"s3://bucket/x.deb", server.URL + "/x.deb?X-Amz-Signature=secret&b=c", shared} {
-		if said := n.run(from, "CURL_CA_BUNDLE="+ca); !strings.Contains(said, "installed "+strings.Split(from, "?")[0]+"\n") || strings.Contains(said, "secret") {
+		if said := n.run(from, "CURL_CA_BUNDLE="+ca); !strings.Contains(
+			said,
+			"installed "+strings.Split(from, "?")[0]+"\n",
+		) ||
+			strings.Contains(said, "secret") {
 			t.Errorf("%s: %s", from, said)
 		}
 	}
@@ -100,7 +117,8 @@ func TestInstallScriptWithoutAPackage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for from, why := range map[string]string{"https://127.0.0.1/x.rpm": "", there: "package is for another architecture"} {
-		if said := n.run(from); !strings.Contains(said, from+" was not installed; this node runs jobs without it\n") || !strings.Contains(said, why) {
+		if said := n.run(from); !strings.Contains(said, from+" was not installed; this node runs jobs without it\n") ||
+			!strings.Contains(said, why) {
 			t.Errorf("%s: %s", from, said)
 		}
 	}

@@ -28,7 +28,10 @@ func TestLifecycleActions(t *testing.T) {
 	}
 	change := func(group, actions string) {
 		w.sim.Clock().Advance(time.Minute)
-		w.post("UpdateComputeNodeGroup", `{"clusterIdentifier":"ml","computeNodeGroupIdentifier":"`+group+`","nodeLifecycleActions":`+actions+`}`)
+		w.post(
+			"UpdateComputeNodeGroup",
+			`{"clusterIdentifier":"ml","computeNodeGroupIdentifier":"`+group+`","nodeLifecycleActions":`+actions+`}`,
+		)
 	}
 	has := func(when, group, actions string) {
 		t.Helper()
@@ -86,7 +89,8 @@ func TestLifecycleActions(t *testing.T) {
 	own := w.request(openBlock)
 	own.Like = "gpu-b"
 	change("gpu-b", actions("runtime", "fs-3"))
-	if p := w.plan(own); !slices.Equal(codes(p), []string{"in-use"}) || !strings.HasSuffix(p.Mismatches()[0].Sentence, ": lifecycle actions") {
+	if p := w.plan(own); !slices.Equal(codes(p), []string{"in-use"}) ||
+		!strings.HasSuffix(p.Mismatches()[0].Sentence, ": lifecycle actions") {
 		t.Errorf("under jobs: %v", p.Mismatches())
 	}
 }
@@ -104,19 +108,34 @@ func TestGroupsWithoutATemplateOfTheirOwn(t *testing.T) {
 				return answer
 			}
 			answer = regexp.MustCompile(`"customLaunchTemplate":\{[^}]*\},?`).ReplaceAll(answer, nil)
-			return bytes.Replace(answer, []byte(`"status":`), []byte(`"launchTemplateMode":"MANAGED","securityGroupIds":["sg-0e2000000000000a1"],"sshKeyName":"ops","amiId":"`+image+`","status":`), 1)
+			return bytes.Replace(
+				answer,
+				[]byte(`"status":`),
+				[]byte(
+					`"launchTemplateMode":"MANAGED","securityGroupIds":["sg-0e2000000000000a1"],"sshKeyName":"ops","amiId":"`+image+`","status":`,
+				),
+				1,
+			)
 		}
 	}
 	managed("compute")
 	r := w.request(openBlock)
 	r.MaxNodes = 0
 	p := w.plan(r)
-	if len(p.Mismatches()) > 0 || !slices.Equal(p.Of(capacity.Note), []string{"node group compute has no launch template of its own; image, instance profile and security groups are taken from the group"}) {
+	if len(p.Mismatches()) > 0 ||
+		!slices.Equal(
+			p.Of(capacity.Note),
+			[]string{
+				"node group compute has no launch template of its own; image, instance profile and security groups are taken from the group",
+			},
+		) {
 		t.Errorf("%v, %v", p.Of(capacity.Note), p.Mismatches())
 	}
 	w.run(r)
 	g := w.group("gpu-a")
-	if has := w.template(g); g.Max != 16 || !slices.Equal(has.SecurityGroupIDs, []string{"sg-0e2000000000000a1"}) || has.KeyName != "ops" || has.ImageID != image {
+	if has := w.template(g); g.Max != 16 || !slices.Equal(has.SecurityGroupIDs, []string{"sg-0e2000000000000a1"}) ||
+		has.KeyName != "ops" ||
+		has.ImageID != image {
 		t.Errorf("%d nodes, %+v", g.Max, has)
 	}
 	if p := w.plan(r); !p.Done() {
@@ -125,7 +144,8 @@ func TestGroupsWithoutATemplateOfTheirOwn(t *testing.T) {
 
 	managed("gpu-a") // a slot that somebody has handed over
 	r.Like, r.MaxNodes = "", 4
-	if p := w.plan(r); codes(p)[0] != "no-launch-template" || !strings.Contains(p.Mismatches()[0].Sentence, "node group gpu-a has no launch template of its own") {
+	if p := w.plan(r); codes(p)[0] != "no-launch-template" ||
+		!strings.Contains(p.Mismatches()[0].Sentence, "node group gpu-a has no launch template of its own") {
 		t.Errorf("%v", p.Mismatches())
 	}
 }
@@ -157,10 +177,29 @@ func TestSetupKeeps(t *testing.T) {
 			t.Run(fmt.Sprint(name, " ", provider), func(t *testing.T) {
 				w := newAccount(t, func(s *awssim.Scenario) {
 					r := &s.Regions[0]
-					r.Images = append(r.Images, awssim.ImageScenario{ID: "ami-0e200000000000d04", Name: "another, with cuda"})
-					r.Subnets = append(r.Subnets, awssim.SubnetScenario{ID: subnetA2, VPC: r.Subnets[0].VPC, Zone: r.Subnets[0].Zone, CIDR: "10.2.64.0/20"})
+					r.Images = append(
+						r.Images,
+						awssim.ImageScenario{ID: "ami-0e200000000000d04", Name: "another, with cuda"},
+					)
+					r.Subnets = append(
+						r.Subnets,
+						awssim.SubnetScenario{
+							ID:   subnetA2,
+							VPC:  r.Subnets[0].VPC,
+							Zone: r.Subnets[0].Zone,
+							CIDR: "10.2.64.0/20",
+						},
+					)
 				})
-				first := setup.Request{Provider: provider, Cluster: "ml", Queue: "gpu", NodeGroup: "gpu", Reservation: openBlock, Like: "compute", ConfigPath: w.configPath()}
+				first := setup.Request{
+					Provider:    provider,
+					Cluster:     "ml",
+					Queue:       "gpu",
+					NodeGroup:   "gpu",
+					Reservation: openBlock,
+					Like:        "compute",
+					ConfigPath:  w.configPath(),
+				}
 				if provider == capacity.ProviderEC2 {
 					first.Cluster, first.Mark, first.Like, first.SubnetIDs = "", mark, "ec2-nodes", []string{subnetA}
 				}
@@ -178,8 +217,17 @@ func TestSetupKeeps(t *testing.T) {
 				for _, bare.Like = range likes {
 					bare.SubnetIDs = nil
 					p := w.plan(bare)
-					if !p.Done() || len(p.Mismatches())+len(p.Of(capacity.Note)) > 0 && !strings.Contains(name, "--efa none") && !slices.Contains(first.SubnetIDs, subnetB) {
-						t.Errorf("--like %q: %s %v %v\n%+v", bare.Like, actions(p), p.Mismatches(), p.Of(capacity.Note), p.Steps())
+					if !p.Done() ||
+						len(p.Mismatches())+len(p.Of(capacity.Note)) > 0 && !strings.Contains(name, "--efa none") &&
+							!slices.Contains(first.SubnetIDs, subnetB) {
+						t.Errorf(
+							"--like %q: %s %v %v\n%+v",
+							bare.Like,
+							actions(p),
+							p.Mismatches(),
+							p.Of(capacity.Note),
+							p.Steps(),
+						)
 					}
 				}
 			})
@@ -197,7 +245,14 @@ func TestSetupKeepsNoneOfTheBlockBefore(t *testing.T) {
 	next := w.request(w.buyNextWeek())
 	next.MaxNodes = 0
 	w.sim.Clock().Advance(6 * 24 * time.Hour)
-	w.fault(awssim.Fault{Effect: awssim.FailBefore, Operation: "UpdateComputeNodeGroup", Count: 1, Code: "AccessDeniedException"})
+	w.fault(
+		awssim.Fault{
+			Effect:    awssim.FailBefore,
+			Operation: "UpdateComputeNodeGroup",
+			Count:     1,
+			Code:      "AccessDeniedException",
+		},
+	)
 	if err := w.setup.Apply(t.Context(), w.plan(next)); err == nil {
 		t.Fatal("it was not cut off")
 	}

@@ -108,8 +108,18 @@ func (in *inspection) notOurs(what, name, id string) {
 // trial is the launch of one node into each subnet in question.
 func (in *inspection) trial() ec2.Trial {
 	r := in.reservation
-	t := ec2.Trial{Spec: &in.template, ImageID: in.launch.Template.ImageID, InstanceProfile: in.like.InstanceProfile, Subnets: ids(in.launchSubnets()),
-		Launch: capacity.Launch{InstanceType: r.InstanceType, ReservationID: r.ID, Kind: r.Kind, PlacementGroup: r.PlacementGroup}}
+	t := ec2.Trial{
+		Spec:            &in.template,
+		ImageID:         in.launch.Template.ImageID,
+		InstanceProfile: in.like.InstanceProfile,
+		Subnets:         ids(in.launchSubnets()),
+		Launch: capacity.Launch{
+			InstanceType:   r.InstanceType,
+			ReservationID:  r.ID,
+			Kind:           r.Kind,
+			PlacementGroup: r.PlacementGroup,
+		},
+	}
 	if in.OnEC2() {
 		t.Launch.Tags = in.tags()
 	}

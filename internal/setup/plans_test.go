@@ -30,7 +30,11 @@ func firstWith(change func(*Request)) func(*testing.T, *world) {
 }
 
 // written has settings with one partition of one node group.
-func written(partition string, provider capacity.Provider, change func(*capacity.GroupSettings)) func(*testing.T, *world) {
+func written(
+	partition string,
+	provider capacity.Provider,
+	change func(*capacity.GroupSettings),
+) func(*testing.T, *world) {
 	return func(_ *testing.T, w *world) {
 		g := capacity.GroupSettings{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{subnet},
 			PurchaseOption: capacity.CapacityBlock, ReservationIDs: []string{next1}, MaxNodes: 4}
@@ -283,8 +287,18 @@ func TestPlansInFull(t *testing.T) {
 	}
 	of := func(provider capacity.Provider) func(*testing.T, *world) { // two partitions, and what may be left of others
 		return func(_ *testing.T, w *world) {
-			w.withSettings(capacity.PartitionSettings{Name: "gpu", Provider: provider, Groups: []capacity.GroupSettings{{Name: "gpu", Nodes: []string{"n-1", "n-2"}}, {Name: "big"}}},
-				capacity.PartitionSettings{Name: "other", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "other", Slots: 2}}})
+			w.withSettings(
+				capacity.PartitionSettings{
+					Name:     "gpu",
+					Provider: provider,
+					Groups:   []capacity.GroupSettings{{Name: "gpu", Nodes: []string{"n-1", "n-2"}}, {Name: "big"}},
+				},
+				capacity.PartitionSettings{
+					Name:     "other",
+					Provider: capacity.ProviderEC2,
+					Groups:   []capacity.GroupSettings{{Name: "other", Slots: 2}},
+				},
+			)
 			w.config.Partitions[0].Groups[1].Slots = 2
 			if provider == capacity.ProviderNone {
 				w.fence("gpu", now1)
@@ -295,7 +309,11 @@ func TestPlansInFull(t *testing.T) {
 				w.launch(slot)
 			}
 			for _, name := range []string{"gpu", "big", "old"} {
-				w.Templates[name] = capacity.LaunchTemplate{ID: "lt-" + name, Name: pcs.TemplateName(ourMark, name), Tags: map[string]string{capacity.TagPartition: "gpu"}}
+				w.Templates[name] = capacity.LaunchTemplate{
+					ID:   "lt-" + name,
+					Name: pcs.TemplateName(ourMark, name),
+					Tags: map[string]string{capacity.TagPartition: "gpu"},
+				}
 			}
 		}
 	}

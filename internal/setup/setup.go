@@ -111,7 +111,10 @@ func (p *Plan) Steps() []Step {
 
 // Mismatches are the obstacles. With any, nothing is applied.
 func (p *Plan) Mismatches() capacity.Problems {
-	return slices.DeleteFunc(slices.Clone(p.Problems), func(m capacity.Problem) bool { return m.Severity != capacity.Admin })
+	return slices.DeleteFunc(
+		slices.Clone(p.Problems),
+		func(m capacity.Problem) bool { return m.Severity != capacity.Admin },
+	)
 }
 
 // Done reports whether no step is left.
@@ -127,7 +130,8 @@ func (s Setup) Plan(ctx context.Context, r Request) (*Plan, error) {
 		return nil, err
 	}
 	p := plan(*in)
-	if !s.Unattended && len(p.Mismatches()) == 0 && len(p.trial.Subnets) > 0 { // else EC2 would only name a known problem again
+	if !s.Unattended && len(p.Mismatches()) == 0 &&
+		len(p.trial.Subnets) > 0 { // else EC2 would only name a known problem again
 		tried, err := s.EC2.TryLaunches(ctx, p.trial)
 		p.Add(site.Tried(p.Slot, tried, err)...)
 	}
@@ -140,7 +144,11 @@ func (p *Plan) listed() *Plan {
 		*list = append([]string{}, *list...)
 	}
 	p.Actions = append([]Step{}, p.Actions...)
-	p.Problems, p.Cluster.Failures = append(capacity.Problems{}, p.Problems...), append(pcs.Failures{}, p.Cluster.Failures...)
+	p.Problems, p.Cluster.Failures = append(
+		capacity.Problems{},
+		p.Problems...), append(
+		pcs.Failures{},
+		p.Cluster.Failures...)
 	return p
 }
 
@@ -162,7 +170,11 @@ func NodeGroupOf(c *config.Config, queue string) (string, error) {
 	case len(names) == 1:
 		return names[0], nil
 	}
-	return "", fmt.Errorf("queue %s has several node groups; add --node-group with one of %s", queue, strings.Join(names, ", "))
+	return "", fmt.Errorf(
+		"queue %s has several node groups; add --node-group with one of %s",
+		queue,
+		strings.Join(names, ", "),
+	)
 }
 
 // SlurmMark returns the mark of the self-managed Slurm cluster of this host. If no hook has made the

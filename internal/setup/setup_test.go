@@ -29,8 +29,15 @@ func TestSetupWaits(t *testing.T) {
 		}
 	}
 	w.run(w.request(openBlock))
-	want := []string{"file create", "file create", "launch template create", "compute node group create", "compute node group wait",
-		"queue create", "queue wait"}
+	want := []string{
+		"file create",
+		"file create",
+		"launch template create",
+		"compute node group create",
+		"compute node group wait",
+		"queue create",
+		"queue wait",
+	}
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
@@ -42,11 +49,13 @@ func TestSetupRepairsWhatPCSCouldNotUpdate(t *testing.T) {
 	w.failGroups("gpu-a", 1, "InternalError", "no luck")
 	r := w.request(openBlock)
 	r.MaxNodes = 6
-	if err := w.setup.Apply(t.Context(), w.plan(r)); err == nil || !strings.Contains(err.Error(), "PCS could not update node group gpu-a: InternalError: no luck") {
+	if err := w.setup.Apply(t.Context(), w.plan(r)); err == nil ||
+		!strings.Contains(err.Error(), "PCS could not update node group gpu-a: InternalError: no luck") {
 		t.Errorf("error %v", err)
 	}
 	p := w.run(r)
-	if actions(p) != "nothing update nothing nothing nothing" || detail(p, "status") != "UPDATE_FAILED (InternalError: no luck) → ACTIVE" {
+	if actions(p) != "nothing update nothing nothing nothing" ||
+		detail(p, "status") != "UPDATE_FAILED (InternalError: no luck) → ACTIVE" {
 		t.Errorf("%s: %+v", actions(p), p.Steps())
 	}
 	if g := w.group("gpu-a"); g.Status != pcs.Active || g.Max != 6 {
@@ -63,12 +72,17 @@ func TestPlanWritesNothing(t *testing.T) {
 	if _, err := os.Stat(filepath.Dir(w.configPath())); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a plan writes files: %v", err)
 	}
-	if len(p.Mismatches()) > 0 || p.Done() || !strings.HasPrefix(strings.Join(p.Of(capacity.Good), ""), "EC2's dry run would launch a node of gpu-a") {
+	if len(p.Mismatches()) > 0 || p.Done() ||
+		!strings.HasPrefix(strings.Join(p.Of(capacity.Good), ""), "EC2's dry run would launch a node of gpu-a") {
 		t.Errorf("plan %+v", p)
 	}
 	w.fault(awssim.Fault{Effect: awssim.FailBefore, Operation: "RunInstances", Count: 1, Code: "UnauthorizedOperation"})
 	p = w.plan(w.request(openBlock))
-	if !strings.Contains(strings.Join(p.Of(capacity.Note), "\n"), "whether EC2 would launch a node of gpu-a was not asked") || strings.Join(p.Of(capacity.Good), "") != "" {
+	if !strings.Contains(
+		strings.Join(p.Of(capacity.Note), "\n"),
+		"whether EC2 would launch a node of gpu-a was not asked",
+	) ||
+		strings.Join(p.Of(capacity.Good), "") != "" {
 		t.Errorf("without the right to ask: %q, %v", strings.Join(p.Of(capacity.Good), ""), p.Of(capacity.Note))
 	}
 }
@@ -141,7 +155,8 @@ func TestMismatches(t *testing.T) {
 			if text := fmt.Sprint(p.Mismatches()); !strings.Contains(text, test.says) {
 				t.Errorf("%q is not in %s", test.says, text)
 			}
-			if err := w.setup.Apply(t.Context(), p); err == nil || !strings.Contains(err.Error(), test.says) || len(w.written()) > 0 {
+			if err := w.setup.Apply(t.Context(), p); err == nil || !strings.Contains(err.Error(), test.says) ||
+				len(w.written()) > 0 {
 				t.Errorf("applied: %v", err)
 			}
 		})
@@ -155,7 +170,8 @@ func TestR10_ZonesAreComparedByID(t *testing.T) {
 	r := w.request(sharedODCR)
 	r.MaxNodes, r.SubnetIDs = 2, []string{"subnet-0e200000000000c03"} // in us-east-2c of this account
 	p := w.plan(r)
-	if !slices.Equal(codes(p), []string{"az"}) || !strings.Contains(p.Mismatches()[0].Sentence, "use2-az1") || !strings.Contains(p.Mismatches()[0].Fix, "--subnet-ids "+subnetA) {
+	if !slices.Equal(codes(p), []string{"az"}) || !strings.Contains(p.Mismatches()[0].Sentence, "use2-az1") ||
+		!strings.Contains(p.Mismatches()[0].Fix, "--subnet-ids "+subnetA) {
 		t.Errorf("mismatches %v", p.Mismatches())
 	}
 	r.SubnetIDs = nil
@@ -174,7 +190,8 @@ func TestSettingsOfTheAdministrator(t *testing.T) {
 	w.write(mine)
 	p := w.plan(w.request(openBlock))
 	_, snippet, _ := strings.Cut(fmt.Sprint(p.Mismatches()[0].Fix), "run this again:\n")
-	if !slices.Equal(codes(p), []string{"partition-file"}) || !strings.HasPrefix(snippet, "[[partition.node_group]]\nname = \"gpu\"\n") {
+	if !slices.Equal(codes(p), []string{"partition-file"}) ||
+		!strings.HasPrefix(snippet, "[[partition.node_group]]\nname = \"gpu\"\n") {
 		t.Fatalf("own partition: %v", p.Mismatches())
 	}
 	if w.setup.Apply(t.Context(), p) == nil || len(w.written()) > 0 {
@@ -203,8 +220,14 @@ func TestWhatALaunchIsRefusedFor(t *testing.T) {
 	world := func(s *awssim.Scenario) {
 		r := &s.Regions[0]
 		r.VPCs = append(r.VPCs, awssim.VPCScenario{ID: elsewhere, CIDR: "10.9.0.0/16"})
-		r.SecurityGroups = append(r.SecurityGroups, awssim.SecurityGroupScenario{ID: strange, Name: "strange", VPC: elsewhere})
-		r.Subnets = append(r.Subnets, awssim.SubnetScenario{ID: tiny, VPC: r.VPCs[0].ID, Zone: "us-east-2a", CIDR: "10.2.9.0/28"})
+		r.SecurityGroups = append(
+			r.SecurityGroups,
+			awssim.SecurityGroupScenario{ID: strange, Name: "strange", VPC: elsewhere},
+		)
+		r.Subnets = append(
+			r.Subnets,
+			awssim.SubnetScenario{ID: tiny, VPC: r.VPCs[0].ID, Zone: "us-east-2a", CIDR: "10.2.9.0/28"},
+		)
 	}
 	for name, test := range map[string]struct {
 		world   func(*awssim.Scenario)
@@ -237,7 +260,8 @@ func TestWhatALaunchIsRefusedFor(t *testing.T) {
 				test.request(&r)
 			}
 			p := w.plan(r)
-			if got := strings.Join(codes(p), " "); got != test.check || len(p.Mismatches()) != 1 || !strings.Contains(p.Mismatches()[0].Text(), test.says) {
+			if got := strings.Join(codes(p), " "); got != test.check || len(p.Mismatches()) != 1 ||
+				!strings.Contains(p.Mismatches()[0].Text(), test.says) {
 				t.Errorf("%s: %v", got, p.Mismatches())
 			}
 			p.Problems = nil
@@ -262,8 +286,11 @@ func TestNetworkThatNobodyMayAsk(t *testing.T) {
 		"DescribeRouteTables": "whether nodes reach AWS was not checked: ec2:DescribeRouteTables is not allowed",
 	} {
 		w := newAccount(t, nil)
-		w.fault(awssim.Fault{Operation: operation, Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403})
-		if p := w.plan(w.request(openBlock)); len(p.Mismatches()) > 0 || len(p.Of(capacity.Note)) != 1 || !strings.HasPrefix(p.Of(capacity.Note)[0], want) {
+		w.fault(
+			awssim.Fault{Operation: operation, Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403},
+		)
+		if p := w.plan(w.request(openBlock)); len(p.Mismatches()) > 0 || len(p.Of(capacity.Note)) != 1 ||
+			!strings.HasPrefix(p.Of(capacity.Note)[0], want) {
 			t.Errorf("%s: %v, %v", operation, p.Mismatches(), p.Of(capacity.Note))
 		}
 	}

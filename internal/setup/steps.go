@@ -36,14 +36,21 @@ func (in *inspection) templateStep() Step {
 	step.change("placement group", now.PlacementGroup, in.template.PlacementGroup)
 	if source := in.source; source.ID != "" && source.ID != now.ID {
 		if source.PlacementGroup != "" && source.PlacementGroup != in.template.PlacementGroup {
-			step.add("not copied", "placement group "+source.PlacementGroup+": the reservation has a placement of its own")
+			step.add(
+				"not copied",
+				"placement group "+source.PlacementGroup+": the reservation has a placement of its own",
+			)
 		}
 		if !source.TokensRequired {
 			step.add("instance metadata", "IMDSv2 only, unlike "+source.Name)
 		}
 	}
 	step.change("network interfaces", in.efaWord(efaOf(now)), in.efaWord(in.efa()))
-	step.change("security groups", strings.Join(now.SecurityGroupIDs, ", "), strings.Join(in.source.SecurityGroupIDs, ", "))
+	step.change(
+		"security groups",
+		strings.Join(now.SecurityGroupIDs, ", "),
+		strings.Join(in.source.SecurityGroupIDs, ", "),
+	)
 	script := ""
 	switch {
 	case in.OnEC2():
@@ -60,7 +67,13 @@ func (in *inspection) templateStep() Step {
 	case in.like.ID != "" && in.like.TemplateID == "":
 		step.add("copied from", "node group "+in.like.Name)
 	case in.source.ID != "" && (!in.OnEC2() || in.source.ID != now.ID):
-		step.add("copied from", strings.TrimSuffix(fmt.Sprintf("%s version %s (%s)", in.source.Name, in.source.Version, in.like.Name), " ()"))
+		step.add(
+			"copied from",
+			strings.TrimSuffix(
+				fmt.Sprintf("%s version %s (%s)", in.source.Name, in.source.Version, in.like.Name),
+				" ()",
+			),
+		)
 	}
 	return step.changing(in, in.slot.Name, func(ctx context.Context, w World) (err error) {
 		in.written, err = w.EnsureLaunchTemplate(ctx, in.template)
@@ -165,10 +178,19 @@ func (in *inspection) files() []Step {
 		main.Verb = Create
 	case !in.OnEC2() && c.Cluster == "" && len(c.Partitions) == 0 && (c.Region == "" || c.Region == place.Region): // as the packages bring it
 		main.Verb = Update
-	case c.Region != "" && c.Region != place.Region, c.Cluster != place.Cluster && (in.OnEC2() || c.Cluster != in.Cluster.ID):
+	case c.Region != "" && c.Region != place.Region,
+		c.Cluster != place.Cluster && (in.OnEC2() || c.Cluster != in.Cluster.ID):
 		const own = "self-managed Slurm"
-		in.problem(capacity.ConfigCluster, "correct cluster and region there, or name other settings with --config", "%s is for %s in %s, not for %s in %s",
-			path, cmp.Or(c.Cluster, own), cmp.Or(c.Region, place.Region), cmp.Or(place.Cluster, own), place.Region)
+		in.problem(
+			capacity.ConfigCluster,
+			"correct cluster and region there, or name other settings with --config",
+			"%s is for %s in %s, not for %s in %s",
+			path,
+			cmp.Or(c.Cluster, own),
+			cmp.Or(c.Region, place.Region),
+			cmp.Or(place.Cluster, own),
+			place.Region,
+		)
 	}
 	if main.Verb != Nothing {
 		main.add("region", place.Region)
@@ -206,7 +228,11 @@ func (in *inspection) files() []Step {
 	}
 	of := in.group.Name
 	return []Step{main.changing(in, of, func(_ context.Context, w World) error { return w.WritePlace(path, place) }),
-		file.changing(in, of, func(_ context.Context, w World) error { return writePartition(w, path, file.Name, old, wanted, false) })}
+		file.changing(
+			in,
+			of,
+			func(_ context.Context, w World) error { return writePartition(w, path, file.Name, old, wanted, false) },
+		)}
 }
 
 // addGroup says what becomes of a node group's entry, beside its reservations; was has no name for a new one.
@@ -245,7 +271,10 @@ func (in *inspection) partition() (old *capacity.PartitionSettings, wanted capac
 	wanted.AllowAccounts, wanted.Groups = in.allowAccounts(), slices.Clone(p.Groups)
 	for i := range wanted.Groups {
 		if g := &wanted.Groups[i]; p.File == in.file.path && in.file.ours {
-			g.ReservationIDs = slices.DeleteFunc(slices.Clone(g.ReservationIDs), func(id string) bool { _, over := in.Live(id); return over })
+			g.ReservationIDs = slices.DeleteFunc(
+				slices.Clone(g.ReservationIDs),
+				func(id string) bool { _, over := in.Live(id); return over },
+			)
 		}
 	}
 	if i := slices.IndexFunc(wanted.Groups, func(g capacity.GroupSettings) bool { return g.Name == in.wantedEntry.Name }); i >= 0 {

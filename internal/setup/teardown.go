@@ -69,7 +69,14 @@ func (s Setup) findRemains(ctx context.Context, r Request) (*inspection, error) 
 		t.request.Config = config.Default()
 	}
 	if p := t.settings(); p.Name != "" && p.Provider != t.Provider {
-		t.problem(capacity.WrongProvider, "give --provider "+string(p.Provider), "partition %q of %s has provider %q", p.Name, p.File, p.Provider)
+		t.problem(
+			capacity.WrongProvider,
+			"give --provider "+string(p.Provider),
+			"partition %q of %s has provider %q",
+			p.Name,
+			p.File,
+			p.Provider,
+		)
 		return t, nil
 	}
 	var templates []capacity.LaunchTemplate
@@ -115,7 +122,8 @@ func (t *inspection) nameRemains(templates []capacity.LaunchTemplate, instances 
 	slices.SortFunc(templates, func(a, b capacity.LaunchTemplate) int { return cmp.Compare(a.Name, b.Name) })
 	for _, lt := range templates {
 		written[lt.Name] = lt
-		if slot, is := strings.CutPrefix(lt.Name, pcs.TemplateName(t.Cluster.Name, "")); is && lt.Tags[capacity.TagPartition] == t.request.Queue {
+		if slot, is := strings.CutPrefix(lt.Name, pcs.TemplateName(t.Cluster.Name, "")); is &&
+			lt.Tags[capacity.TagPartition] == t.request.Queue {
 			all(baseOf(slot))
 		}
 	}
@@ -124,7 +132,13 @@ func (t *inspection) nameRemains(templates []capacity.LaunchTemplate, instances 
 	}
 	for _, i := range instances {
 		of := t.slotOf(i)
-		names, running[of], nodes[of] = append(names, of), running[of]+1, union(nodes[of], []string{i.Tags[capacity.TagNode]})
+		names, running[of], nodes[of] = append(
+			names,
+			of,
+		), running[of]+1, union(
+			nodes[of],
+			[]string{i.Tags[capacity.TagNode]},
+		)
 	}
 	for _, name := range union(nil, names) {
 		base, goes := t.goes(name)
@@ -151,7 +165,8 @@ func (t *inspection) goes(slot string) (base string, goes bool) {
 	for _, p := range t.request.Config.Partitions {
 		for _, g := range p.Groups {
 			names := g.SlotNames(p.Provider)
-			if one = one || onPCS && slices.Contains(names, asked); slices.Contains(names, slot) || !onPCS && g.Name == slot {
+			if one = one || onPCS && slices.Contains(names, asked); slices.Contains(names, slot) ||
+				!onPCS && g.Name == slot {
 				base, queue, known = g.Name, p.Name, true
 			}
 		}
@@ -188,7 +203,12 @@ func (t *inspection) slotOf(i capacity.Instance) string {
 func (t *inspection) instancesOnEC2(ctx context.Context, aws interface {
 	FindInstances(ctx context.Context, q capacity.InstanceQuery) ([]capacity.Instance, error)
 }) ([]capacity.Instance, error) {
-	ours, err := aws.FindInstances(ctx, capacity.InstanceQuery{Tags: map[string][]string{capacity.TagCluster: {t.request.Mark}, capacity.TagPartition: {t.request.Queue}}})
+	ours, err := aws.FindInstances(
+		ctx,
+		capacity.InstanceQuery{
+			Tags: map[string][]string{capacity.TagCluster: {t.request.Mark}, capacity.TagPartition: {t.request.Queue}},
+		},
+	)
 	if err != nil {
 		return nil, fmt.Errorf("looking for instances of partition %s: %w", t.request.Queue, err)
 	}
@@ -236,17 +256,35 @@ func planTeardown(read inspection) *Plan {
 		if t.Provider.Guest() { // nothing but the name leads to the fences then
 			again = " with --provider none --node-group " + before.Groups[0].Name
 		}
-		t.problem(capacity.PartitionFile, "take "+what+" out of it, and run this again"+again, "partition %q is written in %s, which is not ours to change", before.Name, before.File)
+		t.problem(
+			capacity.PartitionFile,
+			"take "+what+" out of it, and run this again"+again,
+			"partition %q is written in %s, which is not ours to change",
+			before.Name,
+			before.File,
+		)
 	default:
 		verb, stay := Delete, []Detail(nil)
 		for _, g := range left.Groups {
 			verb, stay = Update, append(stay, Detail{"node_group", g.Name})
 		}
-		step("", verb, WhatFile, before.File, func(ctx context.Context, w World) error { return t.forget(ctx, w, before, left) }, stay...)
+		step(
+			"",
+			verb,
+			WhatFile,
+			before.File,
+			func(ctx context.Context, w World) error { return t.forget(ctx, w, before, left) },
+			stay...)
 	}
 	for _, slot := range t.Slots {
 		for _, name := range slot.Slurm.Reservations {
-			step(slot.Name, Delete, WhatFence, name, func(ctx context.Context, w World) error { return w.DeleteReservation(ctx, name) })
+			step(
+				slot.Name,
+				Delete,
+				WhatFence,
+				name,
+				func(ctx context.Context, w World) error { return w.DeleteReservation(ctx, name) },
+			)
 		}
 	}
 	if q, found := t.Queue(t.request.Queue); found && t.Ours(q.Tags) {
@@ -272,18 +310,45 @@ func planTeardown(read inspection) *Plan {
 	}
 	for _, slot := range t.Slots {
 		if slot.Group != nil {
-			step(slot.Name, Delete, WhatNodeGroup, slot.Name, func(ctx context.Context, w World) error { return w.DeleteNodeGroup(ctx, t.Cluster, slot.Name) },
-				Detail{"reservation", slot.ReservationID}, Detail{"instances", strings.TrimPrefix(strconv.Itoa(slot.Instances), "0")})
+			step(
+				slot.Name,
+				Delete,
+				WhatNodeGroup,
+				slot.Name,
+				func(ctx context.Context, w World) error { return w.DeleteNodeGroup(ctx, t.Cluster, slot.Name) },
+				Detail{
+					"reservation",
+					slot.ReservationID,
+				},
+				Detail{"instances", strings.TrimPrefix(strconv.Itoa(slot.Instances), "0")},
+			)
 		}
 	}
 	for _, slot := range t.Slots {
 		if lt := slot.Template; lt.ID != "" {
-			step(slot.Name, Delete, WhatTemplate, lt.Name, func(ctx context.Context, w World) error { return w.DeleteLaunchTemplate(ctx, lt.ID, t.Cluster.Name) })
+			step(
+				slot.Name,
+				Delete,
+				WhatTemplate,
+				lt.Name,
+				func(ctx context.Context, w World) error { return w.DeleteLaunchTemplate(ctx, lt.ID, t.Cluster.Name) },
+			)
 		}
 	}
-	if n := t.instances(); t.OnEC2() && n+len(p.Actions) > 0 { // last, with those that come after the plan is made; on PCS the node groups end theirs
-		step("", Terminate, WhatInstances, t.request.Queue, t.terminate, Detail{"instances", cmp.Or(strings.TrimPrefix(strconv.Itoa(n), "0"), "those launched meanwhile")})
-		t.byHand = append(t.byHand, "remove the nodes from slurm.conf on Slurm's controller, and restart slurmctld, with\n  pcs-capacity hooks install")
+	if n := t.instances(); t.OnEC2() &&
+		n+len(p.Actions) > 0 { // last, with those that come after the plan is made; on PCS the node groups end theirs
+		step(
+			"",
+			Terminate,
+			WhatInstances,
+			t.request.Queue,
+			t.terminate,
+			Detail{"instances", cmp.Or(strings.TrimPrefix(strconv.Itoa(n), "0"), "those launched meanwhile")},
+		)
+		t.byHand = append(
+			t.byHand,
+			"remove the nodes from slurm.conf on Slurm's controller, and restart slurmctld, with\n  pcs-capacity hooks install",
+		)
 	}
 	p.Problems, p.ByHand = t.Problems, append([]string{}, t.byHand...)
 	return p
@@ -334,21 +399,43 @@ func (t *inspection) checkQueue() {
 		if slot.Group == nil {
 			continue
 		}
-		if of := slot.Group.Tags[capacity.TagPartition]; of != "" && of != t.request.Queue && !slices.Contains(q.GroupIDs, slot.Group.ID) {
-			t.problem(capacity.OtherQueue, "give --queue "+of, "compute node group %s was made for queue %s", slot.Name, of)
+		if of := slot.Group.Tags[capacity.TagPartition]; of != "" && of != t.request.Queue &&
+			!slices.Contains(q.GroupIDs, slot.Group.ID) {
+			t.problem(
+				capacity.OtherQueue,
+				"give --queue "+of,
+				"compute node group %s was made for queue %s",
+				slot.Name,
+				of,
+			)
 			continue
 		}
 		for _, other := range t.Queues {
 			if other.Name != t.request.Queue && slices.Contains(other.GroupIDs, slot.Group.ID) {
-				t.problem(capacity.OtherQueue, fmt.Sprintf("remove it from queue %s first", other.Name),
-					"compute node group %s is also in queue %s, and may be in none but %s", slot.Name, other.Name, t.request.Queue)
+				t.problem(
+					capacity.OtherQueue,
+					fmt.Sprintf("remove it from queue %s first", other.Name),
+					"compute node group %s is also in queue %s, and may be in none but %s",
+					slot.Name,
+					other.Name,
+					t.request.Queue,
+				)
 			}
 		}
 	}
 	gone := slices.ContainsFunc(q.GroupIDs, func(id string) bool { return slices.Contains(t.groupIDs(), id) })
 	if found && !t.Ours(q.Tags) && (gone || t.request.NodeGroup == "") {
-		t.problem(capacity.NotOurs, fmt.Sprintf("choose a queue that `pcs-capacity setup` made, or hand it over by tagging %s with %s=%s", q.ARN, capacity.TagCluster, t.Cluster.Name),
-			"queue %s does not carry our tag, so it is not changed", q.Name)
+		t.problem(
+			capacity.NotOurs,
+			fmt.Sprintf(
+				"choose a queue that `pcs-capacity setup` made, or hand it over by tagging %s with %s=%s",
+				q.ARN,
+				capacity.TagCluster,
+				t.Cluster.Name,
+			),
+			"queue %s does not carry our tag, so it is not changed",
+			q.Name,
+		)
 	}
 }
 
@@ -364,14 +451,28 @@ func (t *inspection) checkJobs() {
 	case t.unattended && t.SlurmErr != nil:
 		t.problem(capacity.SlurmSilent, "run this where Slurm answers", "Slurm does not answer: %s", t.SlurmErr)
 	case t.unattended && instances > 0:
-		t.problem(capacity.NodesHaveInstances, "wait until they have ended", "these nodes have instances: %d", instances)
+		t.problem(
+			capacity.NodesHaveInstances,
+			"wait until they have ended",
+			"these nodes have instances: %d",
+			instances,
+		)
 	case t.SlurmErr != nil && instances > 0 && !t.request.Force:
-		t.problem(capacity.SlurmSilent, "run this where Slurm answers, or add --force",
-			"Slurm does not answer (%s), so it is not known whether jobs run on these nodes (instances: %d)", t.SlurmErr,
-			instances)
+		t.problem(
+			capacity.SlurmSilent,
+			"run this where Slurm answers, or add --force",
+			"Slurm does not answer (%s), so it is not known whether jobs run on these nodes (instances: %d)",
+			t.SlurmErr,
+			instances,
+		)
 	case t.Provider.Guest(): // the nodes stay, and their jobs
 	case len(jobs) > 0 && !t.request.Force:
-		t.problem(capacity.JobsRun, "wait until they have ended, or add --force: "+gone, "%s running on these nodes", named(jobs))
+		t.problem(
+			capacity.JobsRun,
+			"wait until they have ended, or add --force: "+gone,
+			"%s running on these nodes",
+			named(jobs),
+		)
 	case len(jobs) > 0:
 		t.warn("%s running on these nodes; %s", named(jobs), gone)
 	}
@@ -381,8 +482,15 @@ func (t *inspection) checkJobs() {
 	}
 	for _, base := range bases { // which leads to the slots when nothing else is left of them
 		if t.SlurmErr != nil {
-			t.byHand = append(t.byHand,
-				fmt.Sprintf("Slurm does not answer here; where it does, remove its reservations with\n  pcs-capacity teardown %s--queue %s --node-group %s", which, t.request.Queue, base))
+			t.byHand = append(
+				t.byHand,
+				fmt.Sprintf(
+					"Slurm does not answer here; where it does, remove its reservations with\n  pcs-capacity teardown %s--queue %s --node-group %s",
+					which,
+					t.request.Queue,
+					base,
+				),
+			)
 		}
 	}
 	if t.deletesQueue() && t.Waiting > 0 {
@@ -390,7 +498,11 @@ func (t *inspection) checkJobs() {
 		if t.Waiting > 1 {
 			wait = fmt.Sprintf("%d jobs wait", t.Waiting)
 		}
-		t.warn("partition %s goes, and %s in it; move them first: scontrol update jobid=ID partition=NAME", t.request.Queue, wait)
+		t.warn(
+			"partition %s goes, and %s in it; move them first: scontrol update jobid=ID partition=NAME",
+			t.request.Queue,
+			wait,
+		)
 	}
 }
 

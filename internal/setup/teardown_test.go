@@ -135,7 +135,14 @@ func (w *account) left() []string {
 }
 
 // What stands beside the queue gpu, and must stay.
-var beside = []string{"file other.toml", "group compute", "group other-a", "queue cpu [compute]", "queue other [other-a]", "template pcs-capacity-ml-other-a"}
+var beside = []string{
+	"file other.toml",
+	"group compute",
+	"group other-a",
+	"queue cpu [compute]",
+	"queue other [other-a]",
+	"template pcs-capacity-ml-other-a",
+}
 
 // addToQueue puts a node group into one more queue.
 func (w *account) addToQueue(queue, group string) {
@@ -168,7 +175,8 @@ func TestR9_TeardownLeavesWhatIsNotOurs(t *testing.T) {
 		if err := w.setup.Apply(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
-		if q, found := w.inventory().Queue("gpu"); !found || !slices.Equal(q.GroupIDs, []string{w.group("compute").ID}) {
+		if q, found := w.inventory().Queue("gpu"); !found ||
+			!slices.Equal(q.GroupIDs, []string{w.group("compute").ID}) {
 			t.Errorf("queue %+v", q)
 		}
 	})
@@ -178,7 +186,8 @@ func TestR9_TeardownLeavesWhatIsNotOurs(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := w.tear(w.teardown(""))
-		if len(p.Of(capacity.Note)) != 1 || p.Of(capacity.Note)[0] != "compute node group gpu-a does not carry our tag, so it stays" {
+		if len(p.Of(capacity.Note)) != 1 ||
+			p.Of(capacity.Note)[0] != "compute node group gpu-a does not carry our tag, so it stays" {
 			t.Errorf("warnings %q", p.Of(capacity.Note))
 		}
 		w.group("gpu-a")
@@ -201,7 +210,11 @@ func TestTeardownBesideOtherSettings(t *testing.T) {
 	p := w.tear(w.teardown(""))
 	want := append(slices.Clone(beside), "file gpu.toml")
 	slices.Sort(want)
-	if diff := cmp.Diff(want, w.left()); diff != "" || !slices.Contains(p.Of(capacity.Note), w.configPath()+` is for cluster "linux", not for ml, so it is left alone`) {
+	if diff := cmp.Diff(want, w.left()); diff != "" ||
+		!slices.Contains(
+			p.Of(capacity.Note),
+			w.configPath()+` is for cluster "linux", not for ml, so it is left alone`,
+		) {
 		t.Errorf("warnings %q, left (-want +got):\n%s", p.Of(capacity.Note), diff)
 	}
 }
@@ -224,9 +237,17 @@ func newRolling(t *testing.T) *rolling {
 	dir := t.TempDir()
 	w.edit(w.configPath(), "region = ", "state_dir = \""+dir+"\"\nregion = ")
 	w.edit(w.config().Partitions[0].File, "[[partition]]\n", "[[partition]]\nroll_over = true\n")
-	r := &rolling{account: w, slurm: &slurmOf{drained: new([]string)}, RollOver: setup.RollOver{Setup: w.setup, Config: w.config()}}
-	r.of = capacity.NodeGroup{Name: "gpu", MaxNodes: 4, Subnets: []capacity.Subnet{{ID: subnetA, AZID: "use2-az1"}, {ID: subnetB, AZID: "use2-az2"}},
-		Slots: []capacity.Slot{{Name: "gpu-a", Holds: openBlock}, {Name: "gpu-b"}}}
+	r := &rolling{
+		account:  w,
+		slurm:    &slurmOf{drained: new([]string)},
+		RollOver: setup.RollOver{Setup: w.setup, Config: w.config()},
+	}
+	r.of = capacity.NodeGroup{
+		Name:     "gpu",
+		MaxNodes: 4,
+		Subnets:  []capacity.Subnet{{ID: subnetA, AZID: "use2-az1"}, {ID: subnetB, AZID: "use2-az2"}},
+		Slots:    []capacity.Slot{{Name: "gpu-a", Holds: openBlock}, {Name: "gpu-b"}},
+	}
 	if err := state.Dir(dir).Create(); err != nil {
 		t.Fatal(err)
 	}
@@ -285,7 +306,12 @@ func TestRollOver(t *testing.T) {
 	subnets := r.of.Subnets
 	r.of.Subnets = subnets[1:]
 	did, err := r.next(false)
-	fails("no subnet in the zone", did, err, "but node group gpu-b has only "+subnetB+" in us-east-2b (use2-az2); give --subnet-ids "+subnetA+"; see `pcs-capacity setup --reservation "+laterBlock+" --queue gpu --node-group gpu`")
+	fails(
+		"no subnet in the zone",
+		did,
+		err,
+		"but node group gpu-b has only "+subnetB+" in us-east-2b (use2-az2); give --subnet-ids "+subnetA+"; see `pcs-capacity setup --reservation "+laterBlock+" --queue gpu --node-group gpu`",
+	)
 	r.of.Subnets = subnets
 	r.fault(awssim.Denies("pcs:CreateComputeNodeGroup"))
 	did, err = r.next(false)
@@ -296,7 +322,12 @@ func TestRollOver(t *testing.T) {
 	did, err = r.next(false)
 	expect("first pass", did, err, unused, "create compute node group gpu-b")
 	did, err = r.next(false)
-	fails("PCS cannot create it", did, err, "PCS could not create compute node group gpu-b: InsufficientAddresses: no address is left")
+	fails(
+		"PCS cannot create it",
+		did,
+		err,
+		"PCS could not create compute node group gpu-b: InsufficientAddresses: no address is left",
+	)
 	did, err = r.next(true)
 	expect("anew", did, err, "delete compute node group gpu-b")
 	r.sim.ClearFaults()

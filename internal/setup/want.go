@@ -29,11 +29,30 @@ func (in *inspection) want() {
 	}
 	settings, _ := in.like.SettingsFor(r.InstanceType)
 	in.template = in.templateSpec()
-	in.group = pcs.NodeGroup{Name: in.slot.Name, PurchaseOption: r.Kind, InstanceTypes: []string{r.InstanceType}, SubnetIDs: subnets, ClusterID: in.Cluster.ID,
-		AMI: in.template.ImageID, InstanceProfile: in.like.InstanceProfile, Min: least, Max: most, Tags: in.tags(), SlurmSettings: settings,
-		IdleSeconds: in.like.IdleSeconds, Actions: in.like.Actions}
-	in.wantedEntry = capacity.GroupSettings{Name: in.request.NodeGroup, InstanceType: r.InstanceType, SubnetIDs: subnets, PurchaseOption: r.Kind,
-		ReservationIDs: []string{r.ID}, MaxNodes: most, Dynamic: in.request.Dynamic}
+	in.group = pcs.NodeGroup{
+		Name:            in.slot.Name,
+		PurchaseOption:  r.Kind,
+		InstanceTypes:   []string{r.InstanceType},
+		SubnetIDs:       subnets,
+		ClusterID:       in.Cluster.ID,
+		AMI:             in.template.ImageID,
+		InstanceProfile: in.like.InstanceProfile,
+		Min:             least,
+		Max:             most,
+		Tags:            in.tags(),
+		SlurmSettings:   settings,
+		IdleSeconds:     in.like.IdleSeconds,
+		Actions:         in.like.Actions,
+	}
+	in.wantedEntry = capacity.GroupSettings{
+		Name:           in.request.NodeGroup,
+		InstanceType:   r.InstanceType,
+		SubnetIDs:      subnets,
+		PurchaseOption: r.Kind,
+		ReservationIDs: []string{r.ID},
+		MaxNodes:       most,
+		Dynamic:        in.request.Dynamic,
+	}
 	if in.OnEC2() {
 		in.wantedEntry.LaunchTemplate = in.keptEntryTemplate()
 	}
@@ -43,9 +62,21 @@ func (in *inspection) want() {
 // group: each launch says reservation, subnet and placement itself.
 func (in *inspection) templateSpec() capacity.LaunchTemplateSpec {
 	r := in.reservation
-	spec := capacity.LaunchTemplateSpec{Name: pcs.TemplateName(in.Cluster.Name, in.slot.Name), From: in.source.ID, FromVersion: in.source.Version,
-		ImageID: cmp.Or(in.request.AMI, in.like.AMI, in.source.ImageID), UserData: in.userData, InstanceType: r.InstanceType, EFA: in.efa(),
-		PlacementGroup: in.placementGroup(), Tags: in.tags()}
+	spec := capacity.LaunchTemplateSpec{
+		Name:        pcs.TemplateName(in.Cluster.Name, in.slot.Name),
+		From:        in.source.ID,
+		FromVersion: in.source.Version,
+		ImageID: cmp.Or(
+			in.request.AMI,
+			in.like.AMI,
+			in.source.ImageID,
+		),
+		UserData:       in.userData,
+		InstanceType:   r.InstanceType,
+		EFA:            in.efa(),
+		PlacementGroup: in.placementGroup(),
+		Tags:           in.tags(),
+	}
 	if in.OnEC2() {
 		spec.InstanceProfile, spec.MetadataTags, spec.Kind = in.source.InstanceProfile, true, capacity.OnDemand
 		return spec
@@ -119,8 +150,14 @@ func (in *inspection) mostNodes() int {
 	case in.taken == 0 || left <= 0:
 		return size
 	}
-	in.warn("%d of the %d instances of reservation %s are for others (%s), so the node group gets the %d that are left", in.taken,
-		size, in.reservation.ID, in.takers, left)
+	in.warn(
+		"%d of the %d instances of reservation %s are for others (%s), so the node group gets the %d that are left",
+		in.taken,
+		size,
+		in.reservation.ID,
+		in.takers,
+		left,
+	)
 	return left
 }
 
@@ -135,7 +172,10 @@ func (in *inspection) addUsers() {
 	for _, p := range in.request.Config.Partitions {
 		for _, g := range p.Groups {
 			if lists(g, r) && g.Name != in.request.NodeGroup {
-				add(fmt.Sprintf("partition %q of %s", p.Name, p.File), min(g.MaxNodes, r.Size()), append(g.SlotNames(p.Provider), p.Name)...)
+				add(
+					fmt.Sprintf("partition %q of %s", p.Name, p.File),
+					min(g.MaxNodes, r.Size()),
+					append(g.SlotNames(p.Provider), p.Name)...)
 			}
 		}
 	}
@@ -283,7 +323,10 @@ func (in *inspection) efa() capacity.EFAMode {
 // efaOf returns the mode of a launch template; "" if there is none.
 func efaOf(t capacity.LaunchTemplate) capacity.EFAMode {
 	has := func(mode capacity.EFAMode) bool {
-		return slices.ContainsFunc(t.NetworkInterfaces, func(i capacity.Interface) bool { return i.Type == string(mode) })
+		return slices.ContainsFunc(
+			t.NetworkInterfaces,
+			func(i capacity.Interface) bool { return i.Type == string(mode) },
+		)
 	}
 	switch {
 	case t.ID == "":
@@ -349,7 +392,13 @@ func (in *inspection) chooseUserData() {
 		in.userData, err = pcs.UserData(in.source.UserData)
 	}
 	if err != nil {
-		in.problem("user-data", "correct it in its launch template, or give another --like", "the user data of %s cannot be used: %s", cmp.Or(in.like.Name, in.source.Name), err)
+		in.problem(
+			"user-data",
+			"correct it in its launch template, or give another --like",
+			"the user data of %s cannot be used: %s",
+			cmp.Or(in.like.Name, in.source.Name),
+			err,
+		)
 	}
 }
 

@@ -41,8 +41,20 @@ var today = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 func blockOf(id string, start, end int) capacity.Reservation {
 	day := 24 * time.Hour
-	r := capacity.Reservation{ID: id, Kind: capacity.CapacityBlock, State: capacity.StateScheduled, InstanceType: "p5.48xlarge", AZID: "use2-az1", AZ: "us-east-2a",
-		Total: 4, Available: 4, Platform: "Linux/UNIX", Tenancy: "default", Start: today.Add(time.Duration(start) * day), End: today.Add(time.Duration(end) * day)}
+	r := capacity.Reservation{
+		ID:           id,
+		Kind:         capacity.CapacityBlock,
+		State:        capacity.StateScheduled,
+		InstanceType: "p5.48xlarge",
+		AZID:         "use2-az1",
+		AZ:           "us-east-2a",
+		Total:        4,
+		Available:    4,
+		Platform:     "Linux/UNIX",
+		Tenancy:      "default",
+		Start:        today.Add(time.Duration(start) * day),
+		End:          today.Add(time.Duration(end) * day),
+	}
 	if start <= 0 {
 		r.State = capacity.StateActive
 	}
@@ -51,14 +63,46 @@ func blockOf(id string, start, end int) capacity.Reservation {
 
 func newWorld() *world {
 	m := model.New(today)
-	w := &world{World: m, Slurm: m.Slurm, EC2: m.EC2, PCS: m.PCS, file: partitionFile{path: config.PartitionPath(etc, "gpu"), ours: true}}
+	w := &world{
+		World: m,
+		Slurm: m.Slurm,
+		EC2:   m.EC2,
+		PCS:   m.PCS,
+		file:  partitionFile{path: config.PartitionPath(etc, "gpu"), ours: true},
+	}
 	w.Reserve(blockOf(now1, -2, 5))
 	w.Reserve(blockOf(next1, 5, 12))
-	w.PCS.Cluster = pcs.Cluster{ID: "pcs_ml", Name: ourMark, Status: pcs.Active, Size: "SMALL", SlurmVersion: "25.05", SubnetIDs: []string{subnet}}
-	w.Groups = []pcs.NodeGroup{{ID: "pcs_0", Name: "compute", Status: pcs.Active, PurchaseOption: capacity.OnDemand, InstanceTypes: []string{"c7i.4xlarge"}, SubnetIDs: []string{subnet},
-		AMI: "ami-1", InstanceProfile: "arn:aws:iam::111122223333:instance-profile/AWSPCS-nodes", TemplateID: "lt-0", TemplateVersion: "1", Max: 4}}
+	w.PCS.Cluster = pcs.Cluster{
+		ID:           "pcs_ml",
+		Name:         ourMark,
+		Status:       pcs.Active,
+		Size:         "SMALL",
+		SlurmVersion: "25.05",
+		SubnetIDs:    []string{subnet},
+	}
+	w.Groups = []pcs.NodeGroup{
+		{
+			ID:              "pcs_0",
+			Name:            "compute",
+			Status:          pcs.Active,
+			PurchaseOption:  capacity.OnDemand,
+			InstanceTypes:   []string{"c7i.4xlarge"},
+			SubnetIDs:       []string{subnet},
+			AMI:             "ami-1",
+			InstanceProfile: "arn:aws:iam::111122223333:instance-profile/AWSPCS-nodes",
+			TemplateID:      "lt-0",
+			TemplateVersion: "1",
+			Max:             4,
+		},
+	}
 	w.Queues = []pcs.Queue{{ID: "pcs_q", Name: "cpu", Status: pcs.Active, GroupIDs: []string{"pcs_0"}}}
-	w.Templates["ml-compute"] = capacity.LaunchTemplate{ID: "lt-0", Name: "ml-compute", Version: "1", ImageID: "ami-1", SecurityGroupIDs: []string{"sg-1"}}
+	w.Templates["ml-compute"] = capacity.LaunchTemplate{
+		ID:               "lt-0",
+		Name:             "ml-compute",
+		Version:          "1",
+		ImageID:          "ami-1",
+		SecurityGroupIDs: []string{"sg-1"},
+	}
 	return w
 }
 
@@ -68,22 +112,50 @@ func fenceOf(slot, block string) string {
 }
 
 func (w *world) fence(slot, block string) {
-	w.Put(model.Reservation{Name: fenceOf(slot, block), Start: w.Slurm.Now, Flags: []string{"MAINT", "IGNORE_JOBS"}, Users: []string{"root"}})
+	w.Put(
+		model.Reservation{
+			Name:  fenceOf(slot, block),
+			Start: w.Slurm.Now,
+			Flags: []string{"MAINT", "IGNORE_JOBS"},
+			Users: []string{"root"},
+		},
+	)
 }
 
 // launch has an instance of ours run for a node of a slot.
 func (w *world) launch(slot string) {
 	w.Add("gpu", slot, 1)
 	w.Instances = append(w.Instances, capacity.Instance{ID: "i-" + slot, State: "running",
-		Tags: map[string]string{capacity.TagCluster: ourMark, capacity.TagPartition: "gpu", capacity.TagNode: slot + "-1"}})
+		Tags: map[string]string{
+			capacity.TagCluster:   ourMark,
+			capacity.TagPartition: "gpu",
+			capacity.TagNode:      slot + "-1",
+		}})
 }
 
 func askFor(reservation string) Request {
-	return Request{Cluster: ourMark, Queue: "gpu", NodeGroup: "gpu", Reservation: reservation, Like: "compute", ConfigPath: etc}
+	return Request{
+		Cluster:     ourMark,
+		Queue:       "gpu",
+		NodeGroup:   "gpu",
+		Reservation: reservation,
+		Like:        "compute",
+		ConfigPath:  etc,
+	}
 }
 
 func askForOnEC2(reservation string) Request {
-	return Request{Provider: capacity.ProviderEC2, Mark: ourMark, Queue: "gpu", NodeGroup: "gpu", Reservation: reservation, Like: "nodes", AMI: "ami-1", SubnetIDs: []string{subnet}, ConfigPath: etc}
+	return Request{
+		Provider:    capacity.ProviderEC2,
+		Mark:        ourMark,
+		Queue:       "gpu",
+		NodeGroup:   "gpu",
+		Reservation: reservation,
+		Like:        "nodes",
+		AMI:         "ami-1",
+		SubnetIDs:   []string{subnet},
+		ConfigPath:  etc,
+	}
 }
 
 // see is what setup reads of the world.
@@ -163,7 +235,10 @@ func (w *world) WritePlace(path string, place config.Place) error {
 func (w *world) WritePartition(path string, p capacity.PartitionSettings) error {
 	return w.settings("write partition", path, func() {
 		c := *w.config
-		c.Partitions = slices.DeleteFunc(slices.Clone(c.Partitions), func(one capacity.PartitionSettings) bool { return one.Name == p.Name })
+		c.Partitions = slices.DeleteFunc(
+			slices.Clone(c.Partitions),
+			func(one capacity.PartitionSettings) bool { return one.Name == p.Name },
+		)
 		if len(p.Groups) > 0 {
 			p.File = path
 			c.Partitions = append(c.Partitions, p)
@@ -174,7 +249,11 @@ func (w *world) WritePartition(path string, p capacity.PartitionSettings) error 
 
 func (w *world) LockPasses(context.Context, string) (func(), error) { return func() {}, nil }
 
-func (w *world) Slots(ctx context.Context, partition string, nodes map[string][]string) (map[string]site.SlurmSlot, int, error) {
+func (w *world) Slots(
+	ctx context.Context,
+	partition string,
+	nodes map[string][]string,
+) (map[string]site.SlurmSlot, int, error) {
 	var seen site.SlurmSeen
 	var errs [4]error
 	seen.Nodes, errs[0] = w.Nodes(ctx)
@@ -189,7 +268,8 @@ func (w *world) Slots(ctx context.Context, partition string, nodes map[string][]
 func (w *world) PlaceFences(context.Context) error {
 	p, _ := w.partition()
 	for _, g := range w.Groups {
-		if id := g.Tags[capacity.TagReservation]; w.noPass == nil && slices.Contains(p.Group("gpu").ReservationIDs, id) {
+		if id := g.Tags[capacity.TagReservation]; w.noPass == nil &&
+			slices.Contains(p.Group("gpu").ReservationIDs, id) {
 			w.fence(g.Name, id)
 		}
 	}

@@ -38,8 +38,12 @@ func (s *Survey) clock(f *findings) {
 		f.ok("clock", "this machine's clock is AWS's")
 		return
 	}
-	f.warn("clock", "let chronyd or systemd-timesyncd set it; Amazon's time is at 169.254.169.123", "this machine's clock differs from AWS's by %s",
-		capacity.FormatDuration(s.Offset.Abs()))
+	f.warn(
+		"clock",
+		"let chronyd or systemd-timesyncd set it; Amazon's time is at 169.254.169.123",
+		"this machine's clock differs from AWS's by %s",
+		capacity.FormatDuration(s.Offset.Abs()),
+	)
 }
 
 // unread reports a failed read. A missing permission that is named already has a finding of its own.
@@ -49,7 +53,14 @@ func (s *Survey) unread(f *findings, check, what string, err error) {
 	case action == "":
 		f.failWords(check, s.words(err), "run this again")
 	case s.denials()[action] == "":
-		f.warn(check, "allow "+action+", or use credentials that have it", "%s is not checked: %s is not allowed for %s", what, action, whoIsDenied(err))
+		f.warn(
+			check,
+			"allow "+action+", or use credentials that have it",
+			"%s is not checked: %s is not allowed for %s",
+			what,
+			action,
+			whoIsDenied(err),
+		)
 	}
 }
 
@@ -117,7 +128,13 @@ func (s *Survey) permission(f *findings) {
 		if s.onEC2() && permissions.Allows("hooks", action) {
 			role = "hooks"
 		}
-		f.fail("permission", "allow it; `pcs-capacity iam-policy "+role+"` prints the policy", "%s is not allowed for %s", action, who[action])
+		f.fail(
+			"permission",
+			"allow it; `pcs-capacity iam-policy "+role+"` prints the policy",
+			"%s is not allowed for %s",
+			action,
+			who[action],
+		)
 	}
 	if len(f.Problems) == before {
 		f.ok("permission", "these credentials allow what sync and the hooks call, as far as dry runs show")
@@ -138,8 +155,12 @@ func (s *Survey) reservations(f *findings) {
 		return
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.Unknown)) {
-		f.fail("reservation", fmt.Sprintf("check the id, the region (%s) and the account, or remove it from the settings", s.Region),
-			"EC2 does not describe reservation %s", id)
+		f.fail(
+			"reservation",
+			fmt.Sprintf("check the id, the region (%s) and the account, or remove it from the settings", s.Region),
+			"EC2 does not describe reservation %s",
+			id,
+		)
 	}
 	if s.Subnets.Err != nil {
 		s.unread(f, "subnet", "subnet_ids", s.Subnets.Err)
@@ -150,11 +171,21 @@ func (s *Survey) reservations(f *findings) {
 		case image.Err != nil && image.Is.Template != "": // templates reports an unreadable one
 			f.failWords("platform", s.words(image.Err), "name an AMI of this region in it that this account may use")
 		case image.Err == nil && image.Is.Platform == "":
-			f.warn("platform", "make sure that the reservations are for that AMI's platform", "the platform of the AMI of launch template %s is not known, so reservations are not compared with it", t)
+			f.warn(
+				"platform",
+				"make sure that the reservations are for that AMI's platform",
+				"the platform of the AMI of launch template %s is not known, so reservations are not compared with it",
+				t,
+			)
 		}
 	}
 	for _, m := range s.Unfound {
-		f.fail("subnet", fmt.Sprintf("check subnet_ids and the region (%s)", s.Region), "EC2 does not describe subnet %s", m.ID)
+		f.fail(
+			"subnet",
+			fmt.Sprintf("check subnet_ids and the region (%s)", s.Region),
+			"EC2 does not describe subnet %s",
+			m.ID,
+		)
 	}
 	snap := s.snapshot()
 	for _, p := range snap.Partitions {
@@ -168,7 +199,12 @@ func (s *Survey) reservations(f *findings) {
 func (s *Survey) group(f *findings, snap *capacity.Snapshot, g capacity.NodeGroup) {
 	ids := slices.Compact(slices.Sorted(slices.Values(g.ReservationIDs())))
 	if len(ids) == 0 && g.PurchaseOption.Reserved() {
-		f.warn("reservation", "add capacity_reservation_ids to it, or select", "node group %s has no reservation", g.Name)
+		f.warn(
+			"reservation",
+			"add capacity_reservation_ids to it, or select",
+			"node group %s has no reservation",
+			g.Name,
+		)
 	}
 	for _, id := range ids {
 		res, described := snap.Reservation(id)
@@ -198,7 +234,11 @@ func (s *Survey) templates(f *findings) {
 	for _, p := range s.Settings.Partitions {
 		for _, g := range p.Groups {
 			if p.Provider.Launches() {
-				s.template(f, g.LaunchTemplate, func(t capacity.LaunchTemplate) []lack { return launchedBySlurm(t, g, s.Slurmctld) })
+				s.template(
+					f,
+					g.LaunchTemplate,
+					func(t capacity.LaunchTemplate) []lack { return launchedBySlurm(t, g, s.Slurmctld) },
+				)
 			}
 		}
 	}
@@ -210,12 +250,23 @@ func (s *Survey) templates(f *findings) {
 		case !s.Ours(g.Tags) || g.Status == pcs.Deleting:
 			continue
 		case !slices.Contains(s.slots(), g.Name):
-			f.fail("leftover", "add it to the settings again, or run `pcs-capacity teardown --queue "+g.Tags[capacity.TagPartition]+" --node-group "+g.Name+"`",
-				"compute node group %s carries the tag of pcs-capacity, and the settings do not name it, so sync does not manage it", g.Name)
+			f.fail(
+				"leftover",
+				"add it to the settings again, or run `pcs-capacity teardown --queue "+g.Tags[capacity.TagPartition]+" --node-group "+g.Name+"`",
+				"compute node group %s carries the tag of pcs-capacity, and the settings do not name it, so sync does not manage it",
+				g.Name,
+			)
 			continue
 		}
 		if g.Status != pcs.Active && !g.Status.Changing() {
-			f.fail("node-group", "run `pcs-capacity setup` for it again", "PCS node group %s is %s: %s", g.Name, g.Status, g.Failures)
+			f.fail(
+				"node-group",
+				"run `pcs-capacity setup` for it again",
+				"PCS node group %s is %s: %s",
+				g.Name,
+				g.Status,
+				g.Failures,
+			)
 		}
 		if g.TemplateID == "" {
 			f.problem("launch-template", capacity.Admin, NoTemplate(g))
@@ -246,7 +297,13 @@ func (s *Survey) template(f *findings, reference string, wrong func(capacity.Lau
 		s.unread(f, "launch-template", reference, t.Err)
 		return
 	case t.Is.ID == "":
-		f.fail("launch-template", "name one that exists in the settings, or create it", "EC2 has no launch template %s in %s", reference, s.Region)
+		f.fail(
+			"launch-template",
+			"name one that exists in the settings, or create it",
+			"EC2 has no launch template %s in %s",
+			reference,
+			s.Region,
+		)
 		return
 	}
 	lacks := wrong(t.Is)
@@ -265,11 +322,22 @@ func launchedBySlurm(t capacity.LaunchTemplate, g capacity.GroupSettings, c *slu
 		found = append(found, lack{"has no image", "add one with Slurm and your user data"})
 	}
 	if !t.MetadataTags {
-		found = append(found, lack{"has no tags in the instance metadata, from which a node learns its name", "set MetadataOptions.InstanceMetadataTags to enabled"})
+		found = append(
+			found,
+			lack{
+				"has no tags in the instance metadata, from which a node learns its name",
+				"set MetadataOptions.InstanceMetadataTags to enabled",
+			},
+		)
 	}
 	if c != nil && t.AsksConfServer() && !slices.Contains(c.SlurmctldParameters, "enable_configless") {
-		found = append(found, lack{"has nodes get slurm.conf from slurmctld (--conf-server), which refuses without enable_configless in SlurmctldParameters",
-			"run `pcs-capacity hooks install` on the controller, which adds it"})
+		found = append(
+			found,
+			lack{
+				"has nodes get slurm.conf from slurmctld (--conf-server), which refuses without enable_configless in SlurmctldParameters",
+				"run `pcs-capacity hooks install` on the controller, which adds it",
+			},
+		)
 	}
 	return found
 }
@@ -284,7 +352,16 @@ func launchedByPCS(t capacity.LaunchTemplate, g pcs.NodeGroup) []lack {
 	case t.ReservationID == id:
 		return nil
 	}
-	return []lack{{what, fmt.Sprintf("run `pcs-capacity setup --reservation %s` for node group %s again", id, strings.TrimSuffix(strings.TrimSuffix(g.Name, "-a"), "-b"))}}
+	return []lack{
+		{
+			what,
+			fmt.Sprintf(
+				"run `pcs-capacity setup --reservation %s` for node group %s again",
+				id,
+				strings.TrimSuffix(strings.TrimSuffix(g.Name, "-a"), "-b"),
+			),
+		},
+	}
 }
 
 // launched judges what nodes are launched with. A permission that is missing is named once, for all groups.
@@ -293,7 +370,8 @@ func (s *Survey) launched(f *findings) {
 		if err := l.NetworkErr; err != nil {
 			s.unread(f, "network", "whether nodes reach AWS and each other", err)
 		}
-		if err := l.ImageErr; err != nil && (l.Provider == capacity.ProviderPCS || ec2.DeniedAction(err) != "") { // else platforms says it
+		if err := l.ImageErr; err != nil &&
+			(l.Provider == capacity.ProviderPCS || ec2.DeniedAction(err) != "") { // else platforms says it
 			s.unread(f, "launch", "what the nodes of "+l.Group+" are launched with", err)
 		}
 		if l.Image.ID != "" {

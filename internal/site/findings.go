@@ -65,7 +65,18 @@ func (s *Survey) Judge() capacity.Problems {
 		judge(s.slurmctld, s.rights, s.listing)
 	}
 	if s.Commands.Err == nil && s.Slurmctld != nil && s.unlisted() == nil {
-		judge(s.softLimits, s.pastFences, s.overTime, s.staticNodes, s.powerSettings, s.shortWaits, s.astray, s.parallelClusterFences, s.ourPartitions, s.hookPrograms)
+		judge(
+			s.softLimits,
+			s.pastFences,
+			s.overTime,
+			s.staticNodes,
+			s.powerSettings,
+			s.shortWaits,
+			s.astray,
+			s.parallelClusterFences,
+			s.ourPartitions,
+			s.hookPrograms,
+		)
 	}
 	judge(s.hooks, s.state)
 	return f.Problems
@@ -91,5 +102,8 @@ func (s *Survey) secrets(f *findings) {
 func (s *Survey) onPCS() bool { return s.Config.Cluster != "" }
 
 func (s *Survey) onEC2() bool {
-	return slices.ContainsFunc(s.Settings.Partitions, func(p capacity.PartitionSettings) bool { return p.Provider.Launches() })
+	return slices.ContainsFunc(
+		s.Settings.Partitions,
+		func(p capacity.PartitionSettings) bool { return p.Provider.Launches() },
+	)
 }

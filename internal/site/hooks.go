@@ -30,7 +30,8 @@ type Hook struct {
 // hooks compares the files with the plugins and programs in Slurm's settings.
 func (s *Survey) hooks(f *findings) {
 	plugins := map[string][]string{}
-	byHand := s.Slurmctld != nil && filepath.Base(s.Slurmctld.ResumeProgram) == "pcs-capacity-resume" // slurm.conf says itself what our file would
+	byHand := s.Slurmctld != nil &&
+		filepath.Base(s.Slurmctld.ResumeProgram) == "pcs-capacity-resume" // slurm.conf says itself what our file would
 	needed := map[string]bool{"cli_filter": s.onPCS() || s.Cluster.ID != "", "job_submit": s.onEC2()}
 	if c := s.Slurmctld; c != nil {
 		plugins["cli_filter"] = c.CliFilterPlugins
@@ -48,13 +49,25 @@ func (s *Survey) hooks(f *findings) {
 	}
 	s.runs(f, string(capacity.FilterMissing), s.Filter)
 	if needed["cli_filter"] && !slices.ContainsFunc(s.Hooks, func(h Hook) bool { return h.Name == "cli_filter" }) {
-		f.fail(string(capacity.ScriptMissing), "run this on a login node, or write slurm.conf's path into SLURM_CONF, and run `pcs-capacity hooks install`", "no folder with slurm.conf is here, and so no submit filter")
+		f.fail(
+			string(capacity.ScriptMissing),
+			"run this on a login node, or write slurm.conf's path into SLURM_CONF, and run `pcs-capacity hooks install`",
+			"no folder with slurm.conf is here, and so no submit filter",
+		)
 	}
-	needsPlugin := map[string]bool{"cli_filter": needed["cli_filter"], "job_submit": needed["job_submit"] && s.Controller}
+	needsPlugin := map[string]bool{
+		"cli_filter": needed["cli_filter"],
+		"job_submit": needed["job_submit"] && s.Controller,
+	}
 	for hook, folders := range s.NoPlugin {
 		if needsPlugin[hook] {
-			f.fail(hook, "install the Slurm package that has it, or build Slurm with Lua's headers installed",
-				"Slurm has no %s_lua.so in %s, without which it does not run %[1]s.lua", hook, strings.Join(folders, " or "))
+			f.fail(
+				hook,
+				"install the Slurm package that has it, or build Slurm with Lua's headers installed",
+				"Slurm has no %s_lua.so in %s, without which it does not run %[1]s.lua",
+				hook,
+				strings.Join(folders, " or "),
+			)
 		}
 	}
 	for _, h := range s.Hooks {
@@ -68,9 +81,19 @@ func (s *Survey) hooks(f *findings) {
 				s.script(f, h, on, needed[h.Name])
 			}
 		case h.State == "foreign":
-			f.fail("slurm.conf", "rename it, and run `pcs-capacity hooks install`", "%s was not written by pcs-capacity", h.File)
+			f.fail(
+				"slurm.conf",
+				"rename it, and run `pcs-capacity hooks install`",
+				"%s was not written by pcs-capacity",
+				h.File,
+			)
 		case h.State == "missing" && needed["job_submit"] && !byHand:
-			f.fail("slurm.conf", "run `pcs-capacity hooks install` on the controller", "slurm.conf does not include %s", h.File)
+			f.fail(
+				"slurm.conf",
+				"run `pcs-capacity hooks install` on the controller",
+				"slurm.conf does not include %s",
+				h.File,
+			)
 		case h.State == "installed" && h.Wrong == nil:
 			f.ok("slurm.conf", "%s is installed", h.File)
 		}
@@ -98,8 +121,13 @@ func (s *Survey) hookSettings(f *findings) {
 		}
 	}
 	for _, why := range slices.Sorted(maps.Keys(marked)) {
-		f.warn("hook-settings", "if nothing else here fails, the next launch clears it", "when slurmctld last powered %s up, its hook could not read the settings: %s",
-			hostlist.Compress(marked[why]), why)
+		f.warn(
+			"hook-settings",
+			"if nothing else here fails, the next launch clears it",
+			"when slurmctld last powered %s up, its hook could not read the settings: %s",
+			hostlist.Compress(marked[why]),
+			why,
+		)
 	}
 }
 
@@ -111,11 +139,24 @@ func (s *Survey) hookAccess(f *findings) {
 		f.failWords("hook-credentials", err.Error(), "delete it; the next power-up writes it again")
 	case last == nil: // none has run
 	case last.Without != "":
-		f.fail("hook-credentials", "give the controller an instance profile, or write AWS_PROFILE or other variables into "+config.EnvironmentPath(s.Config.Path),
-			"the last hook that slurmctld started had no AWS credentials, so that nothing is launched or terminated: %s", last.Without)
+		f.fail(
+			"hook-credentials",
+			"give the controller an instance profile, or write AWS_PROFILE or other variables into "+config.EnvironmentPath(
+				s.Config.Path,
+			),
+			"the last hook that slurmctld started had no AWS credentials, so that nothing is launched or terminated: %s",
+			last.Without,
+		)
 	case last.Account != "" && s.Account != "" && last.Account != s.Account:
-		f.warn("hook-credentials", "run check with the hooks' credentials, or write AWS_PROFILE or other variables into "+config.EnvironmentPath(s.Config.Path),
-			"the last hook that slurmctld started had AWS credentials%s, and this command those of account %s: what is said here of AWS is not what hooks find", whose(*last), s.Account)
+		f.warn(
+			"hook-credentials",
+			"run check with the hooks' credentials, or write AWS_PROFILE or other variables into "+config.EnvironmentPath(
+				s.Config.Path,
+			),
+			"the last hook that slurmctld started had AWS credentials%s, and this command those of account %s: what is said here of AWS is not what hooks find",
+			whose(*last),
+			s.Account,
+		)
 	default:
 		f.ok("hook-credentials", "the last hook that slurmctld started had AWS credentials%s", whose(*last))
 	}
@@ -146,7 +187,12 @@ func (s *Survey) script(f *findings, h Hook, on, needed bool) {
 	case h.State == "foreign":
 		f.ok(h.Name, "%s is the site's own", h.File)
 	case !on && (s.Slurmctld != nil || s.Cluster.ID != ""):
-		f.fail(h.Name, "run `pcs-capacity hooks install settings`", "%s is there, but Slurm is not told to run it", h.File)
+		f.fail(
+			h.Name,
+			"run `pcs-capacity hooks install settings`",
+			"%s is there, but Slurm is not told to run it",
+			h.File,
+		)
 	default:
 		f.ok(h.Name, "%s is %s", h.File, h.State)
 	}
@@ -197,10 +243,26 @@ func (in Sources) Missing(ctx context.Context, cluster pcs.Cluster, newQueue boo
 	var f findings
 	const another = "run this as a user who may write there, such as root, "
 	if err := config.TryFolder(filepath.Dir(config.PartitionPath(in.Config.Path, "try"))); err != nil {
-		f.Add(capacity.Problemf("config-folder", capacity.Subject{}, another+"or name other settings with --config", "the settings cannot be written: %s", err))
+		f.Add(
+			capacity.Problemf(
+				"config-folder",
+				capacity.Subject{},
+				another+"or name other settings with --config",
+				"the settings cannot be written: %s",
+				err,
+			),
+		)
 	}
 	if err := config.TryFolder(in.Config.StateDir); err != nil {
-		f.Add(capacity.Problemf("state-dir", capacity.Subject{}, another+"or name another folder as state_dir", "state_dir cannot be written: %s", err))
+		f.Add(
+			capacity.Problemf(
+				"state-dir",
+				capacity.Subject{},
+				another+"or name another folder as state_dir",
+				"state_dir cannot be written: %s",
+				err,
+			),
+		)
 	}
 	s.slurmctld(&f)
 	s.rights(&f)
@@ -234,7 +296,13 @@ func (s *Survey) state(f *findings) {
 		f.fail("state-dir", "name a folder as state_dir", "%s is not a folder", dir)
 		return
 	case mode.Perm()&0o005 != 0o005:
-		f.fail("state-dir", fmt.Sprintf("chmod 755 %s", dir), "%s has mode %04o, so that the commands of users cannot read the snapshot", dir, mode.Perm())
+		f.fail(
+			"state-dir",
+			fmt.Sprintf("chmod 755 %s", dir),
+			"%s has mode %04o, so that the commands of users cannot read the snapshot",
+			dir,
+			mode.Perm(),
+		)
 	}
 	s.outlives(f)
 	snap, err, now := s.Snapshot.Is, s.Snapshot.Err, s.Now
@@ -245,7 +313,13 @@ func (s *Survey) state(f *findings) {
 	case err != nil:
 		f.failWords("snapshot", err.Error(), "run `pcs-capacity sync` to write it again")
 	case !fresh:
-		f.fail("snapshot", "see `journalctl -u 'pcs-capacity-*'`", "sync last saw AWS %s ago, more than %s", capacity.FormatDuration(now.Sub(snap.TakenAt)), capacity.FormatDuration(snap.Submit.StaleAfter.Duration))
+		f.fail(
+			"snapshot",
+			"see `journalctl -u 'pcs-capacity-*'`",
+			"sync last saw AWS %s ago, more than %s",
+			capacity.FormatDuration(now.Sub(snap.TakenAt)),
+			capacity.FormatDuration(snap.Submit.StaleAfter.Duration),
+		)
 	default:
 		f.ok("snapshot", "sync last saw AWS %s ago", capacity.FormatDuration(max(0, now.Sub(snap.TakenAt))))
 	}
@@ -272,19 +346,44 @@ func (s *Survey) outlives(f *findings) {
 	case m.Shared():
 		f.ok("state-dir", "%s is on %s, and outlives this host", dir, m)
 	case m.InMemory():
-		f.warn("state-dir", "name a folder on a disk as state_dir", "%s is on %s: %s are lost at the next boot", dir, m, kept)
+		f.warn(
+			"state-dir",
+			"name a folder on a disk as state_dir",
+			"%s is on %s: %s are lost at the next boot",
+			dir,
+			m,
+			kept,
+		)
 	case !m.Local():
 		f.warn("state-dir", shareIt, "%s is on %s; locking may not work there", dir, m)
 	case s.onPCS():
-		f.warn("state-dir", shareIt, "%s is on %s, a disk of a host that PCS replaces when it is unhealthy, if it has launched it: %s would be lost with it", dir, m, kept)
+		f.warn(
+			"state-dir",
+			shareIt,
+			"%s is on %s, a disk of a host that PCS replaces when it is unhealthy, if it has launched it: %s would be lost with it",
+			dir,
+			m,
+			kept,
+		)
 	default:
 		f.ok("state-dir", "%s is on %s, and would be lost with this host", dir, m)
 	}
 	switch c := s.Slurmctld; {
 	case c == nil || len(c.Backups) == 0 || !s.onEC2():
 	case m.Shared():
-		f.ok("backup", "%s takes over slurmctld, and needs the package, the settings, job_submit.lua, pcs-capacity.conf and AWS credentials, like this host", strings.Join(c.Backups, ", "))
+		f.ok(
+			"backup",
+			"%s takes over slurmctld, and needs the package, the settings, job_submit.lua, pcs-capacity.conf and AWS credentials, like this host",
+			strings.Join(c.Backups, ", "),
+		)
 	default:
-		f.warn("backup", shareIt, "%s is on %s: when %s takes over slurmctld, its hooks know no reservation, and launch nothing", dir, m, strings.Join(c.Backups, ", "))
+		f.warn(
+			"backup",
+			shareIt,
+			"%s is on %s: when %s takes over slurmctld, its hooks know no reservation, and launch nothing",
+			dir,
+			m,
+			strings.Join(c.Backups, ", "),
+		)
 	}
 }

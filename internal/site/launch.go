@@ -79,15 +79,22 @@ func (l Launch) Judge() capacity.Problems {
 // that the console made has the same.
 func (l Launch) role() (found capacity.Problems) {
 	profile := l.Template.InstanceProfile
-	if l.Provider != capacity.ProviderPCS || profile == "" || strings.Contains(profile, "/AWSPCS") || strings.Contains(profile, "/aws-pcs/") {
+	if l.Provider != capacity.ProviderPCS || profile == "" || strings.Contains(profile, "/AWSPCS") ||
+		strings.Contains(profile, "/aws-pcs/") {
 		return nil
 	}
 
 	name := profile[strings.LastIndex(profile, "/")+1:]
 	found.Add(capacity.Problem{
 		Severity: capacity.Note,
-		Sentence: fmt.Sprintf("PCS takes an instance profile only if the name of its role begins with AWSPCS, or its path has /aws-pcs/, and %s does not show that", profile),
-		Fix:      fmt.Sprintf("look with `aws iam get-instance-profile --instance-profile-name %s --query InstanceProfile.Roles[].Arn`; policy sync passes only such roles", name),
+		Sentence: fmt.Sprintf(
+			"PCS takes an instance profile only if the name of its role begins with AWSPCS, or its path has /aws-pcs/, and %s does not show that",
+			profile,
+		),
+		Fix: fmt.Sprintf(
+			"look with `aws iam get-instance-profile --instance-profile-name %s --query InstanceProfile.Roles[].Arn`; policy sync passes only such roles",
+			name,
+		),
 	})
 
 	return found
@@ -105,17 +112,31 @@ var driverWords = map[string][]string{"/dev/nvidia": {"nvidia", "cuda", "gpu", "
 // Slurm, which drains nodes that show fewer.
 func (l Launch) drivers() (found capacity.Problems) {
 	words := driverWords[l.Type.GPUFiles]
-	if l.Image.ID == "" || len(words) == 0 || slices.ContainsFunc(words, func(word string) bool { return strings.Contains(l.Image.Says, word) }) {
+	if l.Image.ID == "" || len(words) == 0 ||
+		slices.ContainsFunc(words, func(word string) bool { return strings.Contains(l.Image.Says, word) }) {
 		return nil
 	}
 	maker, fix := words[0], "give another image with --ami"
 	if l.Provider == capacity.ProviderPCS && maker == "nvidia" {
 		fix += ", such as PCS's own: " + GPUImage
 	}
-	found.Add(capacity.Problemf("drivers", capacity.Subject{},
-		fmt.Sprintf("%s, or, if it has them, say so with a tag: `aws ec2 create-tags --region %s --resources %s --tags Key=drivers,Value=%s`", fix, l.Region, l.Image.ID, maker),
+	found.Add(capacity.Problemf(
+		"drivers",
+		capacity.Subject{},
+		fmt.Sprintf(
+			"%s, or, if it has them, say so with a tag: `aws ec2 create-tags --region %s --resources %s --tags Key=drivers,Value=%s`",
+			fix,
+			l.Region,
+			l.Image.ID,
+			maker,
+		),
 		"nothing says that image %s (%s) has drivers for the %d %s of %s, and Slurm drains a node that shows fewer GPUs than configured",
-		l.Image.ID, l.Image.Name, l.Type.GPUs, cmp.Or(l.Type.GPUName, "GPUs"), l.Type.Name))
+		l.Image.ID,
+		l.Image.Name,
+		l.Type.GPUs,
+		cmp.Or(l.Type.GPUName, "GPUs"),
+		l.Type.Name,
+	))
 	return found
 }
 
@@ -139,19 +160,38 @@ func Tried(group string, tried []ec2.Tried, err error) (all capacity.Problems) {
 		case ec2.Takes:
 			takes = append(takes, one.SubnetID)
 		case ec2.Denied:
-			say(capacity.Note, "whether EC2 would launch a node of %s was not asked: %s is not allowed here; its key pair, placement group, tags and architecture are unchecked",
-				group, one.Says)
+			say(
+				capacity.Note,
+				"whether EC2 would launch a node of %s was not asked: %s is not allowed here; its key pair, placement group, tags and architecture are unchecked",
+				group,
+				one.Says,
+			)
 		case ec2.Silent:
 			say(capacity.Note, silent, group, one.Says)
 		case ec2.Refuses:
 			if !slices.ContainsFunc(all, func(p capacity.Problem) bool { return strings.HasSuffix(p.Sentence, says) }) {
-				all.Add(capacity.Problemf("launch-refused", capacity.Subject{}, cmp.Or(one.Fix, "fix what EC2 names in the launch template or in the flags"),
-					"EC2 would not launch a node of %s into %s: %s", group, one.SubnetID, says))
+				all.Add(
+					capacity.Problemf(
+						"launch-refused",
+						capacity.Subject{},
+						cmp.Or(one.Fix, "fix what EC2 names in the launch template or in the flags"),
+						"EC2 would not launch a node of %s into %s: %s",
+						group,
+						one.SubnetID,
+						says,
+					),
+				)
 			}
 		}
 	}
 	if len(takes) > 0 {
-		say(capacity.Good, "EC2's dry run would launch a node of %s into %s%s; a dry run says nothing about room", group, strings.Join(takes, " or "), without)
+		say(
+			capacity.Good,
+			"EC2's dry run would launch a node of %s into %s%s; a dry run says nothing about room",
+			group,
+			strings.Join(takes, " or "),
+			without,
+		)
 	}
 	return all
 }

@@ -75,7 +75,12 @@ func TestDrivers(t *testing.T) {
 		}
 	}
 
-	s := Launch{Provider: capacity.ProviderPCS, Image: ec2.Image{ID: "ami-1", Name: "al2023", Says: "al2023 "}, Type: h100, Region: "us-east-2"}
+	s := Launch{
+		Provider: capacity.ProviderPCS,
+		Image:    ec2.Image{ID: "ami-1", Name: "al2023", Says: "al2023 "},
+		Type:     h100,
+		Region:   "us-east-2",
+	}
 	const tag = "or, if it has them, say so with a tag: `aws ec2 create-tags --region us-east-2 --resources ami-1 --tags Key=drivers,Value="
 	for _, c := range []struct {
 		provider capacity.Provider
@@ -109,7 +114,12 @@ func TestRoleOfNodes(t *testing.T) {
 // The shapes of launch templates with which PCS launches nothing, or not into the block.
 func TestLaunchedByPCS(t *testing.T) {
 	const id = "cr-0e2000000000000a1"
-	group := pcs.NodeGroup{Name: "gpu-a", PurchaseOption: capacity.CapacityBlock, InstanceTypes: []string{"p5.48xlarge"}, Tags: map[string]string{capacity.TagReservation: id}}
+	group := pcs.NodeGroup{
+		Name:           "gpu-a",
+		PurchaseOption: capacity.CapacityBlock,
+		InstanceTypes:  []string{"p5.48xlarge"},
+		Tags:           map[string]string{capacity.TagReservation: id},
+	}
 	good := capacity.LaunchTemplate{ReservationID: id, Market: "capacity-block", InstanceType: "p5.48xlarge"}
 	for name, c := range map[string]struct {
 		change func(*capacity.LaunchTemplate, *pcs.NodeGroup)
@@ -177,14 +187,24 @@ func TestLaunchIsRead(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			l := Launch{Provider: capacity.ProviderPCS, Template: capacity.LaunchTemplate{InstanceType: "p5.48xlarge", ImageID: "ami-0e200000000000a01", SecurityGroupIDs: []string{group},
-				NetworkInterfaces: []capacity.Interface{{Type: "efa"}}}, Nodes: 2, Subnets: subnets}
+			l := Launch{
+				Provider: capacity.ProviderPCS,
+				Template: capacity.LaunchTemplate{
+					InstanceType:      "p5.48xlarge",
+					ImageID:           "ami-0e200000000000a01",
+					SecurityGroupIDs:  []string{group},
+					NetworkInterfaces: []capacity.Interface{{Type: "efa"}},
+				},
+				Nodes:   2,
+				Subnets: subnets,
+			}
 			l.Read(t.Context(), client)
 			got := ""
 			for _, p := range l.Judge() {
 				got = string(p.Code)
 			}
-			if got != c.want || ec2.DeniedAction(l.NetworkErr) != c.unread || l.ImageErr != nil || l.Type.GPUs == 0 || l.Image.Name == "" {
+			if got != c.want || ec2.DeniedAction(l.NetworkErr) != c.unread || l.ImageErr != nil || l.Type.GPUs == 0 ||
+				l.Image.Name == "" {
 				t.Errorf("%s, want %s: %+v", got, c.want, l)
 			}
 		})
@@ -265,8 +285,26 @@ func TestPermission(t *testing.T) {
 
 // What was not read is never said to be missing, and hides nothing that is known without it.
 func TestReservations(t *testing.T) {
-	g := capacity.GroupSettings{Name: "gpu", InstanceType: "p5.48xlarge", PurchaseOption: capacity.CapacityBlock, ReservationIDs: []string{"cr-1", "cr-2"}, SubnetIDs: []string{"subnet-1"}, MaxNodes: 1, LaunchTemplate: "lt-1"}
-	one := capacity.Reservation{ID: "cr-1", Kind: capacity.CapacityBlock, State: capacity.StateActive, InstanceType: "p5.48xlarge", AZID: "use2-az1", Total: 1, Platform: "Linux/UNIX", Tenancy: "default", End: time.Date(2026, 11, 30, 11, 30, 0, 0, time.UTC)}
+	g := capacity.GroupSettings{
+		Name:           "gpu",
+		InstanceType:   "p5.48xlarge",
+		PurchaseOption: capacity.CapacityBlock,
+		ReservationIDs: []string{"cr-1", "cr-2"},
+		SubnetIDs:      []string{"subnet-1"},
+		MaxNodes:       1,
+		LaunchTemplate: "lt-1",
+	}
+	one := capacity.Reservation{
+		ID:           "cr-1",
+		Kind:         capacity.CapacityBlock,
+		State:        capacity.StateActive,
+		InstanceType: "p5.48xlarge",
+		AZID:         "use2-az1",
+		Total:        1,
+		Platform:     "Linux/UNIX",
+		Tenancy:      "default",
+		End:          time.Date(2026, 11, 30, 11, 30, 0, 0, time.UTC),
+	}
 	for name, c := range map[string]struct {
 		change func(*Survey)
 		want   string
@@ -285,10 +323,24 @@ func TestReservations(t *testing.T) {
 			s.Selected = map[string]Read[[]capacity.Reservation]{"gpu": {Err: errors.New("oops")}}
 		}, "admin reservation; admin reservation; ok reservation"},
 	} {
-		s := Survey{Settings: capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{g}}}},
-			Site:      Site{Now: one.End.Add(-48 * time.Hour), Known: map[string]capacity.Reservation{"cr-1": one}, Unknown: map[string]error{"cr-2": errors.New("none")}},
-			Subnets:   Read[[]ec2.Subnet]{Is: []ec2.Subnet{{Subnet: capacity.Subnet{ID: "subnet-1", AZID: "use2-az1"}}}},
-			Platforms: map[string]Read[capacity.ImagePlatform]{"lt-1": {Is: capacity.ImagePlatform{Template: "lt-1:1", Platform: "Linux/UNIX"}}}}
+		s := Survey{
+			Settings: capacity.Settings{
+				Partitions: []capacity.PartitionSettings{
+					{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{g}},
+				},
+			},
+			Site: Site{
+				Now:     one.End.Add(-48 * time.Hour),
+				Known:   map[string]capacity.Reservation{"cr-1": one},
+				Unknown: map[string]error{"cr-2": errors.New("none")},
+			},
+			Subnets: Read[[]ec2.Subnet]{
+				Is: []ec2.Subnet{{Subnet: capacity.Subnet{ID: "subnet-1", AZID: "use2-az1"}}},
+			},
+			Platforms: map[string]Read[capacity.ImagePlatform]{
+				"lt-1": {Is: capacity.ImagePlatform{Template: "lt-1:1", Platform: "Linux/UNIX"}},
+			},
+		}
 		c.change(&s)
 		if got := judged(&s, (*Survey).reservations); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)

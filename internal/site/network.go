@@ -62,14 +62,21 @@ func (l Launch) wayOut() (all capacity.Problems) {
 		if why == "" || slices.ContainsFunc(l.Endpoints, func(e ec2.Endpoint) bool { return e.Serves }) {
 			continue
 		}
-		reason, fix := why+", and the VPC has no endpoint for it", fmt.Sprintf("run `aws ec2 create-vpc-endpoint --region %s --vpc-id %s --service-name com.amazonaws.%[1]s.pcs --vpc-endpoint-type Interface --private-dns-enabled --subnet-ids %[3]s --security-group-ids %[4]s`",
-			l.Region, subnet.VPC, subnet.ID, strings.Join(l.Template.SecurityGroupIDs, " "))
+		reason, fix := why+", and the VPC has no endpoint for it", fmt.Sprintf(
+			"run `aws ec2 create-vpc-endpoint --region %s --vpc-id %s --service-name com.amazonaws.%[1]s.pcs --vpc-endpoint-type Interface --private-dns-enabled --subnet-ids %[3]s --security-group-ids %[4]s`",
+			l.Region,
+			subnet.VPC,
+			subnet.ID,
+			strings.Join(l.Template.SecurityGroupIDs, " "),
+		)
 		if len(l.Endpoints) > 0 {
 			id := l.Endpoints[0].ID
 			reason, fix = why+", and endpoint "+id+" does not serve them", "have "+id+" available, with private DNS"
 		}
-		all.Add(capacity.Problemf("no-way-out", capacity.Subject{}, "use a subnet with a route to a NAT gateway, or "+fix,
-			"nodes in subnet %s never reach AWS PCS, so they never register: %s", subnet.ID, reason))
+		all.Add(
+			capacity.Problemf("no-way-out", capacity.Subject{}, "use a subnet with a route to a NAT gateway, or "+fix,
+				"nodes in subnet %s never reach AWS PCS, so they never register: %s", subnet.ID, reason),
+		)
 	}
 	return all
 }
@@ -91,9 +98,19 @@ func (l Launch) efaRules() (found capacity.Problems) {
 				return r.Out == side.out && r.All && slices.Contains(own, r.Peer)
 			})
 		}) {
-			found.Add(capacity.Problemf(capacity.RuleMissing, capacity.Subject{},
-				fmt.Sprintf("run `aws ec2 authorize-security-group-%s --region %s --group-id %s --ip-permissions 'IpProtocol=-1,UserIdGroupPairs=[{GroupId=%[3]s}]'`", side.verb, l.Region, own[0]),
-				"security group %s has no rule by which nodes connect to each other by EFA: all traffic %s itself", strings.Join(own, ", "), side.words))
+			found.Add(capacity.Problemf(
+				capacity.RuleMissing,
+				capacity.Subject{},
+				fmt.Sprintf(
+					"run `aws ec2 authorize-security-group-%s --region %s --group-id %s --ip-permissions 'IpProtocol=-1,UserIdGroupPairs=[{GroupId=%[3]s}]'`",
+					side.verb,
+					l.Region,
+					own[0],
+				),
+				"security group %s has no rule by which nodes connect to each other by EFA: all traffic %s itself",
+				strings.Join(own, ", "),
+				side.words,
+			))
 		}
 	}
 	return found
@@ -101,5 +118,9 @@ func (l Launch) efaRules() (found capacity.Problems) {
 
 // hasEFA reports whether nodes connect to each other by EFA.
 func (l *Launch) hasEFA() bool {
-	return l.Nodes != 1 && slices.ContainsFunc(l.Template.NetworkInterfaces, func(i capacity.Interface) bool { return strings.HasPrefix(i.Type, "efa") })
+	return l.Nodes != 1 &&
+		slices.ContainsFunc(
+			l.Template.NetworkInterfaces,
+			func(i capacity.Interface) bool { return strings.HasPrefix(i.Type, "efa") },
+		)
 }

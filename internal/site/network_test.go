@@ -21,7 +21,12 @@ func attached() Launch {
 }
 
 func main(routes ...ec2.Route) ec2.RouteTable {
-	return ec2.RouteTable{ID: "rtb-1", VPC: "vpc-1", Main: true, Routes: append([]ec2.Route{{To: "10.0.0.0/16", Via: "local"}}, routes...)}
+	return ec2.RouteTable{
+		ID:     "rtb-1",
+		VPC:    "vpc-1",
+		Main:   true,
+		Routes: append([]ec2.Route{{To: "10.0.0.0/16", Via: "local"}}, routes...),
+	}
 }
 
 func TestWayOut(t *testing.T) {
@@ -39,7 +44,10 @@ func TestWayOut(t *testing.T) {
 	public := func(n int, subnet bool, asks *bool) func(*Launch) {
 		return func(s *Launch) {
 			by(ec2.Route{To: "0.0.0.0/0", Via: "igw-1"})(s)
-			s.Template.NetworkInterfaces, s.Subnets[0].Public, s.Template.PublicAddress = make([]capacity.Interface, n), subnet, asks
+			s.Template.NetworkInterfaces, s.Subnets[0].Public, s.Template.PublicAddress = make(
+				[]capacity.Interface,
+				n,
+			), subnet, asks
 		}
 	}
 	const noAddress = "its route leads to igw-1, and nodes get no public address"
@@ -71,7 +79,8 @@ func TestWayOut(t *testing.T) {
 			s := attached()
 			c.change(&s)
 			found := s.wayOut()
-			if (len(found) == 0) != (c.says == "") || len(found) > 1 || len(found) == 1 && !strings.Contains(found[0].Text(), c.says) {
+			if (len(found) == 0) != (c.says == "") || len(found) > 1 ||
+				len(found) == 1 && !strings.Contains(found[0].Text(), c.says) {
 				t.Errorf("%v, want %q", found, c.says)
 			}
 		})
@@ -79,7 +88,16 @@ func TestWayOut(t *testing.T) {
 }
 
 func TestEFARules(t *testing.T) {
-	in, out, byAddress := ec2.Rule{All: true, Peer: "sg-1"}, ec2.Rule{Out: true, All: true, Peer: "sg-1"}, ec2.Rule{Peer: "sg-1"}
+	in, out, byAddress := ec2.Rule{
+		All:  true,
+		Peer: "sg-1",
+	}, ec2.Rule{
+		Out:  true,
+		All:  true,
+		Peer: "sg-1",
+	}, ec2.Rule{
+		Peer: "sg-1",
+	}
 	const run = "run `aws ec2 authorize-security-group-%s --region us-east-2 --group-id sg-1 --ip-permissions 'IpProtocol=-1,UserIdGroupPairs=[{GroupId=sg-1}]'`"
 	for name, c := range map[string]struct {
 		rules  []ec2.Rule

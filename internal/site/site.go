@@ -54,13 +54,22 @@ func (s *Site) OnEC2() bool { return s.Provider.Launches() }
 func (s *Site) Ours(tags map[string]string) bool { return s.Cluster.Ours(tags) }
 
 // ReadCluster reads the PCS cluster by name or id, by default the only one of the region, or says which there are.
-func (s *Site) ReadCluster(ctx context.Context, aws *pcs.Client, cluster string) (missing *capacity.Problem, err error) {
+func (s *Site) ReadCluster(
+	ctx context.Context,
+	aws *pcs.Client,
+	cluster string,
+) (missing *capacity.Problem, err error) {
 	what, fix := "no cluster is given", "name it with --cluster: "
 	if cluster != "" {
 		if s.Inventory, err = aws.Inventory(ctx, cluster); err == nil || !pcs.NotFound(err) {
 			return nil, err
 		}
-		what, fix = fmt.Sprintf("there is no PCS cluster %q in %s (%s)", cluster, aws.Region(), pcs.Code(err)), "use one of "
+		what, fix = fmt.Sprintf(
+			"there is no PCS cluster %q in %s (%s)",
+			cluster,
+			aws.Region(),
+			pcs.Code(err),
+		), "use one of "
 	}
 	clusters, err := aws.Clusters(ctx)
 	if err != nil {
@@ -96,8 +105,13 @@ func (s *Site) ClusterProblems(kinds ...capacity.Kind) (all capacity.Problems) {
 
 // NoTemplate is the problem of a node group of ours that somebody has changed so.
 func NoTemplate(g pcs.NodeGroup) capacity.Problem {
-	return capacity.Problemf(capacity.NoLaunchTemplate, capacity.Subject{}, "delete it in PCS, and run `pcs-capacity setup` for it again",
-		"node group %s has no launch template of its own, so PCS launches it into no reservation", g.Name)
+	return capacity.Problemf(
+		capacity.NoLaunchTemplate,
+		capacity.Subject{},
+		"delete it in PCS, and run `pcs-capacity setup` for it again",
+		"node group %s has no launch template of its own, so PCS launches it into no reservation",
+		g.Name,
+	)
 }
 
 // ReadReservations reads those reservations that were not read yet, and the time.
@@ -210,7 +224,8 @@ func (s SlurmSeen) Slots(partition string, more map[string][]string) (slots map[
 			}
 		}
 		for _, j := range s.Jobs {
-			if j.Active() && !j.Pending() && slices.ContainsFunc(j.Nodes, func(node string) bool { return slices.Contains(slot.Nodes, node) }) {
+			if j.Active() && !j.Pending() &&
+				slices.ContainsFunc(j.Nodes, func(node string) bool { return slices.Contains(slot.Nodes, node) }) {
 				slot.Jobs = append(slot.Jobs, j.Shown)
 			}
 		}

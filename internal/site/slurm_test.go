@@ -53,13 +53,30 @@ func partitions(all ...capacity.SlurmPartition) Read[[]capacity.SlurmPartition] 
 // Where Slurm takes --time-min as a soft limit, only a sync that runs keeps jobs from crossing a fence.
 func TestSoftLimits(t *testing.T) {
 	with := func(parameters string) Survey {
-		return Survey{Slurmctld: &slurm.Config{Version: slurm.Version{Major: 25, Minor: 11}, SchedulerParameters: strings.Split(parameters, ",")}}
+		return Survey{
+			Slurmctld: &slurm.Config{
+				Version:             slurm.Version{Major: 25, Minor: 11},
+				SchedulerParameters: strings.Split(parameters, ","),
+			},
+		}
 	}
 	judge(t, (*Survey).softLimits, []row{
 		{"none", with(""), "", "", ""},
 		{"another", with("bf_continue"), "", "", ""},
-		{"soft", with("bf_continue,time_min_as_soft_limit"), capacity.Note, "starts a job with --time-min through a fence", "sync --watch"},
-		{"before 25.05.3", Survey{Slurmctld: &slurm.Config{Version: slurm.Version{Major: 24, Minor: 11}}}, capacity.Note, "cuts jobs to their --time-min", "sync --watch"},
+		{
+			"soft",
+			with("bf_continue,time_min_as_soft_limit"),
+			capacity.Note,
+			"starts a job with --time-min through a fence",
+			"sync --watch",
+		},
+		{
+			"before 25.05.3",
+			Survey{Slurmctld: &slurm.Config{Version: slurm.Version{Major: 24, Minor: 11}}},
+			capacity.Note,
+			"cuts jobs to their --time-min",
+			"sync --watch",
+		},
 	})
 }
 
@@ -73,25 +90,55 @@ func TestPastFencesAreNamed(t *testing.T) {
 			Flags: capacity.ProviderEC2.GuardFlags(),
 			Users: []string{"root"},
 		}
-		site := capacity.SlurmReservation{Name: "course", Nodes: []string{"gpu-1"}, Flags: flags, Users: []string{"alice"}}
+		site := capacity.SlurmReservation{
+			Name:  "course",
+			Nodes: []string{"gpu-1"},
+			Flags: flags,
+			Users: []string{"alice"},
+		}
 		return Survey{Guards: Read[[]capacity.SlurmReservation]{Is: []capacity.SlurmReservation{fence, site}}}
 	}
 	judge(t, (*Survey).pastFences, []row{
 		{"without flags", with(), "", "", ""},
-		{"with MAINT", with("MAINT"), capacity.Note, "--reservation=course through the fence over gpu-1 at 2027-01-01 12:00 UTC", "without MAINT"},
+		{
+			"with MAINT",
+			with("MAINT"),
+			capacity.Note,
+			"--reservation=course through the fence over gpu-1 at 2027-01-01 12:00 UTC",
+			"without MAINT",
+		},
 	})
 }
 
 // What jobs may run over their limits is said: that of a partition of ours, or else that of slurm.conf.
 func TestOverTime(t *testing.T) {
 	with := func(of, gpu capacity.Limit) Survey {
-		return Survey{Slurmctld: &slurm.Config{OverTime: of}, Settings: onEC2, Partitions: partitions(capacity.SlurmPartition{Name: "cpu", OverTime: capacity.Minutes(99)}, capacity.SlurmPartition{Name: "gpu", OverTime: gpu})}
+		return Survey{
+			Slurmctld: &slurm.Config{OverTime: of},
+			Settings:  onEC2,
+			Partitions: partitions(
+				capacity.SlurmPartition{Name: "cpu", OverTime: capacity.Minutes(99)},
+				capacity.SlurmPartition{Name: "gpu", OverTime: gpu},
+			),
+		}
 	}
 	const unlimited = "OverTimeLimit=UNLIMITED: no time limit ends a job, so that jobs run on until EC2 takes their nodes"
 	judge(t, (*Survey).overTime, []row{
 		{"none", with(capacity.Minutes(0), capacity.Limit{}), "", "", ""},
-		{"of slurm.conf", with(capacity.Minutes(10), capacity.Limit{}), capacity.Note, "OverTimeLimit lets jobs run 10 minutes over their limits, so that fences are that much earlier", ""},
-		{"of the partition", with(capacity.Minutes(0), capacity.Minutes(3)), capacity.Note, "OverTimeLimit lets jobs run 3 minutes over their limits", ""},
+		{
+			"of slurm.conf",
+			with(capacity.Minutes(10), capacity.Limit{}),
+			capacity.Note,
+			"OverTimeLimit lets jobs run 10 minutes over their limits, so that fences are that much earlier",
+			"",
+		},
+		{
+			"of the partition",
+			with(capacity.Minutes(0), capacity.Minutes(3)),
+			capacity.Note,
+			"OverTimeLimit lets jobs run 3 minutes over their limits",
+			"",
+		},
 		{"none of ours", with(capacity.NoLimit, capacity.Minutes(0)), "", "", ""},
 		{"no limit ends a job", with(capacity.NoLimit, capacity.Limit{}), capacity.Admin, unlimited, ""},
 		{"not in our partition", with(capacity.Minutes(5), capacity.NoLimit), capacity.Admin, unlimited, ""},
@@ -104,13 +151,39 @@ func TestCommands(t *testing.T) {
 	old, new := slurm.Version{Major: 22, Minor: 5, Micro: 8}, slurm.Version{Major: 25, Minor: 5, Micro: 3}
 	fails := func(err error) Survey { return Survey{Commands: Read[slurm.Version]{Err: err}} }
 	of := func(commands slurm.Version, running *slurm.Config) Survey {
-		return Survey{Site: Site{Inventory: pcs.Inventory{Cluster: pcs.Cluster{SlurmVersion: "25.05"}}}, Slurmctld: running, Commands: Read[slurm.Version]{Is: commands}}
+		return Survey{
+			Site:      Site{Inventory: pcs.Inventory{Cluster: pcs.Cluster{SlurmVersion: "25.05"}}},
+			Slurmctld: running,
+			Commands:  Read[slurm.Version]{Is: commands},
+		}
 	}
 	judge(t, (*Survey).commands, []row{
 		{"none", fails(fmt.Errorf("asking: %w", exec.ErrNotFound)), capacity.Admin, "", "PATH"},
-		{"no slurm.conf", fails(errors.New("scontrol: error: s_p_parse_file: cannot stat file /etc/slurm/slurm.conf: No such file or directory, retrying in 1sec up to 60sec")), capacity.Admin, "", "put slurm.conf there"},
-		{"no source", fails(errors.New("fatal: Could not establish a configuration source")), capacity.Admin, "", "put slurm.conf there"},
-		{"no library", fails(errors.New("error while loading shared libraries: libslurmfull.so")), capacity.Admin, "", "fix what it says"},
+		{
+			"no slurm.conf",
+			fails(
+				errors.New(
+					"scontrol: error: s_p_parse_file: cannot stat file /etc/slurm/slurm.conf: No such file or directory, retrying in 1sec up to 60sec",
+				),
+			),
+			capacity.Admin,
+			"",
+			"put slurm.conf there",
+		},
+		{
+			"no source",
+			fails(errors.New("fatal: Could not establish a configuration source")),
+			capacity.Admin,
+			"",
+			"put slurm.conf there",
+		},
+		{
+			"no library",
+			fails(errors.New("error while loading shared libraries: libslurmfull.so")),
+			capacity.Admin,
+			"",
+			"fix what it says",
+		},
 		{"as slurmctld", of(old, &slurm.Config{Version: old}), capacity.Good, "as slurmctld", ""},
 		{"older", of(old, &slurm.Config{Version: new}), capacity.Admin, "commands here are 22.05", "first into PATH"},
 		{"older than PCS's", of(old, nil), capacity.Admin, "the cluster has 25.05", "install Slurm 25.05"},
@@ -121,30 +194,79 @@ func TestCommands(t *testing.T) {
 // A partition of the site with Nodes=ALL takes our nodes in, and its jobs with them.
 func TestPartitionsWithOurNodes(t *testing.T) {
 	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{
-		{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu", MaxNodes: 4, Slots: 1}}},
-		{Name: "big", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "big", Nodes: []string{"b1", "b2"}}}},
+		{
+			Name:     "gpu",
+			Provider: capacity.ProviderEC2,
+			Groups:   []capacity.GroupSettings{{Name: "gpu", MaxNodes: 4, Slots: 1}},
+		},
+		{
+			Name:     "big",
+			Provider: capacity.ProviderEC2,
+			Groups:   []capacity.GroupSettings{{Name: "big", Nodes: []string{"b1", "b2"}}},
+		},
 	}}
 	with := func(name, nodes, cluster string, jobsWithout bool) Survey { // -p
 		all, _ := hostlist.Expand(nodes)
-		return Survey{Here: Here{Config: &config.Config{Cluster: cluster}}, Settings: settings, Partitions: partitions(capacity.SlurmPartition{Name: name, Nodes: all, Default: jobsWithout})}
+		return Survey{
+			Here:       Here{Config: &config.Config{Cluster: cluster}},
+			Settings:   settings,
+			Partitions: partitions(capacity.SlurmPartition{Name: name, Nodes: all, Default: jobsWithout}),
+		}
 	}
 	judge(t, (*Survey).astray, []row{
 		{"ours", with("gpu", "gpu-[1-4]", "", false), "", "", ""},
 		{"ours with a node of the site", with("gpu", "cpu-1,gpu-[1-4]", "", true), "", "", ""},
 		{"the site's", with("debug", "cpu-[1-2]", "", true), "", "", ""},
 		{"without nodes", with("debug", "", "", false), "", "", ""},
-		{"all", with("debug", "b[1-2],cpu-[1-2],gpu-[1-4]", "", true), capacity.Admin, "partition debug holds b[1-2],gpu-[1-4], which", "write PartitionName=debug Nodes=cpu-[1-2] in slurm.conf"},
-		{"one", with("debug", "cpu-1,gpu-2", "", false), capacity.Note, "holds gpu-2, which", "Nodes=cpu-1 in slurm.conf"},
-		{"nothing else", with("debug", "gpu-[1-4]", "", false), capacity.Note, "holds gpu-[1-4], which", "remove PartitionName=debug from slurm.conf"},
-		{"of another of ours", with("gpu", "b1,gpu-1", "", false), capacity.Note, "partition gpu holds b1, which", "Nodes=gpu-1 in slurm.conf"},
-		{"on PCS", with("cpu", "cpu-1,gpu-1", "ml", false), capacity.Note, "holds gpu-1, which", "remove their node groups from queue cpu"},
+		{
+			"all",
+			with("debug", "b[1-2],cpu-[1-2],gpu-[1-4]", "", true),
+			capacity.Admin,
+			"partition debug holds b[1-2],gpu-[1-4], which",
+			"write PartitionName=debug Nodes=cpu-[1-2] in slurm.conf",
+		},
+		{
+			"one",
+			with("debug", "cpu-1,gpu-2", "", false),
+			capacity.Note,
+			"holds gpu-2, which",
+			"Nodes=cpu-1 in slurm.conf",
+		},
+		{
+			"nothing else",
+			with("debug", "gpu-[1-4]", "", false),
+			capacity.Note,
+			"holds gpu-[1-4], which",
+			"remove PartitionName=debug from slurm.conf",
+		},
+		{
+			"of another of ours",
+			with("gpu", "b1,gpu-1", "", false),
+			capacity.Note,
+			"partition gpu holds b1, which",
+			"Nodes=gpu-1 in slurm.conf",
+		},
+		{
+			"on PCS",
+			with("cpu", "cpu-1,gpu-1", "ml", false),
+			capacity.Note,
+			"holds gpu-1, which",
+			"remove their node groups from queue cpu",
+		},
 	})
 }
 
 // srun of 22.05 gives up by the times of the cluster, which hooks install leaves alone.
 func TestShortWaits(t *testing.T) {
 	with := func(minor int, resume time.Duration) Survey {
-		s := Survey{Settings: onEC2, Slurmctld: &slurm.Config{Version: slurm.Version{Major: 22, Minor: minor}, ResumeTimeout: resume, SuspendTimeout: 30 * time.Second}}
+		s := Survey{
+			Settings: onEC2,
+			Slurmctld: &slurm.Config{
+				Version:        slurm.Version{Major: 22, Minor: minor},
+				ResumeTimeout:  resume,
+				SuspendTimeout: 30 * time.Second,
+			},
+		}
 		s.Settings.Timing.BootAllowance.Duration = 15 * time.Minute
 		return s
 	}
@@ -168,7 +290,10 @@ func TestConfigless(t *testing.T) {
 		{asks, nil, false},
 		{capacity.LaunchTemplate{}, &slurm.Config{}, false},
 	} {
-		if got := fmt.Sprint(launchedBySlurm(c.template, capacity.GroupSettings{}, c.running)); strings.Contains(got, "enable_configless") != c.found {
+		if got := fmt.Sprint(launchedBySlurm(c.template, capacity.GroupSettings{}, c.running)); strings.Contains(
+			got,
+			"enable_configless",
+		) != c.found {
 			t.Errorf("%+v: %s", c, got)
 		}
 	}
@@ -178,39 +303,109 @@ func TestParallelClusterFences(t *testing.T) {
 	const cookbook, static, dynamic = "aws-parallelcluster-cookbook-", "gpu-st-p5-1", "gpu-dy-p5-1"
 	with := func(version, resume string, provider capacity.Provider, node string) Survey {
 		return Survey{ParallelCluster: version, Slurmctld: &slurm.Config{ResumeProgram: resume},
-			Settings: capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: provider}}}, Partitions: partitions(capacity.SlurmPartition{Name: "gpu", Nodes: []string{node}})}
+			Settings: capacity.Settings{
+				Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: provider}},
+			}, Partitions: partitions(capacity.SlurmPartition{Name: "gpu", Nodes: []string{node}})}
 	}
 	const fix = `provider = "none"`
 	judge(t, (*Survey).parallelClusterFences, []row{
 		{"no ParallelCluster", with("", "/usr/libexec/pcs-capacity/pcs-capacity-resume", "ec2", static), "", "", ""},
-		{"before Capacity Blocks", with(cookbook+"3.7.2", "", "ec2", static), capacity.Good, "ParallelCluster 3.7.2", ""},
-		{"the first", with(cookbook+"3.8.0\n", "", "ec2", static), capacity.Admin, "ParallelCluster 3.8.0 keeps terminating and relaunching static nodes that boot under a fence: gpu-st-p5-1", fix},
+		{
+			"before Capacity Blocks",
+			with(cookbook+"3.7.2", "", "ec2", static),
+			capacity.Good,
+			"ParallelCluster 3.7.2",
+			"",
+		},
+		{
+			"the first",
+			with(cookbook+"3.8.0\n", "", "ec2", static),
+			capacity.Admin,
+			"ParallelCluster 3.8.0 keeps terminating and relaunching static nodes that boot under a fence: gpu-st-p5-1",
+			fix,
+		},
 		{"in between", with(cookbook+"3.10.1", "", "ec2", static), capacity.Admin, "", fix},
 		{"the last", with(cookbook+"3.15.1", "", "ec2", static), capacity.Admin, "", fix},
 		{"fixed", with(cookbook+"3.15.2", "", "ec2", static), capacity.Good, "", ""},
 		{"later", with(cookbook+"3.16.0", "", "ec2", static), capacity.Good, "", ""},
 		{"dynamic nodes", with(cookbook+"3.10.1", "", "ec2", dynamic), capacity.Good, "", ""},
-		{"a guest", with(cookbook+"3.10.1", "", "none", static), capacity.Good, "ParallelCluster 3.10.1 leaves nodes under our fences alone", ""},
-		{"only slurmctld says so", with("", "/opt/parallelcluster/scripts/slurm/slurm_resume", "ec2", static), capacity.Note, "of an unknown version", fix},
+		{
+			"a guest",
+			with(cookbook+"3.10.1", "", "none", static),
+			capacity.Good,
+			"ParallelCluster 3.10.1 leaves nodes under our fences alone",
+			"",
+		},
+		{
+			"only slurmctld says so",
+			with("", "/opt/parallelcluster/scripts/slurm/slurm_resume", "ec2", static),
+			capacity.Note,
+			"of an unknown version",
+			fix,
+		},
 	})
 }
 
 // What check says of the file system of state_dir. A backup of slurmctld sees it only on a shared one.
 func TestLasting(t *testing.T) {
-	disk, efs := state.Mount{Point: "/", Type: "xfs", Source: "/dev/nvme0n1p1"}, state.Mount{Point: "/efs", Type: "nfs4", Source: "fs-0.efs.us-east-2.amazonaws.com:/"}
+	disk, efs := state.Mount{
+		Point:  "/",
+		Type:   "xfs",
+		Source: "/dev/nvme0n1p1",
+	}, state.Mount{
+		Point:  "/efs",
+		Type:   "nfs4",
+		Source: "fs-0.efs.us-east-2.amazonaws.com:/",
+	}
 	judge(t, (*Survey).outlives, []row{
-		{"EFS", Survey{Mount: efs}, capacity.Good, "is on nfs4 of fs-0.efs.us-east-2.amazonaws.com:/, and outlives this host", ""},
-		{"FSx for Lustre", Survey{Mount: state.Mount{Point: "/fsx", Type: "lustre", Source: "10.0.0.1@tcp:/a"}}, capacity.Good, "outlives this host", ""},
-		{"a bucket", Survey{Mount: state.Mount{Point: "/s3", Type: "fuse.mount-s3", Source: "mountpoint-s3"}}, capacity.Note, "locking may not work there", shareIt},
-		{"memory", Survey{Mount: state.Mount{Point: "/run", Type: "tmpfs", Source: "tmpfs"}}, capacity.Note, "are lost at the next boot", "on a disk"},
-		{"a login node", Survey{Here: Here{Config: &config.Config{Cluster: "ml", StateDir: "/s"}}, Mount: disk}, capacity.Note, "xfs at /, a disk of a host that PCS replaces when it is unhealthy, if it has launched it: the record of purchases and the samples of report would be lost with it", shareIt},
+		{
+			"EFS",
+			Survey{Mount: efs},
+			capacity.Good,
+			"is on nfs4 of fs-0.efs.us-east-2.amazonaws.com:/, and outlives this host",
+			"",
+		},
+		{
+			"FSx for Lustre",
+			Survey{Mount: state.Mount{Point: "/fsx", Type: "lustre", Source: "10.0.0.1@tcp:/a"}},
+			capacity.Good,
+			"outlives this host",
+			"",
+		},
+		{
+			"a bucket",
+			Survey{Mount: state.Mount{Point: "/s3", Type: "fuse.mount-s3", Source: "mountpoint-s3"}},
+			capacity.Note,
+			"locking may not work there",
+			shareIt,
+		},
+		{
+			"memory",
+			Survey{Mount: state.Mount{Point: "/run", Type: "tmpfs", Source: "tmpfs"}},
+			capacity.Note,
+			"are lost at the next boot",
+			"on a disk",
+		},
+		{
+			"a login node",
+			Survey{Here: Here{Config: &config.Config{Cluster: "ml", StateDir: "/s"}}, Mount: disk},
+			capacity.Note,
+			"xfs at /, a disk of a host that PCS replaces when it is unhealthy, if it has launched it: the record of purchases and the samples of report would be lost with it",
+			shareIt,
+		},
 		{"a controller", Survey{Mount: disk}, capacity.Good, "would be lost with this host", ""},
 		{"no mountinfo here", Survey{}, capacity.Note, "an unrecognized file system", shareIt},
 	})
 	for fix, m := range map[string]state.Mount{shareIt: disk, "": efs} {
 		var f findings
-		s := Survey{Here: Here{Config: &config.Config{StateDir: "/s"}}, Mount: m, Slurmctld: &slurm.Config{Backups: []string{"head2"}}, Settings: onEC2}
-		if s.outlives(&f); len(f.Problems) != 2 || f.Problems[1].Fix != fix || !strings.Contains(f.Problems[1].Sentence, "head2 takes over slurmctld") {
+		s := Survey{
+			Here:      Here{Config: &config.Config{StateDir: "/s"}},
+			Mount:     m,
+			Slurmctld: &slurm.Config{Backups: []string{"head2"}},
+			Settings:  onEC2,
+		}
+		if s.outlives(&f); len(f.Problems) != 2 || f.Problems[1].Fix != fix ||
+			!strings.Contains(f.Problems[1].Sentence, "head2 takes over slurmctld") {
 			t.Errorf("%s: %+v", m, f)
 		}
 	}
@@ -223,13 +418,49 @@ func TestHookAccess(t *testing.T) {
 	}
 	judge(t, (*Survey).hookAccess, []row{
 		{"no hook", with(nil, ""), "", "", ""},
-		{"unread", Survey{LastHook: Read[*state.HookAccess]{Err: errors.New("oops")}}, capacity.Admin, "oops", "delete it"},
-		{"none", with(&state.HookAccess{Without: "there are no AWS credentials"}, "111122223333"), capacity.Admin, "had no AWS credentials", "/etc/pcs-capacity/environment"},
+		{
+			"unread",
+			Survey{LastHook: Read[*state.HookAccess]{Err: errors.New("oops")}},
+			capacity.Admin,
+			"oops",
+			"delete it",
+		},
+		{
+			"none",
+			with(&state.HookAccess{Without: "there are no AWS credentials"}, "111122223333"),
+			capacity.Admin,
+			"had no AWS credentials",
+			"/etc/pcs-capacity/environment",
+		},
 		{"some", with(&state.HookAccess{}, "111122223333"), capacity.Good, "had AWS credentials", ""},
-		{"of a source", with(&state.HookAccess{Source: "EC2RoleProvider"}, "111122223333"), capacity.Good, "(EC2RoleProvider)", ""},
-		{"the same", with(&state.HookAccess{Account: "111122223333", Source: "EnvConfigCredentials"}, "111122223333"), capacity.Good, "of account 111122223333 (EnvConfigCredentials)", ""},
-		{"ours are not known", with(&state.HookAccess{Account: "111122223333"}, ""), capacity.Good, "of account 111122223333", ""},
-		{"others", with(&state.HookAccess{Account: "444455556666", Source: "EC2RoleProvider"}, "111122223333"), capacity.Note, "of account 444455556666 (EC2RoleProvider), and this command those of account 111122223333", "/etc/pcs-capacity/environment"},
+		{
+			"of a source",
+			with(&state.HookAccess{Source: "EC2RoleProvider"}, "111122223333"),
+			capacity.Good,
+			"(EC2RoleProvider)",
+			"",
+		},
+		{
+			"the same",
+			with(&state.HookAccess{Account: "111122223333", Source: "EnvConfigCredentials"}, "111122223333"),
+			capacity.Good,
+			"of account 111122223333 (EnvConfigCredentials)",
+			"",
+		},
+		{
+			"ours are not known",
+			with(&state.HookAccess{Account: "111122223333"}, ""),
+			capacity.Good,
+			"of account 111122223333",
+			"",
+		},
+		{
+			"others",
+			with(&state.HookAccess{Account: "444455556666", Source: "EC2RoleProvider"}, "111122223333"),
+			capacity.Note,
+			"of account 444455556666 (EC2RoleProvider), and this command those of account 111122223333",
+			"/etc/pcs-capacity/environment",
+		},
 	})
 }
 
@@ -237,19 +468,43 @@ func TestHookAccess(t *testing.T) {
 func TestHooks(t *testing.T) {
 	ok := map[string]Read[fs.FileMode]{"/f": {Is: 0o755}}
 	with := func(state, plugins string) Survey {
-		return Survey{Here: Here{Config: &config.Config{}, Filter: "/f", Hooks: []Hook{{Name: "job_submit", File: "/j", State: state}}}, Programs: ok, Settings: onEC2,
-			Slurmctld: &slurm.Config{JobSubmitPlugins: strings.Split(plugins, ","), ResumeProgram: "/f/pcs-capacity-resume"}}
+		return Survey{
+			Here: Here{
+				Config: &config.Config{},
+				Filter: "/f",
+				Hooks:  []Hook{{Name: "job_submit", File: "/j", State: state}},
+			},
+			Programs: ok,
+			Settings: onEC2,
+			Slurmctld: &slurm.Config{
+				JobSubmitPlugins: strings.Split(plugins, ","),
+				ResumeProgram:    "/f/pcs-capacity-resume",
+			},
+		}
 	}
-	judge(t, func(s *Survey, f *findings) { s.script(f, s.Hooks[0], s.Slurmctld.JobSubmitPlugins[0] == "lua", true) }, []row{
-		{"installed", with("installed", "lua"), capacity.Good, "/j is installed", ""},
-		{"missing", with("missing", ""), capacity.Admin, "/j is missing", "hooks install job_submit"},
-		{"missing, and on", with("missing", "lua"), capacity.Admin, "every submission is refused", "hooks install job_submit"},
-		{"the site's", with("foreign", "lua"), capacity.Admin, "does not load ours", "add the line"},
-		{"old", with("old", "lua"), capacity.Note, "not what this version writes", "hooks install job_submit"},
-		{"not on", with("installed", ""), capacity.Admin, "Slurm is not told to run it", "hooks install settings"},
-	})
+	judge(
+		t,
+		func(s *Survey, f *findings) { s.script(f, s.Hooks[0], s.Slurmctld.JobSubmitPlugins[0] == "lua", true) },
+		[]row{
+			{"installed", with("installed", "lua"), capacity.Good, "/j is installed", ""},
+			{"missing", with("missing", ""), capacity.Admin, "/j is missing", "hooks install job_submit"},
+			{
+				"missing, and on",
+				with("missing", "lua"),
+				capacity.Admin,
+				"every submission is refused",
+				"hooks install job_submit",
+			},
+			{"the site's", with("foreign", "lua"), capacity.Admin, "does not load ours", "add the line"},
+			{"old", with("old", "lua"), capacity.Note, "not what this version writes", "hooks install job_submit"},
+			{"not on", with("installed", ""), capacity.Admin, "Slurm is not told to run it", "hooks install settings"},
+		},
+	)
 	onPCS := with("missing", "lua")
-	onPCS.Cluster.ID, onPCS.Settings, onPCS.Hooks = "pcs_1", capacity.Settings{}, append(onPCS.Hooks, Hook{Name: "cli_filter", State: "installed"})
+	onPCS.Cluster.ID, onPCS.Settings, onPCS.Hooks = "pcs_1", capacity.Settings{}, append(
+		onPCS.Hooks,
+		Hook{Name: "cli_filter", State: "installed"},
+	)
 	onPCS.Cluster.SlurmSettings = map[string]string{"CliFilterPlugins": "cli_filter/lua"}
 	if got := judged(&onPCS, (*Survey).hooks); got != "ok filter; ok cli_filter" {
 		t.Errorf("on PCS, whose job_submit.lua is not here: %s", got)
@@ -270,16 +525,40 @@ func TestHooks(t *testing.T) {
 	}
 	judge(t, func(s *Survey, f *findings) { s.runs(f, "filter", s.Filter) }, []row{
 		{"runs", with("", ""), capacity.Good, "/f", ""},
-		{"no file", Survey{Programs: map[string]Read[fs.FileMode]{"": {Err: fs.ErrNotExist}}}, capacity.Admin, "does not exist", "install the package"},
-		{"not for everybody", Survey{Programs: map[string]Read[fs.FileMode]{"": {Is: 0o744}}}, capacity.Admin, "0744", "chmod 755"},
+		{
+			"no file",
+			Survey{Programs: map[string]Read[fs.FileMode]{"": {Err: fs.ErrNotExist}}},
+			capacity.Admin,
+			"does not exist",
+			"install the package",
+		},
+		{
+			"not for everybody",
+			Survey{Programs: map[string]Read[fs.FileMode]{"": {Is: 0o744}}},
+			capacity.Admin,
+			"0744",
+			"chmod 755",
+		},
 	})
 }
 
 // What slurmctld's hooks cannot read, and could not when they last ran.
 func TestHookSettings(t *testing.T) {
 	judge(t, (*Survey).hookSettings, []row{
-		{"all is read", Survey{Nodes: Read[[]capacity.Node]{Is: []capacity.Node{{Name: "gpu-1", Reason: "ICE: no room"}}}}, "", "", ""},
-		{"not now", Survey{Unreadable: []error{errors.New("SlurmUser cannot read /c; chmod 644 /c")}}, capacity.Admin, "SlurmUser cannot read /c", "chmod 644 /c"},
+		{
+			"all is read",
+			Survey{Nodes: Read[[]capacity.Node]{Is: []capacity.Node{{Name: "gpu-1", Reason: "ICE: no room"}}}},
+			"",
+			"",
+			"",
+		},
+		{
+			"not now",
+			Survey{Unreadable: []error{errors.New("SlurmUser cannot read /c; chmod 644 /c")}},
+			capacity.Admin,
+			"SlurmUser cannot read /c",
+			"chmod 644 /c",
+		},
 		{
 			name: "not at the last launch",
 			survey: Survey{Nodes: Read[[]capacity.Node]{Is: []capacity.Node{
@@ -299,8 +578,14 @@ func TestState(t *testing.T) {
 	fresh, old := &capacity.Snapshot{TakenAt: now}, &capacity.Snapshot{TakenAt: now.Add(-time.Hour)}
 	fresh.Submit.StaleAfter.Duration, old.Submit.StaleAfter.Duration = time.Minute, time.Minute
 	with := func(snapshot *capacity.Snapshot, err error, mode fs.FileMode, watcher string) Survey {
-		return Survey{Here: Here{Config: &config.Config{StateDir: "/s"}, Watch: "sync --watch"}, Site: Site{Now: now}, StateDir: Read[fs.FileMode]{Is: mode}, Mount: state.Mount{Point: "/efs", Type: "nfs4"},
-			Snapshot: Read[*capacity.Snapshot]{Is: snapshot, Err: err}, Watcher: Read[string]{Is: watcher}}
+		return Survey{
+			Here:     Here{Config: &config.Config{StateDir: "/s"}, Watch: "sync --watch"},
+			Site:     Site{Now: now},
+			StateDir: Read[fs.FileMode]{Is: mode},
+			Mount:    state.Mount{Point: "/efs", Type: "nfs4"},
+			Snapshot: Read[*capacity.Snapshot]{Is: snapshot, Err: err},
+			Watcher:  Read[string]{Is: watcher},
+		}
 	}
 	const dir = fs.ModeDir | 0o755
 	for want, s := range map[string]Survey{
@@ -320,7 +605,13 @@ func TestState(t *testing.T) {
 // What Slurm has of the managed partitions: that they are there, with nodes, and locked for all but some accounts.
 func TestPartitions(t *testing.T) {
 	with := func(provider capacity.Provider, accounts []string, there ...capacity.SlurmPartition) Survey {
-		return Survey{Settings: capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: provider, AllowAccounts: accounts}}}, Slurmctld: &slurm.Config{}, Partitions: partitions(there...)}
+		return Survey{
+			Settings: capacity.Settings{
+				Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: provider, AllowAccounts: accounts}},
+			},
+			Slurmctld:  &slurm.Config{},
+			Partitions: partitions(there...),
+		}
 	}
 	gpu := capacity.SlurmPartition{Name: "gpu", Nodes: []string{"gpu-1", "gpu-2"}}
 	judge(t, (*Survey).ourPartitions, []row{
@@ -328,14 +619,31 @@ func TestPartitions(t *testing.T) {
 		{"not there", with("ec2", nil), capacity.Admin, "no partition gpu", "hooks install"},
 		{"not there, on PCS", with("pcs", nil), capacity.Admin, "no partition gpu", "run `pcs-capacity setup`"},
 		{"not there, a guest", with("none", nil), capacity.Admin, "no partition gpu", "write the name that Slurm has"},
-		{"without nodes", with("ec2", nil, capacity.SlurmPartition{Name: "gpu"}), capacity.Note, "has no nodes", "sinfo"},
-		{"no accounting", with("ec2", []string{"nlp"}, gpu), capacity.Admin, "keeps no accounting", "AccountingStorageEnforce=associations"},
+		{
+			"without nodes",
+			with("ec2", nil, capacity.SlurmPartition{Name: "gpu"}),
+			capacity.Note,
+			"has no nodes",
+			"sinfo",
+		},
+		{
+			"no accounting",
+			with("ec2", []string{"nlp"}, gpu),
+			capacity.Admin,
+			"keeps no accounting",
+			"AccountingStorageEnforce=associations",
+		},
 	})
 }
 
 // Slurm powers nodes up only with these settings, and waits for one as long as it may boot.
 func TestPowerSettings(t *testing.T) {
-	good := slurm.Config{Version: slurm.Version{Major: 25, Minor: 11}, SlurmctldParameters: []string{"idle_on_node_suspend"}, SuspendTime: time.Minute, ResumeTimeout: 20 * time.Minute}
+	good := slurm.Config{
+		Version:             slurm.Version{Major: 25, Minor: 11},
+		SlurmctldParameters: []string{"idle_on_node_suspend"},
+		SuspendTime:         time.Minute,
+		ResumeTimeout:       20 * time.Minute,
+	}
 	for want, change := range map[string]func(*slurm.Config){
 		"ok resume-timeout":                   func(*slurm.Config) {},
 		"admin resume-timeout":                func(c *slurm.Config) { c.ResumeTimeout = time.Minute },

@@ -161,7 +161,10 @@ func (in Sources) Survey(ctx context.Context) *Survey {
 			}
 		},
 		func() {
-			s.Asked = each(ec2.Reads, func(action string) (struct{}, error) { return struct{}{}, in.EC2.TryRead(aws, action) })
+			s.Asked = each(
+				ec2.Reads,
+				func(action string) (struct{}, error) { return struct{}{}, in.EC2.TryRead(aws, action) },
+			)
 		},
 		func() {
 			s.Selected = each(slices.Collect(maps.Keys(selects)), func(group string) ([]capacity.Reservation, error) {
@@ -171,7 +174,10 @@ func (in Sources) Survey(ctx context.Context) *Survey {
 		func() { s.ReservationsErr = s.ReadReservations(aws, in.EC2, ids) },
 		func() { s.Templates = each(templates, version) },
 		func() {
-			s.Platforms = each(templates, func(t string) (capacity.ImagePlatform, error) { return in.EC2.ImagePlatform(aws, t) })
+			s.Platforms = each(
+				templates,
+				func(t string) (capacity.ImagePlatform, error) { return in.EC2.ImagePlatform(aws, t) },
+			)
 		})
 	if err := s.Asked["ec2:DescribeCapacityReservations"].Err; err != nil {
 		if _, general := in.EC2.Explain(err); general {
@@ -182,20 +188,32 @@ func (in Sources) Survey(ctx context.Context) *Survey {
 	for _, g := range s.ourGroups() {
 		groups, subnets = append(groups, reference(g)), append(subnets, g.SubnetIDs...)
 	}
-	stage([]func(){func() { in.readRights(ctx, s) }, func() { in.readSlurm(ctx, s) }, func() { in.readPrograms(s) }, func() { in.readFiles(s) }},
+	stage(
+		[]func(){
+			func() { in.readRights(ctx, s) },
+			func() { in.readSlurm(ctx, s) },
+			func() { in.readPrograms(s) },
+			func() { in.readFiles(s) },
+		},
 		func() { maps.Copy(s.Templates, each(groups, version)) },
 		func() { s.Subnets.Is, s.Unfound, s.Subnets.Err = in.EC2.Subnets(aws, subnets) },
 		func() { // only an instance of ours decides: the policy covers no others
 			if s.onEC2() && s.Slurmctld != nil {
-				if ours, err := in.EC2.FindInstances(aws, capacity.InstanceQuery{ClusterName: s.Slurmctld.ClusterName}); err == nil && len(ours) > 0 {
+				if ours, err := in.EC2.FindInstances(aws, capacity.InstanceQuery{ClusterName: s.Slurmctld.ClusterName}); err == nil &&
+					len(ours) > 0 {
 					s.Asked["ec2:TerminateInstances"] = Read[struct{}]{Err: in.EC2.TryTerminate(aws, ours[0].ID)}
 				}
 			}
-		})
+		},
+	)
 	s.launches()
 	var launches []func()
 	for _, l := range s.Launches {
-		launches = append(launches, func() { l.Read(aws, in.EC2) }, func() { l.tried.Is, l.tried.Err = in.EC2.TryLaunches(aws, l.trial) })
+		launches = append(
+			launches,
+			func() { l.Read(aws, in.EC2) },
+			func() { l.tried.Is, l.tried.Err = in.EC2.TryLaunches(aws, l.trial) },
+		)
 	}
 	stage(nil, launches...)
 	return s
@@ -233,16 +251,21 @@ func (in Sources) readSlurm(ctx context.Context, s *Survey) {
 	}
 	conf := s.Slurmctld.ConfPath
 	s.SiteSuspends = slurm.SiteProgram(conf, "SuspendProgram") != ""
-	sideBySide(func() { s.Partitions.Is, s.Partitions.Err = in.Slurm.Partitions(ctx) }, func() { s.Nodes.Is, s.Nodes.Err = in.Slurm.Nodes(ctx) }, func() { s.Guards.Is, s.Guards.Err = in.Slurm.Reservations(ctx) }, func() {
-		if _, err := os.Stat(conf); err != nil || !s.onEC2() {
-			return
-		}
-		s.Controller = true
-		s.Unreadable = config.UnreadableByHooks(conf, s.Slurmctld.SlurmUID)
-		if s.HookFolder, s.HookCommands.Err = slurm.HookFolder(conf, slurm.Daemon()); s.HookFolder != "" {
-			s.HookCommands.Is, s.HookCommands.Err = (&slurm.Client{Dir: s.HookFolder}).Version(ctx)
-		}
-	})
+	sideBySide(
+		func() { s.Partitions.Is, s.Partitions.Err = in.Slurm.Partitions(ctx) },
+		func() { s.Nodes.Is, s.Nodes.Err = in.Slurm.Nodes(ctx) },
+		func() { s.Guards.Is, s.Guards.Err = in.Slurm.Reservations(ctx) },
+		func() {
+			if _, err := os.Stat(conf); err != nil || !s.onEC2() {
+				return
+			}
+			s.Controller = true
+			s.Unreadable = config.UnreadableByHooks(conf, s.Slurmctld.SlurmUID)
+			if s.HookFolder, s.HookCommands.Err = slurm.HookFolder(conf, slurm.Daemon()); s.HookFolder != "" {
+				s.HookCommands.Is, s.HookCommands.Err = (&slurm.Client{Dir: s.HookFolder}).Version(ctx)
+			}
+		},
+	)
 }
 
 // readPrograms looks at what Slurm runs of ours.
@@ -303,12 +326,26 @@ func (s *Survey) launches() {
 	for i, p := range s.Settings.Partitions {
 		for j, g := range p.Groups {
 			if p.Provider.Launches() {
-				s.launch(Launch{Provider: p.Provider, Group: g.Name, Nodes: g.MaxNodes}, g.LaunchTemplate, g.InstanceType, g.SubnetIDs, snap, snap.Partitions[i].Groups[j].ReservationIDs())
+				s.launch(
+					Launch{Provider: p.Provider, Group: g.Name, Nodes: g.MaxNodes},
+					g.LaunchTemplate,
+					g.InstanceType,
+					g.SubnetIDs,
+					snap,
+					snap.Partitions[i].Groups[j].ReservationIDs(),
+				)
 			}
 		}
 	}
 	for _, g := range s.ourGroups() {
-		l := s.launch(Launch{Provider: capacity.ProviderPCS, Group: g.Name, Nodes: g.Max}, reference(g), strings.Join(g.InstanceTypes, ", "), g.SubnetIDs, snap, []string{g.Tags[capacity.TagReservation]})
+		l := s.launch(
+			Launch{Provider: capacity.ProviderPCS, Group: g.Name, Nodes: g.Max},
+			reference(g),
+			strings.Join(g.InstanceTypes, ", "),
+			g.SubnetIDs,
+			snap,
+			[]string{g.Tags[capacity.TagReservation]},
+		)
 		l.Template.ImageID, l.Template.InstanceProfile = cmp.Or(g.AMI, l.Template.ImageID), g.InstanceProfile
 		l.trial.Inline, l.trial.ImageID, l.trial.InstanceProfile = true, l.Template.ImageID, g.InstanceProfile
 	}
@@ -316,7 +353,11 @@ func (s *Survey) launches() {
 
 // snapshot has what EC2 says of the settings' reservations and subnets.
 func (s *Survey) snapshot() *capacity.Snapshot {
-	seen := capacity.Seen{Reservations: slices.Collect(maps.Values(s.Known)), Subnets: ec2.Plain(s.Subnets.Is), Platforms: map[string]capacity.ImagePlatform{}}
+	seen := capacity.Seen{
+		Reservations: slices.Collect(maps.Values(s.Known)),
+		Subnets:      ec2.Plain(s.Subnets.Is),
+		Platforms:    map[string]capacity.ImagePlatform{},
+	}
 	for _, of := range s.Selected {
 		seen.Reservations = append(seen.Reservations, of.Is...)
 	}
@@ -327,7 +368,13 @@ func (s *Survey) snapshot() *capacity.Snapshot {
 }
 
 // launch notes a launch into the first of its reservations that takes launches, where its subnets are.
-func (s *Survey) launch(of Launch, reference, instanceType string, subnets []string, snap *capacity.Snapshot, reservations []string) *Launch {
+func (s *Survey) launch(
+	of Launch,
+	reference, instanceType string,
+	subnets []string,
+	snap *capacity.Snapshot,
+	reservations []string,
+) *Launch {
 	l := &of
 	if t := s.Templates[reference].Is; t.ID != "" {
 		l.Template, s.Launches = t, append(s.Launches, l)
@@ -342,7 +389,12 @@ func (s *Survey) launch(of Launch, reference, instanceType string, subnets []str
 		mark = capacity.ClusterMark(name, "0000000000000000")
 	}
 	try := &l.trial.Launch
-	*try = capacity.Launch{LaunchTemplate: reference, InstanceType: l.Template.InstanceType, Kind: capacity.OnDemand, Tags: map[string]string{capacity.TagCluster: mark}}
+	*try = capacity.Launch{
+		LaunchTemplate: reference,
+		InstanceType:   l.Template.InstanceType,
+		Kind:           capacity.OnDemand,
+		Tags:           map[string]string{capacity.TagCluster: mark},
+	}
 	for _, id := range reservations {
 		if r, is := snap.Reservation(id); is && r.LiveAt(s.Now) {
 			zone, try.ReservationID, try.Kind, try.PlacementGroup = r.AZID, r.ID, r.Kind, r.PlacementGroup

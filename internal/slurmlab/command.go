@@ -84,7 +84,16 @@ func (c *Cluster) NodeStates(ctx context.Context) (map[string]string, error) {
 }
 
 // finished are the job states that a job does not leave.
-var finished = []string{"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "DEADLINE", "BOOT_FAIL"}
+var finished = []string{
+	"COMPLETED",
+	"FAILED",
+	"CANCELLED",
+	"TIMEOUT",
+	"NODE_FAIL",
+	"OUT_OF_MEMORY",
+	"DEADLINE",
+	"BOOT_FAIL",
+}
 
 // WaitJob waits until a job is in one of the states, such as "RUNNING" or "COMPLETED", and returns its fields. It fails
 // when ctx ends and when the job has ended in another state.
@@ -99,7 +108,10 @@ func (c *Cluster) WaitJob(ctx context.Context, id string, states ...string) (map
 	if err == nil && slices.Contains(states, last["JobState"]) {
 		return last, nil
 	}
-	return last, errors.Join(fmt.Errorf("job %s is %s (%s), not %s", id, last["JobState"], last["Reason"], strings.Join(states, " or ")), err)
+	return last, errors.Join(
+		fmt.Errorf("job %s is %s (%s), not %s", id, last["JobState"], last["Reason"], strings.Join(states, " or ")),
+		err,
+	)
 }
 
 // WaitNode waits until a node's State satisfies the condition and returns it.

@@ -36,7 +36,12 @@ func (c *Cluster) writeConfig(cfg Config) error {
 	if err != nil {
 		return err
 	}
-	files := map[string]string{"slurm.conf": c.slurmConf(), "gres.conf": cmp.Or(cfg.GresConf, gres), "cli_filter.lua": cfg.CLIFilterLua, "job_submit.lua": cfg.JobSubmitLua}
+	files := map[string]string{
+		"slurm.conf":     c.slurmConf(),
+		"gres.conf":      cmp.Or(cfg.GresConf, gres),
+		"cli_filter.lua": cfg.CLIFilterLua,
+		"job_submit.lua": cfg.JobSubmitLua,
+	}
 	if c.version >= 2400 { // 22.05 does not know the setting
 		files["cgroup.conf"] = "CgroupPlugin=disabled\n"
 	}
@@ -57,7 +62,13 @@ func (c *Cluster) writeConfig(cfg Config) error {
 
 // writeFile replaces a file in one step: a command that starts at this moment reads the old or the new one.
 func writeFile(path, content string, mode os.FileMode) error {
-	return renameio.WriteFile(path, []byte(content), mode, renameio.IgnoreUmask(), renameio.WithTempDir(filepath.Dir(path)))
+	return renameio.WriteFile(
+		path,
+		[]byte(content),
+		mode,
+		renameio.IgnoreUmask(),
+		renameio.WithTempDir(filepath.Dir(path)),
+	)
 }
 
 // writeKey makes the cluster's secret at its first start.
@@ -234,7 +245,15 @@ func (c *Cluster) writeNodes(b *strings.Builder, group NodeGroup) {
 	}
 	for i := range group.Count {
 		name := group.Name(i + 1)
-		fmt.Fprintf(b, "NodeName=%s Port=%d CPUs=%d RealMemory=%d State=%s", name, c.nodePort[name], group.CPUs, group.MemoryMB, state)
+		fmt.Fprintf(
+			b,
+			"NodeName=%s Port=%d CPUs=%d RealMemory=%d State=%s",
+			name,
+			c.nodePort[name],
+			group.CPUs,
+			group.MemoryMB,
+			state,
+		)
 		if group.GPUs > 0 {
 			fmt.Fprintf(b, " Gres=gpu:%d", group.GPUs)
 		}

@@ -96,7 +96,13 @@ func (cfg Config) withDefaults() (Config, error) {
 		dir = real
 	}
 	cfg.Dir = dir
-	cfg.Static.Prefix, cfg.Static.Partition = cmp.Or(cfg.Static.Prefix, "static-"), cmp.Or(cfg.Static.Partition, "static")
+	cfg.Static.Prefix, cfg.Static.Partition = cmp.Or(
+		cfg.Static.Prefix,
+		"static-",
+	), cmp.Or(
+		cfg.Static.Partition,
+		"static",
+	)
 	cfg.Static.AlwaysOn = true
 	cfg.Static = cfg.Static.withDefaults()
 	groups := make([]NodeGroup, len(cfg.CloudGroups))
@@ -127,8 +133,13 @@ func (cfg Config) validate() error {
 		node := group.Name(group.Count)
 		socket := filepath.Join(cfg.Dir, "spool", node, node+"_12345678.4294967291")
 		if len(socket) >= sunPathMax {
-			return fmt.Errorf("slurmlab: %s is too long a folder: slurmd's socket %s would have %d bytes, %d are allowed",
-				cfg.Dir, socket, len(socket), sunPathMax-1)
+			return fmt.Errorf(
+				"slurmlab: %s is too long a folder: slurmd's socket %s would have %d bytes, %d are allowed",
+				cfg.Dir,
+				socket,
+				len(socket),
+				sunPathMax-1,
+			)
 		}
 	}
 	return nil

@@ -38,7 +38,13 @@ func findProgram(name string) (string, error) {
 
 // startDaemon starts a program in the foreground mode of its own, and waits until ready. What it
 // prints goes to log/NAME.out; Slurm's daemons log to log/NAME.log beside it. A slurmd is named after its node, too.
-func (c *Cluster) startDaemon(ctx context.Context, name string, env []string, ready func() bool, args ...string) (*daemon, error) {
+func (c *Cluster) startDaemon(
+	ctx context.Context,
+	name string,
+	env []string,
+	ready func() bool,
+	args ...string,
+) (*daemon, error) {
 	program, _, _ := strings.Cut(name, "-")
 	path, err := findProgram(program)
 	if err != nil {
@@ -59,7 +65,12 @@ func (c *Cluster) startDaemon(ctx context.Context, name string, env []string, re
 	cmd.Stdout, cmd.Stderr = out, out
 	// slurmstepd writes its title over the start of its environment, so the
 	// variables by which stopOwned knows a process come last.
-	cmd.Env = slices.Concat([]string{"RUNTIME_DIRECTORY=" + runtime}, env, c.Env(), []string{nodeVariable + "=" + strings.TrimPrefix(name, "slurmd-")})
+	cmd.Env = slices.Concat(
+		[]string{"RUNTIME_DIRECTORY=" + runtime},
+		env,
+		c.Env(),
+		[]string{nodeVariable + "=" + strings.TrimPrefix(name, "slurmd-")},
+	)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
@@ -118,11 +129,26 @@ func (c *Cluster) withLog(name string, err error) error {
 
 func (c *Cluster) startMunged(ctx context.Context) error {
 	socket := c.mungeSocket()
-	_, err := c.startDaemon(ctx, "munged", nil, func() bool {
-		_, err := os.Stat(socket)
-		return err == nil
-	}, "--foreground", "--force", "--key-file="+filepath.Join(c.dir, "etc", "munge.key"), "--socket="+socket,
-		"--pid-file="+filepath.Join(c.dir, "run", "munged.pid"), "--log-file="+c.Log("munged"), "--seed-file="+filepath.Join(c.dir, "run", "munged.seed"))
+	_, err := c.startDaemon(
+		ctx,
+		"munged",
+		nil,
+		func() bool {
+			_, err := os.Stat(socket)
+			return err == nil
+		},
+		"--foreground",
+		"--force",
+		"--key-file="+filepath.Join(c.dir, "etc", "munge.key"),
+		"--socket="+socket,
+		"--pid-file="+filepath.Join(
+			c.dir,
+			"run",
+			"munged.pid",
+		),
+		"--log-file="+c.Log("munged"),
+		"--seed-file="+filepath.Join(c.dir, "run", "munged.seed"),
+	)
 	return err
 }
 
@@ -234,7 +260,8 @@ func (c *Cluster) startStatic(ctx context.Context) error {
 	for _, name := range started {
 		err := c.await(ctx, c.nodes[name], func() bool {
 			node, err := c.Node(ctx, name)
-			return err == nil && strings.HasPrefix(node["State"], "IDLE") && !strings.Contains(node["State"], "NOT_RESPONDING")
+			return err == nil && strings.HasPrefix(node["State"], "IDLE") &&
+				!strings.Contains(node["State"], "NOT_RESPONDING")
 		})
 		if err != nil {
 			return err

@@ -77,7 +77,10 @@ func look(pid int) (l looks) {
 // nameless: a slurmstepd whose environment says nothing. Slurm 25.05 empties it.
 func (l looks) nameless() bool {
 	return strings.HasPrefix(l.program, "slurmstepd") &&
-		!slices.ContainsFunc(l.environment, func(variable string) bool { return strings.HasPrefix(variable, "SLURM_CONF=") })
+		!slices.ContainsFunc(
+			l.environment,
+			func(variable string) bool { return strings.HasPrefix(variable, "SLURM_CONF=") },
+		)
 }
 
 // belongs reports whether the process is the cluster's, or one of its node's: daemons that were started with it, and
@@ -95,7 +98,8 @@ func (l looks) belongs(conf, node string) bool {
 			nodes = append(nodes, value)
 		}
 	}
-	return slices.Contains(l.environment, "SLURM_CONF="+conf) && len(nodes) > 0 && (node == "" || slices.Contains(nodes, node))
+	return slices.Contains(l.environment, "SLURM_CONF="+conf) && len(nodes) > 0 &&
+		(node == "" || slices.Contains(nodes, node))
 }
 
 // withDescendants adds the children of the given processes, and theirs.

@@ -138,7 +138,17 @@ func TestSlurmlab(t *testing.T) {
 	static := submit(t, cluster, "sleep 1000 & while [ ! -e go ]; do sleep 0.1; done")
 
 	t.Run("a cloud node powers up for a job", func(t *testing.T) {
-		id := submit(t, cluster, "srun hostname; echo gpus=$SLURM_JOB_GPUS; echo nodes=$SLURM_JOB_NODELIST", "-p", "gpu", "-N2", "--gpus-per-node=8", "-C", "h100")
+		id := submit(
+			t,
+			cluster,
+			"srun hostname; echo gpus=$SLURM_JOB_GPUS; echo nodes=$SLURM_JOB_NODELIST",
+			"-p",
+			"gpu",
+			"-N2",
+			"--gpus-per-node=8",
+			"-C",
+			"h100",
+		)
 		waitJob(t, cluster, id, "COMPLETED")
 		out, err := os.ReadFile(filepath.Join(cluster.Dir(), "jobs", id+".out"))
 		if err != nil {

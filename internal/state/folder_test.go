@@ -30,7 +30,11 @@ func deeds() []aDeed {
 		{markFile, func(d Dir) error { return d.KeptMark().Keep("a") }},
 		{misplacedFolder + "/n.json", func(d Dir) error { return d.KeepMisplaced(Misplaced{Node: "n"}) }},
 		{"private/" + heldFile, func(d Dir) error {
-			_, err := d.Enlist(capacity.Held{Token: "t", Until: now.Add(time.Hour)}, now, func(capacity.Held, []capacity.Held) error { return nil })
+			_, err := d.Enlist(
+				capacity.Held{Token: "t", Until: now.Add(time.Hour)},
+				now,
+				func(capacity.Held, []capacity.Held) error { return nil },
+			)
 			return err
 		}},
 		{"private/" + marksFile, func(d Dir) error { return d.Marks().Keep(map[string]Mark{"1": {}}) }},
@@ -38,7 +42,10 @@ func deeds() []aDeed {
 		{"private/setbacks.json", func(d Dir) error { return d.Setbacks().Keep(map[string]Setback{"a": {}}) }},
 		{"private/" + recordFile, func(d Dir) error { return d.AppendRecords(Record{Hook: "resume"}) }},
 		{"private/" + lastSampleFile, func(d Dir) error { return d.AppendSample(sample, nil, time.Minute) }},
-		{"private/" + now.UTC().Format(sampleName), func(d Dir) error { return d.AppendSample(sample, nil, time.Minute) }},
+		{
+			"private/" + now.UTC().Format(sampleName),
+			func(d Dir) error { return d.AppendSample(sample, nil, time.Minute) },
+		},
 		{"private/intents/buy-1.json", func(d Dir) error { return d.WritePrivate("intents/buy-1.json", nil) }},
 		{"private/" + string(PassLock), func(d Dir) error {
 			unlock, err := d.Lock(context.Background(), PassLock, 0)
@@ -204,7 +211,8 @@ func TestLockPass(t *testing.T) {
 	}
 	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if _, err := dir.Lock(short, PassLock, time.Minute); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrLocked) {
+	if _, err := dir.Lock(short, PassLock, time.Minute); !errors.Is(err, context.DeadlineExceeded) ||
+		!errors.Is(err, ErrLocked) {
 		t.Fatalf("a second pass while the first runs: %v", err)
 	}
 	got := make(chan error)
@@ -233,10 +241,13 @@ func TestLockNamesItsHolder(t *testing.T) {
 		_, err = dir.Lock(t.Context(), which, 10*time.Millisecond)
 		unlock()
 		var locked *LockedError
-		if !errors.As(err, &locked) || locked.Holder.PID != os.Getpid() || locked.Holder.Host != host || time.Since(locked.Holder.Since) > time.Hour {
+		if !errors.As(err, &locked) || locked.Holder.PID != os.Getpid() || locked.Holder.Host != host ||
+			time.Since(locked.Holder.Since) > time.Hour {
 			t.Errorf("%s: %#v", which, err)
 		}
-		if says := fmt.Sprintf("process %d on host %s, since ", os.Getpid(), host); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), string(which)) {
+		if says := fmt.Sprintf("process %d on host %s, since ", os.Getpid(), host); err == nil ||
+			!strings.Contains(err.Error(), says) ||
+			!strings.Contains(err.Error(), string(which)) {
 			t.Errorf("%s: %v, want %q in it", which, err, says)
 		}
 	}
@@ -257,7 +268,10 @@ func TestUsersCannotOpenLocks(t *testing.T) {
 	h := capacity.Held{Token: "t", Until: now.Add(time.Hour)}
 	defer func(was time.Duration) { ledgerWait = was }(ledgerWait)
 	ledgerWait = time.Millisecond
-	if _, err := dir.Enlist(h, now, func(capacity.Held, []capacity.Held) error { return nil }); !errors.Is(err, ErrLocked) {
+	if _, err := dir.Enlist(h, now, func(capacity.Held, []capacity.Held) error { return nil }); !errors.Is(
+		err,
+		ErrLocked,
+	) {
 		t.Errorf("the ledger, while another program changes it: %v", err)
 	}
 	locks := 0
@@ -269,7 +283,8 @@ func TestUsersCannotOpenLocks(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if e.IsDir() && e.Name() == privateFolder && info.Mode().Perm() != 0o700 || !e.IsDir() && info.Mode().Perm() != 0o600 {
+		if e.IsDir() && e.Name() == privateFolder && info.Mode().Perm() != 0o700 ||
+			!e.IsDir() && info.Mode().Perm() != 0o600 {
 			t.Errorf("%s has mode %04o", path, info.Mode().Perm())
 		}
 		if strings.HasSuffix(path, "lock") {

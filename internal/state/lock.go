@@ -65,7 +65,12 @@ type LockedError struct {
 }
 
 func (e *LockedError) Error() string {
-	return fmt.Sprintf("%s: %s is locked by %s; wait until it ends, or end it", cmp.Or(tasks[e.Lock], "another program works there"), e.Path, e.Holder)
+	return fmt.Sprintf(
+		"%s: %s is locked by %s; wait until it ends, or end it",
+		cmp.Or(tasks[e.Lock], "another program works there"),
+		e.Path,
+		e.Holder,
+	)
 }
 
 // Unwrap is ErrLocked, and why the wait ended early.

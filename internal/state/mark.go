@@ -69,7 +69,12 @@ func ClusterID(stateSave, clusterName string) (string, error) {
 		return "", fmt.Errorf("reading the cluster's id: %w", err)
 	}
 	if name, _, _ := strings.Cut(strings.TrimSpace(string(written)), "|"); name != clusterName {
-		return "", fmt.Errorf("reading the cluster's id in %s: %w: it is that of cluster %q", stateSave, ErrNotSlurms, name)
+		return "", fmt.Errorf(
+			"reading the cluster's id in %s: %w: it is that of cluster %q",
+			stateSave,
+			ErrNotSlurms,
+			name,
+		)
 	}
 	path := filepath.Join(stateSave, idFile)
 	text, err := Dir(stateSave).ReadPublic(idFile)
@@ -78,8 +83,12 @@ func ClusterID(stateSave, clusterName string) (string, error) {
 	}
 	id := strings.TrimSpace(string(text))
 	if raw, err := hex.DecodeString(id); err != nil || len(raw) != idBytes {
-		return "", fmt.Errorf("reading the cluster's id: %s does not have %d hex digits; write back those of the tag of its instances, "+
-			"or delete it for a new id", path, 2*idBytes)
+		return "", fmt.Errorf(
+			"reading the cluster's id: %s does not have %d hex digits; write back those of the tag of its instances, "+
+				"or delete it for a new id",
+			path,
+			2*idBytes,
+		)
 	}
 	return id, nil
 }

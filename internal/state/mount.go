@@ -33,7 +33,21 @@ func mountOf(parents []*mountinfo.Info) (found Mount) {
 var (
 	local    = []string{"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "overlay"}
 	inMemory = []string{"tmpfs", "ramfs"}
-	shared   = []string{"nfs", "nfs4", "lustre", "ceph", "cifs", "smb3", "gpfs", "beegfs", "beegfs_nodev", "glusterfs", "fuse.glusterfs", "wekafs", "afs"}
+	shared   = []string{
+		"nfs",
+		"nfs4",
+		"lustre",
+		"ceph",
+		"cifs",
+		"smb3",
+		"gpfs",
+		"beegfs",
+		"beegfs_nodev",
+		"glusterfs",
+		"fuse.glusterfs",
+		"wekafs",
+		"afs",
+	}
 )
 
 // Local reports whether only this machine has the file system.

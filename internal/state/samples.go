@@ -75,7 +75,12 @@ func (f *folder) sampleFiles() ([]string, error) {
 
 // LastSample is the last pass's sample, whole; nil if there was none.
 func (d Dir) LastSample() *Sample {
-	last, _ := File[*Sample]{d, lastSampleFile, "the last sample", false}.Read() // without it the next line is a full one
+	last, _ := File[*Sample]{
+		d,
+		lastSampleFile,
+		"the last sample",
+		false,
+	}.Read() // without it the next line is a full one
 	return last
 }
 

@@ -80,10 +80,19 @@ func (d Dir) ReadSnapshot() (*capacity.Snapshot, error) {
 	}
 	var s capacity.Snapshot
 	if err := json.Unmarshal(text, &s); err != nil {
-		return nil, fmt.Errorf("reading snapshot %s: %w; run `pcs-capacity sync` to write it again", d.SnapshotPath(), err)
+		return nil, fmt.Errorf(
+			"reading snapshot %s: %w; run `pcs-capacity sync` to write it again",
+			d.SnapshotPath(),
+			err,
+		)
 	}
 	if s.Version != capacity.SnapshotVersion {
-		return nil, fmt.Errorf("snapshot %s has version %d, this program reads %d; run `pcs-capacity sync` of the same release", d.SnapshotPath(), s.Version, capacity.SnapshotVersion)
+		return nil, fmt.Errorf(
+			"snapshot %s has version %d, this program reads %d; run `pcs-capacity sync` of the same release",
+			d.SnapshotPath(),
+			s.Version,
+			capacity.SnapshotVersion,
+		)
 	}
 	return &s, nil
 }

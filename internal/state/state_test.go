@@ -23,7 +23,9 @@ func TestSnapshotRoundTrip(t *testing.T) {
 	want := &capacity.Snapshot{
 		Version: capacity.SnapshotVersion, TakenAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), ClockOffset: capacity.Duration{Duration: -3 * time.Second},
 		DefaultPartition: "cpu", Partitions: []capacity.Partition{{Name: "gpu", MaxTime: capacity.NoLimit}, {Name: "big"}},
-		Reservations: []capacity.Reservation{{ID: "cr-0", State: "frozen", End: time.Date(2026, 3, 2, 11, 30, 0, 0, time.UTC)}},
+		Reservations: []capacity.Reservation{
+			{ID: "cr-0", State: "frozen", End: time.Date(2026, 3, 2, 11, 30, 0, 0, time.UTC)},
+		},
 	}
 	if err := dir.WriteSnapshot(want); err != nil {
 		t.Fatal(err)
@@ -35,7 +37,9 @@ func TestSnapshotRoundTrip(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if text, _ := os.ReadFile(dir.PlanPath()); string(text) != "version 1\ndefault cpu\npartition gpu\npartition big\n" {
+	if text, _ := os.ReadFile(dir.PlanPath()); string(
+		text,
+	) != "version 1\ndefault cpu\npartition gpu\npartition big\n" {
 		t.Errorf("plan is %q", text)
 	}
 	for _, path := range []string{dir.SnapshotPath(), dir.PlanPath()} {
@@ -73,7 +77,9 @@ func TestStateDirIsOpenWhateverTheUmask(t *testing.T) {
 // Any content of snapshot.json is read or refused.
 func FuzzSnapshot(f *testing.F) {
 	f.Add(`{"version": 1}`)
-	f.Add(`{"version":1,"taken_at":"2026-03-01T12:00:00Z","partitions":[{"name":"gpu","node_groups":[{"slots":[{"name":"gpu","reservation_ids":["cr-0"]}]}]}],"reservations":[{"id":"cr-0"}]}`)
+	f.Add(
+		`{"version":1,"taken_at":"2026-03-01T12:00:00Z","partitions":[{"name":"gpu","node_groups":[{"slots":[{"name":"gpu","reservation_ids":["cr-0"]}]}]}],"reservations":[{"id":"cr-0"}]}`,
+	)
 	dir := Dir(f.TempDir())
 	f.Fuzz(func(t *testing.T, text string) {
 		if err := os.WriteFile(dir.SnapshotPath(), []byte(text), 0o600); err != nil {
@@ -107,7 +113,10 @@ func TestLedger(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := dir.Enlist(capacity.Held{Token: "d", Until: now.Add(time.Hour)}, now, allowed); !errors.Is(err, capacity.ErrReserveLimit) {
+	if _, err := dir.Enlist(capacity.Held{Token: "d", Until: now.Add(time.Hour)}, now, allowed); !errors.Is(
+		err,
+		capacity.ErrReserveLimit,
+	) {
 		t.Errorf("more than may be held: %v", err)
 	}
 	most = 0

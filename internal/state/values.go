@@ -135,7 +135,11 @@ func (d Dir) Held(now time.Time) ([]capacity.Held, error) {
 // Enlist enters an ODCR into the ledger, or completes its entry, and returns the entry. What a token has ordered before
 // keeps its end: EC2 binds a token to it. allowed may refuse one that does not exist yet, and gets it and the others.
 // The entry is durable before Enlist returns: the order may follow.
-func (d Dir) Enlist(h capacity.Held, now time.Time, allowed func(more capacity.Held, others []capacity.Held) error) (capacity.Held, error) {
+func (d Dir) Enlist(
+	h capacity.Held,
+	now time.Time,
+	allowed func(more capacity.Held, others []capacity.Held) error,
+) (capacity.Held, error) {
 	err := d.changeHeld(now, func(held []capacity.Held) ([]capacity.Held, error) {
 		if i := slices.IndexFunc(held, func(o capacity.Held) bool { return o.Token == h.Token }); i >= 0 {
 			h.Until = held[i].Until

@@ -24,7 +24,11 @@ func TestMisplaced(t *testing.T) {
 	if all, err := dir.Misplaced(); len(all) != 0 || err != nil {
 		t.Errorf("before there is any: %v %v", all, err)
 	}
-	one := Misplaced{"gpu-2", time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), capacity.Metadata{InstanceID: "i-2", InstanceType: "g5.xlarge", AZID: "use2-az1", ReservationID: "cr-2"}}
+	one := Misplaced{
+		"gpu-2",
+		time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC),
+		capacity.Metadata{InstanceID: "i-2", InstanceType: "g5.xlarge", AZID: "use2-az1", ReservationID: "cr-2"},
+	}
 	two := one
 	two.Node = "gpu-10"
 	for _, m := range []Misplaced{one, two, one} {
@@ -62,9 +66,13 @@ func TestFactsGoWithTheirSlot(t *testing.T) {
 	if _, err := dir.Mark(); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
-	err := errors.Join(dir.WriteFacts(map[string]Facts{"a": {Slot: "a"}, "b": {Slot: "b"}}), dir.WriteFacts(map[string]Facts{"a": {ReservationID: "cr-1"}}))
+	err := errors.Join(
+		dir.WriteFacts(map[string]Facts{"a": {Slot: "a"}, "b": {Slot: "b"}}),
+		dir.WriteFacts(map[string]Facts{"a": {ReservationID: "cr-1"}}),
+	)
 	names, listErr := list(dir.open, factsFolder)
-	if a, readErr := dir.facts("a").Read(); errors.Join(err, listErr, readErr) != nil || len(names) != 1 || a.ReservationID != "cr-1" {
+	if a, readErr := dir.facts("a").Read(); errors.Join(err, listErr, readErr) != nil || len(names) != 1 ||
+		a.ReservationID != "cr-1" {
 		t.Errorf("%q, %+v, %v", names, a, errors.Join(err, listErr, readErr))
 	}
 }
@@ -102,7 +110,8 @@ func TestMount(t *testing.T) {
 		"/bucket/x":             {"fuse.mount-s3 of mountpoint-s3", false, false, false},
 	} {
 		all, err := mountinfo.GetMountsFromReader(strings.NewReader(info), mountinfo.ParentsFilter(path))
-		if m := mountOf(all); err != nil || m.String() != c.says || m.Local() != c.local || m.InMemory() != c.memory || m.Shared() != c.shared {
+		if m := mountOf(all); err != nil || m.String() != c.says || m.Local() != c.local || m.InMemory() != c.memory ||
+			m.Shared() != c.shared {
 			t.Errorf("%s is on %s %+v", path, m, m)
 		}
 	}
@@ -143,7 +152,12 @@ func TestRotationByManyHooks(t *testing.T) {
 		}
 		now, err := os.ReadFile(dir.PrivatePath(recordFile))
 		if err != nil || bytes.Count(append(aside, now...), []byte(`"hook":"suspend"`)) != 16 {
-			t.Fatalf("round %d: of 16 records there are %d, %v", round, bytes.Count(append(aside, now...), []byte(`"hook":"suspend"`)), err)
+			t.Fatalf(
+				"round %d: of 16 records there are %d, %v",
+				round,
+				bytes.Count(append(aside, now...), []byte(`"hook":"suspend"`)),
+				err,
+			)
 		}
 	}
 }

@@ -82,7 +82,11 @@ func (p *Progress) draw(after time.Duration) {
 		}
 		p.mu.Lock()
 		p.drawn = true
-		fmt.Fprintf(p.t.Err, "\r\033[K%s", oneLine(p.what, fmt.Sprintf(" (%s)", time.Since(p.began).Round(time.Second)), p.t.ErrWidth))
+		fmt.Fprintf(
+			p.t.Err,
+			"\r\033[K%s",
+			oneLine(p.what, fmt.Sprintf(" (%s)", time.Since(p.began).Round(time.Second)), p.t.ErrWidth),
+		)
 		p.mu.Unlock()
 	}
 }

@@ -146,7 +146,12 @@ func (t *Terminal) columns(rows reflect.Value, spec string) (all []*column) {
 	for one := range strings.SplitSeq(spec, "; ") {
 		head, cells, _ := strings.Cut(one, ": ")
 		words := strings.Fields(cells)
-		c := &column{head: head, path: words[0], right: slices.Contains(words, "right"), wrap: slices.Contains(words, "wrap")}
+		c := &column{
+			head:  head,
+			path:  words[0],
+			right: slices.Contains(words, "right"),
+			wrap:  slices.Contains(words, "wrap"),
+		}
 		if i := slices.Index(words, "drop"); i > 0 {
 			c.drop, _ = strconv.Atoi(words[i+1])
 		}
@@ -321,7 +326,8 @@ func pieces(word string, joints []string, width int) []string {
 	}
 	var all []string
 	for _, piece := range strings.SplitAfter(word, joints[0]) {
-		if last := len(all) - 1; joints[0] != "/" && last >= 0 && text.StringWidthWithoutEscSequences(all[last]+piece) <= width {
+		if last := len(all) - 1; joints[0] != "/" && last >= 0 &&
+			text.StringWidthWithoutEscSequences(all[last]+piece) <= width {
 			all[last] += piece // as much of it together as there is room for
 		} else if piece != "" {
 			all = append(all, pieces(piece, joints[1:], width)...)

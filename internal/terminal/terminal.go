@@ -56,8 +56,16 @@ type Terminal struct {
 // Standard is the terminal of this process.
 func Standard() *Terminal {
 	draw := term.IsTerminal(int(os.Stderr.Fd()))
-	t := &Terminal{In: os.Stdin, Out: Stdout, Err: os.Stderr, Format: Table, OutWidth: widthOf(os.Stdout), ErrWidth: widthOf(os.Stderr),
-		CanDraw: draw, CanAsk: draw && term.IsTerminal(int(os.Stdin.Fd()))}
+	t := &Terminal{
+		In:       os.Stdin,
+		Out:      Stdout,
+		Err:      os.Stderr,
+		Format:   Table,
+		OutWidth: widthOf(os.Stdout),
+		ErrWidth: widthOf(os.Stderr),
+		CanDraw:  draw,
+		CanAsk:   draw && term.IsTerminal(int(os.Stdin.Fd())),
+	}
 	if t.Width = t.OutWidth; os.Getenv("COLUMNS") != "" { // which bounds tables and pages in a pipe too
 		t.Width = Width(os.Stdout, os.Getenv)
 	}
@@ -188,7 +196,10 @@ func (t *Terminal) block(text string, column int) string {
 
 // oneLineOf makes one printable line of a text from others.
 func oneLineOf(text string) string {
-	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 }), " ")
+	return strings.Join(
+		strings.FieldsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 }),
+		" ",
+	)
 }
 
 // Stdout writes to that of this process. It keeps the first error of a write, since most who write

@@ -220,7 +220,8 @@ func TestTableFitsTheTerminal(t *testing.T) {
 		30: "ID    NOTE\ncr-1  a long sentence about\n      it, which goes on and on\n",
 	} {
 		var out strings.Builder
-		if err := (&terminal.Terminal{Out: &out, Format: terminal.Table, Width: width}).Rows(rows, "ID: ID; NOTE: Note wrap; MORE: More drop 1; LESS: Less drop 2"); err != nil || out.String() != want {
+		if err := (&terminal.Terminal{Out: &out, Format: terminal.Table, Width: width}).Rows(rows, "ID: ID; NOTE: Note wrap; MORE: More drop 1; LESS: Less drop 2"); err != nil ||
+			out.String() != want {
 			t.Errorf("%d columns:\n%s\nwant\n%s%v", width, out.String(), want, err)
 		}
 	}

@@ -45,9 +45,19 @@ const (
 // looks show the phases: in the legend, in text, on a light and on a dark page with a contrast of 3 (WCAG 2).
 var looks = [phases]struct{ meaning, glyph, light, dark string }{
 	Blank: {"", " ", "", ""}, Waiting: {"not open yet", "·", "#57606a", "#9da7b3"},
-	Open:   {"open for jobs", "█", "#1a7f37", "#3fb950"},
-	Unpaid: {"payment pending", "░", "#9a6700", "#d29922"}, Draining: {"drain margin: no jobs", "▄", "#bc6c00", "#e3b341"},
-	Reclaimed: {"EC2 takes instances back", "╳", "#cf222e", "#ff7b72"}, Gap: {"gap: no capacity", "╌", "#8250df", "#bc8cff"},
+	Open: {"open for jobs", "█", "#1a7f37", "#3fb950"},
+	Unpaid: {
+		"payment pending",
+		"░",
+		"#9a6700",
+		"#d29922",
+	}, Draining: {"drain margin: no jobs", "▄", "#bc6c00", "#e3b341"},
+	Reclaimed: {
+		"EC2 takes instances back",
+		"╳",
+		"#cf222e",
+		"#ff7b72",
+	}, Gap: {"gap: no capacity", "╌", "#8250df", "#bc8cff"},
 	Now: {"now", "│", "#1f2328", "#f0f6fc"},
 }
 
@@ -125,7 +135,10 @@ var days = []int{1, 2, 3, 4, 7, 14, 28, 42, 91}
 // ticks marks the axis at local midnights, at most most of them and at least 1.
 func (c Chart) ticks(most int) (all []time.Time) {
 	const day = 24 * time.Hour
-	i := slices.IndexFunc(days, func(n int) bool { return c.To.Sub(c.From)/(time.Duration(n)*day) < time.Duration(max(most, 1)) })
+	i := slices.IndexFunc(
+		days,
+		func(n int) bool { return c.To.Sub(c.From)/(time.Duration(n)*day) < time.Duration(max(most, 1)) },
+	)
 	step := days[len(days)-1]
 	if i >= 0 {
 		step = days[i]
@@ -236,7 +249,15 @@ func (c Chart) rows() (all []row) {
 		for _, g := range lane.Gaps {
 			span := Span{Gap, g.From, g.To}
 			if of.spans = append(of.spans, span); c.shows(span) {
-				of.notes = append(of.notes, fmt.Sprintf("gap of %s: from %s to %s", capacity.FormatDuration(g.To.Sub(g.From)), c.time(g.From), c.time(g.To)))
+				of.notes = append(
+					of.notes,
+					fmt.Sprintf(
+						"gap of %s: from %s to %s",
+						capacity.FormatDuration(g.To.Sub(g.From)),
+						c.time(g.From),
+						c.time(g.To),
+					),
+				)
 			}
 		}
 		if len(lane.Blocks) == 0 {
@@ -257,8 +278,13 @@ func (c Chart) time(at time.Time) string { return at.In(c.Zone).Format(timeForm)
 
 // head says where and when it is.
 func (c Chart) head() string {
-	return fmt.Sprintf("Capacity in %s, %s to %s, now %s", clean(c.Region), c.From.In(c.Zone).Format(time.DateOnly), c.To.In(c.Zone).Format(time.DateOnly),
-		c.Now.In(c.Zone).Format("2006-01-02 15:04 MST"))
+	return fmt.Sprintf(
+		"Capacity in %s, %s to %s, now %s",
+		clean(c.Region),
+		c.From.In(c.Zone).Format(time.DateOnly),
+		c.To.In(c.Zone).Format(time.DateOnly),
+		c.Now.In(c.Zone).Format("2006-01-02 15:04 MST"),
+	)
 }
 
 // times are the points in the life of a block.
@@ -371,7 +397,16 @@ func (c Chart) SVG() []byte {
 		fmt.Fprintf(&out, "<text x=\"%d\" y=\"%d\" class=\"%s\">%s</text>\n", x, y, class, html.EscapeString(text))
 	}
 	bar := func(phase Phase, x, y, width, height int) { // a pointer over it shows which
-		fmt.Fprintf(&out, "<rect class=\"p%d\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"><title>%s</title></rect>\n", phase, x, y, width, height, looks[phase].meaning)
+		fmt.Fprintf(
+			&out,
+			"<rect class=\"p%d\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"><title>%s</title></rect>\n",
+			phase,
+			x,
+			y,
+			width,
+			height,
+			looks[phase].meaning,
+		)
 	}
 	text(margin, 40, "head", c.head())
 	for _, t := range c.ticks(chartWidth / 88) {

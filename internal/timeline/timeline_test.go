@@ -27,8 +27,18 @@ var timing = capacity.Timing{DrainMargin: capacity.Duration{Duration: 10 * time.
 
 // block is a Capacity Block that starts and ends so many hours after noon.
 func block(id string, state capacity.State, start, end float64) capacity.Reservation {
-	return capacity.Reservation{ID: id, Kind: capacity.CapacityBlock, State: state, InstanceType: "p5.48xlarge", Region: "us-east-2",
-		AZ: "us-east-2a", AZID: "use2-az1", Total: 4, Start: at(start), End: at(end)}
+	return capacity.Reservation{
+		ID:           id,
+		Kind:         capacity.CapacityBlock,
+		State:        state,
+		InstanceType: "p5.48xlarge",
+		Region:       "us-east-2",
+		AZ:           "us-east-2a",
+		AZID:         "use2-az1",
+		Total:        4,
+		Start:        at(start),
+		End:          at(end),
+	}
 }
 
 // lane is a partition with blocks; the gaps are those that package capacity finds.
@@ -39,7 +49,9 @@ func lane(partition string, rs ...capacity.Reservation) capacity.Lane {
 		for _, r := range rs {
 			ids = append(ids, r.ID)
 		}
-		snap.Partitions = []capacity.Partition{{Name: partition, Groups: []capacity.NodeGroup{{Slots: []capacity.Slot{{ReservationIDs: ids}}}}}}
+		snap.Partitions = []capacity.Partition{
+			{Name: partition, Groups: []capacity.NodeGroup{{Slots: []capacity.Slot{{ReservationIDs: ids}}}}},
+		}
 	}
 	return capacity.Timeline(snap, at(-7*24), noon)[0]
 }
@@ -61,7 +73,12 @@ func sample(zone *time.Location) Chart {
 	ultra := block("cr-0e2000000000000d6", capacity.StatePaymentPending, 47.5, 215.5)
 	ultra.UltraServer, ultra.InstanceType = true, "p6e-gb200.36xlarge"
 	loose := lane("", ultra, block("cr-0e2000000000000e7", capacity.StateScheduled, 95.5, 96.2))
-	c := Chart{Region: "us-east-2", Now: noon, Zone: zone, Lanes: []capacity.Lane{gpu, lane("batch", odcr), {Partition: "empty"}, loose}}
+	c := Chart{
+		Region: "us-east-2",
+		Now:    noon,
+		Zone:   zone,
+		Lanes:  []capacity.Lane{gpu, lane("batch", odcr), {Partition: "empty"}, loose},
+	}
 	c.Fit()
 	return c
 }
@@ -207,7 +224,8 @@ no partition                         │
 func TestTextFits(t *testing.T) {
 	for width := LeastWidth; width < 200; width++ {
 		for line := range strings.Lines(sample(time.UTC).Text(width)) {
-			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > width && strings.ContainsAny(line, "█─") {
+			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > width &&
+				strings.ContainsAny(line, "█─") {
 				t.Fatalf("width %d: %d columns: %s", width, n, line)
 			}
 		}
@@ -218,8 +236,18 @@ func TestTextFits(t *testing.T) {
 func TestNamesDoNotSteerTheTerminal(t *testing.T) {
 	evil := block("cr-1\033[2J", capacity.StateActive, 1, 30)
 	evil.InstanceType = "p5\r"
-	text := Chart{Region: "x\a", Now: noon, From: at(0), To: at(48), Zone: time.UTC, Lanes: []capacity.Lane{lane("gpu\n\033c", evil)}}.Text(80)
-	if strings.ContainsAny(text, "\033\r\a") || !strings.Contains(text, "cr-1?[2J") || !strings.Contains(text, "gpu??c") {
+	text := Chart{
+		Region: "x\a",
+		Now:    noon,
+		From:   at(0),
+		To:     at(48),
+		Zone:   time.UTC,
+		Lanes:  []capacity.Lane{lane("gpu\n\033c", evil)},
+	}.Text(
+		80,
+	)
+	if strings.ContainsAny(text, "\033\r\a") || !strings.Contains(text, "cr-1?[2J") ||
+		!strings.Contains(text, "gpu??c") {
 		t.Errorf("%q", text)
 	}
 }

@@ -55,7 +55,10 @@ func (c *controller) Config(context.Context) (slurm.Config, error) {
 		return slurm.Config{}, slurm.ErrUnreachable
 	}
 
-	return slurm.Config{PluginDirs: []string{c.plugins, "/no/such/folder"}, LogFile: filepath.Join(c.dir, "slurmctld.log")}, nil
+	return slurm.Config{
+		PluginDirs: []string{c.plugins, "/no/such/folder"},
+		LogFile:    filepath.Join(c.dir, "slurmctld.log"),
+	}, nil
 }
 
 func (c *controller) systemctl(_ context.Context, args ...string) error {
@@ -83,12 +86,22 @@ func (c *controller) settings(installed bool) Settings {
 	c.Helper()
 	running, _ := c.Config(c.Context())
 
-	return Settings{Site: c.conf(), Pending: c.running != installed, Restarts: true, Slurm: c, Running: running, Systemctl: c.systemctl}
+	return Settings{
+		Site:      c.conf(),
+		Pending:   c.running != installed,
+		Restarts:  true,
+		Slurm:     c,
+		Running:   running,
+		Systemctl: c.systemctl,
+	}
 }
 
 func (c *controller) install() error {
 	var p Plan
-	err := errors.Join(p.Install(c.script()), p.InstallSettings(c.Context(), c.settings(true), head+"JobSubmitPlugins=lua\n", head))
+	err := errors.Join(
+		p.Install(c.script()),
+		p.InstallSettings(c.Context(), c.settings(true), head+"JobSubmitPlugins=lua\n", head),
+	)
 	if err != nil {
 		return err
 	}
@@ -217,7 +230,8 @@ func TestRestartThatFails(t *testing.T) {
 
 			err := s.install()
 			said := strings.ReplaceAll(errorText(err), s.dir, "DIR")
-			if (c.want == "") != (err == nil) || !strings.Contains(said, c.want) || c.not != "" && strings.Contains(said, c.not) {
+			if (c.want == "") != (err == nil) || !strings.Contains(said, c.want) ||
+				c.not != "" && strings.Contains(said, c.not) {
 				t.Errorf("%s", said)
 			}
 			if s.starts != c.starts {
@@ -255,7 +269,8 @@ func TestRemovalThatFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := p.Apply(t.Context(), func(Change) {})
-	if !strings.Contains(errorText(err), "slurm.conf:6: PartitionName=old Nodes=gone-[1-2]") || s.files() != before || s.text() != installed {
+	if !strings.Contains(errorText(err), "slurm.conf:6: PartitionName=old Nodes=gone-[1-2]") || s.files() != before ||
+		s.text() != installed {
 		t.Errorf("%v, files %s; slurm.conf is\n%s", err, s.files(), s.text())
 	}
 }

@@ -73,7 +73,10 @@ func (s Script) State() (State, error) {
 // loads reports whether a site's own script names ours in a line that is no comment.
 func (s Script) loads(site string) bool {
 	for line := range strings.Lines(site) {
-		if code, _, _ := strings.Cut(line, "--"); strings.Contains(code, strings.TrimSuffix(filepath.Base(s.beside()), ".lua")) {
+		if code, _, _ := strings.Cut(line, "--"); strings.Contains(
+			code,
+			strings.TrimSuffix(filepath.Base(s.beside()), ".lua"),
+		) {
 			return true
 		}
 	}
@@ -88,7 +91,11 @@ func (p *Plan) Install(s Script) error {
 	if there && !marked(site) {
 		path = s.beside()
 		if !s.loads(site) {
-			p.byHand("%s is your own; make this its last line before any final return:\n  %s", s.Path, submit.LoadLine(path))
+			p.byHand(
+				"%s is your own; make this its last line before any final return:\n  %s",
+				s.Path,
+				submit.LoadLine(path),
+			)
 		}
 	}
 	p.write(path, s.Text)
@@ -115,7 +122,10 @@ func (p *Plan) Remove(ctx context.Context, s Script) error {
 
 // runsLua reports whether lua is among plugins, each of which may have its kind before it: cli_filter/lua.
 func runsLua(plugins []string) bool {
-	return slices.ContainsFunc(plugins, func(name string) bool { return filepath.Base(strings.TrimSpace(name)) == "lua" })
+	return slices.ContainsFunc(
+		plugins,
+		func(name string) bool { return filepath.Base(strings.TrimSpace(name)) == "lua" },
+	)
 }
 
 // StillOn is the refusal to remove the script of a hook that Slurm runs: slurmctld does, of which running is what it
@@ -135,7 +145,10 @@ func (s Site) StillOn(hook string, running slurm.Config) error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("%s, and Slurm refuses every submission without the script; remove lua first (`pcs-capacity hooks remove settings` does, if install wrote it), and restart slurmctld", who)
+	return fmt.Errorf(
+		"%s, and Slurm refuses every submission without the script; remove lua first (`pcs-capacity hooks remove settings` does, if install wrote it), and restart slurmctld",
+		who,
+	)
 }
 
 // ScriptPaths lists where Slurm reads the script of a hook on this host; dirs are its folders of slurm.conf.

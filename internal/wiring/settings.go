@@ -87,7 +87,10 @@ func (p *Plan) RemoveSettings(ctx context.Context, s Settings, script Script) er
 	p.remove(s.beside(IncludeFile), nil)
 	p.remove(s.beside(GresFile), nil)
 	if p.err == nil && runsLua(s.list("JobSubmitPlugins")) {
-		p.byHand("slurm.conf has JobSubmitPlugins=lua itself, so that %s stays; remove it, restart slurmctld, and run this again", script.Path)
+		p.byHand(
+			"slurm.conf has JobSubmitPlugins=lua itself, so that %s stays; remove it, restart slurmctld, and run this again",
+			script.Path,
+		)
 		return nil
 	}
 	return p.Remove(ctx, script)
@@ -98,7 +101,8 @@ func (p *Plan) includes(path, file string, wanted bool) {
 	before, _ := p.read(path)
 	var kept strings.Builder
 	for line := range strings.Lines(before) {
-		if words := strings.Fields(line); len(words) < 2 || !strings.EqualFold(words[0], "include") || words[1] != file {
+		if words := strings.Fields(line); len(words) < 2 || !strings.EqualFold(words[0], "include") ||
+			words[1] != file {
 			kept.WriteString(line)
 		}
 	}
@@ -141,7 +145,13 @@ func (s Site) gone(before, after string) ([]string, error) {
 	was, err := parse(strings.Split(before, "\n"))
 	is, failed := parse(strings.Split(after, "\n"))
 	stay := append(is.names(), s.names()...)
-	return slices.DeleteFunc(was.names(), func(name string) bool { return slices.Contains(stay, name) }), cmp.Or(err, failed)
+	return slices.DeleteFunc(
+			was.names(),
+			func(name string) bool { return slices.Contains(stay, name) },
+		), cmp.Or(
+			err,
+			failed,
+		)
 }
 
 // names lists those of the nodes and partitions.
@@ -159,8 +169,11 @@ func (p *Plan) ending(ctx context.Context, s Settings, after string) {
 	all, err := s.Slurm.Jobs(ctx)
 	p.err = err
 	if ids := ended(all, gone); err == nil && len(ids) > 0 {
-		p.err = fmt.Errorf("removing %s would end jobs there: %s; wait until they have ended, move those that wait (`scontrol update jobid=ID partition=NAME`), or add --force",
-			hostlist.Compress(gone), strings.Join(ids, ", "))
+		p.err = fmt.Errorf(
+			"removing %s would end jobs there: %s; wait until they have ended, move those that wait (`scontrol update jobid=ID partition=NAME`), or add --force",
+			hostlist.Compress(gone),
+			strings.Join(ids, ", "),
+		)
 	}
 }
 

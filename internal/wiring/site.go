@@ -41,7 +41,8 @@ func ReadSite(conf string) (Site, error) {
 	}
 	gres, _, err := lines(s.beside("gres.conf"), GresFile)
 	for _, line := range gres {
-		if nodes := option(line, "nodename"); nodes != "" && (option(line, "name") == "gpu" || option(line, "autodetect") != "") {
+		if nodes := option(line, "nodename"); nodes != "" &&
+			(option(line, "name") == "gpu" || option(line, "autodetect") != "") {
 			err = errors.Join(err, expand(nodes, s.gresNodes))
 		}
 	}
@@ -50,7 +51,12 @@ func ReadSite(conf string) (Site, error) {
 
 // parse reads lines of slurm.conf.
 func parse(all []string) (Site, error) {
-	s := Site{values: map[string]string{}, nodes: map[string]bool{}, partitions: map[string]string{}, gresNodes: map[string]bool{}}
+	s := Site{
+		values:     map[string]string{},
+		nodes:      map[string]bool{},
+		partitions: map[string]string{},
+		gresNodes:  map[string]bool{},
+	}
 	for _, line := range all {
 		key, value, _ := strings.Cut(line, "=")
 		key, value = strings.ToLower(strings.TrimSpace(key)), strings.TrimSpace(value)
@@ -102,7 +108,8 @@ func walk(conf, ours string, visit func(place, line string)) error {
 			}
 			visit(place, strings.Join(words, " "))
 
-			if len(words) == 1 || !strings.EqualFold(words[0], "include") || filepath.Base(words[1]) == ours || depth == 8 {
+			if len(words) == 1 || !strings.EqualFold(words[0], "include") || filepath.Base(words[1]) == ours ||
+				depth == 8 {
 				continue
 			}
 			name := words[1]
@@ -155,12 +162,27 @@ func (s Site) Switches(settings capacity.Settings) (sentences []string, err erro
 	left := slices.DeleteFunc(slices.Clone(ours), func(name string) bool { return known[name] })
 	if len(left) > 0 {
 		list := hostlist.Compress(left)
-		sentences = append(sentences, fmt.Sprintf("topology.conf has no switch for %s, and with topology/tree Slurm refuses each of their jobs; add the line `SwitchName=pcs-capacity Nodes=%s`, or those of `pcs-capacity topology`, and restart slurmctld", list, list))
+		sentences = append(
+			sentences,
+			fmt.Sprintf(
+				"topology.conf has no switch for %s, and with topology/tree Slurm refuses each of their jobs; add the line `SwitchName=pcs-capacity Nodes=%s`, or those of `pcs-capacity topology`, and restart slurmctld",
+				list,
+				list,
+			),
+		)
 	}
-	stale := slices.DeleteFunc(slices.Sorted(maps.Keys(known)), func(name string) bool { return s.nodes[name] || slices.Contains(ours, name) })
+	stale := slices.DeleteFunc(
+		slices.Sorted(maps.Keys(known)),
+		func(name string) bool { return s.nodes[name] || slices.Contains(ours, name) },
+	)
 	if len(stale) > 0 {
-		sentences = append(sentences, fmt.Sprintf("topology.conf still has switches for %s, which neither slurm.conf nor the settings have; take these nodes out of it, and restart slurmctld",
-			hostlist.Compress(stale)))
+		sentences = append(
+			sentences,
+			fmt.Sprintf(
+				"topology.conf still has switches for %s, which neither slurm.conf nor the settings have; take these nodes out of it, and restart slurmctld",
+				hostlist.Compress(stale),
+			),
+		)
 	}
 	return sentences, err
 }
@@ -208,8 +230,15 @@ func (s Site) changed(ours string) (sentences []string) {
 			if is == "" {
 				now = "no " + key
 			}
-			sentences = append(sentences, fmt.Sprintf("slurm.conf has %s, and %s has %s instead; run `pcs-capacity hooks install`, which merges the two",
-				now, IncludeFile, value))
+			sentences = append(
+				sentences,
+				fmt.Sprintf(
+					"slurm.conf has %s, and %s has %s instead; run `pcs-capacity hooks install`, which merges the two",
+					now,
+					IncludeFile,
+					value,
+				),
+			)
 		}
 	})
 	return sentences

@@ -148,8 +148,13 @@ func replace(path, before, text string) error {
 	case text == "" && there:
 		return os.Remove(path)
 	}
-	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), renameio.WithPermissions(0o644), renameio.IgnoreUmask(),
-		renameio.WithExistingPermissions())
+	f, err := renameio.NewPendingFile(
+		path,
+		renameio.WithTempDir(filepath.Dir(path)),
+		renameio.WithPermissions(0o644),
+		renameio.IgnoreUmask(),
+		renameio.WithExistingPermissions(),
+	)
 	if err != nil {
 		return err
 	}
@@ -194,12 +199,22 @@ func (p *Plan) Switch(c pcs.Inventory, on bool, do func(ctx context.Context, cha
 	} else if runsLua(strings.Split(c.Cluster.SlurmSettings[pluginKey], ",")) {
 		change[pluginKey] = ""
 	}
-	before, after := pcs.SettingsText(c.Cluster.SlurmSettings, "\n"), pcs.SettingsText(pcs.ChangedSettings(c.Cluster.SlurmSettings, change), "\n")
+	before, after := pcs.SettingsText(
+		c.Cluster.SlurmSettings,
+		"\n",
+	), pcs.SettingsText(
+		pcs.ChangedSettings(c.Cluster.SlurmSettings, change),
+		"\n",
+	)
 	if before == after && c.Cluster.Status == pcs.Active {
 		return nil
 	}
 	if why, fix := c.NotSettled(); why != "" {
-		return fmt.Errorf("%s, and PCS changes the settings of a cluster only while everything in it is ACTIVE; %s", why, fix)
+		return fmt.Errorf(
+			"%s, and PCS changes the settings of a cluster only while everything in it is ACTIVE; %s",
+			why,
+			fix,
+		)
 	}
 	p.Changes = append(p.Changes, Change{
 		Do:   "set",

@@ -62,12 +62,17 @@ func (s *site) conf() Site {
 
 // settings are those with a systemctl that restarts this slurmctld.
 func (s *site) settings(installed bool) Settings {
-	return Settings{Site: s.conf(), Pending: s.running != installed, Restarts: true, Systemctl: func(_ context.Context, args ...string) error {
-		if args[0] == "restart" {
-			s.running = s.conf().Included
-		}
-		return s.sound()
-	}}
+	return Settings{
+		Site:     s.conf(),
+		Pending:  s.running != installed,
+		Restarts: true,
+		Systemctl: func(_ context.Context, args ...string) error {
+			if args[0] == "restart" {
+				s.running = s.conf().Included
+			}
+			return s.sound()
+		},
+	}
 }
 
 // runs is what slurmctld says about the script.
@@ -154,7 +159,9 @@ func TestR5_InstallAndRemoveAreCutOff(t *testing.T) {
 				}
 				apply(s.remove(), stop)
 				apply(s.remove(), all)
-				if s.running || s.has("job_submit.lua") || s.has(IncludeFile) || s.has(GresFile) || s.has("gres.conf") || len(s.remove().Changes) > 0 {
+				if s.running || s.has("job_submit.lua") || s.has(IncludeFile) || s.has(GresFile) ||
+					s.has("gres.conf") ||
+					len(s.remove().Changes) > 0 {
 					t.Errorf("not removed: %+v", s.remove())
 				}
 				if text, _ := os.ReadFile(filepath.Join(s.dir, "slurm.conf")); string(text) != siteConf {
@@ -170,7 +177,8 @@ func TestFileChangesMeanwhile(t *testing.T) {
 	s := newSite(t)
 	plan := s.install()
 	s.write("slurm.conf", "ClusterName=other\n")
-	if err := plan.Apply(t.Context(), func(Change) {}); err == nil || !strings.Contains(err.Error(), "has changed since") {
+	if err := plan.Apply(t.Context(), func(Change) {}); err == nil ||
+		!strings.Contains(err.Error(), "has changed since") {
 		t.Errorf("%v", err)
 	}
 	if text, _ := os.ReadFile(filepath.Join(s.dir, "slurm.conf")); string(text) != "ClusterName=other\n" {
@@ -190,7 +198,9 @@ func TestR9_SitesOwnScripts(t *testing.T) {
 	beside := s.dir + "/pcs-capacity-job_submit.lua"
 	s.write("job_submit.lua", "-- the site's\n")
 	plan := s.install()
-	if state, err := s.script().State(); state != Foreign || err != nil || len(plan.ByHand) != 1 || !strings.Contains(plan.ByHand[0], "pcall(dofile") || plan.Changes[0].What != beside {
+	if state, err := s.script().State(); state != Foreign || err != nil || len(plan.ByHand) != 1 ||
+		!strings.Contains(plan.ByHand[0], "pcall(dofile") ||
+		plan.Changes[0].What != beside {
 		t.Errorf("%s, %v, %+v", state, err, plan)
 	}
 	s.write("pcs-capacity-job_submit.lua", s.script().Text)
@@ -202,7 +212,8 @@ func TestR9_SitesOwnScripts(t *testing.T) {
 		s.write("job_submit.lua", text)
 		var p Plan
 		err := p.Remove(t.Context(), s.script())
-		if state, _ := s.script().State(); err != nil || stays != (len(p.Changes) == 0 && len(p.ByHand) == 1) || stays != (state == Loaded) {
+		if state, _ := s.script().State(); err != nil || stays != (len(p.Changes) == 0 && len(p.ByHand) == 1) ||
+			stays != (state == Loaded) {
 			t.Errorf("%s: %s, %v, %+v", text, state, err, p)
 		}
 	}
@@ -238,36 +249,65 @@ GresTypes=gpu
 NodeName=gpu-[1-2] CPUs=192 Sockets=1 CoresPerSocket=96 ThreadsPerCore=2 RealMemory=950 Gres=gpu:h100:8 Features=gpu State=CLOUD
 PartitionName=gpu Nodes=gpu-[1-2] ResumeTimeout=900 SuspendTimeout=120 SuspendTime=600 State=UP
 `, not: "SuspendExcNodes PrivateData Prolog AllowAccounts itself", wantGres: "NodeName=gpu-[1-2] AutoDetect=off Name=gpu Type=h100 File=/dev/nvidia[0-7]\n"},
-	{name: "lists are merged, and kept", conf: "SlurmctldParameters=cloud_dns\nJobSubmitPlugins=throttle\nGresTypes=gpu\nTreeWidth=20\nRebootProgram=/site/reboot\nPrivateData=jobs\n",
+	{
+		name: "lists are merged, and kept",
+		conf: "SlurmctldParameters=cloud_dns\nJobSubmitPlugins=throttle\nGresTypes=gpu\nTreeWidth=20\nRebootProgram=/site/reboot\nPrivateData=jobs\n",
 		change: func(in *Include) {
-			in.Version, in.Templates = slurm.Version{Major: 22, Minor: 5}, map[string]capacity.LaunchTemplate{"": {UserData: []byte("slurmd --conf-server head\n")}}
-		}, want: `
+			in.Version, in.Templates = slurm.Version{
+				Major: 22,
+				Minor: 5,
+			}, map[string]capacity.LaunchTemplate{
+				"": {UserData: []byte("slurmd --conf-server head\n")},
+			}
+		},
+		want: `
 # slurm.conf itself has SlurmctldParameters=cloud_dns
 # slurm.conf itself has JobSubmitPlugins=throttle
 SlurmctldParameters=cloud_dns,idle_on_node_suspend,enable_configless
 JobSubmitPlugins=throttle,lua
 PrivateData=jobs,cloud
-`, not: "GresTypes TreeWidth RebootProgram"},
-	{name: "programs are chained", conf: "ResumeProgram=/aws/resume.py\nSuspendProgram=\"/aws/suspend.py\"\nResumeFailProgram=/aws/failed.py\nSuspendTime=300\n", want: `
+`,
+		not: "GresTypes TreeWidth RebootProgram",
+	},
+	{
+		name: "programs are chained",
+		conf: "ResumeProgram=/aws/resume.py\nSuspendProgram=\"/aws/suspend.py\"\nResumeFailProgram=/aws/failed.py\nSuspendTime=300\n",
+		want: `
 # slurm.conf itself has ResumeProgram=/aws/resume.py
 # slurm.conf itself has SuspendProgram=/aws/suspend.py
 ResumeProgram=/p/pcs-capacity-resume
-`, not: "SuspendExcNodes", notes: "ResumeFailProgram is your own, /aws/failed.py, and is not called any more"},
+`,
+		not:   "SuspendExcNodes",
+		notes: "ResumeFailProgram is your own, /aws/failed.py, and is not called any more",
+	},
 	{name: "ours by hand", conf: "ResumeProgram=/old/pcs-capacity-resume\n", not: "/old"},
-	{name: "nodes that nothing powered down", conf: "SuspendTime=300\nResumeTimeout=3600\nSuspendTimeout=30\nNodeName=cpu-[1-2]\n", want: `
+	{
+		name: "nodes that nothing powered down",
+		conf: "SuspendTime=300\nResumeTimeout=3600\nSuspendTimeout=30\nNodeName=cpu-[1-2]\n",
+		want: `
 SuspendExcNodes=cpu-[1-2]
 PartitionName=gpu Nodes=gpu-[1-2] ResumeTimeout=3600 SuspendTimeout=120 SuspendTime=300 State=UP
-`},
+`,
+	},
 	{name: "no power saving", conf: "SuspendTime=INFINITE\nNodeName=DEFAULT CPUs=1\nNodeName=cpu-1\n", want: `
 PartitionName=gpu Nodes=gpu-[1-2] ResumeTimeout=900 SuspendTimeout=120 SuspendTime=600 State=UP
 `, not: "SuspendExcNodes"},
 	{name: "nodes and a partition of ours by hand, included", conf: "Include more.conf\n", want: `
 NodeName=gpu-2 CPUs=192 Sockets=1 CoresPerSocket=96 ThreadsPerCore=2 RealMemory=950 Gres=gpu:h100:8 Features=gpu State=CLOUD
 `, not: "PartitionName", notes: "slurm.conf has PartitionName=gpu itself: add ResumeTimeout=900 SuspendTimeout=120 to that line"},
-	{name: "accounts", conf: "AccountingStorageType=accounting_storage/slurmdbd\n", change: func(in *Include) { in.Settings.Partitions[0].AllowAccounts = []string{"nlp"} }, want: `
+	{
+		name:   "accounts",
+		conf:   "AccountingStorageType=accounting_storage/slurmdbd\n",
+		change: func(in *Include) { in.Settings.Partitions[0].AllowAccounts = []string{"nlp"} },
+		want: `
 PartitionName=gpu Nodes=gpu-[1-2] AllowAccounts=nlp ResumeTimeout=900 SuspendTimeout=120 SuspendTime=600 State=UP
-`},
-	{name: "accounts that nobody keeps", change: func(in *Include) { in.Settings.Partitions[0].AllowAccounts = []string{"nlp"} }, not: "AllowAccounts"},
+`,
+	},
+	{
+		name:   "accounts that nobody keeps",
+		change: func(in *Include) { in.Settings.Partitions[0].AllowAccounts = []string{"nlp"} },
+		not:    "AllowAccounts",
+	},
 	{name: "a block in two slots", change: func(in *Include) {
 		g := group(in)
 		g.PurchaseOption, g.Slots, g.Dynamic = capacity.CapacityBlock, 2, false
@@ -276,24 +316,55 @@ SuspendExcNodes=gpu-a-[1-2],gpu-b-[1-2]
 NodeName=gpu-a-[1-2] CPUs=192 Sockets=1 CoresPerSocket=96 ThreadsPerCore=2 RealMemory=950 Gres=gpu:h100:8 Features=gpu-a State=CLOUD
 NodeName=gpu-b-[1-2] CPUs=192 Sockets=1 CoresPerSocket=96 ThreadsPerCore=2 RealMemory=950 Gres=gpu:h100:8 Features=gpu-b State=CLOUD
 `},
-	{name: "a block on demand", change: func(in *Include) { group(in).PurchaseOption = capacity.CapacityBlock }, not: "SuspendExcNodes"},
+	{
+		name:   "a block on demand",
+		change: func(in *Include) { group(in).PurchaseOption = capacity.CapacityBlock },
+		not:    "SuspendExcNodes",
+	},
 	{name: "nodes with names", change: func(in *Include) { group(in).Nodes = []string{"n01", "n02"} }, want: `
 NodeName=n[01-02] CPUs=192 Sockets=1 CoresPerSocket=96 ThreadsPerCore=2 RealMemory=950 Gres=gpu:h100:8 Features=gpu State=CLOUD
 `},
-	{name: "a template without configless", change: func(in *Include) { in.Templates = map[string]capacity.LaunchTemplate{"": {Name: "lt"}} },
-		not: "enable_configless", notes: "user data of launch template lt has no --conf-server"},
+	{
+		name:   "a template without configless",
+		change: func(in *Include) { in.Templates = map[string]capacity.LaunchTemplate{"": {Name: "lt"}} },
+		not:    "enable_configless",
+		notes:  "user data of launch template lt has no --conf-server",
+	},
 	{name: "what launches nodes is another's", conf: "ResumeProgram=/aws/resume.py\n", change: func(in *Include) {
 		in.Settings.Partitions = in.Settings.Partitions[:1]
 		in.Settings.Partitions[0].Provider = capacity.ProviderNone
 	}, want: "\nJobSubmitPlugins=lua\n", not: "ResumeProgram Suspend NodeName PartitionName Parameters", wantGres: ""},
 	{name: "CpuOptions of the template", change: func(in *Include) {
-		in.Templates = map[string]capacity.LaunchTemplate{"": {UserData: []byte("slurmd --conf-server head\n"), Cores: 48, ThreadsPerCore: 1}}
+		in.Templates = map[string]capacity.LaunchTemplate{
+			"": {UserData: []byte("slurmd --conf-server head\n"), Cores: 48, ThreadsPerCore: 1},
+		}
 	}, want: "\nNodeName=gpu-[1-2] CPUs=48 Sockets=1 CoresPerSocket=48 ThreadsPerCore=1 RealMemory=950 Gres=gpu:h100:8 Features=gpu State=CLOUD\n"},
-	{name: "GPUs of the site", gres: "AutoDetect=nvml\nNodeName=cpu-1 Name=gpu File=/dev/nvidia0\n", wantGres: "NodeName=gpu-[1-2] AutoDetect=off Name=gpu Type=h100 File=/dev/nvidia[0-7]\n"},
-	{name: "a node of ours by hand", conf: "NodeName=gpu-1 CPUs=4 Gres=gpu:h100:8\n", want: "NodeName=gpu-2 CPUs=192 Sockets=1 CoresPerSocket=96 ThreadsPerCore=2 RealMemory=950 Gres=gpu:h100:8 Features=gpu State=CLOUD\n", wantGres: "NodeName=gpu-[1-2] AutoDetect=off Name=gpu Type=h100 File=/dev/nvidia[0-7]\n"},
-	{name: "GPUs of ours by hand", gres: "NodeName=gpu-1 Name=gpu \\\n File=/dev/nvidia[0-7] # ours\n", wantGres: "NodeName=gpu-2 AutoDetect=off Name=gpu Type=h100 File=/dev/nvidia[0-7]\n"},
-	{name: "GPUs without files", change: func(in *Include) { group(in).InstanceType = "g4ad.xlarge" }, notes: "write a line for the 1 GPUs of gpu-[1-2] (g4ad.xlarge) into gres.conf"},
-	{name: "no GPUs", change: func(in *Include) { group(in).InstanceType = "c7i.4xlarge" }, want: "\nNodeName=gpu-[1-2] CPUs=16 Sockets=1 CoresPerSocket=8 ThreadsPerCore=2 RealMemory=95 Features=gpu State=CLOUD\n"},
+	{
+		name:     "GPUs of the site",
+		gres:     "AutoDetect=nvml\nNodeName=cpu-1 Name=gpu File=/dev/nvidia0\n",
+		wantGres: "NodeName=gpu-[1-2] AutoDetect=off Name=gpu Type=h100 File=/dev/nvidia[0-7]\n",
+	},
+	{
+		name:     "a node of ours by hand",
+		conf:     "NodeName=gpu-1 CPUs=4 Gres=gpu:h100:8\n",
+		want:     "NodeName=gpu-2 CPUs=192 Sockets=1 CoresPerSocket=96 ThreadsPerCore=2 RealMemory=950 Gres=gpu:h100:8 Features=gpu State=CLOUD\n",
+		wantGres: "NodeName=gpu-[1-2] AutoDetect=off Name=gpu Type=h100 File=/dev/nvidia[0-7]\n",
+	},
+	{
+		name:     "GPUs of ours by hand",
+		gres:     "NodeName=gpu-1 Name=gpu \\\n File=/dev/nvidia[0-7] # ours\n",
+		wantGres: "NodeName=gpu-2 AutoDetect=off Name=gpu Type=h100 File=/dev/nvidia[0-7]\n",
+	},
+	{
+		name:   "GPUs without files",
+		change: func(in *Include) { group(in).InstanceType = "g4ad.xlarge" },
+		notes:  "write a line for the 1 GPUs of gpu-[1-2] (g4ad.xlarge) into gres.conf",
+	},
+	{
+		name:   "no GPUs",
+		change: func(in *Include) { group(in).InstanceType = "c7i.4xlarge" },
+		want:   "\nNodeName=gpu-[1-2] CPUs=16 Sockets=1 CoresPerSocket=8 ThreadsPerCore=2 RealMemory=95 Features=gpu State=CLOUD\n",
+	},
 }
 
 func group(in *Include) *capacity.GroupSettings { return &in.Settings.Partitions[0].Groups[0] }
@@ -306,14 +377,47 @@ func TestR9_Sites(t *testing.T) {
 			s.write("slurm.conf", "ClusterName=ml # a comment\n"+c.conf)
 			s.write("more.conf", "NodeName=cpu-1,gpu-1 \\\n  CPUs=4\nPartitionName=gpu Nodes=gpu-1 SuspendTime=60\n")
 			s.write("gres.conf", c.gres)
-			in := Include{Site: s.conf(), Version: slurm.Version{Major: 24, Minor: 11}, Programs: "/p", Settings: capacity.Settings{Partitions: []capacity.PartitionSettings{
-				{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu", InstanceType: "p5.48xlarge", MaxNodes: 2, Slots: 1, Dynamic: true}}},
-				{Name: "managed", Provider: capacity.ProviderPCS, Groups: []capacity.GroupSettings{{Name: "pcs", MaxNodes: 9}}}}}}
+			in := Include{
+				Site:     s.conf(),
+				Version:  slurm.Version{Major: 24, Minor: 11},
+				Programs: "/p",
+				Settings: capacity.Settings{Partitions: []capacity.PartitionSettings{
+					{
+						Name:     "gpu",
+						Provider: capacity.ProviderEC2,
+						Groups: []capacity.GroupSettings{
+							{Name: "gpu", InstanceType: "p5.48xlarge", MaxNodes: 2, Slots: 1, Dynamic: true},
+						},
+					},
+					{
+						Name:     "managed",
+						Provider: capacity.ProviderPCS,
+						Groups:   []capacity.GroupSettings{{Name: "pcs", MaxNodes: 9}},
+					}}},
+			}
 			if c.change != nil {
 				c.change(&in)
 			}
-			all := map[string]ec2.InstanceType{"p5.48xlarge": {VCPUs: 192, Cores: 96, ThreadsPerCore: 2, MemoryMiB: 1000, GPUs: 8, GPUName: "H100", GPUFiles: "/dev/nvidia"},
-				"g4ad.xlarge": {VCPUs: 4, Cores: 2, ThreadsPerCore: 2, MemoryMiB: 100, GPUs: 1, GPUName: "Radeon Pro V520"}, "c7i.4xlarge": {VCPUs: 16, Cores: 8, ThreadsPerCore: 2, MemoryMiB: 100}}
+			all := map[string]ec2.InstanceType{
+				"p5.48xlarge": {
+					VCPUs:          192,
+					Cores:          96,
+					ThreadsPerCore: 2,
+					MemoryMiB:      1000,
+					GPUs:           8,
+					GPUName:        "H100",
+					GPUFiles:       "/dev/nvidia",
+				},
+				"g4ad.xlarge": {
+					VCPUs:          4,
+					Cores:          2,
+					ThreadsPerCore: 2,
+					MemoryMiB:      100,
+					GPUs:           1,
+					GPUName:        "Radeon Pro V520",
+				},
+				"c7i.4xlarge": {VCPUs: 16, Cores: 8, ThreadsPerCore: 2, MemoryMiB: 100},
+			}
 			in.Types = map[string]ec2.InstanceType{group(&in).InstanceType: all[group(&in).InstanceType]}
 			text, notes := in.Text()
 			gres, more := in.Gres()
@@ -328,7 +432,9 @@ func TestR9_Sites(t *testing.T) {
 					t.Errorf("it has %s", word)
 				}
 			}
-			if !strings.HasPrefix(text, head) || c.wantGres != "" && gres != head+c.wantGres || len(notes) > 1 || !strings.Contains(strings.Join(notes, "; "), c.notes) || (c.notes == "") != (len(notes) == 0) {
+			if !strings.HasPrefix(text, head) || c.wantGres != "" && gres != head+c.wantGres || len(notes) > 1 ||
+				!strings.Contains(strings.Join(notes, "; "), c.notes) ||
+				(c.notes == "") != (len(notes) == 0) {
 				t.Errorf("%q, %s", notes, gres)
 			}
 			if t.Failed() {
@@ -362,12 +468,15 @@ func TestR9_LaterEditsAreMerged(t *testing.T) {
 		s.write("slurm.conf", siteConf)
 		install()
 		s.write("slurm.conf", siteConf+"Include "+IncludeFile+"\n"+edit)
-		if state, wrong, err := s.conf().State(); (state == Old) != (want != "") || !strings.Contains(strings.Join(wrong, ";"), want) || err != nil {
+		if state, wrong, err := s.conf().State(); (state == Old) != (want != "") ||
+			!strings.Contains(strings.Join(wrong, ";"), want) ||
+			err != nil {
 			t.Errorf("%q: %s, %q, %v", edit, state, wrong, err)
 		}
 		install()
 		conf, _ := os.ReadFile(filepath.Join(s.dir, "slurm.conf"))
-		if state, wrong, err := s.conf().State(); state != Installed || err != nil || !strings.HasSuffix(string(conf), "\nInclude "+IncludeFile+"\n") {
+		if state, wrong, err := s.conf().State(); state != Installed || err != nil ||
+			!strings.HasSuffix(string(conf), "\nInclude "+IncludeFile+"\n") {
 			t.Errorf("%q: %s, %q, %v\n%s", edit, state, wrong, err, conf)
 		}
 	}
@@ -375,13 +484,16 @@ func TestR9_LaterEditsAreMerged(t *testing.T) {
 
 // PCS changes a cluster only while everything in it is ACTIVE.
 func TestSwitchOn(t *testing.T) {
-	cluster := pcs.Inventory{Cluster: pcs.Cluster{Name: "ml", Status: pcs.Active, SlurmSettings: map[string]string{"MinJobAge": "60"}}}
+	cluster := pcs.Inventory{
+		Cluster: pcs.Cluster{Name: "ml", Status: pcs.Active, SlurmSettings: map[string]string{"MinJobAge": "60"}},
+	}
 	var p Plan
 	if err := p.Switch(cluster, true, nil); err != nil || p.Changes[0].Diff != "+CliFilterPlugins=cli_filter/lua\n" {
 		t.Errorf("%v, %+v", err, p)
 	}
 	cluster.Groups = []pcs.NodeGroup{{Name: "gpu-a", Status: pcs.Updating}}
-	if err := new(Plan).Switch(cluster, true, nil); err == nil || !strings.Contains(err.Error(), "node group gpu-a is UPDATING") {
+	if err := new(Plan).Switch(cluster, true, nil); err == nil ||
+		!strings.Contains(err.Error(), "node group gpu-a is UPDATING") {
 		t.Errorf("%v", err)
 	}
 }
@@ -402,7 +514,13 @@ func TestSwitchOnWhereAWaitDoesNotHelp(t *testing.T) {
 		{queue: pcs.DeleteFailed, want: "ACTIVE; fix or delete what has failed"},
 	} {
 		cluster := pcs.Inventory{Cluster: pcs.Cluster{Name: "ml", Status: cmp.Or(c.cluster, pcs.Active)},
-			Groups: []pcs.NodeGroup{{Name: "g", Status: cmp.Or(c.group, pcs.Active), Failures: pcs.Failures{{Code: "InternalError", Message: "no luck"}}}},
+			Groups: []pcs.NodeGroup{
+				{
+					Name:     "g",
+					Status:   cmp.Or(c.group, pcs.Active),
+					Failures: pcs.Failures{{Code: "InternalError", Message: "no luck"}},
+				},
+			},
 			Queues: []pcs.Queue{{Name: "q", Status: cmp.Or(c.queue, pcs.Active)}}}
 		err := new(Plan).Switch(cluster, true, nil)
 		if err == nil || !strings.Contains(err.Error(), c.want) || c.not != "" && strings.Contains(err.Error(), c.not) {
@@ -455,7 +573,8 @@ func TestStillOn(t *testing.T) {
 	} {
 		s := newSite(t)
 		s.write("slurm.conf", siteConf+c.conf)
-		if err := s.conf().StillOn(c.hook, c.running); (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
+		if err := s.conf().StillOn(c.hook, c.running); (err != nil) != (c.want != "") ||
+			err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
@@ -477,7 +596,8 @@ func TestScriptThatSlurmctldRunsStays(t *testing.T) {
 		t.Errorf("after a restart without effect: %v", err)
 	}
 	deaf.Site, deaf.Pending = s.conf(), false // as for partitions that are no longer in the settings
-	if err := new(Plan).RemoveSettings(t.Context(), deaf, s.script()); err == nil || !strings.Contains(err.Error(), "slurmctld has JobSubmitPlugins=lua") {
+	if err := new(Plan).RemoveSettings(t.Context(), deaf, s.script()); err == nil ||
+		!strings.Contains(err.Error(), "slurmctld has JobSubmitPlugins=lua") {
 		t.Errorf("without a restart: %v", err)
 	}
 }
@@ -512,7 +632,10 @@ func TestGone(t *testing.T) {
 	var jobs []capacity.Job
 	for i, words := range []string{"RUNNING gpu gpu-1", "RUNNING gpu gpu-4", "PENDING gpu", "PENDING gpu,cpu", "RUNNING big big-1", "COMPLETED big big-1", "RUNNING cpu cpu-1"} {
 		f := strings.Fields(words)
-		jobs = append(jobs, capacity.Job{ID: i + 1, Shown: fmt.Sprint(i + 1), State: f[0], Partition: f[1], Nodes: f[2:], NumNodes: 1})
+		jobs = append(
+			jobs,
+			capacity.Job{ID: i + 1, Shown: fmt.Sprint(i + 1), State: f[0], Partition: f[1], Nodes: f[2:], NumNodes: 1},
+		)
 	}
 	for after, want := range map[string]string{
 		before: " []",
@@ -579,7 +702,15 @@ func TestR9_SitesGresConf(t *testing.T) {
 
 // With topology/tree, nodes that no switch has get no job, and switches may outlive their nodes.
 func TestSwitches(t *testing.T) {
-	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu", MaxNodes: 4, Slots: 1}}}}}
+	settings := capacity.Settings{
+		Partitions: []capacity.PartitionSettings{
+			{
+				Name:     "gpu",
+				Provider: capacity.ProviderEC2,
+				Groups:   []capacity.GroupSettings{{Name: "gpu", MaxNodes: 4, Slots: 1}},
+			},
+		},
+	}
 	for _, c := range []struct{ plugin, topology, want string }{
 		{"topology/tree", "SwitchName=s0 Nodes=cpu-1,gpu-1\n", "gpu-[2-4]"},
 		{"topology/tree", "", "gpu-[1-4]"},
@@ -595,7 +726,9 @@ func TestSwitches(t *testing.T) {
 		if !strings.Contains(c.want, " ") && c.want != "" {
 			c.want = "Nodes=" + c.want + "`"
 		}
-		if got := strings.Join(said, ""); err != nil || (got == "") != (c.want == "") || !strings.Contains(got, c.want) || len(said) > 1 {
+		if got := strings.Join(said, ""); err != nil || (got == "") != (c.want == "") ||
+			!strings.Contains(got, c.want) ||
+			len(said) > 1 {
 			t.Errorf("%+v: %s, %v", c, got, err)
 		}
 	}

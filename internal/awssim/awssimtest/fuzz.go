@@ -59,7 +59,12 @@ func (r *recorder) Do(request *http.Request) (*http.Response, error) {
 // FuzzAnswers gives a client any status and body in answer to its calls. The corpus begins with the
 // answers of the simulated AWS to reads, and with refusal, an answer of AWS of status 400. Calls may
 // have effects; reads may not. A call has to return within a second, whatever its result.
-func FuzzAnswers(f *testing.F, now time.Time, contentType, refusal string, reads, calls func(context.Context, *awsconfig.Shared)) {
+func FuzzAnswers(
+	f *testing.F,
+	now time.Time,
+	contentType, refusal string,
+	reads, calls func(context.Context, *awsconfig.Shared),
+) {
 	sim, err := awssim.New(nil, awssim.NewClock(now, 0))
 	if err != nil {
 		f.Fatal(err)

@@ -24,7 +24,14 @@ func EncodeEC2(operation, requestID string, result any) ([]byte, error) {
 			c.unknownOperation()
 			return
 		}
-		fmt.Fprintf(&out, "%s<%sResponse xmlns=%q><requestId>%s</requestId>", xml.Header, operation, "http://ec2.amazonaws.com/doc/2016-11-15/", requestID)
+		fmt.Fprintf(
+			&out,
+			"%s<%sResponse xmlns=%q><requestId>%s</requestId>",
+			xml.Header,
+			operation,
+			"http://ec2.amazonaws.com/doc/2016-11-15/",
+			requestID,
+		)
 		if op.output == "-" {
 			out.WriteString("<return>true</return>")
 		} else {
@@ -59,7 +66,8 @@ func membersOf(v reflect.Value, into map[string]reflect.Value) bool {
 		for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
 			v = v.Elem()
 		}
-		if !v.IsValid() || (v.Kind() == reflect.String || v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0 {
+		if !v.IsValid() ||
+			(v.Kind() == reflect.String || v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0 {
 			return
 		}
 		if t, isTime := v.Interface().(time.Time); isTime && t.IsZero() {

@@ -124,7 +124,11 @@ func (c *checker) formList(path string, list listShape, p *parameter) (values []
 	}
 	for _, name := range slices.Sorted(maps.Keys(items)) {
 		if n, err := strconv.Atoi(name); err != nil || n < 1 || n > len(items) || strconv.Itoa(n) != name {
-			c.unknownParameters(within(path, name), items[name], "is not one of the "+strconv.Itoa(len(items))+" items of the list")
+			c.unknownParameters(
+				within(path, name),
+				items[name],
+				"is not one of the "+strconv.Itoa(len(items))+" items of the list",
+			)
 		}
 	}
 	return values

@@ -53,7 +53,12 @@ func (e *Error) Error() string {
 	for i, v := range e.Violations {
 		lines[i] = v.String()
 	}
-	return fmt.Sprintf("%s %s differs from the service model:\n\t%s", e.Service, e.Operation, strings.Join(lines, "\n\t"))
+	return fmt.Sprintf(
+		"%s %s differs from the service model:\n\t%s",
+		e.Service,
+		e.Operation,
+		strings.Join(lines, "\n\t"),
+	)
 }
 
 // CheckPCS compares an answer of the simulator as PCS with the service model: every member must be a known one of the
@@ -180,7 +185,8 @@ func parseShapes(text string) (map[string]*serviceShapes, error) {
 		if line == "" || line[0] == '#' {
 			continue
 		}
-		if fields[0] != "service" && service == nil || len(fields) < 2 || fields[0] == "" && (structure == nil || len(fields) < 3) {
+		if fields[0] != "service" && service == nil || len(fields) < 2 ||
+			fields[0] == "" && (structure == nil || len(fields) < 3) {
 			return nil, fmt.Errorf("line %d: misplaced: %q", number+1, line)
 		}
 		switch name, rest := fields[1], fields[2:]; fields[0] {

@@ -26,7 +26,9 @@ func TestCheckPCS(t *testing.T) {
 		{"missing required member", "GetQueue", 200, goodQueue, []string{`"status":"ACTIVE",`, ""},
 			[]string{"queue.status: required member of Queue is missing"}},
 		{"unknown member in a list", "GetQueue", 200, goodQueue, []string{"computeNodeGroupId", "ComputeNodeGroupId"},
-			[]string{"queue.computeNodeGroupConfigurations[0].ComputeNodeGroupId: unknown member of ComputeNodeGroupConfiguration"}},
+			[]string{
+				"queue.computeNodeGroupConfigurations[0].ComputeNodeGroupId: unknown member of ComputeNodeGroupConfiguration",
+			}},
 		{"wrong JSON types", "GetQueue", 200, goodQueue, []string{`"ACTIVE"`, `"READY"`, `"gpu"`, `7`,
 			`"createdAt":"2026-11-20T10:00:00Z"`, `"createdAt":1795260600.5`},
 			[]string{"queue.createdAt: is a number, want a string", "queue.name: is a number, want a string",
@@ -40,7 +42,14 @@ func TestCheckPCS(t *testing.T) {
 			[]string{"__type: ConflictException is not an error of this operation"}},
 		{"error without name space", "CreateQueue", 409, conflict, []string{"com.amazonaws.pcs#", ""},
 			[]string{`__type: "ConflictException" is not like com.amazonaws.pcs#Name`}},
-		{"error of the front end", "CreateQueue", 400, `{"__type":"com.amazon.coral.service#SerializationException","message":"no"}`, nil, nil},
+		{
+			"error of the front end",
+			"CreateQueue",
+			400,
+			`{"__type":"com.amazon.coral.service#SerializationException","message":"no"}`,
+			nil,
+			nil,
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -52,7 +61,11 @@ func TestCheckPCS(t *testing.T) {
 }
 
 func TestCheckJSON(t *testing.T) {
-	compareViolations(t, CheckJSON("pcs", "ListQueues", []byte(`{"clusterIdentifier":"ml","maxResults":2,"nextToken":null}`)), nil)
+	compareViolations(
+		t,
+		CheckJSON("pcs", "ListQueues", []byte(`{"clusterIdentifier":"ml","maxResults":2,"nextToken":null}`)),
+		nil,
+	)
 	compareViolations(t, CheckJSON("pcs", "ListQueues", []byte(`{"maxResults":2.5,"queue":1}`)),
 		[]string{`maxResults: "2.5" is not of type integer`, "queue: unknown member of ListQueuesRequest",
 			"clusterIdentifier: required member of ListQueuesRequest is missing"})
@@ -89,15 +102,24 @@ func TestEncodeEC2(t *testing.T) {
 		t.Errorf("%v: %s", err, good)
 	}
 	done, err := EncodeEC2("CreateTags", "r", nil)
-	if err != nil || !strings.HasSuffix(string(done), "<requestId>r</requestId><return>true</return></CreateTagsResponse>") {
+	if err != nil ||
+		!strings.HasSuffix(string(done), "<requestId>r</requestId><return>true</return></CreateTagsResponse>") {
 		t.Errorf("%v: %s", err, done)
 	}
-	_, err = EncodeEC2("DescribeCapacityBlockOfferings", "r", answer(map[string]any{"Tenancy": "shared", "Price": 1, "InstanceCount": "four"}))
+	_, err = EncodeEC2(
+		"DescribeCapacityBlockOfferings",
+		"r",
+		answer(map[string]any{"Tenancy": "shared", "Price": 1, "InstanceCount": "four"}),
+	)
 	compareViolations(t, err, []string{`CapacityBlockOfferings[0].InstanceCount: "four" is not of type integer`,
 		`CapacityBlockOfferings[0].Tenancy: "shared" is not a value of CapacityReservationTenancy`,
 		"CapacityBlockOfferings[0].Price: unknown member of CapacityBlockOffering"})
 	_, err = EncodeEC2("Nonsense", "r", nil)
-	compareViolations(t, err, []string{"the operation is not in the record of shapes: add it to shapes.py and run that"})
+	compareViolations(
+		t,
+		err,
+		[]string{"the operation is not in the record of shapes: add it to shapes.py and run that"},
+	)
 }
 
 // TestShapeRecordIsClosed finds names in the record that nothing defines, as after an edit by hand.

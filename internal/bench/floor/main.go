@@ -43,14 +43,25 @@ func powerUp(ctx context.Context, list string) error {
 	template := &types.LaunchTemplateSpecification{LaunchTemplateId: aws.String(os.Getenv("FLOOR_TEMPLATE"))}
 	var reads errgroup.Group
 	reads.Go(func() error {
-		out, err := client.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{LaunchTemplateId: template.LaunchTemplateId, Versions: []string{"$Default"}})
+		out, err := client.DescribeLaunchTemplateVersions(
+			ctx,
+			&ec2.DescribeLaunchTemplateVersionsInput{
+				LaunchTemplateId: template.LaunchTemplateId,
+				Versions:         []string{"$Default"},
+			},
+		)
 		if err == nil {
-			template.Version = aws.String(strconv.FormatInt(aws.ToInt64(out.LaunchTemplateVersions[0].VersionNumber), 10))
+			template.Version = aws.String(
+				strconv.FormatInt(aws.ToInt64(out.LaunchTemplateVersions[0].VersionNumber), 10),
+			)
 		}
 		return err
 	})
 	reads.Go(func() error {
-		_, err := client.DescribeCapacityReservations(ctx, &ec2.DescribeCapacityReservationsInput{CapacityReservationIds: []string{reservation}})
+		_, err := client.DescribeCapacityReservations(
+			ctx,
+			&ec2.DescribeCapacityReservationsInput{CapacityReservationIds: []string{reservation}},
+		)
 		return err
 	})
 	reads.Go(func() error { return exec.Command("squeue", "--noheader", "--format=%i %a").Run() })
@@ -58,9 +69,19 @@ func powerUp(ctx context.Context, list string) error {
 		return err
 	}
 	n := aws.Int32(int32(len(nodes)))
-	in := &ec2.RunInstancesInput{MinCount: n, MaxCount: n, ClientToken: aws.String("floor-" + strconv.Itoa(os.Getpid())), LaunchTemplate: template,
-		SubnetId: aws.String(os.Getenv("FLOOR_SUBNET")), InstanceMarketOptions: &types.InstanceMarketOptionsRequest{MarketType: types.MarketTypeCapacityBlock},
-		CapacityReservationSpecification: &types.CapacityReservationSpecification{CapacityReservationTarget: &types.CapacityReservationTarget{CapacityReservationId: &reservation}}}
+	in := &ec2.RunInstancesInput{
+		MinCount:       n,
+		MaxCount:       n,
+		ClientToken:    aws.String("floor-" + strconv.Itoa(os.Getpid())),
+		LaunchTemplate: template,
+		SubnetId: aws.String(
+			os.Getenv("FLOOR_SUBNET"),
+		),
+		InstanceMarketOptions: &types.InstanceMarketOptionsRequest{MarketType: types.MarketTypeCapacityBlock},
+		CapacityReservationSpecification: &types.CapacityReservationSpecification{
+			CapacityReservationTarget: &types.CapacityReservationTarget{CapacityReservationId: &reservation},
+		},
+	}
 	for _, made := range []types.ResourceType{types.ResourceTypeInstance, types.ResourceTypeVolume} {
 		spec := types.TagSpecification{ResourceType: made}
 		for _, key := range []string{"Name", "cluster", "partition", "job", "nodes"} {
@@ -77,5 +98,6 @@ func powerUp(ctx context.Context, list string) error {
 		addresses[aws.ToInt32(i.AmiLaunchIndex)] = aws.ToString(i.PrivateIpAddress)
 	}
 	names := strings.Join(nodes, ",")
-	return exec.Command("scontrol", "update", "nodename="+names, "nodeaddr="+strings.Join(addresses, ","), "nodehostname="+names).Run()
+	return exec.Command("scontrol", "update", "nodename="+names, "nodeaddr="+strings.Join(addresses, ","), "nodehostname="+names).
+		Run()
 }
