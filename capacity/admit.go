@@ -247,7 +247,8 @@ func admitUnmanaged(wish Wish, snap *Snapshot, names []string) Verdict {
 		return v
 	}
 	v.Warnings = []string{
-		fmt.Sprintf("reservation %s belongs to no partition here; the job runs without it", wish.ReservationID)}
+		fmt.Sprintf("reservation %s belongs to no partition here; the job runs without it", wish.ReservationID),
+	}
 	return v
 }
 

@@ -57,27 +57,47 @@ func TestAdmitLaunchAtTheEdges(t *testing.T) {
 		until time.Time
 		want  []string
 	}{
-		"the next one is large enough": {slot: []Reservation{blockA, blockB}, nodes: 6, code: NoPlace, until: blockB.Start,
-			says: place(blockA.ID) + "4 places, and the job needs 6; " + blockB.ID + ", which is large enough, has slot gpu from 2026-03-04 12:00 UTC on"},
-		"not one that is too small itself": {slot: []Reservation{blockA, small, blockB}, nodes: 6, code: NoPlace, until: blockB.Start,
-			says: place(blockA.ID) + "4 places, and the job needs 6; " + blockB.ID + ", which is large enough, has slot gpu from 2026-03-04 12:00 UTC on"},
-		"not one of another slot": {slot: []Reservation{blockA}, other: []Reservation{blockB}, nodes: 6, code: NoPlace,
-			says: place(blockA.ID) + "4 places, and the job needs 6"},
-		"not one that is open and of no use": {slot: []Reservation{odcr, far}, nodes: 6, code: TooManyNodes,
-			says: "the job asks for 6 nodes, but the largest reservation of partition gpu that it may use has 2; use --nodes=2"},
-		"too large for all that it may ever have": {slot: []Reservation{blockA, small}, nodes: 6, code: TooManyNodes,
-			says: "the job asks for 6 nodes, but the largest reservation of partition gpu that it may use has 4; use --nodes=4"},
-		"one that is active before its start": {slot: []Reservation{early}, nodes: 1, code: NotOpen, until: early.Start,
-			says: "reservation " + early.ID + " is active, and has slot gpu from 2026-03-01 12:05 UTC on"},
+		"the next one is large enough": {
+			slot: []Reservation{blockA, blockB}, nodes: 6, code: NoPlace, until: blockB.Start,
+			says: place(blockA.ID) + "4 places, and the job needs 6; " + blockB.ID + ", which is large enough, has slot gpu from 2026-03-04 12:00 UTC on",
+		},
+		"not one that is too small itself": {
+			slot: []Reservation{blockA, small, blockB}, nodes: 6, code: NoPlace, until: blockB.Start,
+			says: place(blockA.ID) + "4 places, and the job needs 6; " + blockB.ID + ", which is large enough, has slot gpu from 2026-03-04 12:00 UTC on",
+		},
+		"not one of another slot": {
+			slot: []Reservation{blockA}, other: []Reservation{blockB}, nodes: 6, code: NoPlace,
+			says: place(blockA.ID) + "4 places, and the job needs 6",
+		},
+		"not one that is open and of no use": {
+			slot: []Reservation{odcr, far}, nodes: 6, code: TooManyNodes,
+			says: "the job asks for 6 nodes, but the largest reservation of partition gpu that it may use has 2; use --nodes=2",
+		},
+		"too large for all that it may ever have": {
+			slot: []Reservation{blockA, small}, nodes: 6, code: TooManyNodes,
+			says: "the job asks for 6 nodes, but the largest reservation of partition gpu that it may use has 4; use --nodes=4",
+		},
+		"one that is active before its start": {
+			slot: []Reservation{early}, nodes: 1, code: NotOpen, until: early.Start,
+			says: "reservation " + early.ID + " is active, and has slot gpu from 2026-03-01 12:05 UTC on",
+		},
 		"one that EC2 opens late": {slot: []Reservation{late}, nodes: 1, code: NotOpen, says: "reservation " + late.ID + " is scheduled"},
-		"one that never gets its turn does not count": {slot: []Reservation{blockA, inside}, nodes: 6, code: TooManyNodes,
-			says: "the job asks for 6 nodes, but the largest reservation of partition gpu that it may use has 4; use --nodes=4"},
-		"what comes says more than what has ended": {slot: []Reservation{expired, blockB}, nodes: 1, code: NotOpen, until: blockB.Start,
-			says: "reservation " + blockB.ID + " is scheduled, and has slot gpu from 2026-03-04 12:00 UTC on"},
-		"ended, though EC2 does not say so yet": {slot: []Reservation{blockA}, nodes: 1, at: 48*time.Hour + time.Minute, code: NoReservation,
-			says: "jobs on " + blockA.ID + " had to end by 2026-03-03 11:20 UTC"},
-		"several without an end": {slot: []Reservation{odcr, as(odcr, "cr-00000000000000007", func(*Reservation) {})}, nodes: 2, code: OK,
-			want: []string{odcr.ID, "cr-00000000000000007"}},
+		"one that never gets its turn does not count": {
+			slot: []Reservation{blockA, inside}, nodes: 6, code: TooManyNodes,
+			says: "the job asks for 6 nodes, but the largest reservation of partition gpu that it may use has 4; use --nodes=4",
+		},
+		"what comes says more than what has ended": {
+			slot: []Reservation{expired, blockB}, nodes: 1, code: NotOpen, until: blockB.Start,
+			says: "reservation " + blockB.ID + " is scheduled, and has slot gpu from 2026-03-04 12:00 UTC on",
+		},
+		"ended, though EC2 does not say so yet": {
+			slot: []Reservation{blockA}, nodes: 1, at: 48*time.Hour + time.Minute, code: NoReservation,
+			says: "jobs on " + blockA.ID + " had to end by 2026-03-03 11:20 UTC",
+		},
+		"several without an end": {
+			slot: []Reservation{odcr, as(odcr, "cr-00000000000000007", func(*Reservation) {})}, nodes: 2, code: OK,
+			want: []string{odcr.ID, "cr-00000000000000007"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ids := func(rs []Reservation) (all []string) {

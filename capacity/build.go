@@ -43,11 +43,15 @@ func Build(s Settings, seen Seen) *Snapshot {
 	where := placementOf(s, seen, snap)
 	for _, p := range s.Partitions {
 		out, _ := was.Partition(p.Name)
-		out = Partition{Name: p.Name, Provider: p.Provider, AllowAccounts: p.AllowAccounts,
-			MinTime: p.MinTime, OnEnd: p.OnEnd, MaxTime: out.MaxTime, QOS: out.QOS, ResumeTimeout: out.ResumeTimeout}
+		out = Partition{
+			Name: p.Name, Provider: p.Provider, AllowAccounts: p.AllowAccounts,
+			MinTime: p.MinTime, OnEnd: p.OnEnd, MaxTime: out.MaxTime, QOS: out.QOS, ResumeTimeout: out.ResumeTimeout,
+		}
 		for _, g := range p.Groups {
-			group := NodeGroup{Name: g.Name, InstanceType: g.InstanceType, OtherTypes: g.OtherTypes,
-				PurchaseOption: g.PurchaseOption, MaxNodes: g.MaxNodes, Dynamic: g.Dynamic, Subnets: []Subnet{}}
+			group := NodeGroup{
+				Name: g.Name, InstanceType: g.InstanceType, OtherTypes: g.OtherTypes,
+				PurchaseOption: g.PurchaseOption, MaxNodes: g.MaxNodes, Dynamic: g.Dynamic, Subnets: []Subnet{},
+			}
 			if p.Provider.Launches() { // on PCS setup has compared it, and only PCS launches
 				image := seen.Platforms[g.LaunchTemplate]
 				group.Platform, group.PlatformOf = image.Platform, image.Template

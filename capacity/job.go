@@ -108,8 +108,10 @@ func (j Job) Active() bool { return j.Pending() || j.Allocated() || j.Completing
 const Revoked = "REVOKED"
 
 // EndedStates are the base states of jobs that have ended here: JOB STATE CODES of squeue(1).
-var EndedStates = []string{"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY",
-	"PREEMPTED", Revoked, "TIMEOUT"}
+var EndedStates = []string{
+	"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY",
+	"PREEMPTED", Revoked, "TIMEOUT",
+}
 
 // Ended is true for a job that is over and whose nodes are cleaned up.
 func (j Job) Ended() bool { return slices.Contains(EndedStates, j.State) && !j.Completing() }
@@ -142,10 +144,12 @@ func (j Job) Hostlist() string { return hostlist.Compress(j.Nodes) }
 // Request is the job as Admit takes it, with times in AWS's clock.
 func (s *Snapshot) Request(j Job) Request {
 	j = j.ByClock(s.ClockOffset.Duration)
-	return Request{Partitions: j.Partitions(), Account: j.Account, AccountKnown: true, User: j.User, QOS: j.QOS,
+	return Request{
+		Partitions: j.Partitions(), Account: j.Account, AccountKnown: true, User: j.User, QOS: j.QOS,
 		Comment: j.Comment, TimeLimit: j.TimeLimit, TimeMin: j.TimeMin, Begin: j.Eligible, Deadline: j.Deadline,
 		Nodes: j.NumNodes, Counted: true, Constraint: j.Constraint,
-		Reservation: j.Reservation}
+		Reservation: j.Reservation,
+	}
 }
 
 // ByClock is the job with its times in a clock that is offset ahead: AWS's instead of Slurm's.

@@ -322,8 +322,10 @@ func TestHoldNote(t *testing.T) {
 	if at, rest, ours := ReadHoldNote(note); !ours || !at.Equal(until) || rest != "pcs-capacity: refused on: Monday" {
 		t.Errorf("%v %q %t", at, rest, ours)
 	}
-	for _, other := range []string{"", "mine", "pcs-capacity: refused on: Monday", note[1:], " " + note,
-		"pcs-capacity: its owner can release it from 2026-11-21 20:30:05 UTC", "pcs-capacity: its owner can release it from Monday on: x"} {
+	for _, other := range []string{
+		"", "mine", "pcs-capacity: refused on: Monday", note[1:], " " + note,
+		"pcs-capacity: its owner can release it from 2026-11-21 20:30:05 UTC", "pcs-capacity: its owner can release it from Monday on: x",
+	} {
 		if _, _, ours := ReadHoldNote(other); ours {
 			t.Errorf("%q is taken for ours", other)
 		}

@@ -170,7 +170,8 @@ func (f Fitting) Fits() bool { return f.Code == OK }
 // job, boot included. If subnets are given, a reservation in none of their Availability Zones does not fit. idle counts our
 // idle nodes in each reservation, by id: their instances are free for the need, although EC2 counts them as used.
 func Fit(need Need, reservations []Reservation, subnets []Subnet, idle map[string]int, timing Timing,
-	now time.Time) []Fitting {
+	now time.Time,
+) []Fitting {
 	var all []Fitting
 	for _, r := range reservations {
 		if r.InstanceType == need.InstanceType {

@@ -80,8 +80,10 @@ func (n Node) Idle() bool {
 }
 
 // powerFlags are the flags that say more than the base state, the most informative first.
-var powerFlags = []string{"POWERING_DOWN", "POWER_DOWN", "POWERING_UP", "POWER_UP", "POWERED_DOWN", "DRAIN",
-	"NOT_RESPONDING"}
+var powerFlags = []string{
+	"POWERING_DOWN", "POWER_DOWN", "POWERING_UP", "POWER_UP", "POWERED_DOWN", "DRAIN",
+	"NOT_RESPONDING",
+}
 
 // Up is true for a node that can run jobs, busy or not: its slurmd answers and nothing keeps jobs away.
 func (n Node) Up() bool {

@@ -140,7 +140,9 @@ func TestMoneyPerHour(t *testing.T) {
 		{"0.01", 1, 2*time.Hour + 1, "0.00 EUR"},
 		{"100", 1, 30 * time.Minute, "200.00 EUR"},
 		{"9223372036854", 1, time.Minute, "0.00"}, // too large to show
-		{"1", 0, time.Hour, "0.00"}, {"1", 1, 0, "0.00"}, {"1", 1, -time.Hour, "0.00"},
+		{"1", 0, time.Hour, "0.00"},
+		{"1", 1, 0, "0.00"},
+		{"1", 1, -time.Hour, "0.00"},
 	} {
 		if got := money(t, c.fee, "EUR").PerHour(c.count, c.d).String(); got != c.want {
 			t.Errorf("%s for %d over %s is %s an hour, want %s", c.fee, c.count, c.d, got, c.want)

@@ -141,12 +141,15 @@ func TestIdleIn(t *testing.T) {
 		r.Available = r.Total - n
 		return r
 	}
-	snap := &Snapshot{Reservations: []Reservation{used("a", 4), used("b", 3), used("c", 1), used("d", 4)},
+	snap := &Snapshot{
+		Reservations: []Reservation{used("a", 4), used("b", 3), used("c", 1), used("d", 4)},
 		Partitions: []Partition{{Name: "gpu", Groups: []NodeGroup{{Slots: []Slot{
 			{
 				Name:           "gpu-a",
 				ReservationIDs: []string{"a", "next"},
-			}, {Name: "gpu-b", ReservationIDs: []string{"b", "c"}}, {Name: "gpu-c", ReservationIDs: []string{"d"}}}}}}}}
+			}, {Name: "gpu-b", ReservationIDs: []string{"b", "c"}}, {Name: "gpu-c", ReservationIDs: []string{"d"}},
+		}}}}},
+	}
 	idle := snap.IdleIn(map[string]int{"gpu-a": 5, "gpu-b": 2})
 	for id, want := range map[string]int{"a": 4, "next": 0, "b": 1, "c": 0, "d": 0} {
 		if got, there := idle[id]; got != want || !there {

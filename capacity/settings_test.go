@@ -27,7 +27,8 @@ func TestNodeNames(t *testing.T) {
 func TestAstray(t *testing.T) {
 	s := Settings{Partitions: []PartitionSettings{
 		{Name: "gpu", Provider: ProviderEC2, Groups: []GroupSettings{{Name: "gpu", MaxNodes: 4}}},
-		{Name: "big", Provider: ProviderEC2, Groups: []GroupSettings{{Name: "big", MaxNodes: 4}}}}}
+		{Name: "big", Provider: ProviderEC2, Groups: []GroupSettings{{Name: "big", MaxNodes: 4}}},
+	}}
 	if got := strings.Join(s.Astray("gpu", []string{"gpu-1", "big-1", "cpu-1", "big-2"}), " "); got != "big-1 big-2" {
 		t.Errorf("astray in gpu: %s", got)
 	}
@@ -275,15 +276,23 @@ func TestTopologyConf(t *testing.T) {
 		want   string
 	}{
 		"none": {},
-		"one reservation": {[]Leaf{{"gpu-[1-4]", []string{"nn-1", "nn-2", "nn-3"}}},
-			"SwitchName=nn-3 Nodes=gpu-[1-4]\nSwitchName=nn-1 Switches=nn-2\nSwitchName=nn-2 Switches=nn-3\n"},
-		"two that meet in the middle": {[]Leaf{{"a-[1-2]", []string{"nn-1", "nn-2", "nn-3"}}, {"b-[1-2]", []string{"nn-1", "nn-2", "nn-4"}}},
-			"SwitchName=nn-3 Nodes=a-[1-2]\nSwitchName=nn-4 Nodes=b-[1-2]\nSwitchName=nn-1 Switches=nn-2\nSwitchName=nn-2 Switches=nn-3,nn-4\n"},
-		"two that meet nowhere, and one that is not known": {[]Leaf{{"a-1", []string{"nn-1", "nn-3"}}, {"b-1", []string{"nn-2", "nn-4"}}, {"c-1", nil}},
+		"one reservation": {
+			[]Leaf{{"gpu-[1-4]", []string{"nn-1", "nn-2", "nn-3"}}},
+			"SwitchName=nn-3 Nodes=gpu-[1-4]\nSwitchName=nn-1 Switches=nn-2\nSwitchName=nn-2 Switches=nn-3\n",
+		},
+		"two that meet in the middle": {
+			[]Leaf{{"a-[1-2]", []string{"nn-1", "nn-2", "nn-3"}}, {"b-[1-2]", []string{"nn-1", "nn-2", "nn-4"}}},
+			"SwitchName=nn-3 Nodes=a-[1-2]\nSwitchName=nn-4 Nodes=b-[1-2]\nSwitchName=nn-1 Switches=nn-2\nSwitchName=nn-2 Switches=nn-3,nn-4\n",
+		},
+		"two that meet nowhere, and one that is not known": {
+			[]Leaf{{"a-1", []string{"nn-1", "nn-3"}}, {"b-1", []string{"nn-2", "nn-4"}}, {"c-1", nil}},
 			"SwitchName=nn-3 Nodes=a-1\nSwitchName=nn-4 Nodes=b-1\nSwitchName=pcs-capacity-unknown Nodes=c-1\n" +
-				"SwitchName=nn-1 Switches=nn-3\nSwitchName=nn-2 Switches=nn-4\nSwitchName=pcs-capacity-root Switches=nn-1,nn-2,pcs-capacity-unknown\n"},
-		"one above another": {[]Leaf{{"a-1", []string{"nn-1", "nn-2"}}, {"b-1", []string{"nn-1", "nn-2", "nn-3"}}},
-			"SwitchName=nn-2-nodes Nodes=a-1\nSwitchName=nn-3 Nodes=b-1\nSwitchName=nn-1 Switches=nn-2\nSwitchName=nn-2 Switches=nn-2-nodes,nn-3\n"},
+				"SwitchName=nn-1 Switches=nn-3\nSwitchName=nn-2 Switches=nn-4\nSwitchName=pcs-capacity-root Switches=nn-1,nn-2,pcs-capacity-unknown\n",
+		},
+		"one above another": {
+			[]Leaf{{"a-1", []string{"nn-1", "nn-2"}}, {"b-1", []string{"nn-1", "nn-2", "nn-3"}}},
+			"SwitchName=nn-2-nodes Nodes=a-1\nSwitchName=nn-3 Nodes=b-1\nSwitchName=nn-1 Switches=nn-2\nSwitchName=nn-2 Switches=nn-2-nodes,nn-3\n",
+		},
 		"two behind one switch": {[]Leaf{{"a-1", []string{"nn-1"}}, {"b-1", []string{"nn-1"}}}, "SwitchName=nn-1 Nodes=a-1,b-1\n"},
 	} {
 		if diff := cmp.Diff(c.want, TopologyConf(c.leaves)); diff != "" {
@@ -293,8 +302,10 @@ func TestTopologyConf(t *testing.T) {
 }
 
 func TestAWSPartitionOf(t *testing.T) {
-	for region, want := range map[string]string{"us-east-2": "aws", "cn-north-1": "aws-cn", "us-gov-east-1": "aws-us-gov", "us-iso-west-1": "aws-iso",
-		"us-isob-east-1": "aws-iso-b", "eusc-de-east-1": "aws-eusc", "xx-new-1": "aws", "": "aws"} {
+	for region, want := range map[string]string{
+		"us-east-2": "aws", "cn-north-1": "aws-cn", "us-gov-east-1": "aws-us-gov", "us-iso-west-1": "aws-iso",
+		"us-isob-east-1": "aws-iso-b", "eusc-de-east-1": "aws-eusc", "xx-new-1": "aws", "": "aws",
+	} {
 		if got := AWSPartitionOf(region); got.Name != want {
 			t.Errorf("%s is in %s, want %s", region, got.Name, want)
 		}

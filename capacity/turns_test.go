@@ -41,28 +41,58 @@ func TestTurns(t *testing.T) {
 		want         string // ID FROM behind BEHIND
 		current      string // at noon
 	}{
-		"one after the other, whatever the order of the settings": {[]Reservation{hours("b", 10, 20), hours("a", -1, 8)}, "",
-			"a -1, b 10", "a"},
+		"one after the other, whatever the order of the settings": {
+			[]Reservation{hours("b", 10, 20), hours("a", -1, 8)},
+			"",
+			"a -1, b 10", "a",
+		},
 		"without a gap": {[]Reservation{hours("a", -1, 8), hours("b", 8, 20)}, "", "a -1, b 8", "a"},
-		"overlapping: the second waits until the first has ended": {[]Reservation{hours("b", -1, 1), hours("a", -1, 10)}, "",
-			"b -1, a 1 behind b", "b"},
-		"overlapping, of different starts": {[]Reservation{hours("b", 4, 10), hours("a", -1, 5)}, "",
-			"a -1, b 5 behind a", "a"},
-		"what holds the slot keeps it": {[]Reservation{hours("early", -5, 20), hours("a", -1, 10)}, "a",
-			"a -1, early 10 behind a", "a"},
-		"over before the first has ended": {[]Reservation{hours("a", -1, 10), hours("b", 2, 9)}, "",
-			"a -1, b 10 behind a never", "a"},
-		"one that never gets its turn takes none": {[]Reservation{hours("a", -1, 10), hours("b", 2, 9), hours("c", 8, 12)}, "",
-			"a -1, b 10 behind a never, c 10 behind a", "a"},
-		"a chain": {[]Reservation{hours("a", -1, 4), hours("b", 3, 8), hours("c", 7, 12)}, "",
-			"a -1, b 4 behind a, c 8 behind b", "a"},
+		"overlapping: the second waits until the first has ended": {
+			[]Reservation{hours("b", -1, 1), hours("a", -1, 10)},
+			"",
+			"b -1, a 1 behind b", "b",
+		},
+		"overlapping, of different starts": {
+			[]Reservation{hours("b", 4, 10), hours("a", -1, 5)},
+			"",
+			"a -1, b 5 behind a", "a",
+		},
+		"what holds the slot keeps it": {
+			[]Reservation{hours("early", -5, 20), hours("a", -1, 10)},
+			"a",
+			"a -1, early 10 behind a", "a",
+		},
+		"over before the first has ended": {
+			[]Reservation{hours("a", -1, 10), hours("b", 2, 9)},
+			"",
+			"a -1, b 10 behind a never", "a",
+		},
+		"one that never gets its turn takes none": {
+			[]Reservation{hours("a", -1, 10), hours("b", 2, 9), hours("c", 8, 12)},
+			"",
+			"a -1, b 10 behind a never, c 10 behind a", "a",
+		},
+		"a chain": {
+			[]Reservation{hours("a", -1, 4), hours("b", 3, 8), hours("c", 7, 12)},
+			"",
+			"a -1, b 4 behind a, c 8 behind b", "a",
+		},
 		"without an end they share": {[]Reservation{hours("d", -2, 0), hours("a", -1, 0)}, "", "d -2, a -1", "d a"},
-		"without an end, after one that has one": {[]Reservation{hours("a", -1, 4), hours("b", -1, 0), hours("c", 1, 0)}, "",
-			"a -1, b 4 behind a, c 4 behind a", "a"},
-		"behind one without an end": {[]Reservation{hours("a", -2, 0), hours("b", -1, 4)}, "",
-			"a -2, b -1 behind a never", "a"},
-		"what has ended is in nobody's way": {[]Reservation{expired(hours("a", -9, -1)), hours("b", -4, 4)}, "",
-			"a -9, b -4", "b"},
+		"without an end, after one that has one": {
+			[]Reservation{hours("a", -1, 4), hours("b", -1, 0), hours("c", 1, 0)},
+			"",
+			"a -1, b 4 behind a, c 4 behind a", "a",
+		},
+		"behind one without an end": {
+			[]Reservation{hours("a", -2, 0), hours("b", -1, 4)},
+			"",
+			"a -2, b -1 behind a never", "a",
+		},
+		"what has ended is in nobody's way": {
+			[]Reservation{expired(hours("a", -9, -1)), hours("b", -4, 4)},
+			"",
+			"a -9, b -4", "b",
+		},
 		"nothing is open": {[]Reservation{hours("b", 10, 20), hours("a", 5, 8)}, "", "a 5, b 10", "a"},
 		"none":            {nil, "", "", ""},
 	} {
@@ -143,10 +173,12 @@ type world struct {
 }
 
 func newWorld(slots int) *world {
-	return &world{settings: Settings{Partitions: []PartitionSettings{{Name: "gpu", Provider: ProviderEC2,
+	return &world{settings: Settings{Partitions: []PartitionSettings{{
+		Name: "gpu", Provider: ProviderEC2,
 		Groups: []GroupSettings{
 			{Name: "gpu", InstanceType: "p5.48xlarge", PurchaseOption: CapacityBlock, MaxNodes: 8, Slots: slots},
-		}}}}}
+		},
+	}}}}
 }
 
 func (w *world) add(r Reservation) {
@@ -390,8 +422,11 @@ func TestBuildFillsTheSlots(t *testing.T) {
 		"pcs: what a slot was set up for comes first": {ProviderPCS, Seen{Reservations: live, Held: map[string]string{"gpu-a": "3"}}, "gpu-a: 3 2; gpu-b: 1"},
 		"pcs: a slot that was set up for none":        {ProviderPCS, Seen{Reservations: live, Held: map[string]string{"gpu-a": ""}}, "gpu-a: 1 3; gpu-b: 2"},
 		"pcs: set up for one of no settings":          {ProviderPCS, Seen{Reservations: live, Held: map[string]string{"gpu-b": "9"}}, "gpu-a: 1 2; gpu-b: 9 3"},
-		"pcs: those that ended come last": {ProviderPCS, Seen{Reservations: []Reservation{r("1", StateExpired), live[1], live[2]}},
-			"gpu-a: 2 1; gpu-b: 3"},
+		"pcs: those that ended come last": {
+			ProviderPCS,
+			Seen{Reservations: []Reservation{r("1", StateExpired), live[1], live[2]}},
+			"gpu-a: 2 1; gpu-b: 3",
+		},
 		"pcs: what EC2 does not describe may still open": {ProviderPCS, Seen{Reservations: live[1:]}, "gpu-a: 1 3; gpu-b: 2"},
 	} {
 		t.Run(name, func(t *testing.T) {

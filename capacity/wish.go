@@ -98,8 +98,10 @@ var wishKeys = map[string]struct {
 	valid func(value string) bool
 	set   func(w *Wish, value string)
 }{
-	"capacity_reservation_id": {"it like capacity_reservation_id=cr-0123456789abcdef0", IsReservationID,
-		func(w *Wish, value string) { w.ReservationID = value }},
+	"capacity_reservation_id": {
+		"it like capacity_reservation_id=cr-0123456789abcdef0", IsReservationID,
+		func(w *Wish, value string) { w.ReservationID = value },
+	},
 	"instance_type": {
 		"it like instance_type=p5.48xlarge",
 		IsInstanceType,
@@ -110,8 +112,10 @@ var wishKeys = map[string]struct {
 		IsSubnetID,
 		func(w *Wish, value string) { w.SubnetID = value },
 	},
-	"on_end": {"on_end=stop, on_end=requeue or on_end=hold", func(value string) bool { return OnEnd(value).Known() },
-		func(w *Wish, value string) { w.OnEnd = OnEnd(value) }},
+	"on_end": {
+		"on_end=stop, on_end=requeue or on_end=hold", func(value string) bool { return OnEnd(value).Known() },
+		func(w *Wish, value string) { w.OnEnd = OnEnd(value) },
+	},
 	"capacity": {
 		"capacity=reserve, capacity=reuse or capacity=any",
 		func(value string) bool { return CapacityWish(value).Known() },

@@ -50,7 +50,8 @@ type api struct {
 }
 
 func newAPI(c *ec2.Client) *api {
-	return &api{CancelCapacityReservation: c.CancelCapacityReservation,
+	return &api{
+		CancelCapacityReservation: c.CancelCapacityReservation,
 		CreateCapacityReservation: c.CreateCapacityReservation, CreateLaunchTemplate: c.CreateLaunchTemplate,
 		CreateLaunchTemplateVersion: c.CreateLaunchTemplateVersion, CreateTags: c.CreateTags,
 		DeleteLaunchTemplate: c.DeleteLaunchTemplate, DescribeAvailabilityZones: c.DescribeAvailabilityZones,
@@ -67,7 +68,8 @@ func newAPI(c *ec2.Client) *api {
 		DescribeInstanceTypes: c.DescribeInstanceTypes, DescribeInstances: c.DescribeInstances,
 		DescribeLaunchTemplates: c.DescribeLaunchTemplates, DescribeRouteTables: c.DescribeRouteTables,
 		DescribeVpcEndpoints: c.DescribeVpcEndpoints, DescribeSecurityGroups: c.DescribeSecurityGroups,
-		DescribeSubnets: c.DescribeSubnets}
+		DescribeSubnets: c.DescribeSubnets,
+	}
 }
 
 // listed reads what is on all pages of an operation; doing begins the words of an error.

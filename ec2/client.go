@@ -102,12 +102,15 @@ func (s *shared) in(region string) *Client {
 	if c, ok := s.regions[region]; ok {
 		return c
 	}
-	c := &Client{shared: s, region: region, api: newAPI(ec2.NewFromConfig(s.Config, noRetryAfter(noCapacity...), func(
-		o *ec2.Options) {
-		o.Region = region
-		o.APIOptions = append(o.APIOptions, awsconfig.Advise(Remedies), awsconfig.NameNotNow(noCapacity...))
-	})),
-		scarce: newScarce(s.refill)}
+	c := &Client{
+		shared: s, region: region, api: newAPI(ec2.NewFromConfig(s.Config, noRetryAfter(noCapacity...), func(
+			o *ec2.Options,
+		) {
+			o.Region = region
+			o.APIOptions = append(o.APIOptions, awsconfig.Advise(Remedies), awsconfig.NameNotNow(noCapacity...))
+		})),
+		scarce: newScarce(s.refill),
+	}
 	s.regions[region] = c
 	return c
 }

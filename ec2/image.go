@@ -47,10 +47,12 @@ func (c *Client) Image(ctx context.Context, id string) (Image, error) {
 		return Image{}, fmt.Errorf("describing image %s in %s: %w", id, c.region, err)
 	}
 	image := out.Images[0]
-	found := Image{ID: id, Name: aws.ToString(image.Name), Description: aws.ToString(image.Description),
+	found := Image{
+		ID: id, Name: aws.ToString(image.Name), Description: aws.ToString(image.Description),
 		Owner: cmp.Or(aws.ToString(image.ImageOwnerAlias), aws.ToString(image.OwnerId)), Created: dateOf(
 			image.CreationDate), Deprecated: dateOf(image.DeprecationTime),
-		Platform: reservationPlatform(aws.ToString(image.PlatformDetails))}
+		Platform: reservationPlatform(aws.ToString(image.PlatformDetails)),
+	}
 	says := []string{found.Name, found.Description}
 	for _, t := range image.Tags {
 		says = append(says, aws.ToString(t.Key), aws.ToString(t.Value))

@@ -20,9 +20,11 @@ import (
 )
 
 func instance(a types.Instance) capacity.Instance {
-	i := capacity.Instance{ID: aws.ToString(a.InstanceId), PrivateIP: aws.ToString(a.PrivateIpAddress), Type: string(
-		a.InstanceType), SubnetID: aws.ToString(a.SubnetId), ReservationID: aws.ToString(a.CapacityReservationId),
-		LaunchIndex: int(aws.ToInt32(a.AmiLaunchIndex)), Launched: aws.ToTime(a.LaunchTime), Tags: tagMap(a.Tags)}
+	i := capacity.Instance{
+		ID: aws.ToString(a.InstanceId), PrivateIP: aws.ToString(a.PrivateIpAddress), Type: string(
+			a.InstanceType), SubnetID: aws.ToString(a.SubnetId), ReservationID: aws.ToString(a.CapacityReservationId),
+		LaunchIndex: int(aws.ToInt32(a.AmiLaunchIndex)), Launched: aws.ToTime(a.LaunchTime), Tags: tagMap(a.Tags),
+	}
 	if a.State != nil {
 		i.State = string(a.State.Name)
 	}
@@ -134,8 +136,10 @@ const youngTime = 5 * time.Minute
 // retire: what EC2 says, by instance. Without permission it is nothing: see Untold.
 func (c *Client) Impaired(ctx context.Context) (map[string]string, error) {
 	said := map[string]string{}
-	for _, which := range []types.Filter{filter("system-status.status", "impaired"),
-		filter("event.code", "instance-retirement", "instance-stop", "instance-reboot", "system-reboot", "system-maintenance")} {
+	for _, which := range []types.Filter{
+		filter("system-status.status", "impaired"),
+		filter("event.code", "instance-retirement", "instance-stop", "instance-reboot", "system-reboot", "system-maintenance"),
+	} {
 		in := &ec2.DescribeInstanceStatusInput{Filters: []types.Filter{which}}
 		statuses, err := listed(ctx, c, "describing the status of instances", c.api.DescribeInstanceStatus, in,
 			func(page *ec2.DescribeInstanceStatusOutput) []types.InstanceStatus { return page.InstanceStatuses })

@@ -90,8 +90,10 @@ func TestLaunchTakesNoPart(t *testing.T) {
 	_, c := newSim(t)
 	_, err := c.Launch(
 		t.Context(),
-		capacity.Launch{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "g6.12xlarge", SubnetID: subnetA,
-			ReservationID: gpuODCR, Kind: capacity.ODCR, Count: 5, Tags: map[string]string{capacity.TagCluster: "ml"}},
+		capacity.Launch{
+			ClientToken: "t", LaunchTemplate: nodes, InstanceType: "g6.12xlarge", SubnetID: subnetA,
+			ReservationID: gpuODCR, Kind: capacity.ODCR, Count: 5, Tags: map[string]string{capacity.TagCluster: "ml"},
+		},
 	)
 	if Code(err) != "ReservationCapacityExceeded" {
 		t.Errorf("error %v", err)

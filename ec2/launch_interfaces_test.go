@@ -45,8 +45,10 @@ func TestLaunchFromATemplateWithInterfaces(t *testing.T) {
 	id := efaTemplate(t, c, 32)
 	launched, err := c.Launch(
 		t.Context(),
-		capacity.Launch{ClientToken: "t", LaunchTemplate: id, InstanceType: "p5.48xlarge", SubnetID: subnetA,
-			ReservationID: openBlock, Kind: capacity.CapacityBlock, Count: 2, Tags: map[string]string{capacity.TagCluster: "ml"}},
+		capacity.Launch{
+			ClientToken: "t", LaunchTemplate: id, InstanceType: "p5.48xlarge", SubnetID: subnetA,
+			ReservationID: openBlock, Kind: capacity.CapacityBlock, Count: 2, Tags: map[string]string{capacity.TagCluster: "ml"},
+		},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -138,8 +140,10 @@ func launchOne(t *testing.T, c *Client) capacity.Instance {
 	t.Helper()
 	launched, err := c.Launch(
 		t.Context(),
-		capacity.Launch{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnetA,
-			Kind: capacity.OnDemand, Count: 1, Tags: map[string]string{capacity.TagCluster: "ml"}},
+		capacity.Launch{
+			ClientToken: "t", LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnetA,
+			Kind: capacity.OnDemand, Count: 1, Tags: map[string]string{capacity.TagCluster: "ml"},
+		},
 	)
 	if err != nil {
 		t.Fatal(err)

@@ -279,8 +279,10 @@ func (c *Client) createTemplate(
 ) (t capacity.LaunchTemplate, err error) {
 	out, err := c.api.CreateLaunchTemplate(
 		ctx,
-		&ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String(spec.Name), LaunchTemplateData: data,
-			VersionDescription: written.VersionDescription, TagSpecifications: tagged(spec.Tags, types.ResourceTypeLaunchTemplate)},
+		&ec2.CreateLaunchTemplateInput{
+			LaunchTemplateName: aws.String(spec.Name), LaunchTemplateData: data,
+			VersionDescription: written.VersionDescription, TagSpecifications: tagged(spec.Tags, types.ResourceTypeLaunchTemplate),
+		},
 	)
 	if err == nil && out.LaunchTemplate == nil {
 		err = ErrNotDescribed
@@ -417,11 +419,13 @@ const templatesAtOnce = 10
 
 func describe(t types.LaunchTemplate, v types.LaunchTemplateVersion) capacity.LaunchTemplate {
 	d := v.LaunchTemplateData
-	out := capacity.LaunchTemplate{ID: aws.ToString(t.LaunchTemplateId), Name: aws.ToString(t.LaunchTemplateName),
+	out := capacity.LaunchTemplate{
+		ID: aws.ToString(t.LaunchTemplateId), Name: aws.ToString(t.LaunchTemplateName),
 		Version: numberOf(
 			v,
 		), Tags: tagMap(t.Tags), ImageID: aws.ToString(d.ImageId), InstanceType: string(d.InstanceType),
-		KeyName: aws.ToString(d.KeyName), SecurityGroupIDs: slices.Clone(d.SecurityGroupIds)}
+		KeyName: aws.ToString(d.KeyName), SecurityGroupIDs: slices.Clone(d.SecurityGroupIds),
+	}
 	out.UserData, _ = base64.StdEncoding.DecodeString(aws.ToString(d.UserData)) // EC2 takes nothing else
 	for _, n := range d.NetworkInterfaces {
 		out.SecurityGroupIDs = unique(append(out.SecurityGroupIDs, n.Groups...))

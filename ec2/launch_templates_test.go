@@ -17,9 +17,11 @@ import (
 )
 
 func spec(reservationID string) capacity.LaunchTemplateSpec {
-	return capacity.LaunchTemplateSpec{Name: "pcs-capacity-ml-gpu-a", From: "lt-0e2000000000000a1", FromVersion: "1",
+	return capacity.LaunchTemplateSpec{
+		Name: "pcs-capacity-ml-gpu-a", From: "lt-0e2000000000000a1", FromVersion: "1",
 		ImageID: image, InstanceType: "p5.48xlarge", ReservationID: reservationID, Kind: capacity.CapacityBlock,
-		Tags: map[string]string{capacity.TagCluster: "ml", capacity.TagReservation: reservationID}}
+		Tags: map[string]string{capacity.TagCluster: "ml", capacity.TagReservation: reservationID},
+	}
 }
 
 func TestEnsureLaunchTemplate(t *testing.T) {
@@ -176,7 +178,8 @@ func TestEnsureLaunchTemplateMetadataAndVolume(t *testing.T) {
 					Encrypted:  aws.Bool(true),
 				},
 			},
-		}}
+		},
+	}
 	if _, err := c.api.CreateLaunchTemplate(t.Context(), &ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String("old"), LaunchTemplateData: old}); err != nil {
 		t.Fatal(err)
 	}

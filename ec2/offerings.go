@@ -107,11 +107,13 @@ func (c *Client) Offerings(ctx context.Context, q OfferingQuery) ([]capacity.Off
 		if err != nil {
 			return nil, fmt.Errorf("offering %s: its fee: %w", aws.ToString(a.CapacityBlockOfferingId), err)
 		}
-		all[i] = capacity.Offering{ID: aws.ToString(a.CapacityBlockOfferingId),
+		all[i] = capacity.Offering{
+			ID:           aws.ToString(a.CapacityBlockOfferingId),
 			InstanceType: aws.ToString(a.InstanceType), Count: int(aws.ToInt32(a.InstanceCount)),
 			Region: c.region, AZ: aws.ToString(a.AvailabilityZone), AZID: zones[aws.ToString(a.AvailabilityZone)],
 			Start: aws.ToTime(a.StartDate), End: aws.ToTime(a.EndDate), Fee: fee, Tenancy: string(a.Tenancy),
-			UltraServerType: aws.ToString(a.UltraserverType), UltraServerCount: int(aws.ToInt32(a.UltraserverCount))}
+			UltraServerType: aws.ToString(a.UltraserverType), UltraServerCount: int(aws.ToInt32(a.UltraserverCount)),
+		}
 	}
 	return all, nil
 }
@@ -280,9 +282,11 @@ func (c *Client) Purchase(
 	}
 	out, err := c.api.PurchaseCapacityBlock(
 		ctx,
-		&ec2.PurchaseCapacityBlockInput{DryRun: s.dryRun(), CapacityBlockOfferingId: aws.String(offeringID),
+		&ec2.PurchaseCapacityBlockInput{
+			DryRun: s.dryRun(), CapacityBlockOfferingId: aws.String(offeringID),
 			InstancePlatform:  types.CapacityReservationInstancePlatform(platform),
-			TagSpecifications: tagged(tags, types.ResourceTypeCapacityReservation)},
+			TagSpecifications: tagged(tags, types.ResourceTypeCapacityReservation),
+		},
 		once,
 	)
 	switch {
@@ -320,8 +324,10 @@ func (c *Client) ExtensionOfferings(
 	if err != nil {
 		return nil, err
 	}
-	in := &ec2.DescribeCapacityBlockExtensionOfferingsInput{CapacityReservationId: aws.String(reservationID),
-		CapacityBlockExtensionDurationHours: aws.Int32(int32(length / time.Hour))}
+	in := &ec2.DescribeCapacityBlockExtensionOfferingsInput{
+		CapacityReservationId:               aws.String(reservationID),
+		CapacityBlockExtensionDurationHours: aws.Int32(int32(length / time.Hour)),
+	}
 	found, err := searched(
 		ctx,
 		c,
@@ -346,13 +352,15 @@ func (c *Client) ExtensionOfferings(
 				err,
 			)
 		}
-		all[i] = capacity.Offering{ID: aws.ToString(a.CapacityBlockExtensionOfferingId), InstanceType: aws.ToString(
-			a.InstanceType,
-		), Count: int(aws.ToInt32(a.InstanceCount)), Region: c.region, AZ: aws.ToString(a.AvailabilityZone),
+		all[i] = capacity.Offering{
+			ID: aws.ToString(a.CapacityBlockExtensionOfferingId), InstanceType: aws.ToString(
+				a.InstanceType,
+			), Count: int(aws.ToInt32(a.InstanceCount)), Region: c.region, AZ: aws.ToString(a.AvailabilityZone),
 			AZID: aws.ToString(
 				a.AvailabilityZoneId,
 			), Start: aws.ToTime(a.CapacityBlockExtensionStartDate), End: aws.ToTime(
-				a.CapacityBlockExtensionEndDate), Fee: fee, Tenancy: string(a.Tenancy)}
+				a.CapacityBlockExtensionEndDate), Fee: fee, Tenancy: string(a.Tenancy),
+		}
 	}
 	return all, nil
 }
@@ -363,10 +371,12 @@ func (c *Client) PurchaseExtension(ctx context.Context, s Sale, offeringID, rese
 	if err := c.allowed(ctx, c.scarce.extensions); err != nil {
 		return fmt.Errorf("%w: extension %s of %s: %w", ErrNotSent, offeringID, reservationID, err)
 	}
-	_, err := c.api.PurchaseCapacityBlockExtension(ctx, &ec2.PurchaseCapacityBlockExtensionInput{DryRun: s.dryRun(),
+	_, err := c.api.PurchaseCapacityBlockExtension(ctx, &ec2.PurchaseCapacityBlockExtensionInput{
+		DryRun: s.dryRun(),
 		CapacityBlockExtensionOfferingId: aws.String(
 			offeringID,
-		), CapacityReservationId: aws.String(reservationID)}, once)
+		), CapacityReservationId: aws.String(reservationID),
+	}, once)
 	switch {
 	case s != Buy:
 		return tried(
@@ -402,9 +412,11 @@ func (c *Client) Extensions(ctx context.Context, reservationID string) ([]capaci
 		if err != nil {
 			return nil, fmt.Errorf("extension %s: its fee: %w", id, err)
 		}
-		all = append(all, capacity.Extension{OfferingID: id, From: aws.ToTime(a.CapacityBlockExtensionStartDate),
+		all = append(all, capacity.Extension{
+			OfferingID: id, From: aws.ToTime(a.CapacityBlockExtensionStartDate),
 			To: aws.ToTime(a.CapacityBlockExtensionEndDate), State: string(a.CapacityBlockExtensionStatus),
-			Purchased: aws.ToTime(a.CapacityBlockExtensionPurchaseDate), Fee: fee})
+			Purchased: aws.ToTime(a.CapacityBlockExtensionPurchaseDate), Fee: fee,
+		})
 	}
 	return all, nil
 }

@@ -233,10 +233,16 @@ func TestSearchRefusals(t *testing.T) {
 		mentions string
 	}{
 		"quota 0": {awssim.Limits{BlockQuota: &zero}, question, "CapacityBlockDescribeLimitExceeded", "L-64569A79"},
-		"not sold": {awssim.Limits{}, OfferingQuery{InstanceType: "g6.12xlarge", Count: 1, Duration: day},
-			"InvalidParameterValue", "'us-east-2'"},
-		"UltraServers without approval": {awssim.Limits{NoUltraServers: &yes}, OfferingQuery{InstanceType: "u-trn2u-x64", Count: 1, Duration: day},
-			"UnauthorizedOperation", "account team"},
+		"not sold": {
+			awssim.Limits{},
+			OfferingQuery{InstanceType: "g6.12xlarge", Count: 1, Duration: day},
+			"InvalidParameterValue", "'us-east-2'",
+		},
+		"UltraServers without approval": {
+			awssim.Limits{NoUltraServers: &yes},
+			OfferingQuery{InstanceType: "u-trn2u-x64", Count: 1, Duration: day},
+			"UnauthorizedOperation", "account team",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sim, c := newSim(t)

@@ -91,8 +91,10 @@ func TestImagePlatform(t *testing.T) {
 		)
 	}
 	sim, c, arrived := simOf(t, scenario)
-	if _, err := c.api.CreateLaunchTemplateVersion(t.Context(), &ec2.CreateLaunchTemplateVersionInput{LaunchTemplateName: aws.String("template-7"),
-		LaunchTemplateData: &types.RequestLaunchTemplateData{ImageId: aws.String(image)}}); err != nil {
+	if _, err := c.api.CreateLaunchTemplateVersion(t.Context(), &ec2.CreateLaunchTemplateVersionInput{
+		LaunchTemplateName: aws.String("template-7"),
+		LaunchTemplateData: &types.RequestLaunchTemplateData{ImageId: aws.String(image)},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	for reference, want := range map[string]capacity.ImagePlatform{

@@ -41,8 +41,10 @@ var Remedies = slices.Concat(
 			Do: `raise the quota "Concurrent Capacity Blocks" (L-64569A79) of this region in Service Quotas: ` +
 				"aws service-quotas request-service-quota-increase --service-code ec2 --quota-code L-64569A79 --desired-value 1",
 		},
-		{Code: limitExceeded, Calls: searching, Means: "searches follow each other too fast",
-			Do: "others search with this account too; try again in a minute"},
+		{
+			Code: limitExceeded, Calls: searching, Means: "searches follow each other too fast",
+			Do: "others search with this account too; try again in a minute",
+		},
 		{
 			Code:  invalidValue,
 			Calls: searching,
@@ -79,10 +81,14 @@ var Remedies = slices.Concat(
 		"InvalidCapacityBlockExtensionOfferingIdExpired",
 		"InvalidCapacityBlockExtensionOfferingIdNotFound"),
 	[]awsconfig.Remedy{
-		{Code: "InvalidCapacityReservationState", Calls: extending, Means: "the block cannot be extended now",
-			Do: "extend it while it is scheduled or active, from 56 days to 1 hour before its end, when no other extension is being paid"},
-		{Code: requestLimitExceeded, Calls: buying, Means: "too many purchases in a short time",
-			Do: "EC2 allows 10 purchases, then one in 7 seconds: run this again in a minute"},
+		{
+			Code: "InvalidCapacityReservationState", Calls: extending, Means: "the block cannot be extended now",
+			Do: "extend it while it is scheduled or active, from 56 days to 1 hour before its end, when no other extension is being paid",
+		},
+		{
+			Code: requestLimitExceeded, Calls: buying, Means: "too many purchases in a short time",
+			Do: "EC2 allows 10 purchases, then one in 7 seconds: run this again in a minute",
+		},
 	},
 	// Reservations
 	awsconfig.Remedies(

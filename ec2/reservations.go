@@ -61,7 +61,8 @@ func (c *Client) Reservations(
 func Reservation(ctx context.Context, aws interface {
 	Region() string
 	Reservations(ctx context.Context, ids []string) ([]capacity.Reservation, []capacity.Missing, error)
-}, id string) (capacity.Reservation, error) {
+}, id string,
+) (capacity.Reservation, error) {
 	found, missing, err := aws.Reservations(ctx, []string{id})
 	if err != nil {
 		return capacity.Reservation{}, err
@@ -79,13 +80,15 @@ func (c *Client) reservation(a types.CapacityReservation) capacity.Reservation {
 	// Lists do not ask DescribeCapacityBlocks. EC2 gives a LaunchStatus for UltraServers only: EC2 API Reference,
 	// CapacityReservation.
 	ultra, _ := capacity.OnlyInUltraServers(aws.ToString(a.InstanceType))
-	r := capacity.Reservation{ID: aws.ToString(a.CapacityReservationId), Kind: kind(a), State: capacity.State(a.State),
+	r := capacity.Reservation{
+		ID: aws.ToString(a.CapacityReservationId), Kind: kind(a), State: capacity.State(a.State),
 		InstanceType: aws.ToString(a.InstanceType), Region: c.region, AZID: aws.ToString(a.AvailabilityZoneId),
 		AZ: aws.ToString(a.AvailabilityZone), Total: int(aws.ToInt32(a.TotalInstanceCount)),
 		Available: int(aws.ToInt32(a.AvailableInstanceCount)), Platform: string(a.InstancePlatform),
 		Tenancy: string(a.Tenancy), UltraServer: ultra || a.LaunchStatus != "", OwnerID: aws.ToString(a.OwnerId),
 		MatchCriteria: string(a.InstanceMatchCriteria), Created: aws.ToTime(a.CreateDate),
-		Start: aws.ToTime(a.StartDate), End: aws.ToTime(a.EndDate), Tags: tagMap(a.Tags)}
+		Start: aws.ToTime(a.StartDate), End: aws.ToTime(a.EndDate), Tags: tagMap(a.Tags),
+	}
 	if a.CommitmentInfo != nil {
 		r.Committed = int(aws.ToInt32(a.CommitmentInfo.CommittedInstanceCount))
 		r.CommittedUntil = aws.ToTime(a.CommitmentInfo.CommitmentEndDate)
@@ -338,7 +341,8 @@ func (c *Client) CreateODCR(ctx context.Context, o capacity.HoldOrder) (capacity
 		InstancePlatform: types.CapacityReservationInstancePlatform(o.Platform), InstanceCount: aws.Int32(
 			int32(o.Count)), AvailabilityZoneId: aws.String(o.AZID), Tenancy: types.CapacityReservationTenancyDefault,
 		InstanceMatchCriteria: types.InstanceMatchCriteriaTargeted, EndDate: aws.Time(o.End),
-		EndDateType: types.EndDateTypeLimited, TagSpecifications: tagged(tags, types.ResourceTypeCapacityReservation)})
+		EndDateType: types.EndDateTypeLimited, TagSpecifications: tagged(tags, types.ResourceTypeCapacityReservation),
+	})
 	if err == nil && out.CapacityReservation == nil {
 		err = ErrNotDescribed
 	}

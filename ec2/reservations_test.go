@@ -26,11 +26,13 @@ func TestReservationsAreTranslated(t *testing.T) {
 	if err != nil || len(missing) > 0 || len(found) != 5 {
 		t.Fatalf("found %v, missing %v, %v", found, missing, err)
 	}
-	want := capacity.Reservation{ID: openBlock,
+	want := capacity.Reservation{
+		ID:   openBlock,
 		Kind: capacity.CapacityBlock, State: capacity.StateActive, InstanceType: "p5.48xlarge", Region: homeRegion,
 		AZID: "use2-az1", AZ: "us-east-2a", Total: 16, Available: 16, Platform: "Linux/UNIX", Tenancy: "default",
 		OwnerID: "111122223333", MatchCriteria: "targeted", Created: time.Date(2026, 11, 18, 11, 30, 0, 0, time.UTC),
-		Start: time.Date(2026, 11, 18, 11, 30, 0, 0, time.UTC), End: time.Date(2026, 11, 25, 11, 30, 0, 0, time.UTC)}
+		Start: time.Date(2026, 11, 18, 11, 30, 0, 0, time.UTC), End: time.Date(2026, 11, 25, 11, 30, 0, 0, time.UTC),
+	}
 	if diff := cmp.Diff(want, found[0], cmpopts.IgnoreFields(capacity.Reservation{}, "Tags", "CapacityBlockIDs")); diff != "" {
 		t.Errorf("open block (-want +got):\n%s", diff)
 	}
@@ -96,8 +98,10 @@ func TestR8_OneBadIDNeverHidesTheOthers(t *testing.T) {
 // EC2's message need not name the bad id.
 func TestR8_UnnamedBadIDIsFoundOneByOne(t *testing.T) {
 	sim, c := newSim(t)
-	fault(t, sim, awssim.Fault{Effect: awssim.FailBefore, Operation: "DescribeCapacityReservations",
-		Code: "InvalidCapacityReservationId.NotFound", Message: "one of them", Count: 1})
+	fault(t, sim, awssim.Fault{
+		Effect: awssim.FailBefore, Operation: "DescribeCapacityReservations",
+		Code: "InvalidCapacityReservationId.NotFound", Message: "one of them", Count: 1,
+	})
 	found, missing, err := c.Reservations(t.Context(), []string{openBlock, "cr-0ffffffffffffffff", gpuODCR})
 	if err != nil || len(found) != 2 || len(missing) != 1 {
 		t.Errorf("found %v, missing %v, %v", found, missing, err)
@@ -154,8 +158,10 @@ func TestUnhealthyHostsOfAnOpenBlock(t *testing.T) {
 	sim, c := newSim(t)
 	launched, err := c.Launch(
 		t.Context(),
-		capacity.Launch{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "p5.48xlarge", SubnetID: subnetA,
-			ReservationID: openBlock, Kind: capacity.CapacityBlock, Count: 2},
+		capacity.Launch{
+			ClientToken: "t", LaunchTemplate: nodes, InstanceType: "p5.48xlarge", SubnetID: subnetA,
+			ReservationID: openBlock, Kind: capacity.CapacityBlock, Count: 2,
+		},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -175,7 +181,8 @@ func TestImpairedInterconnect(t *testing.T) {
 		blocks{
 			statuses: []types.CapacityBlockStatus{
 				{InterconnectStatus: status, CapacityReservationStatuses: []types.CapacityReservationStatus{
-					{CapacityReservationId: aws.String("cr-0")}}},
+					{CapacityReservationId: aws.String("cr-0")},
+				}},
 			},
 		}.addHealth(
 			map[string]*capacity.Reservation{"cr-0": &r},

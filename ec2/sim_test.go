@@ -199,7 +199,8 @@ func TestR3_ClosedBodiesAreNotBrokenConnections(t *testing.T) {
 	look := middleware.FinalizeMiddlewareFunc(
 		"Look",
 		func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
-			middleware.FinalizeOutput, middleware.Metadata, error) {
+			middleware.FinalizeOutput, middleware.Metadata, error,
+		) {
 			request := in.Request.(*smithyhttp.Request)
 			built := request.Build(ctx)
 			_ = built.Body.Close()

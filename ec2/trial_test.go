@@ -144,7 +144,8 @@ func answered(status int, code string) error {
 		&awshttp.ResponseError{RequestID: "r-1", ResponseError: &smithyhttp.ResponseError{
 			Response: &smithyhttp.Response{
 				Response: &http.Response{StatusCode: status},
-			}, Err: &smithy.GenericAPIError{Code: code, Message: "no"}}},
+			}, Err: &smithy.GenericAPIError{Code: code, Message: "no"},
+		}},
 	)
 }
 

@@ -39,8 +39,10 @@ var forms = []form{
 		remove:    []string{"dpkg", "--root=ROOT", "--remove"},
 		purge:     []string{"dpkg", "--root=ROOT", "--purge"},
 		keptAside: ".dpkg-dist",
-		only: []string{"usr/share/doc/pcs-capacity/changelog.Debian.gz", "usr/share/doc/pcs-capacity/copyright",
-			"usr/share/doc/pcs-capacity/third-party-licences.gz", "usr/share/lintian/overrides/pcs-capacity", "usr/share/zsh/vendor-completions/_pcs-capacity"},
+		only: []string{
+			"usr/share/doc/pcs-capacity/changelog.Debian.gz", "usr/share/doc/pcs-capacity/copyright",
+			"usr/share/doc/pcs-capacity/third-party-licences.gz", "usr/share/lintian/overrides/pcs-capacity", "usr/share/zsh/vendor-completions/_pcs-capacity",
+		},
 	},
 	{
 		name:    "rpm",

@@ -142,8 +142,10 @@ func (r *repository) subscribe(key string) {
 			r.Fatal(err)
 		}
 	}
-	for at, name := range map[string]string{"etc/apt/sources.list.d/": "pcs-capacity.list", "etc/yum.repos.d/": "pcs-capacity.repo",
-		"etc/apt/keyrings/": "pcs-capacity.asc", "etc/pki/rpm-gpg/": "pcs-capacity.asc"} {
+	for at, name := range map[string]string{
+		"etc/apt/sources.list.d/": "pcs-capacity.list", "etc/yum.repos.d/": "pcs-capacity.repo",
+		"etc/apt/keyrings/": "pcs-capacity.asc", "etc/pki/rpm-gpg/": "pcs-capacity.asc",
+	} {
 		if name == "pcs-capacity.asc" && key == "" {
 			continue
 		}

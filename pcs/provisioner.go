@@ -188,8 +188,10 @@ func (p Provisioner) EnsureQueue(ctx context.Context, want Queue) error {
 			settings := q.withSettings(want.SlurmSettings)
 			switch {
 			case !found:
-				in := &pcs.CreateQueueInput{ClusterIdentifier: &want.ClusterID, QueueName: &want.Name,
-					ComputeNodeGroupConfigurations: groupConfigurations(want.GroupIDs), Tags: want.Tags}
+				in := &pcs.CreateQueueInput{
+					ClusterIdentifier: &want.ClusterID, QueueName: &want.Name,
+					ComputeNodeGroupConfigurations: groupConfigurations(want.GroupIDs), Tags: want.Tags,
+				}
 				if len(want.SlurmSettings) > 0 {
 					in.SlurmConfiguration = &types.QueueSlurmConfigurationRequest{
 						SlurmCustomSettings: settingsList(want.SlurmSettings),
@@ -387,10 +389,12 @@ func (p Provisioner) ChangeClusterSettings(ctx context.Context, cluster string, 
 				WhatCluster,
 				c.Name,
 				p.PCS.api.UpdateCluster,
-				&pcs.UpdateClusterInput{ClusterIdentifier: &c.ID,
+				&pcs.UpdateClusterInput{
+					ClusterIdentifier: &c.ID,
 					SlurmConfiguration: &types.UpdateClusterSlurmConfigurationRequest{
 						SlurmCustomSettings: settingsList(merged),
-					}},
+					},
+				},
 			)
 		},
 	)

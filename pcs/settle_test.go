@@ -40,8 +40,10 @@ func TestPace(t *testing.T) {
 
 // A suspended cluster does not become ACTIVE by waiting.
 func TestClusterThatIsNotActive(t *testing.T) {
-	for status, want := range map[Status]string{Active: "", Updating: "run this again once it is ACTIVE", "RESUMING": "run this again once it is ACTIVE", Suspending: "move it to a newer Slurm",
-		Suspended: "move it to a newer Slurm", UpdateFailed: "fix what the update failed on", DeleteFailed: "name another cluster"} {
+	for status, want := range map[Status]string{
+		Active: "", Updating: "run this again once it is ACTIVE", "RESUMING": "run this again once it is ACTIVE", Suspending: "move it to a newer Slurm",
+		Suspended: "move it to a newer Slurm", UpdateFailed: "fix what the update failed on", DeleteFailed: "name another cluster",
+	} {
 		what, fix := Cluster{Name: "ml", Status: status}.NotActive()
 		if !strings.HasPrefix(fix, want) || (fix == "") != (want == "") ||
 			want != "" && !strings.HasPrefix(what, "cluster ml is "+string(status)) {

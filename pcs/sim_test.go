@@ -73,19 +73,23 @@ func (a *account) addGroup(name string) {
 	tags := map[string]string{capacity.TagCluster: "ml", capacity.TagReservation: openBlock}
 	template, err := a.ec2.EnsureLaunchTemplate(
 		a.Context(),
-		capacity.LaunchTemplateSpec{Name: pcs.TemplateName("ml", name), From: compute.TemplateID, FromVersion: "1",
-			ImageID: compute.AMI, InstanceType: "p5.48xlarge", ReservationID: openBlock, Kind: capacity.CapacityBlock, Tags: tags},
+		capacity.LaunchTemplateSpec{
+			Name: pcs.TemplateName("ml", name), From: compute.TemplateID, FromVersion: "1",
+			ImageID: compute.AMI, InstanceType: "p5.48xlarge", ReservationID: openBlock, Kind: capacity.CapacityBlock, Tags: tags,
+		},
 	)
 	if err != nil {
 		a.Fatal(err)
 	}
 	_, _, err = a.provisioner.EnsureNodeGroup(
 		a.Context(),
-		pcs.NodeGroup{Name: name, ClusterID: compute.ClusterID, PurchaseOption: capacity.CapacityBlock,
+		pcs.NodeGroup{
+			Name: name, ClusterID: compute.ClusterID, PurchaseOption: capacity.CapacityBlock,
 			InstanceTypes: []string{
 				"p5.48xlarge",
 			}, SubnetIDs: []string{subnetA}, AMI: compute.AMI, InstanceProfile: compute.InstanceProfile,
-			TemplateID: template.ID, TemplateVersion: template.Version, Min: 4, Max: 4, Tags: tags},
+			TemplateID: template.ID, TemplateVersion: template.Version, Min: 4, Max: 4, Tags: tags,
+		},
 		true,
 	)
 	if err != nil {

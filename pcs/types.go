@@ -219,7 +219,8 @@ func (g NodeGroup) Compare(want NodeGroup) Comparison {
 			false,
 			func(in *update) { in.IamInstanceProfileArn = &want.InstanceProfile },
 		},
-		{"reservation", g.Tags[capacity.TagReservation], want.Tags[capacity.TagReservation], false, nil}}
+		{"reservation", g.Tags[capacity.TagReservation], want.Tags[capacity.TagReservation], false, nil},
+	}
 	if now, wanted := g.Actions.String(), want.Actions.String(); now+wanted != "" && len(want.Actions) == 0 {
 		c = append(c, Setting{"lifecycle actions", now, now, false, nil}) // those that are there stay
 	} else if now+wanted != "" {

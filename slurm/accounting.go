@@ -58,8 +58,10 @@ func parseRuns(text, mark string) ([]capacity.Run, error) {
 	var runs []capacity.Run
 	fields := strings.Split(text, mark)
 	for ; len(fields) > len(runFields); fields = fields[len(runFields):] {
-		r := capacity.Run{Job: strings.TrimPrefix(fields[0], "\n"), User: fields[1], Partition: fields[2],
-			Nodes: fields[6], Account: fields[7]}
+		r := capacity.Run{
+			Job: strings.TrimPrefix(fields[0], "\n"), User: fields[1], Partition: fields[2],
+			Nodes: fields[6], Account: fields[7],
+		}
 		r.State, _, _ = strings.Cut(fields[5], " ") // CANCELLED by 1001
 		started, ok := accountedTime(fields[3])
 		if !ok || r.Nodes == "" || strings.HasPrefix(r.Nodes, "None") {

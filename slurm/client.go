@@ -114,7 +114,8 @@ func (c *Client) run(ctx context.Context, program string, args ...string) ([]byt
 
 // runInto is run with some more variables in the environment; its output goes to stdout.
 func (c *Client) runInto(ctx context.Context, stdout io.Writer, variables []string, program string,
-	args ...string) error {
+	args ...string,
+) error {
 	path, err := c.find(ctx, program)
 	if err != nil {
 		return &CallError{Command: append([]string{program}, args...), Exit: -1, Err: err}
@@ -154,9 +155,11 @@ func (c *Client) start(ctx context.Context, stdout io.Writer, variables []string
 	if cmd.ProcessState != nil {
 		exit = cmd.ProcessState.ExitCode()
 	}
-	return &CallError{Command: append([]string{path}, args...), Exit: exit,
+	return &CallError{
+		Command: append([]string{path}, args...), Exit: exit,
 		// as scontrol of Slurm 26.05 says it
-		Stderr: Clean(strings.ReplaceAll(said, " error:Unable ", " error: Unable "), 2000), Err: cause(said, err)}
+		Stderr: Clean(strings.ReplaceAll(said, " error:Unable ", " error: Unable "), 2000), Err: cause(said, err),
+	}
 }
 
 func cause(said string, err error) error {
@@ -173,7 +176,8 @@ func cause(said string, err error) error {
 var keptVariables = []string{"HOME", "USER", "LD_LIBRARY_PATH", "SLURM_CONF", "SLURM_JWT"}
 
 func (c *Client) environment() []string {
-	env := []string{"PATH=/usr/bin:/bin", "LC_ALL=C", "TZ=UTC",
+	env := []string{
+		"PATH=/usr/bin:/bin", "LC_ALL=C", "TZ=UTC",
 		"SLURM_TIME_FORMAT=%s", // seconds since 1970: no time zone to get wrong
 		"SLURM_BITSTR_LEN=0",   // every pending task of an array by its number, not the first 64 bytes
 	}

@@ -140,7 +140,8 @@ func parseConfig(output []byte) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	config := Config{ClusterName: values["ClusterName"], Version: version, ConfPath: values["SLURM_CONF"],
+	config := Config{
+		ClusterName: values["ClusterName"], Version: version, ConfPath: values["SLURM_CONF"],
 		PluginDirs:        filepath.SplitList(values["PluginDir"]),
 		LogFile:           values["SlurmctldLogFile"],
 		StateSaveLocation: values["StateSaveLocation"], SuspendExcNodes: values["SuspendExcNodes"],
@@ -158,7 +159,8 @@ func parseConfig(output []byte) (Config, error) {
 			values["TaskProlog[0]"],
 		), PrivateData: splitList(values["PrivateData"]), NoRequeue: values["JobRequeue"] == "0",
 		AccountingEnforce: splitList(values["AccountingStorageEnforce"]),
-		Accounts:          values["AccountingStorageType"] == "accounting_storage/slurmdbd"}
+		Accounts:          values["AccountingStorageType"] == "accounting_storage/slurmdbd",
+	}
 	for i := 1; values[fmt.Sprintf("SlurmctldHost[%d]", i)] != ""; i++ {
 		host, _, _ := strings.Cut(values[fmt.Sprintf("SlurmctldHost[%d]", i)], "(") // its address
 		config.Backups = append(config.Backups, host)
@@ -288,8 +290,10 @@ func (c *Client) Partitions(ctx context.Context) ([]capacity.SlurmPartition, err
 func parsePartitions(output []byte) (partitions []capacity.SlurmPartition) {
 	for _, line := range records(output, "PartitionName") {
 		pairs := fields(line)
-		partition := capacity.SlurmPartition{Name: pairs["PartitionName"], Default: pairs["Default"] == "YES",
-			State: pairs["State"]}
+		partition := capacity.SlurmPartition{
+			Name: pairs["PartitionName"], Default: pairs["Default"] == "YES",
+			State: pairs["State"],
+		}
 		if qos := pairs["QoS"]; qos != "N/A" {
 			partition.QOS = qos
 		}

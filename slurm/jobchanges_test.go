@@ -141,8 +141,10 @@ func edits(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Client) {
 	one, tooShort := name("--comment=a;b 'c'"), name()
 	tasks := name("-a", "0-8:2,11,12%3") + "_[0,2,4,6,8,11-12%3]"
 	edit := capacity.Edits{TimeLimit: capacity.Minutes(60), TimeMin: capacity.Minutes(30), Constraint: "[gpu|h100]"}
-	failed := client.Edit(ctx, map[string]capacity.Edits{one: edit, tasks: edit, "99999": edit,
-		tooShort: {TimeLimit: capacity.Minutes(10), TimeMin: capacity.Minutes(30)}})
+	failed := client.Edit(ctx, map[string]capacity.Edits{
+		one: edit, tasks: edit, "99999": edit,
+		tooShort: {TimeLimit: capacity.Minutes(10), TimeMin: capacity.Minutes(30)},
+	})
 	if len(failed) != 1 || failed[tooShort] == nil || !strings.Contains(failed[tooShort].Error(), "time-min") {
 		t.Fatalf("failed: %v", failed)
 	}

@@ -40,7 +40,8 @@ func (c *Client) jobs(ctx context.Context, fields jobFields) ([]capacity.Job, er
 // ids, tasks of an array one after the other. A job that waits for one of several partitions is among those of each. A
 // requeued job is among those that have ended only when its last run has.
 func (c *Client) JobsOf(ctx context.Context, partitions []string, wanted func(capacity.Job) bool) (live,
-	ended []capacity.Job, err error) {
+	ended []capacity.Job, err error,
+) {
 	live, ended = make([]capacity.Job, 0, 16), []capacity.Job{}
 	var full [][]capacity.Job // live ones: append alone would copy many jobs five times
 	more := []string{"--states=all"}

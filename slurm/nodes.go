@@ -70,9 +70,11 @@ func parseNodes(output []byte) (nodes []capacity.Node) {
 			continue
 		}
 		seen[name] = true
-		node := capacity.Node{Name: name, State: state, Address: pairs["NodeAddr"],
+		node := capacity.Node{
+			Name: name, State: state, Address: pairs["NodeAddr"],
 			HostName: pairs["NodeHostName"], InstanceID: pairs["InstanceId"],
-			Features: splitList(pairs["AvailableFeatures"]), Partitions: splitList(pairs["Partitions"])}
+			Features: splitList(pairs["AvailableFeatures"]), Partitions: splitList(pairs["Partitions"]),
+		}
 		node.CPUs, _ = strconv.Atoi(pairs["CPUTot"]) // 0 if Slurm stops printing it
 		node.Memory, _ = strconv.Atoi(pairs["RealMemory"])
 		node.GPUs = capacity.GPUs(pairs["Gres"])
@@ -172,8 +174,10 @@ func (c *Client) Reservations(ctx context.Context) ([]capacity.SlurmReservation,
 func parseReservations(output []byte) (reservations []capacity.SlurmReservation) {
 	for _, line := range records(output, "ReservationName") {
 		pairs := fields(line, "Comment")
-		reservation := capacity.SlurmReservation{Name: pairs["ReservationName"], Flags: splitList(pairs["Flags"]),
-			Users: splitList(pairs["Users"]), Active: pairs["State"] == "ACTIVE"}
+		reservation := capacity.SlurmReservation{
+			Name: pairs["ReservationName"], Flags: splitList(pairs["Flags"]),
+			Users: splitList(pairs["Users"]), Active: pairs["State"] == "ACTIVE",
+		}
 		_, comment, _ := strings.Cut(line, " Comment=")
 		reservation.Comment = strings.TrimSpace(comment)
 		u := unread{pairs: pairs}

@@ -71,8 +71,10 @@ func parseJobFields(t testing.TB, fields jobFields, text []byte, mark string) ([
 
 func TestParseJobs(t *testing.T) {
 	limit, unlimited := capacity.Minutes, capacity.NoLimit
-	base := capacity.Job{User: "root", State: "PENDING", NumNodes: 1, Batch: true, Requeue: true, Held: true,
-		Reason: "JobHeldUser", Account: "nlp", Partition: "cloud"}
+	base := capacity.Job{
+		User: "root", State: "PENDING", NumNodes: 1, Batch: true, Requeue: true, Held: true,
+		Reason: "JobHeldUser", Account: "nlp", Partition: "cloud",
+	}
 	with := func(id int, change func(j *capacity.Job)) capacity.Job {
 		j := base
 		j.ID, j.Shown = id, strconv.Itoa(id)
@@ -428,8 +430,10 @@ func TestParsePartitions(t *testing.T) {
 		}
 	}
 	// A job that states no limit has the DefaultTime, or without one the MaxTime.
-	for text, want := range map[string]capacity.Limit{"MaxTime=60 DefaultTime=10": capacity.Minutes(10), "MaxTime=60 DefaultTime=NONE": capacity.Minutes(60),
-		"MaxTime=UNLIMITED DefaultTime=NONE": capacity.NoLimit, "MaxTime=UNLIMITED DefaultTime=10": capacity.Minutes(10)} {
+	for text, want := range map[string]capacity.Limit{
+		"MaxTime=60 DefaultTime=10": capacity.Minutes(10), "MaxTime=60 DefaultTime=NONE": capacity.Minutes(60),
+		"MaxTime=UNLIMITED DefaultTime=NONE": capacity.NoLimit, "MaxTime=UNLIMITED DefaultTime=10": capacity.Minutes(10),
+	} {
 		if got := parsePartitions([]byte("PartitionName=p " + text + "\n")); got[0].Unread != "" ||
 			got[0].DefaultTime != want {
 			t.Errorf("%s: %+v", text, got)

@@ -40,13 +40,14 @@ func TestMain(m *testing.M) {
 // change of a job named theirs.
 func TestSlurmClient(t *testing.T) {
 	var cluster *slurmlab.Cluster
-	cluster = start(t, slurmlab.Config{Dir: t.TempDir(), Resume: func(ctx context.Context, nodes []string) {
-		for _, node := range nodes {
-			if node != "gpu-4" { // never boots
-				check(t, cluster.StartNode(ctx, node, "127.0.0.1"))
+	cluster = start(t, slurmlab.Config{
+		Dir: t.TempDir(), Resume: func(ctx context.Context, nodes []string) {
+			for _, node := range nodes {
+				if node != "gpu-4" { // never boots
+					check(t, cluster.StartNode(ctx, node, "127.0.0.1"))
+				}
 			}
-		}
-	},
+		},
 		CloudGroups:    []slurmlab.NodeGroup{{Prefix: "gpu-", Count: 4, Partition: "gpu", Features: "gpu,h100"}},
 		SuspendTimeout: time.Second,
 		JobSubmitLua: `

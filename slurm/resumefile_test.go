@@ -16,12 +16,16 @@ func TestParseResumeFile(t *testing.T) {
 		want       []capacity.ResumeJob
 	}{
 		{"22.05", `{"jobs":[{"job_id":3,"nodes":"cloud[2-4]"}],"all_nodes":"cloud[2-4]"}`, []capacity.ResumeJob{{ID: 3, Nodes: []string{"cloud2", "cloud3", "cloud4"}}}},
-		{"24.11",
+		{
+			"24.11",
 			`{"jobs":[{"extra":"{\"cap\":\"cb\"}","job_id":2829,"features":"gpu","nodes_alloc":"cloud[1-2]","nodes_resume":"cloud2","oversubscribe":"NO","partition":"cloud","reservation":null}],"all_nodes_resume":"cloud[2-4]"}`,
-			[]capacity.ResumeJob{{ID: 2829, Nodes: []string{"cloud2"}}}},
-		{"26.05",
+			[]capacity.ResumeJob{{ID: 2829, Nodes: []string{"cloud2"}}},
+		},
+		{
+			"26.05",
 			`{"jobs":[{"exclusive":"NODE","extra":null,"job_id":2828,"priority":1,"features":"gpu","nodes_alloc":"cloud[1-2]","nodes_resume":"cloud[1-2]","oversubscribe":"NO","partition":"cloud","reservation":"r1"}],"all_nodes_resume":"cloud[1-2]"}`,
-			[]capacity.ResumeJob{{ID: 2828, Nodes: []string{"cloud1", "cloud2"}}}},
+			[]capacity.ResumeJob{{ID: 2828, Nodes: []string{"cloud1", "cloud2"}}},
+		},
 		{"nodes without a job", `{"jobs":[],"all_nodes_resume":"cloud1"}`, nil},
 		{"binary in what a user wrote", "{\"jobs\":[{\"extra\":\"\xff\xfe\\u0001\",\"job_id\":1,\"nodes_resume\":\"a1\"}],\"all_nodes_resume\":\"a1\"}", []capacity.ResumeJob{{ID: 1, Nodes: []string{"a1"}}}},
 	} {

@@ -19,8 +19,10 @@ func TestLongAccounting(t *testing.T) {
 	dir, err := os.MkdirTemp("", "w")
 	check(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	cluster := start(t, slurmlab.Config{Dir: dir, Accounting: true, Extra: []string{"AccountingStorageEnforce=limits"},
-		Static: slurmlab.NodeGroup{Partition: "static,special"}})
+	cluster := start(t, slurmlab.Config{
+		Dir: dir, Accounting: true, Extra: []string{"AccountingStorageEnforce=limits"},
+		Static: slurmlab.NodeGroup{Partition: "static,special"},
+	})
 	for _, line := range []string{
 		"add qos short set maxwall=60", "add qos long set maxwall=600", "add qos over set maxwall=700 flags=OverPartQOS", "add qos part set maxwall=120",
 		"add account nlp maxwall=300 qos=normal,short,long,over", "add account vis qos=normal,short defaultqos=short",
@@ -44,8 +46,10 @@ func TestLongAccounting(t *testing.T) {
 	walls, err := client.Walls(deadline(t), config.ClusterName)
 	check(t, err)
 	static := capacity.Partition{Name: "static"}
-	for who, metered := range map[[3]string]bool{{"nobody", "sub", ""}: true, {"", "top", ""}: true, {"games", "vis", ""}: true, {"games", "nlp", ""}: false, {"daemon", "vis", ""}: false,
-		{"daemon", "vis", "used"}: true, {"daemon", "vis", "each"}: true, {"daemon", "vis", "twice"}: false} {
+	for who, metered := range map[[3]string]bool{
+		{"nobody", "sub", ""}: true, {"", "top", ""}: true, {"games", "vis", ""}: true, {"games", "nlp", ""}: false, {"daemon", "vis", ""}: false,
+		{"daemon", "vis", "used"}: true, {"daemon", "vis", "each"}: true, {"daemon", "vis", "twice"}: false,
+	} {
 		if _, got := walls.MaxWall(who[0], who[1], who[2], static); got != metered {
 			t.Errorf("%q: metered %t in %+v", who, got, walls)
 		}

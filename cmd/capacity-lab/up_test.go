@@ -185,9 +185,11 @@ func traces(t *testing.T) []string {
 	out := slices.DeleteFunc(strings.Split(string(mounts), "\n"), func(mount string) bool {
 		return strings.HasPrefix(mount, "full-disk-test ") // of tests of other packages, at the same time
 	})
-	for _, pattern := range []string{"/run/*slurm*", "/run/*munge*", "/run/*munge*/*", "/run/*slurm*/*",
+	for _, pattern := range []string{
+		"/run/*slurm*", "/run/*munge*", "/run/*munge*/*", "/run/*slurm*/*",
 		"/var/log/*slurm*/*", "/var/log/*munge*/*", "/var/spool/*slurm*", "/var/lib/*slurm*/*", "/var/lib/munge/*",
-		"/run/mysqld*", "/var/lib/mysql*", "/var/log/mysql*"} {
+		"/run/mysqld*", "/var/lib/mysql*", "/var/log/mysql*",
+	} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

@@ -97,8 +97,10 @@ func newWiredOn(t *testing.T, change func(*slurmlab.Config)) *wired {
 	for i, image := range []string{"ami-0e200000000000a01", "ami-0e200000000000c03", "ami-0e200000000000fff"} { // of Linux, of RHEL, and none
 		region.LaunchTemplates = append(
 			region.LaunchTemplates,
-			awssim.LaunchTemplateScenario{ID: fmt.Sprintf("lt-0e2000000000000a%d", 4+i), Name: "nodes-" + image,
-				Image: image, MetadataTags: true, SecurityGroups: []string{"sg-0e2000000000000a1"}},
+			awssim.LaunchTemplateScenario{
+				ID: fmt.Sprintf("lt-0e2000000000000a%d", 4+i), Name: "nodes-" + image,
+				Image: image, MetadataTags: true, SecurityGroups: []string{"sg-0e2000000000000a1"},
+			},
 		)
 	}
 	w := &wired{T: t}
@@ -326,8 +328,10 @@ func TestLong_CheckNamesEachFault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := aws.Launch(t.Context(), capacity.Launch{ClientToken: "one", LaunchTemplate: "lt-0e2000000000000a2", InstanceType: "c7i.4xlarge", SubnetID: "subnet-0e200000000000a01",
-		Kind: capacity.OnDemand, Count: 1, Tags: map[string]string{capacity.TagCluster: capacity.ClusterMark("lab", "0123456789abcdef")}}); err != nil {
+	if _, err := aws.Launch(t.Context(), capacity.Launch{
+		ClientToken: "one", LaunchTemplate: "lt-0e2000000000000a2", InstanceType: "c7i.4xlarge", SubnetID: "subnet-0e200000000000a01",
+		Kind: capacity.OnDemand, Count: 1, Tags: map[string]string{capacity.TagCluster: capacity.ClusterMark("lab", "0123456789abcdef")},
+	}); err != nil {
 		t.Fatal(err)
 	}
 

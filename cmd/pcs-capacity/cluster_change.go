@@ -185,7 +185,8 @@ func pass(
 // firstPass makes a pass with the new settings. What it could not do is said; complete
 // is false then. What is expected is not said; it may be nil.
 func firstPass(ctx context.Context, g *Globals, t *terminal.Terminal, aws *ec2.Client, pcsClient *pcs.Client,
-	expected func(capacity.Problem) bool) (complete bool, err error) {
+	expected func(capacity.Problem) bool,
+) (complete bool, err error) {
 	sayUntold(t, aws) // a pass has its own
 	report, passErr, err := pass(ctx, g, aws, pcsClient, true)
 	if err != nil {

@@ -71,7 +71,8 @@ func (c *ExplainCmd) Run(ctx context.Context, t *terminal.Terminal, maybe *maybe
 }
 
 func (c *ExplainCmd) explain(ctx context.Context, cfg *config.Config, snap *capacity.Snapshot, records []state.Record,
-	now time.Time) (none explain.Explanation, err error) {
+	now time.Time,
+) (none explain.Explanation, err error) {
 	client := slurm.New(cfg.Cluster)
 	if p, ours := snap.Partition(c.What); ours {
 		jobs, _, err := client.JobsOf(ctx, []string{p.Name}, nil)

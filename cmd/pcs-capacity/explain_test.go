@@ -54,7 +54,8 @@ func explainWorld(t *testing.T) *capacity.Snapshot {
 				OnEnd:         capacity.StopAtEnd,
 				ResumeTimeout: d(20 * time.Minute),
 				Groups: []capacity.NodeGroup{
-					{Name: "gpu", InstanceType: "p5.48xlarge", PurchaseOption: capacity.CapacityBlock, MaxNodes: 4,
+					{
+						Name: "gpu", InstanceType: "p5.48xlarge", PurchaseOption: capacity.CapacityBlock, MaxNodes: 4,
 						Subnets: []capacity.Subnet{
 							{ID: "subnet-0e200000000000a01", AZID: "use2-az1", AZ: "us-east-2a"},
 						},
@@ -64,13 +65,15 @@ func explainWorld(t *testing.T) *capacity.Snapshot {
 								Nodes:          "gpu-[1-4]",
 								ReservationIDs: []string{"cr-0e2000000000000a1", "cr-0e2000000000000a2"},
 							},
-						}},
+						},
+					},
 				},
 			},
 		},
 		Reservations: []capacity.Reservation{
 			block("cr-0e2000000000000a1", -24*time.Hour, 6*time.Hour, capacity.StateActive),
-			block("cr-0e2000000000000a2", 10*time.Hour, 58*time.Hour, capacity.StateScheduled)},
+			block("cr-0e2000000000000a2", 10*time.Hour, 58*time.Hour, capacity.StateScheduled),
+		},
 	}
 }
 
@@ -162,10 +165,12 @@ func TestExplainScreens(t *testing.T) {
 	twoPartitions := world()
 	twoPartitions.Partitions = append(
 		twoPartitions.Partitions,
-		capacity.Partition{Name: "big", Provider: capacity.ProviderEC2,
+		capacity.Partition{
+			Name: "big", Provider: capacity.ProviderEC2,
 			Groups: []capacity.NodeGroup{
 				{Name: "big", Slots: []capacity.Slot{{Name: "big", ReservationIDs: []string{"cr-0e2000000000000d4"}}}},
-			}},
+			},
+		},
 	)
 	apart := world()
 	apart.Partitions[0].Groups[0].Subnets[0].AZID = "use2-az2"

@@ -84,8 +84,10 @@ func (c *ListCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg
 	}
 	home := aws.In(cfg.Region).Region()
 	own := ownedOf(cfg, aws, inRegion(home, all.found), slurm())
-	doc := listDocument{TakenAt: aws.Now().UTC().Truncate(time.Second), Regions: regions, FailedRegions: failed,
-		Missing: c.missing(cfg, home, regions, failed, all), Reservations: []listRow{}}
+	doc := listDocument{
+		TakenAt: aws.Now().UTC().Truncate(time.Second), Regions: regions, FailedRegions: failed,
+		Missing: c.missing(cfg, home, regions, failed, all), Reservations: []listRow{},
+	}
 	kept := c.kept(all.found)
 	for _, r := range kept {
 		doc.Reservations = append(doc.Reservations, newListRow(r, account(), subnets().In(r.AZID), own))

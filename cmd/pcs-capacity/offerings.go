@@ -39,7 +39,8 @@ for sale. EC2 allows 10 searches in a region, then one every 7 seconds.`
 
 // Run asks EC2 and shows the answer.
 func (c *OfferingsCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig,
-	aws *ec2.Client) error {
+	aws *ec2.Client,
+) error {
 	length, err := roundedLength(t, time.Duration(c.Duration))
 	if err != nil {
 		return err
@@ -51,10 +52,14 @@ func (c *OfferingsCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal
 	if err != nil {
 		return err
 	}
-	query := ec2.OfferingQuery{InstanceType: string(c.InstanceType), Count: int(c.Count), Duration: length,
-		StartAfter: c.StartAfter.Time, EndBy: c.EndBy.Time}
-	found, err := market.Search{EC2: aws, Regions: regions, Zone: c.Zone, MaxPrice: c.MaxPrice.Money,
-		Progress: progress, Query: query}.Run(ctx)
+	query := ec2.OfferingQuery{
+		InstanceType: string(c.InstanceType), Count: int(c.Count), Duration: length,
+		StartAfter: c.StartAfter.Time, EndBy: c.EndBy.Time,
+	}
+	found, err := market.Search{
+		EC2: aws, Regions: regions, Zone: c.Zone, MaxPrice: c.MaxPrice.Money,
+		Progress: progress, Query: query,
+	}.Run(ctx)
 	if err != nil {
 		return err
 	}
@@ -189,8 +194,10 @@ func (c *FitCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg 
 		own = ownedOf(cfg, aws, inRegion(aws.In(cfg.Region).Region(), found), slurm())
 		return own.idle
 	}
-	answer, err := market.FitQuestion{EC2: aws, Need: need, Regions: regions, Subnets: subnets, Idle: idle,
-		Timing: cfg.Timing.Domain(), Progress: progress}.Ask(ctx)
+	answer, err := market.FitQuestion{
+		EC2: aws, Need: need, Regions: regions, Subnets: subnets, Idle: idle,
+		Timing: cfg.Timing.Domain(), Progress: progress,
+	}.Ask(ctx)
 	if err != nil {
 		return err
 	}

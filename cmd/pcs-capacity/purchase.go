@@ -86,9 +86,11 @@ func (c *PurchaseCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 		StartAfter:   c.StartAfter.Time,
 		EndBy:        c.EndBy.Time,
 	}
-	return newBuyer(t, cfg, aws, c.buying).Purchase(ctx, market.PurchaseOrder{OfferingID: c.Offering, Query: query,
+	return newBuyer(t, cfg, aws, c.buying).Purchase(ctx, market.PurchaseOrder{
+		OfferingID: c.Offering, Query: query,
 		Zone: c.Zone, Platform: c.Platform, Fee: c.ConfirmFee.Money, Again: c.Again, Wait: c.Wait,
-		Show: view.preview, Tell: view.result})
+		Show: view.preview, Tell: view.result,
+	})
 }
 
 // boughtRow is the result of a purchase or an extension.
@@ -338,8 +340,10 @@ func (c *ExtendCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeCon
 		cfg,
 		aws,
 		c.buying,
-	).Extend(ctx, market.ExtensionOrder{ReservationID: c.Reservation, Length: length,
-		Fee: c.ConfirmFee.Money, Again: c.Again, Wait: c.Wait, Show: view.preview, Tell: view.result})
+	).Extend(ctx, market.ExtensionOrder{
+		ReservationID: c.Reservation, Length: length,
+		Fee: c.ConfirmFee.Money, Again: c.Again, Wait: c.Wait, Show: view.preview, Tell: view.result,
+	})
 }
 
 // extensionView shows an extension at the terminal.

@@ -60,8 +60,10 @@ func (c *ReserveCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 			return err
 		}
 	}
-	answer, err := h.Hold(ctx, market.HoldRequest{InstanceType: string(c.InstanceType), Platform: c.Platform,
-		Count: int(c.Count), Subnets: c.SubnetIDs, For: time.Duration(c.For), Probe: c.Probe})
+	answer, err := h.Hold(ctx, market.HoldRequest{
+		InstanceType: string(c.InstanceType), Platform: c.Platform,
+		Count: int(c.Count), Subnets: c.SubnetIDs, For: time.Duration(c.For), Probe: c.Probe,
+	})
 	if err == nil || len(answer.Tries) > 0 { // a question that failed is no empty list (R8)
 		err = errors.Join(err, t.Rows(answer.Tries, heldColumns))
 	}
@@ -102,7 +104,8 @@ same in each pass. Exit status 1: something could not be released.`
 
 // Run gives each back.
 func (c *ReleaseCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Config, aws *ec2.Client,
-	pcsClient *pcs.Client) error {
+	pcsClient *pcs.Client,
+) error {
 	if c.Unused != (len(c.Reservations) == 0) {
 		return usage("name reservations, or give --unused")
 	}
@@ -128,7 +131,8 @@ const unusedColumns = "ID: ID; TYPE: InstanceType; AZ ID: AZID; COUNT: Total; FR
 	"RELEASED: Released; ERROR: Error wrap"
 
 func (c *ReleaseCmd) unused(ctx context.Context, t *terminal.Terminal, cfg *config.Config, aws *ec2.Client,
-	pcsClient *pcs.Client) error {
+	pcsClient *pcs.Client,
+) error {
 	found, err := lifecycle.Clean(ctx, lifecycle.From(cfg, aws, pcsClient))
 	if err == nil || len(found) > 0 {
 		err = errors.Join(err, t.Rows(found, unusedColumns))

@@ -52,14 +52,19 @@ func (*SetupCmd) AfterApply(g *Globals) error {
 
 // Run plans, shows, asks and applies.
 func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig, ec2 *ec2.Client,
-	pcsClient *pcs.Client) error {
-	change := clusterChange{g: g, t: t, dryRun: c.DryRun, question: "Apply this plan?", doing: "applying the plan",
-		nothing: "Everything is there already", outcome: "nothing was created"}
-	change.setup = setup.Setup{PCS: pcsClient, EC2: ec2, Slurm: setup.InSlurm{Client: slurm.New(cfg.Cluster)},
+	pcsClient *pcs.Client,
+) error {
+	change := clusterChange{
+		g: g, t: t, dryRun: c.DryRun, question: "Apply this plan?", doing: "applying the plan",
+		nothing: "Everything is there already", outcome: "nothing was created",
+	}
+	change.setup = setup.Setup{
+		PCS: pcsClient, EC2: ec2, Slurm: setup.InSlurm{Client: slurm.New(cfg.Cluster)},
 		Fence: func(ctx context.Context) error { // its node groups are ours to set up
 			_, failed, err := pass(ctx, g, ec2, pcsClient, false)
 			return errors.Join(err, failed)
-		}}
+		},
+	}
 	change.plan = func(ctx context.Context, cfg *maybeConfig) (*setup.Plan, error) {
 		if err := c.find(cfg); err != nil {
 			return nil, err
@@ -124,9 +129,11 @@ func (c *SetupCmd) find(cfg *maybeConfig) (err error) {
 }
 
 func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request, error) {
-	r := setup.Request{Provider: c.Provider, Cluster: c.Cluster, Queue: c.Queue, NodeGroup: c.NodeGroup,
+	r := setup.Request{
+		Provider: c.Provider, Cluster: c.Cluster, Queue: c.Queue, NodeGroup: c.NodeGroup,
 		Reservation: c.Reservation, Like: c.Like, AMI: c.AMI, SubnetIDs: c.SubnetIDs, EFA: capacity.EFAMode(c.EFA),
-		AllowAccounts: c.AllowAccounts, ConfigPath: cfg.Path}
+		AllowAccounts: c.AllowAccounts, ConfigPath: cfg.Path,
+	}
 	if c.MaxNodes != nil {
 		if r.MaxNodes = *c.MaxNodes; r.MaxNodes < 1 {
 			return r, usage(
@@ -169,7 +176,8 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 
 // finish makes the first pass with the new settings and says what users can do now.
 func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal, aws *ec2.Client, pcsClient *pcs.Client,
-	plan *setup.Plan) error {
+	plan *setup.Plan,
+) error {
 	// What Slurm does not know yet on self-managed Slurm is the next step, and no problem.
 	next := func(p capacity.Problem) bool {
 		return c.Provider == capacity.ProviderEC2 &&

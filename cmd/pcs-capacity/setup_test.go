@@ -45,7 +45,8 @@ func TestWhatUsersCan(t *testing.T) {
 // What --dynamic does not say stays as the settings have it.
 func TestSetupKeepsDynamic(t *testing.T) {
 	cfg := &maybeConfig{&config.Config{Cluster: "ml", Partitions: []capacity.PartitionSettings{
-		{Name: "gpu", Groups: []capacity.GroupSettings{{Name: "on", Dynamic: true}, {Name: "off"}}}}}, true}
+		{Name: "gpu", Groups: []capacity.GroupSettings{{Name: "on", Dynamic: true}, {Name: "off"}}},
+	}}, true}
 	yes := true
 	for _, test := range []struct {
 		group   string

@@ -182,7 +182,8 @@ func (d *statusDocument) outcome(err error) error {
 
 // sayAge says how old what is shown is.
 func sayAge(t *terminal.Terminal, snap, written *capacity.Snapshot, answered *bool, slurmAnswered bool,
-	now time.Time) {
+	now time.Time,
+) {
 	ago := func(at time.Time) string { return capacity.FormatDuration(max(0, now.Sub(at))) + " ago" }
 	aws, slurm, sync := "live", "live", "never"
 	switch {

@@ -25,13 +25,25 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 	defer full.Close()
 	offerings := []string{"offerings", "-t", "p5.48xlarge", "-n", "4", "-d", "7d"}
 	for _, args := range [][]string{
-		{"list"}, {"list", "-o", "json"}, {"list", "-o", "yaml"}, {"list", "-o", "csv"},
-		{"status"}, {"status", "-o", "json"},
+		{"list"},
+		{"list", "-o", "json"},
+		{"list", "-o", "yaml"},
+		{"list", "-o", "csv"},
+		{"status"},
+		{"status", "-o", "json"},
 		offerings, append(offerings, "-o", "json"),
-		{"explain", "gpu"}, {"explain", "gpu", "-o", "json"},
-		{"report"}, {"report", "-o", "json"}, {"report", "-o", "csv"},
-		{"timeline"}, {"config"}, {"iam-policy", "sync"}, {"completion", "bash"},
-		{"--version"}, {"--help"}, {"list", "--help"},
+		{"explain", "gpu"},
+		{"explain", "gpu", "-o", "json"},
+		{"report"},
+		{"report", "-o", "json"},
+		{"report", "-o", "csv"},
+		{"timeline"},
+		{"config"},
+		{"iam-policy", "sync"},
+		{"completion", "bash"},
+		{"--version"},
+		{"--help"},
+		{"list", "--help"},
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			status, said := run(full, args...)

@@ -99,8 +99,10 @@ func (c *NotifyTestCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *conf
 		return fmt.Errorf("[notify] of %s has no command and no webhook; add one", cfg.Path)
 	}
 	host, _ := os.Hostname()
-	test := lifecycle.Notice{At: time.Now().UTC().Truncate(time.Second),
-		Problem: capacity.Problemf("test", capacity.Subject{}, "", "a test of [notify] on host %s", host)}
+	test := lifecycle.Notice{
+		At:      time.Now().UTC().Truncate(time.Second),
+		Problem: capacity.Problemf("test", capacity.Subject{}, "", "a test of [notify] on host %s", host),
+	}
 	if err := lifecycle.Target(cfg).Deliver(ctx, test); err != nil {
 		return err
 	}

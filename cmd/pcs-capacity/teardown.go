@@ -39,9 +39,12 @@ at any time.`
 
 // Run plans, shows, asks and applies.
 func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client,
-	pcsClient *pcs.Client) error {
-	change := clusterChange{g: g, t: t, dryRun: c.DryRun, question: "Tear this down?", doing: "tearing down",
-		nothing: "Nothing of ours is left of queue " + c.Queue, outcome: "nothing was removed"}
+	pcsClient *pcs.Client,
+) error {
+	change := clusterChange{
+		g: g, t: t, dryRun: c.DryRun, question: "Tear this down?", doing: "tearing down",
+		nothing: "Nothing of ours is left of queue " + c.Queue, outcome: "nothing was removed",
+	}
 	change.setup = setup.Setup{PCS: pcsClient, EC2: aws, Slurm: setup.InSlurm{Client: slurm.New(cfg.Cluster)}}
 	change.plan = func(ctx context.Context, cfg *maybeConfig) (*setup.Plan, error) {
 		request, err := c.request(ctx, cfg)

@@ -44,7 +44,8 @@ max = 4
 // run runs a command and returns what it showed.
 func (r *rehearsal) run(c interface {
 	Run(context.Context, *Globals, *terminal.Terminal, *maybeConfig, *ec2.Client, *pcs.Client) error
-}) (shown string, err error) {
+},
+) (shown string, err error) {
 	r.Helper()
 	cfg, err := config.Load(r.path)
 	if err != nil {

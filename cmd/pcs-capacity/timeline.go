@@ -72,7 +72,8 @@ func (c *TimelineCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 
 // reservations asks EC2. A user who may not, or whom AWS does not answer, gets what a sync that runs has just seen.
 func (c *TimelineCmd) reservations(ctx context.Context, t *terminal.Terminal, cfg *maybeConfig,
-	aws *ec2.Client) (all []capacity.Reservation, now time.Time, err error) {
+	aws *ec2.Client,
+) (all []capacity.Reservation, now time.Time, err error) {
 	progress := t.Slow("asking EC2")
 	all, err = aws.FindReservations(ctx, ec2.ReservationQuery{})
 	progress.Done()
@@ -149,8 +150,10 @@ func timelineRows(lanes []capacity.Lane) []timelineRow {
 			r, count := b.Reservation, b.Reservation.Size()
 			rows = append(
 				rows,
-				timelineRow{lane.Partition, "block", r.ID, r.Kind, r.State, r.InstanceType, &count, r.AZID,
-					b.Window.Start, b.Window.Fence, b.Window.Reclaim, b.Window.End, b.Slot},
+				timelineRow{
+					lane.Partition, "block", r.ID, r.Kind, r.State, r.InstanceType, &count, r.AZID,
+					b.Window.Start, b.Window.Fence, b.Window.Reclaim, b.Window.End, b.Slot,
+				},
 			)
 		}
 		for _, g := range lane.Gaps {

@@ -105,7 +105,8 @@ func (c *WhenCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Con
 
 // judge has the filter judge a job. Without a partition the job is Slurm's default partition's.
 func (s jobSize) judge(limit capacity.Limit, snap *capacity.Snapshot,
-	now time.Time) (capacity.Request, capacity.Verdict, error) {
+	now time.Time,
+) (capacity.Request, capacity.Verdict, error) {
 	partition := cmp.Or(s.Partition, snap.DefaultPartition)
 	if partition == "" {
 		return capacity.Request{}, capacity.Verdict{}, usage(

@@ -48,8 +48,10 @@ func (s *Site) configureSlots(ctx context.Context, slots map[string]place, last 
 
 // configure makes a compute node group match the reservation that it was set up for, "" for none, and records it.
 func (s *Site) configure(ctx context.Context, at place, reservation string, snap *capacity.Snapshot) error {
-	record := state.Record{At: s.Now(), Hook: "resume", Partition: at.partition.Name, Reservation: reservation,
-		Code: string(capacity.OK), Message: "compute node group " + at.slot + " is as it should be"}
+	record := state.Record{
+		At: s.Now(), Hook: "resume", Partition: at.partition.Name, Reservation: reservation,
+		Code: string(capacity.OK), Message: "compute node group " + at.slot + " is as it should be",
+	}
 	request, err := configuration(s.Cluster, at, reservation, snap, s.Now())
 	if err == nil {
 		var changed bool
@@ -68,7 +70,8 @@ func (s *Site) configure(ctx context.Context, at place, reservation string, snap
 
 // configuration is what a compute node group must match: the reservation, and the subnets in its zone.
 func configuration(cluster string, at place, reservation string, snap *capacity.Snapshot,
-	now time.Time) (pcs.ConfigureRequest, error) {
+	now time.Time,
+) (pcs.ConfigureRequest, error) {
 	request := pcs.ConfigureRequest{Cluster: cluster, Group: at.slot}
 	if reservation == "" {
 		return request, errors.New("it was set up for no reservation; run `pcs-capacity setup`")

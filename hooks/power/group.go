@@ -270,8 +270,10 @@ func targetsIn(g capacity.NodeGroup, r capacity.Reservation, wishes []capacity.W
 				)
 			case s.AZID == r.AZID && instanceType == r.InstanceType:
 				return []target{
-					{reservationID: r.ID, subnetID: s.ID, azID: s.AZID, instanceType: instanceType, kind: r.Kind,
-						placementGroup: r.PlacementGroup},
+					{
+						reservationID: r.ID, subnetID: s.ID, azID: s.AZID, instanceType: instanceType, kind: r.Kind,
+						placementGroup: r.PlacementGroup,
+					},
 				}
 			}
 		}

@@ -314,9 +314,11 @@ func (l *launching) has(node string, i capacity.Instance, reservation string) (e
 // reservation is the target's, or the ODCR that was created there and backs nothing soon.
 func (l *launching) runInstances(p part, t target, reservation string, nodes []string) (missing []string, err error) {
 	jobs := l.on(nodes)
-	order := capacity.Launch{LaunchTemplate: p.template, InstanceType: t.instanceType, SubnetID: t.subnetID,
+	order := capacity.Launch{
+		LaunchTemplate: p.template, InstanceType: t.instanceType, SubnetID: t.subnetID,
 		ReservationID: reservation, Kind: t.kind, PlacementGroup: t.placementGroup, Fresh: t.hold, Count: len(nodes),
-		Least: len(nodes), Tags: l.tags(jobs, p.place.partition.Name, nodes, t.reservationID)}
+		Least: len(nodes), Tags: l.tags(jobs, p.place.partition.Name, nodes, t.reservationID),
+	}
 	if l.each {
 		order.Least = 1
 	}
@@ -402,10 +404,12 @@ func (l *launching) records(nodes []string) (all []state.Record) {
 	}
 	for _, nodes := range of {
 		at, _ := placeOf(l.Settings, nodes[0])
-		r := state.Record{At: l.Now(), Hook: "resume", Partition: at.partition.Name, Nodes: hostlist.Compress(nodes),
+		r := state.Record{
+			At: l.Now(), Hook: "resume", Partition: at.partition.Name, Nodes: hostlist.Compress(nodes),
 			Jobs: shown(
 				l.on(nodes),
-			), Reservation: l.got[nodes[0]].reservation, Code: string(capacity.OK), Message: "launched"}
+			), Reservation: l.got[nodes[0]].reservation, Code: string(capacity.OK), Message: "launched",
+		}
 		for _, n := range nodes {
 			r.Instances = append(r.Instances, l.got[n].instance.ID)
 		}

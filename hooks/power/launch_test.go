@@ -186,12 +186,14 @@ func TestLaunchOfSharedCalls(t *testing.T) {
 // A node has what an earlier run launched for it if that is one instance, of this power-up, in a
 // reservation that it may have. Of two nobody knows which one Slurm waits for: both end.
 func TestAdopt(t *testing.T) {
-	for script, want := range map[string]string{`
+	for script, want := range map[string]string{
+		`
 		terminate i-2,i-2b,i-3,i-4
 		launch gpu-[2-4,6] ` + one + ` 1 A
 		set addresses gpu-[1-6]
 		record resume ok gpu-[1-6]`: "i-1 i-101 i-102 i-103 i-5 i-104",
-		"terminate i-2,i-2b,i-3,i-4 → unknown\nterminate i-2,i-2b,i-3,i-4 → refused" + strings.ReplaceAll(failing("UnauthorizedOperation"), "[1-2]", "[1-6]"): "i-1 i-5"} {
+		"terminate i-2,i-2b,i-3,i-4 → unknown\nterminate i-2,i-2b,i-3,i-4 → refused" + strings.ReplaceAll(failing("UnauthorizedOperation"), "[1-2]", "[1-6]"): "i-1 i-5",
+	} {
 		story(t, script, func(t *testing.T, w *fake) {
 			snap := twoReservations()
 			snap.Reservations[0].Available, snap.Reservations[0].Total = 8, 8

@@ -58,8 +58,10 @@ func (l *launching) createODCR(p part, t target, nodes []string) (odcr, error) {
 	tags := l.tags(jobs, p.place.partition.Name, nodes, "")
 	tags[capacity.TagHold] = capacity.HoldJobs(runs)
 	tags[capacity.TagName] = "held for " + hook.Clip(tags[capacity.TagName], capacity.MaxTagValue-10)
-	order := capacity.HoldOrder{InstanceType: t.instanceType, AZID: t.azID, Platform: image.Platform, Count: len(nodes),
-		Tags: tags, End: l.now.Add(capacity.HoldTime).Truncate(time.Second)} // EC2 takes whole seconds
+	order := capacity.HoldOrder{
+		InstanceType: t.instanceType, AZID: t.azID, Platform: image.Platform, Count: len(nodes),
+		Tags: tags, End: l.now.Add(capacity.HoldTime).Truncate(time.Second),
+	} // EC2 takes whole seconds
 	for attempt := range mostAttempts {
 		order.ClientToken = l.launchToken(jobs, nodes, attempt, "hold", t.azID, t.instanceType, image.Platform)
 		err = l.waitForTurn(l.holds)
@@ -67,8 +69,10 @@ func (l *launching) createODCR(p part, t target, nodes []string) (odcr, error) {
 			return odcr{}, err
 		}
 
-		entry, err := l.Enlist(capacity.Held{Token: order.ClientToken, InstanceType: t.instanceType, Count: len(nodes),
-			Since: l.Now(), Until: order.End}, l.Now(), l.Settings.Reserve.Allows)
+		entry, err := l.Enlist(capacity.Held{
+			Token: order.ClientToken, InstanceType: t.instanceType, Count: len(nodes),
+			Since: l.Now(), Until: order.End,
+		}, l.Now(), l.Settings.Reserve.Allows)
 		if errors.Is(err, capacity.ErrReserveLimit) { // another place may take less
 			return odcr{}, &refusal{refuse("reserve-limit", "%v", err).Verdict, capacity.ErrNoRoom}
 		}
@@ -88,8 +92,10 @@ func (l *launching) createODCR(p part, t target, nodes []string) (odcr, error) {
 			_ = l.did(err, "create an ODCR", "reservation", r.ID, "zone", t.azID, "type", t.instanceType, "count",
 				len(nodes), "end", order.End)
 			r.Total = len(nodes) // EC2 may report it later
-			return odcr{Reservation: r, token: order.ClientToken, partition: p.place.partition.Name, jobs: shown(jobs),
-				since: l.Now()}, nil
+			return odcr{
+				Reservation: r, token: order.ClientToken, partition: p.place.partition.Name, jobs: shown(jobs),
+				since: l.Now(),
+			}, nil
 		}
 		used := err == nil ||
 			errors.Is(err, capacity.ErrTokenUsed) // EC2 answers with one that has been cancelled since
@@ -160,8 +166,10 @@ func (o odcr) record(now time.Time, err error) state.Record {
 	}
 	message := fmt.Sprintf("held %d × %s in %s for %s, idle for %s", o.Total, o.InstanceType, o.AZID,
 		round(now.Sub(o.since)), round(idle))
-	r := state.Record{At: now, Hook: "hold", Partition: o.partition, Jobs: o.jobs, Reservation: o.ID,
-		Code: string(capacity.OK), Message: message}
+	r := state.Record{
+		At: now, Hook: "hold", Partition: o.partition, Jobs: o.jobs, Reservation: o.ID,
+		Code: string(capacity.OK), Message: message,
+	}
 	if err != nil {
 		p, code := problem(err)
 		r.Code, r.EC2Code = string(p.Code), code

@@ -29,19 +29,27 @@ const (
 // two zones, for account nlp alone.
 func twoReservations() *capacity.Snapshot {
 	reservation := func(id, zone string, state capacity.State) capacity.Reservation {
-		return capacity.Reservation{ID: id, Kind: capacity.ODCR, State: state, InstanceType: wanted,
-			AZID: zone, Total: 4, Available: 2, Start: noon.Add(-time.Hour)}
+		return capacity.Reservation{
+			ID: id, Kind: capacity.ODCR, State: state, InstanceType: wanted,
+			AZID: zone, Total: 4, Available: 2, Start: noon.Add(-time.Hour),
+		}
 	}
-	return &capacity.Snapshot{Partitions: []capacity.Partition{{Name: "gpu", AllowAccounts: []string{"nlp"},
-		Groups: []capacity.NodeGroup{{Name: "gpu", InstanceType: wanted, PurchaseOption: capacity.ODCR, MaxNodes: 8,
-			Subnets: []capacity.Subnet{
-				{ID: subnet1, AZID: "az1"},
-				{ID: subnet2, AZID: "az2"},
-				{ID: subnetToo, AZID: "az2"},
-			},
-			Slots: []capacity.Slot{{Name: "gpu", ReservationIDs: []string{ended, two, one}}}}}}},
+	return &capacity.Snapshot{
+		Partitions: []capacity.Partition{{
+			Name: "gpu", AllowAccounts: []string{"nlp"},
+			Groups: []capacity.NodeGroup{{
+				Name: "gpu", InstanceType: wanted, PurchaseOption: capacity.ODCR, MaxNodes: 8,
+				Subnets: []capacity.Subnet{
+					{ID: subnet1, AZID: "az1"},
+					{ID: subnet2, AZID: "az2"},
+					{ID: subnetToo, AZID: "az2"},
+				},
+				Slots: []capacity.Slot{{Name: "gpu", ReservationIDs: []string{ended, two, one}}},
+			}},
+		}},
 		Reservations: []capacity.Reservation{reservation(one, "az1", capacity.StateActive), reservation(two, "az2",
-			capacity.StateActive), reservation(ended, "az1", capacity.StateCancelled)}}
+			capacity.StateActive), reservation(ended, "az1", capacity.StateCancelled)},
+	}
 }
 
 // newCall is a power-up of nodes gpu-1 to gpu-8 of the slot.
@@ -92,7 +100,8 @@ func TestPlan(t *testing.T) {
 		}
 		got = append(got, text)
 	}
-	want := []string{"false: gpu-3,gpu-4 in gpu: " + two + " " + one, // the first of the settings is full with them
+	want := []string{
+		"false: gpu-3,gpu-4 in gpu: " + two + " " + one,                                          // the first of the settings is full with them
 		"true: gpu-1,gpu-2 in gpu: " + one + " " + two, "true: gpu-6 in gpu: " + two + " " + one, // now both are full
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -190,8 +199,10 @@ func TestTagsOfALaunch(t *testing.T) {
 		}
 		return all
 	}
-	if diff := cmp.Diff(map[string]string{capacity.TagCluster: "ml", capacity.TagPartition: "gpu", capacity.TagName: "gpu-1", capacity.TagNode: "gpu-1",
-		capacity.TagNodes: "gpu-1", capacity.TagReservation: one, capacity.TagJob: "7,8_[1-3]"}, r.tags(jobs("8_1", "8_2", "7", "8_3"), "gpu", []string{"gpu-1"}, one)); diff != "" {
+	if diff := cmp.Diff(map[string]string{
+		capacity.TagCluster: "ml", capacity.TagPartition: "gpu", capacity.TagName: "gpu-1", capacity.TagNode: "gpu-1",
+		capacity.TagNodes: "gpu-1", capacity.TagReservation: one, capacity.TagJob: "7,8_[1-3]",
+	}, r.tags(jobs("8_1", "8_2", "7", "8_3"), "gpu", []string{"gpu-1"}, one)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	tags := r.tags(nil, "gpu", []string{"gpu-1", "gpu-2"}, "")
@@ -264,19 +275,31 @@ func TestLaunchGroups(t *testing.T) {
 		want  []want
 	}{
 		"no job: each node for itself": {nodes: []string{"a", "b"}, want: []want{{Nodes: []string{"a"}}, {Nodes: []string{"b"}}}},
-		"a job is one group": {nodes: []string{"a", "b", "c"}, waits: []capacity.ResumeJob{{ID: 1, Nodes: []string{"a", "c"}}}, known: holds(1),
-			want: []want{{Nodes: []string{"a", "c"}, Jobs: []int{1}}, {Nodes: []string{"b"}}}},
-		"a chain of shared nodes": {nodes: []string{"a", "b", "c", "d"}, known: holds(3, 1, 2),
+		"a job is one group": {
+			nodes: []string{"a", "b", "c"}, waits: []capacity.ResumeJob{{ID: 1, Nodes: []string{"a", "c"}}}, known: holds(1),
+			want: []want{{Nodes: []string{"a", "c"}, Jobs: []int{1}}, {Nodes: []string{"b"}}},
+		},
+		"a chain of shared nodes": {
+			nodes: []string{"a", "b", "c", "d"}, known: holds(3, 1, 2),
 			waits: []capacity.ResumeJob{{ID: 3, Nodes: []string{"c", "d"}}, {ID: 1, Nodes: []string{"a", "b"}}, {ID: 2, Nodes: []string{"b", "c"}}},
-			want:  []want{{Nodes: []string{"a", "b", "c", "d"}, Jobs: []int{1, 2, 3}}}},
-		"named in the file and by squeue": {nodes: []string{"a", "b"}, waits: []capacity.ResumeJob{{ID: 1, Nodes: []string{"a"}}, {ID: 1, Nodes: []string{"a", "b"}}}, known: holds(1),
-			want: []want{{Nodes: []string{"a", "b"}, Jobs: []int{1}}}},
-		"nodes of others": {nodes: []string{"a"}, waits: []capacity.ResumeJob{{ID: 2, Nodes: []string{"x"}}, {ID: 1, Nodes: []string{"x", "a", "y"}}}, known: holds(1, 2),
-			want: []want{{Nodes: []string{"a"}, Jobs: []int{1}}}},
-		"a job that ended": {nodes: []string{"a"}, waits: []capacity.ResumeJob{{ID: 1, Nodes: []string{"a"}}},
-			want: []want{{Nodes: []string{"a"}, Lost: []int{1}}}},
-		"a job that was requeued meanwhile": {nodes: []string{"a"}, waits: []capacity.ResumeJob{{ID: 1, Nodes: []string{"a"}}}, known: []capacity.Job{{ID: 1}},
-			want: []want{{Nodes: []string{"a"}, Lost: []int{1}}}},
+			want:  []want{{Nodes: []string{"a", "b", "c", "d"}, Jobs: []int{1, 2, 3}}},
+		},
+		"named in the file and by squeue": {
+			nodes: []string{"a", "b"}, waits: []capacity.ResumeJob{{ID: 1, Nodes: []string{"a"}}, {ID: 1, Nodes: []string{"a", "b"}}}, known: holds(1),
+			want: []want{{Nodes: []string{"a", "b"}, Jobs: []int{1}}},
+		},
+		"nodes of others": {
+			nodes: []string{"a"}, waits: []capacity.ResumeJob{{ID: 2, Nodes: []string{"x"}}, {ID: 1, Nodes: []string{"x", "a", "y"}}}, known: holds(1, 2),
+			want: []want{{Nodes: []string{"a"}, Jobs: []int{1}}},
+		},
+		"a job that ended": {
+			nodes: []string{"a"}, waits: []capacity.ResumeJob{{ID: 1, Nodes: []string{"a"}}},
+			want: []want{{Nodes: []string{"a"}, Lost: []int{1}}},
+		},
+		"a job that was requeued meanwhile": {
+			nodes: []string{"a"}, waits: []capacity.ResumeJob{{ID: 1, Nodes: []string{"a"}}}, known: []capacity.Job{{ID: 1}},
+			want: []want{{Nodes: []string{"a"}, Lost: []int{1}}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []want

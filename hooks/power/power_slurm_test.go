@@ -115,7 +115,8 @@ func startPower(t *testing.T, settingsText string, change func(*slurmlab.Config)
 		t.Fatal(err)
 	}
 	p.configure(settingsText)
-	cfg := slurmlab.Config{Dir: filepath.Join(p.dir, "lab"),
+	cfg := slurmlab.Config{
+		Dir: filepath.Join(p.dir, "lab"),
 		CloudGroups: []slurmlab.NodeGroup{
 			{Prefix: "gpu-", Count: 4, Partition: "gpu"},
 			{Prefix: "other-", Count: 4, Partition: "other"},
@@ -124,7 +125,8 @@ func startPower(t *testing.T, settingsText string, change func(*slurmlab.Config)
 		ResumeProgram: p.wrapper(
 			"pcs-capacity-resume",
 		), SuspendProgram: p.wrapper("pcs-capacity-suspend"), ResumeFailProgram: p.wrapper("pcs-capacity-suspend"),
-		SuspendTimeout: 3 * time.Second}
+		SuspendTimeout: 3 * time.Second,
+	}
 	if change != nil {
 		change(&cfg)
 	}

@@ -59,8 +59,10 @@ func Resume(args []string) int {
 
 // Suspend is the whole of pcs-capacity-suspend; it returns the exit status.
 func Suspend(args []string) int {
-	return program{"suspend", "SuspendProgram", "SuspendProgram and ResumeFailProgram", "power down",
-		"; sync, or the next launch of these nodes, terminates what is left", PowerDown}.run(args)
+	return program{
+		"suspend", "SuspendProgram", "SuspendProgram and ResumeFailProgram", "power down",
+		"; sync, or the next launch of these nodes, terminates what is left", PowerDown,
+	}.run(args)
 }
 
 func (p program) run(args []string) int {
@@ -240,8 +242,10 @@ type Site struct {
 
 // NewSite is for one call by slurmctld, with a hostlist.
 func NewSite(w World, dir state.Dir, settings capacity.Settings, cluster, nodes string, log *slog.Logger) *Site {
-	return &Site{World: w, State: dir, Settings: settings, Cluster: cluster,
-		journal: &journal{Logger: log, list: nodes, began: time.Now()}}
+	return &Site{
+		World: w, State: dir, Settings: settings, Cluster: cluster,
+		journal: &journal{Logger: log, list: nodes, began: time.Now()},
+	}
 }
 
 // Now is AWS's time.

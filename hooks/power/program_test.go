@@ -110,9 +110,13 @@ func TestSitesProgramGetsItsNodes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2,
-		Groups: []capacity.GroupSettings{{Name: "gpu", MaxNodes: 4, Slots: 1}}},
-		{Name: "lent", Provider: capacity.ProviderNone, Groups: []capacity.GroupSettings{{Name: "lent", MaxNodes: 4}}}}}
+	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{
+		{
+			Name: "gpu", Provider: capacity.ProviderEC2,
+			Groups: []capacity.GroupSettings{{Name: "gpu", MaxNodes: 4, Slots: 1}},
+		},
+		{Name: "lent", Provider: capacity.ProviderNone, Groups: []capacity.GroupSettings{{Name: "lent", MaxNodes: 4}}},
+	}}
 	for _, c := range []struct {
 		hostlist, ours, theirs string
 		fails                  bool
@@ -379,7 +383,8 @@ func reading(aws *ec2.Client, group capacity.GroupSettings) *Site {
 	return &Site{World: adapters{ec2Client: aws}, journal: logless(), Settings: capacity.Settings{
 		Partitions: []capacity.PartitionSettings{
 			{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{group}},
-		}}}
+		},
+	}}
 }
 
 func (s *Site) fresh(t *testing.T) *capacity.Snapshot {

@@ -134,7 +134,8 @@ func (s *Site) terminate(ctx context.Context, mark string, nodes []string) error
 
 // toTerminate chooses the instances of nodes that a power-down terminates.
 func (s *Site) toTerminate(ours []capacity.Instance, records []state.Record, mark string, nodes []string,
-	called time.Time) (ends []capacity.Instance) {
+	called time.Time,
+) (ends []capacity.Instance) {
 	recorded := recordedFor(nodes, records, called)
 	for _, i := range ours {
 		delete(recorded, i.ID)
@@ -219,9 +220,11 @@ func (s *Site) giveBack(ctx context.Context, nodes []string) {
 		return
 	}
 	now := s.began.Add(s.Offset())
-	record := state.Record{At: now, Hook: "resume", Nodes: hostlist.Compress(lost), Jobs: shown(jobs),
+	record := state.Record{
+		At: now, Hook: "resume", Nodes: hostlist.Compress(lost), Jobs: shown(jobs),
 		Code:    string(capacity.NotBooted),
-		Message: "the instance did not register with Slurm within ResumeTimeout; its image, its slurm.conf or its network may be broken"}
+		Message: "the instance did not register with Slurm within ResumeTimeout; its image, its slurm.conf or its network may be broken",
+	}
 	if id := last[lost[0]].instance; id != "" {
 		const late = "the instance did not register with Slurm within ResumeTimeout; its console says"
 		record.Message = fmt.Sprintf(

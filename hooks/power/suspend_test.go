@@ -50,8 +50,10 @@ func TestTerminateStories(t *testing.T) {
 			find instances
 			terminate i-1,i-2,i-index
 			record suspend ok gpu-[1-2]`, false},
-		"by records": {[]state.Record{record("resume", "ok", "gpu-[1-3]", time.Minute, "i-1", "i-2", "i-3"), record("resume", "failed", "gpu-[2-9]", time.Minute, "i-failed"), record("resume", "ok", "gpu-1", unseenTime+time.Second, "i-old"),
-			record("resume", "ok", "gpu-1", -time.Hour, "i-newer"), record("resume", "ok", "gpu-[1-2]", time.Minute, "i-one of two"), record("resume", "ok", "gpu-[", time.Minute, "i-x")}, nil, `
+		"by records": {[]state.Record{
+			record("resume", "ok", "gpu-[1-3]", time.Minute, "i-1", "i-2", "i-3"), record("resume", "failed", "gpu-[2-9]", time.Minute, "i-failed"), record("resume", "ok", "gpu-1", unseenTime+time.Second, "i-old"),
+			record("resume", "ok", "gpu-1", -time.Hour, "i-newer"), record("resume", "ok", "gpu-[1-2]", time.Minute, "i-one of two"), record("resume", "ok", "gpu-[", time.Minute, "i-x"),
+		}, nil, `
 			find instances
 			terminate i-1,i-2,i-failed
 			record suspend ok gpu-[1-2]`, false},

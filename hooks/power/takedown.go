@@ -343,8 +343,10 @@ func (c *call) holdJob(ctx context.Context, r refusedJob) {
 	for _, j := range r.jobs {
 		nodes = append(nodes, j.Nodes...)
 	}
-	c.record(state.Record{At: c.Now(), Hook: "resume", Partition: r.partition, Nodes: hostlist.Compress(nodes),
-		Jobs: shown(r.jobs), Code: string(p.Code), Message: hook.OneLine(p.Text())})
+	c.record(state.Record{
+		At: c.Now(), Hook: "resume", Partition: r.partition, Nodes: hostlist.Compress(nodes),
+		Jobs: shown(r.jobs), Code: string(p.Code), Message: hook.OneLine(p.Text()),
+	})
 	c.notify(ctx, "pcs-capacity: "+text, r.jobs...)
 	c.comment(ctx, note, shown(r.jobs)...)
 	if !requeues {

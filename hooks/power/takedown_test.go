@@ -98,8 +98,11 @@ func TestTakeDownStories(t *testing.T) {
 				err := begun(
 					w,
 					newCall(nil),
-				).takeDown(failed{group{nodes: []string{"gpu-1", "gpu-2"}, jobs: c.jobs}, c.why,
-					map[string]launched{"gpu-2": {instance: capacity.Instance{ID: "i-2"}, reservation: one}}})
+				).takeDown(failed{
+					group{nodes: []string{"gpu-1", "gpu-2"}, jobs: c.jobs},
+					c.why,
+					map[string]launched{"gpu-2": {instance: capacity.Instance{ID: "i-2"}, reservation: one}},
+				})
 				if (err != nil) != (name == "Slurm keeps the nodes") {
 					t.Errorf("taken down: %v", err)
 				}

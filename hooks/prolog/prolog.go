@@ -32,8 +32,10 @@ const (
 )
 
 // jobVariables are the variables that a job may find in its environment.
-var jobVariables = []string{"PCS_CAPACITY_RESERVATION_ID", "PCS_CAPACITY_REQUEUE", "PCS_CAPACITY_FENCE",
-	"PCS_CAPACITY_RECLAIM", "PCS_CAPACITY_END", "PCS_CAPACITY_FACTS"}
+var jobVariables = []string{
+	"PCS_CAPACITY_RESERVATION_ID", "PCS_CAPACITY_REQUEUE", "PCS_CAPACITY_FENCE",
+	"PCS_CAPACITY_RECLAIM", "PCS_CAPACITY_END", "PCS_CAPACITY_FACTS",
+}
 
 // JobEnvironment is the output of a TaskProlog for slurmstepd: the reservation behind a node of a slot, and its end in
 // Unix seconds. A variable without a known value is unset, because a job submitted from another job has inherited its

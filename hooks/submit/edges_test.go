@@ -93,10 +93,16 @@ func TestRequest(t *testing.T) {
 		fields map[string]string
 		want   capacity.Request
 	}{
-		"everything": {map[string]string{"partition": "gpu,,big", "account": "nlp", "from": "cli_filter", "comment": "x", "begin": "100", "deadline": "200", "nodes": "2", "ntasks": "8",
-			"ntasks-per-node": "4", "gpus": "16", "gpus-per-node": "h100:8", "gpus-per-task": "2", "constraint": "a", "time": "60", "time-min": "30", "was": "cpu", "started": "1"},
-			capacity.Request{Partitions: []string{"gpu", "big"}, Account: "nlp", Comment: "x", Begin: time.Unix(100, 0), Deadline: time.Unix(200, 0), Nodes: 2, Tasks: 8, TasksPerNode: 4,
-				GPUs: 16, GPUsPerNode: 8, GPUsPerTask: 2, Constraint: "a", TimeLimit: capacity.Minutes(60), TimeMin: capacity.Minutes(30), Was: "cpu", Started: true}},
+		"everything": {
+			map[string]string{
+				"partition": "gpu,,big", "account": "nlp", "from": "cli_filter", "comment": "x", "begin": "100", "deadline": "200", "nodes": "2", "ntasks": "8",
+				"ntasks-per-node": "4", "gpus": "16", "gpus-per-node": "h100:8", "gpus-per-task": "2", "constraint": "a", "time": "60", "time-min": "30", "was": "cpu", "started": "1",
+			},
+			capacity.Request{
+				Partitions: []string{"gpu", "big"}, Account: "nlp", Comment: "x", Begin: time.Unix(100, 0), Deadline: time.Unix(200, 0), Nodes: 2, Tasks: 8, TasksPerNode: 4,
+				GPUs: 16, GPUsPerNode: 8, GPUsPerTask: 2, Constraint: "a", TimeLimit: capacity.Minutes(60), TimeMin: capacity.Minutes(30), Was: "cpu", Started: true,
+			},
+		},
 		"a Slurm reservation":                      {map[string]string{"from": "job_submit", "reservation": "course"}, capacity.Request{AccountKnown: true, Reservation: "course"}},
 		"in slurmctld the account is known":        {map[string]string{"from": "job_submit"}, capacity.Request{AccountKnown: true}},
 		"and in a change":                          {map[string]string{"from": fromJobModify}, capacity.Request{AccountKnown: true}},

@@ -52,7 +52,8 @@ func Answer(args []string, machineNow time.Time, log *slog.Logger) string {
 	case err != nil:
 		log.Warn("the job is let through unchecked", "err", err, took)
 		says = capacity.Verdict{
-			Warnings: []string{fmt.Sprintf("%s; the job is let through unchecked; tell an administrator", err)}}
+			Warnings: []string{fmt.Sprintf("%s; the job is let through unchecked; tell an administrator", err)},
+		}
 	case says.Refused:
 		log.Info("the job is refused", "code", says.Code, "says", says.Sentence, took)
 	default:

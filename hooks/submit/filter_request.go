@@ -47,7 +47,8 @@ func Request(fields map[string]string) (capacity.Request, error) {
 		gpus = gres
 	}
 	partitions := strings.FieldsFunc(fields["partition"], func(r rune) bool { return r == ',' })
-	req := capacity.Request{Partitions: partitions, Account: fields["account"],
+	req := capacity.Request{
+		Partitions: partitions, Account: fields["account"],
 		AccountKnown: !cli, User: fields["user"],
 		QOS: fields["qos"], Comment: fields["comment"], Was: fields["was"], Started: fields["started"] != "",
 		Begin: moment(
@@ -61,7 +62,8 @@ func Request(fields map[string]string) (capacity.Request, error) {
 			fields["cpus-per-task"],
 		), Overcommit: fields["overcommit"] == "set", GPUs: gpus(fields["gpus"]),
 		GPUsPerNode: max(gpus(fields["gpus-per-node"]), gres(fields["gres"])),
-		GPUsPerTask: max(gpus(fields["gpus-per-task"]), gres(fields["tres-per-task"]))}
+		GPUsPerTask: max(gpus(fields["gpus-per-task"]), gres(fields["tres-per-task"])),
+	}
 	if text := fields["signal"]; text != "" && text != "0@0" {
 		req.Signal = time.Minute // which sbatch does not show
 		if _, seconds, given := strings.Cut(text, "@"); given {

@@ -87,14 +87,16 @@ func TestLong_OptionsOnSlurm(t *testing.T) {
 	}
 	cluster, err := slurmlab.Start(
 		hookstest.Deadline(t),
-		slurmlab.Config{Dir: filepath.Join(dir, "lab"), CLIFilterLua: script, JobSubmitLua: script, Accounting: true,
+		slurmlab.Config{
+			Dir: filepath.Join(dir, "lab"), CLIFilterLua: script, JobSubmitLua: script, Accounting: true,
 			Static: slurmlab.NodeGroup{Partition: "static,cpu"},
 			CloudGroups: []slurmlab.NodeGroup{
 				group("gpu", "gpu", ""),
 				group("other", "other", ""),
 				group("two-a", "two", "two-a,"),
 				group("two-b", "two", "two-b,"),
-			}},
+			},
+		},
 	)
 	if err != nil {
 		t.Fatal(err)

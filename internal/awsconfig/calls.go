@@ -57,7 +57,8 @@ func tellCalls(tell func(Call)) func(*middleware.Stack) error {
 	look := middleware.InitializeMiddlewareFunc(
 		"TellCalls",
 		func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
-			middleware.InitializeOutput, middleware.Metadata, error) {
+			middleware.InitializeOutput, middleware.Metadata, error,
+		) {
 			began := time.Now()
 			out, metadata, err := next.HandleInitialize(ctx, in)
 			c := Call{
@@ -109,7 +110,8 @@ func plainBody(stack *middleware.Stack) error {
 	hide := middleware.BuildMiddlewareFunc(
 		"PlainBody",
 		func(ctx context.Context, in middleware.BuildInput, next middleware.BuildHandler) (
-			middleware.BuildOutput, middleware.Metadata, error) {
+			middleware.BuildOutput, middleware.Metadata, error,
+		) {
 			request, ok := in.Request.(*smithyhttp.Request)
 			if !ok {
 				return next.HandleBuild(ctx, in)

@@ -112,7 +112,8 @@ func nameDenied(stack *middleware.Stack) error {
 		middleware.SerializeMiddlewareFunc(
 			"NameDenied",
 			func(ctx context.Context, in middleware.SerializeInput, next middleware.SerializeHandler) (
-				middleware.SerializeOutput, middleware.Metadata, error) {
+				middleware.SerializeOutput, middleware.Metadata, error,
+			) {
 				out, metadata, err := next.HandleSerialize(ctx, in)
 				if err != nil {
 					err = denied(awsmiddleware.GetServiceID(ctx), awsmiddleware.GetOperationName(ctx), err)
@@ -333,7 +334,8 @@ func changeErrors(name string, change func(context.Context, error) error) func(*
 	look := middleware.InitializeMiddlewareFunc(
 		name,
 		func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
-			out middleware.InitializeOutput, metadata middleware.Metadata, err error) {
+			out middleware.InitializeOutput, metadata middleware.Metadata, err error,
+		) {
 			if out, metadata, err = next.HandleInitialize(ctx, in); err != nil {
 				err = change(ctx, err)
 			}

@@ -29,23 +29,35 @@ func TestDenied(t *testing.T) {
 		code, service, operation, message string
 		want                              string // "" for no Denied
 	}{
-		"no policy": {"UnauthorizedOperation", "EC2", "DescribeSubnets",
+		"no policy": {
+			"UnauthorizedOperation", "EC2", "DescribeSubnets",
 			"You are not authorized to perform this operation. User: arn:aws:iam::1:user/x is not authorized to perform: ec2:DescribeSubnets because no identity-based policy allows the ec2:DescribeSubnets action",
-			"ec2:DescribeSubnets is not allowed for arn:aws:iam::1:user/x (UnauthorizedOperation)"},
-		"another action, on a resource": {"UnauthorizedOperation", "EC2", "RunInstances",
+			"ec2:DescribeSubnets is not allowed for arn:aws:iam::1:user/x (UnauthorizedOperation)",
+		},
+		"another action, on a resource": {
+			"UnauthorizedOperation", "EC2", "RunInstances",
 			"You are not authorized to perform this operation. User: arn:aws:sts::1:assumed-role/r/i-0 is not authorized to perform: iam:PassRole on resource: arn:aws:iam::1:role/nodes because no identity-based policy allows the iam:PassRole action. Encoded authorization failure message: 4bz0-hJk",
-			"iam:PassRole is not allowed for arn:aws:sts::1:assumed-role/r/i-0 on arn:aws:iam::1:role/nodes (UnauthorizedOperation)"},
-		"explicit deny": {"AccessDeniedException", "PCS", "UpdateQueue",
+			"iam:PassRole is not allowed for arn:aws:sts::1:assumed-role/r/i-0 on arn:aws:iam::1:role/nodes (UnauthorizedOperation)",
+		},
+		"explicit deny": {
+			"AccessDeniedException", "PCS", "UpdateQueue",
 			"User: arn:aws:iam::1:user/x is not authorized to perform: pcs:UpdateQueue on resource: arn:aws:pcs:us-east-2:1:cluster/pcs_1 with an explicit deny in a service control policy",
-			"pcs:UpdateQueue is not allowed for arn:aws:iam::1:user/x on arn:aws:pcs:us-east-2:1:cluster/pcs_1 with an explicit deny in a service control policy (AccessDeniedException)"},
-		"boundary": {"AccessDenied", "IAM", "GetInstanceProfile",
+			"pcs:UpdateQueue is not allowed for arn:aws:iam::1:user/x on arn:aws:pcs:us-east-2:1:cluster/pcs_1 with an explicit deny in a service control policy (AccessDeniedException)",
+		},
+		"boundary": {
+			"AccessDenied", "IAM", "GetInstanceProfile",
 			"User: arn:aws:iam::1:user/x is not authorized to perform: iam:GetInstanceProfile on resource: instance profile p.x because no permissions boundary allows the iam:GetInstanceProfile action",
-			"iam:GetInstanceProfile is not allowed for arn:aws:iam::1:user/x on instance profile p.x because no permissions boundary allows the iam:GetInstanceProfile action (AccessDenied)"},
-		"old words": {"UnauthorizedOperation", "EC2", "RunInstances",
+			"iam:GetInstanceProfile is not allowed for arn:aws:iam::1:user/x on instance profile p.x because no permissions boundary allows the iam:GetInstanceProfile action (AccessDenied)",
+		},
+		"old words": {
+			"UnauthorizedOperation", "EC2", "RunInstances",
 			"You are not authorized to perform this operation. Encoded authorization failure message: 4bz0-hJk",
-			"ec2:RunInstances, or what else it needs, is not allowed (UnauthorizedOperation)"},
-		"old words, reading": {"UnauthorizedOperation", "EC2", "DescribeSubnets", "You are not authorized to perform this operation.",
-			"ec2:DescribeSubnets is not allowed (UnauthorizedOperation)"},
+			"ec2:RunInstances, or what else it needs, is not allowed (UnauthorizedOperation)",
+		},
+		"old words, reading": {
+			"UnauthorizedOperation", "EC2", "DescribeSubnets", "You are not authorized to perform this operation.",
+			"ec2:DescribeSubnets is not allowed (UnauthorizedOperation)",
+		},
 		"UltraServers": {"UnauthorizedOperation", "EC2", "DescribeCapacityBlockOfferings", "This account is not authorized to call DescribeCapacityBlockOfferings for UltraServers", ""},
 		"another code": {"InvalidParameterValue", "EC2", "DescribeSubnets", "User: x is not authorized to perform: ec2:DescribeSubnets", ""},
 	} {
@@ -68,8 +80,10 @@ func TestDenied(t *testing.T) {
 // the SDK says besides is for debugging.
 func TestTroubleIsNamed(t *testing.T) {
 	files := t.TempDir()
-	for key, value := range map[string]string{"AWS_ACCESS_KEY_ID": "AKIATEST", "AWS_SECRET_ACCESS_KEY": "x", "AWS_MAX_ATTEMPTS": "1", "AWS_PROFILE": "",
-		"AWS_CONFIG_FILE": filepath.Join(files, "config"), "AWS_SHARED_CREDENTIALS_FILE": filepath.Join(files, "credentials"), "AWS_EC2_METADATA_DISABLED": "true"} {
+	for key, value := range map[string]string{
+		"AWS_ACCESS_KEY_ID": "AKIATEST", "AWS_SECRET_ACCESS_KEY": "x", "AWS_MAX_ATTEMPTS": "1", "AWS_PROFILE": "",
+		"AWS_CONFIG_FILE": filepath.Join(files, "config"), "AWS_SHARED_CREDENTIALS_FILE": filepath.Join(files, "credentials"), "AWS_EC2_METADATA_DISABLED": "true",
+	} {
 		t.Setenv(key, value)
 	}
 	dead := httptest.NewServer(nil)
@@ -182,8 +196,10 @@ func TestCallsAreLogged(t *testing.T) {
 	create := func() {
 		_, _ = client.CreateLaunchTemplate(
 			t.Context(),
-			&ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String("x"),
-				LaunchTemplateData: &types.RequestLaunchTemplateData{UserData: &encoded}},
+			&ec2.CreateLaunchTemplateInput{
+				LaunchTemplateName: aws.String("x"),
+				LaunchTemplateData: &types.RequestLaunchTemplateData{UserData: &encoded},
+			},
 		)
 	}
 	level.Set(slog.LevelDebug)

@@ -63,7 +63,8 @@ func (l *limits) middleware(stack *middleware.Stack) error {
 	bound := middleware.DeserializeMiddlewareFunc(
 		"BoundAttempt",
 		func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (
-			middleware.DeserializeOutput, middleware.Metadata, error) {
+			middleware.DeserializeOutput, middleware.Metadata, error,
+		) {
 			operation, host := awsmiddleware.GetOperationName(ctx), hostOf(in)
 			if l.isSilent(host) {
 				return middleware.DeserializeOutput{}, middleware.Metadata{}, &NoAnswer{Host: host}
@@ -137,7 +138,8 @@ func (c *clock) middleware(stack *middleware.Stack) error {
 	look := middleware.DeserializeMiddlewareFunc(
 		"ReadDate",
 		func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (
-			middleware.DeserializeOutput, middleware.Metadata, error) {
+			middleware.DeserializeOutput, middleware.Metadata, error,
+		) {
 			sent := time.Now().Round(0) // by the wall clock
 			out, metadata, err := next.HandleDeserialize(ctx, in)
 			if answer, ok := out.RawResponse.(*smithyhttp.Response); ok && answer != nil && answer.Response != nil {

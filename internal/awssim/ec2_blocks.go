@@ -149,10 +149,12 @@ func (s *Sim) purchaseCapacityBlock(c *call, in *purchaseCapacityBlockInput) (an
 		return nil, err
 	}
 	now := s.now.Truncate(time.Second)
-	res := &reservation{ID: s.newID("cr"), kind: kindBlock, Type: o.from.Type, zone: o.from.zone,
+	res := &reservation{
+		ID: s.newID("cr"), kind: kindBlock, Type: o.from.Type, zone: o.from.zone,
 		zoneName: o.from.zone.name, count: o.count, state: "payment-pending", platform: in.InstancePlatform,
 		tenancy: "default", match: "targeted", created: now, start: o.start, end: o.end, owner: s.scenario.Account,
-		ultraServer: o.from.UltraServer, perServer: o.from.PerServer, tags: tags, offered: o.from}
+		ultraServer: o.from.UltraServer, perServer: o.from.PerServer, tags: tags, offered: o.from,
+	}
 	if o.atPurchase() {
 		res.start = s.now.Add(time.Duration(o.from.StartsIn))
 		res.end = res.start.Add(o.duration())
@@ -162,9 +164,11 @@ func (s *Sim) purchaseCapacityBlock(c *call, in *purchaseCapacityBlockInput) (an
 	c.region.reservations[res.ID] = res
 	c.region.hide(res.ID, s.lag.Purchases)
 	o.from.sold = append(o.from.sold, res)
-	s.ledger = append(s.ledger, Purchase{At: s.now, Region: c.Region,
+	s.ledger = append(s.ledger, Purchase{
+		At: s.now, Region: c.Region,
 		Kind: "block", OfferingID: o.id, ReservationID: res.ID, InstanceType: res.Type, Count: res.count,
-		Start: res.start, End: res.end, Fee: o.from.fee(o.count, o.duration()), Currency: o.from.Currency})
+		Start: res.start, End: res.end, Fee: o.from.fee(o.count, o.duration()), Currency: o.from.Currency,
+	})
 	result := object{
 		"CapacityBlocks":      s.wireBlocks(c.region, res),
 		"CapacityReservation": s.wireReservation(c.region, res),
@@ -211,10 +215,12 @@ func (s *Sim) wireBlocks(r *region, res *reservation) []object {
 	var out []object
 	shown := s.wireReservation(r, res)
 	for _, id := range res.blockIDs {
-		out = append(out, object{"CapacityBlockId": id, "CapacityReservationIds": []string{res.ID},
+		out = append(out, object{
+			"CapacityBlockId": id, "CapacityReservationIds": []string{res.ID},
 			"UltraserverType": res.ultraServer, "AvailabilityZone": shown["AvailabilityZone"],
 			"AvailabilityZoneId": shown["AvailabilityZoneId"], "CreateDate": shown["CreateDate"],
-			"StartDate": shown["StartDate"], "EndDate": shown["EndDate"], "State": shown["State"], "Tags": r.blocks[id].tags})
+			"StartDate": shown["StartDate"], "EndDate": shown["EndDate"], "State": shown["State"], "Tags": r.blocks[id].tags,
+		})
 	}
 	return out
 }

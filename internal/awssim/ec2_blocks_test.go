@@ -13,16 +13,22 @@ import (
 func (w *ec2World) offerings(n int32, days int32) []types.CapacityBlockOffering {
 	w.Helper()
 	return do(w, w.ec2.DescribeCapacityBlockOfferings,
-		&ec2.DescribeCapacityBlockOfferingsInput{InstanceType: aws.String("p5.48xlarge"),
-			InstanceCount: aws.Int32(n), CapacityDurationHours: aws.Int32(24 * days)}).CapacityBlockOfferings
+		&ec2.DescribeCapacityBlockOfferingsInput{
+			InstanceType:  aws.String("p5.48xlarge"),
+			InstanceCount: aws.Int32(n), CapacityDurationHours: aws.Int32(24 * days),
+		}).CapacityBlockOfferings
 }
 
 func (w *ec2World) purchase(offering string) (*ec2.PurchaseCapacityBlockOutput, error) {
 	return w.ec2.PurchaseCapacityBlock(w.Context(),
-		&ec2.PurchaseCapacityBlockInput{CapacityBlockOfferingId: aws.String(offering),
-			InstancePlatform: types.CapacityReservationInstancePlatformLinuxUnix,
-			TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeCapacityReservation,
-				Tags: []types.Tag{{Key: aws.String("team"), Value: aws.String("nlp")}}}}})
+		&ec2.PurchaseCapacityBlockInput{
+			CapacityBlockOfferingId: aws.String(offering),
+			InstancePlatform:        types.CapacityReservationInstancePlatformLinuxUnix,
+			TagSpecifications: []types.TagSpecification{{
+				ResourceType: types.ResourceTypeCapacityReservation,
+				Tags:         []types.Tag{{Key: aws.String("team"), Value: aws.String("nlp")}},
+			}},
+		})
 }
 
 func TestLifeOfABlock(t *testing.T) {
@@ -188,7 +194,8 @@ func (w *ec2World) extensionOffering(id string, days int32) string {
 	offers := do(w, w.ec2.DescribeCapacityBlockExtensionOfferings, &ec2.DescribeCapacityBlockExtensionOfferingsInput{
 		CapacityReservationId: aws.String(
 			id,
-		), CapacityBlockExtensionDurationHours: aws.Int32(24 * days)}).CapacityBlockExtensionOfferings
+		), CapacityBlockExtensionDurationHours: aws.Int32(24 * days),
+	}).CapacityBlockExtensionOfferings
 	if len(offers) != 1 {
 		w.Fatalf("%d extension offerings of %s, want 1", len(offers), id)
 	}

@@ -83,8 +83,10 @@ func (in *runInstancesInput) order(r *region) (launchOrder, error) {
 	if err != nil {
 		return launchOrder{}, err
 	}
-	o := launchOrder{launchData: in.launchData, min: in.MinCount, max: in.MaxCount, subnet: in.SubnetId,
-		tags: tags}
+	o := launchOrder{
+		launchData: in.launchData, min: in.MinCount, max: in.MaxCount, subnet: in.SubnetId,
+		tags: tags,
+	}
 	if in.LaunchTemplate != nil {
 		err = o.template(r, *in.LaunchTemplate)
 	}

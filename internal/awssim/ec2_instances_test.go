@@ -110,8 +110,10 @@ func template(id, version string) func(*runInput) {
 
 func tagged(key, value string) func(*runInput) {
 	return func(in *runInput) {
-		in.TagSpecifications = []types.TagSpecification{{ResourceType: types.ResourceTypeInstance,
-			Tags: []types.Tag{{Key: aws.String(key), Value: aws.String(value)}}}}
+		in.TagSpecifications = []types.TagSpecification{{
+			ResourceType: types.ResourceTypeInstance,
+			Tags:         []types.Tag{{Key: aws.String(key), Value: aws.String(value)}},
+		}}
 	}
 }
 

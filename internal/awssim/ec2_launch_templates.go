@@ -47,8 +47,10 @@ func (s *Sim) buildLaunchTemplate(r *region, lt LaunchTemplateScenario) error {
 	if lt.ID == "" || lt.Name == "" {
 		return fmt.Errorf("it needs an id and a name")
 	}
-	data := templateView{launchData: launchData{ImageId: lt.Image, InstanceType: lt.Type, KeyName: lt.KeyName,
-		SecurityGroupIds: lt.SecurityGroups}}
+	data := templateView{launchData: launchData{
+		ImageId: lt.Image, InstanceType: lt.Type, KeyName: lt.KeyName,
+		SecurityGroupIds: lt.SecurityGroups,
+	}}
 	if lt.PlacementGroup != "" {
 		data.Placement = &placement{GroupName: lt.PlacementGroup}
 	}
@@ -74,8 +76,10 @@ func (s *Sim) buildLaunchTemplate(r *region, lt LaunchTemplateScenario) error {
 	if err := fill(&raw, data, false); err != nil {
 		return err
 	}
-	r.templates[lt.ID] = &launchTemplate{in: r, id: lt.ID, name: lt.Name, created: s.now, defaultVersion: 1, latest: 1,
-		tags: copyTags(lt.Tags), versions: map[int64]*templateVersion{1: {number: 1, created: s.now, data: raw}}}
+	r.templates[lt.ID] = &launchTemplate{
+		in: r, id: lt.ID, name: lt.Name, created: s.now, defaultVersion: 1, latest: 1,
+		tags: copyTags(lt.Tags), versions: map[int64]*templateVersion{1: {number: 1, created: s.now, data: raw}},
+	}
 	return nil
 }
 

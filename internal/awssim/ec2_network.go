@@ -49,10 +49,12 @@ func (s *Sim) subnetObjects(c *call) (all []object) {
 	for _, sn := range c.region.subnets {
 		all = append(
 			all,
-			object{"SubnetId": sn.id, "SubnetArn": s.arn("ec2", c.Region, "subnet/"+sn.id), "VpcId": sn.vpc,
+			object{
+				"SubnetId": sn.id, "SubnetArn": s.arn("ec2", c.Region, "subnet/"+sn.id), "VpcId": sn.vpc,
 				"State": "available", "CidrBlock": sn.prefix.String(), "AvailableIpAddressCount": c.region.freeAddresses(sn),
 				"AvailabilityZone": sn.zone.name, "AvailabilityZoneId": sn.zone.id, "DefaultForAz": false,
-				"MapPublicIpOnLaunch": false, "OwnerId": s.scenario.Account, "Tags": sn.tags},
+				"MapPublicIpOnLaunch": false, "OwnerId": s.scenario.Account, "Tags": sn.tags,
+			},
 		)
 	}
 	return all

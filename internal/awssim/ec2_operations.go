@@ -31,8 +31,10 @@ func (s *Sim) ec2Operations() map[string]operation {
 				more:    "AllRegions",
 			},
 		),
-		"DescribeAvailabilityZones": s.describe(describing{items: s.zoneObjects, answer: "AvailabilityZones",
-			filters: "zone-name zone-id zone-type opt-in-status region-name group-name state", more: "AllAvailabilityZones"}),
+		"DescribeAvailabilityZones": s.describe(describing{
+			items: s.zoneObjects, answer: "AvailabilityZones",
+			filters: "zone-name zone-id zone-type opt-in-status region-name group-name state", more: "AllAvailabilityZones",
+		}),
 		"DescribeSubnets": s.describe(
 			describing{
 				items:    s.subnetObjects,
@@ -57,8 +59,10 @@ func (s *Sim) ec2Operations() map[string]operation {
 			},
 		),
 		"DescribeSecurityGroups": s.describe(
-			describing{items: s.securityGroupObjects, answer: "SecurityGroups", id: "GroupId", noSuchID: groupNotFound,
-				least: 5, most: 1000, filters: "group-id group-name vpc-id tag"},
+			describing{
+				items: s.securityGroupObjects, answer: "SecurityGroups", id: "GroupId", noSuchID: groupNotFound,
+				least: 5, most: 1000, filters: "group-id group-name vpc-id tag",
+			},
 		),
 		"DescribeImages": s.describe(
 			describing{
@@ -108,22 +112,28 @@ func (s *Sim) ec2Operations() map[string]operation {
 		"RunInstances":      ec2Op(s.runInstances),
 		"DescribeInstances": ec2Op(s.describeInstances),
 		"DescribeInstanceStatus": s.describe(
-			describing{items: s.statusObjects, answer: "InstanceStatuses", least: 5, most: 1000,
-				filters: "system-status.status=SystemStatus.Status event.code=Events.Code"},
+			describing{
+				items: s.statusObjects, answer: "InstanceStatuses", least: 5, most: 1000,
+				filters: "system-status.status=SystemStatus.Status event.code=Events.Code",
+			},
 		),
 		"TerminateInstances": ec2Op(s.terminateInstances),
 		"CreateTags":         ec2Op(s.createTags),
 
 		// EC2 has no filter for the kind of reservation nor for the zone id.
 		"DescribeCapacityReservations": s.describe(
-			describing{items: s.reservationObjects, answer: "CapacityReservations", id: "CapacityReservationId",
+			describing{
+				items: s.reservationObjects, answer: "CapacityReservations", id: "CapacityReservationId",
 				noSuchID: reservationNotFound, least: 1, most: 1000, filters: "instance-type owner-id instance-platform availability-zone tenancy " +
-					"outpost-arn placement-group-arn state start-date end-date end-date-type instance-match-criteria tag"},
+					"outpost-arn placement-group-arn state start-date end-date end-date-type instance-match-criteria tag",
+			},
 		),
 		// Ids and pages of topologies: SDK documentation of both operations.
 		"DescribeCapacityReservationTopology": s.describe(
-			describing{items: s.reservationTopologies, answer: "CapacityReservations", id: "CapacityReservationId",
-				noSuchID: reservationNotFound, mostIDs: 10, least: 1, most: 10, filters: "availability-zone instance-type"},
+			describing{
+				items: s.reservationTopologies, answer: "CapacityReservations", id: "CapacityReservationId",
+				noSuchID: reservationNotFound, mostIDs: 10, least: 1, most: 10, filters: "availability-zone instance-type",
+			},
 		),
 		"CreateCapacityReservation": ec2Op(s.createCapacityReservation),
 		"CancelCapacityReservation": ec2Op(s.cancelCapacityReservation),
@@ -131,8 +141,10 @@ func (s *Sim) ec2Operations() map[string]operation {
 		"DescribeCapacityBlockOfferings": ec2Op(s.describeCapacityBlockOfferings),
 		"PurchaseCapacityBlock":          ec2Op(s.purchaseCapacityBlock),
 		"DescribeCapacityBlocks": s.describe(
-			describing{items: s.blockObjects, answer: "CapacityBlocks", id: "CapacityBlockId", noSuchID: blockNotFound,
-				least: 1, most: 1000, filters: "capacity-block-id ultraserver-type availability-zone start-date end-date create-date state tag"},
+			describing{
+				items: s.blockObjects, answer: "CapacityBlocks", id: "CapacityBlockId", noSuchID: blockNotFound,
+				least: 1, most: 1000, filters: "capacity-block-id ultraserver-type availability-zone start-date end-date create-date state tag",
+			},
 		),
 		"DescribeCapacityBlockStatus": s.describe(
 			describing{
@@ -176,8 +188,10 @@ func ec2Op[In any](run func(*call, *In) (any, error)) operation {
 			}
 		}
 		if dryRun {
-			return nil, &APIError{Code: "DryRunOperation", Status: http.StatusPreconditionFailed,
-				Message: "Request would have succeeded, but DryRun flag is set."}
+			return nil, &APIError{
+				Code: "DryRunOperation", Status: http.StatusPreconditionFailed,
+				Message: "Request would have succeeded, but DryRun flag is set.",
+			}
 		}
 		out, err := run(c, &in)
 		if err != nil {

@@ -11,8 +11,10 @@ import (
 
 // odcrOf asks for an ODCR of n g6.12xlarge in us-east-2a, of which EC2 has 8 beside the one of the scenario.
 func odcrOf(n int32, change ...func(*ec2.CreateCapacityReservationInput)) *ec2.CreateCapacityReservationInput {
-	in := &ec2.CreateCapacityReservationInput{InstanceType: aws.String("g6.12xlarge"), InstancePlatform: "Linux/UNIX",
-		InstanceCount: aws.Int32(n), AvailabilityZoneId: aws.String("use2-az1"), InstanceMatchCriteria: "targeted"}
+	in := &ec2.CreateCapacityReservationInput{
+		InstanceType: aws.String("g6.12xlarge"), InstancePlatform: "Linux/UNIX",
+		InstanceCount: aws.Int32(n), AvailabilityZoneId: aws.String("use2-az1"), InstanceMatchCriteria: "targeted",
+	}
 	for _, f := range change {
 		f(in)
 	}
@@ -24,8 +26,10 @@ func TestLifeOfAnODCR(t *testing.T) {
 	end := noon.Add(2 * time.Hour)
 	in := odcrOf(3, func(in *ec2.CreateCapacityReservationInput) {
 		in.EndDateType, in.EndDate, in.ClientToken = types.EndDateTypeLimited, &end, aws.String("job-17")
-		in.TagSpecifications = []types.TagSpecification{{ResourceType: types.ResourceTypeCapacityReservation,
-			Tags: []types.Tag{{Key: aws.String("job"), Value: aws.String("17")}}}}
+		in.TagSpecifications = []types.TagSpecification{{
+			ResourceType: types.ResourceTypeCapacityReservation,
+			Tags:         []types.Tag{{Key: aws.String("job"), Value: aws.String("17")}},
+		}}
 	})
 	made := do(t, w.ec2.CreateCapacityReservation, in).CapacityReservation
 	id := *made.CapacityReservationId

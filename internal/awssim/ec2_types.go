@@ -91,12 +91,16 @@ func (t *instanceType) wire() object {
 	if t.network.efa > 0 {
 		network["EfaInfo"] = object{"MaximumEfaInterfaces": t.network.efa}
 	}
-	w := object{"InstanceType": t.Name, "CurrentGeneration": true, "BareMetal": false,
+	w := object{
+		"InstanceType": t.Name, "CurrentGeneration": true, "BareMetal": false,
 		"SupportedUsageClasses": t.UsageClasses, "Hypervisor": "nitro",
 		"ProcessorInfo": object{"SupportedArchitectures": []string{t.Architecture}},
-		"VCpuInfo": object{"DefaultVCpus": t.VCPUs, "DefaultCores": t.VCPUs / t.ThreadsPerCore,
-			"DefaultThreadsPerCore": t.ThreadsPerCore}, "MemoryInfo": object{"SizeInMiB": t.MemoryMiB}, "NetworkInfo": network,
-		"DedicatedHostsSupported": false, "SupportedVirtualizationTypes": []string{"hvm"}}
+		"VCpuInfo": object{
+			"DefaultVCpus": t.VCPUs, "DefaultCores": t.VCPUs / t.ThreadsPerCore,
+			"DefaultThreadsPerCore": t.ThreadsPerCore,
+		}, "MemoryInfo": object{"SizeInMiB": t.MemoryMiB}, "NetworkInfo": network,
+		"DedicatedHostsSupported": false, "SupportedVirtualizationTypes": []string{"hvm"},
+	}
 	if t.GPUs > 0 {
 		w["GpuInfo"] = object{"TotalGpuMemoryInMiB": t.GPUs * t.GPUMemoryMiB, "Gpus": []object{
 			{
@@ -104,7 +108,8 @@ func (t *instanceType) wire() object {
 				"Manufacturer": "NVIDIA",
 				"Count":        t.GPUs,
 				"MemoryInfo":   object{"SizeInMiB": t.GPUMemoryMiB},
-			}}}
+			},
+		}}
 	}
 	if t.NeuronDevices > 0 {
 		w["NeuronInfo"] = object{"NeuronDevices": []object{{"Count": t.NeuronDevices, "Name": t.NeuronName}}}
@@ -138,11 +143,13 @@ func (s *Sim) imageObjects(c *call) (all []object) {
 		if i.Owner == ownedByAWS {
 			owner, alias = accountOfAWS, i.Owner
 		}
-		all = append(all, object{"ImageId": i.ID, "Name": i.Name, "Description": i.Description, "State": "available",
+		all = append(all, object{
+			"ImageId": i.ID, "Name": i.Name, "Description": i.Description, "State": "available",
 			"OwnerId": owner, "ImageOwnerAlias": alias, "Architecture": i.Architecture, "CreationDate": midnight(i.Created),
 			"DeprecationTime": midnight(i.Deprecated), "PlatformDetails": i.Platform,
 			"RootDeviceName": rootDevice, "RootDeviceType": "ebs", "ImageType": "machine", "Public": false,
-			"BlockDeviceMappings": []blockDevice{i.rootVolume()}, "Tags": copyTags(i.Tags)})
+			"BlockDeviceMappings": []blockDevice{i.rootVolume()}, "Tags": copyTags(i.Tags),
+		})
 	}
 	return all
 }

@@ -107,7 +107,8 @@ func (w *ec2World) reservation(id string) types.CapacityReservation {
 func (w *ec2World) instances() []types.Instance {
 	w.Helper()
 	out, err := w.ec2.DescribeInstances(w.Context(), &ec2.DescribeInstancesInput{
-		Filters: []types.Filter{{Name: aws.String("instance-state-name"), Values: []string{"pending", "running"}}}})
+		Filters: []types.Filter{{Name: aws.String("instance-state-name"), Values: []string{"pending", "running"}}},
+	})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -125,8 +126,10 @@ func run(
 	subnet string,
 	change ...func(*ec2.RunInstancesInput),
 ) *ec2.RunInstancesInput {
-	in := &ec2.RunInstancesInput{MinCount: aws.Int32(n),
-		MaxCount: aws.Int32(n), InstanceType: kind, SubnetId: aws.String(subnet), ImageId: aws.String(defImage)}
+	in := &ec2.RunInstancesInput{
+		MinCount: aws.Int32(n),
+		MaxCount: aws.Int32(n), InstanceType: kind, SubnetId: aws.String(subnet), ImageId: aws.String(defImage),
+	}
 	for _, f := range change {
 		f(in)
 	}
@@ -137,7 +140,8 @@ func run(
 func into(id string) func(*ec2.RunInstancesInput) {
 	return func(in *ec2.RunInstancesInput) {
 		in.CapacityReservationSpecification = &types.CapacityReservationSpecification{
-			CapacityReservationTarget: &types.CapacityReservationTarget{CapacityReservationId: aws.String(id)}}
+			CapacityReservationTarget: &types.CapacityReservationTarget{CapacityReservationId: aws.String(id)},
+		}
 	}
 }
 

@@ -102,9 +102,11 @@ func (s *Sim) run(r *region, o launchOrder) ([]*instance, error) {
 }
 
 func (s *Sim) newInstance(r *region, o launchOrder, at site, seat *reservation) *instance {
-	i := &instance{Instance: Instance{ID: s.newID("i"), Region: r.name, Zone: at.subnet.zone.name, Type: at.kind.Name,
+	i := &instance{Instance: Instance{
+		ID: s.newID("i"), Region: r.name, Zone: at.subnet.zone.name, Type: at.kind.Name,
 		State: statePending, SubnetID: at.subnet.id, ImageID: at.image.ID, LaunchTime: s.now.Truncate(time.Second),
-		UserData: o.UserData, Tags: copyTags(o.tags)}, subnet: at.subnet, data: o.launchData}
+		UserData: o.UserData, Tags: copyTags(o.tags),
+	}, subnet: at.subnet, data: o.launchData}
 	if seat != nil {
 		i.seat, i.ReservationID = seat, seat.ID
 		seat.launched++
@@ -127,10 +129,14 @@ type launchInterface struct {
 
 // wire is the k-th interface of an instance as EC2 shows it.
 func (n launchInterface) wire(r *region, instanceID string, k int) object {
-	return object{"NetworkInterfaceId": fmt.Sprintf("eni%s%02x", instanceID[1:len(instanceID)-2], k),
-		"SubnetId": n.subnet.id, "VpcId": n.subnet.vpc, "PrivateIpAddress": n.address, "InterfaceType": n.kind,
-		"Groups": r.groupObjects(n.groups), "Attachment": object{"DeviceIndex": n.device, "NetworkCardIndex": n.card,
-			"Status": "attached", "DeleteOnTermination": !n.stays}}
+	return object{
+		"NetworkInterfaceId": fmt.Sprintf("eni%s%02x", instanceID[1:len(instanceID)-2], k),
+		"SubnetId":           n.subnet.id, "VpcId": n.subnet.vpc, "PrivateIpAddress": n.address, "InterfaceType": n.kind,
+		"Groups": r.groupObjects(n.groups), "Attachment": object{
+			"DeviceIndex": n.device, "NetworkCardIndex": n.card,
+			"Status": "attached", "DeleteOnTermination": !n.stays,
+		},
+	}
 }
 
 // primaryInterface is the one at device index 0 of the first network card.

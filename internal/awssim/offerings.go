@@ -228,11 +228,13 @@ func (s *Sim) describeExtensionOfferings(c *call, in *describeExtensionOfferings
 		sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%s", res.ID, wireTime(res.end), d))
 		o := &extensionOffering{id: "cbe-0" + hex.EncodeToString(sum[:8]), res: res, end: res.end, d: d}
 		c.region.extensions[o.id] = o
-		all = append(all, object{"CapacityBlockExtensionOfferingId": o.id, "InstanceType": res.Type,
+		all = append(all, object{
+			"CapacityBlockExtensionOfferingId": o.id, "InstanceType": res.Type,
 			"InstanceCount": res.count, "AvailabilityZone": res.zoneName, "AvailabilityZoneId": res.zone.id,
 			"StartDate": res.start, "CapacityBlockExtensionStartDate": o.end, "CapacityBlockExtensionEndDate": o.end.Add(o.d),
 			"CapacityBlockExtensionDurationHours": hours, "UpfrontFee": o.fee(), "CurrencyCode": o.currency(),
-			"Tenancy": "default", "ZoneType": res.zone.kind})
+			"Tenancy": "default", "ZoneType": res.zone.kind,
+		})
 	}
 	part, next, err := page(c, listing{MaxResults: in.MaxResults, NextToken: in.NextToken}, 1, 1000, false, all)
 	return object{"CapacityBlockExtensionOfferings": part, "NextToken": next}, err
@@ -290,11 +292,13 @@ func (e *extension) key() string { return e.id + " " + wireTime(e.purchased) }
 
 func (e *extension) wire() object {
 	res := e.res
-	return object{"CapacityBlockExtensionOfferingId": e.id, "CapacityReservationId": res.ID, "InstanceType": res.Type,
+	return object{
+		"CapacityBlockExtensionOfferingId": e.id, "CapacityReservationId": res.ID, "InstanceType": res.Type,
 		"InstanceCount": res.count, "AvailabilityZone": res.zoneName, "AvailabilityZoneId": res.zone.id,
 		"CapacityBlockExtensionDurationHours": int(e.d.Hours()), "CapacityBlockExtensionStatus": e.status,
 		"CapacityBlockExtensionPurchaseDate": e.purchased, "CapacityBlockExtensionStartDate": e.end,
-		"CapacityBlockExtensionEndDate": e.end.Add(e.d), "UpfrontFee": e.fee(), "CurrencyCode": e.currency()}
+		"CapacityBlockExtensionEndDate": e.end.Add(e.d), "UpfrontFee": e.fee(), "CurrencyCode": e.currency(),
+	}
 }
 
 // purchaseExtension sells an extension. There is no client token, but while its payment is pending a
@@ -323,8 +327,10 @@ func (s *Sim) purchaseExtension(c *call, in *purchaseExtensionInput) (any, error
 	e := &extension{extensionOffering: o, purchased: s.now, status: "payment-pending"}
 	res.extensions = append(res.extensions, e)
 	s.ledger = append(s.ledger,
-		Purchase{At: s.now, Region: c.Region, Kind: "extension", OfferingID: o.id, ReservationID: res.ID,
-			InstanceType: res.Type, Count: res.count, Start: o.end, End: end, Fee: o.fee(), Currency: o.currency()})
+		Purchase{
+			At: s.now, Region: c.Region, Kind: "extension", OfferingID: o.id, ReservationID: res.ID,
+			InstanceType: res.Type, Count: res.count, Start: o.end, End: end, Fee: o.fee(), Currency: o.currency(),
+		})
 	c.region.hide(e.key(), s.lag.Purchases)
 	out := object{"CapacityBlockExtensions": []object{e.wire()}}
 	s.later(time.Duration(s.scenario.PaymentDelay), func() {

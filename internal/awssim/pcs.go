@@ -263,8 +263,10 @@ func (v *pcsValidation) err() error {
 	if more := len(v.fields) - 1; more > 0 {
 		message += fmt.Sprintf(" (and %d more)", more)
 	}
-	return &APIError{Code: "ValidationException", Message: message,
-		Detail: map[string]any{"reason": "fieldValidationFailed", "fieldList": v.fields}}
+	return &APIError{
+		Code: "ValidationException", Message: message,
+		Detail: map[string]any{"reason": "fieldValidationFailed", "fieldList": v.fields},
+	}
 }
 
 // pcsConflict is about something that is there; nil for nothing.

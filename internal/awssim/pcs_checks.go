@@ -134,8 +134,10 @@ type pcsPurchase struct {
 
 // Sources: AWS PCS User Guide, "Using Amazon EC2 Capacity Blocks for ML" and "Using ODCRs".
 var pcsPurchases = map[string]pcsPurchase{
-	"CAPACITY_BLOCK": {market: "capacity-block", kind: kindBlock, mustTarget: true,
-		states: []string{"scheduled", "active"}, sizeCaps: true, slurm: 2405, description: "a Capacity Block"},
+	"CAPACITY_BLOCK": {
+		market: "capacity-block", kind: kindBlock, mustTarget: true,
+		states: []string{"scheduled", "active"}, sizeCaps: true, slurm: 2405, description: "a Capacity Block",
+	},
 	"ONDEMAND": {
 		kind:        kindODCR,
 		states:      []string{"active", "pending"},

@@ -118,10 +118,12 @@ func (s *Sim) buildCluster(r *region, c ClusterScenario) error {
 	s.complete(&cl.pcsThing, kindCluster, s.arn("pcs", r.name, "cluster/"))
 	r.pcs.clusters = append(r.pcs.clusters, cl)
 	for _, g := range c.NodeGroups {
-		made := &pcsGroup{pcsThing: pcsThing{ID: g.ID, Name: g.Name, tags: copyTags(g.Tags), Status: statusActive},
-			AMI: g.Image, SubnetIDs: g.Subnets, PurchaseOption: g.PurchaseOption, InstanceProfile: g.InstanceProfile,
+		made := &pcsGroup{
+			pcsThing: pcsThing{ID: g.ID, Name: g.Name, tags: copyTags(g.Tags), Status: statusActive},
+			AMI:      g.Image, SubnetIDs: g.Subnets, PurchaseOption: g.PurchaseOption, InstanceProfile: g.InstanceProfile,
 			LaunchTemplate: pcsTemplate{ID: g.LaunchTemplate, Version: cmp.Or(g.Version, "1")},
-			Scaling:        pcsScaling{Min: g.Min, Max: g.Max}, Instances: []pcsInstance{{Type: g.Type}}}
+			Scaling:        pcsScaling{Min: g.Min, Max: g.Max}, Instances: []pcsInstance{{Type: g.Type}},
+		}
 		if err := s.addGroup(cl, made); err != nil {
 			return fmt.Errorf("node group %s: %w", g.Name, err)
 		}

@@ -244,9 +244,11 @@ func (cl *pcsCluster) view() PCSCluster {
 }
 
 func (g *pcsGroup) view(r *region) PCSNodeGroup {
-	view := PCSNodeGroup{ID: g.ID,
+	view := PCSNodeGroup{
+		ID:   g.ID,
 		Name: g.Name, Status: g.Status, InstanceType: g.Instances[0].Type, Min: g.Scaling.Min, Max: g.Scaling.Max,
-		PurchaseOption: g.PurchaseOption, Settings: g.SlurmConfiguration.custom(), Instances: maps.Clone(g.nodes)}
+		PurchaseOption: g.PurchaseOption, Settings: g.SlurmConfiguration.custom(), Instances: maps.Clone(g.nodes),
+	}
 	if t := r.types[view.InstanceType]; t != nil {
 		view.VCPUs, view.GPUs, view.MemoryMiB = t.VCPUs, t.GPUs, t.MemoryMiB
 	}

@@ -132,7 +132,8 @@ func TestNodeGroupValidation(t *testing.T) {
 		{"unknown Slurm parameter", func(in *pcs.CreateComputeNodeGroupInput) {
 			in.SlurmConfiguration = &types.ComputeNodeGroupSlurmConfigurationRequest{
 				SlurmCustomSettings: []types.SlurmCustomSetting{
-					{ParameterName: aws.String("ResumeTimeout"), ParameterValue: aws.String("600")}},
+					{ParameterName: aws.String("ResumeTimeout"), ParameterValue: aws.String("600")},
+				},
 			}
 		}, "slurmConfiguration.slurmCustomSettings", "ResumeTimeout"},
 		{
@@ -232,7 +233,8 @@ func TestNodeGroupOutlivesItsBlock(t *testing.T) {
 	g := w.group(w.blockGroup("gpu-a"))
 	w.sim.Clock().Set(noon.AddDate(0, 0, 2))
 	out, err := w.pcs.UpdateComputeNodeGroup(t.Context(), &pcs.UpdateComputeNodeGroupInput{
-		ClusterIdentifier: aws.String("hpc"), ComputeNodeGroupIdentifier: g.Id, ScalingConfiguration: scaling(0, 4)})
+		ClusterIdentifier: aws.String("hpc"), ComputeNodeGroupIdentifier: g.Id, ScalingConfiguration: scaling(0, 4),
+	})
 	must(t, out, err)
 	w.settle()
 	if err := deleteGroup(w, g.Id); err != nil {

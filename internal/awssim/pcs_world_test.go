@@ -127,8 +127,10 @@ func must[T any](t testing.TB, value T, err error) T {
 // left out.
 func (w *pcsWorld) template(market, reservation, instanceType string) *types.CustomLaunchTemplate {
 	w.Helper()
-	data := &ec2types.RequestLaunchTemplateData{ImageId: aws.String("ami-0000000000000000a"),
-		InstanceType: ec2types.InstanceType(instanceType)}
+	data := &ec2types.RequestLaunchTemplateData{
+		ImageId:      aws.String("ami-0000000000000000a"),
+		InstanceType: ec2types.InstanceType(instanceType),
+	}
 	if market != "" {
 		data.InstanceMarketOptions = &ec2types.LaunchTemplateInstanceMarketOptionsRequest{
 			MarketType: ec2types.MarketType(market),
@@ -153,20 +155,24 @@ func (w *pcsWorld) template(market, reservation, instanceType string) *types.Cus
 // blockGroup is a request for a node group on the active block, right in every respect.
 func (w *pcsWorld) blockGroup(name string) *pcs.CreateComputeNodeGroupInput {
 	w.Helper()
-	return &pcs.CreateComputeNodeGroupInput{ClusterIdentifier: aws.String("hpc"), ComputeNodeGroupName: &name,
+	return &pcs.CreateComputeNodeGroupInput{
+		ClusterIdentifier: aws.String("hpc"), ComputeNodeGroupName: &name,
 		IamInstanceProfileArn: aws.String(profile), SubnetIds: []string{subnetB, subnetA},
 		PurchaseOption: types.PurchaseOptionCapacityBlock, CustomLaunchTemplate: w.template("capacity-block", activeBlock,
 			"p5.48xlarge"), ScalingConfiguration: scaling(4, 4),
-		InstanceConfigs: []types.InstanceConfig{{InstanceType: aws.String("p5.48xlarge")}}}
+		InstanceConfigs: []types.InstanceConfig{{InstanceType: aws.String("p5.48xlarge")}},
+	}
 }
 
 // demandGroup is a request for a dynamic node group on demand, right in every respect.
 func (w *pcsWorld) demandGroup(name string, most int32) *pcs.CreateComputeNodeGroupInput {
 	w.Helper()
-	return &pcs.CreateComputeNodeGroupInput{ClusterIdentifier: aws.String("hpc"),
+	return &pcs.CreateComputeNodeGroupInput{
+		ClusterIdentifier:    aws.String("hpc"),
 		ComputeNodeGroupName: &name, IamInstanceProfileArn: aws.String(profile), SubnetIds: []string{subnetA},
 		CustomLaunchTemplate: w.template("", "", ""), ScalingConfiguration: scaling(0, most),
-		InstanceConfigs: []types.InstanceConfig{{InstanceType: aws.String("c7i.large")}}}
+		InstanceConfigs: []types.InstanceConfig{{InstanceType: aws.String("c7i.large")}},
+	}
 }
 
 func scaling(least, most int32) *types.ScalingConfigurationRequest {

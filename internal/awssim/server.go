@@ -93,8 +93,10 @@ func parseCall(r *http.Request, body []byte) (*call, error) {
 	c := &call{Service: "ec2", Body: body, requestID: hex.EncodeToString(id)}
 	m := scope.FindStringSubmatch(r.Header.Get("Authorization"))
 	if m == nil {
-		return c, &APIError{Code: "AuthFailure", Status: http.StatusUnauthorized,
-			Message: "AWS was not able to validate the provided access credentials: no credential scope in the Authorization header"}
+		return c, &APIError{
+			Code: "AuthFailure", Status: http.StatusUnauthorized,
+			Message: "AWS was not able to validate the provided access credentials: no credential scope in the Authorization header",
+		}
 	}
 	c.AccessKey, c.Region, c.Service = m[1], m[2], m[3]
 	if c.Service == "pcs" {
@@ -143,8 +145,10 @@ func (s *Sim) dispatch(c *call) ([]byte, error) {
 		return nil, unknownOperation(c)
 	}
 	if c.region = s.regions[c.Region]; c.region == nil && c.Service != "sts" {
-		return nil, &APIError{Code: "AuthFailure", Status: http.StatusUnauthorized,
-			Message: "AWS was not able to validate the provided access credentials: the simulated account has no region " + c.Region}
+		return nil, &APIError{
+			Code: "AuthFailure", Status: http.StatusUnauthorized,
+			Message: "AWS was not able to validate the provided access credentials: the simulated account has no region " + c.Region,
+		}
 	}
 	if err := s.throttle(c); err != nil {
 		return nil, err

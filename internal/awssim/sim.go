@@ -58,10 +58,12 @@ func New(sc *Scenario, clock *Clock) (*Sim, error) {
 		clock = MachineClock()
 	}
 	clock.Advance(time.Duration(sc.ClockOffset))
-	s := &Sim{scenario: sc, clock: clock, now: clock.Now(), unpaid: sc.FailPayments,
+	s := &Sim{
+		scenario: sc, clock: clock, now: clock.Now(), unpaid: sc.FailPayments,
 		lag: sc.Lag, regions: map[string]*region{}, calls: map[CallKey]int{}, buckets: map[CallKey]*rate.Limiter{},
 		tokens: map[tokenKey]tokenUse{}, callers: map[string]map[string]bool{}, cleared: make(chan struct{}),
-		wake: make(chan struct{}, 1), deliver: make(chan struct{}, 1), stop: make(chan struct{})}
+		wake: make(chan struct{}, 1), deliver: make(chan struct{}, 1), stop: make(chan struct{}),
+	}
 	s.ec2, s.pcs = s.ec2Operations(), s.pcsOperations()
 	if err := s.build(); err != nil {
 		return nil, fmt.Errorf("scenario: %w", err)
@@ -108,9 +110,11 @@ func (s *Sim) Listen(addr string) (url string, err error) {
 func (s *Sim) Env() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	env := []string{"AWS_REGION=" + s.homeRegion(), "AWS_DEFAULT_REGION=" + s.homeRegion(),
+	env := []string{
+		"AWS_REGION=" + s.homeRegion(), "AWS_DEFAULT_REGION=" + s.homeRegion(),
 		"AWS_ACCESS_KEY_ID=AKIASIMULATED", "AWS_SECRET_ACCESS_KEY=simulated",
-		"PCS_CAPACITY_ONLY_BUYER=true"} // in an account of one's own
+		"PCS_CAPACITY_ONLY_BUYER=true",
+	} // in an account of one's own
 	if s.listener != nil {
 		env = append([]string{"AWS_ENDPOINT_URL=http://" + s.listener.Addr().String()}, env...)
 	}

@@ -101,8 +101,10 @@ func TestUnknownRequests(t *testing.T) {
 		"version":    {url.Values{"Action": {"DescribeSubnets"}, "Version": {"2014-01-01"}}, "<Code>NoSuchVersion</Code>"},
 		"no action":  {v(), "<Code>MissingAction</Code>"},
 		"bad number": {v("Action", "DescribeSubnets", "MaxResults", "many"), "<Code>InvalidParameterValue</Code>"},
-		"bad time": {v("Action", "CreateCapacityReservation", "InstanceType", "t", "InstancePlatform", "p", "InstanceCount", "1", "EndDate", "soon"),
-			"<Code>InvalidParameterValue</Code><Message>Value (soon) for parameter EndDate is invalid."},
+		"bad time": {
+			v("Action", "CreateCapacityReservation", "InstanceType", "t", "InstancePlatform", "p", "InstanceCount", "1", "EndDate", "soon"),
+			"<Code>InvalidParameterValue</Code><Message>Value (soon) for parameter EndDate is invalid.",
+		},
 		"bad value":      {v("Action", "DescribeInstances", "DryRun", "yes"), "<Code>InvalidParameterValue</Code><Message>Value (yes) for parameter DryRun "},
 		"misspelt":       {v("Action", "TerminateInstances", "InstanceIds.1", "i-1"), "<Code>UnknownParameter</Code><Message>The parameter InstanceIds.1 "},
 		"missing member": {v("Action", "PurchaseCapacityBlock", "InstancePlatform", "Linux/UNIX"), "<Code>MissingParameter</Code>"},

@@ -87,7 +87,8 @@ func lab(b *testing.B, nodes int, jobSubmit string) *slurmlab.Cluster {
 	nothing := "/bin/true"
 	cluster, err := slurmlab.Start(
 		b.Context(),
-		slurmlab.Config{Dir: dir, ResumeProgram: nothing, SuspendProgram: nothing, ResumeFailProgram: nothing,
+		slurmlab.Config{
+			Dir: dir, ResumeProgram: nothing, SuspendProgram: nothing, ResumeFailProgram: nothing,
 			ResumeTimeout: 20 * time.Minute, JobSubmitLua: jobSubmit,
 			Extra: []string{
 				fmt.Sprintf("NodeName=gpu-[1-%d] Port=1 CPUs=192 RealMemory=1000 State=CLOUD", nodes),
@@ -96,7 +97,8 @@ func lab(b *testing.B, nodes int, jobSubmit string) *slurmlab.Cluster {
 				"PrologSlurmctld=/bin/true",
 				"MaxArraySize=20001",
 				"MaxJobCount=50000",
-			}},
+			},
+		},
 	)
 	if err != nil {
 		b.Fatal(err)
@@ -236,7 +238,8 @@ func BenchmarkSubmit(b *testing.B) {
 	now := time.Now()
 	dir := state.Dir(b.TempDir())
 	err := dir.WriteSnapshot(
-		&capacity.Snapshot{TakenAt: now, TimeMinCollapses: true, Region: "us-east-2", DefaultPartition: "main",
+		&capacity.Snapshot{
+			TakenAt: now, TimeMinCollapses: true, Region: "us-east-2", DefaultPartition: "main",
 			Submit: capacity.Submit{Strict: true, StaleAfter: minutes(6000)},
 			Timing: capacity.Timing{DrainMargin: minutes(10), BootAllowance: minutes(10), ReclaimLead: minutes(30)},
 			Reservations: []capacity.Reservation{
@@ -261,11 +264,14 @@ func BenchmarkSubmit(b *testing.B) {
 					Name:     "gpu",
 					Provider: capacity.ProviderEC2,
 					MinTime:  minutes(30),
-					Groups: []capacity.NodeGroup{{Name: "gpu",
+					Groups: []capacity.NodeGroup{{
+						Name:         "gpu",
 						InstanceType: "p5.48xlarge", PurchaseOption: capacity.CapacityBlock, MaxNodes: 4, Subnets: []capacity.Subnet{{ID: subnet, AZID: "use2-az1", AZ: "us-east-2a"}},
-						Slots: []capacity.Slot{{Name: "gpu", ReservationIDs: []string{block}}}}},
+						Slots: []capacity.Slot{{Name: "gpu", ReservationIDs: []string{block}}},
+					}},
 				},
-			}},
+			},
+		},
 	)
 	if err != nil {
 		b.Fatal(err)
@@ -283,8 +289,10 @@ func BenchmarkSubmit(b *testing.B) {
 		write(b, filepath.Join(filepath.Dir(path), "cli_filter.lua"), script, 0o644)
 		return path
 	}
-	for where, confs := range map[string][2]string{"job_submit": {ours.Conf(), empty.Conf()},
-		"cli_filter": {conf("ours", submit.CLIFilter(dir.PlanPath(), string(dir), filter)), conf("empty", emptyFilter)}} {
+	for where, confs := range map[string][2]string{
+		"job_submit": {ours.Conf(), empty.Conf()},
+		"cli_filter": {conf("ours", submit.CLIFilter(dir.PlanPath(), string(dir), filter)), conf("empty", emptyFilter)},
+	} {
 		for _, kind := range kinds {
 			b.Run(where+"/"+kind.name, func(b *testing.B) {
 				args := append([]string{"-H", "-o", "/dev/null", "--wrap", "true"}, kind.args...)

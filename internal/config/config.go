@@ -72,10 +72,14 @@ type Notify struct {
 // Default is the settings of an empty file.
 func Default() *Config {
 	d := func(d time.Duration) capacity.Duration { return capacity.Duration{Duration: d} }
-	return &Config{StateDir: "/var/lib/pcs-capacity", LocalDir: "/var/cache/pcs-capacity", Submit: Submit{Strict: true},
-		Timing: Timing{Poll: d(60 * time.Second), DrainMargin: d(10 * time.Minute), BootAllowance: d(10 * time.Minute),
+	return &Config{
+		StateDir: "/var/lib/pcs-capacity", LocalDir: "/var/cache/pcs-capacity", Submit: Submit{Strict: true},
+		Timing: Timing{
+			Poll: d(60 * time.Second), DrainMargin: d(10 * time.Minute), BootAllowance: d(10 * time.Minute),
 			// EC2 begins to terminate the instances of a block 30 minutes before its end: EC2 User Guide, "Capacity Blocks".
-			ReclaimLead: d(30 * time.Minute)}, Log: Log{Dir: "/var/log/pcs-capacity"}}
+			ReclaimLead: d(30 * time.Minute),
+		}, Log: Log{Dir: "/var/log/pcs-capacity"},
+	}
 }
 
 // The defaults of a partition and a node group, for what is left out.
@@ -131,11 +135,13 @@ func (c *Config) Partition(name string) (capacity.PartitionSettings, bool) {
 
 // Domain is the settings that decisions depend on.
 func (c *Config) Domain() capacity.Settings {
-	return capacity.Settings{Cluster: c.Cluster, Timing: c.Timing.Domain(), Reserve: c.Reserve,
+	return capacity.Settings{
+		Cluster: c.Cluster, Timing: c.Timing.Domain(), Reserve: c.Reserve,
 		Submit: capacity.Submit{
 			Strict:     c.Submit.Strict,
 			StaleAfter: capacity.Duration{Duration: capacity.StaleAfter},
-		}, Partitions: c.Partitions}
+		}, Partitions: c.Partitions,
+	}
 }
 
 // Domain is the timing that decisions depend on.

@@ -60,13 +60,17 @@ func TestLoadAppliesDefaults(t *testing.T) {
 	want.Path, want.Cluster = path, "ml"
 	want.Set = []string{"cluster", "timing", "timing"}
 	want.Timing.ReclaimLead.Duration = 90 * time.Second
-	want.Partitions = []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderPCS,
+	want.Partitions = []capacity.PartitionSettings{{
+		Name: "gpu", Provider: capacity.ProviderPCS,
 		AllowAccounts: []string{
 			"nlp",
 		}, MinTime: capacity.Duration{Duration: 30 * time.Minute}, OnEnd: capacity.StopAtEnd,
-		File: filepath.Join(filepath.Dir(path), "conf.d", "gpu.toml"), Groups: []capacity.GroupSettings{{Name: "gpu",
+		File: filepath.Join(filepath.Dir(path), "conf.d", "gpu.toml"), Groups: []capacity.GroupSettings{{
+			Name:         "gpu",
 			InstanceType: "p5.48xlarge", SubnetIDs: []string{"subnet-0aaaaaaa"}, PurchaseOption: capacity.CapacityBlock,
-			ReservationIDs: []string{"cr-0123456789abcdef0"}, MaxNodes: 16}}}}
+			ReservationIDs: []string{"cr-0123456789abcdef0"}, MaxNodes: 16,
+		}},
+	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -87,8 +91,10 @@ func TestNodesOfTheSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	settings := c.Domain()
-	for node, want := range map[string]string{"gpu-a-1": "gpu-a", "gpu-b-12": "gpu-b", "gpu-1": "", "gpu001": "big", "gpu016": "big", "gpu017": "",
-		"ip-10-0-0-10": "big", "ip-10-0-0-8": "", "big-1": ""} {
+	for node, want := range map[string]string{
+		"gpu-a-1": "gpu-a", "gpu-b-12": "gpu-b", "gpu-1": "", "gpu001": "big", "gpu016": "big", "gpu017": "",
+		"ip-10-0-0-10": "big", "ip-10-0-0-8": "", "big-1": "",
+	} {
 		if _, _, slot, _ := settings.PlaceOf(node); slot != want {
 			t.Errorf("%s is in slot %q, want %q", node, slot, want)
 		}

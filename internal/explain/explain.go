@@ -132,7 +132,8 @@ var shownBy = map[string]string{
 
 // OfNode says what a node waits for. surplus: a guard of ours over nodes beyond the instances has it.
 func OfNode(n capacity.Node, settings capacity.Settings, surplus bool, snap *capacity.Snapshot,
-	records []state.Record, now time.Time) Explanation {
+	records []state.Record, now time.Time,
+) Explanation {
 	e := about("node " + n.Name)
 	e.fact("state", "%s", n.Word())
 	part, _, named, _ := settings.PlaceOf(n.Name)
@@ -190,7 +191,8 @@ func OfNode(n capacity.Node, settings capacity.Settings, surplus bool, snap *cap
 
 // OfPartition says whether a partition takes jobs. troubles are problems that somebody should look at.
 func OfPartition(p capacity.Partition, waiting int, troubles []capacity.Problem, snap *capacity.Snapshot,
-	now time.Time) Explanation {
+	now time.Time,
+) Explanation {
 	e := about("partition " + p.Name)
 	order := []string{Open, WaitsToOpen, Fenced, NodesOut, NotKnown, NoCapacity}
 	best, where := NoCapacity, ""

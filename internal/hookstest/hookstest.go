@@ -51,30 +51,42 @@ const (
 // hours from now until the fence, when its nodes have booted.
 func Snapshot(now time.Time) *capacity.Snapshot {
 	block := func(id string) capacity.Reservation {
-		return capacity.Reservation{ID: id, Kind: capacity.CapacityBlock, State: capacity.StateActive,
+		return capacity.Reservation{
+			ID: id, Kind: capacity.CapacityBlock, State: capacity.StateActive,
 			InstanceType: "p5.48xlarge", Region: "us-east-2", AZID: "use2-az1", AZ: "us-east-2a",
 			Total: 4, Available: 4, Platform: "Linux/UNIX", Tenancy: "default",
-			Start: now.Add(-time.Hour), End: now.Add(10*time.Hour + 50*time.Minute)}
+			Start: now.Add(-time.Hour), End: now.Add(10*time.Hour + 50*time.Minute),
+		}
 	}
 	partition := func(name, id string) capacity.Partition {
-		return capacity.Partition{Name: name, Provider: capacity.ProviderEC2,
+		return capacity.Partition{
+			Name: name, Provider: capacity.ProviderEC2,
 			MinTime: capacity.Duration{Duration: 30 * time.Minute},
 			Groups: []capacity.NodeGroup{
-				{Name: name, InstanceType: "p5.48xlarge", PurchaseOption: capacity.CapacityBlock, MaxNodes: 4, GPUs: 8,
+				{
+					Name: name, InstanceType: "p5.48xlarge", PurchaseOption: capacity.CapacityBlock, MaxNodes: 4, GPUs: 8,
 					Subnets: []capacity.Subnet{{ID: "subnet-0a1", AZID: "use2-az1", AZ: "us-east-2a"}},
-					Slots:   []capacity.Slot{{Name: name, ReservationIDs: []string{id}, Nodes: name + "-[1-8]"}}},
-			}}
+					Slots:   []capacity.Slot{{Name: name, ReservationIDs: []string{id}, Nodes: name + "-[1-8]"}},
+				},
+			},
+		}
 	}
 	minutes := func(n int) capacity.Duration { return capacity.Duration{Duration: time.Duration(n) * time.Minute} }
-	return &capacity.Snapshot{TakenAt: now, Region: "us-east-2", DefaultPartition: "static",
+	return &capacity.Snapshot{
+		TakenAt: now, Region: "us-east-2", DefaultPartition: "static",
 		Submit: capacity.Submit{
 			Strict:     true,
 			StaleAfter: minutes(600),
-		}, Timing: capacity.Timing{DrainMargin: minutes(10),
+		}, Timing: capacity.Timing{
+			DrainMargin: minutes(10),
 			BootAllowance: minutes(
 				10,
-			), ReclaimLead: minutes(30)}, Partitions: []capacity.Partition{partition("gpu", BlockID),
-			partition("other", OtherID)}, Reservations: []capacity.Reservation{block(BlockID), block(OtherID)}}
+			), ReclaimLead: minutes(30),
+		}, Partitions: []capacity.Partition{
+			partition("gpu", BlockID),
+			partition("other", OtherID),
+		}, Reservations: []capacity.Reservation{block(BlockID), block(OtherID)},
+	}
 }
 
 // WriteSnapshot writes a [Snapshot] of now.

@@ -40,9 +40,11 @@ func TestExpand(t *testing.T) {
 }
 
 func TestExpandRefuses(t *testing.T) {
-	for _, list := range []string{"n[3-1]", "n[]", "n[1", "n]", "a b", "a[1-]", "a[-1]", "a[1,]", "a[1--2]", ",a", "a,,b",
+	for _, list := range []string{
+		"n[3-1]", "n[]", "n[1", "n]", "a b", "a[1-]", "a[-1]", "a[1,]", "a[1--2]", ",a", "a,,b",
 		"a[x-y]", "a[ 1-2]", "a[[1]]", "a[1-2]b[3", "(null)", "None assigned", "a;b", "a\nb", "a=b", "é", "a[1-65537]",
-		"a[1-300]b[1-300]", "a[1-65536],b", "a[1-9999999999]", "a[1-2]]"} {
+		"a[1-300]b[1-300]", "a[1-65536],b", "a[1-9999999999]", "a[1-2]]",
+	} {
 		if names, err := Expand(list); !errors.Is(err, ErrInvalid) {
 			t.Errorf("Expand(%q) = %d names, %v; want ErrInvalid", list, len(names), err)
 		}
@@ -79,8 +81,10 @@ func TestCompress(t *testing.T) {
 // TestHostlistAsSlurm compares with what scontrol itself makes of the same text.
 func TestHostlistAsSlurm(t *testing.T) {
 	scontrol := scontrolWithoutCluster(t)
-	for _, list := range []string{"gpu-[1-4,7]", "r[1-2]n[01-03]", "a[001-010]", "x[09-11]", "x[9-11]", "a[1-2][3-4]",
-		"a[99-101]", "a[1-3],a[2-4],b", "a[1-02]", "[1-3]", "p5.48_x-[0]", "gpu-1-[1-2],login"} {
+	for _, list := range []string{
+		"gpu-[1-4,7]", "r[1-2]n[01-03]", "a[001-010]", "x[09-11]", "x[9-11]", "a[1-2][3-4]",
+		"a[99-101]", "a[1-3],a[2-4],b", "a[1-02]", "[1-3]", "p5.48_x-[0]", "gpu-1-[1-2],login",
+	} {
 		names, err := Expand(list)
 		if err != nil {
 			t.Errorf("Expand(%q): %v", list, err)

@@ -27,8 +27,13 @@ func TestCodesInDocs(t *testing.T) {
 		t.Fatalf("%s has no list of codes", path)
 	}
 	text := ""
-	for _, place := range []struct{ name, heading string }{{"submission", "Of jobs"}, {"launch", "Of launches"},
-		{"pass", "Of `sync` and `status`"}, {"notice", "Of [notices](notices.md)"}, {"setup", "Of `setup`, `teardown` and `check`"}} {
+	for _, place := range []struct{ name, heading string }{
+		{"submission", "Of jobs"},
+		{"launch", "Of launches"},
+		{"pass", "Of `sync` and `status`"},
+		{"notice", "Of [notices](notices.md)"},
+		{"setup", "Of `setup`, `teardown` and `check`"},
+	} {
 		text += fmt.Sprintf("## %s\n\n", place.heading)
 		for _, who := range []capacity.Severity{capacity.Admin, capacity.User, capacity.Note} {
 			var names []string

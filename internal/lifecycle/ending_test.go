@@ -166,8 +166,9 @@ func (o *oneJob) Release(context.Context, string) error          { return o.ask(
 func (o *oneJob) SetAdminComment(_ context.Context, text string, _ ...string) error {
 	return o.ask("comment ", text)
 }
-func (o *oneJob) Notify(context.Context, string, string) error           { return nil }
+func (o *oneJob) Notify(context.Context, string, string) error { return nil }
 func (o *oneJob) PowerDownForce(context.Context, []string, string) error { return o.ask("power down") }
+
 func (o *oneJob) UserHold(context.Context, ...string) error {
 	if o.then != "" {
 		o.now.AdminComment = o.then
@@ -283,9 +284,16 @@ func TestNextBoundary(t *testing.T) {
 		block("cr-0", "1h", "24h", capacity.StateScheduled), block("cr-1", "30h", "48h", capacity.StateScheduled))
 	snap.KillWait.Duration = 30 * time.Second
 	for _, c := range []struct{ now, next, what string }{
-		{"0s", "1h", "opens"}, {"1h", "22h20m", "fence"}, {"22h20m", "23h5m", "fence"}, {"23h5m", "23h15m", "fence"},
-		{"23h15m", "23h18m30s", "fence"}, {"23h18m30s", "23h20m", "fence"}, {"23h20m", "23h30m", "EC2 takes instances back"},
-		{"23h30m", "24h", "ends"}, {"24h", "30h", "opens"}, {"47h45m", "48h", "ends"},
+		{"0s", "1h", "opens"},
+		{"1h", "22h20m", "fence"},
+		{"22h20m", "23h5m", "fence"},
+		{"23h5m", "23h15m", "fence"},
+		{"23h15m", "23h18m30s", "fence"},
+		{"23h18m30s", "23h20m", "fence"},
+		{"23h20m", "23h30m", "EC2 takes instances back"},
+		{"23h30m", "24h", "ends"},
+		{"24h", "30h", "opens"},
+		{"47h45m", "48h", "ends"},
 	} {
 		got, ok := NextBoundary(snap, at(c.now))
 		if what := snap.Standings(at(c.now))[0].Event(at(c.now)).What; !ok || !got.Equal(at(c.next)) || what != c.what {

@@ -30,10 +30,16 @@ func block(id, start, end string, state capacity.State) capacity.Reservation {
 // oneSlot is a snapshot with one slot "gpu" that has the reservations, in order.
 func oneSlot(provider capacity.Provider, ids []string, rs ...capacity.Reservation) *capacity.Snapshot {
 	d := func(d time.Duration) capacity.Duration { return capacity.Duration{Duration: d} }
-	return &capacity.Snapshot{Timing: capacity.Timing{DrainMargin: d(10 * time.Minute),
-		ReclaimLead: d(30 * time.Minute)}, Partitions: []capacity.Partition{{Name: "gpu", Provider: provider,
-		Groups: []capacity.NodeGroup{{Name: "gpu", Slots: []capacity.Slot{{Name: "gpu", ReservationIDs: ids}}}}}},
-		Reservations: rs}
+	return &capacity.Snapshot{
+		Timing: capacity.Timing{
+			DrainMargin: d(10 * time.Minute),
+			ReclaimLead: d(30 * time.Minute),
+		}, Partitions: []capacity.Partition{{
+			Name: "gpu", Provider: provider,
+			Groups: []capacity.NodeGroup{{Name: "gpu", Slots: []capacity.Slot{{Name: "gpu", ReservationIDs: ids}}}},
+		}},
+		Reservations: rs,
+	}
 }
 
 // me is the owner of the settings, other that of other settings.
@@ -228,7 +234,8 @@ func TestSteps(t *testing.T) {
 		"roll over: the wait is there before the fence goes": {
 			want: []capacity.SlurmReservation{reservation("pcs-capacity-wait-gpu.cr-0."+me, nodes, noon, at("3h")), fence(at("9h"), time.Time{})},
 			have: []capacity.SlurmReservation{fence(at("-1h"), at("3h"))},
-			todo: []string{"create pcs-capacity-wait-gpu.cr-0." + me, "replace pcs-capacity-fence-gpu.cr-0." + me + ".2"}},
+			todo: []string{"create pcs-capacity-wait-gpu.cr-0." + me, "replace pcs-capacity-fence-gpu.cr-0." + me + ".2"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			todo, foreign := steps(c.want, c.have, map[string]bool{c.keep: true}, noon)

@@ -144,9 +144,13 @@ func (s Seen) guard(
 	nodes []string,
 	start, end time.Time,
 ) capacity.SlurmReservation {
-	return capacity.SlurmReservation{Name: capacity.Guard{Kind: kind, Slot: v.Slot.Name, Block: block,
-		Owner: s.Owner}.String(), Nodes: nodes, Start: start, End: end, Flags: v.Partition.Provider.GuardFlags(),
-		Users: []string{"root"}, Comment: "pcs-capacity sync keeps this; it is made again when deleted; " + s.OwnerIs}
+	return capacity.SlurmReservation{
+		Name: capacity.Guard{
+			Kind: kind, Slot: v.Slot.Name, Block: block,
+			Owner: s.Owner,
+		}.String(), Nodes: nodes, Start: start, End: end, Flags: v.Partition.Provider.GuardFlags(),
+		Users: []string{"root"}, Comment: "pcs-capacity sync keeps this; it is made again when deleted; " + s.OwnerIs,
+	}
 }
 
 // wanted returns the Slurm reservations that a slot needs now, in AWS's time. The wait comes before the fence, so

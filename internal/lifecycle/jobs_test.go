@@ -56,7 +56,8 @@ func TestJobsThatAPassIsAbout(t *testing.T) {
 		{Shown: "6", Partition: "cpu", Comment: "capacity_reservation_id=cr-0123456789abcdef0"},
 		{Shown: "7", Partition: "cpu", Comment: "a=b"},
 		{Shown: "8", Partition: "cpu", Nodes: []string{"gpu-a-1"}}, // which the partition had until now
-		{Shown: "10", Partition: "gone", Unread: "of nobody"}, {Shown: "11", Partition: "gpu", Unread: "of ours"},
+		{Shown: "10", Partition: "gone", Unread: "of nobody"},
+		{Shown: "11", Partition: "gpu", Unread: "of ours"},
 	} {
 		m.Jobs = append(m.Jobs, &model.Job{Job: j})
 	}
@@ -121,10 +122,12 @@ func TestKnownFactsOfSlurmAreReplaced(t *testing.T) {
 		Sources{World: World{State: state.Dir(t.TempDir())}},
 		Seen{
 			Snap: oneSlot("ec2", nil),
-			Cluster: &Cluster{WallsErr: errMute, slots: map[string][]string{"gpu": {"gpu-1"}},
+			Cluster: &Cluster{
+				WallsErr: errMute, slots: map[string][]string{"gpu": {"gpu-1"}},
 				Nodes: []capacity.Node{
 					{Name: "gpu-1", GPUs: 4, CPUs: 8},
-				}, Partitions: []capacity.SlurmPartition{{Name: "gpu"}}},
+				}, Partitions: []capacity.SlurmPartition{{Name: "gpu"}},
+			},
 		},
 	)
 	group := &p.seen.Snap.Partitions[0].Groups[0]
@@ -304,8 +307,10 @@ func TestMarkOfSync(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			stateSave, dir := t.TempDir(), state.Dir(t.TempDir())
-			for file, text := range map[string]string{filepath.Join(stateSave, "clustername"): test.clusterName,
-				filepath.Join(stateSave, "pcs-capacity-id"): test.id, filepath.Join(string(dir), "mark"): strconv.Quote(test.kept)} {
+			for file, text := range map[string]string{
+				filepath.Join(stateSave, "clustername"):     test.clusterName,
+				filepath.Join(stateSave, "pcs-capacity-id"): test.id, filepath.Join(string(dir), "mark"): strconv.Quote(test.kept),
+			} {
 				if text == "" {
 					continue
 				}
@@ -341,18 +346,23 @@ func TestMarksWithoutAState(t *testing.T) {
 func TestUnfits(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	snap := func() *capacity.Snapshot {
-		return &capacity.Snapshot{TakenAt: now, ClockOffset: capacity.Duration{Duration: time.Hour},
+		return &capacity.Snapshot{
+			TakenAt: now, ClockOffset: capacity.Duration{Duration: time.Hour},
 			Submit: capacity.Submit{Strict: true, StaleAfter: capacity.Duration{Duration: time.Minute}},
 			Timing: capacity.Timing{
 				DrainMargin: capacity.Duration{Duration: 10 * time.Minute},
 				ReclaimLead: capacity.Duration{Duration: 30 * time.Minute},
 			},
 			Partitions: []capacity.Partition{
-				{Name: "gpu", Provider: capacity.ProviderPCS, MinTime: capacity.Duration{Duration: 30 * time.Minute},
+				{
+					Name: "gpu", Provider: capacity.ProviderPCS, MinTime: capacity.Duration{Duration: 30 * time.Minute},
 					Groups: []capacity.NodeGroup{
-						{Name: "gpu", InstanceType: "p5.48xlarge", PurchaseOption: capacity.CapacityBlock, MaxNodes: 4,
-							Slots: []capacity.Slot{{Name: "gpu-a", ReservationIDs: []string{"cr-0aaaaaaaaaaaaaaa1"}}}},
-					}},
+						{
+							Name: "gpu", InstanceType: "p5.48xlarge", PurchaseOption: capacity.CapacityBlock, MaxNodes: 4,
+							Slots: []capacity.Slot{{Name: "gpu-a", ReservationIDs: []string{"cr-0aaaaaaaaaaaaaaa1"}}},
+						},
+					},
+				},
 			},
 			Reservations: []capacity.Reservation{
 				{
@@ -364,7 +374,8 @@ func TestUnfits(t *testing.T) {
 					Start:        now.Add(-time.Hour),
 					End:          now.Add(10*time.Hour + 40*time.Minute),
 				},
-			}}
+			},
+		}
 	}
 	lenient := func(s *capacity.Snapshot) { s.Submit.Strict = false }
 	open := func(s *capacity.Snapshot) {

@@ -188,10 +188,12 @@ func TestAnOpenBlockIsTakenOutOfTheSettings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			settings := capacity.Settings{
 				Timing: oneSlot("pcs", nil).Timing,
-				Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderPCS,
+				Partitions: []capacity.PartitionSettings{{
+					Name: "gpu", Provider: capacity.ProviderPCS,
 					Groups: []capacity.GroupSettings{
 						{Name: "gpu", PurchaseOption: capacity.CapacityBlock, ReservationIDs: c.ids, MaxNodes: 2},
-					}}},
+					},
+				}},
 			}
 			sized := func(r capacity.Reservation) capacity.Reservation { r.Total = 2; return r }
 			snap := capacity.Build(
@@ -199,7 +201,8 @@ func TestAnOpenBlockIsTakenOutOfTheSettings(t *testing.T) {
 				capacity.Seen{Held: map[string]string{"gpu-a": open}, Now: noon, Reservations: []capacity.Reservation{
 					sized(
 						block(open, "-1h", "24h", capacity.StateActive),
-					), sized(block(next, "-1h", "48h", capacity.StateActive))}},
+					), sized(block(next, "-1h", "48h", capacity.StateActive)),
+				}},
 			)
 			for i, feature := range []string{"gpu-a", "gpu-b"} {
 				snap.Partitions[0].Groups[0].Slots[i].Feature = feature
@@ -345,8 +348,10 @@ func TestSampleOfReservations(t *testing.T) {
 		At:   noon,
 		Runs: map[string]capacity.Run{},
 		Paid: map[string]*state.Paid{
-			"cr-0": {Partition: "gpu", Slot: "gpu", Kind: capacity.CapacityBlock, InstanceType: "p5.48xlarge",
-				GPUs: 8, Size: 6, Unhealthy: 1, Start: at("-1h"), Fence: at("23h20m"), End: at("24h"), Nodes: map[string]string{"up": "gpu-1"}},
+			"cr-0": {
+				Partition: "gpu", Slot: "gpu", Kind: capacity.CapacityBlock, InstanceType: "p5.48xlarge",
+				GPUs: 8, Size: 6, Unhealthy: 1, Start: at("-1h"), Fence: at("23h20m"), End: at("24h"), Nodes: map[string]string{"up": "gpu-1"},
+			},
 		},
 	}
 	if diff := cmp.Diff(want, *s.sample()); diff != "" {
@@ -430,14 +435,22 @@ func TestSampleOfRuns(t *testing.T) {
 		"ended, and nobody saw how": {runs{"7.0": run("7", "-1h")}, nil, nil, runs{"7.0": over(run("7", "-1h"), "0s", "")}},
 		"its end is told once":      {runs{"7.0": over(run("7", "-1h"), "-2m", "FAILED")}, nil, []capacity.Job{ended(job("7", "FAILED", 0, "-1h", "gpu-1"), "-2m")}, runs{}},
 		"requeued":                  {runs{"7.0": run("7", "-1h")}, []capacity.Job{job("7", "PENDING", 1, "1h")}, nil, runs{"7.0": over(run("7", "-1h"), "0s", "REQUEUED")}},
-		"requeued, runs again": {runs{"7.0": run("7", "-1h")}, []capacity.Job{job("7", "RUNNING", 1, "-20s", "gpu-1")}, nil,
-			runs{"7.0": over(run("7", "-1h"), "0s", "REQUEUED"), "7.1": run("7", "-20s")}},
+		"requeued, runs again": {
+			runs{"7.0": run("7", "-1h")},
+			[]capacity.Job{job("7", "RUNNING", 1, "-20s", "gpu-1")},
+			nil,
+			runs{"7.0": over(run("7", "-1h"), "0s", "REQUEUED"), "7.1": run("7", "-20s")},
+		},
 		"began and ended meanwhile": {runs{}, nil, []capacity.Job{ended(job("7", "COMPLETED", 0, "-50s", "gpu-1"), "-10s")}, runs{"7.0": over(run("7", "-50s"), "-10s", "COMPLETED")}},
 		"ended before the last":     {runs{}, nil, []capacity.Job{ended(job("7", "COMPLETED", 0, "-90s", "gpu-1"), "-61s")}, runs{}},
 		"ended before the first":    {nil, nil, []capacity.Job{ended(job("7", "COMPLETED", 0, "-50s", "gpu-1"), "-10s")}, runs{}},
 		"cancelled, never began":    {runs{}, nil, []capacity.Job{ended(capacity.Job{Shown: "7", State: "CANCELLED", Nodes: []string{"gpu-1"}}, "-10s")}, runs{}},
-		"began and ended not ours": {runs{}, nil, []capacity.Job{ended(job("7", "COMPLETED", 0, "-50s", "cpu-1"), "-10s"), ended(job("8", "COMPLETED", 0, "-50s", "gpu-1"), "-10s")},
-			runs{"8.0": over(run("8", "-50s"), "-10s", "COMPLETED")}},
+		"began and ended not ours": {
+			runs{},
+			nil,
+			[]capacity.Job{ended(job("7", "COMPLETED", 0, "-50s", "cpu-1"), "-10s"), ended(job("8", "COMPLETED", 0, "-50s", "gpu-1"), "-10s")},
+			runs{"8.0": over(run("8", "-50s"), "-10s", "COMPLETED")},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := sampledSeen("u", block("cr-0", "-1h", "24h", capacity.StateActive))

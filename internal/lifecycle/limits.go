@@ -35,8 +35,10 @@ func fencedNodes(seen Seen) map[string]fenced {
 		if v.Reservation.ID == "" {
 			continue
 		}
-		f := fenced{slot: v.Slot.Name, reservation: v.Reservation.ID, start: v.Window.Start.Add(seen.toSlurm()),
-			maxTime: v.Partition.MaxTime, onEnd: v.Partition.OnEnd}
+		f := fenced{
+			slot: v.Slot.Name, reservation: v.Reservation.ID, start: v.Window.Start.Add(seen.toSlurm()),
+			maxTime: v.Partition.MaxTime, onEnd: v.Partition.OnEnd,
+		}
 		if !v.Window.Unbounded() {
 			f.fence = v.Window.Fence.Add(seen.toSlurm())
 		}
@@ -233,8 +235,10 @@ func trustedMarks(snap *capacity.Snapshot, jobs []capacity.Job, before map[strin
 	marks := make(map[string]state.Mark, len(jobs))
 	for _, j := range jobs {
 		wish, _ := j.Wish()
-		said := state.Mark{Restarts: j.Restarts, Fit: snap.Fitted(j), OnEnd: wish.OnEnd,
-			Ends: before[j.Shown].Ends, EndedAt: before[j.Shown].EndedAt, Ending: before[j.Shown].Ending}
+		said := state.Mark{
+			Restarts: j.Restarts, Fit: snap.Fitted(j), OnEnd: wish.OnEnd,
+			Ends: before[j.Shown].Ends, EndedAt: before[j.Shown].EndedAt, Ending: before[j.Shown].Ending,
+		}
 		switch j.State {
 		case "PENDING":
 			was, known := before[markKey(j.Shown)]

@@ -363,8 +363,10 @@ func TestR7_MarksCountFromBeforeTheStart(t *testing.T) {
 	// saw is a mark with the limit that the pass sees, of a job that runs where it has started.
 	saw := func(m state.Mark, limit int, started bool) state.Mark { m.Saw, m.Started = limit, started; return m }
 	again := func(m state.Mark) state.Mark { m.Restarts = 1; return m }
-	before := map[string]state.Mark{"3": {}, "4": upTo, "5": upTo, "12_": {}, "13_2": again(upTo), "13_": fitted,
-		"15": {Told: 15, Ends: 2, EndedAt: 9}, "16": {Told: 15, Ends: 2, EndedAt: 9}}
+	before := map[string]state.Mark{
+		"3": {}, "4": upTo, "5": upTo, "12_": {}, "13_2": again(upTo), "13_": fitted,
+		"15": {Told: 15, Ends: 2, EndedAt: 9}, "16": {Told: 15, Ends: 2, EndedAt: 9},
+	}
 	jobs := []capacity.Job{
 		job("1", "PENDING", 30, 90, 0),
 		job("2", "PENDING", 31, 90, 0),

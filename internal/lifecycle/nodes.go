@@ -91,8 +91,10 @@ func returned(s Seen) (actions []Action) {
 		why, reason string
 	}{
 		{capacity.Node.TimedOut, "DOWN since ResumeTimeout, and ResumeFailProgram did not", "ResumeTimeout reached: returned to service by sync"},
-		{func(n capacity.Node) bool { return n.PoweredDown() && jobs[n.Name] != "" },
-			"powered down with a job still completing there", "powered down with a job completing: returned to service by sync"},
+		{
+			func(n capacity.Node) bool { return n.PoweredDown() && jobs[n.Name] != "" },
+			"powered down with a job still completing there", "powered down with a job completing: returned to service by sync",
+		},
 	} {
 		for slot, nodes := range s.ofSlots(kind.is) {
 			about := aboutNodes(slot, nodes)

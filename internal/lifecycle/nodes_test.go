@@ -22,14 +22,16 @@ func blockSeen(before, now string, was, is capacity.State) Seen {
 		s.TakenAt = at(taken)
 		return s
 	}
-	c := &Cluster{slots: map[string][]string{"gpu": {"gpu-1", "gpu-2", "gpu-3"}},
+	c := &Cluster{
+		slots: map[string][]string{"gpu": {"gpu-1", "gpu-2", "gpu-3"}},
 		Nodes: []capacity.Node{
 			{Name: "gpu-1", State: "IDLE"},
 			{Name: "gpu-2", State: "IDLE+CLOUD+POWERED_DOWN"},
 			{Name: "gpu-3", State: "IDLE+CLOUD+POWERED_DOWN"},
 			{Name: "login", State: "IDLE+CLOUD+POWERED_DOWN"},
 			{Name: "admin", State: "IDLE"},
-		}}
+		},
+	}
 	return Seen{Old: snap(before, was), Snap: snap(now, is), Cluster: c, Now: at(now)}
 }
 

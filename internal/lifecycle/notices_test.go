@@ -190,7 +190,8 @@ func TestSuccessorInTheOtherSlot(t *testing.T) {
 	snap := &capacity.Snapshot{
 		TakenAt:      now,
 		Reservations: []capacity.Reservation{first, second},
-		Partitions: []capacity.Partition{{Name: "gpu", Provider: capacity.ProviderPCS,
+		Partitions: []capacity.Partition{{
+			Name: "gpu", Provider: capacity.ProviderPCS,
 			Groups: []capacity.NodeGroup{
 				{
 					Name: "gpu",
@@ -199,7 +200,8 @@ func TestSuccessorInTheOtherSlot(t *testing.T) {
 						{Name: "gpu-b", Holds: "cr-2", ReservationIDs: []string{"cr-2"}},
 					},
 				},
-			}}},
+			},
+		}},
 	}
 	told := func() (kinds []string) {
 		all, _ := due(snap, Report{At: now}, nil)
@@ -261,8 +263,10 @@ func observed() (*capacity.Snapshot, Report) {
 			ReclaimLead: capacity.Duration{Duration: 30 * time.Minute},
 		},
 		Partitions: []capacity.Partition{
-			{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.NodeGroup{{Name: "gpu", MaxNodes: 4,
-				Slots: []capacity.Slot{{Name: "gpu", ReservationIDs: []string{"cr-1"}}}}}},
+			{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.NodeGroup{{
+				Name: "gpu", MaxNodes: 4,
+				Slots: []capacity.Slot{{Name: "gpu", ReservationIDs: []string{"cr-1"}}},
+			}}},
 		},
 		Reservations: []capacity.Reservation{
 			{
@@ -449,12 +453,17 @@ func TestTroubles(t *testing.T) {
 		"its network is ill": {rs: []capacity.Reservation{impaired}, want: []capacity.Problem{{Code: capacity.HostImpaired, Severity: capacity.Admin, About: capacity.Subject{Partition: "gpu", Reservation: "cr-0"}, Sentence: "partition gpu: EC2 reports that the network between the instances of cr-0 is impaired", Fix: "open a case with AWS Support"}}},
 		"one of two is over": {rs: []capacity.Reservation{now, over}, want: []capacity.Problem{{Code: "reservation-ended", Severity: capacity.Note, About: capacity.Subject{Partition: "gpu"}, Sentence: "partition gpu: these reservations have ended and can be removed from the settings: cr-9 (expired)"}}},
 		"a payment failed": {rs: []capacity.Reservation{now, unpaid}, want: []capacity.Problem{
-			{Code: "never-opens", Severity: capacity.Admin, About: capacity.Subject{Partition: "gpu"}, Sentence: "partition gpu: these reservations will never open; remove them from the settings: cr-9 (payment-failed)"}}},
+			{Code: "never-opens", Severity: capacity.Admin, About: capacity.Subject{Partition: "gpu"}, Sentence: "partition gpu: these reservations will never open; remove them from the settings: cr-9 (payment-failed)"},
+		}},
 		"a launch failed": {rs: []capacity.Reservation{now}, records: []state.Record{failed}, want: []capacity.Problem{launchFailed(capacity.Admin, "gpu-[1-2]", launch)}},
-		"one of several, once each": {rs: []capacity.Reservation{now}, want: []capacity.Problem{launchFailed(capacity.Admin, "gpu-[1-2]", launch), launchFailed(capacity.Admin, "gpu-3", strings.Replace(launch, "gpu-[1-2]", "gpu-3", 1))},
-			records: []state.Record{failed, failed, with(func(r *state.Record) { r.Nodes = "gpu-3" })}},
-		"a launch was refused for what the job asks": {rs: []capacity.Reservation{now}, records: []state.Record{with(func(r *state.Record) { r.Code = "too-long" })},
-			want: []capacity.Problem{launchFailed(capacity.User, "gpu-[1-2]", strings.Replace(launch, "ReservationCapacityExceeded", "too-long", 1))}},
+		"one of several, once each": {
+			rs: []capacity.Reservation{now}, want: []capacity.Problem{launchFailed(capacity.Admin, "gpu-[1-2]", launch), launchFailed(capacity.Admin, "gpu-3", strings.Replace(launch, "gpu-[1-2]", "gpu-3", 1))},
+			records: []state.Record{failed, failed, with(func(r *state.Record) { r.Nodes = "gpu-3" })},
+		},
+		"a launch was refused for what the job asks": {
+			rs: []capacity.Reservation{now}, records: []state.Record{with(func(r *state.Record) { r.Code = "too-long" })},
+			want: []capacity.Problem{launchFailed(capacity.User, "gpu-[1-2]", strings.Replace(launch, "ReservationCapacityExceeded", "too-long", 1))},
+		},
 		"a launch failed long ago":              {rs: []capacity.Reservation{now}, records: []state.Record{with(func(r *state.Record) { r.At = at("-1h1s") })}},
 		"another partition's":                   {rs: []capacity.Reservation{now}, records: []state.Record{with(func(r *state.Record) { r.Partition = "other" })}},
 		"another hook's":                        {rs: []capacity.Reservation{now}, records: []state.Record{with(func(r *state.Record) { r.Hook = "suspend" })}},
@@ -469,17 +478,28 @@ func TestTroubles(t *testing.T) {
 			records: []state.Record{failed, with(func(r *state.Record) { r.Nodes, r.Code = "gpu-2", "ok" })},
 			want:    []capacity.Problem{launchFailed(capacity.Admin, "gpu-1", strings.Replace(launch, "gpu-[1-2]", "gpu-1", 1))},
 		},
-		"a job that can never start": {rs: []capacity.Reservation{now}, jobs: []capacity.Job{gpu(capacity.Job{NumNodes: 5, TimeLimit: capacity.Minutes(60)})},
-			want: []capacity.Problem{{Code: capacity.NeverStarts, Severity: capacity.User, About: capacity.Subject{Partition: "gpu", Job: "7"}, Sentence: "job 7 cannot start as things are: " + tooMany}}},
-		"one that could with a shorter limit": {rs: []capacity.Reservation{now}, jobs: []capacity.Job{gpu(capacity.Job{NumNodes: 1, TimeLimit: capacity.Minutes(3000)})},
+		"a job that can never start": {
+			rs: []capacity.Reservation{now}, jobs: []capacity.Job{gpu(capacity.Job{NumNodes: 5, TimeLimit: capacity.Minutes(60)})},
+			want: []capacity.Problem{{Code: capacity.NeverStarts, Severity: capacity.User, About: capacity.Subject{Partition: "gpu", Job: "7"}, Sentence: "job 7 cannot start as things are: " + tooMany}},
+		},
+		"one that could with a shorter limit": {
+			rs: []capacity.Reservation{now}, jobs: []capacity.Job{gpu(capacity.Job{NumNodes: 1, TimeLimit: capacity.Minutes(3000)})},
 			want: []capacity.Problem{{Code: capacity.NeverStarts, Severity: capacity.User, About: capacity.Subject{Partition: "gpu", Job: "7"}, Sentence: "job 7 cannot start as things are: the job needs 2-02:00:00, but jobs on cr-0 in partition gpu must end by 2026-11-21 11:20 UTC. " +
-				"Use --time=23:20:00 or less"}}},
-		"one behind others": {rs: []capacity.Reservation{now}, want: []capacity.Problem{launchFailed(capacity.Admin, "gpu-[1-2]", launch), {Code: capacity.NeverStarts, Severity: capacity.User, About: capacity.Subject{Partition: "gpu", Job: "9"}, Sentence: "job 9 cannot start as things are: " + tooMany}},
-			jobs: []capacity.Job{{Partition: "gpu", State: "RUNNING", NumNodes: 5}, gpu(capacity.Job{NumNodes: 4, TimeLimit: capacity.Minutes(60)}),
-				{Partition: "gpu", State: "PENDING", Shown: "9", NumNodes: 5, TimeLimit: capacity.Minutes(60)}},
-			records: []state.Record{with(func(r *state.Record) { r.Hook = "suspend" }), failed}},
-		"one for which no limit fits": {rs: []capacity.Reservation{short}, jobs: []capacity.Job{gpu(capacity.Job{NumNodes: 1, TimeLimit: capacity.Minutes(60)})},
-			want: []capacity.Problem{{Code: capacity.NeverStarts, Severity: capacity.User, About: capacity.Subject{Partition: "gpu", Job: "7"}, Sentence: "job 7 cannot start as things are: the job needs 01:00:00, but jobs on cr-0 in partition gpu must end by 2026-11-20 12:00 UTC and no time is left before that; wait for the next block"}}},
+				"Use --time=23:20:00 or less"}},
+		},
+		"one behind others": {
+			rs: []capacity.Reservation{now}, want: []capacity.Problem{launchFailed(capacity.Admin, "gpu-[1-2]", launch), {Code: capacity.NeverStarts, Severity: capacity.User, About: capacity.Subject{Partition: "gpu", Job: "9"}, Sentence: "job 9 cannot start as things are: " + tooMany}},
+			jobs: []capacity.Job{
+				{Partition: "gpu", State: "RUNNING", NumNodes: 5},
+				gpu(capacity.Job{NumNodes: 4, TimeLimit: capacity.Minutes(60)}),
+				{Partition: "gpu", State: "PENDING", Shown: "9", NumNodes: 5, TimeLimit: capacity.Minutes(60)},
+			},
+			records: []state.Record{with(func(r *state.Record) { r.Hook = "suspend" }), failed},
+		},
+		"one for which no limit fits": {
+			rs: []capacity.Reservation{short}, jobs: []capacity.Job{gpu(capacity.Job{NumNodes: 1, TimeLimit: capacity.Minutes(60)})},
+			want: []capacity.Problem{{Code: capacity.NeverStarts, Severity: capacity.User, About: capacity.Subject{Partition: "gpu", Job: "7"}, Sentence: "job 7 cannot start as things are: the job needs 01:00:00, but jobs on cr-0 in partition gpu must end by 2026-11-20 12:00 UTC and no time is left before that; wait for the next block"}},
+		},
 		"one that fits":                   {rs: []capacity.Reservation{now}, jobs: []capacity.Job{gpu(capacity.Job{NumNodes: 4, TimeLimit: capacity.Minutes(60)})}},
 		"one that runs":                   {rs: []capacity.Reservation{now}, jobs: []capacity.Job{{Partition: "gpu", State: "RUNNING", NumNodes: 5}}},
 		"one elsewhere":                   {rs: []capacity.Reservation{now}, jobs: []capacity.Job{{Partition: "cpu", State: "PENDING", NumNodes: 5}}},

@@ -240,15 +240,19 @@ func newPass(s Sources) *pass {
 	return &pass{
 		Sources: s,
 		absent:  map[string]time.Time{},
-		seen: Seen{Settings: s.Settings, Owner: s.Owner, OwnerIs: s.OwnerIs, Poll: s.Poll, Snap: &capacity.Snapshot{},
-			Told: map[string]bool{}},
+		seen: Seen{
+			Settings: s.Settings, Owner: s.Owner, OwnerIs: s.OwnerIs, Poll: s.Poll, Snap: &capacity.Snapshot{},
+			Told: map[string]bool{},
+		},
 	}
 }
 
 func (p *pass) report() Report {
-	return Report{At: p.seen.second(), DryRun: p.DryRun, Done: append([]Done{}, p.done...), Problems: p.seen.Snap.All(),
+	return Report{
+		At: p.seen.second(), DryRun: p.DryRun, Done: append([]Done{}, p.done...), Problems: p.seen.Snap.All(),
 		NoAWS: p.seen.NoAWS, Failed: len(p.failed) > 0, Cluster: p.seen.Cluster, Jobs: p.seen.Jobs,
-		AlsoOurs: p.alsoOurs(), Rolling: p.seen.Rolling}
+		AlsoOurs: p.alsoOurs(), Rolling: p.seen.Rolling,
+	}
 }
 
 func (p *pass) fail(err error) { p.failed = append(p.failed, err) }

@@ -202,8 +202,10 @@ func (s Seen) runs(now time.Time) map[string]capacity.Run {
 func runID(j capacity.Job) string { return j.Shown + "." + strconv.Itoa(j.Restarts) }
 
 func (s Seen) run(j capacity.Job) capacity.Run {
-	return capacity.Run{Job: j.Shown, User: j.User, Account: j.Account, Partition: j.Partition,
-		Nodes: hostlist.Compress(j.Nodes), Start: s.atAWS(j.Start)}
+	return capacity.Run{
+		Job: j.Shown, User: j.User, Account: j.Account, Partition: j.Partition,
+		Nodes: hostlist.Compress(j.Nodes), Start: s.atAWS(j.Start),
+	}
 }
 
 // published writes the snapshot and the plan for their readers, and the facts for running jobs. slurmctld's own copy
@@ -231,8 +233,10 @@ func facts(s Seen) map[string]state.Facts {
 			continue
 		}
 		w := v.Window
-		f := state.Facts{ReservationID: v.Reservation.ID, InstanceType: v.Reservation.InstanceType,
-			Partition: v.Partition.Name, Slot: v.Slot.Name}
+		f := state.Facts{
+			ReservationID: v.Reservation.ID, InstanceType: v.Reservation.InstanceType,
+			Partition: v.Partition.Name, Slot: v.Slot.Name,
+		}
 		if !w.Unbounded() {
 			f.Requeue = capacity.RequeueAt(w.Fence, s.Snap.KillWait.Duration).UTC()
 			f.Fence, f.Reclaim, f.End = w.Fence.UTC(), w.Reclaim.UTC(), w.End.UTC()

@@ -637,8 +637,10 @@ var scenarios = []struct {
 		st.sources.Settings.Partitions = nil
 		st.aws.Instances = append(
 			st.aws.Instances,
-			capacity.Instance{ID: "i-9", PrivateIP: "10.0.0.3", State: "running", Launched: opens,
-				Tags: map[string]string{capacity.TagCluster: model.Mark, capacity.TagNodes: "old-1"}},
+			capacity.Instance{
+				ID: "i-9", PrivateIP: "10.0.0.3", State: "running", Launched: opens,
+				Tags: map[string]string{capacity.TagCluster: model.Mark, capacity.TagNodes: "old-1"},
+			},
 		)
 		st.passes(4*time.Hour, 2)
 	}},

@@ -74,8 +74,10 @@ func (m mute) Subnets(context.Context, []string) ([]ec2.Subnet, []capacity.Missi
 // that AWS has answered before goes by what that said.
 func TestOffsetOutlivesARestart(t *testing.T) {
 	now := time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)
-	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2,
-		Groups: []capacity.GroupSettings{{Name: "gpu", SubnetIDs: []string{"subnet-1"}}}}}}
+	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{{
+		Name: "gpu", Provider: capacity.ProviderEC2,
+		Groups: []capacity.GroupSettings{{Name: "gpu", SubnetIDs: []string{"subnet-1"}}},
+	}}}
 	for name, c := range map[string]struct{ known, want time.Duration }{
 		"after a restart": {0, 7 * time.Minute},
 		"while it runs":   {5 * time.Minute, 5 * time.Minute},
@@ -112,9 +114,15 @@ func TestNodesOfASlot(t *testing.T) {
 			{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu"}}},
 		},
 	}
-	c := &Cluster{Nodes: []capacity.Node{{Name: "gpu-10", Features: []string{"gpu"}, GPUs: 4},
-		{Name: "gpu-9", Features: []string{"x", "gpu"}, GPUs: 8}, {Name: "login"}, {Name: "old-1"}},
-		Partitions: []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{"gpu-9", "gpu-2"}}}}
+	c := &Cluster{
+		Nodes: []capacity.Node{
+			{Name: "gpu-10", Features: []string{"gpu"}, GPUs: 4},
+			{Name: "gpu-9", Features: []string{"x", "gpu"}, GPUs: 8},
+			{Name: "login"},
+			{Name: "old-1"},
+		},
+		Partitions: []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{"gpu-9", "gpu-2"}}},
+	}
 	c.assign(settings)
 	if got := c.SlotNodes("gpu"); !slices.Equal(got, []string{"gpu-2", "gpu-9", "gpu-10"}) {
 		t.Errorf("gpu: %v", got)
@@ -288,9 +296,13 @@ func (st *stage) isPure(seen Seen) {
 
 // Nodes that get no job are named by what keeps them and why.
 func TestNodesOut(t *testing.T) {
-	cluster := &Cluster{Nodes: []capacity.Node{{Name: "gpu-1", State: "IDLE+DRAIN", Reason: "bad cable"},
-		{Name: "gpu-2", State: "IDLE"}, {Name: "gpu-3", State: "IDLE+DRAIN", Reason: "bad cable"},
-		{Name: "gpu-4", State: "DOWN", Reason: "Not responding"}, {Name: "cpu-1", State: "FAIL"}}}
+	cluster := &Cluster{Nodes: []capacity.Node{
+		{Name: "gpu-1", State: "IDLE+DRAIN", Reason: "bad cable"},
+		{Name: "gpu-2", State: "IDLE"},
+		{Name: "gpu-3", State: "IDLE+DRAIN", Reason: "bad cable"},
+		{Name: "gpu-4", State: "DOWN", Reason: "Not responding"},
+		{Name: "cpu-1", State: "FAIL"},
+	}}
 	got := cluster.out([]string{"gpu-1", "gpu-2", "gpu-3", "gpu-4", "gpu-5"})
 	want := []capacity.NodesOut{
 		{Nodes: "gpu-[1,3]", Count: 2, State: "drained", Reason: "bad cable"},

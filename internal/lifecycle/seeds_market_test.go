@@ -191,7 +191,8 @@ func (m *month) decide(rt *rapid.T, o *decision) {
 	defer func(late bool) { m.aws.Late, m.aws.NotPaid = late, false }(m.aws.Late)
 	m.aws.Late = m.aws.Late || rapid.Bool().Draw(rt, "EC2 shows it late")
 	for tries := 3; tries > 0 && !o.told; tries-- {
-		b := &run{at: rapid.SampledFrom([]int{0, 0, 0, 1, 2, 3, 4, 5, 6, 7}).Draw(rt, "at call"),
+		b := &run{
+			at: rapid.SampledFrom([]int{0, 0, 0, 1, 2, 3, 4, 5, 6, 7}).Draw(rt, "at call"),
 			trouble: rapid.SampledFrom([]string{"", "is killed before", "is killed after", "fails", "loses its answer", "is refused", "meets another before", "meets another after"}).
 				Draw(rt, "trouble"),
 		}

@@ -197,8 +197,10 @@ type asks struct {
 }
 
 func asksOf(j *capacity.Job, now time.Time) asks {
-	a := asks{j.Partition, j.Account, j.User, j.QOS, j.Comment, j.Constraint, j.Reservation, j.TimeLimit, j.TimeMin,
-		j.Eligible, j.Deadline, j.NumNodes}
+	a := asks{
+		j.Partition, j.Account, j.User, j.QOS, j.Comment, j.Constraint, j.Reservation, j.TimeLimit, j.TimeMin,
+		j.Eligible, j.Deadline, j.NumNodes,
+	}
 	if a.begin.Before(now.Add(-time.Hour)) { // more than any clock error: no verdict depends on it
 		a.begin = time.Time{}
 	}

@@ -238,15 +238,19 @@ func From(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) Sources {
 	}
 	owner, is := state.OwnerOf(cfg.Path)
 	client := slurm.New(cfg.Cluster)
-	s := Sources{World: World{Slurm: client, EC2: aws, State: state.Dir(cfg.StateDir), MachineTime: time.Now},
+	s := Sources{
+		World:    World{Slurm: client, EC2: aws, State: state.Dir(cfg.StateDir), MachineTime: time.Now},
 		Settings: cfg.Domain(), Owner: owner, OwnerIs: is, Poll: cfg.Timing.Poll.Duration,
-		Local: local, Notify: Target(cfg)}
+		Local: local, Notify: Target(cfg),
+	}
 	s.Held = func(ctx context.Context, groups []string) (map[string]string, error) {
 		return pcsClient.Slots(ctx, cfg.Cluster, groups)
 	}
 	if s.Settings.RollsOver("") {
-		s.RollOver = &setup.RollOver{Setup: setup.Setup{PCS: pcsClient, EC2: aws, Slurm: setup.InSlurm{Client: client}},
-			Config: cfg}
+		s.RollOver = &setup.RollOver{
+			Setup:  setup.Setup{PCS: pcsClient, EC2: aws, Slurm: setup.InSlurm{Client: client}},
+			Config: cfg,
+		}
 	}
 	return s
 }

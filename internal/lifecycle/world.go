@@ -396,8 +396,10 @@ func outOfService(s Seen) (problems []capacity.Problem) {
 			continue
 		}
 		for _, o := range v.Slot.Out {
-			problems = append(problems, capacity.Problemf("nodes-out", capacity.Subject{Partition: v.Partition.Name,
-				Slot: v.Slot.Name, Node: o.Nodes, Reservation: v.Reservation.ID}, fmt.Sprintf(
+			problems = append(problems, capacity.Problemf("nodes-out", capacity.Subject{
+				Partition: v.Partition.Name,
+				Slot:      v.Slot.Name, Node: o.Nodes, Reservation: v.Reservation.ID,
+			}, fmt.Sprintf(
 				"when that is fixed: `%s`",
 				capacity.GiveBack(
 					o.Nodes,

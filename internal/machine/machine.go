@@ -113,8 +113,10 @@ func (m *Machine) start(ctx context.Context, c Config) error {
 	m.cmd = exec.Command("sh", args...)
 	m.cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	m.cmd.Stdin, m.cmd.Stdout, m.cmd.Stderr = reads, log, log
-	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true,
-		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWPID}
+	m.cmd.SysProcAttr = &syscall.SysProcAttr{
+		Setsid:     true,
+		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWPID,
+	}
 	if err := m.cmd.Start(); err != nil {
 		m.cmd = nil
 		return err

@@ -68,7 +68,8 @@ func TestMachines(t *testing.T) {
 		m            *Machine
 		script, want string
 	}{
-		{one, "hostname", "one"}, {two, "hostname", "two"},
+		{one, "hostname", "one"},
+		{two, "hostname", "two"},
 		{one, "cat /srv/shared/init", "hello"},
 		{one, "ls /etc/passwd 2>&1 || :", "No such file"},
 		{two, "cat /etc/greeting 2>&1 || :", "No such file"},

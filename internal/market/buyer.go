@@ -138,7 +138,8 @@ func (d *deal) newIntent(kind IntentKind) Intent {
 // send records an intent, makes the call once, and records the outcome. Without an error the intent's phase is Bought.
 // An interrupt stops it before the call, but not during the call, whose answer must not be lost.
 func (d *deal) send(ctx context.Context, i Intent,
-	call func(context.Context) (reservation string, err error)) (Intent, error) {
+	call func(context.Context) (reservation string, err error),
+) (Intent, error) {
 	if ctx.Err() != nil {
 		return i, fmt.Errorf("interrupted: %w; nothing was bought", ctx.Err())
 	}

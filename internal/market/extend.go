@@ -116,7 +116,8 @@ func (d *deal) extend(ctx context.Context, o ExtensionOrder) error {
 
 // findExtension returns the offering with the length nearest to the requested one; of several, the cheapest.
 func findExtension(ctx context.Context, aws World, r capacity.Reservation,
-	length time.Duration) (capacity.Offering, error) {
+	length time.Duration,
+) (capacity.Offering, error) {
 	found, err := aws.ExtensionOfferings(ctx, r.ID, length)
 	if err != nil {
 		return capacity.Offering{}, err
@@ -201,7 +202,8 @@ const recentTime = 24 * time.Hour
 
 // extendable returns why EC2 will not extend a block by a length; nil if no obstacle is known.
 func (d *deal) extendable(r capacity.Reservation, history []capacity.Extension, length time.Duration,
-	now time.Time) error {
+	now time.Time,
+) error {
 	at := d.Customer.Time
 	left := r.End.Sub(now)
 	switch {
@@ -256,11 +258,14 @@ func (d *deal) earlierExtension(reservation string, is func(Intent) bool) (Inten
 
 // recentExtension returns a recent extension by the same length, bought by anybody, unless its payment failed.
 func recentExtension(r capacity.Reservation, history []capacity.Extension, length time.Duration,
-	now time.Time) (Intent, bool) {
+	now time.Time,
+) (Intent, bool) {
 	for _, e := range slices.Backward(history) {
 		if e.To.Sub(e.From) == length && e.State != capacity.ExtensionFailed && now.Sub(e.Purchased) < recentTime {
-			i := Intent{Kind: ExtendBlock, Phase: Done, At: e.Purchased, Region: r.Region, Fee: e.Fee,
-				Reservation: r.ID, Asked: capacity.Duration{Duration: length}, OldEnd: e.From, NewEnd: e.To}
+			i := Intent{
+				Kind: ExtendBlock, Phase: Done, At: e.Purchased, Region: r.Region, Fee: e.Fee,
+				Reservation: r.ID, Asked: capacity.Duration{Duration: length}, OldEnd: e.From, NewEnd: e.To,
+			}
 			i.Offering.ID = e.OfferingID
 			return i, true
 		}

@@ -67,8 +67,10 @@ func (q FitQuestion) searchSale(ctx context.Context, a *FitAnswer, now time.Time
 	if a.Length, a.SaleErr = ec2.Length(q.Need.Duration + overhead(q.Timing)); a.SaleErr != nil {
 		return
 	}
-	search := Search{EC2: q.EC2, Regions: q.Regions, Progress: q.Progress,
-		Query: ec2.OfferingQuery{InstanceType: q.Need.InstanceType, Count: q.Need.Count, Duration: a.Length}}
+	search := Search{
+		EC2: q.EC2, Regions: q.Regions, Progress: q.Progress,
+		Query: ec2.OfferingQuery{InstanceType: q.Need.InstanceType, Count: q.Need.Count, Duration: a.Length},
+	}
 	a.Sale, a.SaleErr = search.Run(ctx)
 	a.Failed = unionOfFailures(a.Failed, a.Sale.Failed)
 	if a.SaleErr != nil {
@@ -90,7 +92,8 @@ func overhead(t capacity.Timing) time.Duration {
 
 // GroupFor returns the first node group of the settings that buys blocks of a type and has one of the subnets.
 func GroupFor(cfg *config.Config, instanceType string,
-	subnets []string) (capacity.PartitionSettings, capacity.GroupSettings, bool) {
+	subnets []string,
+) (capacity.PartitionSettings, capacity.GroupSettings, bool) {
 	for _, p := range cfg.Partitions {
 		for _, g := range p.Groups {
 			if g.InstanceType == instanceType && g.PurchaseOption.Bought() &&

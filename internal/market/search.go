@@ -40,8 +40,10 @@ type Offer struct {
 }
 
 func (s Search) offer(o capacity.Offering, gpus int) Offer {
-	return Offer{Offering: o, Seconds: int(o.Duration().Seconds()), PerHour: o.Fee.PerHour(o.Count, o.Duration()),
-		PerGPUHour: o.Fee.PerHour(o.Count*gpus, o.Duration()), GPUs: gpus, longer: o.Duration() - s.Query.Duration}
+	return Offer{
+		Offering: o, Seconds: int(o.Duration().Seconds()), PerHour: o.Fee.PerHour(o.Count, o.Duration()),
+		PerGPUHour: o.Fee.PerHour(o.Count*gpus, o.Duration()), GPUs: gpus, longer: o.Duration() - s.Query.Duration,
+	}
 }
 
 // Lasts is its length.
@@ -347,7 +349,8 @@ const atOnce = 8
 // AskRegions asks regions at the same time and returns their answers, in the order of the regions.
 // A region that fails leaves the zero value and a RegionFailure; it is an error only when all fail.
 func AskRegions[T any](ctx context.Context, progress Progress, aws *ec2.Client, regions []string,
-	ask func(context.Context, *ec2.Client) (T, error)) ([]T, []RegionFailure, error) {
+	ask func(context.Context, *ec2.Client) (T, error),
+) ([]T, []RegionFailure, error) {
 	answers, errs := make([]T, len(regions)), make([]error, len(regions))
 	var group errgroup.Group
 	group.SetLimit(atOnce)
@@ -522,7 +525,8 @@ func SoldCount(o capacity.Offering) int { return cmp.Or(o.UltraServerCount, o.Co
 // findOffering asks EC2 anew, for today's fee. If EC2 no longer has the id, another offering of the
 // same block stands for it: of several, one with the same fee, else the cheapest.
 func findOffering(ctx context.Context, aws World, q ec2.OfferingQuery, id string,
-	known capacity.Offering) (capacity.Offering, error) {
+	known capacity.Offering,
+) (capacity.Offering, error) {
 	found, err := aws.Offerings(ctx, q)
 	if err != nil {
 		return capacity.Offering{}, err
@@ -556,7 +560,8 @@ func pickOffering(found []capacity.Offering, id string, known capacity.Offering)
 // afterTyping finds an offering once more after somebody has typed its fee: its id may have expired
 // meanwhile. The typed fee accepts that very fee.
 func (d *deal) afterTyping(ctx context.Context, q ec2.OfferingQuery,
-	typed capacity.Offering) (capacity.Offering, error) {
+	typed capacity.Offering,
+) (capacity.Offering, error) {
 	now, err := findOffering(ctx, d.EC2, q, typed.ID, typed)
 	switch {
 	case err != nil:

@@ -19,8 +19,10 @@ import (
 // search asks for 4 instances for a day.
 func (w *world) search(most capacity.Money) *Found {
 	w.Helper()
-	found, err := Search{EC2: w.aws, Regions: []string{"us-east-2"}, MaxPrice: most, Progress: &w.customer,
-		Query: fourForADay}.Run(w.Context())
+	found, err := Search{
+		EC2: w.aws, Regions: []string{"us-east-2"}, MaxPrice: most, Progress: &w.customer,
+		Query: fourForADay,
+	}.Run(w.Context())
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -178,8 +180,10 @@ func TestWhyNone(t *testing.T) {
 		"nothing anywhere": {answers: []regionAnswer{{region: "a"}, {}, {region: "b"}}, want: []string{"EC2 has no block of 4 x p5.48xlarge for 1d for sale in a, b."}},
 		"from":             {answers: []regionAnswer{{region: "a"}}, after: after, want: []string{"EC2 has no block of 4 x p5.48xlarge for 1d for sale in a from 10 12:00."}},
 		"until":            {answers: []regionAnswer{{region: "a"}}, by: by, want: []string{"EC2 has no block of 4 x p5.48xlarge for 1d for sale in a until 12 12:00."}},
-		"not sold in one": {answers: []regionAnswer{{region: "a", unsold: "Not in a."}, {region: "b"}}, after: after, by: by,
-			want: []string{"Not in a.", "EC2 has no block of 4 x p5.48xlarge for 1d for sale in b from 10 12:00 until 12 12:00."}},
+		"not sold in one": {
+			answers: []regionAnswer{{region: "a", unsold: "Not in a."}, {region: "b"}}, after: after, by: by,
+			want: []string{"Not in a.", "EC2 has no block of 4 x p5.48xlarge for 1d for sale in b from 10 12:00 until 12 12:00."},
+		},
 		"not sold in any": {answers: []regionAnswer{{region: "a", unsold: "Not in a."}}, want: []string{"Not in a."}},
 	} {
 		f.answers, f.search.Query.StartAfter, f.search.Query.EndBy = c.answers, c.after, c.by

@@ -201,8 +201,10 @@ func (w *world) offering(currency string) capacity.Offering {
 
 // order is an order of 4 instances for a day. What was bought goes to bought.
 func (w *world) order(offeringID string, fee capacity.Money, bought *Result) PurchaseOrder {
-	return PurchaseOrder{OfferingID: offeringID, Query: fourForADay, Fee: fee, Wait: true,
-		Show: func(PurchasePreview) error { return nil }, Tell: func(r Result) error { *bought = r; return nil }}
+	return PurchaseOrder{
+		OfferingID: offeringID, Query: fourForADay, Fee: fee, Wait: true,
+		Show: func(PurchasePreview) error { return nil }, Tell: func(r Result) error { *bought = r; return nil },
+	}
 }
 
 // purchase is the order of what is for sale in dollars, at its fee, and what was bought by it.
@@ -214,8 +216,10 @@ func (w *world) purchase() (capacity.Offering, PurchaseOrder, *Result) {
 
 // extension is an order of one more day. What was bought goes to bought.
 func (w *world) extension(reservationID string, fee capacity.Money, bought *Result) ExtensionOrder {
-	return ExtensionOrder{ReservationID: reservationID, Length: day, Fee: fee, Wait: true,
-		Show: func(ExtensionPreview) {}, Tell: func(r Result) error { *bought = r; return nil }}
+	return ExtensionOrder{
+		ReservationID: reservationID, Length: day, Fee: fee, Wait: true,
+		Show: func(ExtensionPreview) {}, Tell: func(r Result) error { *bought = r; return nil },
+	}
 }
 
 func (w *world) fault(f awssim.Fault) {

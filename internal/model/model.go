@@ -39,7 +39,8 @@ type World struct {
 func Dir(t interface {
 	TempDir() string
 	Cleanup(func())
-}) string {
+},
+) string {
 	dir, err := os.MkdirTemp("/dev/shm", "model")
 	if err != nil {
 		return t.TempDir()

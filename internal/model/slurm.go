@@ -352,7 +352,8 @@ func (s *Slurm) LaunchInto(reservation string, nodes []string) {
 			ReservationID: reservation,
 			Count:         len(nodes),
 			Tags: map[string]string{
-				capacity.TagCluster: Mark, capacity.TagNodes: hostlist.Compress(nodes), capacity.TagReservation: reservation},
+				capacity.TagCluster: Mark, capacity.TagNodes: hostlist.Compress(nodes), capacity.TagReservation: reservation,
+			},
 		},
 	)
 	for i, name := range nodes {

@@ -217,7 +217,8 @@ func kindOf(ended string) Class {
 	return LostFailure
 }
 
-func latest(a, b time.Time) time.Time   { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
+func latest(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
+
 func earliest(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}, time.Time.Compare) }
 
 // Accounted returns what Slurm's accounting has of a time, which is AWS's, as the samples of sync are.

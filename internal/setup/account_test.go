@@ -171,8 +171,10 @@ func (w *account) config() *config.Config {
 
 // request is what most tests ask for.
 func (w *account) request(reservation string) setup.Request {
-	return setup.Request{Cluster: "ml", Queue: "gpu", NodeGroup: "gpu", Reservation: reservation, Like: "compute",
-		MaxNodes: 4, ConfigPath: w.configPath(), Config: w.config()}
+	return setup.Request{
+		Cluster: "ml", Queue: "gpu", NodeGroup: "gpu", Reservation: reservation, Like: "compute",
+		MaxNodes: 4, ConfigPath: w.configPath(), Config: w.config(),
+	}
 }
 
 func (w *account) plan(r setup.Request) *setup.Plan {

@@ -482,7 +482,8 @@ func TestR9_WhatGoes(t *testing.T) {
 						Name:     "gpu",
 						Provider: c.provider,
 						Groups:   groups,
-					}, {Name: "other", Provider: c.provider, Groups: []capacity.GroupSettings{{Name: "other", Slots: 2}}}}},
+					}, {Name: "other", Provider: c.provider, Groups: []capacity.GroupSettings{{Name: "other", Slots: 2}}},
+				}},
 			},
 		}
 		for slots, want := range map[string]bool{c.goes: true, c.stay: false} {

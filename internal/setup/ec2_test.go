@@ -142,8 +142,10 @@ func TestNodesFindTheirNames(t *testing.T) {
 		out != "systemctl daemon-reload\nsystemctl enable --now pcs-capacity-slurmd.service\n" {
 		t.Errorf("with systemd: %q, %v", out, err)
 	}
-	for file, want := range map[string]string{"etc/systemd/system/pcs-capacity-slurmd.service": "\nExecStart=" + bin + "/slurmd -D -N " + names[0] + " --conf-server head\n",
-		"etc/needrestart/conf.d/pcs-capacity.conf": "{override_rc}{qr(slurm|munge)} = 0;\n", "etc/apt/apt.conf.d/90pcs-capacity": "Package-Blacklist"} {
+	for file, want := range map[string]string{
+		"etc/systemd/system/pcs-capacity-slurmd.service": "\nExecStart=" + bin + "/slurmd -D -N " + names[0] + " --conf-server head\n",
+		"etc/needrestart/conf.d/pcs-capacity.conf":       "{override_rc}{qr(slurm|munge)} = 0;\n", "etc/apt/apt.conf.d/90pcs-capacity": "Package-Blacklist",
+	} {
 		if text, err := os.ReadFile(filepath.Join(root, file)); err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("%s: %s%v", file, text, err)
 		}
@@ -234,8 +236,11 @@ func TestR9_TeardownOnEC2EndsItsInstances(t *testing.T) {
 	}
 	names := map[string]string{}
 	for _, i := range []struct{ cluster, partition, node string }{
-		{mark, "gpu", "gpu-1"}, {mark, "gpu", "gpu-2"}, {mark, "gpu", "old-7"},
-		{mark, "other", "other-1"}, {"linux/fedcba9876543210", "gpu", "gpu-3"},
+		{mark, "gpu", "gpu-1"},
+		{mark, "gpu", "gpu-2"},
+		{mark, "gpu", "old-7"},
+		{mark, "other", "other-1"},
+		{"linux/fedcba9876543210", "gpu", "gpu-3"},
 	} {
 		names[w.launch(i.cluster, i.partition, i.node)] = i.node
 	}

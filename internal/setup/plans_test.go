@@ -36,8 +36,10 @@ func written(
 	change func(*capacity.GroupSettings),
 ) func(*testing.T, *world) {
 	return func(_ *testing.T, w *world) {
-		g := capacity.GroupSettings{Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{subnet},
-			PurchaseOption: capacity.CapacityBlock, ReservationIDs: []string{next1}, MaxNodes: 4}
+		g := capacity.GroupSettings{
+			Name: "gpu", InstanceType: "p5.48xlarge", SubnetIDs: []string{subnet},
+			PurchaseOption: capacity.CapacityBlock, ReservationIDs: []string{next1}, MaxNodes: 4,
+		}
 		change(&g)
 		w.withSettings(config.NewPartition(partition, provider, g))
 	}
@@ -48,9 +50,10 @@ func next(r *Request)      { r.Reservation = next1 }
 func onEC2(r *Request)     { *r = askForOnEC2(r.Reservation) }
 func nextOnEC2(r *Request) { next(r); onEC2(r); r.MaxNodes = 4 }
 
-func nodes(n int) func(*Request)              { return func(r *Request) { r.MaxNodes = n } }
-func mode(m capacity.EFAMode) func(*Request)  { return func(r *Request) { r.EFA = m } }
+func nodes(n int) func(*Request)             { return func(r *Request) { r.MaxNodes = n } }
+func mode(m capacity.EFAMode) func(*Request) { return func(r *Request) { r.EFA = m } }
 func accounts(names ...string) func(*Request) { return func(r *Request) { r.AllowAccounts = names } }
+
 func settings(c func(*config.Config)) func(*inspection) {
 	return func(in *inspection) { now := *in.request.Config; c(&now); in.request.Config = &now }
 }

@@ -39,8 +39,10 @@ func (r RollOver) SetUp(
 		}
 		plan, err = s.Plan(
 			ctx,
-			Request{Provider: capacity.ProviderPCS, Queue: partition, NodeGroup: group.Name, Reservation: block.ID,
-				SubnetIDs: subnets, MaxNodes: nodes, Dynamic: group.Dynamic, Config: c, ConfigPath: c.Path},
+			Request{
+				Provider: capacity.ProviderPCS, Queue: partition, NodeGroup: group.Name, Reservation: block.ID,
+				SubnetIDs: subnets, MaxNodes: nodes, Dynamic: group.Dynamic, Config: c, ConfigPath: c.Path,
+			},
 		)
 		if err == nil && len(plan.Mismatches()) > 0 {
 			err = fmt.Errorf(

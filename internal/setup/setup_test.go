@@ -236,17 +236,27 @@ func TestWhatALaunchIsRefusedFor(t *testing.T) {
 		launch  string // EC2's, of the launch
 		says    string
 	}{
-		"unknown key pair of --like": {world: func(s *awssim.Scenario) { s.Regions[0].LaunchTemplates[0].KeyName = "nobody" },
-			check: "launch-refused", launch: "InvalidKeyPair.NotFound", says: "InvalidKeyPair.NotFound: The key pair 'nobody' does not exist"},
-		"placement group of another account": {world: func(s *awssim.Scenario) {
-			s.Regions[0].Reservations = append(s.Regions[0].Reservations, awssim.ReservationScenario{ID: placedODCR, Type: "p5.48xlarge", Zone: "us-east-2a",
-				Count: 4, Owner: "444455556666", PlacementGroup: "theirs"})
-		}, request: func(r *setup.Request) { r.Reservation = placedODCR },
-			check: "launch-refused", launch: "InvalidPlacementGroup.Unknown", says: "InvalidPlacementGroup.Unknown"},
-		"what only EC2 knows": {world: func(s *awssim.Scenario) { s.Regions[0].LaunchTemplates[0].RootGiB = 7 },
-			check: "launch-refused", launch: "InvalidBlockDeviceMapping", says: "EC2 would not launch a node of gpu-a into subnet-0e200000000000a01: InvalidBlockDeviceMapping: Volume of size 7GB is smaller than snapshot"},
-		"no address for each node": {request: func(r *setup.Request) { r.SubnetIDs, r.MaxNodes, r.EFA = []string{tiny}, 12, capacity.NoEFA },
-			check: "addresses", launch: "InsufficientFreeAddressesInSubnet", says: "has free addresses for 11 nodes, but 12 are wanted"},
+		"unknown key pair of --like": {
+			world: func(s *awssim.Scenario) { s.Regions[0].LaunchTemplates[0].KeyName = "nobody" },
+			check: "launch-refused", launch: "InvalidKeyPair.NotFound", says: "InvalidKeyPair.NotFound: The key pair 'nobody' does not exist",
+		},
+		"placement group of another account": {
+			world: func(s *awssim.Scenario) {
+				s.Regions[0].Reservations = append(s.Regions[0].Reservations, awssim.ReservationScenario{
+					ID: placedODCR, Type: "p5.48xlarge", Zone: "us-east-2a",
+					Count: 4, Owner: "444455556666", PlacementGroup: "theirs",
+				})
+			}, request: func(r *setup.Request) { r.Reservation = placedODCR },
+			check: "launch-refused", launch: "InvalidPlacementGroup.Unknown", says: "InvalidPlacementGroup.Unknown",
+		},
+		"what only EC2 knows": {
+			world: func(s *awssim.Scenario) { s.Regions[0].LaunchTemplates[0].RootGiB = 7 },
+			check: "launch-refused", launch: "InvalidBlockDeviceMapping", says: "EC2 would not launch a node of gpu-a into subnet-0e200000000000a01: InvalidBlockDeviceMapping: Volume of size 7GB is smaller than snapshot",
+		},
+		"no address for each node": {
+			request: func(r *setup.Request) { r.SubnetIDs, r.MaxNodes, r.EFA = []string{tiny}, 12, capacity.NoEFA },
+			check:   "addresses", launch: "InsufficientFreeAddressesInSubnet", says: "has free addresses for 11 nodes, but 12 are wanted",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newAccount(t, func(s *awssim.Scenario) {

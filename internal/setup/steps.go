@@ -146,8 +146,10 @@ func (in *inspection) queueStep() Step {
 		step.add(lock, to)
 	}
 	return step.changing(in, in.slot.Name, func(ctx context.Context, w World) error {
-		return w.EnsureQueue(ctx, pcs.Queue{Name: step.Name, ClusterID: in.Cluster.ID, GroupIDs: []string{in.made.ID},
-			SlurmSettings: in.queueSettings(), Tags: map[string]string{capacity.TagCluster: in.Cluster.Name}})
+		return w.EnsureQueue(ctx, pcs.Queue{
+			Name: step.Name, ClusterID: in.Cluster.ID, GroupIDs: []string{in.made.ID},
+			SlurmSettings: in.queueSettings(), Tags: map[string]string{capacity.TagCluster: in.Cluster.Name},
+		})
 	})
 }
 
@@ -227,12 +229,14 @@ func (in *inspection) files() []Step {
 		file.add("ended, removed", strings.Join(without(reservationsOf(*old), reservationsOf(wanted)...), ", "))
 	}
 	of := in.group.Name
-	return []Step{main.changing(in, of, func(_ context.Context, w World) error { return w.WritePlace(path, place) }),
+	return []Step{
+		main.changing(in, of, func(_ context.Context, w World) error { return w.WritePlace(path, place) }),
 		file.changing(
 			in,
 			of,
 			func(_ context.Context, w World) error { return writePartition(w, path, file.Name, old, wanted, false) },
-		)}
+		),
+	}
 }
 
 // addGroup says what becomes of a node group's entry, beside its reservations; was has no name for a new one.

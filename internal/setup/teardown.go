@@ -202,7 +202,8 @@ func (t *inspection) slotOf(i capacity.Instance) string {
 // instancesOnEC2 returns our instances that go.
 func (t *inspection) instancesOnEC2(ctx context.Context, aws interface {
 	FindInstances(ctx context.Context, q capacity.InstanceQuery) ([]capacity.Instance, error)
-}) ([]capacity.Instance, error) {
+},
+) ([]capacity.Instance, error) {
 	ours, err := aws.FindInstances(
 		ctx,
 		capacity.InstanceQuery{

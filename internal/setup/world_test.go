@@ -125,12 +125,14 @@ func (w *world) fence(slot, block string) {
 // launch has an instance of ours run for a node of a slot.
 func (w *world) launch(slot string) {
 	w.Add("gpu", slot, 1)
-	w.Instances = append(w.Instances, capacity.Instance{ID: "i-" + slot, State: "running",
+	w.Instances = append(w.Instances, capacity.Instance{
+		ID: "i-" + slot, State: "running",
 		Tags: map[string]string{
 			capacity.TagCluster:   ourMark,
 			capacity.TagPartition: "gpu",
 			capacity.TagNode:      slot + "-1",
-		}})
+		},
+	})
 }
 
 func askFor(reservation string) Request {

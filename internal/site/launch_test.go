@@ -24,17 +24,29 @@ func TestTried(t *testing.T) {
 	}{
 		"nothing was asked": {nil, nil, ""},
 		"all is well":       {[]ec2.Tried{{SubnetID: "a"}, {SubnetID: "b"}}, nil, "ok: EC2's dry run would launch a node of gpu into a or b; a dry run says nothing about room\n"},
-		"before it opens": {[]ec2.Tried{{SubnetID: "a", Aside: true}}, nil,
-			"ok: EC2's dry run would launch a node of gpu into a, tried without the reservation, which takes no launch now; a dry run says nothing about room\n"},
-		"one subnet refuses": {[]ec2.Tried{{SubnetID: "a"}, {SubnetID: "b", Verdict: ec2.Refuses, Code: "InvalidSubnetID.NotFound", Says: "no b", Fix: "fix subnet_ids"}}, nil,
+		"before it opens": {
+			[]ec2.Tried{{SubnetID: "a", Aside: true}},
+			nil,
+			"ok: EC2's dry run would launch a node of gpu into a, tried without the reservation, which takes no launch now; a dry run says nothing about room\n",
+		},
+		"one subnet refuses": {
+			[]ec2.Tried{{SubnetID: "a"}, {SubnetID: "b", Verdict: ec2.Refuses, Code: "InvalidSubnetID.NotFound", Says: "no b", Fix: "fix subnet_ids"}},
+			nil,
 			"admin: EC2 would not launch a node of gpu into b: InvalidSubnetID.NotFound: no b; fix subnet_ids\n" +
-				"ok: EC2's dry run would launch a node of gpu into a; a dry run says nothing about room\n"},
-		"both refuse for one reason": {[]ec2.Tried{{SubnetID: "a", Verdict: ec2.Refuses, Code: "InvalidParameterValue", Says: key}, {SubnetID: "b", Verdict: ec2.Refuses, Code: "InvalidParameterValue", Says: key}}, nil,
-			"admin: EC2 would not launch a node of gpu into a: InvalidParameterValue: 'Cost Center' is not a valid tag key; fix what EC2 names in the launch template or in the flags\n"},
+				"ok: EC2's dry run would launch a node of gpu into a; a dry run says nothing about room\n",
+		},
+		"both refuse for one reason": {
+			[]ec2.Tried{{SubnetID: "a", Verdict: ec2.Refuses, Code: "InvalidParameterValue", Says: key}, {SubnetID: "b", Verdict: ec2.Refuses, Code: "InvalidParameterValue", Says: key}},
+			nil,
+			"admin: EC2 would not launch a node of gpu into a: InvalidParameterValue: 'Cost Center' is not a valid tag key; fix what EC2 names in the launch template or in the flags\n",
+		},
 		"no answer":   {[]ec2.Tried{{SubnetID: "a", Verdict: ec2.Silent, Says: "oops"}}, nil, "note: EC2 did not say whether it would launch a node of gpu: oops\n"},
 		"no template": {nil, errors.New("no lt"), "note: EC2 did not say whether it would launch a node of gpu: no lt\n"},
-		"not allowed": {[]ec2.Tried{{SubnetID: "a", Verdict: ec2.Denied, Says: "ec2:RunInstances"}}, nil,
-			"note: whether EC2 would launch a node of gpu was not asked: ec2:RunInstances is not allowed here; its key pair, placement group, tags and architecture are unchecked\n"},
+		"not allowed": {
+			[]ec2.Tried{{SubnetID: "a", Verdict: ec2.Denied, Says: "ec2:RunInstances"}},
+			nil,
+			"note: whether EC2 would launch a node of gpu was not asked: ec2:RunInstances is not allowed here; its key pair, placement group, tags and architecture are unchecked\n",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
@@ -268,10 +280,14 @@ func TestPermission(t *testing.T) {
 		"one":       {Survey{Asked: map[string]Read[struct{}]{action: {Err: lacking(action, ann)}, "ec2:DescribeImages": {}}, Subnets: Read[[]ec2.Subnet]{Err: lacking(action, "")}}, "admin: " + action + " is not allowed for " + ann},
 		"of nobody": {Survey{Asked: map[string]Read[struct{}]{action: {Err: lacking(action, "")}}}, "admin: " + action + " is not allowed for these credentials"},
 		"of PCS":    {Survey{ClusterErr: lacking("pcs:GetCluster", "")}, "admin: pcs:GetCluster is not allowed for these credentials"},
-		"a launch": {Survey{Settings: onEC2, Launches: []*Launch{{Provider: capacity.ProviderEC2, tried: Read[[]ec2.Tried]{Is: []ec2.Tried{{Verdict: ec2.Denied, Says: "ec2:RunInstances"}}}}}},
-			"admin: ec2:RunInstances is not allowed for these credentials"},
-		"a launch that PCS makes": {Survey{Launches: []*Launch{{Provider: capacity.ProviderPCS, tried: Read[[]ec2.Tried]{Is: []ec2.Tried{{Verdict: ec2.Denied, Says: "ec2:RunInstances"}}}}}},
-			"ok: these credentials allow what sync and the hooks call, as far as dry runs show"},
+		"a launch": {
+			Survey{Settings: onEC2, Launches: []*Launch{{Provider: capacity.ProviderEC2, tried: Read[[]ec2.Tried]{Is: []ec2.Tried{{Verdict: ec2.Denied, Says: "ec2:RunInstances"}}}}}},
+			"admin: ec2:RunInstances is not allowed for these credentials",
+		},
+		"a launch that PCS makes": {
+			Survey{Launches: []*Launch{{Provider: capacity.ProviderPCS, tried: Read[[]ec2.Tried]{Is: []ec2.Tried{{Verdict: ec2.Denied, Says: "ec2:RunInstances"}}}}}},
+			"ok: these credentials allow what sync and the hooks call, as far as dry runs show",
+		},
 		"not known": {Survey{Asked: map[string]Read[struct{}]{action: {Err: errors.New("oops")}}}, "note: what is allowed is not known: oops"},
 	} {
 		var f findings

@@ -13,11 +13,15 @@ import (
 func attached() Launch {
 	subnet := ec2.Subnet{Subnet: capacity.Subnet{ID: "subnet-1", AZID: "use2-az1"}, VPC: "vpc-1"}
 	efa := capacity.Interface{Type: "efa"}
-	return Launch{Provider: capacity.ProviderPCS,
-		Group: "gpu-a", Template: capacity.LaunchTemplate{SecurityGroupIDs: []string{"sg-1"},
-			NetworkInterfaces: []capacity.Interface{efa, efa}}, Region: "us-east-2", Nodes: 4,
+	return Launch{
+		Provider: capacity.ProviderPCS,
+		Group:    "gpu-a", Template: capacity.LaunchTemplate{
+			SecurityGroupIDs:  []string{"sg-1"},
+			NetworkInterfaces: []capacity.Interface{efa, efa},
+		}, Region: "us-east-2", Nodes: 4,
 		Subnets: []ec2.Subnet{subnet}, Tables: []ec2.RouteTable{main(ec2.Route{To: "0.0.0.0/0", Via: "nat-1"})},
-		Rules: map[string][]ec2.Rule{}}
+		Rules: map[string][]ec2.Rule{},
+	}
 }
 
 func main(routes ...ec2.Route) ec2.RouteTable {

@@ -302,10 +302,12 @@ func TestConfigless(t *testing.T) {
 func TestParallelClusterFences(t *testing.T) {
 	const cookbook, static, dynamic = "aws-parallelcluster-cookbook-", "gpu-st-p5-1", "gpu-dy-p5-1"
 	with := func(version, resume string, provider capacity.Provider, node string) Survey {
-		return Survey{ParallelCluster: version, Slurmctld: &slurm.Config{ResumeProgram: resume},
+		return Survey{
+			ParallelCluster: version, Slurmctld: &slurm.Config{ResumeProgram: resume},
 			Settings: capacity.Settings{
 				Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: provider}},
-			}, Partitions: partitions(capacity.SlurmPartition{Name: "gpu", Nodes: []string{node}})}
+			}, Partitions: partitions(capacity.SlurmPartition{Name: "gpu", Nodes: []string{node}}),
+		}
 	}
 	const fix = `provider = "none"`
 	judge(t, (*Survey).parallelClusterFences, []row{

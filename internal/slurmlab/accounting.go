@@ -39,8 +39,9 @@ func (c *Cluster) startDatabase(ctx context.Context) error {
 	if err := os.RemoveAll(c.databaseFolder()); err != nil {
 		return err
 	}
-	settings := []string{"--no-defaults", "--datadir=" + filepath.Join(c.databaseFolder(), "data"), "--tmpdir=" +
-		c.databaseFolder(), // MariaDB begins by removing the temporary tables of all others there
+	settings := []string{
+		"--no-defaults", "--datadir=" + filepath.Join(c.databaseFolder(), "data"), "--tmpdir=" +
+			c.databaseFolder(), // MariaDB begins by removing the temporary tables of all others there
 		"--innodb-log-file-size=4M", "--innodb-buffer-pool-size=32M", "--performance-schema=off",
 		"--innodb-flush-log-at-trx-commit=0", // nothing of a lab has to outlive a crash
 	}

@@ -84,8 +84,10 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{user: me.Username, dir: cfg.Dir, conf: filepath.Join(cfg.Dir, "etc", "slurm.conf"), version: version,
-		nodePort: map[string]int{}, nodes: map[string]*daemon{}}
+	c := &Cluster{
+		user: me.Username, dir: cfg.Dir, conf: filepath.Join(cfg.Dir, "etc", "slurm.conf"), version: version,
+		nodePort: map[string]int{}, nodes: map[string]*daemon{},
+	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	if err := c.start(ctx, cfg); err != nil {
 		return nil, errors.Join(err, c.Stop())

@@ -78,8 +78,10 @@ func waitJob(t *testing.T, cluster *slurmlab.Cluster, id string, states ...strin
 func outside(t *testing.T) []string {
 	t.Helper()
 	var out []string
-	for _, pattern := range []string{"/run/*slurm*", "/run/*munge*", "/run/*munge*/*", "/run/*slurm*/*",
-		"/var/log/*slurm*/*", "/var/log/*munge*/*", "/var/spool/*slurm*", "/var/lib/*slurm*/*", "/var/lib/munge/*"} {
+	for _, pattern := range []string{
+		"/run/*slurm*", "/run/*munge*", "/run/*munge*/*", "/run/*slurm*/*",
+		"/var/log/*slurm*/*", "/var/log/*munge*/*", "/var/spool/*slurm*", "/var/lib/*slurm*/*", "/var/lib/munge/*",
+	} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

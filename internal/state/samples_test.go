@@ -16,7 +16,8 @@ var opens = time.Date(2027, 3, 1, 11, 30, 0, 0, time.UTC)
 
 // sampleAt is how a block of 4 nodes is after some minutes, of which so many are up.
 func sampleAt(minutes, up int, runs ...string) Sample {
-	s := Sample{At: opens.Add(time.Duration(minutes) * time.Minute), Runs: map[string]capacity.Run{},
+	s := Sample{
+		At: opens.Add(time.Duration(minutes) * time.Minute), Runs: map[string]capacity.Run{},
 		Paid: map[string]*Paid{
 			"cr-1": {
 				Partition: "gpu",
@@ -26,7 +27,8 @@ func sampleAt(minutes, up int, runs ...string) Sample {
 				Start:     opens,
 				Nodes:     map[string]string{NodeUp: strings.Repeat("x", up)},
 			},
-		}}
+		},
+	}
 	for _, job := range runs {
 		s.Runs[job+".0"] = capacity.Run{Job: job, Nodes: "gpu-1", Start: opens}
 	}

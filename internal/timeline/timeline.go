@@ -98,7 +98,8 @@ func Spans(b capacity.Block, now time.Time) []Span {
 // shows reports whether some of a span is inside the chart.
 func (c Chart) shows(s Span) bool { return s.From.Before(c.To) && s.To.After(c.From) }
 
-func latest(a, b time.Time) time.Time   { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
+func latest(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
+
 func earliest(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}, time.Time.Compare) }
 
 // The least range of a chart, and how far after now it goes.

@@ -22,8 +22,10 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 // at is a time before or after noon.
 func at(hours float64) time.Time { return noon.Add(time.Duration(hours * float64(time.Hour))) }
 
-var timing = capacity.Timing{DrainMargin: capacity.Duration{Duration: 10 * time.Minute},
-	ReclaimLead: capacity.Duration{Duration: 30 * time.Minute}}
+var timing = capacity.Timing{
+	DrainMargin: capacity.Duration{Duration: 10 * time.Minute},
+	ReclaimLead: capacity.Duration{Duration: 30 * time.Minute},
+}
 
 // block is a Capacity Block that starts and ends so many hours after noon.
 func block(id string, state capacity.State, start, end float64) capacity.Reservation {
@@ -282,12 +284,16 @@ func TestSVG(t *testing.T) {
 		Chart
 		shows []string
 	}{
-		{sample(berlin(t)), []string{"Capacity in us-east-2, 2026-11-16 to 2026-12-05, now 2026-11-20 13:00 CET", "gpu", "batch", "empty", "no partition",
+		{sample(berlin(t)), []string{
+			"Capacity in us-east-2, 2026-11-16 to 2026-12-05, now 2026-11-20 13:00 CET", "gpu", "batch", "empty", "no partition",
 			"cr-0e2000000000000a1", "start Nov 18 12:30, fence Nov 26 11:50, reclaim Nov 26 12:00, end Nov 26 12:30", "cr-0e2000000000000e7",
 			"gap of 2d40m: from Nov 26 11:50 to Nov 28 12:30",
-			"start Nov 16 09:00, no end", "no reservation in this time", "UltraServer, payment-pending", "prefers-color-scheme:dark"}},
-		{Chart{Region: "<&>", Now: noon, From: at(0), To: at(48), Zone: time.UTC, Lanes: []capacity.Lane{lane("</style><b onload='x'>", evil)}},
-			[]string{"</style><b onload='x'>"}},
+			"start Nov 16 09:00, no end", "no reservation in this time", "UltraServer, payment-pending", "prefers-color-scheme:dark",
+		}},
+		{
+			Chart{Region: "<&>", Now: noon, From: at(0), To: at(48), Zone: time.UTC, Lanes: []capacity.Lane{lane("</style><b onload='x'>", evil)}},
+			[]string{"</style><b onload='x'>"},
+		},
 	} {
 		svg := c.SVG()
 		elements, text := readSVG(t, svg)

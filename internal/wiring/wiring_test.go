@@ -393,7 +393,8 @@ func TestR9_Sites(t *testing.T) {
 						Name:     "managed",
 						Provider: capacity.ProviderPCS,
 						Groups:   []capacity.GroupSettings{{Name: "pcs", MaxNodes: 9}},
-					}}},
+					},
+				}},
 			}
 			if c.change != nil {
 				c.change(&in)
@@ -513,7 +514,8 @@ func TestSwitchOnWhereAWaitDoesNotHelp(t *testing.T) {
 		{group: pcs.CreateFailed, queue: pcs.Updating, want: "ACTIVE; fix or delete what has failed"},
 		{queue: pcs.DeleteFailed, want: "ACTIVE; fix or delete what has failed"},
 	} {
-		cluster := pcs.Inventory{Cluster: pcs.Cluster{Name: "ml", Status: cmp.Or(c.cluster, pcs.Active)},
+		cluster := pcs.Inventory{
+			Cluster: pcs.Cluster{Name: "ml", Status: cmp.Or(c.cluster, pcs.Active)},
 			Groups: []pcs.NodeGroup{
 				{
 					Name:     "g",
@@ -521,7 +523,8 @@ func TestSwitchOnWhereAWaitDoesNotHelp(t *testing.T) {
 					Failures: pcs.Failures{{Code: "InternalError", Message: "no luck"}},
 				},
 			},
-			Queues: []pcs.Queue{{Name: "q", Status: cmp.Or(c.queue, pcs.Active)}}}
+			Queues: []pcs.Queue{{Name: "q", Status: cmp.Or(c.queue, pcs.Active)}},
+		}
 		err := new(Plan).Switch(cluster, true, nil)
 		if err == nil || !strings.Contains(err.Error(), c.want) || c.not != "" && strings.Contains(err.Error(), c.not) {
 			t.Errorf("%+v: %v", c, err)

@@ -33,8 +33,10 @@ func (a *answerer) Do(r *http.Request) (*http.Response, error) {
 	if a.asked.Add(1) > mostAnswers {
 		return nil, errors.New("silence")
 	}
-	return &http.Response{StatusCode: a.status, Request: r, Header: http.Header{"Content-Type": {a.contentType}},
-		Body: io.NopCloser(strings.NewReader(a.body))}, nil
+	return &http.Response{
+		StatusCode: a.status, Request: r, Header: http.Header{"Content-Type": {a.contentType}},
+		Body: io.NopCloser(strings.NewReader(a.body)),
+	}, nil
 }
 
 // recorder keeps the answers of the simulated AWS.

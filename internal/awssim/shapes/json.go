@@ -12,8 +12,10 @@ import (
 
 // commonJSONErrors may come from any operation although the model lists them for some only, or for none:
 // they are raised by AWS's front end, before the operation is known or reached.
-var commonJSONErrors = []string{"AccessDeniedException", "InternalServerException", "ThrottlingException",
-	"ValidationException", "SerializationException", "UnknownOperationException"}
+var commonJSONErrors = []string{
+	"AccessDeniedException", "InternalServerException", "ThrottlingException",
+	"ValidationException", "SerializationException", "UnknownOperationException",
+}
 
 func parseJSON(body []byte) (any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(body))

@@ -191,9 +191,11 @@ func parseShapes(text string) (map[string]*serviceShapes, error) {
 		}
 		switch name, rest := fields[1], fields[2:]; fields[0] {
 		case "service":
-			service = &serviceShapes{operations: map[string]*operationShape{},
+			service = &serviceShapes{
+				operations: map[string]*operationShape{},
 				structures: map[string]*structureShape{}, lists: map[string]listShape{}, maps: map[string]string{},
-				enums: map[string][]string{}}
+				enums: map[string][]string{},
+			}
 			services[name] = service
 		case "operation":
 			service.operations[name] = &operationShape{input: rest[0], output: rest[1], errors: rest[2:]}

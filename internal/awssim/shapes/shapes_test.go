@@ -23,25 +23,46 @@ func TestCheckPCS(t *testing.T) {
 		want      []string // violations, in order
 	}{
 		{"good JSON", "GetQueue", 200, goodQueue, nil, nil},
-		{"missing required member", "GetQueue", 200, goodQueue, []string{`"status":"ACTIVE",`, ""},
-			[]string{"queue.status: required member of Queue is missing"}},
-		{"unknown member in a list", "GetQueue", 200, goodQueue, []string{"computeNodeGroupId", "ComputeNodeGroupId"},
+		{
+			"missing required member", "GetQueue", 200, goodQueue,
+			[]string{`"status":"ACTIVE",`, ""},
+			[]string{"queue.status: required member of Queue is missing"},
+		},
+		{
+			"unknown member in a list", "GetQueue", 200, goodQueue,
+			[]string{"computeNodeGroupId", "ComputeNodeGroupId"},
 			[]string{
 				"queue.computeNodeGroupConfigurations[0].ComputeNodeGroupId: unknown member of ComputeNodeGroupConfiguration",
-			}},
-		{"wrong JSON types", "GetQueue", 200, goodQueue, []string{`"ACTIVE"`, `"READY"`, `"gpu"`, `7`,
-			`"createdAt":"2026-11-20T10:00:00Z"`, `"createdAt":1795260600.5`},
-			[]string{"queue.createdAt: is a number, want a string", "queue.name: is a number, want a string",
-				`queue.status: "READY" is not a value of QueueStatus`}},
+			},
+		},
+		{
+			"wrong JSON types", "GetQueue", 200, goodQueue,
+			[]string{
+				`"ACTIVE"`, `"READY"`, `"gpu"`, `7`,
+				`"createdAt":"2026-11-20T10:00:00Z"`, `"createdAt":1795260600.5`,
+			},
+			[]string{
+				"queue.createdAt: is a number, want a string", "queue.name: is a number, want a string",
+				`queue.status: "READY" is not a value of QueueStatus`,
+			},
+		},
 		{"null", "GetQueue", 200, `{"queue":null}`, nil, []string{"queue: is null, want the structure Queue"}},
 		{"text after JSON", "GetQueue", 200, goodQueue + "{}", nil, []string{"not JSON: text follows the JSON value"}},
 		{"error of PCS", "CreateQueue", 409, conflict, nil, nil},
-		{"error of PCS without its member", "CreateQueue", 409, conflict, []string{`"resourceId":"pcs_a",`, ""},
-			[]string{"resourceId: required member of ConflictException is missing"}},
-		{"error that the operation does not have", "UntagResource", 409, conflict, nil,
-			[]string{"__type: ConflictException is not an error of this operation"}},
-		{"error without name space", "CreateQueue", 409, conflict, []string{"com.amazonaws.pcs#", ""},
-			[]string{`__type: "ConflictException" is not like com.amazonaws.pcs#Name`}},
+		{
+			"error of PCS without its member", "CreateQueue", 409, conflict,
+			[]string{`"resourceId":"pcs_a",`, ""},
+			[]string{"resourceId: required member of ConflictException is missing"},
+		},
+		{
+			"error that the operation does not have", "UntagResource", 409, conflict, nil,
+			[]string{"__type: ConflictException is not an error of this operation"},
+		},
+		{
+			"error without name space", "CreateQueue", 409, conflict,
+			[]string{"com.amazonaws.pcs#", ""},
+			[]string{`__type: "ConflictException" is not like com.amazonaws.pcs#Name`},
+		},
 		{
 			"error of the front end",
 			"CreateQueue",
@@ -67,8 +88,10 @@ func TestCheckJSON(t *testing.T) {
 		nil,
 	)
 	compareViolations(t, CheckJSON("pcs", "ListQueues", []byte(`{"maxResults":2.5,"queue":1}`)),
-		[]string{`maxResults: "2.5" is not of type integer`, "queue: unknown member of ListQueuesRequest",
-			"clusterIdentifier: required member of ListQueuesRequest is missing"})
+		[]string{
+			`maxResults: "2.5" is not of type integer`, "queue: unknown member of ListQueuesRequest",
+			"clusterIdentifier: required member of ListQueuesRequest is missing",
+		})
 }
 
 func compareViolations(t *testing.T, err error, want []string) {
@@ -111,9 +134,11 @@ func TestEncodeEC2(t *testing.T) {
 		"r",
 		answer(map[string]any{"Tenancy": "shared", "Price": 1, "InstanceCount": "four"}),
 	)
-	compareViolations(t, err, []string{`CapacityBlockOfferings[0].InstanceCount: "four" is not of type integer`,
+	compareViolations(t, err, []string{
+		`CapacityBlockOfferings[0].InstanceCount: "four" is not of type integer`,
 		`CapacityBlockOfferings[0].Tenancy: "shared" is not a value of CapacityReservationTenancy`,
-		"CapacityBlockOfferings[0].Price: unknown member of CapacityBlockOffering"})
+		"CapacityBlockOfferings[0].Price: unknown member of CapacityBlockOffering",
+	})
 	_, err = EncodeEC2("Nonsense", "r", nil)
 	compareViolations(
 		t,
