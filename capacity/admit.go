@@ -69,6 +69,7 @@ func AdmitChange(req Request, snap *Snapshot, now time.Time) Verdict {
 			return refuse(BadComment, "on_end= in a comment counts from before a job starts only; this one has started")
 		}
 	}
+
 	return admit(req, snap, now, func(req Request, wish Wish, p Partition, snap *Snapshot, _ time.Time) Verdict {
 		_, v := entitled(req, wish, p, snap)
 		return v
@@ -81,9 +82,11 @@ func admit(req Request, snap *Snapshot, now time.Time, in judge) Verdict {
 	names := req.in(snap)
 	wish, problems := req.Wish()
 
-	var verdicts []Verdict
-	var parts []Partition
-	var foreign []string
+	var (
+		verdicts []Verdict
+		parts    []Partition
+		foreign  []string
+	)
 	for _, name := range names {
 		if p, ok := snap.Partition(name); ok {
 			verdicts, parts = append(verdicts, in(req, wish, p, snap, now)), append(parts, p)
@@ -91,24 +94,30 @@ func admit(req Request, snap *Snapshot, now time.Time, in judge) Verdict {
 			foreign = append(foreign, name)
 		}
 	}
+
 	if len(verdicts) == 0 {
 		return soften(admitUnmanaged(wish, snap, names), snap, now)
 	}
+
 	if len(problems) > 0 {
 		return soften(refuse(BadComment, "%s", strings.Join(problems, "; ")), snap, now)
 	}
+
 	v := combine(verdicts, len(names), wish.ReservationID != "")
 	if len(names) > 1 && !v.Refused {
 		v = inOneBlock(v, verdicts, parts, foreign, req, snap)
 	}
+
 	if v.Edits.Constraint != "" {
 		if req.Constraint != "" {
 			v.Edits.Constraint = req.Constraint + "&" + v.Edits.Constraint
 		}
+
 		if req.Component {
 			v.Warnings = append(v.Warnings, apart)
 		}
 	}
+
 	v = soften(v, snap, now)
 	v.Warnings = append(v.Warnings, nearKeys(req.Comment)...)
 	for _, text := range []string{endsAnyway(req, wish, snap), lateSignal(req, wish, snap), pastFence(req, snap)} {
@@ -116,6 +125,7 @@ func admit(req Request, snap *Snapshot, now time.Time, in judge) Verdict {
 			v.Warnings = append(v.Warnings, text)
 		}
 	}
+
 	return v
 }
 
@@ -132,31 +142,39 @@ func combine(verdicts []Verdict, total int, named bool) Verdict {
 	if i := slices.IndexFunc(verdicts, func(v Verdict) bool { return v.Code == AccountNotAllowed }); i >= 0 {
 		return verdicts[i]
 	}
+
 	accepted := slices.DeleteFunc(slices.Clone(verdicts), func(v Verdict) bool { return v.Refused })
 	if len(accepted) == 0 && (named || len(verdicts) == total) {
 		v := verdicts[0]
 		for _, other := range verdicts[1:] {
 			v.Sentence += "; " + other.Sentence
 		}
+
 		if len(verdicts) < total {
 			v.Sentence += "; without capacity_reservation_id the job may run in its other partitions"
 		}
+
 		return v
 	}
+
 	merged := Verdict{Problem: Problem{Code: OK}}
 	for _, v := range accepted {
 		merged.Warnings = append(merged.Warnings, v.Warnings...)
 	}
+
 	if len(verdicts) < total {
 		return merged
 	}
+
 	if slices.ContainsFunc(accepted, func(v Verdict) bool { return !v.Edits.TimeLimit.Set }) {
 		return merged
 	}
+
 	longest := slices.MaxFunc(accepted,
 		func(a, b Verdict) int { return a.Edits.TimeLimit.Minutes - b.Edits.TimeLimit.Minutes })
 	merged.Edits = longest.Edits
 	merged.Edits.Constraint = ""
+
 	return merged
 }
 
@@ -181,29 +199,35 @@ func inOneBlock(
 	snap *Snapshot,
 ) Verdict {
 	var several, ends, slots []string
+
 	out := slices.Clone(foreign)
 	for i, one := range verdicts {
 		if one.Refused {
 			continue
 		}
+
 		if one.Edits.TimeLimit.Set && !v.Edits.TimeLimit.Set {
 			ends = append(ends, parts[i].Name)
 		}
+
 		fs := strings.FieldsFunc(one.Edits.Constraint, func(r rune) bool { return strings.ContainsRune("[|]", r) })
 		if len(fs) > 0 {
 			several = append(several, parts[i].Name)
 		} else if fs = features(candidates(parts[i], snap)); slices.Contains(fs, "") {
 			out = append(out, parts[i].Name)
 		}
+
 		for _, slot := range fs {
 			if !slices.Contains(slots, slot) {
 				slots = append(slots, slot)
 			}
 		}
 	}
+
 	if len(ends) > 0 {
 		v.Warnings = append(v.Warnings, fmt.Sprintf(neverStarts, strings.Join(ends, ",")))
 	}
+
 	switch ours, theirs := strings.Join(several, ","), strings.Join(out, ","); {
 	case len(several) == 0 || req.OneNode:
 	case len(out) > 0:
@@ -211,6 +235,7 @@ func inOneBlock(
 	default:
 		v.Edits.Constraint = "[" + strings.Join(slots, "|") + "]"
 	}
+
 	return v
 }
 
@@ -230,9 +255,11 @@ func soften(v Verdict, snap *Snapshot, now time.Time) Verdict {
 			fmt.Sprintf("%s: the job may start with only %s and is raised once sync runs", age, v.Edits.TimeMin))
 		return v
 	}
+
 	if stale && v.Code != OK && v.Code != NotManaged {
 		v.Warnings = append(v.Warnings, age)
 	}
+
 	return v
 }
 
@@ -243,12 +270,15 @@ func admitUnmanaged(wish Wish, snap *Snapshot, names []string) Verdict {
 	if wish.ReservationID == "" {
 		return v
 	}
+
 	if v := ofOther(snap, wish.ReservationID, strings.Join(names, ",")); v.Refused {
 		return v
 	}
+
 	v.Warnings = []string{
 		fmt.Sprintf("reservation %s belongs to no partition here; the job runs without it", wish.ReservationID),
 	}
+
 	return v
 }
 
@@ -266,6 +296,7 @@ func ofOther(snap *Snapshot, id, partitions string) Verdict {
 			)
 		}
 	}
+
 	return Verdict{}
 }
 
@@ -280,9 +311,11 @@ func entitled(req Request, wish Wish, p Partition, snap *Snapshot) ([]Turn, Verd
 				strings.Join(p.AllowAccounts, " or --account="),
 			)
 		}
+
 		return nil, refuse(AccountNotAllowed, "account %q may not use the reservations of partition %s; allowed: %s",
 			clip(req.Account), p.Name, strings.Join(p.AllowAccounts, ", "))
 	}
+
 	all := slices.DeleteFunc(candidates(p, snap), func(c Turn) bool { // that the settings name no longer
 		return c.Slot.Unnamed && c.Reservation.ID == c.Slot.Holds
 	})
@@ -292,6 +325,7 @@ func entitled(req Request, wish Wish, p Partition, snap *Snapshot) ([]Turn, Verd
 		}
 		return nil, refuse(UnknownReservation, "partition %s has no reservation %s; it has %s", p.Name, id, offers(all))
 	}
+
 	wanted := slices.DeleteFunc(slices.Clone(all), func(c Turn) bool { return !c.suits(wish, snap) })
 	if len(wanted) == 0 && len(all) > 0 {
 		return nil, refuse(
@@ -305,6 +339,7 @@ func entitled(req Request, wish Wish, p Partition, snap *Snapshot) ([]Turn, Verd
 			offers(all),
 		)
 	}
+
 	return wanted, Verdict{Problem: Problem{Code: OK}}
 }
 
@@ -313,6 +348,7 @@ func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now tim
 	if v.Refused {
 		return v
 	}
+
 	all, v := prospects(wanted, req, snap, now)
 	switch {
 	case v.Code == ReservationNotKnown:
@@ -325,22 +361,27 @@ func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now tim
 		if wish.ReservationID != "" {
 			what, do = "the reservation that the job names can no longer be used", "name another, or none"
 		}
+
 		if v.Sentence != "" {
 			what += " (" + v.Sentence + ")"
 		}
+
 		return refuse(v.Code, "%s; %s", what, do)
 	case v.Refused:
 		return v
 	}
+
 	if v = admitTime(req, all, snap, now); v.Refused {
 		return v
 	}
+
 	v.Edits.Constraint = constraint(req, all, candidates(p, snap))
 	for _, text := range []string{v.together(req, all), severalBlocks(req, all, candidates(p, snap))} {
 		if text != "" {
 			v.Warnings = append(v.Warnings, text)
 		}
 	}
+
 	if few, short := ShortOfHosts(all, now); short {
 		v.Warnings = append(
 			v.Warnings,
@@ -351,6 +392,7 @@ func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now tim
 			),
 		)
 	}
+
 	return v
 }
 
@@ -361,8 +403,10 @@ func candidates(p Partition, snap *Snapshot) (all []Turn) {
 		if !at.Group.PurchaseOption.Reserved() {
 			all = append(append(all, reused(at, snap)...), Turn{Place: at})
 		}
+
 		all = append(all, snap.Turns(at)...)
 	}
+
 	return all
 }
 
@@ -375,6 +419,7 @@ func (c Turn) suits(w Wish, snap *Snapshot) bool {
 		w.InstanceType != "" && !slices.Contains(c.types(), w.InstanceType):
 		return false
 	}
+
 	return w.SubnetID == "" || slices.ContainsFunc(c.Group.Subnets, func(s Subnet) bool {
 		return s.ID == w.SubnetID && (c.Reservation.AZID == "" || s.AZID == c.Reservation.AZID)
 	})
@@ -389,9 +434,11 @@ func constraint(req Request, usable []Prospect, all []Turn) string {
 		slices.ContainsFunc(own, func(f string) bool { return slices.Contains(total, f) }) {
 		return ""
 	}
+
 	if len(may) == 1 {
 		return may[0]
 	}
+
 	return "[" + strings.Join(may, "|") + "]"
 }
 
@@ -404,6 +451,7 @@ func severalBlocks(req Request, usable []Prospect, all []Turn) string {
 	}
 
 	named := strings.FieldsFunc(req.Constraint, func(r rune) bool { return strings.ContainsRune("[]()|&*", r) })
+
 	isSlot := func(name string) bool { return slices.Contains(slots, name) }
 	byItself, rest, _ := strings.Cut(req.Constraint, "[")
 	_, after, _ := strings.Cut(rest, "]")
@@ -452,6 +500,7 @@ func features[T interface{ feature() string }](cs []T) (all []string) {
 			all = append(all, c.feature())
 		}
 	}
+
 	return all
 }
 
@@ -463,6 +512,7 @@ func offers(cs []Turn) string {
 			strings.TrimSpace(fmt.Sprintf("%s %s %s", c.Reservation.ID, c.Group.InstanceType, c.Reservation.AZID)),
 		)
 	}
+
 	return cmp.Or(strings.Join(all, ", "), "none")
 }
 

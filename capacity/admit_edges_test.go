@@ -129,6 +129,7 @@ func TestAdmitAtTheEdges(t *testing.T) {
 			if got.Refused {
 				said = append([]string{got.Sentence}, said...)
 			}
+
 			if got.Code != c.code || got.Refused != c.refused || got.Edits != c.edits {
 				t.Errorf(
 					"code %s, refused %v, edits %+v; want %s, %v, %+v",
@@ -140,6 +141,7 @@ func TestAdmitAtTheEdges(t *testing.T) {
 					c.edits,
 				)
 			}
+
 			if !slices.Equal(said, c.says) {
 				t.Errorf("said\n\t%s\nwant\n\t%s", strings.Join(said, "\n\t"), strings.Join(c.says, "\n\t"))
 			}
@@ -209,6 +211,7 @@ func TestAdmitBeginAndDeadline(t *testing.T) {
 			if !c.both {
 				c.change = append(c.change, onlyA)
 			}
+
 			v := Admit(c.req, twoBlocks(c.change...), noon)
 			said := v.Sentence + strings.Join(v.Warnings, "\n")
 			if v.Code != c.code || v.Refused != c.refused || !strings.Contains(said, c.message) {
@@ -222,6 +225,7 @@ func TestAdmitBeginAndDeadline(t *testing.T) {
 					c.message,
 				)
 			}
+
 			if v.Edits != c.edits {
 				t.Errorf("edits %+v, want %+v", v.Edits, c.edits)
 			}
@@ -259,6 +263,7 @@ func TestAdmitSize(t *testing.T) {
 			if c.unknown {
 				snap = twoBlocks(onlyA)
 			}
+
 			c.req.Partitions, c.req.TimeLimit = []string{"gpu"}, Minutes(60)
 			v := Admit(c.req, snap, noon)
 			if v.Refused != c.refused || v.Refused && v.Code != TooManyNodes ||

@@ -26,32 +26,39 @@ func AdmitLaunch(
 	now time.Time,
 ) (admitted []Reservation, v Verdict) {
 	req.AccountKnown = true
+
 	wish, wrong := req.Wish()
 	turns, v := entitled(req, wish, p, snap)
 	if v.Code != AccountNotAllowed && len(wrong) > 0 {
 		v = refuse(BadComment, "%s", strings.Join(wrong, "; "))
 	}
+
 	if v.Refused {
 		return nil, v
 	}
+
 	all, v := prospects(turns, req, snap, now)
 	if v.Code == TooManyNodes { // for good
 		return nil, v
 	}
+
 	v = refuse(NoReservation, "slot %s has no reservation%s", slot, word(" that the job names: ", wish.ReservationID))
 	for _, c := range turns {
 		if c.Slot.Name != slot {
 			continue
 		}
+
 		if why := c.admitLaunch(req, snap, now); !why.Refused {
 			admitted = append(admitted, c.Reservation)
 		} else if v.Code == NoReservation { // the first one that is not over says most
 			v = why
 		}
 	}
+
 	if len(admitted) > 0 {
 		return admitted, Verdict{Problem: Problem{Code: OK}}
 	}
+
 	for _, c := range all {
 		if from := c.Window.Start; v.Code == NoPlace && c.Slot.Name == slot && from.After(now) {
 			v.NotBefore = from
@@ -61,9 +68,11 @@ func AdmitLaunch(
 				slot,
 				FormatUTC(from),
 			)
+
 			break
 		}
 	}
+
 	return nil, v
 }
 
@@ -74,6 +83,7 @@ func (c Turn) admitLaunch(req Request, snap *Snapshot, now time.Time) Verdict {
 	if least := req.least(); least.Bounded() && least.Minutes < need.Minutes {
 		need = least
 	}
+
 	room := c.prospect(Request{}, snap, now).Room
 	switch from := c.Window.Start; {
 	case v.Code == TooManyNodes:
@@ -90,6 +100,7 @@ func (c Turn) admitLaunch(req Request, snap *Snapshot, now time.Time) Verdict {
 			FormatUTC(from),
 		)
 		v.NotBefore = from
+
 		return v
 	case r.State != StateActive:
 		return refuse(NotOpen, "reservation %s is %s", r.ID, r.State)
@@ -97,6 +108,7 @@ func (c Turn) admitLaunch(req Request, snap *Snapshot, now time.Time) Verdict {
 		return refuse(TooLong, "jobs on %s must end by %s: %s to boot and %s to run no longer fit",
 			r.ID, FormatUTC(c.Window.Fence), FormatExact(snap.Timing.BootAllowance.Duration), need)
 	}
+
 	return v
 }
 
@@ -127,8 +139,10 @@ func reused(at Place, snap *Snapshot) (all []Turn) {
 		if !known {
 			r = Reservation{ID: id}
 		}
+
 		all = append(all, Turn{Place: at, Reservation: r, Window: Window{Start: r.Start}, Unknown: !known})
 	}
+
 	return all
 }
 
@@ -137,6 +151,7 @@ func (g NodeGroup) Holds(wishes []Wish, snap *Snapshot) bool {
 	if snap.ReserveOff || g.PurchaseOption.Reserved() {
 		return false
 	}
+
 	return g.Reserve == ReservePerJob && len(wishes) > 0 ||
 		slices.ContainsFunc(wishes, func(w Wish) bool { return w.Capacity == ReserveCapacity })
 }

@@ -44,6 +44,7 @@ func TestAdmitLaunchAtTheEdges(t *testing.T) {
 		"cr-00000000000000006",
 		func(r *Reservation) { r.State, r.Start, r.End = StateExpired, noon.Add(-3*day), noon.Add(-2*day) },
 	)
+
 	late := as(blockA, "cr-00000000000000008", func(r *Reservation) { r.State = StateScheduled })
 	early := as(blockA, "cr-00000000000000007", func(r *Reservation) { r.Start = noon.Add(5 * time.Minute) })
 	place := func(id string) string { return "reservation " + id + " has " }
@@ -107,8 +108,10 @@ func TestAdmitLaunchAtTheEdges(t *testing.T) {
 				return all
 			}
 			snap := twoBlocks(dynamic)
+
 			snap.Reservations = append(append([]Reservation{}, c.slot...), c.other...)
 			p := snap.Partitions[0]
+
 			p.Groups[0].Slots = []Slot{
 				{Name: "gpu", ReservationIDs: ids(c.slot)},
 				{Name: "other", ReservationIDs: ids(c.other)},
@@ -118,9 +121,11 @@ func TestAdmitLaunchAtTheEdges(t *testing.T) {
 			if want.Refused {
 				want.Severity = c.code.Severity()
 			}
+
 			if diff := cmp.Diff(want, v); diff != "" {
 				t.Error(diff)
 			}
+
 			if diff := cmp.Diff(c.want, ids(got)); diff != "" {
 				t.Error(diff)
 			}
@@ -155,6 +160,7 @@ func TestAdmitChange(t *testing.T) {
 			if c.req.Partitions == nil {
 				c.req.Partitions = []string{"gpu"}
 			}
+
 			v := AdmitChange(c.req, twoBlocks(append(c.change, onlyA)...), noon)
 			if v.Code != c.code || v.Refused != (c.code != OK) || v.Edits != (Edits{}) {
 				t.Errorf("got %+v, want %s", v, c.code)
@@ -187,10 +193,12 @@ func TestAdmitStale(t *testing.T) {
 			if !c.req.TimeLimit.Set {
 				c.req.TimeLimit = Minutes(60)
 			}
+
 			v := Admit(c.req, twoBlocks(append(c.change, onlyA, stale)...), noon)
 			if v.Code != c.code || v.Refused != c.refused {
 				t.Errorf("got %+v, want %s, refused %v", v, c.code, c.refused)
 			}
+
 			fresh := Admit(c.req, twoBlocks(append(c.change, onlyA)...), noon.Add(time.Second))
 			if fresh.Code != c.code || !fresh.Refused {
 				t.Errorf("with a fresh snapshot: %+v", fresh)
@@ -209,18 +217,24 @@ func TestWhatIsAdmittedCanBePlaced(t *testing.T) {
 		if rng.IntN(3) > 0 {
 			req.TimeLimit = Minutes(1 + rng.IntN(600))
 		}
+
 		if ids := w.settings.Partitions[0].Groups[0].ReservationIDs; rng.IntN(4) == 0 && len(ids) > 0 {
 			req.Comment = "capacity_reservation_id=" + ids[rng.IntN(len(ids))]
 		}
+
 		snap := w.see(noon, nil)
+
 		v := Admit(req, snap, noon)
 		if v.Refused {
 			continue
 		}
+
 		accepted++
+
 		if v.Edits.TimeLimit.Set {
 			req.TimeLimit = v.Edits.TimeLimit
 		}
+
 		job := req
 		job.Nodes = max(1, req.Nodes)
 		placed := w.placed(job, v.Edits.Constraint, snap, noon)
@@ -228,9 +242,11 @@ func TestWhatIsAdmittedCanBePlaced(t *testing.T) {
 			if placed {
 				break
 			}
+
 			later++
 			placed = w.placed(job, v.Edits.Constraint, w.see(moment, snap), moment)
 		}
+
 		if !placed {
 			t.Fatalf(
 				"round %d: %+v is admitted with %+v and can never be placed:\n%+v\n%+v",
@@ -242,6 +258,7 @@ func TestWhatIsAdmittedCanBePlaced(t *testing.T) {
 			)
 		}
 	}
+
 	if accepted < 4000 || later < 1000 {
 		t.Errorf(
 			"%d of 20000 random jobs were accepted, for %d a later moment was tried; the test sees too little",
@@ -259,6 +276,7 @@ func randomGroup(rng *rand.Rand) *world {
 	p := &w.settings.Partitions[0]
 	p.MinTime = minutes(30)
 	g := &p.Groups[0]
+
 	g.MaxNodes, g.SubnetIDs = 1+rng.IntN(9), []string{"subnet-1"}
 	kinds := []Kind{CapacityBlock, ODCR}
 	g.PurchaseOption = kinds[rng.IntN(2)]
@@ -268,16 +286,20 @@ func randomGroup(rng *rand.Rand) *world {
 		if g.PurchaseOption == ODCR && rng.IntN(2) == 0 {
 			to = 0
 		}
+
 		r := hours(fmt.Sprintf("cr-%017d", i), from, to)
 		r.Kind, r.Total = g.PurchaseOption, 1+rng.IntN(8)
 		if rng.IntN(10) == 0 {
 			r.AZID = "use2-az2"
 		}
+
 		if rng.IntN(10) == 0 {
 			r.InstanceType = "p4d.24xlarge"
 		}
+
 		w.add(r)
 	}
+
 	return w
 }
 
@@ -287,11 +309,13 @@ func (w *world) see(at time.Time, before *Snapshot) *Snapshot {
 	for i := range snap.Reservations {
 		snap.Reservations[i].Available = snap.Reservations[i].Total
 	}
+
 	g := &snap.Partitions[0].Groups[0]
 	g.Subnets = []Subnet{{ID: "subnet-1", AZID: "use2-az1"}}
 	for i := range g.Slots {
 		g.Slots[i].Feature = g.Slots[i].Name
 	}
+
 	return snap
 }
 
@@ -302,17 +326,21 @@ func (w *world) moments(snap *Snapshot) (all []time.Time) {
 			all = append(all, t.Window.Start)
 		}
 	}
+
 	return all
 }
 
 // placed reports whether the job can be launched in a slot of its constraint.
 func (w *world) placed(job Request, constraint string, snap *Snapshot, at time.Time) bool {
 	p := snap.Partitions[0]
+
 	return slices.ContainsFunc(p.Groups[0].Slots, func(slot Slot) bool {
 		if constraint != "" && !slices.Contains(strings.Split(strings.Trim(constraint, "[]"), "|"), slot.Name) {
 			return false
 		}
+
 		admitted, _ := AdmitLaunch(job, p, slot.Name, snap, at)
+
 		return len(admitted) > 0 && LaunchOrder(admitted, job.Nodes, nil)[0].Available >= job.Nodes
 	})
 }

@@ -20,6 +20,7 @@ func (r Request) leastNodes(g *NodeGroup) (n int, fits bool) {
 	case n > 0 && tasks > n*perNode:
 		perNode = 0
 	}
+
 	atMost := func(most int) {
 		if perNode == 0 || most < perNode {
 			perNode = most
@@ -29,20 +30,25 @@ func (r Request) leastNodes(g *NodeGroup) (n int, fits bool) {
 		if max(r.GPUsPerNode, r.GPUsPerTask) > g.GPUs {
 			return 0, false
 		}
+
 		n = max(n, divideUp(r.GPUs, g.GPUs))
 		if r.GPUsPerTask > 0 {
 			atMost(g.GPUs / r.GPUsPerTask)
 		}
 	}
+
 	if g.CPUs > 0 && !r.Overcommit {
 		if r.CPUsPerTask > g.CPUs {
 			return 0, false
 		}
+
 		atMost(g.CPUs / max(1, r.CPUsPerTask))
 	}
+
 	if perNode > 0 {
 		n = max(n, divideUp(tasks, perNode))
 	}
+
 	return n, true
 }
 
@@ -63,6 +69,7 @@ func (c Turn) tooSmall(r Request) Verdict {
 			g.CPUs,
 		)
 	}
+
 	if !fits {
 		return refuse(
 			TooManyNodes,
@@ -74,18 +81,21 @@ func (c Turn) tooSmall(r Request) Verdict {
 			g.GPUs,
 		)
 	}
+
 	has := fmt.Sprintf("but the largest reservation of partition %s that it may use has %d", p, c.size())
 	asked, with := r.Nodes == n && !r.Counted, ""
 	r.Nodes = 0 // sbatch may have derived it from the other options
 	if other, _ := r.leastNodes(g); asked && other < n {
 		return refuse(TooManyNodes, "the job asks for %d nodes, %s; use --nodes=%d", n, has, c.size())
 	}
+
 	switch {
 	case g.GPUs > 0 && r.GPUs+r.GPUsPerTask > 0:
 		with = fmt.Sprintf(" of %d GPUs", g.GPUs)
 	case g.CPUs > 0 && r.Tasks > 0:
 		with = fmt.Sprintf(" of %d CPUs", g.CPUs)
 	}
+
 	return refuse(TooManyNodes, "the job needs %d nodes%s, %s; ask for less", n, with, has)
 }
 
@@ -110,13 +120,16 @@ func admitTime(req Request, all []Prospect, snap *Snapshot, now time.Time) Verdi
 	if slices.ContainsFunc(all, func(p Prospect) bool { return p.Until.IsZero() }) {
 		return v
 	}
+
 	best := slices.MaxFunc(all, func(a, b Prospect) int { return cmp.Compare(a.Room, b.Room) })
 	if !req.TimeLimit.Set {
 		return best.fitTime(req, snap.Walls, start)
 	}
+
 	if !best.Fits {
 		return best.tooShort("the job needs "+req.least().String(), best.GoesOn(req, snap), req, start)
 	}
+
 	open := func(p Prospect) bool { return !p.Window.Start.After(start) }
 	if !open(best) && slices.ContainsFunc(all, open) &&
 		!slices.ContainsFunc(all, func(p Prospect) bool { return open(p) && p.Fits }) {
@@ -124,12 +137,14 @@ func admitTime(req Request, all []Prospect, snap *Snapshot, now time.Time) Verdi
 		if start.After(now) {
 			when = "when it begins"
 		}
+
 		v.Warnings = append(
 			v.Warnings,
 			fmt.Sprintf("the job no longer fits into what is open %s; it waits for %s, which opens at %s",
 				when, best.Reservation.ID, FormatUTC(best.Window.Start)),
 		)
 	}
+
 	return v
 }
 
@@ -157,14 +172,17 @@ func (c Prospect) fitTime(req Request, walls Walls, start time.Time) Verdict {
 	if wall.Bounded() {
 		floor.Minutes = min(floor.Minutes, wall.Minutes)
 	}
+
 	timeMin := p.FitMark()
 	needs := fmt.Sprintf("a job without --time needs at least %s (min_time of partition %s)", floor, p.Name)
 	if req.TimeMin.Bounded() {
 		floor, timeMin, needs = req.TimeMin, req.TimeMin, "the job needs "+req.TimeMin.String()
 	}
+
 	if floor.Minutes > minutes {
 		return c.tooShort(needs, false, req, start)
 	}
+
 	timeMin.Minutes = min(timeMin.Minutes, minutes)
 	v := Verdict{Problem: Problem{Code: OK}, Edits: Edits{TimeLimit: Minutes(minutes), TimeMin: timeMin}}
 	if timeMin.Minutes < minutes && metered {
@@ -173,6 +191,7 @@ func (c Prospect) fitTime(req Request, walls Walls, start time.Time) Verdict {
 			"Slurm's accounting limits what you may use over time, so the job gets %s; state what it needs with --time",
 			timeMin))
 	}
+
 	return v
 }
 
@@ -193,14 +212,17 @@ func (c Prospect) tooShort(needs string, goesOn bool, req Request, start time.Ti
 		where = fmt.Sprintf("reservation %s of partition %s opens at %s, and %s", c.Reservation.ID, c.Partition.Name,
 			FormatUTC(c.Window.Start), where)
 	}
+
 	if start.Equal(req.Begin) && req.Begin.After(c.Window.Start) {
 		where = fmt.Sprintf("it begins at %s (--begin), and %s", FormatUTC(start), where)
 		wait = "use an earlier --begin, or " + wait
 	}
+
 	minutes := int(c.Room / time.Minute)
 	if minutes < 1 {
 		return refuse(TooLong, "%s, but %s and no time is left before that; %s", needs, where, wait)
 	}
+
 	option := "--time"
 	if least := req.least(); least.Set && least == req.TimeMin {
 		option = "--time-min"
@@ -208,6 +230,7 @@ func (c Prospect) tooShort(needs string, goesOn bool, req Request, start time.Ti
 		return refuse(TooLong, "%s, but %s. With --time-min=%s or less it runs to the fence and goes on in the next block",
 			needs, where, FormatMinutes(minutes))
 	}
+
 	return refuse(TooLong, "%s, but %s. Use %s=%s or less", needs, where, option, FormatMinutes(minutes))
 }
 

@@ -67,6 +67,7 @@ func twoBlocks(change ...func(*Snapshot)) *Snapshot {
 	for _, c := range change {
 		c(s)
 	}
+
 	return s
 }
 
@@ -79,7 +80,9 @@ func lenient(s *Snapshot) { s.Submit.Strict = false }
 
 func TestAdmit(t *testing.T) {
 	const toFenceA = 47*60 + 20 // minutes from noon to the fence of block A
+
 	const blockBWhole = 72*60 - 40
+
 	gpu := []string{"gpu"}
 	for _, c := range []struct {
 		name    string
@@ -309,12 +312,15 @@ func TestAdmit(t *testing.T) {
 					c.message,
 				)
 			}
+
 			if c.message != "" && strings.Count(said, c.message) > 1 {
 				t.Errorf("says twice: %q", said)
 			}
+
 			if got.Edits != c.edits {
 				t.Errorf("edits %+v, want %+v", got.Edits, c.edits)
 			}
+
 			if c.message == "" && strings.TrimSpace(said) != "" {
 				t.Errorf("said %q, want nothing", said)
 			}
@@ -335,20 +341,26 @@ func TestR2_AdmittedJobsEndBeforeTheFence(t *testing.T) {
 		r.UltraServer = rng.IntN(2) == 0
 		snap := twoBlocks(onlyA)
 		snap.Reservations = []Reservation{r}
+
 		snap.Partitions[0].Groups[0].Dynamic = rng.IntN(2) == 0
 		req := Request{Partitions: []string{"gpu"}}
 		if rng.IntN(3) > 0 {
 			req.TimeLimit = Minutes(rng.IntN(6000))
 		}
+
 		if rng.IntN(2) == 0 {
 			req.Begin = noon.Add(time.Duration(rng.IntN(6000)-1000) * time.Minute)
 		}
+
 		start := later(later(noon, req.Begin), r.Start)
+
 		v := Admit(req, snap, noon)
 		if v.Refused {
 			continue
 		}
+
 		accepted++
+
 		limit, lead := req.TimeLimit, 30*time.Minute
 		if !limit.Set {
 			limit = v.Edits.TimeMin // Slurm fits the limit between floor and fence
@@ -356,17 +368,21 @@ func TestR2_AdmittedJobsEndBeforeTheFence(t *testing.T) {
 				t.Fatalf("limit %s crosses the fence of %+v", v.Edits.TimeLimit, snap.Timing.Window(r))
 			}
 		}
+
 		if r.UltraServer {
 			lead = 60 * time.Minute
 		}
+
 		end := start.Add(limit.Duration())
 		if snap.Partitions[0].Groups[0].Dynamic {
 			end = end.Add(10 * time.Minute)
 		}
+
 		if fence := r.End.Add(-lead - 10*time.Minute); end.After(fence) {
 			t.Fatalf("accepted %+v, which ends at %s, after the fence %s", req, end, fence)
 		}
 	}
+
 	if accepted < 1000 {
 		t.Errorf("only %d of 20000 random jobs were accepted; the test sees too little", accepted)
 	}
@@ -383,6 +399,7 @@ func TestAdmitLaunch(t *testing.T) {
 		g := &s.Partitions[0].Groups[0]
 		g.Dynamic = true
 		g.Slots = []Slot{{Name: "gpu", ReservationIDs: []string{blockA.ID, blockB.ID}, Nodes: "gpu-[1-4]"}}
+
 		s.Partitions = append(s.Partitions, other)
 	}
 	for _, c := range []struct {
@@ -424,16 +441,21 @@ func TestAdmitLaunch(t *testing.T) {
 			if c.change != nil {
 				c.change(snap)
 			}
+
 			at := c.at
 			if at.IsZero() {
 				at = noon
 			}
+
 			p := snap.Partitions[0]
+
 			r, v := AdmitLaunch(c.req, p, p.Groups[0].Slots[0].Name, snap, at)
+
 			var id string
 			if len(r) > 0 {
 				id = r[0].ID
 			}
+
 			if id != c.want || len(r) > 1 || v.Code != c.code || v.Refused != (c.code != OK) {
 				t.Errorf("got %v, %+v; want %q, %s", r, v, c.want, c.code)
 			}

@@ -101,6 +101,7 @@ func NodesTags(hostlists []string) map[string]string {
 	for i, list := range hostlists {
 		tags[nodesTag(i)] = list
 	}
+
 	return tags
 }
 
@@ -110,6 +111,7 @@ func LaunchedNodes(tags map[string]string) string {
 	for i := 1; tags[nodesTag(i)] != ""; i++ {
 		hostlist += "," + tags[nodesTag(i)]
 	}
+
 	return hostlist
 }
 
@@ -207,14 +209,17 @@ func WithNodes(instances []Instance) []Instance {
 		if in.Tags[TagNode] != "" || list == "" {
 			continue
 		}
+
 		if _, read := known[list]; !read {
 			known[list], _ = hostlist.Expand(list) // none of a list that cannot be read
 		}
+
 		if nodes := known[list]; in.LaunchIndex < len(nodes) {
 			named[i].Tags = maps.Clone(in.Tags)
 			named[i].Tags[TagNode] = nodes[in.LaunchIndex]
 		}
 	}
+
 	return named
 }
 

@@ -31,6 +31,7 @@ func Build(s Settings, seen Seen) *Snapshot {
 	copied := *was
 	snap := &copied
 	snap.Cluster, snap.Submit, snap.Timing, snap.ReserveOff = s.Cluster, s.Submit, s.Timing, s.Reserve.MaxInstances == 0
+
 	snap.Timing.OverTime = was.Timing.OverTime
 	snap.Partitions, snap.Reservations, snap.Problems, snap.Former, snap.Missing = []Partition{}, []Reservation{}, nil, nil, nil
 	there := map[string]bool{}
@@ -40,6 +41,7 @@ func Build(s Settings, seen Seen) *Snapshot {
 			snap.Reservations = append(snap.Reservations, r)
 		}
 	}
+
 	where := placementOf(s, seen, snap)
 	for _, p := range s.Partitions {
 		out, _ := was.Partition(p.Name)
@@ -56,18 +58,22 @@ func Build(s Settings, seen Seen) *Snapshot {
 				image := seen.Platforms[g.LaunchTemplate]
 				group.Platform, group.PlatformOf = image.Platform, image.Template
 			}
+
 			if g.Reserve == ReservePerJob {
 				group.Reserve = g.Reserve
 			}
+
 			for _, id := range g.SubnetIDs {
 				if i := slices.IndexFunc(seen.Subnets, func(s Subnet) bool { return s.ID == id }); i >= 0 {
 					group.Subnets = append(group.Subnets, seen.Subnets[i])
 				}
 			}
+
 			ids := g.reservations(snap)
 			if !g.PurchaseOption.Reserved() {
 				group.ReuseIDs, ids = ids, nil
 			}
+
 			group.Slots = fillSlots(p.Provider, g.SlotNames(p.Provider), ids, where, snap)
 			for i := range group.Slots {
 				slot := &group.Slots[i]
@@ -77,10 +83,13 @@ func Build(s Settings, seen Seen) *Snapshot {
 					slot.PoweredUp = at.Slot.PoweredUp
 				}
 			}
+
 			out.Groups = append(out.Groups, group)
 		}
+
 		snap.Partitions = append(snap.Partitions, out)
 	}
+
 	return snap
 }
 
@@ -88,18 +97,22 @@ func Build(s Settings, seen Seen) *Snapshot {
 // start.
 func (g GroupSettings) reservations(snap *Snapshot) []string {
 	ids := slices.Clone(g.ReservationIDs)
+
 	var chosen []Reservation
 	for _, r := range snap.Reservations {
 		if g.Select.Matches(r) {
 			chosen = append(chosen, r)
 		}
 	}
+
 	slices.SortStableFunc(chosen, func(a, b Reservation) int {
 		return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.ID, b.ID))
 	})
+
 	for _, r := range chosen {
 		ids = append(ids, r.ID)
 	}
+
 	return ids
 }
 
@@ -128,9 +141,11 @@ func placementOf(s Settings, seen Seen, snap *Snapshot) placement {
 			}
 		}
 	}
+
 	for slot, id := range seen.Held {
 		at.holds[slot] = id
 	}
+
 	return at
 }
 
@@ -143,6 +158,7 @@ func (at placement) learn(seen Seen, in Place, snap *Snapshot) {
 			at.slots[t.Reservation.ID] = in.Slot.Name
 		}
 	}
+
 	if in.Partition.Provider.Configures() {
 		if seen.Held == nil { // PCS did not answer
 			at.holds[in.Slot.Name] = in.Slot.Holds
@@ -157,6 +173,7 @@ func (at placement) learn(seen Seen, in Place, snap *Snapshot) {
 		if id == "" || standing.Window.Start.After(when) {
 			continue
 		}
+
 		if r, known := snap.Reservation(id); known && r.LiveAt(when) {
 			at.holds[in.Slot.Name] = id
 			return
@@ -178,28 +195,34 @@ func fillSlots(p Provider, names, ids []string, where placement, snap *Snapshot)
 		if held == "" || !p.Configures() && !(slices.Contains(rest, held) && known && r.State.Live()) {
 			continue
 		}
+
 		slots[i].Holds, slots[i].ReservationIDs = held, []string{held}
 		slots[i].Unnamed = !slices.Contains(ids, held) && known && r.State.Live()
 		rest = slices.DeleteFunc(rest, func(id string) bool { return id == held })
 	}
+
 	slices.SortStableFunc(rest, func(a, b string) int {
 		x, _ := snap.Reservation(a)
 		y, _ := snap.Reservation(b)
 		return cmp.Or(rank(!snap.lasts(a))-rank(!snap.lasts(b)), x.Start.Compare(y.Start))
 	})
+
 	for _, id := range rest {
 		i := snap.bestSlot(slots, id, where.slots[id])
 		slots[i].ReservationIDs = append(slots[i].ReservationIDs, id)
 	}
+
 	for _, slot := range slots {
 		slices.SortStableFunc(slot.ReservationIDs, func(a, b string) int {
 			x, _ := snap.Reservation(a)
 			y, _ := snap.Reservation(b)
 			ended := func(r Reservation) int { return rank(r.ID != "" && !r.State.Live()) }
+
 			return cmp.Or(rank(a != slot.Holds)-rank(b != slot.Holds), ended(x)-ended(y),
 				slices.Index(ids, a)-slices.Index(ids, b))
 		})
 	}
+
 	return slots
 }
 
@@ -212,6 +235,7 @@ func (s *Snapshot) lasts(id string) bool {
 
 func (s *Snapshot) bestSlot(slots []Slot, id, already string) int {
 	best := 0
+
 	var first Turn
 	for i, slot := range slots {
 		slot.ReservationIDs = append(slices.Clone(slot.ReservationIDs), id)
@@ -220,10 +244,12 @@ func (s *Snapshot) bestSlot(slots []Slot, id, already string) int {
 		if over := !t.Unknown && !t.Reservation.State.Live(); slot.Name == already && (over || t.Behind == "") {
 			return i
 		}
+
 		fuller := len(slot.ReservationIDs) - 1 - len(slots[best].ReservationIDs)
 		if i == 0 || cmp.Or(rank(t.Never)-rank(first.Never), t.Window.Start.Compare(first.Window.Start), fuller) < 0 {
 			best, first = i, t
 		}
 	}
+
 	return best
 }

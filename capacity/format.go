@@ -17,6 +17,7 @@ func FormatZone(id, name string) string {
 	case id == "":
 		return name
 	}
+
 	return fmt.Sprintf("%s (%s)", name, id)
 }
 
@@ -36,6 +37,7 @@ func ReplaceTimes(text string, with func(written string, t time.Time) string) st
 		if err != nil {
 			return written
 		}
+
 		return with(written, t)
 	})
 }
@@ -47,6 +49,7 @@ func FormatExact(d time.Duration) string {
 	if d < 0 {
 		return "-" + FormatExact(-d)
 	}
+
 	var b strings.Builder
 	for _, unit := range []struct {
 		size time.Duration
@@ -57,9 +60,11 @@ func FormatExact(d time.Duration) string {
 			d -= n * unit.size
 		}
 	}
+
 	if d != 0 || b.Len() == 0 {
 		b.WriteString(d.String())
 	}
+
 	return b.String()
 }
 
@@ -79,6 +84,7 @@ func FormatUntil(d time.Duration) string {
 	case d < day:
 		return FormatExact(d.Truncate(time.Minute))
 	}
+
 	return FormatExact(d.Truncate(time.Hour))
 }
 
@@ -86,13 +92,16 @@ func FormatUntil(d time.Duration) string {
 // 2w or 1d12h, or Slurm's 1-12:00:00.
 func ParseDuration(text string) (time.Duration, error) {
 	bad := fmt.Errorf("%q is not a duration; write it like 90s, 10m, 36h, 7d or 1-12:00:00", text)
+
 	rest, negative := strings.CutPrefix(text, "-")
 	if seconds, err := parseTimeSpec(rest); err == nil && strings.Count(rest, ":") == 2 { // Slurm's form
 		rest = fmt.Sprintf("%ds", seconds)
 	}
+
 	if rest == "" {
 		return 0, bad
 	}
+
 	var total time.Duration
 	for _, unit := range []struct {
 		size time.Duration
@@ -102,26 +111,33 @@ func ParseDuration(text string) (time.Duration, error) {
 		if !ok {
 			continue
 		}
+
 		n, err := strconv.ParseUint(number, 10, 16)
 		if err != nil || time.Duration(n) > longest/unit.size {
 			return 0, bad
 		}
+
 		total += time.Duration(n) * unit.size
 		rest = after
 	}
+
 	if rest != "" {
 		d, err := time.ParseDuration(rest)
 		if err != nil || strings.ContainsAny(rest, "+-") {
 			return 0, bad
 		}
+
 		total += d
 	}
+
 	if total < 0 || total > longest {
 		return 0, bad
 	}
+
 	if negative {
 		total = -total
 	}
+
 	return total, nil
 }
 
@@ -140,11 +156,13 @@ func ParseTime(text string, now time.Time) (time.Time, error) {
 	case "tomorrow":
 		return time.Date(year, month, day+1, 0, 0, 0, 0, now.Location()), nil
 	}
+
 	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02", "2006-01-02 15:04", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02T15:04:05"} {
 		if at, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
 			return at, nil
 		}
 	}
+
 	return time.Time{}, fmt.Errorf(
 		"%q is not a time; write it like 2026-12-01, \"2026-12-01 08:00\", tomorrow or 2026-12-01T08:00:00Z", text)
 }

@@ -51,6 +51,7 @@ func (g Guard) String() string {
 	if g.Second {
 		name += secondName
 	}
+
 	return name
 }
 
@@ -60,10 +61,12 @@ func ParseGuard(name string) (Guard, bool) {
 	if parts == nil {
 		return Guard{}, false
 	}
+
 	g := Guard{Kind: GuardKind(parts[1]), Slot: parts[2], Block: parts[3], Owner: parts[4], Second: parts[5] != ""}
 	if g.Block == noBlock {
 		g.Block = ""
 	}
+
 	return g, true
 }
 
@@ -190,5 +193,6 @@ func (r SlurmReservation) ByClock(offset time.Duration) SlurmReservation {
 	if !r.End.IsZero() {
 		r.End = r.End.Add(offset)
 	}
+
 	return r
 }

@@ -46,6 +46,7 @@ func TestWhoseHold(t *testing.T) {
 			if slurms != c.slurms || j.AdminHeld() != c.admins || slurms && (hold.Why == "" || hold.Do == "") {
 				t.Errorf("Slurm's hold: %t (%+v), an administrator's: %t", slurms, hold, j.AdminHeld())
 			}
+
 			j.Held = false
 			if _, slurms := j.SlurmHold(); slurms || j.AdminHeld() {
 				t.Error("a job that is not held has a hold")

@@ -127,6 +127,7 @@ func (j *Job) In(partition string) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -144,6 +145,7 @@ func (j Job) Hostlist() string { return hostlist.Compress(j.Nodes) }
 // Request is the job as Admit takes it, with times in AWS's clock.
 func (s *Snapshot) Request(j Job) Request {
 	j = j.ByClock(s.ClockOffset.Duration)
+
 	return Request{
 		Partitions: j.Partitions(), Account: j.Account, AccountKnown: true, User: j.User, QOS: j.QOS,
 		Comment: j.Comment, TimeLimit: j.TimeLimit, TimeMin: j.TimeMin, Begin: j.Eligible, Deadline: j.Deadline,
@@ -159,6 +161,7 @@ func (j Job) ByClock(offset time.Duration) Job {
 			*t = t.Add(offset)
 		}
 	}
+
 	return j
 }
 
@@ -192,6 +195,7 @@ func endsAnyway(req Request, wish Wish, snap *Snapshot) string {
 	if wish.OnEnd != RequeueAtEnd && wish.OnEnd != HoldAtEnd {
 		return ""
 	}
+
 	why := ""
 	switch {
 	case req.Requeue == RequeueNever:
@@ -203,6 +207,7 @@ func endsAnyway(req Request, wish Wish, snap *Snapshot) string {
 	default:
 		return ""
 	}
+
 	return fmt.Sprintf("on_end=%s in --comment does nothing, and the job ends with its time limit: %s", wish.OnEnd, why)
 }
 
@@ -215,12 +220,14 @@ func lateSignal(req Request, wish Wish, snap *Snapshot) string {
 			requeues = cmp.Or(requeues, p.OnEnd)
 		}
 	}
+
 	lead := snap.KillWait.Duration + requeueMargin + time.Minute // limits are in whole minutes
 	if req.Signal == 0 || req.Signal >= lead || req.TimeLimit.Set && !req.TimeMin.Set || req.Requeue == RequeueNo ||
 		req.Requeue == RequeueNever ||
 		requeues != RequeueAtEnd && requeues != HoldAtEnd {
 		return ""
 	}
+
 	return fmt.Sprintf(
 		"--signal comes %s before the time limit, and on_end=%s ends the job up to %s before it, with TERM: use @%d or more, or catch TERM",
 		FormatExact(req.Signal),
@@ -263,5 +270,6 @@ func ReadHoldNote(comment string) (since time.Time, rest string, ours bool) {
 	if !marked || !complete || err != nil {
 		return time.Time{}, "", false
 	}
+
 	return since, adminMark + text, true
 }

@@ -45,6 +45,7 @@ func (l Limit) String() string {
 	case l.Unlimited:
 		return "UNLIMITED"
 	}
+
 	return FormatMinutes(l.Minutes)
 }
 
@@ -54,6 +55,7 @@ func FormatMinutes(minutes int) string {
 	if days > 0 {
 		return fmt.Sprintf("%d-%02d:%02d:00", days, hours, mins)
 	}
+
 	return fmt.Sprintf("%02d:%02d:00", hours, mins)
 }
 
@@ -84,6 +86,7 @@ func ParseLimit(text string) (Limit, error) {
 	case "UNLIMITED", "INFINITE", "-1":
 		return NoLimit, nil
 	}
+
 	seconds, err := parseTimeSpec(text)
 	minutes := (seconds + 59) / 60
 	switch {
@@ -97,6 +100,7 @@ func ParseLimit(text string) (Limit, error) {
 	default:
 		return Minutes(int(minutes)), nil
 	}
+
 	return Limit{}, fmt.Errorf("time limit %q: %w", text, err)
 }
 
@@ -106,6 +110,7 @@ func parseTimeSpec(text string) (int64, error) {
 	if !hasDays {
 		clock = text
 	}
+
 	units := []int64{3600, 60, 1}
 	if !hasDays && strings.Count(clock, ":") != 2 {
 		units = units[1:] // minutes[:seconds]
@@ -117,22 +122,27 @@ func parseTimeSpec(text string) (int64, error) {
 		if err != nil {
 			return 0, err
 		}
+
 		total = n * 24 * 3600
 		if clock == "" { // Slurm reads "2-" as two days
 			return total, nil
 		}
 	}
+
 	if strings.Count(clock, ":") >= len(units) {
 		return 0, fmt.Errorf("too many colons")
 	}
+
 	for part := range strings.SplitSeq(clock, ":") {
 		n, err := timePart(part)
 		if err != nil {
 			return 0, err
 		}
+
 		total += n * units[0]
 		units = units[1:]
 	}
+
 	return total, nil
 }
 
@@ -143,6 +153,7 @@ func timePart(digits string) (int64, error) {
 	if err != nil || len(digits) > 10 {
 		return 0, fmt.Errorf("%q is not a number of 1 to 10 digits", digits)
 	}
+
 	return int64(n), nil
 }
 
@@ -169,6 +180,7 @@ const NormalQOS = "normal"
 // Trim leaves out what binds no job: a QOS without limits, and an association that repeats a more general one.
 func (w Walls) Trim() {
 	maps.DeleteFunc(w.QOS, func(_ string, q Wall) bool { return !q.MaxWall.Set && !q.Metered })
+
 	for _, name := range slices.Backward(slices.Sorted(maps.Keys(w.Associations))) {
 		parts := strings.Split(name, "|")
 		if w.Associations[name] == w.association(parts[:len(parts)-1]...) {
@@ -184,6 +196,7 @@ func (w Walls) association(parts ...string) Wall {
 			return a
 		}
 	}
+
 	return Wall{}
 }
 
@@ -194,10 +207,12 @@ func (w Walls) association(parts ...string) Wall {
 // counts (Slurm, "Resource Limits").
 func (w Walls) MaxWall(user, account, qos string, p Partition) (most Limit, metered bool) {
 	a := w.association(account, user, p.Name)
+
 	first, second := w.QOS[p.QOS], w.QOS[cmp.Or(qos, a.DefaultQOS, NormalQOS)]
 	if second.OverPartition {
 		first, second = second, first
 	}
+
 	return cmp.Or(first.MaxWall, second.MaxWall, a.MaxWall), w.Unknown || first.Metered || second.Metered || a.Metered
 }
 
@@ -225,9 +240,11 @@ func OverTime(partitions []SlurmPartition, named []string, of Limit) (most Limit
 		if !over.Set {
 			over = of
 		}
+
 		if slices.Contains(named, p.Name) && !most.Unlimited && (over.Unlimited || over.Minutes > most.Minutes) {
 			most = over
 		}
 	}
+
 	return most
 }

@@ -48,6 +48,7 @@ func TestParseLimit(t *testing.T) {
 			t.Errorf("ParseLimit(%q) = %+v, %v; want %+v", test.text, got, err, test.want)
 		}
 	}
+
 	for _, text := range []string{"1:", ":1", "1:2:3:4", "1-2-3", " 5", "5m", "1::2", "--", "1-:1", "UnLim", "-2", "+5", "99999999999", "35791395"} {
 		if got, err := ParseLimit(text); err == nil {
 			t.Errorf("ParseLimit(%q) = %+v, want an error", text, got)
@@ -59,14 +60,17 @@ func FuzzParseLimit(f *testing.F) {
 	for _, seed := range []string{"60", "1:30:01", "2-1:30", "UNLIMITED", "2982616-04:14:00", "9999999999-9999999999:9999999999:9999999999"} {
 		f.Add(seed)
 	}
+
 	f.Fuzz(func(t *testing.T, text string) {
 		limit, err := ParseLimit(text)
 		if err != nil {
 			return
 		}
+
 		if limit.Bounded() && (limit.Minutes < 1 || limit.Minutes > MaxMinutes) {
 			t.Fatalf("ParseLimit(%q) = %d minutes", text, limit.Minutes)
 		}
+
 		if back, err := ParseLimit(limit.String()); err != nil || back != limit {
 			t.Fatalf("%q is %+v, prints %s, which is %+v (%v)", text, limit, limit, back, err)
 		}
@@ -101,6 +105,7 @@ func TestWall(t *testing.T) {
 		},
 	}
 	w.Trim()
+
 	gpu, cpu, part := Partition{Name: "gpu"}, Partition{Name: "cpu"}, Partition{Name: "gpu", QOS: "part"}
 	for _, c := range []struct {
 		user, account, qos string
@@ -126,6 +131,7 @@ func TestWall(t *testing.T) {
 			t.Errorf("%+v: got %s", c, got)
 		}
 	}
+
 	if len(w.Associations) != 7 || len(w.QOS) != 4 {
 		t.Errorf("what binds is %+v", w)
 	}
@@ -145,6 +151,7 @@ func TestFitsWithinWall(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			snap := twoBlocks(onlyA)
+
 			snap.Walls = Walls{QOS: map[string]Wall{NormalQOS: {MaxWall: Minutes(c.wall)}}}
 			c.req.Partitions = []string{"gpu"}
 			v := Admit(c.req, snap, noon)
@@ -172,6 +179,7 @@ func TestFitsTheFloorWhereUseIsLimited(t *testing.T) {
 		"nothing":          {Walls{}, "nlp", false},
 	} {
 		snap := twoBlocks(onlyA)
+
 		snap.Walls = c.walls
 		v := Admit(Request{Partitions: []string{"gpu"}, User: "ann", Account: c.account}, snap, noon)
 		told := len(v.Warnings) == 1 && strings.Contains(v.Warnings[0], "limits what you may use over time")
@@ -210,6 +218,7 @@ func TestNearKeys(t *testing.T) {
 			t.Errorf("%s: %q, want %q", word, got, meant)
 		}
 	}
+
 	for comment, want := range map[string]string{
 		"on_end requeue": "on_end in --comment has no value and changes nothing; write on_end=… as one word, without spaces",
 		"capacity_reservation_id = cr-0123456789abcdef0": "capacity_reservation_id in --comment has no value and changes nothing; write capacity_reservation_id=… as one word, without spaces",
@@ -221,6 +230,7 @@ func TestNearKeys(t *testing.T) {
 			t.Errorf("%q: %q", comment, got)
 		}
 	}
+
 	v := Admit(
 		Request{Partitions: []string{"gpu"}, TimeLimit: Minutes(60), Comment: "Capacity_Reservation_Id=" + blockA.ID},
 		twoBlocks(),
@@ -241,6 +251,7 @@ func FuzzWish(f *testing.F) {
 			wish.SubnetID != "" && !IsSubnetID(wish.SubnetID) {
 			t.Errorf("%+v", wish)
 		}
+
 		nearKeys(comment)
 	})
 }
@@ -263,6 +274,7 @@ func TestOnEndOfWhatIsNeverRequeued(t *testing.T) {
 		{"", true, "on_end=requeue", ""},
 	} {
 		snap := twoBlocks()
+
 		snap.NoRequeue = c.off
 		v := Admit(
 			Request{Partitions: []string{"gpu"}, TimeLimit: Minutes(60), Comment: c.comment, Requeue: c.requeue},
@@ -301,6 +313,7 @@ func TestLateSignal(t *testing.T) {
 	} {
 		req, snap := fitted, &Snapshot{KillWait: Duration{30 * time.Second}, Partitions: []Partition{{Name: "gpu"}}}
 		c.change(&req, snap)
+
 		wish, _ := parseWish(req.Comment)
 		if got := lateSignal(req, wish, snap); (got != "") != c.warned ||
 			c.warned &&
@@ -315,13 +328,16 @@ func TestLateSignal(t *testing.T) {
 
 func TestHoldNote(t *testing.T) {
 	until := time.Date(2026, 11, 21, 20, 30, 5, 0, time.UTC)
+
 	note := HoldNote(until.In(time.FixedZone("", 3600)), "refused on: Monday")
 	if want := "pcs-capacity: its owner can release it from 2026-11-21 20:30:05 UTC on: refused on: Monday"; note != want {
 		t.Errorf("%q", note)
 	}
+
 	if at, rest, ours := ReadHoldNote(note); !ours || !at.Equal(until) || rest != "pcs-capacity: refused on: Monday" {
 		t.Errorf("%v %q %t", at, rest, ours)
 	}
+
 	for _, other := range []string{
 		"", "mine", "pcs-capacity: refused on: Monday", note[1:], " " + note,
 		"pcs-capacity: its owner can release it from 2026-11-21 20:30:05 UTC", "pcs-capacity: its owner can release it from Monday on: x",

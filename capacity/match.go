@@ -20,19 +20,23 @@ func Match(r Reservation, g NodeGroup, now time.Time) (found []Problem) {
 	if m := StateMismatch(r, now); m != nil {
 		found, usable = append(found, *m), false
 	}
+
 	if !g.PurchaseOption.Buys(r.Kind) {
 		fix := "use a Capacity Block or an ODCR"
 		if slices.Contains(PurchaseOptions, r.Kind) {
 			fix = fmt.Sprintf("set purchase_option = %q", r.Kind)
 		}
+
 		add(WrongPurchase, fix,
 			"reservation %s is of kind %s, but node group %s buys %s", r.ID, r.Kind, g.Name, g.PurchaseOption)
 	}
+
 	if !slices.Contains(g.Types(), r.InstanceType) {
 		add(WrongType, fmt.Sprintf("use instance type %s, or another reservation", r.InstanceType),
 			"reservation %s is for %s, but node group %s launches %s", r.ID, r.InstanceType, g.Name,
 			strings.Join(g.Types(), ", "))
 	}
+
 	switch {
 	case r.AZID == "":
 		add("az-unknown", "run this again once EC2 shows a zone for it",
@@ -48,6 +52,7 @@ func Match(r Reservation, g NodeGroup, now time.Time) (found []Problem) {
 			SubnetZones(g.Subnets),
 		)
 	}
+
 	if r.State == StateActive && r.Size() == 0 {
 		add(
 			NoInstances,
@@ -62,6 +67,7 @@ func Match(r Reservation, g NodeGroup, now time.Time) (found []Problem) {
 		if size == 0 {
 			fix = "run this again once EC2 shows its instances, or use another reservation"
 		}
+
 		add(
 			WrongSize,
 			fix,
@@ -72,6 +78,7 @@ func Match(r Reservation, g NodeGroup, now time.Time) (found []Problem) {
 			g.MaxNodes,
 		)
 	}
+
 	if g.Platform != "" && r.Platform != "" && g.Platform != r.Platform {
 		add(
 			WrongPlatform,
@@ -83,10 +90,12 @@ func Match(r Reservation, g NodeGroup, now time.Time) (found []Problem) {
 			g.Platform,
 		)
 	}
+
 	if r.Tenancy != "" && r.Tenancy != "default" {
 		add(WrongTenancy, "use a reservation of default tenancy",
 			"reservation %s has tenancy %s, but node groups launch with default tenancy", r.ID, r.Tenancy)
 	}
+
 	return found
 }
 
@@ -126,6 +135,7 @@ func StateMismatch(r Reservation, now time.Time) *Problem {
 			r.State,
 		)
 	}
+
 	return problem(WrongState, "choose a reservation that is scheduled or active",
 		"reservation %s is in state %s, which cannot be used", r.ID, r.State)
 }
@@ -138,9 +148,11 @@ func SubnetZones(subnets []Subnet) string {
 	for _, s := range subnets {
 		all = append(all, fmt.Sprintf("%s in %s", s.ID, FormatZone(s.AZID, s.AZ)))
 	}
+
 	if all == nil {
 		return "no subnet"
 	}
+
 	return "only " + strings.Join(all, ", ")
 }
 
@@ -179,19 +191,23 @@ func Fit(need Need, reservations []Reservation, subnets []Subnet, idle map[strin
 			if n, known := idle[r.ID]; known {
 				f.Idle = &n
 			}
+
 			all = append(all, f)
 		}
 	}
+
 	slices.SortStableFunc(all, func(a, b Fitting) int {
 		return cmp.Or(rank(!a.Fits())-rank(!b.Fits()), rank(!a.Kind.Bought())-rank(!b.Kind.Bought()),
 			a.Start.Compare(b.Start), a.Count-b.Count)
 	})
+
 	return all
 }
 
 func fitOne(need Need, r Reservation, subnets []Subnet, idle int, timing Timing, now time.Time) Fitting {
 	f := Fitting{Reservation: r, Count: r.Size(), Start: later(now, r.Start), Code: OK}
 	f.AZ = "" // of a shared reservation it is the owner's name, which can be another zone here (R10)
+
 	say := func(code Code, message string, args ...any) Fitting {
 		f.Code, f.Message = code, fmt.Sprintf(message, args...)
 		return f
@@ -199,21 +215,26 @@ func fitOne(need Need, r Reservation, subnets []Subnet, idle int, timing Timing,
 	if len(subnets) > 0 && r.AZID == "" {
 		return say(Mismatched, "EC2 does not say yet in which Availability Zone it is")
 	}
+
 	if len(subnets) > 0 && !slices.ContainsFunc(subnets, func(s Subnet) bool { return s.AZID == r.AZID }) {
 		return say(Mismatched, "it is in %s, where the cluster has no subnet", FormatZone(r.AZID, r.AZ))
 	}
+
 	group := NodeGroup{InstanceType: r.InstanceType, PurchaseOption: r.Kind, Subnets: subnets, Dynamic: true}
 	turn := Turn{Place: Place{&Partition{}, &group, &Slot{}}, Reservation: r, Window: timing.Window(r)}
 	req := Request{Nodes: need.Count, TimeLimit: LimitOf(need.Duration)}
 	v, p := turn.hindrance(req, now), turn.prospect(req, &Snapshot{Timing: timing}, now)
 	healthy := r.UsableSize()
+
 	free, with := healthy, ""
 	if idle > 0 {
 		with = ", idle nodes included"
 	}
+
 	if r.State == StateActive {
 		free = min(free, r.Available+idle)
 	}
+
 	switch end := f.Start.Add(timing.BootAllowance.Duration + need.Duration); {
 	case v.Code == TooManyNodes:
 		return say(TooManyNodes, "it has %d instances, %d fewer than asked", r.Size(), need.Count-r.Size())
@@ -246,6 +267,7 @@ func fitOne(need Need, r Reservation, subnets []Subnet, idle int, timing Timing,
 	case !need.By.IsZero() && end.After(need.By):
 		return say(TooLong, "it could be done by %s at the earliest", FormatUTC(end))
 	}
+
 	return f
 }
 

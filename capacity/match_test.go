@@ -48,6 +48,7 @@ func TestMatchReturnsEveryMismatch(t *testing.T) {
 			r, g := blockA, fitting
 			r.Platform = "Linux/UNIX"
 			c.change(&r, &g)
+
 			if got := codes(Match(r, g, noon)); !slices.Equal(got, c.want) {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
@@ -62,6 +63,7 @@ func TestR10_ZonesAreComparedByID(t *testing.T) {
 	if got := codes(Match(blockA, g, noon)); !slices.Equal(got, []string{"az"}) {
 		t.Errorf("same name, other id: got %v, want az", got)
 	}
+
 	g.Subnets = []Subnet{{"subnet-aaaaaaaa", "use2-az1", "us-east-2c"}} // blockA's id under another name
 	if got := codes(Match(blockA, g, noon)); len(got) != 0 {
 		t.Errorf("same id, other name: got %v, want none", got)
@@ -81,15 +83,18 @@ func TestWindow(t *testing.T) {
 	} {
 		r := blockA
 		c.change(&r)
+
 		w := timing.Window(r)
 		if got := r.End.Sub(w.Reclaim); got != c.reclaim || w.Reclaim.Sub(w.Fence) != 10*time.Minute {
 			t.Errorf("%s: reclaim %s before the end, fence %s before that", c.name, got, w.Reclaim.Sub(w.Fence))
 		}
 	}
+
 	timing.OverTime.Duration = 5 * time.Minute // Slurm ends jobs so much later than their limits
 	if w := timing.Window(blockA); w.Reclaim.Sub(w.Fence) != 15*time.Minute {
 		t.Errorf("with OverTimeLimit: fence %s before the reclaim", w.Reclaim.Sub(w.Fence))
 	}
+
 	if w := timing.Window(Reservation{Kind: ODCR}); !w.Unbounded() || !w.Fence.IsZero() {
 		t.Errorf("an ODCR without end has window %+v", w)
 	}
@@ -145,10 +150,12 @@ func TestFit(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.need.InstanceType = "p5.48xlarge"
+
 			got := Fit(c.need, all, c.subnets, nil, timing, noon)
 			if len(got) != 3 {
 				t.Fatalf("%d answers, want one for each reservation of the type", len(got))
 			}
+
 			if got[0].Reservation.ID != c.first || got[0].Code != c.code ||
 				!strings.Contains(got[0].Message, c.message) {
 				t.Errorf(
@@ -163,12 +170,14 @@ func TestFit(t *testing.T) {
 			}
 		})
 	}
+
 	placeless := blockA
 	placeless.AZID = ""
 	if got := Fit(Need{InstanceType: "p5.48xlarge", Count: 2, Duration: time.Hour}, []Reservation{placeless}, []Subnet{{"subnet-0", "use2-az2", "us-east-2b"}}, nil, timing, noon); got[0].Code != Mismatched ||
 		!strings.Contains(got[0].Message, "does not say") {
 		t.Errorf("a block whose zone is not known: %+v", got[0])
 	}
+
 	busy := blockA
 	busy.Available = 1
 	if got := Fit(Need{InstanceType: "p5.48xlarge", Count: 2, Duration: time.Hour}, []Reservation{busy}, nil, nil, timing, noon); got[0].Code != TooManyNodes ||
@@ -200,6 +209,7 @@ func TestFitCountsIdleNodes(t *testing.T) {
 // unknown platform blocks nothing.
 func TestPlatformOfTheImage(t *testing.T) {
 	const rhel, other = "Red Hat Enterprise Linux", "cr-0000000000000000e"
+
 	at := func(id, platform string) Reservation {
 		return Reservation{
 			ID:           id,
@@ -214,6 +224,7 @@ func TestPlatformOfTheImage(t *testing.T) {
 			Tags:         map[string]string{"team": "nlp"},
 		}
 	}
+
 	seen := Seen{
 		Reservations: []Reservation{at(other, rhel), at("cr-0000000000000000f", LinuxUNIX)},
 		Subnets:      []Subnet{{"subnet-1", "az1", "a"}},
@@ -245,29 +256,36 @@ func TestPlatformOfTheImage(t *testing.T) {
 				snap.TakenAt = noon
 				req := Request{Partitions: []string{"gpu"}, Nodes: 1, Comment: comment, TimeLimit: Minutes(10)}
 				p := snap.Partitions[0]
+
 				admitted, v := AdmitLaunch(req, p, p.Groups[0].Slots[0].Name, snap, noon)
 				for _, r := range admitted {
 					into = append(into, r.ID)
 				}
+
 				return into, v, Admit(req, snap, noon), snap
 			}
+
 			all := []string{other, "cr-0000000000000000f"}
 			want := all[1:]
 			if option == OnDemand {
 				want, all = append(slices.Clone(want), ""), append(all, "")
 			}
+
 			into, v, submitted, snap := decide(linux, "")
 			if !slices.Equal(into, want) || v.Refused || submitted.Refused {
 				t.Errorf("%s, %s: into %q, %+v, %+v", name, option, into, v, submitted)
 			}
+
 			req := Request{Partitions: []string{"gpu"}, Nodes: 1}
 			if passed := PassedOver(req, snap, noon); len(passed) != 1 || passed[0].Code != "platform" ||
 				!strings.Contains(passed[0].Sentence, other) {
 				t.Errorf("%s, %s: passed over %v", name, option, passed)
 			}
+
 			if got := snap.PlatformOf("lt-1:7"); got != LinuxUNIX || snap.PlatformOf("lt-1:8") != "" {
 				t.Errorf("the snapshot has %q", got)
 			}
+
 			_, v, submitted, _ = decide(linux, "capacity_reservation_id="+other)
 			for _, v := range []Verdict{v, submitted} {
 				for _, says := range []string{other, rhel, "the image of node group gpu is for " + LinuxUNIX, "use an image for " + rhel} {
@@ -276,6 +294,7 @@ func TestPlatformOfTheImage(t *testing.T) {
 					}
 				}
 			}
+
 			if into, v, submitted, snap := decide(nil, ""); !slices.Equal(into, all) || v.Refused ||
 				submitted.Refused ||
 				len(PassedOver(req, snap, noon)) > 0 {
@@ -283,6 +302,7 @@ func TestPlatformOfTheImage(t *testing.T) {
 			}
 		}
 	}
+
 	if (*Snapshot)(nil).PlatformOf("") != "" {
 		t.Error("no snapshot knows a platform")
 	}

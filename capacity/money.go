@@ -32,14 +32,17 @@ func ParseMoney(amount, currency string) (Money, error) {
 	if units == "" || strings.Trim(units+fraction, "0123456789") != "" {
 		return Money{}, fmt.Errorf("%q is not an amount; write it like 12345.67", amount)
 	}
+
 	fraction = strings.TrimRight(fraction, "0")
 	if len(fraction) > decimals {
 		return Money{}, fmt.Errorf("%q has more than %d decimals", amount, decimals)
 	}
+
 	value, err := strconv.ParseInt(units+fraction+strings.Repeat("0", decimals-len(fraction)), 10, 64)
 	if err != nil {
 		return Money{}, fmt.Errorf("%q is too large an amount", amount)
 	}
+
 	return Money{value, currency}, nil
 }
 
@@ -52,6 +55,7 @@ func (m Money) Compare(other Money) (int, error) {
 	case m.currency == "":
 		return 0, fmt.Errorf("%s and %s are of an unknown currency", m, other)
 	}
+
 	return cmp.Compare(m.micros, other.micros), nil
 }
 
@@ -70,6 +74,7 @@ func (m Money) Grouped() string {
 	for i := len(whole) - 3; i > 0; i -= 3 {
 		whole = whole[:i] + "," + whole[i:]
 	}
+
 	return strings.TrimSpace(whole + "." + fraction + " " + m.currency)
 }
 
@@ -93,11 +98,14 @@ func (m Money) share(n int64, whole *big.Int) Money {
 	if n < 0 || whole.Sign() < 1 {
 		return Money{}
 	}
+
 	part := new(big.Rat).Mul(big.NewRat(m.micros, micros), new(big.Rat).SetFrac(big.NewInt(n), whole))
+
 	rounded, err := ParseMoney(part.FloatString(2), m.currency)
 	if err != nil { // too large an amount
 		return Money{}
 	}
+
 	return rounded
 }
 
@@ -126,10 +134,13 @@ func (m *Money) UnmarshalText(text []byte) error {
 		*m = Money{}
 		return nil
 	}
+
 	amount, currency, _ := strings.Cut(string(text), " ")
+
 	parsed, err := ParseMoney(amount, currency)
 	if err == nil {
 		*m = parsed
 	}
+
 	return err
 }

@@ -39,6 +39,7 @@ func (n Node) Has(flag string) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -96,6 +97,7 @@ func (n Node) Word() string {
 	if i := slices.IndexFunc(powerFlags, n.Has); i >= 0 {
 		word = powerFlags[i]
 	}
+
 	return strings.ToLower(strings.ReplaceAll(word, "_", "-"))
 }
 
@@ -112,6 +114,7 @@ func (n Node) Out() string {
 	case n.Base() == "FAIL" || n.Has("FAIL"):
 		return "failed"
 	}
+
 	return ""
 }
 
@@ -122,23 +125,29 @@ var socketsOf = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile
 // "gres:gpu:24" (22.05) and "gres/gpu:h100=24". An entry without a number counts one.
 func GPUs(gres string) int {
 	total := 0
+
 	if strings.Contains(gres, "(") {
 		gres = socketsOf().ReplaceAllString(gres, "")
 	}
+
 	for item := range strings.SplitSeq(gres, ",") {
 		parts := strings.FieldsFunc(item, func(r rune) bool { return strings.ContainsRune(":/=", r) })
 		if len(parts) > 0 && parts[0] == "gres" {
 			parts = parts[1:]
 		}
+
 		if len(parts) == 0 || parts[0] != "gpu" {
 			continue
 		}
+
 		n, err := strconv.ParseUint(parts[len(parts)-1], 10, 16)
 		if err != nil {
 			n = 1
 		}
+
 		total += int(n)
 	}
+
 	return total
 }
 
@@ -163,18 +172,22 @@ func TopologyConf(leaves []Leaf) string {
 			to[key] = append(to[key], value)
 		}
 	}
+
 	var tops []string
 	for _, l := range leaves {
 		path := l.Path
 		if len(path) == 0 {
 			path = []string{unknownSwitch}
 		}
+
 		if !slices.Contains(tops, path[0]) {
 			tops = append(tops, path[0])
 		}
+
 		for i, s := range path[1:] {
 			add(below, path[i], s)
 		}
+
 		add(nodes, path[len(path)-1], l.Nodes)
 	}
 	// A Slurm switch has either nodes or switches below it.
@@ -185,15 +198,19 @@ func TopologyConf(leaves []Leaf) string {
 			delete(nodes, s)
 		}
 	}
+
 	if len(tops) > 1 {
 		below[rootSwitch] = tops
 	}
+
 	var b strings.Builder
 	for _, s := range slices.Sorted(maps.Keys(nodes)) {
 		fmt.Fprintf(&b, "SwitchName=%s Nodes=%s\n", s, strings.Join(nodes[s], ","))
 	}
+
 	for _, s := range slices.Sorted(maps.Keys(below)) {
 		fmt.Fprintf(&b, "SwitchName=%s Switches=%s\n", s, strings.Join(slices.Sorted(slices.Values(below[s])), ","))
 	}
+
 	return b.String()
 }

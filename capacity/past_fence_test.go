@@ -49,12 +49,15 @@ func TestPastFences(t *testing.T) {
 			if c.users != "" {
 				r.Users = strings.Split(c.users, ",")
 			}
+
 			if c.node != "" {
 				r.Nodes = []string{c.node}
 			}
+
 			if c.end != 0 {
 				r.End = at.Add(c.end)
 			}
+
 			for provider, want := range map[Provider]bool{ProviderEC2: c.normal, ProviderNone: c.guest} {
 				past := PastFences([]SlurmReservation{r, fence(provider)})
 				first, is := past["site"]

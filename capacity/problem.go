@@ -56,6 +56,7 @@ func (p Problem) String() string {
 	case Note:
 		return "note: " + p.Text()
 	}
+
 	return "problem: " + p.Text()
 }
 
@@ -88,6 +89,7 @@ func (ps Problems) Of(severity Severity) (texts []string) {
 			texts = append(texts, p.Text())
 		}
 	}
+
 	return texts
 }
 
@@ -223,6 +225,7 @@ func parseCodes(table string) (all []Meaning) {
 			Meaning{Code(f[0]), strings.Fields(f[1]), Severity(f[2]), strings.Trim(f[3], "-"), f[4], f[5], f[6]},
 		)
 	}
+
 	return all
 }
 
@@ -234,6 +237,7 @@ func (m Meaning) Who() string {
 	case Note:
 		return "nobody"
 	}
+
 	return "an administrator"
 }
 
@@ -244,6 +248,7 @@ func (c Code) Page() (Meaning, bool) {
 			return m, true
 		}
 	}
+
 	return Meaning{}, false
 }
 

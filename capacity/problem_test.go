@@ -19,8 +19,10 @@ func TestProblems(t *testing.T) {
 	)
 	ended := Problemf("reservation-ended", Subject{}, "", "cr-9 has ended")
 	never := Problemf(NeverStarts, Subject{Job: "7"}, "", "job 7 can never start")
+
 	var all Problems
 	all.Add(ended, never, host, host)
+
 	if diff := cmp.Diff(Problems{host, never, ended}, all.All()); diff != "" {
 		t.Error(diff)
 	}
@@ -45,6 +47,7 @@ func TestOutlook(t *testing.T) {
 		if m.Slurm == "" {
 			continue
 		}
+
 		want, listed := never[m.Code]
 		outlook := refuse(m.Code, "").Outlook()
 		if !listed || want != (outlook == CanNeverStart) || !want && outlook != CannotStart {
@@ -59,8 +62,10 @@ func TestCodes(t *testing.T) {
 		if seen[m.Code] || m.Text == "" || m.Severity != m.Code.Severity() {
 			t.Errorf("%+v", m)
 		}
+
 		seen[m.Code] = true
 	}
+
 	if Code("").Severity() != Admin {
 		t.Error("an unknown code needs an administrator")
 	}
@@ -89,6 +94,7 @@ func TestUnnamedReservationsOfSlots(t *testing.T) {
 		if c.change != nil {
 			c.change(&r)
 		}
+
 		slots := fillSlots(
 			c.provider,
 			[]string{"gpu-a", "gpu-b"},
@@ -112,6 +118,7 @@ func TestMoneyIsExact(t *testing.T) {
 			t.Errorf("%q: %s, %v; want %s", in, m, err, want)
 		}
 	}
+
 	for _, bad := range []string{"", ".", ".5", "1e6", "-1", "12,345.67", "$5", "1.2.3", "1/2", "+1", "0.0000001", "9223372036854.775808", "99999999999999999999"} {
 		if m, err := ParseMoney(bad, USD); err == nil {
 			t.Errorf("%q was read as %s", bad, m)
@@ -121,10 +128,12 @@ func TestMoneyIsExact(t *testing.T) {
 
 func money(t *testing.T, amount, currency string) Money {
 	t.Helper()
+
 	m, err := ParseMoney(amount, currency)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return m
 }
 
@@ -156,11 +165,13 @@ func TestMoneyIsWrittenAndRead(t *testing.T) {
 		if err != nil || string(text) != want {
 			t.Errorf("%s is written as %s, %v; want %s", m, text, err, want)
 		}
+
 		back := money(t, "7", "EUR")
 		if err := json.Unmarshal(text, &back); err != nil || back != m {
 			t.Errorf("%s is read as %s, %v", text, back, err)
 		}
 	}
+
 	var m Money
 	if err := json.Unmarshal([]byte(`"dear"`), &m); err == nil {
 		t.Errorf("read as %s", m)
@@ -177,15 +188,18 @@ func TestExactDurations(t *testing.T) {
 		if err != nil || got != want {
 			t.Errorf("%q is %s, %v; want %s", text, got, err, want)
 		}
+
 		if back, err := ParseDuration(FormatExact(got)); err != nil || back != got {
 			t.Errorf("%s is written as %s, which is %s, %v", got, FormatExact(got), back, err)
 		}
 	}
+
 	for _, bad := range []string{"", "-", "7", "d", "7 d", "1.5d", "1h-30m", "--1h", "1d1w", "7days", "99999w", "40000d", "1-2", "1:30", "2562047h", "+1h", "1d+1h"} {
 		if got, err := ParseDuration(bad); err == nil {
 			t.Errorf("%q was read as %s", bad, got)
 		}
 	}
+
 	for d, want := range map[time.Duration]string{0: "0s", 7 * day: "7d", 36 * time.Hour: "1d12h", 90 * time.Second: "1m30s", -1500 * time.Millisecond: "-1.5s"} {
 		if got := FormatExact(d); got != want {
 			t.Errorf("%s is written as %s, want %s", d, got, want)

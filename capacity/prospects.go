@@ -35,8 +35,10 @@ func Prospects(req Request, snap *Snapshot, now time.Time) (all []Prospect) {
 			func(c Turn) bool { return len(slots) > 0 && !slices.Contains(slots, c.feature()) },
 		)
 	}
+
 	all, _ = prospects(turns, req, snap, now)
 	slices.SortStableFunc(all, func(a, b Prospect) int { return a.Window.Start.Compare(b.Window.Start) })
+
 	return all
 }
 
@@ -48,6 +50,7 @@ func PassedOver(req Request, snap *Snapshot, now time.Time) (all []Problem) {
 			all = append(all, c.mismatches()[0])
 		}
 	}
+
 	return all
 }
 
@@ -59,13 +62,16 @@ func wanted(req Request, snap *Snapshot) (all []Turn) {
 		turns, _ := entitled(req, wish, p, snap)
 		all = append(all, turns...)
 	}
+
 	return all
 }
 
 // prospects are those of turns. If there are none, the verdict says why, about the turn that comes closest.
 func prospects(turns []Turn, req Request, snap *Snapshot, now time.Time) (all []Prospect, why Verdict) {
 	closer := []Code{ReservationNotKnown, NoReservation, Mismatched, TooManyNodes}
+
 	var over []string
+
 	size := 0
 	why.Code = NoReservation
 	for i, c := range turns {
@@ -76,16 +82,20 @@ func prospects(turns []Turn, req Request, snap *Snapshot, now time.Time) (all []
 		} else if at < 2 {
 			over = append(over, v.Sentence)
 		}
+
 		if d := at - slices.Index(closer, why.Code); i == 0 || d > 0 || d == 0 && c.size() > size {
 			why, size = v, c.size()
 		}
 	}
+
 	if slices.Index(closer, why.Code) < 2 {
 		why = refuse(why.Code, "%s", strings.Join(over, ", "))
 	}
+
 	if len(all) > 0 {
 		why = Verdict{Problem: Problem{Code: OK}}
 	}
+
 	return all, why
 }
 
@@ -111,9 +121,11 @@ func (c Turn) hindrance(req Request, now time.Time) Verdict {
 			mismatches[0].Fix,
 		)
 	}
+
 	if n, fits := req.leastNodes(c.Group); !fits || n > c.size() {
 		return c.tooSmall(req)
 	}
+
 	return Verdict{Problem: Problem{Code: OK}}
 }
 
@@ -122,6 +134,7 @@ func (c Turn) mismatches() []Problem {
 	if c.onDemand() || c.Unknown {
 		return nil
 	}
+
 	return slices.DeleteFunc(Lasting(Match(c.Reservation, *c.Group, c.Window.Start)), func(m Problem) bool {
 		return m.Code == WrongZone && len(c.Group.Subnets) == 0 // nobody knows the subnets' zones
 	})
@@ -151,23 +164,28 @@ func (c Turn) prospect(req Request, snap *Snapshot, now time.Time) Prospect {
 	if end := req.Deadline; !end.IsZero() && (p.Until.IsZero() || end.Before(p.Until)) {
 		p.Until = end
 	}
+
 	if !p.Until.IsZero() {
 		p.Room = p.Until.Sub(later(later(now, req.Begin), c.Window.Start))
 		if c.Group.Dynamic || c.Partition.Provider.Launches() { // only static PCS nodes are always up
 			p.Room -= snap.Timing.BootAllowance.Duration
 		}
+
 		need := req.least()
 		if !need.Set {
 			need = LimitOf(c.Partition.MinTime.Duration)
 		}
+
 		p.Longest, p.Fits = Minutes(int(p.Room/time.Minute)), need.Bounded() && need.Duration() <= p.Room
 	}
+
 	wall, _ := snap.Walls.MaxWall(req.User, req.Account, req.QOS, *c.Partition)
 	for _, most := range []Limit{c.Partition.MaxTime, wall} {
 		if most.Bounded() && (p.Longest.Unlimited || most.Minutes < p.Longest.Minutes) {
 			p.Longest = most
 		}
 	}
+
 	return p
 }
 
@@ -192,6 +210,7 @@ func ShortOfHosts(all []Prospect, now time.Time) (p Prospect, short bool) {
 			p, short = open, true
 		}
 	}
+
 	return p, short
 }
 
@@ -228,7 +247,9 @@ type Period struct {
 // with a later block has none to run in: from one fence to the next start.
 func Timeline(snap *Snapshot, from, now time.Time) []Lane {
 	used := map[string]bool{}
+
 	var lanes []Lane
+
 	block := func(r Reservation, w Window) (Block, bool) {
 		shown := r.State.Live() || r.State == StateExpired
 		return Block{Reservation: r, Count: r.Size(), Window: w}, shown && (w.Unbounded() || w.End.After(from))
@@ -244,19 +265,23 @@ func Timeline(snap *Snapshot, from, now time.Time) []Lane {
 				}
 			}
 		}
+
 		sortBlocks(lane.Blocks)
 		lane.Gaps = gaps(lane.Blocks, now)
 		lanes = append(lanes, lane)
 	}
+
 	rest := Lane{}
 	for _, r := range snap.Reservations {
 		if b, shown := block(r, snap.Timing.Window(r)); shown && !used[r.ID] {
 			rest.Blocks = append(rest.Blocks, b)
 		}
 	}
+
 	if sortBlocks(rest.Blocks); len(rest.Blocks) > 0 {
 		lanes = append(lanes, rest)
 	}
+
 	return lanes
 }
 
@@ -271,10 +296,13 @@ func gaps(blocks []Block, now time.Time) (found []Period) {
 		if b.Window.Start.After(usableUntil) {
 			found = append(found, Period{usableUntil, b.Window.Start})
 		}
+
 		if b.Window.Unbounded() {
 			return found
 		}
+
 		usableUntil = later(usableUntil, b.Window.Fence)
 	}
+
 	return found
 }

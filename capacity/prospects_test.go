@@ -12,6 +12,7 @@ import (
 // Where a job may run, in the order of opening, and what is in its way elsewhere.
 func TestProspects(t *testing.T) {
 	const a, b = "gpu/gpu-a fits, needs 2 of 4", "gpu/gpu-b fits, needs 2 of 8"
+
 	gpu := []string{"gpu"}
 	limited := Request{Partitions: gpu, Nodes: 2, TimeLimit: Minutes(60)}
 	toFenceA := Minutes(47*60 + 20)
@@ -55,6 +56,7 @@ func TestProspects(t *testing.T) {
 		if c.change != nil {
 			c.change(s)
 		}
+
 		var got []string
 		for _, p := range Prospects(c.req, s, noon) {
 			fits := map[bool]string{true: "fits", false: "too short"}[p.Fits]
@@ -63,13 +65,16 @@ func TestProspects(t *testing.T) {
 				fmt.Sprintf("%s/%s %s, needs %d of %d", p.Partition.Name, p.Slot.Name, fits, p.Needs, p.Usable),
 			)
 		}
+
 		if got := strings.Join(got, "; "); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
+
 		if passed := PassedOver(c.req, s, noon); len(passed) != c.passed {
 			t.Errorf("%s: passed over %v", name, passed)
 		}
 	}
+
 	if passed := PassedOver(Request{Partitions: []string{"cpu", "gpu"}}, twoBlocks(func(s *Snapshot) { s.Reservations[0].InstanceType = "p4d.24xlarge" }), noon); len(
 		passed,
 	) != 1 {
@@ -95,6 +100,7 @@ func TestWhereCapacityIsHeld(t *testing.T) {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
+
 	for name, c := range map[string]struct {
 		provider Provider
 		group    NodeGroup
@@ -110,6 +116,7 @@ func TestWhereCapacityIsHeld(t *testing.T) {
 			t.Errorf("%s: not %t", name, c.holds)
 		}
 	}
+
 	g := NodeGroup{
 		InstanceType:   "g6.xlarge",
 		OtherTypes:     []string{"g5.xlarge"},
@@ -124,9 +131,11 @@ func TestWhereCapacityIsHeld(t *testing.T) {
 			t.Errorf("%s has %s: %+v", g.ReuseIDs[i], got, all[i])
 		}
 	}
+
 	if got := (Turn{Place: Place{Group: &g}}).types(); len(got) != 2 {
 		t.Errorf("on demand: %v", got)
 	}
+
 	of := Place{Group: &NodeGroup{InstanceType: "a", PurchaseOption: CapacityBlock}}
 	if got := (Turn{Place: of, Reservation: Reservation{ID: "cr-1", InstanceType: "b"}}).types(); got[0] != "a" {
 		t.Errorf("a block: %v", got)
@@ -150,6 +159,7 @@ func TestIdleIn(t *testing.T) {
 			}, {Name: "gpu-b", ReservationIDs: []string{"b", "c"}}, {Name: "gpu-c", ReservationIDs: []string{"d"}},
 		}}}}},
 	}
+
 	idle := snap.IdleIn(map[string]int{"gpu-a": 5, "gpu-b": 2})
 	for id, want := range map[string]int{"a": 4, "next": 0, "b": 1, "c": 0, "d": 0} {
 		if got, there := idle[id]; got != want || !there {
@@ -175,14 +185,17 @@ func TestTimeline(t *testing.T) {
 		End:   noon.Add(-49 * time.Hour),
 	}
 	snap.Reservations = []Reservation{blockB, loose, old, blockA}
+
 	lanes := Timeline(snap, noon.Add(-48*time.Hour), noon)
 	if len(lanes) != 2 || lanes[0].Partition != "gpu" || lanes[1].Partition != "" {
 		t.Fatalf("lanes %+v, want gpu and the blocks of no partition", lanes)
 	}
+
 	var order []string
 	for _, b := range append(lanes[0].Blocks, lanes[1].Blocks...) {
 		order = append(order, b.Reservation.ID)
 	}
+
 	if diff := cmp.Diff([]string{blockA.ID, blockB.ID, loose.ID}, order); diff != "" {
 		t.Error(diff)
 	}
@@ -191,6 +204,7 @@ func TestTimeline(t *testing.T) {
 	if diff := cmp.Diff(want, lanes[0].Gaps); diff != "" {
 		t.Error(diff)
 	}
+
 	snap.Reservations = []Reservation{blockB}
 	if diff := cmp.Diff([]Period{{noon, blockB.Start}}, Timeline(snap, noon, noon)[0].Gaps); diff != "" {
 		t.Error("before the first block: ", diff)
@@ -201,13 +215,16 @@ func TestTimeline(t *testing.T) {
 	snap.Reservations = []Reservation{blockA, overlapping}
 	g := &snap.Partitions[0].Groups[0]
 	slots := g.Slots
+
 	g.Slots = []Slot{{Name: "gpu", ReservationIDs: []string{blockA.ID, blockB.ID}}}
 	if got := Timeline(snap, noon, noon)[0].Blocks; len(got) != 2 || !got[1].Window.Start.Equal(blockA.End) {
 		t.Errorf("overlapping: %+v", got)
 	}
+
 	g.Slots = slots
 	open := blockA
 	open.End = time.Time{}
+
 	snap.Reservations = []Reservation{open, blockB}
 	if got := Timeline(snap, noon, noon)[0].Gaps; len(got) != 0 {
 		t.Errorf("an open window has gaps %v", got)

@@ -48,9 +48,11 @@ func KindOfPCS(option string) Kind {
 			return k
 		}
 	}
+
 	if option == "" {
 		return OnDemand
 	}
+
 	return Kind(option)
 }
 
@@ -90,6 +92,7 @@ func (s State) Expected() bool {
 	case StateScheduled, StatePaymentPending, StatePending, StateAssessing, StateDelayed:
 		return true
 	}
+
 	return false
 }
 
@@ -164,6 +167,7 @@ func (r Reservation) Size() int {
 	if err != nil {
 		bought = 0
 	}
+
 	return max(r.Total, bought, r.Committed)
 }
 
@@ -212,6 +216,7 @@ func (t Timing) Window(r Reservation) Window {
 	if r.End.IsZero() {
 		return w
 	}
+
 	var lead time.Duration
 	if r.Kind.Bought() {
 		lead = t.ReclaimLead.Duration
@@ -219,9 +224,11 @@ func (t Timing) Window(r Reservation) Window {
 			lead *= 2
 		}
 	}
+
 	w.End = r.End
 	w.Reclaim = r.End.Add(-lead)
 	w.Fence = w.Reclaim.Add(-t.DrainMargin.Duration - t.OverTime.Duration)
+
 	return w
 }
 
@@ -233,6 +240,7 @@ func FitLimit(now, fence time.Time, elapsed time.Duration, maxTime Limit) int {
 	if maxTime.Bounded() {
 		minutes = min(minutes, maxTime.Minutes)
 	}
+
 	return minutes
 }
 

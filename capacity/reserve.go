@@ -59,10 +59,12 @@ func (r Reserve) Allows(more Held, others []Held) error {
 	for _, h := range append(slices.Clone(others), more) {
 		instances += h.Count
 	}
+
 	if instances > r.MaxInstances {
 		return fmt.Errorf("%w: %d instances with these %d, and max_instances of [reserve] is %d", ErrReserveLimit,
 			instances, more.Count, r.MaxInstances)
 	}
+
 	return nil
 }
 
@@ -97,8 +99,10 @@ func HoldJobs(runs []JobRun) string {
 		if len(text)+len(more) > MaxTagValue {
 			break
 		}
+
 		text += more
 	}
+
 	return text
 }
 
@@ -108,12 +112,14 @@ func (r Reservation) HeldFor() (runs []JobRun, ok bool) {
 	if !ok {
 		return nil, false
 	}
+
 	for _, word := range strings.Fields(list) {
 		var run JobRun
 		if n, _ := fmt.Sscanf(word, "%d/%d", &run.ID, &run.Restarts); n == 2 {
 			runs = append(runs, run)
 		}
 	}
+
 	return runs, true
 }
 
@@ -143,6 +149,7 @@ func (r Reservation) Needless(cluster string, booting map[JobRun]bool, unheard m
 	case forJobs && len(runs) > 0 && booting != nil && !slices.ContainsFunc(runs, func(run JobRun) bool { return booting[run] }):
 		return "no job waits for it"
 	}
+
 	return ""
 }
 

@@ -81,8 +81,10 @@ func (n *NodeNames) UnmarshalText(text []byte) error {
 	if err != nil {
 		return fmt.Errorf("nodes: %w; write it like gpu[001-016]", err)
 	}
+
 	slices.Sort(names)
 	*n = names
+
 	return nil
 }
 
@@ -107,11 +109,13 @@ func (s *Select) Matches(r Reservation) bool {
 	if s == nil {
 		return false
 	}
+
 	for key, value := range s.Tags {
 		if got, ok := r.Tags[key]; !ok || got != value {
 			return false
 		}
 	}
+
 	return len(s.Tags) > 0
 }
 
@@ -130,6 +134,7 @@ func (s Settings) LaunchTemplates() (names []string) {
 			}
 		}
 	}
+
 	return names
 }
 
@@ -139,6 +144,7 @@ func (g NodeGroup) ReservationIDs() []string {
 	for _, s := range g.Slots {
 		ids = append(ids, s.ReservationIDs...)
 	}
+
 	return ids
 }
 
@@ -163,6 +169,7 @@ func SlotOf(node string) (slot string, ok bool) {
 	if at < 1 || at == len(node)-1 || strings.Trim(node[at+1:], "0123456789") != "" {
 		return "", false
 	}
+
 	return node[:at], true
 }
 
@@ -178,11 +185,13 @@ func (s Settings) PlaceOf(node string) (p PartitionSettings, g GroupSettings, sl
 				}
 				continue
 			}
+
 			if named && slices.Contains(g.SlotNames(p.Provider), byName) {
 				return p, g, byName, true
 			}
 		}
 	}
+
 	return p, g, "", false
 }
 
@@ -195,6 +204,7 @@ func (s Settings) Astray(partition string, nodes []string) []string {
 			own.Partitions = append(own.Partitions, p)
 		}
 	}
+
 	var astray []string
 	for _, node := range nodes {
 		_, _, _, ours := s.PlaceOf(node)
@@ -202,6 +212,7 @@ func (s Settings) Astray(partition string, nodes []string) []string {
 			astray = append(astray, node)
 		}
 	}
+
 	return astray
 }
 
@@ -260,6 +271,7 @@ func Unlocked(p Partition, allow []string, accounting Accounting) []Problem {
 	if len(p.AllowAccounts) == 0 {
 		return nil
 	}
+
 	if accounting == NoAccounting {
 		// Without accounting, part_policy_valid_acct of 22.05 knows no account; that of 24.11 lets every job in.
 		return []Problem{Problemf(
@@ -269,13 +281,16 @@ func Unlocked(p Partition, allow []string, accounting Accounting) []Problem {
 			"allow_accounts has no use, because Slurm keeps no accounting: with AllowAccounts an older Slurm starts no job at all, a newer one starts every job",
 		)}
 	}
+
 	var found []Problem
+
 	want := strings.Join(p.AllowAccounts, ",")
 	if !slices.Equal(accounts(p.AllowAccounts), accounts(allow)) {
 		where := "to its line in slurm.conf"
 		if p.Provider == ProviderPCS {
 			where = "to the Slurm settings of the PCS queue"
 		}
+
 		found = append(found,
 			Problemf(
 				AllowAccounts,
@@ -287,10 +302,12 @@ func Unlocked(p Partition, allow []string, accounting Accounting) []Problem {
 				cmp.Or(strings.Join(allow, ","), "ALL"),
 			))
 	}
+
 	if accounting == AccountsWritten {
 		found = append(found, Problemf(AccountsUnchecked, Subject{}, "set AccountingStorageEnforce=associations",
 			"allow_accounts has no effect, because Slurm takes any account that a user writes"))
 	}
+
 	return found
 }
 

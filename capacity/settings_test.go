@@ -13,9 +13,11 @@ func TestNodeNames(t *testing.T) {
 	if err := n.UnmarshalText([]byte("b[10-11],a1")); err != nil || strings.Join(n, " ") != "a1 b10 b11" {
 		t.Errorf("%v, %v", n, err)
 	}
+
 	if text, err := n.MarshalText(); err != nil || string(text) != "a1,b[10-11]" {
 		t.Errorf("%s, %v", text, err)
 	}
+
 	if err := n.UnmarshalText([]byte("a[1-")); err == nil ||
 		!strings.Contains(err.Error(), "write it like gpu[001-016]") ||
 		len(n) != 3 {
@@ -32,6 +34,7 @@ func TestAstray(t *testing.T) {
 	if got := strings.Join(s.Astray("gpu", []string{"gpu-1", "big-1", "cpu-1", "big-2"}), " "); got != "big-1 big-2" {
 		t.Errorf("astray in gpu: %s", got)
 	}
+
 	if got := s.Astray("big", []string{"big-1"}); len(got) != 0 {
 		t.Errorf("astray in big: %s", got)
 	}
@@ -66,11 +69,14 @@ func TestUnlocked(t *testing.T) {
 // compareProblems wants problems by their codes, and of the first its sentence and its fix: parts of them, in says.
 func compareProblems(t *testing.T, name string, found []Problem, codes []Code, says string) {
 	t.Helper()
+
 	sentence, fix, _ := strings.Cut(says, "|")
+
 	same := len(found) == len(codes)
 	for i := range found {
 		same = same && Code(found[i].Code) == codes[i]
 	}
+
 	if !same ||
 		len(found) > 0 &&
 			(!strings.Contains(found[0].Sentence+found[0].Fix, sentence) || !strings.Contains(found[0].Fix, fix)) {
@@ -100,6 +106,7 @@ func TestNamesOfGuards(t *testing.T) {
 			t.Errorf("%s: %+v (%t), which is written %s", name, got, ok, got)
 		}
 	}
+
 	for _, name := range []string{"", "pcs-capacity-", "pcs-capacity-fence", "pcs-capacity-fence-", "pcs-capacity-other-gpu.cr-0.0123abcd", "pcs-capacity-fence-gpu-a", "gpu-a-scheduled"} {
 		if g, ok := ParseGuard(name); ok {
 			t.Errorf("%q is taken for %+v", name, g)
@@ -110,6 +117,7 @@ func TestNamesOfGuards(t *testing.T) {
 // A Slurm reservation is ours by its name, its flags and its user together, and fences what its name says.
 func TestReservationsOfSlurmThatAreOurs(t *testing.T) {
 	const owner = "0badcafe"
+
 	fence := Guard{Kind: GuardFence, Slot: "gpu-a", Block: blockA.ID, Owner: owner}
 	made := func(g Guard, change func(*SlurmReservation)) SlurmReservation {
 		r := SlurmReservation{
@@ -120,6 +128,7 @@ func TestReservationsOfSlurmThatAreOurs(t *testing.T) {
 		if change != nil {
 			change(&r)
 		}
+
 		return r
 	}
 	for name, c := range map[string]struct {
@@ -142,6 +151,7 @@ func TestReservationsOfSlurmThatAreOurs(t *testing.T) {
 			t.Errorf("%s (%s): ours %t, fences %t", name, c.r.Name, c.r.Ours(), c.r.Fences("gpu-a", blockA.ID))
 		}
 	}
+
 	second := Guard{Kind: GuardFence, Slot: "gpu-a", Block: blockA.ID, Owner: owner, Second: true}
 	if got := second.Place(); got != (Guard{Kind: GuardFence, Slot: "gpu-a", Block: blockA.ID}) {
 		t.Errorf("the place of %s is %+v", second, got)
@@ -178,6 +188,7 @@ func TestFenceOf(t *testing.T) {
 		if c.change != nil {
 			c.change(s)
 		}
+
 		if got := s.FenceOf(c.partition, c.nodes, noon); !got.Equal(c.want) {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
@@ -187,6 +198,7 @@ func TestFenceOf(t *testing.T) {
 // The tags of the instances that were given stay as they are.
 func TestWithNodes(t *testing.T) {
 	launch := map[string]string{TagNodes: "n[1-2]"}
+
 	given := []Instance{
 		{Tags: launch},
 		{Tags: launch, LaunchIndex: 1},
@@ -195,13 +207,16 @@ func TestWithNodes(t *testing.T) {
 		{},
 		{Tags: map[string]string{TagNodes: "bad["}},
 	}
+
 	var got []string
 	for _, i := range WithNodes(given) {
 		got = append(got, i.Tags[TagNode])
 	}
+
 	if strings.Join(got, ",") != "n1,n2,,own,," {
 		t.Errorf("nodes %q", got)
 	}
+
 	if launch[TagNode] != "" {
 		t.Errorf("given %v", launch)
 	}
@@ -253,6 +268,7 @@ func TestNodeStates(t *testing.T) {
 			)
 		}
 	}
+
 	if n := (Node{State: "DOWN+CLOUD+POWERED_DOWN", Reason: "bad disk"}); n.TimedOut() || !n.GivenUp() {
 		t.Error("a node that an administrator sent down counts as timed out")
 	}
@@ -323,6 +339,7 @@ func TestHostlistInSeveralTags(t *testing.T) {
 			t.Errorf("%v: %q, want %q", tags, got, want)
 		}
 	}
+
 	want := map[string]string{TagNodes: "a", TagNodes + "-2": "b", TagNodes + "-3": "c"}
 	if diff := cmp.Diff(want, NodesTags([]string{"a", "b", "c"})); diff != "" {
 		t.Error(diff)

@@ -131,6 +131,7 @@ func (o NodesOut) String() string {
 	if o.Reason != "" {
 		text += " (" + o.Reason + ")"
 	}
+
 	return text
 }
 
@@ -165,11 +166,13 @@ func (s *Snapshot) PlatformOf(template string) string {
 	if s == nil {
 		return ""
 	}
+
 	for _, at := range Places(s.Partitions) {
 		if at.Group.PlatformOf == template {
 			return at.Group.Platform
 		}
 	}
+
 	return ""
 }
 
@@ -227,19 +230,23 @@ func (s *Snapshot) Misplaced(at Place, m Metadata, now time.Time) string {
 	if slices.ContainsFunc(s.Turns(at), func(t Turn) bool { return t.Unknown }) {
 		return ""
 	}
+
 	var least []string
 	for _, t := range s.Standing(at, now).Current {
 		differs := m.differs(t.Reservation)
 		if len(differs) == 0 {
 			return ""
 		}
+
 		if least == nil || len(differs) < len(least) {
 			least = differs
 		}
 	}
+
 	if least == nil {
 		return ""
 	}
+
 	return fmt.Sprintf("its instance %s %s", m.InstanceID, strings.Join(least, "; it "))
 }
 
@@ -247,11 +254,14 @@ func (m Metadata) differs(r Reservation) (all []string) {
 	if m.InstanceType != "" && m.InstanceType != r.InstanceType {
 		all = append(all, fmt.Sprintf("is a %s, but reservation %s is for %s", m.InstanceType, r.ID, r.InstanceType))
 	}
+
 	if m.AZID != "" && r.AZID != "" && m.AZID != r.AZID {
 		all = append(all, fmt.Sprintf("is in %s, but reservation %s is in %s", m.AZID, r.ID, r.AZID))
 	}
+
 	if m.ReservationID != "" && m.ReservationID != r.ID {
 		all = append(all, fmt.Sprintf("was launched into %s, but reservation %s has the slot", m.ReservationID, r.ID))
 	}
+
 	return all
 }

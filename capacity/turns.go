@@ -27,6 +27,7 @@ func Places(partitions []Partition) (all []Place) {
 			}
 		}
 	}
+
 	return all
 }
 
@@ -37,6 +38,7 @@ func (s *Snapshot) Place(slot string) (Place, bool) {
 			return at, true
 		}
 	}
+
 	return Place{}, false
 }
 
@@ -72,26 +74,33 @@ func (s *Snapshot) turns(at Place, ids []string, takesTime func(Reservation) boo
 		if !known {
 			r.ID = id
 		}
+
 		turns = append(turns, Turn{Place: at, Reservation: r, Window: s.Timing.Window(r), Unknown: !known})
 	}
+
 	slices.SortStableFunc(turns, func(a, b Turn) int {
 		return cmp.Or(rank(a.Reservation.ID != at.Slot.Holds)-rank(b.Reservation.ID != at.Slot.Holds),
 			a.Window.Start.Compare(b.Window.Start))
 	})
+
 	var last Turn // of the turns with an end
+
 	endless := "" // a reservation that keeps the slot forever
 	for i := range turns {
 		t := &turns[i]
 		if t.Unknown || !takesTime(t.Reservation) {
 			continue
 		}
+
 		if endless != "" && !t.Window.Unbounded() {
 			t.Behind, t.Never = endless, true
 			continue
 		}
+
 		if last.Window.End.After(t.Window.Start) {
 			t.Behind, t.Window.Start = last.Reservation.ID, last.Window.End
 		}
+
 		switch {
 		case t.Window.Unbounded():
 			endless = t.Reservation.ID
@@ -101,6 +110,7 @@ func (s *Snapshot) turns(at Place, ids []string, takesTime func(Reservation) boo
 			t.Never = t.Behind != ""
 		}
 	}
+
 	return turns
 }
 
@@ -141,9 +151,11 @@ func (s *Snapshot) standing(at Place, ids []string, now time.Time) Standing {
 			out.Next = t
 		}
 	}
+
 	if len(out.Current) > 0 {
 		out.Turn, out.Last, out.LastID = out.Current[0], Window{}, ""
 	}
+
 	return out
 }
 
@@ -154,14 +166,17 @@ func (s *Snapshot) Standings(now time.Time) (all []Standing) {
 	for _, at := range Places(s.Former) {
 		before[at.Slot.Name] = append(before[at.Slot.Name], at.Slot.ReservationIDs...)
 	}
+
 	for _, at := range Places(s.Partitions) {
 		ids := at.Slot.ReservationIDs
 		if at.Partition.Provider.Configures() && len(ids) > 1 {
 			ids = ids[:1]
 		}
+
 		all = append(all, s.standing(at, slices.Concat(ids, before[at.Slot.Name]), now))
 		delete(before, at.Slot.Name)
 	}
+
 	for _, at := range Places(s.Former) {
 		if before[at.Slot.Name] != nil {
 			former := s.Standing(at, now)
@@ -169,6 +184,7 @@ func (s *Snapshot) Standings(now time.Time) (all []Standing) {
 			all = append(all, former)
 		}
 	}
+
 	return all
 }
 
@@ -186,6 +202,7 @@ func (s Standing) Event(now time.Time) Event {
 			return e
 		}
 	}
+
 	return Event{}
 }
 
@@ -213,10 +230,12 @@ func (s *Snapshot) IdleIn(idleBySlot map[string]int) map[string]int {
 	for _, t := range turns {
 		used[t.Slot.Name] += t.Reservation.Used()
 	}
+
 	for _, t := range turns {
 		own := t.Reservation.Used()
 		idle[t.Reservation.ID] = max(0, min(own, idleBySlot[t.Slot.Name]-(used[t.Slot.Name]-own)))
 	}
+
 	return idle
 }
 
@@ -231,10 +250,13 @@ func (t Turn) WaitProblem() Problem {
 	if t.Partition.Provider.Launches() && len(t.Group.Slots) == 1 {
 		way = fmt.Sprintf("set slots = 2 for node group %s, or %s", t.Group.Name, way)
 	}
+
 	if t.Never {
 		until = "it never gets its turn"
 	}
+
 	about := Subject{Partition: t.Partition.Name, Slot: t.Slot.Name, Reservation: t.Reservation.ID}
+
 	return Problemf("slot-taken", about, way, "reservation %s waits for %s, which has slot %s (%s)",
 		t.Reservation.ID, t.Behind, t.Slot.Name, until)
 }
@@ -249,9 +271,11 @@ func (s *Snapshot) FenceOf(partition string, nodes []string, now time.Time) (ear
 		if known && !slices.ContainsFunc(nodes, func(n string) bool { return slices.Contains(has, n) }) {
 			continue
 		}
+
 		if w := s.Standing(at, now).Window; !w.Unbounded() && (earliest.IsZero() || w.Fence.Before(earliest)) {
 			earliest = w.Fence
 		}
 	}
+
 	return earliest
 }

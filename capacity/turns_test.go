@@ -29,6 +29,7 @@ func hours(id string, from, to int) Reservation {
 	} else {
 		r.Kind = ODCR
 	}
+
 	return r
 }
 
@@ -102,6 +103,7 @@ func TestTurns(t *testing.T) {
 			for _, r := range c.reservations {
 				slot.ReservationIDs = append(slot.ReservationIDs, r.ID)
 			}
+
 			var turns, current []string
 			for _, turn := range snap.Turns(Place{Slot: &slot}) {
 				text := fmt.Sprintf("%s %v", turn.Reservation.ID, turn.Window.Start.Sub(noon).Hours())
@@ -112,20 +114,26 @@ func TestTurns(t *testing.T) {
 						later(turn.Window.Start, turn.Reservation.Start).Sub(noon).Hours(),
 					)
 				}
+
 				if turn.Behind != "" {
 					text += " behind " + turn.Behind
 				}
+
 				if turn.Never {
 					text += " never"
 				}
+
 				turns = append(turns, text)
 			}
+
 			for _, turn := range snap.Standing(Place{Slot: &slot}, noon).Current {
 				current = append(current, turn.Reservation.ID)
 			}
+
 			if got := strings.Join(turns, ", "); got != c.want {
 				t.Errorf("turns %q, want %q", got, c.want)
 			}
+
 			if got := strings.Join(current, " "); got != c.current {
 				t.Errorf("current %q, want %q", got, c.current)
 			}
@@ -159,6 +167,7 @@ func TestStanding(t *testing.T) {
 			if !at.Last.End.IsZero() {
 				last = fmt.Sprint(at.Last.End.Sub(noon).Hours())
 			}
+
 			if got := fmt.Sprintf("%s %s %s %t", at.Reservation.ID, at.Next.Reservation.ID, last, at.Unknown); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
@@ -197,10 +206,13 @@ func (w *world) pass(at time.Time, before *Snapshot, instances []Instance) *Snap
 		case r.Start.After(at):
 			r.State = StateScheduled
 		}
+
 		seen.Reservations = append(seen.Reservations, r)
 	}
+
 	snap := Build(w.settings, seen)
 	snap.TakenAt = at
+
 	return snap
 }
 
@@ -212,6 +224,7 @@ func current(snap *Snapshot) map[string]string {
 			has[at.Slot.Name] = at.Reservation.ID
 		}
 	}
+
 	return has
 }
 
@@ -222,6 +235,7 @@ func TestABlockStaysInItsSlot(t *testing.T) {
 	w.add(hours("a", -1, 4))
 	w.add(hours("b", 1, 9))
 	w.add(hours("c", 5, 20))
+
 	at := func(h int) time.Time { return noon.Add(time.Duration(h) * time.Hour) }
 	for name, c := range map[string]struct {
 		before    *Snapshot
@@ -247,10 +261,12 @@ func TestABlockStaysInItsSlot(t *testing.T) {
 	if got := slots(w.pass(at(6), nil, nil)); got != "gpu-a: b; gpu-b: c" {
 		t.Errorf("alone: got %q", got)
 	}
+
 	instances = []Instance{{State: "running", Tags: map[string]string{TagReservation: "b", TagNode: "gpu-b-2"}}}
 	if got := slots(w.pass(at(6), nil, instances)); got != "gpu-a: c; gpu-b: b" {
 		t.Errorf("with its nodes: got %q", got)
 	}
+
 	instances = append(
 		instances,
 		Instance{State: "running", Tags: map[string]string{TagNode: "gpu-b-3"}},
@@ -266,6 +282,7 @@ func TestABlockToComeStaysInItsSlot(t *testing.T) {
 	w := newWorld(2)
 	w.add(hours("a", -1, 4))
 	w.add(hours("b", 6, 9))
+
 	before := w.pass(noon, nil, nil)
 	w.all, w.settings.Partitions[0].Groups[0].ReservationIDs = w.all[1:], []string{"b"}
 	if got := slots(w.pass(noon.Add(5*time.Hour), before, nil)); got != "gpu-a:; gpu-b: b" {
@@ -280,8 +297,11 @@ func TestSlotsWhileTimeGoesOn(t *testing.T) {
 	waited := 0
 	for round := range 2000 {
 		w := newWorld(1 + rng.IntN(2))
+
 		w.settings.Partitions[0].Groups[0].PurchaseOption = ODCR
+
 		var before *Snapshot
+
 		has := map[string]string{}
 		for step := range 12 {
 			at := noon.Add(time.Duration(step) * time.Hour)
@@ -291,11 +311,14 @@ func TestSlotsWhileTimeGoesOn(t *testing.T) {
 				if rng.IntN(8) == 0 {
 					to = 0 // no end
 				}
+
 				w.add(hours(fmt.Sprintf("cr-%d", len(w.all)), from, to))
 			}
+
 			var instances []Instance
 			if rng.IntN(4) == 0 { // the snapshot was lost; nodes run in every slot
 				before = nil
+
 				for slot, id := range has {
 					instances = append(
 						instances,
@@ -303,6 +326,7 @@ func TestSlotsWhileTimeGoesOn(t *testing.T) {
 					)
 				}
 			}
+
 			snap := w.pass(at, before, instances)
 			has2 := current(snap)
 			for slot, id := range has {
@@ -318,6 +342,7 @@ func TestSlotsWhileTimeGoesOn(t *testing.T) {
 					)
 				}
 			}
+
 			if before != nil {
 				for _, next := range before.Standings(at) { // what admission and launch went by until now
 					slot, id := next.Slot.Name, next.Reservation.ID
@@ -334,6 +359,7 @@ func TestSlotsWhileTimeGoesOn(t *testing.T) {
 					}
 				}
 			}
+
 			free := w.settings.Partitions[0].Groups[0].SlotNames(ProviderEC2)
 			for _, in := range snap.Standings(at) {
 				slot, turns := in.Slot, snap.Turns(in.Place)
@@ -348,10 +374,12 @@ func TestSlotsWhileTimeGoesOn(t *testing.T) {
 						}
 					}
 				}
+
 				if in.Reservation.ID != "" {
 					free = slices.DeleteFunc(free, func(name string) bool { return name == slot.Name })
 				}
 			}
+
 			waiting := snap.Waiting(at)
 			waited += len(waiting)
 			if len(waiting) > 0 && len(free) > 0 {
@@ -364,9 +392,11 @@ func TestSlotsWhileTimeGoesOn(t *testing.T) {
 					w.all,
 				)
 			}
+
 			before, has = snap, has2
 		}
 	}
+
 	if waited < 1000 {
 		t.Errorf("only %d waited; the test sees too little", waited)
 	}
@@ -379,18 +409,22 @@ func TestWaitingSaysTheWayOut(t *testing.T) {
 	} {
 		w.add(hours("b", -1, 1))
 		w.add(hours("a", -1, 10))
+
 		got := ""
 		for _, one := range w.pass(noon, nil, nil).Waiting(noon) {
 			got += one.WaitProblem().Text()
 		}
+
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
+
 	w := newWorld(2)
 	w.add(hours("a", -1, 9))
 	w.add(hours("b", -1, 10))
 	w.add(hours("c", 0, 4))
+
 	all := w.pass(noon, nil, nil).Waiting(noon)
 	if len(all) != 1 ||
 		all[0].WaitProblem().
@@ -406,6 +440,7 @@ func slots(snap *Snapshot) string {
 	for _, s := range snap.Partitions[0].Groups[0].Slots {
 		all = append(all, strings.TrimSpace(s.Name+": "+strings.Join(s.ReservationIDs, " ")))
 	}
+
 	return strings.Join(all, "; ")
 }
 
@@ -480,6 +515,7 @@ func TestBuildKeepsWhatWasNotRead(t *testing.T) {
 		Out:       []NodesOut{{Nodes: "gpu-1"}},
 		PoweredUp: noon,
 	}
+
 	before := *want
 	before.Problems, before.Former, before.Missing = Problems{{}}, []Partition{{}}, map[string]time.Time{"cr-1": noon}
 	before.Reservations = []Reservation{blockA}
@@ -497,6 +533,7 @@ func TestBuildSelectsByTags(t *testing.T) {
 			Start: noon.Add(start),
 		}
 	}
+
 	seen := Seen{
 		Reservations: []Reservation{
 			r("late", "nlp*", 2),
@@ -518,10 +555,12 @@ func TestBuildSelectsByTags(t *testing.T) {
 		if got := slots(snap); got != want {
 			t.Errorf("%v: got %q, want %q", tags, got, want)
 		}
+
 		if len(snap.Reservations) != 4 {
 			t.Errorf("%d reservations, want each of the 4 once", len(snap.Reservations))
 		}
 	}
+
 	if (&Select{}).Matches(Reservation{}) || (*Select)(nil).Matches(Reservation{}) {
 		t.Error("no tags choose everything")
 	}
@@ -539,6 +578,7 @@ func TestJobNames(t *testing.T) {
 			}
 		}
 	}
+
 	j := Job{Partition: "cpu,gpu"}
 	if !j.In("cpu") || !j.In("gpu") || j.In("gp") || len(j.Partitions()) != 2 {
 		t.Errorf("in %q", j.Partitions())
@@ -553,10 +593,12 @@ func TestJobByAnotherClock(t *testing.T) {
 		r.Account != "nlp" {
 		t.Errorf("asks %+v", r)
 	}
+
 	r := SlurmReservation{Start: noon, End: noon.Add(time.Hour)}
 	if got := r.ByClock(time.Hour); !got.Start.Equal(noon.Add(time.Hour)) || !got.End.Equal(noon.Add(2*time.Hour)) {
 		t.Errorf("%+v", got)
 	}
+
 	if got := (SlurmReservation{Start: noon}).ByClock(time.Hour); !got.End.IsZero() {
 		t.Errorf("a reservation without an end: %+v", got)
 	}

@@ -47,8 +47,11 @@ func (j Job) Wish() (Wish, []string) { return Request{Comment: j.Comment}.Wish()
 
 // parseWish reads the k=v words of a comment, separated by spaces or commas; it ignores other words.
 func parseWish(comment string) (Wish, []string) {
-	var w Wish
-	var problems []string
+	var (
+		w        Wish
+		problems []string
+	)
+
 	seen := map[string]bool{}
 	words := wishWords(comment)
 	for i, word := range words {
@@ -57,9 +60,11 @@ func parseWish(comment string) (Wish, []string) {
 		if !ok || !ours || isProse(words, i) {
 			continue
 		}
+
 		if k.valid(value) {
 			k.set(&w, value)
 		}
+
 		switch {
 		case seen[key]:
 			problems = append(problems, fmt.Sprintf("%s is given twice in --comment; give it once", key))
@@ -69,8 +74,10 @@ func parseWish(comment string) (Wish, []string) {
 				fmt.Sprintf("%s=%q in --comment cannot be right; write %s", key, clip(value), k.write),
 			)
 		}
+
 		seen[key] = true
 	}
+
 	return w, problems
 }
 
@@ -128,6 +135,7 @@ func clip(s string) string {
 	if len(s) > most {
 		return s[:most] + "…"
 	}
+
 	return s
 }
 
@@ -148,6 +156,7 @@ func nearKeys(comment string) (warnings []string) {
 				),
 			)
 		}
+
 		key, value, ok := strings.Cut(word, "=")
 		known := strings.ToLower(word)
 		if _, ours := wishKeys[known]; ours && strings.Contains(word, "_") {
@@ -157,9 +166,11 @@ func nearKeys(comment string) (warnings []string) {
 				known,
 			))
 		}
+
 		if !ok || key == "" {
 			continue
 		}
+
 		if meant := nearKey(key, value); meant != "" && meant != key {
 			warnings = append(
 				warnings,
@@ -171,6 +182,7 @@ func nearKeys(comment string) (warnings []string) {
 			)
 		}
 	}
+
 	return warnings
 }
 
@@ -182,6 +194,7 @@ func nearKey(key, value string) string {
 	case IsSubnetID(value):
 		return "subnet_id"
 	}
+
 	for name := range wishKeys {
 		// A fifth of the letters may be wrong or missing: that covers capacity_reservation, and keeps "capability" apart
 		// from "capacity", and "subnet" from "subnet_id".
@@ -189,5 +202,6 @@ func nearKey(key, value string) string {
 			return name
 		}
 	}
+
 	return ""
 }

@@ -105,6 +105,7 @@ func (p *pager[In, Out]) NextPage(ctx context.Context, options ...func(*ec2.Opti
 	if err == nil {
 		p.begun, *nextToken(p.in) = true, *nextToken(page)
 	}
+
 	return page, err
 }
 

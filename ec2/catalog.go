@@ -34,6 +34,7 @@ func (c *Client) InstanceTypes(ctx context.Context, names []string) (map[string]
 	if len(unique(names)) == 0 {
 		return nil, nil
 	}
+
 	known, unread := map[string]InstanceType{}, []string{}
 	for _, name := range unique(names) {
 		if t, ok := c.types.known(name); ok {
@@ -42,12 +43,14 @@ func (c *Client) InstanceTypes(ctx context.Context, names []string) (map[string]
 			unread = append(unread, name)
 		}
 	}
+
 	if len(unread) == 0 {
 		return known, nil
 	}
 	// A filter, since one unknown name would make EC2 refuse the whole call.
 	read, err := c.instanceTypes(ctx, filter("instance-type", unread...))
 	maps.Copy(known, read)
+
 	return known, err
 }
 
@@ -71,12 +74,14 @@ func (c *Client) instanceTypes(ctx context.Context, which types.Filter) (map[str
 	if err != nil {
 		return nil, err
 	}
+
 	found := map[string]InstanceType{}
 	for _, a := range types {
 		t := instanceType(a)
 		found[t.Name] = t
 		c.types.keep(t.Name, t)
 	}
+
 	return found, nil
 }
 
@@ -91,9 +96,11 @@ func instanceType(a types.InstanceTypeInfo) InstanceType {
 			aws.ToInt32(a.VCpuInfo.DefaultThreadsPerCore),
 		)
 	}
+
 	if a.MemoryInfo != nil {
 		t.MemoryMiB = aws.ToInt64(a.MemoryInfo.SizeInMiB)
 	}
+
 	if a.GpuInfo != nil {
 		for _, gpu := range a.GpuInfo.Gpus {
 			t.GPUs += int(aws.ToInt32(gpu.Count))
@@ -103,16 +110,19 @@ func instanceType(a types.InstanceTypeInfo) InstanceType {
 			}
 		}
 	}
+
 	if a.NeuronInfo != nil {
 		for _, device := range a.NeuronInfo.NeuronDevices {
 			t.GPUs += int(aws.ToInt32(device.Count))
 			t.GPUName, t.GPUFiles = aws.ToString(device.Name), "/dev/neuron"
 		}
 	}
+
 	if n := a.NetworkInfo; n != nil {
 		if n.EfaInfo != nil && aws.ToBool(n.EfaSupported) {
 			t.EFAInterfaces = int(aws.ToInt32(n.EfaInfo.MaximumEfaInterfaces))
 		}
+
 		for _, card := range n.NetworkCards {
 			about := NetworkCard{
 				Index:      int(aws.ToInt32(card.NetworkCardIndex)),
@@ -121,12 +131,15 @@ func instanceType(a types.InstanceTypeInfo) InstanceType {
 			for _, kind := range card.InterfaceTypes {
 				about.Types = append(about.Types, string(kind))
 			}
+
 			t.Cards = append(t.Cards, about)
 		}
 	}
+
 	for _, class := range a.SupportedUsageClasses {
 		t.UsageClasses = append(t.UsageClasses, string(class))
 	}
+
 	return t
 }
 
@@ -166,14 +179,17 @@ func networkInterfaces(
 	if t.EFAInterfaces == 0 || mode == capacity.NoEFA {
 		return nil, nil
 	}
+
 	if mode != capacity.EFA && mode != capacity.EFAOnly {
 		return nil, fmt.Errorf("EFA mode %q: want %s, %s or %s", mode, capacity.EFA, capacity.EFAOnly, capacity.NoEFA)
 	}
+
 	cards := slices.SortedFunc(
 		slices.Values(t.Cards),
 		func(a, b NetworkCard) int { return cmp.Compare(a.Index, b.Index) },
 	)
 	said := slices.ContainsFunc(cards, func(c NetworkCard) bool { return len(c.Types) > 0 })
+
 	without := len(cards) - t.EFAInterfaces
 	takes := func(c NetworkCard) bool {
 		if said {
@@ -187,6 +203,7 @@ func networkInterfaces(
 			with++
 		}
 	}
+
 	if with != t.EFAInterfaces || !said && without > 1 || len(cards) == 0 || cards[0].Index != 0 {
 		return nil, fmt.Errorf(
 			"%s has %d EFAs on %d network cards, and EC2 does not say on which; write its network interfaces into a launch template, and name that template",
@@ -195,7 +212,9 @@ func networkInterfaces(
 			len(cards),
 		)
 	}
+
 	var all []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest
+
 	add := func(card, device int, kind string) {
 		n := types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{
 			NetworkCardIndex: aws.Int32(
@@ -206,6 +225,7 @@ func networkInterfaces(
 		if subnetID != "" {
 			n.SubnetId = aws.String(subnetID)
 		}
+
 		all = append(all, n)
 	}
 	for _, card := range cards {
@@ -213,6 +233,7 @@ func networkInterfaces(
 		if first && !(takesEFA && mode == capacity.EFA) {
 			add(0, 0, plainInterface)
 		}
+
 		switch {
 		case !takesEFA:
 		case mode == capacity.EFAOnly && first && card.Interfaces < 2:
@@ -231,9 +252,11 @@ func networkInterfaces(
 			add(card.Index, 1, efaInterface)
 		}
 	}
+
 	if len(all) == 1 {
 		all[0].AssociatePublicIpAddress = nil
 	}
+
 	return all, nil
 }
 
@@ -247,9 +270,11 @@ func (c *Client) efaInterfaces(
 	if err != nil {
 		return nil, err
 	}
+
 	t, ok := found[spec.InstanceType]
 	if !ok {
 		return nil, fmt.Errorf("EC2 has no instance type %s in %s", spec.InstanceType, c.region)
 	}
+
 	return networkInterfaces(t, spec.EFA, spec.SubnetID, groups)
 }

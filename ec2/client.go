@@ -50,6 +50,7 @@ func (c *cache[T]) known(name string) (T, bool) {
 	if !ok {
 		return *new(T), false
 	}
+
 	return known.(T), true
 }
 
@@ -73,6 +74,7 @@ func New(ctx context.Context, o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return From(aws), nil
 }
 
@@ -99,9 +101,11 @@ func (c *Client) In(region string) *Client {
 func (s *shared) in(region string) *Client {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	if c, ok := s.regions[region]; ok {
 		return c
 	}
+
 	c := &Client{
 		shared: s, region: region, api: newAPI(ec2.NewFromConfig(s.Config, noRetryAfter(noCapacity...), func(
 			o *ec2.Options,
@@ -112,6 +116,7 @@ func (s *shared) in(region string) *Client {
 		scarce: newScarce(s.refill),
 	}
 	s.regions[region] = c
+
 	return c
 }
 
@@ -127,16 +132,20 @@ func (c *Client) Offset() time.Duration { return c.shared.Shared.Offset() }
 func (c *Client) Untold() []string {
 	c.shared.mu.Lock()
 	defer c.shared.mu.Unlock()
+
 	untold := c.shared.untold
 	c.shared.untold = nil
+
 	return untold
 }
 
 // without notes a question that was not answered, and the cost.
 func (c *Client) without(err error, unknown string) {
 	words := unknown + ": " + steady(err)
+
 	c.shared.mu.Lock()
 	defer c.shared.mu.Unlock()
+
 	if !slices.Contains(c.shared.untold, words) {
 		c.shared.untold = append(c.shared.untold, words)
 	}
@@ -146,10 +155,12 @@ func tagMap(tags []types.Tag) map[string]string {
 	if len(tags) == 0 {
 		return nil
 	}
+
 	m := map[string]string{}
 	for _, t := range tags {
 		m[aws.ToString(t.Key)] = aws.ToString(t.Value)
 	}
+
 	return m
 }
 
@@ -159,6 +170,7 @@ func tagList(m map[string]string) []types.Tag {
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		tags = append(tags, types.Tag{Key: aws.String(key), Value: aws.String(m[key])})
 	}
+
 	return tags
 }
 
@@ -167,10 +179,12 @@ func tagged(m map[string]string, kinds ...types.ResourceType) []types.TagSpecifi
 	if len(m) == 0 {
 		return nil
 	}
+
 	var specs []types.TagSpecification
 	for _, kind := range kinds {
 		specs = append(specs, types.TagSpecification{ResourceType: kind, Tags: tagList(m)})
 	}
+
 	return specs
 }
 
@@ -183,6 +197,7 @@ func tagFilter(key string, values ...string) types.Filter {
 	for _, v := range values {
 		exact = append(exact, filterEscapes.Replace(v))
 	}
+
 	return filter("tag:"+key, exact...)
 }
 
@@ -206,5 +221,6 @@ func unique(ids []string) []string {
 			out = append(out, id)
 		}
 	}
+
 	return out
 }

@@ -23,14 +23,18 @@ func efaWorld(t *testing.T) *Client { return efaWorldWith(t, false) }
 // efaWorldWith is efaWorld, where EC2 may say which interfaces each card takes.
 func efaWorldWith(t *testing.T, cardTypes bool) *Client {
 	t.Helper()
+
 	scenario, err := awssim.LoadScenario("testdata/efa.toml")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for i := range scenario.InstanceTypes {
 		scenario.InstanceTypes[i].CardTypes = cardTypes
 	}
+
 	_, c, _ := simOf(t, scenario)
+
 	return c
 }
 
@@ -76,13 +80,16 @@ func testInterfacesOfEachFamily(t *testing.T, cardTypes bool) {
 	for kind, source := range figures {
 		t.Run(fmt.Sprintf("%s/%t", kind, cardTypes), func(t *testing.T) {
 			c := efaWorldWith(t, cardTypes)
+
 			found, err := c.InstanceTypes(t.Context(), []string{kind})
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			if said := len(found[kind].Cards[0].Types) > 0; said != cardTypes {
 				t.Errorf("cards %+v", found[kind].Cards)
 			}
+
 			var text strings.Builder
 			fmt.Fprintf(
 				&text,
@@ -92,11 +99,13 @@ func testInterfacesOfEachFamily(t *testing.T, cardTypes bool) {
 				found[kind].EFAInterfaces,
 				source,
 			)
+
 			for _, mode := range []capacity.EFAMode{capacity.EFA, capacity.EFAOnly} {
 				made, err := c.EnsureLaunchTemplate(t.Context(), efaSpec(kind, mode))
 				if err != nil {
 					t.Fatal(err)
 				}
+
 				out, err := c.api.DescribeLaunchTemplateVersions(
 					t.Context(),
 					&ec2.DescribeLaunchTemplateVersionsInput{LaunchTemplateId: &made.ID, Versions: []string{"1"}},
@@ -104,11 +113,14 @@ func testInterfacesOfEachFamily(t *testing.T, cardTypes bool) {
 				if err != nil {
 					t.Fatal(err)
 				}
+
 				data := out.LaunchTemplateVersions[0].LaunchTemplateData
 				if len(data.SecurityGroupIds) > 0 {
 					t.Errorf("security groups %v beside the interfaces", data.SecurityGroupIds)
 				}
+
 				fmt.Fprintf(&text, "\n--efa %s\n%s", mode, inWords(data.NetworkInterfaces))
+
 				launched, err := c.Launch(
 					t.Context(),
 					capacity.Launch{
@@ -124,16 +136,19 @@ func testInterfacesOfEachFamily(t *testing.T, cardTypes bool) {
 					t.Errorf("EC2 does not launch it: %v", err)
 				}
 			}
+
 			golden := filepath.Join("testdata", "efa", kind+".txt")
 			if os.Getenv("UPDATE_TRANSCRIPTS") != "" {
 				if err := os.WriteFile(golden, []byte(text.String()), 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}
+
 			want, err := os.ReadFile(golden)
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			if diff := cmp.Diff(string(want), text.String()); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
@@ -156,6 +171,7 @@ func inWords(all []types.LaunchTemplateInstanceNetworkInterfaceSpecification) st
 			aws.ToBool(n.AssociatePublicIpAddress),
 		)
 	}
+
 	return b.String()
 }
 
@@ -176,9 +192,11 @@ func TestNoEFA(t *testing.T) {
 			)
 		}
 	}
+
 	if _, err := c.templateData(t.Context(), efaSpec("p5.48xlarge", "all")); err == nil {
 		t.Error("an unknown mode is taken")
 	}
+
 	if _, err := c.templateData(t.Context(), efaSpec("p9.huge", capacity.EFA)); err == nil {
 		t.Error("an unknown type is taken")
 	}
@@ -188,10 +206,12 @@ func TestNoEFA(t *testing.T) {
 // subnet of that block's zone; one that leaves the subnet open keeps it open.
 func TestEFATemplateOfTheNextBlock(t *testing.T) {
 	c := efaWorld(t)
+
 	made, err := c.EnsureLaunchTemplate(t.Context(), efaSpec("p5.48xlarge", capacity.EFA))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	next := capacity.LaunchTemplateSpec{
 		Name:         made.Name,
 		From:         made.ID,
@@ -203,6 +223,7 @@ func TestEFATemplateOfTheNextBlock(t *testing.T) {
 	if planned, err := c.PlannedTemplate(t.Context(), next); err != nil || planned.Digest != made.Digest {
 		t.Errorf("the same subnet is another template: %v", err)
 	}
+
 	for _, test := range []struct{ subnet, want string }{{"subnet-2", "subnet-2"}, {"", ""}} {
 		next.SubnetID = test.subnet
 		data, err := c.templateData(t.Context(), next)

@@ -38,10 +38,12 @@ func Message(err error) string {
 	if advice := Advice(err); advice != "" {
 		return said(err) + "; " + advice
 	}
+
 	var answer smithy.APIError
 	if errors.As(err, &answer) {
 		return answer.ErrorMessage()
 	}
+
 	return err.Error()
 }
 
@@ -51,6 +53,7 @@ func said(err error) string {
 	if !errors.As(err, &answer) {
 		return err.Error()
 	}
+
 	return withoutStop(answer.ErrorMessage())
 }
 
@@ -63,6 +66,7 @@ func tried(err error, what string) error {
 	case err == nil:
 		return fmt.Errorf("%s: EC2 answered as if it were no dry run", what)
 	}
+
 	return fmt.Errorf("%s: %w", what, err)
 }
 
@@ -72,6 +76,7 @@ func notAllowed(err error) bool {
 	case unauthorized, accessDenied, "UnsupportedOperation", "InvalidAction":
 		return true
 	}
+
 	return false
 }
 
@@ -155,11 +160,14 @@ const (
 func withoutBad(ids []string, codePrefix string, call func(ids []string) error) (bad map[string]error, err error) {
 	bad = map[string]error{}
 	readable := false
+
 	var ask func(ids []string) error
+
 	ask = func(ids []string) error {
 		if len(ids) == 0 {
 			return nil
 		}
+
 		err := call(ids)
 		switch refused := strings.HasPrefix(Code(err), codePrefix); {
 		case err != nil && !refused && !unreadable(err):
@@ -167,6 +175,7 @@ func withoutBad(ids []string, codePrefix string, call func(ids []string) error) 
 		case err == nil || len(ids) == 1 && refused:
 			readable = true
 		}
+
 		switch {
 		case err == nil:
 			return nil
@@ -174,21 +183,26 @@ func withoutBad(ids []string, codePrefix string, call func(ids []string) error) 
 			bad[ids[0]] = err
 			return nil
 		}
+
 		first, rest := ids[:len(ids)/2], ids[len(ids)/2:]
 		if i := slices.IndexFunc(ids, func(id string) bool { return strings.Contains(err.Error(), id) }); i >= 0 {
 			first, rest = ids[i:i+1], slices.Concat(ids[:i], ids[i+1:])
 		}
+
 		if err := ask(first); err != nil {
 			return err
 		}
+
 		return ask(rest)
 	}
+
 	err = ask(unique(ids))
 	for _, one := range bad {
 		if err == nil && !readable {
 			err = one
 		}
 	}
+
 	return bad, err
 }
 
@@ -223,9 +237,13 @@ func Outcome(err error, more ...string) error {
 	if err == nil {
 		return nil
 	}
-	var dial *net.OpError
-	var silent *awsconfig.NoAnswer
-	var answer *awshttp.ResponseError
+
+	var (
+		dial   *net.OpError
+		silent *awsconfig.NoAnswer
+		answer *awshttp.ResponseError
+	)
+
 	code := Code(err)
 	switch {
 	case errors.Is(err, ErrNotSent),
@@ -243,6 +261,7 @@ func Outcome(err error, more ...string) error {
 	case errors.As(err, &answer) && answer.HTTPStatusCode() >= http.StatusBadRequest && answer.HTTPStatusCode() < http.StatusInternalServerError:
 		return capacity.ErrRefused
 	}
+
 	return errUnclear
 }
 
@@ -258,6 +277,7 @@ func withOutcome(err error, more ...string) error {
 	case capacity.ErrRefused:
 		return &refused{err}
 	}
+
 	return err
 }
 
@@ -280,6 +300,7 @@ func noRoom(err error) bool {
 	case "UnfulfillableCapacity", "InsufficientFreeAddressesInSubnet":
 		return true
 	}
+
 	return slices.Contains(noCapacity, code) || strings.HasPrefix(code, "InvalidCapacityReservationState") ||
 		strings.HasPrefix(code, badReservationID)
 }

@@ -36,6 +36,7 @@ func (c *Client) Image(ctx context.Context, id string) (Image, error) {
 			strings.TrimPrefix(id, parameterPrefix),
 		)
 	}
+
 	out, err := c.api.DescribeImages(
 		ctx,
 		&ec2.DescribeImagesInput{ImageIds: []string{id}, IncludeDeprecated: aws.Bool(true)},
@@ -43,9 +44,11 @@ func (c *Client) Image(ctx context.Context, id string) (Image, error) {
 	if err == nil && len(out.Images) == 0 {
 		err = ErrNotDescribed
 	}
+
 	if err != nil {
 		return Image{}, fmt.Errorf("describing image %s in %s: %w", id, c.region, err)
 	}
+
 	image := out.Images[0]
 	found := Image{
 		ID: id, Name: aws.ToString(image.Name), Description: aws.ToString(image.Description),
@@ -57,7 +60,9 @@ func (c *Client) Image(ctx context.Context, id string) (Image, error) {
 	for _, t := range image.Tags {
 		says = append(says, aws.ToString(t.Key), aws.ToString(t.Value))
 	}
+
 	found.Says = strings.ToLower(strings.Join(says, " "))
+
 	return found, nil
 }
 
@@ -67,6 +72,7 @@ func (i Image) String() string {
 	if i.Deprecated != "" {
 		text += ", deprecated as of " + i.Deprecated
 	}
+
 	return text
 }
 
@@ -94,9 +100,11 @@ func (c *Client) SecurityGroups(ctx context.Context, ids []string) (map[string][
 	if err != nil {
 		return nil, err
 	}
+
 	for _, g := range groups {
 		found[aws.ToString(g.GroupId)] = append(rules(g.IpPermissions, false), rules(g.IpPermissionsEgress, true)...)
 	}
+
 	return found, nil
 }
 
@@ -124,12 +132,14 @@ func reservationPlatform(details string) string {
 	if name, ok := reservationPlatforms[details]; ok {
 		return name
 	}
+
 	if !slices.Contains(
 		types.CapacityReservationInstancePlatform("").Values(),
 		types.CapacityReservationInstancePlatform(details),
 	) {
 		return ""
 	}
+
 	return details
 }
 
@@ -142,20 +152,25 @@ func (c *Client) ImagePlatform(ctx context.Context, template string) (capacity.I
 	if err != nil || t.LaunchTemplateData == nil { // that is told
 		return found, err
 	}
+
 	image := aws.ToString(t.LaunchTemplateData.ImageId)
 	if isParameter(image) {
 		image, err = c.resolvedImage(ctx, t)
 	}
+
 	if err == nil && image != "" {
 		found.Platform, err = c.platform(ctx, image)
 	}
+
 	if notAllowed(err) {
 		c.without(err, "what the image of launch template "+template+" runs is not known")
 		return found, nil
 	}
+
 	if err != nil {
 		return found, fmt.Errorf("reading what launch template %s runs: %w", template, err)
 	}
+
 	return found, nil
 }
 
@@ -164,9 +179,11 @@ func (c *Client) platform(ctx context.Context, image string) (string, error) {
 	if known, ok := c.platforms.known(image); ok {
 		return known, nil
 	}
+
 	described, err := c.Image(ctx, image)
 	if err == nil {
 		c.platforms.keep(image, described.Platform)
 	}
+
 	return described.Platform, err
 }

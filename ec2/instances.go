@@ -28,6 +28,7 @@ func instance(a types.Instance) capacity.Instance {
 	if a.State != nil {
 		i.State = string(a.State.Name)
 	}
+
 	return i
 }
 
@@ -50,15 +51,19 @@ func (c *Client) FindInstances(ctx context.Context, q capacity.InstanceQuery) (f
 		if len(values) == 0 {
 			return nil, nil
 		}
+
 		filters = append(filters, tagFilter(key, values...))
 	}
+
 	if q.ClusterName != "" { // older versions marked with the name alone
 		name := filterEscapes.Replace(q.ClusterName)
 		filters = append(filters, filter("tag:"+capacity.TagCluster, name, capacity.ClusterMark(name, "*")))
 	}
+
 	if q.Reservation != "" {
 		filters = append(filters, filter("capacity-reservation-id", q.Reservation))
 	}
+
 	ids := unique(q.IDs)
 	switch {
 	case len(ids) == 0 && len(filters) == 0:
@@ -66,19 +71,23 @@ func (c *Client) FindInstances(ctx context.Context, q capacity.InstanceQuery) (f
 	case len(ids) == 0:
 		return c.instances(ctx, filters...)
 	}
+
 	for some := range slices.Chunk(ids, maxFilterValues) {
 		more, err := c.instances(ctx, append(slices.Clone(filters), filter("instance-id", some...))...)
 		if err != nil {
 			return nil, err
 		}
+
 		found = append(found, more...)
 	}
+
 	return found, nil
 }
 
 func (c *Client) instances(ctx context.Context, filters ...types.Filter) ([]capacity.Instance, error) {
 	in := &ec2.DescribeInstancesInput{MaxResults: aws.Int32(pageSize), Filters: append(filters,
 		filter("instance-state-name", "pending", "running", "shutting-down", "stopping", "stopped"))}
+
 	return listed(
 		ctx,
 		c,
@@ -91,6 +100,7 @@ func (c *Client) instances(ctx context.Context, filters ...types.Filter) ([]capa
 					all = append(all, instance(a))
 				}
 			}
+
 			return all
 		},
 	)
@@ -104,6 +114,7 @@ func (c *Client) Terminate(ctx context.Context, instances []capacity.Instance) e
 	for _, i := range instances {
 		launched[i.ID] = i.Launched
 	}
+
 	young := func(id string) bool { return c.Now().Sub(launched[id]) < youngTime }
 	// EC2 takes 1000 instances in one call.
 	for some := range slices.Chunk(slices.Sorted(maps.Keys(launched)), pageSize) {
@@ -116,16 +127,20 @@ func (c *Client) Terminate(ctx context.Context, instances []capacity.Instance) e
 			if err != nil || len(bad) == 0 {
 				return err
 			}
+
 			left = slices.Sorted(maps.Keys(bad))
+
 			return bad[left[0]]
 		})
 		if noInstance(err) && !slices.ContainsFunc(left, young) {
 			continue
 		}
+
 		if err != nil {
 			return fmt.Errorf("terminating instances in %s: %w", c.region, err)
 		}
 	}
+
 	return nil
 }
 
@@ -141,6 +156,7 @@ func (c *Client) Impaired(ctx context.Context) (map[string]string, error) {
 		filter("event.code", "instance-retirement", "instance-stop", "instance-reboot", "system-reboot", "system-maintenance"),
 	} {
 		in := &ec2.DescribeInstanceStatusInput{Filters: []types.Filter{which}}
+
 		statuses, err := listed(ctx, c, "describing the status of instances", c.api.DescribeInstanceStatus, in,
 			func(page *ec2.DescribeInstanceStatusOutput) []types.InstanceStatus { return page.InstanceStatuses })
 		switch {
@@ -150,11 +166,13 @@ func (c *Client) Impaired(ctx context.Context) (map[string]string, error) {
 		case err != nil:
 			return nil, err
 		}
+
 		for _, s := range statuses {
 			id := aws.ToString(s.InstanceId)
 			if s.SystemStatus != nil && s.SystemStatus.Status == types.SummaryStatusImpaired {
 				said[id] = "its host is impaired"
 			}
+
 			for _, e := range s.Events {
 				said[id] = fmt.Sprintf(
 					"%s, not before %s: %s",
@@ -165,6 +183,7 @@ func (c *Client) Impaired(ctx context.Context) (map[string]string, error) {
 			}
 		}
 	}
+
 	return said, nil
 }
 
@@ -181,16 +200,19 @@ func (c *Client) ReservationTopology(ctx context.Context, ids []string) (map[str
 			if err != nil {
 				return fmt.Errorf("reading where reservations are in the network of %s: %w", c.region, err)
 			}
+
 			for _, r := range out.CapacityReservations {
 				if len(r.NetworkNodes) > 0 {
 					found[aws.ToString(r.CapacityReservationId)] = r.NetworkNodes
 				}
 			}
+
 			return nil
 		}); err != nil {
 			return nil, err
 		}
 	}
+
 	return found, nil
 }
 
@@ -203,17 +225,21 @@ const accountTime = 5 * time.Second
 func (c *Client) Account(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, accountTime)
 	defer cancel()
+
 	account, _, err := c.Shared().Whose(ctx)
 	if err != nil {
 		return "", fmt.Errorf("reading the AWS credentials: %w", err)
 	}
+
 	if account != "" {
 		return account, nil
 	}
+
 	out, err := sts.NewFromConfig(c.shared.Config).GetCallerIdentity(ctx, nil)
 	if err != nil {
 		return "", fmt.Errorf("asking AWS STS whose the credentials are: %w", err)
 	}
+
 	return aws.ToString(out.Account), nil
 }
 
@@ -226,13 +252,16 @@ func (c *Client) ConsoleSays(ctx context.Context, id string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("reading the console of %s: %w", id, err)
 	}
+
 	text, err := base64.StdEncoding.DecodeString(aws.ToString(out.Output))
 	if err != nil {
 		return "", fmt.Errorf("reading the console of %s: %w", id, err)
 	}
+
 	last := ""
 	for _, line := range gaveUp.FindAll(text, -1) {
 		last = string(line)
 	}
+
 	return last, nil
 }

@@ -21,7 +21,9 @@ func (c *Client) Launch(ctx context.Context, l capacity.Launch) ([]capacity.Inst
 	if err != nil {
 		return nil, err
 	}
+
 	var out *ec2.RunInstancesOutput
+
 	err = c.againWhile(ctx, func(err error) bool { return l.Fresh && notYet(err) }, func() (err error) {
 		out, err = c.api.RunInstances(ctx, in, once)
 		return err
@@ -29,10 +31,12 @@ func (c *Client) Launch(ctx context.Context, l capacity.Launch) ([]capacity.Inst
 	if err != nil {
 		return nil, fmt.Errorf("launching %d × %s in %s: %w", l.Count, l.InstanceType, c.region, withOutcome(err))
 	}
+
 	var launched []capacity.Instance
 	for _, a := range out.Instances {
 		launched = append(launched, instance(a))
 	}
+
 	return launched, nil
 }
 
@@ -41,6 +45,7 @@ func (c *Client) launchInput(ctx context.Context, l capacity.Launch) (*ec2.RunIn
 	if err != nil {
 		return nil, err
 	}
+
 	in := &ec2.RunInstancesInput{
 		MinCount: aws.Int32(int32(cmp.Or(l.Least, l.Count))),
 		MaxCount: aws.Int32(int32(l.Count)),
@@ -57,10 +62,13 @@ func (c *Client) launchInput(ctx context.Context, l capacity.Launch) (*ec2.RunIn
 			return nil, fmt.Errorf("copying the network interfaces of launch template %s: %w", l.LaunchTemplate, err)
 		}
 	}
+
 	if inSubnet(in.NetworkInterfaces, l.SubnetID); len(in.NetworkInterfaces) == 0 {
 		in.SubnetId = aws.String(l.SubnetID)
 	}
+
 	into(in, l)
+
 	return in, nil
 }
 
@@ -70,6 +78,7 @@ func into(in *ec2.RunInstancesInput, l capacity.Launch) {
 	if market := types.MarketType(l.Kind.Market()); market != "" {
 		in.InstanceMarketOptions = &types.InstanceMarketOptionsRequest{MarketType: market}
 	}
+
 	if l.PlacementGroup != "" {
 		in.Placement = &types.Placement{GroupName: aws.String(l.PlacementGroup)}
 	}
@@ -83,6 +92,7 @@ func target(kind capacity.Kind, reservationID string) *types.CapacityReservation
 			CapacityReservationPreference: types.CapacityReservationPreferenceNone,
 		}
 	}
+
 	return &types.CapacityReservationSpecification{
 		CapacityReservationPreference: types.CapacityReservationPreferenceCapacityReservationsOnly,
 		CapacityReservationTarget: &types.CapacityReservationTarget{
@@ -106,6 +116,7 @@ func (c *Client) againWhile(ctx context.Context, absent func(error) bool, call f
 		if err == nil || !absent(err) || time.Since(began)+pause > c.shared.settle {
 			return err
 		}
+
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
@@ -133,6 +144,7 @@ func (c *Client) launchable(
 ) (v types.LaunchTemplateVersion, pin string, err error) {
 	c.pinning.Lock() // concurrent launches of one power-up ask once
 	defer c.pinning.Unlock()
+
 	v, err = c.version(ctx, reference, pinTime)
 	switch {
 	case notAllowed(err):
@@ -141,6 +153,7 @@ func (c *Client) launchable(
 	case err != nil:
 		return v, "", err
 	}
+
 	return v, pinned(v), nil
 }
 
@@ -150,12 +163,14 @@ func templateReference(s string) *types.LaunchTemplateSpecification {
 	if version == "" {
 		version = "$Default"
 	}
+
 	spec := &types.LaunchTemplateSpecification{Version: aws.String(version)}
 	if strings.HasPrefix(name, "lt-") {
 		spec.LaunchTemplateId = aws.String(name)
 	} else {
 		spec.LaunchTemplateName = aws.String(name)
 	}
+
 	return spec
 }
 

@@ -17,6 +17,7 @@ import (
 // efaTemplate makes a launch template with one EFA on each of the cards of a type.
 func efaTemplate(t *testing.T, c *Client, cards int32) (id string) {
 	t.Helper()
+
 	data := &types.RequestLaunchTemplateData{ImageId: aws.String(image)}
 	for card := range cards {
 		data.NetworkInterfaces = append(
@@ -29,6 +30,7 @@ func efaTemplate(t *testing.T, c *Client, cards int32) (id string) {
 			},
 		)
 	}
+
 	out, err := c.api.CreateLaunchTemplate(
 		t.Context(),
 		&ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String("efa-nodes"), LaunchTemplateData: data},
@@ -36,6 +38,7 @@ func efaTemplate(t *testing.T, c *Client, cards int32) (id string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return *out.LaunchTemplate.LaunchTemplateId
 }
 
@@ -43,6 +46,7 @@ func efaTemplate(t *testing.T, c *Client, cards int32) (id string) {
 func TestLaunchFromATemplateWithInterfaces(t *testing.T) {
 	_, c := newSim(t)
 	id := efaTemplate(t, c, 32)
+
 	launched, err := c.Launch(
 		t.Context(),
 		capacity.Launch{
@@ -53,13 +57,16 @@ func TestLaunchFromATemplateWithInterfaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if len(launched) != 2 || launched[0].ReservationID != openBlock || launched[0].PrivateIP == "" {
 		t.Errorf("launched %+v", launched)
 	}
+
 	out, err := c.api.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, i := range out.Reservations[0].Instances {
 		efas := slices.DeleteFunc(slices.Clone(i.NetworkInterfaces), func(n types.InstanceNetworkInterface) bool {
 			return *n.InterfaceType != "efa" || *n.SubnetId != subnetA || len(n.Groups) != 1 ||
@@ -81,7 +88,9 @@ func TestInterfacesOfATemplateCanAllBeSent(t *testing.T) {
 			}
 		}
 	}
+
 	var sent []types.InstanceNetworkInterfaceSpecification
+
 	err := copyByName(
 		[]types.LaunchTemplateInstanceNetworkInterfaceSpecification{
 			{
@@ -97,12 +106,15 @@ func TestInterfacesOfATemplateCanAllBeSent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	inSubnet(sent, "subnet-1")
+
 	first, second := sent[0], sent[1]
 	if *first.SubnetId != "subnet-1" || *first.DeviceIndex != 0 || *first.AssociatePublicIpAddress ||
 		!*first.EnaSrdSpecification.EnaSrdEnabled {
 		t.Errorf("first: %+v", first)
 	}
+
 	if second.SubnetId != nil || *second.NetworkInterfaceId != "eni-1" {
 		t.Errorf("an interface that exists already has its own subnet: %+v", second)
 	}
@@ -116,11 +128,13 @@ func TestTemplateIsPinned(t *testing.T) {
 			t.Errorf("%s is %s, %v; want %s", ref, got, err, want)
 		}
 	}
+
 	if _, err := c.PinTemplate(t.Context(), "no-such-template"); Code(
 		err,
 	) != "InvalidLaunchTemplateName.NotFoundException" {
 		t.Errorf("unknown template: %v", err)
 	}
+
 	if _, err := c.PinTemplate(t.Context(), nodes+":7"); Code(err) != "InvalidLaunchTemplateId.VersionNotFound" {
 		t.Errorf("unknown version: %v", err)
 	}
@@ -133,11 +147,13 @@ func laggingWorld(t *testing.T) (*awssim.Sim, *Client) {
 	lag := awssim.Duration(5 * time.Second)
 	sim.SetLag(awssim.Lag{Instances: &lag, Templates: &lag, Tags: &lag, Reservations: &lag})
 	sim.Clock().SetStep(3 * time.Second)
+
 	return sim, c
 }
 
 func launchOne(t *testing.T, c *Client) capacity.Instance {
 	t.Helper()
+
 	launched, err := c.Launch(
 		t.Context(),
 		capacity.Launch{
@@ -148,6 +164,7 @@ func launchOne(t *testing.T, c *Client) capacity.Instance {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return launched[0]
 }
 
@@ -155,6 +172,7 @@ func launchOne(t *testing.T, c *Client) capacity.Instance {
 func TestNewInstanceIsTerminated(t *testing.T) {
 	sim, c := laggingWorld(t)
 	i := launchOne(t, c)
+
 	second, err := c.Launch(
 		t.Context(),
 		capacity.Launch{
@@ -169,9 +187,11 @@ func TestNewInstanceIsTerminated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if err := c.Terminate(t.Context(), []capacity.Instance{i, second[0]}); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, i := range sim.Instances(homeRegion) {
 		if i.State != "shutting-down" && i.State != "terminated" {
 			t.Errorf("%s is %s", i.ID, i.State)
@@ -182,11 +202,14 @@ func TestNewInstanceIsTerminated(t *testing.T) {
 func TestNewInstanceThatNeverShowsIsNotGone(t *testing.T) {
 	sim, c := laggingWorld(t)
 	c.shared.settle = 20 * time.Millisecond
+
 	sim.Clock().SetStep(0)
+
 	i := launchOne(t, c)
 	if err := c.Terminate(t.Context(), []capacity.Instance{i}); Code(err) != "InvalidInstanceID.NotFound" {
 		t.Errorf("terminating what does not show: %v", err)
 	}
+
 	if err := c.Terminate(t.Context(), []capacity.Instance{{ID: "i-0ffffffffffffffff"}}); err != nil {
 		t.Errorf("one that nobody has launched is gone: %v", err)
 	}
@@ -200,15 +223,18 @@ func TestNewLaunchTemplate(t *testing.T) {
 		made.Tags[capacity.TagCluster] != "ml" {
 		t.Fatalf("made %+v, %v", made, err)
 	}
+
 	if shown, found, err := c.LaunchTemplate(t.Context(), made.ID, "1"); !found || err != nil ||
 		shown.Digest != made.Digest {
 		t.Errorf("handed out before it shows: %v, %v", found, err)
 	}
+
 	next, err := c.EnsureLaunchTemplate(t.Context(), spec(laterBlock))
 	if err != nil || next.ID != made.ID || next.Version != "2" || next.ReservationID != laterBlock ||
 		next.Tags[capacity.TagReservation] != laterBlock {
 		t.Fatalf("next %+v, %v", next, err)
 	}
+
 	if shown, found, err := c.LaunchTemplate(t.Context(), made.ID, "2"); !found || err != nil ||
 		shown.ReservationID != laterBlock {
 		t.Errorf("handed out before it shows: %v, %v", found, err)
@@ -219,15 +245,20 @@ func TestNewLaunchTemplate(t *testing.T) {
 func TestLaunchTemplateThatAnotherRunMade(t *testing.T) {
 	sim, c := laggingWorld(t)
 	sim.Clock().SetStep(0)
+
 	c.shared.settle = 20 * time.Millisecond
 	if _, err := c.EnsureLaunchTemplate(t.Context(), spec(openBlock)); err != nil {
 		t.Fatal(err) // what EC2 answered, though it does not show
 	}
+
 	if _, err := c.EnsureLaunchTemplate(t.Context(), spec(openBlock)); !noTemplate(err) {
 		t.Errorf("no way to read it: %v", err)
 	}
+
 	c.shared.settle = settleTime
+
 	sim.Clock().SetStep(3 * time.Second)
+
 	again, err := c.EnsureLaunchTemplate(t.Context(), spec(openBlock))
 	if err != nil || again.Version != "1" || calls(sim, "CreateLaunchTemplateVersion") != 0 {
 		t.Errorf("again %+v, %v", again, err)

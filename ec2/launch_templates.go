@@ -36,22 +36,30 @@ func (c *Client) LaunchTemplate(
 	if idOrName == "" { // EC2 would describe any
 		return t, false, nil
 	}
+
 	in := &ec2.DescribeLaunchTemplatesInput{LaunchTemplateNames: []string{idOrName}}
 	if strings.HasPrefix(idOrName, "lt-") {
 		in = &ec2.DescribeLaunchTemplatesInput{LaunchTemplateIds: in.LaunchTemplateNames}
 	}
-	var out *ec2.DescribeLaunchTemplatesOutput
-	var v types.LaunchTemplateVersion
+
+	var (
+		out *ec2.DescribeLaunchTemplatesOutput
+		v   types.LaunchTemplateVersion
+	)
+
 	reads, readCtx := errgroup.WithContext(ctx)
 	reads.Go(func() (err error) { out, err = c.api.DescribeLaunchTemplates(readCtx, in); return err })
 	reads.Go(func() (err error) { v, err = c.version(readCtx, idOrName+":"+cmp.Or(version, newest), 0); return err })
+
 	switch err := reads.Wait(); {
 	case noTemplate(err) || err == nil && len(out.LaunchTemplates) == 0:
 		return t, false, nil
 	case err != nil:
 		return t, false, fmt.Errorf("describing launch template %s in %s: %w", idOrName, c.region, err)
 	}
+
 	t, err = c.described(ctx, out.LaunchTemplates[0], v)
+
 	return t, err == nil, err
 }
 
@@ -67,8 +75,10 @@ func (c *Client) described(
 		if err != nil {
 			return capacity.LaunchTemplate{}, err
 		}
+
 		d.ImageID = image
 	}
+
 	return d, nil
 }
 
@@ -84,6 +94,7 @@ func (c *Client) LaunchTemplates(ctx context.Context, names []string) (map[strin
 	for _, t := range all {
 		byName[t.Name] = t
 	}
+
 	return byName, err
 }
 
@@ -94,13 +105,16 @@ func (c *Client) TemplateVersion(ctx context.Context, reference string) (capacit
 	if id, _, _ := strings.Cut(reference, ":"); id == "" {
 		return capacity.LaunchTemplate{}, false, nil
 	}
+
 	v, err := c.version(ctx, reference, 0)
 	if noTemplate(err) {
 		return capacity.LaunchTemplate{}, false, nil
 	}
+
 	if err != nil {
 		return capacity.LaunchTemplate{}, false, err
 	}
+
 	return describe(
 		types.LaunchTemplate{LaunchTemplateId: v.LaunchTemplateId, LaunchTemplateName: v.LaunchTemplateName},
 		v,
@@ -124,13 +138,16 @@ func (c *Client) version(
 	if ok && (pinned(known.LaunchTemplateVersion) == reference || time.Since(known.at) < keep) {
 		return known.LaunchTemplateVersion, nil
 	}
+
 	v, err := c.askVersion(ctx, templateReference(reference), false)
 	if err != nil {
 		return v, fmt.Errorf("reading launch template %s in %s: %w", reference, c.region, err)
 	}
+
 	for _, name := range []string{reference, pinned(v)} {
 		c.versions.keep(name, templateRead{v, time.Now()})
 	}
+
 	return v, nil
 }
 
@@ -149,6 +166,7 @@ func (c *Client) askVersion(
 	if resolved {
 		in.ResolveAlias = aws.Bool(true)
 	}
+
 	out, err := c.api.DescribeLaunchTemplateVersions(ctx, in)
 	switch {
 	case err != nil:
@@ -156,6 +174,7 @@ func (c *Client) askVersion(
 	case len(out.LaunchTemplateVersions) == 0 || out.LaunchTemplateVersions[0].LaunchTemplateData == nil:
 		return v, ErrNotDescribed
 	}
+
 	return out.LaunchTemplateVersions[0], nil
 }
 
@@ -184,6 +203,7 @@ func (c *Client) resolvedImage(ctx context.Context, v types.LaunchTemplateVersio
 			err,
 		)
 	}
+
 	return aws.ToString(resolved.LaunchTemplateData.ImageId), nil
 }
 
@@ -197,8 +217,10 @@ func (c *Client) PlannedTemplate(
 	if err != nil {
 		return capacity.LaunchTemplate{}, err
 	}
+
 	t := describe(types.LaunchTemplate{LaunchTemplateName: aws.String(spec.Name)}, written)
 	t.Version, t.Tags = "", spec.Tags
+
 	return t, nil
 }
 
@@ -211,10 +233,12 @@ func (c *Client) planned(
 	if data, err = c.templateData(ctx, spec); err != nil {
 		return data, v, err
 	}
+
 	digest, err := digest(data)
 	if err != nil {
 		return data, v, err
 	}
+
 	about := fmt.Sprintf(
 		"pcs-capacity for %s, sha256:%s",
 		cmp.Or(spec.ReservationID, spec.Tags[capacity.TagPartition]),
@@ -225,6 +249,7 @@ func (c *Client) planned(
 		VersionDescription: aws.String(about),
 		LaunchTemplateData: &types.ResponseLaunchTemplateData{},
 	}
+
 	return data, v, copyByName(data, v.LaunchTemplateData)
 }
 
@@ -239,10 +264,12 @@ func (c *Client) EnsureLaunchTemplate(
 	if err != nil {
 		return t, err
 	}
+
 	there, err := c.LaunchTemplates(ctx, []string{spec.Name})
 	if err != nil {
 		return t, err
 	}
+
 	now, found := there[spec.Name]
 	if !found {
 		created, err := c.createTemplate(ctx, spec, data, written)
@@ -260,12 +287,14 @@ func (c *Client) EnsureLaunchTemplate(
 			return t, fmt.Errorf("launch template %s exists: %w; run this again", spec.Name, err)
 		}
 	}
+
 	switch {
 	case now.Tags[capacity.TagCluster] != spec.Tags[capacity.TagCluster]:
 		return t, fmt.Errorf("launch template %s (%s): %w", now.Name, now.ID, ErrNotOurs)
 	case now.Digest == describe(types.LaunchTemplate{}, written).Digest:
 		return now, nil
 	}
+
 	return c.addVersion(ctx, now, spec, data, written)
 }
 
@@ -287,9 +316,11 @@ func (c *Client) createTemplate(
 	if err == nil && out.LaunchTemplate == nil {
 		err = ErrNotDescribed
 	}
+
 	if err != nil {
 		return t, fmt.Errorf("creating launch template %s in %s: %w", spec.Name, c.region, err)
 	}
+
 	return c.settled(ctx, describe(*out.LaunchTemplate, written))
 }
 
@@ -299,6 +330,7 @@ func (c *Client) settled(ctx context.Context, t capacity.LaunchTemplate) (capaci
 	if err != nil && !noTemplate(err) {
 		return capacity.LaunchTemplate{}, err
 	}
+
 	return t, nil
 }
 
@@ -315,9 +347,11 @@ func (c *Client) addVersion(
 		if err := c.TagLaunchTemplate(ctx, now.ID, spec.Tags); err != nil {
 			return t, err
 		}
+
 		now.Tags = maps.Clone(now.Tags)
 		maps.Copy(now.Tags, spec.Tags)
 	}
+
 	out, err := c.api.CreateLaunchTemplateVersion(ctx, &ec2.CreateLaunchTemplateVersionInput{
 		LaunchTemplateId: aws.String(now.ID), LaunchTemplateData: data, VersionDescription: written.VersionDescription,
 		// EC2 takes 64 characters.
@@ -328,14 +362,17 @@ func (c *Client) addVersion(
 	if err == nil && out.LaunchTemplateVersion == nil {
 		err = ErrNotDescribed
 	}
+
 	if err != nil {
 		return t, fmt.Errorf("adding a version to launch template %s: %w", now.Name, err)
 	}
+
 	of := types.LaunchTemplate{
 		LaunchTemplateId:   aws.String(now.ID),
 		LaunchTemplateName: aws.String(now.Name),
 		Tags:               tagList(now.Tags),
 	}
+
 	return c.settled(ctx, describe(of, *out.LaunchTemplateVersion))
 }
 
@@ -354,13 +391,16 @@ func (c *Client) DeleteLaunchTemplate(ctx context.Context, idOrName, cluster str
 	if err != nil || !found {
 		return err
 	}
+
 	if t.Tags[capacity.TagCluster] != cluster {
 		return fmt.Errorf("launch template %s (%s): %w", t.Name, t.ID, ErrNotOurs)
 	}
+
 	_, err = c.api.DeleteLaunchTemplate(ctx, &ec2.DeleteLaunchTemplateInput{LaunchTemplateId: aws.String(t.ID)})
 	if err != nil && !noTemplate(err) {
 		return fmt.Errorf("deleting launch template %s: %w", t.Name, err)
 	}
+
 	return nil
 }
 
@@ -385,9 +425,11 @@ func (c *Client) newestVersions(
 	if err != nil {
 		return nil, err
 	}
+
 	all := make([]capacity.LaunchTemplate, len(templates))
 	reads, readCtx := errgroup.WithContext(ctx)
 	reads.SetLimit(templatesAtOnce)
+
 	for i, t := range templates {
 		reads.Go(func() error {
 			v, err := c.version(
@@ -398,18 +440,22 @@ func (c *Client) newestVersions(
 			if err == nil {
 				all[i], err = c.described(readCtx, t, v)
 			}
+
 			if noTemplate(err) { // deleted since
 				return nil
 			}
+
 			return err
 		})
 	}
+
 	err = reads.Wait()
 	for _, t := range all {
 		if err == nil && t.ID != "" {
 			there = append(there, t)
 		}
 	}
+
 	return there, err
 }
 
@@ -434,15 +480,19 @@ func describe(t types.LaunchTemplate, v types.LaunchTemplateVersion) capacity.La
 			networkInterface(n.NetworkCardIndex, n.DeviceIndex, n.InterfaceType),
 		)
 	}
+
 	if c := d.CpuOptions; c != nil {
 		out.Cores, out.ThreadsPerCore = int(aws.ToInt32(c.CoreCount)), int(aws.ToInt32(c.ThreadsPerCore))
 	}
+
 	if len(d.NetworkInterfaces) == 1 {
 		out.PublicAddress = d.NetworkInterfaces[0].AssociatePublicIpAddress
 	}
+
 	if p := d.IamInstanceProfile; p != nil {
 		out.InstanceProfile = aws.ToString(p.Arn) + aws.ToString(p.Name) // EC2 allows one of them
 	}
+
 	if s := d.CapacityReservationSpecification; s != nil {
 		out.NoTarget = s.CapacityReservationTarget == nil &&
 			s.CapacityReservationPreference != types.CapacityReservationPreferenceNone
@@ -450,19 +500,24 @@ func describe(t types.LaunchTemplate, v types.LaunchTemplateVersion) capacity.La
 			out.ReservationID = aws.ToString(s.CapacityReservationTarget.CapacityReservationId)
 		}
 	}
+
 	if p := d.Placement; p != nil {
 		out.PlacementGroup = cmp.Or(aws.ToString(p.GroupName), aws.ToString(p.GroupId))
 	}
+
 	if m := d.InstanceMarketOptions; m != nil {
 		out.Market = string(m.MarketType)
 	}
+
 	if m := d.MetadataOptions; m != nil {
 		out.MetadataTags = m.InstanceMetadataTags == types.LaunchTemplateInstanceMetadataTagsStateEnabled
 		out.TokensRequired = m.HttpTokens == types.LaunchTemplateHttpTokensStateRequired
 	}
+
 	if found := digestInDescription.FindStringSubmatch(aws.ToString(v.VersionDescription)); found != nil {
 		out.Digest = found[1]
 	}
+
 	return out
 }
 

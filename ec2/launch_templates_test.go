@@ -26,10 +26,12 @@ func spec(reservationID string) capacity.LaunchTemplateSpec {
 
 func TestEnsureLaunchTemplate(t *testing.T) {
 	sim, c := newSim(t)
+
 	made, err := c.EnsureLaunchTemplate(t.Context(), spec(openBlock))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if made.Version != "1" || made.ReservationID != openBlock || made.InstanceType != "p5.48xlarge" ||
 		made.ImageID != image ||
 		len(made.UserData) == 0 ||
@@ -38,13 +40,16 @@ func TestEnsureLaunchTemplate(t *testing.T) {
 		made.Digest == "" {
 		t.Errorf("made %+v", made)
 	}
+
 	again, err := c.EnsureLaunchTemplate(t.Context(), spec(openBlock))
 	if err != nil || again.Version != "1" {
 		t.Errorf("again: %+v, %v", again, err)
 	}
+
 	if n := calls(sim, "CreateLaunchTemplate") + calls(sim, "CreateLaunchTemplateVersion"); n != 1 {
 		t.Errorf("%d calls that write", n)
 	}
+
 	next, err := c.EnsureLaunchTemplate(t.Context(), spec(laterBlock))
 	if err != nil || next.ID != made.ID || next.Version != "2" || next.ReservationID != laterBlock ||
 		next.Tags[capacity.TagReservation] != laterBlock {
@@ -55,21 +60,26 @@ func TestEnsureLaunchTemplate(t *testing.T) {
 	if err != nil || back.Version != "3" || back.Digest != made.Digest {
 		t.Errorf("back: %+v, %v", back, err)
 	}
+
 	if planned, err := c.PlannedTemplate(t.Context(), spec(openBlock)); planned.Digest != made.Digest || err != nil {
 		t.Errorf("digest %s, %v; want %s", planned.Digest, err, made.Digest)
 	}
+
 	listed, err := c.LaunchTemplatesByTag(t.Context(), map[string]string{capacity.TagCluster: "ml"})
 	if err != nil || len(listed) != 1 || listed[0].Version != "3" {
 		t.Errorf("by tag: %v, %v", listed, err)
 	}
+
 	for range 2 {
 		if err := c.DeleteLaunchTemplate(t.Context(), made.Name, "ml"); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	if _, found, err := c.LaunchTemplate(t.Context(), made.ID, ""); found || err != nil {
 		t.Errorf("found after deletion: %v, %v", found, err)
 	}
+
 	if anew, err := c.EnsureLaunchTemplate(t.Context(), spec(openBlock)); err != nil || anew.ID == made.ID {
 		t.Errorf("made anew: %+v, %v", anew, err)
 	}
@@ -80,21 +90,26 @@ func TestEnsureLaunchTemplateOverrides(t *testing.T) {
 	s := spec(gpuODCR)
 	s.Kind, s.InstanceType = capacity.ODCR, "g6.12xlarge"
 	s.UserData = []byte("#!/bin/sh\n")
+
 	data, err := c.templateData(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if data.InstanceMarketOptions != nil ||
 		*data.CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId != gpuODCR {
 		t.Errorf("an ODCR has market %v, target %v", data.InstanceMarketOptions, data.CapacityReservationSpecification)
 	}
+
 	if *data.UserData != "IyEvYmluL3NoCg==" {
 		t.Errorf("user data %q", *data.UserData)
 	}
+
 	s.Kind, s.ReservationID = capacity.OnDemand, ""
 	if data, err = c.templateData(t.Context(), s); err != nil || data.CapacityReservationSpecification != nil {
 		t.Errorf("on demand has %v, %v", data.CapacityReservationSpecification, err)
 	}
+
 	s.From = "lt-0ffffffffffffffff"
 	if _, err := c.EnsureLaunchTemplate(t.Context(), s); err == nil {
 		t.Error("a template that is not there is copied")
@@ -108,9 +123,11 @@ func TestR9_ForeignLaunchTemplateIsLeftAlone(t *testing.T) {
 	if _, err := c.EnsureLaunchTemplate(t.Context(), s); !errors.Is(err, ErrNotOurs) {
 		t.Errorf("error %v", err)
 	}
+
 	if err := c.DeleteLaunchTemplate(t.Context(), "ml-compute", "ml"); !errors.Is(err, ErrNotOurs) {
 		t.Errorf("deleting: %v", err)
 	}
+
 	for key, n := range sim.Calls() {
 		if n > 0 &&
 			slices.Contains(
@@ -125,25 +142,32 @@ func TestR9_ForeignLaunchTemplateIsLeftAlone(t *testing.T) {
 // However a call ends, a rerun leaves one template with one version.
 func TestR5_EnsureLaunchTemplateAfterFailures(t *testing.T) {
 	t.Setenv("AWS_MAX_ATTEMPTS", "1") // the SDK would wait between its own attempts
+
 	for _, effect := range []awssim.Effect{awssim.FailBefore, awssim.FailAfter, awssim.CutBefore, awssim.CutAfter} {
 		for _, operation := range []string{"CreateLaunchTemplate", "DescribeLaunchTemplateVersions"} {
 			sim, c := newSim(t)
 			fault(t, sim, awssim.Fault{Effect: effect, Operation: operation})
+
 			if _, err := c.EnsureLaunchTemplate(t.Context(), spec(openBlock)); err == nil {
 				t.Errorf("%s of %s is no error", effect, operation)
 			}
+
 			sim.ClearFaults()
+
 			made, err := c.EnsureLaunchTemplate(t.Context(), spec(openBlock))
 			if err != nil || made.Version != "1" {
 				t.Errorf("%s of %s, then: %+v, %v", effect, operation, made, err)
 			}
 		}
+
 		for _, operation := range []string{"CreateTags", "CreateLaunchTemplateVersion"} {
 			sim, c := newSim(t)
 			if _, err := c.EnsureLaunchTemplate(t.Context(), spec(openBlock)); err != nil {
 				t.Fatal(err)
 			}
+
 			fault(t, sim, awssim.Fault{Effect: effect, Operation: operation, Count: 1})
+
 			_, _ = c.EnsureLaunchTemplate(t.Context(), spec(laterBlock))
 			next, err := c.EnsureLaunchTemplate(t.Context(), spec(laterBlock))
 			if err != nil || next.Version != "2" || next.ReservationID != laterBlock ||
@@ -183,6 +207,7 @@ func TestEnsureLaunchTemplateMetadataAndVolume(t *testing.T) {
 	if _, err := c.api.CreateLaunchTemplate(t.Context(), &ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String("old"), LaunchTemplateData: old}); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, test := range []struct {
 		from string
 		hops *int32
@@ -200,22 +225,27 @@ func TestEnsureLaunchTemplateMetadataAndVolume(t *testing.T) {
 		if _, err := c.EnsureLaunchTemplate(t.Context(), spec); err != nil {
 			t.Fatal(err)
 		}
+
 		v, err := c.version(t.Context(), "new:$Latest", 0)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		d := v.LaunchTemplateData
 		if m := d.MetadataOptions; m.HttpTokens != "required" || m.HttpEndpoint != "enabled" ||
 			m.InstanceMetadataTags != "enabled" ||
 			!reflect.DeepEqual(m.HttpPutResponseHopLimit, test.hops) {
 			t.Errorf("metadata %+v", m)
 		}
+
 		if d.CpuOptions != nil || d.CreditSpecification != nil || d.Placement != nil || d.DisableApiTermination != nil {
 			t.Errorf("what is of another type, or keeps nodes from being ended, is copied: %+v", d)
 		}
+
 		if p := d.IamInstanceProfile; p == nil || aws.ToString(p.Name) != "nodes" {
 			t.Errorf("instance profile %+v", p)
 		}
+
 		if test.from != "" && (len(d.BlockDeviceMappings) != 2 || *d.BlockDeviceMappings[1].Ebs.VolumeSize != 50) {
 			t.Errorf("volumes %+v", d.BlockDeviceMappings)
 		}
@@ -228,6 +258,7 @@ func TestWhatLaunchesName(t *testing.T) {
 	if err != nil || len(groups) != 1 || len(groups["sg-0e2000000000000a1"]) != 2 {
 		t.Errorf("security groups %v, %v", groups, err)
 	}
+
 	if groups, err := c.SecurityGroups(t.Context(), nil); err != nil || len(groups) > 0 {
 		t.Errorf("no security groups: %v, %v", groups, err)
 	}
@@ -239,6 +270,7 @@ func TestR8_WhatCouldNotBeAskedIsAnError(t *testing.T) {
 	if _, err := sim.AddFault(awssim.Fault{Effect: awssim.FailBefore, Code: "UnauthorizedOperation"}); err != nil {
 		t.Fatal(err)
 	}
+
 	_, groups := c.SecurityGroups(t.Context(), []string{"sg-0e2000000000000a1"})
 	for what, err := range map[string]error{"security groups": groups} {
 		if Code(err) != "UnauthorizedOperation" {
@@ -259,15 +291,18 @@ func TestPlacementGroupOfAReservation(t *testing.T) {
 		Kind:           capacity.ODCR,
 		PlacementGroup: "ml-cluster",
 	}
+
 	data, err := c.templateData(t.Context(), spec)
 	if err != nil || data.Placement == nil || *data.Placement.GroupName != "ml-cluster" {
 		t.Errorf("placement %+v, %v", data.Placement, err)
 	}
+
 	spec.PlacementGroup = "pg-0123456789abcdef0"
 	byID, err := c.templateData(t.Context(), spec)
 	if err != nil || aws.ToString(byID.Placement.GroupId) != spec.PlacementGroup || byID.Placement.GroupName != nil {
 		t.Errorf("placement %+v, %v", byID.Placement, err)
 	}
+
 	made, err := c.Launch(
 		t.Context(),
 		capacity.Launch{
@@ -283,6 +318,7 @@ func TestPlacementGroupOfAReservation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	found, err := c.FindInstances(t.Context(), capacity.InstanceQuery{Reservation: "cr-0e200000000000a14"})
 	if err != nil || len(found) != 2 || found[0].ID != made[0].ID {
 		t.Errorf("instances in the reservation %+v, %v", found, err)
@@ -293,6 +329,7 @@ func TestPlacementGroupOfAReservation(t *testing.T) {
 func TestCopyByNameIsComplete(t *testing.T) {
 	from := &types.ResponseLaunchTemplateData{}
 	fill(reflect.ValueOf(from).Elem())
+
 	to := &types.RequestLaunchTemplateData{}
 	if err := copyByName(from, to); err != nil {
 		t.Fatal(err)
@@ -308,10 +345,12 @@ func TestCopyByNameIsComplete(t *testing.T) {
 
 func tree(t *testing.T, v any) map[string]any {
 	t.Helper()
+
 	said, err := properties(v)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return said
 }
 
@@ -329,6 +368,7 @@ func fill(v reflect.Value) {
 			v.Set(reflect.ValueOf(time.Unix(1e9, 0)))
 			return
 		}
+
 		for i := range v.NumField() {
 			if v.Type().Field(i).IsExported() {
 				fill(v.Field(i))

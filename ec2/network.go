@@ -46,6 +46,7 @@ func (c *Client) RouteTables(ctx context.Context, vpc string) ([]RouteTable, err
 						t.Subnets = append(t.Subnets, id)
 					}
 				}
+
 				for _, r := range a.Routes {
 					to := cmp.Or(
 						aws.ToString(r.DestinationCidrBlock),
@@ -68,8 +69,10 @@ func (c *Client) RouteTables(ctx context.Context, vpc string) ([]RouteTable, err
 					)
 					t.Routes = append(t.Routes, Route{To: to, Via: via, Gone: r.State == types.RouteStateBlackhole})
 				}
+
 				all = append(all, t)
 			}
+
 			return all
 		},
 	)
@@ -84,6 +87,7 @@ type Endpoint struct {
 // PCSEndpoints describes the endpoints of a VPC for PCS; an empty list, not nil, if there are none.
 func (c *Client) PCSEndpoints(ctx context.Context, vpc string) ([]Endpoint, error) {
 	in := &ec2.DescribeVpcEndpointsInput{Filters: []types.Filter{filter("vpc-id", vpc)}}
+
 	all, err := listed(
 		ctx,
 		c,
@@ -101,12 +105,14 @@ func (c *Client) PCSEndpoints(ctx context.Context, vpc string) ([]Endpoint, erro
 					)
 				}
 			}
+
 			return all
 		},
 	)
 	if err != nil {
 		return nil, err
 	}
+
 	return append([]Endpoint{}, all...), nil
 }
 
@@ -122,6 +128,7 @@ func rules(permissions []types.IpPermission, out bool) (all []Rule) {
 			all = append(all, Rule{out, aws.ToString(p.IpProtocol) == "-1", aws.ToString(g.GroupId)})
 		}
 	}
+
 	return all
 }
 
@@ -145,6 +152,7 @@ func Plain(detailed []Subnet) (all []capacity.Subnet) {
 // err means that EC2 could not be asked.
 func (c *Client) Subnets(ctx context.Context, ids []string) (found []Subnet, missing []capacity.Missing, err error) {
 	ids = unique(ids)
+
 	bad, err := withoutBad(ids, "InvalidSubnetI", func(ids []string) error {
 		some, err := c.describeSubnets(ctx, &ec2.DescribeSubnetsInput{SubnetIds: ids})
 		found = append(found, some...)
@@ -153,12 +161,15 @@ func (c *Client) Subnets(ctx context.Context, ids []string) (found []Subnet, mis
 	if err != nil {
 		return nil, nil, err
 	}
+
 	slices.SortFunc(found, func(a, b Subnet) int { return slices.Index(ids, a.ID) - slices.Index(ids, b.ID) })
+
 	for _, id := range ids {
 		if bad[id] != nil {
 			missing = append(missing, capacity.Missing{ID: id, Err: bad[id]})
 		}
 	}
+
 	return found, missing, nil
 }
 
@@ -169,6 +180,7 @@ func (c *Client) VPCSubnets(ctx context.Context, vpcs ...string) ([]Subnet, erro
 		&ec2.DescribeSubnetsInput{Filters: []types.Filter{filter("vpc-id", unique(vpcs)...)}},
 	)
 	slices.SortFunc(all, func(a, b Subnet) int { return strings.Compare(a.ID, b.ID) })
+
 	return all, err
 }
 
@@ -196,6 +208,7 @@ func (c *Client) describeSubnets(ctx context.Context, in *ec2.DescribeSubnetsInp
 					},
 				)
 			}
+
 			return all
 		},
 	)
@@ -206,6 +219,7 @@ func (c *Client) describeSubnets(ctx context.Context, in *ec2.DescribeSubnetsInp
 func (c *Client) Zones(ctx context.Context) (map[string]string, error) {
 	c.zones.Lock()
 	defer c.zones.Unlock()
+
 	if c.zoneIDs != nil {
 		return c.zoneIDs, nil
 	}
@@ -217,11 +231,14 @@ func (c *Client) Zones(ctx context.Context) (map[string]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("describing the Availability Zones of %s: %w", c.region, err)
 	}
+
 	ids := map[string]string{}
 	for _, z := range out.AvailabilityZones {
 		ids[aws.ToString(z.ZoneName)] = aws.ToString(z.ZoneId)
 	}
+
 	c.zoneIDs = ids
+
 	return ids, nil
 }
 
@@ -234,6 +251,7 @@ func (c *Client) Regions(ctx context.Context) ([]string, error) {
 			return names, nil
 		}
 	}
+
 	return names, err
 }
 
@@ -242,10 +260,13 @@ func (c *Client) regions(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("describing regions, in %s: %w", c.region, err)
 	}
+
 	var names []string
 	for _, r := range out.Regions {
 		names = append(names, aws.ToString(r.RegionName))
 	}
+
 	slices.Sort(names)
+
 	return names, nil
 }

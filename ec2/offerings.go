@@ -40,9 +40,11 @@ func lengths() []time.Duration {
 	for d := day; d <= 14*day; d += day {
 		all = append(all, d)
 	}
+
 	for d := 21 * day; d <= 26*7*day; d += 7 * day {
 		all = append(all, d)
 	}
+
 	return all
 }
 
@@ -51,11 +53,13 @@ func Length(d time.Duration) (time.Duration, error) {
 	if d <= 0 {
 		return 0, fmt.Errorf("a block of %s is too short; ask for a day or more", d)
 	}
+
 	all := lengths()
 	i, _ := slices.BinarySearch(all, d)
 	if i == len(all) {
 		return 0, fmt.Errorf("a block of %d days is too long; EC2 sells at most %d", (d+day-1)/day, all[len(all)-1]/day)
 	}
+
 	return all[i], nil
 }
 
@@ -67,6 +71,7 @@ func (c *Client) Offerings(ctx context.Context, q OfferingQuery) ([]capacity.Off
 	if err != nil {
 		return nil, err
 	}
+
 	if q.Count > mostInstances && !IsUltraServer(q.InstanceType) {
 		return nil, fmt.Errorf(
 			"a block of %d instances is too large; EC2 sells at most %d in one",
@@ -74,19 +79,23 @@ func (c *Client) Offerings(ctx context.Context, q OfferingQuery) ([]capacity.Off
 			mostInstances,
 		)
 	}
+
 	in := &ec2.DescribeCapacityBlockOfferingsInput{CapacityDurationHours: aws.Int32(int32(length / time.Hour))}
 	if IsUltraServer(q.InstanceType) {
 		in.UltraserverType, in.UltraserverCount = aws.String(q.InstanceType), aws.Int32(int32(q.Count))
 	} else {
 		in.InstanceType, in.InstanceCount = aws.String(q.InstanceType), aws.Int32(int32(q.Count))
 	}
+
 	zones, err := c.Zones(ctx)
 	if err != nil {
 		return nil, err
 	}
+
 	if err := c.bound(in, q); err != nil {
 		return nil, err
 	}
+
 	found, err := searched(
 		ctx,
 		c,
@@ -101,12 +110,14 @@ func (c *Client) Offerings(ctx context.Context, q OfferingQuery) ([]capacity.Off
 	if err != nil {
 		return nil, err
 	}
+
 	all := make([]capacity.Offering, len(found))
 	for i, a := range found {
 		fee, err := capacity.ParseMoney(aws.ToString(a.UpfrontFee), aws.ToString(a.CurrencyCode))
 		if err != nil {
 			return nil, fmt.Errorf("offering %s: its fee: %w", aws.ToString(a.CapacityBlockOfferingId), err)
 		}
+
 		all[i] = capacity.Offering{
 			ID:           aws.ToString(a.CapacityBlockOfferingId),
 			InstanceType: aws.ToString(a.InstanceType), Count: int(aws.ToInt32(a.InstanceCount)),
@@ -115,6 +126,7 @@ func (c *Client) Offerings(ctx context.Context, q OfferingQuery) ([]capacity.Off
 			UltraServerType: aws.ToString(a.UltraserverType), UltraServerCount: int(aws.ToInt32(a.UltraserverCount)),
 		}
 	}
+
 	return all, nil
 }
 
@@ -136,9 +148,11 @@ func (c *Client) bound(in *ec2.DescribeCapacityBlockOfferingsInput, q OfferingQu
 	if q.StartAfter.After(now.Add(time.Minute)) {
 		in.StartDateRange = aws.Time(q.StartAfter)
 	}
+
 	if !q.EndBy.IsZero() {
 		in.EndDateRange = aws.Time(q.EndBy)
 	}
+
 	return nil
 }
 
@@ -182,6 +196,7 @@ func (c *Client) allowed(ctx context.Context, l *rate.Limiter) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -189,6 +204,7 @@ func (c *Client) sleep(ctx context.Context, w Wait) error {
 	if tell := c.shared.tellWait; tell != nil {
 		tell(w)
 	}
+
 	select {
 	case <-time.After(w.For):
 		return nil
@@ -224,14 +240,17 @@ func searched[In, Out, A any](
 				continue
 			}
 		}
+
 		if err != nil {
 			return nil, fmt.Errorf("searching %s: %w", what, err)
 		}
+
 		found := on(page)
 		all, refused = append(all, found...), 0
 		if empty++; len(found) > 0 {
 			empty = 0
 		}
+
 		if empty == mostEmpty && pages.HasMorePages() {
 			c.without(
 				fmt.Errorf(
@@ -240,9 +259,11 @@ func searched[In, Out, A any](
 				),
 				"there may be more "+what,
 			)
+
 			break
 		}
 	}
+
 	return all, nil
 }
 
@@ -280,6 +301,7 @@ func (c *Client) Purchase(
 	if err := c.allowed(ctx, c.scarce.purchases); err != nil {
 		return capacity.Reservation{}, fmt.Errorf("%w: offering %s: %w", ErrNotSent, offeringID, err)
 	}
+
 	out, err := c.api.PurchaseCapacityBlock(
 		ctx,
 		&ec2.PurchaseCapacityBlockInput{
@@ -304,12 +326,14 @@ func (c *Client) Purchase(
 			c.region,
 		)
 	}
+
 	r := c.reservation(*out.CapacityReservation)
 	for _, block := range out.CapacityBlocks {
 		if aws.ToString(block.UltraserverType) != "" {
 			r.UltraServer = true
 		}
 	}
+
 	return r, nil
 }
 
@@ -324,10 +348,12 @@ func (c *Client) ExtensionOfferings(
 	if err != nil {
 		return nil, err
 	}
+
 	in := &ec2.DescribeCapacityBlockExtensionOfferingsInput{
 		CapacityReservationId:               aws.String(reservationID),
 		CapacityBlockExtensionDurationHours: aws.Int32(int32(length / time.Hour)),
 	}
+
 	found, err := searched(
 		ctx,
 		c,
@@ -342,6 +368,7 @@ func (c *Client) ExtensionOfferings(
 	if err != nil {
 		return nil, err
 	}
+
 	all := make([]capacity.Offering, len(found))
 	for i, a := range found {
 		fee, err := capacity.ParseMoney(aws.ToString(a.UpfrontFee), aws.ToString(a.CurrencyCode))
@@ -352,6 +379,7 @@ func (c *Client) ExtensionOfferings(
 				err,
 			)
 		}
+
 		all[i] = capacity.Offering{
 			ID: aws.ToString(a.CapacityBlockExtensionOfferingId), InstanceType: aws.ToString(
 				a.InstanceType,
@@ -362,6 +390,7 @@ func (c *Client) ExtensionOfferings(
 				a.CapacityBlockExtensionEndDate), Fee: fee, Tenancy: string(a.Tenancy),
 		}
 	}
+
 	return all, nil
 }
 
@@ -371,6 +400,7 @@ func (c *Client) PurchaseExtension(ctx context.Context, s Sale, offeringID, rese
 	if err := c.allowed(ctx, c.scarce.extensions); err != nil {
 		return fmt.Errorf("%w: extension %s of %s: %w", ErrNotSent, offeringID, reservationID, err)
 	}
+
 	_, err := c.api.PurchaseCapacityBlockExtension(ctx, &ec2.PurchaseCapacityBlockExtensionInput{
 		DryRun: s.dryRun(),
 		CapacityBlockExtensionOfferingId: aws.String(
@@ -386,12 +416,14 @@ func (c *Client) PurchaseExtension(ctx context.Context, s Sale, offeringID, rese
 	case err != nil:
 		return fmt.Errorf("purchasing extension %s of %s in %s: %w", offeringID, reservationID, c.region, err)
 	}
+
 	return nil
 }
 
 // Extensions lists the extensions bought for a block, paid or not.
 func (c *Client) Extensions(ctx context.Context, reservationID string) ([]capacity.Extension, error) {
 	in := &ec2.DescribeCapacityBlockExtensionHistoryInput{CapacityReservationIds: []string{reservationID}}
+
 	answers, err := listed(
 		ctx,
 		c,
@@ -405,18 +437,22 @@ func (c *Client) Extensions(ctx context.Context, reservationID string) ([]capaci
 	if err != nil {
 		return nil, err
 	}
+
 	var all []capacity.Extension
 	for _, a := range answers {
 		id := aws.ToString(a.CapacityBlockExtensionOfferingId)
+
 		fee, err := capacity.ParseMoney(aws.ToString(a.UpfrontFee), aws.ToString(a.CurrencyCode))
 		if err != nil {
 			return nil, fmt.Errorf("extension %s: its fee: %w", id, err)
 		}
+
 		all = append(all, capacity.Extension{
 			OfferingID: id, From: aws.ToTime(a.CapacityBlockExtensionStartDate),
 			To: aws.ToTime(a.CapacityBlockExtensionEndDate), State: string(a.CapacityBlockExtensionStatus),
 			Purchased: aws.ToTime(a.CapacityBlockExtensionPurchaseDate), Fee: fee,
 		})
 	}
+
 	return all, nil
 }

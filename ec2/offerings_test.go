@@ -19,6 +19,7 @@ func TestOfferings(t *testing.T) {
 	if err != nil || len(found) == 0 {
 		t.Fatalf("found %v, %v", found, err)
 	}
+
 	zones := map[string]string{"us-east-2a": "use2-az1", "us-east-2b": "use2-az2"}
 	for _, o := range found {
 		if o.AZID == "" || o.AZID != zones[o.AZ] {
@@ -28,10 +29,12 @@ func TestOfferings(t *testing.T) {
 		if per := o.Fee.PerHour(4, o.Duration()); per.String() != "31.46 USD" {
 			t.Errorf("%s costs %s for %s, which is %s an hour", o.ID, o.Fee, o.Duration(), per)
 		}
+
 		if o.Count != 4 || o.Region != homeRegion {
 			t.Errorf("offering %+v", o)
 		}
 	}
+
 	late, err := c.Offerings(
 		t.Context(),
 		OfferingQuery{InstanceType: "p5.48xlarge", Count: 4, Duration: 2 * day, StartAfter: noon.Add(7 * day)},
@@ -39,6 +42,7 @@ func TestOfferings(t *testing.T) {
 	if err != nil || len(late) == 0 || len(late) >= len(found) {
 		t.Errorf("%d of %d start after a week, %v", len(late), len(found), err)
 	}
+
 	servers, err := c.Offerings(t.Context(), OfferingQuery{InstanceType: "u-trn2u-x64", Count: 2, Duration: day})
 	if err != nil || len(servers) == 0 || servers[0].UltraServerCount != 2 ||
 		servers[0].UltraServerType != "u-trn2u-x64" {
@@ -48,10 +52,12 @@ func TestOfferings(t *testing.T) {
 
 func buyable(t *testing.T, c *Client) capacity.Offering {
 	t.Helper()
+
 	found, err := c.Offerings(t.Context(), OfferingQuery{InstanceType: "p5.48xlarge", Count: 4, Duration: 2 * day})
 	if err != nil || len(found) == 0 {
 		t.Fatalf("found %v, %v", found, err)
 	}
+
 	return found[0]
 }
 
@@ -59,15 +65,18 @@ func TestPurchase(t *testing.T) {
 	sim, c := newSim(t)
 	o := buyable(t, c)
 	tags := map[string]string{capacity.TagPurchase: "intent-1", capacity.TagCluster: "ml"}
+
 	r, err := c.Purchase(t.Context(), Buy, o.ID, "Linux/UNIX", tags)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if r.Kind != capacity.CapacityBlock || r.State != capacity.StatePaymentPending || !r.Start.Equal(o.Start) ||
 		!r.End.Equal(o.End) ||
 		r.Size() != 4 {
 		t.Errorf("bought %+v", r)
 	}
+
 	again, err := c.FindReservations(
 		t.Context(),
 		ReservationQuery{Tags: map[string]string{capacity.TagPurchase: "intent-1"}},
@@ -75,6 +84,7 @@ func TestPurchase(t *testing.T) {
 	if err != nil || len(again) != 1 || again[0].ID != r.ID {
 		t.Errorf("by its tag: %v, %v", again, err)
 	}
+
 	if n := len(sim.Ledger()); n != 1 {
 		t.Errorf("%d purchases", n)
 	}
@@ -85,11 +95,13 @@ func TestPurchaseOfUltraServers(t *testing.T) {
 	scenario := awssim.DefaultScenario()
 	scenario.HideLaunchStatus = true
 	renamed(scenario, "trn2u.48xlarge", "p7.48xlarge") // a type whose name tells nothing
+
 	_, c, _ := simOf(t, scenario)
 	found, err := c.Offerings(t.Context(), OfferingQuery{InstanceType: "u-trn2u-x64", Count: 1, Duration: day})
 	if err != nil || len(found) == 0 {
 		t.Fatalf("found %v, %v", found, err)
 	}
+
 	if r, err := c.Purchase(t.Context(), Buy, found[0].ID, "Linux/UNIX", nil); err != nil || !r.UltraServer {
 		t.Errorf("bought %+v, %v", r, err)
 	}
@@ -114,16 +126,20 @@ func TestR3_PurchaseIsSentOnce(t *testing.T) {
 			o := buyable(t, c)
 			test.fault.Operation = "PurchaseCapacityBlock"
 			fault(t, sim, test.fault)
+
 			_, err := c.Purchase(t.Context(), Buy, o.ID, "Linux/UNIX", nil)
 			if err == nil || Refused(err) != test.refused {
 				t.Errorf("error %v, refused %v", err, Refused(err))
 			}
+
 			if n := attempts("PurchaseCapacityBlock"); n != 1 {
 				t.Errorf("%d attempts", n)
 			}
+
 			if n := len(sim.Ledger()); n != test.bought {
 				t.Errorf("%d bought, want %d", n, test.bought)
 			}
+
 			if !strings.Contains(err.Error(), o.ID) {
 				t.Errorf("the error does not name the offering: %v", err)
 			}
@@ -137,21 +153,27 @@ func TestExtension(t *testing.T) {
 	if err != nil || len(found) == 0 {
 		t.Fatalf("found %v, %v", found, err)
 	}
+
 	before, err := Reservation(t.Context(), c, openBlock)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if o := found[0]; !o.Start.Equal(before.End) || !o.End.Equal(before.End.Add(day)) || o.AZID != "use2-az1" {
 		t.Errorf("extension %+v of a block that ends at %s", o, before.End)
 	}
+
 	if err := c.PurchaseExtension(t.Context(), Buy, found[0].ID, openBlock); err != nil {
 		t.Fatal(err)
 	}
+
 	sim.Clock().Advance(time.Hour)
+
 	after, err := Reservation(t.Context(), c, openBlock)
 	if err != nil || !after.End.Equal(before.End.Add(day)) {
 		t.Errorf("the block ends at %s, %v", after.End, err)
 	}
+
 	bought, err := c.Extensions(t.Context(), openBlock)
 	if err != nil || len(bought) != 1 || bought[0].OfferingID != found[0].ID ||
 		bought[0].State != capacity.ExtensionPaid {
@@ -165,10 +187,13 @@ func TestR3_ExtensionIsSentOnce(t *testing.T) {
 	if err != nil || len(found) == 0 {
 		t.Fatalf("found %v, %v", found, err)
 	}
+
 	fault(t, sim, awssim.Fault{Effect: awssim.CutAfter, Operation: "PurchaseCapacityBlockExtension"})
+
 	if err := c.PurchaseExtension(t.Context(), Buy, found[0].ID, openBlock); err == nil || Refused(err) {
 		t.Errorf("error %v", err)
 	}
+
 	if n := attempts("PurchaseCapacityBlockExtension"); n != 1 || len(sim.Ledger()) != 1 {
 		t.Errorf("%d attempts, %d bought", n, len(sim.Ledger()))
 	}
@@ -182,6 +207,7 @@ func TestTryPurchase(t *testing.T) {
 	if err != nil || len(extensions) == 0 {
 		t.Fatalf("found %v, %v", extensions, err)
 	}
+
 	try := func() (purchase, extension error) {
 		_, purchase = c.Purchase(t.Context(), Try, o.ID, "Linux/UNIX", map[string]string{"a": "b"})
 		extension = c.PurchaseExtension(t.Context(), "", extensions[0].ID, openBlock) // nor does who forgets to say
@@ -190,6 +216,7 @@ func TestTryPurchase(t *testing.T) {
 	if purchase, extension := try(); purchase != nil || extension != nil {
 		t.Errorf("allowed: %v, %v", purchase, extension)
 	}
+
 	for _, operation := range []string{"PurchaseCapacityBlock", "PurchaseCapacityBlockExtension"} {
 		fault(
 			t,
@@ -197,10 +224,12 @@ func TestTryPurchase(t *testing.T) {
 			awssim.Fault{Operation: operation, Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403},
 		)
 	}
+
 	if purchase, extension := try(); Code(purchase) != "UnauthorizedOperation" ||
 		Code(extension) != "UnauthorizedOperation" {
 		t.Errorf("not allowed: %v, %v", purchase, extension)
 	}
+
 	if n := len(sim.Ledger()); n != 0 {
 		t.Errorf("%d purchases", n)
 	}
@@ -209,12 +238,15 @@ func TestTryPurchase(t *testing.T) {
 // Without a connection nothing is bought.
 func TestPurchaseWithoutAConnectionIsRefused(t *testing.T) {
 	_, c := newSim(t)
+
 	nobody, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	address := nobody.Addr().String()
 	_ = nobody.Close()
+
 	c.api = newAPI(
 		ec2.NewFromConfig(c.shared.Config, func(o *ec2.Options) { o.BaseEndpoint = aws.String("http://" + address) }),
 	)
@@ -249,10 +281,12 @@ func TestSearchRefusals(t *testing.T) {
 			if err := sim.SetLimits(test.limits); err != nil {
 				t.Fatal(err)
 			}
+
 			_, err := c.Offerings(t.Context(), test.query)
 			if Code(err) != test.code || !strings.Contains(err.Error(), test.mentions) {
 				t.Errorf("%v", err)
 			}
+
 			if n := calls(sim, "DescribeCapacityBlockOfferings"); n != 1 {
 				t.Errorf("asked %d times", n)
 			}

@@ -21,6 +21,7 @@ func TestPlatforms(t *testing.T) {
 			t.Errorf("%q is %q in reservations", details, name)
 		}
 	}
+
 	for _, same := range []string{"Linux/UNIX", "Red Hat Enterprise Linux", "SUSE Linux", "Ubuntu Pro", "Windows", "Windows with SQL Server Web"} {
 		if got := reservationPlatform(same); got != same ||
 			!slices.Contains(known, types.CapacityReservationInstancePlatform(same)) {
@@ -56,14 +57,17 @@ func TestImageOfAPlatformWithTwoNames(t *testing.T) {
 		awssim.LaunchTemplateScenario{ID: "lt-0e2000000000000a9", Name: "ha", Image: "ami-0e200000000000d04"},
 	)
 	_, c, _ := simOf(t, scenario)
+
 	made, err := c.Image(t.Context(), "ami-0e200000000000d04")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	r, err := Reservation(t.Context(), c, "cr-0e200000000000a17")
 	if err != nil || made.Platform != r.Platform {
 		t.Errorf("the image is for %q, the reservation for %q, %v", made.Platform, r.Platform, err)
 	}
+
 	if _, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: "ha", InstanceType: "c7i.4xlarge", SubnetID: subnetA, ReservationID: r.ID, Kind: capacity.ODCR, Count: 1}); err != nil {
 		t.Error(err)
 	}
@@ -72,7 +76,9 @@ func TestImageOfAPlatformWithTwoNames(t *testing.T) {
 // The platform of a launch template's image, for each way to name template and image. Without an answer it is unknown.
 func TestImagePlatform(t *testing.T) {
 	const rhel = "Red Hat Enterprise Linux"
+
 	scenario := awssim.DefaultScenario()
+
 	home := &scenario.Regions[0]
 	home.Images = append(
 		home.Images,
@@ -90,6 +96,7 @@ func TestImagePlatform(t *testing.T) {
 			awssim.LaunchTemplateScenario{ID: "lt-0e2000000000000b" + id, Name: "template-" + id, Image: image},
 		)
 	}
+
 	sim, c, arrived := simOf(t, scenario)
 	if _, err := c.api.CreateLaunchTemplateVersion(t.Context(), &ec2.CreateLaunchTemplateVersionInput{
 		LaunchTemplateName: aws.String("template-7"),
@@ -97,6 +104,7 @@ func TestImagePlatform(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
+
 	for reference, want := range map[string]capacity.ImagePlatform{
 		"lt-0e2000000000000b7":   {Template: "lt-0e2000000000000b7:1", Platform: rhel}, // the default version
 		"template-7:$Default":    {Template: "lt-0e2000000000000b7:1", Platform: rhel},
@@ -113,9 +121,11 @@ func TestImagePlatform(t *testing.T) {
 			t.Errorf("%s: %+v, %v, want %+v", reference, got, err, want)
 		}
 	}
+
 	if _, err := c.ImagePlatform(t.Context(), "template-9"); Code(err) != "InvalidAMIID.NotFound" {
 		t.Error(err)
 	}
+
 	described, read := arrived("DescribeImages"), arrived("DescribeLaunchTemplateVersions")
 	if _, err := c.ImagePlatform(t.Context(), "lt-0e2000000000000b7:2"); err != nil ||
 		arrived("DescribeImages") != described ||
@@ -125,17 +135,21 @@ func TestImagePlatform(t *testing.T) {
 
 	for action, reference := range map[string]string{"ec2:DescribeImages": "lt-0e2000000000000b7", "ssm:GetParameters": "lt-0e2000000000000b8", "ec2:DescribeLaunchTemplateVersions": "lt-0e2000000000000b7:1"} {
 		sim.ClearFaults()
+
 		denies := awssim.Denies(action)
 		if action == "ssm:GetParameters" { // EC2 asks for it
 			denies.Operation, denies.Code = "DescribeLaunchTemplateVersions", "UnauthorizedOperation"
 		}
+
 		if _, err := sim.AddFault(denies); err != nil {
 			t.Fatal(err)
 		}
+
 		again, err := New(t.Context(), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		got, err := again.ImagePlatform(t.Context(), reference)
 		if said := strings.Join(again.Untold(), "\n"); err != nil || got.Platform != "" ||
 			!strings.HasPrefix(got.Template, reference) ||
@@ -160,10 +174,12 @@ func TestLaunchIntoAReservationWithAPlacementGroup(t *testing.T) {
 		},
 	)
 	_, c, _ := simOf(t, scenario)
+
 	r, err := Reservation(t.Context(), c, "cr-0e200000000000a17")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	launch := capacity.Launch{
 		ClientToken:    "t",
 		LaunchTemplate: nodes,
@@ -176,6 +192,7 @@ func TestLaunchIntoAReservationWithAPlacementGroup(t *testing.T) {
 	if _, err := c.Launch(t.Context(), launch); Code(err) != "ReservationCapacityExceeded" {
 		t.Errorf("without the group: %v", err)
 	}
+
 	launch.ClientToken, launch.PlacementGroup = "in the group", r.PlacementGroup
 	if _, err := c.Launch(t.Context(), launch); err != nil {
 		t.Errorf("in the group %q: %v", r.PlacementGroup, err)
@@ -195,11 +212,13 @@ func TestImageNamedByAParameter(t *testing.T) {
 			Image: "resolve:ssm:/aws/service/pcs/ami/dlami",
 		},
 	)
+
 	_, c, _ := simOf(t, scenario)
 	read, found, err := c.LaunchTemplate(t.Context(), "newest", "")
 	if err != nil || !found || read.ImageID != image {
 		t.Errorf("image %q, %v", read.ImageID, err)
 	}
+
 	data, err := c.templateData(
 		t.Context(),
 		capacity.LaunchTemplateSpec{
@@ -212,6 +231,7 @@ func TestImageNamedByAParameter(t *testing.T) {
 	if err != nil || !isParameter(aws.ToString(data.ImageId)) {
 		t.Errorf("the copy has %v, %v", aws.ToString(data.ImageId), err)
 	}
+
 	launched, err := c.Launch(
 		t.Context(),
 		capacity.Launch{
@@ -226,6 +246,7 @@ func TestImageNamedByAParameter(t *testing.T) {
 	if err != nil || len(launched) != 1 {
 		t.Error(err)
 	}
+
 	if _, err := c.Image(t.Context(), "resolve:ssm:/aws/service/pcs/ami/dlami"); err == nil ||
 		!strings.Contains(err.Error(), "aws ssm get-parameter") {
 		t.Errorf("outside a template: %v", err)

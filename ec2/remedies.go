@@ -247,14 +247,17 @@ func (c *Client) Explain(err error) (words string, general bool) {
 // steady is the text of an error without the parts that differ each time.
 func steady(err error) string {
 	text := err.Error()
+
 	var answer *awshttp.ResponseError
 	if errors.As(err, &answer) {
 		short := fmt.Sprintf("HTTP status %d", answer.HTTPStatusCode())
 		if code := Code(answer); code != "" {
 			short = code + ": " + Message(answer)
 		}
+
 		text = strings.Replace(text, withoutStop(answer.Error()), withoutStop(short), 1)
 	}
+
 	return text
 }
 
@@ -266,18 +269,23 @@ func (c *Client) trouble(err error) string {
 	if errors.As(err, &none) {
 		return none.Words(steady)
 	}
+
 	if r, found := awsconfig.Find(awsconfig.General, "", err); found {
 		return fmt.Sprintf("%s (%s in %s); %s", r.Means, r.Code, c.region, r.Do)
 	}
+
 	if Code(err) != "" {
 		return ""
 	}
+
 	var silent *awsconfig.NoAnswer
 	if errors.As(err, &silent) {
 		return "AWS cannot be reached: " + silent.Error()
 	}
+
 	if gone := awsconfig.Unanswered(err, c.region, aws.ToString(c.shared.Config.BaseEndpoint)); gone != nil {
 		return gone.Error()
 	}
+
 	return ""
 }

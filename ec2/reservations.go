@@ -24,7 +24,9 @@ func (c *Client) Reservations(
 	if len(unique(ids)) == 0 {
 		return nil, nil, nil
 	}
+
 	var bad map[string]error
+
 	all, err := c.inspected(ctx, func() (all []capacity.Reservation, err error) {
 		bad, err = withoutBad(ids, badReservationID, func(ids []string) error {
 			// EC2 takes no MaxResults together with ids.
@@ -35,13 +37,16 @@ func (c *Client) Reservations(
 			if err == nil {
 				all = append(all, some...)
 			}
+
 			return err
 		})
+
 		return all, err
 	})
 	if err != nil {
 		return nil, nil, err
 	}
+
 	for _, id := range unique(ids) {
 		i := slices.IndexFunc(all, func(r capacity.Reservation) bool { return r.ID == id })
 		switch {
@@ -53,6 +58,7 @@ func (c *Client) Reservations(
 			missing = append(missing, capacity.Missing{ID: id, Err: ErrNotDescribed})
 		}
 	}
+
 	return found, missing, nil
 }
 
@@ -67,12 +73,15 @@ func Reservation(ctx context.Context, aws interface {
 	if err != nil {
 		return capacity.Reservation{}, err
 	}
+
 	if len(missing) > 0 {
 		return capacity.Reservation{}, fmt.Errorf("describing %s in %s: %w", id, aws.Region(), missing[0].Err)
 	}
+
 	if len(found) == 0 {
 		return capacity.Reservation{}, fmt.Errorf("describing a reservation in %s: the id is empty", aws.Region())
 	}
+
 	return found[0], nil
 }
 
@@ -98,6 +107,7 @@ func (c *Client) reservation(a types.CapacityReservation) capacity.Reservation {
 	if a.CapacityBlockId != nil {
 		r.CapacityBlockIDs = []string{*a.CapacityBlockId}
 	}
+
 	return r
 }
 
@@ -112,6 +122,7 @@ func kind(a types.CapacityReservation) capacity.Kind {
 	case aws.ToBool(a.Interruptible):
 		return capacity.InterruptibleODCR
 	}
+
 	return capacity.ODCR
 }
 
@@ -150,20 +161,25 @@ func (c *Client) FindReservations(ctx context.Context, q ReservationQuery) ([]ca
 	if q.TagKey != "" {
 		in.Filters = append(in.Filters, filter("tag-key", q.TagKey))
 	}
+
 	if len(q.InstanceTypes) > 0 {
 		in.Filters = append(in.Filters, filter("instance-type", q.InstanceTypes...))
 	}
+
 	if len(q.States) > 0 {
 		state := filter("state")
 		for _, s := range q.States {
 			state.Values = append(state.Values, string(s))
 		}
+
 		in.Filters = append(in.Filters, state)
 	}
+
 	list := func() ([]capacity.Reservation, error) { return c.describeReservations(ctx, in) }
 	if q.Plain {
 		return list()
 	}
+
 	return c.inspected(ctx, list)
 }
 
@@ -194,8 +210,10 @@ type blocks struct {
 
 // askBlocks asks both questions at the same time; the answer waits for them.
 func (c *Client) askBlocks(ctx context.Context) (answer func() blocks) {
-	var b blocks
-	var asked sync.WaitGroup
+	var (
+		b     blocks
+		asked sync.WaitGroup
+	)
 	asked.Go(func() {
 		b.all, b.allErr = listed(
 			ctx,
@@ -218,6 +236,7 @@ func (c *Client) askBlocks(ctx context.Context) (answer func() blocks) {
 			},
 		)
 	})
+
 	return func() blocks { asked.Wait(); return b }
 }
 
@@ -233,12 +252,15 @@ func (c *Client) inspected(
 		ctx, cancel := context.WithCancel(ctx)
 		asked := c.askBlocks(ctx)
 		defer func() { cancel(); asked() }() // when there is no block after all, or the list has failed
+
 		answer = asked
 	}
+
 	all, err := list()
 	if err != nil {
 		return nil, err
 	}
+
 	return all, c.inspectBlocks(all, answer)
 }
 
@@ -251,10 +273,13 @@ func (c *Client) inspectBlocks(rs []capacity.Reservation, answer func() blocks) 
 			open = open || r.State == capacity.StateActive
 		}
 	}
+
 	if len(live) == 0 {
 		return nil
 	}
+
 	c.ExpectBlocks()
+
 	told := answer()
 	switch {
 	case notAllowed(told.allErr):
@@ -262,6 +287,7 @@ func (c *Client) inspectBlocks(rs []capacity.Reservation, answer func() blocks) 
 			told.allErr,
 			"which blocks of "+c.region+" are UltraServers goes by their instance type, and one of a new family counts as an UltraServer",
 		)
+
 		for _, r := range live {
 			if _, known := capacity.OnlyInUltraServers(r.InstanceType); !known {
 				r.UltraServer = true // a wrong no would move the fence 30 minutes too late
@@ -270,7 +296,9 @@ func (c *Client) inspectBlocks(rs []capacity.Reservation, answer func() blocks) 
 	case told.allErr != nil:
 		return told.allErr
 	}
+
 	told.addUltraServers(live)
+
 	if !open {
 		if notAllowed(told.statusErr) { // nothing is lost yet
 			c.without(
@@ -278,18 +306,23 @@ func (c *Client) inspectBlocks(rs []capacity.Reservation, answer func() blocks) 
 				"how many hosts of the blocks in "+c.region+" have failed will not be known when they open",
 			)
 		}
+
 		return nil
 	}
+
 	switch {
 	case notAllowed(told.statusErr):
 		for _, r := range live {
 			r.HealthUnknown = true
 		}
+
 		c.without(told.statusErr, "how many hosts of the blocks in "+c.region+" have failed is not known")
 	case told.statusErr != nil:
 		return told.statusErr
 	}
+
 	told.addHealth(live)
+
 	return nil
 }
 
@@ -302,9 +335,11 @@ func (b blocks) addUltraServers(live map[string]*capacity.Reservation) {
 			if !ok {
 				continue
 			}
+
 			if blockID := aws.ToString(block.CapacityBlockId); !slices.Contains(r.CapacityBlockIDs, blockID) {
 				r.CapacityBlockIDs = append(r.CapacityBlockIDs, blockID)
 			}
+
 			if aws.ToString(block.UltraserverType) != "" {
 				r.UltraServer = true
 			}
@@ -334,8 +369,10 @@ func (c *Client) CreateODCR(ctx context.Context, o capacity.HoldOrder) (capacity
 			fmt.Errorf("%w: the order has no token, end or mark of ours", ErrNotSent),
 		)
 	}
+
 	tags := maps.Clone(o.Tags)
 	tags[capacity.TagToken] = o.ClientToken
+
 	out, err := c.api.CreateCapacityReservation(ctx, &ec2.CreateCapacityReservationInput{
 		ClientToken: aws.String(o.ClientToken), InstanceType: aws.String(o.InstanceType),
 		InstancePlatform: types.CapacityReservationInstancePlatform(o.Platform), InstanceCount: aws.Int32(
@@ -346,6 +383,7 @@ func (c *Client) CreateODCR(ctx context.Context, o capacity.HoldOrder) (capacity
 	if err == nil && out.CapacityReservation == nil {
 		err = ErrNotDescribed
 	}
+
 	if err != nil {
 		return capacity.Reservation{}, fmt.Errorf(
 			"holding %d × %s in %s: %w",
@@ -355,6 +393,7 @@ func (c *Client) CreateODCR(ctx context.Context, o capacity.HoldOrder) (capacity
 			withOutcome(err, noHold...),
 		)
 	}
+
 	return c.reservation(*out.CapacityReservation), nil
 }
 
@@ -366,10 +405,12 @@ func (c *Client) CancelODCR(ctx context.Context, id string) error {
 			ctx,
 			&ec2.CancelCapacityReservationInput{CapacityReservationId: aws.String(id)},
 		)
+
 		return err
 	})
 	if err != nil && Code(err) != "InvalidCapacityReservationState" {
 		return fmt.Errorf("cancelling %s in %s: %w", id, c.region, err)
 	}
+
 	return nil
 }

@@ -57,22 +57,27 @@ func countedSim(t *testing.T) (*awssim.Sim, *Client, func(operation string) int)
 // simOf is a countedSim of a scenario, nil for the simulator's default.
 func simOf(t testing.TB, scenario *awssim.Scenario) (*awssim.Sim, *Client, func(operation string) int) {
 	t.Helper()
+
 	sim, err := awssim.New(scenario, awssim.NewClock(noon, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var mu sync.Mutex
+
 	arrived := map[string]int{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			panic(http.ErrAbortHandler)
 		}
+
 		if form, err := url.ParseQuery(string(body)); err == nil {
 			mu.Lock()
 			arrived[form.Get("Action")]++
 			mu.Unlock()
 		}
+
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		sim.Handler().ServeHTTP(w, r)
 	}))
@@ -80,15 +85,18 @@ func simOf(t testing.TB, scenario *awssim.Scenario) (*awssim.Sim, *Client, func(
 		server.Close()
 		_ = sim.Close()
 	})
+
 	files := t.TempDir()
 	for _, kv := range append(sim.Env(), "AWS_ENDPOINT_URL="+server.URL, "AWS_CONFIG_FILE="+files+"/config", "AWS_SHARED_CREDENTIALS_FILE="+files+"/credentials") {
 		key, value, _ := strings.Cut(kv, "=")
 		t.Setenv(key, value)
 	}
+
 	c, err := New(t.Context(), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return sim, c, func(operation string) int {
 		mu.Lock()
 		defer mu.Unlock()
@@ -103,11 +111,13 @@ func calls(sim *awssim.Sim, operation string) int {
 			n += count
 		}
 	}
+
 	return n
 }
 
 func fault(t *testing.T, sim *awssim.Sim, f awssim.Fault) {
 	t.Helper()
+
 	if _, err := sim.AddFault(f); err != nil {
 		t.Fatal(err)
 	}
@@ -118,14 +128,17 @@ func TestRegionComesFromTheOptionThenFromTheEnvironment(t *testing.T) {
 	if c.Region() != homeRegion {
 		t.Errorf("region %q, want %q from AWS_REGION", c.Region(), homeRegion)
 	}
+
 	named, err := New(t.Context(), Options{Region: otherRegion})
 	if err != nil || named.Region() != otherRegion {
 		t.Errorf("New with a region: %q, %v", named.Region(), err)
 	}
+
 	west := c.In(otherRegion)
 	if west != c.In(otherRegion) || west.In(homeRegion) != c || c.In("") != c {
 		t.Error("the clients of a region are not one")
 	}
+
 	rs, err := west.FindReservations(t.Context(), ReservationQuery{})
 	if err != nil || len(rs) != 1 || rs[0].Region != otherRegion {
 		t.Errorf("reservations of %s: %v, %v", otherRegion, rs, err)
@@ -137,13 +150,17 @@ func TestOffsetIsLearntFromFailedCallsToo(t *testing.T) {
 	if c.Offset() != 0 {
 		t.Fatalf("offset before any call: %s", c.Offset())
 	}
+
 	fault(t, sim, awssim.Fault{Effect: awssim.FailBefore, Code: "UnauthorizedOperation"})
+
 	if _, err := c.Regions(t.Context()); Code(err) != "UnauthorizedOperation" {
 		t.Fatalf("error %v, want UnauthorizedOperation", err)
 	}
+
 	if off := c.Now().Sub(noon); off < -time.Second || off > time.Minute {
 		t.Errorf("Now is %s off AWS's time", off)
 	}
+
 	if c.In(otherRegion).Offset() != c.Offset() {
 		t.Error("the other region has another offset")
 	}
@@ -195,7 +212,9 @@ func TestNoCapacityIsNotRetriedButAServerErrorIs(t *testing.T) {
 // A body that the SDK has closed already is at its end, not broken.
 func TestR3_ClosedBodiesAreNotBrokenConnections(t *testing.T) {
 	_, c := newSim(t)
+
 	var seen bool
+
 	look := middleware.FinalizeMiddlewareFunc(
 		"Look",
 		func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
@@ -213,10 +232,13 @@ func TestR3_ClosedBodiesAreNotBrokenConnections(t *testing.T) {
 					err,
 				)
 			}
+
 			seen = true
+
 			return next.HandleFinalize(ctx, in)
 		},
 	)
+
 	_, err := c.api.DescribeAvailabilityZones(t.Context(), &ec2.DescribeAvailabilityZonesInput{}, func(o *ec2.Options) {
 		o.APIOptions = append(
 			o.APIOptions,
@@ -240,6 +262,7 @@ func reads(ctx context.Context, c *Client) {
 	_, _ = c.InstanceTypes(ctx, []string{"p5.48xlarge"})
 	_, _, _ = c.LaunchTemplate(ctx, "lt-0aaaaaaaaaaaaaaa1", "1")
 	_, _ = c.SecurityGroups(ctx, []string{"sg-01ab0000000000001"})
+
 	_, _ = c.ReservationTopology(ctx, []string{openBlock})
 	_, _ = c.Zones(ctx)
 	_, _ = c.Regions(ctx)

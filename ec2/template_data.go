@@ -29,18 +29,23 @@ func (c *Client) templateData(
 		if noTemplate(err) {
 			return nil, fmt.Errorf("launch template %s has no version %s to copy", spec.From, spec.FromVersion)
 		}
+
 		if err != nil {
 			return nil, err
 		}
+
 		if err = copyByName(source.LaunchTemplateData, data); err != nil {
 			return nil, fmt.Errorf("copying launch template %s: %w", spec.From, err)
 		}
 	}
+
 	sameType := string(data.InstanceType) == spec.InstanceType
 	if !sameType { // EC2 refuses a launch with those of another type
 		data.CpuOptions, data.CreditSpecification, data.NetworkPerformanceOptions = nil, nil, nil
 	}
+
 	overlay(data, spec)
+
 	return data, c.overlayNetwork(ctx, data, spec, sameType)
 }
 
@@ -51,6 +56,7 @@ func copyByName(from, to any) error {
 	if err != nil {
 		return err
 	}
+
 	return json.Unmarshal(text, to)
 }
 
@@ -60,12 +66,15 @@ func overlay(data *types.RequestLaunchTemplateData, spec capacity.LaunchTemplate
 	if spec.ImageID != "" {
 		data.ImageId = aws.String(spec.ImageID)
 	}
+
 	if len(spec.SecurityGroupIDs) > 0 {
 		data.SecurityGroupIds = spec.SecurityGroupIDs
 	}
+
 	if spec.KeyName != "" {
 		data.KeyName = aws.String(spec.KeyName)
 	}
+
 	if len(spec.UserData) > 0 {
 		data.UserData = aws.String(base64.StdEncoding.EncodeToString(spec.UserData))
 	}
@@ -76,9 +85,11 @@ func overlay(data *types.RequestLaunchTemplateData, spec capacity.LaunchTemplate
 	// A reservation has its own placement and one Availability Zone; those of the copy could only be wrong there.
 	data.Placement = placement(spec.PlacementGroup)
 	data.CapacityReservationSpecification, data.InstanceMarketOptions = nil, nil
+
 	if !spec.Kind.Reserved() || spec.ReservationID == "" {
 		return
 	}
+
 	data.CapacityReservationSpecification = &types.LaunchTemplateCapacityReservationSpecificationRequest{
 		CapacityReservationTarget: &types.CapacityReservationTarget{
 			CapacityReservationId: aws.String(spec.ReservationID),
@@ -112,6 +123,7 @@ func profile(arnOrName string) *types.LaunchTemplateIamInstanceProfileSpecificat
 	case strings.HasPrefix(arnOrName, "arn:"):
 		return &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Arn: aws.String(arnOrName)}
 	}
+
 	return &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: aws.String(arnOrName)}
 }
 
@@ -121,6 +133,7 @@ func overlayMetadata(data *types.RequestLaunchTemplateData, spec capacity.Launch
 	if data.MetadataOptions == nil {
 		data.MetadataOptions = &types.LaunchTemplateInstanceMetadataOptionsRequest{}
 	}
+
 	data.MetadataOptions.HttpTokens = types.LaunchTemplateHttpTokensStateRequired
 	data.MetadataOptions.HttpEndpoint = types.LaunchTemplateInstanceMetadataEndpointStateEnabled
 	if spec.MetadataTags {
@@ -141,6 +154,7 @@ func (c *Client) overlayNetwork(
 	for _, n := range data.NetworkInterfaces {
 		groups = unique(append(groups, n.Groups...))
 	}
+
 	switch {
 	case spec.EFA != "":
 		if len(groups) == 0 && len(data.SecurityGroups) > 0 {
@@ -150,16 +164,19 @@ func (c *Client) overlayNetwork(
 				data.SecurityGroups,
 			)
 		}
+
 		if data.NetworkInterfaces, err = c.efaInterfaces(ctx, spec, groups); err != nil {
 			return err
 		}
 	case !sameType:
 		data.NetworkInterfaces = nil
 	}
+
 	if len(data.NetworkInterfaces) == 0 {
 		data.NetworkInterfaces, data.SecurityGroupIds = nil, groups
 		return nil
 	}
+
 	data.SecurityGroupIds, data.SecurityGroups = nil, nil
 	for i := range data.NetworkInterfaces {
 		n := &data.NetworkInterfaces[i]
@@ -169,6 +186,7 @@ func (c *Client) overlayNetwork(
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -178,11 +196,14 @@ func digest(data *types.RequestLaunchTemplateData) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("digest of a launch template: %w", err)
 	}
+
 	text, err := json.Marshal(said) // sorts the keys
 	if err != nil {
 		return "", fmt.Errorf("digest of a launch template: %w", err)
 	}
+
 	sum := sha256.Sum256(text)
+
 	return hex.EncodeToString(sum[:]), nil
 }
 
@@ -193,13 +214,17 @@ func properties(structure any) (map[string]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the fields of %T: %w", structure, err)
 	}
+
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
+
 	var tree any
 	if err := decoder.Decode(&tree); err != nil {
 		return nil, fmt.Errorf("the fields of %T: %w", structure, err)
 	}
+
 	said, _ := withoutEmpty(tree).(map[string]any)
+
 	return said, nil
 }
 
@@ -214,6 +239,7 @@ func withoutEmpty(tree any) any {
 				v[key] = value
 			}
 		}
+
 		if len(v) == 0 {
 			return nil
 		}
@@ -221,6 +247,7 @@ func withoutEmpty(tree any) any {
 		if len(v) == 0 {
 			return nil
 		}
+
 		for i := range v {
 			v[i] = withoutEmpty(v[i])
 		}
@@ -229,5 +256,6 @@ func withoutEmpty(tree any) any {
 			return nil
 		}
 	}
+
 	return tree
 }

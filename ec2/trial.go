@@ -63,6 +63,7 @@ func judged(err error) Tried {
 	case outcome == errUnclear || throttled(err):
 		return Tried{Verdict: Silent, Says: Message(err)}
 	}
+
 	return Tried{Verdict: Refuses, Code: Code(err), Says: said(err), Fix: Advice(err)}
 }
 
@@ -73,12 +74,16 @@ func (c *Client) TryLaunches(ctx context.Context, t Trial) ([]Tried, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	answers := make([]Tried, len(t.Subnets))
+
 	var all sync.WaitGroup
 	for i, subnet := range t.Subnets {
 		all.Go(func() { answers[i] = c.try(ctx, t, subnet, build) })
 	}
+
 	all.Wait()
+
 	return answers, nil
 }
 
@@ -87,18 +92,22 @@ type launchBuilder func(l capacity.Launch) (*ec2.RunInstancesInput, error)
 
 func (c *Client) try(ctx context.Context, t Trial, subnet string, build launchBuilder) Tried {
 	l := t.Launch
+
 	l.SubnetID, l.Count, l.Least = subnet, 1, 1
 	err := c.tryOne(ctx, l, build)
 	aside := l.ReservationID != "" && Outcome(err) == capacity.ErrNoRoom
 	if aside {
 		l.ReservationID, l.Kind, l.PlacementGroup = "", capacity.OnDemand, ""
+
 		err = c.tryOne(ctx, l, build)
 		if Outcome(err, noHold...) == capacity.ErrNoRoom { // what is bought as a block is perhaps not sold on demand
 			err = nil
 		}
 	}
+
 	answer := judged(err)
 	answer.SubnetID, answer.Aside = subnet, aside
+
 	return answer
 }
 
@@ -107,8 +116,10 @@ func (c *Client) tryOne(ctx context.Context, l capacity.Launch, build launchBuil
 	if err != nil {
 		return err
 	}
+
 	in.DryRun = aws.Bool(true)
 	_, err = c.api.RunInstances(ctx, in)
+
 	return tried(err, fmt.Sprintf("asking to launch %d × %s in %s", l.Count, l.InstanceType, c.region))
 }
 
@@ -128,6 +139,7 @@ func (c *Client) trialInput(ctx context.Context, t Trial) (launchBuilder, error)
 		if err != nil {
 			return nil, err
 		}
+
 		if template.LaunchTemplateData == nil {
 			return nil, fmt.Errorf(
 				"reading launch template %s in %s: %w",
@@ -136,10 +148,12 @@ func (c *Client) trialInput(ctx context.Context, t Trial) (launchBuilder, error)
 				ErrNotDescribed,
 			)
 		}
+
 		if err := copyByName(template.LaunchTemplateData, data); err != nil {
 			return nil, err
 		}
 	}
+
 	return func(l capacity.Launch) (*ec2.RunInstancesInput, error) { return inlineInput(data, t, l) }, nil
 }
 
@@ -149,16 +163,20 @@ func inlineInput(data *types.RequestLaunchTemplateData, t Trial, l capacity.Laun
 	if err := copyByName(data, in); err != nil {
 		return nil, err
 	}
+
 	in.MinCount, in.MaxCount = aws.Int32(1), aws.Int32(1)
 	in.InstanceType = types.InstanceType(l.InstanceType)
 	in.ImageId = aws.String(cmp.Or(t.ImageID, aws.ToString(in.ImageId)))
 	if p := profile(t.InstanceProfile); p != nil {
 		in.IamInstanceProfile = &types.IamInstanceProfileSpecification{Arn: p.Arn, Name: p.Name}
 	}
+
 	if inSubnet(in.NetworkInterfaces, l.SubnetID); len(in.NetworkInterfaces) == 0 {
 		in.SubnetId = aws.String(l.SubnetID)
 	}
+
 	into(in, l)
+
 	for _, more := range tagged(l.Tags, types.ResourceTypeInstance, types.ResourceTypeVolume) {
 		at := slices.IndexFunc(
 			in.TagSpecifications,
@@ -168,6 +186,7 @@ func inlineInput(data *types.RequestLaunchTemplateData, t Trial, l capacity.Laun
 			in.TagSpecifications = append(in.TagSpecifications, more)
 			continue
 		}
+
 		has := &in.TagSpecifications[at].Tags
 		*has = slices.DeleteFunc(
 			*has,
@@ -175,6 +194,7 @@ func inlineInput(data *types.RequestLaunchTemplateData, t Trial, l capacity.Laun
 		)
 		*has = append(*has, more.Tags...)
 	}
+
 	return in, nil
 }
 
@@ -184,6 +204,7 @@ var Reads = slices.Sorted(maps.Keys(new(api).dry()))
 // dry calls the reads of EC2 with DryRun, by the action that IAM asks for.
 func (a *api) dry() map[string]func(context.Context) error {
 	yes := aws.Bool(true)
+
 	return map[string]func(context.Context) error{
 		"ec2:DescribeCapacityBlockStatus": dryRun(
 			a.DescribeCapacityBlockStatus,
@@ -229,6 +250,7 @@ func (c *Client) TryTerminate(ctx context.Context, id string) error {
 		ctx,
 		&ec2.TerminateInstancesInput{InstanceIds: []string{id}, DryRun: aws.Bool(true)},
 	)
+
 	return tried(err, "asking to terminate "+id)
 }
 
@@ -238,6 +260,7 @@ func DeniedAction(err error) string {
 	if errors.As(err, &d) {
 		return d.Action
 	}
+
 	return ""
 }
 
@@ -247,5 +270,6 @@ func DeniedCaller(err error) string {
 	if errors.As(err, &d) {
 		return d.Caller
 	}
+
 	return ""
 }

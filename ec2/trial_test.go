@@ -26,16 +26,19 @@ import (
 func TestTrialSendsAllOfATemplate(t *testing.T) {
 	data := &types.RequestLaunchTemplateData{}
 	fill(reflect.ValueOf(data).Elem())
+
 	launch := &ec2.RunInstancesInput{}
 	if err := copyByName(data, launch); err != nil {
 		t.Fatal(err)
 	}
+
 	want, got := tree(t, data), tree(t, launch)
 	want["RamdiskId"] = want["RamDiskId"]
 	// Of a template only: types by their attributes, which a spec replaces by its type, and accelerators that EC2 has given up.
 	for _, name := range []string{"RamDiskId", "InstanceRequirements", "ElasticGpuSpecifications"} {
 		delete(want, name)
 	}
+
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("the launch differs (-template +launch):\n%s", diff)
 	}
@@ -67,6 +70,7 @@ func TestTryLaunches(t *testing.T) {
 			SecurityGroups: []string{groupOfAll},
 		},
 	)
+
 	sim, c, calls := simOf(t, scenario)
 	into := func(template, id string, kind capacity.Kind) capacity.Launch {
 		return capacity.Launch{
@@ -107,29 +111,36 @@ func TestTryLaunches(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.trial.Subnets = []string{subnetA, subnetB}
+
 			tried, err := c.TryLaunches(t.Context(), test.trial)
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			var got []string
 			for i, one := range tried {
 				words := cmp.Or(one.Code, "ok")
 				if one.Aside && one.Verdict == Takes {
 					words += " aside"
 				}
+
 				got = append(got, words)
+
 				if one.SubnetID != test.trial.Subnets[i] {
 					t.Errorf("subnet %s", one.SubnetID)
 				}
 			}
+
 			if text := strings.Join(got, "; "); text != test.want {
 				t.Errorf("%s, want %s (%v)", text, test.want, tried)
 			}
 		})
 	}
+
 	if n := len(sim.Instances("")); n > 0 || calls("CreateLaunchTemplate") > 0 {
 		t.Errorf("%d instances, %d launch templates", n, calls("CreateLaunchTemplate"))
 	}
+
 	if _, err := c.TryLaunches(t.Context(), Trial{Inline: true, Launch: into("nobody", "", capacity.OnDemand)}); !noTemplate(
 		err,
 	) {
@@ -189,6 +200,7 @@ func TestOutcome(t *testing.T) {
 			c.want != errUnclear && !errors.Is(told, c.want) {
 			t.Errorf("%s: %v, and %v as told, want %v", name, got, told, c.want)
 		}
+
 		if c.err != nil && Code(withOutcome(c.err)) != Code(c.err) {
 			t.Errorf("%s: the code is lost", name)
 		}

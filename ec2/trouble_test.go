@@ -16,16 +16,19 @@ import (
 // explained asks for a reservation and explains why there is no answer.
 func explained(t *testing.T, ctx context.Context, c *Client) (words string, general bool) {
 	t.Helper()
+
 	_, _, err := c.Reservations(ctx, []string{openBlock})
 	if err == nil {
 		t.Fatal("EC2 answers")
 	}
+
 	return c.Explain(err)
 }
 
 // TestExplainGeneralTrouble: trouble that every call would meet is one sentence with its remedy.
 func TestExplainGeneralTrouble(t *testing.T) {
 	t.Setenv("AWS_MAX_ATTEMPTS", "1") // the SDK would wait between its own attempts
+
 	refused := func(code string) func(*testing.T, *awssim.Sim) {
 		return func(t *testing.T, sim *awssim.Sim) {
 			fault(t, sim, awssim.Fault{Effect: awssim.FailBefore, Code: code, Message: "told by AWS"})
@@ -40,15 +43,19 @@ func TestExplainGeneralTrouble(t *testing.T) {
 	}
 	dead := httptest.NewServer(nil)
 	dead.Close()
+
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	const renew = "renew them, for example with `aws sso login`"
-	const accept = "AWS does not accept the credentials (%s in us-east-2); check them with `aws sts get-caller-identity`, and that the account has enabled the region"
-	const none = "; give the machine an instance profile, or set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-	const network = "; check the network, VPC endpoints and AWS_ENDPOINT_URL"
+
+	const (
+		renew   = "renew them, for example with `aws sso login`"
+		accept  = "AWS does not accept the credentials (%s in us-east-2); check them with `aws sts get-caller-identity`, and that the account has enabled the region"
+		none    = "; give the machine an instance profile, or set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+		network = "; check the network, VPC endpoints and AWS_ENDPOINT_URL"
+	)
 	for name, test := range map[string]struct {
 		change func(*testing.T, *awssim.Sim)
 		want   string
@@ -69,18 +76,23 @@ func TestExplainGeneralTrouble(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			sim, _ := newSim(t)
 			test.change(t, sim)
+
 			c, err := New(t.Context(), Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 			defer cancel()
+
 			if test.want == "" { // the deadline had passed
 				cancel()
 				ctx, cancel = context.WithDeadline(t.Context(), time.Unix(0, 0))
 				defer cancel()
+
 				test.want = "AWS cannot be reached at HOST (no answer in time)" + network
 			}
+
 			want := strings.ReplaceAll(test.want, "HOST", strings.TrimPrefix(os.Getenv("AWS_ENDPOINT_URL"), "http://"))
 			for range 2 {
 				if words, general := explained(t, ctx, c); words != want || !general {
@@ -93,9 +105,11 @@ func TestExplainGeneralTrouble(t *testing.T) {
 
 func writeFile(t *testing.T, text string) string {
 	t.Helper()
+
 	path := t.TempDir() + "/file"
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	return path
 }

@@ -21,35 +21,44 @@ const mostCommands = 5
 // readmePath are the commands of the README from the package to the first job.
 func readmePath(t *testing.T) []string {
 	t.Helper()
+
 	text, err := os.ReadFile("../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	_, rest, _ := strings.Cut(string(text), "\n### From the packages to a job\n")
 	_, rest, _ = strings.Cut(rest, "```sh\n")
+
 	block, _, found := strings.Cut(rest, "```")
 	if !found {
 		t.Fatal("the README has no path from the packages to a job")
 	}
+
 	var commands []string
 	for line := range strings.Lines(block) {
 		commands = append(commands, strings.TrimSpace(line))
 	}
+
 	return commands
 }
 
 // firstJob goes the README's way to a job on a simulated block, with the programs of this installation.
 func (i *installation) firstJob() {
 	i.Helper()
+
 	commands := readmePath(i.T)
 	if len(commands) > mostCommands || !strings.Contains(commands[0], "apt install") {
 		i.Fatalf("the README has %d commands to a job: %q", len(commands), commands)
 	}
+
 	dir, err := os.MkdirTemp("", "j") // Slurm's sockets need a short path
 	if err != nil {
 		i.Fatal(err)
 	}
+
 	i.Cleanup(func() { os.RemoveAll(dir) })
+
 	lab := filepath.Join(dir, "lab")
 	// The root's own scontrol is played; the lab has a real Slurm.
 	played := i.at("usr/bin/scontrol")
@@ -57,6 +66,7 @@ func (i *installation) firstJob() {
 		i.Fatal(err)
 	}
 	defer func() { _ = os.Rename(played+".away", played) }()
+
 	script := strings.ReplaceAll(
 		strings.Join(commands[1:], "\n"),
 		"capacity-lab up",
@@ -70,9 +80,11 @@ func (i *installation) firstJob() {
 	environment, envErr := os.ReadFile(filepath.Join(dir, "env"))
 	env := strings.Split(strings.TrimSuffix(string(environment), "\x00"), "\x00")
 	i.Cleanup(func() { stopLab(i.T, env) })
+
 	if err != nil || envErr != nil {
 		i.Fatalf("%v %v: %s\n%s", err, envErr, out, said)
 	}
+
 	host, _ := os.Hostname()
 	if !strings.HasSuffix(string(out), "\n"+host+"\n"+host+"\n") {
 		i.Errorf("the job on two nodes said %s", out)
@@ -83,6 +95,7 @@ func (i *installation) firstJob() {
 	}
 	// Without a limit, the job gets what fits.
 	fitted := `id=$(sbatch --parsable -p gpu -N2 -o /dev/null --wrap "sleep 600"); until squeue -h -t R -j $id -o %l | grep -q '^1:..:..$'; do sleep 0.2; done`
+
 	wait := exec.CommandContext(deadline(i.T), "bash", "-ec", fitted)
 	wait.Env = env
 	if out, err := wait.CombinedOutput(); err != nil {
@@ -107,13 +120,16 @@ func (i *installation) checks(env []string) []string {
 	i.Helper()
 	cmd := exec.CommandContext(deadline(i.T), i.at("usr/bin/pcs-capacity"), "-o", "json", "check")
 	cmd.Env = env
+
 	out, _ := cmd.Output()
+
 	var found struct {
 		Findings []capacity.Problem
 	}
 	if err := json.Unmarshal(out, &found); err != nil {
 		i.Fatalf("check: %v: %s", err, out)
 	}
+
 	var failed []string
 	for _, f := range found.Findings {
 		if f.Severity == capacity.Admin {
@@ -123,6 +139,7 @@ func (i *installation) checks(env []string) []string {
 			}
 		}
 	}
+
 	return failed
 }
 
@@ -133,12 +150,15 @@ func stopLab(t *testing.T, env []string) {
 		if !found {
 			continue
 		}
+
 		var n int
 		if err := json.Unmarshal([]byte(pid), &n); err != nil {
 			t.Error(err)
 			return
 		}
+
 		_ = syscall.Kill(n, syscall.SIGTERM)
+
 		if err := slurmlab.Until(context.Background(), func() bool {
 			program, err := os.Readlink("/proc/" + pid + "/exe") // a zombie has none
 			return err != nil || program == ""

@@ -92,10 +92,12 @@ type installation struct {
 // packages is the folder of the packages.
 func packages(t *testing.T) string {
 	t.Helper()
+
 	dist := os.Getenv(installed.FolderVariable)
 	if dist == "" {
 		t.Skip(installed.FolderVariable + " is the folder of the packages; `make test` builds them and sets it")
 	}
+
 	return dist
 }
 
@@ -108,14 +110,17 @@ func TestSlurmPackages(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			i := &installation{T: t, form: f}
 			i.makeRoot(filepath.Join(t.TempDir(), f.name))
 			i.isInstalled(first)
 			lab := labOf(first)
 			i.manage(i.install, lab)
+
 			if f.name == "deb" {
 				i.firstJob()
 			}
+
 			i.manage(i.remove, "pcs-capacity-lab")
 			i.manage(i.remove, "pcs-capacity")
 		})
@@ -139,6 +144,7 @@ func TestRarePackages(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			i := &installation{T: t, form: f}
 			i.makeRoot(filepath.Join(t.TempDir(), f.name))
 			i.isInstalled(first)
@@ -150,14 +156,17 @@ func TestRarePackages(t *testing.T) {
 // isInstalled: files, and nothing else happens.
 func (i *installation) isInstalled(first string) {
 	i.Helper()
+
 	said := i.manage(i.install, first)
 	if !strings.Contains(said, "systemctl enable --now pcs-capacity-sync") {
 		i.Errorf("the installation does not say what to do next:\n%s", said)
 	}
+
 	i.hasFiles(first)
 	i.called("daemon-reload")
 	i.isStatic()
 	i.unitIsValid()
+
 	if out, err := i.command("usr/bin/pcs-capacity", "--version").CombinedOutput(); err != nil ||
 		strings.Count(string(out), "unknown") > 0 ||
 		strings.Contains(string(out), "devel") {
@@ -168,14 +177,17 @@ func (i *installation) isInstalled(first string) {
 	if err := os.WriteFile(none, []byte("# no settings\n"), 0o644); err != nil {
 		i.Fatal(err)
 	}
+
 	var shown [2]string
 	for n, path := range []string{i.at("etc/pcs-capacity/config.toml"), none} {
 		out, err := i.command("usr/bin/pcs-capacity", "--config", path, "config").CombinedOutput()
 		if err != nil {
 			i.Errorf("config: %s", out)
 		}
+
 		_, shown[n], _ = strings.Cut(string(out), "\n") // after the path
 	}
+
 	if shown[0] != shown[1] {
 		i.Errorf("config.toml has other settings than a file without any:\n%s", shown[0])
 	}
@@ -188,9 +200,11 @@ func (i *installation) life(second string) {
 	i.write("etc/pcs-capacity/config.toml", mine, 0o644)
 	i.manage(i.install, second)
 	i.called("daemon-reload", "try-restart pcs-capacity-sync.service")
+
 	if now := i.read("etc/pcs-capacity/config.toml"); now != mine {
 		i.Errorf("the upgrade changed the settings to\n%s", now)
 	}
+
 	if theirs := i.read("etc/pcs-capacity/config.toml" + i.keptAside); !strings.Contains(theirs, "# new in "+newer) {
 		i.Errorf("the new settings are not kept aside: %q", theirs)
 	}
@@ -198,22 +212,28 @@ func (i *installation) life(second string) {
 	// Removed, with the wiring still in Slurm.
 	said := i.manage(i.remove, "pcs-capacity")
 	i.called("--quiet disable --now pcs-capacity-sync.service", "daemon-reload")
+
 	for _, program := range []string{"usr/bin/pcs-capacity", "usr/libexec/pcs-capacity"} {
 		if _, err := os.Stat(i.at(program)); err == nil {
 			i.Errorf("%s is left", program)
 		}
 	}
+
 	if !strings.Contains(said, "/etc/slurm/cli_filter.lua stays") {
 		i.Errorf("the removal does not say that a script stays:\n%s", said)
 	}
+
 	if !strings.Contains(said, "Take them out now") || !strings.Contains(said, "\nProlog = ") ||
 		strings.Contains(said, "Epilog") {
 		i.Errorf("the removal does not say what Slurm still calls:\n%s", said)
 	}
+
 	if i.purge == nil {
 		return
 	}
+
 	i.manage(i.purge, "pcs-capacity")
+
 	for _, folder := range []string{"etc", "usr", "var/lib", "var/cache", "var/log"} {
 		err := filepath.WalkDir(i.at(folder), func(path string, entry fs.DirEntry, err error) error {
 			if err == nil && strings.Contains(entry.Name(), "pcs-capacity") {
@@ -237,15 +257,18 @@ func (i *installation) at(path string) string { return i.root.At(path) }
 
 func (i *installation) read(path string) string {
 	i.Helper()
+
 	text, err := os.ReadFile(i.at(path))
 	if err != nil {
 		i.Error(err)
 	}
+
 	return string(text)
 }
 
 func (i *installation) write(path, text string, mode fs.FileMode) {
 	i.Helper()
+
 	if err := i.root.Write(path, text, mode); err != nil {
 		i.Fatal(err)
 	}
@@ -254,15 +277,18 @@ func (i *installation) write(path, text string, mode fs.FileMode) {
 // makeRoot makes the root, with a /etc/slurm that has a script of ours, and a scontrol that names our Prolog.
 func (i *installation) makeRoot(dir string) {
 	i.Helper()
+
 	users := "root:x:0:0::/root:/bin/sh\n"
 	if i.name == "rpm" && os.Getuid() == 0 { // another user's namespace has root alone
 		i.slurmUser = 64030
 		users += "slurm:x:64030:64030::/:/bin/sh\n"
 	}
+
 	var err error
 	if i.root, err = installed.New(dir, users); err != nil {
 		i.Fatal(err)
 	}
+
 	i.write(
 		"usr/bin/scontrol",
 		"#!/bin/sh\necho 'Prolog = /usr/libexec/pcs-capacity/pcs-capacity-prolog'\necho 'Epilog = (null)'\n",
@@ -274,63 +300,79 @@ func (i *installation) makeRoot(dir string) {
 // manage runs the package manager.
 func (i *installation) manage(command []string, what string) string {
 	i.Helper()
+
 	said, err := i.root.Manage(deadline(i.T), command, what)
 	if err != nil {
 		i.Fatal(err)
 	}
+
 	return said
 }
 
 // build makes the package of a later release, with other default settings.
 func (i *installation) build(dist string) string {
 	i.Helper()
+
 	built, err := installed.Later(deadline(i.T), "..", dist, i.TempDir(), i.name, newer)
 	if err != nil {
 		i.Fatal(err)
 	}
+
 	return built
 }
 
 // hasFiles compares what is there with what is to be there: paths, modes, owner.
 func (i *installation) hasFiles(name string) {
 	i.Helper()
+
 	want := slices.Sorted(slices.Values(slices.Concat(files, i.only)))
+
 	var got []string
+
 	pages, docs := 0, 0
 	for _, folder := range []string{"etc", "usr", "var/lib/pcs-capacity", "var/cache/pcs-capacity", "var/log/pcs-capacity"} {
 		err := filepath.WalkDir(i.at(folder), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil {
 				return err
 			}
+
 			info, err := entry.Info()
 			if err != nil {
 				return err
 			}
+
 			path = strings.TrimPrefix(path, i.at("")+"/")
 			if !strings.Contains(path, "pcs-capacity") {
 				return nil
 			}
+
 			mode := fs.FileMode(0o644)
 			if entry.IsDir() || strings.HasPrefix(path, "usr/bin/") || strings.HasPrefix(path, "usr/libexec/") {
 				mode = 0o755
 			}
+
 			secret := path == "etc/pcs-capacity/environment" // it may have keys
 			if secret {
 				mode = 0o640
 			}
+
 			if info.Mode().Perm() != mode {
 				i.Errorf("%s has mode %s, want %s", path, info.Mode().Perm(), mode)
 			}
+
 			uid, gid := os.Getuid(), os.Getgid()
 			if i.slurmUser != 0 && (strings.HasPrefix(path, "var/lib/") || strings.HasPrefix(path, "var/log/")) {
 				uid, gid = i.slurmUser, i.slurmUser
 			}
+
 			if secret && i.slurmUser != 0 {
 				gid = i.slurmUser
 			}
+
 			if owner := info.Sys().(*syscall.Stat_t); int(owner.Uid) != uid || int(owner.Gid) != gid {
 				i.Errorf("%s belongs to %d:%d, want %d:%d", path, owner.Uid, owner.Gid, uid, gid)
 			}
+
 			switch {
 			case entry.IsDir():
 			case strings.HasPrefix(path, "usr/share/man/man1/pcs-capacity"):
@@ -340,16 +382,20 @@ func (i *installation) hasFiles(name string) {
 			default:
 				got = append(got, path)
 			}
+
 			return nil
 		})
 		if err != nil {
 			i.Error(err)
 		}
 	}
+
 	slices.Sort(got)
+
 	if !slices.Equal(got, want) {
 		i.Errorf("%s installs\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
+
 	if pages < 15 || docs < 9 {
 		i.Errorf("%d manual pages of commands and %d pages of docs", pages, docs)
 	}
@@ -358,18 +404,22 @@ func (i *installation) hasFiles(name string) {
 // isStatic holds the programs to what runs with any C library, or none, and to their size.
 func (i *installation) isStatic() {
 	i.Helper()
+
 	for _, path := range files {
 		if !strings.HasPrefix(path, "usr/bin/") && !strings.HasPrefix(path, "usr/libexec/") {
 			continue
 		}
+
 		program, err := elf.Open(i.at(path))
 		if err != nil {
 			i.Fatal(err)
 		}
+
 		libraries, err := program.ImportedLibraries()
 		if dynamic := program.Section(".interp") != nil; err != nil || dynamic || len(libraries) > 0 {
 			i.Errorf("%s is not static: it wants %q, %v", path, libraries, err)
 		}
+
 		program.Close()
 		// 25 MB; 75 where the linker keeps every operation of EC2 (see api in package ec2).
 		if info, err := os.Stat(i.at(path)); err != nil || info.Size() > 30<<20 {
@@ -381,16 +431,19 @@ func (i *installation) isStatic() {
 // unitIsValid asks systemd, where the machine has it.
 func (i *installation) unitIsValid() {
 	i.Helper()
+
 	const name = "pcs-capacity-sync.service"
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
 		i.Logf("%s is not verified: there is no systemd-analyze", name)
 		return
 	}
+
 	unit := strings.Replace(i.read("usr/lib/systemd/system/"+name), "ExecStart=/", "ExecStart="+i.at("")+"/", 1)
 	path := filepath.Join(i.TempDir(), name)
 	if err := os.WriteFile(path, []byte(unit), 0o644); err != nil {
 		i.Fatal(err)
 	}
+
 	out, err := exec.Command("systemd-analyze", "verify", "--man=no", path).CombinedOutput()
 	if err != nil || strings.Contains(string(out), name) {
 		i.Errorf("systemd-analyze verify: %v: %s", err, out)
@@ -400,9 +453,11 @@ func (i *installation) unitIsValid() {
 // called compares what systemctl has been told since the last time.
 func (i *installation) called(want ...string) {
 	i.Helper()
+
 	if got := strings.Split(strings.TrimSpace(i.read("systemctl.log")), "\n"); !slices.Equal(got, want) {
 		i.Errorf("systemctl was told %q, want %q", got, want)
 	}
+
 	i.write("systemctl.log", "", 0o644)
 }
 

@@ -29,6 +29,7 @@ func From(shared *awsconfig.Shared) *Client {
 		shared.Config,
 		func(o *pcs.Options) { o.APIOptions = append(o.APIOptions, awsconfig.Advise(Remedies)) },
 	)
+
 	return &Client{api: api, region: shared.Config.Region}
 }
 

@@ -29,6 +29,7 @@ func (p Provisioner) Configure(ctx context.Context, r ConfigureRequest) (changed
 	if err != nil {
 		return false, err
 	}
+
 	g, found, err := p.PCS.NodeGroup(ctx, cluster.ID, r.Group)
 	switch {
 	case err != nil:
@@ -55,11 +56,14 @@ func (p Provisioner) Configure(ctx context.Context, r ConfigureRequest) (changed
 			r.Reservation.ID,
 		)
 	}
+
 	want, err := p.wantedBy(ctx, r, cluster, g)
 	if err != nil {
 		return false, err
 	}
+
 	_, changed, err = p.EnsureNodeGroup(ctx, want, false)
+
 	return changed, err
 }
 
@@ -75,13 +79,16 @@ func (p Provisioner) wantedBy(
 	if r.MaxNodes > 0 {
 		most = min(most, r.MaxNodes)
 	}
+
 	want := g
+
 	want.Tags = map[string]string{capacity.TagCluster: cluster.Name, capacity.TagReservation: r.Reservation.ID}
 	want.PurchaseOption, want.SubnetIDs = r.Reservation.Kind, r.SubnetIDs
 	want.Min, want.Max = most, most
 	if r.Dynamic {
 		want.Min = 0
 	}
+
 	now, _, err := p.EC2.LaunchTemplate(ctx, g.TemplateID, g.TemplateVersion)
 	if err != nil {
 		return want, err
@@ -107,14 +114,19 @@ func (p Provisioner) wantedBy(
 	if err != nil {
 		return NodeGroup{}, err
 	}
+
 	if now.Digest == planned.Digest {
 		return want, nil
 	}
+
 	want.TemplateVersion = "" // not made yet
+
 	if err := errors.Join(keeps(WhatNodeGroup, g.Name, g.Lost()), p.checkUnused(ctx, g, true)); err != nil {
 		return NodeGroup{}, err
 	}
+
 	template, err := p.EC2.EnsureLaunchTemplate(ctx, spec)
 	want.TemplateID, want.TemplateVersion = template.ID, template.Version
+
 	return want, err
 }

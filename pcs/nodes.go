@@ -39,14 +39,18 @@ func UserData(plain []byte) ([]byte, error) {
 func Archive(parts ...[]byte) ([]byte, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=%q\n\n", boundary)
+
 	for _, plain := range parts {
 		part, err := archivePart(plain)
 		if err != nil {
 			return nil, err
 		}
+
 		b.Write(part)
 	}
+
 	fmt.Fprintf(&b, "--%s--\n", boundary)
+
 	return b.Bytes(), nil
 }
 
@@ -57,12 +61,14 @@ func archivePart(plain []byte) ([]byte, error) {
 		}
 		return fmt.Appendf(nil, "--%s\n%s\n", boundary, plain), nil // its header becomes the part's
 	}
+
 	at := slices.IndexFunc(userDataTypes, func(t userDataType) bool { return bytes.HasPrefix(plain, []byte(t.begins)) })
 	if at < 0 {
 		return nil, fmt.Errorf(
 			"it is neither a MIME multi-part archive nor a script (#!) nor #cloud-config, so that nodes would ignore it",
 		)
 	}
+
 	return fmt.Appendf(
 		nil,
 		"--%s\nContent-Type: %s; charset=\"utf-8\"\nMIME-Version: 1.0\n\n%s\n",
@@ -77,6 +83,8 @@ func isMultipart(data []byte) bool {
 	if err != nil {
 		return false
 	}
+
 	kind, parameters, err := mime.ParseMediaType(message.Header.Get("Content-Type"))
+
 	return err == nil && strings.HasPrefix(kind, "multipart/") && parameters["boundary"] != ""
 }

@@ -69,12 +69,16 @@ func until[T interface{ status() Status }](
 	read func(ctx context.Context, cluster, name string) (T, bool, error),
 	step func(one T, found, changed bool) (done bool, err error),
 ) (one T, changed bool, err error) {
-	var conflict error
-	var to, busy Pace
+	var (
+		conflict error
+		to, busy Pace
+	)
+
 	most := conflictTime
 	if p.Poll > 0 {
 		most = patience * p.Poll
 	}
+
 	for changes := 0; changes < rounds && busy.waited < most; {
 		var found, done bool
 		if one, found, err = read(ctx, cluster, name); err == nil && found && one.status().Changing() {
@@ -83,9 +87,11 @@ func until[T interface{ status() Status }](
 			}
 			continue
 		}
+
 		if err == nil {
 			done, err = step(one, found, changed)
 		}
+
 		switch {
 		case inConflict(err):
 			conflict = err
@@ -100,10 +106,12 @@ func until[T interface{ status() Status }](
 			}
 		}
 	}
+
 	err = fmt.Errorf("%s %s is still not as it should be; somebody else is changing it too", what, name)
 	if conflict != nil {
 		err = fmt.Errorf("%s %s is still not as it should be: %w", what, name, conflict)
 	}
+
 	return one, changed, err
 }
 
@@ -115,6 +123,7 @@ func notOurs(what, name string) error { return fmt.Errorf("%s %s: %w", what, nam
 // whose instances the change would replace is left alone (ErrInUse).
 func (p Provisioner) EnsureNodeGroup(ctx context.Context, want NodeGroup, mayCreate bool) (NodeGroup, bool, error) {
 	made := false
+
 	return until(
 		ctx,
 		p,
@@ -148,9 +157,11 @@ func (p Provisioner) EnsureNodeGroup(ctx context.Context, want NodeGroup, mayCre
 			case !compared.Changed():
 				return true, nil
 			}
+
 			if err := errors.Join(keeps(WhatNodeGroup, g.Name, g.Lost()), p.checkUnused(ctx, g, compared.Disruptive())); err != nil {
 				return false, err
 			}
+
 			return false, p.updateGroup(ctx, want, g)
 		},
 	)
@@ -160,6 +171,7 @@ func (p Provisioner) checkUnused(ctx context.Context, g NodeGroup, disruptive bo
 	if !disruptive {
 		return nil
 	}
+
 	left, err := p.EC2.FindInstances(ctx, capacity.InstanceQuery{Tags: map[string][]string{TagNodeGroupID: {g.ID}}})
 	switch {
 	case err != nil:
@@ -167,6 +179,7 @@ func (p Provisioner) checkUnused(ctx context.Context, g NodeGroup, disruptive bo
 	case len(left) > 0:
 		return fmt.Errorf("compute node group %s has %d instances: %w", g.Name, len(left), ErrInUse)
 	}
+
 	return nil
 }
 
@@ -197,6 +210,7 @@ func (p Provisioner) EnsureQueue(ctx context.Context, want Queue) error {
 						SlurmCustomSettings: settingsList(want.SlurmSettings),
 					}
 				}
+
 				return false, send(ctx, p, "create", WhatQueue, want.Name, p.PCS.api.CreateQueue, in)
 			case q.Tags[capacity.TagCluster] != want.Tags[capacity.TagCluster]:
 				return false, notOurs(WhatQueue, q.Name)
@@ -205,9 +219,11 @@ func (p Provisioner) EnsureQueue(ctx context.Context, want Queue) error {
 			case len(more) == 0 && settings == nil && q.Status == Active:
 				return true, nil
 			}
+
 			return false, p.updateQueue(ctx, q, slices.Concat(q.GroupIDs, more), settings)
 		},
 	)
+
 	return err
 }
 
@@ -245,12 +261,15 @@ func (p Provisioner) ReleaseQueue(
 			case len(rest) == len(q.GroupIDs):
 				return true, nil
 			}
+
 			if err = p.updateQueue(ctx, q, rest, nil); NotFound(err) {
 				err = nil
 			}
+
 			return false, err
 		},
 	)
+
 	return err
 }
 
@@ -273,9 +292,11 @@ func (p Provisioner) DeleteNodeGroup(ctx context.Context, cluster Cluster, name 
 			case changed && g.Status == DeleteFailed:
 				return false, fmt.Errorf("PCS could not delete compute node group %s: %s", name, g.Failures)
 			}
+
 			return false, p.deleteGroup(ctx, g)
 		},
 	)
+
 	return err
 }
 
@@ -295,7 +316,9 @@ func (p *Pace) Next(every time.Duration) time.Duration {
 	if every == 0 {
 		every = min(max(firstLook, p.waited/mostBehind), lastLook)
 	}
+
 	p.waited += every
+
 	return every
 }
 
@@ -307,6 +330,7 @@ func (p Provisioner) Pause(ctx context.Context, to *Pace) error {
 	if p.NoWait {
 		return ErrAtWork
 	}
+
 	select {
 	case <-time.After(to.Next(p.Poll)):
 		return nil
@@ -320,10 +344,13 @@ func (p Provisioner) wait(ctx context.Context, to *Pace, what, name string, stat
 	if p.NoWait {
 		return fmt.Errorf("%s %s is %s: %w", what, name, status, ErrAtWork)
 	}
+
 	p.tell(what, name, "wait")
+
 	if err := p.Pause(ctx, to); err != nil {
 		return fmt.Errorf("waiting for %s %s, which is %s: %w; run this again to continue", what, name, status, err)
 	}
+
 	return nil
 }
 
@@ -334,16 +361,21 @@ func (i Inventory) NotSettled() (what, fix string) {
 	if what, fix := i.Cluster.NotActive(); what != "" && i.Cluster.Status != UpdateFailed {
 		return what, fix
 	}
+
 	var parts []string
+
 	fix = "run this again then"
+
 	note := func(thing string, s Status, why Failures) {
 		if s == Active {
 			return
 		}
+
 		part := fmt.Sprintf("%s is %s", thing, s)
 		if len(why) > 0 {
 			part += " (" + why.String() + ")"
 		}
+
 		if parts = append(parts, part); !s.Changing() {
 			fix = "fix or delete what has failed, and run this again"
 		}
@@ -351,12 +383,15 @@ func (i Inventory) NotSettled() (what, fix string) {
 	for _, g := range i.Groups {
 		note("node group "+g.Name, g.Status, g.Failures)
 	}
+
 	for _, q := range i.Queues {
 		note("queue "+q.Name, q.Status, q.Failures)
 	}
+
 	if parts == nil {
 		fix = ""
 	}
+
 	return strings.Join(parts, ", "), fix
 }
 
@@ -382,6 +417,7 @@ func (p Provisioner) ChangeClusterSettings(ctx context.Context, cluster string, 
 			case changed && c.Status != Active:
 				return false, fmt.Errorf("PCS cluster %s is %s: %s", c.Name, c.Status, c.Failures)
 			}
+
 			return false, send(
 				ctx,
 				p,
@@ -398,6 +434,7 @@ func (p Provisioner) ChangeClusterSettings(ctx context.Context, cluster string, 
 			)
 		},
 	)
+
 	return err
 }
 
@@ -407,5 +444,6 @@ func ChangedSettings(settings, change map[string]string) map[string]string {
 	maps.Copy(merged, settings)
 	maps.Copy(merged, change)
 	maps.DeleteFunc(merged, func(_, value string) bool { return value == "" })
+
 	return merged
 }

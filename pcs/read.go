@@ -34,6 +34,7 @@ func (c *Client) Clusters(ctx context.Context) ([]Cluster, error) {
 					},
 				)
 			}
+
 			return all
 		},
 	)
@@ -45,9 +46,11 @@ func (c *Client) Cluster(ctx context.Context, nameOrID string) (Cluster, error) 
 	if err == nil && out.Cluster == nil {
 		err = ErrNotDescribed
 	}
+
 	if err != nil {
 		return Cluster{}, fmt.Errorf("reading PCS cluster %s in %s: %w", nameOrID, c.region, err)
 	}
+
 	a := out.Cluster
 	cluster := Cluster{
 		ID:     str(a.Id),
@@ -59,15 +62,19 @@ func (c *Client) Cluster(ctx context.Context, nameOrID string) (Cluster, error) 
 	for _, info := range a.ErrorInfo {
 		cluster.Failures = append(cluster.Failures, Failure{Code: str(info.Code), Message: str(info.Message)})
 	}
+
 	if a.Scheduler != nil {
 		cluster.SlurmVersion = str(a.Scheduler.Version)
 	}
+
 	if s := a.SlurmConfiguration; s != nil {
 		cluster.SlurmSettings = settingsMap(s.SlurmCustomSettings)
 	}
+
 	if a.Networking != nil {
 		cluster.SubnetIDs, cluster.SecurityGroupIDs = a.Networking.SubnetIds, a.Networking.SecurityGroupIds
 	}
+
 	return cluster, nil
 }
 
@@ -88,11 +95,14 @@ const atOnce = 10
 func sideBySide(reads ...func() error) error {
 	var all errgroup.Group
 	all.SetLimit(atOnce)
+
 	errs := make([]error, len(reads))
 	for i, read := range reads {
 		all.Go(func() error { errs[i] = read(); return nil })
 	}
+
 	_ = all.Wait() // the errors are in errs
+
 	return cmp.Or(errs...)
 }
 
@@ -106,16 +116,20 @@ func readEach[T any](listed []T, read func(T) (T, bool, error)) (all []T, err er
 			if found && err == nil {
 				things[i] = []T{it}
 			}
+
 			return err
 		}
 	}
+
 	err = sideBySide(reads...)
+
 	return slices.Concat(things...), err
 }
 
 // listGroups lists node groups, each with its id, name, ARN and status only.
 func (c *Client) listGroups(ctx context.Context, cluster string) ([]NodeGroup, error) {
 	pages := pcs.NewListComputeNodeGroupsPaginator(c.api, &pcs.ListComputeNodeGroupsInput{ClusterIdentifier: &cluster})
+
 	return awsconfig.All(
 		ctx,
 		"listing the compute node groups of "+cluster,
@@ -127,6 +141,7 @@ func (c *Client) listGroups(ctx context.Context, cluster string) ([]NodeGroup, e
 					NodeGroup{ID: str(g.Id), Name: str(g.Name), ARN: str(g.Arn), Status: Status(g.Status)},
 				)
 			}
+
 			return all
 		},
 	)
@@ -138,12 +153,14 @@ func (c *Client) NodeGroups(ctx context.Context, cluster string) ([]NodeGroup, e
 	if err != nil {
 		return nil, err
 	}
+
 	return readEach(listed, func(g NodeGroup) (NodeGroup, bool, error) { return c.NodeGroup(ctx, cluster, g.ID) })
 }
 
 // Queues reads all queues of a cluster, by its name or id.
 func (c *Client) Queues(ctx context.Context, cluster string) ([]Queue, error) {
 	pages := pcs.NewListQueuesPaginator(c.api, &pcs.ListQueuesInput{ClusterIdentifier: &cluster})
+
 	listed, err := awsconfig.All(
 		ctx,
 		"listing the queues of "+cluster,
@@ -158,6 +175,7 @@ func (c *Client) Queues(ctx context.Context, cluster string) ([]Queue, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return readEach(listed, func(q Queue) (Queue, bool, error) { return c.Queue(ctx, cluster, q.ID) })
 }
 
@@ -170,6 +188,7 @@ func (c *Client) tags(ctx context.Context, what, name, arn string) (tags map[str
 	case err != nil:
 		return nil, false, fmt.Errorf("reading the tags of %s %s: %w", what, name, err)
 	}
+
 	return out.Tags, true, nil
 }
 
@@ -183,6 +202,7 @@ func (c *Client) NodeGroup(ctx context.Context, cluster, nameOrID string) (NodeG
 		SlurmConfiguration                         types.ComputeNodeGroupSlurmConfiguration
 		CreatedAt, LaunchTemplateMode, SpotOptions any // of no use here
 	}
+
 	unknown, found, err := describe(
 		ctx,
 		WhatNodeGroup,
@@ -199,17 +219,21 @@ func (c *Client) NodeGroup(ctx context.Context, cluster, nameOrID string) (NodeG
 	if !found || g.Status == Deleted {
 		return NodeGroup{}, false, err
 	}
+
 	g.PurchaseOption, g.Unknown = capacity.KindOfPCS(string(g.PurchaseOption)), unknown
 	for _, config := range said.InstanceConfigs {
 		g.InstanceTypes = append(g.InstanceTypes, str(config.InstanceType))
 	}
+
 	g.TemplateID, g.TemplateVersion = str(said.CustomLaunchTemplate.Id), str(said.CustomLaunchTemplate.Version)
 	g.Min, g.Max = int(said.ScalingConfiguration.MinInstanceCount), int(said.ScalingConfiguration.MaxInstanceCount)
 	g.SlurmSettings = settingsMap(said.SlurmConfiguration.SlurmCustomSettings)
 	if idle := said.SlurmConfiguration.ScaleDownIdleTimeInSeconds; idle != nil {
 		g.IdleSeconds = aws.Int(int(*idle))
 	}
+
 	g.Tags, found, err = c.tags(ctx, WhatNodeGroup, g.Name, g.ARN)
+
 	return g, found, err
 }
 
@@ -221,17 +245,21 @@ func (c *Client) Queue(ctx context.Context, cluster, nameOrID string) (Queue, bo
 		SlurmConfiguration             types.QueueSlurmConfiguration
 		CreatedAt, ModifiedAt          any // of no use here
 	}
+
 	unknown, found, err := describe(ctx, WhatQueue, nameOrID, c.api.GetQueue,
 		&pcs.GetQueueInput{ClusterIdentifier: &cluster, QueueIdentifier: &nameOrID}, "queue", &said)
 	q := said.Queue
 	if !found || q.Status == Deleted {
 		return Queue{}, false, err
 	}
+
 	for _, config := range said.ComputeNodeGroupConfigurations {
 		q.GroupIDs = append(q.GroupIDs, str(config.ComputeNodeGroupId))
 	}
+
 	q.SlurmSettings, q.Unknown = settingsMap(said.SlurmConfiguration.SlurmCustomSettings), unknown
 	q.Tags, found, err = c.tags(ctx, WhatQueue, q.Name, q.ARN)
+
 	return q, found, err
 }
 
@@ -251,13 +279,17 @@ func (c *Client) Slots(ctx context.Context, cluster string, names []string) (map
 	if cluster == "" {
 		return nil, errors.New("the settings name no PCS cluster; add cluster = \"NAME\"")
 	}
+
 	var owner Cluster // our mark has its name; cluster may be its id
+
 	var listed []NodeGroup
+
 	err := sideBySide(func() (err error) { owner, err = c.Cluster(ctx, cluster); return err },
 		func() (err error) { listed, err = c.listGroups(ctx, cluster); return err })
 	if err != nil {
 		return nil, err
 	}
+
 	listed = slices.DeleteFunc(
 		listed,
 		func(g NodeGroup) bool { return g.Status == Deleted || !slices.Contains(names, g.Name) },
@@ -272,6 +304,7 @@ func (c *Client) Slots(ctx context.Context, cluster string, names []string) (map
 			slots[g.Name] = g.Tags[capacity.TagReservation]
 		}
 	}
+
 	return slots, err
 }
 
@@ -281,6 +314,8 @@ func (c *Client) Busy(ctx context.Context, cluster, queue, group string) (bool, 
 	if err != nil || q.Status.Changing() {
 		return err == nil, err
 	}
+
 	g, _, err := c.NodeGroup(ctx, cluster, group)
+
 	return g.Status.Changing(), err
 }

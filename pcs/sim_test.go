@@ -40,29 +40,37 @@ type account struct {
 
 func newAccount(t *testing.T) *account {
 	t.Helper()
+
 	scenario := awssim.DefaultScenario()
 	scenario.PCSDelay = 0
+
 	sim, err := awssim.New(scenario, awssim.NewClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 0))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	sim.OnResponse(func(service, operation string, status int, body []byte) {
 		if service != "pcs" {
 			return
 		}
+
 		if err := shapes.CheckPCS(operation, status, body); err != nil {
 			t.Errorf("%v\nanswer (HTTP %d): %s", err, status, body)
 		}
 	})
 	t.Cleanup(func() { _ = sim.Close() })
+
 	if err := sim.Serve(t.Setenv, "AWS_MAX_ATTEMPTS=1"); err != nil {
 		t.Fatal(err)
 	}
+
 	a := &account{T: t, sim: sim}
 	if a.ec2, err = ec2.New(t.Context(), ec2.Options{}); err != nil {
 		t.Fatal(err)
 	}
+
 	a.provisioner = pcs.Provisioner{PCS: pcs.From(a.ec2.Shared()), EC2: a.ec2, Poll: time.Millisecond}
+
 	return a
 }
 
@@ -71,6 +79,7 @@ func (a *account) addGroup(name string) {
 	a.Helper()
 	compute := a.group("compute")
 	tags := map[string]string{capacity.TagCluster: "ml", capacity.TagReservation: openBlock}
+
 	template, err := a.ec2.EnsureLaunchTemplate(
 		a.Context(),
 		capacity.LaunchTemplateSpec{
@@ -81,6 +90,7 @@ func (a *account) addGroup(name string) {
 	if err != nil {
 		a.Fatal(err)
 	}
+
 	_, _, err = a.provisioner.EnsureNodeGroup(
 		a.Context(),
 		pcs.NodeGroup{
@@ -99,14 +109,17 @@ func (a *account) addGroup(name string) {
 
 func (a *account) group(name string) pcs.NodeGroup {
 	a.Helper()
+
 	inv, err := a.provisioner.PCS.Inventory(a.Context(), "ml")
 	if err != nil {
 		a.Fatal(err)
 	}
+
 	g, found := inv.Group(name)
 	if !found {
 		a.Fatalf("there is no node group %s", name)
 	}
+
 	return g
 }
 
@@ -119,6 +132,7 @@ func (a *account) calls(operation string) int {
 			n += count
 		}
 	}
+
 	return n
 }
 
@@ -140,11 +154,13 @@ func TestChangeClusterSettings(t *testing.T) {
 		if err := a.provisioner.ChangeClusterSettings(t.Context(), "ml", step.change); err != nil {
 			t.Fatal(err)
 		}
+
 		c, err := a.provisioner.PCS.Cluster(t.Context(), "ml")
 		if diff := cmp.Diff(step.want, c.SlurmSettings); err != nil || diff != "" || c.Status != pcs.Active {
 			t.Errorf("%v: %s, %v\n%s", step.change, c.Status, err, diff)
 		}
 	}
+
 	if n := a.calls("UpdateCluster"); n != 4 {
 		t.Errorf("%d updates", n)
 	}
@@ -156,6 +172,7 @@ func TestChangeClusterSettingsAgain(t *testing.T) {
 	if _, err := a.sim.AddFault(awssim.Fault{Operation: "UpdateCluster", Effect: "fail-after", Count: 1}); err != nil {
 		t.Fatal(err)
 	}
+
 	change := map[string]string{"CliFilterPlugins": "cli_filter/lua"}
 	_ = a.provisioner.ChangeClusterSettings(t.Context(), "ml", change)
 	n := a.calls("UpdateCluster")
@@ -171,7 +188,9 @@ func TestSlots(t *testing.T) {
 	for _, name := range []string{"gpu-a", "gpu-b", "other-a"} {
 		a.addGroup(name)
 	}
+
 	lists, tags, all := a.calls("ListComputeNodeGroups"), a.calls("ListTagsForResource"), a.calls("*")
+
 	slots, err := a.provisioner.PCS.Slots(
 		t.Context(),
 		"ml",
@@ -181,12 +200,15 @@ func TestSlots(t *testing.T) {
 	if err != nil || !maps.Equal(slots, want) {
 		t.Errorf("%+v, %v", slots, err)
 	}
+
 	if n := a.calls("ListComputeNodeGroups") - lists; n != 1 {
 		t.Errorf("%d lists", n)
 	}
+
 	if n := a.calls("ListTagsForResource") - tags; n != 4 {
 		t.Errorf("the tags of %d groups were read", n)
 	}
+
 	if n := a.calls("*") - all; n != 6 { // and GetCluster
 		t.Errorf("%d calls", n)
 	}
@@ -196,9 +218,11 @@ func TestSlots(t *testing.T) {
 func TestR9_SlotsOfAnotherMark(t *testing.T) {
 	a := newAccount(t)
 	a.addGroup("gpu-a")
+
 	if err := a.provisioner.PCS.Tag(t.Context(), a.group("gpu-a").ARN, map[string]string{capacity.TagCluster: "other"}); err != nil {
 		t.Fatal(err)
 	}
+
 	slots, err := a.provisioner.PCS.Slots(t.Context(), "ml", []string{"gpu-a"})
 	if err != nil || !maps.Equal(slots, map[string]string{"gpu-a": ""}) {
 		t.Errorf("%+v, %v", slots, err)
@@ -216,36 +240,45 @@ func TestUserDataIsMultipart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		message, err := mail.ReadMessage(bytes.NewReader(wrapped))
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		_, parameters, err := mime.ParseMediaType(message.Header.Get("Content-Type"))
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		parts := multipart.NewReader(message.Body, parameters["boundary"])
+
 		part, err := parts.NextPart()
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		kind, _, _ := mime.ParseMediaType(part.Header.Get("Content-Type"))
 		text, err := io.ReadAll(part)
 		if kind != want || string(text) != plain || err != nil {
 			t.Errorf("%q: %s, %q, %v", plain, kind, text, err)
 		}
+
 		if _, err := parts.NextPart(); err != io.EOF {
 			t.Errorf("%q: more than one part: %v", plain, err)
 		}
+
 		if again, err := pcs.UserData(wrapped); err != nil || !bytes.Equal(again, wrapped) {
 			t.Errorf("%q: wrapped again: %q, %v", plain, again, err)
 		}
 	}
+
 	for _, bad := range []string{"echo up\n", "\x1f\x8b\x08", "Content-Type: text/plain\n\nhello"} {
 		if _, err := pcs.UserData([]byte(bad)); err == nil {
 			t.Errorf("%q was taken", bad)
 		}
 	}
+
 	if none, err := pcs.UserData(nil); len(none) > 0 || err != nil {
 		t.Errorf("nothing became %q, %v", none, err)
 	}

@@ -55,9 +55,11 @@ func (fs Failures) String() string {
 	for _, f := range fs {
 		parts = append(parts, fmt.Sprintf("%s: %s", f.Code, f.Message))
 	}
+
 	if len(parts) == 0 {
 		return "PCS gives no reason"
 	}
+
 	return strings.Join(parts, "; ")
 }
 
@@ -83,6 +85,7 @@ func (c Cluster) NotActive() (what, fix string) {
 	if len(c.Failures) > 0 {
 		what += " (" + c.Failures.String() + ")"
 	}
+
 	switch c.Status {
 	case Active:
 		return "", ""
@@ -97,6 +100,7 @@ func (c Cluster) NotActive() (what, fix string) {
 	case CreateFailed, Deleting, Deleted, DeleteFailed:
 		return what, "name another cluster"
 	}
+
 	return what, "run this again once it is ACTIVE"
 }
 
@@ -147,6 +151,7 @@ func (i Inventory) Group(nameOrID string) (NodeGroup, bool) {
 	if at < 0 {
 		return NodeGroup{}, false
 	}
+
 	return i.Groups[at], true
 }
 
@@ -156,6 +161,7 @@ func (i Inventory) Queue(name string) (Queue, bool) {
 	if at < 0 {
 		return Queue{}, false
 	}
+
 	return i.Queues[at], true
 }
 
@@ -194,6 +200,7 @@ const newestVersion = "the newest"
 // version that does not exist yet.
 func (g NodeGroup) Compare(want NodeGroup) Comparison {
 	type update = pcs.UpdateComputeNodeGroupInput
+
 	option, scale := want.PurchaseOption.PCSPurchaseOption(), func(in *update) { in.ScalingConfiguration = scaling(want) }
 	c := Comparison{
 		{
@@ -227,8 +234,10 @@ func (g NodeGroup) Compare(want NodeGroup) Comparison {
 		if now == wanted && !reflect.DeepEqual(g.Actions, want.Actions) {
 			wanted += " (changed)"
 		}
+
 		c = append(c, Setting{"lifecycle actions", now, wanted, false, func(*update) {}}) // the SDK has no member for them
 	}
+
 	if g.TemplateID != want.TemplateID || g.TemplateVersion != want.TemplateVersion {
 		c = append(
 			c,
@@ -241,9 +250,11 @@ func (g NodeGroup) Compare(want NodeGroup) Comparison {
 			},
 		)
 	}
+
 	if g.Status == UpdateFailed {
 		c = append(c, Setting{"status", fmt.Sprintf("%s (%s)", g.Status, g.Failures), string(Active), true, scale})
 	}
+
 	return c
 }
 
@@ -275,15 +286,18 @@ const Gres = "Gres"
 func (g NodeGroup) SettingsFor(instanceType string) (kept map[string]string, dropped []string) {
 	kept = maps.Clone(g.SlurmSettings)
 	delete(kept, Gres)
+
 	if slices.Contains(g.InstanceTypes, instanceType) {
 		return kept, nil
 	}
+
 	for _, name := range typeSettings {
 		if _, has := kept[name]; has {
 			delete(kept, name)
 			dropped = append(dropped, name)
 		}
 	}
+
 	return kept, dropped
 }
 
@@ -293,6 +307,7 @@ func SettingsText(settings map[string]string, between string) string {
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		parts = append(parts, name+"="+settings[name])
 	}
+
 	return strings.Join(parts, between)
 }
 
@@ -301,8 +316,10 @@ func settingsMap(list []types.SlurmCustomSetting) (all map[string]string) {
 		if all == nil {
 			all = map[string]string{}
 		}
+
 		all[str(s.ParameterName)] = str(s.ParameterValue)
 	}
+
 	return all
 }
 
@@ -314,6 +331,7 @@ func settingsList(settings map[string]string) []types.SlurmCustomSetting {
 			types.SlurmCustomSetting{ParameterName: aws.String(name), ParameterValue: aws.String(settings[name])},
 		)
 	}
+
 	return list
 }
 
@@ -324,5 +342,6 @@ func (q Queue) withSettings(want map[string]string) map[string]string {
 	if maps.Equal(merged, q.SlurmSettings) || len(want) == 0 {
 		return nil
 	}
+
 	return merged
 }

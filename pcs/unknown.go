@@ -26,8 +26,10 @@ func keepAnswer(to *[]byte) func(*pcs.Options) {
 			*to, err = io.ReadAll(answer.Body)
 			answer.Body = io.NopCloser(bytes.NewReader(*to))
 		}
+
 		return out, metadata, err
 	}
+
 	return func(o *pcs.Options) {
 		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
 			// After the SDK's own decoder, so nearer to the wire.
@@ -50,24 +52,31 @@ func describe[In, Out any](
 	structure string,
 	one any,
 ) (unknown []string, found bool, err error) {
-	var answer []byte
-	var said map[string]json.RawMessage
-	var members map[string]any
+	var (
+		answer  []byte
+		said    map[string]json.RawMessage
+		members map[string]any
+	)
+
 	if _, err = call(ctx, in, keepAnswer(&answer)); err == nil {
 		err = json.Unmarshal(answer, &said)
 	}
+
 	if err == nil && len(said[structure]) > 0 {
 		err = cmp.Or(json.Unmarshal(said[structure], one), json.Unmarshal(said[structure], &members))
 	}
+
 	switch {
 	case NotFound(err):
 		return nil, false, nil
 	case err == nil && members == nil:
 		err = ErrNotDescribed
 	}
+
 	if err != nil {
 		return nil, false, fmt.Errorf("reading %s %s: %w", what, name, err)
 	}
+
 	return unknownIn(reflect.TypeOf(one), members, ""), true, nil
 }
 
@@ -76,6 +85,7 @@ func unknownIn(t reflect.Type, value any, path string) (names []string) {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
 	}
+
 	switch v := value.(type) {
 	case []any:
 		for _, item := range v {
@@ -85,6 +95,7 @@ func unknownIn(t reflect.Type, value any, path string) (names []string) {
 		if t.Kind() != reflect.Struct {
 			return nil
 		}
+
 		fields := reflect.VisibleFields(t)
 		for name, one := range v {
 			at := slices.IndexFunc(fields, func(f reflect.StructField) bool { return strings.EqualFold(cmp.Or(f.Tag.Get("json"), f.Name), name) })
@@ -95,7 +106,9 @@ func unknownIn(t reflect.Type, value any, path string) (names []string) {
 			}
 		}
 	}
+
 	slices.Sort(names)
+
 	return slices.Compact(names)
 }
 
@@ -112,6 +125,7 @@ func (q Queue) Lost(want map[string]string) []string {
 	if q.withSettings(want) != nil {
 		members = append(members, "slurmConfiguration")
 	}
+
 	return within(q.Unknown, members...)
 }
 
@@ -122,6 +136,7 @@ func within(names []string, members ...string) (all []string) {
 			all = append(all, name)
 		}
 	}
+
 	return all
 }
 
@@ -135,6 +150,7 @@ func keeps(what, name string, lost []string) error {
 	if len(lost) == 0 {
 		return nil
 	}
+
 	return fmt.Errorf(
 		"%s %s is not updated: %w: %s; change it in PCS",
 		what,
@@ -154,14 +170,18 @@ func (a LifecycleActions) String() string {
 	var said struct {
 		Stages map[string][]struct{ Name string }
 	}
-	text, _ := json.Marshal(a)      // it was JSON
+
+	text, _ := json.Marshal(a) // it was JSON
+
 	_ = json.Unmarshal(text, &said) // of another form there are none
+
 	var scripts []string
 	for _, stage := range slices.Sorted(maps.Keys(said.Stages)) {
 		for _, script := range said.Stages[stage] {
 			scripts = append(scripts, stage+": "+script.Name)
 		}
 	}
+
 	return strings.Join(scripts, ", ")
 }
 
@@ -169,17 +189,21 @@ func (a LifecycleActions) String() string {
 func sendActions(actions LifecycleActions) func(*pcs.Options) {
 	add := func(ctx context.Context, in middleware.SerializeInput, next middleware.SerializeHandler) (out middleware.SerializeOutput, m middleware.Metadata, err error) {
 		request := in.Request.(*smithyhttp.Request) // as the SDK's own serializer has made it
+
 		var members map[string]any
 		if err = json.NewDecoder(request.GetStream()).Decode(&members); err == nil {
 			members["nodeLifecycleActions"] = actions
 			body, _ := json.Marshal(members) // what has been decoded can be encoded
 			in.Request, err = request.SetStream(bytes.NewReader(body))
 		}
+
 		if err != nil {
 			return out, m, fmt.Errorf("adding the lifecycle actions: %w", err)
 		}
+
 		return next.HandleSerialize(ctx, in)
 	}
+
 	return func(o *pcs.Options) {
 		if len(actions) > 0 {
 			o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {

@@ -37,6 +37,7 @@ func (p Provisioner) createGroup(ctx context.Context, g NodeGroup) error {
 			in.SlurmConfiguration.ScaleDownIdleTimeInSeconds = aws.Int32(int32(*g.IdleSeconds))
 		}
 	}
+
 	return send(ctx, p, "create", WhatNodeGroup, g.Name, p.PCS.api.CreateComputeNodeGroup, in, sendActions(g.Actions))
 }
 
@@ -50,10 +51,12 @@ func send[In, Out any](
 	options ...func(*pcs.Options),
 ) error {
 	p.tell(what, name, verb)
+
 	_, err := call(ctx, in, options...)
 	if err == nil || verb == "delete" && NotFound(err) {
 		return nil
 	}
+
 	return fmt.Errorf("%sing %s %s: %w", strings.TrimSuffix(verb, "e"), what, name, err)
 }
 
@@ -73,6 +76,7 @@ func (p Provisioner) updateGroup(ctx context.Context, want, now NodeGroup) error
 			return err
 		}
 	}
+
 	in, sends := &pcs.UpdateComputeNodeGroupInput{
 		ClusterIdentifier:          &now.ClusterID,
 		ComputeNodeGroupIdentifier: &now.ID,
@@ -80,17 +84,21 @@ func (p Provisioner) updateGroup(ctx context.Context, want, now NodeGroup) error
 	for _, s := range now.Compare(want) {
 		if s.Changed() && s.set != nil {
 			s.set(in)
+
 			sends = true
 		}
 	}
+
 	if !sends {
 		p.tell(WhatNodeGroup, now.Name, "update")
 		return nil
 	}
+
 	actions := want.Actions
 	if reflect.DeepEqual(actions, now.Actions) {
 		actions = nil
 	}
+
 	return send(ctx, p, "update", WhatNodeGroup, now.Name, p.PCS.api.UpdateComputeNodeGroup, in, sendActions(actions))
 }
 
@@ -108,6 +116,7 @@ func (p Provisioner) updateQueue(ctx context.Context, q Queue, groups []string, 
 	if err := keeps(WhatQueue, q.Name, q.Lost(settings)); err != nil {
 		return err
 	}
+
 	in := &pcs.UpdateQueueInput{
 		ClusterIdentifier:              &q.ClusterID,
 		QueueIdentifier:                &q.ID,
@@ -116,6 +125,7 @@ func (p Provisioner) updateQueue(ctx context.Context, q Queue, groups []string, 
 	if settings != nil {
 		in.SlurmConfiguration = &types.UpdateQueueSlurmConfigurationRequest{SlurmCustomSettings: settingsList(settings)}
 	}
+
 	return send(ctx, p, "update", WhatQueue, q.Name, p.PCS.api.UpdateQueue, in)
 }
 
@@ -124,6 +134,7 @@ func groupConfigurations(ids []string) []types.ComputeNodeGroupConfiguration {
 	for _, id := range ids {
 		configs = append(configs, types.ComputeNodeGroupConfiguration{ComputeNodeGroupId: aws.String(id)})
 	}
+
 	return configs
 }
 

@@ -34,21 +34,26 @@ func (c *Client) Runs(ctx context.Context, from, until time.Time) ([]capacity.Ru
 	if err == nil && !config.Accounts {
 		err = ErrNoAccounting
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("reading Slurm's accounting: %w", err)
 	}
+
 	slow := Client{Conf: c.Conf, Dir: c.Dir, Timeout: accountingTimeout}
 	mark := newMark() // which no account can hold
 	at := func(t time.Time) string { return "uts" + strconv.FormatInt(t.Unix(), 10) }
+
 	out, err := slow.run(ctx, "sacct", "--allusers", "--duplicates", "--allocations", "--noheader", "--parsable",
 		"--delimiter="+mark, "--starttime="+at(from), "--endtime="+at(until), "--format="+strings.Join(runFields, ","))
 	if err != nil {
 		return nil, fmt.Errorf("reading Slurm's accounting: %w", err)
 	}
+
 	runs, err := parseRuns(string(out), mark)
 	if err != nil {
 		return nil, fmt.Errorf("reading Slurm's accounting: %w", err)
 	}
+
 	return slices.DeleteFunc(runs,
 		func(r capacity.Run) bool { return !r.Start.Before(until) || !r.End.IsZero() && !r.End.After(from) }), nil
 }
@@ -56,6 +61,7 @@ func (c *Client) Runs(ctx context.Context, from, until time.Time) ([]capacity.Ru
 // parseRuns reads records whose fields each end with mark. Those of jobs that had no node are left out.
 func parseRuns(text, mark string) ([]capacity.Run, error) {
 	var runs []capacity.Run
+
 	fields := strings.Split(text, mark)
 	for ; len(fields) > len(runFields); fields = fields[len(runFields):] {
 		r := capacity.Run{
@@ -67,18 +73,23 @@ func parseRuns(text, mark string) ([]capacity.Run, error) {
 		if !ok || r.Nodes == "" || strings.HasPrefix(r.Nodes, "None") {
 			continue
 		}
+
 		r.Start = started
 		if end, ok := accountedTime(fields[4]); ok {
 			r.End = end
 		}
+
 		if !accountedJob().MatchString(r.Job) {
 			return nil, fmt.Errorf("sacct names a job %s", quote(r.Job))
 		}
+
 		runs = append(runs, r)
 	}
+
 	if rest := strings.TrimSpace(strings.Join(fields, "")); rest != "" {
 		return nil, fmt.Errorf("sacct answers %s, not the fields %s", quote(rest), strings.Join(runFields, ","))
 	}
+
 	return runs, nil
 }
 
@@ -96,9 +107,11 @@ func (c *Client) Walls(ctx context.Context, cluster string) (w capacity.Walls, e
 			w, err = capacity.Walls{}, fmt.Errorf("reading the limits of accounting: %w", err)
 		}
 	}()
+
 	if err := checkName("cluster", cluster); err != nil {
 		return w, err
 	}
+
 	qos, err := c.sacctmgr(ctx, []string{"qos"}, "name", "flags", "maxwall", "grpwall", "grptresmins", "grptresrunmins",
 		"maxtresmins", "maxtresrunminspa", "maxtresrunminspu")
 	users, usersErr := c.sacctmgr(ctx, []string{"user"}, "user", "defaultaccount")
@@ -120,25 +133,30 @@ func (c *Client) Walls(ctx context.Context, cluster string) (w capacity.Walls, e
 	if err := cmp.Or(err, usersErr, rowsErr); err != nil {
 		return w, err
 	}
+
 	w.QOS, w.Associations = map[string]capacity.Wall{}, map[string]capacity.Wall{}
 	for _, f := range qos {
 		q, err := wall(f[2], f[3:])
 		if err != nil {
 			return w, err
 		}
+
 		q.OverPartition = slices.Contains(splitList(f[1]), "OverPartQOS")
 		w.QOS[f[0]] = q
 	}
+
 	defaults := map[string]string{} // accounts, by user
 	for _, f := range users {
 		defaults[f[0]] = f[1]
 	}
+
 	parents, grouped := map[string]string{}, map[string]bool{} // of accounts
 	for _, f := range rows {
 		if account, user := f[0], f[1]; user == "" {
 			parents[account], grouped[account] = f[3], anySet(f[7:10])
 		}
 	}
+
 	for _, f := range rows {
 		a, err := wall(f[6], f[7:])
 		if err != nil {
@@ -148,19 +166,24 @@ func (c *Client) Walls(ctx context.Context, cluster string) (w capacity.Walls, e
 		for account, n := f[0], 0; account != "" && n <= len(parents); account, n = parents[account], n+1 {
 			a.Metered = a.Metered || grouped[account]
 		}
+
 		if allowed := splitList(f[5]); len(allowed) == 1 {
 			a.DefaultQOS = allowed[0]
 		}
+
 		if a.DefaultQOS = cmp.Or(f[4], a.DefaultQOS); a.DefaultQOS == capacity.NormalQOS {
 			a.DefaultQOS = ""
 		}
+
 		name := strings.TrimRight(strings.Join(f[:3], "|"), "|")
 		w.Associations[name] = a
 		if f[1] != "" && defaults[f[1]] == f[0] {
 			w.Associations[strings.TrimPrefix(name, f[0])] = a
 		}
 	}
+
 	w.Trim()
+
 	return w, nil
 }
 
@@ -168,7 +191,9 @@ func wall(limit string, meters []string) (w capacity.Wall, err error) {
 	if w.MaxWall, err = capacity.ParseLimit(limit); !w.MaxWall.Bounded() {
 		w.MaxWall = capacity.Limit{}
 	}
+
 	w.Metered = anySet(meters)
+
 	return w, err
 }
 
@@ -190,7 +215,9 @@ func (c *Client) sacctmgr(ctx context.Context, what []string, fields ...string) 
 				strings.Join(fields, ","),
 			)
 		}
+
 		rows = append(rows, row)
 	}
+
 	return rows, err
 }

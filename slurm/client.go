@@ -95,10 +95,12 @@ func (e *CallError) Error() string {
 	if said == "" {
 		said = e.Err.Error()
 	}
+
 	command := strings.Join(e.Command, " ")
 	if len(command) > 300 {
 		command = command[:300] + "…"
 	}
+
 	return fmt.Sprintf("%s: exit status %d: %s", command, e.Exit, said)
 }
 
@@ -109,6 +111,7 @@ func (c *Client) run(ctx context.Context, program string, args ...string) ([]byt
 	if err := c.runInto(ctx, &out, nil, program, args...); err != nil {
 		return nil, err
 	}
+
 	return out.Bytes(), nil
 }
 
@@ -120,6 +123,7 @@ func (c *Client) runInto(ctx context.Context, stdout io.Writer, variables []stri
 	if err != nil {
 		return &CallError{Command: append([]string{program}, args...), Exit: -1, Err: err}
 	}
+
 	return c.start(ctx, stdout, variables, path, args...)
 }
 
@@ -129,13 +133,18 @@ func (c *Client) start(ctx context.Context, stdout io.Writer, variables []string
 	if timeout == 0 {
 		timeout = DefaultTimeout
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+
 	var stderr bytes.Buffer
+
 	cmd := exec.CommandContext(ctx, path, args...) // Stdin nil is /dev/null
+
 	cmd.Env = append(c.environment(), variables...)
 	cmd.Stdout, cmd.Stderr = stdout, &stderr
 	cmd.WaitDelay = time.Second
+
 	err := cmd.Run()
 	if err == nil {
 		return nil
@@ -147,14 +156,17 @@ func (c *Client) start(ctx context.Context, stdout io.Writer, variables []string
 	case ctx.Err() != nil:
 		err = ctx.Err()
 	}
+
 	said := stderr.String()
 	if out, kept := stdout.(*bytes.Buffer); kept && strings.TrimSpace(said) == "" {
 		said = out.String() // "Node x not found" goes there
 	}
+
 	exit := -1
 	if cmd.ProcessState != nil {
 		exit = cmd.ProcessState.ExitCode()
 	}
+
 	return &CallError{
 		Command: append([]string{path}, args...), Exit: exit,
 		// as scontrol of Slurm 26.05 says it
@@ -168,6 +180,7 @@ func cause(said string, err error) error {
 			return fmt.Errorf("%w (%w)", known.err, err)
 		}
 	}
+
 	return err
 }
 
@@ -186,10 +199,12 @@ func (c *Client) environment() []string {
 		if name == "SLURM_CONF" && c.Conf != "" {
 			value, ok = c.Conf, true
 		}
+
 		if ok {
 			env = append(env, name+"="+value)
 		}
 	}
+
 	return env
 }
 
@@ -199,6 +214,7 @@ func (c *Client) find(ctx context.Context, program string) (string, error) {
 	if c.Dir == "" {
 		folders = c.place(ctx).Folders()
 	}
+
 	return findIn(folders, program)
 }
 
@@ -209,6 +225,7 @@ func findIn(folders []string, program string) (string, error) {
 			return path, nil
 		}
 	}
+
 	return "", fmt.Errorf("%w: no %s in %s", exec.ErrNotFound, program, strings.Join(folders, ", "))
 }
 
@@ -250,14 +267,17 @@ func ParseVersion(text string) (Version, error) {
 	if parts == nil {
 		return Version{}, fmt.Errorf("no Slurm version in %s", quote(text))
 	}
+
 	var numbers [3]int
 	for i, part := range parts[1:] {
 		n, err := strconv.Atoi(part)
 		if err != nil {
 			return Version{}, fmt.Errorf("the Slurm version in %s: %w", quote(text), err)
 		}
+
 		numbers[i] = n
 	}
+
 	return Version{numbers[0], numbers[1], numbers[2]}, nil
 }
 
@@ -268,6 +288,7 @@ func (c *Client) Version(ctx context.Context) (Version, error) {
 	if err != nil {
 		return Version{}, fmt.Errorf("asking for Slurm's version: %w", err)
 	}
+
 	return ParseVersion(string(out))
 }
 
@@ -276,10 +297,12 @@ func (c *Client) knownVersion(ctx context.Context) (Version, error) {
 	if v := c.version.Load(); v != nil {
 		return *v, nil
 	}
+
 	v, err := c.Version(ctx)
 	if err == nil {
 		c.version.Store(&v)
 	}
+
 	return v, err
 }
 
@@ -297,15 +320,19 @@ func Clean(text string, limit int) string {
 		if out.Len() > 0 {
 			out.WriteByte(' ')
 		}
+
 		out.WriteString(word)
 	}
+
 	clean := out.String()
 	if len(clean) <= limit {
 		return clean
 	}
+
 	for limit > 0 && !utf8.RuneStart(clean[limit]) {
 		limit--
 	}
+
 	return strings.TrimRight(clean[:limit], " ")
 }
 
@@ -316,17 +343,21 @@ func fields(line string, freeText ...string) map[string]string {
 	for _, key := range freeText {
 		line, _, _ = strings.Cut(line, " "+key+"=")
 	}
+
 	pairs := make(map[string]string)
 	for word := range strings.FieldsSeq(line) {
 		key, value, ok := strings.Cut(word, "=")
 		if _, seen := pairs[key]; !ok || seen {
 			continue
 		}
+
 		if value == "(null)" {
 			value = ""
 		}
+
 		pairs[key] = value
 	}
+
 	return pairs
 }
 
@@ -338,6 +369,7 @@ func records(output []byte, key string) (found []string) {
 			found = append(found, line)
 		}
 	}
+
 	return found
 }
 
@@ -353,6 +385,7 @@ func readKey[T any](u *unread, key string, read func(string) (T, error)) T {
 	if err != nil && u.text == "" {
 		u.text = fmt.Sprintf("%s: %v", key, err)
 	}
+
 	return value
 }
 
@@ -368,9 +401,11 @@ func checkName(what, name string) error {
 	if name == "" {
 		return fmt.Errorf("the name of the %s is empty", what)
 	}
+
 	if err := hostlist.CheckName(name); err != nil {
 		return fmt.Errorf("%s %q: %w", what, name, err)
 	}
+
 	return nil
 }
 
@@ -379,11 +414,13 @@ func nodeArgument(nodes []string) (string, error) {
 	if len(nodes) == 0 {
 		return "", errors.New("no nodes are named")
 	}
+
 	for _, node := range nodes {
 		if err := checkName("node", node); err != nil {
 			return "", err
 		}
 	}
+
 	return hostlist.Compress(nodes), nil
 }
 

@@ -23,6 +23,7 @@ func errorsAsCall(err error) bool { return errors.As(err, new(*slurm.CallError))
 // closed standard files, and no variable but SLURM_CONF.
 func hookEnvironment(t *testing.T, cluster *slurmlab.Cluster, _ *slurm.Client) {
 	submit(t, cluster, "sleep 1000")
+
 	self, err := os.Executable()
 	check(t, err)
 	// This hook is no child of slurmctld, so the Slurm of a prefix is found where `hooks install` has noted it.
@@ -40,6 +41,7 @@ func hookEnvironment(t *testing.T, cluster *slurmlab.Cluster, _ *slurm.Client) {
 	cmd := exec.CommandContext(deadline(t), "/bin/sh", "-c", `exec "$0" <&- >&- 2>&-`, self)
 	cmd.Env = []string{"SLURM_CONF=" + cluster.Conf(), probeVariable + "=" + result}
 	check(t, cmd.Run())
+
 	if got, err := os.ReadFile(result); err != nil || !strings.HasSuffix(string(got), " error=<nil>") ||
 		strings.HasPrefix(string(got), "jobs=0 ") {
 		t.Errorf("the hook saw %q, %v", got, err)
@@ -55,7 +57,9 @@ func userEnvironment(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Clie
 	} {
 		t.Setenv(name, value)
 	}
+
 	waitJob(t, client, id, any1)
+
 	now := time.Now().Truncate(time.Second)
 	check(
 		t,
@@ -70,10 +74,12 @@ func userEnvironment(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Clie
 			},
 		),
 	)
+
 	if have := reservation(t, client, "r"); !have.Start.Equal(now.Add(time.Hour)) ||
 		!have.End.Equal(now.Add(2*time.Hour)) {
 		t.Errorf("%+v", have)
 	}
+
 	_, err := cluster.Command(deadline(t), "scontrol", "delete", "reservation=r")
 	check(t, err)
 }
@@ -81,7 +87,9 @@ func userEnvironment(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Clie
 func TestUnreachable(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, never answers
 	check(t, err)
+
 	defer silent.Close()
+
 	conf := filepath.Join(t.TempDir(), "slurm.conf")
 	_, port, _ := net.SplitHostPort(silent.Addr().String())
 	check(
@@ -96,15 +104,18 @@ func TestUnreachable(t *testing.T) {
 			0o600,
 		),
 	)
+
 	if _, err := exec.LookPath("squeue"); err != nil {
 		t.Fatal("Slurm is not installed; `make test` installs what the tests need")
 	}
+
 	for name, client := range map[string]*slurm.Client{
 		"slurmctld hangs":    {Conf: conf, Timeout: 200 * time.Millisecond},
 		"slurm.conf missing": {Conf: conf + ".missing", Timeout: 200 * time.Millisecond},
 	} {
 		jobs, err := client.Jobs(deadline(t))
 		wantError(t, err, slurm.ErrUnreachable)
+
 		if !errors.Is(err, context.DeadlineExceeded) || jobs != nil {
 			t.Errorf("%s: %v, %v; want no jobs and a deadline", name, jobs, err)
 		}
@@ -115,6 +126,7 @@ func TestCommandNotFound(t *testing.T) {
 	client := &slurm.Client{Dir: t.TempDir()}
 	_, err := client.Jobs(context.Background())
 	wantError(t, err, exec.ErrNotFound)
+
 	if !strings.Contains(err.Error(), client.Dir) {
 		t.Errorf("the error does not say where it looked: %v", err)
 	}
@@ -133,14 +145,17 @@ func TestR7_MarkIsNotAnArgument(t *testing.T) {
 		),
 	)
 	client := slurm.Client{Dir: dir}
+
 	jobs, err := client.Jobs(deadline(t))
 	if err != nil || len(jobs) != 0 {
 		t.Fatal(jobs, err)
 	}
+
 	arguments, err := os.ReadFile(filepath.Join(dir, "arguments"))
 	check(t, err)
 	format, err := os.ReadFile(filepath.Join(dir, "format"))
 	check(t, err)
+
 	_, mark, _ := strings.Cut(strings.TrimSpace(string(format)), "admin_comment:")
 	if len(mark) < 20 || strings.Contains(string(arguments), mark) {
 		t.Errorf("mark %q, arguments %q", mark, arguments)
@@ -153,6 +168,7 @@ func TestUpdateReservationArguments(t *testing.T) {
 	check(t, os.WriteFile(filepath.Join(dir, "scontrol"), []byte("#!/bin/sh\necho \"$@\" >"+dir+"/arguments\n"), 0o755))
 	client := slurm.Client{Dir: dir}
 	start := time.Unix(1700000000, 0)
+
 	fence := capacity.SlurmReservation{
 		Name:  "fence",
 		Nodes: []string{"gpu-1", "gpu-2"},
@@ -166,8 +182,10 @@ func TestUpdateReservationArguments(t *testing.T) {
 	} {
 		fence.Active = active
 		check(t, client.UpdateReservation(deadline(t), fence))
+
 		got, err := os.ReadFile(filepath.Join(dir, "arguments"))
 		check(t, err)
+
 		if strings.TrimSpace(string(got)) != want {
 			t.Errorf("active %t: scontrol %swant %s", active, got, want)
 		}
@@ -189,6 +207,7 @@ func TestNodesInAnotherForm(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		check(t, os.WriteFile(filepath.Join(dir, "scontrol"), []byte("#!/bin/sh\nprintf '"+c.shown+"'\n"), 0o755))
+
 		client := slurm.Client{Dir: dir}
 		if nodes, err := client.Nodes(deadline(t)); len(nodes) != c.nodes || (err != nil) != c.fails {
 			t.Errorf("%s: %d nodes, %v", name, len(nodes), err)

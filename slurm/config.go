@@ -63,6 +63,7 @@ func (c Config) Accounting() capacity.Accounting {
 	case c.Accounts:
 		return capacity.AccountsWritten
 	}
+
 	return capacity.NoAccounting
 }
 
@@ -89,6 +90,7 @@ func (c Config) LacksPlugin(file string) (folders []string, missing bool) {
 		if _, err := os.Stat(folder); err != nil {
 			continue
 		}
+
 		folders = append(folders, folder)
 
 		if _, err := os.Stat(filepath.Join(folder, file)); err == nil {
@@ -105,10 +107,12 @@ func (c *Client) Config(ctx context.Context) (Config, error) {
 	if err != nil {
 		return Config{}, fmt.Errorf("reading Slurm's configuration: %w", err)
 	}
+
 	config, err := parseConfig(out)
 	if err != nil {
 		return Config{}, fmt.Errorf("reading Slurm's configuration: %w", err)
 	}
+
 	return config, nil
 }
 
@@ -119,6 +123,7 @@ func confServer(values map[string]string) string {
 	if port := values["SlurmctldPort"]; host != "" && port != "" && port != "6817" && !strings.Contains(port, "-") {
 		return host + ":" + port
 	}
+
 	return host
 }
 
@@ -130,16 +135,20 @@ func parseConfig(output []byte) (Config, error) {
 		if _, seen := values[key]; !ok || seen {
 			continue // later sections, such as the cgroup one, reuse keys
 		}
+
 		switch value {
 		case "(null)", "N/A", "(none)", "none":
 			value = ""
 		}
+
 		values[key] = value
 	}
+
 	version, err := ParseVersion(values["SLURM_VERSION"])
 	if err != nil {
 		return Config{}, err
 	}
+
 	config := Config{
 		ClusterName: values["ClusterName"], Version: version, ConfPath: values["SLURM_CONF"],
 		PluginDirs:        filepath.SplitList(values["PluginDir"]),
@@ -165,11 +174,13 @@ func parseConfig(output []byte) (Config, error) {
 		host, _, _ := strings.Cut(values[fmt.Sprintf("SlurmctldHost[%d]", i)], "(") // its address
 		config.Backups = append(config.Backups, host)
 	}
+
 	_, uid, _ := strings.Cut(values["SlurmUser"], "(") // slurm(64030)
 	config.SlurmUID, _ = strconv.Atoi(strings.TrimSuffix(uid, ")"))
 	if config.OverTime, err = overTime(values["OverTimeLimit"]); err != nil {
 		return Config{}, fmt.Errorf("OverTimeLimit: %w", err)
 	}
+
 	for key, into := range map[string]*time.Duration{
 		"KillWait":       &config.KillWait,
 		"ResumeTimeout":  &config.ResumeTimeout,
@@ -180,6 +191,7 @@ func parseConfig(output []byte) (Config, error) {
 			return Config{}, fmt.Errorf("%s: %w", key, err)
 		}
 	}
+
 	return config, nil
 }
 
@@ -190,6 +202,7 @@ func CLIFilterScript(parameters string) string {
 			return path
 		}
 	}
+
 	return ""
 }
 
@@ -199,14 +212,18 @@ func configSeconds(text string) (time.Duration, error) {
 	case "", "NONE", "INFINITE", "UNLIMITED":
 		return 0, nil
 	}
+
 	number, _, _ := strings.Cut(text, " ")
+
 	seconds, err := strconv.ParseInt(number, 10, 64)
 	if err != nil {
 		return 0, fmt.Errorf("%q is not a number of seconds", text)
 	}
+
 	if seconds < 0 || seconds >= 0xfffffffe { // NO_VAL and INFINITE of slurm.h
 		return 0, nil
 	}
+
 	return time.Duration(seconds) * time.Second, nil
 }
 
@@ -219,10 +236,12 @@ func overTime(text string) (capacity.Limit, error) {
 	case "UNLIMITED":
 		return capacity.NoLimit, nil
 	}
+
 	minutes, err := strconv.Atoi(number)
 	if err != nil || minutes < 0 {
 		return capacity.Limit{}, fmt.Errorf("%q is not a number of minutes", text)
 	}
+
 	return capacity.Minutes(minutes), nil
 }
 
@@ -232,6 +251,7 @@ func plugins(list, kind string) []string {
 	for i, name := range names {
 		names[i] = strings.TrimPrefix(name, kind)
 	}
+
 	return names
 }
 
@@ -246,9 +266,11 @@ func (c Config) ShortestResumeTimeout(partitions []capacity.SlurmPartition, name
 			shortest = min(shortest, cmp.Or(p.ResumeTimeout, c.ResumeTimeout))
 		}
 	}
+
 	if shortest == Never {
 		return c.ResumeTimeout
 	}
+
 	return shortest
 }
 
@@ -261,7 +283,9 @@ func (c Config) PowersDown(n capacity.Node, partitions []capacity.SlurmPartition
 			after = max(after, p.SuspendTime)
 		}
 	}
+
 	after = cmp.Or(after, c.SuspendTime)
+
 	return after > 0 && after != Never && !slices.Contains(c.excludedNodes(), n.Name) &&
 		!slices.ContainsFunc(c.SuspendExcParts, func(name string) bool { return slices.Contains(n.Partitions, name) })
 }
@@ -275,6 +299,7 @@ func (c Config) excludedNodes() []string {
 	if err != nil {
 		return nil
 	}
+
 	return names
 }
 
@@ -284,6 +309,7 @@ func (c *Client) Partitions(ctx context.Context) ([]capacity.SlurmPartition, err
 	if err != nil {
 		return nil, fmt.Errorf("listing partitions: %w", err)
 	}
+
 	return parsePartitions(out), nil
 }
 
@@ -297,9 +323,11 @@ func parsePartitions(output []byte) (partitions []capacity.SlurmPartition) {
 		if qos := pairs["QoS"]; qos != "N/A" {
 			partition.QOS = qos
 		}
+
 		if accounts := pairs["AllowAccounts"]; accounts != "ALL" {
 			partition.AllowAccounts = splitList(accounts)
 		}
+
 		u := unread{pairs: pairs}
 		partition.Nodes = readKey(&u, "Nodes", hostlist.Expand)
 		partition.MaxTime = readKey(&u, "MaxTime", capacity.ParseLimit)
@@ -311,6 +339,7 @@ func parsePartitions(output []byte) (partitions []capacity.SlurmPartition) {
 		partition.Unread = u.text
 		partitions = append(partitions, partition)
 	}
+
 	return partitions
 }
 
@@ -322,6 +351,7 @@ func partitionSeconds(text string) (time.Duration, error) {
 	case "INFINITE":
 		return Never, nil
 	}
+
 	return configSeconds(text)
 }
 

@@ -10,15 +10,18 @@ func FuzzJobs(f *testing.F) {
 	for _, version := range versions {
 		f.Add(string(recordedBy(f, "squeue-"+version+".txt")))
 	}
+
 	for _, fields := range []jobFields{allFields, briefFields} {
 		f.Add(recordOf(fields, recordedMark, map[string]string{"Comment": "\n" + record("", nil)}))
 	}
+
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, fields := range []jobFields{allFields, briefFields} {
 			jobs, err := parseJobFields(t, fields, []byte(text), recordedMark)
 			if err != nil {
 				continue
 			}
+
 			for _, j := range jobs {
 				if j.ID < 0 || j.NumNodes < 0 || j.Pending() && j.Running() {
 					t.Errorf("%+v", j)
@@ -44,6 +47,7 @@ func FuzzComment(f *testing.F) {
 				mark,
 				map[string]string{"JobID": "8"},
 			)
+
 			jobs, err := parseJobFields(t, fields, []byte(text), mark)
 			if err != nil || len(jobs) != 2 || jobs[0].ID != 7 || jobs[1].ID != 8 || jobs[1].Comment != "" {
 				t.Errorf("%+v, %v", jobs, err)
@@ -73,12 +77,14 @@ func FuzzScontrol(f *testing.F) {
 			f.Add(string(recordedBy(f, what+"-"+version+".txt")))
 		}
 	}
+
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, n := range parseNodes([]byte(text)) {
 			if checkName("node", n.Name) != nil || n.State == "" {
 				t.Errorf("%+v", n)
 			}
 		}
+
 		_, _ = parseReservations([]byte(text)), parsePartitions([]byte(text))
 	})
 }

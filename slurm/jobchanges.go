@@ -30,6 +30,7 @@ func (c *Client) SetTimeLimit(ctx context.Context, job string, minutes int) erro
 		return fmt.Errorf("setting the time limit of job %s: %d minutes are out of range (1 to %d)", job, minutes,
 			capacity.MaxMinutes)
 	}
+
 	return c.change(
 		ctx,
 		[]string{job},
@@ -47,30 +48,37 @@ func (c *Client) Edit(ctx context.Context, edits map[string]capacity.Edits) map[
 	failed := map[string]error{}
 	for _, job := range slices.Sorted(maps.Keys(edits)) {
 		e := edits[job]
+
 		var args []string
 		if e.TimeLimit.Bounded() {
 			args = append(args, "timelimit="+strconv.Itoa(e.TimeLimit.Minutes))
 		}
+
 		if e.TimeMin.Bounded() {
 			args = append(args, "timemin="+strconv.Itoa(e.TimeMin.Minutes))
 		}
+
 		if e.Constraint != "" {
 			args = append(args, "features="+e.Constraint)
 		}
+
 		_, err := c.onJobs(ctx, []string{job}, "setting the time limit", "update", "jobid", args...)
 		if err != nil && !errors.Is(err, ErrNoJob) {
 			failed[job] = err
 		}
 	}
+
 	jobs, err := c.Jobs(ctx)
 	for job, e := range edits {
 		if failed[job] != nil {
 			continue
 		}
+
 		if err != nil {
 			failed[job] = fmt.Errorf("setting the time limit, job %s: reading it back: %w", job, err)
 			continue
 		}
+
 		for _, now := range jobs {
 			if now.Shown == job && now.Pending() && !has(now, e) {
 				failed[job] = fmt.Errorf("setting the time limit, job %s: %w (%s, at least %s)", job, ErrNoEffect,
@@ -78,6 +86,7 @@ func (c *Client) Edit(ctx context.Context, edits map[string]capacity.Edits) map[
 			}
 		}
 	}
+
 	return failed
 }
 
@@ -103,7 +112,9 @@ func (c *Client) Notify(ctx context.Context, job, text string) error {
 	if text == "" {
 		return errors.New("notifying a job: the message is empty")
 	}
+
 	_, err := c.onJobs(ctx, []string{job}, "notifying", "notify", "", text)
+
 	return err
 }
 
@@ -117,6 +128,7 @@ func (c *Client) RequeueJob(ctx context.Context, before capacity.Job, hold bool)
 	if hold {
 		verb = "requeuehold"
 	}
+
 	_, err = c.onJobs(ctx, []string{wholeHetJob(before.Shown)}, "requeueing", verb, "")
 	after, read := c.Job(ctx, before.Shown)
 	switch {
@@ -127,6 +139,7 @@ func (c *Client) RequeueJob(ctx context.Context, before capacity.Job, hold bool)
 	case err == nil && after.Shown != "" && after.State == before.State && after.Restarts == before.Restarts:
 		return after, errors.New("the job still runs, although Slurm took the change")
 	}
+
 	return after, err
 }
 
@@ -144,11 +157,14 @@ func (c *Client) Cancel(ctx context.Context, jobs ...string) error {
 		if err != nil {
 			return fmt.Errorf("cancelling: %w", err)
 		}
+
 		args = append(args, name.argument)
 	}
+
 	if _, err := c.run(ctx, "scancel", args...); err != nil {
 		return fmt.Errorf("cancelling job %s: %w", strings.Join(jobs, ","), err)
 	}
+
 	return nil
 }
 
@@ -200,6 +216,7 @@ func (c *Client) change(
 	if err != nil {
 		return err
 	}
+
 	rows, bases := map[string]bool{}, make([]string, len(names))
 	for i, name := range names {
 		bases[i] = name.base
@@ -207,6 +224,7 @@ func (c *Client) change(
 			rows[row] = true
 		}
 	}
+
 	without := ""
 	err = c.eachJob(ctx, allFields, func(j capacity.Job) error {
 		if whole, _, _ := strings.Cut(j.Shown, "+"); (rows[j.Shown] || rows[whole]) && !took(j) {
@@ -221,35 +239,44 @@ func (c *Client) change(
 	case without != "":
 		return fmt.Errorf("%s, job %s: %w", what, without, ErrNoEffect)
 	}
+
 	return nil
 }
 
 // onJobs runs scontrol VERB [KEY=]JOB,JOB… ARGS. The "--" keeps a text that begins with a
 // hyphen from being read as an option. If one job does not take the change, the others do.
 func (c *Client) onJobs(ctx context.Context, jobs []string, what, verb, key string, args ...string) ([]jobName, error) {
-	var names []jobName
-	var arguments []string
+	var (
+		names     []jobName
+		arguments []string
+	)
 	for _, job := range jobs {
 		name, err := parseJobName(job)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", what, err)
 		}
+
 		names, arguments = append(names, name), append(arguments, name.argument)
 	}
+
 	argument := strings.Join(arguments, ",")
 	if key != "" {
 		argument = key + "=" + argument
 	}
+
 	_, err := c.run(ctx, "scontrol", append([]string{"--", verb, argument}, args...)...)
 	for range again {
 		if !errors.Is(err, errAgain) {
 			break
 		}
+
 		_, err = c.run(ctx, "scontrol", append([]string{"--", verb, argument}, args...)...)
 	}
+
 	if err != nil {
 		return names, fmt.Errorf("%s, job %s: %w", what, strings.Join(jobs, ","), err)
 	}
+
 	return names, nil
 }
 
@@ -282,14 +309,18 @@ func parseJobName(shown string) (jobName, error) {
 	if parts := oneJob().FindStringSubmatch(shown); parts != nil {
 		return jobName{base: parts[1], argument: shown, rows: []string{shown}}, nil
 	}
+
 	if parts := someTasks().FindStringSubmatch(shown); parts != nil {
 		// Without what follows the "%": that is how many may run at a time, which scontrol does not take here.
 		argument := parts[1] + "_" + parts[2] + "]"
+
 		rows, err := hostlist.Expand(argument)
 		if err != nil {
 			return jobName{}, fmt.Errorf("job %s: %w", quote(shown), err)
 		}
+
 		return jobName{base: parts[1], argument: argument, rows: rows}, nil
 	}
+
 	return jobName{}, fmt.Errorf("job %s: write it as squeue shows it: 12, 12_3, 12+1 or 12_[1-4]", quote(shown))
 }

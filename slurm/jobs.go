@@ -32,6 +32,7 @@ func (c *Client) jobs(ctx context.Context, fields jobFields) ([]capacity.Job, er
 	if err := c.eachJob(ctx, fields, func(j capacity.Job) error { jobs = append(jobs, j); return nil }); err != nil {
 		return nil, err
 	}
+
 	return jobs, nil
 }
 
@@ -43,11 +44,14 @@ func (c *Client) JobsOf(ctx context.Context, partitions []string, wanted func(ca
 	ended []capacity.Job, err error,
 ) {
 	live, ended = make([]capacity.Job, 0, 16), []capacity.Job{}
+
 	var full [][]capacity.Job // live ones: append alone would copy many jobs five times
+
 	more := []string{"--states=all"}
 	if len(partitions) > 0 {
 		more = append(more, "--partition="+strings.Join(partitions, ","))
 	}
+
 	err = c.eachJob(ctx, allFields, func(job capacity.Job) error {
 		switch {
 		case wanted != nil && !wanted(job):
@@ -58,13 +62,16 @@ func (c *Client) JobsOf(ctx context.Context, partitions []string, wanted func(ca
 				full = append(full, live)
 				live = make([]capacity.Job, 0, 256)
 			}
+
 			live = append(live, job)
 		}
+
 		return nil
 	}, more...)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	return slices.Concat(append(full, live)...), ended, nil
 }
 
@@ -79,6 +86,7 @@ func (c *Client) Tasks(ctx context.Context, names []string) ([]capacity.Job, err
 			return nil, err
 		}
 	}
+
 	return tasks, nil
 }
 
@@ -89,10 +97,12 @@ func (c *Client) Job(ctx context.Context, shown string) (job capacity.Job, err e
 	if err != nil {
 		return job, fmt.Errorf("reading a job: %w", err)
 	}
+
 	more := []string{"--states=all", "--jobs=" + name.base}
 	if strings.Contains(shown, "_") && len(name.rows) == 1 && name.rows[0] == shown {
 		more = []string{"--array", "--states=all", "--jobs=" + shown}
 	}
+
 	err = c.eachJob(ctx, allFields, func(j capacity.Job) error {
 		if j.Shown == shown {
 			job = j
@@ -105,17 +115,20 @@ func (c *Client) Job(ctx context.Context, shown string) (job capacity.Job, err e
 	case err == nil && job.Unread != "":
 		err = fmt.Errorf("reading job %s: %s", shown, job.Unread)
 	}
+
 	return job, err
 }
 
 func (c *Client) eachJob(ctx context.Context, fields jobFields, take func(capacity.Job) error, more ...string) error {
 	mark := newMark()
+
 	r := jobReader{fields: fields, mark: []byte(mark), take: take}
 	err := c.runInto(ctx, &r, []string{"SQUEUE_FORMAT2=" + fields.format(mark)},
 		"squeue", append([]string{"--all", "--noheader", "--noconvert", "--sort=i"}, more...)...)
 	if err = r.end(err); err != nil {
 		return fmt.Errorf("listing jobs: %w", err)
 	}
+
 	return nil
 }
 
@@ -142,11 +155,14 @@ var plainFields = []plainField{
 		if text == "NOT_SET" { // its partition, whose limit it would have, is gone
 			return nil
 		}
+
 		limit, err := capacity.ParseLimit(text)
 		if errors.Is(err, capacity.ErrLimitRange) {
 			limit, err = capacity.NoLimit, nil
 		}
+
 		j.TimeLimit = limit
+
 		return err
 	}},
 	{"MinTime", func(j *capacity.Job, text string) error {
@@ -164,6 +180,7 @@ var plainFields = []plainField{
 			}
 			return nil
 		}
+
 		return timeField(func(j *capacity.Job) *time.Time { return &j.End })(j, text)
 	}},
 	{"Deadline", timeField(func(j *capacity.Job) *time.Time { return &j.Deadline })},
@@ -231,11 +248,14 @@ func (f jobFields) format(mark string) string {
 		if i == len(f.plain)-1 {
 			end = mark
 		}
+
 		all = append(all, p.name+":"+end)
 	}
+
 	for _, m := range f.marked {
 		all = append(all, m.name+":"+mark)
 	}
+
 	return strings.Join(all, ",")
 }
 
@@ -262,15 +282,19 @@ func (r *jobReader) Write(text []byte) (int, error) {
 		if !whole {
 			break
 		}
+
 		if r.err = r.take(r.read()); r.err != nil {
 			return 0, r.err
 		}
+
 		if unread, whole = bytes.CutPrefix(rest, []byte("\n")); !whole {
 			r.err = fmt.Errorf("the answer of squeue goes on after job %d: %s", r.job.ID, quote(string(rest)))
 			return 0, r.err
 		}
 	}
+
 	r.unread = append(r.unread[:0], unread...)
+
 	return len(text), nil
 }
 
@@ -282,6 +306,7 @@ func (r *jobReader) end(err error) error {
 	case err == nil && len(r.unread) > 0:
 		return fmt.Errorf("the answer of squeue ends within a record: %s", quote(string(r.unread)))
 	}
+
 	return err
 }
 
@@ -293,8 +318,10 @@ func (r *jobReader) cut(text []byte) (rest []byte, whole bool) {
 		if !ended {
 			return nil, false
 		}
+
 		r.texts, text = append(r.texts, field), after
 	}
+
 	return text, len(text) > 0
 }
 
@@ -304,19 +331,23 @@ func (r *jobReader) read() capacity.Job {
 	if n := strings.Count(plain, plainEnd) + 1; n != len(r.fields.plain) {
 		r.job.Unread = fmt.Sprintf("squeue shows %d fields, not %d: %s", n, len(r.fields.plain), quote(plain))
 	}
+
 	for _, f := range r.fields.plain {
 		var text string
+
 		text, plain, _ = strings.Cut(plain, plainEnd)
 		if err := f.read(&r.job, text); err != nil && r.job.Unread == "" {
 			r.job.Unread = fmt.Sprintf("squeue's %s: %v", f.name, err)
 		}
 	}
+
 	if unknownState(r.job.State) {
 		r.job.State = "PENDING"
 		if len(r.job.Nodes) > 0 {
 			r.job.State = "RUNNING" // its nodes are not free, and its limit counts
 		}
 	}
+
 	for i, f := range r.fields.marked {
 		text, before := r.texts[1+i], *f.of(&r.last)
 		switch string(text) {
@@ -327,6 +358,7 @@ func (r *jobReader) read() capacity.Job {
 			*f.of(&r.job) = string(bytes.Runes(text))
 		}
 	}
+
 	return r.job
 }
 
@@ -336,7 +368,9 @@ func intField(of func(j *capacity.Job) *int) func(j *capacity.Job, text string) 
 		if err != nil {
 			return fmt.Errorf("%s is not a number", quote(text))
 		}
+
 		*of(j) = int(n)
+
 		return nil
 	}
 }
@@ -348,11 +382,14 @@ func timeField(of func(j *capacity.Job) *time.Time) func(j *capacity.Job, text s
 		case "N/A", "NONE", "Unknown", "0":
 			return nil
 		}
+
 		seconds, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || seconds < 0 || seconds > math.MaxUint32 {
 			return fmt.Errorf("%s is not in seconds since 1970", quote(text))
 		}
+
 		*of(j) = time.Unix(seconds, 0).UTC()
+
 		return nil
 	}
 }
@@ -365,6 +402,7 @@ func readShown(j *capacity.Job, text string) error {
 	if err != nil || array && het {
 		return fmt.Errorf("%s is not a job id as squeue shows it", quote(text))
 	}
+
 	switch {
 	case het:
 		j.HetJobID = int(id)
@@ -372,10 +410,13 @@ func readShown(j *capacity.Job, text string) error {
 	case array && !(strings.HasPrefix(task, "[") && strings.HasSuffix(task, "]")):
 		_, err = strconv.ParseUint(task, 10, 31)
 	}
+
 	if err != nil {
 		return fmt.Errorf("%s is not a job id as squeue shows it: %w", quote(text), errors.Unwrap(err))
 	}
+
 	j.Shown = strings.Clone(text)
+
 	return nil
 }
 
@@ -400,6 +441,8 @@ func splitState(word string) (base, flag string) {
 	if i := slices.Index(baseStates, word); i >= 0 {
 		return baseStates[i], ""
 	}
+
 	word = strings.Clone(word)
+
 	return cmp.Or(impliedState[word], word), word
 }

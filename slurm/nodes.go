@@ -27,19 +27,24 @@ func (c *Client) Nodes(ctx context.Context, names ...string) ([]capacity.Node, e
 		if err != nil {
 			return nil, fmt.Errorf("listing nodes: %w", err)
 		}
+
 		args = append(args, list)
 	}
+
 	out, err := c.run(ctx, "scontrol", args...)
 	if errors.Is(err, ErrNoNode) && len(names) > 0 { // it may show nothing of the others then
 		all, err := c.Nodes(ctx)
 		return slices.DeleteFunc(all, func(n capacity.Node) bool { return !slices.Contains(names, n.Name) }), err
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
 	}
+
 	if text := strings.TrimSpace(string(out)); len(records(out, "NodeName")) == 0 && text != "" && text != noNodes {
 		return nil, fmt.Errorf("listing nodes: scontrol answers with no node: %.80q", text)
 	}
+
 	nodes := parseNodes(out)
 	if n := len(records(out, "NodeName")); n > 0 && len(nodes) == 0 {
 		return nil, fmt.Errorf(
@@ -48,6 +53,7 @@ func (c *Client) Nodes(ctx context.Context, names ...string) ([]capacity.Node, e
 			out,
 		)
 	}
+
 	return nodes, nil
 }
 
@@ -69,20 +75,24 @@ func parseNodes(output []byte) (nodes []capacity.Node) {
 		if seen[name] || state == "" || state[0] == '+' || pairs["NodeAddr"] == "" || checkName("node", name) != nil {
 			continue
 		}
+
 		seen[name] = true
 		node := capacity.Node{
 			Name: name, State: state, Address: pairs["NodeAddr"],
 			HostName: pairs["NodeHostName"], InstanceID: pairs["InstanceId"],
 			Features: splitList(pairs["AvailableFeatures"]), Partitions: splitList(pairs["Partitions"]),
 		}
+
 		node.CPUs, _ = strconv.Atoi(pairs["CPUTot"]) // 0 if Slurm stops printing it
 		node.Memory, _ = strconv.Atoi(pairs["RealMemory"])
 		node.GPUs = capacity.GPUs(pairs["Gres"])
 		if reason := nodeReason().FindStringSubmatch(line); reason != nil {
 			node.Reason = reason[1]
 		}
+
 		nodes = append(nodes, node)
 	}
+
 	return nodes
 }
 
@@ -91,22 +101,27 @@ func parseNodes(output []byte) (nodes []capacity.Node) {
 // gives [ErrNoNode], and the nodes before it may be changed. The addresses stay until the node is powered down.
 func (c *Client) SetAddresses(ctx context.Context, addresses map[string]netip.Addr) error {
 	names := hostlist.Sort(slices.Collect(maps.Keys(addresses)))
+
 	list, err := nodeArgument(names)
 	if err != nil {
 		return fmt.Errorf("setting node addresses: %w", err)
 	}
+
 	ips := make([]string, len(names))
 	for i, name := range names {
 		if !addresses[name].IsValid() {
 			return fmt.Errorf("setting node addresses: node %s has none", name)
 		}
+
 		ips[i] = addresses[name].String()
 	}
+
 	_, err = c.run(ctx, "scontrol", "update", "nodename="+list,
 		"nodeaddr="+strings.Join(ips, ","), "nodehostname="+strings.Join(names, ","))
 	if err != nil {
 		return fmt.Errorf("setting node addresses: %w", err)
 	}
+
 	return nil
 }
 
@@ -147,16 +162,20 @@ func (c *Client) onNodes(ctx context.Context, nodes []string, state, reason stri
 	if err != nil {
 		return fmt.Errorf("updating nodes: %w", err)
 	}
+
 	args := append([]string{"update", "nodename=" + list}, more...)
 	if state != "" {
 		args = append(args, "state="+state)
 	}
+
 	if reason = Clean(reason, MaxComment); reason != "" {
 		args = append(args, "reason="+reason)
 	}
+
 	if _, err := c.run(ctx, "scontrol", args...); err != nil {
 		return fmt.Errorf("updating nodes %s: %w", list, err)
 	}
+
 	return nil
 }
 
@@ -166,6 +185,7 @@ func (c *Client) Reservations(ctx context.Context) ([]capacity.SlurmReservation,
 	if err != nil {
 		return nil, fmt.Errorf("listing Slurm reservations: %w", err)
 	}
+
 	return parseReservations(out), nil
 }
 
@@ -186,6 +206,7 @@ func parseReservations(output []byte) (reservations []capacity.SlurmReservation)
 		reservation.Unread = u.text
 		reservations = append(reservations, reservation)
 	}
+
 	return reservations
 }
 
@@ -194,6 +215,7 @@ func unixTime(text string) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, fmt.Errorf("%q is not in seconds since 1970", text)
 	}
+
 	return time.Unix(seconds, 0).UTC(), nil
 }
 
@@ -205,23 +227,28 @@ func (c *Client) CreateReservation(ctx context.Context, r capacity.SlurmReservat
 	if err != nil {
 		return fmt.Errorf("creating Slurm reservation %q: %w", r.Name, err)
 	}
+
 	args = append([]string{"create", "reservation"}, args...)
 	args = append(args, "users="+strings.Join(r.Users, ","))
 	if len(r.Flags) > 0 {
 		args = append(args, "flags="+strings.Join(r.Flags, ","))
 	}
+
 	if r.Comment != "" {
 		version, err := c.knownVersion(ctx)
 		if err != nil {
 			return fmt.Errorf("creating Slurm reservation %s: %w", r.Name, err)
 		}
+
 		if version.ReservationComments() {
 			args = append(args, "comment="+Clean(r.Comment, MaxComment))
 		}
 	}
+
 	if _, err := c.run(ctx, "scontrol", args...); err != nil {
 		return fmt.Errorf("creating Slurm reservation %s: %w", r.Name, err)
 	}
+
 	return nil
 }
 
@@ -232,12 +259,15 @@ func (c *Client) UpdateReservation(ctx context.Context, r capacity.SlurmReservat
 	if err != nil {
 		return fmt.Errorf("updating Slurm reservation %q: %w", r.Name, err)
 	}
+
 	if r.Active {
 		args = slices.DeleteFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "starttime=") })
 	}
+
 	if _, err := c.run(ctx, "scontrol", append([]string{"update"}, args...)...); err != nil {
 		return fmt.Errorf("updating Slurm reservation %s: %w", r.Name, err)
 	}
+
 	return nil
 }
 
@@ -246,10 +276,12 @@ func (c *Client) DeleteReservation(ctx context.Context, name string) error {
 	if err := checkName("Slurm reservation", name); err != nil {
 		return err
 	}
+
 	_, err := c.run(ctx, "scontrol", "delete", "reservationname="+name)
 	if err != nil && !errors.Is(err, ErrNoReserve) {
 		return fmt.Errorf("deleting Slurm reservation %s: %w", name, err)
 	}
+
 	return nil
 }
 
@@ -259,18 +291,22 @@ func reservationArguments(r capacity.SlurmReservation) ([]string, error) {
 	if err := checkName("Slurm reservation", r.Name); err != nil {
 		return nil, err
 	}
+
 	nodes, err := nodeArgument(r.Nodes)
 	if err != nil {
 		return nil, err
 	}
+
 	if len(r.Users) == 0 {
 		return nil, errors.New("it has no users")
 	}
+
 	for _, word := range slices.Concat(r.Users, r.Flags) {
 		if err := checkName("user or flag", word); err != nil {
 			return nil, err
 		}
 	}
+
 	args := []string{"reservationname=" + r.Name, "nodes=" + nodes, fmt.Sprintf("starttime=uts%d", r.Start.Unix())}
 	switch {
 	case r.End.IsZero():
@@ -281,5 +317,6 @@ func reservationArguments(r capacity.SlurmReservation) ([]string, error) {
 	default:
 		args = append(args, fmt.Sprintf("endtime=uts%d", r.End.Unix()))
 	}
+
 	return args, nil
 }

@@ -30,10 +30,12 @@ func recorded(t *testing.T, name string) []byte {
 
 func recordedBy(t testing.TB, name string) []byte {
 	t.Helper()
+
 	data, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return data
 }
 
@@ -48,6 +50,7 @@ func parseJobs(t testing.TB, text []byte, mark string) ([]capacity.Job, error) {
 
 func parseJobFields(t testing.TB, fields jobFields, text []byte, mark string) ([]capacity.Job, error) {
 	t.Helper()
+
 	read := func(pieces iter.Seq[[]byte]) (jobs []capacity.Job, err error) {
 		r := jobReader{
 			fields: fields,
@@ -59,6 +62,7 @@ func parseJobFields(t testing.TB, fields jobFields, text []byte, mark string) ([
 				break
 			}
 		}
+
 		return jobs, r.end(err)
 	}
 	jobs, err := read(slices.Chunk(text, max(len(text), 1)))
@@ -66,6 +70,7 @@ func parseJobFields(t testing.TB, fields jobFields, text []byte, mark string) ([
 	if diff := cmp.Diff(jobs, again); diff != "" || (err == nil) != (againErr == nil) {
 		t.Errorf("byte by byte (-whole +bytes):\n%s%v, %v", diff, err, againErr)
 	}
+
 	return jobs, err
 }
 
@@ -81,6 +86,7 @@ func TestParseJobs(t *testing.T) {
 		change(&j)
 		return j
 	}
+
 	want := []capacity.Job{with(1, func(j *capacity.Job) {
 		j.Partition, j.Account, j.State, j.Reason, j.Held = "static", "", "RUNNING", "None", false
 		j.TimeLimit, j.Nodes = limit(10), []string{"static-1"}
@@ -105,12 +111,15 @@ func TestParseJobs(t *testing.T) {
 			t.Errorf("%s: %v", version, err)
 			continue
 		}
+
 		slices.SortFunc(jobs, func(a, b capacity.Job) int { return a.ID - b.ID })
+
 		ignore := cmpopts.IgnoreFields(capacity.Job{}, "Eligible", "Start", "End", "Deadline", "Comment")
 		if diff := cmp.Diff(want, jobs, ignore); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", version, diff)
 			continue
 		}
+
 		checkHostileText(t, version, jobs[0])
 		checkTimes(t, version, jobs)
 	}
@@ -120,6 +129,7 @@ func TestParseJobs(t *testing.T) {
 // all bytes from 1 to 255.
 func checkHostileText(t *testing.T, version string, job capacity.Job) {
 	t.Helper()
+
 	if !strings.HasPrefix(
 		job.Comment,
 		"capacity=any\nJobId=999 JobState=RUNNING\nbin\ufffd\ufffd\x01\x1b[31m \"q\" \\ end\x01\x02",
@@ -132,16 +142,20 @@ func checkHostileText(t *testing.T, version string, job capacity.Job) {
 
 func checkTimes(t *testing.T, version string, jobs []capacity.Job) {
 	t.Helper()
+
 	array, waits, boots := jobs[1], jobs[5], jobs[6]
 	if !boots.Configuring() || boots.Running() || !boots.Active() {
 		t.Errorf("%s: state %s %v", version, boots.State, boots.StateFlag)
 	}
+
 	if boots.Start.Year() != 2026 || boots.End.Sub(boots.Start) != 30*time.Minute {
 		t.Errorf("%s: from %v to %v", version, boots.Start, boots.End)
 	}
+
 	if !array.Start.IsZero() || !array.End.IsZero() {
 		t.Errorf("%s: a held job starts at %v", version, array.Start)
 	}
+
 	if want := time.Date(2026, 12, 24, 0, 0, 0, 0, time.UTC); !waits.Eligible.Equal(want) ||
 		waits.Deadline.Year() != 2027 {
 		t.Errorf("%s: eligible at %v, deadline %v", version, waits.Eligible, waits.Deadline)
@@ -168,25 +182,32 @@ func recordOf(fields jobFields, mark string, replaced map[string]string) string 
 		"NodeList":     "",
 	}
 	maps.Copy(text, replaced)
+
 	var b strings.Builder
 	for i, f := range fields.plain {
 		value, ok := text[f.name]
 		if !ok {
 			value = "N/A"
 		}
+
 		b.WriteString(value)
+
 		if i < len(fields.plain)-1 {
 			b.WriteString(plainEnd)
 		}
 	}
+
 	b.WriteString(mark)
+
 	for _, f := range fields.marked {
 		value, ok := text[f.name]
 		if !ok {
 			value = "(null)"
 		}
+
 		b.WriteString(value + mark)
 	}
+
 	return b.String() + "\n"
 }
 
@@ -208,16 +229,19 @@ func TestParseSomeFields(t *testing.T) {
 		"admin_comment": "c",
 		"QOS":           "q",
 	}
+
 	whole, err := parseJobs(t, []byte(record(recordedMark, of)), recordedMark)
 	brief, briefErr := parseJobFields(t, briefFields, []byte(recordOf(briefFields, recordedMark, of)), recordedMark)
 	if err != nil || briefErr != nil || len(whole) != 1 || len(brief) != 1 {
 		t.Fatal(whole, err, brief, briefErr)
 	}
+
 	want := whole[0]
 	want.NumNodes, want.QOS = 0, ""
 	if diff := cmp.Diff(want, brief[0]); diff != "" {
 		t.Errorf("BriefJobs (-want +got):\n%s", diff)
 	}
+
 	if n := len(briefFields.plain) + len(briefFields.marked); n != 14 || briefFields.plain[9].name != "NodeList" {
 		t.Errorf("%d fields: %+v", n, briefFields)
 	}
@@ -226,50 +250,63 @@ func TestParseSomeFields(t *testing.T) {
 func TestParseJobsOddities(t *testing.T) {
 	one := func(fields ...string) capacity.Job {
 		t.Helper()
+
 		replaced := map[string]string{}
 		for i := 0; i < len(fields); i += 2 {
 			replaced[fields[i]] = fields[i+1]
 		}
+
 		jobs, err := parseJobs(t, []byte(record(recordedMark, replaced)), recordedMark)
 		if err != nil || len(jobs) != 1 {
 			t.Fatal(jobs, err)
 		}
+
 		return jobs[0]
 	}
 	if job := one("State", "COMPLETING"); !job.Active() || job.Running() || job.Pending() {
 		t.Errorf("completing: %+v", job)
 	}
+
 	if job := one("State", "SUSPENDED"); !job.Active() || job.Running() {
 		t.Errorf("suspended: %+v", job)
 	}
+
 	if job := one("State", "REQUEUE_HOLD"); job.State != "PENDING" || !job.Active() {
 		t.Errorf("requeued held: %+v", job)
 	}
+
 	if job := one("State", "REVOKED"); job.Pending() || job.Active() || !job.Ended() {
 		t.Errorf("a job that another cluster of the federation runs: %+v", job)
 	}
+
 	if job := one("State", "BRAND_NEW"); job.StateFlag != "BRAND_NEW" || !job.Pending() {
 		t.Errorf("unknown state: %+v", job)
 	}
+
 	if job := one("State", "BRAND_NEW", "NodeList", "gpu-1"); job.StateFlag != "BRAND_NEW" || !job.Allocated() ||
 		job.Ended() {
 		t.Errorf("unknown state with nodes: %+v", job)
 	}
+
 	if job := one("TimeLimit", "99999999"); job.TimeLimit != capacity.NoLimit {
 		t.Errorf("more than Slurm can count: %+v", job)
 	}
+
 	if job := one("JobArrayID", "5_0"); job.Shown != "5_0" {
 		t.Errorf("task 0: %+v", job)
 	}
+
 	if job := one("JobArrayID", "5_[3]"); job.Shown != "5_[3]" {
 		t.Errorf("the last pending task: %+v", job)
 	}
+
 	for _, unset := range []string{"INVALID", "NOT_SET"} {
 		if job := one("TimeLimit", unset, "MinTime", "2982616-04:14:00"); job.TimeLimit.Set || job.TimeMin.Set ||
 			job.Unread != "" {
 			t.Errorf("unset limits: %+v", job)
 		}
 	}
+
 	for field, text := range map[string]string{"JobID": "x", "JobArrayID": "7_x", "StartTime": "2026-11-21T10:00:00", "NumNodes": "1K", "TimeLimit": "two days", "NodeList": "gpu-[1"} {
 		jobs, err := parseJobs(
 			t,
@@ -282,18 +319,22 @@ func TestParseJobsOddities(t *testing.T) {
 			t.Errorf("%s %s: %+v, %v", field, text, jobs, err)
 		}
 	}
+
 	if job := one("TimeLimit", "UNLIMITED", "State", "RUNNING", "StartTime", "1795302306", "EndTime", "NONE"); job.End.Sub(
 		job.Start,
 	) != capacity.SlurmInfinite {
 		t.Errorf("a job without a limit ends at %v", job.End)
 	}
+
 	if job := one("Comment", "", "Account", "N/A"); job.Comment != "" || job.Account != "" {
 		t.Errorf("nothing: %+v", job)
 	}
+
 	jobs, err := parseJobs(t, nil, recordedMark)
 	if err != nil || len(jobs) != 0 {
 		t.Errorf("no jobs: %v, %v", jobs, err)
 	}
+
 	whole := record(recordedMark, nil)
 	for _, bad := range []string{"slurm_load_jobs error", "\n", recordedMark, whole[:len(whole)-1], whole + "x", whole +
 		"warning: x\n", whole[:len(whole)/2]} {
@@ -306,6 +347,7 @@ func TestParseJobsOddities(t *testing.T) {
 // While squeue prints, only the unfinished record is in memory.
 func TestJobsAreTakenWhileSqueuePrints(t *testing.T) {
 	taken := 0
+
 	r := jobReader{
 		fields: allFields,
 		mark:   []byte(recordedMark),
@@ -317,9 +359,11 @@ func TestJobsAreTakenWhileSqueuePrints(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	if _, err := r.Write([]byte(one[:len(one)-1])); err != nil || taken != 1000 || cap(r.unread) > 4*len(one) {
 		t.Errorf("%v: %d jobs taken, %d bytes kept", err, taken, cap(r.unread))
 	}
+
 	if err := r.end(nil); err == nil {
 		t.Error("half a record is no error")
 	}
@@ -336,6 +380,7 @@ func TestR7_ForgedRecords(t *testing.T) {
 	for _, comment := range []string{record("", nil), record("\n", nil), "\n" + record(newMark(), nil), "x" + record("|",
 		map[string]string{"Comment": "|"}), "\x00", "m\nm"} {
 		mark := newMark()
+
 		text := record(
 			mark,
 			map[string]string{"Comment": comment, "Name": comment, "Feature": comment},
@@ -349,6 +394,7 @@ func TestR7_ForgedRecords(t *testing.T) {
 			t.Errorf("comment %q: %+v, %v", comment, jobs, err)
 		}
 	}
+
 	if mark := newMark(); mark == newMark() {
 		t.Error("two calls have the same mark")
 	}
@@ -357,6 +403,7 @@ func TestR7_ForgedRecords(t *testing.T) {
 func TestParseNodes(t *testing.T) {
 	for _, version := range versions {
 		nodes := parseNodes(recorded(t, "node-"+version+".txt"))
+
 		want := []capacity.Node{
 			{Name: "cloud1", State: "ALLOCATED+CLOUD"},
 			{Name: "cloud2", State: "ALLOCATED+CLOUD"},
@@ -369,13 +416,16 @@ func TestParseNodes(t *testing.T) {
 			want[i].GPUs, want[i].Memory = 8, 2000
 			want[i].Features, want[i].Partitions, want[i].CPUs = []string{"cloud", "gpu"}, []string{"cloud"}, 8
 		}
+
 		for i := range want {
 			want[i].Address = "127.0.0.1"
 		}
+
 		if diff := cmp.Diff(want, nodes, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(capacity.Node{}, "HostName")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", version, diff)
 			continue
 		}
+
 		if nodes[2].HostName != "cloud3" || !nodes[2].PoweredDown() || nodes[2].Busy() || !nodes[0].Busy() ||
 			nodes[0].PoweredDown() {
 			t.Errorf("%s: %+v", version, nodes)
@@ -389,6 +439,7 @@ func TestParseNodesForged(t *testing.T) {
 		"NodeName=a2 CPUTot=2 NodeAddr=a2 NodeHostName=a2 State=IDLE+DRAIN Reason=bad disk: State=DOWN [root@1795169912] Extra=\n" +
 		"NodeName=a1 NodeAddr=evil NodeHostName=evil State=DOWN\n" +
 		"NodeName=$(x) NodeAddr=evil NodeHostName=evil State=DOWN\n"
+
 	got := parseNodes([]byte(text))
 	want := []capacity.Node{
 		{Name: "a1", State: "IDLE", Address: "a1", HostName: "a1", Partitions: []string{"p"}, CPUs: 2},
@@ -424,6 +475,7 @@ func TestParsePartitions(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", version, diff)
 		}
 	}
+
 	for text, want := range map[string]capacity.Limit{"0 min": capacity.Minutes(0), "10": capacity.Minutes(10), "NONE": {}, "UNLIMITED": capacity.NoLimit} {
 		if got, err := overTime(text); err != nil || got != want {
 			t.Errorf("OverTimeLimit=%s: %+v, %v", text, got, err)
@@ -439,6 +491,7 @@ func TestParsePartitions(t *testing.T) {
 			t.Errorf("%s: %+v", text, got)
 		}
 	}
+
 	for _, bad := range []string{"MaxTime=soon", "Nodes=gpu-[1", "SuspendTime=late"} {
 		got := parsePartitions([]byte("PartitionName=p " + bad + " QoS=long\nPartitionName=q Nodes=gpu-1\n"))
 		key, _, _ := strings.Cut(bad, "=")
@@ -454,6 +507,7 @@ func TestParseReservations(t *testing.T) {
 	for _, version := range versions {
 		got := parseReservations(recorded(t, "reservation-"+version+".txt"))
 		flags := []string{"MAINT", "IGNORE_JOBS", "SPEC_NODES"}
+
 		want := []capacity.SlurmReservation{
 			{
 				Name:    "cb1",
@@ -468,18 +522,22 @@ func TestParseReservations(t *testing.T) {
 		if version == "22.05" { // refused cb1, which has a comment
 			want = want[1:]
 		}
+
 		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(capacity.SlurmReservation{}, "Start", "End")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", version, diff)
 		}
+
 		for _, r := range got {
 			if r.Infinite() != (r.Name != "cb1") || r.Start.Year() != 2026 {
 				t.Errorf("%s: %s from %v to %v, infinite: %v", version, r.Name, r.Start, r.End, r.Infinite())
 			}
 		}
 	}
+
 	if got := parseReservations([]byte("No reservations in the system\n")); len(got) != 0 {
 		t.Errorf("no reservations: %v", got)
 	}
+
 	got := parseReservations(
 		[]byte("ReservationName=x StartTime=2026-11-20T10:54:13 EndTime=1\nReservationName=y StartTime=1 EndTime=2\n"),
 	)
@@ -510,19 +568,23 @@ func TestParseConfig(t *testing.T) {
 		want.KillWait, want.SuspendTime, want.OverTime = 30*time.Second, 20*time.Second, capacity.Minutes(0)
 		want.ResumeTimeout, want.SuspendTimeout = 8*time.Second, 3*time.Second
 		want.SuspendExcNodes, want.ConfServer = "static1", "localhost:"+map[string]string{"22.05": "23817", "24.11": "24817", "26.05": "25817"}[version]
+
 		got, err := parseConfig(recorded(t, "config-"+version+".txt"))
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", version, diff)
 		}
 	}
+
 	for _, off := range []string{"NONE", "-1 sec", "INFINITE", "4294967295 sec", ""} {
 		if d, err := configSeconds(off); err != nil || d != 0 {
 			t.Errorf("configSeconds(%q) = %v, %v; want 0", off, d, err)
 		}
 	}
+
 	for _, bad := range []string{"", "SLURM_VERSION = x", "SLURM_VERSION = 22.05.8\nKillWait = soon"} {
 		if _, err := parseConfig([]byte(bad)); err == nil {
 			t.Errorf("parseConfig(%q) is not an error", bad)
@@ -538,14 +600,17 @@ func TestVersion(t *testing.T) {
 			t.Errorf("ParseVersion(%q) = %v, %v", text, got, err)
 		}
 	}
+
 	if v, err := ParseVersion("slurm 24"); err == nil {
 		t.Errorf("ParseVersion = %v, want an error", v)
 	}
+
 	for v, collapses := range map[Version]bool{{22, 5, 8}: true, {25, 5, 2}: true, {25, 5, 3}: false, {25, 11, 0}: false, {26, 5, 5}: false} {
 		if v.TimeMinCollapses() != collapses {
 			t.Errorf("%v: TimeMinCollapses is %v", v, !collapses)
 		}
 	}
+
 	if (Version{22, 5, 8}).ReservationComments() || !(Version{24, 11, 5}).ReservationComments() {
 		t.Error("what versions can do")
 	}

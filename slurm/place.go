@@ -45,14 +45,18 @@ func (p Place) Folders() (all []string) {
 	}
 	add(p.Release)
 	add(p.Path...)
+
 	if daemon, _ := strings.CutSuffix(p.Parent, " (deleted)"); isController(daemon) {
 		add(filepath.Join(filepath.Dir(daemon), "../bin"))
 	}
+
 	add(p.Noted)
 	add(usualFolders...)
+
 	newest := slices.Clone(p.PCS)
 	slices.SortFunc(newest, func(a, b string) int { return hostlist.NaturalCompare(b, a) })
 	add(newest...)
+
 	return all
 }
 
@@ -80,6 +84,7 @@ func included(conf, word string) string {
 	if err != nil {
 		return ""
 	}
+
 	return afterWord(string(text), word)
 }
 
@@ -89,6 +94,7 @@ func afterWord(text, word string) string {
 			return strings.TrimSpace(rest)
 		}
 	}
+
 	return ""
 }
 
@@ -120,6 +126,7 @@ func (c *Client) place(ctx context.Context) Place {
 	if c.PCS {
 		p.Release = c.releaseFolder(ctx, p.PCS)
 	}
+
 	return p
 }
 
@@ -129,6 +136,7 @@ func pcsFolders() []string {
 	for i, path := range found {
 		found[i] = filepath.Dir(path)
 	}
+
 	return found
 }
 
@@ -138,6 +146,7 @@ func PCSFolder(release string) string {
 	if _, err := os.Stat(filepath.Join(dir, "scontrol")); err != nil {
 		return ""
 	}
+
 	return dir
 }
 
@@ -148,29 +157,38 @@ func (c *Client) releaseFolder(ctx context.Context, folders []string) string {
 	if len(folders) < 2 {
 		return strings.Join(folders, "")
 	}
+
 	if known := c.folder.Load(); known != nil {
 		return *known
 	}
+
 	slices.SortFunc(folders, hostlist.NaturalCompare)
+
 	for _, folder := range folders {
 		var out bytes.Buffer
+
 		err := c.start(ctx, &out, nil, filepath.Join(folder, "scontrol"), "show", "config")
 		if err == nil {
 			running, err := parseConfig(out.Bytes())
 			if err != nil {
 				continue
 			}
+
 			if of := PCSFolder(running.Version.Release()); of != "" {
 				folder = of
 			}
+
 			c.folder.Store(&folder)
+
 			return folder
 		}
+
 		if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) ||
 			strings.Contains(err.Error(), "Unable to contact") {
 			break // no release would get an answer
 		}
 	}
+
 	return ""
 }
 
@@ -187,6 +205,7 @@ func HookFolder(conf, daemon string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	return filepath.Dir(path), nil
 }
 
@@ -194,16 +213,20 @@ func HookFolder(conf, daemon string) (string, error) {
 // those of several are different.
 func Daemon() string {
 	executables, _ := filepath.Glob("/proc/[0-9]*/exe") // the pattern is valid
+
 	var one string
 	for _, link := range executables {
 		path, err := os.Readlink(link)
 		if err != nil || !isController(path) {
 			continue
 		}
+
 		if one != "" && one != path {
 			return ""
 		}
+
 		one = path
 	}
+
 	return one
 }

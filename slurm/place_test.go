@@ -38,20 +38,24 @@ func TestPlaceFolders(t *testing.T) {
 // of them. slurmctld refuses newer programs, as 25.05 does, and ones that are too old.
 func installPCS(t *testing.T, cluster string, releases ...string) {
 	t.Helper()
+
 	was := pcsPrograms
 	t.Cleanup(func() { pcsPrograms = was })
+
 	pcsPrograms = t.TempDir()
 	for i, release := range releases {
 		dir := filepath.Join(pcsPrograms, "slurm-"+release, "bin")
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
+
 		text := fmt.Sprintf("#!/bin/sh\n[ \"$1\" = --version ] && echo slurm %s.1 && exit\n", release)
 		if tooOld := i == 0 && cluster != release && len(releases) > 2; tooOld || release > cluster {
 			text += "echo 'slurm_load_ctl_conf error: Protocol authentication error' >&2; exit 1\n"
 		} else {
 			text += fmt.Sprintf("echo 'SLURM_VERSION = %s.8'\n", cluster)
 		}
+
 		if err := os.WriteFile(filepath.Join(dir, "scontrol"), []byte(text), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -73,10 +77,12 @@ func TestPCSRelease(t *testing.T) {
 	} {
 		installPCS(t, c.cluster, c.installed...)
 		t.Setenv("PATH", "/usr/bin:/bin") // as systemd has it
+
 		client := &Client{PCS: true}
 		if v, err := client.Version(t.Context()); err != nil || v.String() != c.want {
 			t.Errorf("cluster %s, installed %s: %s, %v", c.cluster, c.installed, v, err)
 		}
+
 		if running, err := client.Config(t.Context()); err != nil || running.Version.Release() != c.cluster {
 			t.Errorf("cluster %s, installed %s: %+v, %v", c.cluster, c.installed, running, err)
 		}
@@ -92,24 +98,31 @@ func TestHookFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	bin := filepath.Join(prefix, "bin")
 	if err := os.WriteFile(filepath.Join(bin, "scontrol"), nil, 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	if got, err := HookFolder(conf, filepath.Join(prefix, "sbin/slurmctld")); err != nil || got != bin {
 		t.Errorf("%q, %v", got, err)
 	}
+
 	if got, _ := HookFolder(conf, ""); got == bin {
 		t.Error("nothing names it")
 	}
+
 	if err := os.WriteFile(filepath.Join(prefix, "etc", IncludeFile), []byte("# ours\n"+Note(bin)+"ResumeProgram=/x\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	if got, err := HookFolder(conf, ""); err != nil || got != bin {
 		t.Errorf("%q, %v", got, err)
 	}
+
 	t.Setenv("SLURM_CONF", conf)
 	t.Setenv("PATH", "")
+
 	if got, err := (&Client{}).Folder(t.Context()); err != nil || got != bin {
 		t.Errorf("a hook's client: %q, %v", got, err)
 	}

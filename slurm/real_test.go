@@ -32,6 +32,7 @@ func TestMain(m *testing.M) {
 		os.WriteFile(file, fmt.Appendf(nil, "jobs=%d error=%v", len(jobs), err), 0o600)
 		os.Exit(0)
 	}
+
 	os.Exit(m.Run())
 }
 
@@ -40,6 +41,7 @@ func TestMain(m *testing.M) {
 // change of a job named theirs.
 func TestSlurmClient(t *testing.T) {
 	var cluster *slurmlab.Cluster
+
 	cluster = start(t, slurmlab.Config{
 		Dir: t.TempDir(), Resume: func(ctx context.Context, nodes []string) {
 			for _, node := range nodes {
@@ -79,6 +81,7 @@ end`,
 		if !t.Run(part.name, func(t *testing.T) { part.run(t, cluster, client) }) {
 			return
 		}
+
 		_, err := cluster.Command(deadline(t), "scancel", "--user=root")
 		check(t, err)
 		poll(t, "the end of all jobs", func() ([]capacity.Job, bool) {
@@ -91,20 +94,24 @@ end`,
 
 func start(t *testing.T, cfg slurmlab.Config) *slurmlab.Cluster {
 	t.Helper()
+
 	cluster, err := slurmlab.Start(deadline(t), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if err := cluster.Stop(); err != nil {
 			t.Error(err)
 		}
+
 		if t.Failed() {
 			log, _ := os.ReadFile(cluster.Log("slurmctld"))
 			lines := strings.Split(string(log), "\n")
 			t.Logf("slurmctld.log ends:\n%s", strings.Join(lines[max(0, len(lines)-60):], "\n"))
 		}
 	})
+
 	return cluster
 }
 
@@ -116,54 +123,65 @@ func deadline(t *testing.T) context.Context {
 
 func submit(t *testing.T, cluster *slurmlab.Cluster, shell string, args ...string) int {
 	t.Helper()
+
 	text, err := cluster.Submit(deadline(t), shell, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	id, err := strconv.Atoi(text)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return id
 }
 
 // waitJob polls Jobs until the job satisfies the condition.
 func waitJob(t *testing.T, client *slurm.Client, id int, condition func(capacity.Job) bool) capacity.Job {
 	t.Helper()
+
 	return poll(t, fmt.Sprintf("job %d", id), func() (capacity.Job, bool) {
 		jobs, err := client.Jobs(deadline(t))
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		at := slices.IndexFunc(jobs, func(j capacity.Job) bool { return j.ID == id })
 		if at < 0 {
 			return capacity.Job{}, false
 		}
+
 		return jobs[at], condition(jobs[at])
 	})
 }
 
 func waitNode(t *testing.T, client *slurm.Client, name string, condition func(capacity.Node) bool) capacity.Node {
 	t.Helper()
+
 	return poll(t, "node "+name, func() (capacity.Node, bool) {
 		nodes, err := client.Nodes(deadline(t))
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		at := slices.IndexFunc(nodes, func(n capacity.Node) bool { return n.Name == name })
 		if at < 0 {
 			t.Fatalf("no node %s in %+v", name, nodes)
 		}
+
 		return nodes[at], condition(nodes[at])
 	})
 }
 
 func poll[T any](t *testing.T, what string, get func() (T, bool)) T {
 	t.Helper()
+
 	var value T
 	if err := slurmlab.Until(deadline(t), func() (done bool) { value, done = get(); return done }); err != nil {
 		t.Fatalf("%s did not get there: %+v", what, value)
 	}
+
 	return value
 }
 
@@ -171,6 +189,7 @@ func any1[T any](T) bool { return true }
 
 func check(t *testing.T, err error) {
 	t.Helper()
+
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,6 +197,7 @@ func check(t *testing.T, err error) {
 
 func wantError(t *testing.T, err, want error) {
 	t.Helper()
+
 	var call *slurm.CallError
 	if !errors.Is(err, want) || !errors.As(err, &call) {
 		t.Errorf("error %v, want a CallError that is %v", err, want)
@@ -196,6 +216,7 @@ func jobsOfRealSlurm(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Clie
 			comment += "\xff"
 		}
 	}
+
 	hostileID := submit(
 		t,
 		cluster,
@@ -234,15 +255,18 @@ func jobsOfRealSlurm(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Clie
 		) || !slices.Equal(job.Nodes, []string{"static-1"}) || !job.Batch || !job.Requeue || job.Start.IsZero() {
 		t.Errorf("%+v", job)
 	}
+
 	if len(job.Comment) < slurm.MaxComment { // replaced bytes count three
 		t.Errorf("the comment is cut: %d bytes", len(job.Comment))
 	}
+
 	job = waitJob(t, client, arrayID, capacity.Job.Pending)
 	if !strings.HasSuffix(job.Shown, "_[1-4%2]") || job.Constraint != "gpu&h100" || !job.Held ||
 		!job.TimeLimit.Unlimited ||
 		job.TimeMin.Minutes != 30 {
 		t.Errorf("%+v", job)
 	}
+
 	job = waitJob(t, client, bootID, func(j capacity.Job) bool { return j.Configuring() || j.Running() })
 	if !slices.Equal(job.Nodes, []string{"gpu-1", "gpu-2"}) || job.NumNodes != 2 || job.Requeue ||
 		job.TimeLimit.Minutes != 2880 {
@@ -251,11 +275,13 @@ func jobsOfRealSlurm(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Clie
 
 	check(t, client.SetTimeLimit(ctx, hostile, 25))
 	check(t, client.SetAdminComment(ctx, "InsufficientInstanceCapacity: a=b\n"+strings.Repeat("é", 2000), hostile))
+
 	job = waitJob(t, client, hostileID, any1)
 	if job.TimeLimit.Minutes != 25 || !strings.HasPrefix(job.AdminComment, "InsufficientInstanceCapacity: a=b éé") ||
 		len(job.AdminComment) > slurm.MaxComment {
 		t.Errorf("limit %v, admin comment %q", job.TimeLimit, job.AdminComment)
 	}
+
 	waitOutput := func(text string) {
 		t.Helper()
 		poll(t, "the job's output", func() (string, bool) {
@@ -272,6 +298,7 @@ func jobsOfRealSlurm(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Clie
 		return err
 	}
 	check(t, requeue(hostile, false))
+
 	job = waitJob(t, client, hostileID, func(j capacity.Job) bool { return j.Pending() && j.Restarts == 1 })
 	if job.TimeLimit.Minutes != 25 || len(job.Nodes) > 0 {
 		t.Errorf("requeued: %+v", job)
@@ -291,10 +318,12 @@ func jobsOfRealSlurm(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Clie
 	wantError(t, requeue(boot, false), slurm.ErrRefused)
 	check(t, requeue(array, false)) // it waits
 	wantError(t, client.Notify(ctx, array, "x"), slurm.ErrRefused)
+
 	for _, err := range []error{requeue("99999", false), client.UserHold(ctx, "99999"), client.Notify(ctx, "99999",
 		"x"), client.SetTimeLimit(ctx, "99999", 5), client.SetAdminComment(ctx, "x", "99999")} {
 		wantError(t, err, slurm.ErrNoJob)
 	}
+
 	for _, err := range []error{client.SetTimeLimit(ctx, hostile, 0), client.SetTimeLimit(ctx, "0", 5), client.SetTimeLimit(ctx, "7 admincomment=x", 5), client.Notify(ctx, hostile, "\n")} {
 		if err == nil {
 			t.Error("a bad argument is accepted")
@@ -304,9 +333,11 @@ func jobsOfRealSlurm(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Clie
 
 func requeueOfInteractiveJob(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Client) {
 	cmd := exec.CommandContext(deadline(t), "salloc", "-t", "5", "cat")
+
 	cmd.Env = append(os.Environ(), cluster.Env()...)
 	stdin, err := cmd.StdinPipe()
 	check(t, err)
+
 	check(t, cmd.Start())
 	defer cmd.Wait()
 	defer io.Closer(stdin).Close()
@@ -314,15 +345,18 @@ func requeueOfInteractiveJob(t *testing.T, cluster *slurmlab.Cluster, client *sl
 	job := poll(t, "the salloc job", func() (capacity.Job, bool) {
 		jobs, err := client.Jobs(deadline(t))
 		check(t, err)
+
 		at := slices.IndexFunc(jobs, capacity.Job.Running)
 		if at < 0 {
 			return capacity.Job{}, false
 		}
+
 		return jobs[at], true
 	})
 	if job.Batch {
 		t.Errorf("a salloc job is a batch job: %+v", job)
 	}
+
 	_, err = client.RequeueJob(deadline(t), job, false)
 	wantError(t, err, slurm.ErrNotBatch)
 }
@@ -349,11 +383,13 @@ func nodesOfRealSlurm(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Cli
 	if _, err := cluster.Command(ctx, "scontrol", "update", "nodename=gpu-[1-2]", "nodeaddr=127.9.9.9"); err == nil {
 		t.Error("two nodes take one address")
 	}
+
 	for name, want := range map[string][2]string{"gpu-1": {"127.0.1.1", "gpu-1"}, "gpu-2": {"127.0.1.2", "gpu-2"}, "gpu-3": {"127.0.1.3", "gpu-3"}} {
 		if node := waitNode(t, client, name, any1); node.Address != want[0] || node.HostName != want[1] {
 			t.Errorf("%s is at %s, %s; want %v", name, node.Address, node.HostName, want)
 		}
 	}
+
 	for _, bad := range []map[string]netip.Addr{nil, {"gpu-1": {}}, {"gpu-1 state=DOWN": address("127.0.0.1")}} {
 		if err := client.SetAddresses(ctx, bad); err == nil {
 			t.Errorf("SetAddresses(%v) is accepted", bad)
@@ -367,9 +403,11 @@ func nodesOfRealSlurm(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Cli
 		client.PowerDownForce(ctx, []string{"gpu-4", "gpu-4"}, "InsufficientInstanceCapacity: State=DOWN\nComment=x"),
 	)
 	waitJob(t, client, id, func(j capacity.Job) bool { return j.Pending() && j.Restarts == 1 })
+
 	if _, err := cluster.Command(ctx, "scontrol", "hold", strconv.Itoa(id)); err != nil {
 		t.Fatal(err)
 	}
+
 	node = waitNode(t, client, "gpu-4", capacity.Node.PoweredDown)
 	// 26.05 adds that the node does not answer.
 	if strings.TrimSuffix(node.Reason, " : Not responding") != "InsufficientInstanceCapacity: State=DOWN Comment=x" ||
@@ -379,6 +417,7 @@ func nodesOfRealSlurm(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Cli
 
 	check(t, client.PowerUp(ctx, []string{"gpu-2", "gpu-3"}))
 	waitNode(t, client, "gpu-3", func(n capacity.Node) bool { return n.State == "IDLE+CLOUD" })
+
 	_, err := cluster.Command(
 		ctx,
 		"scontrol",
@@ -388,18 +427,22 @@ func nodesOfRealSlurm(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Cli
 		"reason=bad\nNodeName=gpu-1 State=DOWN",
 	)
 	check(t, err)
+
 	if node := waitNode(t, client, "gpu-3", func(n capacity.Node) bool { return n.Has("DRAIN") }); node.Reason != "bad" {
 		t.Errorf("%+v", node)
 	}
+
 	_, err = cluster.Command(ctx, "scontrol", "update", "nodename=gpu-3", "state=RESUME")
 	check(t, err)
 	waitNode(t, client, "gpu-3", func(n capacity.Node) bool { return !n.Has("DRAIN") })
 	check(t, client.PowerDown(ctx, []string{"gpu-2", "gpu-3"}, "enough"))
+
 	if node := waitNode(t, client, "gpu-3", capacity.Node.PoweredDown); node.Has("DRAIN") || node.Reason != "enough" {
 		t.Errorf("powered down: %+v", node)
 	}
 
 	wantError(t, client.PowerDown(ctx, []string{"nosuch"}, ""), slurm.ErrNoNode)
+
 	for _, bad := range [][]string{nil, {""}, {"ALL,x"}, {"gpu-1", "a b"}, {"gpu-[1-2]"}} {
 		if err := client.PowerDown(ctx, bad, ""); err == nil || errors.As(err, new(*slurm.CallError)) {
 			t.Errorf("PowerDown(%q): %v; want it refused before any call", bad, err)
@@ -422,6 +465,7 @@ func partitionsAndSettings(t *testing.T, cluster *slurmlab.Cluster, client *slur
 	check(t, err)
 	partitions, err := client.Partitions(ctx)
 	check(t, err)
+
 	at := slices.IndexFunc(partitions, func(p capacity.SlurmPartition) bool { return p.Name == "gpu" })
 	if at < 0 || hostlist.Compress(partitions[at].Nodes) != "gpu-[1-4]" || partitions[at].MaxTime.Minutes != 2880 ||
 		partitions[at].DefaultTime.Minutes != 45 ||
@@ -430,15 +474,18 @@ func partitionsAndSettings(t *testing.T, cluster *slurmlab.Cluster, client *slur
 		partitions[at].State != "UP" {
 		t.Errorf("%+v", partitions)
 	}
+
 	config, err := client.Config(ctx)
 	check(t, err)
 	version, err := client.Version(ctx)
 	check(t, err)
+
 	if config.Version != version || version.Major < 22 || config.ConfPath != cluster.Conf() || config.KillWait <= 0 ||
 		config.SuspendExcNodes != "static-1" ||
 		config.ResumeTimeout != time.Minute {
 		t.Errorf("config %+v, version %v", config, version)
 	}
+
 	if config.Accounting() != capacity.NoAccounting {
 		t.Error("a Slurm without accounting is said to check accounts")
 	}
@@ -451,10 +498,12 @@ func jobsOfPartitions(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Cli
 	for name, args := range map[string][]string{"static": {"-H"}, "gpu": {"-H", "-p", "gpu"}, "both": {"-H", "-p", "static,gpu"}, "array": {"-H", "-p", "gpu,static", "-a", "1-4"}} {
 		ids[name] = submit(t, cluster, "true", args...)
 	}
+
 	cancelled := submit(t, cluster, "true", "-H", "-p", "gpu")
 	if out, err := cluster.Command(ctx, "scancel", strconv.Itoa(cancelled)); err != nil {
 		t.Fatal(err, out)
 	}
+
 	for _, test := range []struct {
 		partitions []string
 		want       []string
@@ -466,23 +515,29 @@ func jobsOfPartitions(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Cli
 		{[]string{"there-is-none"}, nil},
 	} {
 		var got, want []int
+
 		live, ended, err := client.JobsOf(ctx, test.partitions, func(j capacity.Job) bool { // others are of other tests
 			return j.ID == cancelled || slices.Contains(slices.Collect(maps.Values(ids)), j.ID)
 		})
 		if err != nil {
 			t.Fatal(test.partitions, err)
 		}
+
 		for _, j := range slices.Concat(live, ended) {
 			got = append(got, j.ID)
 		}
+
 		for _, name := range test.want {
 			if name == "cancelled" {
 				want = append(want, cancelled)
 				continue
 			}
+
 			want = append(want, ids[name])
 		}
+
 		slices.Sort(want)
+
 		if !slices.Equal(got, want) {
 			t.Errorf("jobs of %q: %v, not, by their ids, %v", test.partitions, got, want)
 		}
@@ -494,10 +549,12 @@ func activeReservation(t *testing.T, _ *slurmlab.Cluster, client *slurm.Client) 
 	ctx := deadline(t)
 	only := func() capacity.SlurmReservation {
 		t.Helper()
+
 		all, err := client.Reservations(ctx)
 		if err != nil || len(all) != 1 {
 			t.Fatalf("%+v, %v", all, err)
 		}
+
 		return all[0]
 	}
 	now := time.Now().Truncate(time.Second)
@@ -514,12 +571,15 @@ func activeReservation(t *testing.T, _ *slurmlab.Cluster, client *slurm.Client) 
 			},
 		),
 	)
+
 	active := only()
 	if !active.Active || !active.Infinite() {
 		t.Fatalf("not active, or not without end: the test proves nothing: %+v", active)
 	}
+
 	active.Nodes, active.End = []string{"gpu-2", "gpu-3"}, now.Add(time.Hour)
 	check(t, client.UpdateReservation(ctx, active))
+
 	if got := only(); hostlist.Compress(got.Nodes) != "gpu-[2-3]" || !got.End.Equal(active.End) || !got.Active {
 		t.Errorf("after the update: %+v, want %+v", got, active)
 	}

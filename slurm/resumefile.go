@@ -17,10 +17,12 @@ func ReadResumeFile(path string) ([]capacity.ResumeJob, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading SLURM_RESUME_FILE: %w", err)
 	}
+
 	jobs, err := parseResumeFile(data)
 	if err != nil {
 		err = fmt.Errorf("reading SLURM_RESUME_FILE %s: %w", path, err)
 	}
+
 	return jobs, err
 }
 
@@ -36,13 +38,16 @@ func parseResumeFile(data []byte) (jobs []capacity.ResumeJob, err error) {
 	if err := json.Unmarshal(data, &file); err != nil {
 		return nil, fmt.Errorf("not the JSON that slurmctld writes: %w", err)
 	}
+
 	for _, job := range file.Jobs {
 		nodes, bad := hostlist.Expand(cmp.Or(job.NodesResume, job.Nodes))
 		if bad != nil || job.ID <= 0 {
 			err = cmp.Or(err, fmt.Errorf("job %d: %w", job.ID, cmp.Or(bad, fmt.Errorf("its id is not positive"))))
 			continue
 		}
+
 		jobs = append(jobs, capacity.ResumeJob{ID: job.ID, Nodes: nodes})
 	}
+
 	return jobs, err
 }

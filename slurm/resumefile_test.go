@@ -33,10 +33,12 @@ func TestParseResumeFile(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", test.name, err)
 		}
+
 		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
 		}
 	}
+
 	for text, jobs := range map[string]int{"": 0, "{": 0, `{"jobs":[{"job_id":0,"nodes":"a1"}]}`: 0, `{"jobs":[{"job_id":1,"nodes":"a[1"},{"job_id":2,"nodes":"a2"}]}`: 1} {
 		if got, err := parseResumeFile([]byte(text)); err == nil || len(got) != jobs {
 			t.Errorf("%q: %+v, %v", text, got, err)
@@ -100,6 +102,7 @@ func TestSplitState(t *testing.T) {
 			t.Errorf("%s: %s %v", word, base, flag)
 		}
 	}
+
 	for flag, want := range map[string]string{
 		"CONFIGURING": "RUNNING", "RESIZING": "RUNNING", "SIGNALING": "RUNNING", "STAGE_OUT": "RUNNING", "STOPPED": "RUNNING",
 		"REQUEUED": "PENDING", "REQUEUE_FED": "PENDING", "REQUEUE_HOLD": "PENDING", "RESV_DEL_HOLD": "PENDING", "SPECIAL_EXIT": "PENDING",

@@ -16,9 +16,11 @@ import (
 // The limits that accounting allows, compared with what Slurm does with jobs one minute shorter and longer.
 func TestLongAccounting(t *testing.T) {
 	t.Parallel()
+
 	dir, err := os.MkdirTemp("", "w")
 	check(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
+
 	cluster := start(t, slurmlab.Config{
 		Dir: dir, Accounting: true, Extra: []string{"AccountingStorageEnforce=limits"},
 		Static: slurmlab.NodeGroup{Partition: "static,special"},
@@ -37,14 +39,18 @@ func TestLongAccounting(t *testing.T) {
 	// slurmctld reads slurm.conf before the QOS of a partition is there; 26.05 does not start then.
 	_, err = cluster.Command(deadline(t), "scontrol", "update", "partitionname=special", "qos=part")
 	check(t, err)
+
 	client := &slurm.Client{Conf: cluster.Conf()}
 	config, err := client.Config(deadline(t))
 	check(t, err)
+
 	if !config.ChecksLimits() || config.Accounting() != capacity.AccountsChecked {
 		t.Errorf("%+v", config)
 	}
+
 	walls, err := client.Walls(deadline(t), config.ClusterName)
 	check(t, err)
+
 	static := capacity.Partition{Name: "static"}
 	for who, metered := range map[[3]string]bool{
 		{"nobody", "sub", ""}: true, {"", "top", ""}: true, {"games", "vis", ""}: true, {"games", "nlp", ""}: false, {"daemon", "vis", ""}: false,
@@ -54,8 +60,10 @@ func TestLongAccounting(t *testing.T) {
 			t.Errorf("%q: metered %t in %+v", who, got, walls)
 		}
 	}
+
 	partitions, err := client.Partitions(deadline(t))
 	check(t, err)
+
 	for _, c := range []struct {
 		user, account, qos, partition string
 		minutes                       int
@@ -74,11 +82,13 @@ func TestLongAccounting(t *testing.T) {
 				p.QOS = known.QOS
 			}
 		}
+
 		wall, _ := walls.MaxWall(c.user, c.account, c.qos, p)
 		if wall.Minutes != c.minutes || wall.Bounded() != (c.minutes > 0) {
 			t.Errorf("%+v: %s", c, wall)
 			continue
 		}
+
 		for _, minutes := range []int{max(c.minutes, 1), c.minutes + 1} {
 			args := []string{
 				"--reuid=" + c.user,
@@ -97,8 +107,10 @@ func TestLongAccounting(t *testing.T) {
 					args = append(args, flag+value)
 				}
 			}
+
 			id, err := cluster.Command(deadline(t), "setpriv", args...)
 			check(t, err)
+
 			tooLong := c.minutes > 0 && minutes > c.minutes
 			job := poll(t, "job "+id, func() (map[string]string, bool) {
 				job, err := cluster.Job(deadline(t), id)
@@ -117,10 +129,12 @@ func reservation(t *testing.T, client *slurm.Client, name string) capacity.Slurm
 	t.Helper()
 	all, err := client.Reservations(deadline(t))
 	check(t, err)
+
 	at := slices.IndexFunc(all, func(r capacity.SlurmReservation) bool { return r.Name == name })
 	if at < 0 {
 		t.Fatalf("no reservation %s in %+v", name, all)
 	}
+
 	return all[at]
 }
 
@@ -138,6 +152,7 @@ func TestReservationArguments(t *testing.T) {
 	} {
 		r := good
 		change(&r)
+
 		client := &slurm.Client{Dir: "/nonexistent"} // nothing may be run
 		for _, err := range []error{client.CreateReservation(context.Background(), r), client.UpdateReservation(context.Background(), r)} {
 			if err == nil || errorsAsCall(err) {

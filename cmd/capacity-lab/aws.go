@@ -43,6 +43,7 @@ func (cmd *awsCmd) serve(ctx context.Context, out io.Writer) error {
 	if cmd.Speed < 0 {
 		return fmt.Errorf("--speed %v: it cannot be negative", cmd.Speed)
 	}
+
 	scenario := awssim.DefaultScenario()
 	if cmd.Scenario != "" {
 		var err error
@@ -50,18 +51,23 @@ func (cmd *awsCmd) serve(ctx context.Context, out io.Writer) error {
 			return err
 		}
 	}
+
 	sim, err := awssim.New(scenario, awssim.NewClock(cmd.Now, cmd.Speed))
 	if err != nil {
 		return err
 	}
 	defer sim.Close()
+
 	if _, err := sim.Listen("127.0.0.1:0"); err != nil {
 		return err
 	}
+
 	if _, err := io.WriteString(out, exports(sim.Env())); err != nil {
 		return fmt.Errorf("writing the environment: %w", err)
 	}
+
 	<-ctx.Done()
+
 	return nil
 }
 
@@ -72,6 +78,7 @@ func exports(env []string) string {
 		key, value, _ := strings.Cut(variable, "=")
 		fmt.Fprintf(&b, "export %s=%s\n", key, shellQuote(value))
 	}
+
 	return b.String()
 }
 

@@ -35,29 +35,38 @@ func (cmd *demoCmd) Run() error {
 	if err != nil {
 		return err
 	}
+
 	began := time.Now()
+
 	out := terminal.Standard()
 	if out.OutWidth == 0 || out.OutWidth > widest {
 		out.OutWidth = widest
 	}
+
 	out.Tell("AWS is simulated and costs nothing; Slurm is real. … stands for lines that are left out.")
+
 	t := &teller{Terminal: out, ctx: ctx, all: cmd.All, work: filepath.Join(dir, "work")}
 	if t.bin, err = programs(cmd.Bin); err != nil {
 		return err
 	}
+
 	args := []string{"up", "--bare", "--dir", filepath.Join(dir, "lab"), "--bin", t.bin}
 	if cmd.Unkind {
 		args = append(args, "--unkind")
 	}
+
 	lab, err := startLab(filepath.Join(dir, "lab"), args...)
 	if err == nil {
 		err = os.Mkdir(t.work, 0o755)
 	}
+
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
+
 	t.env = lab.env
 	t.play()
+
 	end := func(err error) error {
 		_ = lab.process.Signal(syscall.SIGTERM)
 		return errors.Join(err, ctx.Err(), <-lab.ended, os.RemoveAll(dir))
@@ -66,17 +75,21 @@ func (cmd *demoCmd) Run() error {
 	if t.failed {
 		return end(fmt.Errorf("demo: %s, and the last is not as it should be", summary))
 	}
+
 	out.Tell("\ndemo: %s, all did what they say (--all shows them).", summary)
+
 	if !cmd.Keep {
 		out.Tell("To go on in such a lab: capacity-lab demo --keep")
 		return end(nil)
 	}
+
 	out.Tell("Picture: %s", t.picture())
 	out.Tell(
 		"The lab still runs. To stop it:\n  kill %d\nTo go on in it:\n  . %s; pcs-capacity status",
 		lab.process.Pid,
 		t.env,
 	)
+
 	return nil
 }
 
@@ -226,19 +239,24 @@ func (t *teller) try(command string, w wants, most time.Duration) {
 	if t.failed {
 		return
 	}
+
 	if t.shown(w) {
 		t.command(command)
 	}
+
 	t.commands++
 	began := time.Now()
 	problem := w.unmet(t.sh(command), t.last)
 	for problem != "" && time.Since(began) < most && t.ctx.Err() == nil {
 		time.Sleep(300 * time.Millisecond)
+
 		problem = w.unmet(t.sh(command), t.last)
 	}
+
 	if problem != "" && !t.shown(w) {
 		t.command(command)
 	}
+
 	t.show(w, problem)
 }
 
@@ -250,11 +268,13 @@ func (t *teller) find(pattern string) string {
 	if t.failed {
 		return ""
 	}
+
 	m := regexp.MustCompile(pattern).FindStringSubmatch(t.last)
 	if m == nil {
 		t.wrong("the output has no match of %s", pattern)
 		return ""
 	}
+
 	return m[len(m)-1]
 }
 
@@ -265,6 +285,7 @@ func (w wants) unmet(status int, output string) string {
 	case !regexp.MustCompile(w.output).MatchString(output):
 		return fmt.Sprintf("the output has no match of %s", w.output)
 	}
+
 	return ""
 }
 
@@ -272,6 +293,7 @@ func (w wants) unmet(status int, output string) string {
 func (t *teller) sh(command string) (status int) {
 	ctx, cancel := context.WithTimeout(t.ctx, patience)
 	defer cancel()
+
 	c := exec.CommandContext(ctx, "/bin/sh", "-c", `. "$0" && eval "$1"`, t.env, command)
 	c.Dir = t.work
 	// Tables are as wide as here, less what show indents.
@@ -283,8 +305,10 @@ func (t *teller) sh(command string) (status int) {
 	// Its own process group: a command that hangs ends with its children.
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
+
 	out, err := c.CombinedOutput()
 	t.last = string(out)
+
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
@@ -296,6 +320,7 @@ func (t *teller) sh(command string) (status int) {
 		t.last += err.Error()
 		return -1
 	}
+
 	return 0
 }
 
@@ -315,6 +340,7 @@ func (t *teller) show(w wants, problem string) {
 			}
 		}
 	}
+
 	if problem != "" {
 		t.wrong("%s", problem)
 	}

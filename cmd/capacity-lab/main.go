@@ -29,20 +29,24 @@ func run(args []string) int {
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
+
 	parser := kong.Must(
 		&cli{},
 		kong.Name("capacity-lab"),
 		kong.Description("AWS and Slurm on one machine, to learn, test and rehearse."),
 	)
 	t := terminal.Standard()
+
 	command, err := parser.Parse(args)
 	if err != nil {
 		t.Say("capacity-lab: %s; see %s --help", err, manual.CommandOf(err, "capacity-lab"))
 		return 2
 	}
+
 	if err := cmp.Or(command.Run(), t.Lost()); err != nil {
 		t.Say("capacity-lab: error: %s", err)
 		return 1
 	}
+
 	return 0
 }

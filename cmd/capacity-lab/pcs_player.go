@@ -53,14 +53,17 @@ func (p *pcsPlayer) stop() {
 // follow compares PCS with Slurm until stop: every second, and soon where a group or queue has changed.
 func (p *pcsPlayer) follow() {
 	p.held, p.powerUp, p.replaced = map[string]string{}, map[string]time.Time{}, map[string]string{}
+
 	tick := time.NewTicker(playerPoll / 10)
 	defer tick.Stop()
+
 	for n := 0; ; n++ {
 		if cluster, ok := p.cluster(); n%10 == 0 || ok && !reflect.DeepEqual(p.configOf(cluster), p.config) {
 			if err := p.pass(); err != nil && p.ctx.Err() == nil {
 				p.log.Error("playing PCS", "error", err)
 			}
 		}
+
 		select {
 		case <-p.ctx.Done():
 			return
@@ -74,12 +77,15 @@ func (p *pcsPlayer) pass() error {
 	if !ok {
 		return nil // deleted: Slurm keeps what it has
 	}
+
 	if err := p.dropHolds(cluster); err != nil {
 		return err
 	}
+
 	if err := p.reload(p.configOf(cluster)); err != nil {
 		return err
 	}
+
 	states, err := p.slurm.NodeStates(p.ctx)
 	if err != nil {
 		return err
@@ -88,22 +94,26 @@ func (p *pcsPlayer) pass() error {
 	if cluster, ok = p.cluster(); !ok {
 		return nil
 	}
+
 	for _, group := range cluster.NodeGroups {
 		if !inSlurm(group.Status) || group.Name == p.static {
 			continue
 		}
+
 		if notYetOpen(group) {
 			if err := p.keepHold(group); err != nil {
 				return err
 			}
 			continue
 		}
+
 		for i := 1; i <= group.Max; i++ {
 			if err := p.passNode(group, fmt.Sprintf("%s-%d", group.Name, i), i, states); err != nil {
 				return err
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -113,6 +123,7 @@ func (p *pcsPlayer) cluster() (awssim.PCSCluster, bool) {
 			return cluster, true
 		}
 	}
+
 	return awssim.PCSCluster{}, false
 }
 
@@ -121,13 +132,18 @@ func (p *pcsPlayer) reload(config slurmlab.Config) error {
 	if reflect.DeepEqual(config, p.config) {
 		return nil
 	}
+
 	p.reloading.Lock()
 	defer p.reloading.Unlock()
+
 	p.log.Info("node groups or queues have changed: restarting slurmctld")
+
 	if err := p.slurm.Reload(p.ctx, p.powered(config)); err != nil {
 		return err
 	}
+
 	p.config = config
+
 	return nil
 }
 
@@ -154,9 +170,12 @@ func (p *pcsPlayer) passNode(group awssim.PCSNodeGroup, node string, number int,
 		if time.Since(p.powerUp[node]) < launchRetry {
 			return nil
 		}
+
 		p.powerUp[node] = time.Now()
+
 		return p.update(node, "state=POWER_UP")
 	}
+
 	return nil
 }
 
@@ -172,7 +191,9 @@ func (p *pcsPlayer) keepHold(group awssim.PCSNodeGroup) error {
 	if p.held[group.Name] != "" {
 		return nil
 	}
+
 	nodes := nodesOf(group).Hostlist()
+
 	_, err := p.slurm.Command(
 		p.ctx,
 		"scontrol",
@@ -187,6 +208,7 @@ func (p *pcsPlayer) keepHold(group awssim.PCSNodeGroup) error {
 	if err == nil {
 		p.held[group.Name] = nodes
 	}
+
 	return err
 }
 
@@ -200,12 +222,16 @@ func (p *pcsPlayer) dropHolds(cluster awssim.PCSCluster) error {
 		if i >= 0 && notYetOpen(cluster.NodeGroups[i]) && nodes == nodesOf(cluster.NodeGroups[i]).Hostlist() {
 			continue
 		}
+
 		p.log.Info("deleting the reservation of a block that has opened or is gone", "group", name)
+
 		if _, err := p.slurm.Command(p.ctx, "scontrol", "delete", "reservation="+name+"-scheduled"); err != nil {
 			return err
 		}
+
 		delete(p.held, name)
 	}
+
 	return nil
 }
 
@@ -214,6 +240,7 @@ func (p *pcsPlayer) dropHolds(cluster awssim.PCSCluster) error {
 func (p *pcsPlayer) resume(ctx context.Context, nodes []string) {
 	p.reloading.RLock()
 	defer p.reloading.RUnlock()
+
 	for _, node := range nodes {
 		instance, err := p.sim.LaunchForNodeGroup(p.name, groupOf(node), node)
 		settings := []string{"nodeaddr=" + instance.PrivateIP, "nodehostname=" + instance.PrivateIP}
@@ -221,6 +248,7 @@ func (p *pcsPlayer) resume(ctx context.Context, nodes []string) {
 			p.log.Warn("launch failed", "node", node, "error", err)
 			settings = []string{"state=POWER_DOWN_FORCE", "reason=" + launchFailure(err)}
 		}
+
 		if err := p.update(node, settings...); err != nil && ctx.Err() == nil {
 			p.log.Error("node", "name", node, "error", err)
 		}
@@ -231,6 +259,7 @@ func (p *pcsPlayer) resume(ctx context.Context, nodes []string) {
 func (p *pcsPlayer) suspend(ctx context.Context, nodes []string) {
 	p.reloading.RLock()
 	defer p.reloading.RUnlock()
+
 	for _, node := range nodes {
 		if err := p.sim.TerminateNode(p.name, groupOf(node), node); err != nil && ctx.Err() == nil {
 			p.log.Error("terminating", "node", node, "error", err)
@@ -248,5 +277,6 @@ func (p *pcsPlayer) nodeOf(instance awssim.Instance) string {
 			}
 		}
 	}
+
 	return ""
 }

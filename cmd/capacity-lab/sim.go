@@ -47,15 +47,18 @@ func (cmd *simCmd) send(out io.Writer) error {
 		if !ok {
 			return fmt.Errorf("%q: write NAME=VALUE", field)
 		}
+
 		change[name] = value
 		if json.Valid([]byte(value)) { // a number, true or false
 			change[name] = json.RawMessage(value)
 		}
 	}
+
 	body, err := json.Marshal(change)
 	if err != nil {
 		return err
 	}
+
 	method := http.MethodGet
 	switch {
 	case cmd.Clear:
@@ -63,28 +66,36 @@ func (cmd *simCmd) send(out io.Writer) error {
 	case len(change) > 0:
 		method = http.MethodPost
 	}
+
 	endpoint := strings.TrimSuffix(os.Getenv("AWS_ENDPOINT_URL"), "/")
 	if endpoint == "" {
 		return errors.New(`AWS_ENDPOINT_URL is not set: start "capacity-lab aws" and source what it prints`)
 	}
+
 	if u, err := url.Parse(endpoint); err != nil || !loopback(u.Hostname()) {
 		return fmt.Errorf("AWS_ENDPOINT_URL is %s, which is not a simulator on this machine", endpoint)
 	}
+
 	req, err := http.NewRequest(method, endpoint+"/_sim/"+cmd.Request, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
+
 	client := http.Client{Timeout: 10 * time.Second}
+
 	resp, err := client.Do(req)
 	if err != nil {
 		return fmt.Errorf("asking the simulator: %w", err)
 	}
 	defer resp.Body.Close()
+
 	if resp.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, 4096))
 		return fmt.Errorf("the simulator refuses: %s", strings.TrimSpace(string(text)))
 	}
+
 	_, err = io.Copy(out, resp.Body)
+
 	return err
 }
 

@@ -46,10 +46,13 @@ $ printf '%s\n' \
 		if err := os.WriteFile(env, nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
+
 		var out strings.Builder
+
 		told := &teller{Terminal: &terminal.Terminal{Out: &out, OutWidth: width}, ctx: t.Context(), env: env, work: dir}
 		told.say("# A job that waits is made longer than what is left of the block.")
 		told.run(command, wants{output: "a line that is there, for sure, but with other words"})
+
 		if diff := cmp.Diff(want, out.String()); diff != "" {
 			t.Errorf("%d columns (-want +got):\n%s", width, diff)
 		}

@@ -47,6 +47,7 @@ func (cmd *upCmd) Run() error {
 		syscall.SIGPIPE,
 	)
 	defer stop()
+
 	return cmd.run(ctx, terminal.Stdout)
 }
 
@@ -57,14 +58,17 @@ func (cmd *upCmd) run(ctx context.Context, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.stop()) }()
+
 	if err := l.start(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil // asked to end before it was ready
 		}
 		return err
 	}
+
 	fmt.Fprintf(out, "ready: . %s; log: %s\n", l.envFile(), l.logTo.Name())
 	<-ctx.Done()
+
 	return nil
 }
 
@@ -94,18 +98,22 @@ func (cmd *upCmd) newLab() (*lab, error) {
 	if cmd.Plain {
 		scenario = awssim.PlainScenario()
 	}
+
 	if cmd.Scenario != "" {
 		var err error
 		if scenario, err = awssim.LoadScenario(cmd.Scenario); err != nil {
 			return nil, err
 		}
 	}
+
 	if cmd.Plain {
 		scenario.BootDelay = max(scenario.BootDelay, awssim.Duration(leastBoot))
 	}
+
 	if !cmd.Bare && !cmd.Plain && cmd.Scenario == "" {
 		addBlock(scenario)
 	}
+
 	if cmd.Unkind {
 		lag := awssim.Duration(5 * time.Second)
 		scenario.Lag, scenario.ClockOffset = awssim.Lag{
@@ -118,23 +126,29 @@ func (cmd *upCmd) newLab() (*lab, error) {
 			90*time.Second,
 		)
 	}
+
 	if len(scenario.Regions) == 0 {
 		return nil, errors.New("the scenario has no region")
 	}
+
 	dir, err := filepath.Abs(cmd.Dir)
 	if err != nil {
 		return nil, err
 	}
+
 	bin, err := programs(cmd.Bin)
 	if err != nil {
 		return nil, err
 	}
+
 	if err := ownFolder(dir); err != nil {
 		return nil, err
 	}
+
 	if err := os.MkdirAll(filepath.Join(dir, "log"), 0o755); err != nil {
 		return nil, err
 	}
+
 	logTo, err := os.OpenFile(filepath.Join(dir, "log", "capacity-lab.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err
@@ -145,12 +159,15 @@ func (cmd *upCmd) newLab() (*lab, error) {
 		logTo.Close()
 		return nil, fmt.Errorf("a lab is running in %s already; stop it, or choose another --dir", dir)
 	}
+
 	if err := beginAnew(dir); err != nil {
 		logTo.Close()
 		return nil, err
 	}
+
 	l := &lab{upCmd: *cmd, scenario: scenario, log: slog.New(slog.NewTextHandler(logTo, nil)), logTo: logTo}
 	l.Dir, l.Bin = dir, bin
+
 	return l, nil
 }
 
@@ -161,11 +178,13 @@ func beginAnew(dir string) error {
 			return err
 		}
 	}
+
 	for _, sub := range []string{"etc/pcs-capacity/conf.d", "hooks", "state-pcs-capacity"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -174,7 +193,9 @@ func programs(given string) (string, error) {
 	if given != "" {
 		return filepath.Abs(given)
 	}
+
 	self, err := os.Executable()
+
 	return filepath.Dir(self), err
 }
 
@@ -183,15 +204,18 @@ func ownFolder(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
+
 	for _, look := range []func(string) (os.FileInfo, error){os.Lstat, os.Stat} { // the link, if it is one, and the folder
 		info, err := look(dir)
 		if err != nil {
 			return err
 		}
+
 		if info.Sys().(*syscall.Stat_t).Uid != uint32(os.Geteuid()) {
 			return fmt.Errorf("%s belongs to another user; choose another --dir", dir)
 		}
 	}
+
 	return nil
 }
 
@@ -200,20 +224,25 @@ func (l *lab) start(ctx context.Context) error {
 	if l.sim, err = awssim.New(l.scenario, awssim.MachineClock()); err != nil {
 		return err
 	}
+
 	if _, err := l.sim.Listen("127.0.0.1:0"); err != nil {
 		return err
 	}
+
 	if l.Plain {
 		err = l.startPlain(ctx)
 	} else {
 		err = l.startPCS(ctx)
 	}
+
 	if err != nil {
 		return err
 	}
+
 	if err := l.startSync(); err != nil {
 		return err
 	}
+
 	return l.writeEnv()
 }
 
@@ -223,44 +252,58 @@ func (l *lab) startSync() error {
 	if _, err := os.Stat(program); l.Bare || l.Plain || err != nil {
 		return nil
 	}
+
 	log, err := os.Create(l.path("log", "sync.log"))
 	if err != nil {
 		return err
 	}
 	defer log.Close()
+
 	command := exec.Command(program, "sync", "--watch")
+
 	command.Env, command.Stdout, command.Stderr = append(os.Environ(), l.environment()...), log, log
 	if err := command.Start(); err != nil {
 		return err
 	}
+
 	l.sync = command
+
 	return nil
 }
 
 // stop ends Slurm first: its hooks may still call AWS.
 func (l *lab) stop() error {
 	os.Remove(l.envFile()) // nothing answers there any more
+
 	var errs []error
+
 	if l.sync != nil {
 		_ = l.sync.Process.Signal(syscall.SIGTERM)
 		_ = l.sync.Wait() // sync.log has what it said
 	}
+
 	if l.halt != nil {
 		l.halt()
 	}
+
 	if l.pcs != nil {
 		l.pcs.stop()
 	}
+
 	if l.cluster != nil {
 		errs = append(errs, l.cluster.Stop())
 	}
+
 	l.instances.Wait()
+
 	if l.plain != nil {
 		errs = append(errs, l.plain.stop())
 	}
+
 	if l.sim != nil {
 		errs = append(errs, l.sim.Close())
 	}
+
 	return errors.Join(append(errs, l.logTo.Close())...)
 }
 
@@ -290,6 +333,7 @@ func addBlock(s *awssim.Scenario) {
 			panic(err) // they are compiled in
 		}
 	}
+
 	at := slices.IndexFunc(s.Regions, func(r awssim.RegionScenario) bool { return r.Name == s.Home })
 	s.Regions[at].Reservations = append(s.Regions[at].Reservations, r)
 }
@@ -308,7 +352,9 @@ func (cmd *upCmd) detach(out io.Writer) error {
 		fmt.Fprintln(out, "false # no lab")
 		return err
 	}
+
 	_, err = fmt.Fprintf(out, ". %s; export CAPACITY_LAB_PID=%d\n", shellQuote(lab.env), lab.process.Pid)
+
 	return err
 }
 
@@ -325,13 +371,16 @@ func startLab(dir string, args ...string) (*background, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
+
 	if err := ownFolder(dir); err != nil {
 		return nil, err
 	}
+
 	lab := &background{env: filepath.Join(dir, "env"), ended: make(chan error, 1)}
 	if _, err := os.Stat(lab.env); err == nil {
 		return nil, fmt.Errorf(
@@ -340,20 +389,25 @@ func startLab(dir string, args ...string) (*background, error) {
 			lab.env,
 		)
 	}
+
 	if err := os.MkdirAll(filepath.Join(dir, "log"), 0o755); err != nil {
 		return nil, err
 	}
+
 	log, err := os.Create(filepath.Join(dir, "log", "up.log"))
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
+
 	child := exec.Command(self, args...)
 	child.Stdout, child.Stderr = log, log
+
 	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a Ctrl-C at the terminal is not for it
 	if err := child.Start(); err != nil {
 		return nil, err
 	}
+
 	lab.process = child.Process
 	go func() {
 		err := child.Wait()
@@ -361,17 +415,21 @@ func startLab(dir string, args ...string) (*background, error) {
 			said, _ := os.ReadFile(log.Name())
 			err = fmt.Errorf("%w: %s", err, said)
 		}
+
 		lab.ended <- err
 	}()
+
 	for deadline := time.Now().Add(readyTime); ; time.Sleep(50 * time.Millisecond) {
 		if info, err := os.Stat(lab.env); err == nil && info.Size() > 0 {
 			return lab, nil
 		}
+
 		select {
 		case err := <-lab.ended:
 			return nil, fmt.Errorf("the lab did not start: %v", err)
 		default:
 		}
+
 		if time.Now().After(deadline) {
 			_ = lab.process.Signal(syscall.SIGTERM)
 			return nil, fmt.Errorf("the lab is not ready after %s; see %s", readyTime, log.Name())

@@ -18,6 +18,7 @@ func (l *lab) environment() []string {
 	if l.Plain {
 		return env // Slurm is elsewhere
 	}
+
 	return append(env, "SLURM_CONF="+l.path("etc", "slurm.conf"))
 }
 
@@ -29,6 +30,7 @@ func (l *lab) writeEnv() error {
 	b.WriteString("unset AWS_PROFILE AWS_SESSION_TOKEN AWS_IGNORE_CONFIGURED_ENDPOINT_URLS\n")
 	b.WriteString(exports(l.environment()))
 	fmt.Fprintf(&b, "export PATH=%s:%s:\"$PATH\"\n", shellQuote(l.path("bin")), shellQuote(l.Bin))
+
 	return os.WriteFile(l.envFile(), []byte(b.String()), 0o644)
 }
 
@@ -38,6 +40,7 @@ func (l *lab) program(name string) string {
 	if _, err := os.Stat(packaged); err == nil {
 		return packaged
 	}
+
 	return filepath.Join(l.Bin, name)
 }
 
@@ -50,6 +53,7 @@ func (l *lab) prologs() ([]string, error) {
 		l.log.Warn("no Prolog: the product's program is not there", "path", program)
 		return nil, nil
 	}
+
 	wrapper := l.path("hooks", "pcs-capacity-prolog")
 	text := fmt.Sprintf("#!/bin/sh\n# Stands for the address at which a real instance finds its metadata.\n"+
 		"read -r AWS_EC2_METADATA_SERVICE_ENDPOINT <\"%s\" && export AWS_EC2_METADATA_SERVICE_ENDPOINT\nexec %s\n",
@@ -61,6 +65,7 @@ func (l *lab) prologs() ([]string, error) {
 	if err := errors.Join(os.WriteFile(wrapper, []byte(text), 0o755), os.WriteFile(task, []byte(taskText), 0o755)); err != nil {
 		return nil, err
 	}
+
 	return []string{"PrologFlags=Alloc", "Prolog=" + wrapper, "TaskProlog=" + task}, nil
 }
 
@@ -82,6 +87,7 @@ reclaim_lead = %q
 [log]
 dir = %q
 `, l.region(), cluster, l.path("state-pcs-capacity"), l.path("local-pcs-capacity"), time.Duration(l.scenario.ReclaimLead), l.path("log"))
+
 	return os.WriteFile(l.path("etc", "pcs-capacity", "config.toml"), []byte(text), 0o644)
 }
 
@@ -93,5 +99,6 @@ func (l *lab) cliFilter() string {
 		l.log.Warn("no Lua hook: the product's filter is not there", "path", filter)
 		return ""
 	}
+
 	return submit.CLIFilter(state.Dir(shared).PlanPath(), shared, filter)
 }

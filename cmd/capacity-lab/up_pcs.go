@@ -21,13 +21,16 @@ func (l *lab) startPCS(ctx context.Context) error {
 	if !ok {
 		return errors.New("the scenario's region " + p.region + " has no PCS cluster")
 	}
+
 	if err := l.writeProductConfig(cluster.Name); err != nil {
 		return err
 	}
+
 	prologs, err := l.prologs()
 	if err != nil {
 		return err
 	}
+
 	p.name, p.static = cluster.Name, staticGroup(cluster)
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.base = slurmlab.Config{Dir: l.Dir, CLIFilterLua: l.cliFilter(), ResumeTimeout: 60 * time.Second, Extra: prologs}
@@ -37,11 +40,14 @@ func (l *lab) startPCS(ctx context.Context) error {
 	l.cluster, err = slurmlab.Start(ctx, p.powered(p.config))
 	p.slurm = l.cluster
 	p.reloading.Unlock()
+
 	if err != nil {
 		return err
 	}
+
 	l.bootNodes()
 	p.done.Go(p.follow)
+
 	return nil
 }
 
@@ -59,6 +65,7 @@ func staticGroup(cluster awssim.PCSCluster) string {
 			return group.Name
 		}
 	}
+
 	return ""
 }
 
@@ -75,10 +82,12 @@ func (p *pcsPlayer) configOf(cluster awssim.PCSCluster) slurmlab.Config {
 			}
 		}
 	}
+
 	for _, group := range cluster.NodeGroups {
 		if !inSlurm(group.Status) || group.Max == 0 {
 			continue
 		}
+
 		nodes := nodesOf(group)
 		nodes.Partition = strings.Join(queues[group.Name], ",")
 		if group.Name == p.static {
@@ -87,14 +96,17 @@ func (p *pcsPlayer) configOf(cluster awssim.PCSCluster) slurmlab.Config {
 			c.CloudGroups = append(c.CloudGroups, nodes)
 		}
 	}
+
 	settings := map[string]string{}
 	for _, line := range c.Extra { // the cluster's own come first
 		key, value, _ := strings.Cut(line, "=")
 		settings[key] = value
 	}
+
 	maps.Copy(settings, cluster.Settings)
 	delete(settings, "CliFilterPlugins") // the lab sets it with the script
 	c.Extra = lines(settings)
+
 	return c
 }
 
@@ -109,6 +121,7 @@ func nodesOf(group awssim.PCSNodeGroup) slurmlab.NodeGroup {
 	if group.GPUs > 0 {
 		nodes.Features += ",gpu"
 	}
+
 	settings := map[string]string{}
 	for key, value := range group.Settings {
 		switch key {
@@ -120,7 +133,9 @@ func nodesOf(group awssim.PCSNodeGroup) slurmlab.NodeGroup {
 			settings[key] = value
 		}
 	}
+
 	nodes.Options = options(settings)
+
 	return nodes
 }
 
@@ -147,9 +162,11 @@ func notYetOpen(group awssim.PCSNodeGroup) bool {
 // launchFailure is the reason that PCS gives to a node: AWS PCS User Guide, "Capacity Blocks FAQ".
 func launchFailure(err error) string {
 	code := "InternalError"
+
 	var api *awssim.APIError
 	if errors.As(err, &api) {
 		code = api.Code
 	}
+
 	return fmt.Sprintf("Failed to launch backing instance (Error Code: %s)", code)
 }

@@ -33,6 +33,7 @@ func plainFile(name string) string {
 	if err != nil {
 		panic(err) // it is compiled in
 	}
+
 	return string(text)
 }
 
@@ -59,25 +60,31 @@ func (l *lab) startPlain(ctx context.Context) error {
 	if err := machine.Possible(); err != nil {
 		return err
 	}
+
 	p := &plainSite{lab: l}
 	l.plain = p
 	if err := os.MkdirAll(l.path("home"), 0o755); err != nil {
 		return err
 	}
+
 	if err := p.startHead(ctx); err != nil {
 		return err
 	}
+
 	if err := p.serveAWS(ctx); err != nil {
 		return err
 	}
+
 	l.boot(p.boot)
 	l.sim.OnConsole(func(id string) string {
 		text, _ := os.ReadFile(l.path("machines", id, "console.log")) // none before it boots
 		return string(text)
 	})
+
 	if err := p.startStatic(ctx); err != nil {
 		return err
 	}
+
 	return p.writeEntrance()
 }
 
@@ -103,6 +110,7 @@ func image(more map[string]string) map[string]string {
 		"/run/systemd/system/.keep": "",
 	}
 	maps.Copy(files, more)
+
 	return files
 }
 
@@ -116,7 +124,9 @@ func (p *plainSite) startHead(ctx context.Context) error {
 	})
 	binds := map[string]string{"/home": p.lab.path("home")} // all machines share it
 	before := p.program(binds, files)
+
 	var err error
+
 	p.head, err = machine.Start(
 		ctx,
 		machine.Config{
@@ -129,6 +139,7 @@ func (p *plainSite) startHead(ctx context.Context) error {
 			Init:    plainFile("image.sh") + before + "systemctl start slurmctld\n",
 		},
 	)
+
 	return err
 }
 
@@ -139,16 +150,19 @@ func (p *plainSite) program(binds, files map[string]string) (setUp string) {
 	if _, err := os.Stat(program); err != nil {
 		return ""
 	}
+
 	if p.lab.Bin != "/usr/bin" { // else machines see it there
 		binds["/usr/bin/pcs-capacity"] = program
 		binds["/usr/libexec/pcs-capacity"] = filepath.Dir(p.lab.program("pcs-capacity-filter"))
 		files["/etc/systemd/system/pcs-capacity-sync.service"] = "[Service]\nExecStart=/usr/bin/pcs-capacity sync --watch\nEnvironmentFile=-/etc/pcs-capacity/environment\n"
 	}
+
 	return plainFile("installed.sh")
 }
 
 func (p *plainSite) startStatic(ctx context.Context) error {
 	var err error
+
 	p.static, err = machine.Start(
 		ctx,
 		machine.Config{
@@ -164,9 +178,12 @@ func (p *plainSite) startStatic(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
+
 	var said string
+
 	err = slurmlab.Until(ctx, func() bool {
 		said, _ = p.head.Run(ctx, "sinfo --noheader --format=%T --nodes cpu-1")
 		return strings.HasPrefix(said, "idle\n")
@@ -174,6 +191,7 @@ func (p *plainSite) startStatic(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("slurmctld or slurmd of cpu-1 does not start: %s: %w; see %s", said, err, p.head.Log())
 	}
+
 	return nil
 }
 
@@ -184,8 +202,10 @@ func (p *plainSite) environment() []string {
 		if strings.HasPrefix(variable, "AWS_ENDPOINT_URL=") {
 			variable = "AWS_ENDPOINT_URL=http://" + awsAddress
 		}
+
 		all = append(all, variable)
 	}
+
 	return append(all, "AWS_EC2_METADATA_DISABLED=true")
 }
 
@@ -196,10 +216,12 @@ func (p *plainSite) serveAWS(ctx context.Context) error {
 			return fmt.Errorf("%w: %s", err, out)
 		}
 	}
+
 	listener, err := p.head.Listen(":80")
 	if err != nil {
 		return err
 	}
+
 	aws := p.lab.sim.Handler()
 	p.aws = &http.Server{
 		ReadHeaderTimeout: 10 * time.Second,
@@ -212,10 +234,12 @@ func (p *plainSite) serveAWS(ctx context.Context) error {
 					}
 				}
 			}
+
 			aws.ServeHTTP(w, r)
 		}),
 	}
 	go func() { _ = p.aws.Serve(listener) }() // ends by Close
+
 	return nil
 }
 
@@ -225,12 +249,14 @@ func (p *plainSite) boot(ctx context.Context, i awssim.Instance) (stop func() er
 	if err != nil {
 		return nil, err
 	}
+
 	files, init := image(nil), plainFile("image.sh")+plainFile("gpus.sh")
 	for n, script := range scripts {
 		name := fmt.Sprintf("/var/lib/cloud/instance/scripts/part-%03d", n+1)
 		files[name] = script
 		init += name + "\n"
 	}
+
 	m, err := machine.Start(
 		ctx,
 		machine.Config{
@@ -250,6 +276,7 @@ func (p *plainSite) boot(ctx context.Context, i awssim.Instance) (stop func() er
 	if err != nil {
 		return nil, err
 	}
+
 	return m.Stop, nil
 }
 
@@ -262,26 +289,33 @@ func (p *plainSite) writeEntrance() error {
 	b.WriteString(
 		"#!/bin/sh\n# Runs a command on the controller, as root, in the folder that all machines share.\nexec",
 	)
+
 	for _, word := range p.head.Enter(p.environment()...) {
 		b.WriteString(" " + shellQuote(word))
 	}
+
 	b.WriteString(" sh -c 'cd /home && exec \"$@\"' sh \"$@\"\n")
+
 	if err := os.MkdirAll(p.lab.path("bin"), 0o755); err != nil {
 		return err
 	}
+
 	return os.WriteFile(p.lab.path("bin", onHead), []byte(b.String()), 0o755)
 }
 
 func (p *plainSite) stop() error {
 	var errs []error
+
 	if p.aws != nil {
 		_ = p.aws.Close()
 	}
+
 	for _, m := range []*machine.Machine{p.static, p.head} {
 		if m != nil {
 			errs = append(errs, m.Stop())
 		}
 	}
+
 	return errors.Join(errs...)
 }
 
@@ -291,13 +325,16 @@ func bootScripts(userData string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the user data is not base64: %w", err)
 	}
+
 	if strings.HasPrefix(string(plain), "#!") {
 		return []string{string(plain)}, nil
 	}
+
 	message, err := mail.ReadMessage(strings.NewReader(string(plain)))
 	if err != nil {
 		return nil, nil // cloud-init ignores it
 	}
+
 	return partScripts(message.Header.Get("Content-Type"), message.Body)
 }
 
@@ -307,26 +344,32 @@ func partScripts(contentType string, body io.Reader) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if !strings.HasPrefix(kind, "multipart/") {
 		text, err := io.ReadAll(body)
 		if err != nil || kind != "text/x-shellscript" {
 			return nil, err
 		}
+
 		return []string{string(text)}, nil
 	}
+
 	var all []string
 	for parts := multipart.NewReader(body, parameters["boundary"]); ; {
 		part, err := parts.NextPart()
 		if err == io.EOF {
 			return all, nil
 		}
+
 		if err != nil {
 			return nil, err
 		}
+
 		scripts, err := partScripts(part.Header.Get("Content-Type"), part)
 		if err != nil {
 			return nil, err
 		}
+
 		all = append(all, scripts...)
 	}
 }

@@ -50,6 +50,7 @@ func (m withProgram) Run() int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+
 	return m.M.Run()
 }
 
@@ -65,58 +66,73 @@ type upProcess struct {
 // until the lab is ready.
 func startUp(t *testing.T, dir string, args ...string) *upProcess {
 	t.Helper()
+
 	if dir == "" {
 		dir = shortDir(t)
 	}
+
 	bin := t.TempDir()
+
 	program, err := exec.LookPath("pcs-capacity-prolog")
 	if err == nil {
 		err = os.Symlink(program, filepath.Join(bin, "pcs-capacity-prolog"))
 	}
+
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	p := &upProcess{dir: dir, lines: make(chan string, 10), stderr: &strings.Builder{}}
 	p.cmd = exec.Command(labProgram, append([]string{"up", "--dir", dir, "--bin", bin}, args...)...)
 	p.cmd.Stderr = p.stderr
+
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	go func() {
 		defer close(p.lines)
+
 		scanner := bufio.NewScanner(out)
 		for scanner.Scan() {
 			p.lines <- scanner.Text()
 		}
 	}()
+
 	t.Cleanup(func() {
 		p.cmd.Process.Signal(syscall.SIGTERM)
 		p.cmd.Wait()
+
 		if t.Failed() {
 			log, _ := os.ReadFile(filepath.Join(dir, "log", "capacity-lab.log"))
 			t.Logf("stderr: %s\ncapacity-lab.log:\n%s", p.stderr, log)
 		}
 	})
+
 	return p
 }
 
 // shortDir is a temporary folder with a short name: unix sockets lie in it.
 func shortDir(t *testing.T) string {
 	t.Helper()
+
 	dir, err := os.MkdirTemp("", "up")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { os.RemoveAll(dir) })
+
 	return dir
 }
 
 func (p *upProcess) waitReady(t *testing.T) {
 	t.Helper()
+
 	select {
 	case line := <-p.lines:
 		if !strings.HasPrefix(line, "ready") {
@@ -132,22 +148,27 @@ func (p *upProcess) sh(t *testing.T, command string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", ". "+p.dir+"/env && "+command)
 	cmd.Dir = p.dir
+
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s: %v: %s", command, err, out)
 	}
+
 	return strings.TrimSpace(string(out))
 }
 
 // until polls a shell command until its output satisfies ok.
 func (p *upProcess) until(t *testing.T, command string, ok func(string) bool) string {
 	t.Helper()
+
 	ctx, cancel := context.WithTimeout(t.Context(), hang)
 	defer cancel()
+
 	var out string
 	if err := slurmlab.Until(ctx, func() bool { out = p.sh(t, command); return ok(out) }); err != nil {
 		t.Fatalf("%s: still %q", command, out)
 	}
+
 	return out
 }
 
@@ -164,6 +185,7 @@ func (p *upProcess) jobState(t *testing.T, id, want string) {
 // processesOf lists processes that name dir in their arguments or environment.
 func processesOf(dir string) []string {
 	var out []string
+
 	entries, _ := filepath.Glob("/proc/[0-9]*")
 	for _, entry := range entries {
 		cmdline, _ := os.ReadFile(entry + "/cmdline")
@@ -172,16 +194,19 @@ func processesOf(dir string) []string {
 			out = append(out, entry+" "+strings.ReplaceAll(string(cmdline), "\x00", " "))
 		}
 	}
+
 	return out
 }
 
 // traces are mounts, and files where Slurm's and munge's packages put theirs.
 func traces(t *testing.T) []string {
 	t.Helper()
+
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	out := slices.DeleteFunc(strings.Split(string(mounts), "\n"), func(mount string) bool {
 		return strings.HasPrefix(mount, "full-disk-test ") // of tests of other packages, at the same time
 	})
@@ -194,20 +219,25 @@ func traces(t *testing.T) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		out = append(out, found...)
 	}
+
 	return out
 }
 
 // checkGone fails when the lab has left anything but the files in its folder.
 func checkGone(t *testing.T, dir string, before []string) {
 	t.Helper()
+
 	if left := processesOf(dir); len(left) > 0 {
 		t.Errorf("left running: %q", left)
 	}
+
 	if diff := cmp.Diff(before, traces(t)); diff != "" {
 		t.Errorf("mounts or files outside of the folder (-before +after):\n%s", diff)
 	}
+
 	if _, err := os.Stat(filepath.Join(dir, "env")); err == nil {
 		t.Error("the env file of a lab that is gone is still there")
 	}
@@ -216,29 +246,36 @@ func checkGone(t *testing.T, dir string, before []string) {
 // end ends the lab by a signal, and looks for what it leaves.
 func (p *upProcess) end(t *testing.T, signal syscall.Signal, before []string) {
 	t.Helper()
+
 	_ = p.cmd.Process.Signal(signal)
 	if err := p.cmd.Wait(); err != nil {
 		t.Errorf("exit: %v: %s", err, p.stderr)
 	}
+
 	checkGone(t, p.dir, before)
 }
 
 // twice: a second lab in the folder of one that runs is refused, and changes nothing of it.
 func (p *upProcess) twice(t *testing.T) {
 	t.Helper()
+
 	settings := filepath.Join(p.dir, "etc", "pcs-capacity", "config.toml")
+
 	before, err := os.ReadFile(settings)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	second := startUp(t, p.dir)
 	if err := second.cmd.Wait(); err == nil ||
 		!strings.Contains(second.stderr.String(), "a lab is running in "+p.dir+" already") {
 		t.Errorf("%v: %s", err, second.stderr)
 	}
+
 	if after, err := os.ReadFile(settings); err != nil || string(after) != string(before) {
 		t.Errorf("the settings of the lab that runs were changed: %v\n%s", err, after)
 	}
+
 	p.sh(t, "sinfo") // reads DIR/env
 }
 
@@ -249,10 +286,12 @@ func TestDetachWithoutALab(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "env"), []byte("# of a lab that was killed\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	var out strings.Builder
 	if err := (&upCmd{Dir: dir}).detach(&out); err == nil {
 		t.Fatal("it started")
 	}
+
 	cmd := exec.Command("/bin/sh", "-ec", `eval "$PRINTED"; echo went on`)
 	cmd.Env = []string{"PRINTED=" + out.String()}
 	if said, err := cmd.CombinedOutput(); err == nil || len(said) > 0 {
@@ -265,6 +304,7 @@ func TestFolderOfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a folder away")
 	}
+
 	theirs := filepath.Join(t.TempDir(), "theirs")
 	link := filepath.Join(t.TempDir(), "link")
 	for _, err := range []error{os.Mkdir(theirs, 0o777), os.Chown(theirs, 65534, 65534), os.Symlink(t.TempDir(), link), os.Lchown(link, 65534, 65534)} {
@@ -272,12 +312,14 @@ func TestFolderOfAnotherUser(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	for _, dir := range []string{theirs, link} {
 		if err := ownFolder(dir); err == nil ||
 			!strings.Contains(err.Error(), "belongs to another user; choose another --dir") {
 			t.Errorf("%s: %v", dir, err)
 		}
 	}
+
 	if err := ownFolder(filepath.Join(t.TempDir(), "new")); err != nil {
 		t.Error(err)
 	}

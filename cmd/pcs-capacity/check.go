@@ -51,22 +51,28 @@ type checkDocument struct {
 // Run makes all checks and shows them.
 func (c *CheckCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal) error {
 	path := config.Find(g.Config)
+
 	cfg, err := config.Load(path)
 	if err != nil {
 		return c.show(t, site.Broken(path, err))
 	}
+
 	sources := site.Sources{Here: site.Here{Config: cfg, Watch: watchCommand(g, cfg)}, Slurm: slurm.New(cfg.Cluster)}
 	if sources.EC2, sources.EC2Err = ec2.New(ctx, ec2.Options{Region: g.region(cfg), Profile: g.Profile}); sources.EC2Err == nil {
 		sources.PCS = newPCS(sources.EC2)
 	}
+
 	sources.Hooks, err = hooksHere(ctx, &maybeConfig{cfg, true})
 	if err != nil {
 		return err
 	}
+
 	sources.Filter, _ = findFilter() // whether it runs is checked
 	progress := t.Slow("asking AWS and Slurm")
 	survey := sources.Survey(ctx)
+
 	progress.Done()
+
 	return c.show(t, survey.Judge())
 }
 
@@ -80,33 +86,40 @@ func hooksHere(ctx context.Context, cfg *maybeConfig) (hooks []site.Hook, err er
 			if full, err := script(cfg.Config, hook, path); err == nil && cfg.Found {
 				s = full
 			}
+
 			now, err := s.State()
 			if err != nil {
 				return nil, err
 			}
+
 			if hook == wiring.CLIFilter || cfg.Cluster == "" ||
 				now != wiring.Missing { // PCS lets nobody have a job_submit.lua
 				hooks = append(hooks, site.Hook{Name: hook, File: path, State: string(now)})
 			}
 		}
 	}
+
 	for _, dir := range dirs {
 		conf := filepath.Join(dir, "slurm.conf")
 		if _, err := os.Stat(conf); err != nil || cfg.Cluster != "" {
 			continue
 		}
+
 		own, err := wiring.ReadSite(conf)
 		if err != nil {
 			return nil, err
 		}
+
 		now, wrong, err := own.State()
 		if err != nil {
 			return nil, err
 		}
+
 		unswitched, err := own.Switches(cfg.Domain())
 		if err != nil {
 			return nil, err
 		}
+
 		wrong = append(wrong, unswitched...)
 		hooks = append(
 			hooks,
@@ -118,6 +131,7 @@ func hooksHere(ctx context.Context, cfg *maybeConfig) (hooks []site.Hook, err er
 			},
 		)
 	}
+
 	return hooks, nil
 }
 
@@ -130,10 +144,12 @@ func (c *CheckCmd) show(t *terminal.Terminal, found capacity.Problems) error {
 	for _, p := range found {
 		rows = append(rows, findingRow{p.About.Check, words[p.Severity], p.Code, p.Sentence, p.Fix})
 	}
+
 	failed := len(found.Of(capacity.Admin)) > 0
 	err := t.Show(checkDocument{!failed, found}, rows, "CHECK: Check; STATUS: Status; WHAT, AND WHAT TO DO: Shown wrap")
 	if failed {
 		err = errors.Join(err, errShown)
 	}
+
 	return err
 }

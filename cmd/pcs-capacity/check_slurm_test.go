@@ -58,21 +58,26 @@ type wired struct {
 // that the test is compiled with, if there are packages.
 func installPackage(t *testing.T, dir string) {
 	t.Helper()
+
 	packages := os.Getenv(installed.FolderVariable)
 	if packages == "" {
 		return
 	}
+
 	deb, err := installed.Package(packages, installed.DEB)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	root, err := installed.New(filepath.Join(dir, "root"), "root:x:0:0::/root:/bin/sh\n")
 	if err == nil {
 		_, err = root.Manage(t.Context(), installed.InstallDEB, deb)
 	}
+
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Setenv(
 		"PATH",
 		strings.Join([]string{root.At("usr/bin"), root.At("usr/libexec/pcs-capacity"), os.Getenv("PATH")}, ":"),
@@ -82,6 +87,7 @@ func installPackage(t *testing.T, dir string) {
 // newWired starts it. `systemctl restart slurmctld` restarts the lab's.
 func newWired(t *testing.T) *wired {
 	t.Helper()
+
 	return newWiredOn(t, func(c *slurmlab.Config) {
 		c.Extra = []string{"SuspendExcNodes=static-1,gpu-1"}
 		c.GresConf = "NodeName=gpu-[1-4] AutoDetect=off\n" // they have no GPUs here
@@ -91,8 +97,10 @@ func newWired(t *testing.T) *wired {
 // newWiredOn starts one with changes.
 func newWiredOn(t *testing.T, change func(*slurmlab.Config)) *wired {
 	t.Helper()
+
 	scenario := awssim.DefaultScenario()
 	scenario.ShutdownDelay, scenario.CleanupDelay = 0, 0
+
 	region := &scenario.Regions[0]
 	for i, image := range []string{"ami-0e200000000000a01", "ami-0e200000000000c03", "ami-0e200000000000fff"} { // of Linux, of RHEL, and none
 		region.LaunchTemplates = append(
@@ -103,39 +111,50 @@ func newWiredOn(t *testing.T, change func(*slurmlab.Config)) *wired {
 			},
 		)
 	}
+
 	w := &wired{T: t}
+
 	var err error
 	if w.sim, err = awssim.New(scenario, awssim.MachineClock()); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { w.sim.Close() })
+
 	if err := w.sim.Serve(t.Setenv, "AWS_EC2_METADATA_DISABLED=true", "AWS_MAX_ATTEMPTS=1"); err != nil {
 		t.Fatal(err)
 	}
+
 	dir, err := os.MkdirTemp("", "pcs") // Slurm's sockets need a short path
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	installPackage(t, dir)
+
 	program, err := exec.LookPath("pcs-capacity")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, folder := range []string{dir, filepath.Dir(program), filepath.Dir(filepath.Dir(program))} { // for another user
 		if err := os.Chmod(folder, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	w.bin = filepath.Join(dir, "programs")
 	if err := os.Mkdir(w.bin, 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, name := range []string{"pcs-capacity-filter", "pcs-capacity-resume", "pcs-capacity-suspend"} {
 		path, err := exec.LookPath(name)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		w.program(
 			name,
 			"export AWS_ACCESS_KEY_ID=AKIDSIMULATED AWS_SECRET_ACCESS_KEY=x "+strings.Join(
@@ -149,6 +168,7 @@ func newWiredOn(t *testing.T, change func(*slurmlab.Config)) *wired {
 	if err == nil {
 		err = os.WriteFile(filepath.Join(w.bin, "pcs-capacity"), data, 0o755)
 	}
+
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,10 +181,13 @@ func newWiredOn(t *testing.T, change func(*slurmlab.Config)) *wired {
 		SuspendProgram: filepath.Join(w.bin, "pcs-capacity-suspend"),
 	}
 	change(&cfg)
+
 	if w.cluster, err = slurmlab.Start(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { w.cluster.Stop() })
+
 	w.etc = filepath.Dir(w.cluster.Conf())
 	w.dir = filepath.Join(dir, "here")
 	for _, one := range []string{w.dir, filepath.Join(w.etc, "pcs-capacity")} {
@@ -172,6 +195,7 @@ func newWiredOn(t *testing.T, change func(*slurmlab.Config)) *wired {
 			t.Fatal(err)
 		}
 	}
+
 	w.settings = filepath.Join(w.etc, "pcs-capacity", "config.toml")
 	w.configure(func(text string) string { return text })
 	t.Setenv("SLURM_CONF", w.cluster.Conf())
@@ -190,11 +214,13 @@ func newWiredOn(t *testing.T, change func(*slurmlab.Config)) *wired {
 			}) != nil {
 				return
 			}
+
 			if err := w.cluster.StartNode(t.Context(), node, "127.0.0.1"); err != nil && t.Context().Err() == nil {
 				t.Errorf("starting %s: %v", node, err)
 			}
 		}()
 	})
+
 	w.restartSlurm = func() error {
 		// The lab writes slurm.conf anew, so it has to be told of the line in it.
 		cfg := cfg
@@ -202,15 +228,19 @@ func newWiredOn(t *testing.T, change func(*slurmlab.Config)) *wired {
 		if _, err := os.Stat(filepath.Join(w.etc, "cli_filter.lua")); err == nil {
 			cfg.Extra = append(cfg.Extra, "CliFilterPlugins=lua") // the site's doing
 		}
+
 		if text, err := os.ReadFile(filepath.Join(w.etc, "gres.conf")); err == nil {
 			cfg.GresConf = string(text)
 		}
+
 		if text, err := os.ReadFile(w.cluster.Conf()); err == nil &&
 			strings.Contains(string(text), "Include "+wiring.IncludeFile) {
 			cfg.Extra = append(cfg.Extra, "Include "+wiring.IncludeFile)
 		}
+
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 		defer cancel()
+
 		return w.cluster.Reload(ctx, cfg)
 	}
 	asked, down := filepath.Join(w.dir, "restart"), filepath.Join(w.dir, "down")
@@ -221,19 +251,23 @@ func newWiredOn(t *testing.T, change func(*slurmlab.Config)) *wired {
 	go func() {
 		for slurmlab.Until(t.Context(), func() bool { _, err := os.Stat(asked); return err == nil }) == nil {
 			os.Remove(down)
+
 			if err := w.restartSlurm(); err != nil {
 				t.Logf("restarting slurmctld: %v", err)
 				w.write(down, err.Error())
 			}
+
 			os.Remove(asked)
 		}
 	}()
+
 	return w
 }
 
 // run runs pcs-capacity.
 func (w *wired) run(env []string, args ...string) (stdout string, status int) {
 	w.Helper()
+
 	command := exec.CommandContext(
 		w.Context(),
 		filepath.Join(w.bin, "pcs-capacity"),
@@ -242,18 +276,23 @@ func (w *wired) run(env []string, args ...string) (stdout string, status int) {
 	if w.uid != 0 {
 		command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: w.uid, Gid: w.uid}}
 	}
+
 	var out, errs strings.Builder
+
 	command.Stdout, command.Stderr = &out, &errs
 	_ = command.Run() // what matters is in ProcessState
 	if command.ProcessState == nil {
 		w.Fatalf("%q has not run", args)
 	}
+
 	w.said += out.String() + errs.String()
+
 	return out.String(), command.ProcessState.ExitCode()
 }
 
 func (w *wired) sync() {
 	w.Helper()
+
 	if _, status := w.run(nil, "sync"); status != 0 {
 		w.Fatalf("sync: %s", w.said)
 	}
@@ -261,6 +300,7 @@ func (w *wired) sync() {
 
 func (w *wired) write(path, text string) {
 	w.Helper()
+
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		w.Error(err)
 	}
@@ -269,6 +309,7 @@ func (w *wired) write(path, text string) {
 // program writes one that the tests stand in for.
 func (w *wired) program(name, script string) {
 	w.Helper()
+
 	if err := os.WriteFile(filepath.Join(w.bin, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
 		w.Fatal(err)
 	}
@@ -276,6 +317,7 @@ func (w *wired) program(name, script string) {
 
 func (w *wired) configure(change func(string) string) {
 	w.Helper()
+
 	if err := os.WriteFile(w.settings, []byte(change(fmt.Sprintf(checkConfig, w.dir))), 0o644); err != nil {
 		w.Fatal(err)
 	}
@@ -283,6 +325,7 @@ func (w *wired) configure(change func(string) string) {
 
 func (w *wired) hooks(args ...string) {
 	w.Helper()
+
 	w.said = ""
 	if _, status := w.run(nil, append([]string{"hooks"}, args...)...); status != 0 {
 		w.Fatalf("hooks %q: %d\n%s", args, status, w.said)
@@ -292,11 +335,14 @@ func (w *wired) hooks(args ...string) {
 // check runs the command.
 func (w *wired) check(more ...string) (status int, found capacity.Problems) {
 	w.Helper()
+
 	out, status := w.run(more, "-o", "json", "check")
+
 	var doc checkDocument
 	if err := json.Unmarshal([]byte(out), &doc); err != nil {
 		w.Fatalf("%v: %s", err, w.said)
 	}
+
 	return status, doc.Findings
 }
 
@@ -306,17 +352,22 @@ func TestLong_CheckNamesEachFault(t *testing.T) {
 	if !ownProcess(t) {
 		return
 	}
+
 	w := newWired(t)
 	w.hooks("install", "cli_filter")
 	w.hooks("install")
+
 	if !strings.Contains(w.said, "Restarted slurmctld.") {
 		t.Fatalf("hooks install: %s", w.said)
 	}
+
 	w.hooks("install", "cli_filter")
 	w.hooks("install")
+
 	if !strings.Contains(w.said, "nothing to do") {
 		t.Errorf("again: %s", w.said)
 	}
+
 	w.sync()
 	unlock, err := state.Dir(filepath.Join(w.dir, "state")).Lock(t.Context(), state.WatchLock, 0)
 	if err != nil {
@@ -328,6 +379,7 @@ func TestLong_CheckNamesEachFault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if _, err := aws.Launch(t.Context(), capacity.Launch{
 		ClientToken: "one", LaunchTemplate: "lt-0e2000000000000a2", InstanceType: "c7i.4xlarge", SubnetID: "subnet-0e200000000000a01",
 		Kind: capacity.OnDemand, Count: 1, Tags: map[string]string{capacity.TagCluster: capacity.ClusterMark("lab", "0123456789abcdef")},
@@ -341,12 +393,14 @@ func TestLong_CheckNamesEachFault(t *testing.T) {
 			t.Errorf("all is well, but %+v", f)
 		}
 	}
+
 	if !slices.ContainsFunc(found, func(f capacity.Problem) bool {
 		return f.About.Check == "permission" && f.Severity == capacity.Good &&
 			!strings.Contains(f.Sentence, "not checked")
 	}) {
 		t.Errorf("not all permissions are checked: %+v", found)
 	}
+
 	if status != 0 || len(found) < 15 {
 		t.Fatalf("status %d, %d findings", status, len(found))
 	}
@@ -356,10 +410,12 @@ func TestLong_CheckNamesEachFault(t *testing.T) {
 	if err != nil || running.ResumeTimeout != time.Minute || !slices.Contains(running.JobSubmitPlugins, "lua") {
 		t.Errorf("%+v, %v", running, err)
 	}
+
 	if there, err := (&slurm.Client{}).Partitions(t.Context()); err != nil ||
 		running.ShortestResumeTimeout(there, []string{"gpu"}) != 900*time.Second {
 		t.Errorf("%+v, %v", there, err)
 	}
+
 	if out, err := w.cluster.Command(t.Context(), "sbatch", "-p", "gpu", "-N", "1", "-t", "30-00:00:00", "--wrap", "true"); err == nil ||
 		!strings.Contains(out, "pcs-capacity: ") {
 		t.Errorf("a job that is too long: %v: %s", err, out)
@@ -370,6 +426,7 @@ func TestLong_CheckNamesEachFault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if job, err := w.cluster.WaitJob(t.Context(), id, "COMPLETED"); err != nil {
 		log, _ := os.ReadFile(filepath.Join(w.dir, "log", "resume.log"))
 		t.Fatalf("%v: %v\n%s", err, job, log)
@@ -380,13 +437,17 @@ func TestLong_CheckNamesEachFault(t *testing.T) {
 			if f.check == "slurm-rights" && os.Geteuid() != 0 {
 				t.Skip("only root can be somebody else")
 			}
+
 			undo := f.breaks()
 			status, found := w.check(f.env...)
+
 			undo()
+
 			want := 1
 			if f.severity == capacity.Note {
 				want = 0
 			}
+
 			at := slices.IndexFunc(found, func(one capacity.Problem) bool {
 				return one.About.Check == f.check && one.Severity == f.severity &&
 					strings.Contains(one.Sentence, f.what)
@@ -401,18 +462,22 @@ func TestLong_CheckNamesEachFault(t *testing.T) {
 			}
 		})
 	}
+
 	if status, found := w.check(); status != 0 {
 		t.Errorf("something was left broken: %+v", found)
 	}
 
 	w.hooks("remove")
+
 	if _, err := os.Stat(filepath.Join(w.etc, "job_submit.lua")); err == nil ||
 		!strings.Contains(w.said, "Restarted slurmctld.") {
 		t.Errorf("hooks remove: %s", w.said)
 	}
+
 	if running, err := (&slurm.Client{}).Config(t.Context()); err != nil || len(running.JobSubmitPlugins) > 0 {
 		t.Errorf("%+v, %v", running, err)
 	}
+
 	if out, err := w.cluster.Command(t.Context(), "sbatch", "--wrap", "true"); err != nil {
 		t.Errorf("a job after all is gone: %v: %s", err, out)
 	}
@@ -436,8 +501,10 @@ func (w *wired) breakages() []breakage {
 				if changed == text {
 					w.Fatalf("%s is not in the settings", old)
 				}
+
 				return changed
 			})
+
 			return func() { w.configure(func(text string) string { return text }) }
 		}
 	}
@@ -447,7 +514,9 @@ func (w *wired) breakages() []breakage {
 			if err != nil {
 				w.Fatal(err)
 			}
+
 			os.Chmod(path, mode)
+
 			return func() { os.Chmod(path, info.Mode()) }
 		}
 	}
@@ -457,11 +526,13 @@ func (w *wired) breakages() []breakage {
 			if err != nil {
 				w.Fatal(err)
 			}
+
 			if after := change(string(before)); after == "" {
 				os.Remove(path)
 			} else {
 				os.WriteFile(path, []byte(after), 0o644)
 			}
+
 			return func() { os.WriteFile(path, before, 0o644) }
 		}
 	}
@@ -475,12 +546,14 @@ func (w *wired) breakages() []breakage {
 		}
 	}
 	nothing := func() func() { return func() {} }
+
 	snapshot := filepath.Join(w.dir, "state", "snapshot.json")
 	jobSubmit := filepath.Join(w.etc, "job_submit.lua")
 	down := filepath.Join(w.dir, "down.conf")
 	if err := os.WriteFile(down, []byte(downConf), 0o644); err != nil {
 		w.Fatal(err)
 	}
+
 	return []breakage{
 		{
 			"no rights in Slurm",
@@ -600,7 +673,9 @@ func (w *wired) breakages() []breakage {
 			if err != nil {
 				w.Fatal(err)
 			}
+
 			w.program("scontrol", `[ "$1" != --version ] || { echo slurm 20.11.9; exit; }; exec `+scontrol+` "$@"`)
+
 			return func() { os.Remove(filepath.Join(w.bin, "scontrol")) }
 		}, "slurm-version", capacity.Admin, "commands here are 20.11.9", "first into PATH", nil},
 		{

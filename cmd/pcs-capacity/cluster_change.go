@@ -43,9 +43,11 @@ func (c *clusterChange) run(ctx context.Context, cfg *maybeConfig) (p *setup.Pla
 		if p, err = c.once(ctx, cfg, agreed); err != nil || c.applied || c.dryRun || p.Done() {
 			return p, err
 		}
+
 		if err := c.t.Confirm(c.question); err != nil {
 			return p, err
 		}
+
 		agreed = p
 	}
 }
@@ -56,9 +58,11 @@ const changeWait = 15 * time.Minute
 // once plans, and carries out what was agreed to; with --yes that is any plan.
 func (c *clusterChange) once(ctx context.Context, cfg *maybeConfig, agreed *setup.Plan) (p *setup.Plan, err error) {
 	does := !c.dryRun && (c.t.Yes || agreed != nil)
+
 	var lockErr error
 	if does {
 		var unlock func()
+
 		dir := state.Dir(cfg.StateDir)
 		if unlock, lockErr = dir.Lock(ctx, state.SetupLock, 0); errors.Is(lockErr, state.ErrLocked) {
 			c.t.Say("Waiting: %s", lockErr)
@@ -70,37 +74,47 @@ func (c *clusterChange) once(ctx context.Context, cfg *maybeConfig, agreed *setu
 		case errors.Is(lockErr, state.ErrLocked):
 			return nil, lockErr
 		}
+
 		if cfg, err = readConfigIfAny(c.g); err != nil { // it may have changed until now
 			return nil, err
 		}
 	}
+
 	if p, err = c.plan(ctx, cfg); err != nil {
 		return nil, err
 	}
+
 	same := agreed != nil && reflect.DeepEqual(agreed.Steps(), p.Steps()) &&
 		reflect.DeepEqual(agreed.Mismatches(), p.Mismatches())
 	if !same {
 		if agreed != nil {
 			c.t.Say("Something has changed in the meantime. The new plan:")
 		}
+
 		if err := c.show(p); err != nil || c.dryRun || p.Done() || !c.t.Yes {
 			return p, err
 		}
 	}
+
 	if !does {
 		return p, nil
 	}
+
 	if lockErr != nil { // what is wrong with state_dir is in the plan, where it can be told
 		return p, lockErr
 	}
+
 	c.applied = true
 	progress := c.t.Start(c.doing)
 	c.setup.Progress = func(what, name, status string) { progress.Now(fmt.Sprintf("%s %s: %s", what, name, status)) }
 	err = c.setup.Apply(ctx, p)
+
 	progress.Done()
+
 	if err != nil {
 		return p, fmt.Errorf("%w; run the same command again to continue", err)
 	}
+
 	return p, nil
 }
 
@@ -118,6 +132,7 @@ func (c *clusterChange) show(p *setup.Plan) error {
 	if len(wrong) > 0 { // it cannot be carried out
 		p.Actions, p.Problems = []setup.Step{}, wrong
 	}
+
 	rows := []stepRow{}
 	for _, s := range p.Actions {
 		var details []string
@@ -130,6 +145,7 @@ func (c *clusterChange) show(p *setup.Plan) error {
 			// Beside a long name there is no room for the details.
 			row.Name = strings.Join(append([]string{s.Name}, details...), "\n  ")
 		}
+
 		rows = append(rows, row)
 	}
 	// With nothing planned there is nothing to show but what is in the way.
@@ -138,12 +154,15 @@ func (c *clusterChange) show(p *setup.Plan) error {
 			return err
 		}
 	}
+
 	for _, w := range p.Of(capacity.Note) {
 		c.t.Say("warning: %s", w)
 	}
+
 	for _, m := range wrong {
 		c.t.Say("pcs-capacity: %s\n  fix: %s", m.Sentence, m.Fix)
 	}
+
 	switch n := len(wrong); {
 	case n == 1:
 		c.t.Say("1 problem found; %s.", c.outcome)
@@ -155,10 +174,12 @@ func (c *clusterChange) show(p *setup.Plan) error {
 		for _, answer := range p.Of(capacity.Good) {
 			c.t.Say("%s.", answer)
 		}
+
 		c.t.Say("Dry run: nothing was changed.")
 	case p.Done():
 		c.t.Say("%s; nothing to do.", c.nothing)
 	}
+
 	return nil
 }
 
@@ -174,11 +195,14 @@ func pass(
 	if err != nil {
 		return lifecycle.Report{}, nil, fmt.Errorf("reading the new settings: %w", err)
 	}
+
 	sources := lifecycle.From(cfg, aws, pcsClient)
 	if !rollOver {
 		sources.RollOver = nil
 	}
+
 	_, report, failed := lifecycle.Pass(ctx, sources)
+
 	return report, failed, nil
 }
 
@@ -188,27 +212,34 @@ func firstPass(ctx context.Context, g *Globals, t *terminal.Terminal, aws *ec2.C
 	expected func(capacity.Problem) bool,
 ) (complete bool, err error) {
 	sayUntold(t, aws) // a pass has its own
+
 	report, passErr, err := pass(ctx, g, aws, pcsClient, true)
 	if err != nil {
 		return false, err
 	}
+
 	for _, d := range report.Done {
 		t.Say("%s", d)
 	}
+
 	var failed []string
 	if passErr != nil {
 		t.Say("Slurm or AWS did not take all of it yet. Run `pcs-capacity sync` on a host with Slurm:")
+
 		failed = strings.Split(passErr.Error(), "\n")
 	}
+
 	for _, line := range failed {
 		t.Say("  %s", line)
 	}
+
 	for _, p := range report.All() {
 		if (expected == nil || !expected(p)) &&
 			!slices.ContainsFunc(failed, func(line string) bool { return strings.HasPrefix(p.Sentence, line) }) {
 			t.Say("%s", p)
 		}
 	}
+
 	return passErr == nil, nil
 }
 
@@ -220,11 +251,13 @@ func watchCommand(g *Globals, cfg *config.Config) string {
 	if _, err := os.Stat(serviceUnit); err == nil && cfg.Path == config.SystemPath {
 		return "systemctl enable --now pcs-capacity-sync"
 	}
+
 	run := "pcs-capacity"
 	for _, flag := range []struct{ name, value string }{{"--config", cfg.Path}, {"--region", g.Region}, {"--profile", g.Profile}} {
 		if flag.value != "" && flag.value != config.SystemPath {
 			run += " " + flag.name + " " + flag.value
 		}
 	}
+
 	return run + " sync --watch"
 }

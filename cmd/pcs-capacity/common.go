@@ -42,10 +42,13 @@ func (s *span) UnmarshalText(text []byte) error {
 	if err == nil && d <= 0 {
 		err = fmt.Errorf("%q is not positive; write it like 90s, 10m, 36h, 7d or 1-12:00:00", text)
 	}
+
 	if err != nil {
 		return err
 	}
+
 	*s = span(d)
+
 	return nil
 }
 
@@ -58,7 +61,9 @@ func (c *count) UnmarshalText(text []byte) error {
 	if err != nil || n < 1 {
 		return fmt.Errorf("%q is not a number of 1 or more", text)
 	}
+
 	*c = count(n)
+
 	return nil
 }
 
@@ -72,6 +77,7 @@ func (n *typeName) UnmarshalText(text []byte) error {
 	if !strings.Contains(string(text), ".") && !strings.HasPrefix(string(text), "u-") {
 		return fmt.Errorf("EC2 has no type %s; give the size too, as in p5.48xlarge", text)
 	}
+
 	return nil
 }
 
@@ -104,6 +110,7 @@ func tellSystemd(passed string) {
 	if passed != "" {
 		words += "\n" + daemon.SdNotifyReady + "\nSTATUS=" + passed
 	}
+
 	_, _ = daemon.SdNotify(false, words) // nobody else could be told
 }
 
@@ -113,6 +120,7 @@ func readConfig(g *Globals) (*config.Config, error) {
 	if err != nil {
 		return nil, usageError{err}
 	}
+
 	return c, nil
 }
 
@@ -134,6 +142,7 @@ func readConfigIfAny(g *Globals) (*maybeConfig, error) {
 	case err != nil:
 		return nil, usageError{err}
 	}
+
 	return &maybeConfig{c, true}, nil
 }
 
@@ -153,5 +162,6 @@ func sourcesIfAny(ctx context.Context, g *Globals, cfg *config.Config) lifecycle
 	if err != nil {
 		return lifecycle.WithoutAWS(cfg, g.region(cfg), err)
 	}
+
 	return lifecycle.From(cfg, aws, newPCS(aws))
 }

@@ -23,12 +23,14 @@ func completeLine(parser *kong.Kong) bool {
 	if !asked {
 		return false
 	}
+
 	var reservations, partitions, groups, codes []string
 	if cfg, err := config.Load(config.Find(settingsOf(strings.Fields(line)))); err == nil {
 		if snap, err := state.Dir(cfg.StateDir).ReadSnapshot(); err == nil {
 			for _, r := range snap.Reservations {
 				reservations = append(reservations, r.ID)
 			}
+
 			for _, p := range snap.Partitions {
 				partitions = append(partitions, p.Name)
 				for _, g := range p.Groups {
@@ -37,9 +39,11 @@ func completeLine(parser *kong.Kong) bool {
 			}
 		}
 	}
+
 	for _, m := range capacity.Codes {
 		codes = append(codes, string(m.Code))
 	}
+
 	command, err := kongcompletion.Command(parser,
 		kongcompletion.WithPredictor("reservation", complete.PredictSet(reservations...)),
 		kongcompletion.WithPredictor("partition", complete.PredictSet(partitions...)),
@@ -49,8 +53,10 @@ func completeLine(parser *kong.Kong) bool {
 	if err != nil {
 		panic(err) // a mistake in the tags
 	}
+
 	global, _ := command.Args.(*kongcompletion.PositionalPredictor)
 	passGlobal(command.Sub, global)
+
 	return complete.New(parser.Model.Name, command).Complete()
 }
 
@@ -62,6 +68,7 @@ func passGlobal(commands complete.Commands, global *kongcompletion.PositionalPre
 			p.ArgFlags = append(p.ArgFlags, global.ArgFlags...)
 			p.BoolFlags = append(p.BoolFlags, global.BoolFlags...)
 		}
+
 		passGlobal(c.Sub, global)
 	}
 }
@@ -72,10 +79,12 @@ func settingsOf(line []string) string {
 		if path, ok := strings.CutPrefix(word, "--config="); ok {
 			return path
 		}
+
 		if word == "--config" && n+1 < len(line) {
 			return line[n+1]
 		}
 	}
+
 	return ""
 }
 
@@ -107,6 +116,8 @@ func (c *CompletionCmd) Run(t *terminal.Terminal) error {
 	if err != nil {
 		return err
 	}
+
 	_, err = fmt.Fprint(t.Out, string(text))
+
 	return err
 }

@@ -22,20 +22,24 @@ import (
 // docPages are all of docs/, and the pages beside it, such as the README.
 func docPages(t *testing.T) []string {
 	t.Helper()
+
 	pages, err := filepath.Glob("../../docs/*.md")
 	beside, err2 := filepath.Glob("../../*.md")
 	if err != nil || err2 != nil || len(pages) == 0 || !slices.Contains(beside, "../../README.md") {
 		t.Fatalf("docs: %v, %v, %v, %v", pages, beside, err, err2)
 	}
+
 	return append(pages, beside...)
 }
 
 func readDoc(t *testing.T, path string) string {
 	t.Helper()
+
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return string(text)
 }
 
@@ -56,6 +60,7 @@ func blockCommands(page string) (lines []string) {
 			lines = append(lines, "pcs-capacity "+line[len(found):])
 		}
 	}
+
 	return lines
 }
 
@@ -65,18 +70,23 @@ func words(line string) []string {
 	if i := slices.IndexFunc(all, func(w string) bool { return strings.ContainsAny(w[:1], "#|&;<>") }); i >= 0 {
 		all = all[:i]
 	}
+
 	return all
 }
 
 // parse reads a command line as the program does, without running it.
 func parse(t *testing.T, args []string) (*kong.Context, error) {
 	t.Helper()
+
 	var cli CLI
+
 	parser, err := newParser(context.Background(), &cli)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	parser.Stdout, parser.Exit = new(bytes.Buffer), func(int) {}
+
 	return parser.Parse(args)
 }
 
@@ -92,8 +102,10 @@ func TestCommandsInDocs(t *testing.T) {
 				t.Errorf("%s: %s: %v", filepath.Base(path), line, err)
 				continue
 			}
+
 			shown[command.Selected().Path()] = true
 		}
+
 		for _, found := range inSentence.FindAllStringSubmatch(page, -1) {
 			_, err := parse(t, strings.Fields(found[1]))
 			// A sentence may leave out required arguments.
@@ -103,6 +115,7 @@ func TestCommandsInDocs(t *testing.T) {
 			}
 		}
 	}
+
 	for _, command := range leaves(t) {
 		if !shown[command.Path()] {
 			t.Errorf("no block in the docs shows %s", command.Path())
@@ -113,24 +126,30 @@ func TestCommandsInDocs(t *testing.T) {
 // leaves are the commands that do something.
 func leaves(t *testing.T) (all []*kong.Node) {
 	t.Helper()
+
 	var cli CLI
+
 	parser, err := newParser(context.Background(), &cli)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return parser.Model.Leaves(true)
 }
 
 // TestCommandsAreListed compares docs/commands.md with the command line. UPDATE_TRANSCRIPTS=1 writes it.
 func TestCommandsAreListed(t *testing.T) {
 	const path, begin = "../../docs/commands.md", "<!-- commands -->\n"
+
 	page := readDoc(t, path)
 	head, _, found := strings.Cut(page, begin)
 	if !found {
 		t.Fatalf("%s has no list", path)
 	}
+
 	var want strings.Builder
 	want.WriteString(head + begin)
+
 	for _, command := range leaves(t) {
 		fmt.Fprintf(
 			&want,
@@ -139,12 +158,15 @@ func TestCommandsAreListed(t *testing.T) {
 			command.Help,
 		)
 	}
+
 	if page == want.String() {
 		return
 	}
+
 	if os.Getenv("UPDATE_TRANSCRIPTS") == "" {
 		t.Fatalf("%s is not what the program has; UPDATE_TRANSCRIPTS=1 writes it", path)
 	}
+
 	if err := os.WriteFile(path, []byte(want.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -157,6 +179,7 @@ func TestQuickStarts(t *testing.T) {
 		if err != nil {
 			panic(err)
 		}
+
 		docs, err := awssim.ParseScenario(
 			simWorld,
 			[]byte(strings.NewReplacer(
@@ -171,6 +194,7 @@ func TestQuickStarts(t *testing.T) {
 		if err != nil {
 			panic(err)
 		}
+
 		*s = *docs
 	})
 }
@@ -182,17 +206,21 @@ func TestQuickStartsAreRun(t *testing.T) {
 	line := regexp.MustCompile(`(?m)^!? ?exec (pcs-capacity .*)$|^exec script -qec '(pcs-capacity [^']*)'`)
 	for _, name := range []string{"quick-start-pcs", "quick-start-slurm"} {
 		var ran, want []string
+
 		page, transcript := readDoc(t, "../../docs/"+name+".md"), readDoc(t, "testdata/docs/"+name+".txtar")
 		if settings := settingsBlock.FindStringSubmatch(page); settings == nil ||
 			!strings.Contains(transcript, settings[1]) {
 			t.Errorf("%s: the transcript has other settings than the page: %q", name, settings)
 		}
+
 		for _, found := range line.FindAllStringSubmatch(transcript, -1) {
 			ran = append(ran, strings.Join(words(found[1]+found[2]), " "))
 		}
+
 		for _, command := range blockCommands(page) {
 			want = append(want, strings.Join(words(command), " "))
 		}
+
 		if len(want) == 0 || !slices.Equal(ran, want) {
 			t.Errorf(
 				"%s: the transcript runs\n  %s\nand the page shows\n  %s",
@@ -214,10 +242,12 @@ func TestBlocksInDocsFitATerminal(t *testing.T) {
 			if strings.HasPrefix(strings.TrimLeft(line, " "), "```") {
 				fenced = !fenced
 			}
+
 			indented = strings.HasPrefix(line, "    ") && (indented || before == "")
 			if n := utf8.RuneCountInString(line); (fenced || indented) && n > columns {
 				t.Errorf("%s:%d: %d columns: %s", filepath.Base(path), i+1, n, line)
 			}
+
 			before = line
 		}
 	}
@@ -238,20 +268,25 @@ func TestCallsOfAssumptions(t *testing.T) {
 		for part := range strings.SplitSeq(command, "-") {
 			operation += strings.ToUpper(part[:1]) + part[1:]
 		}
+
 		if refers {
 			continue
 		}
+
 		calls++
 
 		var wrong *shapes.Error
+
 		err := shapes.CheckJSON(service, operation, []byte("{}"))
 		if err != nil && !errors.As(err, &wrong) {
 			t.Errorf("%s: %v", command, err)
 			continue
 		}
+
 		if wrong == nil {
 			continue
 		}
+
 		for _, violation := range wrong.Violations {
 			option := strings.ToLower(strings.Join(word.FindAllString(violation.Path, -1), "-"))
 			if violation.Kind == shapes.Missing && !slices.Contains(given, option) &&
@@ -260,6 +295,7 @@ func TestCallsOfAssumptions(t *testing.T) {
 			}
 		}
 	}
+
 	if calls < 15 {
 		t.Errorf("%d calls are found", calls)
 	}
@@ -280,10 +316,12 @@ func TestLinksInDocs(t *testing.T) {
 			if inDocs := filepath.Base(filepath.Dir(path)) == "docs"; inDocs && filepath.Dir(to) != filepath.Dir(path) {
 				t.Errorf("%s: a link leads out of docs/ to %s", filepath.Base(path), to)
 			}
+
 			if _, err := os.Stat(to); err != nil {
 				t.Errorf("%s: %v", filepath.Base(path), err)
 				continue
 			}
+
 			there := found[2] == ""
 			if !there {
 				for _, h := range heading.FindAllStringSubmatch(readDoc(t, to), -1) {
@@ -291,6 +329,7 @@ func TestLinksInDocs(t *testing.T) {
 					there = there || anchor == found[2]
 				}
 			}
+
 			if !there {
 				t.Errorf("%s: %s has no heading #%s", filepath.Base(path), filepath.Base(to), found[2])
 			}

@@ -46,27 +46,35 @@ func (c *ExplainCmd) Run(ctx context.Context, t *terminal.Terminal, maybe *maybe
 			return showExplanation(t, explain.OfCode(page))
 		}
 	}
+
 	if page, known := ofAWSCode(c.What); known {
 		return showExplanation(t, page)
 	}
+
 	if !maybe.Found { // which the page of a code does without
 		_, err := config.Load(cfg.Path)
 		return usageError{err}
 	}
+
 	snap, now, err := lastPass(cfg)
 	if err != nil {
 		return err
 	}
+
 	records, err := state.Dir(cfg.StateDir).Records()
 	if err != nil && !errors.Is(err, fs.ErrPermission) { // which are not for everyone
 		return err
 	}
+
 	progress := t.Slow("asking Slurm")
 	e, err := c.explain(ctx, cfg, snap, records, now)
+
 	progress.Done()
+
 	if err != nil {
 		return err
 	}
+
 	return showExplanation(t, e)
 }
 
@@ -79,18 +87,22 @@ func (c *ExplainCmd) explain(ctx context.Context, cfg *config.Config, snap *capa
 		if err != nil {
 			return none, err
 		}
+
 		alone := *snap
 		alone.Partitions = []capacity.Partition{p}
 		troubles := lifecycle.Troubles(&alone, jobs, records, now)
 		waits := func(j capacity.Job) bool { return j.Waits() && j.In(p.Name) }
 		jobs = slices.DeleteFunc(jobs, func(j capacity.Job) bool { return !waits(j) })
+
 		return explain.OfPartition(p, len(jobs), troubles, snap, now), nil
 	}
+
 	if jobNames.MatchString(c.What) {
 		jobs, err := client.Jobs(ctx)
 		if err != nil {
 			return none, err
 		}
+
 		jobs = slices.DeleteFunc(jobs, func(j capacity.Job) bool { return !j.Is(c.What) })
 		if len(jobs) == 0 {
 			return none, fmt.Errorf(
@@ -101,12 +113,15 @@ func (c *ExplainCmd) explain(ctx context.Context, cfg *config.Config, snap *capa
 		// Of an array, a task that waits says more than one that runs.
 		rank := func(j capacity.Job) int { return slices.Index([]bool{j.Shown == c.What, j.Waits(), true}, true) }
 		first := slices.MinFunc(jobs, func(a, b capacity.Job) int { return rank(a) - rank(b) })
+
 		return explain.OfJob(first, snap, records, now), nil
 	}
+
 	nodes, err := client.Nodes(ctx)
 	if err != nil {
 		return none, err
 	}
+
 	i := slices.IndexFunc(nodes, func(n capacity.Node) bool { return n.Name == c.What })
 	if i < 0 {
 		return none, usage(
@@ -115,13 +130,16 @@ func (c *ExplainCmd) explain(ctx context.Context, cfg *config.Config, snap *capa
 			partitionNames(cfg),
 		)
 	}
+
 	reservations, err := client.Reservations(ctx)
 	if err != nil {
 		return none, err
 	}
+
 	surplus := slices.ContainsFunc(reservations, func(r capacity.SlurmReservation) bool {
 		return r.Ours() && r.Active && r.Guard().Kind == capacity.GuardSurplus && slices.Contains(r.Nodes, c.What)
 	})
+
 	return explain.OfNode(nodes[i], cfg.Domain(), surplus, snap, records, now), nil
 }
 
@@ -137,17 +155,21 @@ func ofAWSCode(code string) (explain.Explanation, bool) {
 		if r.Code != code {
 			continue
 		}
+
 		means := r.Means + "; " + r.Do
 		if r.Says != "" {
 			means = fmt.Sprintf("with “%s”: %s", r.Says, means)
 		}
+
 		for _, call := range r.Calls {
 			e.Facts = append(e.Facts, explain.Fact{Name: call, Value: means})
 		}
+
 		if len(r.Calls) == 0 {
 			e.Facts = append(e.Facts, explain.Fact{Name: "any call", Value: means})
 		}
 	}
+
 	return e, len(e.Facts) > 0
 }
 
@@ -155,10 +177,13 @@ func showExplanation(t *terminal.Terminal, e explain.Explanation) error {
 	if t.Format != terminal.Table {
 		return t.Show(e, e.Facts, "")
 	}
+
 	var facts [][2]string
 	for _, f := range e.Facts {
 		facts = append(facts, [2]string{f.Name, f.Value})
 	}
+
 	t.Page(e.Answer, facts, e.Advice)
+
 	return nil
 }

@@ -20,6 +20,7 @@ import (
 // explainWorld is a partition with one slot: a block that is open for another day or so, and one that follows it.
 func explainWorld(t *testing.T) *capacity.Snapshot {
 	t.Helper()
+
 	d := func(d time.Duration) capacity.Duration { return capacity.Duration{Duration: d} }
 	block := func(id string, start, end time.Duration, s capacity.State) capacity.Reservation {
 		return capacity.Reservation{
@@ -36,6 +37,7 @@ func explainWorld(t *testing.T) *capacity.Snapshot {
 			End:          simStart.Add(end),
 		}
 	}
+
 	return &capacity.Snapshot{
 		TakenAt: simStart.Add(-time.Minute),
 		Region:  "us-east-2",
@@ -81,6 +83,7 @@ func explainWorld(t *testing.T) *capacity.Snapshot {
 // UPDATE_TRANSCRIPTS=1 writes the file anew.
 func TestExplainScreens(t *testing.T) {
 	const blockEnd = 6 * time.Hour
+
 	now := func(d time.Duration) time.Time { return simStart.Add(d) }
 	job := func(changes ...func(j *capacity.Job)) capacity.Job {
 		j := capacity.Job{
@@ -97,6 +100,7 @@ func TestExplainScreens(t *testing.T) {
 		for _, change := range changes {
 			change(&j)
 		}
+
 		return j
 	}
 	maint := func(j *capacity.Job) {
@@ -146,6 +150,7 @@ func TestExplainScreens(t *testing.T) {
 		if d >= blockEnd {
 			snap.Reservations[0].State = capacity.StateExpired
 		}
+
 		return snap
 	}
 	inTwo := at(blockEnd - 10*time.Minute) // the second one is open already, in a slot of its own
@@ -196,6 +201,7 @@ func TestExplainScreens(t *testing.T) {
 		snap.Partitions[0].ResumeTimeout = capacity.Duration{}
 		g := &snap.Partitions[0].Groups[0]
 		g.PurchaseOption, g.Slots[0].ReservationIDs = capacity.OnDemand, nil
+
 		return snap
 	}
 	requeued := func(why string) func(j *capacity.Job) {
@@ -210,12 +216,18 @@ func TestExplainScreens(t *testing.T) {
 	ends := func(d time.Duration) func(j *capacity.Job) {
 		return func(j *capacity.Job) { j.TimeLimit, j.End = capacity.Minutes(380), now(d) }
 	}
-	const atFence = "jobs on cr-0e2000000000000a1 must end by 2026-11-20 17:20 UTC; it goes on in cr-0e2000000000000a2, which opens at 2026-11-20 22:00 UTC"
-	const interrupted = "EC2 takes gpu-1 of reservation cr-0e2000000000000a1 back within 2 minutes"
+
+	const (
+		atFence     = "jobs on cr-0e2000000000000a1 must end by 2026-11-20 17:20 UTC; it goes on in cr-0e2000000000000a2, which opens at 2026-11-20 22:00 UTC"
+		interrupted = "EC2 takes gpu-1 of reservation cr-0e2000000000000a1 back within 2 minutes"
+	)
+
 	node := func(state, reason string) capacity.Node {
 		return capacity.Node{Name: "gpu-1", State: state, Reason: reason}
 	}
+
 	const off = "IDLE+CLOUD+POWERED_DOWN"
+
 	ofJob := func(j capacity.Job, snap *capacity.Snapshot, d time.Duration, records ...state.Record) explain.Explanation {
 		return explain.OfJob(j, snap, records, now(d))
 	}
@@ -230,6 +242,7 @@ func TestExplainScreens(t *testing.T) {
 	guarded := func(n capacity.Node, kind capacity.GuardKind) explain.Explanation {
 		return explain.OfNode(n, settings, kind == capacity.GuardSurplus, world(), nil, now(0))
 	}
+
 	screens := []struct {
 		name string
 		e    explain.Explanation
@@ -564,7 +577,9 @@ func TestExplainScreens(t *testing.T) {
 			explain.NoCapacity,
 		},
 	}
+
 	var out strings.Builder
+
 	shown := map[string]bool{
 		string(capacity.OK):      true, // WaitsInQueue
 		string(capacity.NotOpen): true, // WaitsToOpen, NextBlock
@@ -576,34 +591,42 @@ func TestExplainScreens(t *testing.T) {
 		if s.e.Code != s.code {
 			t.Errorf("%s: code %s, want %s", s.name, s.e.Code, s.code)
 		}
+
 		fmt.Fprintf(&out, "-- %s --\n", s.name)
+
 		if err := showExplanation(&terminal.Terminal{Out: &out, Format: terminal.Table, Width: 100}, s.e); err != nil {
 			t.Error(err)
 		}
 	}
+
 	for _, code := range explainCodes(t) {
 		if !shown[code] {
 			t.Errorf("no screen has %s of internal/explain", code)
 		}
 	}
+
 	for _, m := range capacity.Codes {
 		if m.At[0] == "submission" && !shown[string(m.Code)] {
 			t.Errorf("no screen shows a job with %s", m.Code)
 		}
 	}
+
 	const path = "testdata/explain.golden"
 	if os.Getenv("UPDATE_TRANSCRIPTS") != "" {
 		if err := os.WriteFile(path, []byte(out.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	want, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		t.Fatal(err)
 	}
+
 	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(out.String(), "\n")); diff != "" {
 		t.Error(diff)
 	}
+
 	for line := range strings.Lines(out.String()) {
 		if n := len([]rune(strings.TrimRight(line, "\n"))); n > 100 {
 			t.Errorf("%d columns: %s", n, line)
@@ -614,16 +637,20 @@ func TestExplainScreens(t *testing.T) {
 // explainCodes are those of the package itself.
 func explainCodes(t *testing.T) []string {
 	t.Helper()
+
 	source, err := os.ReadFile("../../internal/explain/explain.go")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var codes []string
 	for _, one := range regexp.MustCompile(`(?m)^\t[A-Z]\w+ += "([a-z-]+)"`).FindAllStringSubmatch(string(source), -1) {
 		codes = append(codes, one[1])
 	}
+
 	if len(codes) < 20 {
 		t.Fatalf("internal/explain has the codes %v", codes)
 	}
+
 	return codes
 }

@@ -39,8 +39,11 @@ func newFakeSlurm(t interface{ Fatal(...any) }, cleanup func(func()), dir string
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	cleanup(func() { l.Close() })
+
 	text := fmt.Appendf(nil, slurmProgram, l.Addr().(*net.TCPAddr).Port)
+
 	err = errors.Join(
 		os.MkdirAll(dir, 0o755),
 		os.WriteFile(dir+"/scontrol", text, 0o755),
@@ -49,6 +52,7 @@ func newFakeSlurm(t interface{ Fatal(...any) }, cleanup func(func()), dir string
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	f := &fakeSlurm{Slurm: model.New(clock()).Slurm}
 	f.StateSave = dir
 	go func() {
@@ -56,6 +60,7 @@ func newFakeSlurm(t interface{ Fatal(...any) }, cleanup func(func()), dir string
 			f.serve(conn, clock())
 		}
 	}()
+
 	return f
 }
 
@@ -63,6 +68,7 @@ func newFakeSlurm(t interface{ Fatal(...any) }, cleanup func(func()), dir string
 func (f *fakeSlurm) up(lists ...string) {
 	f.Lock()
 	defer f.Unlock()
+
 	f.All, f.Before = nil, nil
 	for _, list := range lists {
 		names, _ := hostlist.Expand(list)
@@ -73,6 +79,7 @@ func (f *fakeSlurm) up(lists ...string) {
 // serve answers a program.
 func (f *fakeSlurm) serve(conn net.Conn, now time.Time) {
 	defer conn.Close()
+
 	verb, said := "", map[string]string{}
 	for in := bufio.NewScanner(conn); in.Scan() && in.Text() != ""; {
 		switch key, value, is := strings.Cut(in.Text(), "="); {
@@ -84,9 +91,12 @@ func (f *fakeSlurm) serve(conn net.Conn, now time.Time) {
 			verb += key + " "
 		}
 	}
+
 	f.Lock()
 	defer f.Unlock()
+
 	f.GoTo(now)
+
 	if text, err := f.answer(verb+said["state"], said); err != nil {
 		fmt.Fprintf(conn, "1\n%v\n", err)
 	} else {
@@ -99,6 +109,7 @@ func (f *fakeSlurm) answer(verb string, said map[string]string) (text string, er
 	if _, err := f.Config(ctx); err != nil {
 		return "", err // it is down
 	}
+
 	nodes, _ := hostlist.Expand(said["nodes"] + said["nodename"])
 	switch verb {
 	case "squeue ": // there are no jobs
@@ -151,11 +162,14 @@ func (f *fakeSlurm) answer(verb string, said map[string]string) (text string, er
 			Flags:   strings.Split(said["flags"], ","),
 			Comment: said["comment"],
 		}
+
 		var start, end int64
 		fmt.Sscanf(said["starttime"]+said["endtime"], "uts%duts%d", &start, &end)
+
 		if r.Start = time.Unix(start, 0); end > 0 {
 			r.End = time.Unix(end, 0)
 		}
+
 		err = f.CreateReservation(ctx, r)
 	case "scontrol delete ":
 		err = f.DeleteReservation(ctx, said["reservationname"])
@@ -166,6 +180,7 @@ func (f *fakeSlurm) answer(verb string, said map[string]string) (text string, er
 	default:
 		err = fmt.Errorf("the fake has no %s%v", verb, said)
 	}
+
 	return text, err
 }
 
@@ -183,6 +198,7 @@ func slurmCommand(ts *testscript.TestScript, neg bool, args []string) {
 	case "down", "denied":
 		f.Lock()
 		defer f.Unlock()
+
 		f.Before = func(c model.Call) error {
 			switch {
 			case args[0] == "down":
@@ -190,6 +206,7 @@ func slurmCommand(ts *testscript.TestScript, neg bool, args []string) {
 			case c.Change:
 				return errors.New("Error: Access/permission denied")
 			}
+
 			return nil
 		}
 	default:

@@ -40,26 +40,31 @@ func script(cfg *config.Config, hook, path string) (wiring.Script, error) {
 	if err != nil {
 		return wiring.Script{}, err
 	}
+
 	text, folder := submit.CLIFilter, cfg.StateDir
 	if hook == wiring.JobSubmit { // runs inside slurmctld, which must not wait for a file server
 		text, folder = submit.JobSubmit, cfg.LocalDir
 	}
+
 	from, err := filepath.Abs(folder)
 	if err != nil {
 		return wiring.Script{}, err
 	}
+
 	return wiring.Script{Hook: hook, Path: path, Text: text(state.Dir(from).PlanPath(), from, filter)}, nil
 }
 
 // scriptPaths lists where Slurm reads the hook's script on this host.
 func scriptPaths(ctx context.Context, cfg *config.Config, hook string, dirs []string) []string {
 	var running *slurm.Config
+
 	client := slurm.New(cfg.Cluster)
 	if version, err := client.Version(ctx); hook == wiring.CLIFilter && err == nil && version.NamesCLIFilter() {
 		if now, err := client.Config(ctx); err == nil {
 			running = &now
 		}
 	}
+
 	return wiring.ScriptPaths(hook, running, dirs)
 }
 
@@ -69,7 +74,9 @@ func filterPlaces() []string {
 	if err != nil {
 		self = "/usr/bin/pcs-capacity"
 	}
+
 	dir := filepath.Dir(self)
+
 	return []string{
 		filepath.Join(dir, "../libexec/pcs-capacity/pcs-capacity-filter"),
 		filepath.Join(dir, "pcs-capacity-filter"),
@@ -84,7 +91,9 @@ func findFilter() (string, error) {
 			return path, nil
 		}
 	}
+
 	at := slices.IndexFunc(places, func(path string) bool { _, err := os.Stat(path); return err == nil })
+
 	return places[max(at, 0)], usage(
 		"no program at %s: the script would have nothing to call; install the package",
 		strings.Join(places, " or "),
@@ -102,6 +111,7 @@ func folders() ([]string, error) {
 	if len(dirs) == 0 {
 		return nil, usage("no folder with slurm.conf was found; name the file with SLURM_CONF")
 	}
+
 	return dirs, nil
 }
 
@@ -117,34 +127,42 @@ func include(ctx context.Context, g *Globals, cfg *config.Config) (in included, 
 	if in.site, err = readSite(); err != nil {
 		return in, err
 	}
+
 	filter, err := findFilter()
 	if err != nil {
 		return in, err
 	}
+
 	programs := []string{"pcs-capacity-resume", "pcs-capacity-suspend"}
 	if cfg.Domain().Guest() {
 		programs = nil
 	}
+
 	for _, program := range programs {
 		if path := filepath.Join(filepath.Dir(filter), program); !runs(path) {
 			return in, fmt.Errorf("no program at %s, which Slurm would have to run; install the package", path)
 		}
 	}
+
 	of := wiring.Include{Settings: cfg.Domain(), Site: in.site, Programs: filepath.Dir(filter)}
 	client := slurm.New(cfg.Cluster)
 	if of.Version, err = client.Version(ctx); err != nil {
 		return in, err
 	}
+
 	if of.Slurm, err = client.Folder(ctx); err != nil {
 		return in, err
 	}
+
 	unread, err := launched(ctx, g, cfg, &of)
 	if err != nil {
 		return in, err
 	}
+
 	text, notes := of.Text()
 	gres, more := of.Gres()
 	unswitched, err := in.site.Switches(cfg.Domain())
+
 	return included{in.site, text, gres, slices.Concat(notes, more, unread, unswitched)}, err
 }
 
@@ -154,6 +172,7 @@ func readSite() (wiring.Site, error) {
 	if err != nil {
 		return wiring.Site{}, err
 	}
+
 	return wiring.ReadSite(filepath.Join(dirs[0], "slurm.conf"))
 }
 
@@ -168,16 +187,20 @@ func launched(ctx context.Context, g *Globals, cfg *config.Config, in *wiring.In
 			}
 		}
 	}
+
 	if len(names) == 0 {
 		return nil, nil
 	}
+
 	aws, err := newEC2(ctx, g, &maybeConfig{cfg, true})
 	if err != nil {
 		return nil, err
 	}
+
 	if in.Types, err = aws.InstanceTypes(ctx, names); err != nil {
 		return nil, err
 	}
+
 	for _, name := range names {
 		if in.Types[name].VCPUs == 0 {
 			return nil, fmt.Errorf(
@@ -187,6 +210,7 @@ func launched(ctx context.Context, g *Globals, cfg *config.Config, in *wiring.In
 			)
 		}
 	}
+
 	in.Templates = map[string]capacity.LaunchTemplate{}
 	for _, reference := range in.Settings.LaunchTemplates() {
 		t, found, err := aws.TemplateVersion(ctx, reference)
@@ -203,6 +227,7 @@ func launched(ctx context.Context, g *Globals, cfg *config.Config, in *wiring.In
 			in.Templates[reference] = t
 		}
 	}
+
 	return notes, nil
 }
 
@@ -224,6 +249,7 @@ func (c *HooksPrintCmd) Run(ctx context.Context, g *Globals, t *terminal.Termina
 				err,
 			)
 		}
+
 		text = setup.NodeScript(running.ConfServer)
 	case c.Hook == "install":
 		text = setup.InstallScript
@@ -232,6 +258,7 @@ func (c *HooksPrintCmd) Run(ctx context.Context, g *Globals, t *terminal.Termina
 		if err != nil {
 			return err
 		}
+
 		text = s.Text
 	case cfg.Cluster != "":
 		text = wiring.Plugin + "\n"
@@ -240,6 +267,7 @@ func (c *HooksPrintCmd) Run(ctx context.Context, g *Globals, t *terminal.Termina
 		if err != nil {
 			return err
 		}
+
 		text = in.text
 		if in.gres != "" { // as comments: the two files may not be mixed up
 			text += "# " + wiring.GresFile + ", which gres.conf includes:\n"
@@ -248,6 +276,8 @@ func (c *HooksPrintCmd) Run(ctx context.Context, g *Globals, t *terminal.Termina
 			}
 		}
 	}
+
 	_, err := fmt.Fprint(t.Out, text)
+
 	return err
 }

@@ -49,18 +49,23 @@ func (c *HooksInstallCmd) Run(ctx context.Context, g *Globals, t *terminal.Termi
 	if err != nil {
 		return err
 	}
+
 	var plan wiring.Plan
+
 	hook := wiring.JobSubmit
 	if cfg.Cluster != "" {
 		hook = wiring.CLIFilter
 	}
+
 	if c.Hook != "" {
 		hook = c.Hook
 	}
+
 	var paths []string
 	if c.Hook != settingsHook {
 		paths = scriptPaths(ctx, cfg, hook, dirs)
 	}
+
 	if cfg.Cluster != "" || hook == wiring.CLIFilter {
 		if running, err := slurm.New(cfg.Cluster).Config(ctx); err == nil {
 			if err := wiring.FindPlugin(running, wiring.CLIFilter); err != nil {
@@ -68,24 +73,29 @@ func (c *HooksInstallCmd) Run(ctx context.Context, g *Globals, t *terminal.Termi
 			}
 		}
 	}
+
 	for _, path := range paths {
 		s, err := script(cfg, hook, path)
 		if err == nil {
 			err = plan.Install(s)
 		}
+
 		if err != nil {
 			return err
 		}
 	}
+
 	if c.Hook == "" || c.Hook == settingsHook {
 		if err := c.settings(ctx, g, cfg, &plan); err != nil {
 			return err
 		}
 	}
+
 	question := "Write this?"
 	if cfg.Cluster != "" {
 		question = "Is cli_filter.lua on every login and compute node, and are these settings right?"
 	}
+
 	return applyPlan(ctx, t, cfg, plan, true, c.Hook == "" || c.Hook == settingsHook, question, c.DryRun)
 }
 
@@ -93,11 +103,14 @@ func (c *HooksInstallCmd) settings(ctx context.Context, g *Globals, cfg *config.
 	if cfg.Cluster != "" {
 		return switchHook(ctx, g, cfg, plan, true, c.Force)
 	}
+
 	in, err := include(ctx, g, cfg)
 	if err != nil {
 		return err
 	}
+
 	plan.ByHand = append(plan.ByHand, in.notes...)
+
 	return plan.InstallSettings(ctx, slurmSettings(ctx, cfg, in.site, true, c.Force), in.text, in.gres)
 }
 
@@ -122,7 +135,9 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 	if err != nil {
 		return err
 	}
+
 	var plan wiring.Plan
+
 	all := c.Hook == "" || c.Hook == settingsHook
 	askedAWS := false // what the settings of the PCS cluster are
 	ours := func(hook, path string) wiring.Script {
@@ -131,30 +146,37 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 			if waits { // for the moments that a restart of slurmctld takes
 				return until(ctx, runs)
 			}
+
 			return runs()
 		}}
 	}
+
 	job := ours(wiring.JobSubmit, filepath.Join(dirs[0], wiring.JobSubmit+".lua"))
 	switch {
 	case all && cfg.Cluster != "":
 		if err := switchHook(ctx, g, cfg, &plan, false, c.Force); err != nil {
 			return err
 		}
+
 		askedAWS = true
 	case all:
 		site, err := readSite()
 		if err != nil {
 			return err
 		}
+
 		if err := plan.RemoveSettings(ctx, slurmSettings(ctx, cfg, site, false, c.Force), job); err != nil {
 			return err
 		}
+
 		stale, err := site.Switches(capacity.Settings{})
 		if err != nil {
 			return err
 		}
+
 		plan.ByHand = append(plan.ByHand, stale...)
 	}
+
 	if c.Hook == wiring.CLIFilter || c.Hook == "" && cfg.Cluster != "" {
 		for _, path := range scriptPaths(ctx, cfg, wiring.CLIFilter, dirs) {
 			if err := plan.Remove(ctx, ours(wiring.CLIFilter, path)); err != nil {
@@ -162,11 +184,13 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 			}
 		}
 	}
+
 	if c.Hook == wiring.JobSubmit {
 		if err := plan.Remove(ctx, job); err != nil {
 			return err
 		}
 	}
+
 	return applyPlan(ctx, t, cfg, plan, false, true, "Remove this?", c.DryRun)
 }
 
@@ -180,11 +204,14 @@ func slurmRuns(ctx context.Context, cfg *config.Config, dirs []string, hook stri
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
+
 		if err := site.StillOn(hook, running); err != nil {
 			return err
 		}
+
 		read = read || err == nil && errors.Is(unknown, slurm.ErrUnreachable)
 	}
+
 	if unknown != nil && !read {
 		return fmt.Errorf(
 			"whether Slurm runs %s.lua is not known, and without it Slurm would refuse every submission: %w",
@@ -192,6 +219,7 @@ func slurmRuns(ctx context.Context, cfg *config.Config, dirs []string, hook stri
 			unknown,
 		)
 	}
+
 	return nil
 }
 
@@ -201,11 +229,14 @@ func switchHook(ctx context.Context, g *Globals, cfg *config.Config, plan *wirin
 	if err != nil {
 		return err
 	}
+
 	p := pcs.Provisioner{PCS: newPCS(aws), EC2: aws}
+
 	cluster, err := p.PCS.Inventory(ctx, cfg.Cluster)
 	if err != nil {
 		return err
 	}
+
 	before := len(plan.Changes)
 	err = plan.Switch(cluster, on, func(ctx context.Context, change map[string]string) error {
 		return p.ChangeClusterSettings(ctx, cluster.Cluster.ID, change)
@@ -213,6 +244,7 @@ func switchHook(ctx context.Context, g *Globals, cfg *config.Config, plan *wirin
 	if err != nil || len(plan.Changes) == before || force {
 		return err
 	}
+
 	return noBlockOpen(ctx, cfg, aws)
 }
 
@@ -222,6 +254,7 @@ func noBlockOpen(ctx context.Context, cfg *config.Config, aws *ec2.Client) error
 	if err != nil {
 		return err
 	}
+
 	own := ownedOf(&maybeConfig{cfg, true}, aws, all, idleNodes{})
 	for _, r := range all {
 		if _, ours := own.byID[r.ID]; ours && r.Kind.Bought() && r.LiveAt(aws.Now()) && !r.Start.After(aws.Now()) {
@@ -232,6 +265,7 @@ func noBlockOpen(ctx context.Context, cfg *config.Config, aws *ec2.Client) error
 			)
 		}
 	}
+
 	return nil
 }
 
@@ -248,12 +282,14 @@ func applyPlan(
 	if ask || dryRun {
 		for _, change := range plan.Changes {
 			t.Say("%s %s", change.Do, change.What)
+
 			if change.Diff != "" {
 				// Lines of files, which are as long as they are.
 				fmt.Fprintf(t.Err, "  %s\n", strings.ReplaceAll(strings.TrimSuffix(change.Diff, "\n"), "\n", "\n  "))
 			}
 		}
 	}
+
 	switch {
 	case len(plan.Changes) == 0 && installs:
 		t.Say("Everything is there already; nothing to do.")
@@ -265,32 +301,39 @@ func applyPlan(
 		if plan.Restarts() {
 			question = "Write this, and restart slurmctld? Jobs keep running, except on nodes that are removed."
 		}
+
 		if ask {
 			if err := t.Confirm(question); err != nil {
 				return err
 			}
 		}
+
 		done := map[string]string{"write": "Wrote", "remove": "Removed", "set": "Changed", "restart": "Restarted"}
 		if err := plan.Apply(ctx, func(c wiring.Change) { t.Say("%s %s.", done[c.Do], c.What) }); err != nil {
 			return err
 		}
 	}
+
 	for _, sentence := range plan.ByHand {
 		t.Say("By hand: %s", sentence)
 	}
+
 	if !plan.Restarts() || dryRun {
 		return nil
 	}
+
 	err := until(ctx, func() error {
 		_, ours, err := runsOurs(ctx, cfg)
 		if err == nil && installs && !ours { // without ours, slurm.conf may have the same by hand
 			err = errors.New("it has other settings than were written")
 		}
+
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("slurmctld after its restart: %w; see its log", err)
 	}
+
 	return nil
 }
 
@@ -304,6 +347,7 @@ func until(ctx context.Context, try func() error) error {
 		if err == nil || time.Now().After(end) {
 			return err
 		}
+
 		select {
 		case <-ctx.Done():
 			return err
@@ -316,9 +360,11 @@ func until(ctx context.Context, try func() error) error {
 // restarted since they were written, when a run of ours was cut off.
 func slurmSettings(ctx context.Context, cfg *config.Config, site wiring.Site, installed, force bool) wiring.Settings {
 	s := wiring.Settings{Site: site, Force: force}
+
 	running, ours, err := runsOurs(ctx, cfg)
 	if err == nil {
 		s.Slurm = slurm.New(cfg.Cluster)
+
 		s.Running = running
 		s.Restarts = sameFile(running.ConfPath, site.Conf)
 		s.Pending = s.Restarts && ours != installed
@@ -326,31 +372,37 @@ func slurmSettings(ctx context.Context, cfg *config.Config, site wiring.Site, in
 			s.Pending = s.Restarts && slices.Contains(running.JobSubmitPlugins, "lua")
 		}
 	}
+
 	return s
 }
 
 // runsOurs returns what slurmctld runs with, and whether that is our settings.
 func runsOurs(ctx context.Context, cfg *config.Config) (running slurm.Config, ours bool, err error) {
 	client := slurm.New(cfg.Cluster)
+
 	running, err = client.Config(ctx)
 	if err != nil {
 		return running, false, err
 	}
+
 	launches := !cfg.Domain().Guest()
 	if launches && filepath.Base(running.ResumeProgram) != "pcs-capacity-resume" ||
 		!slices.Contains(running.JobSubmitPlugins, "lua") {
 		return running, false, nil
 	}
+
 	partitions, err := client.Partitions(ctx)
 	if err != nil {
 		return running, false, err
 	}
+
 	for _, p := range cfg.Partitions {
 		if p.Provider.Launches() &&
 			!slices.ContainsFunc(partitions, func(there capacity.SlurmPartition) bool { return there.Name == p.Name }) {
 			return running, false, nil
 		}
 	}
+
 	return running, true, nil
 }
 

@@ -51,10 +51,13 @@ func TestCtrlCEndsAQuestion(t *testing.T) {
 			s := newSession(t, c.args...)
 			s.waitFor(c.asks)
 			c.stop(s)
+
 			if status := s.exitStatus(); status != 1 {
 				t.Errorf("exit status %d, want 1\n%s", status, s.text())
 			}
+
 			s.waitFor("pcs-capacity: not confirmed; nothing was done")
+
 			if bought := s.sim.Ledger(); len(bought) > 0 {
 				t.Errorf("bought %+v", bought)
 			}
@@ -104,6 +107,7 @@ func TestSecondCtrlCAlwaysEnds(t *testing.T) {
 			return false
 		}
 	})
+
 	if s.exitStatus(); !s.cmd.ProcessState.Sys().(syscall.WaitStatus).Signaled() {
 		t.Errorf("%s, want an end by the signal\n%s", s.cmd.ProcessState, s.text())
 	}
@@ -115,6 +119,7 @@ func (s *session) sends() bool {
 	if err != nil {
 		s.Fatal(err)
 	}
+
 	return len(intents) == 1 && intents[0].Phase == market.Sending
 }
 
@@ -140,6 +145,7 @@ const mostWait = 2 * time.Minute
 
 func newSession(t *testing.T, args ...string) *session {
 	t.Helper()
+
 	buys := awssim.Fault{Operation: "PurchaseCapacityBlock", Effect: awssim.Delay, Latency: awssim.Duration(time.Hour)}
 
 	return newSessionWith(t, buys, args...)
@@ -147,28 +153,36 @@ func newSession(t *testing.T, args ...string) *session {
 
 func newSessionWith(t *testing.T, fault awssim.Fault, args ...string) *session {
 	t.Helper()
+
 	scenario, err := awssim.LoadScenario(simWorld)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	dir := t.TempDir()
 	s := &session{T: t, state: state.Dir(filepath.Join(dir, "state")), ended: make(chan struct{})}
 	if s.sim, err = awssim.New(scenario, awssim.NewClock(simStart, 0)); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { s.sim.Close() })
+
 	if _, err := s.sim.Listen("127.0.0.1:0"); err != nil {
 		t.Fatal(err)
 	}
+
 	if _, err := s.sim.AddFault(fault); err != nil {
 		t.Fatal(err)
 	}
+
 	settings := filepath.Join(dir, "config.toml")
 	if err := os.WriteFile(settings, fmt.Appendf(nil, "cluster = \"ml\"\nstate_dir = %q\n", s.state), 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	s.slurm = newFakeSlurm(t, t.Cleanup, filepath.Join(dir, "slurm"), s.sim.Clock().Now)
 	s.slurm.up("gpu-a-[1-4]")
+
 	s.cmd = exec.Command("pcs-capacity", append([]string{"--config", settings}, args...)...) // installed by testscript
 	s.cmd.Env = append(
 		append(os.Environ(), s.sim.Env()...),
@@ -184,7 +198,9 @@ func newSessionWith(t *testing.T, fault awssim.Fault, args ...string) *session {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}
+
 	s.start()
+
 	return s
 }
 
@@ -192,50 +208,62 @@ func newSessionWith(t *testing.T, fault awssim.Fault, args ...string) *session {
 // Ctrl-C typed there becomes a signal.
 func (s *session) start() {
 	s.Helper()
+
 	var err error
 	if s.pty, err = os.OpenFile("/dev/ptmx", os.O_RDWR, 0); err != nil {
 		s.Fatal("no pseudo-terminals here: ", err)
 	}
+
 	fd := int(s.pty.Fd())
 	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
 		s.Fatal(err)
 	}
+
 	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
 	if err != nil {
 		s.Fatal(err)
 	}
+
 	if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: columns}); err != nil {
 		s.Fatal(err)
 	}
+
 	terminal, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
 		s.Fatal(err)
 	}
 	defer terminal.Close()
+
 	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = terminal, terminal, terminal
+
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := s.cmd.Start(); err != nil {
 		s.Fatal(err)
 	}
+
 	read := make(chan struct{})
 	go func() {
 		_ = s.cmd.Wait()
+
 		<-read
 		close(s.ended)
 	}()
 	go func() {
 		defer close(read)
+
 		piece := make([]byte, 4096)
 		for {
 			n, err := s.pty.Read(piece)
 			s.mu.Lock()
 			s.shown.Write(piece[:n])
 			s.mu.Unlock()
+
 			if err != nil {
 				return // the other side is closed
 			}
 		}
 	}()
+
 	s.Cleanup(func() {
 		_ = s.cmd.Process.Kill()
 		<-s.ended
@@ -256,8 +284,10 @@ func (s *session) waitFor(text string) {
 
 func (s *session) until(what string, ok func() bool) {
 	s.Helper()
+
 	ctx, cancel := context.WithTimeout(s.Context(), mostWait)
 	defer cancel()
+
 	if slurmlab.Until(ctx, ok) != nil {
 		s.Fatalf("waited in vain until %s:\n%s", what, s.text())
 	}
@@ -266,6 +296,7 @@ func (s *session) until(what string, ok func() bool) {
 // ctrlC is typed.
 func (s *session) ctrlC() {
 	s.Helper()
+
 	if _, err := s.pty.Write([]byte{3}); err != nil {
 		s.Fatal(err)
 	}
@@ -273,6 +304,7 @@ func (s *session) ctrlC() {
 
 func (s *session) signal(what os.Signal) {
 	s.Helper()
+
 	if err := s.cmd.Process.Signal(what); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		s.Fatal(err)
 	}
@@ -281,10 +313,12 @@ func (s *session) signal(what os.Signal) {
 // exitStatus waits for the end.
 func (s *session) exitStatus() int {
 	s.Helper()
+
 	select {
 	case <-s.ended:
 	case <-time.After(mostWait):
 		s.Fatalf("it has not ended:\n%s", s.text())
 	}
+
 	return s.cmd.ProcessState.ExitCode()
 }

@@ -62,27 +62,34 @@ type regionList struct {
 func (c *ListCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client) error {
 	// A large list is garbage for a second. Collecting it less often saves a sixth of the time, for some 30 MB.
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
+
 	progress := t.Slow("asking for regions")
 	defer progress.Done()
+
 	account := inBackground(func() (id string) { // "" if nobody knows
 		id, _ = aws.Account(ctx)
 		return id
 	})
 	subnets := inBackground(func() market.Subnets { return readSubnets(ctx, cfg, aws) })
 	slurm := inBackground(func() idleNodes { return readIdle(ctx, cfg) })
+
 	regions, err := c.chosen(ctx, aws)
 	if err != nil {
 		return err
 	}
+
 	answers, failed, err := market.AskRegions(ctx, progress, aws, regions, c.ask)
 	if err != nil {
 		return err
 	}
+
 	var all regionList
 	for _, a := range answers {
 		all.found, all.missing = append(all.found, a.found...), append(all.missing, a.missing...)
 	}
+
 	home := aws.In(cfg.Region).Region()
+
 	own := ownedOf(cfg, aws, inRegion(home, all.found), slurm())
 	doc := listDocument{
 		TakenAt: aws.Now().UTC().Truncate(time.Second), Regions: regions, FailedRegions: failed,
@@ -92,24 +99,33 @@ func (c *ListCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg
 	for _, r := range kept {
 		doc.Reservations = append(doc.Reservations, newListRow(r, account(), subnets().In(r.AZID), own))
 	}
+
 	progress.Done()
+
 	if err := subnets().Err; err != nil {
 		t.Say("The cluster's subnets are not known: %s", err)
 	}
+
 	if account() == "" {
 		t.Say("AWS did not say whose account this is, so shared reservations are not marked.")
 	}
+
 	if err := c.show(t, doc); err != nil {
 		return err
 	}
+
 	warnOfRegions(t, failed)
+
 	for _, m := range doc.Missing {
 		t.Say("%s", m)
 	}
+
 	own.say(t, true, kept...)
+
 	if len(failed)+len(doc.Missing) > 0 {
 		return errShown
 	}
+
 	return nil
 }
 
@@ -129,21 +145,26 @@ func (c *ListCmd) ask(ctx context.Context, aws *ec2.Client) (list regionList, er
 		if c.ActiveOnly {
 			query.States = []capacity.State{capacity.StateActive}
 		}
+
 		list.found, err = aws.FindReservations(ctx, query)
 	}
+
 	if err != nil || !c.GPUOnly {
 		return list, err
 	}
+
 	var names []string
 	for _, r := range list.found {
 		names = append(names, r.InstanceType)
 	}
+
 	slices.Sort(names)
 	types, err := aws.InstanceTypes(ctx, slices.Compact(names))
 	list.found = slices.DeleteFunc(list.found, func(r capacity.Reservation) bool {
 		about, known := types[r.InstanceType] // one that EC2 does not describe may have some
 		return known && about.GPUs == 0
 	})
+
 	return list, err
 }
 
@@ -176,6 +197,7 @@ func (c *ListCmd) kept(all []capacity.Reservation) []capacity.Reservation {
 			strings.Compare(a.ID, b.ID),
 		)
 	})
+
 	return kept
 }
 
@@ -184,6 +206,7 @@ func (c *ListCmd) keeps(r capacity.Reservation) bool {
 	if c.AvailableOnly {
 		size = r.Available
 	}
+
 	return c.wants(r.Kind) && size >= int(c.MinCapacity) && (!c.AvailableOnly || size > 0) &&
 		(!c.ActiveOnly || r.State == capacity.StateActive) &&
 		(len(c.IDs) == 0 || len(c.InstanceTypes) == 0 || slices.Contains(c.InstanceTypes, r.InstanceType))
@@ -217,22 +240,28 @@ func (c *ListCmd) missing(
 	for _, r := range all.found {
 		named[r.ID] = true
 	}
+
 	missing := []missingReservation{}
 	for _, m := range all.missing {
 		if named[m.ID] {
 			continue
 		}
+
 		named[m.ID] = true
+
 		message := ec2.Message(m.Err)
 		if len(failed) > 0 {
 			message += "; it may be in a region that did not answer"
 		}
+
 		missing = append(missing, missingReservation{ID: m.ID, Code: ec2.Code(m.Err), Message: message})
 	}
+
 	if !slices.Contains(regions, home) || len(c.IDs)+len(c.InstanceTypes) > 0 || c.ActiveOnly || c.GPUOnly ||
 		slices.ContainsFunc(failed, func(f market.RegionFailure) bool { return f.Region == home }) {
 		return missing
 	}
+
 	return append(missing, unknownIn(cfg.Config, home, all.found)...)
 }
 
@@ -250,6 +279,7 @@ func unknownIn(cfg *config.Config, region string, all []capacity.Reservation) (m
 			}
 		}
 	}
+
 	return missing
 }
 
@@ -274,12 +304,15 @@ func newListRow(r capacity.Reservation, account string, use market.ZoneUse, own 
 		shared := r.OwnerID != account
 		row.Shared = &shared
 	}
+
 	if account == "" || *row.Shared {
 		row.AZ = "" // the owner's name for the zone can be another zone here (R10)
 	}
+
 	if size := r.Size(); size > 0 || r.State.Live() {
 		row.Count = &size
 	}
+
 	return row
 }
 
@@ -297,12 +330,15 @@ func (r listRow) Marks() string {
 	if r.UltraServer {
 		all = append(all, "UltraServer")
 	}
+
 	if !r.CommittedUntil.IsZero() {
 		all = append(all, "committed until "+capacity.FormatUTC(r.CommittedUntil))
 	}
+
 	if r.Shared != nil && *r.Shared {
 		all = append(all, "shared by "+r.OwnerID)
 	}
+
 	return strings.Join(all, ", ")
 }
 
@@ -313,12 +349,15 @@ func summary(rows []listRow, k capacity.Kind, missing bool) string {
 		if r.State.Live() {
 			live++
 		}
+
 		free, total = free+r.Available, total+r.Size()
 	}
+
 	text := "On-Demand Capacity Reservations: "
 	if k.Bought() {
 		text = "Capacity Blocks: "
 	}
+
 	switch {
 	case len(rows) == 0:
 		text += "none"
@@ -330,9 +369,11 @@ func summary(rows []listRow, k capacity.Kind, missing bool) string {
 			text += fmt.Sprintf(" (%d%%)", 100*free/total)
 		}
 	}
+
 	if missing {
 		text += ", in the regions that answered"
 	}
+
 	return text
 }
 
@@ -341,19 +382,24 @@ func (c *ListCmd) show(t *terminal.Terminal, d listDocument) error {
 	if t.Format != terminal.Table {
 		return t.Show(d, d.Reservations, "")
 	}
+
 	for i, k := range []capacity.Kind{capacity.CapacityBlock, capacity.ODCR} {
 		if !c.wants(k) {
 			continue
 		}
+
 		if i > 0 && c.wants(capacity.CapacityBlock) {
 			fmt.Fprintln(t.Out)
 		}
+
 		rows := slices.Clone(d.Reservations)
 		rows = slices.DeleteFunc(rows, func(r listRow) bool { return r.Kind.Bought() != k.Bought() })
 		t.Tell("%s", summary(rows, k, len(d.FailedRegions) > 0))
+
 		if err := t.Rows(rows, listColumns); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }

@@ -30,14 +30,18 @@ func TestRareLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	users := systemUsers(t, 20)
+
 	filter, err := exec.LookPath("pcs-capacity-filter")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if err := chmodPath(filepath.Dir(filter)); err != nil {
 		t.Fatal(err)
 	}
+
 	var world, ids string // forty blocks behind slot gpu, one after the other
 	for i := range 40 {
 		start := 150*i - 30
@@ -49,30 +53,38 @@ func TestRareLoad(t *testing.T) {
 		)
 		ids += fmt.Sprintf("\"cr-0e20000000000f%03d\", ", i)
 	}
+
 	world = strings.Replace(rehearsalWorld, "\nreservation = [\n", "\nreservation = [\n"+world, 1)
 	settings := strings.NewReplacer(`["cr-0e2000000000000a1"]`, "["+ids+"]", `poll = "1s"`, `poll = "10s"`).
 		Replace(rehearsalConfig)
+
 	var dir string
+
 	r := newRehearsalIn(t, world, settings, func(c *slurmlab.Config) {
 		dir = filepath.Join(c.Dir, "capacity")
 		c.CLIFilterLua = submit.CLIFilter(state.Dir(dir).PlanPath(), dir, filter)
 		c.Extra = []string{"MaxJobCount=50000", "MinJobAge=60"}
 	})
+
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
 	defer cancel()
+
 	r.ctx = ctx
 	r.sync() // the snapshot is there before the first submission
 
 	sync := exec.CommandContext(ctx, "pcs-capacity", "--config", r.path, "sync", "--watch")
+
 	said, err := os.Create(filepath.Join(dir, "..", "sync.said"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer said.Close()
+
 	sync.Stdout, sync.Stderr = said, said
 	if err := sync.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	defer func() {
 		_ = sync.Process.Kill()
 		_ = sync.Wait()
@@ -81,19 +93,24 @@ func TestRareLoad(t *testing.T) {
 	watching, stop := context.WithCancel(ctx)
 	past := make(chan int)
 	go func() { past <- r.watchFences(watching) }()
+
 	r.submitAll(users, total)
 	stop()
+
 	if past := <-past; past > 0 {
 		t.Errorf("%d times a job was seen that runs past the fence", past)
 	}
+
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", sync.Process.Pid))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	peak := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(status)
 	if peak == nil || len(peak[1]) > 5 { // 100 MB
 		t.Errorf("sync had %q", peak)
 	}
+
 	if info, err := said.Stat(); err != nil || info.Size() > 1<<20 {
 		t.Errorf("sync said %d bytes (%v)", info.Size(), err)
 	}
@@ -102,6 +119,7 @@ func TestRareLoad(t *testing.T) {
 // submitAll lets the users submit total jobs between them. Each is answered as it should be.
 func (r *rehearsal) submitAll(users []string, total int) {
 	r.Helper()
+
 	kinds := []struct {
 		args    []string
 		refused bool
@@ -111,8 +129,11 @@ func (r *rehearsal) submitAll(users []string, total int) {
 		{[]string{"-p", "gpu", "-C", "gpu", "-t", "9-00:00:00"}, true}, // never fits
 		{[]string{"-p", "static"}, false},
 	}
-	var jobs sync.Map
-	var submitting sync.WaitGroup
+
+	var (
+		jobs       sync.Map
+		submitting sync.WaitGroup
+	)
 	for i, user := range users {
 		submitting.Go(func() {
 			for n := range total / len(users) {
@@ -120,17 +141,20 @@ func (r *rehearsal) submitAll(users []string, total int) {
 				args := append(
 					[]string{"--reuid=" + user, "--clear-groups", "sbatch", "--parsable", "-o", "/dev/null", "-D", "/"},
 					kind.args...)
+
 				id, err := r.cluster.Command(r.ctx, "setpriv", append(args, "--wrap=true")...)
 				twice := false
 				if err == nil {
 					_, twice = jobs.LoadOrStore(id, true)
 				}
+
 				if kind.refused != (err != nil) || twice {
 					r.Errorf("%s: %v: %v %s", user, kind.args, err, id)
 				}
 			}
 		})
 	}
+
 	submitting.Wait()
 }
 
@@ -141,10 +165,12 @@ func (r *rehearsal) watchFences(ctx context.Context) (past int) {
 		if err != nil {
 			continue
 		}
+
 		jobs, _, err := (&slurm.Client{}).JobsOf(ctx, []string{"gpu"}, capacity.Job.Running)
 		if err != nil {
 			continue
 		}
+
 		for _, j := range jobs { // sync lowers a limit that a boot has pushed past the fence
 			fence := snap.FenceOf("gpu", j.Nodes, time.Now())
 			if slices.ContainsFunc(j.Nodes, func(n string) bool { return strings.HasPrefix(n, "gpu-") }) &&
@@ -154,24 +180,29 @@ func (r *rehearsal) watchFences(ctx context.Context) (past int) {
 			}
 		}
 	}
+
 	return past
 }
 
 // systemUsers are users of the machine other than root.
 func systemUsers(t *testing.T, most int) (names []string) {
 	t.Helper()
+
 	if os.Geteuid() != 0 {
 		t.Skip("submits as other users: needs root")
 	}
+
 	text, err := os.ReadFile("/etc/passwd")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for line := range strings.Lines(string(text)) {
 		if name, _, _ := strings.Cut(line, ":"); name != "root" && len(names) < most {
 			names = append(names, name)
 		}
 	}
+
 	return names
 }
 
@@ -182,5 +213,6 @@ func chmodPath(dir string) error {
 			return err
 		}
 	}
+
 	return nil
 }

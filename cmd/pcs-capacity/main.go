@@ -102,7 +102,9 @@ func (versionFlag) BeforeReset(app *kong.Kong) error {
 	if _, err := fmt.Fprintf(app.Stdout, "pcs-capacity %s (commit %s, %s)\n", version, commit, date); err != nil {
 		return err
 	}
+
 	app.Exit(0)
+
 	return nil
 }
 
@@ -114,19 +116,24 @@ func run(args []string) int {
 	defer stop()
 	// Whatever hangs after the first signal, the second one ends the program: it is no longer caught.
 	context.AfterFunc(ctx, stop)
+
 	if len(args) == 0 {
 		args = []string{"--help"}
 	} else if args[0] == "help" { // as git and Slurm's users know it
 		args = append(slices.Clone(args[1:]), "--help")
 	}
+
 	var cli CLI
+
 	parser, err := newParser(ctx, &cli)
 	if err != nil {
 		panic(err) // a mistake in the tags above
 	}
+
 	if completeLine(parser) {
 		return 0
 	}
+
 	t := terminal.Standard()
 	command, err := parser.Parse(args)
 	failed := new(fs.PathError)
@@ -137,9 +144,13 @@ func run(args []string) int {
 		t.Say("pcs-capacity: %s; see %s --help", err, manual.CommandOf(err, "pcs-capacity"))
 		return 2
 	}
+
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: cli.LogLevel})))
+
 	err = command.Run()
+
 	sayUntold(t, cli.aws)
+
 	return exitStatus(t, err)
 }
 
@@ -174,6 +185,7 @@ func sayUntold(t *terminal.Terminal, aws *ec2.Client) {
 	if aws == nil {
 		return
 	}
+
 	for _, words := range aws.Untold() {
 		t.Say("WARNING: %s", words)
 	}
@@ -197,22 +209,28 @@ var errLater = errors.New("later")
 func exitStatus(t *terminal.Terminal, err error) int {
 	if lost := t.Lost(); lost != nil && !errors.Is(err, lost) { // else the error says so
 		t.Say("pcs-capacity: writing the result: %s", lost)
+
 		err = cmp.Or(err, errShown)
 	}
+
 	if err == nil {
 		return 0
 	}
+
 	if errors.Is(err, errLater) {
 		return 3
 	}
+
 	if !errors.Is(err, errShown) {
 		for _, line := range errorLines(err) {
 			t.Say("pcs-capacity: %s", line)
 		}
 	}
+
 	if errors.As(err, new(usageError)) {
 		return 2
 	}
+
 	return 1
 }
 

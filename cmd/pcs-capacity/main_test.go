@@ -58,6 +58,7 @@ func admin() {
 	default:
 		as("admin")
 	}
+
 	main()
 }
 
@@ -130,6 +131,7 @@ var transcripts = map[string]func(*awssim.Scenario){
 			case 9:
 				tags[capacity.TagHold] = capacity.HoldByHand
 			}
+
 			all[n] = awssim.ReservationScenario{
 				ID:    fmt.Sprintf("cr-%017d", n),
 				Type:  "c7i.4xlarge",
@@ -139,6 +141,7 @@ var transcripts = map[string]func(*awssim.Scenario){
 				Tags:  tags,
 			}
 		}
+
 		s.PageSize, s.Regions[0].Reservations = 2, all
 	},
 }
@@ -154,6 +157,7 @@ func simMoment(text string) (m awssim.Moment) {
 // simulated AWS of its own, whose clock stands still until `sim clock` moves it. slurmctld is down.
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
+
 	for dir, change := range transcripts {
 		t.Run(cmp.Or(dir, "commands"), func(t *testing.T) { runTranscripts(t, filepath.Join("testdata", dir), change) })
 	}
@@ -181,15 +185,20 @@ func runTranscripts(t *testing.T, dir string, change func(*awssim.Scenario)) {
 		if err != nil {
 			return err
 		}
+
 		change(scenario)
+
 		sim, err := awssim.New(scenario, awssim.NewClock(simStart, 0))
 		if err != nil {
 			return err
 		}
+
 		env.Defer(func() { sim.Close(); onlyAllowed(env.T(), sim) })
+
 		if _, err := sim.Listen("127.0.0.1:0"); err != nil {
 			return err
 		}
+
 		env.Values["sim"] = sim
 		env.Values["slurm"] = newFakeSlurm(
 			env.T(),
@@ -205,6 +214,7 @@ func runTranscripts(t *testing.T, dir string, change func(*awssim.Scenario)) {
 		owner, _ := state.OwnerOf(filepath.Join(env.WorkDir, "etc", "config.toml"))
 		env.Setenv("OWNER", owner)
 		env.Setenv("GORACE", os.Getenv("GORACE"))
+
 		return slurmThatIsDown(env)
 	}, Cmds: commands})
 }
@@ -215,12 +225,14 @@ func slurmThatIsDown(env *testscript.Env) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
+
 	env.Setenv("SLURM_CONF", path)
 	// Settings beside it, so that what is run without --config stays out of the machine's own folders.
 	settings := filepath.Join(filepath.Dir(path), "pcs-capacity", "config.toml")
 	if err := os.MkdirAll(filepath.Dir(settings), 0o755); err != nil {
 		return err
 	}
+
 	text := fmt.Sprintf(
 		"state_dir = %q\nlocal_dir = %q\n[log]\ndir = %q\n",
 		env.WorkDir+"/default/state",
@@ -230,6 +242,7 @@ func slurmThatIsDown(env *testscript.Env) error {
 	if err := os.WriteFile(settings, []byte(text), 0o644); err != nil {
 		return err
 	}
+
 	return os.WriteFile(path, []byte(downConf), 0o644)
 }
 
@@ -259,6 +272,7 @@ func simCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: sim clock DURATION | sim fault OPERATION EFFECT | sim ledger")
 	}
+
 	switch args[0] {
 	case "clock":
 		d, err := time.ParseDuration(args[1])
@@ -274,6 +288,7 @@ func simCommand(ts *testscript.TestScript, neg bool, args []string) {
 				n += count - counted[key]
 			}
 		}
+
 		fmt.Fprintf(ts.Stdout(), "%d calls of %s\n", n, args[1])
 	case "recount":
 		maps.Copy(counted, sim.Calls())
@@ -302,6 +317,7 @@ func parseFault(ts *testscript.TestScript, operation, effect string, settings []
 	f := awssim.Fault{Operation: strings.TrimPrefix(operation, "*"), Effect: awssim.Effect(effect)}
 	for _, setting := range settings {
 		key, value, _ := strings.Cut(setting, "=")
+
 		var err error
 		switch key {
 		case "region":
@@ -317,8 +333,10 @@ func parseFault(ts *testscript.TestScript, operation, effect string, settings []
 		default:
 			ts.Fatalf("sim fault: what is %s?", setting)
 		}
+
 		ts.Check(err)
 	}
+
 	return f
 }
 
@@ -331,6 +349,7 @@ func cmpNow(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: cmpnow FILE FILE")
 	}
+
 	read := func(name string) string {
 		return now.ReplaceAllString(ts.ReadFile(name), simStart.Format(time.RFC3339))
 	}
@@ -354,6 +373,7 @@ func scrub(ts *testscript.TestScript, neg bool, args []string) {
 	for i := 1; i+1 < len(args); i += 2 {
 		text = strings.ReplaceAll(text, args[i], args[i+1])
 	}
+
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o644))
 }
 
@@ -362,8 +382,10 @@ func widest(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: widest FILE COLUMNS")
 	}
+
 	columns, err := strconv.Atoi(args[1])
 	ts.Check(err)
+
 	for line := range strings.Lines(ts.ReadFile(args[0])) {
 		if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > columns {
 			ts.Fatalf("%d columns: %s", n, line)
@@ -389,6 +411,7 @@ func TestExitStatus(t *testing.T) {
 			t.Errorf("%s: status %d and %q, want %d and %q", name, status, out.String(), c.status, c.text)
 		}
 	}
+
 	for _, args := range [][]string{{"offering"}, {"offerings"}, {"--output=xml", "list"}, {"--config", filepath.Join(t.TempDir(), "none.toml"), "sync"}} {
 		if status := run(args); status != 2 {
 			t.Errorf("%q: exit status %d, want 2", args, status)
@@ -403,6 +426,7 @@ func TestSpan(t *testing.T) {
 		"": 0, "7": 0, "0d": 0, "-1d": 0, "d": 0, "1d-2h": 0, "7days": 0, "1h1d": 0, "99999999d": 0,
 	} {
 		var s span
+
 		err := s.UnmarshalText([]byte(text))
 		if time.Duration(s) != want || (err != nil) != (want == 0) {
 			t.Errorf("%q: %v, %v", text, time.Duration(s), err)
@@ -418,14 +442,18 @@ const ownProcessOf = "PCS_CAPACITY_TEST_PROCESS"
 // not, the test has been run, and there is nothing left to do.
 func ownProcess(t *testing.T) bool {
 	t.Helper()
+
 	if os.Getenv(ownProcessOf) == t.Name() {
 		return true
 	}
+
 	t.Parallel()
+
 	var pattern []string
 	for _, name := range strings.Split(t.Name(), "/") {
 		pattern = append(pattern, "^"+regexp.QuoteMeta(name)+"$")
 	}
+
 	c := exec.CommandContext(
 		t.Context(),
 		os.Args[0],
@@ -445,6 +473,7 @@ func ownProcess(t *testing.T) bool {
 	case !strings.Contains(said, "--- PASS: "+t.Name()+" "):
 		t.Errorf("it was not run:\n%s", said)
 	}
+
 	return false
 }
 
@@ -452,6 +481,7 @@ func ownProcess(t *testing.T) bool {
 // is one line.
 func TestFitsATerminal(t *testing.T) {
 	const block, offering = "cr-0e2000000000000a1", "cb-0d05ecddf72412d79"
+
 	setup := []string{
 		"setup",
 		"--reservation",
@@ -486,10 +516,12 @@ func TestFitsATerminal(t *testing.T) {
 			pipe := exec.Command(s.cmd.Path, s.cmd.Args[1:]...)
 			pipe.Env = s.cmd.Env
 			text, _ := pipe.CombinedOutput() // some fail, as they should
+
 			piped := string(text)
 			if !slices.Contains(strings.Split(piped, "\n"), c.line) {
 				t.Errorf("a pipe does not get the line %q:\n%s", c.line, piped)
 			}
+
 			words := strings.FieldsFunc(piped, between)
 			for line := range strings.SplitSeq(s.text(), "\r\n") {
 				line = strings.TrimPrefix(
@@ -499,6 +531,7 @@ func TestFitsATerminal(t *testing.T) {
 				if n := utf8.RuneCountInString(line); n > columns {
 					t.Errorf("%d columns: %s", n, line)
 				}
+
 				if own := strings.FieldsFunc(strings.TrimSuffix(line, " \\"), between); len(own) > 0 &&
 					!slices.Contains(words, own[len(own)-1]) &&
 					!ofAName(own[len(own)-1], words) {
@@ -548,32 +581,40 @@ var asksFor = map[string][]string{
 func TestErrorCodesComeWithAdvice(t *testing.T) {
 	sim := simulatedAWS(t)
 	t.Setenv("AWS_MAX_ATTEMPTS", "1")
+
 	for _, r := range slices.Concat(ec2.Remedies, awsconfig.General) {
 		if slices.Contains(r.Calls, "RunInstances") {
 			continue
 		}
+
 		if r.Code == "CapacityBlockDescribeLimitExceeded" && r.Says == "" {
 			continue // waits for a minute before it is shown: package ec2, TestBackToBackSearches
 		}
+
 		calls := r.Calls
 		if len(calls) == 0 {
 			calls = []string{""}
 		}
+
 		for _, call := range calls {
 			args, known := asksFor[call]
 			if !known {
 				t.Errorf("%s of %s: no command is known to meet it", r.Code, call)
 				continue
 			}
+
 			sim.ClearFaults()
+
 			if _, err := sim.AddFault(awssim.Fault{Service: "ec2", Operation: call, Effect: awssim.FailBefore, Code: r.Code, Message: "EC2 says: " + r.Says + "."}); err != nil {
 				t.Fatal(err)
 			}
+
 			dir := t.TempDir()
 			config := filepath.Join(dir, "config.toml")
 			if err := os.WriteFile(config, fmt.Appendf(nil, "cluster = \"ml\"\nstate_dir = %q\n[reserve]\nmax_instances = 64\n", dir), 0o644); err != nil {
 				t.Fatal(err)
 			}
+
 			cmd := exec.CommandContext(t.Context(), "pcs-capacity", append([]string{"--config", config}, args...)...)
 			said, err := cmd.CombinedOutput()
 			if err == nil || !strings.Contains(string(said), r.Code) || !strings.Contains(string(said), r.Do) {

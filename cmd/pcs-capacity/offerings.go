@@ -45,17 +45,22 @@ func (c *OfferingsCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal
 	if err != nil {
 		return err
 	}
+
 	progress := t.Slow("searching Capacity Blocks")
 	defer progress.Done()
+
 	subnets := inBackground(func() market.Subnets { return readSubnets(ctx, cfg, aws) })
+
 	regions, err := c.chosen(ctx, aws)
 	if err != nil {
 		return err
 	}
+
 	query := ec2.OfferingQuery{
 		InstanceType: string(c.InstanceType), Count: int(c.Count), Duration: length,
 		StartAfter: c.StartAfter.Time, EndBy: c.EndBy.Time,
 	}
+
 	found, err := market.Search{
 		EC2: aws, Regions: regions, Zone: c.Zone, MaxPrice: c.MaxPrice.Money,
 		Progress: progress, Query: query,
@@ -63,27 +68,36 @@ func (c *OfferingsCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal
 	if err != nil {
 		return err
 	}
+
 	use := subnets()
 	market.SortOffers(found.Offers, c.Sort, use)
+
 	none := len(found.Offers) == 0
+
 	var instead error
 	if none {
 		instead = found.FindLargest(ctx)
 	}
+
 	progress.Done()
+
 	if use.Err != nil {
 		t.Say("The cluster's subnets are not known: %s", use.Err)
 	}
+
 	if err := t.Show(found, found.Offers, offeringColumns); err != nil {
 		return err
 	}
+
 	if none {
 		for _, why := range found.WhyNone(t.Time) {
 			t.Say("%s", why)
 		}
+
 		if instead != nil {
 			t.Say("What is for sale instead is not known: %s", instead)
 		}
+
 		if o := found.Largest; o != nil {
 			t.Say(
 				"The largest block for sale instead has %d, in %s from %s: ask for --count %[1]d.",
@@ -98,16 +112,21 @@ func (c *OfferingsCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal
 		switch {
 		case short:
 			t.Say("None of those in the best zones lasts %s.", capacity.FormatDuration(length))
+
 			what += ", which lasts " + best.Lasts()
 		case best.ID != found.Offers[0].ID:
 			what += " that lasts " + capacity.FormatDuration(length)
 		}
+
 		t.Say("To buy %s:\n%s", what, purchaseCommand(best, length, aws.Region()))
 	}
+
 	warnOfRegions(t, found.Failed)
+
 	if none || len(found.Failed) > 0 {
 		return errShown
 	}
+
 	return nil
 }
 
@@ -124,9 +143,11 @@ func purchaseCommand(o market.Offer, asked time.Duration, own string) string {
 	if o.Region != own {
 		command += " --region " + o.Region
 	}
+
 	if o.AZID == "" {
 		return command
 	}
+
 	return command + fmt.Sprintf(
 		" \\\n      --zone %s \\\n      --start-after %s --end-by %s",
 		o.AZID,
@@ -141,10 +162,12 @@ func roundedLength(t *terminal.Terminal, asked time.Duration) (time.Duration, er
 	if err != nil {
 		return 0, usage("--duration: %w", err)
 	}
+
 	if length != asked {
 		t.Say("EC2 sells blocks of 1 to 14 days, then of whole weeks: searching for %s instead of %s.",
 			capacity.FormatDuration(length), capacity.FormatDuration(asked))
 	}
+
 	return length, nil
 }
 
@@ -177,23 +200,29 @@ const fitColumns = "ID: ID; KIND: Kind drop 2; AZ ID: AZID; COUNT: Count; FITS: 
 func (c *FitCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client) error {
 	progress := t.Slow("asking for reservations")
 	defer progress.Done()
+
 	subnets := inBackground(func() market.Subnets { return readSubnets(ctx, cfg, aws) })
 	slurm := inBackground(func() idleNodes { return readIdle(ctx, cfg) })
+
 	regions, err := c.chosen(ctx, aws)
 	if err != nil {
 		return err
 	}
+
 	need := capacity.Need{
 		InstanceType: string(c.InstanceType),
 		Count:        int(c.Count),
 		Duration:     time.Duration(c.Duration),
 		By:           c.By.Time,
 	}
+
 	var own owned
+
 	idle := func(found []capacity.Reservation) map[string]int {
 		own = ownedOf(cfg, aws, inRegion(aws.In(cfg.Region).Region(), found), slurm())
 		return own.idle
 	}
+
 	answer, err := market.FitQuestion{
 		EC2: aws, Need: need, Regions: regions, Subnets: subnets, Idle: idle,
 		Timing: cfg.Timing.Domain(), Progress: progress,
@@ -201,20 +230,27 @@ func (c *FitCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg 
 	if err != nil {
 		return err
 	}
+
 	progress.Done()
+
 	if answer.Subnets.Err != nil {
 		t.Say("The cluster's subnets are not known, so zones are not compared: %s", answer.Subnets.Err)
 	}
+
 	if err := showFit(t, need, answer, own); err != nil {
 		return err
 	}
+
 	if !answer.Fits {
 		sayWhatIsForSale(t, need, aws.Region(), answer)
 	}
+
 	warnOfRegions(t, answer.Failed)
+
 	if !answer.Fits {
 		return errShown
 	}
+
 	return nil
 }
 
@@ -223,36 +259,45 @@ func showFit(t *terminal.Terminal, need capacity.Need, a market.FitAnswer, own o
 	if err := t.Show(a, a.Candidates, fitColumns); err != nil {
 		return err
 	}
+
 	if len(a.Offers) > 0 && t.Format == terminal.Table {
 		if len(a.Candidates) > 0 {
 			fmt.Fprintln(t.Out)
 		}
+
 		if err := t.Rows(a.Offers, offeringColumns); err != nil {
 			return err
 		}
 	}
+
 	var all []capacity.Reservation
 	for _, c := range a.Candidates {
 		all = append(all, c.Reservation)
 	}
+
 	what := fmt.Sprintf("%d x %s for %s", need.Count, need.InstanceType, capacity.FormatDuration(need.Duration))
 	if !need.By.IsZero() {
 		what += " by " + t.Time(need.By)
 	}
+
 	if len(a.Candidates) == 0 {
 		t.Say("%s: there is no reservation of this type.", what)
 		return nil
 	}
+
 	best := a.Candidates[0]
 	if !a.Fits {
 		t.Say("%s: nothing fits. Nearest is %s: %s.", what, best.ID, best.Message)
 		own.say(t, false, all...)
 		return nil
 	}
+
 	t.Say("%s: %s fits, from %s on.", what, best.ID, t.Time(best.Start))
+
 	if need.Count > 1 && !best.Kind.Bought() {
 		t.Say("It is an ODCR: its instances need not be in one UltraCluster, as those of a block are.")
 	}
+
 	return nil
 }
 
@@ -262,10 +307,12 @@ func sayWhatIsForSale(t *terminal.Terminal, need capacity.Need, own string, a ma
 		t.Say("What is for sale is not known: %s", a.SaleErr)
 		return
 	}
+
 	if sold, err := ec2.Length(need.Duration); err == nil && sold != a.Length {
 		t.Say("Work of %s needs a block of %s: nodes boot first, and jobs must end before the block does.",
 			capacity.FormatDuration(need.Duration), capacity.FormatDuration(a.Length))
 	}
+
 	switch {
 	case len(a.Offers) > 0:
 		first := a.Offers[0]

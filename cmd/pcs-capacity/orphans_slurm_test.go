@@ -19,26 +19,33 @@ func TestLong_R5_R9_SyncEndsOrphans(t *testing.T) {
 	if !ownProcess(t) {
 		return
 	}
+
 	clock := awssim.MachineClock()
 	r := newRehearsal(t, clock)
+
 	id, err := state.EnsureClusterID(filepath.Join(r.cluster.Dir(), "state"), "lab")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	lab := capacity.ClusterMark("lab", id)
 	launched := 0
 	// launch starts an instance in the block that is open for long, or on demand.
 	launch := func(reservation, cluster, node string) capacity.Instance {
 		t.Helper()
+
 		kind := capacity.OnDemand
 		if reservation != "" {
 			kind = capacity.CapacityBlock
 		}
+
 		launched++
+
 		tags := map[string]string{capacity.TagNodes: node, "Name": "x"}
 		if cluster != "" {
 			tags[capacity.TagCluster] = cluster
 		}
+
 		all, err := r.aws.Launch(
 			r.ctx,
 			capacity.Launch{
@@ -55,30 +62,43 @@ func TestLong_R5_R9_SyncEndsOrphans(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		return all[0]
 	}
 	up := func(node string, i capacity.Instance) {
 		t.Helper()
 		r.scontrol("update", "nodename="+node, "state=POWER_UP")
+
 		if _, err := r.cluster.WaitNode(r.ctx, node, func(s string) bool { return !strings.Contains(s, "POWER") }); err != nil {
 			t.Fatal(err)
 		}
+
 		r.scontrol("update", "nodename="+node, "nodeaddr="+i.PrivateIP)
 	}
+
 	const block = "cr-0e2000000000000b2"
+
 	mine := launch(block, lab, "gpu-1")
 	older := launch(block, lab, "gpu-1")
+
 	up("gpu-1", mine)
+
 	off := launch(block, lab, "gpu-4")
 	unknown := launch("", lab, "gpu-99")
 	soonUp := launch("", lab, "gpu-2")
+
 	r.bootDelay.Store(int64(time.Hour))
+
 	booting := launch("", lab, "gpu-3")
+
 	r.scontrol("update", "nodename=gpu-3", "state=POWER_UP")
+
 	if _, err := r.cluster.WaitNode(r.ctx, "gpu-3", func(s string) bool { return strings.Contains(s, "POWERING_UP") }); err != nil {
 		t.Fatal(err)
 	}
+
 	r.bootDelay.Store(0)
+
 	others := launch("", "lab/0123456789abcdef", "gpu-4")
 	unmarked := launch("", "lab", "gpu-4") // by an older version
 	nobodys := launch("", "", "gpu-4")
@@ -88,27 +108,33 @@ func TestLong_R5_R9_SyncEndsOrphans(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		var ids []string
 		for _, i := range all {
 			if !i.Ended() {
 				ids = append(ids, i.ID)
 			}
 		}
+
 		slices.Sort(ids)
+
 		return ids
 	}
 	pass := func() (*capacity.Snapshot, []string) {
 		t.Helper()
+
 		snap, report, err := lifecycle.Pass(r.ctx, lifecycle.From(r.cfg, r.aws, nil))
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		var ended []string
 		for _, d := range report.Done {
 			if d.Do == "end-instance" {
 				ended = append(ended, d.Message)
 			}
 		}
+
 		return snap, ended
 	}
 	seen := func(snap *capacity.Snapshot) []string {
@@ -116,6 +142,7 @@ func TestLong_R5_R9_SyncEndsOrphans(t *testing.T) {
 		for _, o := range snap.Orphans {
 			ids = append(ids, o.Instance)
 		}
+
 		return ids
 	}
 	ids := func(is ...capacity.Instance) []string {
@@ -123,18 +150,23 @@ func TestLong_R5_R9_SyncEndsOrphans(t *testing.T) {
 		for _, i := range is {
 			ids = append(ids, i.ID)
 		}
+
 		slices.Sort(ids)
+
 		return ids
 	}
 
 	if snap, ended := pass(); len(seen(snap)) != 0 || len(ended) != 0 {
 		t.Fatalf("what was launched this minute: %v, ended %v", snap.Orphans, ended)
 	}
+
 	clock.Advance(6 * time.Minute)
+
 	snap, ended := pass()
 	if got, want := seen(snap), ids(older, off, unknown, soonUp); !slices.Equal(got, want) || len(ended) != 0 {
 		t.Fatalf("seen once: %v, want %v; ended %v", snap.Orphans, want, ended)
 	}
+
 	if text := strings.Join(append(snap.Of(capacity.Admin), snap.Of(capacity.Note)...), "\n"); !strings.Contains(
 		text,
 		"instance "+off.ID+" (gpu-4) holds a place in "+block+": Slurm has powered the node down",
@@ -154,6 +186,7 @@ func TestLong_R5_R9_SyncEndsOrphans(t *testing.T) {
 		) {
 		t.Errorf("problems:\n%s", text)
 	}
+
 	if _, ended := pass(); len(ended) != 0 {
 		t.Fatalf("at once: %v", ended)
 	}
@@ -163,17 +196,22 @@ func TestLong_R5_R9_SyncEndsOrphans(t *testing.T) {
 	if err := os.Remove(state.Dir(r.cfg.StateDir).SnapshotPath()); err != nil {
 		t.Fatal(err)
 	}
+
 	clock.Advance(time.Minute)
+
 	if _, ended := pass(); len(ended) != 0 {
 		t.Fatalf("with a snapshot that was deleted: %v", ended)
 	}
+
 	clock.Advance(time.Minute)
+
 	snap, ended = pass()
 	if got, want := running(), ids(mine, soonUp, booting, others, unmarked, nobodys); len(ended) != 3 ||
 		len(snap.Orphans) != 0 ||
 		!slices.Equal(got, want) {
 		t.Errorf("ended %q, seen %v; run %v, want %v", ended, snap.Orphans, got, want)
 	}
+
 	if _, ended := pass(); len(ended) != 0 {
 		t.Errorf("again: %v", ended)
 	}

@@ -23,13 +23,16 @@ func readSubnets(ctx context.Context, cfg *maybeConfig, aws *ec2.Client) market.
 			ids = append(ids, g.SubnetIDs...)
 		}
 	}
+
 	if cfg.Cluster != "" {
 		cluster, err := newPCS(aws).Cluster(ctx, cfg.Cluster)
 		if err != nil {
 			return market.Subnets{Err: err}
 		}
+
 		ids = append(ids, cluster.SubnetIDs...)
 	}
+
 	return market.ReadSubnets(ctx, aws.In(cfg.Region), ids, cfg.Cluster != "")
 }
 
@@ -47,8 +50,10 @@ func readIdle(ctx context.Context, cfg *maybeConfig) idleNodes {
 	if len(cfg.Partitions) == 0 {
 		return idleNodes{}
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, slurmWait)
 	defer cancel()
+
 	nodes, err := slurm.New(cfg.Cluster).Nodes(ctx)
 	idle := idleNodes{err: err}
 	for _, n := range nodes {
@@ -56,6 +61,7 @@ func readIdle(ctx context.Context, cfg *maybeConfig) idleNodes {
 			idle.names = append(idle.names, n.Name)
 		}
 	}
+
 	return idle
 }
 
@@ -91,21 +97,26 @@ func (o owned) of(id string) owner { return o.byID[id] }
 // snapshot has them, and takes from it what is not among those that were found.
 func ownedOf(cfg *maybeConfig, aws *ec2.Client, found []capacity.Reservation, slurm idleNodes) owned {
 	settings, now := cfg.Domain(), aws.In(cfg.Region).Now()
+
 	before, err := state.Dir(cfg.StateDir).ReadSnapshot()
 	if err == nil {
 		found = append(slices.Clone(found), before.Reservations...)
 	}
+
 	snap := capacity.Build(settings, capacity.Seen{Reservations: found, Before: before, Now: now})
+
 	o := owned{byID: map[string]owner{}, idle: map[string]int{}, idleErr: slurm.err, snap: snap}
 	if o.idleErr == nil { // for the reservations that are not counted below
 		o.idleErr = errors.New("the slots of its reservations are not known until `pcs-capacity sync` has run")
 	}
+
 	idleBySlot := map[string]int{}
 	for _, node := range slurm.names {
 		if _, _, slot, ok := settings.PlaceOf(node); ok {
 			idleBySlot[slot]++
 		}
 	}
+
 	idle := snap.IdleIn(idleBySlot)
 	for _, t := range snap.AllTurns() {
 		one := owner{Partition: t.Partition.Name}
@@ -115,13 +126,16 @@ func ownedOf(cfg *maybeConfig, aws *ec2.Client, found []capacity.Reservation, sl
 				one.NodesIdle, o.idle[t.Reservation.ID] = &n, n
 			}
 		}
+
 		o.byID[t.Reservation.ID] = one
 	}
+
 	for _, w := range snap.Waiting(now) {
 		one := o.byID[w.Reservation.ID]
 		one.WaitsFor, one.problem = w.Behind, w.WaitProblem().Text()
 		o.byID[w.Reservation.ID] = one
 	}
+
 	return o
 }
 
@@ -139,8 +153,10 @@ func (o owned) say(t *terminal.Terminal, waits bool, all ...capacity.Reservation
 		if waits && own.problem != "" {
 			t.Say("%s", own.problem)
 		}
+
 		uncounted = uncounted || ours && r.Used() > 0 && own.NodesIdle == nil
 	}
+
 	if uncounted {
 		t.Say("Idle nodes of the cluster could not be counted: %s", o.idleErr)
 	}

@@ -64,10 +64,13 @@ func TestLong_NextBlockOnPCS(t *testing.T) {
 	if !ownProcess(t) {
 		return
 	}
+
 	const first, second = "cr-0e2000000000000a1", "cr-0e2000000000000e5"
+
 	groups := pcsWorld + fmt.Sprintf(pcsWorldGroup, 2, "gpu-a", first) + fmt.Sprintf(pcsWorldGroup, 3, "gpu-b", second)
 	r := newRehearsalIn(t, requeueNow+groups, pcsConfig, func(c *slurmlab.Config) {
 		killWaitsAnHour(c)
+
 		group := c.CloudGroups[0]
 		c.CloudGroups = nil
 		for _, slot := range []string{"gpu-a", "gpu-b"} {
@@ -75,6 +78,7 @@ func TestLong_NextBlockOnPCS(t *testing.T) {
 			c.CloudGroups = append(c.CloudGroups, group)
 		}
 	})
+
 	block, err := ec2.Reservation(r.ctx, r.aws, second)
 	if err != nil {
 		t.Fatal(err)
@@ -109,6 +113,7 @@ func TestLong_NextBlockOnPCS(t *testing.T) {
 		"starttime=now+7hours",
 		"duration=60",
 	)
+
 	others := func() map[string]string {
 		all := map[string]string{}
 		for name, one := range r.reservations() {
@@ -125,6 +130,7 @@ func TestLong_NextBlockOnPCS(t *testing.T) {
 				)
 			}
 		}
+
 		return all
 	}
 	before := others()
@@ -132,16 +138,21 @@ func TestLong_NextBlockOnPCS(t *testing.T) {
 	submit := func(args ...string) string {
 		return r.submit(append([]string{"-C", "[gpu-a|gpu-b]", "-N", "2", "-t", "60", "--time-min=50"}, args...)...)
 	}
+
 	requeued := submit()
 	if job := r.running(requeued); strings.Join(job.Nodes, " ") != "gpu-a-1 gpu-a-2" {
 		t.Errorf("the job runs on %v", job.Nodes)
 	}
+
 	waits := submit()
+
 	t.Log(r.sync())
 	r.until("the job is requeued", func() bool { return r.job(requeued).Settled() })
+
 	if job := r.job(waits); job.State != "PENDING" {
 		t.Errorf("before the second block opens the other job is %s", job.State)
 	}
+
 	r.sim.Clock().Advance(50 * time.Minute) // the second block opens
 	r.scontrol("delete", "reservationname=gpu-b-scheduled")
 	delete(before, "gpu-b-scheduled")
@@ -152,12 +163,14 @@ func TestLong_NextBlockOnPCS(t *testing.T) {
 		ran := -1
 		r.until("a job runs in the second block", func() bool {
 			r.sync()
+
 			ran = slices.IndexFunc(left, func(id string) bool { return r.job(id).State == "RUNNING" })
 			return ran >= 0 && strings.Join(r.job(left[ran]).Nodes, " ") == "gpu-b-1 gpu-b-2"
 		})
 		r.cancel(left[ran])
 		left = slices.Delete(left, ran, ran+1)
 	}
+
 	if now := others(); fmt.Sprint(now) != fmt.Sprint(before) {
 		t.Errorf("Slurm reservations of others were\n%v\nand are\n%v", before, now)
 	}

@@ -70,6 +70,7 @@ func (c *PurchaseCmd) check() error {
 			c.Offering,
 		)
 	}
+
 	return nil
 }
 
@@ -78,6 +79,7 @@ func (c *PurchaseCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 	if err := c.check(); err != nil {
 		return err
 	}
+
 	view := purchaseView{c, t, cfg, inBackground(func() market.Subnets { return readSubnets(ctx, cfg, aws) })}
 	query := ec2.OfferingQuery{
 		InstanceType: string(c.InstanceType),
@@ -86,6 +88,7 @@ func (c *PurchaseCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 		StartAfter:   c.StartAfter.Time,
 		EndBy:        c.EndBy.Time,
 	}
+
 	return newBuyer(t, cfg, aws, c.buying).Purchase(ctx, market.PurchaseOrder{
 		OfferingID: c.Offering, Query: query,
 		Zone: c.Zone, Platform: c.Platform, Fee: c.ConfirmFee.Money, Again: c.Again, Wait: c.Wait,
@@ -122,12 +125,15 @@ func newBoughtRow(cfg *maybeConfig, b market.Result) boughtRow {
 		r = i.Offering.Reservation(r.ID)
 		r.State = state
 	}
+
 	if r.AZID == "" { // EC2 may leave it out until the block is allocated
 		r.AZ, r.AZID = i.Offering.AZ, i.Offering.AZID
 	}
+
 	if b.DryRun {
 		r.State = "dry-run"
 	}
+
 	row := boughtRow{
 		OfferingID:  i.Offering.ID,
 		Reservation: r,
@@ -141,11 +147,14 @@ func newBoughtRow(cfg *maybeConfig, b market.Result) boughtRow {
 	if !i.NewEnd.IsZero() {
 		r.End = i.NewEnd
 	}
+
 	w := cfg.Timing.Domain().Window(r)
+
 	row.Fence, row.Reclaim = w.Fence, w.Reclaim
 	if i.Fee.Currency() != "" {
 		row.Fee = &i.Fee
 	}
+
 	return row
 }
 
@@ -165,26 +174,33 @@ func (v purchaseView) preview(p market.PurchasePreview) error {
 	if o.UltraServerType != "" {
 		what = fmt.Sprintf("%d x %s (%s)", o.UltraServerCount, o.UltraServerType, what)
 	}
+
 	if p.OrderedAs != "" {
 		t.Say("EC2 has %s under another id now, %s: zone, start, end and count are the same.", p.OrderedAs, o.ID)
 	}
+
 	t.Say("%s: %s in %s, region %s, account %s", o.ID, what, capacity.FormatZone(o.AZID, o.AZ), o.Region,
 		cmp.Or(p.Account, "unknown"))
 	t.Say("  start    %s, in %s", t.Time(w.Start), capacity.FormatDuration(max(0, w.Start.Sub(p.Now))))
 	t.Say("  fence    %s: no job runs longer", t.Time(w.Fence))
 	t.Say("  reclaim  %s: EC2 begins to terminate the instances", t.Time(w.Reclaim))
 	t.Say("  end      %s, after %s", t.Time(w.End), capacity.FormatDuration(o.Duration()))
+
 	if asked := time.Duration(v.Duration); o.Duration() < asked {
 		t.Say("WARNING: It lasts %s, %s less than --duration %s.", capacity.FormatDuration(o.Duration()),
 			capacity.FormatDuration(asked-o.Duration()), capacity.FormatDuration(asked))
 	}
+
 	t.Say("  fee      %s", feeInWords(o))
+
 	if err := v.zone(o); err != nil {
 		return err
 	}
+
 	if o.Count > 1 {
 		t.Say("Hosts can fail: for a job that needs all %d nodes, one or two spare ones are worth their fee.", o.Count)
 	}
+
 	return nil
 }
 
@@ -198,6 +214,7 @@ func feeInWords(o capacity.Offering) string {
 // is an error without --any-zone.
 func (v purchaseView) zone(o capacity.Offering) error {
 	where := capacity.FormatZone(o.AZID, o.AZ)
+
 	subnets := v.subnets()
 	use := subnets.In(o.AZID)
 	wrong := usage(
@@ -218,16 +235,22 @@ func (v purchaseView) zone(o capacity.Offering) error {
 		if p, g, found := market.GroupFor(v.cfg.Config, o.InstanceType, use.Subnets); found {
 			usedBy = fmt.Sprintf(", used by node group %s of partition %s", g.Name, p.Name)
 		}
+
 		v.t.Say("  cluster  has %s in this zone%s", strings.Join(use.Subnets, ", "), usedBy)
+
 		return nil
 	}
+
 	if !v.AnyZone && !v.DryRun {
 		return fmt.Errorf("offering %s: %w; nothing was bought. Add --any-zone to buy it anyway", o.ID, wrong)
 	}
+
 	v.t.Say("WARNING: %s.", wrong)
+
 	if !v.AnyZone {
 		v.t.Say("WARNING: The purchase takes --any-zone.")
 	}
+
 	return nil
 }
 
@@ -238,6 +261,7 @@ func remedy(use market.ZoneUse) string {
 			use.Neighbours[0],
 		)
 	}
+
 	return "create one before you buy, or take another offering"
 }
 
@@ -248,10 +272,12 @@ func (v purchaseView) result(p market.Result) error {
 			return err
 		}
 	}
+
 	r := p.Reservation
 	if r.InstanceType == "" { // EC2 does not show it
 		r = p.Intent.Offering.Reservation(p.Intent.Reservation)
 	}
+
 	switch {
 	case p.DryRun:
 		r.ID = "cr-…"
@@ -262,6 +288,7 @@ func (v purchaseView) result(p market.Result) error {
 	case r.State != capacity.StateExpired:
 		v.t.Say("Next:\n%s", market.NextStep(v.cfg.Config, v.subnets(), r))
 	}
+
 	return nil
 }
 
@@ -279,9 +306,11 @@ func (c customer) ConfirmFee(o capacity.Offering) error {
 	if o.Fee.Currency() != capacity.USD {
 		fee, remedy = o.Fee.String(), "it is "+o.Fee.String()+", and --confirm-fee takes USD only, so run this at a terminal"
 	}
+
 	if !c.CanAsk {
 		return usage("offering %s: fee not confirmed; %s", o.ID, remedy)
 	}
+
 	return c.Type(fmt.Sprintf("This cannot be undone. Type the fee (%s) to buy", fee), fee)
 }
 
@@ -303,6 +332,7 @@ func newBuyer(t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client, flags buy
 	case !flags.DryRun:
 		buyer.Recorded, _ = dir.Age() // if it cannot be made, nothing is bought
 	}
+
 	return buyer
 }
 
@@ -330,11 +360,14 @@ func (c *ExtendCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeCon
 		return usage("%q is not the id of a reservation (cr-…); `pcs-capacity list --blocks` lists them",
 			c.Reservation)
 	}
+
 	length, err := roundedLength(t, time.Duration(c.Duration))
 	if err != nil {
 		return err
 	}
+
 	view := extensionView{t, cfg}
+
 	return newBuyer(
 		t,
 		cfg,
@@ -368,9 +401,11 @@ func (v extensionView) preview(p market.ExtensionPreview) {
 		cmp.Or(p.Account, "unknown"),
 		r.State,
 	)
+
 	for _, e := range p.History {
 		t.Say("  before   extended to %s at %s, for %s: %s", t.Time(e.To), t.Time(e.Purchased), e.Fee, e.State)
 	}
+
 	t.Say("  fence    %s, from %s: no job runs longer", t.Time(after.Fence), t.Time(before.Fence))
 	t.Say(
 		"  reclaim  %s, from %s: EC2 begins to terminate the instances",
@@ -379,11 +414,13 @@ func (v extensionView) preview(p market.ExtensionPreview) {
 	)
 	t.Say("  end      %s, from %s: %s more", t.Time(after.End), t.Time(before.End),
 		capacity.FormatDuration(o.End.Sub(r.End)))
+
 	if o.Start.Equal(r.End) {
 		t.Say("  gap      none: it begins where the block ends, and instances run on")
 	} else {
 		t.Say("WARNING: the extension begins at %s, but the block ends at %s.", t.Time(o.Start), t.Time(r.End))
 	}
+
 	t.Say("  fee      %s", feeInWords(o))
 }
 
@@ -395,6 +432,7 @@ func (v extensionView) result(x market.Result) error {
 			return err
 		}
 	}
+
 	switch {
 	case x.DryRun:
 		v.t.Say("Dry run: these credentials may buy it; EC2 was asked nothing else, and nothing was bought.")
@@ -407,5 +445,6 @@ func (v extensionView) result(x market.Result) error {
 		v.t.Say("The end moves when the extension is paid; `pcs-capacity sync` then moves the fence to %s.",
 			v.t.Time(row.Fence))
 	}
+
 	return nil
 }

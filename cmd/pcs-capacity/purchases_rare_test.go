@@ -42,18 +42,25 @@ var purchases = map[string][]string{
 // Two at the same time with one state_dir: one buys, the other says so or takes up what was bought.
 func TestR3_TwoAtOnceBuyOne(t *testing.T) {
 	t.Parallel()
+
 	for kind, args := range purchases {
 		t.Run(kind, func(t *testing.T) {
 			c := newShopper(t, args)
-			var outcomes [4]outcome
-			var running sync.WaitGroup
+
+			var (
+				outcomes [4]outcome
+				running  sync.WaitGroup
+			)
 			for i := range outcomes {
 				running.Go(func() { outcomes[i] = c.buy(t) })
 			}
+
 			running.Wait()
+
 			if bought := c.sim.Ledger(); len(bought) != 1 {
 				t.Errorf("%d bought", len(bought))
 			}
+
 			for _, o := range outcomes {
 				if o.status != 0 && !strings.Contains(o.stderr, "another purchase or extension runs") {
 					t.Errorf("exit status %d: %s", o.status, o.stderr)
@@ -67,31 +74,37 @@ func TestR3_TwoAtOnceBuyOne(t *testing.T) {
 // once more when AWS is well again. EC2 has then sold one, and neither run said anything else than what EC2 did.
 func TestRare_R3_OnePurchaseThroughEachFault(t *testing.T) {
 	t.Parallel()
+
 	for kind, args := range purchases {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			calm := newShopper(t, args)
 			calm.check(t, calm.buy(t))
+
 			struck := 0
 			for _, call := range calm.calls {
 				faults := callFaults
 				if buys(call) {
 					faults = slices.Concat(faults, purchaseFaults)
 				}
+
 				for _, f := range faults {
 					t.Run(call+"/"+f.name, func(t *testing.T) {
 						c := newShopper(t, args)
 						c.fault, c.at = &f, call
 						first := c.buy(t)
 						c.check(t, first)
+
 						if c.hit {
 							struck++
 						}
+
 						c.fault = nil
 						c.settle(t, first)
 					})
 				}
 			}
+
 			if struck == 0 {
 				t.Error("no fault was met")
 			}
@@ -102,23 +115,27 @@ func TestRare_R3_OnePurchaseThroughEachFault(t *testing.T) {
 // The same with kill -9 at every step of writing the files: strace kills the program when it enters the system call.
 func TestRare_R3_OnePurchaseWhereverTheRecordStops(t *testing.T) {
 	t.Parallel()
+
 	killed := 0
 	for kind, args := range purchases {
 		for _, call := range []string{"fsync", "/^rename"} {
 			for n := 1; n <= 4; n++ {
 				t.Run(fmt.Sprintf("%s/%s %d", kind, strings.Trim(call, "/^"), n), func(t *testing.T) {
 					c := newShopper(t, args)
+
 					one := c.buy(t, "strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace="+call,
 						"-e", fmt.Sprintf("inject=%s:signal=KILL:when=%d", call, n))
 					if one.status < 0 {
 						killed++
 					}
+
 					c.check(t, one)
 					c.settle(t, one)
 				})
 			}
 		}
 	}
+
 	if killed < 4*len(purchases) { // a purchase writes two files at least, each with an fsync and a rename
 		t.Errorf("only %d runs were killed", killed)
 	}
@@ -180,22 +197,28 @@ type shopper struct {
 
 func newShopper(t *testing.T, args []string) *shopper {
 	t.Helper()
+
 	c := &shopper{args: args, signal: func(os.Signal) {}}
+
 	scenario, err := awssim.LoadScenario(simWorld)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	scenario.PaymentDelay = 0
 	if c.sim, err = awssim.New(scenario, awssim.NewClock(simStart, 0)); err != nil {
 		t.Fatal(err)
 	}
+
 	server := httptest.NewServer(c)
 	t.Cleanup(func() {
 		server.CloseClientConnections()
 		server.Close()
 		_ = c.sim.Close()
 	})
+
 	c.url = server.URL
+
 	dir := t.TempDir()
 	c.config = filepath.Join(dir, "config.toml")
 	settings := fmt.Sprintf(`
@@ -215,6 +238,7 @@ provider = "ec2"
 	if err := os.WriteFile(c.config, []byte(settings), 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	return c
 }
 
@@ -224,37 +248,46 @@ func (c *shopper) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
+
 	form, _ := url.ParseQuery(string(body))
 	name := form.Get("Action")
+
 	c.mu.Lock()
+
 	nth := 1
 	for _, call := range c.calls {
 		if strings.HasPrefix(call, name+" ") {
 			nth++
 		}
 	}
+
 	call := fmt.Sprintf("%s %d", name, nth)
 	c.calls = append(c.calls, call)
 	f, signal := c.fault, c.signal
 	if f != nil && call != c.at && !(f.rest && c.hit) {
 		f = nil
 	}
+
 	c.hit = c.hit || f != nil
 	c.mu.Unlock()
 	c.sim.Clock().Advance(time.Minute) // so that the program, which waits for EC2 to settle, comes to an end
 
 	if f != nil && f.interrupt {
 		signal(os.Interrupt)
+
 		if !buys(name) {
 			<-r.Context().Done() // a program that goes on with the call would hang here
 		}
+
 		f = nil
 	}
+
 	answer := httptest.NewRecorder()
 	if f == nil || !f.before {
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		c.sim.Handler().ServeHTTP(answer, r)
 	}
+
 	switch {
 	case f == nil:
 	case f.kill:
@@ -271,6 +304,7 @@ func (c *shopper) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		if f.status == http.StatusServiceUnavailable {
 			code = "RequestLimitExceeded"
 		}
+
 		answer = httptest.NewRecorder()
 		answer.Header().Set("Date", c.sim.Clock().Now().Format(http.TimeFormat))
 		answer.WriteHeader(f.status)
@@ -282,9 +316,11 @@ func (c *shopper) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	default:
 		panic(http.ErrAbortHandler)
 	}
+
 	for name, values := range answer.Header() {
 		rw.Header()[name] = values
 	}
+
 	rw.WriteHeader(answer.Code)
 	_, _ = answer.Body.WriteTo(rw)
 }
@@ -299,17 +335,22 @@ type outcome struct {
 // while AWS is down waits for ever, and is killed.
 func (c *shopper) buy(t *testing.T, strace ...string) outcome {
 	t.Helper()
+
 	limit, attempts := 2*time.Minute, 1
 	if f := c.fault; f != nil && f.rest {
 		limit = 2 * time.Second
 	}
+
 	if c.fault != nil && buys(c.at) {
 		attempts = 3 // the SDK's default, so that a retry of the purchase would show
 	}
+
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
+
 	words := slices.Concat(strace, []string{"pcs-capacity", "--config", c.config}, c.args)
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
+
 	cmd.Env = append(
 		append(os.Environ(), c.sim.Env()...),
 		"AWS_ENDPOINT_URL="+c.url,
@@ -317,20 +358,26 @@ func (c *shopper) buy(t *testing.T, strace ...string) outcome {
 		"AWS_EC2_METADATA_DISABLED=true",
 		"TZ=UTC",
 	)
+
 	var stdout, stderr bytes.Buffer
+
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.WaitDelay = time.Second // what a killed program has started may live on
+
 	c.mu.Lock()
 	err := cmd.Start()
 	c.signal = func(s os.Signal) { _ = cmd.Process.Signal(s) }
 	c.mu.Unlock()
+
 	if err != nil {
 		t.Error(err)
 		return outcome{}
 	}
+
 	if exit := (*exec.ExitError)(nil); !errors.As(cmd.Wait(), &exit) && cmd.ProcessState == nil {
 		t.Error("it was not waited for")
 	}
+
 	return outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
@@ -342,6 +389,7 @@ var (
 // check compares what a run says with what was bought.
 func (c *shopper) check(t *testing.T, one outcome) {
 	t.Helper()
+
 	bought, said := c.sim.Ledger(), one.stdout+one.stderr
 	switch f := c.fault; {
 	case len(bought) > 1:
@@ -366,12 +414,14 @@ func (c *shopper) beforePurchase() bool {
 // settle runs it again: it buys, or takes up what was bought.
 func (c *shopper) settle(t *testing.T, first outcome) {
 	t.Helper()
+
 	two := c.buy(t)
 	bought := c.sim.Ledger()
 	lines := strings.Split(strings.TrimSpace(two.stdout), "\n")
 	if two.status != 0 || len(bought) != 1 || !strings.HasPrefix(lines[len(lines)-1], bought[0].ReservationID+" ") {
 		t.Errorf("the second run ends with status %d, %d bought", two.status, len(bought))
 	}
+
 	if t.Failed() {
 		t.Logf("first run: %+v\nsecond run: %+v", first, two)
 	}

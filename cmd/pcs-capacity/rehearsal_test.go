@@ -124,7 +124,9 @@ func newRehearsalIn(
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { os.RemoveAll(dir) })
+
 	ready := make(chan struct{})
 	group := func(prefix string, count int) slurmlab.NodeGroup {
 		return slurmlab.NodeGroup{
@@ -140,11 +142,13 @@ func newRehearsalIn(
 	cfg := slurmlab.Config{Dir: dir, CloudGroups: []slurmlab.NodeGroup{group("gpu", 4), group("long", 1), group("later",
 		1)}, ResumeTimeout: 2 * time.Minute, Resume: func(ctx context.Context, nodes []string) {
 		<-ready
+
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(time.Duration(r.bootDelay.Load())):
 		}
+
 		for _, n := range nodes {
 			if err := r.cluster.StartNode(ctx, n, "127.0.0.1"); err != nil && ctx.Err() == nil {
 				t.Errorf("starting %s: %v", n, err)
@@ -156,12 +160,15 @@ func newRehearsalIn(
 		}
 	}}
 	change(&cfg)
+
 	if r.cluster, err = slurmlab.Start(ctx, cfg); err != nil {
 		t.Fatal(err)
 	}
+
 	close(ready)
 	t.Cleanup(func() {
 		r.cluster.Stop()
+
 		if t.Failed() {
 			log, _ := os.ReadFile(r.cluster.Log("slurmctld"))
 			lines := strings.Split(string(log), "\n")
@@ -174,43 +181,54 @@ func newRehearsalIn(
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if r.sim, err = awssim.New(scenario, append(clock, awssim.MachineClock())[0]); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { r.sim.Close() })
+
 	if err := r.sim.Serve(t.Setenv); err != nil {
 		t.Fatal(err)
 	}
+
 	if r.aws, err = ec2.New(ctx, ec2.Options{Region: "us-east-2"}); err != nil {
 		t.Fatal(err)
 	}
+
 	r.path = filepath.Join(t.TempDir(), "config.toml")
 	if err := os.WriteFile(r.path, fmt.Appendf(nil, settings, filepath.Join(dir, "capacity"), filepath.Join(dir, "local")), 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	if r.cfg, err = config.Load(r.path); err != nil {
 		t.Fatal(err)
 	}
+
 	return r
 }
 
 // sync makes one pass and returns what it did, as "code slot job" each.
 func (r *rehearsal) sync() []string {
 	r.Helper()
+
 	_, report, err := lifecycle.Pass(r.ctx, lifecycle.From(r.cfg, r.aws, newPCS(r.aws)))
 	if err != nil {
 		r.Fatalf("pass: %v\n%+v", err, report)
 	}
+
 	var did []string
 	for _, d := range report.Done {
 		did = append(did, strings.TrimSpace(d.Do+" "+d.Slot+" "+d.Job))
 	}
+
 	return did
 }
 
 // until waits for a condition.
 func (r *rehearsal) until(what string, ok func() bool) {
 	r.Helper()
+
 	if slurmlab.Until(r.ctx, ok) != nil {
 		r.Fatalf("waited in vain until %s", what)
 	}
@@ -219,6 +237,7 @@ func (r *rehearsal) until(what string, ok func() bool) {
 // expect makes one pass and compares what it did.
 func (r *rehearsal) expect(want ...string) {
 	r.Helper()
+
 	if got := r.sync(); strings.Join(got, "; ") != strings.Join(want, "; ") {
 		r.Fatalf("the pass did %q, want %q", got, want)
 	}
@@ -226,38 +245,47 @@ func (r *rehearsal) expect(want ...string) {
 
 func (r *rehearsal) submit(args ...string) string {
 	r.Helper()
+
 	id, err := r.cluster.Submit(r.ctx, "sleep 600", append([]string{"-p", "gpu"}, args...)...)
 	if err != nil {
 		r.Fatal(err)
 	}
+
 	return id
 }
 
 func (r *rehearsal) running(id string) capacity.Job {
 	r.Helper()
+
 	if _, err := r.cluster.WaitJob(r.ctx, id, "RUNNING"); err != nil {
 		r.Fatal(err)
 	}
+
 	return r.job(id)
 }
 
 func (r *rehearsal) job(id string) capacity.Job {
 	r.Helper()
+
 	jobs, _, err := (&slurm.Client{}).JobsOf(r.ctx, nil, nil)
 	if err != nil {
 		r.Fatal(err)
 	}
+
 	for _, j := range jobs {
 		if strconv.Itoa(j.ID) == id {
 			return j
 		}
 	}
+
 	r.Fatalf("no job %s", id)
+
 	return capacity.Job{}
 }
 
 func (r *rehearsal) cancel(ids ...string) {
 	r.Helper()
+
 	if out, err := r.cluster.Command(r.ctx, "scancel", ids...); err != nil {
 		r.Fatal(out, err)
 	}
@@ -274,10 +302,12 @@ func plainName(name string) string {
 // reservations are Slurm's, by name; ours without block and owner, and of several the first.
 func (r *rehearsal) reservations() map[string]capacity.SlurmReservation {
 	r.Helper()
+
 	all, err := (&slurm.Client{}).Reservations(r.ctx)
 	if err != nil {
 		r.Fatal(err)
 	}
+
 	byName := map[string]capacity.SlurmReservation{}
 	for _, one := range all {
 		name := plainName(one.Name)
@@ -285,6 +315,7 @@ func (r *rehearsal) reservations() map[string]capacity.SlurmReservation {
 			byName[name] = one
 		}
 	}
+
 	return byName
 }
 
@@ -296,6 +327,7 @@ func (r *rehearsal) has(reservation string) bool {
 
 func (r *rehearsal) scontrol(args ...string) {
 	r.Helper()
+
 	if out, err := r.cluster.Command(r.ctx, "scontrol", args...); err != nil {
 		r.Fatal(out, err)
 	}
@@ -304,10 +336,12 @@ func (r *rehearsal) scontrol(args ...string) {
 // fence is when EC2 takes the block back, less the two margins of the settings.
 func (r *rehearsal) fence(id string) time.Time {
 	r.Helper()
+
 	block, err := ec2.Reservation(r.ctx, r.aws, id)
 	if err != nil {
 		r.Fatal(err)
 	}
+
 	return block.End.Add(-r.cfg.Timing.ReclaimLead.Duration - r.cfg.Timing.DrainMargin.Duration)
 }
 
@@ -316,25 +350,30 @@ func near(a, b time.Time) bool { return a.Sub(b).Abs() < time.Minute }
 // document is what status shows.
 func (r *rehearsal) document() statusDocument {
 	r.Helper()
+
 	var out, errs strings.Builder
 	if err := (&StatusCmd{}).Run(r.ctx, &Globals{}, &terminal.Terminal{Out: &out, Err: &errs, Format: terminal.JSON}, r.cfg); err != nil &&
 		!errors.Is(err, errShown) {
 		r.Fatalf("status: %v\n%s%s", err, out.String(), errs.String())
 	}
+
 	var doc statusDocument
 	if err := json.Unmarshal([]byte(out.String()), &doc); err != nil {
 		r.Fatal(err)
 	}
+
 	return doc
 }
 
 // extend buys another day for a block.
 func extend(r *rehearsal, id string) {
 	r.Helper()
+
 	offers, err := r.aws.ExtensionOfferings(r.ctx, id, 24*time.Hour)
 	if err != nil || len(offers) == 0 {
 		r.Fatalf("extension offerings: %v, %v", offers, err)
 	}
+
 	if err := r.aws.PurchaseExtension(r.ctx, ec2.Buy, offers[0].ID, id); err != nil {
 		r.Fatal(err)
 	}

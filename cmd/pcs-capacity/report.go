@@ -46,46 +46,59 @@ func (c *ReportCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.C
 	if err != nil {
 		return err
 	}
+
 	dir := state.Dir(cfg.StateDir)
+
 	snap, snapErr := dir.ReadSnapshot()
+
 	var offset time.Duration
 	if snapErr == nil {
 		offset = snap.ClockOffset.Duration
 	}
+
 	now := time.Now().Add(offset).Truncate(time.Second)
 	from, until := c.period(now)
+
 	samples, err := dir.Samples(from)
 	if errors.Is(err, os.ErrPermission) {
 		return fmt.Errorf("%w; only users who may read sync's samples can make a report", err)
 	}
+
 	if err != nil {
 		return err
 	}
+
 	if len(samples) == 0 {
 		return fmt.Errorf(
 			"%s has no samples: `pcs-capacity sync --watch` records them from when a reservation opens",
 			dir,
 		)
 	}
+
 	in := report.Input{Samples: samples, From: from, Until: until, IDs: c.Reservations}
 	doc := reportDocument{TakenAt: now, Warnings: []string{}}
 	progress := t.Slow("asking Slurm's accounting")
 	in.Accounted, err = report.Accounted(ctx, slurm.New(cfg.Cluster), in.Begins(), until, offset)
+
 	progress.Done()
+
 	switch {
 	case err == nil:
 		doc.Accounting = true
 	case !errors.Is(err, slurm.ErrNoAccounting):
 		doc.Warnings = append(doc.Warnings, fmt.Sprintf("jobs are those that sync saw: %s", err))
 	}
+
 	made, err := report.Make(in)
 	if err != nil {
 		return err
 	}
+
 	fees, err := recordedFees(dir, &made)
 	if err != nil {
 		doc.Warnings = append(doc.Warnings, fmt.Sprintf("no fees are known: %s", err))
 	}
+
 	for _, id := range c.Reservations {
 		if !slices.ContainsFunc(made.Reservations, func(r report.Reservation) bool { return r.ID == id }) {
 			return fmt.Errorf(
@@ -94,11 +107,14 @@ func (c *ReportCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.C
 			)
 		}
 	}
+
 	for i := range made.Reservations {
 		r := &made.Reservations[i]
 		r.Cost = r.Costs(cmp.Or(prices[r.ID].Money, fees[r.ID]), prices[r.Paid.InstanceType].Money)
 	}
+
 	doc.Report = made
+
 	return c.show(t, doc)
 }
 
@@ -111,14 +127,17 @@ func (c *ReportCmd) check() (map[string]usd, error) {
 			c.From.Format(time.RFC3339),
 		)
 	}
+
 	prices := map[string]usd{}
 	for name, amount := range c.Price {
 		var price usd
 		if err := price.UnmarshalText([]byte(amount)); err != nil {
 			return nil, usage("--price %s: %w", name, err)
 		}
+
 		prices[name] = price
 	}
+
 	return prices, nil
 }
 
@@ -128,9 +147,11 @@ func (c *ReportCmd) period(now time.Time) (from, until time.Time) {
 	if !c.Until.IsZero() && c.Until.Before(now) {
 		until = c.Until.Time
 	}
+
 	if from.IsZero() && len(c.Reservations) == 0 {
 		from = until.Add(-lookBack)
 	}
+
 	return from, until
 }
 
@@ -141,10 +162,12 @@ func recordedFees(dir state.Dir, made *report.Report) (map[string]capacity.Money
 	if err != nil {
 		return nil, err
 	}
+
 	fees, ends := map[string]capacity.Money{}, map[string]time.Time{}
 	for _, r := range made.Reservations {
 		ends[r.ID] = r.End
 	}
+
 	for _, i := range all {
 		id := i.Reservation
 		switch {
@@ -155,6 +178,7 @@ func recordedFees(dir state.Dir, made *report.Report) (map[string]capacity.Money
 			fees[id] = fees[id].Plus(i.Fee)
 		}
 	}
+
 	return fees, nil
 }
 
@@ -163,15 +187,19 @@ func (c *ReportCmd) show(t *terminal.Terminal, doc reportDocument) error {
 	if t.Format != terminal.Table {
 		return t.Show(doc, doc.rows(), "")
 	}
+
 	if err := doc.tables(t); err != nil {
 		return err
 	}
+
 	for _, g := range doc.Gaps {
 		t.Say("Unknown: %s from %s to %s: %s.", g.Reservation, t.Time(g.From), t.Time(g.To), g.Reason)
 	}
+
 	for _, w := range doc.Warnings {
 		t.Say("Warning: %s.", strings.TrimSuffix(w, "."))
 	}
+
 	return nil
 }
 
@@ -198,6 +226,7 @@ type reportRow struct {
 
 func (d reportDocument) rows() []reportRow {
 	rows := []reportRow{}
+
 	add := func(row reportRow, sums report.Sums) {
 		for _, c := range report.Classes {
 			if sums[c] > 0 {
@@ -209,6 +238,7 @@ func (d reportDocument) rows() []reportRow {
 	for _, r := range d.Reservations {
 		add(reportRow{What: "reservation", Reservation: r.ID, From: r.From, To: d.Until}, r.Sums)
 	}
+
 	for i, shares := range [][]report.Share{d.Accounts, d.Users, d.Jobs} {
 		for _, s := range shares {
 			add(
@@ -224,6 +254,7 @@ func (d reportDocument) rows() []reportRow {
 			)
 		}
 	}
+
 	return rows
 }
 
@@ -249,6 +280,7 @@ const largestJobs = 10
 func (d reportDocument) tables(t *terminal.Terminal) error {
 	t.Tell("%s to %s: %s node-hours were paid, %s of them useful.\n", t.Time(d.From), t.Time(d.Until), d.Total.Hours(),
 		cmp.Or(d.Total.UsefulPart(), "none"))
+
 	var classes []classLine
 	for _, c := range report.Classes {
 		if n := d.Total[c]; n > 0 || c == report.Useful {
@@ -258,14 +290,19 @@ func (d reportDocument) tables(t *terminal.Terminal) error {
 			)
 		}
 	}
+
 	classes = append(classes, classLine{Class: "paid", Hours: d.Total.Hours()})
 	if err := t.Rows(classes, classColumns); err != nil {
 		return err
 	}
+
 	fmt.Fprintln(t.Out)
+
 	if err := t.Rows(d.Reservations, reservationColumns); err != nil {
 		return err
 	}
+
 	fmt.Fprintln(t.Out)
+
 	return t.Rows(slices.Concat(d.Users, d.Jobs[:min(largestJobs, len(d.Jobs))]), shareColumns)
 }

@@ -47,19 +47,23 @@ func (c *ReserveCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 	if c.Probe == (c.For != 0) {
 		return usage("give --probe to release it at once, or --for TIME to hold it")
 	}
+
 	h, err := newHolder(ctx, cfg, aws)
 	if err != nil {
 		return err
 	}
+
 	costs := fmt.Sprintf("%d × %s cost what they cost on demand", c.Count, c.InstanceType)
 	if c.Probe {
 		t.Say("A probe is paid for the seconds that it takes: %s.", costs)
 	} else {
 		t.Say("What is held is paid, used or not: %s, for up to %s.", costs, capacity.FormatExact(time.Duration(c.For)))
+
 		if err := t.Confirm("Hold it?"); err != nil {
 			return err
 		}
 	}
+
 	answer, err := h.Hold(ctx, market.HoldRequest{
 		InstanceType: string(c.InstanceType), Platform: c.Platform,
 		Count: int(c.Count), Subnets: c.SubnetIDs, For: time.Duration(c.For), Probe: c.Probe,
@@ -67,9 +71,11 @@ func (c *ReserveCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 	if err == nil || len(answer.Tries) > 0 { // a question that failed is no empty list (R8)
 		err = errors.Join(err, t.Rows(answer.Tries, heldColumns))
 	}
+
 	if err != nil {
 		return err
 	}
+
 	r := answer.Reservation
 	switch {
 	case r.ID == "":
@@ -82,6 +88,7 @@ func (c *ReserveCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 		t.Say("%s holds %d × %s in %s until %s. Release it when it has done its work:\n  pcs-capacity release %s",
 			r.ID, c.Count, c.InstanceType, r.AZID, t.Time(r.End), r.ID)
 	}
+
 	return nil
 }
 
@@ -109,21 +116,26 @@ func (c *ReleaseCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 	if c.Unused != (len(c.Reservations) == 0) {
 		return usage("name reservations, or give --unused")
 	}
+
 	if c.Unused {
 		return c.unused(ctx, t, cfg, aws, pcsClient)
 	}
+
 	h, err := newHolder(ctx, cfg, aws)
 	if err != nil {
 		return err
 	}
+
 	for _, id := range c.Reservations {
 		r, err := h.Release(ctx, id)
 		if err != nil {
 			return err
 		}
+
 		t.Say("%s is released: %d × %s in %s, held for %s.", id, r.Total, r.InstanceType, r.AZID,
 			capacity.FormatExact(aws.Now().Sub(r.Created).Round(time.Second)))
 	}
+
 	return nil
 }
 
@@ -137,18 +149,23 @@ func (c *ReleaseCmd) unused(ctx context.Context, t *terminal.Terminal, cfg *conf
 	if err == nil || len(found) > 0 {
 		err = errors.Join(err, t.Rows(found, unusedColumns))
 	}
+
 	if err != nil {
 		return err
 	}
+
 	for _, n := range found {
 		if !n.Released {
 			t.Say("%s", n)
+
 			err = errShown
 		}
 	}
+
 	if len(found) == 0 {
 		t.Say("Nothing to release.")
 	}
+
 	return err
 }
 
@@ -158,6 +175,7 @@ func newHolder(ctx context.Context, cfg *config.Config, aws *ec2.Client) (market
 	if err != nil {
 		return market.Holder{}, err
 	}
+
 	return market.Holder{EC2: aws, State: state.Dir(cfg.StateDir), Limits: cfg.Reserve, Cluster: mark}, nil
 }
 

@@ -22,6 +22,7 @@ func TestSlurm_RestartThatFails(t *testing.T) {
 	w := newWiredOn(t, func(c *slurmlab.Config) {
 		c.Extra = []string{"SuspendExcNodes=static-1,gpu-1", "Include site.conf"}
 		c.GresConf = "NodeName=gpu-[1-4] AutoDetect=off\n"
+
 		siteConf := filepath.Join(c.Dir, "etc", "site.conf")
 		if err := errors.Join(os.Mkdir(filepath.Dir(siteConf), 0o755), os.WriteFile(siteConf, nil, 0o644)); err != nil {
 			t.Fatal(err)
@@ -30,6 +31,7 @@ func TestSlurm_RestartThatFails(t *testing.T) {
 	siteConf := filepath.Join(w.etc, "site.conf")
 	plugins := w.pluginsWithoutLua()
 	w.write(siteConf, "PluginDir="+plugins+"\n")
+
 	if err := w.restartSlurm(); err != nil {
 		t.Fatal(err)
 	}
@@ -37,17 +39,20 @@ func TestSlurm_RestartThatFails(t *testing.T) {
 	before := w.configuration()
 	refused := func(want string, args ...string) {
 		t.Helper()
+
 		w.said = ""
 		_, status := w.run(nil, append([]string{"hooks"}, args...)...)
 		if status != 1 || !strings.Contains(w.said, want) || strings.Contains(w.said, "to continue") {
 			t.Errorf("hooks %s: status %d: %s", args, status, w.said)
 		}
+
 		if now := w.configuration(); now != before {
 			t.Errorf("hooks %s: slurm.conf and the files beside it were\n%s\nand are\n%s", args, before, now)
 		}
 	}
 	answers := func() {
 		t.Helper()
+
 		if _, err := (&slurm.Client{}).Config(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -64,19 +69,24 @@ func TestSlurm_RestartThatFails(t *testing.T) {
 	if err := os.Remove(lua); err != nil {
 		t.Fatal(err)
 	}
+
 	w.write(siteConf, "")
+
 	if err := w.restartSlurm(); err != nil {
 		t.Fatal(err)
 	}
+
 	w.hooks("install")
 	before = w.configuration()
 	w.write(siteConf, "\nPartitionName=old Nodes=gone-[1-2]\n")
 	refused("that pcs-capacity did not write: "+siteConf+":2: PartitionName=old Nodes=gone-[1-2]; correct it", "remove")
 
 	w.write(siteConf, "")
+
 	if err := w.restartSlurm(); err != nil {
 		t.Fatal(err)
 	}
+
 	os.Remove(filepath.Join(w.dir, "down"))
 	w.hooks("remove")
 	answers()
@@ -85,6 +95,7 @@ func TestSlurm_RestartThatFails(t *testing.T) {
 // pluginsWithoutLua is a folder with Slurm's plugins but for job_submit_lua.so.
 func (w *wired) pluginsWithoutLua() (folder string) {
 	w.Helper()
+
 	running, err := (&slurm.Client{}).Config(w.Context())
 	if err != nil {
 		w.Fatal(err)
@@ -101,6 +112,7 @@ func (w *wired) pluginsWithoutLua() (folder string) {
 			}
 		}
 	}
+
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -111,6 +123,7 @@ func (w *wired) pluginsWithoutLua() (folder string) {
 // configuration is the text of slurm.conf and of gres.conf, and the names of the files beside them.
 func (w *wired) configuration() string {
 	w.Helper()
+
 	files, err := filepath.Glob(filepath.Join(w.etc, "*.*"))
 	conf, confErr := os.ReadFile(w.cluster.Conf())
 	gres, gresErr := os.ReadFile(filepath.Join(w.etc, "gres.conf"))

@@ -69,10 +69,12 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 		if err := c.find(cfg); err != nil {
 			return nil, err
 		}
+
 		request, err := c.request(ctx, cfg)
 		if err != nil {
 			return nil, err
 		}
+
 		plan, err := change.setup.Plan(ctx, request)
 		if err == nil && setup.IsNewMark(request.Mark) {
 			plan.Add(
@@ -85,15 +87,19 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 				},
 			)
 		}
+
 		if err == nil && len(plan.Mismatches()) == 0 {
 			err = c.tryHost(ctx, cfg, plan)
 		}
+
 		return plan, err
 	}
+
 	made, err := change.run(ctx, cfg)
 	if err != nil || c.DryRun {
 		return err
 	}
+
 	return c.finish(ctx, g, t, ec2, pcsClient, made)
 }
 
@@ -103,11 +109,13 @@ func (c *SetupCmd) tryHost(ctx context.Context, cfg *maybeConfig, plan *setup.Pl
 	if err != nil {
 		return err
 	}
+
 	sources := site.Sources{Here: site.Here{Config: cfg.Config, Hooks: hooks}, Slurm: slurm.New(cfg.Cluster)}
 	sources.Filter, _ = findFilter() // whether it runs is tried
 	newQueue := slices.ContainsFunc(plan.Steps(),
 		func(s setup.Step) bool { return s.What == setup.WhatQueue && s.Verb == setup.Create })
 	plan.Add(sources.Missing(ctx, plan.Cluster, newQueue)...)
+
 	return nil
 }
 
@@ -120,11 +128,13 @@ func (c *SetupCmd) find(cfg *maybeConfig) (err error) {
 			c.Provider = queue.Provider
 		}
 	}
+
 	if c.NodeGroup == "" {
 		if c.NodeGroup, err = setup.NodeGroupOf(cfg.Config, c.Queue); err != nil {
 			return usageError{err}
 		}
 	}
+
 	return nil
 }
 
@@ -142,13 +152,16 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 			)
 		}
 	}
+
 	if cfg.Found {
 		p, _ := cfg.Partition(c.Queue)
 		r.Config, r.Dynamic = cfg.Config, p.Group(c.NodeGroup).Dynamic
 	}
+
 	if c.Dynamic != nil {
 		r.Dynamic = *c.Dynamic
 	}
+
 	onEC2 := c.Provider == capacity.ProviderEC2
 	switch {
 	case c.Provider.Guest():
@@ -159,18 +172,22 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 	case onEC2 && c.Cluster != "":
 		return r, usage("--cluster names a PCS cluster, and with --provider ec2 there is none; leave one of them out")
 	}
+
 	if !onEC2 {
 		return r, nil
 	}
+
 	conf, err := slurm.New(cfg.Cluster).Config(ctx)
 	if err != nil {
 		slog.Warn("where nodes get slurm.conf from is not known", "error", err)
 	}
+
 	r.ConfServer = conf.ConfServer
 	if cfg.Cluster == "" {
 		r.Mark, err = setup.SlurmMark(ctx, cfg.Config, !c.DryRun)
 		return r, err
 	}
+
 	return r, nil
 }
 
@@ -183,36 +200,46 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 		return c.Provider == capacity.ProviderEC2 &&
 			(p.Code == capacity.NoPartition && p.About.Partition == c.Queue || p.Code == capacity.NoNodes)
 	}
+
 	complete, err := firstPass(ctx, g, t, aws, pcsClient, next)
 	if err != nil {
 		return err
 	}
+
 	if !complete {
 		return errShown
 	}
+
 	cfg, err := readConfig(g)
 	if err != nil {
 		return err
 	}
+
 	queue, _ := cfg.Partition(c.Queue)
 	nodes := max(1, queue.Group(c.NodeGroup).MaxNodes)
+
 	if plan.Reservation.State != capacity.StateActive && !plan.Reservation.Start.IsZero() {
 		t.Say("The block opens at %s; jobs that are submitted before wait for it.", t.Time(plan.Reservation.Start))
 	}
+
 	if c.Provider == capacity.ProviderEC2 {
 		t.Say(
 			"Let Slurm know the nodes, on its controller. This shows the lines for slurm.conf and restarts slurmctld:\n  pcs-capacity hooks install",
 		)
 	}
+
 	t.Say("%s", whatUsersCan(plan.Reservation, cfg.Domain().Timing, c.Queue, nodes, aws.Now()))
+
 	if _, runs, _ := state.Dir(cfg.StateDir).Watcher(); !runs {
 		t.Say("Start the service on one host. Without it, fences do not follow extensions:\n  %s",
 			watchCommand(g, cfg))
 	}
+
 	until := ""
 	if !plan.Reservation.End.IsZero() {
 		until = ", until " + t.Time(plan.Reservation.End)
 	}
+
 	t.Say(
 		"Queue %s is set up with %d × %s of %s%s.",
 		c.Queue,
@@ -221,6 +248,7 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 		plan.Reservation.ID,
 		until,
 	)
+
 	return nil
 }
 
@@ -234,5 +262,6 @@ func whatUsersCan(r capacity.Reservation, timing capacity.Timing, queue string, 
 			queue,
 		)
 	}
+
 	return fmt.Sprintf("Users can submit:\n  sbatch --partition=%s --nodes=%d train.sh", queue, nodes)
 }

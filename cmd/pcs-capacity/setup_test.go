@@ -16,6 +16,7 @@ import (
 func TestWhatUsersCan(t *testing.T) {
 	d := func(d time.Duration) capacity.Duration { return capacity.Duration{Duration: d} }
 	timing := capacity.Timing{DrainMargin: d(10 * time.Minute), ReclaimLead: d(30 * time.Minute)}
+
 	end := simStart.Add(24 * time.Hour)
 	block := capacity.Reservation{
 		ID:    "cr-1",
@@ -73,6 +74,7 @@ func TestIdleNodes(t *testing.T) {
 	}
 	slurm.Unlock()
 	t.Setenv("PATH", slurm.StateSave)
+
 	cfg := &maybeConfig{&config.Config{Partitions: []capacity.PartitionSettings{{Name: "gpu"}}}, true}
 	if idle := readIdle(t.Context(), cfg); idle.err != nil || !slices.Equal(idle.names, []string{"gpu-1", "gpu-6"}) {
 		t.Errorf("idle are %v (%v)", idle.names, idle.err)
@@ -103,6 +105,7 @@ func TestStatusIsRedForAdministratorsOnly(t *testing.T) {
 	} {
 		doc := statusDocument{}
 		doc.Add(c.said...)
+
 		text, err := json.Marshal(doc.All())
 		if red := doc.outcome(c.err) != nil; red != c.red || err != nil || string(text) != c.json {
 			t.Errorf("%s: red %t, %s, %v", name, red, text, err)

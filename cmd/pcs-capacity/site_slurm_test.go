@@ -37,6 +37,7 @@ func (w *wired) onThisMachine() {
 	w.Helper()
 	w.replace("pcs-capacity.conf", "SuspendTime=600", "SuspendTime=4")
 	w.replace("pcs-capacity-gres.conf", "/dev/nvidia", w.cluster.Dir()+"/dev/gpu")
+
 	if err := w.restartSlurm(); err != nil {
 		w.Fatal(err)
 	}
@@ -45,10 +46,12 @@ func (w *wired) onThisMachine() {
 func (w *wired) replace(name, old, new string) {
 	w.Helper()
 	path := filepath.Join(w.etc, name)
+
 	text, err := os.ReadFile(path)
 	if err == nil {
 		err = os.WriteFile(path, []byte(strings.ReplaceAll(string(text), old, new)), 0o644)
 	}
+
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -58,6 +61,7 @@ func (w *wired) replace(name, old, new string) {
 func (w *wired) siteJob() (end func()) {
 	w.Helper()
 	file := filepath.Join(w.TempDir(), "end")
+
 	id, err := w.cluster.Submit(
 		w.Context(),
 		"while ! [ -e "+file+" ]; do sleep 0.2; done",
@@ -71,14 +75,18 @@ func (w *wired) siteJob() (end func()) {
 	if err == nil {
 		_, err = w.cluster.WaitJob(w.Context(), id, "RUNNING")
 	}
+
 	if err != nil {
 		w.Fatal(err)
 	}
+
 	return func() {
 		w.Helper()
+
 		if err := os.WriteFile(file, nil, 0o644); err != nil {
 			w.Fatal(err)
 		}
+
 		if job, err := w.cluster.WaitJob(w.Context(), id, "COMPLETED"); err != nil || job["Restarts"] != "0" {
 			w.Errorf("the site's job: restarts %s, %v", job["Restarts"], err)
 		}
@@ -92,6 +100,7 @@ func TestLong_R9_SitesOwnNodesStay(t *testing.T) {
 	if !ownProcess(t) {
 		return
 	}
+
 	w := newWiredOn(t, plainSlurm)
 	w.configure(func(text string) string { return text + "dynamic = true\n" })
 	end := w.siteJob()
@@ -99,14 +108,17 @@ func TestLong_R9_SitesOwnNodesStay(t *testing.T) {
 	w.replace("gres.conf", siteGres, siteGres+"AutoDetect=nvml\n")
 	w.hooks("install")
 	w.sync()
+
 	if _, found := w.check(); hasFailed(found, "static-nodes") {
 		t.Errorf("%+v", found)
 	}
+
 	if running, err := (&slurm.Client{}).Config(t.Context()); err != nil || running.ResumeTimeout != time.Second ||
 		running.SuspendTimeout != time.Second ||
 		running.SuspendTime != 0 {
 		t.Errorf("power saving of the site's nodes has changed: %+v, %v", running, err)
 	}
+
 	w.onThisMachine()
 	end()
 	// The node boots for longer than the site's ResumeTimeout.
@@ -114,10 +126,13 @@ func TestLong_R9_SitesOwnNodesStay(t *testing.T) {
 	if err == nil {
 		_, err = w.cluster.WaitJob(t.Context(), id, "COMPLETED")
 	}
+
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	w.wait("an idle node of ours is powered down", func() bool { return strings.Contains(w.node("gpu-1"), "POWER") })
+
 	if state := w.node("static-1"); state != "IDLE" {
 		t.Errorf("the site's idle node is %s", state)
 	}
@@ -130,9 +145,11 @@ func TestLong_R9_SitesOwnNodesStay(t *testing.T) {
 	w.replace("gres.conf", "AutoDetect=nvml\n", "") // gpu-1 stays: slurm.conf has its line
 	w.hooks("remove")
 	end()
+
 	if text, err := os.ReadFile(filepath.Join(w.etc, "gres.conf")); err != nil || string(text) != siteGres {
 		t.Errorf("gres.conf is %s, %v", text, err)
 	}
+
 	w.wait("the site's node is idle", func() bool { return w.node("static-1") == "IDLE" })
 }
 
@@ -142,22 +159,27 @@ func hasFailed(found capacity.Problems, id string) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
 func (w *wired) node(name string) string {
 	w.Helper()
+
 	node, err := w.cluster.Node(w.Context(), name)
 	if err != nil {
 		w.Fatal(err)
 	}
+
 	return node["State"]
 }
 
 func (w *wired) wait(what string, done func() bool) {
 	w.Helper()
+
 	ctx, cancel := context.WithTimeout(w.Context(), 2*time.Minute)
 	defer cancel()
+
 	if slurmlab.Until(ctx, done) != nil {
 		w.Fatalf("not seen: %s", what)
 	}

@@ -93,22 +93,27 @@ func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, c
 			return usage("%q is not a partition in the settings; they have %s", c.Partition, partitionNames(cfg))
 		}
 	}
+
 	progress := t.Slow("asking AWS and Slurm")
 	defer progress.Done()
+
 	sources := sourcesIfAny(ctx, g, cfg)
 	written, _ := sources.State.ReadSnapshot() // what is wrong with it, Look says
+
 	snap, cluster, aws, err := lifecycle.Look(ctx, sources)
 	now := sources.MachineTime().Add(snap.ClockOffset.Duration)
 	fresh := written != nil && !written.TakenAt.IsZero() && !written.Stale(now)
 	if fresh && cluster != nil && aws != nil && !*aws {
 		// Sync has asked AWS just now: a user without credentials needs nothing more.
 		err = nil
+
 		for i := range snap.Problems {
 			if snap.Problems[i].Code == capacity.AWSUnanswered {
 				snap.Problems[i].Severity = capacity.Note
 			}
 		}
 	}
+
 	var jobs []capacity.Job
 	if cluster != nil {
 		var jobsErr error
@@ -117,16 +122,19 @@ func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, c
 			err = jobsErr
 		}
 	}
+
 	records, recordsErr := sources.State.Records()
 	if recordsErr != nil && !errors.Is(recordsErr, fs.ErrPermission) { // which are not for everyone
 		snap.Add(capacity.Problemf(capacity.StateFile, capacity.Subject{}, "", "%v", recordsErr))
 	}
+
 	if c.Partition != "" {
 		snap.Partitions = slices.DeleteFunc(
 			snap.Partitions,
 			func(p capacity.Partition) bool { return p.Name != c.Partition },
 		)
 	}
+
 	doc := statusDocument{
 		TakenAt:    snap.TakenAt,
 		Region:     snap.Region,
@@ -135,6 +143,7 @@ func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, c
 		Problems:   snap.Problems,
 	}
 	doc.Add(lifecycle.Troubles(snap, jobs, records, now)...)
+
 	if written != nil {
 		doc.SyncedAt = written.TakenAt
 		if written.Stale(now) {
@@ -149,26 +158,34 @@ func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, c
 			)
 		}
 	}
+
 	for _, s := range snap.Standings(now) {
 		row := newStatusRow(s, cluster, jobs, now)
 		n := len(doc.Partitions)
 		row.another = n > 0 && doc.Partitions[n-1].Partition == row.Partition
 		doc.Partitions = append(doc.Partitions, row)
 	}
+
 	doc.Problems = doc.All()
+
 	progress.Done()
+
 	if err := t.Show(doc, doc.Partitions, statusColumns); err != nil {
 		return err
 	}
+
 	if t.Format != terminal.JSON && t.Format != terminal.YAML {
 		for _, p := range doc.Problems {
 			t.Say("%s", p)
 		}
+
 		sayAge(t, snap, written, aws, cluster != nil, now)
 	}
+
 	if len(cfg.Partitions) == 0 {
 		t.Say("The settings have no partition; `pcs-capacity setup` adds one.")
 	}
+
 	return doc.outcome(err)
 }
 
@@ -194,12 +211,15 @@ func sayAge(t *terminal.Terminal, snap, written *capacity.Snapshot, answered *bo
 	case !*answered:
 		aws = fmt.Sprintf("as of %s, %s", t.Time(snap.TakenAt), ago(snap.TakenAt))
 	}
+
 	if !slurmAnswered {
 		slurm = "no answer"
 	}
+
 	if written != nil && !written.TakenAt.IsZero() {
 		sync = ago(written.TakenAt)
 	}
+
 	t.Say("AWS: %s. Slurm: %s. Last sync: %s.", aws, slurm, sync)
 }
 
@@ -208,9 +228,11 @@ func partitionNames(cfg *config.Config) string {
 	for _, p := range cfg.Partitions {
 		names = append(names, p.Name)
 	}
+
 	if len(names) == 0 {
 		return "none"
 	}
+
 	return strings.Join(names, ", ")
 }
 
@@ -219,6 +241,7 @@ func newStatusRow(s capacity.Standing, cluster *lifecycle.Cluster, jobs []capaci
 	if s.Reservation.ID == "" {
 		w = s.Last
 	}
+
 	row := statusRow{
 		Partition:   s.Partition.Name,
 		Slot:        s.Slot.Name,
@@ -238,15 +261,19 @@ func newStatusRow(s capacity.Standing, cluster *lifecycle.Cluster, jobs []capaci
 		if row.State == "ended" && s.Partition.Provider == capacity.ProviderPCS {
 			ids = ids[:1] // what the slot was set up for; others were there before it
 		}
+
 		row.Reservation = strings.Join(ids, " ")
 	}
+
 	if cluster == nil {
 		return row
 	}
+
 	ours := map[string]bool{}
 	for _, n := range cluster.SlotNodes(s.Slot.Name) {
 		ours[n] = true
 	}
+
 	up, total, running, pending := 0, len(ours), 0, 0
 	for i := range cluster.Nodes {
 		if n := &cluster.Nodes[i]; ours[n.Name] {
@@ -256,6 +283,7 @@ func newStatusRow(s capacity.Standing, cluster *lifecycle.Cluster, jobs []capaci
 			}
 		}
 	}
+
 	for i := range jobs {
 		switch j := &jobs[i]; {
 		case j.State == "RUNNING" && slices.ContainsFunc(j.Nodes, func(n string) bool { return ours[n] }):
@@ -264,7 +292,9 @@ func newStatusRow(s capacity.Standing, cluster *lifecycle.Cluster, jobs []capaci
 			pending++
 		}
 	}
+
 	row.NodesUp, row.NodesTotal, row.Running, row.Pending = &up, &total, &running, &pending
+
 	return row
 }
 
@@ -278,5 +308,6 @@ func slotWithout(s capacity.Standing) string {
 	case s.Unknown:
 		return "unknown"
 	}
+
 	return "ended"
 }

@@ -14,15 +14,18 @@ import (
 // Jobs wait in a partition, not in a slot: they are counted once.
 func TestWaitingJobsAreShownOnce(t *testing.T) {
 	waiting := 7
+
 	rows := []statusRow{
 		{Partition: "gpu", Slot: "gpu-a", Pending: &waiting},
 		{Partition: "gpu", Slot: "gpu-b", Pending: &waiting, another: true},
 		{Partition: "big", Slot: "big"}, // Slurm did not answer
 	}
+
 	var out strings.Builder
 	if err := (&terminal.Terminal{Out: &out, Err: &out}).Rows(rows, "SLOT: Slot; PENDING: Waiting"); err != nil {
 		t.Fatal(err)
 	}
+
 	if got, want := strings.Fields(out.String()), []string{"SLOT", "PENDING", "gpu-a", "7", "gpu-b", "-", "big", "-"}; !slices.Equal(
 		got,
 		want,

@@ -18,11 +18,13 @@ import (
 // result has, the program says so, once, and its exit status is not 0.
 func TestOutputThatCannotBeWritten(t *testing.T) {
 	run := programForOutput(t)
+
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer full.Close()
+
 	offerings := []string{"offerings", "-t", "p5.48xlarge", "-n", "4", "-d", "7d"}
 	for _, args := range [][]string{
 		{"list"},
@@ -62,10 +64,13 @@ func TestOutputThatNobodyReads(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		r.Close()
+
 		if status, said := run(w, args...); status != -int(syscall.SIGPIPE) || said != "" {
 			t.Errorf("%s: exit status %d: %s", args, status, said)
 		}
+
 		w.Close()
 	}
 }
@@ -80,8 +85,10 @@ func programForOutput(t *testing.T) func(stdout *os.File, args ...string) (statu
 	dir := filepath.Dir(settings)
 	newFakeSlurm(t, t.Cleanup, dir, sim.Clock().Now)
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+
 	run := func(stdout *os.File, args ...string) (status int, said string) {
 		var stderr strings.Builder
+
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
 		// installed by testscript
@@ -91,9 +98,11 @@ func programForOutput(t *testing.T) func(stdout *os.File, args ...string) (statu
 		if end := c.ProcessState.Sys().(syscall.WaitStatus); end.Signaled() {
 			return -int(end.Signal()), stderr.String()
 		}
+
 		return c.ProcessState.ExitCode(), stderr.String()
 	}
 	run(nil, "sync") // cannot write to Slurm, but saw AWS
+
 	hour := time.Now().Add(-time.Hour)
 	paid := state.Paid{
 		Partition:    "gpu",
@@ -105,10 +114,12 @@ func programForOutput(t *testing.T) func(stdout *os.File, args ...string) (statu
 	if err := state.Dir(filepath.Join(dir, "state")).AppendSample(state.Sample{At: hour, Paid: map[string]*state.Paid{"cr-1": &paid}}, nil, time.Minute); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, args := range [][]string{{"list"}, {"explain", "gpu"}, {"report"}} {
 		if status, said := run(nil, args...); status != 0 {
 			t.Fatalf("%s: exit status %d: %s", args, status, said)
 		}
 	}
+
 	return run
 }

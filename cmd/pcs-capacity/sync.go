@@ -34,9 +34,11 @@ alone, and named.
 // Run makes one pass, or one after the other.
 func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg *config.Config) error {
 	settings := lifecycle.Follower{Path: cfg.Path, Region: g.Region, Profile: g.Profile}
+
 	if c.DryRun && c.Watch {
 		return usage("give --dry-run alone")
 	}
+
 	if c.Watch {
 		return lifecycle.Watch{
 			Sources: settings.Sources,
@@ -46,36 +48,46 @@ func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg
 			ctx,
 		)
 	}
+
 	sources, err := settings.Sources(ctx, false)
 	if err != nil {
 		return err
 	}
+
 	sources.DryRun = c.DryRun
 	progress := t.Slow("asking AWS and Slurm")
 	snap, report, err := lifecycle.Pass(ctx, sources)
+
 	progress.Done()
+
 	if !c.DryRun {
 		report.Add(lifecycle.After(ctx, sources, snap, report)...)
 	}
+
 	if t.Format == terminal.Table {
 		for _, d := range report.Done {
 			t.Tell("%s", d)
 		}
+
 		if len(report.Done) == 0 && err == nil {
 			t.Tell("nothing to do")
 		}
+
 		for _, p := range report.All() {
 			t.Say("%s", p)
 		}
+
 		if c.DryRun {
 			t.Say("Dry run: nothing was changed.")
 		}
 	} else if err := t.Show(report, report.Done, ""); err != nil {
 		return err
 	}
+
 	if err != nil && t.Format == terminal.Table { // the problems have said it all
 		return errShown
 	}
+
 	return err
 }
 
@@ -98,7 +110,9 @@ func (c *NotifyTestCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *conf
 	if cfg.Notify.Command == "" && cfg.Notify.Webhook == "" {
 		return fmt.Errorf("[notify] of %s has no command and no webhook; add one", cfg.Path)
 	}
+
 	host, _ := os.Hostname()
+
 	test := lifecycle.Notice{
 		At:      time.Now().UTC().Truncate(time.Second),
 		Problem: capacity.Problemf("test", capacity.Subject{}, "", "a test of [notify] on host %s", host),
@@ -106,6 +120,8 @@ func (c *NotifyTestCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *conf
 	if err := lifecycle.Target(cfg).Deliver(ctx, test); err != nil {
 		return err
 	}
+
 	t.Say("Delivered.")
+
 	return nil
 }

@@ -45,21 +45,25 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 		g: g, t: t, dryRun: c.DryRun, question: "Tear this down?", doing: "tearing down",
 		nothing: "Nothing of ours is left of queue " + c.Queue, outcome: "nothing was removed",
 	}
+
 	change.setup = setup.Setup{PCS: pcsClient, EC2: aws, Slurm: setup.InSlurm{Client: slurm.New(cfg.Cluster)}}
 	change.plan = func(ctx context.Context, cfg *maybeConfig) (*setup.Plan, error) {
 		request, err := c.request(ctx, cfg)
 		if err != nil {
 			return nil, err
 		}
+
 		return change.setup.PlanTeardown(ctx, request)
 	}
 	plan, err := change.run(ctx, cfg)
 	if err == nil && change.applied && cfg.Found {
 		_, err = firstPass(ctx, g, t, aws, pcsClient, nil)
 	}
+
 	if err != nil {
 		return err
 	}
+
 	if there := plan.There(); plan.Done() && len(there) > 0 && !slices.Contains(there, c.Queue) {
 		return fmt.Errorf(
 			"queues of pcs-capacity are %s; check the name, unless %s has been torn down before",
@@ -67,17 +71,21 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 			c.Queue,
 		)
 	}
+
 	for _, work := range plan.ByHand {
 		t.Say("Left to do: %s", work)
 	}
+
 	if after, err := readConfigIfAny(g); err == nil && change.applied {
 		for _, work := range staleSwitches(after) {
 			t.Say("Left to do: %s", work)
 		}
 	}
+
 	if change.applied {
 		sayPaid(ctx, t, aws, plan.Reservations())
 	}
+
 	return nil
 }
 
@@ -87,6 +95,7 @@ func staleSwitches(cfg *maybeConfig) []string {
 	if err != nil || cfg.Cluster != "" {
 		return nil
 	}
+
 	stale, _ := site.Switches(cfg.Domain()) // hooks install says what cannot be read
 
 	return stale
@@ -98,6 +107,7 @@ func sayPaid(ctx context.Context, t *terminal.Terminal, aws *ec2.Client, ids []s
 	if err != nil { // teardown is done; this is only said beside it
 		return
 	}
+
 	for _, r := range found {
 		switch {
 		case !r.LiveAt(aws.Now()):
@@ -121,6 +131,7 @@ func (c *TeardownCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Requ
 	if cfg.Found {
 		request.Config = cfg.Config
 	}
+
 	if p, found := cfg.Partition(c.Queue); request.Provider == "" {
 		switch {
 		case found:
@@ -129,6 +140,7 @@ func (c *TeardownCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Requ
 			request.Provider = capacity.ProviderEC2
 		}
 	}
+
 	onEC2 := request.Provider == capacity.ProviderEC2
 	switch {
 	case onEC2 && (c.Cluster != "" || cfg.Cluster != ""):
@@ -138,6 +150,7 @@ func (c *TeardownCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Requ
 		)
 	case onEC2:
 		var err error
+
 		request.Mark, err = setup.SlurmMark(ctx, cfg.Config, false)
 		return request, err
 	case request.Provider.Guest():
@@ -146,5 +159,6 @@ func (c *TeardownCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Requ
 			"--cluster: no PCS cluster is named here or in the settings; add --cluster NAME, or --provider ec2 for self-managed Slurm",
 		)
 	}
+
 	return request, nil
 }

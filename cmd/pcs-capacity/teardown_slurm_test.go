@@ -47,11 +47,14 @@ func (r *rehearsal) run(c interface {
 },
 ) (shown string, err error) {
 	r.Helper()
+
 	cfg, err := config.Load(r.path)
 	if err != nil {
 		r.Fatal(err)
 	}
+
 	var out strings.Builder
+
 	err = c.Run(
 		r.ctx,
 		&Globals{Config: r.path},
@@ -60,6 +63,7 @@ func (r *rehearsal) run(c interface {
 		r.aws,
 		newPCS(r.aws),
 	)
+
 	return out.String(), err
 }
 
@@ -74,9 +78,11 @@ func TestLong_Teardown(t *testing.T) {
 	if err == nil { // setup looks for it beside the program
 		err = os.Symlink(filter, filterPlaces()[1])
 	}
+
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		t.Fatal(err)
 	}
+
 	world := strings.NewReplacer(`queue = [{ id = "pcs_0e20000004", name = "gpu", node_groups = ["gpu-a", "gpu-b"] }]`, "", "launch_template = [",
 		`launch_template = [{ id = "lt-0e200000000000b02", name = "compute", security_groups = ["sg-0e200000000000a01"] }, `).
 		Replace("pcs_delay = \"0s\"" + rehearsalWorld + teardownWorld)
@@ -89,22 +95,28 @@ func TestLong_Teardown(t *testing.T) {
 	})
 	node := func(name string) capacity.Node {
 		t.Helper()
+
 		nodes, err := (&slurm.Client{}).Nodes(r.ctx, name)
 		if err != nil || len(nodes) != 1 {
 			t.Fatal(nodes, err)
 		}
+
 		return nodes[0]
 	}
 	guards := func() []string { return slices.Sorted(maps.Keys(r.reservations())) }
 	hasGroup := func(name string) bool {
 		t.Helper()
+
 		inv, err := newPCS(r.aws).Inventory(r.ctx, "ml")
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		return slices.ContainsFunc(inv.Groups, func(g pcs.NodeGroup) bool { return g.Name == name })
 	}
+
 	two := 2
+
 	const block, fence, foreign = "cr-0e2000000000000a1", "pcs-capacity-fence-gpu-a", "gpu-a-scheduled"
 	if out, err := r.run(&SetupCmd{Reservation: block, Queue: "gpu", NodeGroup: "gpu", Like: "compute", MaxNodes: &two}); err != nil {
 		t.Fatal(out, err)
@@ -122,6 +134,7 @@ func TestLong_Teardown(t *testing.T) {
 			"Users=root",
 		)
 	}
+
 	if got := guards(); !slices.Contains(got, fence) {
 		t.Fatalf("reservations %v: the fence is not there", got)
 	}
@@ -129,15 +142,19 @@ func TestLong_Teardown(t *testing.T) {
 	// A job that runs is named, and nothing is touched.
 	job := r.submit("-t", "30", "-w", "gpu-a-1")
 	r.running(job)
+
 	out, err := r.run(&TeardownCmd{Queue: "gpu"})
 	if !errors.Is(err, errShown) || !strings.Contains(out, "pcs-capacity: job "+job+" is running on these nodes\n") ||
 		node("gpu-a-1").Has("DRAIN") {
 		t.Errorf("with job %s: %v\n%s", job, err, out)
 	}
+
 	r.cancel(job)
+
 	if _, err := r.cluster.WaitJob(r.ctx, job, "CANCELLED"); err != nil {
 		t.Fatal(err)
 	}
+
 	r.until("the nodes are free", func() bool { return !node("gpu-a-1").Busy() })
 
 	// A job that starts after the plan: the nodes are drained, and everything else stays.
@@ -145,22 +162,27 @@ func TestLong_Teardown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	s := setup.Setup{
 		PCS:   newPCS(r.aws),
 		EC2:   r.aws,
 		Slurm: setup.InSlurm{Client: &slurm.Client{}},
 		Poll:  time.Millisecond,
 	}
+
 	plan, err := s.PlanTeardown(r.ctx, setup.Request{Queue: "gpu", Config: cfg})
 	if err != nil || len(plan.Mismatches()) > 0 {
 		t.Fatal(err, plan.Mismatches())
 	}
+
 	job = r.submit("-t", "30", "-w", "gpu-a-1")
 	r.running(job)
+
 	if err := s.Apply(r.ctx, plan); !errors.Is(err, setup.ErrJobsRun) ||
 		!strings.Contains(err.Error(), job+" started on gpu-a meanwhile") {
 		t.Errorf("with job %s: %v", job, err)
 	}
+
 	if n := node("gpu-a-2"); !n.Has("DRAIN") || n.Reason != "pcs-capacity teardown" || !hasGroup("gpu-a") ||
 		!slices.Contains(guards(), fence) {
 		t.Errorf("node %+v, node groups %v, reservations %v", n, hasGroup("gpu-a"), guards())
@@ -168,18 +190,22 @@ func TestLong_Teardown(t *testing.T) {
 
 	// A job that waits is no obstacle, but it is said.
 	r.submit("-t", "30", "--begin=now+1hour")
+
 	plan, err = s.PlanTeardown(r.ctx, setup.Request{Queue: "gpu", Force: true, Config: cfg})
 	if err != nil || len(plan.Of(capacity.Note)) != 2 ||
 		plan.Of(capacity.Note)[0] != "job "+job+" is running on these nodes; jobs end with their nodes" ||
 		!strings.Contains(plan.Of(capacity.Note)[1], "1 job waits in it") {
 		t.Errorf("by force: %v, %q", err, plan.Of(capacity.Note))
 	}
+
 	if err := s.Apply(r.ctx, plan); err != nil { // not the command, whose pass of sync might hide a fence that is left
 		t.Error(err)
 	}
+
 	if got := guards(); !slices.Equal(got, theirs) || hasGroup("gpu-a") {
 		t.Errorf("reservations %v, node groups %v", got, hasGroup("gpu-a"))
 	}
+
 	if cfg, err := config.Load(r.path); err != nil || len(cfg.Partitions) > 0 {
 		t.Errorf("settings %+v, %v", cfg.Partitions, err)
 	}
@@ -195,6 +221,7 @@ func TestLong_Teardown(t *testing.T) {
 		"Flags=MAINT,IGNORE_JOBS",
 		"Users=root",
 	)
+
 	if out, err := r.run(&TeardownCmd{Queue: "gpu", NodeGroup: "gpu", Force: true}); err != nil ||
 		!slices.Equal(guards(), theirs) {
 		t.Errorf("Slurm's part: %v, reservations %v\n%s", err, guards(), out)

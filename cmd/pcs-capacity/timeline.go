@@ -33,7 +33,9 @@ func (c *TimelineCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 	if err != nil {
 		return err
 	}
+
 	own := ownedOf(cfg, aws, all, idleNodes{})
+
 	snap, problems := own.snap, []string{}
 	snap.Reservations = slices.DeleteFunc(snap.Reservations, func(r capacity.Reservation) bool {
 		used := slices.ContainsFunc(snap.Partitions, func(p capacity.Partition) bool { return p.Has(r.ID) })
@@ -43,30 +45,38 @@ func (c *TimelineCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 	for _, w := range snap.Waiting(now) {
 		problems = append(problems, w.WaitProblem().Text())
 	}
+
 	for _, m := range unknownIn(cfg.Config, aws.Region(), all) {
 		problems = append(problems, m.String())
 	}
+
 	chart := timeline.Chart{Region: aws.Region(), Now: now, From: c.From.Time, Zone: t.Zone()}
 	if c.Weeks > 0 {
 		chart.To = slices.MaxFunc([]time.Time{c.From.Time, now}, time.Time.Compare).AddDate(0, 0, 7*int(c.Weeks))
 	}
+
 	begin := c.From.Time
 	if begin.IsZero() {
 		begin = now.Add(-timeline.MostBehind)
 	}
+
 	chart.Lanes = capacity.Timeline(snap, begin, now)
 	for _, lane := range chart.Lanes {
 		for i, b := range lane.Blocks {
 			lane.Blocks[i].Slot = own.of(b.Reservation.ID).Slot
 		}
 	}
+
 	chart.Fit()
+
 	if err := c.show(t, chart, problems); err != nil {
 		return err
 	}
+
 	for _, p := range problems {
 		t.Say("problem: %s", p)
 	}
+
 	return nil
 }
 
@@ -76,7 +86,9 @@ func (c *TimelineCmd) reservations(ctx context.Context, t *terminal.Terminal, cf
 ) (all []capacity.Reservation, now time.Time, err error) {
 	progress := t.Slow("asking EC2")
 	all, err = aws.FindReservations(ctx, ec2.ReservationQuery{})
+
 	progress.Done()
+
 	if err == nil || ctx.Err() != nil {
 		return all, aws.Now().UTC().Truncate(time.Second), err
 	}
@@ -85,6 +97,7 @@ func (c *TimelineCmd) reservations(ctx context.Context, t *terminal.Terminal, cf
 	if aws.Offset() != 0 { // its refusal had the time
 		seen = aws.Now()
 	}
+
 	if noSnap != nil || snap.Stale(seen) || snap.Region != aws.Region() {
 		return nil, now, err
 	}
@@ -102,21 +115,27 @@ func (c *TimelineCmd) show(t *terminal.Terminal, chart timeline.Chart, problems 
 		if err := os.WriteFile(c.SVG, chart.SVG(), 0o644); err != nil {
 			return fmt.Errorf("writing the picture: %w", err)
 		}
+
 		t.Say("Wrote %s.", c.SVG)
 	}
+
 	if t.Format != terminal.Table {
 		return t.Show(timelineDocument{chart, problems}, timelineRows(chart.Lanes), "")
 	}
+
 	if !slices.ContainsFunc(chart.Lanes, func(l capacity.Lane) bool { return len(l.Blocks) > 0 }) {
 		t.Say(
 			"There is nothing to draw: the settings name no reservation that is open or still to come, and EC2 has no "+
 				"Capacity Block in %s.\nFind one with `pcs-capacity offerings`, or look into another region with --region.",
 			chart.Region,
 		)
+
 		return nil
 	}
+
 	width := max(terminal.Width(t.Out, os.Getenv), timeline.LeastWidth)
 	_, err := fmt.Fprint(t.Out, terminal.Wrap(chart.Text(width), width))
+
 	return err
 }
 
@@ -156,9 +175,11 @@ func timelineRows(lanes []capacity.Lane) []timelineRow {
 				},
 			)
 		}
+
 		for _, g := range lane.Gaps {
 			rows = append(rows, timelineRow{Partition: lane.Partition, What: "gap", Start: g.From, End: g.To})
 		}
 	}
+
 	return rows
 }

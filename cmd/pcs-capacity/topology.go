@@ -32,23 +32,30 @@ func (c *TopologyCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config
 	if err != nil {
 		return err
 	}
+
 	slots := slices.DeleteFunc(
 		capacity.Places(snap.Partitions),
 		func(at capacity.Place) bool { return !at.Partition.Provider.Launches() },
 	)
+
 	var ids []string
 	for _, at := range slots {
 		ids = append(ids, at.Slot.ReservationIDs...)
 	}
+
 	if len(slots) == 0 {
 		return errors.New("no partition has provider ec2, and PCS has no setting for topology.conf")
 	}
+
 	progress := t.Slow("asking EC2")
 	found, err := aws.ReservationTopology(ctx, ids)
+
 	progress.Done()
+
 	if err != nil {
 		return err
 	}
+
 	var leaves []capacity.Leaf
 	for _, s := range slots {
 		leaf := capacity.Leaf{Nodes: nodesOfSlot(s)}
@@ -57,15 +64,19 @@ func (c *TopologyCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config
 				break
 			}
 		}
+
 		if leaf.Path == nil {
 			t.Say(
 				"warning: EC2 does not say where the reservation of %s is in the network; its nodes are behind a switch of their own",
 				s.Slot.Name,
 			)
 		}
+
 		leaves = append(leaves, leaf)
 	}
+
 	_, err = fmt.Fprint(t.Out, capacity.TopologyConf(leaves))
+
 	return err
 }
 

@@ -46,16 +46,20 @@ max_nodes = 4
 // withoutSlurm writes the settings for a machine whose Slurm cannot be asked.
 func withoutSlurm(t *testing.T) (path string) {
 	t.Helper()
+
 	dir := t.TempDir()
 	path = filepath.Join(dir, "config.toml")
 	if err := os.WriteFile(path, fmt.Appendf(nil, manyQuestions, filepath.Join(dir, "state")), 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	conf := filepath.Join(dir, "slurm.conf")
 	if err := os.WriteFile(conf, []byte(downConf), 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Setenv("SLURM_CONF", conf)
+
 	return path
 }
 
@@ -63,6 +67,7 @@ func withoutSlurm(t *testing.T) (path string) {
 // trouble meets every question of a pass; a person is told once.
 func TestWatchSaysEachTroubleOnce(t *testing.T) {
 	t.Setenv("AWS_MAX_ATTEMPTS", "1") // the SDK would wait between its own attempts
+
 	sim := simulatedAWS(t)
 	path := withoutSlurm(t)
 	for name, test := range map[string]struct {
@@ -77,23 +82,31 @@ func TestWatchSaysEachTroubleOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			sim.ClearFaults()
+
 			if test.fault.Effect == "" {
 				test.fault.Effect = awssim.FailBefore
 			}
+
 			if _, err := sim.AddFault(test.fault); err != nil {
 				t.Fatal(err)
 			}
+
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
+
 			settings := lifecycle.Follower{Path: path}
 			passes := 0
+
 			var aws []string
+
 			err := lifecycle.Watch{Sources: func(ctx context.Context, renew bool) (lifecycle.Sources, error) {
 				if passes++; passes > 4 {
 					stop()
 				}
+
 				s, err := settings.Sources(ctx, renew)
 				s.Poll = time.Millisecond
+
 				return s, err
 			}, Say: func(line string) {
 				if !strings.Contains(line, "asking Slurm") {
@@ -103,6 +116,7 @@ func TestWatchSaysEachTroubleOnce(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			if len(aws) != test.lines || !strings.Contains(strings.Join(aws, "\n"), test.says) {
 				t.Errorf("%d lines in %d passes, want %d:\n%s", len(aws), passes-1, test.lines, strings.Join(aws, "\n"))
 			}
@@ -113,12 +127,14 @@ func TestWatchSaysEachTroubleOnce(t *testing.T) {
 // TestWatchFollowsTheRegion: another region in the settings is asked from the next pass on.
 func TestWatchFollowsTheRegion(t *testing.T) {
 	simulatedAWS(t)
+
 	path := filepath.Join(t.TempDir(), "config.toml")
 	settings := lifecycle.Follower{Path: path}
 	for _, region := range []string{"us-east-2", "us-west-2"} {
 		if err := os.WriteFile(path, fmt.Appendf(nil, "region = %q\n", region), 0o644); err != nil {
 			t.Fatal(err)
 		}
+
 		sources, err := settings.Sources(t.Context(), false)
 		if err != nil || sources.EC2.Region() != region {
 			t.Errorf("%s: %v", region, err)
@@ -131,11 +147,15 @@ func TestWatchKeepsTheLastGoodSettings(t *testing.T) {
 	simulatedAWS(t)
 	path := withoutSlurm(t)
 	settings := lifecycle.Follower{Path: path}
+
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 
-	var said []string
-	var used []lifecycle.Sources
+	var (
+		said []string
+		used []lifecycle.Sources
+	)
+
 	watch := lifecycle.Watch{
 		Say: func(line string) { said = append(said, line) },
 		Sources: func(ctx context.Context, renew bool) (lifecycle.Sources, error) {
@@ -144,12 +164,15 @@ func TestWatchKeepsTheLastGoodSettings(t *testing.T) {
 					t.Error(err)
 				}
 			}
+
 			s, err := settings.Sources(ctx, renew)
 			s.Poll = time.Millisecond
+
 			used = append(used, s)
 			if len(used) == 3 {
 				stop()
 			}
+
 			return s, err
 		},
 	}
@@ -161,10 +184,12 @@ func TestWatchKeepsTheLastGoodSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	const want = "config.toml is empty: restore it, or remove it; the previous settings stay in use"
 	if all := strings.Join(said, "\n"); !strings.Contains(all, want) || len(snap.Partitions) == 0 {
 		t.Errorf("%d partitions in the snapshot; said:\n%s", len(snap.Partitions), all)
 	}
+
 	if told := strings.Join(snap.Of(capacity.Admin), "\n"); !strings.Contains(told, want) {
 		t.Errorf("status says:\n%s", told)
 	}
@@ -173,17 +198,22 @@ func TestWatchKeepsTheLastGoodSettings(t *testing.T) {
 // simulatedAWS is the account of the transcripts, for this process and what it starts.
 func simulatedAWS(t *testing.T) *awssim.Sim {
 	t.Helper()
+
 	scenario, err := awssim.LoadScenario(simWorld)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	sim, err := awssim.New(scenario, awssim.NewClock(simStart, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { sim.Close() })
+
 	if err := sim.Serve(t.Setenv, "AWS_EC2_METADATA_DISABLED=true"); err != nil {
 		t.Fatal(err)
 	}
+
 	return sim
 }

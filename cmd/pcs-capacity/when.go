@@ -55,11 +55,14 @@ func (l *jobLimit) UnmarshalText(text []byte) (err error) {
 	if l.Limit, err = capacity.ParseLimit(string(text)); err == nil {
 		return nil
 	}
+
 	d, notLength := capacity.ParseDuration(string(text))
 	if notLength != nil || d <= 0 {
 		return fmt.Errorf("%q is not a time limit; write it like 90, 12:00:00, 2-00:00:00 or 12h", text)
 	}
+
 	l.Limit = capacity.LimitOf(d)
+
 	return nil
 }
 
@@ -73,7 +76,9 @@ func (n *nodeCount) UnmarshalText(text []byte) error {
 	if !nodeCounts.Match(text) {
 		return fmt.Errorf("%q is not a number of nodes; write it like 4 or 4-8", text)
 	}
+
 	*n = nodeCount(text)
+
 	return nil
 }
 
@@ -83,23 +88,28 @@ func (c *WhenCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Con
 	if err != nil {
 		return err
 	}
+
 	req, verdict, err := c.judge(c.Time.Limit, snap, now)
 	if err != nil {
 		return err
 	}
+
 	start := explain.When(req, verdict, snap, nil, now)
 	if start.Code == explain.WaitsInQueue { // unless its nodes are idle
 		start = explain.When(req, verdict, snap, readQueue(ctx, cfg, snap, req.Partitions), now)
 	}
+
 	if err := showStart(t, start, whenText(t, start, now)); err != nil {
 		return err
 	}
+
 	switch {
 	case start.Code == explain.Now:
 		return nil
 	case !start.Start.IsZero():
 		return errLater
 	}
+
 	return errShown
 }
 
@@ -113,6 +123,7 @@ func (s jobSize) judge(limit capacity.Limit, snap *capacity.Snapshot,
 			"name a partition: Slurm has no default one, or sync has not seen it",
 		)
 	}
+
 	req, err := submit.Request(map[string]string{
 		"from": "cli_filter", "user": os.Getenv("USER"), "partition": partition, "account": s.Account, "nodes": string(s.Nodes),
 		"reservation": s.Reservation,
@@ -121,6 +132,7 @@ func (s jobSize) judge(limit capacity.Limit, snap *capacity.Snapshot,
 	if err != nil {
 		return req, capacity.Verdict{}, err
 	}
+
 	return req, submit.Verdict(req, "cli_filter", snap, now.Add(-snap.ClockOffset.Duration)), nil
 }
 
@@ -134,9 +146,11 @@ func lastPass(cfg *config.Config) (*capacity.Snapshot, time.Time, error) {
 			dir.SnapshotPath(),
 		)
 	}
+
 	if err != nil {
 		return nil, time.Time{}, err
 	}
+
 	return snap, time.Now().Add(snap.ClockOffset.Duration), nil
 }
 
@@ -147,34 +161,41 @@ const slurmPatience = 5 * time.Second
 func readQueue(ctx context.Context, cfg *config.Config, snap *capacity.Snapshot, partitions []string) *explain.Queue {
 	ctx, cancel := context.WithTimeout(ctx, slurmPatience)
 	defer cancel()
+
 	client := slurm.New(cfg.Cluster)
 	queue := &explain.Queue{Idle: map[string]int{}, Waiting: map[string]int{}}
 	waits := func(j capacity.Job) bool {
 		return j.State == "PENDING" && (j.Reason == "Resources" || j.Reason == "Priority")
 	}
+
 	jobs, _, err := client.JobsOf(ctx, partitions, waits)
 	if err != nil {
 		return nil
 	}
+
 	for _, name := range partitions {
 		for _, j := range jobs {
 			if j.In(name) {
 				queue.Waiting[name]++
 			}
 		}
+
 		p, _ := snap.Partition(name)
 		for _, at := range capacity.Places([]capacity.Partition{p}) {
 			names, err := hostlist.Expand(at.Slot.Nodes)
 			if err != nil || len(names) == 0 {
 				continue
 			}
+
 			nodes, err := client.Nodes(ctx, names...)
 			if err != nil {
 				return nil
 			}
+
 			queue.Idle[at.Slot.Name] = len(slices.DeleteFunc(nodes, func(n capacity.Node) bool { return !n.Idle() }))
 		}
 	}
+
 	return queue
 }
 
@@ -188,8 +209,10 @@ func whenText(t *terminal.Terminal, s explain.Start, now time.Time) string {
 		if capacity.Code(s.Code).Never() {
 			outlook = "never as it is"
 		}
+
 		return fmt.Sprintf("%s (%s): %s", outlook, s.Code, t.Zoned(s.Message))
 	}
+
 	var text string
 	switch s.Code {
 	case explain.Now:
@@ -199,6 +222,7 @@ func whenText(t *terminal.Terminal, s explain.Start, now time.Time) string {
 	default:
 		text = s.Message
 	}
+
 	switch {
 	case s.SpareSeconds != nil:
 		text += fmt.Sprintf(", with %s to spare", capacity.FormatUntil(time.Duration(*s.SpareSeconds)*time.Second))
@@ -207,6 +231,7 @@ func whenText(t *terminal.Terminal, s explain.Start, now time.Time) string {
 	default:
 		text += ", for up to " + s.TimeLimit
 	}
+
 	return text
 }
 
@@ -215,12 +240,15 @@ func showStart(t *terminal.Terminal, s explain.Start, line string) error {
 	if t.Format != terminal.Table {
 		return t.Show(s, []explain.Start{s}, "")
 	}
+
 	if line != "" {
 		fmt.Fprintln(t.Out, line)
 	}
+
 	for _, warning := range s.Warnings {
 		t.Say("%s", t.Zoned(warning))
 	}
+
 	return nil
 }
 
@@ -244,20 +272,26 @@ func (c *LeftCmd) Run(t *terminal.Terminal, cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
+
 	req, verdict, err := c.judge(capacity.Limit{}, snap, now)
 	if err != nil {
 		return err
 	}
+
 	left := explain.Left(req, verdict, snap, now)
 	if err := showStart(t, left, left.TimeLimit); err != nil {
 		return err
 	}
+
 	if left.TimeLimit != "" {
 		return nil
 	}
+
 	if left.Code == explain.NextBlock {
 		left.Message = "the next block opens " + t.Soon(left.Start, now)
 	}
+
 	t.Say("No time limit fits now: %s.", t.Zoned(left.Message))
+
 	return errShown
 }

@@ -12,6 +12,7 @@ import (
 // What `when` and `left` say of each world: the code, the line of when, and the limit of left.
 func TestWhen(t *testing.T) {
 	const boots = 10 * time.Minute // the allowance, which is not to spare
+
 	group := func(s *capacity.Snapshot) *capacity.NodeGroup { return &s.Partitions[0].Groups[0] }
 	idle := func(n int) *explain.Queue { return &explain.Queue{Idle: map[string]int{"gpu": n}} }
 	for name, c := range map[string]struct {
@@ -54,19 +55,23 @@ func TestWhen(t *testing.T) {
 			if c.at > 6*time.Hour {
 				snap.Reservations[0].State = capacity.StateExpired
 			}
+
 			if c.change != nil {
 				c.change(snap)
 			}
+
 			req := capacity.Request{Partitions: []string{"gpu"}, Nodes: 2, TimeLimit: c.limit}
 			start := explain.When(req, capacity.Admit(req, snap, now), snap, c.queue, now)
 			term := &terminal.Terminal{UTC: true}
 			if got := whenText(term, start, now); start.Code != c.code || got != c.line {
 				t.Errorf("%s: %s\nwant %s: %s", start.Code, got, c.code, c.line)
 			}
+
 			left := explain.Left(req, capacity.Admit(req, snap, now), snap, now)
 			if left.TimeLimit != c.left {
 				t.Errorf("left: %q, want %q", left.TimeLimit, c.left)
 			}
+
 			if left.TimeLimit == "" || left.TimeLimit == "UNLIMITED" {
 				return
 			}
@@ -75,6 +80,7 @@ func TestWhen(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			req.TimeLimit = limit
 			later := now.Add(time.Minute)
 			if start := explain.When(req, capacity.Admit(req, snap, later), snap, idle(4), later); start.Code != "now" &&
@@ -92,10 +98,12 @@ func TestWhenNamesAReservation(t *testing.T) {
 	snap.PastFences = map[string]time.Time{"course": simStart.Add(5 * time.Hour)}
 	for name, warned := range map[string]bool{"": false, "other": false, "course": true} {
 		job := jobSize{Partition: "gpu", Nodes: "1", Account: "nlp", Reservation: name}
+
 		req, verdict, err := job.judge(capacity.Minutes(60), snap, simStart)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		start := explain.When(req, verdict, snap, nil, simStart)
 		if (len(start.Warnings) > 0) != warned {
 			t.Errorf("--reservation=%s: %q", name, start.Warnings)
@@ -113,6 +121,7 @@ func TestLimitAndNodes(t *testing.T) {
 			t.Errorf("%q: %v, %v", text, l.Limit, err)
 		}
 	}
+
 	for text, good := range map[string]bool{"4": true, "4-8": true, "1k": true, "0": false, "four": false, "4,5": false, "-4": false, "": false} {
 		var n nodeCount
 		if err := n.UnmarshalText([]byte(text)); (err == nil) != good {

@@ -23,26 +23,34 @@ const configureBudget = 15 * time.Minute
 func (s *Site) configureSlots(ctx context.Context, slots map[string]place, last *capacity.Snapshot) error {
 	ctx, cancel := context.WithTimeout(ctx, configureBudget)
 	defer cancel()
+
 	partitions := map[string]bool{}
 	for _, at := range slots {
 		partitions[at.partition.Name] = true
 	}
+
 	names := slices.Sorted(maps.Keys(slots))
+
 	held, err := s.Slots(ctx, s.Cluster, names)
 	if err != nil {
 		return err
 	}
+
 	seen, err := s.freshFacts(ctx, partitions, last)
 	if err != nil {
 		return err
 	}
+
 	seen.Held = held
+
 	snap := capacity.Build(s.Settings, seen)
 	snap.TakenAt = s.Now()
+
 	var errs []error
 	for _, slot := range names {
 		errs = append(errs, s.configure(ctx, slots[slot], held[slot], snap))
 	}
+
 	return errors.Join(errs...)
 }
 
@@ -52,6 +60,7 @@ func (s *Site) configure(ctx context.Context, at place, reservation string, snap
 		At: s.Now(), Hook: "resume", Partition: at.partition.Name, Reservation: reservation,
 		Code: string(capacity.OK), Message: "compute node group " + at.slot + " is as it should be",
 	}
+
 	request, err := configuration(s.Cluster, at, reservation, snap, s.Now())
 	if err == nil {
 		var changed bool
@@ -59,12 +68,15 @@ func (s *Site) configure(ctx context.Context, at place, reservation string, snap
 			record.Message = "configured compute node group " + at.slot
 		}
 	}
+
 	if err != nil {
 		err = fmt.Errorf("compute node group %s: %w", at.slot, err)
 		p, code := problem(err)
 		record.Code, record.EC2Code, record.Message = string(p.Code), code, hook.OneLine(p.Text())
 	}
+
 	s.record(record)
+
 	return err
 }
 
@@ -76,25 +88,30 @@ func configuration(cluster string, at place, reservation string, snap *capacity.
 	if reservation == "" {
 		return request, errors.New("it was set up for no reservation; run `pcs-capacity setup`")
 	}
+
 	p, g := at.in(snap)
 	r, known := snap.Reservation(reservation)
 	if !known {
 		return request, refuse(capacity.ReservationNotKnown,
 			"reservation %s is not in the settings of partition %s, or EC2 does not describe it", reservation, p.Name)
 	}
+
 	for _, m := range capacity.Match(r, g, now) {
 		if m.Code != capacity.WrongSize { // a group may be smaller or larger than its block
 			return request, refuse(capacity.Mismatched, "%s", m.Text())
 		}
 	}
+
 	request.Reservation, request.MaxNodes, request.Dynamic = r, g.MaxNodes, g.Dynamic
 	for _, s := range g.Subnets {
 		if s.AZID == r.AZID {
 			request.SubnetIDs = append(request.SubnetIDs, s.ID)
 		}
 	}
+
 	if len(request.SubnetIDs) == 1 {
 		request.SubnetID = request.SubnetIDs[0]
 	}
+
 	return request, nil
 }

@@ -54,14 +54,17 @@ func newFake(t *testing.T) *fake {
 		letters: map[string]string{},
 	}
 	m.Slurm.Add("gpu", "gpu", 8)
+
 	m.Slurm.RequeueDelay = 0
 	for _, n := range m.Slurm.All {
 		n.State = model.Boots
 	}
+
 	for _, r := range twoReservations().Reservations {
 		r.Total, r.Available = 8, 8
 		m.EC2.Reserve(r)
 	}
+
 	m.EC2.OnDemand, m.EC2.IDs = 100, 100
 	m.Before, m.After = w.before, func(c model.Call) error {
 		if c.Verb != "" && w.is(w.key(c)) == "lost" {
@@ -69,6 +72,7 @@ func newFake(t *testing.T) *fake {
 		}
 		return nil
 	}
+
 	return w
 }
 
@@ -134,6 +138,7 @@ func (w *fake) line(c model.Call) string {
 		t, _ := time.Parse(time.DateTime, at)
 		return t.Sub(noon).String()
 	})
+
 	return strings.TrimSpace(c.Verb + " " + fluff.Replace(text))
 }
 
@@ -163,31 +168,39 @@ func (w *fake) before(c model.Call) error {
 	if c.Verb == "" || c.Verb == "read a console" {
 		return nil
 	}
+
 	time.Sleep(time.Second)
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	if w.calls++; w.kill > 0 && w.calls >= w.kill {
 		runtime.Goexit() // in each goroutine that goes on
 	}
+
 	w.change(func() { w.Slurm.Now = time.Now() })
+
 	line := w.line(c)
 	word := w.word(line)
 	w.came[w.key(c)] = word
 	if word != "" {
 		line += " → " + word
 	}
+
 	if w.lines = append(w.lines, line); word == "then no time" {
 		w.stop()
 	}
+
 	if word == "lost" {
 		return nil
 	}
+
 	return answers[word]
 }
 
 // Launch launches one node, what has ended already, or what has no address.
 func (w *fake) Launch(ctx context.Context, l capacity.Launch) (launched []capacity.Instance, err error) {
 	w.change(func() { w.launches = append(w.launches, l) })
+
 	launched, err = w.Host.Launch(ctx, l)
 	has := len(launched)
 	switch word := w.is(l.ClientToken); {
@@ -200,24 +213,30 @@ func (w *fake) Launch(ctx context.Context, l capacity.Launch) (launched []capaci
 	case word == "no address" && has > 0:
 		launched[0].PrivateIP = ""
 	}
+
 	for i := has; i < len(launched); i++ {
 		w.change(func() { w.EC2.End(launched[i].ID) })
+
 		launched[i].State = "terminated"
 	}
+
 	if w.is(l.ClientToken) != "ended" {
 		launched = launched[:has]
 	}
+
 	return launched, err
 }
 
 // CreateODCR answers with what has been cancelled.
 func (w *fake) CreateODCR(ctx context.Context, o capacity.HoldOrder) (r capacity.Reservation, err error) {
 	w.change(func() { w.orders = append(w.orders, o) })
+
 	r, err = w.Host.CreateODCR(ctx, o)
 	if w.is(o.ClientToken) == "dead" {
 		r.State = capacity.StateCancelled
 		w.change(func() { w.Change(r.ID, func(r *capacity.Reservation) { r.State = capacity.StateCancelled }) })
 	}
+
 	return r, err
 }
 
@@ -232,6 +251,7 @@ func (w *fake) FindInstances(ctx context.Context, q capacity.InstanceQuery) ([]c
 			found[i].State = "pending"
 		}
 	}
+
 	return found, err
 }
 
@@ -255,6 +275,7 @@ func (w *fake) PowerDownForce(ctx context.Context, nodes []string, reason string
 			}
 		}
 	})
+
 	return err
 }
 
@@ -276,6 +297,7 @@ func (w *fake) said(name string) string {
 			return j.AdminComment
 		}
 	}
+
 	return w.Node(name).Reason
 }
 
@@ -292,6 +314,7 @@ func (w *fake) kept(t *testing.T) []state.Record {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return all
 }
 
@@ -315,6 +338,7 @@ func story(t *testing.T, script string, do func(t *testing.T, w *fake)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		words := map[string][]string{}
+
 		var want []string
 		for line := range strings.Lines(script) {
 			if line = strings.TrimSpace(line); line != "" {
@@ -323,6 +347,7 @@ func story(t *testing.T, script string, do func(t *testing.T, w *fake)) {
 				want = append(want, line)
 			}
 		}
+
 		w := newFake(t)
 		w.ctx, w.stop = context.WithCancel(t.Context())
 		w.word = func(line string) (word string) {
@@ -332,6 +357,7 @@ func story(t *testing.T, script string, do func(t *testing.T, w *fake)) {
 			return word
 		}
 		do(t, w)
+
 		for i := 1; i < len(w.lines); i++ {
 			if was := w.lines[i-1]; strings.HasPrefix(was, "cancel reservation") &&
 				strings.HasPrefix(w.lines[i], "cancel reservation") &&
@@ -339,6 +365,7 @@ func story(t *testing.T, script string, do func(t *testing.T, w *fake)) {
 				w.lines[i-1], w.lines[i] = w.lines[i], was
 			}
 		}
+
 		if diff := diff.Diff(want, w.lines); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}

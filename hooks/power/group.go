@@ -61,6 +61,7 @@ func waiting(jobs []capacity.Job) (waits []capacity.ResumeJob) {
 			waits = append(waits, capacity.ResumeJob{ID: j.ID, Nodes: j.Nodes})
 		}
 	}
+
 	return waits
 }
 
@@ -73,10 +74,12 @@ func launchGroups(nodes []string, waits []capacity.ResumeJob, known []capacity.J
 			holds[j.ID] = j
 		}
 	}
+
 	of := map[string]*group{} // by node
 	for _, n := range nodes {
 		of[n] = &group{}
 	}
+
 	for _, w := range waits {
 		var g *group
 		for _, n := range w.Nodes {
@@ -94,9 +97,11 @@ func launchGroups(nodes []string, waits []capacity.ResumeJob, known []capacity.J
 				}
 			}
 		}
+
 		if g == nil {
 			continue
 		}
+
 		job, has := holds[w.ID]
 		switch {
 		case !has:
@@ -105,6 +110,7 @@ func launchGroups(nodes []string, waits []capacity.ResumeJob, known []capacity.J
 			g.jobs = append(g.jobs, job)
 		}
 	}
+
 	var order []*group
 	for _, n := range nodes {
 		g := of[n]
@@ -112,11 +118,14 @@ func launchGroups(nodes []string, waits []capacity.ResumeJob, known []capacity.J
 			order = append(order, g)
 			slices.SortFunc(g.jobs, func(a, b capacity.Job) int { return a.ID - b.ID })
 		}
+
 		g.nodes = append(g.nodes, n)
 	}
+
 	for _, g := range order {
 		groups = append(groups, *g)
 	}
+
 	return groups
 }
 
@@ -125,12 +134,14 @@ func launchGroups(nodes []string, waits []capacity.ResumeJob, known []capacity.J
 func (c *call) plan(groups []group) (ready []group, unplaced []failed) {
 	largest := slices.Clone(groups)
 	slices.SortStableFunc(largest, func(a, b group) int { return len(b.nodes) - len(a.nodes) })
+
 	for _, g := range largest {
 		var err error
 		if g.parts, err = c.divide(g); err != nil {
 			unplaced = append(unplaced, failed{group: g, why: err})
 			continue
 		}
+
 		first := &g.parts[0]
 		if g.each = len(g.nodes) == 1 && !first.targets[0].hold; g.each {
 			i := slices.IndexFunc(ready, func(o group) bool {
@@ -144,8 +155,10 @@ func (c *call) plan(groups []group) (ready []group, unplaced []failed) {
 				continue
 			}
 		}
+
 		ready = append(ready, g)
 	}
+
 	return ready, unplaced
 }
 
@@ -154,6 +167,7 @@ func (c *call) divide(g group) (parts []part, err error) {
 	if len(g.jobs) == 0 && len(g.lost) > 0 {
 		return nil, refuse("job-gone", "job %d ended before its nodes were launched", g.lost[0])
 	}
+
 	for _, n := range g.nodes {
 		at, _ := placeOf(c.Settings, n)
 		i := slices.IndexFunc(parts, func(p part) bool { return p.place.slot == at.slot })
@@ -162,19 +176,24 @@ func (c *call) divide(g group) (parts []part, err error) {
 			if template.err != nil {
 				return nil, template.err
 			}
+
 			i = len(parts)
 			parts = append(parts, part{place: at, template: template.version})
 		}
+
 		parts[i].nodes = append(parts[i].nodes, n)
 	}
+
 	for i, p := range parts {
 		if parts[i].targets, err = c.targets(g.jobs, p.place, len(p.nodes)); err != nil {
 			return nil, err
 		}
 	}
+
 	for _, p := range parts {
 		c.taken[p.targets[0].reservationID] += len(p.nodes)
 	}
+
 	return parts, nil
 }
 
@@ -182,32 +201,40 @@ func (c *call) divide(g group) (parts []part, err error) {
 // node group's one subnet in its zone. Nodes without a job may use any reservation that has the slot.
 func (c *call) targets(jobs []capacity.Job, at place, nodes int) (all []target, err error) {
 	p, g := at.in(c.snap)
+
 	var common []capacity.Reservation
 	if len(jobs) == 0 {
 		p.AllowAccounts = nil // there is no account to check
+
 		var v capacity.Verdict
 		if common, v = capacity.AdmitLaunch(capacity.NoJob, p, at.slot, c.snap, c.now); v.Refused {
 			return nil, &refusal{Verdict: v}
 		}
 	}
+
 	var wishes []capacity.Wish
 	for i, j := range jobs {
 		wish, _ := j.Wish()
 		wishes = append(wishes, wish)
+
 		admitted, v := c.admit(j, at)
 		if v.Refused {
 			return nil, &refusal{Verdict: v}
 		}
+
 		if i == 0 {
 			common = admitted
 		}
+
 		common = slices.DeleteFunc(slices.Clone(common), func(r capacity.Reservation) bool {
 			return !slices.ContainsFunc(admitted, func(a capacity.Reservation) bool { return a.ID == r.ID })
 		})
 	}
+
 	if len(common) == 0 {
 		return nil, refuse("different-reservations", "the jobs that share these nodes ask for different reservations")
 	}
+
 	for _, r := range capacity.LaunchOrder(common, nodes, c.taken) {
 		some := targetsIn(g, r, wishes)
 		if len(some) == 0 {
@@ -218,16 +245,20 @@ func (c *call) targets(jobs []capacity.Job, at place, nodes int) (all []target, 
 				cmp.Or(r.AZID, "any zone"),
 			)
 		}
+
 		for _, t := range some {
 			if r.ID == "" && g.Holds(wishes, c.snap) {
 				t.hold, t.kind = true, capacity.ODCR
 			}
+
 			all = append(all, t)
 		}
 	}
+
 	if len(all) == 0 {
 		return nil, err
 	}
+
 	return all, nil
 }
 
@@ -247,6 +278,7 @@ func (c *call) admit(j capacity.Job, at place) ([]capacity.Reservation, capacity
 		TimeMin:    j.TimeMin,
 		Nodes:      len(j.Nodes),
 	}
+
 	return capacity.AdmitLaunch(request, p, at.slot, c.snap, c.now)
 }
 
@@ -278,6 +310,7 @@ func targetsIn(g capacity.NodeGroup, r capacity.Reservation, wishes []capacity.W
 			}
 		}
 	}
+
 	return targets
 }
 
@@ -289,9 +322,11 @@ func targetsIn(g capacity.NodeGroup, r capacity.Reservation, wishes []capacity.W
 func (c *call) launchToken(jobs []capacity.Job, nodes []string, attempt int, what ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%q %q %q %d", c.mark, hostlist.Compress(nodes), what, attempt)
+
 	for _, j := range jobs {
 		fmt.Fprintf(&b, " %d/%d", j.ID, j.Restarts)
 	}
+
 	if len(jobs) == 0 {
 		fmt.Fprintf(&b, " %d", c.now.Unix()/10)
 	}
@@ -302,12 +337,15 @@ func (c *call) launchToken(jobs []capacity.Job, nodes []string, attempt int, wha
 // tags tell whose a launch is, what for, and for which nodes: hostlists short enough for a tag, in node order.
 func (c *call) tags(jobs []capacity.Job, partition string, nodes []string, reservation string) map[string]string {
 	var split func(nodes []string) []string
+
 	split = func(nodes []string) []string {
 		list := hostlist.Compress(nodes)
 		if len(list) <= capacity.MaxTagValue || len(nodes) == 1 {
 			return []string{list}
 		}
+
 		half := len(nodes) / 2
+
 		return append(split(nodes[:half]), split(nodes[half:])...)
 	}
 	tags := capacity.NodesTags(split(nodes))
@@ -318,13 +356,16 @@ func (c *call) tags(jobs []capacity.Job, partition string, nodes []string, reser
 	if len(nodes) == 1 {
 		tags[capacity.TagNode] = nodes[0]
 	}
+
 	if reservation != "" {
 		tags[capacity.TagReservation] = reservation
 	}
+
 	if len(jobs) > 0 {
 		// As short as possible: EC2 returns it with each instance.
 		tags[capacity.TagJob] = hook.Clip(hostlist.Compress(shown(jobs)), capacity.MaxTagValue)
 	}
+
 	return tags
 }
 
@@ -333,6 +374,7 @@ func (g group) on(nodes []string) []capacity.Job {
 	if !g.each {
 		return g.jobs
 	}
+
 	return slices.DeleteFunc(slices.Clone(g.jobs), func(j capacity.Job) bool {
 		return !slices.ContainsFunc(j.Nodes, func(n string) bool { return slices.Contains(nodes, n) })
 	})

@@ -42,6 +42,7 @@ const (
 // completed, so its nodes are known to Slurm or taken down.
 func (c *call) resume(ctx context.Context, waits []capacity.ResumeJob) error {
 	defer c.begin(ctx)()
+
 	nodes, err := c.poweringUp()
 	if len(nodes) == 0 {
 		return err
@@ -52,29 +53,36 @@ func (c *call) resume(ctx context.Context, waits []capacity.ResumeJob) error {
 	if c.jobsErr != nil { // nothing is launched without Slurm's answer about accounts
 		unread = fmt.Errorf("asking Slurm for its jobs: %w", c.jobsErr)
 	}
+
 	if unread != nil {
 		var all []failed
 		for _, g := range groups {
 			all = append(all, failed{group: g, why: unread})
 		}
+
 		return errors.Join(err, c.takeDown(all...))
 	}
+
 	refused := c.refusedJobs(nodes)
 	groups, shared := withoutRefused(groups, refused)
 	groups, unplaced := c.plan(groups)
 
 	errs := make([]error, len(groups)+1)
+
 	var all sync.WaitGroup
 	all.Go(func() {
 		c.holdJobs(refused)
 		errs[0] = c.takeDown(append(shared, unplaced...)...)
 	})
+
 	for i, g := range groups {
 		turn := c.takeTurn(c.requestsOf(g)) // in order: a small group must not take the room of a large one
 		all.Go(func() { errs[i+1] = c.launch(g, turn) })
 	}
+
 	all.Wait()
 	c.letGo() // last: it waits for the instances
+
 	return errors.Join(append(errs, err)...)
 }
 
@@ -82,11 +90,14 @@ func (c *call) resume(ctx context.Context, waits []capacity.ResumeJob) error {
 // in another third.
 func (c *call) begin(ctx context.Context) (stop func()) {
 	c.last = context.WithoutCancel(ctx)
+
 	var stopWork, stopFinish context.CancelFunc
+
 	c.work, stopWork = context.WithDeadline(ctx, c.began.Add(c.budget*2/3))
 	c.finish, stopFinish = context.WithDeadline(c.last, c.began.Add(c.budget))
 	c.launches = c.State.Requests(state.LaunchTurns, launchBurst, time.Second/launchesASecond)
 	c.holds = c.State.Requests(state.HoldTurns, holdBurst, time.Second/holdsASecond)
+
 	return func() { stopWork(); stopFinish() }
 }
 
@@ -96,10 +107,12 @@ func (c *call) poweringUp() ([]string, error) {
 	if c.shownErr != nil {
 		return nil, fmt.Errorf("asking Slurm for the nodes' states, without which nothing is launched: %w", c.shownErr)
 	}
+
 	known := map[string]capacity.Node{}
 	for _, n := range c.shown {
 		known[n.Name] = n
 	}
+
 	var launch, up, down []string
 	for _, name := range c.nodes {
 		switch n, is := known[name]; {
@@ -111,12 +124,15 @@ func (c *call) poweringUp() ([]string, error) {
 			down = append(down, name)
 		}
 	}
+
 	if len(up) > 0 {
 		c.Info("up already, so left alone", "nodes", hostlist.Compress(up))
 	}
+
 	if len(down) == 0 {
 		return launch, nil
 	}
+
 	list := hostlist.Compress(down)
 	err := fmt.Errorf(
 		"nodes %s are not powered up by Slurm, or Slurm does not have them: nothing is launched for them; "+
@@ -125,6 +141,7 @@ func (c *call) poweringUp() ([]string, error) {
 		list,
 	)
 	c.Error("not launched", "err", err)
+
 	return launch, err
 }
 
@@ -168,6 +185,7 @@ func (l *launching) waitForTurn(requests *state.Requests) error {
 	if turn.IsZero() {
 		turn = l.takeTurn(requests)
 	}
+
 	l.turn = time.Time{}
 
 	if turn.IsZero() {
@@ -175,6 +193,7 @@ func (l *launching) waitForTurn(requests *state.Requests) error {
 	}
 
 	sleep(l.work, time.Until(turn))
+
 	if l.work.Err() != nil {
 		return errNoTime
 	}
@@ -200,19 +219,24 @@ func (c *call) launch(g group, turn time.Time) error {
 	if why != nil && !g.each {
 		done = nil
 	}
+
 	if len(done) > 0 {
 		if err := l.setAddresses(done); err != nil {
 			done, why = nil, err
 		}
 	}
+
 	if len(done) > 0 {
 		l.record(l.records(done)...)
 	}
+
 	if why == nil {
 		return nil
 	}
+
 	rest := without(g.nodes, func(n string) bool { return slices.Contains(done, n) })
 	g.jobs, g.nodes = g.on(rest), rest
+
 	return c.takeDown(failed{g, why, l.got})
 }
 
@@ -223,21 +247,26 @@ func (l *launching) launchParts() error {
 		if err != nil {
 			return err
 		}
+
 		var full error // EC2's first answer for lack of room
 		for _, t := range p.targets {
 			for err = nil; err == nil && len(missing) > 0; {
 				missing, err = l.launchInto(p, t, missing)
 			}
+
 			if !errors.Is(err, capacity.ErrNoRoom) {
 				break
 			}
+
 			full = cmp.Or(full, err)
 			err = full
 		}
+
 		if err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -247,22 +276,28 @@ func (l *launching) launchInto(p part, t target, nodes []string) (missing []stri
 	if !t.hold {
 		return l.runInstances(p, t, t.reservationID, nodes)
 	}
+
 	held, err := l.createODCR(p, t, nodes)
 	if err != nil {
 		return nodes, err
 	}
+
 	missing, err = l.runInstances(p, t, held.ID, nodes)
 	if err != nil {
 		l.cancelODCRs(held)
 		return missing, err
 	}
+
 	held.launched = l.Now()
 	for _, n := range nodes {
 		held.instances = append(held.instances, l.got[n].instance.ID)
 	}
+
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	l.odcrs = append(l.odcrs, held)
+
 	return missing, nil
 }
 
@@ -271,8 +306,10 @@ func (l *launching) launchInto(p part, t target, nodes []string) (missing []stri
 // power-up is useless and would keep the new one out of the block. Of two instances nobody knows which one Slurm waits
 // for, so both are terminated.
 func (l *launching) adopt(p part) (missing []string, err error) {
-	var adopted []string
-	var stale []capacity.Instance
+	var (
+		adopted []string
+		stale   []capacity.Instance
+	)
 	for _, n := range p.nodes {
 		live := l.live[n]
 		if len(live) == 1 && !live[0].Launched.Before(l.since) {
@@ -281,21 +318,28 @@ func (l *launching) adopt(p part) (missing []string, err error) {
 				if err := l.has(n, live[0], reservation); err != nil {
 					return nil, err
 				}
+
 				adopted = append(adopted, n)
+
 				continue
 			}
 		}
+
 		missing = append(missing, n)
 		stale = append(stale, live...)
 	}
+
 	if len(adopted) > 0 {
 		l.Info("adopted what an earlier run launched", "nodes", hostlist.Compress(adopted))
 	}
+
 	if len(stale) > 0 {
 		const what = "terminate instances of an older launch"
+
 		err = l.persist(l.work, what, func() error { return l.Terminate(l.finish, stale) })
 		err = l.did(err, what, "instances", capacity.InstanceIDs(stale))
 	}
+
 	return missing, err
 }
 
@@ -305,7 +349,9 @@ func (l *launching) has(node string, i capacity.Instance, reservation string) (e
 	if got.address, err = netip.ParseAddr(i.PrivateIP); err != nil {
 		err = fmt.Errorf("instance %s has no private address: %w", i.ID, err)
 	}
+
 	l.got[node] = got
+
 	return err
 }
 
@@ -322,11 +368,13 @@ func (l *launching) runInstances(p part, t target, reservation string, nodes []s
 	if l.each {
 		order.Least = 1
 	}
+
 	for attempt := range mostAttempts {
 		order.ClientToken = l.launchToken(jobs, nodes, attempt, reservation, t.subnetID, t.instanceType, p.template)
 
 		// A repeated order has the same token: EC2 answers with what an unanswered one has launched.
 		var instances []capacity.Instance
+
 		err = l.persist(l.work, "launch", func() error {
 			err = l.waitForTurn(l.launches)
 			if err != nil {
@@ -334,6 +382,7 @@ func (l *launching) runInstances(p part, t target, reservation string, nodes []s
 			}
 
 			instances, err = l.Launch(l.finish, order)
+
 			return err
 		})
 
@@ -347,6 +396,7 @@ func (l *launching) runInstances(p part, t target, reservation string, nodes []s
 			return l.byIndex(t, nodes, instances, order.Least)
 		}
 	}
+
 	return nodes, err
 }
 
@@ -363,12 +413,15 @@ func (l *launching) byIndex(t target, nodes []string, instances []capacity.Insta
 				len(nodes),
 			)
 		}
+
 		errs = cmp.Or(errs, l.has(nodes[i.LaunchIndex], i, cmp.Or(t.reservationID, i.ReservationID)))
 	}
+
 	missing := without(nodes, func(n string) bool { return l.got[n].instance.ID != "" })
 	if len(nodes)-len(missing) < least {
 		return missing, fmt.Errorf("EC2 launched %d instances for %d nodes", len(nodes)-len(missing), len(nodes))
 	}
+
 	return missing, errs
 }
 
@@ -376,15 +429,18 @@ func (l *launching) byIndex(t target, nodes []string, instances []capacity.Insta
 func (l *launching) setAddresses(nodes []string) error {
 	ctx, cancel := context.WithTimeout(l.last, l.budget/addressOfBudget)
 	defer cancel()
+
 	addresses := map[string]netip.Addr{}
 	for _, n := range nodes {
 		addresses[n] = l.got[n].address
 	}
+
 	for {
 		err := l.did(l.SetAddresses(ctx, addresses), "set the addresses of nodes", "nodes", hostlist.Compress(nodes))
 		if err == nil {
 			return nil
 		}
+
 		if sleep(ctx, time.Second); ctx.Err() != nil {
 			return err
 		}
@@ -400,8 +456,10 @@ func (l *launching) records(nodes []string) (all []state.Record) {
 		if l.each {
 			key = n
 		}
+
 		of[key] = append(of[key], n)
 	}
+
 	for _, nodes := range of {
 		at, _ := placeOf(l.Settings, nodes[0])
 		r := state.Record{
@@ -413,9 +471,12 @@ func (l *launching) records(nodes []string) (all []state.Record) {
 		for _, n := range nodes {
 			r.Instances = append(r.Instances, l.got[n].instance.ID)
 		}
+
 		all = append(all, r)
 	}
+
 	slices.SortFunc(all, func(a, b state.Record) int { return cmp.Compare(a.Nodes, b.Nodes) })
+
 	return all
 }
 

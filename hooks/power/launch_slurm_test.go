@@ -24,9 +24,11 @@ func TestSlurm_Launch(t *testing.T) {
 	})
 	cancel := func(ids ...string) {
 		t.Helper()
+
 		if _, err := p.cluster.Command(hookstest.Deadline(t), "scancel", ids...); err != nil {
 			t.Fatal(err)
 		}
+
 		for _, id := range ids {
 			p.wait(id, "CANCELLED")
 		}
@@ -35,6 +37,7 @@ func TestSlurm_Launch(t *testing.T) {
 	// EC2's code is the Reason, the record and the word to the owner; the job waits.
 	t.Run("R12 refused", func(t *testing.T) {
 		const code = "ReservationCapacityExceeded"
+
 		p.fault(
 			awssim.Fault{
 				Operation: "RunInstances",
@@ -44,6 +47,7 @@ func TestSlurm_Launch(t *testing.T) {
 			},
 		)
 		defer p.sim.ClearFaults()
+
 		id := p.submit("-p", "gpu", "-N2")
 		p.until("EC2's code is in the job's AdminComment and the node's Reason", func() bool {
 			return strings.Contains(
@@ -52,13 +56,16 @@ func TestSlurm_Launch(t *testing.T) {
 			) &&
 				strings.Contains(p.show("node", "gpu-1"), "Reason="+code+": ")
 		})
+
 		records, err := p.state.Records()
 		if err != nil || len(records) == 0 || records[0].EC2Code != code || records[0].Code != code {
 			t.Errorf("%v %+v", err, records)
 		}
+
 		if p.launches("gpu") != 0 || p.restarts(id) == 0 {
 			t.Errorf("%d instances, %d restarts", p.launches("gpu"), p.restarts(id))
 		}
+
 		cancel(id)
 	})
 	// A node whose instance does not boot; Slurm waits for it meanwhile.
@@ -79,20 +86,24 @@ func TestSlurm_Launch(t *testing.T) {
 			p.scontrol("release", id)
 			ids = append(ids, id)
 		}
+
 		for i, id := range ids {
 			holds := i != 1 // the settings may have that id in a minute
 			p.until("the job is told, and held or tried again", func() bool {
 				job := p.show("job", id)
 				held := strings.Contains(job, " Priority=0 ")
+
 				return strings.Contains(job, "AdminComment=pcs-capacity: ") &&
 					strings.Contains(job, "JobState=PENDING") &&
 					held == holds
 			})
 		}
+
 		if node := p.show("node", "gpu-1"); p.launches("gpu") != 0 || !strings.Contains(node, "POWER") ||
 			strings.Contains(node, "reboot") {
 			t.Errorf("%d instances; %s", p.launches("gpu"), node)
 		}
+
 		cancel(ids...)
 	})
 	t.Run("into its block", func(t *testing.T) {
@@ -102,30 +113,36 @@ func TestSlurm_Launch(t *testing.T) {
 		p.wait(id, "COMPLETED")
 		up := p.instances()
 		delete(up, "other-1")
+
 		if len(up) != 2 || p.launches("gpu") != 2 {
 			t.Fatalf("%d instances, %d ever", len(up), p.launches("gpu"))
 		}
+
 		mark, err := p.state.Mark()
 		if err != nil || !strings.HasPrefix(mark, "lab/") {
 			t.Fatalf("mark %q, %v", mark, err)
 		}
+
 		var nodes []string
 		for node, i := range up {
 			nodes = append(nodes, node)
 			if i.ReservationID != hookstest.BlockID || i.SubnetID != "subnet-0aaaaaaaaaaaaaaaa" {
 				t.Errorf("%s is in %s, %s", node, i.ReservationID, i.SubnetID)
 			}
+
 			for key, value := range map[string]string{capacity.TagCluster: mark, capacity.TagPartition: "gpu", capacity.TagReservation: hookstest.BlockID, capacity.TagJob: id} {
 				if i.Tags[key] != value {
 					t.Errorf("%s: tag %s is %q, want %q", node, key, i.Tags[key], value)
 				}
 			}
+
 			text := p.show("node", node)
 			if !p.cluster.RegistersAddress() &&
 				(!strings.Contains(text, "NodeAddr="+i.PrivateIP+" ") || !strings.Contains(text, "NodeHostName="+node+" ")) {
 				t.Errorf("address of %s, %s: %s", node, i.PrivateIP, text)
 			}
 		}
+
 		p.until("the launch is recorded", func() bool {
 			records, err := p.state.Records()
 			return err == nil && slices.ContainsFunc(records, func(r state.Record) bool {
@@ -136,11 +153,13 @@ func TestSlurm_Launch(t *testing.T) {
 		// A person who calls the hook takes nothing away from nodes that are up, and gets none that Slurm does not wait for.
 		for list, fails := range map[string]bool{strings.Join(nodes, ","): false, "gpu-4": true, "gpu-[1-2,17]": true} {
 			err := p.run("pcs-capacity-resume", list)
+
 			var exit *exec.ExitError
 			if fails && !errors.As(err, &exit) || !fails && err != nil {
 				t.Errorf("%s: %v", list, err)
 			}
 		}
+
 		if now := p.instances(); now[nodes[0]].ID != up[nodes[0]].ID || p.launches("gpu") != 2 {
 			t.Errorf("%d launches, now %v", p.launches("gpu"), now)
 		}
@@ -151,12 +170,15 @@ func TestSlurm_Launch(t *testing.T) {
 			"the instances are terminated",
 			func() bool { return !p.runs(up[nodes[0]].ID) && !p.runs(up[nodes[1]].ID) },
 		)
+
 		for _, node := range nodes {
 			if _, err := p.cluster.WaitNode(hookstest.Deadline(t), node, func(s string) bool { return s == "IDLE+CLOUD+POWERED_DOWN" }); err != nil {
 				t.Fatal(err)
 			}
 		}
+
 		p.wait(p.submit("-p", "gpu", "-w", strings.Join(nodes, ",")), "COMPLETED")
+
 		if p.launches("gpu") != 4 {
 			t.Errorf("%d instances ever, want 4", p.launches("gpu"))
 		}
@@ -166,13 +188,16 @@ func TestSlurm_Launch(t *testing.T) {
 		for zone, count := range map[string]int{"us-east-2a": 1, "us-east-2b": 2} {
 			p.sim.SetCapacity(region, zone, "p5.48xlarge", count)
 		}
+
 		id := p.submit("-p", "held", "-N2")
 		p.wait(id, "COMPLETED")
+
 		for _, node := range []string{"held-1", "held-2"} {
 			if i := p.instances()[node]; i.SubnetID != secondSubnet {
 				t.Errorf("%s is in %q", node, i.SubnetID)
 			}
 		}
+
 		var holds []state.Record
 		p.until("nothing is held any more", func() bool {
 			listed, err := p.state.Held(time.Now())
@@ -180,6 +205,7 @@ func TestSlurm_Launch(t *testing.T) {
 			holds = slices.DeleteFunc(records, func(r state.Record) bool { return r.Hook != "hold" })
 			return errors.Join(err, recordsErr) == nil && len(listed) == 0 && len(holds) > 0
 		})
+
 		odcrs := slices.DeleteFunc(
 			p.sim.Reservations(region),
 			func(r awssim.ReservationUse) bool { return r.Kind != "odcr" },
@@ -188,6 +214,7 @@ func TestSlurm_Launch(t *testing.T) {
 		if err != nil || len(odcrs) != 1 {
 			t.Fatalf("%v, %+v", err, odcrs)
 		}
+
 		if o := odcrs[0]; o.State != "cancelled" || o.Launched != 2 || o.Match != "targeted" || o.End.IsZero() ||
 			o.Tags[capacity.TagCluster] != mark ||
 			o.Tags[capacity.TagHold] != "jobs "+id+"/0" ||
@@ -195,6 +222,7 @@ func TestSlurm_Launch(t *testing.T) {
 			o.Tags[capacity.TagNodes] != "held-[1-2]" {
 			t.Errorf("%+v", o)
 		}
+
 		if len(holds) != 1 || holds[0].Code != "ok" || holds[0].Reservation != odcrs[0].ID || p.restarts(id) != 0 {
 			t.Errorf("%d restarts, records %+v", p.restarts(id), holds)
 		}
@@ -206,6 +234,7 @@ func TestSlurm_Launch(t *testing.T) {
 		})
 		p.bootsNot("")
 		p.wait(lost, "COMPLETED")
+
 		if p.launches("other") < 2 || p.in("other-1") != hookstest.OtherID {
 			t.Errorf("%d instances ever, now in %q", p.launches("other"), p.in("other-1"))
 		}

@@ -22,14 +22,18 @@ func single(n int) group {
 // launches launches groups that are one.
 func launches(t *testing.T, w *fake, c *call, groups ...group) *call {
 	t.Helper()
+
 	for _, g := range groups {
 		w.queue(g.jobs...)
 	}
+
 	ready, unplaced := begun(w, c).plan(groups)
 	if len(ready) != 1 || len(unplaced) != 0 {
 		t.Fatalf("%d groups, unplaced %+v", len(ready), unplaced)
 	}
+
 	_ = c.launch(ready[0], time.Time{})
+
 	return c
 }
 
@@ -61,6 +65,7 @@ func (w *fake) has(c *call, id, node string, after time.Duration, reservation st
 	if c != nil {
 		c.see(capacity.WithNodes(w.Instances))
 	}
+
 	return &w.Instances[len(w.Instances)-1]
 }
 
@@ -119,7 +124,9 @@ func TestLaunchStories(t *testing.T) {
 				if c.change != nil {
 					c.change(w, f)
 				}
+
 				launches(t, w, f, pair())
+
 				for _, r := range w.kept(t) {
 					if r.Code == "ok" &&
 						(len(r.Instances) != 2 || r.Instances[1] != fmt.Sprintf("i-%d", w.IDs) || r.Reservation == "") ||
@@ -128,6 +135,7 @@ func TestLaunchStories(t *testing.T) {
 						t.Errorf("%+v", r)
 					}
 				}
+
 				for _, l := range w.launches {
 					if l.Count != 2 || l.Least != 2 || l.Kind != capacity.ODCR || l.LaunchTemplate != "lt-1:1" ||
 						l.Tags[capacity.TagCluster] != "ml" ||
@@ -147,9 +155,11 @@ func TestLaunchAttempts(t *testing.T) {
 		for i := range mostAttempts {
 			script += fmt.Sprintf("launch gpu-[1-2] %s 2 %c → %s\n", two, 'A'+i, word)
 		}
+
 		code, _, _ := strings.Cut(want, " ")
 		story(t, script+failing(code), func(t *testing.T, w *fake) {
 			launches(t, w, newCall(twoReservations()), pair())
+
 			if r := w.kept(t)[0]; r.Code+" "+r.Message != want {
 				t.Errorf("%+v, want %s", r, want)
 			}
@@ -171,10 +181,12 @@ func TestLaunchOfSharedCalls(t *testing.T) {
 		power down by force gpu-2
 		admin comment 2`, func(t *testing.T, w *fake) {
 		launches(t, w, newCall(twoReservations()), single(1), single(2))
+
 		if l := w.launches[0]; l.Count != 2 || l.Least != 1 {
 			t.Errorf("%d of %d", l.Least, l.Count)
 		}
 	})
+
 	for index, fits := range map[int]bool{-1: false, 0: true, 1: true, 2: false} {
 		l := &launching{got: map[string]launched{}}
 		if _, err := l.byIndex(target{}, []string{"gpu-1", "gpu-2"}, []capacity.Instance{{ID: "i-1", LaunchIndex: index, PrivateIP: "10.0.0.1"}}, 1); (err == nil) != fits {
@@ -205,8 +217,10 @@ func TestAdopt(t *testing.T) {
 			w.has(c, "i-3", "gpu-3", -time.Minute, one)
 			w.has(c, "i-4", "gpu-4", time.Second, ended)
 			w.has(c, "i-5", "gpu-5", -clockSlack, one)
+
 			nodes := []string{"gpu-1", "gpu-2", "gpu-3", "gpu-4", "gpu-5", "gpu-6"}
 			launches(t, w, c, group{nodes: nodes, jobs: []capacity.Job{nlp(1, nodes...)}})
+
 			if got := strings.Join(w.kept(t)[0].Instances, " "); got != want {
 				t.Errorf("%q, want %s", got, want)
 			}
@@ -218,6 +232,7 @@ func TestAdopt(t *testing.T) {
 func TestInstancesOfAnotherClusterAreNotOurs(t *testing.T) {
 	w := newFake(t)
 	w.has(nil, "i-1", "gpu-1", 0, one)
+
 	w.has(nil, "i-2", "gpu-1", 0, one).Tags[capacity.TagCluster] = "other"
 	if found, err := w.site().instances(t.Context(), "ml"); err != nil || len(found) != 1 || found[0].ID != "i-1" {
 		t.Errorf("%+v, %v", found, err)
@@ -235,17 +250,20 @@ func holdingCall() *call {
 // What is held for a launch is in the ledger before it is ordered and until it is known to be gone, is
 // launched into, and is given back if nothing runs there.
 func TestHoldStories(t *testing.T) {
-	const order = `
+	const (
+		order = `
 			describe an image
 			enlist 2 A
 			create ODCR 2 p5.48xlarge az1 A`
-	const held = order + `
+		held = order + `
 			enlist 2 A cr-A
 			launch gpu-[1-2] cr-A 1 B`
-	const cancelled = `
+		cancelled = `
 			cancel reservation cr-A
 			unlist A
 			record hold ok`
+	)
+
 	none := func(f *call) { f.Settings.Reserve.MaxInstances = 1 }
 	for name, c := range map[string]struct {
 		script string
@@ -307,10 +325,12 @@ func TestHoldStories(t *testing.T) {
 				if c.change != nil {
 					c.change(f)
 				}
+
 				holds := launches(t, w, f, pair()).odcrs
 				if len(holds) != c.holds {
 					t.Errorf("holds %+v", holds)
 				}
+
 				for _, h := range holds {
 					if h.launched.IsZero() || h.since.IsZero() || len(h.instances) != 2 || h.token == "" ||
 						h.Total != 2 ||
@@ -318,12 +338,14 @@ func TestHoldStories(t *testing.T) {
 						t.Errorf("%+v", h)
 					}
 				}
+
 				for _, l := range w.launches {
 					if _, tagged := l.Tags[capacity.TagReservation]; tagged || !l.Fresh ||
 						l.Kind != capacity.ODCR { // it is cancelled soon and backs nothing
 						t.Errorf("%+v", l)
 					}
 				}
+
 				for _, o := range w.orders {
 					if o.Tags[capacity.TagHold] != "jobs 1/0" || o.Tags[capacity.TagName] != "held for gpu-[1-2]" ||
 						o.Platform != "Linux/UNIX" ||
@@ -353,6 +375,7 @@ func TestHoldIsRepeated(t *testing.T) {
 			f.now = noon.Add(now)
 			launches(t, w, f, pair())
 		}
+
 		if len(w.orders) != 9 || !w.orders[8].End.Equal(noon.Add(capacity.HoldTime)) {
 			t.Errorf("%+v", w.orders)
 		}
@@ -371,6 +394,7 @@ func TestLetGoStories(t *testing.T) {
 			instances:   []string{"i-" + id},
 		}
 	}
+
 	const both = `
 			cancel reservation a
 			cancel reservation b
@@ -403,6 +427,7 @@ func TestLetGoStories(t *testing.T) {
 					case line == "find instances i-b":
 						w.Instances[1].State = "shutting-down"
 					}
+
 					return word
 				}
 				c := begun(w, newCall(nil))
@@ -430,9 +455,13 @@ func TestRecordsOfHeldCapacity(t *testing.T) {
 	}
 	launched := h
 	launched.launched = noon.Add(-30 * time.Minute)
+
 	refused := &model.Refusal{Code: "x", Message: "no"}
-	const base = "held 2 × p5.48xlarge in az1 for 1h0m0s, idle for "
-	const left = "; it could not be cancelled: no; EC2 ends it at 2000-01-01 01:00 UTC, or up to an hour later; until then places that are free are paid"
+
+	const (
+		base = "held 2 × p5.48xlarge in az1 for 1h0m0s, idle for "
+		left = "; it could not be cancelled: no; EC2 ends it at 2000-01-01 01:00 UTC, or up to an hour later; until then places that are free are paid"
+	)
 	for name, c := range map[string]struct {
 		h    odcr
 		why  error
@@ -457,5 +486,6 @@ func onDemand() *capacity.Snapshot {
 	g := &snap.Partitions[0].Groups[0]
 	g.PurchaseOption, g.Slots[0].ReservationIDs = capacity.OnDemand, nil
 	g.Subnets = g.Subnets[:2]
+
 	return snap
 }

@@ -27,6 +27,7 @@ func TestLong_R5_PowerHooks(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer os.Rename(p.settings()+".away", p.settings())
+
 		for _, hook := range hooks {
 			if err := p.run(hook, "gpu-1"); err == nil {
 				t.Errorf("%s succeeds", hook)
@@ -36,21 +37,26 @@ func TestLong_R5_PowerHooks(t *testing.T) {
 	// They end by themselves and say no; that of a power-down insists before.
 	t.Run("R6 slurmctld hangs", func(t *testing.T) {
 		defer p.stopController()()
+
 		var both sync.WaitGroup
 		for _, hook := range hooks {
 			both.Go(func() {
 				err := p.run(hook, "gpu-1")
+
 				var exit *exec.ExitError
 				if !errors.As(err, &exit) || exit.ExitCode() != 1 {
 					t.Errorf("%s: %v", hook, err)
 				}
 			})
 		}
+
 		both.Wait()
 	})
+
 	if now := p.show("node", "gpu-1"); p.launches("") != 0 || now != idle {
 		t.Errorf("the node was touched: %s", now)
 	}
+
 	t.Run("SIGTERM lets the launch that is under way be finished", func(t *testing.T) {
 		p.fault(
 			awssim.Fault{
@@ -62,10 +68,13 @@ func TestLong_R5_PowerHooks(t *testing.T) {
 		)
 		id := p.submit("-p", "gpu", "-N2")
 		p.until("the hook launches", func() bool { return len(p.sim.Faults()) == 0 })
+
 		if err := syscall.Kill(p.lastPid("pcs-capacity-resume"), syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}
+
 		p.wait(id, "COMPLETED")
+
 		if p.launches("") != 2 {
 			t.Errorf("%d instances ever", p.launches(""))
 		}
@@ -75,6 +84,7 @@ func TestLong_R5_PowerHooks(t *testing.T) {
 		p.fault(awssim.Fault{Operation: "TerminateInstances", Effect: awssim.FailBefore, Count: 7})
 		p.scontrol("update", "nodename=gpu-[1-2]", "state=POWER_DOWN", "reason=test")
 		p.until("the instances are terminated", func() bool { return len(p.instances()) == 0 })
+
 		if left := p.sim.Faults(); len(left) != 0 {
 			t.Errorf("the test proves nothing: %+v", left)
 		}
@@ -83,6 +93,7 @@ func TestLong_R5_PowerHooks(t *testing.T) {
 	t.Run("a power-down without slurmctld", func(t *testing.T) {
 		p.wait(p.submit("-p", "gpu", "-N2"), "COMPLETED")
 		goOn := p.stopController()
+
 		hook := exec.CommandContext(
 			hookstest.Deadline(t),
 			filepath.Join(p.dir, "pcs-capacity-suspend"),
@@ -92,8 +103,10 @@ func TestLong_R5_PowerHooks(t *testing.T) {
 		if err := hook.Start(); err != nil {
 			t.Fatal(err)
 		}
+
 		p.until("the instances are terminated", func() bool { return len(p.instances()) == 0 })
 		goOn()
+
 		if err := hook.Wait(); err != nil {
 			t.Error(err)
 		}
@@ -103,18 +116,23 @@ func TestLong_R5_PowerHooks(t *testing.T) {
 // stopController stops slurmctld until the returned function is called.
 func (p *power) stopController() (goOn func()) {
 	p.t.Helper()
+
 	text, err := os.ReadFile(filepath.Join(p.cluster.Dir(), "run", "slurmctld.pid"))
 	if err != nil {
 		p.t.Fatal(err)
 	}
+
 	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err != nil {
 		p.t.Fatal(err)
 	}
+
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		p.t.Fatal(err)
 	}
+
 	goOn = func() { _ = syscall.Kill(pid, syscall.SIGCONT) }
 	p.t.Cleanup(goOn)
+
 	return goOn
 }

@@ -43,6 +43,7 @@ func syncPass() {
 			}
 		}
 	}
+
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -35,6 +35,7 @@ type odcr struct {
 func (l *launching) createODCR(p part, t target, nodes []string) (odcr, error) {
 	// An ODCR for another platform would be paid for in vain.
 	var image capacity.ImagePlatform
+
 	err := l.persist(l.work, "describe the image", func() (err error) {
 		image, err = l.ImagePlatform(l.finish, p.template)
 		return err
@@ -42,6 +43,7 @@ func (l *launching) createODCR(p part, t target, nodes []string) (odcr, error) {
 	if err != nil {
 		return odcr{}, err
 	}
+
 	if image.Platform == "" {
 		image.Platform = capacity.LinuxUNIX
 		l.Warn(
@@ -50,20 +52,25 @@ func (l *launching) createODCR(p part, t target, nodes []string) (odcr, error) {
 			p.template,
 		)
 	}
+
 	jobs := l.on(nodes)
+
 	var runs []capacity.JobRun
 	for _, j := range jobs {
 		runs = append(runs, capacity.JobRun{ID: j.ID, Restarts: j.Restarts})
 	}
+
 	tags := l.tags(jobs, p.place.partition.Name, nodes, "")
 	tags[capacity.TagHold] = capacity.HoldJobs(runs)
 	tags[capacity.TagName] = "held for " + hook.Clip(tags[capacity.TagName], capacity.MaxTagValue-10)
+
 	order := capacity.HoldOrder{
 		InstanceType: t.instanceType, AZID: t.azID, Platform: image.Platform, Count: len(nodes),
 		Tags: tags, End: l.now.Add(capacity.HoldTime).Truncate(time.Second),
 	} // EC2 takes whole seconds
 	for attempt := range mostAttempts {
 		order.ClientToken = l.launchToken(jobs, nodes, attempt, "hold", t.azID, t.instanceType, image.Platform)
+
 		err = l.waitForTurn(l.holds)
 		if err != nil {
 			return odcr{}, err
@@ -76,12 +83,15 @@ func (l *launching) createODCR(p part, t target, nodes []string) (odcr, error) {
 		if errors.Is(err, capacity.ErrReserveLimit) { // another place may take less
 			return odcr{}, &refusal{refuse("reserve-limit", "%v", err).Verdict, capacity.ErrNoRoom}
 		}
+
 		if err != nil { // without the ledger nobody knows how much is held
 			return odcr{}, err
 		}
+
 		order.End = entry.Until // that of an earlier run: EC2 binds a token to it
 
 		var r capacity.Reservation
+
 		err = l.persist(l.work, "create an ODCR", func() (err error) {
 			r, err = l.CreateODCR(l.finish, order)
 			return err
@@ -92,20 +102,24 @@ func (l *launching) createODCR(p part, t target, nodes []string) (odcr, error) {
 			_ = l.did(err, "create an ODCR", "reservation", r.ID, "zone", t.azID, "type", t.instanceType, "count",
 				len(nodes), "end", order.End)
 			r.Total = len(nodes) // EC2 may report it later
+
 			return odcr{
 				Reservation: r, token: order.ClientToken, partition: p.place.partition.Name, jobs: shown(jobs),
 				since: l.Now(),
 			}, nil
 		}
+
 		used := err == nil ||
 			errors.Is(err, capacity.ErrTokenUsed) // EC2 answers with one that has been cancelled since
 		if err == nil || !used && capacity.MadeNothing(err) { // otherwise it may exist and cost money
 			l.unlist(order.ClientToken)
 		}
+
 		if !used {
 			return odcr{}, err
 		}
 	}
+
 	return odcr{}, capacity.ErrTokenUsed
 }
 
@@ -115,6 +129,7 @@ func (c *call) letGo() {
 	for _, o := range c.odcrs {
 		boots = append(boots, o.instances...)
 	}
+
 	for len(boots) > 0 && c.work.Err() == nil {
 		shown, _ := c.FindInstances(c.work, capacity.InstanceQuery{IDs: boots})
 		boots = without(boots, func(id string) bool {
@@ -127,6 +142,7 @@ func (c *call) letGo() {
 			sleep(c.work, time.Second)
 		}
 	}
+
 	c.cancelODCRs(c.odcrs...)
 }
 
@@ -135,18 +151,23 @@ func (c *call) letGo() {
 func (c *call) cancelODCRs(list ...odcr) {
 	ctx, cancel := context.WithTimeout(c.last, cancelTime)
 	defer cancel()
+
 	errs := make([]error, len(list))
+
 	var all sync.WaitGroup
 	for i, o := range list {
 		all.Go(func() {
 			errs[i] = c.persist(ctx, "cancel an ODCR", func() error { return c.CancelODCR(ctx, o.ID) })
 		})
 	}
+
 	all.Wait()
+
 	for i, o := range list {
 		if errs[i] == nil {
 			c.unlist(o.token)
 		}
+
 		c.record(o.record(c.Now(), errs[i]))
 	}
 }
@@ -160,10 +181,12 @@ func (c *call) unlist(token string) {
 // record is how long the ODCR was held, and why it could not be cancelled.
 func (o odcr) record(now time.Time, err error) state.Record {
 	round := func(d time.Duration) string { return d.Round(100 * time.Millisecond).String() }
+
 	idle := now.Sub(o.since)
 	if !o.launched.IsZero() {
 		idle = o.launched.Sub(o.since)
 	}
+
 	message := fmt.Sprintf("held %d × %s in %s for %s, idle for %s", o.Total, o.InstanceType, o.AZID,
 		round(now.Sub(o.since)), round(idle))
 	r := state.Record{
@@ -182,5 +205,6 @@ func (o odcr) record(now time.Time, err error) state.Record {
 			),
 		)
 	}
+
 	return r
 }

@@ -34,6 +34,7 @@ func twoReservations() *capacity.Snapshot {
 			AZID: zone, Total: 4, Available: 2, Start: noon.Add(-time.Hour),
 		}
 	}
+
 	return &capacity.Snapshot{
 		Partitions: []capacity.Partition{{
 			Name: "gpu", AllowAccounts: []string{"nlp"},
@@ -59,6 +60,7 @@ func newCall(snap *capacity.Snapshot) *call {
 			{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu", MaxNodes: 8}}},
 		},
 	}
+
 	return &call{
 		Site:      &Site{Settings: settings},
 		mark:      "ml",
@@ -88,7 +90,9 @@ func TestPlan(t *testing.T) {
 		{nodes: []string{"gpu-6"}},
 	}
 	u := newCall(twoReservations())
+
 	ready, refused := u.plan(groups)
+
 	var got []string
 	for _, g := range ready {
 		text := fmt.Sprintf("%t: ", g.each)
@@ -98,8 +102,10 @@ func TestPlan(t *testing.T) {
 				text += " " + target.reservationID
 			}
 		}
+
 		got = append(got, text)
 	}
+
 	want := []string{
 		"false: gpu-3,gpu-4 in gpu: " + two + " " + one,                                          // the first of the settings is full with them
 		"true: gpu-1,gpu-2 in gpu: " + one + " " + two, "true: gpu-6 in gpu: " + two + " " + one, // now both are full
@@ -107,14 +113,17 @@ func TestPlan(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
+
 	var codes []string
 	for _, r := range refused {
 		p, _ := problem(r.why)
 		codes = append(codes, r.nodes[0]+" "+string(p.Code))
 	}
+
 	if diff := cmp.Diff([]string{"gpu-8 account-not-allowed", "gpu-5 job-gone"}, codes); diff != "" {
 		t.Errorf("refused (-want +got)\n%s", diff)
 	}
+
 	if u.taken[two] != 3 || u.taken[one] != 2 {
 		t.Errorf("taken: %v", u.taken)
 	}
@@ -130,6 +139,7 @@ func TestPartsOfTwoSlots(t *testing.T) {
 	}
 	u := newCall(snap)
 	u.Settings.Partitions[0].Groups[0].Slots = 2
+
 	nodes := []string{"gpu-a-1", "gpu-a-2", "gpu-b-1"}
 	parts, err := u.divide(group{nodes: nodes, jobs: []capacity.Job{nlp(1, nodes...)}})
 	if err != nil || len(parts) != 2 || len(parts[0].nodes) != 2 || parts[0].targets[0].reservationID != one ||
@@ -137,7 +147,9 @@ func TestPartsOfTwoSlots(t *testing.T) {
 		parts[1].targets[0].reservationID != two {
 		t.Errorf("%v, %+v", err, parts)
 	}
+
 	snap.Reservations[1].State = capacity.StateCancelled
+
 	u = newCall(snap)
 	u.Settings.Partitions[0].Groups[0].Slots = 2
 	if parts, err := u.divide(group{nodes: nodes, jobs: []capacity.Job{nlp(1, nodes...)}}); err == nil ||
@@ -156,6 +168,7 @@ func TestAdmitKeepsJobsApart(t *testing.T) {
 		{Name: "gpu-b", ReservationIDs: []string{two}},
 	}
 	u := newCall(snap)
+
 	u.Settings.Partitions[0].Groups[0].Slots = 2
 	alike := nlp(1, "gpu-b-1")
 	job := func(change func(*capacity.Job)) capacity.Job {
@@ -183,10 +196,12 @@ func TestAdmitKeepsJobsApart(t *testing.T) {
 
 func (u *call) place(t *testing.T, node string) place {
 	t.Helper()
+
 	at, ok := placeOf(u.Settings, node)
 	if !ok {
 		t.Fatalf("%s is not ours", node)
 	}
+
 	return at
 }
 
@@ -205,6 +220,7 @@ func TestTagsOfALaunch(t *testing.T) {
 	}, r.tags(jobs("8_1", "8_2", "7", "8_3"), "gpu", []string{"gpu-1"}, one)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
+
 	tags := r.tags(nil, "gpu", []string{"gpu-1", "gpu-2"}, "")
 	for _, key := range []string{capacity.TagNode, capacity.TagReservation, capacity.TagJob} {
 		if value, there := tags[key]; there {
@@ -216,12 +232,14 @@ func TestTagsOfALaunch(t *testing.T) {
 	for i := range 200 {
 		many = append(many, fmt.Sprintf("gpu-%d", 1001+2*i))
 	}
+
 	tags = r.tags(jobs(strings.Repeat("1234567 ", 60)), "gpu", many, one)
 	for key, value := range tags {
 		if len(value) > capacity.MaxTagValue {
 			t.Errorf("%s has %d bytes", key, len(value))
 		}
 	}
+
 	if nodes, err := hostlist.Expand(capacity.LaunchedNodes(tags)); err != nil || !slices.Equal(nodes, many) {
 		t.Errorf("%v, %v", err, nodes)
 	}
@@ -241,6 +259,7 @@ func TestFailuresAreCounted(t *testing.T) {
 	}
 	suspend, refused := failed(time.Hour, "not-open", 7, "1"), failed(time.Hour, string(capacity.BadComment), 8, "2")
 	suspend.Hook, refused.Restarts = "suspend", nil
+
 	records := []state.Record{
 		failed(failureMemory+time.Second, "not-open", 0, "1"),
 		failed(failureMemory, "not-open", 1, "1"),
@@ -261,8 +280,10 @@ func TestLaunchGroups(t *testing.T) {
 		for _, id := range ids {
 			jobs = append(jobs, capacity.Job{ID: id, State: "RUNNING"})
 		}
+
 		return jobs
 	}
+
 	type want struct {
 		Nodes []string
 		Jobs  []int
@@ -308,8 +329,10 @@ func TestLaunchGroups(t *testing.T) {
 				for _, j := range g.jobs {
 					w.Jobs = append(w.Jobs, j.ID)
 				}
+
 				got = append(got, w)
 			}
+
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
@@ -325,17 +348,22 @@ func TestLaunchToken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		return (&call{mark: cluster, now: noon.Add(after)}).launchToken(jobs, names, attempt, strings.Fields(what)...)
 	}
+
 	const what = "cr-1 subnet-1 p5.48xlarge lt-1:1"
+
 	base, none := token("lab", 0, job, "gpu-[1-2]", 0, what), token("lab", 0, nil, "gpu-[1-2]", 0, what)
 	if len(base) > 64 {
 		t.Errorf("EC2 takes 64 characters, not %d", len(base))
 	}
+
 	if token("lab", 48*time.Hour, job, "gpu-[1-2]", 0, what) != base ||
 		token("lab", 9*time.Second, nil, "gpu-[1-2]", 0, what) != none {
 		t.Error("a repetition must be the same launch; of nodes without a job, at once")
 	}
+
 	for name, other := range map[string]string{
 		"requeued":      token("lab", 0, []capacity.Job{{ID: 7, Restarts: 2}}, "gpu-[1-2]", 0, what),
 		"another job":   token("lab", 0, []capacity.Job{{ID: 71}}, "gpu-[1-2]", 0, what),
@@ -358,12 +386,14 @@ func TestLaunchToken(t *testing.T) {
 // one may get.
 func TestTargetsBeforeAFence(t *testing.T) {
 	snap := twoReservations()
+
 	snap.Partitions[0].Provider = capacity.ProviderEC2
 	snap.Timing.BootAllowance.Duration = time.Minute
 	snap.Partitions[0].MinTime.Duration = 30 * time.Minute
 	for i := range snap.Reservations {
 		snap.Reservations[i].End = noon.Add(8*time.Minute + 30*time.Second)
 	}
+
 	at := place{
 		partition: capacity.PartitionSettings{Name: "gpu"},
 		group:     capacity.GroupSettings{Name: "gpu"},
@@ -393,6 +423,7 @@ func TestTargetsBeforeAFence(t *testing.T) {
 
 func TestChooseTargets(t *testing.T) {
 	snap := twoReservations()
+
 	at := place{
 		partition: capacity.PartitionSettings{Name: "gpu"},
 		group:     capacity.GroupSettings{Name: "gpu"},
@@ -401,6 +432,7 @@ func TestChooseTargets(t *testing.T) {
 	job := func(account, comment string) capacity.Job {
 		return capacity.Job{ID: 7, Account: account, Comment: comment}
 	}
+
 	const inOne, inTwo = one + " " + subnet1, two + " " + subnet2
 	for name, test := range map[string]struct {
 		jobs  []capacity.Job
@@ -422,15 +454,18 @@ func TestChooseTargets(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := (&call{snap: snap, now: noon, taken: test.taken}).targets(test.jobs, at, test.nodes)
+
 			var words []string
 			for _, g := range got {
 				words = append(words, g.reservationID, g.subnetID)
 			}
+
 			text := strings.Join(words, " ")
 			if err != nil {
 				p, _ := problem(err)
 				text = string(p.Code)
 			}
+
 			if text != test.want {
 				t.Errorf("got %q (%v), want %q", text, err, test.want)
 			}
@@ -458,13 +493,17 @@ func TestChooseTargetsOnDemand(t *testing.T) {
 			{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.NodeGroup{group}},
 		},
 	}
+
 	at := place{
 		partition: capacity.PartitionSettings{Name: "gpu"},
 		group:     capacity.GroupSettings{Name: "gpu"},
 		slot:      "gpu",
 	}
-	const plain = "p5/az1 p5/az2 p5e/az1 p5e/az2"
-	const held = "held-p5/az1 held-p5/az2 held-p5e/az1 held-p5e/az2"
+
+	const (
+		plain = "p5/az1 p5/az2 p5e/az1 p5e/az2"
+		held  = "held-p5/az1 held-p5/az2 held-p5e/az1 held-p5e/az2"
+	)
 	for name, test := range map[string]struct {
 		comments []string
 		want     string
@@ -481,20 +520,25 @@ func TestChooseTargetsOnDemand(t *testing.T) {
 			for n, comment := range test.comments {
 				jobs = append(jobs, capacity.Job{ID: n + 1, Comment: comment})
 			}
+
 			targets, err := (&call{snap: snap}).targets(jobs, at, 2)
+
 			var words []string
 			for _, g := range targets {
 				word := strings.TrimSuffix(g.instanceType, ".48xlarge") + "/" + g.azID
 				if g.hold {
 					word = "held-" + word
 				}
+
 				words = append(words, word)
 			}
+
 			got := strings.Join(words, " ")
 			if err != nil {
 				p, _ := problem(err)
 				got = string(p.Code)
 			}
+
 			if got != test.want {
 				t.Errorf("%s, %v, want %s", got, err, test.want)
 			}

@@ -97,24 +97,31 @@ provider = "ec2"
 func startPower(t *testing.T, settingsText string, change func(*slurmlab.Config)) *power {
 	t.Helper()
 	t.Parallel() // each has a cluster and an AWS of its own
+
 	scenario, err := awssim.LoadScenario("testdata/power.toml")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	sim, err := awssim.New(scenario, awssim.MachineClock())
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { sim.Close() })
+
 	if _, err := sim.Listen("127.0.0.1:0"); err != nil {
 		t.Fatal(err)
 	}
+
 	p := &power{t: t, sim: sim, dir: hookstest.ShortDir(t), ctx: t.Context()}
 	p.state = state.Dir(filepath.Join(p.dir, "state"))
 	if err := os.MkdirAll(filepath.Dir(p.settings()), 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	p.configure(settingsText)
+
 	cfg := slurmlab.Config{
 		Dir: filepath.Join(p.dir, "lab"),
 		CloudGroups: []slurmlab.NodeGroup{
@@ -130,22 +137,27 @@ func startPower(t *testing.T, settingsText string, change func(*slurmlab.Config)
 	if change != nil {
 		change(&cfg)
 	}
+
 	if p.cluster, err = slurmlab.Start(hookstest.Deadline(t), cfg); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		p.mu.Lock()
 		p.ended = true
 		p.mu.Unlock()
 		p.boots.Wait()
+
 		if err := p.cluster.Stop(); err != nil {
 			t.Error(err)
 		}
+
 		if t.Failed() {
 			for _, name := range []string{"resume", "suspend"} {
 				log, _ := os.ReadFile(filepath.Join(p.dir, "log", name+".log"))
 				t.Logf("%s.log:\n%s", name, log)
 			}
+
 			log, _ := os.ReadFile(p.cluster.Log("slurmctld"))
 			lines := slices.DeleteFunc(
 				strings.Split(string(log), "\n"),
@@ -159,7 +171,9 @@ func startPower(t *testing.T, settingsText string, change func(*slurmlab.Config)
 	if err := os.WriteFile(filepath.Join(filepath.Dir(p.cluster.Conf()), slurm.IncludeFile), []byte(slurm.Note(filepath.Dir(scontrol))), 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	p.sim.OnInstance(p.machine)
+
 	return p
 }
 
@@ -170,6 +184,7 @@ func (p *power) settings() string {
 // configure writes settings, whose two %q are the folders of state and logs.
 func (p *power) configure(text string) {
 	p.t.Helper()
+
 	text = fmt.Sprintf("local_dir = %q\n"+text, p.state, p.state, filepath.Join(p.dir, "log"))
 	if err := os.WriteFile(p.settings(), []byte(text), 0o644); err != nil {
 		p.t.Fatal(err)
@@ -183,14 +198,17 @@ func (p *power) machine(e awssim.InstanceEvent) {
 	if err != nil || e.Instance.AMILaunchIndex >= len(nodes) {
 		return
 	}
+
 	node := nodes[e.Instance.AMILaunchIndex]
 	switch e.Kind {
 	case awssim.Launched:
 		p.mu.Lock()
 		defer p.mu.Unlock()
+
 		if p.ended || node == p.dead {
 			return
 		}
+
 		p.boots.Go(func() {
 			addressed := false
 			err := slurmlab.Until(p.ctx, func() bool {
@@ -213,20 +231,26 @@ func (p *power) machine(e awssim.InstanceEvent) {
 // wrapper gives a hook what it finds on a real controller: a way to EC2. It leaves the hook's pid in a file.
 func (p *power) wrapper(name string) string {
 	p.t.Helper()
+
 	path := filepath.Join(p.dir, name)
 	text := "#!/bin/sh\necho $$ >>" + path + ".pids\n"
 	for _, variable := range append(p.sim.Env(), "AWS_EC2_METADATA_DISABLED=true", "GORACE="+os.Getenv("GORACE")) {
 		text += "export '" + variable + "'\n"
 	}
+
 	text += "exec " + hookstest.Program(p.t, name) + " \"$@\"\n"
 	// A process that another test starts meanwhile would keep the file open for writing until its
 	// exec, and who runs the file then gets "text file busy" (golang/go#22315).
 	syscall.ForkLock.RLock()
+
 	err := os.WriteFile(path, []byte(text), 0o755)
+
 	syscall.ForkLock.RUnlock()
+
 	if err != nil {
 		p.t.Fatal(err)
 	}
+
 	return path
 }
 
@@ -246,6 +270,7 @@ func (p *power) instances() map[string]awssim.Instance {
 			found[nodes[i.AMILaunchIndex]] = i
 		}
 	}
+
 	return found
 }
 
@@ -260,6 +285,7 @@ func (p *power) runs(id string) bool {
 func (p *power) bootsNot(node string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	p.dead = node
 }
 
@@ -270,12 +296,14 @@ func (p *power) launches(prefix string) (n int) {
 			n++
 		}
 	}
+
 	return n
 }
 
 // until waits for a condition.
 func (p *power) until(what string, ok func() bool) {
 	p.t.Helper()
+
 	if err := slurmlab.Until(hookstest.Deadline(p.t), ok); err != nil {
 		p.t.Fatalf("waiting until %s: %v", what, err)
 	}
@@ -283,15 +311,18 @@ func (p *power) until(what string, ok func() bool) {
 
 func (p *power) submit(args ...string) string {
 	p.t.Helper()
+
 	id, err := p.cluster.Submit(hookstest.Deadline(p.t), "srun hostname; echo $SLURM_JOB_NODELIST", args...)
 	if err != nil {
 		p.t.Fatal(err)
 	}
+
 	return id
 }
 
 func (p *power) wait(id, jobState string) {
 	p.t.Helper()
+
 	if _, err := p.cluster.WaitJob(hookstest.Deadline(p.t), id, jobState); err != nil {
 		p.t.Fatal(err)
 	}
@@ -300,15 +331,18 @@ func (p *power) wait(id, jobState string) {
 // show is a job or node as scontrol shows it, in full.
 func (p *power) show(args ...string) string {
 	p.t.Helper()
+
 	out, err := p.cluster.Command(hookstest.Deadline(p.t), "scontrol", append([]string{"show"}, args...)...)
 	if err != nil {
 		p.t.Fatal(err)
 	}
+
 	return out
 }
 
 func (p *power) scontrol(args ...string) {
 	p.t.Helper()
+
 	if _, err := p.cluster.Command(hookstest.Deadline(p.t), "scontrol", args...); err != nil {
 		p.t.Fatal(err)
 	}
@@ -316,6 +350,7 @@ func (p *power) scontrol(args ...string) {
 
 func (p *power) fault(f awssim.Fault) {
 	p.t.Helper()
+
 	f.Service = "ec2"
 	if _, err := p.sim.AddFault(f); err != nil {
 		p.t.Fatal(err)
@@ -325,11 +360,14 @@ func (p *power) fault(f awssim.Fault) {
 // lastPid is that of the newest run of a hook.
 func (p *power) lastPid(name string) int {
 	text, _ := os.ReadFile(filepath.Join(p.dir, name+".pids"))
+
 	words := strings.Fields(string(text))
 	if len(words) == 0 {
 		return 0
 	}
+
 	pid, _ := strconv.Atoi(words[len(words)-1])
+
 	return pid
 }
 
@@ -339,6 +377,7 @@ func (p *power) in(nodes ...string) string {
 	for _, n := range nodes {
 		all = append(all, p.instances()[n].ReservationID)
 	}
+
 	return strings.Join(all, " ")
 }
 
@@ -354,15 +393,21 @@ func (p *power) pass() lifecycle.Report {
 	p.t.Helper()
 	cmd := exec.CommandContext(hookstest.Deadline(p.t), p.wrapper("sync-pass"))
 	cmd.Env = []string{"SLURM_CONF=" + p.cluster.Conf()}
+
 	var stderr bytes.Buffer
+
 	cmd.Stderr = &stderr
+
 	out, err := cmd.Output()
+
 	var report lifecycle.Report
 	if err == nil {
 		err = json.Unmarshal(out, &report)
 	}
+
 	if err != nil {
 		p.t.Fatalf("sync: %v: %s%s", err, out, stderr.String())
 	}
+
 	return report
 }

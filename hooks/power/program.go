@@ -67,6 +67,7 @@ func Suspend(args []string) int {
 
 func (p program) run(args []string) int {
 	began := time.Now()
+
 	if len(args) != 1 || strings.HasPrefix(args[0], "-") {
 		fmt.Fprintf(os.Stderr, `usage: pcs-capacity-%s HOSTLIST
 
@@ -74,16 +75,20 @@ Slurm's %s: slurm.conf names it, and slurmctld calls it with
 the nodes. It prints nothing: see %[1]s.log in the folder that [log] dir of the settings
 names, and syslog.
 `, p.name, p.calledAs)
+
 		return 2
 	}
+
 	theirs := newChained(p.setting)
 	path := config.Find("")
 	unset := config.LoadEnvironment(config.EnvironmentPath(path))
+
 	cfg, err := config.Load(path)
 	if err != nil {
 		p.withoutSettings(err, theirs, args[0])
 		return 1
 	}
+
 	log := hook.Log(cfg.Log.Dir, p.name)
 	if unset != nil {
 		log.Warn("going on without its environment", "err", unset)
@@ -91,23 +96,28 @@ names, and syslog.
 	// Slurm 23.02 and newer end a ResumeProgram with SIGTERM at ResumeTimeout.
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	defer stop()
+
 	nodes, err := theirs.start(log, cfg.Domain(), args[0])
 	if nodes == "" {
 		if err = theirs.wait(err); err != nil {
 			log.Error("nodes of the site's own", "err", err)
 			return 1
 		}
+
 		return 0
 	}
+
 	log.Info(p.what, "nodes", nodes, "resume_file", os.Getenv("SLURM_RESUME_FILE"))
 	s := NewSite(nil, state.Dir(cfg.StateDir), cfg.Domain(), cfg.Cluster, nodes, log)
 	s.what, s.began = p.what, began
+
 	aws, made := ec2.New(ctx, ec2.Options{Region: cfg.Region, Called: s.aws})
 	if made == nil {
 		s.connect(aws)
 		made = p.do(ctx, s)
 		s.keepAccess(ctx, aws)
 	}
+
 	return s.end(theirs.wait(errors.Join(err, made)), p.advice)
 }
 
@@ -125,6 +135,7 @@ func (p program) withoutSettings(unread error, theirs *chained, list string) {
 			{Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{group}},
 		}
 	}
+
 	ours, err := theirs.start(log, known, list)
 
 	if ours != "" && p.setting == "ResumeProgram" {
@@ -159,6 +170,7 @@ func giveUp(ctx context.Context, client *slurm.Client, list, reason string) erro
 			booting = append(booting, node.Name)
 		}
 	}
+
 	if len(booting) == 0 {
 		return nil
 	}
@@ -259,13 +271,16 @@ func (s *Site) connect(aws *ec2.Client) {
 		if p.Provider == capacity.ProviderPCS {
 			a.Provisioner = pcs.Provisioner{PCS: pcs.From(aws.Shared()), EC2: aws}
 		}
+
 		if slices.ContainsFunc(p.Groups, func(g capacity.GroupSettings) bool { return g.PurchaseOption.Bought() }) {
 			aws.ExpectBlocks()
 		}
 	}
+
 	if err := a.Create(); err != nil {
 		s.Warn("there is no state folder; records are lost", "err", err)
 	}
+
 	s.World = a
 }
 
@@ -278,18 +293,23 @@ func (s *Site) connect(aws *ec2.Client) {
 // ClientToken, and the instances of an earlier run are adopted.
 func PowerUp(ctx context.Context, s *Site) error {
 	waits, byHand := s.waits() // first: the file is there only for a while
+
 	last, err := s.State.ReadSnapshot()
 	if err != nil {
 		s.Info("going on without the last snapshot", "err", err)
 	}
+
 	names, err := hostlist.Expand(s.list)
 	if err == nil {
 		names, err = hostlist.Expand(hostlist.Compress(names)) // sorted, once each
 	}
+
 	if err != nil {
 		return fmt.Errorf("reading the nodes to power up: %w", err)
 	}
+
 	var nodes, foreign []string
+
 	slots := map[string]place{}
 	for _, n := range names {
 		at, ours := placeOf(s.Settings, n)
@@ -302,6 +322,7 @@ func PowerUp(ctx context.Context, s *Site) error {
 			nodes = append(nodes, n)
 		}
 	}
+
 	if len(foreign) > 0 {
 		s.Warn(
 			"no node_group of the settings has these nodes; they are left alone",
@@ -310,21 +331,27 @@ func PowerUp(ctx context.Context, s *Site) error {
 		)
 	}
 	// Side by side: PCS takes minutes to change a compute node group.
-	var configured, launched error
-	var both sync.WaitGroup
+	var (
+		configured, launched error
+		both                 sync.WaitGroup
+	)
 	if len(slots) > 0 {
 		both.Go(func() { configured = s.configureSlots(ctx, slots, last) })
 	}
+
 	if len(nodes) > 0 {
 		both.Go(func() {
 			c, err := s.read(ctx, nodes, last, byHand)
 			if err == nil {
 				err = c.resume(ctx, waits)
 			}
+
 			launched = err
 		})
 	}
+
 	both.Wait()
+
 	return errors.Join(configured, launched)
 }
 
@@ -334,11 +361,15 @@ func (s *Site) keepAccess(ctx context.Context, aws *ec2.Client) {
 	for _, words := range aws.Untold() {
 		s.Warn("EC2 does not say all", "untold", words)
 	}
-	var a state.HookAccess
-	var err error
+
+	var (
+		a   state.HookAccess
+		err error
+	)
 	if a.Account, a.Source, err = aws.Shared().Whose(context.WithoutCancel(ctx)); err != nil {
 		a.Without = err.Error()
 	}
+
 	if err := s.State.Hook().Keep(&a); err != nil {
 		s.Warn("check cannot tell what this hook had of AWS", "err", err)
 	}
@@ -349,7 +380,9 @@ func (s *Site) known() string {
 	if s.Cluster != "" {
 		return s.Cluster
 	}
+
 	mark, _ := s.State.Mark()
+
 	return mark
 }
 
@@ -364,23 +397,28 @@ func (s *Site) ask(ctx context.Context) (mark string, resumeTimeout time.Duratio
 		}
 		return "", 0, fmt.Errorf("asking Slurm for the name of its cluster: %w", err)
 	}
+
 	resumeTimeout = cmp.Or(controller.ResumeTimeout, defaultResumeTimeout)
 	if s.Cluster != "" {
 		return s.Cluster, resumeTimeout, nil
 	}
+
 	if there, err := s.Partitions(ctx); err == nil {
 		var ours []string
 		for _, p := range s.Settings.Partitions {
 			ours = append(ours, p.Name)
 		}
+
 		resumeTimeout = cmp.Or(controller.ShortestResumeTimeout(there, ours), defaultResumeTimeout)
 	} else {
 		s.Warn("asking Slurm for its partitions; taking the ResumeTimeout of slurm.conf", "err", err)
 	}
+
 	mark, notKept, err := s.State.LearnMark(controller.StateSaveLocation, controller.ClusterName)
 	if notKept != nil {
 		s.Warn("keeping the cluster's mark for when slurmctld does not answer", "err", notKept)
 	}
+
 	return mark, resumeTimeout, err
 }
 
@@ -404,10 +442,12 @@ func (c *chained) start(log *slog.Logger, settings capacity.Settings, list strin
 	if c.program == "" {
 		return list, nil
 	}
+
 	names, err := hostlist.Expand(list)
 	if err != nil {
 		return "", fmt.Errorf("reading the nodes: %w", err)
 	}
+
 	var own, theirs []string
 	for _, name := range names {
 		if _, is := placeOf(settings, name); is {
@@ -416,16 +456,20 @@ func (c *chained) start(log *slog.Logger, settings capacity.Settings, list strin
 			theirs = append(theirs, name)
 		}
 	}
+
 	if len(theirs) == 0 {
 		return list, nil
 	}
+
 	log.Info("the site's program is called for its own nodes", "program", c.program, "nodes", hostlist.Compress(theirs))
+
 	c.running = exec.Command(c.program, hostlist.Compress(theirs))
 	c.running.Env = c.environment
 	if err := c.running.Start(); err != nil {
 		c.running = nil
 		return hostlist.Compress(own), fmt.Errorf("the site's program for its own nodes: %w", err)
 	}
+
 	return hostlist.Compress(own), nil
 }
 
@@ -434,9 +478,11 @@ func (c *chained) wait(err error) error {
 	if c.running == nil {
 		return err
 	}
+
 	if ended := c.running.Wait(); ended != nil {
 		return errors.Join(err, fmt.Errorf("%s, the site's program for its own nodes: %w", c.program, ended))
 	}
+
 	return err
 }
 
@@ -461,6 +507,7 @@ func (j *journal) did(err error, what string, attrs ...any) error {
 	} else {
 		j.Info(what, attrs...)
 	}
+
 	return err
 }
 
@@ -469,6 +516,7 @@ func (j *journal) aws(a ec2.Call) {
 	j.LogAttrs(context.Background(), slog.LevelInfo, "AWS call", a.Attrs()...)
 	j.mu.Lock()
 	defer j.mu.Unlock()
+
 	j.requests, j.refused = append(j.requests, a.RequestID), append(j.refused, a.Code)
 }
 
@@ -491,9 +539,11 @@ func (s *Site) record(records ...state.Record) {
 			r.Instances,
 		)
 	}
+
 	s.mu.Lock()
 	s.kept = append(s.kept, records...)
 	s.mu.Unlock()
+
 	if err := s.AppendRecords(records...); err != nil {
 		s.Warn("records are lost", "err", err)
 	}
@@ -503,6 +553,7 @@ func (s *Site) record(records ...state.Record) {
 func (j *journal) end(err error, advice string) int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+
 	sums := map[string][]string{"aws_codes": j.refused, "aws_request_ids": j.requests}
 	add := func(name string, more ...string) { sums[name] = append(sums[name], more...) }
 	for _, r := range j.kept {
@@ -512,6 +563,7 @@ func (j *journal) end(err error, advice string) int {
 		add("codes", r.Code)
 		add("aws_codes", r.EC2Code)
 	}
+
 	attrs := []any{"nodes", j.list, "ms", time.Since(j.began).Milliseconds()}
 	for _, name := range []string{"jobs", "reservations", "instances", "codes", "aws_codes", "aws_request_ids"} {
 		all := slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(sums[name]))),
@@ -520,10 +572,13 @@ func (j *journal) end(err error, advice string) int {
 			attrs = append(attrs, name, all)
 		}
 	}
+
 	if err != nil {
 		j.Error(fmt.Sprintf("%s: failed%s", j.what, advice), append(attrs, "err", err)...)
 		return 1
 	}
+
 	j.Info(j.what+": done", attrs...)
+
 	return 0
 }

@@ -25,12 +25,16 @@ func TestHookKeepsItsAccount(t *testing.T) {
 	for key, value := range map[string]string{"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_ACCOUNT_ID": "444455556666"} {
 		t.Setenv(key, value)
 	}
+
 	s := NewSite(nil, state.Dir(t.TempDir()), capacity.Settings{}, "", "", slog.New(slog.DiscardHandler))
+
 	aws, err := ec2.New(t.Context(), ec2.Options{Region: "us-east-2"})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	s.keepAccess(t.Context(), aws)
+
 	if last, err := s.State.Hook().Read(); err != nil ||
 		*last != (state.HookAccess{Account: "444455556666", Source: "EnvConfigCredentials"}) {
 		t.Errorf("%+v, %v", last, err)
@@ -43,19 +47,25 @@ func TestHookKnowsItsMarkWithoutSlurmctld(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "scontrol"), []byte("#!/bin/sh\nexit 1\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Setenv("PATH", dir)
+
 	aws, err := ec2.New(t.Context(), ec2.Options{Region: "us-east-2"})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	s := NewSite(nil, state.Dir(t.TempDir()), capacity.Settings{}, "", "", slog.New(slog.DiscardHandler))
 	s.connect(aws)
+
 	if mark, _, err := s.ask(t.Context()); err == nil {
 		t.Errorf("without an earlier hook: %q", mark)
 	}
+
 	if err := s.State.KeptMark().Keep("ml/1"); err != nil {
 		t.Fatal(err)
 	}
+
 	if mark, timeout, err := s.ask(t.Context()); err != nil || mark != "ml/1" || timeout != defaultResumeTimeout {
 		t.Errorf("%q, %s, %v", mark, timeout, err)
 	}
@@ -68,6 +78,7 @@ func TestLastLineOfACall(t *testing.T) {
 		`level=ERROR msg="power up: failed; look" nodes=gpu-[1-2] jobs="[7 8]" reservations=[cr-1] instances="[i-1 i-2]" codes="[no-room ok]" aws_codes="[ReservationCapacityExceeded Throttling]" aws_request_ids=[r-1] err=cut`: errors.New("cut"),
 	} {
 		var log strings.Builder
+
 		j := &journal{
 			what: "power up",
 			list: "gpu-[1-2]",
@@ -86,6 +97,7 @@ func TestLastLineOfACall(t *testing.T) {
 				{Jobs: []string{"8"}, Reservation: "cr-1", Code: "ok", Instances: []string{"i-2", "i-1"}},
 				{Jobs: []string{"7", "8"}, Code: "no-room", EC2Code: "ReservationCapacityExceeded"},
 			}...)
+
 		status := j.end(failure, "; look")
 		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 		if last := lines[len(lines)-1]; last != want || (status == 0) != (failure == nil) {
@@ -102,6 +114,7 @@ func TestSitesProgramGetsItsNodes(t *testing.T) {
 	theirs := filepath.Join(dir, "resume.py")
 	t.Setenv("SLURM_CONF", filepath.Join(dir, "slurm.conf"))
 	t.Setenv("SLURM_RESUME_FILE", "/proc/1/fd/9")
+
 	for path, text := range map[string]string{
 		theirs:                                "#!/bin/sh\necho \"$1 $SLURM_RESUME_FILE $AWS_PROFILE\" >>" + said + "\n[ \"$1\" != aws-9 ]\n",
 		filepath.Join(dir, slurm.IncludeFile): "# ours\n" + slurm.SiteLine("ResumeProgram", theirs),
@@ -110,6 +123,7 @@ func TestSitesProgramGetsItsNodes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	settings := capacity.Settings{Partitions: []capacity.PartitionSettings{
 		{
 			Name: "gpu", Provider: capacity.ProviderEC2,
@@ -129,19 +143,26 @@ func TestSitesProgramGetsItsNodes(t *testing.T) {
 	} {
 		_ = os.Remove(said)
 		program := newChained("ResumeProgram")
+
 		t.Setenv("AWS_PROFILE", "of-our-hooks")
+
 		ours, err := program.start(slog.New(slog.DiscardHandler), settings, c.hostlist)
 		err = program.wait(err)
+
 		os.Unsetenv("AWS_PROFILE")
+
 		text, _ := os.ReadFile(said)
+
 		want := ""
 		if c.theirs != "" {
 			want = c.theirs + " /proc/1/fd/9 \n"
 		}
+
 		if ours != c.ours || string(text) != want || (err != nil) != c.fails {
 			t.Errorf("%s: ours are %q, theirs got %q, %v", c.hostlist, ours, text, err)
 		}
 	}
+
 	if c := newChained("SuspendProgram"); c.program != "" {
 		t.Errorf("SuspendProgram is %s", c.program)
 	}
@@ -155,9 +176,11 @@ func TestProgramsReadTheirEnvironment(t *testing.T) {
 		t.Setenv("SLURM_CONF", filepath.Join(dir, "slurm.conf"))
 		t.Setenv("PCS_TEST_HOOKS", "")
 		os.Unsetenv("PCS_TEST_HOOKS")
+
 		if err := os.Mkdir(filepath.Join(dir, "pcs-capacity"), 0o755); err != nil {
 			t.Fatal(err)
 		}
+
 		for path, text := range map[string]string{
 			theirs:                                "#!/bin/sh\necho \"$1 $PCS_TEST_HOOKS\" >" + said + "\n",
 			filepath.Join(dir, slurm.IncludeFile): "# ours\n" + slurm.SiteLine(setting, theirs),
@@ -168,10 +191,12 @@ func TestProgramsReadTheirEnvironment(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+
 		status := program([]string{"aws-1"})
 		if text, err := os.ReadFile(said); status != 0 || err != nil || string(text) != "aws-1 \n" {
 			t.Errorf("%s: status %d, the site's got %q, %v", setting, status, text, err)
 		}
+
 		if got := os.Getenv("PCS_TEST_HOOKS"); got != "ours" {
 			t.Errorf("%s: PCS_TEST_HOOKS is %q", setting, got)
 		}
@@ -185,9 +210,11 @@ func TestSitesProgramWithoutSettings(t *testing.T) {
 		said, theirs := filepath.Join(dir, "said"), filepath.Join(dir, "theirs")
 		t.Setenv("SLURM_CONF", filepath.Join(dir, "slurm.conf"))
 		t.Setenv("PATH", dir)
+
 		if err := os.Mkdir(filepath.Join(dir, "pcs-capacity"), 0o755); err != nil {
 			t.Fatal(err)
 		}
+
 		for path, text := range map[string]string{
 			theirs:                                "#!/bin/sh\necho \"$1\" >" + said + "\n",
 			filepath.Join(dir, "scontrol"):        "#!/bin/sh\nexit 1\n", // slurmctld is down
@@ -224,6 +251,7 @@ func TestPoweringUp(t *testing.T) {
 		for i, state := range c.states {
 			call.shown = append(call.shown, capacity.Node{Name: call.nodes[i], State: state})
 		}
+
 		got, err := call.poweringUp()
 		if strings.Join(got, " ") != c.want || (err != nil) != (c.fails != "") ||
 			err != nil && !strings.Contains(err.Error(), c.fails) {
@@ -279,10 +307,13 @@ func TestResumeStories(t *testing.T) {
 				if c.change != nil {
 					c.change(up)
 				}
+
 				w.queue(up.jobs...)
+
 				for _, n := range up.nodes {
 					up.shown = append(up.shown, capacity.Node{Name: n, State: "ALLOCATED+CLOUD+POWERING_UP"})
 				}
+
 				waiting := []capacity.ResumeJob{{ID: 1, Nodes: []string{"gpu-1", "gpu-2"}}}
 				if err := up.resume(w.ctx, waiting); (err != nil) != c.fails {
 					t.Error(err)
@@ -306,6 +337,7 @@ func TestLargeGroupsTakeTheirTurnFirst(t *testing.T) {
 			nlp(3, "gpu-5", "gpu-6", "gpu-7", "gpu-8"),
 		}
 		w.queue(c.jobs...)
+
 		for _, n := range w.Slurm.All {
 			c.nodes = append(c.nodes, n.Name)
 			c.shown = append(c.shown, capacity.Node{Name: n.Name, State: "ALLOCATED+CLOUD+POWERING_UP"})
@@ -324,6 +356,7 @@ func TestLargeGroupsTakeTheirTurnFirst(t *testing.T) {
 		for _, l := range w.launches {
 			order = append(order, l.Count)
 		}
+
 		if !slices.Equal(order, []int{4, 3, 1}) {
 			t.Errorf("launches of %v nodes", order)
 		}
@@ -354,10 +387,12 @@ reservation = [
 // reservations, wildcards or not.
 func TestSelectIsLiteral(t *testing.T) {
 	aws := simulatedEC2(t)
+
 	all, err := aws.FindReservations(t.Context(), ec2.ReservationQuery{})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for team, want := range map[string][]string{
 		"nlp*": {"cr-0e2000000000000b2"}, "nlp?": nil, "*": nil, "nlp1": {"cr-0e2000000000000a1"}, `nlp\*`: {"cr-0e2000000000000c3"},
 	} {
@@ -366,6 +401,7 @@ func TestSelectIsLiteral(t *testing.T) {
 			SubnetIDs: []string{"subnet-0e200000000000a01"},
 			Select:    &capacity.Select{Tags: map[string]string{"team": team}},
 		}
+
 		s := reading(aws, group)
 		fresh := s.fresh(t)
 		ids := func(s *capacity.Snapshot) []string { return s.Partitions[0].Groups[0].Slots[0].ReservationIDs }
@@ -389,38 +425,47 @@ func reading(aws *ec2.Client, group capacity.GroupSettings) *Site {
 
 func (s *Site) fresh(t *testing.T) *capacity.Snapshot {
 	t.Helper()
+
 	seen, err := s.freshFacts(t.Context(), map[string]bool{"gpu": true}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return capacity.Build(s.Settings, seen)
 }
 
 // simulatedEC2 has three blocks, which differ in their tags.
 func simulatedEC2(t *testing.T) *ec2.Client {
 	t.Helper()
+
 	scenario, err := awssim.ParseScenario("tags", []byte(taggedReservations))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	sim, err := awssim.New(scenario, awssim.MachineClock())
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { sim.Close() })
+
 	if err := sim.Serve(t.Setenv); err != nil {
 		t.Fatal(err)
 	}
+
 	aws, err := ec2.New(t.Context(), ec2.Options{Region: "us-east-2"})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return aws
 }
 
 // R8: one bad subnet id does not keep the nodes out of the others.
 func TestR8_OneBadSubnetDoesNotHideTheOthers(t *testing.T) {
 	const good, bad = "subnet-0e200000000000a01", "subnet-0ffffffffffffffff"
+
 	group := capacity.GroupSettings{Name: "gpu", SubnetIDs: []string{bad, good}}
 	fresh := reading(simulatedEC2(t), group).fresh(t)
 	if subnets := fresh.Partitions[0].Groups[0].Subnets; len(subnets) != 1 || subnets[0].ID != good ||
@@ -433,12 +478,14 @@ func TestR8_OneBadSubnetDoesNotHideTheOthers(t *testing.T) {
 func TestFactsWithoutEC2(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
+
 	group := capacity.GroupSettings{
 		Name:           "gpu",
 		MaxNodes:       8,
 		SubnetIDs:      []string{"subnet-0e200000000000a01"},
 		ReservationIDs: []string{"cr-0e2000000000000a1"},
 	}
+
 	s := reading(simulatedEC2(t), group)
 	c := &call{
 		Site:  s,
@@ -450,6 +497,7 @@ func TestFactsWithoutEC2(t *testing.T) {
 	if c.factsErr = c.readFacts(ctx, nil); c.factsErr == nil {
 		t.Fatal("EC2 answers")
 	}
+
 	story(t, `
 		record resume failed gpu-1
 		notify 1

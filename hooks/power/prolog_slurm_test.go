@@ -36,27 +36,33 @@ func startPrologs(t *testing.T) prologs {
 			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 				t.Fatal(err)
 			}
+
 			if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o755); err != nil {
 				t.Fatal(err)
 			}
 		}
+
 		cfg.Extra = append(cfg.Extra, "Prolog="+p.scripts+"/d/*", "TaskProlog="+p.scripts+"/task")
 	})
 	p.pass()
 	p.wait(p.submit("-p", "other", "-N1", "-t", "10"), "COMPLETED") // gives us an instance in the other zone
+
 	return p
 }
 
 // boots starts nodes of partition gpu, each with the metadata of an instance of a node.
 func (p prologs) boots(instances map[string]string) {
 	p.t.Helper()
+
 	for node := range instances {
 		p.scontrol("update", "nodename="+node, "state=POWER_UP")
 	}
+
 	for node, as := range instances {
 		if _, err := p.cluster.WaitNode(hookstest.Deadline(p.t), node, func(s string) bool { return s == "IDLE+CLOUD" }); err != nil {
 			p.t.Fatal(err)
 		}
+
 		p.metadata(node, p.sim.MetadataURL(p.instances()[as].ID))
 	}
 }
@@ -64,6 +70,7 @@ func (p prologs) boots(instances map[string]string) {
 // metadata is where a node finds that of its instance.
 func (p prologs) metadata(node, url string) {
 	p.t.Helper()
+
 	if err := os.WriteFile(filepath.Join(p.scripts, "metadata-"+node), []byte(url+"\n"), 0o644); err != nil {
 		p.t.Fatal(err)
 	}
@@ -72,10 +79,12 @@ func (p prologs) metadata(node, url string) {
 // job runs a job on a node and returns its output.
 func (p prologs) job(args ...string) string {
 	p.t.Helper()
+
 	out, err := p.cluster.Command(hookstest.Deadline(p.t), "srun", append([]string{"-Q"}, args...)...)
 	if err != nil {
 		p.t.Fatal(err)
 	}
+
 	return out
 }
 
@@ -87,10 +96,12 @@ func (p prologs) log() string {
 // state is that of a node, which a Prolog that fails would drain.
 func (p prologs) nodeState(node string) string {
 	p.t.Helper()
+
 	fields, err := p.cluster.Node(hookstest.Deadline(p.t), node)
 	if err != nil {
 		p.t.Fatal(err)
 	}
+
 	return fields["State"]
 }
 
@@ -98,10 +109,12 @@ func TestSlurm_R6_Prolog(t *testing.T) {
 	p := startPrologs(t)
 	p.boots(map[string]string{"gpu-1": "gpu-1", "gpu-2": "other-1"})
 	before := len(p.log())
+
 	snap, err := p.state.ReadSnapshot()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	block, _ := snap.Reservation(hookstest.BlockID)
 	w := snap.Timing.Window(block)
 	want := fmt.Sprintf(
@@ -129,7 +142,9 @@ func TestSlurm_R6_Prolog(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		p.wait(id, "COMPLETED")
+
 		out, err := os.ReadFile(filepath.Join(p.cluster.Dir(), "jobs", id+".out"))
 		if err != nil || strings.TrimSpace(string(out)) != want {
 			t.Errorf("%v %s", err, out)
@@ -157,16 +172,19 @@ func TestSlurm_R6_Prolog(t *testing.T) {
 			t.Errorf("got %q", out)
 		}
 	})
+
 	for line := range strings.Lines(p.log()[before:]) {
 		if !strings.Contains(line, `"msg":"the instance matches its reservation"`) ||
 			!strings.Contains(line, `"node":"gpu-1","slot":"gpu","job":"`) {
 			t.Errorf("nothing differs, and is logged: %s", line)
 		}
 	}
+
 	t.Run("an instance in another zone", func(t *testing.T) {
 		if out := p.job(append(on("gpu-2"), show...)...); out != want {
 			t.Errorf("got\n%s\nwant\n%s", out, want)
 		}
+
 		if log := p.log(); !strings.Contains(
 			log,
 			"is in use2-az2, but reservation "+hookstest.BlockID+" is in use2-az1",
@@ -174,6 +192,7 @@ func TestSlurm_R6_Prolog(t *testing.T) {
 			!strings.Contains(log, `"node":"gpu-2"`) {
 			t.Errorf("log: %s", log)
 		}
+
 		report := p.pass()
 		if !strings.Contains(
 			strings.Join(report.Of(capacity.Admin), "\n"),
@@ -181,6 +200,7 @@ func TestSlurm_R6_Prolog(t *testing.T) {
 		) {
 			t.Errorf("problems: %q", report.Of(capacity.Admin))
 		}
+
 		if state := p.nodeState("gpu-2"); strings.Contains(state, "DRAIN") {
 			t.Errorf("gpu-2 is %s", state)
 		}
@@ -188,6 +208,7 @@ func TestSlurm_R6_Prolog(t *testing.T) {
 	t.Run("and the right one again", func(t *testing.T) {
 		p.metadata("gpu-2", p.sim.MetadataURL(p.instances()["gpu-2"].ID))
 		p.job(on("gpu-2", "true")...)
+
 		if report := p.pass(); strings.Contains(strings.Join(report.Of(capacity.Admin), "\n"), "gpu-2") {
 			t.Errorf("problems: %q", report.Of(capacity.Admin))
 		}
@@ -195,21 +216,28 @@ func TestSlurm_R6_Prolog(t *testing.T) {
 
 	// R6: whatever is wrong on our side, the job starts. What hangs does so for good.
 	p.metadata("gpu-2", p.sim.MetadataURL(p.instances()["other-1"].ID))
+
 	trouble := func(name string, env string, cause, fix func()) {
 		t.Run("R6_"+name, func(t *testing.T) {
 			before := len(p.log())
+
 			cause()
+
 			defer fix()
+
 			out := p.job(append(on("gpu-2"), show...)...)
 			if out != env {
 				t.Errorf("got\n%s\nwant\n%s", out, env)
 			}
+
 			if more := p.log()[before:]; strings.Contains(more, "use2-az2") {
 				t.Errorf("logged %s", more)
 			}
+
 			if kept, err := p.state.Misplaced(); len(kept) > 0 {
 				t.Errorf("%v kept %v", err, kept)
 			}
+
 			if state := p.nodeState("gpu-2"); strings.Contains(state, "DRAIN") {
 				t.Errorf("gpu-2 is %s", state)
 			}
@@ -223,12 +251,14 @@ func TestSlurm_R6_Prolog(t *testing.T) {
 			}
 		}, p.sim.ClearFaults)
 	}
+
 	trouble(
 		"nothing listens",
 		want,
 		func() { p.metadata("gpu-2", "http://127.0.0.1:1") },
 		func() { p.metadata("gpu-2", p.sim.MetadataURL(p.instances()["other-1"].ID)) },
 	)
+
 	aside := p.state.SnapshotPath() + ".aside"
 	move := func(from, to string) {
 		if err := os.Rename(from, to); err != nil {
@@ -245,11 +275,13 @@ func TestSlurm_R6_Prolog(t *testing.T) {
 	for name, path := range map[string]string{"snapshot": p.state.SnapshotPath(), "settings": p.settings()} {
 		trouble(name+" hangs", "SITE=here", func() {
 			move(path, aside)
+
 			if err := syscall.Mkfifo(path, 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}, func() { move(aside, path) })
 	}
+
 	if site, _ := os.ReadFile(filepath.Join(p.scripts, "site.log")); strings.Count(string(site), "site gpu-2 ") < 10 {
 		t.Errorf("the site's Prolog did not run for each job: %s", site)
 	}

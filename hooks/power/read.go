@@ -60,10 +60,12 @@ func (j *journal) waits() (waits []capacity.ResumeJob, byHand bool) {
 	if path == "" {
 		return nil, true
 	}
+
 	waits, err := slurm.ReadResumeFile(path)
 	if err != nil {
 		j.Warn("going on with what squeue says", "err", err)
 	}
+
 	return waits, false
 }
 
@@ -73,17 +75,23 @@ func (s *Site) read(ctx context.Context, nodes []string, last *capacity.Snapshot
 	c := &call{Site: s, nodes: nodes, taken: map[string]int{}}
 	began := time.Now()
 	c.mark = s.known()
+
 	ctx, stop := context.WithTimeout(ctx, mostBudget*2/3)
 	defer stop()
-	var mark string
-	var timeout time.Duration
-	var unknown error
-	var reads sync.WaitGroup
+
+	var (
+		mark    string
+		timeout time.Duration
+		unknown error
+		reads   sync.WaitGroup
+	)
 	reads.Go(func() { c.jobs, c.jobsErr = s.BriefJobs(ctx) }) // of many jobs it takes longest
+
 	if c.mark != "" {
 		reads.Go(func() { c.factsErr = c.readFacts(ctx, last) })
 		time.Sleep(headStart)
 	}
+
 	reads.Go(func() {
 		mark, timeout, unknown = s.ask(ctx)
 		c.budget = min(timeout*3/4, mostBudget)
@@ -91,18 +99,23 @@ func (s *Site) read(ctx context.Context, nodes []string, last *capacity.Snapshot
 	})
 	reads.Go(func() { c.shown, c.shownErr = s.Nodes(ctx, nodes...) })
 	reads.Wait()
+
 	if unknown != nil {
 		return nil, unknown
 	}
+
 	if mark != c.mark { // the facts are about another cluster's instances
 		c.mark = mark
 		c.factsErr = c.readFacts(ctx, last)
 	}
+
 	since := s.began // the power-up cannot have begun before
 	if byHand {      // Slurm may have waited for the nodes as long
 		since = since.Add(-timeout)
 	}
+
 	c.since = since.Add(s.Offset()).Add(-clockSlack)
+
 	return c, nil
 }
 
@@ -119,8 +132,12 @@ func (c *call) tryFacts(ctx context.Context, last *capacity.Snapshot) error {
 		at, _ := placeOf(c.Settings, n)
 		partitions[at.partition.Name], c.templates[at.group.LaunchTemplate] = true, template{}
 	}
-	var ours []capacity.Instance
-	var seen capacity.Seen
+
+	var (
+		ours []capacity.Instance
+		seen capacity.Seen
+	)
+
 	reads, readCtx := errgroup.WithContext(ctx)
 	reads.Go(func() (err error) {
 		ours, err = c.instances(readCtx, c.mark)
@@ -130,6 +147,7 @@ func (c *call) tryFacts(ctx context.Context, last *capacity.Snapshot) error {
 		seen, err = c.freshFacts(readCtx, partitions, last)
 		return err
 	})
+
 	var mu sync.Mutex
 	for _, name := range slices.Collect(maps.Keys(c.templates)) {
 		reads.Go(func() error {
@@ -140,18 +158,23 @@ func (c *call) tryFacts(ctx context.Context, last *capacity.Snapshot) error {
 
 			mu.Lock()
 			defer mu.Unlock()
+
 			c.templates[name] = template{version, err}
+
 			return nil
 		})
 	}
+
 	if err := reads.Wait(); err != nil {
 		return err
 	}
+
 	c.now = c.Now()
 	seen.Before, seen.Instances, seen.Now, seen.Platforms = last, ours, c.now, c.platforms(last)
 	c.snap = capacity.Build(c.Settings, seen)
 	c.snap.TakenAt = c.now
 	c.see(ours)
+
 	return nil
 }
 
@@ -164,6 +187,7 @@ func (c *call) platforms(last *capacity.Snapshot) map[string]capacity.ImagePlatf
 			known[name] = capacity.ImagePlatform{Template: t.version, Platform: last.PlatformOf(t.version)}
 		}
 	}
+
 	return known
 }
 
@@ -186,12 +210,15 @@ func (s *Site) instances(ctx context.Context, mark string) ([]capacity.Instance,
 // freshFacts asks EC2 about the reservations and subnets of the named partitions: a launch is decided on the current
 // state, never on the snapshot file.
 func (s *Site) freshFacts(ctx context.Context, names map[string]bool, last *capacity.Snapshot) (capacity.Seen, error) {
-	var subnets, ids []string
-	var selects []capacity.GroupSettings
+	var (
+		subnets, ids []string
+		selects      []capacity.GroupSettings
+	)
 	for _, p := range s.Settings.Partitions {
 		if !names[p.Name] {
 			continue
 		}
+
 		for _, g := range p.Groups {
 			subnets = append(subnets, g.SubnetIDs...)
 			ids = append(ids, g.ReservationIDs...)
@@ -200,8 +227,12 @@ func (s *Site) freshFacts(ctx context.Context, names map[string]bool, last *capa
 			}
 		}
 	}
-	var seen capacity.Seen
-	var found []capacity.Reservation
+
+	var (
+		seen  capacity.Seen
+		found []capacity.Reservation
+	)
+
 	selected := make([][]capacity.Reservation, len(selects))
 	reads, ctx := errgroup.WithContext(ctx)
 	for i, g := range selects {
@@ -212,13 +243,16 @@ func (s *Site) freshFacts(ctx context.Context, names map[string]bool, last *capa
 			return nil
 		})
 	}
+
 	reads.Go(func() error {
 		known, missing, err := s.Subnets(ctx, subnets)
 		for _, m := range missing {
 			s.Warn("EC2 does not describe a subnet of the settings; nothing is launched into it", "subnet", m.ID,
 				"err", m.Err)
 		}
+
 		seen.Subnets = ec2.Plain(known)
+
 		return err
 	})
 	reads.Go(func() error {
@@ -226,21 +260,28 @@ func (s *Site) freshFacts(ctx context.Context, names map[string]bool, last *capa
 		if err != nil {
 			return err
 		}
+
 		for _, m := range unknown {
 			// A reservation missing from one answer still has its slot: no other may take it.
 			if last == nil {
 				break
 			}
+
 			if before, ok := last.Reservation(m.ID); ok && before.LiveAt(s.Now()) {
 				some = append(some, before)
 			}
 		}
+
 		found = some
+
 		return nil
 	})
+
 	if err := reads.Wait(); err != nil {
 		return capacity.Seen{}, err
 	}
+
 	seen.Reservations = append(slices.Concat(selected...), found...)
+
 	return seen, nil
 }

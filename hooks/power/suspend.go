@@ -37,10 +37,12 @@ const (
 func PowerDown(ctx context.Context, s *Site) error {
 	ctx, cancel := context.WithTimeout(ctx, suspendBudget)
 	defer cancel()
+
 	nodes, err := hostlist.Expand(s.list)
 	if err != nil {
 		return fmt.Errorf("reading the nodes to power down: %w", err)
 	}
+
 	mark := s.known()
 	if mark == "" { // a hook that knows no mark can touch nothing
 		if err := s.insist(ctx, "ask Slurm for its cluster", func() (err error) {
@@ -50,10 +52,14 @@ func PowerDown(ctx context.Context, s *Site) error {
 			return err
 		}
 	}
+
 	var both sync.WaitGroup
 	both.Go(func() { s.giveBack(ctx, nodes) })
+
 	err = s.terminate(ctx, mark, nodes)
+
 	both.Wait()
+
 	return err
 }
 
@@ -64,7 +70,9 @@ func (j *journal) insist(ctx context.Context, what string, try func() error) err
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
+
 		j.Warn("tried again: "+what, "err", err)
+
 		if sleep(ctx, pause); ctx.Err() != nil {
 			return err
 		}
@@ -104,9 +112,12 @@ func (s *Site) terminate(ctx context.Context, mark string, nodes []string) error
 	if err != nil {
 		s.Warn("instances are found by their tags alone", "err", err)
 	}
+
 	var ours []capacity.Instance
+
 	err = s.insist(ctx, "list our instances", func() (err error) { ours, err = s.instances(ctx, mark); return err })
 	called := s.began.Add(s.Offset())
+
 	var ends []capacity.Instance
 	if err == nil {
 		ends = s.toTerminate(ours, records, mark, nodes, called)
@@ -114,8 +125,10 @@ func (s *Site) terminate(ctx context.Context, mark string, nodes []string) error
 			s.Info("no instance to terminate")
 			return nil
 		}
+
 		err = s.insist(ctx, "terminate instances", func() error { return s.Terminate(ctx, ends) })
 	}
+
 	record := state.Record{
 		At:        called,
 		Hook:      "suspend",
@@ -128,7 +141,9 @@ func (s *Site) terminate(ctx context.Context, mark string, nodes []string) error
 		p, code := problem(err)
 		record.Code, record.EC2Code, record.Message = string(capacity.FailedOtherwise), code, p.Text()
 	}
+
 	s.record(record)
+
 	return err
 }
 
@@ -139,6 +154,7 @@ func (s *Site) toTerminate(ours []capacity.Instance, records []state.Record, mar
 	recorded := recordedFor(nodes, records, called)
 	for _, i := range ours {
 		delete(recorded, i.ID)
+
 		switch {
 		case i.Tags[capacity.TagCluster] != mark || i.Ended() || !slices.Contains(nodes, i.Tags[capacity.TagNode]):
 		case i.Launched.After(called.Add(clockSlack)):
@@ -147,10 +163,13 @@ func (s *Site) toTerminate(ours []capacity.Instance, records []state.Record, mar
 			ends = append(ends, i)
 		}
 	}
+
 	for id, at := range recorded {
 		ends = append(ends, capacity.Instance{ID: id, Launched: at})
 	}
+
 	slices.SortFunc(ends, func(a, b capacity.Instance) int { return cmp.Compare(a.ID, b.ID) })
+
 	return ends
 }
 
@@ -170,6 +189,7 @@ func recordedFor(nodes []string, records []state.Record, called time.Time) map[s
 			if err != nil {
 				continue
 			}
+
 			for i, id := range r.Instances {
 				// A failed launch is terminated whole, and its record may have fewer instances than nodes; otherwise they are
 				// in the order of the nodes.
@@ -181,6 +201,7 @@ func recordedFor(nodes []string, records []state.Record, called time.Time) map[s
 			}
 		}
 	}
+
 	return found
 }
 
@@ -189,6 +210,7 @@ func recordedFor(nodes []string, records []state.Record, called time.Time) map[s
 // for the nodes and that Slurm has requeued: a broken image is still broken the next time.
 func (s *Site) giveBack(ctx context.Context, nodes []string) {
 	var all []capacity.Node
+
 	err := s.insist(ctx, "ask Slurm which nodes did not boot", func() (err error) {
 		all, err = s.Nodes(ctx, nodes...)
 		return err
@@ -199,19 +221,23 @@ func (s *Site) giveBack(ctx context.Context, nodes []string) {
 	if err != nil || len(lost) == 0 {
 		return
 	}
+
 	err = s.insist(ctx, "power nodes down", func() error {
 		return s.PowerDownForce(ctx, lost, "ResumeTimeout reached: the instance did not register in time")
 	})
 	if err != nil {
 		return
 	}
+
 	records, unknown := s.State.Records()
 	jobs, unasked := s.BriefJobs(ctx)
 	if err := errors.Join(unknown, unasked); err != nil {
 		s.Warn("jobs of nodes that did not boot are not delayed", "nodes", hostlist.Compress(lost), "err", err)
 		return
 	}
+
 	last := lastLaunches(lost, records)
+
 	jobs = slices.DeleteFunc(jobs, func(job capacity.Job) bool {
 		had := func(l lastLaunch) bool { return slices.Contains(l.Jobs, job.Shown) }
 		return !job.Pending() || !slices.ContainsFunc(slices.Collect(maps.Values(last)), had)
@@ -219,6 +245,7 @@ func (s *Site) giveBack(ctx context.Context, nodes []string) {
 	if len(jobs) == 0 {
 		return
 	}
+
 	now := s.began.Add(s.Offset())
 	record := state.Record{
 		At: now, Hook: "resume", Nodes: hostlist.Compress(lost), Jobs: shown(jobs),
@@ -227,6 +254,7 @@ func (s *Site) giveBack(ctx context.Context, nodes []string) {
 	}
 	if id := last[lost[0]].instance; id != "" {
 		const late = "the instance did not register with Slurm within ResumeTimeout; its console says"
+
 		record.Message = fmt.Sprintf(
 			late+" why: `aws ec2 get-console-output --latest --output text --instance-id %s`",
 			id,
@@ -237,6 +265,7 @@ func (s *Site) giveBack(ctx context.Context, nodes []string) {
 			record.Message = fmt.Sprintf(late+": %s", says)
 		}
 	}
+
 	for i, job := range jobs { // requeued by now
 		record.Restarts = append(record.Restarts, job.Restarts-1)
 		for node, l := range last {
@@ -245,6 +274,7 @@ func (s *Site) giveBack(ctx context.Context, nodes []string) {
 			}
 		}
 	}
+
 	s.record(record)
 	word := fmt.Sprintf("pcs-capacity: nodes %s did not boot: %s", record.Nodes, record.Message)
 	s.putOff(ctx, jobs, jobs, retry{now: s.began, failures: failuresOf(append(records, record), now)}, word)
@@ -263,11 +293,13 @@ func lastLaunches(nodes []string, records []state.Record) map[string]lastLaunch 
 		if r.Hook != "resume" || r.Code != string(capacity.OK) || err != nil || len(of) != len(r.Instances) {
 			continue
 		}
+
 		for i, n := range of {
 			if slices.Contains(nodes, n) {
 				last[n] = lastLaunch{r, r.Instances[i]}
 			}
 		}
 	}
+
 	return last
 }

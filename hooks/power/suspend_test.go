@@ -38,6 +38,7 @@ func TestTerminateStories(t *testing.T) {
 			iforeign.Tags[capacity.TagCluster] = "other"
 			iunmarked := w.has(nil, "i-unmarked", "gpu-1", -time.Hour, "")
 			delete(iunmarked.Tags, capacity.TagCluster)
+
 			iended := w.has(nil, "i-ended", "gpu-1", -time.Hour, "")
 			iended.State = "shutting-down"
 			iindex := w.has(nil, "i-index", "", -time.Hour, "") // known by its launch index
@@ -75,8 +76,10 @@ func TestTerminateStories(t *testing.T) {
 				if w.remember(t, c.records...); c.has != nil {
 					c.has(w)
 				}
+
 				ctx, cancel := within(t, suspendBudget)
 				defer cancel()
+
 				if failure := w.site().terminate(ctx, "ml", []string{"gpu-1", "gpu-2"}); (failure != nil) != c.fails {
 					t.Error(failure)
 				}
@@ -95,6 +98,7 @@ func TestGiveBackStories(t *testing.T) {
 		Jobs:      []string{"1", "2"},
 		Instances: []string{"i-1"},
 	}
+
 	again := state.Record{
 		At:       noon,
 		Hook:     "resume",
@@ -103,12 +107,15 @@ func TestGiveBackStories(t *testing.T) {
 		Jobs:     []string{"1"},
 		Restarts: []int{7},
 	}
-	const lost = model.GivenUp
-	const told = `
+
+	const (
+		lost = model.GivenUp
+		told = `
 			nodes
 			power down by force gpu-1
 			jobs
 			record resume not-booted gpu-1`
+	)
 	for name, c := range map[string]struct {
 		state   string
 		records []state.Record
@@ -128,12 +135,16 @@ func TestGiveBackStories(t *testing.T) {
 				w.Node("gpu-1").State, w.Node("gpu-2").State = c.state, model.Idle
 				w.remember(t, c.records...)
 				w.queue(queued(1), nlp(2), queued(3))
+
 				if name == "the second time" {
 					w.Console = "pcs-capacity: the image has no curl; install it there"
 				}
+
 				ctx, cancel := within(t, suspendBudget)
 				defer cancel()
+
 				w.site().giveBack(ctx, []string{"gpu-1", "gpu-2"})
+
 				if w.Console != "" {
 					if got, want := w.said("1"), "did not boot: the instance did not register with Slurm within ResumeTimeout; its console says: "+w.Console; !strings.Contains(
 						got,
@@ -174,10 +185,12 @@ func TestConfigureStories(t *testing.T) {
 					},
 				}
 				snap := twoReservations()
+
 				failure := w.site().configure(t.Context(), newCall(snap).place(t, "gpu-1"), c.reservation, snap)
 				if (failure == nil) != (c.code == "") || w.kept(t)[0].Code != cmp.Or(c.code, "ok") {
 					t.Error(failure)
 				}
+
 				if r := w.kept(t)[0]; !strings.Contains(r.Message, c.says) || r.Partition != "gpu" ||
 					r.Reservation != c.reservation {
 					t.Errorf("%+v", r)
@@ -190,6 +203,7 @@ func TestConfigureStories(t *testing.T) {
 // Slurm's times are the machine's; those of EC2 and of our records are AWS's, whose clock is an hour ahead here.
 func TestTwoClocks(t *testing.T) {
 	const ahead = time.Hour
+
 	aws := noon.Add(ahead)
 	story(t, `
 		find instances
@@ -216,6 +230,7 @@ func TestTwoClocks(t *testing.T) {
 			}...)
 		w.has(nil, "i-1", "gpu-1", ahead-time.Minute, "")
 		w.has(nil, "i-newer", "gpu-1", ahead+time.Minute, "")
+
 		if failure := w.site().terminate(t.Context(), "ml", []string{"gpu-1"}); failure != nil ||
 			!w.kept(t)[2].At.Equal(aws) {
 			t.Errorf("%v, %+v", failure, w.kept(t))
@@ -237,6 +252,7 @@ func TestTwoClocks(t *testing.T) {
 		g := pair()
 		g.jobs[0] = batch(g.jobs[0])
 		w.queue(g.jobs...)
+
 		if err := begun(w, newCall(nil)).takeDown(failed{group: g, why: notOpen}); err != nil ||
 			!w.kept(t)[0].At.Equal(aws) {
 			t.Errorf("%v, %+v", err, w.kept(t))

@@ -46,11 +46,13 @@ func isUndecided(why error) bool {
 // problem is what an error says to people: with AWS's code and message as they are and what to do about it, or with a
 // code of ours. ec2Code is AWS's alone.
 func problem(err error) (p capacity.Problem, ec2Code string) {
-	var ours *refusal
-	var answer interface {
-		ErrorCode() string
-		ErrorMessage() string
-	}
+	var (
+		ours   *refusal
+		answer interface {
+			ErrorCode() string
+			ErrorMessage() string
+		}
+	)
 	switch {
 	case errors.As(err, &ours):
 		p = ours.Problem
@@ -60,7 +62,9 @@ func problem(err error) (p capacity.Problem, ec2Code string) {
 	default:
 		p.Code, p.Sentence = capacity.FailedOtherwise, err.Error()
 	}
+
 	p.Sentence = strings.TrimSuffix(p.Sentence, ".") // more may follow
+
 	return p, ec2Code
 }
 
@@ -73,6 +77,7 @@ func reason(p capacity.Problem) string {
 	if p.Fix != "" {
 		fix = "; " + p.Fix
 	}
+
 	return hook.OneLine(hook.Clip(string(p.Code)+": "+p.Sentence, maxReason-len(fix)) + fix)
 }
 
@@ -87,11 +92,13 @@ func failuresOf(records []state.Record, now time.Time) map[string]int {
 		job      string
 		restarts int
 	}
+
 	runs, failures := map[run]bool{}, map[string]int{}
 	for _, r := range records {
 		if r.Hook != "resume" || r.Code == string(capacity.OK) || r.At.Before(now.Add(-failureMemory)) {
 			continue
 		}
+
 		for i, restarts := range r.Restarts {
 			if one := (run{r.Jobs[i], restarts}); !runs[one] {
 				runs[one] = true
@@ -99,6 +106,7 @@ func failuresOf(records []state.Record, now time.Time) map[string]int {
 			}
 		}
 	}
+
 	return failures
 }
 
@@ -119,8 +127,10 @@ func (c *call) takeDown(all ...failed) error {
 		other := func(f failed) bool { return f.why.Error() != why.Error() }
 		same := slices.DeleteFunc(slices.Clone(all), other)
 		all = slices.DeleteFunc(all, func(f failed) bool { return !other(f) })
+
 		errs = append(errs, c.takeDownFor(why, same))
 	}
+
 	return errors.Join(errs...)
 }
 
@@ -128,7 +138,9 @@ func (c *call) takeDown(all ...failed) error {
 func (c *call) takeDownFor(why error, groups []failed) error {
 	ctx, cancel := context.WithTimeout(c.last, c.budget/failuresOfBudget)
 	defer cancel()
+
 	p, code := problem(why)
+
 	record := state.Record{
 		At:      c.Now(),
 		Hook:    "resume",
@@ -136,8 +148,11 @@ func (c *call) takeDownFor(why error, groups []failed) error {
 		EC2Code: code,
 		Message: hook.OneLine(p.Text()),
 	}
-	var nodes []string
-	var jobs []capacity.Job
+
+	var (
+		nodes []string
+		jobs  []capacity.Job
+	)
 	for _, g := range groups {
 		nodes, jobs = append(nodes, g.nodes...), append(jobs, g.jobs...)
 		for _, n := range g.nodes {
@@ -146,21 +161,26 @@ func (c *call) takeDownFor(why error, groups []failed) error {
 			}
 		}
 	}
+
 	at, _ := placeOf(c.Settings, nodes[0])
+
 	record.Partition, record.Nodes, record.Jobs = at.partition.Name, hostlist.Compress(nodes), shown(jobs)
 	if !isUndecided(why) {
 		for _, j := range jobs {
 			record.Restarts = append(record.Restarts, j.Restarts)
 		}
 	}
+
 	records, err := c.State.Records()
 	if err != nil {
 		c.Warn("how often the jobs failed before is not known", "err", err)
 	}
+
 	retry := retry{now: c.Now().Add(-c.Offset()), undecided: isUndecided(why)}
 	if ours := (*refusal)(nil); errors.As(why, &ours) {
 		retry.notBefore = ours.NotBefore.Add(-c.Offset())
 	}
+
 	if !retry.undecided {
 		retry.failures = failuresOf(append(records, record), record.At)
 	}
@@ -170,6 +190,7 @@ func (c *call) takeDownFor(why error, groups []failed) error {
 		fmt.Sprintf("pcs-capacity: nodes %s were not launched: %s: %s", record.Nodes, p.Code, p.Text()),
 	)
 	c.notify(ctx, word, jobs...) // jobs lose their terminals with their nodes
+
 	down := c.did(
 		c.PowerDownForce(ctx, nodes, reason(p)),
 		"power nodes down",
@@ -178,16 +199,20 @@ func (c *call) takeDownFor(why error, groups []failed) error {
 		"reason",
 		reason(p),
 	)
+
 	var queue []capacity.Job
 	if down == nil && slices.ContainsFunc(jobs, func(j capacity.Job) bool { return j.Batch }) {
 		if queue, err = c.BriefJobs(ctx); err != nil {
 			c.Warn("jobs start as early as Slurm lets them", "err", err)
 		}
 	}
+
 	c.putOff(ctx, jobs, queue, retry, word)
+
 	if down != nil {
 		return fmt.Errorf("nodes %s are left to ResumeTimeout: %w", record.Nodes, down)
 	}
+
 	return nil
 }
 
@@ -198,10 +223,12 @@ const notifyTime = 3 * time.Second
 func (s *Site) notify(ctx context.Context, text string, jobs ...capacity.Job) {
 	ctx, cancel := context.WithTimeout(ctx, notifyTime)
 	defer cancel()
+
 	for _, job := range jobs {
 		if job.Batch {
 			continue
 		}
+
 		if err := s.Notify(ctx, job.Shown, text); err != nil {
 			s.Debug("telling the job", "job", job.Shown, "err", err)
 		}
@@ -241,6 +268,7 @@ func (s *Site) putOff(ctx context.Context, jobs, queue []capacity.Job, r retry, 
 
 		of[text] = append(of[text], j.Shown)
 	}
+
 	for _, text := range slices.Sorted(maps.Keys(of)) {
 		s.comment(ctx, text, of[text]...)
 	}
@@ -272,15 +300,18 @@ func (c *call) refusedJobs(nodes []string) (refused []refusedJob) {
 				func(o capacity.Job) bool { return o.HetJobID != j.HetJobID },
 			)
 		}
+
 		if !j.Allocated() || slices.ContainsFunc(refused, func(o refusedJob) bool { return o.name == r.name }) {
 			continue
 		}
+
 		asked := ""
 		for _, n := range j.Nodes {
 			at, ours := placeOf(c.Settings, n)
 			if !ours || at.slot == asked || !slices.Contains(nodes, n) {
 				continue
 			}
+
 			asked = at.slot
 			if _, v := c.admit(j, at); v.Refused && v.Code.Never() {
 				r.partition, r.why = at.partition.Name, &refusal{Verdict: v}
@@ -289,6 +320,7 @@ func (c *call) refusedJobs(nodes []string) (refused []refusedJob) {
 			}
 		}
 	}
+
 	return refused
 }
 
@@ -301,6 +333,7 @@ func withoutRefused(groups []group, refused []refusedJob) (without []group, shar
 			of[j.ID] = r
 		}
 	}
+
 	isRefused := func(j capacity.Job) bool { return of[j.ID].why != nil }
 	for _, g := range groups {
 		i := slices.IndexFunc(g.jobs, isRefused)
@@ -308,14 +341,17 @@ func withoutRefused(groups []group, refused []refusedJob) (without []group, shar
 			without = append(without, g)
 			continue
 		}
+
 		p, _ := problem(of[g.jobs[i].ID].why)
 		name := g.jobs[i].Shown
 		why := refuse(p.Code, "job %s, for which they were powered up, is refused", name)
 		if g.jobs = slices.DeleteFunc(slices.Clone(g.jobs), isRefused); len(g.jobs) > 0 {
 			why = refuse("shared-with-refused", "job %s, which shares these nodes, is refused", name)
 		}
+
 		shared = append(shared, failed{group: g, why: why})
 	}
+
 	return without, shared
 }
 
@@ -323,6 +359,7 @@ func withoutRefused(groups []group, refused []refusedJob) (without []group, shar
 func (c *call) holdJobs(refused []refusedJob) {
 	ctx, cancel := context.WithTimeout(c.last, c.budget/failuresOfBudget)
 	defer cancel()
+
 	for _, r := range refused {
 		c.holdJob(ctx, r)
 	}
@@ -339,23 +376,28 @@ func (c *call) holdJob(ctx context.Context, r refusedJob) {
 	if requeues {
 		note = capacity.HoldNote(c.Now().Add(-c.Offset()), text+"; change it before you release it")
 	}
+
 	var nodes []string
 	for _, j := range r.jobs {
 		nodes = append(nodes, j.Nodes...)
 	}
+
 	c.record(state.Record{
 		At: c.Now(), Hook: "resume", Partition: r.partition, Nodes: hostlist.Compress(nodes),
 		Jobs: shown(r.jobs), Code: string(p.Code), Message: hook.OneLine(p.Text()),
 	})
 	c.notify(ctx, "pcs-capacity: "+text, r.jobs...)
 	c.comment(ctx, note, shown(r.jobs)...)
+
 	if !requeues {
 		_ = c.did(c.Cancel(ctx, r.name), "cancel", "job", r.name)
 		return
 	}
+
 	_, err := c.RequeueJob(ctx, r.jobs[0], true)
 	if err == nil {
 		err = c.UserHold(ctx, r.name)
 	}
+
 	_ = c.did(err, "requeue and hold until its owner releases it", "job", r.name)
 }

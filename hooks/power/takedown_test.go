@@ -35,6 +35,7 @@ func TestTakeDownStories(t *testing.T) {
 		},
 	}
 	full := answers["no room"]
+
 	later := &refusal{
 		Verdict: capacity.Verdict{
 			Problem:   capacity.Problem{Code: capacity.NotOpen, Sentence: "It opens later."},
@@ -42,6 +43,7 @@ func TestTakeDownStories(t *testing.T) {
 		},
 	}
 	both := []capacity.Job{batch(nlp(1, "gpu-1")), nlp(2, "gpu-2")} // of sbatch and of srun
+
 	const down = `
 			record resume InsufficientInstanceCapacity gpu-[1-2]
 			notify 2
@@ -95,6 +97,7 @@ func TestTakeDownStories(t *testing.T) {
 				w.remember(t, c.records...)
 				w.RequeueDelay = c.delay
 				w.queue(append(c.jobs, nlp(5, "gpu-7"))...)
+
 				err := begun(
 					w,
 					newCall(nil),
@@ -106,10 +109,12 @@ func TestTakeDownStories(t *testing.T) {
 				if (err != nil) != (name == "Slurm keeps the nodes") {
 					t.Errorf("taken down: %v", err)
 				}
+
 				if len(c.jobs) > 0 &&
 					strings.HasSuffix(w.said("1"), " UTC, or once AWS answers") != isUndecided(c.why) {
 					t.Errorf("the owner reads %q", w.said("1"))
 				}
+
 				if all := w.kept(t); len(all) == 0 {
 					t.Error("nothing is recorded")
 				} else if r := all[len(all)-1]; r.Reservation != one || strings.Join(r.Instances, " ") != "i-2" || r.Partition != "gpu" || !isUndecided(c.why) && len(r.Restarts) != len(c.jobs) || isUndecided(c.why) && r.Restarts != nil {
@@ -129,18 +134,23 @@ func TestR12_WordsOfAFailure(t *testing.T) {
 		begin 1 38s
 		admin comment 1`, func(t *testing.T, w *fake) {
 		w.remember(t, state.Record{At: noon, Hook: "resume", Code: "failed", Jobs: []string{"1"}, Restarts: []int{1}})
+
 		g := pair()
 		g.jobs[0] = batch(g.jobs[0])
 		w.queue(g.jobs...)
+
 		if err := begun(w, newCall(nil)).takeDown(failed{group: g, why: answers["refused"]}); err != nil {
 			t.Error(err)
 		}
+
 		if r := w.kept(t)[1]; r.Message != "You may not" || r.EC2Code != "UnauthorizedOperation" {
 			t.Errorf("%+v", r)
 		}
+
 		if got := w.said("gpu-1"); got != "UnauthorizedOperation: You may not" {
 			t.Error(got)
 		}
+
 		want := "pcs-capacity: nodes gpu-[1-2] were not launched: UnauthorizedOperation: You may not; tried 2 times; Slurm tries again at 2000-01-01 00:00 UTC"
 		if got := w.said("1"); got != want {
 			t.Error(got)
@@ -162,7 +172,9 @@ func TestRefusedJobs(t *testing.T) {
 	}
 	component := func(j capacity.Job, of int) capacity.Job { j.HetJobID = of; return j }
 	waits := func(j capacity.Job) capacity.Job { j.State = "PENDING"; return j }
+
 	const for1, for2 = "1 gpu account-not-allowed", "2 gpu account-not-allowed"
+
 	unknown := nlp(1, "gpu-1")
 	unknown.Comment = "capacity_reservation_id=cr-0ffffffffffffffff"
 	for name, c := range map[string]struct {
@@ -198,19 +210,24 @@ func TestRefusedJobs(t *testing.T) {
 			}
 			f.Settings.Partitions[0].Groups[0].Slots = 2
 		}
+
 		if c.soon {
 			snap.Partitions[0].MinTime.Duration = 2 * time.Hour
 			for i := range snap.Reservations {
 				snap.Reservations[i].End = noon.Add(time.Hour)
 			}
 		}
+
 		nodes := []string{"gpu-1", "gpu-2", "gpu-3", "gpu-4", "gpu-a-1", "gpu-a-2", "gpu-b-1"}
+
 		var got []string
+
 		f.jobs = c.jobs
 		for _, r := range f.refusedJobs(nodes) {
 			p, _ := problem(r.why)
 			got = append(got, fmt.Sprintf("%s %s %s", strings.Join(shown(r.jobs), "+"), r.partition, p.Code))
 		}
+
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
@@ -220,6 +237,7 @@ func TestRefusedJobs(t *testing.T) {
 // Of a group with a refused job nothing is launched: the other jobs go back into the queue with its nodes.
 func TestWithoutRefused(t *testing.T) {
 	never := refuse(capacity.BadComment, "what is that?")
+
 	groups := []group{
 		{nodes: []string{"gpu-1"}, jobs: []capacity.Job{nlp(1), nlp(2)}},
 		{nodes: []string{"gpu-2"}, jobs: []capacity.Job{nlp(3)}},
@@ -230,10 +248,12 @@ func TestWithoutRefused(t *testing.T) {
 		groups,
 		[]refusedJob{{jobs: []capacity.Job{nlp(2)}, why: never}, {jobs: []capacity.Job{nlp(4), nlp(9)}, why: never}},
 	)
+
 	var got []string
 	for _, o := range failed {
 		got = append(got, fmt.Sprintf("%v %v %s", o.nodes, shown(o.jobs), o.why.Error()))
 	}
+
 	want := []string{
 		"[gpu-1] [1] shared-with-refused: job 2, which shares these nodes, is refused",
 		"[gpu-4] [] bad-comment: job 4, for which they were powered up, is refused",
@@ -246,8 +266,10 @@ func TestWithoutRefused(t *testing.T) {
 // Refused jobs are told, requeued and held; what Slurm cannot requeue is cancelled; a het job is one.
 func TestHoldJobStories(t *testing.T) {
 	component := func(j capacity.Job) capacity.Job { j.HetJobID = 1; return j }
+
 	fixed := func(j capacity.Job) capacity.Job { j.Requeue = false; return j }
 	first, srun := batch(nlp(1, "gpu-1", "gpu-2")), nlp(1, "gpu-1", "gpu-2")
+
 	const told = `
 			record resume bad-comment gpu-[1-2]
 			admin comment 1`
@@ -273,12 +295,14 @@ func TestHoldJobStories(t *testing.T) {
 					w,
 					newCall(nil),
 				).holdJobs([]refusedJob{{"1", c.jobs, "gpu", refuse(capacity.BadComment, "what is that?")}})
+
 				until, says, held := capacity.ReadHoldNote(w.said("1"))
 				if held && (until.Before(noon) || !strings.HasSuffix(says, "; change it before you release it")) {
 					t.Errorf("until %s: %s", until, says)
 				} else if !held {
 					says = w.said("1")
 				}
+
 				if !strings.HasPrefix(
 					says,
 					"pcs-capacity: partition gpu refuses this job: bad-comment: what is that?",
@@ -300,6 +324,7 @@ func TestReasonKeepsTheFix(t *testing.T) {
 		len(got) > maxReason {
 		t.Errorf("%d: %s", len(got), got)
 	}
+
 	if got := reason(capacity.Problem{Code: "X", Sentence: "No."}); got != "X: No." {
 		t.Error(got)
 	}

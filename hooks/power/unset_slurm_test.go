@@ -15,6 +15,7 @@ func TestSlurm_WithoutSettings(t *testing.T) {
 	p := startPower(t, powerConfig, func(c *slurmlab.Config) { c.ResumeTimeout = time.Hour })
 	broken := func() {
 		t.Helper()
+
 		if err := os.WriteFile(p.settings(), []byte("[\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -23,21 +24,25 @@ func TestSlurm_WithoutSettings(t *testing.T) {
 
 	id := p.submit("-p", "gpu", "-w", "gpu-1")
 	p.until("the job is requeued", func() bool { return p.restarts(id) > 0 })
+
 	if node := p.show("node", "gpu-1"); !strings.Contains(node, "Reason=settings-unreadable: "+p.settings()+":") {
 		t.Error(node)
 	}
 
 	p.configure(powerConfig)
 	p.wait(id, "COMPLETED")
+
 	if node := p.show("node", "gpu-1"); strings.Contains(node, "settings-unreadable") {
 		t.Errorf("Slurm keeps the reason of a node that is up: %s", node)
 	}
 
 	// A person who calls the hook takes nothing away from a node that is up.
 	broken()
+
 	if err := p.run("pcs-capacity-resume", "gpu-1"); err == nil {
 		t.Error("without settings it succeeds")
 	}
+
 	if node := p.show("node", "gpu-1"); strings.Contains(node, "POWERING_DOWN") ||
 		strings.Contains(node, "POWER_DOWN") {
 		t.Error(node)

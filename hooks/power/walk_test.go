@@ -20,9 +20,11 @@ import (
 // chance is what comes of each verb in a walk; the same for the same seed and line.
 func chance(seed uint64) func(line string) string {
 	times := map[string]uint64{}
+
 	return func(line string) string {
 		hash := fnv.New64()
 		_, _ = hash.Write([]byte(line))
+
 		times[line]++
 		n := rand.New(rand.NewPCG(seed+times[line], hash.Sum64())).IntN(12)
 		word := []string{"no room", "token used", "refused", "unknown", "lost", "some", "", "", "", "", "", ""}[n]
@@ -32,6 +34,7 @@ func chance(seed uint64) func(line string) string {
 		case n < 3 && times[line] > 1: // what a token has made is there
 			return ""
 		}
+
 		return word
 	}
 }
@@ -41,6 +44,7 @@ func chance(seed uint64) func(line string) string {
 func (w *fake) run(c *call) bool {
 	c.World, c.journal, c.now, c.budget = w, logless(), time.Now(), 118*time.Second
 	c.see(capacity.WithNodes(w.Instances))
+
 	c.nodes, c.jobs = []string{
 		"gpu-1",
 		"gpu-2",
@@ -54,14 +58,18 @@ func (w *fake) run(c *call) bool {
 	for _, n := range c.nodes {
 		c.shown = append(c.shown, capacity.Node{Name: n, State: "ALLOCATED+CLOUD+POWERING_UP"})
 	}
+
 	w.Jobs = nil
 	w.queue(c.jobs...)
+
 	for _, n := range w.Slurm.All {
 		n.State = model.Boots
 	}
+
 	var hook sync.WaitGroup
 	hook.Go(func() { _ = c.resume(context.Background(), nil) })
 	hook.Wait()
+
 	return w.kill == 0 || w.calls < w.kill
 }
 
@@ -70,6 +78,7 @@ func (w *fake) run(c *call) bool {
 // node is not taken down without a record that says why.
 func TestR5_Walks(t *testing.T) {
 	const walks = 200
+
 	killed, launches, holds := 0, 0, 0
 	for seed := range uint64(walks) {
 		synctest.Test(t, func(t *testing.T) {
@@ -81,23 +90,29 @@ func TestR5_Walks(t *testing.T) {
 				}
 				return newCall(twoReservations())
 			}
+
 			if seed%3 > 0 {
 				w.kill = 1 + int(seed)%23
 			}
+
 			if !w.run(f()) {
 				killed++
+
 				w.check(t, true)
 				w.lines = append(w.lines, "killed, and run again")
 				w.kill = 0
 				w.run(f())
 			}
+
 			w.check(t, false)
+
 			launches, holds = launches+len(w.launches), holds+len(w.orders)
 			if t.Failed() {
 				t.Fatalf("walk %d:\n%s", seed, strings.Join(w.lines, "\n"))
 			}
 		})
 	}
+
 	if killed < walks/4 || launches < walks || holds < walks/4 {
 		t.Errorf("%d runs were killed, %d instances, %d ODCRs: that says little", killed, launches, holds)
 	}
@@ -111,31 +126,38 @@ func (w *fake) failed(verb, node string, words ...string) bool {
 		if !is || word == "" || len(words) > 0 && !slices.Contains(words, word) {
 			return false
 		}
+
 		of, _, _ = strings.Cut(of, " ")
 		nodes, _ := hostlist.Expand(of)
+
 		return node == "" || slices.Contains(nodes, node)
 	})
 }
 
 func (w *fake) check(t *testing.T, killed bool) {
 	t.Helper()
+
 	ledger, err := w.Held(time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, r := range w.EC2.All {
 		if one, _ := w.Real(r.ID); r.Tags[capacity.TagHold] == "" || !one.State.Live() {
 			continue
 		}
+
 		if listed := slices.ContainsFunc(ledger, func(h capacity.Held) bool { return h.Token == r.Tags[capacity.TagToken] }); !listed &&
 			!w.failed("unlist", "") {
 			t.Errorf("%s is paid, and the ledger does not have it", r.ID)
 		}
+
 		if !killed && !w.failed("cancel reservation", "") && !w.failed("create ODCR", "", "lost") &&
 			!slices.Contains(w.lines, "killed, and run again") {
 			t.Errorf("%s stays", r.ID)
 		}
 	}
+
 	records := w.kept(t)
 	recorded := func(node string, is func(state.Record) bool) bool {
 		return slices.ContainsFunc(records, func(r state.Record) bool {
@@ -150,15 +172,18 @@ func (w *fake) check(t *testing.T, killed bool) {
 			t.Errorf("%s is down, and nobody knows why", n.Name)
 		}
 	}
+
 	for _, i := range capacity.WithNodes(w.Instances) {
 		n := w.Node(i.Tags[capacity.TagNode])
 		if killed || w.failed("launch", n.Name, "lost") || w.failed("power down by force", n.Name) {
 			continue // what an answer was lost of ends with its node, or as an orphan of sync
 		}
+
 		known := n.Address == i.PrivateIP && !n.PoweredDown()
 		if !known && !n.PoweredDown() {
 			t.Errorf("%s of %s runs, and nobody has it", i.ID, n.Name)
 		}
+
 		if known && !unrecorded &&
 			!recorded(n.Name, func(r state.Record) bool { return slices.Contains(r.Instances, i.ID) }) {
 			t.Errorf("%s of %s is not recorded", i.ID, n.Name)

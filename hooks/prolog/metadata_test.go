@@ -47,16 +47,21 @@ func TestMetadataTrouble(t *testing.T) {
 					w.WriteHeader(http.StatusUnauthorized)
 					return
 				}
+
 				w.Header().Set("Location", "http://"+r.Host+"/latest/meta-data/instance-id?again")
+
 				if path == c.path && r.URL.RawQuery == "" {
 					w.WriteHeader(c.status)
 					fmt.Fprint(w, c.text)
 					return
 				}
+
 				fmt.Fprint(w, good[path])
 			}))
 			defer server.Close()
+
 			t.Setenv(metadataVariable, server.URL+"/")
+
 			got, err := metadata(t.Context())
 			if c.want.InstanceID == "" {
 				if err == nil || !strings.Contains(err.Error(), "instance metadata: ") || len(err.Error()) > 2000 {
@@ -75,9 +80,12 @@ func TestMetadataSilent(t *testing.T) {
 		http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }),
 	)
 	defer server.Close()
+
 	t.Setenv(metadataVariable, server.URL)
+
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
+
 	if _, err := metadata(ctx); err == nil {
 		t.Error("no error")
 	}

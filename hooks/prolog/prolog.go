@@ -57,6 +57,7 @@ func JobEnvironment(dir state.Dir, snap *capacity.Snapshot, slot string, now tim
 			}
 		}
 	}
+
 	var b strings.Builder
 	for _, name := range jobVariables {
 		if value := values[name]; value != "" {
@@ -65,6 +66,7 @@ func JobEnvironment(dir state.Dir, snap *capacity.Snapshot, slot string, now tim
 			fmt.Fprintf(&b, "unset %s\n", name)
 		}
 	}
+
 	return b.String()
 }
 
@@ -82,6 +84,7 @@ type Prolog struct {
 func (p Prolog) Run(ctx context.Context, node, slot, job string) {
 	began := time.Now()
 	log := p.Log.With("node", node, "slot", slot, "job", job)
+
 	snap, err := p.State.ReadSnapshot()
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) { // a state_dir that is not shared is no fault
@@ -89,27 +92,34 @@ func (p Prolog) Run(ctx context.Context, node, slot, job string) {
 		}
 		return
 	}
+
 	now := p.MachineTime().Add(snap.ClockOffset.Duration)
 	at, ok := snap.Place(slot)
 	if !ok || snap.Stale(now) {
 		return
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, MetadataDeadline)
 	defer cancel()
+
 	m, err := p.Metadata(ctx)
 	if err != nil {
 		log.Info("the instance is not compared with its reservation", "err", err)
 		return
 	}
+
 	differs := snap.Misplaced(at, m, now)
 	log = log.With("instance", m.InstanceID, "ms", time.Since(began).Milliseconds())
 	if differs == "" {
 		log.Info("the instance matches its reservation")
+
 		err = p.State.DropMisplaced(node)
 	} else {
 		log.Warn("the instance does not match its reservation", "differs", differs)
+
 		err = p.State.KeepMisplaced(state.Misplaced{Node: node, At: now.UTC().Truncate(time.Second), Metadata: m})
 	}
+
 	if err != nil {
 		log.Info("sync does not hear of it", "err", err)
 	}
@@ -122,6 +132,7 @@ func Main([]string) int {
 	switch os.Getenv("SLURM_SCRIPT_CONTEXT") {
 	case "prolog_slurmd":
 		time.AfterFunc(PrologDeadline, func() { os.Exit(0) })
+
 		if cfg, node, slot := place(); slot != "" {
 			p := Prolog{
 				State:       state.Dir(cfg.StateDir),
@@ -134,6 +145,7 @@ func Main([]string) int {
 	case "prolog_task":
 		// Once, whole or not at all.
 		var once sync.Once
+
 		answer := func(text string) { once.Do(func() { _, _ = os.Stdout.WriteString(text) }) }
 		time.AfterFunc(TaskPrologDeadline, func() {
 			answer(JobEnvironment("", nil, "", time.Time{}))
@@ -147,20 +159,24 @@ Slurm's Prolog and TaskProlog: slurm.conf names it, and slurmd calls it before a
 on a node, slurmstepd before each task. As Prolog it logs to prolog.log in the folder that
 [log] dir of the settings names, and to syslog.
 `)
+
 		if os.Getenv("SLURM_JOB_ID") == "" {
 			return 2
 		}
 	}
+
 	return 0
 }
 
 // place is this node and its slot; "" if the node is not ours or there are no settings.
 func place() (cfg *config.Config, node, slot string) {
 	node = os.Getenv("SLURMD_NODENAME")
+
 	cfg, err := config.Load(config.Find(""))
 	if err == nil {
 		_, _, slot, _ = cfg.Domain().PlaceOf(node)
 	}
+
 	return cfg, node, slot
 }
 
@@ -171,11 +187,13 @@ func taskProlog() string {
 	if slot == "" {
 		return JobEnvironment("", nil, "", time.Time{})
 	}
+
 	dir, now := state.Dir(cfg.StateDir), time.Now()
 	snap, _ := dir.ReadSnapshot()
 	if snap != nil {
 		now = now.Add(snap.ClockOffset.Duration)
 	}
+
 	return JobEnvironment(dir, snap, slot, now)
 }
 
@@ -213,12 +231,15 @@ var questions = []struct {
 // metadata reads the instance's metadata service (IMDSv2). Missing items are left out; any other failure is an error.
 func metadata(ctx context.Context) (capacity.Metadata, error) {
 	var m capacity.Metadata
+
 	base := strings.TrimSuffix(os.Getenv(metadataVariable), "/")
 	if base == "" {
 		base = metadataEndpoint
 	}
+
 	client := &http.Client{Transport: &http.Transport{Proxy: nil}, // the address is this machine's alone
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+
 	token, err := ask(
 		ctx,
 		client,
@@ -230,6 +251,7 @@ func metadata(ctx context.Context) (capacity.Metadata, error) {
 	if err != nil {
 		return m, err
 	}
+
 	for _, q := range questions {
 		answer, err := ask(
 			ctx,
@@ -242,14 +264,18 @@ func metadata(ctx context.Context) (capacity.Metadata, error) {
 		if errors.Is(err, errNone) {
 			continue
 		}
+
 		if err == nil && !q.looks.MatchString(answer) {
 			err = fmt.Errorf("instance metadata: %s is %q, which is not valid", q.path, answer)
 		}
+
 		if err != nil {
 			return m, err
 		}
+
 		*q.into(&m) = answer
 	}
+
 	return m, nil
 }
 
@@ -264,12 +290,15 @@ func ask(ctx context.Context, client *http.Client, method, url, header, value st
 	if err != nil {
 		return "", fmt.Errorf("instance metadata: %w", err)
 	}
+
 	request.Header.Set(header, value)
+
 	response, err := client.Do(request)
 	if err != nil {
 		return "", fmt.Errorf("instance metadata: %w", err)
 	}
 	defer response.Body.Close()
+
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	switch {
 	case err != nil:
@@ -279,5 +308,6 @@ func ask(ctx context.Context, client *http.Client, method, url, header, value st
 	case response.StatusCode != http.StatusOK:
 		return "", fmt.Errorf("instance metadata: %s: %s", url, response.Status)
 	}
+
 	return string(text), nil
 }

@@ -22,7 +22,9 @@ import (
 
 func TestJobEnvironment(t *testing.T) {
 	noon := time.Unix(1_800_000_000, 0).UTC()
+
 	const unset = "unset PCS_CAPACITY_RESERVATION_ID\nunset PCS_CAPACITY_REQUEUE\nunset PCS_CAPACITY_FENCE\nunset PCS_CAPACITY_RECLAIM\nunset PCS_CAPACITY_END\nunset PCS_CAPACITY_FACTS\n"
+
 	endless := func(s *capacity.Snapshot) { s.Reservations[0].End, s.Reservations[0].Kind = time.Time{}, capacity.ODCR }
 	for name, c := range map[string]struct {
 		change func(*capacity.Snapshot)
@@ -51,11 +53,13 @@ func TestJobEnvironment(t *testing.T) {
 			if c.change != nil {
 				c.change(snap)
 			}
+
 			if got := prolog.JobEnvironment("/state", snap, c.slot, noon); got != c.want {
 				t.Errorf("got\n%swant\n%s", got, c.want)
 			}
 		})
 	}
+
 	if got := prolog.JobEnvironment("/state", nil, "gpu", noon); got != unset {
 		t.Errorf("without a snapshot: %s", got)
 	}
@@ -65,10 +69,12 @@ func TestJobEnvironment(t *testing.T) {
 func TestPrologRun(t *testing.T) {
 	right := capacity.Metadata{InstanceID: "i-1", InstanceType: "p5.48xlarge", AZID: "use2-az1"}
 	wrong := right
+
 	wrong.AZID = "use2-az2"
 	answers := func(m capacity.Metadata, err error) func(context.Context) (capacity.Metadata, error) {
 		return func(context.Context) (capacity.Metadata, error) { return m, err }
 	}
+
 	const differs = "its instance i-1 is in use2-az2, but reservation " + hookstest.BlockID + " is in use2-az1"
 	for name, c := range map[string]struct {
 		slot     string
@@ -97,11 +103,14 @@ func TestPrologRun(t *testing.T) {
 				if err := dir.WriteSnapshot(snap); err != nil {
 					t.Fatal(err)
 				}
+
 				before := state.Misplaced{Node: "gpu-1", Metadata: capacity.Metadata{InstanceID: "i-0"}}
 				if err := dir.KeepMisplaced(before); err != nil {
 					t.Fatal(err)
 				}
+
 				var log bytes.Buffer
+
 				began := time.Now() // of the bubble: only a wait makes it later
 				prolog.Prolog{
 					State:       dir,
@@ -114,27 +123,34 @@ func TestPrologRun(t *testing.T) {
 					c.slot,
 					"7",
 				)
+
 				if waited := time.Since(began); waited > prolog.PrologDeadline ||
 					(waited > 0) != (name == "never answers") {
 					t.Errorf("waited %s", waited)
 				}
+
 				if !strings.Contains(log.String(), c.logs) || c.logs == "" && log.Len() > 0 {
 					t.Errorf("logged %q, want %q", log.String(), c.logs)
 				}
+
 				if strings.Contains(log.String(), "sync does not hear of it") {
 					t.Errorf("logged %q", log.String())
 				}
+
 				kept, err := dir.Misplaced()
 				if err != nil {
 					t.Fatal(err)
 				}
+
 				ids := ""
 				for _, m := range kept {
 					ids += m.Metadata.InstanceID
 				}
+
 				if ids != c.keeps {
 					t.Errorf("kept %+v, want %q", kept, c.keeps)
 				}
+
 				if c.keeps == "i-1" && !kept[0].At.Equal(began.Add(20*time.Minute)) {
 					t.Errorf("at %s, which is not AWS's time", kept[0].At)
 				}
@@ -156,6 +172,7 @@ func TestPrologRunWithoutSnapshot(t *testing.T) {
 		"gpu",
 		"7",
 	)
+
 	if log.Len() > 0 {
 		t.Errorf("logged %s", log.String())
 	}
@@ -167,14 +184,17 @@ func TestPrologLinksNoSDK(t *testing.T) {
 	if _, err := os.ReadFile(dir + "/main.go"); err != nil { // so that go test sees a change
 		t.Fatal(err)
 	}
+
 	out, err := exec.Command("go", "list", "-deps", dir).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	deps := strings.Fields(string(out))
 	if len(deps) < 50 {
 		t.Fatalf("links only %v", deps)
 	}
+
 	for _, dep := range deps {
 		if strings.Contains(dep, "aws-sdk") || strings.Contains(dep, "smithy") {
 			t.Errorf("links %s", dep)
@@ -185,19 +205,23 @@ func TestPrologLinksNoSDK(t *testing.T) {
 // The script of docs/wiring.md, for nodes without the program and beside a site's own Prolog, fails no job.
 func TestScriptOfTheDocument(t *testing.T) {
 	const program = "/usr/libexec/pcs-capacity/pcs-capacity-prolog"
+
 	text, err := os.ReadFile("../../docs/wiring.md")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	_, script, _ := strings.Cut(string(text), "```sh\n#!/bin/sh\n")
 	script, _, found := strings.Cut(script, "```")
 	if !found || !strings.Contains(script, program) {
 		t.Fatal("docs/wiring.md has no script that calls pcs-capacity-prolog")
 	}
+
 	failing := filepath.Join(t.TempDir(), "prolog")
 	if err := os.WriteFile(failing, []byte("#!/bin/sh\necho export A=1\nexit 3\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	for path, want := range map[string]string{"/nowhere/prolog": "", failing: "export A=1\n"} {
 		out, err := exec.Command("sh", "-c", strings.ReplaceAll(script, program, path)).CombinedOutput()
 		if err != nil || string(out) != want {

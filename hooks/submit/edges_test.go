@@ -61,6 +61,7 @@ func TestRelativeMoments(t *testing.T) {
 			t.Errorf("%q is %s, want %s", text, got, want)
 		}
 	}
+
 	for text, said := range map[string]bool{"": false, "0": false, "Unknown": false, "2026-11-20T12:30:00": false, "Tomorr 06:39": false, "29/12/26": true} {
 		if (unreadable(text) != "") != said {
 			t.Errorf("%q: %s", text, unreadable(text))
@@ -122,14 +123,17 @@ func TestRequest(t *testing.T) {
 			if len(got.Partitions) == 0 {
 				got.Partitions = nil
 			}
+
 			if err != nil {
 				t.Error(err)
 			}
+
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
+
 	for _, field := range []string{"time", "time-min"} {
 		if _, err := Request(map[string]string{field: "tomorrow"}); err == nil {
 			t.Errorf("%s=tomorrow is taken", field)
@@ -143,21 +147,25 @@ func TestLuaString(t *testing.T) {
 	if err != nil {
 		t.Fatal("lua5.1 is not installed; `make test` installs what the tests need")
 	}
+
 	var every strings.Builder
 	for c := range 256 {
 		every.WriteByte(byte(c))
 		every.WriteByte('7') // a digit behind each escape
 	}
+
 	for _, text := range []string{"", "/var/lib/pcs-capacity", "it's \"state\"", "]] os.exit() --[[", "\\", every.String()} {
 		path := filepath.Join(t.TempDir(), "chunk.lua")
 		if err := os.WriteFile(path, []byte("io.write("+luaString(text)+")"), 0o600); err != nil {
 			t.Fatal(err)
 		}
+
 		out, err := exec.Command(lua, path).Output()
 		if err != nil || string(out) != text {
 			t.Errorf("%q is read as %q, %v", text, out, err)
 		}
 	}
+
 	if got := luaString("azAZ09/._- +,:@="); got != `"azAZ09/._- +,:@="` {
 		t.Errorf("a plain path is written %s", got)
 	}
@@ -166,12 +174,14 @@ func TestLuaString(t *testing.T) {
 // A submission's times are in this machine's clock, and the snapshot in AWS's.
 func TestVerdictInTheMachinesClock(t *testing.T) {
 	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
 	snap := hookstest.Snapshot(noon)
 	snap.ClockOffset, snap.Timing = capacity.Duration{Duration: time.Hour}, capacity.Timing{}
 	snap.Submit = capacity.Submit{Strict: true, StaleAfter: capacity.Duration{Duration: time.Minute}}
 	for i := range snap.Reservations {
 		snap.Reservations[i].End = noon.Add(10 * time.Hour)
 	}
+
 	req := capacity.Request{
 		Partitions:   []string{"gpu"},
 		Account:      "nlp",
@@ -195,9 +205,11 @@ func TestVerdictInTheMachinesClock(t *testing.T) {
 		if c.begin != 0 {
 			r.Begin = machine.Add(c.begin)
 		}
+
 		if c.deadline != 0 {
 			r.Deadline = machine.Add(c.deadline)
 		}
+
 		if v := Verdict(r, c.from, snap, machine); v.Refused != c.refused || len(v.Warnings) > 0 {
 			t.Errorf("%s: %+v", name, v)
 		}
@@ -212,10 +224,12 @@ func TestErrorsOfRefusals(t *testing.T) {
 			want[string(m.Code)] = m.Slurm
 		}
 	}
+
 	got := map[string]string{}
 	for _, row := range regexp.MustCompile(`\["([a-z-]+)"\] = slurm\.(ESLURM_\w+),`).FindAllStringSubmatch(jobSubmitLua, -1) {
 		got[row[1]] = row[2]
 	}
+
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("capacity.Codes (-), job_submit.lua (+):\n%s", diff)
 	}
@@ -227,6 +241,7 @@ func TestLocalTimes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for text, want := range map[string]string{
 		"free by 2026-03-03 10:50 UTC; use less":            "free by 2026-03-03T05:50 (10:50 UTC); use less",
 		"2026-07-03 10:50 UTC":                              "2026-07-03T06:50 (10:50 UTC)", // summer
@@ -243,6 +258,7 @@ func TestLocalTimes(t *testing.T) {
 		if got := localTimes(text, newYork); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
+
 		if got := localTimes(text, time.UTC); got != text {
 			t.Errorf("in UTC %q became %q", text, got)
 		}

@@ -31,9 +31,11 @@ const FilterDeadline = 2 * time.Second
 // written. After [FilterDeadline] it ends the process without an answer.
 func Main(args []string) int {
 	time.AfterFunc(FilterDeadline, func() { os.Exit(1) })
+
 	if _, err := os.Stdout.WriteString(Answer(args, time.Now(), hook.FilterLog())); err != nil {
 		return 1
 	}
+
 	return 0
 }
 
@@ -46,6 +48,7 @@ func Main(args []string) int {
 // side is logged and reported, and the job is accepted as it is.
 func Answer(args []string, machineNow time.Time, log *slog.Logger) string {
 	began := time.Now()
+
 	says, err := judge(args, machineNow)
 	took := slog.Int64("ms", time.Since(began).Milliseconds())
 	switch {
@@ -59,6 +62,7 @@ func Answer(args []string, machineNow time.Time, log *slog.Logger) string {
 	default:
 		log.Info("the job is let through", took)
 	}
+
 	return answerText(says)
 }
 
@@ -67,21 +71,26 @@ func judge(args []string, machineNow time.Time) (capacity.Verdict, error) {
 	if err != nil {
 		return capacity.Verdict{}, err
 	}
+
 	req, err := Request(fields)
 	if err != nil {
 		return capacity.Verdict{}, err
 	}
+
 	snap, err := state.Dir(fields["state-dir"]).ReadSnapshot()
 	if errors.Is(err, fs.ErrNotExist) {
 		return capacity.Verdict{}, fmt.Errorf("%w; `pcs-capacity sync` writes it", err)
 	}
+
 	if err != nil {
 		return capacity.Verdict{}, err
 	}
+
 	v := Verdict(req, fields["from"], snap, machineNow)
 	if text := unreadable(fields["begin"]); text != "" && !v.Refused && v.Code != capacity.NotManaged {
 		v.Warnings = append(v.Warnings, text)
 	}
+
 	if fields["together"] == "" { // a script of an older version does not know this line
 		v.Needs = 0
 	}
@@ -97,35 +106,45 @@ func Verdict(req capacity.Request, from string, snap *capacity.Snapshot, machine
 			*t = t.Add(offset)
 		}
 	}
+
 	if from == fromJobModify {
 		return capacity.AdmitChange(req, snap, machineNow.Add(offset))
 	}
+
 	return capacity.Admit(req, snap, machineNow.Add(offset))
 }
 
 func answerText(v capacity.Verdict) string {
 	var b strings.Builder
+
 	says := func(text string) string { return hook.OneLine(localTimes(text, time.Local)) }
 	for _, warning := range v.Warnings {
 		fmt.Fprintf(&b, "warn %x\n", says(warning))
 	}
+
 	if v.Refused {
 		fmt.Fprintf(&b, "code %s\nrefuse %x\n", v.Code, says(v.Sentence))
 	}
+
 	set := func(field, value string) { fmt.Fprintf(&b, "set %s %x\n", field, value) }
 	if v.Edits.TimeLimit.Bounded() {
 		set("time", strconv.Itoa(v.Edits.TimeLimit.Minutes))
 	}
+
 	if v.Edits.TimeMin.Bounded() {
 		set("time-min", strconv.Itoa(v.Edits.TimeMin.Minutes))
 	}
+
 	if v.Edits.Constraint != "" {
 		set("constraint", v.Edits.Constraint)
 	}
+
 	if v.Needs > 0 {
 		fmt.Fprintf(&b, "needs %x\n", strconv.Itoa(v.Needs))
 	}
+
 	b.WriteString("end\n")
+
 	return b.String()
 }
 
@@ -137,9 +156,11 @@ func localTimes(text string, zone *time.Location) string {
 		if _, offset := local.Zone(); offset == 0 {
 			return utc
 		}
+
 		if t.Day() == local.Day() {
 			utc = utc[len("2006-01-02 "):]
 		}
+
 		return fmt.Sprintf("%s (%s)", local.Format("2006-01-02T15:04"), utc)
 	})
 }
@@ -187,6 +208,7 @@ func shellWord(text string) string { return "'" + strings.ReplaceAll(text, "'", 
 func luaString(text string) string {
 	var b strings.Builder
 	b.WriteByte('"')
+
 	for i := range len(text) {
 		c := text[i]
 		switch {
@@ -196,6 +218,8 @@ func luaString(text string) string {
 			fmt.Fprintf(&b, `\%03d`, c)
 		}
 	}
+
 	b.WriteByte('"')
+
 	return b.String()
 }

@@ -30,12 +30,15 @@ func decodeFields(args []string) (map[string]string, error) {
 				hook.Clip(arg, 40),
 			)
 		}
+
 		text, err := hex.DecodeString(value)
 		if err != nil {
 			return nil, fmt.Errorf("argument %s: %w", hook.Clip(key, 40), err)
 		}
+
 		fields[key] = string(text)
 	}
+
 	return fields, nil
 }
 
@@ -46,6 +49,7 @@ func Request(fields map[string]string) (capacity.Request, error) {
 	if !cli { // slurmctld has lists of TRES
 		gpus = gres
 	}
+
 	partitions := strings.FieldsFunc(fields["partition"], func(r rune) bool { return r == ',' })
 	req := capacity.Request{
 		Partitions: partitions, Account: fields["account"],
@@ -70,6 +74,7 @@ func Request(fields map[string]string) (capacity.Request, error) {
 			req.Signal = time.Duration(count(seconds)) * time.Second
 		}
 	}
+
 	switch fields["requeue"] {
 	case "no-requeue", "0":
 		req.Requeue = capacity.RequeueNo
@@ -78,14 +83,18 @@ func Request(fields map[string]string) (capacity.Request, error) {
 	case "unset", "65534":
 		req.Requeue = capacity.RequeueUnsaid
 	}
+
 	var err error
 	if req.TimeLimit, err = capacity.ParseLimit(fields["time"]); err != nil {
 		return req, err
 	}
+
 	if req.TimeLimit.Unlimited { // sync fits such a job too
 		req.TimeLimit = capacity.Limit{}
 	}
+
 	req.TimeMin, err = capacity.ParseLimit(fields["time-min"])
+
 	return req, err
 }
 
@@ -96,10 +105,12 @@ func moment(text string) time.Time {
 	if seconds, err := strconv.ParseInt(text, 10, 64); err == nil && seconds > 0 && seconds < noVal {
 		return time.Unix(seconds, 0)
 	}
+
 	t, err := time.ParseInLocation("2006-01-02T15:04:05", text, time.Local)
 	if err != nil {
 		return relative(text, time.Now())
 	}
+
 	return t
 }
 
@@ -173,9 +184,11 @@ func gpus(option string) int {
 		if !typed {
 			number = item
 		}
+
 		n, _ := strconv.ParseUint(number, 10, 16)
 		total += int(n)
 	}
+
 	return total
 }
 
@@ -188,19 +201,24 @@ func count(text string) int {
 	if strings.HasSuffix(text, "-0") {
 		return 0
 	}
+
 	digits := text[:len(text)-len(strings.TrimLeft(text, "0123456789"))]
+
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || n >= noVal {
 		return 0
 	}
+
 	switch suffix := text[len(digits):]; {
 	case strings.HasPrefix(suffix, "k"), strings.HasPrefix(suffix, "K"):
 		n *= 1024
 	case strings.HasPrefix(suffix, "m"), strings.HasPrefix(suffix, "M"):
 		n *= 1024 * 1024
 	}
+
 	if n == 0xfffe {
 		return 0
 	}
+
 	return int(n)
 }

@@ -24,36 +24,43 @@ func shimArgs(dir string, pairs ...string) []string {
 	for i := 0; i < len(pairs); i += 2 {
 		args = append(args, pairs[i]+"="+hex.EncodeToString([]byte(pairs[i+1])))
 	}
+
 	return args
 }
 
 // readable shows an answer with its hex decoded.
 func readable(t *testing.T, answer string) string {
 	t.Helper()
+
 	lines := strings.Split(answer, "\n")
 	for i, line := range lines {
 		words := strings.Split(line, " ")
 		if len(words) < 2 || words[0] == "code" {
 			continue
 		}
+
 		text, err := hex.DecodeString(words[len(words)-1])
 		if err != nil {
 			t.Fatalf("line %q: %v", line, err)
 		}
+
 		words[len(words)-1] = string(text)
 		lines[i] = strings.Join(words, " ")
 	}
+
 	return strings.Join(lines, "\n")
 }
 
 func TestAnswer(t *testing.T) {
 	dir := t.TempDir()
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
 	snap := hookstest.Snapshot(now)
 	snap.ClockOffset = capacity.Duration{Duration: 5 * time.Minute} // this machine is 5 minutes late
 	if err := state.Dir(dir).WriteSnapshot(snap); err != nil {
 		t.Fatal(err)
 	}
+
 	machineNow := now.Add(-5 * time.Minute)
 	for name, test := range map[string]struct {
 		fields []string
@@ -79,6 +86,7 @@ func TestAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log strings.Builder
+
 			got := readable(
 				t,
 				submit.Answer(shimArgs(dir, test.fields...), machineNow, slog.New(slog.NewTextHandler(&log, nil))),
@@ -89,9 +97,11 @@ func TestAnswer(t *testing.T) {
 			) != refused {
 				t.Errorf("answered %q, and logged %q", got, log.String())
 			}
+
 			if !strings.Contains(got, test.want) || !strings.HasSuffix(got, "end\n") {
 				t.Errorf("got %q, want it to hold %q", got, test.want)
 			}
+
 			if test.want == "end\n" && got != "end\n" {
 				t.Errorf("got %q, want no edit", got)
 			}
@@ -107,10 +117,12 @@ func TestAnswerKeepsAJobInOneBlock(t *testing.T) {
 	group := &snap.Partitions[0].Groups[0]
 	group.Slots = append(group.Slots, snap.Partitions[1].Groups[0].Slots[0])
 	group.Slots[0].Feature, group.Slots[1].Feature = "gpu-a", "gpu-b"
+
 	snap.Partitions = snap.Partitions[:1]
 	if err := dir.WriteSnapshot(snap); err != nil {
 		t.Fatal(err)
 	}
+
 	args := shimArgs(string(dir), "partition", "gpu", "time", "60", "nodes", "2")
 	if got := readable(t, submit.Answer(args, now, slog.New(slog.DiscardHandler))); got != "set constraint [gpu-a|gpu-b]\nend\n" {
 		t.Errorf("got %q", got)
@@ -123,10 +135,12 @@ func TestR6_AnswerWithoutSnapshot(t *testing.T) {
 	if err := os.WriteFile(state.Dir(corrupt).SnapshotPath(), []byte("{\"version\": 1, "), 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	future := t.TempDir()
 	if err := os.WriteFile(state.Dir(future).SnapshotPath(), []byte("{\"version\": 99}"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	for name, args := range map[string][]string{
 		"missing":       shimArgs(filepath.Join(t.TempDir(), "nothing"), "partition", "gpu"),
 		"corrupt":       shimArgs(corrupt, "partition", "gpu"),
@@ -137,12 +151,14 @@ func TestR6_AnswerWithoutSnapshot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var logged strings.Builder
+
 			got := submit.Answer(args, time.Now(), slog.New(slog.NewTextHandler(&logged, nil)))
 			if got = readable(t, got); !strings.HasPrefix(got, "warn ") ||
 				!strings.HasSuffix(got, "; the job is let through unchecked; tell an administrator\nend\n") ||
 				strings.Count(got, "\n") != 2 {
 				t.Errorf("got %q", got)
 			}
+
 			if !strings.Contains(logged.String(), "let through") {
 				t.Errorf("not logged: %q", logged.String())
 			}
@@ -158,10 +174,12 @@ func TestR1_FilterCannotReachTheNetwork(t *testing.T) {
 	if _, err := os.ReadFile(dir + "/main.go"); err != nil {
 		t.Fatal(err)
 	}
+
 	out, err := exec.Command("go", "list", "-deps", dir).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, dep := range strings.Fields(string(out)) {
 		if dep == "net" || dep == "net/http" || strings.Contains(dep, "aws-sdk") || strings.Contains(dep, "smithy") {
 			t.Errorf("links %s", dep)

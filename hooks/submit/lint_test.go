@@ -15,6 +15,7 @@ import (
 // Slurm tells nobody of a name that a Lua script misspells: it is nil, and the job goes through.
 func TestLuacheck(t *testing.T) {
 	t.Parallel()
+
 	scripts := map[string]string{
 		"cli_filter": CLIFilter("/state/plan", "/state", "/filter"),
 		"job_submit": JobSubmit("/state/plan", "/state", "/filter"),
@@ -65,12 +66,14 @@ func TestShimsOnEachLua(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), mode); err != nil {
 			t.Fatal(err)
 		}
+
 		return path
 	}
 	plan := write("it's a -- plan", "version 1\npartition gpu\n", 0o644)
 	filter := write("it's a -- filter", fmt.Sprintf(`#!/bin/sh
 case "$*" in *" comment=%x"*) printf 'code too-long\nrefuse %x\nend\n';; *) printf 'set time %x\nwarn %x\nend\n';; esac
 `, "no", "it's too long", "90", "fitted"), 0o755)
+
 	const driver = `local said = ""
 local function say(form, ...) said = said .. form:format(...) .. "\n" end
 slurm = { SUCCESS = 0, ERROR = -1, ESLURM_INVALID_TIME_LIMIT = 2051, log_info = say, log_error = say, log_user = say }
@@ -116,6 +119,7 @@ for _, job in ipairs({ { type = "srun", partition = "cpu", comment = "a comment"
 end
 assert(not slurm_job_modify or slurm_job_modify({ partition = "gpu" }, { account = "nlp" }, 0, 7) == 0, said)
 `
+
 	script := write("driver.lua", driver, 0o644)
 	cli := write("cli_filter.lua", CLIFilter(plan, dir, filter), 0o644)
 	submit := write("job_submit.lua", Patient(JobSubmit(plan, dir, filter)), 0o644)
@@ -125,16 +129,19 @@ assert(not slurm_job_modify or slurm_job_modify({ partition = "gpu" }, { account
 				t.Errorf("%s %s: %v: %s", lua, filepath.Base(args[1]), err, out)
 			}
 		}
+
 		for name, text := range map[string]string{"cli_filter": CLIFilter(plan, dir, filter), "job_submit": Patient(JobSubmit(plan, dir, filter))} {
 			heads := regexp.MustCompile(`(?m)^local function (\w+)\(.*?\)`).FindAllStringSubmatchIndex(text, -1)
 			if len(heads) < 9 {
 				t.Fatalf("%s has %d functions", name, len(heads))
 			}
+
 			for _, at := range heads {
 				function := text[at[2]:at[3]]
 				if function == "guarded" || function == "success" { // they run before ours are guarded
 					continue
 				}
+
 				bad := text[:at[1]] + ` do error("broken") end ` + text[at[1]:]
 				if out, err := exec.CommandContext(t.Context(), lua, write("broken.lua", broken, 0o644), write(name+"_bad.lua", bad, 0o644)).CombinedOutput(); err != nil {
 					t.Errorf("%s, %s whose %s is broken: %v: %s", lua, name, function, err, out)
@@ -148,14 +155,17 @@ assert(not slurm_job_modify or slurm_job_modify({ partition = "gpu" }, { account
 // closed: a user at once, slurmctld in its log, once a minute. A plan that is not there is no fault of anybody.
 func TestR6_UnreadablePlanIsSaid(t *testing.T) {
 	t.Parallel()
+
 	if os.Geteuid() != 0 {
 		t.Skip("root gives up its rights here")
 	}
+
 	top, err := os.MkdirTemp("", "pcs-capacity-") // t.TempDir is closed to other users
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(top)
+
 	dir, none := filepath.Join(top, "it's a state"), filepath.Join(top, "none")
 	plan, script, driver := filepath.Join(
 		dir,
@@ -170,6 +180,7 @@ func TestR6_UnreadablePlanIsSaid(t *testing.T) {
 	if err := errors.Join(os.Chmod(top, 0o755), os.Mkdir(dir, 0o755), os.WriteFile(plan, []byte("version 1\npartition gpu\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
+
 	log := "log: pcs-capacity: " + plan + ": Permission denied; jobs are let through unchecked: let SlurmUser read it\n"
 	for _, shim := range []struct{ script, driver, says string }{
 		{CLIFilter(plan, dir, none), `slurm = { SUCCESS = 0, ERROR = -1, log_info = function(form, ...) io.write(form:format(...)) end }
@@ -191,6 +202,7 @@ end
 		if err := errors.Join(os.WriteFile(script, []byte(shim.script), 0o644), os.WriteFile(driver, []byte(shim.driver), 0o644)); err != nil {
 			t.Fatal(err)
 		}
+
 		for _, lua := range luas {
 			for _, c := range []struct {
 				dir, plan os.FileMode
@@ -201,12 +213,14 @@ end
 				if err := errors.Join(os.Chmod(dir, c.dir), os.Chmod(plan, c.plan), os.Rename(plan, at)); err != nil {
 					t.Fatal(err)
 				}
+
 				run := exec.CommandContext(t.Context(), lua, driver, script)
 				run.Dir = "/"
 				run.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 				if out, err := run.CombinedOutput(); err != nil || string(out) != c.want {
 					t.Errorf("%s, %04o and %04o: %v: %s, want %s", lua, c.dir, c.plan, err, out, c.want)
 				}
+
 				if err := os.Rename(at, plan); err != nil {
 					t.Fatal(err)
 				}
@@ -273,6 +287,7 @@ expect(submit(0), "filter")
 hangs.filter = nil
 expect(submit(-3600), "plan filter")
 `
+
 	dir := t.TempDir()
 	script, shim := filepath.Join(dir, "driver.lua"), filepath.Join(dir, "job_submit.lua")
 	for path, text := range map[string]string{script: driver, shim: JobSubmit(filepath.Join(dir, "plan"), dir, filepath.Join(dir, "filter"))} {
@@ -280,6 +295,7 @@ expect(submit(-3600), "plan filter")
 			t.Fatal(err)
 		}
 	}
+
 	for _, lua := range luas {
 		if out, err := exec.CommandContext(t.Context(), lua, script, shim).CombinedOutput(); err != nil {
 			t.Errorf("%s: %v: %s", lua, err, out)

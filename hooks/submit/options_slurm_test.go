@@ -73,6 +73,7 @@ func TestLong_OptionsOnSlurm(t *testing.T) {
 	if err := os.WriteFile(record, nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
+
 	script := strings.NewReplacer("@RECORD@", record, "@CLI@", cliOptions, "@JOB@", jobFields).Replace(recorder)
 	group := func(name, partition, features string) slurmlab.NodeGroup {
 		return slurmlab.NodeGroup{
@@ -85,6 +86,7 @@ func TestLong_OptionsOnSlurm(t *testing.T) {
 			Partition: partition,
 		}
 	}
+
 	cluster, err := slurmlab.Start(
 		hookstest.Deadline(t),
 		slurmlab.Config{
@@ -101,16 +103,19 @@ func TestLong_OptionsOnSlurm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if err := cluster.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
+
 	slurm := func(args ...string) string {
 		out, err := cluster.Command(hookstest.Deadline(t), args[0], args[1:]...)
 		if err != nil {
 			t.Fatalf("%q: %v: %s", args, err, out)
 		}
+
 		return out
 	}
 	fence := time.Now().Add(10*time.Hour + 10*time.Minute)
@@ -145,11 +150,14 @@ func TestLong_OptionsOnSlurm(t *testing.T) {
 			start, err = time.ParseInLocation("2006-01-02T15:04:05", m[1], time.Local)
 		} else if strings.Contains(out, "Granted job allocation") {
 			start = time.Now()
+
 			slurm("scancel", "--user=root")
 		}
+
 		if err != nil && !start.IsZero() {
 			t.Fatalf("%s: %v: %s", o.Command, err, out)
 		}
+
 		return out, start
 	}
 	// nodes are those on which a command's job starts.
@@ -164,30 +172,39 @@ func TestLong_OptionsOnSlurm(t *testing.T) {
 			t.Fatalf("%s: %v: %s", o.Command, err, id)
 		}
 		defer slurm("scancel", "--user=root")
+
 		for ctx := hookstest.Deadline(t); ctx.Err() == nil; {
 			if found := slurm("squeue", "--noheader", "--format=%N", "--jobs="+id); strings.TrimSpace(found) != "" {
 				return found
 			}
 		}
+
 		t.Errorf("%s: never starts: %s", o.Command, slurm("scontrol", "show", "job", id))
+
 		return ""
 	}
 
 	options := submit.Options(t)
+
 	var records []submit.Record
+
 	starts := map[string]time.Time{}
 	for _, o := range options {
 		began := time.Now()
 		_, starts[o.Command] = run(o)
+
 		text, err := os.ReadFile(record)
 		if err == nil {
 			err = os.Truncate(record, 0)
 		}
+
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		records = append(records, recordOf(t, o.Command, string(text), began))
 	}
+
 	path := "testdata/options-" + regexp.MustCompile(`\d+\.\d+`).FindString(slurm("sbatch", "--version")) + ".json"
 	text := submit.FormatRecords(t, records)
 	if *update {
@@ -195,11 +212,13 @@ func TestLong_OptionsOnSlurm(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	if recorded, err := os.ReadFile(path); err != nil || string(recorded) != text {
 		t.Errorf("Slurm shows its filters something else than %s says: run this test with -update (%v)", path, err)
 	}
 
 	submit.WriteOptionsSnapshot(t, snapshot)
+
 	filter := hookstest.Program(t, "pcs-capacity-filter")
 	for name, script := range map[string]string{
 		"cli_filter": submit.CLIFilter(snapshot.PlanPath(), string(snapshot), filter),
@@ -210,12 +229,15 @@ func TestLong_OptionsOnSlurm(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	for i, o := range options {
 		if len(records[i].Jobs) == 0 {
 			continue // this Slurm does not know an option
 		}
+
 		plain := starts[o.Command]
 		inTime := !plain.IsZero() && plain.Before(fence)
+
 		out, start := run(o)
 		refused := strings.Contains(out, "error: lua: pcs-capacity: ") || strings.Contains(out, "error: pcs-capacity: ")
 		if refused != o.Refused() {
@@ -226,9 +248,11 @@ func TestLong_OptionsOnSlurm(t *testing.T) {
 			(start.IsZero() || start.After(fence)) {
 			t.Errorf("%s: Slurm starts it at %s without us, and not with us: %s", o.Command, plain, out)
 		}
+
 		if starts := !start.IsZero() && start.Before(fence); starts && strings.HasPrefix(o.Command, "sbatch -p two") {
 			out = nodes(o) // --test-only does not look at [a|b]
 		}
+
 		if strings.Contains(out, "two-a-") && strings.Contains(out, "two-b-") && !strings.Contains(o.Command, " : ") {
 			t.Errorf("%s: in two blocks: %s", o.Command, out)
 		}
@@ -243,18 +267,23 @@ func recordOf(t *testing.T, command, text string, now time.Time) submit.Record {
 		job := submit.Shown{By: words[0], Fields: map[string]string{}}
 		for _, word := range words[1:] {
 			at := strings.IndexAny(word, "=#")
+
 			value, err := hex.DecodeString(word[at+1:])
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			name, text := word[:at], string(value)
 			if name == "begin" || name == "deadline" || name == "begin_time" {
 				text = relative(text, now)
 			}
+
 			job.Fields[name] = word[at:at+1] + text
 		}
+
 		record.Jobs = append(record.Jobs, job)
 	}
+
 	return record
 }
 
@@ -264,8 +293,10 @@ func relative(text string, now time.Time) string {
 	if seconds, notNumber := strconv.ParseInt(text, 10, 64); notNumber == nil && seconds > 0 {
 		at, err = time.Unix(seconds, 0), nil
 	}
+
 	if err != nil {
 		return text
 	}
+
 	return fmt.Sprintf("now+%dm", int(at.Sub(now).Round(time.Minute)/time.Minute))
 }

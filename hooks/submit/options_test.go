@@ -31,26 +31,32 @@ type Option struct {
 // Options reads testdata/options.txt.
 func Options(t testing.TB) []Option {
 	t.Helper()
+
 	text, err := os.ReadFile("testdata/options.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var all []Option
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
+
 		command, decision, found := strings.Cut(line, " | ")
 		if !found {
 			t.Fatalf("no decision in %q", line)
 		}
+
 		cli, job, both := strings.Cut(decision, " | ")
 		if !both {
 			job = cli
 		}
+
 		all = append(all, Option{command, strings.Split(cli, " : "), strings.Split(job, " : ")})
 	}
+
 	return all
 }
 
@@ -72,6 +78,7 @@ func (o Option) With(more string) string {
 			return env + command + " " + with + " " + rest
 		}
 	}
+
 	return o.Command
 }
 
@@ -96,26 +103,32 @@ func FormatRecords(t testing.TB, records []Record) string {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		fmt.Fprintf(&b, "%s\n", line)
 	}
+
 	return b.String()
 }
 
 // readRecords reads what FormatRecords wrote, by command.
 func readRecords(t *testing.T, path string) map[string]Record {
 	t.Helper()
+
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	all := map[string]Record{}
 	for line := range strings.Lines(string(text)) {
 		var r Record
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
+
 		all[r.Command] = r
 	}
+
 	return all
 }
 
@@ -123,6 +136,7 @@ func readRecords(t *testing.T, path string) map[string]Record {
 func optionsSnapshot(now time.Time) *capacity.Snapshot {
 	snap := hookstest.Snapshot(now)
 	snap.TakenAt, snap.SlurmCluster = now, "lab"
+
 	two := capacity.Partition{Name: "two", Provider: capacity.ProviderEC2, MinTime: snap.Partitions[0].MinTime}
 	group := snap.Partitions[0].Groups[0]
 	group.Name, group.Slots = "two", nil
@@ -135,17 +149,20 @@ func optionsSnapshot(now time.Time) *capacity.Snapshot {
 			capacity.Slot{Name: name, Feature: name, ReservationIDs: []string{r.ID}, Nodes: name + "-[1-4]"},
 		)
 	}
+
 	two.Groups = []capacity.NodeGroup{group}
 	snap.Partitions = append(snap.Partitions, two)
 	for i := range snap.Partitions {
 		snap.Partitions[i].Groups[0].CPUs = 192
 	}
+
 	return snap
 }
 
 // WriteOptionsSnapshot writes the snapshot of the world of testdata/options.txt.
 func WriteOptionsSnapshot(t testing.TB, dir state.Dir) {
 	t.Helper()
+
 	if err := dir.WriteSnapshot(optionsSnapshot(time.Now())); err != nil {
 		t.Fatal(err)
 	}
@@ -197,28 +214,34 @@ func TestOptions(t *testing.T) {
 	if err := dir.WriteSnapshot(optionsSnapshot(now)); err != nil {
 		t.Fatal(err)
 	}
+
 	options := Options(t)
 	if len(options) < 100 {
 		t.Errorf("%d combinations of options", len(options))
 	}
+
 	recorded, err := filepath.Glob("testdata/options-*.json")
 	if err != nil || len(recorded) < 2 {
 		t.Errorf("%v: what Slurm shows is recorded of %q", err, recorded)
 	}
+
 	run := startDriver(t, dir, now)
 	for _, path := range recorded {
 		records := readRecords(t, path)
 		for _, o := range options {
 			wants := map[string][]string{"cli_filter": o.CLI, "job_submit": o.Job}
 			got := map[string][]string{}
+
 			shown, known := records[o.Command]
 			if !known {
 				t.Errorf("%s has no %s: run TestLong_OptionsOnSlurm with -update", path, o.Command)
 			}
+
 			for _, job := range shown.Jobs {
 				job.Fields["offset"] = fmt.Sprintf("#%d", len(got[job.By]))
 				got[job.By] = append(got[job.By], run(job))
 			}
+
 			for by, want := range wants {
 				if len(got[by]) > 0 && !slices.Equal(got[by], want) { // else this Slurm does not know an option
 					t.Errorf("%s, %s: %s\n\tdecides %q, want %q", filepath.Base(path), by, o.Command, got[by], want)
@@ -236,6 +259,7 @@ func TestAcrossComponents(t *testing.T) {
 	if err := dir.WriteSnapshot(optionsSnapshot(now)); err != nil {
 		t.Fatal(err)
 	}
+
 	run := startDriver(t, dir, now)
 	for i, c := range []struct {
 		offset, partition, nodes, clusters string
@@ -259,6 +283,7 @@ func TestAcrossComponents(t *testing.T) {
 		if c.clusters != "" {
 			fields["clusters"] = "=" + c.clusters
 		}
+
 		if got := run(Shown{By: "cli_filter", Fields: fields}); got != c.want {
 			t.Errorf("%d: %+v: %s", i, c, got)
 		}
@@ -269,32 +294,42 @@ func TestAcrossComponents(t *testing.T) {
 // of testdata/options.txt.
 func startDriver(t *testing.T, dir state.Dir, now time.Time) func(Shown) string {
 	t.Helper()
+
 	top := t.TempDir()
+
 	var args []string
 	for name, text := range map[string]string{"1": optionsDriver, "2": CLIFilter(dir.PlanPath(), string(dir), "/filter"), "3": JobSubmit(dir.PlanPath(), string(dir), "/filter")} {
 		path := filepath.Join(top, name)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
+
 		args = append(args, path)
 	}
+
 	cmd := exec.Command("lua5.1", append(slices.Sorted(slices.Values(args)), dir.PlanPath())...)
 	in, lines := talk(t, cmd)
+
 	return func(job Shown) string {
 		line := job.By
 		for name, value := range job.Fields {
 			text := value[1:]
 			if minutes, at := strings.CutPrefix(text, "now+"); at {
 				n, _ := strconv.Atoi(strings.TrimSuffix(minutes, "m"))
+
 				then := now.Add(time.Duration(n) * time.Minute)
 				if text = strconv.FormatInt(then.Unix(), 10); job.By == "cli_filter" {
 					text = then.Format("2006-01-02T15:04:05")
 				}
 			}
+
 			line += fmt.Sprintf(" %s%s%x", name, value[:1], text)
 		}
+
 		fmt.Fprintln(in, line)
+
 		var said []string
+
 		code := ""
 		for lines.Scan() {
 			word, rest, _ := strings.Cut(lines.Text(), " ")
@@ -303,17 +338,21 @@ func startDriver(t *testing.T, dir state.Dir, now time.Time) func(Shown) string 
 				said = append(said, decoded(t, rest))
 			case "ask":
 				command := decoded(t, rest)
+
 				_, fields, _ := strings.Cut(strings.TrimSuffix(command, " </dev/null 2>/dev/null"), "'/filter' ")
 				answer := Answer(strings.Fields(fields), now, slog.New(slog.DiscardHandler))
 				if _, after, refused := strings.Cut(answer, "code "); refused {
 					code, _, _ = strings.Cut(after, "\n")
 				}
+
 				fmt.Fprintf(in, "%x\n", answer)
 			case "done":
 				return decision(t, rest, code, said)
 			}
 		}
+
 		t.Fatalf("no answer to %v", job)
+
 		return ""
 	}
 }
@@ -321,33 +360,42 @@ func startDriver(t *testing.T, dir state.Dir, now time.Time) func(Shown) string 
 // talk starts a program that answers each line with one, until the test ends.
 func talk(t testing.TB, cmd *exec.Cmd) (io.Writer, *bufio.Scanner) {
 	t.Helper()
+
 	cmd.Stderr = os.Stderr
+
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		in.Close()
+
 		if err := cmd.Wait(); err != nil {
 			t.Error(err)
 		}
 	})
+
 	return in, bufio.NewScanner(out)
 }
 
 func decoded(t *testing.T, text string) string {
 	t.Helper()
+
 	plain, err := hex.DecodeString(text)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return string(plain)
 }
 
@@ -357,6 +405,7 @@ func decision(t *testing.T, done, code string, said []string) string {
 	if result != "0" {
 		return code
 	}
+
 	var parts []string
 	for edit := range strings.SplitSeq(edits, " ") {
 		name, value, _ := strings.Cut(edit, "=")
@@ -369,10 +418,13 @@ func decision(t *testing.T, done, code string, said []string) string {
 			parts = append(parts, "comment")
 		}
 	}
+
 	slices.Sort(parts)
 	slices.Reverse(parts)
+
 	if len(said) > 0 {
 		parts = append(parts, "warns")
 	}
+
 	return cmp.Or(strings.Join(parts, " "), "ok")
 }

@@ -32,6 +32,7 @@ type site struct {
 func startSite(t *testing.T, shim string, change func(*slurmlab.Config)) site {
 	t.Helper()
 	dir := hookstest.ShortDir(t)
+
 	s := site{
 		state:   state.Dir(filepath.Join(dir, "it's \"state\"")),
 		filter:  filepath.Join(dir, "it's a filter", "pcs-capacity-filter"),
@@ -47,22 +48,28 @@ func startSite(t *testing.T, shim string, change func(*slurmlab.Config)) site {
 	} else {
 		cfg.JobSubmitLua = s.script()
 	}
+
 	if change != nil {
 		change(&cfg)
 	}
+
 	var err error
 	if s.cluster, err = slurmlab.Start(hookstest.Deadline(t), cfg); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if err := s.cluster.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
+
 	if err := os.Mkdir(filepath.Dir(s.filter), 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	s.restore(t)
+
 	return s
 }
 
@@ -82,21 +89,26 @@ func (s site) impatient() string {
 // install puts another script in the place of the site's.
 func (s site) install(t *testing.T, script string) {
 	t.Helper()
+
 	if err := os.WriteFile(filepath.Join(s.cluster.Dir(), "etc", s.shim+".lua"), []byte(script), 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	s.forget(t)
 }
 
 // restore makes the site whole again after a test broke a part of it.
 func (s site) restore(t *testing.T) {
 	t.Helper()
+
 	if err := os.RemoveAll(string(s.state)); err != nil {
 		t.Fatal(err)
 	}
+
 	hookstest.WriteSnapshot(t, s.state)
 	s.install(t, s.script())
 	os.Remove(s.filter)
+
 	text := fmt.Sprintf(
 		"#!/bin/sh\nGORACE='%s' exec %s \"$@\"\n",
 		os.Getenv("GORACE"),
@@ -105,6 +117,7 @@ func (s site) restore(t *testing.T) {
 	if err := os.WriteFile(s.filter, []byte(text), 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	s.forget(t)
 }
 
@@ -112,9 +125,11 @@ func (s site) restore(t *testing.T) {
 // before: it does so when the script is newer.
 func (s site) forget(t *testing.T) {
 	t.Helper()
+
 	if s.shim != "job_submit" {
 		return
 	}
+
 	*s.forgets++
 	later := time.Now().Add(time.Duration(*s.forgets) * time.Hour)
 	if err := os.Chtimes(filepath.Join(s.cluster.Dir(), "etc", "job_submit.lua"), later, later); err != nil {
@@ -125,6 +140,7 @@ func (s site) forget(t *testing.T) {
 // submit submits a job that stays held; it returns what sbatch printed and the job's id.
 func (s site) submit(t *testing.T, args ...string) (out, id string, err error) {
 	t.Helper()
+
 	out, err = s.cluster.Command(
 		hookstest.Deadline(t),
 		"sbatch",
@@ -132,15 +148,18 @@ func (s site) submit(t *testing.T, args ...string) (out, id string, err error) {
 	if _, after, found := strings.Cut(out, "Submitted batch job "); found {
 		id = strings.TrimSpace(after)
 	}
+
 	return out, id, err
 }
 
 func (s site) job(t *testing.T, id string) map[string]string {
 	t.Helper()
+
 	job, err := s.cluster.Job(hookstest.Deadline(t), id)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return job
 }
 
@@ -167,15 +186,20 @@ function slurm_cli_post_submit(offset, job_id, step_id) return slurm.SUCCESS end
 // A job that both scripts see is told each thing once.
 func testBoth(t *testing.T, s site) {
 	defer s.restore(t)
+
 	cliFilter := filepath.Join(s.cluster.Dir(), "etc", "cli_filter.lua")
+
 	none, err := os.ReadFile(cliFilter)
 	if err == nil {
 		err = os.WriteFile(cliFilter, []byte(submit.CLIFilter(s.state.PlanPath(), string(s.state), s.filter)), 0o644)
 	}
+
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer os.WriteFile(cliFilter, none, 0o644)
+
 	snap := hookstest.Snapshot(time.Now())
 	snap.Partitions = snap.Partitions[:1]
 	snap.Partitions[0].Groups[0].Slots[0].ReservationIDs = []string{hookstest.BlockID, hookstest.OtherID}
@@ -184,15 +208,19 @@ func testBoth(t *testing.T, s site) {
 		Add(12*time.Hour),
 		time.Now().
 			Add(60*time.Hour)
+
 	if err := s.state.WriteSnapshot(snap); err != nil {
 		t.Fatal(err)
 	}
+
 	s.forget(t)
+
 	for options, says := range map[string]string{"": "job ", "--time=1-0": "waits for " + hookstest.OtherID, "--time=5-0": "Use --time="} {
 		out, id, err := s.submit(t, append([]string{"--partition=gpu"}, strings.Fields(options)...)...)
 		if (err != nil) != (options == "--time=5-0") || strings.Count(out, says) != 1 {
 			t.Errorf("%s: %v: %s", options, err, out)
 		}
+
 		if options == "" && (out != "Submitted batch job "+id || s.job(t, id)["TimeMin"] != "00:31:00") {
 			t.Errorf("a job without a limit: %s", out)
 		}
@@ -212,11 +240,13 @@ func testSubmission(t *testing.T, s site) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		job := s.job(t, id)
 		// A minute of the ten hours may have begun since the snapshot was written.
 		if limit := job["TimeLimit"]; limit != "09:59:00" && limit != "10:00:00" || job["TimeMin"] != "00:31:00" {
 			t.Errorf("limit %s, least %s; sbatch said %s", limit, job["TimeMin"], out)
 		}
+
 		text, err := s.cluster.Command(hookstest.Deadline(t), "scontrol", "show", "job", id)
 		if err != nil || !strings.Contains(strings.ReplaceAll(text, " \n", "\n"), "Comment=mine\n") {
 			t.Errorf("comment: %v %s", err, text)
@@ -233,10 +263,12 @@ func testSubmission(t *testing.T, s site) {
 		if err != nil || strings.Contains(out, "pcs-capacity") {
 			t.Fatalf("%v: %s", err, out)
 		}
+
 		if job := s.job(t, id); job["TimeLimit"] != "01:00:00" || job["TimeMin"] != "N/A" {
 			t.Errorf("changed: %v", job)
 		}
 	})
+
 	for name, test := range map[string]struct {
 		args []string
 		want string
@@ -256,6 +288,7 @@ func testSubmission(t *testing.T, s site) {
 			}
 		})
 	}
+
 	for _, command := range []string{"srun", "salloc"} {
 		t.Run(command, func(t *testing.T) {
 			out, err := s.cluster.Command(
@@ -270,6 +303,7 @@ func testSubmission(t *testing.T, s site) {
 			}
 		})
 	}
+
 	t.Run("each component of a heterogeneous job", func(t *testing.T) {
 		out, _, err := s.submit(t, "--partition=static", "--time=60", ":", "--partition=gpu", "--time=1-00:00:00")
 		if err == nil || !strings.Contains(out, "Use --time=") {
@@ -278,13 +312,16 @@ func testSubmission(t *testing.T, s site) {
 	})
 	t.Run("srun runs in its allocation, and a job submits another", func(t *testing.T) {
 		script := `srun --time=5-00:00:00 true && sbatch --hold --output=/dev/null --partition=gpu --time=5-00:00:00 --wrap=true`
+
 		id, err := s.cluster.Submit(hookstest.Deadline(t), script, "--time=60")
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if _, err := s.cluster.WaitJob(hookstest.Deadline(t), id, "FAILED"); err != nil {
 			t.Fatal(err)
 		}
+
 		out, _ := os.ReadFile(filepath.Join(s.cluster.Dir(), "jobs", id+".out"))
 		if strings.Count(string(out), "Use --time=") != 1 {
 			t.Errorf("the step must run and the job be refused: %s", out)
@@ -297,6 +334,7 @@ func testWithoutUs(t *testing.T, s site) {
 	write := func(t *testing.T, path, text string, mode os.FileMode) {
 		t.Helper()
 		os.Remove(path)
+
 		if err := os.WriteFile(path, []byte(text), mode); err != nil {
 			t.Fatal(err)
 		}
@@ -318,6 +356,7 @@ func testWithoutUs(t *testing.T, s site) {
 			if s.shim == "cli_filter" {
 				t.Skip("hangs sbatch alone, as the file server of its working folder would")
 			}
+
 			os.Remove(s.state.PlanPath())
 			syscall.Mkfifo(s.state.PlanPath(), 0o644)
 		},
@@ -339,22 +378,27 @@ func testWithoutUs(t *testing.T, s site) {
 			s.restore(t)
 			damage(t, s)
 			s.forget(t)
+
 			for kind, args := range jobs {
 				out, id, err := s.submit(t, args...)
 				// Without a plan nobody knows which partitions are ours.
 				planless := strings.HasPrefix(name, "plan ") || name == "state_dir missing"
+
 				if err != nil {
 					t.Errorf("%s: %s", kind, out)
 					continue
 				}
+
 				job := s.job(t, id)
 				if kind == "edited" &&
 					(job["TimeLimit"] != "UNLIMITED" || job["TimeMin"] != "N/A" || job["Comment"] != "mine") {
 					t.Errorf("edited without us: %v", job)
 				}
+
 				if kind == "unmanaged" && out != "Submitted batch job "+id {
 					t.Errorf("an unmanaged job hears of us: %s", out)
 				}
+
 				warned := strings.Contains(out, "pcs-capacity: ") &&
 					strings.Contains(out, "; the job is let through unchecked; tell an administrator")
 				if kind != "unmanaged" && warned != (s.shim == "cli_filter" && !planless) {
@@ -363,7 +407,9 @@ func testWithoutUs(t *testing.T, s site) {
 			}
 		})
 	}
+
 	s.restore(t)
+
 	if out, _, err := s.submit(t, jobs["refused"]...); err == nil {
 		t.Errorf("the restored site must refuse: %s", out)
 	}
@@ -375,6 +421,7 @@ func testHostileInput(t *testing.T, s site) {
 	if err := os.Mkdir(canaries, 0o777); err != nil {
 		t.Fatal(err)
 	}
+
 	touch := func(n int) string { return fmt.Sprintf("touch %s/%d", canaries, n) }
 	values := map[string]string{
 		"substitution":     "$(" + touch(1) + ")",
@@ -432,23 +479,27 @@ func testHostileInput(t *testing.T, s site) {
 				if option != "comment" { // makes the shim call the filter, whatever the partition
 					args = append(args, "--comment=capacity_reservation_id="+hookstest.BlockID)
 				}
+
 				out, id, err := s.submit(t, args...)
 				accepted := err == nil && id != ""
 				refused := err != nil && (strings.Contains(out, "error: ") || strings.Contains(out, "sbatch: fatal: "))
 				if !accepted && !refused {
 					t.Errorf("--%s: %v: %.200q", option, err, out)
 				}
+
 				for _, ours := range []string{"gave no answer", "let through unchecked", ".lua:"} {
 					if strings.Contains(out, ours) {
 						t.Errorf("--%s breaks the shim: %.200q", option, out)
 					}
 				}
+
 				if accepted && option == "comment" && len(value) > 1024 {
 					t.Errorf("a comment of %d bytes was accepted", len(value))
 				}
 			}
 		})
 	}
+
 	found, err := os.ReadDir(canaries)
 	if err != nil || len(found) > 0 {
 		t.Errorf("commands ran: %v %v", found, err)
@@ -457,6 +508,7 @@ func testHostileInput(t *testing.T, s site) {
 	if err := exec.Command("sh", "-c", touch(99)).Run(); err != nil {
 		t.Fatal(err)
 	}
+
 	if found, _ := os.ReadDir(canaries); len(found) != 1 {
 		t.Errorf("the canary does not sing: %v", found)
 	}
@@ -500,6 +552,7 @@ end
 // A site's own script loads ours with one line: the site's word comes first, then ours, and each can refuse.
 func testSiteScript(t *testing.T, s site) {
 	s.restore(t)
+
 	ours, own := filepath.Join(
 		hookstest.ShortDir(t),
 		"ours.lua",
@@ -507,30 +560,38 @@ func testSiteScript(t *testing.T, s site) {
 	if err := os.WriteFile(ours, []byte(s.script()), 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	s.install(t, own+submit.LoadLine(ours)+"\nreturn slurm.SUCCESS\n") // as Slurm's own examples end
+
 	if out, _, err := s.submit(t, "--job-name=refused", "--partition=gpu", "--time=1-00:00:00"); err == nil ||
 		!strings.Contains(out, "the site refuses") ||
 		strings.Contains(out, "pcs-capacity") {
 		t.Errorf("the site does not come first: %v: %s", err, out)
 	}
+
 	if out, _, err := s.submit(t, "--partition=gpu", "--time=1-00:00:00"); err == nil ||
 		!strings.Contains(out, "pcs-capacity: ") {
 		t.Errorf("ours does not refuse: %v: %s", err, out)
 	}
+
 	if out, _, err := s.submit(t, "--job-name=moved", "--time=1-00:00:00"); err == nil ||
 		!strings.Contains(out, "pcs-capacity: ") {
 		t.Errorf("ours does not see what the site changed: %v: %s", err, out)
 	}
+
 	out, id, err := s.submit(t, "--job-name=moved")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if job := s.job(t, strings.Fields(id)[0]); job["Partition"] != "gpu" || job["TimeMin"] != "00:31:00" {
 		t.Errorf("both edit: %v", job)
 	}
+
 	if s.shim == "cli_filter" && !strings.Contains(out, "the site's post_submit") {
 		t.Errorf("the site's other functions are lost: %s", out)
 	}
+
 	if s.shim == "job_submit" {
 		if out, err := s.cluster.Command(hookstest.Deadline(t), "scontrol", "update", "jobid="+id, "comment=refused"); err == nil {
 			t.Errorf("the site's slurm_job_modify is lost: %s", out)
@@ -546,10 +607,13 @@ func testSiteScript(t *testing.T, s site) {
 	if err := os.Remove(ours); err != nil {
 		t.Fatal(err)
 	}
+
 	s.forget(t)
+
 	if out, _, err := s.submit(t, "--job-name=refused"); err == nil || !strings.Contains(out, "the site refuses") {
 		t.Errorf("%v: %s", err, out)
 	}
+
 	if out, _, err := s.submit(t, "--partition=gpu", "--time=1-00:00:00"); err != nil ||
 		strings.Contains(out, "pcs-capacity") {
 		t.Errorf("%v: %s", err, out)
@@ -560,18 +624,22 @@ func testSiteScript(t *testing.T, s site) {
 // until the process is killed. It is a FUSE mount whose other end nobody serves.
 func hang(t *testing.T, dir string) {
 	t.Helper()
+
 	fuse, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
 	if err != nil {
 		t.Skipf("no file system can be made to hang here: %v", err)
 	}
+
 	if err := syscall.Mount("hung", dir, "fuse.hung", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", fuse.Fd())); err != nil {
 		fuse.Close()
 		t.Skipf("no file system can be made to hang here: %v", err)
 	}
+
 	t.Cleanup(func() { // closing the other end sets free what waits
 		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
 			t.Error(err)
 		}
+
 		fuse.Close()
 	})
 }
@@ -588,10 +656,12 @@ func testHangs(t *testing.T, s site) {
 			if out, _, err := s.submit(t, "--partition=gpu", "--time=60"); err != nil || strings.Contains(out, "pcs-capacity") {
 				t.Fatalf("%v: %s", err, out)
 			}
+
 			hang(t, string(s.state))
 		}, "the job is let through unchecked"},
 		"the filter": {func(t *testing.T) {
 			os.Remove(s.filter)
+
 			if err := os.WriteFile(s.filter, []byte("#!/bin/sh\nexec sleep 1000\n"), 0o755); err != nil {
 				t.Fatal(err)
 			}
@@ -601,14 +671,17 @@ func testHangs(t *testing.T, s site) {
 			s.restore(t)
 			s.install(t, s.impatient())
 			test.damage(t)
+
 			for range 5 {
 				if out, id, err := s.submit(t, "--time=60"); err != nil || out != "Submitted batch job "+id {
 					t.Fatalf("unmanaged: %v: %s", err, out)
 				}
+
 				out, id, err := s.submit(t, "--partition=gpu")
 				if err != nil {
 					t.Fatalf("managed: %v: %s", err, out)
 				}
+
 				log, err := os.ReadFile(s.cluster.Log("slurmctld"))
 				if err != nil || out != "Submitted batch job "+id || !strings.Contains(string(log), test.managed) {
 					t.Fatalf("managed: %v: %s", err, out)

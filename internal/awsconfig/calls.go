@@ -39,11 +39,13 @@ func (c Call) Attrs() []slog.Attr {
 	if c.Status != 0 {
 		all = append(all, slog.Int("status", c.Status))
 	}
+
 	for _, a := range []slog.Attr{slog.String("request_id", c.RequestID), slog.String("code", c.Code), slog.String("failure", c.Failure)} {
 		if a.Value.String() != "" {
 			all = append(all, a)
 		}
 	}
+
 	return all
 }
 
@@ -60,6 +62,7 @@ func tellCalls(tell func(Call)) func(*middleware.Stack) error {
 			middleware.InitializeOutput, middleware.Metadata, error,
 		) {
 			began := time.Now()
+
 			out, metadata, err := next.HandleInitialize(ctx, in)
 			c := Call{
 				Service:   awsmiddleware.GetServiceID(ctx),
@@ -70,18 +73,23 @@ func tellCalls(tell func(Call)) func(*middleware.Stack) error {
 			if attempts, ok := retry.GetAttemptResults(metadata); ok {
 				c.Attempts = len(attempts.Results)
 			}
+
 			if answer, ok := awsmiddleware.GetRawResponse(metadata).(*smithyhttp.Response); ok && answer != nil &&
 				answer.Response != nil {
 				c.Status = answer.StatusCode
 			}
+
 			c.RequestID, _ = awsmiddleware.GetRequestIDMetadata(metadata)
 			if err != nil {
 				c.describe(err)
 			}
+
 			tell(c)
+
 			return out, metadata, err
 		},
 	)
+
 	return func(stack *middleware.Stack) error { return stack.Initialize.Add(look, middleware.After) }
 }
 
@@ -94,6 +102,7 @@ func (c *Call) describe(err error) {
 	if errors.As(err, &answer) {
 		c.Status, c.RequestID = answer.HTTPStatusCode(), answer.ServiceRequestID()
 	}
+
 	if c.Code = Code(err); c.Code == "" {
 		c.Failure = err.Error()
 	}
@@ -116,6 +125,7 @@ func plainBody(stack *middleware.Stack) error {
 			if !ok {
 				return next.HandleBuild(ctx, in)
 			}
+
 			if body, ok := request.GetStream().(io.ReadSeeker); ok {
 				plain, err := request.SetStream(struct{ io.ReadSeeker }{body})
 				if err != nil {
@@ -124,11 +134,14 @@ func plainBody(stack *middleware.Stack) error {
 						err,
 					)
 				}
+
 				in.Request = plain
 			}
+
 			return next.HandleBuild(ctx, in)
 		},
 	)
+
 	return stack.Build.Add(hide, middleware.After)
 }
 
@@ -148,10 +161,13 @@ func All[P, O, T any](ctx context.Context, doing string, pages paginator[P, O], 
 		if page, err = pages.NextPage(ctx); err == nil && n == mostPages {
 			err = fmt.Errorf("AWS sent %d pages and says that there are more", n)
 		}
+
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", doing, err)
 		}
+
 		all = append(all, on(page)...)
 	}
+
 	return all, nil
 }

@@ -50,6 +50,7 @@ var quiet = logging.LoggerFunc(func(class logging.Classification, format string,
 // when nothing else names the region.
 func Load(ctx context.Context, o Options) (*Shared, error) {
 	s := &Shared{limits: &limits{read: readTime, change: changeTime, silent: silentTime, until: map[string]time.Time{}}}
+
 	cfg, err := config.LoadDefaultConfig(
 		ctx,
 		config.WithRegion(o.Region),
@@ -59,10 +60,12 @@ func Load(ctx context.Context, o Options) (*Shared, error) {
 	if err != nil {
 		return nil, unread(err)
 	}
+
 	s.metadata = imds.NewFromConfig(cfg)
 	if cfg.Region == "" {
 		ctx, cancel := context.WithTimeout(ctx, metadataTime)
 		defer cancel()
+
 		answer, err := s.metadata.GetRegion(ctx, nil)
 		if err != nil {
 			return nil, fmt.Errorf(
@@ -70,12 +73,16 @@ func Load(ctx context.Context, o Options) (*Shared, error) {
 				err,
 			)
 		}
+
 		cfg.Region = answer.Region
 	}
+
 	cfg.Credentials = newCredentials(cfg.Credentials)
+
 	if o.Called == nil {
 		o.Called = tellDebug
 	}
+
 	cfg.APIOptions = append(
 		cfg.APIOptions,
 		nameTrouble,
@@ -86,6 +93,7 @@ func Load(ctx context.Context, o Options) (*Shared, error) {
 		nameDenied,
 	)
 	s.Config = cfg
+
 	return s, nil
 }
 
@@ -116,15 +124,19 @@ func newCredentials(chain aws.CredentialsProvider) *credentials {
 func (c *credentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	c.mu.Lock() // who asks meanwhile waits for the same answer
 	defer c.mu.Unlock()
+
 	if c.none != nil && time.Now().Before(c.until) {
 		return aws.Credentials{}, c.none
 	}
+
 	look := ctx
 	if c.metadata {
 		var cancel context.CancelFunc
+
 		look, cancel = context.WithTimeout(ctx, metadataTime)
 		defer cancel()
 	}
+
 	found, err := c.chain.Retrieve(look)
 	c.none = nil
 	if err != nil {
@@ -132,8 +144,10 @@ func (c *credentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
 		if ctx.Err() == nil { // the caller's own haste is no verdict
 			c.none, c.until = none, time.Now().Add(keepVerdict)
 		}
+
 		return aws.Credentials{}, none
 	}
+
 	return found, nil
 }
 
@@ -144,9 +158,11 @@ func (s *Shared) Whose(ctx context.Context) (account, source string, err error) 
 	if err != nil {
 		return "", "", err
 	}
+
 	if found.AccountID == "" && found.Source == ec2rolecreds.ProviderName {
 		found.AccountID = s.profileAccount(ctx)
 	}
+
 	return found.AccountID, found.Source, nil
 }
 
@@ -154,14 +170,17 @@ func (s *Shared) Whose(ctx context.Context) (account, source string, err error) 
 func (s *Shared) profileAccount(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, metadataTime)
 	defer cancel()
+
 	info, err := s.metadata.GetIAMInfo(ctx, nil, func(o *imds.Options) { o.Retryer = aws.NopRetryer{} })
 	if err != nil {
 		return ""
 	}
+
 	profile, err := arn.Parse(info.InstanceProfileArn)
 	if err != nil {
 		return ""
 	}
+
 	return profile.AccountID
 }
 
@@ -179,6 +198,7 @@ func (n *NoCredentials) Words(in func(error) string) string {
 	if !n.metadata {
 		why = " (" + in(n.err) + ")"
 	}
+
 	return "there are no AWS credentials" + why + "; give the machine an instance profile, or set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 }
 

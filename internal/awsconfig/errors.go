@@ -52,10 +52,12 @@ func denied(service, operation string, err error) error {
 	if !errors.As(err, &answer) || strings.Contains(answer.ErrorMessage(), "not authorized to call") {
 		return err
 	}
+
 	for _, code := range denials {
 		if answer.ErrorCode() != code {
 			continue
 		}
+
 		d := &Denied{
 			Action: strings.ToLower(strings.ReplaceAll(service, " ", "-")) + ":" + operation,
 			answer: answer,
@@ -69,9 +71,12 @@ func denied(service, operation string, err error) error {
 				d.Reason = ""
 			}
 		}
+
 		d.orMore = !isRead(operation) && !named
+
 		return d
 	}
+
 	return err
 }
 
@@ -92,12 +97,15 @@ func (d *Denied) words(code string) string {
 	if d.orMore {
 		text = d.Action + ", or what else it needs, is not allowed"
 	}
+
 	if d.Caller != "" {
 		text += " for " + d.Caller
 	}
+
 	if d.Resource != "" && d.Resource != "*" {
 		text += " on " + d.Resource
 	}
+
 	return text + d.Reason + code
 }
 
@@ -118,6 +126,7 @@ func nameDenied(stack *middleware.Stack) error {
 				if err != nil {
 					err = denied(awsmiddleware.GetServiceID(ctx), awsmiddleware.GetOperationName(ctx), err)
 				}
+
 				return out, metadata, err
 			},
 		),
@@ -140,9 +149,11 @@ func (u *Unreachable) Unwrap() error { return u.err }
 // Unanswered is the Unreachable of an error of a call to a region; nil if there was an answer, or
 // the call was not sent. Where the call went is taken from the error, else from endpoint.
 func Unanswered(err error, region, endpoint string) *Unreachable {
-	var gone *Unreachable
-	var name *net.DNSError
-	var unsent *smithyhttp.RequestSendError
+	var (
+		gone   *Unreachable
+		name   *net.DNSError
+		unsent *smithyhttp.RequestSendError
+	)
 	switch {
 	case errors.As(err, &gone):
 		return gone
@@ -157,6 +168,7 @@ func Unanswered(err error, region, endpoint string) *Unreachable {
 			err,
 		}
 	}
+
 	return nil
 }
 
@@ -166,30 +178,37 @@ func place(err error, region, endpoint string) string {
 	if errors.As(err, &call) {
 		endpoint = call.URL
 	}
+
 	if u, parseErr := url.Parse(endpoint); parseErr == nil && u.Host != "" {
 		return "at " + u.Host
 	}
+
 	return "in " + region
 }
 
 // cause says why a connection failed. The error itself names the port of this machine, which differs each time.
 func cause(err error) string {
-	var number syscall.Errno
-	var timeout net.Error
+	var (
+		number  syscall.Errno
+		timeout net.Error
+	)
 	switch {
 	case errors.As(err, &number):
 		return number.Error()
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return "no answer in time"
 	}
+
 	return "the connection broke"
 }
 
 // nameTrouble puts what every call would meet into words, in place of the SDK's chain.
 var nameTrouble = changeErrors("NameTrouble", func(ctx context.Context, err error) error {
-	var none *NoCredentials
-	var silent *NoAnswer
-	var unsent *smithyhttp.RequestSendError
+	var (
+		none   *NoCredentials
+		silent *NoAnswer
+		unsent *smithyhttp.RequestSendError
+	)
 	switch {
 	case errors.As(err, &none): // it is the first that fails, so all around it is the SDK's
 		return none
@@ -197,6 +216,7 @@ var nameTrouble = changeErrors("NameTrouble", func(ctx context.Context, err erro
 	case errors.As(err, &unsent):
 		return Unanswered(err, awsmiddleware.GetRegion(ctx), "")
 	}
+
 	return err
 })
 
@@ -218,6 +238,7 @@ var undecided = retry.IsErrorRetryables(retry.DefaultRetryables)
 func NameNotNow(final ...string) func(*middleware.Stack) error {
 	return changeErrors("NameNotNow", func(_ context.Context, err error) error {
 		var silent *NoAnswer
+
 		isUndecided := errors.As(err, &silent) || undecided.IsErrorRetryable(err) == aws.TrueTernary
 		if !isUndecided || slices.Contains(final, Code(err)) {
 			return err
@@ -236,6 +257,7 @@ func unread(err error) error {
 			missing.Profile,
 		)
 	}
+
 	return fmt.Errorf(
 		"reading the AWS configuration: %w; fix ~/.aws/config and ~/.aws/credentials, or what AWS_CONFIG_FILE and AWS_SHARED_CREDENTIALS_FILE name",
 		err,
@@ -270,6 +292,7 @@ func Remedies(calls []string, means, do string, codes ...string) []Remedy {
 	for _, code := range codes {
 		all = append(all, Remedy{Code: code, Calls: calls, Means: means, Do: do})
 	}
+
 	return all
 }
 
@@ -279,6 +302,7 @@ func Find(table []Remedy, operation string, err error) (Remedy, bool) {
 	if !errors.As(err, &answer) {
 		return Remedy{}, false
 	}
+
 	i := slices.IndexFunc(table, func(r Remedy) bool {
 		return r.Code == answer.ErrorCode() && (len(r.Calls) == 0 || slices.Contains(r.Calls, operation)) &&
 			strings.Contains(answer.ErrorMessage(), r.Says)
@@ -286,6 +310,7 @@ func Find(table []Remedy, operation string, err error) (Remedy, bool) {
 	if i < 0 {
 		return Remedy{}, false
 	}
+
 	return table[i], true
 }
 
@@ -306,6 +331,7 @@ func Code(err error) string {
 	if errors.As(err, &answer) {
 		return answer.ErrorCode()
 	}
+
 	return ""
 }
 
@@ -315,12 +341,14 @@ func Advice(err error) string {
 	if errors.As(err, &advised) {
 		return advised.advice
 	}
+
 	return ""
 }
 
 // Advise adds to the errors that a client returns what to do about them, by its service's table and General.
 func Advise(table []Remedy) func(*middleware.Stack) error {
 	table = slices.Concat(table, General)
+
 	return changeErrors("Advise", func(ctx context.Context, err error) error {
 		if r, found := Find(table, awsmiddleware.GetOperationName(ctx), err); found {
 			return &Advised{err, r.Do}
@@ -342,5 +370,6 @@ func changeErrors(name string, change func(context.Context, error) error) func(*
 			return out, metadata, err
 		},
 	)
+
 	return func(stack *middleware.Stack) error { return stack.Initialize.Add(look, middleware.After) }
 }

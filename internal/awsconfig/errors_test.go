@@ -63,6 +63,7 @@ func TestDenied(t *testing.T) {
 	} {
 		aws := &smithy.GenericAPIError{Code: c.code, Message: c.message, Fault: smithy.FaultClient}
 		err := denied(c.service, c.operation, aws)
+
 		var d *Denied
 		switch is := errors.As(err, &d); {
 		case is != (c.want != ""):
@@ -71,6 +72,7 @@ func TestDenied(t *testing.T) {
 			t.Errorf("%s:\n%s, want\n%s", name, err, c.want)
 		}
 	}
+
 	if other := errors.New("x"); denied("EC2", "DescribeSubnets", other) != other {
 		t.Error("an error that is no answer of AWS was changed")
 	}
@@ -86,31 +88,41 @@ func TestTroubleIsNamed(t *testing.T) {
 	} {
 		t.Setenv(key, value)
 	}
+
 	dead := httptest.NewServer(nil)
 	dead.Close()
+
 	ask := func(ctx context.Context) error {
 		s, err := Load(t.Context(), Options{Region: "us-east-2"})
 		if err != nil {
 			return err
 		}
+
 		_, err = ec2.NewFromConfig(s.Config, func(o *ec2.Options) { o.BaseEndpoint = &dead.URL }).
 			DescribeRegions(ctx, &ec2.DescribeRegionsInput{})
+
 		return err
 	}
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
+
 	if err := ask(stopped); !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "cannot be reached") {
 		t.Errorf("interrupted: %v", err)
 	}
+
 	t.Setenv("AWS_PROFILE", "nosuch")
+
 	if err := ask(t.Context()); err == nil || !strings.Contains(err.Error(), `there is no AWS profile "nosuch"`) ||
 		!strings.Contains(err.Error(), "aws configure list-profiles") {
 		t.Error(err)
 	}
+
 	t.Setenv("AWS_PROFILE", "")
+
 	if err := os.WriteFile(filepath.Join(files, "config"), []byte("[default\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	if err := ask(t.Context()); err != nil && strings.HasPrefix(err.Error(), "reading") &&
 		!strings.Contains(err.Error(), "fix ~/.aws/config") {
 		t.Error(err)
@@ -120,28 +132,37 @@ func TestTroubleIsNamed(t *testing.T) {
 // The SDK's own lines are not shown unless somebody debugs.
 func TestTheSDKIsQuiet(t *testing.T) {
 	t.Setenv("AWS_CONFIG_FILE", filepath.Join(t.TempDir(), "config"))
+
 	var shown, leaked bytes.Buffer
+
 	before := slog.Default()
 	t.Cleanup(func() { slog.SetDefault(before); log.SetOutput(os.Stderr) })
+
 	var level slog.LevelVar
 	slog.SetDefault(slog.New(slog.NewTextHandler(&shown, &slog.HandlerOptions{Level: &level})))
 	log.SetOutput(&leaked)
+
 	s, err := Load(t.Context(), Options{Region: "us-east-2"})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	warn := func(cfg aws.Config) {
 		if cfg.Logger == nil {
 			t.Fatal("the SDK logs to stderr")
 		}
+
 		cfg.Logger.Logf(logging.Warn, "falling back to %s", "IMDSv1")
 	}
 	warn(s.Config)
+
 	if shown.Len()+leaked.Len() > 0 {
 		t.Errorf("shown: %s%s", &shown, &leaked)
 	}
+
 	level.Set(slog.LevelDebug)
 	warn(s.Config)
+
 	if !strings.Contains(shown.String(), `msg="AWS SDK" class=WARN line="falling back to IMDSv1"`) {
 		t.Errorf("shown: %s", &shown)
 	}
@@ -150,9 +171,11 @@ func TestTheSDKIsQuiet(t *testing.T) {
 // Every call is logged at debug level, with what AWS Support asks for, and no secret.
 func TestCallsAreLogged(t *testing.T) {
 	const secret, session, userData = "SecretAccessKeyOfATest", "SessionTokenOfATest", "user data of one test"
+
 	t.Setenv("AWS_ACCESS_KEY_ID", "AKIATEST")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", secret)
 	t.Setenv("AWS_SESSION_TOKEN", session)
+
 	answers := []struct {
 		status   int
 		id, body string
@@ -169,7 +192,9 @@ func TestCallsAreLogged(t *testing.T) {
 			`<Response><Errors><Error><Code>UnauthorizedOperation</Code><Message>no</Message></Error></Errors><RequestID>r-3</RequestID></Response>`,
 		},
 	}
+
 	var sent string
+
 	asked := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -182,8 +207,10 @@ func TestCallsAreLogged(t *testing.T) {
 	t.Cleanup(server.Close)
 
 	var log bytes.Buffer
+
 	before := slog.Default()
 	t.Cleanup(func() { slog.SetDefault(before) })
+
 	var level slog.LevelVar
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: &level})))
 
@@ -191,6 +218,7 @@ func TestCallsAreLogged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	client := ec2.NewFromConfig(s.Config, func(o *ec2.Options) { o.BaseEndpoint = &server.URL })
 	encoded := base64.StdEncoding.EncodeToString([]byte(userData))
 	create := func() {
@@ -202,13 +230,17 @@ func TestCallsAreLogged(t *testing.T) {
 			},
 		)
 	}
+
 	level.Set(slog.LevelDebug)
 	create()
+
 	if !strings.Contains(sent, "AWS4-HMAC-SHA256") || !strings.Contains(sent, "UserData="+encoded) {
 		t.Fatalf("what must not be logged was not sent: %s", sent)
 	}
+
 	create()
 	server.Close()
+
 	_, _ = client.DescribeRegions(
 		t.Context(),
 		&ec2.DescribeRegionsInput{},
@@ -224,13 +256,16 @@ func TestCallsAreLogged(t *testing.T) {
 			t.Fatalf("line %d of\n%s\nis not %s", i, log.String(), want)
 		}
 	}
+
 	for _, hidden := range []string{secret, session, "AKIATEST", "AWS4-HMAC", encoded, userData, "Signature"} {
 		if strings.Contains(log.String(), hidden) {
 			t.Errorf("%q is in the log:\n%s", hidden, log.String())
 		}
 	}
+
 	level.Set(slog.LevelInfo)
 	log.Reset()
+
 	_, _ = client.DescribeRegions(
 		t.Context(),
 		&ec2.DescribeRegionsInput{},
@@ -247,13 +282,16 @@ func matches(text, pattern string) bool {
 	if !strings.HasPrefix(text, first) {
 		return false
 	}
+
 	if !more {
 		return text == first
 	}
+
 	for i := len(first); i <= len(text); i++ {
 		if matches(text[i:], rest) {
 			return true
 		}
 	}
+
 	return false
 }

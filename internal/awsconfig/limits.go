@@ -69,20 +69,25 @@ func (l *limits) middleware(stack *middleware.Stack) error {
 			if l.isSilent(host) {
 				return middleware.DeserializeOutput{}, middleware.Metadata{}, &NoAnswer{Host: host}
 			}
+
 			limit := l.limit(operation)
 			if limit == 0 {
 				return next.HandleDeserialize(ctx, in)
 			}
+
 			attempt, cancel := context.WithTimeout(ctx, limit)
 			defer cancel()
+
 			out, metadata, err := next.HandleDeserialize(attempt, in)
 			if err != nil && errors.Is(attempt.Err(), context.DeadlineExceeded) && ctx.Err() == nil {
 				l.note(host)
 				err = &NoAnswer{host, limit}
 			}
+
 			return out, metadata, err
 		},
 	)
+
 	return stack.Deserialize.Add(bound, middleware.Before)
 }
 
@@ -90,9 +95,11 @@ func (l *limits) limit(operation string) time.Duration {
 	if isRead(operation) {
 		return l.read
 	}
+
 	if strings.HasPrefix(operation, "Purchase") {
 		return 0
 	}
+
 	return l.change
 }
 
@@ -111,6 +118,7 @@ func (l *limits) isSilent(host string) bool {
 func (l *limits) note(host string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	l.until[host] = time.Now().Add(l.silent)
 }
 
@@ -145,9 +153,11 @@ func (c *clock) middleware(stack *middleware.Stack) error {
 			if answer, ok := out.RawResponse.(*smithyhttp.Response); ok && answer != nil && answer.Response != nil {
 				c.learn(answer.Header, sent, time.Now().Round(0))
 			}
+
 			return out, metadata, err
 		},
 	)
+
 	return stack.Deserialize.Add(look, middleware.After)
 }
 
@@ -160,11 +170,14 @@ func (c *clock) learn(header http.Header, sent, received time.Time) {
 	if err != nil {
 		return
 	}
+
 	off := time.Duration(0)
 	if date.After(received) || date.Add(time.Second).Before(sent) {
 		off = date.Sub(received)
 	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	c.known.Learn(off)
 }

@@ -19,16 +19,21 @@ func silentWorld(t *testing.T) (*limits, *ec2.Client, func(answering bool)) {
 	t.Helper()
 	t.Setenv("AWS_ACCESS_KEY_ID", "x")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "y")
+
 	answers := make(chan bool, 1)
 	answers <- false
+
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // only then does it notice that the client is gone
+
 		answering := <-answers
 		answers <- answering
+
 		if !answering {
 			<-r.Context().Done()
 			return
 		}
+
 		http.Error(
 			w,
 			`<Response><Errors><Error><Code>Unavailable</Code></Error></Errors></Response>`,
@@ -36,14 +41,18 @@ func silentWorld(t *testing.T) (*limits, *ec2.Client, func(answering bool)) {
 		)
 	}))
 	t.Cleanup(server.Close)
+
 	s, err := Load(t.Context(), Options{Region: "us-east-2"})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	s.limits.read, s.limits.change, s.limits.silent = 50*time.Millisecond, 100*time.Millisecond, 200*time.Millisecond
 	client := ec2.NewFromConfig(s.Config, func(o *ec2.Options) { o.BaseEndpoint = &server.URL })
+
 	return s.limits, client, func(answering bool) {
 		<-answers
+
 		answers <- answering
 	}
 }
@@ -55,23 +64,32 @@ func TestSilentHost(t *testing.T) {
 		_, err := client.DescribeRegions(ctx, &ec2.DescribeRegionsInput{})
 		return err
 	}
+
 	var silent *NoAnswer
+
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
+
 	err := read(ctx)
 	if !errors.As(err, &silent) || silent.After != l.read || !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("first call: %v", err)
 	}
+
 	if err := read(t.Context()); !errors.As(err, &silent) || !silent.NotAsked() {
 		t.Errorf("second call: %v", err)
 	}
+
 	answering(true)
+
 	for err = read(ctx); errors.As(err, &silent); err = read(ctx) { // until it is asked again
 	}
+
 	if err == nil || ctx.Err() != nil {
 		t.Errorf("the host answers again: %v", err)
 	}
+
 	answering(false)
+
 	if _, err := client.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: []string{"i-1"}}); !errors.As(
 		err,
 		&silent,
@@ -85,15 +103,20 @@ func TestSilentHost(t *testing.T) {
 func TestLimitsOfTheCaller(t *testing.T) {
 	l, client, _ := silentWorld(t)
 	l.read = time.Minute
+
 	var silent *NoAnswer
+
 	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
+
 	if _, err := client.DescribeRegions(short, &ec2.DescribeRegionsInput{}); err == nil || errors.As(err, &silent) ||
 		l.isSilent("127.0.0.1") {
 		t.Errorf("a caller in haste: %v", err)
 	}
+
 	short, cancel = context.WithTimeout(t.Context(), 3*l.change)
 	defer cancel()
+
 	_, err := client.PurchaseCapacityBlock(
 		short,
 		&ec2.PurchaseCapacityBlockInput{CapacityBlockOfferingId: aws.String("cb-1"), InstancePlatform: "Linux/UNIX"},
@@ -106,15 +129,19 @@ func TestLimitsOfTheCaller(t *testing.T) {
 // A connection that nobody takes is an error at once, not silence.
 func TestRefusedConnection(t *testing.T) {
 	l, client, _ := silentWorld(t)
+
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	address := closed.Addr().String()
 	closed.Close()
+
 	_, err = client.DescribeRegions(t.Context(), &ec2.DescribeRegionsInput{}, func(o *ec2.Options) {
 		o.BaseEndpoint, o.Retryer = aws.String("http://"+address), aws.NopRetryer{}
 	})
+
 	var silent *NoAnswer
 	if err == nil || errors.As(err, &silent) || l.isSilent(address) {
 		t.Errorf("%v", err)
@@ -130,6 +157,7 @@ func TestNoVerdictForACallerInHaste(t *testing.T) {
 	}))
 	hasty, cancel := context.WithCancel(t.Context())
 	cancel()
+
 	for i, step := range []struct {
 		ctx   context.Context
 		asked int
@@ -156,12 +184,15 @@ func TestOffset(t *testing.T) {
 	} {
 		var c clock
 		c.learn(date, test.sent, test.received)
+
 		if off := c.offset(); off != test.want {
 			t.Errorf("%s: offset %s, want %s", name, off, test.want)
 		}
 	}
+
 	var c clock
 	c.learn(http.Header{"Date": {"yesterday"}}, at, at)
+
 	if c.offset() != 0 {
 		t.Error("a bad Date was taken")
 	}

@@ -29,6 +29,7 @@ func NewClock(at time.Time, speed float64) *Clock {
 	if at.IsZero() {
 		at = now
 	}
+
 	return &Clock{base: at.UTC().Round(0), real: now, speed: max(speed, 0), changed: make(chan struct{})}
 }
 
@@ -73,6 +74,7 @@ func (c *Clock) SetSpeed(speed float64) {
 func (c *Clock) SetStep(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	c.step = d
 }
 
@@ -81,6 +83,7 @@ func (c *Clock) called() {
 	c.mu.Lock()
 	d := c.step
 	c.mu.Unlock()
+
 	if d != 0 {
 		c.Advance(d)
 	}
@@ -90,10 +93,12 @@ func (c *Clock) called() {
 func (c *Clock) rebase(to func(now time.Time) time.Time, speed float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	c.base, c.real = to(c.now()), time.Now()
 	if speed >= 0 {
 		c.speed = speed
 	}
+
 	close(c.changed)
 	c.changed = make(chan struct{})
 }
@@ -109,13 +114,16 @@ func (c *Clock) Changed() <-chan struct{} {
 func (c *Clock) Until(t time.Time) (wait time.Duration, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	left := t.Sub(c.now())
 	if left <= 0 {
 		return 0, true
 	}
+
 	if c.speed == 0 {
 		return 0, false
 	}
+
 	return time.Duration(float64(left)/c.speed) + time.Nanosecond, true
 }
 
@@ -142,6 +150,7 @@ func (m *Moment) UnmarshalText(text []byte) error {
 		*m = Moment{}
 		return nil
 	}
+
 	if p := dayMoment.FindStringSubmatch(s); p != nil {
 		days, _ := strconv.Atoi(p[1])
 		h, _ := strconv.Atoi(p[2])
@@ -152,21 +161,28 @@ func (m *Moment) UnmarshalText(text []byte) error {
 			days:  days,
 			hour:  time.Duration(h)*time.Hour + time.Duration(min)*time.Minute,
 		}
+
 		return nil
 	}
+
 	if strings.HasPrefix(s, "+") || strings.HasPrefix(s, "-") {
 		d, err := time.ParseDuration(s)
 		if err != nil {
 			return fmt.Errorf("time %q: want RFC 3339, +90m or +3d 11:30: %w", s, err)
 		}
+
 		*m = Moment{set: true, offset: d}
+
 		return nil
 	}
+
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
 		return fmt.Errorf("time %q: want RFC 3339, +90m or +3d 11:30", s)
 	}
+
 	*m = Moment{set: true, absolute: t}
+
 	return nil
 }
 
@@ -184,6 +200,7 @@ func (m Moment) At(start time.Time) time.Time {
 	case !m.absolute.IsZero():
 		return m.absolute.UTC()
 	}
+
 	return start.Add(m.offset).Truncate(time.Second)
 }
 
@@ -196,7 +213,9 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	if err != nil {
 		return err
 	}
+
 	*d = Duration(v)
+
 	return nil
 }
 
@@ -218,6 +237,7 @@ type Lag struct {
 func (s *Sim) SetLag(change Lag) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	s.lag = Lag{
 		cmp.Or(change.Instances, s.lag.Instances),
 		cmp.Or(change.Templates, s.lag.Templates),
@@ -266,5 +286,6 @@ func shown[T any](r *region, items []T, id func(T) string) []T {
 			out = append(out, item)
 		}
 	}
+
 	return out
 }

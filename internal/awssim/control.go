@@ -58,13 +58,17 @@ func (s *Sim) changeClock(change ClockChange) (any, error) {
 	if change.Set != nil {
 		s.clock.Set(*change.Set)
 	}
+
 	if change.Advance != nil {
 		s.clock.Advance(time.Duration(*change.Advance))
 	}
+
 	if change.Speed != nil {
 		s.clock.SetSpeed(*change.Speed)
 	}
+
 	s.do(func() {})
+
 	return s.clockState(), nil
 }
 
@@ -72,17 +76,22 @@ func (s *Sim) changeClock(change ClockChange) (any, error) {
 func accept[In any](f func(In) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var in In
+
 		d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest))
 		d.DisallowUnknownFields()
+
 		err := d.Decode(&in)
+
 		var out any
 		if err == nil {
 			out, err = f(in)
 		}
+
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
+
 		reply(w, out)
 	}
 }
@@ -121,10 +130,12 @@ func (s *Sim) Ledger() []Purchase {
 func (s *Sim) Calls() map[CallKey]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	out := make(map[CallKey]int, len(s.calls))
 	for k, n := range s.calls {
 		out[k] = n
 	}
+
 	return out
 }
 
@@ -132,6 +143,7 @@ func (s *Sim) Calls() map[CallKey]int {
 func (s *Sim) ResetCalls() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	clear(s.calls)
 	clear(s.callers)
 }
@@ -183,6 +195,7 @@ func Denies(action string) Fault {
 	if service == "ec2" {
 		f.Code = "UnauthorizedOperation"
 	}
+
 	return f
 }
 
@@ -204,6 +217,7 @@ func (s *Sim) hitBefore(f *Fault, r *http.Request) bool {
 	case <-time.After(time.Duration(f.Latency)):
 	case <-r.Context().Done():
 	}
+
 	if f.Effect == Silent {
 		select {
 		case <-f.cleared:
@@ -211,6 +225,7 @@ func (s *Sim) hitBefore(f *Fault, r *http.Request) bool {
 		case <-s.stop:
 		}
 	}
+
 	return f.Effect != FailBefore && f.Effect != CutBefore && f.Effect != Silent
 }
 
@@ -227,14 +242,18 @@ func (s *Sim) AddFault(f Fault) (int, error) {
 			f.Effect,
 		)
 	}
+
 	if f.Skip < 0 || f.Count < 0 || f.Latency < 0 {
 		return 0, fmt.Errorf("fault: skip, count and latency cannot be negative")
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	s.serial++
 	f.ID, f.cleared = int(s.serial), s.cleared
 	s.faults = append(s.faults, &f)
+
 	return f.ID, nil
 }
 
@@ -242,10 +261,12 @@ func (s *Sim) AddFault(f Fault) (int, error) {
 func (s *Sim) Faults() []Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	out := make([]Fault, 0, len(s.faults))
 	for _, f := range s.faults {
 		out = append(out, *f)
 	}
+
 	return out
 }
 
@@ -253,6 +274,7 @@ func (s *Sim) Faults() []Fault {
 func (s *Sim) ClearFaults() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	close(s.cleared)
 	s.faults, s.cleared = nil, make(chan struct{})
 }
@@ -262,6 +284,7 @@ func (s *Sim) ClearFaults() {
 func (s *Sim) FailPayments(fail bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	s.unpaid = fail
 }
 
@@ -269,22 +292,27 @@ func (s *Sim) FailPayments(fail bool) {
 func (s *Sim) takeFault(c *call) *Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	for i, f := range s.faults {
 		if !f.matches(c) {
 			continue
 		}
+
 		if f.Skip > 0 {
 			f.Skip--
 			continue
 		}
+
 		hit := *f
 		if f.Count == 1 {
 			s.faults = append(s.faults[:i:i], s.faults[i+1:]...)
 		} else if f.Count > 1 {
 			f.Count--
 		}
+
 		return &hit
 	}
+
 	return nil
 }
 
@@ -293,15 +321,19 @@ func (s *Sim) breakOff(w http.ResponseWriter, c *call, f *Fault) {
 	if f.Effect == CutBefore || f.Effect == CutAfter || f.Effect == Silent {
 		panic(http.ErrAbortHandler) // net/http closes the connection without an answer
 	}
+
 	e := &APIError{Code: f.Code, Message: f.Message, Status: f.Status}
 	if e.Status == 0 && e.Code == "" {
 		e.Status = http.StatusInternalServerError
 	}
+
 	if e.Code == "" {
 		e.Code = "InternalError"
 	}
+
 	if e.Message == "" {
 		e.Message = "An internal error has occurred"
 	}
+
 	s.answer(w, c, nil, e)
 }

@@ -26,37 +26,48 @@ func (s *Sim) describeCapacityBlockOfferings(c *call, in *describeCapacityBlockO
 	if err := in.check(); err != nil {
 		return nil, err
 	}
+
 	if err := s.checkSearch(c.region, in); err != nil {
 		return nil, err
 	}
+
 	asked := time.Duration(in.CapacityDurationHours) * time.Hour
+
 	var all []*offering
 	for _, t := range c.region.offerings {
 		count, servers, ok := t.serves(in)
 		if !ok {
 			continue
 		}
+
 		for _, o := range t.offersFor(s.now, count, servers, asked) {
 			if o.start.Before(in.StartDateRange) || (!in.EndDateRange.IsZero() && o.end.After(in.EndDateRange)) {
 				continue
 			}
+
 			all = append(all, o)
 		}
 	}
+
 	sortOfferings(all)
 	all = all[:min(len(all), maxOfferings)]
 	part, next, err := page(c, listing{MaxResults: in.MaxResults, NextToken: in.NextToken}, 1, 1000, false, all)
-	var shown []object
-	var round uint64
+
+	var (
+		shown []object
+		round uint64
+	)
 	if s.scenario.NewOfferingIDs {
 		s.searches++
 		round = s.searches
 	}
+
 	for _, o := range part {
 		o.id, o.shown = o.makeID(round), s.now
 		c.region.issued[o.id] = o
 		shown = append(shown, o.wire())
 	}
+
 	return object{"CapacityBlockOfferings": shown, "NextToken": next}, err
 }
 
@@ -65,9 +76,11 @@ func (t *offeringTemplate) serves(in *describeCapacityBlockOfferingsInput) (coun
 	if t.UltraServer != in.UltraserverType || t.zone.optIn == "not-opted-in" && !in.AllAvailabilityZones {
 		return 0, 0, false
 	}
+
 	if t.UltraServer != "" {
 		return in.UltraserverCount * t.PerServer, in.UltraserverCount, in.UltraserverCount <= t.MaxCount
 	}
+
 	return in.InstanceCount, 0, t.Type == in.InstanceType && in.InstanceCount <= t.MaxCount
 }
 
@@ -99,6 +112,7 @@ func (in *describeCapacityBlockOfferingsInput) check() error {
 			maxBlock,
 		)
 	}
+
 	return nil
 }
 
@@ -115,6 +129,7 @@ func (o *offering) wire() object {
 	if o.servers > 0 {
 		w["UltraserverCount"] = o.servers
 	}
+
 	return w
 }
 
@@ -133,6 +148,7 @@ func (s *Sim) purchaseCapacityBlock(c *call, in *purchaseCapacityBlockInput) (an
 	if err != nil {
 		return nil, err
 	}
+
 	if !slices.Contains(blockPlatforms, in.InstancePlatform) {
 		return nil, apiErrorf(
 			"InvalidParameterValue",
@@ -140,14 +156,17 @@ func (s *Sim) purchaseCapacityBlock(c *call, in *purchaseCapacityBlockInput) (an
 			in.InstancePlatform,
 		)
 	}
+
 	tags, err := specifiedTags(in.TagSpecifications, "capacity-reservation", "capacity-block")
 	if err != nil {
 		return nil, err
 	}
+
 	blockTags, err := specifiedTags(in.TagSpecifications, "capacity-block", "capacity-reservation")
 	if err != nil {
 		return nil, err
 	}
+
 	now := s.now.Truncate(time.Second)
 	res := &reservation{
 		ID: s.newID("cr"), kind: kindBlock, Type: o.from.Type, zone: o.from.zone,
@@ -159,6 +178,7 @@ func (s *Sim) purchaseCapacityBlock(c *call, in *purchaseCapacityBlockInput) (an
 		res.start = s.now.Add(time.Duration(o.from.StartsIn))
 		res.end = res.start.Add(o.duration())
 	}
+
 	res.tags[quantityTag] = fmt.Sprint(res.count)
 	s.addBlocks(c.region, res, max(o.servers, 1), blockTags)
 	c.region.reservations[res.ID] = res
@@ -178,8 +198,10 @@ func (s *Sim) purchaseCapacityBlock(c *call, in *purchaseCapacityBlockInput) (an
 			res.state = "payment-failed"
 			return
 		}
+
 		s.begin(c.region, res)
 	})
+
 	return result, nil
 }
 
@@ -192,6 +214,7 @@ func (s *Sim) forSale(r *region, id string) (*offering, error) {
 			id,
 		)
 	}
+
 	o := r.issued[id]
 	if o == nil {
 		return nil, apiErrorf(
@@ -200,6 +223,7 @@ func (s *Sim) forSale(r *region, id string) (*offering, error) {
 			id,
 		)
 	}
+
 	old := s.scenario.OfferingIDsLast > 0 && s.now.Sub(o.shown) > time.Duration(s.scenario.OfferingIDsLast)
 	if old || !o.atPurchase() && !o.start.After(s.now) || o.from.left(o.start, o.end) < o.count {
 		return nil, apiErrorf(
@@ -208,11 +232,13 @@ func (s *Sim) forSale(r *region, id string) (*offering, error) {
 			id,
 		)
 	}
+
 	return o, nil
 }
 
 func (s *Sim) wireBlocks(r *region, res *reservation) []object {
 	var out []object
+
 	shown := s.wireReservation(r, res)
 	for _, id := range res.blockIDs {
 		out = append(out, object{
@@ -222,6 +248,7 @@ func (s *Sim) wireBlocks(r *region, res *reservation) []object {
 			"StartDate": shown["StartDate"], "EndDate": shown["EndDate"], "State": shown["State"], "Tags": r.blocks[id].tags,
 		})
 	}
+
 	return out
 }
 
@@ -242,6 +269,7 @@ func (s *Sim) blockStatuses(c *call) (all []object) {
 			all = append(all, res.status(n, id))
 		}
 	}
+
 	return all
 }
 
@@ -253,14 +281,17 @@ func (res *reservation) status(n int, id string) object {
 	if res.state == "active" {
 		size = res.count / len(res.blockIDs)
 	}
+
 	dead := min(max(res.deadHosts-n*size, 0), size)
 	w := object{"TotalCapacity": size, "TotalAvailableCapacity": size - dead, "TotalUnavailableCapacity": dead}
+
 	own := maps.Clone(w)
 	own["CapacityReservationId"] = res.ID
 	w["CapacityBlockId"], w["CapacityReservationStatuses"] = id, []object{own}
 	if res.ultraServer != "" {
 		w["InterconnectStatus"] = "ok"
 	}
+
 	return w
 }
 
@@ -276,9 +307,11 @@ type Limits struct {
 func (s *Sim) SetLimits(l Limits) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	if l.Region != "" && s.regions[l.Region] == nil {
 		return fmt.Errorf("no region %q", l.Region)
 	}
+
 	for name, r := range s.regions {
 		if l.Region == "" || l.Region == name {
 			r.limits = Limits{
@@ -288,6 +321,7 @@ func (s *Sim) SetLimits(l Limits) error {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -313,6 +347,7 @@ func (s *Sim) checkSearch(r *region, in *describeCapacityBlockOfferingsInput) er
 			"This account is not authorized to call DescribeCapacityBlockOfferings for UltraServers.",
 		)
 		e.Status = 403
+
 		return e
 	case in.InstanceType != "" && !r.sellsBlocks(in.InstanceType):
 		return apiErrorf(
@@ -325,6 +360,7 @@ func (s *Sim) checkSearch(r *region, in *describeCapacityBlockOfferingsInput) er
 		!in.StartDateRange.IsZero() && !in.EndDateRange.IsZero() && !in.EndDateRange.After(in.StartDateRange):
 		return apiErrorf("InvalidParameterValue", "The start date is not valid.")
 	}
+
 	return nil
 }
 
@@ -335,6 +371,8 @@ func (r *region) sellsBlocks(instanceType string) bool {
 			return true
 		}
 	}
+
 	t := r.types[instanceType]
+
 	return t != nil && t.soldAsBlocks() && r.offers(instanceType, "")
 }

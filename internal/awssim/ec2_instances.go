@@ -58,6 +58,7 @@ func (s *Sim) terminate(r *region, i *instance, reason string) {
 	if i.State == stateShuttingDown || i.State == stateTerminated {
 		return
 	}
+
 	i.State = stateShuttingDown
 	s.emit(Terminated, reason, i)
 	s.later(time.Duration(s.scenario.ShutdownDelay), func() {
@@ -83,6 +84,7 @@ func (in *runInstancesInput) order(r *region) (launchOrder, error) {
 	if err != nil {
 		return launchOrder{}, err
 	}
+
 	o := launchOrder{
 		launchData: in.launchData, min: in.MinCount, max: in.MaxCount, subnet: in.SubnetId,
 		tags: tags,
@@ -90,6 +92,7 @@ func (in *runInstancesInput) order(r *region) (launchOrder, error) {
 	if in.LaunchTemplate != nil {
 		err = o.template(r, *in.LaunchTemplate)
 	}
+
 	return o, err
 }
 
@@ -101,10 +104,12 @@ func (in *runInstancesInput) dryRun(c *call) error {
 	if err != nil {
 		return err
 	}
+
 	at, err := c.region.checkOrder(o)
 	if err != nil {
 		return err
 	}
+
 	return c.region.checkTarget(o, at)
 }
 
@@ -114,10 +119,12 @@ func (s *Sim) runInstances(c *call, in *runInstancesInput) (any, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		made, err := s.run(c.region, o)
 		if err != nil {
 			return nil, err
 		}
+
 		return func() (any, error) {
 			if slices.ContainsFunc(made, func(i *instance) bool { return i.State == stateTerminated }) {
 				// Seen in boto/boto3, issue 4406.
@@ -126,6 +133,7 @@ func (s *Sim) runInstances(c *call, in *runInstancesInput) (any, error) {
 					"The client token you have provided is associated with a terminated instance. Please use a different client token.",
 				)
 			}
+
 			return s.wireLaunches(made)[0], nil
 		}, nil
 	})
@@ -143,9 +151,11 @@ func (s *Sim) wireLaunches(instances []*instance) []object {
 				object{"ReservationId": i.LaunchID, "OwnerId": s.scenario.Account, "Instances": []object(nil)},
 			)
 		}
+
 		last := out[len(out)-1]
 		last["Instances"] = append(last["Instances"].([]object), s.wireInstance(i))
 	}
+
 	return out
 }
 
@@ -166,12 +176,15 @@ func (s *Sim) wireInstance(i *instance) object {
 	}
 	if i.State != stateTerminated { // EC2 forgets the network of a terminated instance
 		w["PrivateIpAddress"], w["SubnetId"], w["VpcId"] = i.PrivateIP, i.SubnetID, i.subnet.vpc
+
 		var interfaces []object
 		for k, n := range i.interfaces {
 			interfaces = append(interfaces, n.wire(r, i.ID, k))
 		}
+
 		w["NetworkInterfaces"] = interfaces
 	}
+
 	return w
 }
 
@@ -183,6 +196,7 @@ func (r *region) groupObjects(ids []string) []object {
 			all = append(all, object{"GroupId": g.ID, "GroupName": g.Name})
 		}
 	}
+
 	return all
 }
 
@@ -193,14 +207,17 @@ type describeInstancesInput struct {
 
 func (s *Sim) describeInstances(c *call, in *describeInstancesInput) (any, error) {
 	id := func(i *instance) string { return i.ID }
+
 	items, err := byID(shown(c.region, c.region.byLaunch(), id), in.InstanceIds, id, instanceNotFound)
 	if err != nil {
 		return nil, err
 	}
+
 	var all []object
 	for _, i := range items {
 		all = append(all, s.wireInstance(i))
 	}
+
 	part, next, err := list(
 		c,
 		in.listing,
@@ -210,10 +227,12 @@ func (s *Sim) describeInstances(c *call, in *describeInstancesInput) (any, error
 		"instance-id instance-state-name=State.Name capacity-reservation-id tag",
 		all,
 	)
+
 	var kept []*instance
 	for _, o := range part {
 		kept = append(kept, c.region.instances[o["InstanceId"].(string)])
 	}
+
 	return object{"Reservations": s.wireLaunches(kept), "NextToken": next}, err
 }
 
@@ -228,20 +247,24 @@ func (s *Sim) terminateInstances(c *call, in *terminateInstancesInput) (any, err
 			return nil, instanceNotFound(id)
 		}
 	}
+
 	var changes []object
 	for _, id := range in.InstanceIds {
 		i := c.region.instances[id]
 		before := i.State
 		s.terminate(c.region, i, userShutdown)
+
 		after := i.State
 		if before != stateTerminated {
 			after = stateShuttingDown // EC2's answer, even if it is done at once
 		}
+
 		changes = append(
 			changes,
 			object{"InstanceId": id, "CurrentState": stateObject(after), "PreviousState": stateObject(before)},
 		)
 	}
+
 	return object{"TerminatingInstances": changes}, nil
 }
 
@@ -257,6 +280,7 @@ func (s *Sim) statusObjects(c *call) (all []object) {
 		if i.State != stateRunning {
 			continue
 		}
+
 		w := object{
 			"InstanceId":       i.ID,
 			"AvailabilityZone": i.Zone,
@@ -266,6 +290,7 @@ func (s *Sim) statusObjects(c *call) (all []object) {
 		if i.HostFailed {
 			w["SystemStatus"] = object{"Status": "impaired"}
 		}
+
 		if !i.retires.IsZero() {
 			w["Events"] = []object{
 				{
@@ -275,8 +300,10 @@ func (s *Sim) statusObjects(c *call) (all []object) {
 				},
 			}
 		}
+
 		all = append(all, w)
 	}
+
 	return all
 }
 
@@ -294,10 +321,12 @@ func (s *Sim) getConsoleOutput(c *call, in *getConsoleOutputInput) (any, error) 
 	if c.region.instances[in.InstanceId] == nil || !c.region.shows(in.InstanceId) {
 		return nil, instanceNotFound(in.InstanceId)
 	}
+
 	text := ""
 	if s.console != nil {
 		text = s.console(in.InstanceId)
 	}
+
 	return object{
 		"InstanceId": in.InstanceId,
 		"Timestamp":  s.now,
@@ -324,8 +353,10 @@ func (s *Sim) reservationTopologies(c *call) (all []object) {
 		if res.state == "active" || res.state == "pending" {
 			one["NetworkNodes"] = []string{networkNode(zone), networkNode(zone, res.Type), networkNode(res.ID)}
 		}
+
 		all = append(all, one)
 	}
+
 	return all
 }
 

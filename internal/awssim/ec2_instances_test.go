@@ -15,12 +15,14 @@ type runInput = ec2.RunInstancesInput
 // Every way in which a launch is refused, with EC2's code. None leaves an instance.
 func TestLaunchRefusals(t *testing.T) {
 	w := newEC2World(t)
+
 	image := func(id string) func(*runInput) { return func(in *runInput) { in.ImageId = aws.String(id) } }
 	preference := func(p types.CapacityReservationPreference) func(*runInput) {
 		return func(in *runInput) {
 			if in.CapacityReservationSpecification == nil {
 				in.CapacityReservationSpecification = &types.CapacityReservationSpecification{}
 			}
+
 			in.CapacityReservationSpecification.CapacityReservationPreference = p
 		}
 	}
@@ -90,6 +92,7 @@ func TestLaunchRefusals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { fails(t, w.ec2.RunInstances, test.in, test.want) })
 	}
+
 	if n := len(w.instances()); n != 0 {
 		t.Errorf("%d instances after refused launches, want none", n)
 	}
@@ -121,10 +124,12 @@ func TestLaunchTakesWhatThereIs(t *testing.T) {
 	w := newEC2World(t)
 	in := run(1, "p5.48xlarge", defSubnetA, intoBlock(openBlock))
 	in.MaxCount = aws.Int32(20)
+
 	out := do(t, w.ec2.RunInstances, in)
 	if len(out.Instances) != 16 {
 		t.Fatalf("%d instances, want the 16 of the block", len(out.Instances))
 	}
+
 	addresses := map[string]bool{}
 	for n, i := range out.Instances {
 		addresses[*i.PrivateIpAddress] = true
@@ -132,6 +137,7 @@ func TestLaunchTakesWhatThereIs(t *testing.T) {
 			t.Errorf("instance %d has launch index %d", n, *i.AmiLaunchIndex)
 		}
 	}
+
 	if len(addresses) != 16 || !addresses["10.2.16.4"] || !addresses["10.2.16.19"] {
 		t.Errorf("addresses %v, want 10.2.16.4 to 10.2.16.19", addresses)
 	}
@@ -140,16 +146,20 @@ func TestLaunchTakesWhatThereIs(t *testing.T) {
 func TestOpenReservationMatchesUntargetedLaunches(t *testing.T) {
 	w := newEC2World(t)
 	do(t, w.ec2.RunInstances, run(12, "c7i.4xlarge", defSubnetC))
+
 	inside := 0
 	for _, i := range w.instances() {
 		if aws.ToString(i.CapacityReservationId) == openODCR {
 			inside++
 		}
 	}
+
 	if inside != 10 {
 		t.Errorf("%d of 12 instances in the open ODCR, want its 10", inside)
 	}
+
 	do(t, w.ec2.RunInstances, run(1, "g6.12xlarge", defSubnetA))
+
 	if got := *w.reservation(gpuODCR).AvailableInstanceCount; got != 4 {
 		t.Errorf("an untargeted launch took a place of a targeted ODCR: %d available", got)
 	}
@@ -159,6 +169,7 @@ func TestLifeOfAnInstance(t *testing.T) {
 	w := newEC2World(t)
 	made := do(t, w.ec2.RunInstances, run(4, "g6.12xlarge", defSubnetA, into(gpuODCR))).Instances
 	id := *made[0].InstanceId
+
 	state := func() types.InstanceStateName {
 		out := do(t, w.ec2.DescribeInstances, &ec2.DescribeInstancesInput{InstanceIds: []string{id}})
 		return out.Reservations[0].Instances[0].State.Name
@@ -168,15 +179,19 @@ func TestLifeOfAnInstance(t *testing.T) {
 		want  types.InstanceStateName
 	}{{0, "pending"}, {30 * time.Second, "running"}} {
 		w.sim.Clock().Advance(step.after)
+
 		if got := state(); got != step.want {
 			t.Errorf("state %s, want %s", got, step.want)
 		}
 	}
+
 	ended := do(t, w.ec2.TerminateInstances, &ec2.TerminateInstancesInput{InstanceIds: []string{id}}).TerminatingInstances[0]
 	if ended.PreviousState.Name != "running" || ended.CurrentState.Name != "shutting-down" {
 		t.Errorf("from %s to %s", ended.PreviousState.Name, ended.CurrentState.Name)
 	}
+
 	w.sim.Clock().Advance(30 * time.Second)
+
 	if got := state(); got != "terminated" {
 		t.Errorf("state %s, want terminated", got)
 	}
@@ -204,6 +219,7 @@ func TestClientTokenOfALaunch(t *testing.T) {
 	token := func(in *runInput) { in.ClientToken = aws.String("one-launch") }
 	first := do(t, w.ec2.RunInstances, run(2, "c7i.4xlarge", defSubnetA, token))
 	w.sim.Clock().Advance(time.Minute)
+
 	again := do(t, w.ec2.RunInstances, run(2, "c7i.4xlarge", defSubnetA, token))
 	if *first.Instances[0].InstanceId != *again.Instances[0].InstanceId || again.Instances[0].State.Name != "running" {
 		t.Errorf(
@@ -212,18 +228,23 @@ func TestClientTokenOfALaunch(t *testing.T) {
 			again.Instances[0].State.Name,
 		)
 	}
+
 	fails(t, w.ec2.RunInstances, run(3, "c7i.4xlarge", defSubnetA, token), "IdempotentParameterMismatch")
+
 	if n := len(w.instances()); n != 2 {
 		t.Errorf("%d instances, want 2", n)
 	}
 	// A launch that failed has bound its token to its parameters, and can be made again with these only.
 	retry := func(in *runInput) { in.ClientToken = aws.String("retry") }
+
 	do(t, w.ec2.RunInstances, run(4, "g6.12xlarge", defSubnetA, into(gpuODCR)))
 	fails(t, w.ec2.RunInstances, run(1, "g6.12xlarge", defSubnetA, into(gpuODCR), retry), "ReservationCapacityExceeded")
 	fails(t, w.ec2.RunInstances, run(1, "g6.12xlarge", defSubnetA, retry), "IdempotentParameterMismatch")
+
 	for _, i := range w.instances() {
 		do(t, w.ec2.TerminateInstances, &ec2.TerminateInstancesInput{InstanceIds: []string{*i.InstanceId}})
 	}
+
 	w.sim.Clock().Advance(5 * time.Minute)
 	do(t, w.ec2.RunInstances, run(1, "g6.12xlarge", defSubnetA, into(gpuODCR), retry))
 	fails(t, w.ec2.RunInstances, run(2, "c7i.4xlarge", defSubnetA, token), "IdempotentInstanceTerminated")
@@ -233,6 +254,7 @@ func TestClientTokenOfALaunch(t *testing.T) {
 func TestDryRunOfALaunch(t *testing.T) {
 	w := newEC2World(t)
 	do(t, w.ec2.RunInstances, run(4, "g6.12xlarge", defSubnetA, into(gpuODCR)))
+
 	dry := func(in *runInput) { in.DryRun, in.ClientToken = aws.Bool(true), aws.String("dry") }
 	for _, test := range []struct {
 		in   *runInput
@@ -254,6 +276,7 @@ func TestDryRunOfALaunch(t *testing.T) {
 		dry(test.in)
 		fails(t, w.ec2.RunInstances, test.in, test.want)
 	}
+
 	if n := len(w.instances()); n != 4 {
 		t.Errorf("%d instances", n)
 	}
@@ -341,13 +364,16 @@ func TestLaunchesAreThrottled(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+
 		return taken
 	}
 
 	if n := launches(); n != 5 {
 		t.Errorf("%d at once", n)
 	}
+
 	w.sim.Clock().Advance(time.Second)
+
 	if n := launches(); n != 2 {
 		t.Errorf("%d after a second", n)
 	}

@@ -103,6 +103,7 @@ func (d launchData) override(over launchData) launchData {
 			to.Field(i).Set(from.Field(i))
 		}
 	}
+
 	return d
 }
 
@@ -119,6 +120,7 @@ func (d launchData) target() reservationTarget {
 		d.CapacityReservationSpecification.CapacityReservationTarget == nil {
 		return reservationTarget{}
 	}
+
 	return *d.CapacityReservationSpecification.CapacityReservationTarget
 }
 
@@ -139,6 +141,7 @@ func (d launchData) check() error {
 			"CapacityReservationTarget and CapacityReservationPreference can be specified together only if the preference is capacity-reservations-only",
 		)
 	}
+
 	plain, err := base64.StdEncoding.DecodeString(d.UserData)
 	switch {
 	case err != nil:
@@ -146,6 +149,7 @@ func (d launchData) check() error {
 	case len(plain) > maxUserData:
 		return apiErrorf("InvalidParameterValue", "User data is limited to %d bytes", maxUserData)
 	}
+
 	return nil
 }
 
@@ -165,6 +169,7 @@ func (r *region) checkNames(o launchOrder) error {
 	if o.KeyName != "" && !slices.Contains(r.keyPairs, o.KeyName) {
 		return apiErrorf("InvalidKeyPair.NotFound", "The key pair '%s' does not exist", o.KeyName)
 	}
+
 	if p := o.IamInstanceProfile; p != nil && p.Name != "" && !r.sim.hasProfile(p.Name) {
 		return apiErrorf(
 			"InvalidParameterValue",
@@ -172,6 +177,7 @@ func (r *region) checkNames(o launchOrder) error {
 			p.Name,
 		)
 	}
+
 	if p := o.IamInstanceProfile; p != nil && p.Arn != "" && !r.sim.hasProfile(p.Arn) {
 		return apiErrorf(
 			"InvalidParameterValue",
@@ -179,9 +185,11 @@ func (r *region) checkNames(o launchOrder) error {
 			p.Arn,
 		)
 	}
+
 	if p := o.Placement; p != nil && p.GroupName != "" && !slices.Contains(r.placementGroups, p.GroupName) {
 		return apiErrorf("InvalidPlacementGroup.Unknown", "The Placement Group '%s' is unknown.", p.GroupName)
 	}
+
 	return nil
 }
 
@@ -193,6 +201,7 @@ func (s *Sim) hasProfile(nameOrARN string) bool {
 		for _, lt := range r.LaunchTemplates {
 			known = append(known, lt.InstanceProfile)
 		}
+
 		for _, cl := range r.Clusters {
 			for _, g := range cl.NodeGroups {
 				known = append(known, g.InstanceProfile)
@@ -224,6 +233,7 @@ func (i ImageScenario) checkVolumes(devices []blockDevice) error {
 			)
 		}
 	}
+
 	return nil
 }
 

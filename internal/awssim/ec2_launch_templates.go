@@ -47,6 +47,7 @@ func (s *Sim) buildLaunchTemplate(r *region, lt LaunchTemplateScenario) error {
 	if lt.ID == "" || lt.Name == "" {
 		return fmt.Errorf("it needs an id and a name")
 	}
+
 	data := templateView{launchData: launchData{
 		ImageId: lt.Image, InstanceType: lt.Type, KeyName: lt.KeyName,
 		SecurityGroupIds: lt.SecurityGroups,
@@ -54,32 +55,40 @@ func (s *Sim) buildLaunchTemplate(r *region, lt LaunchTemplateScenario) error {
 	if lt.PlacementGroup != "" {
 		data.Placement = &placement{GroupName: lt.PlacementGroup}
 	}
+
 	if lt.UserData != "" {
 		data.UserData = base64.StdEncoding.EncodeToString([]byte(lt.UserData))
 	}
+
 	if lt.RootGiB > 0 {
 		data.BlockDeviceMappings = append(
 			data.BlockDeviceMappings,
 			blockDevice{DeviceName: rootDevice, Ebs: &ebsDevice{VolumeSize: &lt.RootGiB}},
 		)
 	}
+
 	if lt.MetadataTags {
 		data.MetadataOptions = &metadataOptions{InstanceMetadataTags: "enabled"}
 	}
+
 	if len(lt.InstanceTags) > 0 {
 		data.TagSpecifications = []tagSpecification{{ResourceType: "instance", Tags: wireTags(lt.InstanceTags)}}
 	}
+
 	if lt.InstanceProfile != "" {
 		data.IamInstanceProfile = &instanceProfile{Arn: lt.InstanceProfile}
 	}
+
 	var raw templateData
 	if err := fill(&raw, data, false); err != nil {
 		return err
 	}
+
 	r.templates[lt.ID] = &launchTemplate{
 		in: r, id: lt.ID, name: lt.Name, created: s.now, defaultVersion: 1, latest: 1,
 		tags: copyTags(lt.Tags), versions: map[int64]*templateVersion{1: {number: 1, created: s.now, data: raw}},
 	}
+
 	return nil
 }
 
@@ -117,19 +126,23 @@ func (s *Sim) createLaunchTemplate(c *call, in *createLaunchTemplateInput) (any,
 				in.LaunchTemplateName,
 			)
 		}
+
 		if c.region.hasTemplate(in.LaunchTemplateName) {
 			return nil, apiErrorf(
 				"InvalidLaunchTemplateName.AlreadyExistsException",
 				"Launch template name already in use.",
 			)
 		}
+
 		if err := in.LaunchTemplateData.read().check(); err != nil {
 			return nil, err
 		}
+
 		tags, err := specifiedTags(in.TagSpecifications, "launch-template")
 		if err != nil {
 			return nil, err
 		}
+
 		t := &launchTemplate{
 			in: c.region, id: s.newID("lt"), name: in.LaunchTemplateName, created: s.now, defaultVersion: 1, tags: tags,
 			versions: map[int64]*templateVersion{},
@@ -137,6 +150,7 @@ func (s *Sim) createLaunchTemplate(c *call, in *createLaunchTemplateInput) (any,
 		t.add(s.now, in.VersionDescription, in.LaunchTemplateData)
 		c.region.templates[t.id] = t
 		c.region.hide(t.id, s.lag.Templates)
+
 		return func() (any, error) { return object{"LaunchTemplate": s.wireTemplate(t)}, nil }, nil
 	})
 }
@@ -158,7 +172,9 @@ func (s *Sim) deleteLaunchTemplate(c *call, in *deleteLaunchTemplateInput) (any,
 	if err != nil {
 		return nil, err
 	}
+
 	delete(c.region.templates, t.id)
+
 	return object{"LaunchTemplate": s.wireTemplate(t)}, nil
 }
 
@@ -168,6 +184,7 @@ func (s *Sim) templateObjects(c *call) (all []object) {
 			all = append(all, s.wireTemplate(t))
 		}
 	}
+
 	return all
 }
 
@@ -189,11 +206,13 @@ func (r *region) template(id, name string) (*launchTemplate, error) {
 		}
 		return nil, templateNotFound(id)
 	}
+
 	for _, t := range r.templates {
 		if t.name == name && r.shows(t.id) {
 			return t, nil
 		}
 	}
+
 	return nil, templateNameNotFound(name)
 }
 
@@ -204,6 +223,7 @@ func (r *region) hasTemplate(name string) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -211,6 +231,7 @@ func templateNotFound(id string) error {
 	if !wellFormed(id, "lt") {
 		return apiErrorf("InvalidLaunchTemplateId.Malformed", "Invalid id: \"%s\" (expecting \"lt-...\")", id)
 	}
+
 	return apiErrorf(
 		"InvalidLaunchTemplateId.NotFound",
 		"The specified launch template, with template ID %s, does not exist.",
@@ -253,11 +274,14 @@ func (s *Sim) createLaunchTemplateVersion(c *call, in *createLaunchTemplateVersi
 		if err != nil {
 			return nil, err
 		}
+
 		if err := in.LaunchTemplateData.read().check(); err != nil {
 			return nil, err
 		}
+
 		v := t.add(s.now, in.VersionDescription, in.LaunchTemplateData)
 		c.region.hide(t.versionKey(v.number), s.lag.Templates)
+
 		return func() (any, error) {
 			return object{"LaunchTemplateVersion": s.wireVersion(t, v)}, nil
 		}, nil
@@ -276,24 +300,29 @@ func (s *Sim) describeLaunchTemplateVersions(c *call, in *describeLaunchTemplate
 	if err != nil {
 		return nil, err
 	}
+
 	if len(in.Versions) == 0 {
 		for _, n := range slices.Backward(t.shownVersions()) {
 			in.Versions = append(in.Versions, strconv.FormatInt(n, 10))
 		}
 	}
+
 	var all []object
 	for _, want := range in.Versions {
 		found, err := t.version(want)
 		if err != nil {
 			return nil, err
 		}
+
 		v := *found
 		if image := c.region.image(v.data.read().ImageId); in.ResolveAlias && image != nil {
 			v.data = maps.Clone(v.data)
 			v.data["ImageId"] = image.ID
 		}
+
 		all = append(all, s.wireVersion(t, &v))
 	}
+
 	return object{"LaunchTemplateVersions": all}, nil
 }
 
@@ -314,9 +343,11 @@ func (t *launchTemplate) version(which string) (*templateVersion, error) {
 			)
 		}
 	}
+
 	if v := t.versions[n]; v != nil && t.in.shows(t.versionKey(n)) {
 		return v, nil
 	}
+
 	return nil, apiErrorf("InvalidLaunchTemplateId.VersionNotFound",
 		"Could not find the specified version %s for the launch template with ID %s.", which, t.id)
 }

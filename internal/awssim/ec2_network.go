@@ -21,6 +21,7 @@ func (s *Sim) regionObjects(c *call) (all []object) {
 			)
 		}
 	}
+
 	return all
 }
 
@@ -42,6 +43,7 @@ func (s *Sim) zoneObjects(c *call) (all []object) {
 			)
 		}
 	}
+
 	return all
 }
 
@@ -57,6 +59,7 @@ func (s *Sim) subnetObjects(c *call) (all []object) {
 			},
 		)
 	}
+
 	return all
 }
 
@@ -80,6 +83,7 @@ func (r *region) usedAddresses(sn *subnet) map[string]bool {
 			}
 		}
 	}
+
 	return used
 }
 
@@ -89,17 +93,21 @@ func (r *region) takeAddresses(sn *subnet, n int) ([]string, error) {
 		return nil, apiErrorf("InsufficientFreeAddressesInSubnet",
 			"There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", sn.id)
 	}
+
 	used := r.usedAddresses(sn)
+
 	ip := sn.prefix.Addr()
 	for range reservedAddresses - 1 {
 		ip = ip.Next()
 	}
+
 	var out []string
 	for ; len(out) < n; ip = ip.Next() {
 		if !used[ip.String()] {
 			out = append(out, ip.String())
 		}
 	}
+
 	return out, nil
 }
 
@@ -109,8 +117,10 @@ func (s *Sim) securityGroupObjects(c *call) (all []object) {
 		if itself := (object{"IpProtocol": "-1", "UserIdGroupPairs": []object{{"GroupId": g.ID}}}); !g.Closed {
 			w["IpPermissions"], w["IpPermissionsEgress"] = []object{itself}, []object{itself}
 		}
+
 		all = append(all, w)
 	}
+
 	return all
 }
 
@@ -127,17 +137,20 @@ func byID[T any](items []T, ids []string, id func(T) string, notFound func(strin
 	if len(ids) == 0 {
 		return items, nil
 	}
+
 	var kept []T
 	for _, item := range items {
 		if slices.Contains(ids, id(item)) {
 			kept = append(kept, item)
 		}
 	}
+
 	for _, want := range ids {
 		if !slices.ContainsFunc(kept, func(item T) bool { return id(item) == want }) {
 			return nil, notFound(want)
 		}
 	}
+
 	return kept, nil
 }
 
@@ -161,6 +174,7 @@ func (s *Sim) routeTableObjects(c *call) (all []object) {
 		if v.Isolated {
 			routes = nil
 		}
+
 		all = append(
 			all,
 			object{
@@ -171,5 +185,6 @@ func (s *Sim) routeTableObjects(c *call) (all []object) {
 			},
 		)
 	}
+
 	return all
 }

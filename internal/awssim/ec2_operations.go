@@ -170,33 +170,41 @@ func ec2Op[In any](run func(*call, *In) (any, error)) operation {
 		if v := c.form.Get("Version"); v != ec2Version {
 			return nil, apiErrorf("NoSuchVersion", "The requested version (%s) of service AmazonEC2 does not exist", v)
 		}
+
 		dryRun := c.in["DryRun"] == true
 		delete(c.in, "DryRun")
+
 		var in In
+
 		fields := reflect.VisibleFields(reflect.TypeFor[In]())
 		for name := range c.in { // no parameter of AWS's is silently passed over
 			if !slices.ContainsFunc(fields, func(f reflect.StructField) bool { return f.Name == name }) {
 				return nil, apiErrorf("UnknownParameter", "The simulator does not take the parameter %s", name)
 			}
 		}
+
 		if err := fill(&in, c.in, true); err != nil {
 			return nil, err
 		}
+
 		if try, checks := any(&in).(dryRunner); dryRun && checks {
 			if err := try.dryRun(c); err != nil {
 				return nil, err
 			}
 		}
+
 		if dryRun {
 			return nil, &APIError{
 				Code: "DryRunOperation", Status: http.StatusPreconditionFailed,
 				Message: "Request would have succeeded, but DryRun flag is set.",
 			}
 		}
+
 		out, err := run(c, &in)
 		if err != nil {
 			return nil, err
 		}
+
 		return shapes.EncodeEC2(c.Operation, c.requestID, out)
 	}
 }
@@ -208,6 +216,7 @@ type dryRunner interface{ dryRun(*call) error }
 func (s *Sim) stsOperations() map[string]operation {
 	return map[string]operation{"GetCallerIdentity": func(c *call) ([]byte, error) {
 		type identity struct{ Arn, UserId, Account string }
+
 		return xml.Marshal(struct {
 			XMLName   xml.Name `xml:"https://sts.amazonaws.com/doc/2011-06-15/ GetCallerIdentityResponse"`
 			Result    identity `xml:"GetCallerIdentityResult"`
@@ -255,6 +264,7 @@ func (s *Sim) describe(d describing) operation {
 			if len(ids) == 0 {
 				continue
 			}
+
 			if d.mostIDs > 0 && len(ids) > d.mostIDs {
 				return nil, apiErrorf(
 					"InvalidParameterValue",
@@ -263,21 +273,26 @@ func (s *Sim) describe(d describing) operation {
 					d.mostIDs,
 				)
 			}
+
 			var err error
 			if items, err = byID(items, ids, func(o object) string { return o[parameter].(string) }, noSuch); err != nil {
 				return nil, err
 			}
+
 			named = true
 		}
+
 		for parameter := range strings.FieldsSeq(d.more) {
 			delete(c.in, parameter)
 		}
+
 		if d.most == 0 {
 			return ec2Op(func(c *call, in *struct{ Filters []filter }) (any, error) {
 				all, _, err := list(c, listing{Filters: in.Filters}, 0, len(items), true, d.filters, items)
 				return object{d.answer: all}, err
 			})(c)
 		}
+
 		return ec2Op(func(c *call, in *listing) (any, error) {
 			part, next, err := list(c, *in, d.least, d.most, named, d.filters, items)
 			return object{d.answer: part, "NextToken": next}, err
@@ -289,9 +304,11 @@ func (s *Sim) describe(d describing) operation {
 func (c *call) takeList(member string) (values []string) {
 	list, _ := c.in[member].([]any)
 	delete(c.in, member)
+
 	for _, value := range list {
 		values = append(values, value.(string))
 	}
+
 	return values
 }
 
@@ -311,14 +328,17 @@ func list(
 		if err != nil {
 			return nil, "", err
 		}
+
 		if len(f.Values) == 0 {
 			return nil, "", apiErrorf("InvalidParameterValue", "The filter '%s' has no values", f.Name)
 		}
+
 		items = slices.DeleteFunc(
 			slices.Clone(items),
 			func(item object) bool { return !matchesAny(f.Values, read(item)) },
 		)
 	}
+
 	return page(c, in, least, most, byID, items)
 }
 
@@ -344,8 +364,10 @@ func filterOf(name, filters string) (func(object) []string, error) {
 				path += strings.ToUpper(part[:1]) + part[1:]
 			}
 		}
+
 		return func(item object) []string { return valuesAt(item, strings.Split(path, ".")) }, nil
 	}
+
 	return nil, apiErrorf("InvalidParameterValue", "The filter '%s' is invalid", name)
 }
 
@@ -359,6 +381,7 @@ func valuesAt(v any, path []string) []string {
 		for _, item := range v {
 			all = append(all, valuesAt(item, path)...)
 		}
+
 		return all
 	case []string:
 		return v
@@ -367,6 +390,7 @@ func valuesAt(v any, path []string) []string {
 	case nil:
 		return []string{""}
 	}
+
 	return []string{fmt.Sprint(v)}
 }
 
@@ -386,6 +410,7 @@ func wildcard(pattern, s string) bool {
 					return true
 				}
 			}
+
 			return false
 		case '?':
 			if s == "" {
@@ -395,12 +420,15 @@ func wildcard(pattern, s string) bool {
 			if pattern[0] == '\\' && len(pattern) > 1 {
 				pattern = pattern[1:]
 			}
+
 			if s == "" || s[0] != pattern[0] {
 				return false
 			}
 		}
+
 		pattern, s = pattern[1:], s[1:]
 	}
+
 	return s == ""
 }
 
@@ -410,6 +438,7 @@ func page[T any](c *call, p listing, least, most int, byID bool, items []T) (par
 	size := most
 	if p.MaxResults != nil {
 		size = *p.MaxResults
+
 		if byID {
 			return nil, "", apiErrorf(
 				"InvalidParameterCombination",
@@ -417,6 +446,7 @@ func page[T any](c *call, p listing, least, most int, byID bool, items []T) (par
 				c.Operation,
 			)
 		}
+
 		if size < least || size > most {
 			return nil, "", apiErrorf(
 				"InvalidParameterValue",
@@ -427,6 +457,7 @@ func page[T any](c *call, p listing, least, most int, byID bool, items []T) (par
 			)
 		}
 	}
+
 	from := 0
 	if p.NextToken != "" {
 		raw, err := base64.URLEncoding.DecodeString(p.NextToken)
@@ -434,10 +465,12 @@ func page[T any](c *call, p listing, least, most int, byID bool, items []T) (par
 		if err == nil && ok {
 			from, err = strconv.Atoi(offset)
 		}
+
 		if err != nil || !ok || from < 0 {
 			return nil, "", apiErrorf("InvalidNextToken", "The token '%s' is invalid", p.NextToken)
 		}
 	}
+
 	from = min(from, len(items))
 	to := min(from+size, len(items))
 	// A page may have fewer than were asked for, even none, and others follow it (EC2 API Reference, "Pagination").
@@ -446,9 +479,11 @@ func page[T any](c *call, p listing, least, most int, byID bool, items []T) (par
 			to = 0
 		}
 	}
+
 	if to < len(items) {
 		next = base64.URLEncoding.EncodeToString([]byte(c.Operation + ":" + strconv.Itoa(to)))
 	}
+
 	return items[from:to], next, nil
 }
 
@@ -461,6 +496,7 @@ func ec2ErrorBody(c *call, e *APIError) []byte {
 		Code    string
 		Message string
 	}
+
 	var v any = struct {
 		XMLName   xml.Name  `xml:"Response"`
 		Errors    []failure `xml:"Errors>Error"`
@@ -473,10 +509,12 @@ func ec2ErrorBody(c *call, e *APIError) []byte {
 			RequestID string `xml:"RequestId"`
 		}{Error: failure{e.Code, e.Message}, RequestID: c.requestID}
 	}
+
 	body, err := xml.Marshal(v)
 	if err != nil {
 		panic(err) // plain strings
 	}
+
 	return append([]byte(xml.Header), body...)
 }
 
@@ -487,10 +525,12 @@ func fill(into, from any, strict bool) error {
 	if err != nil {
 		return err
 	}
+
 	d := json.NewDecoder(bytes.NewReader(text))
 	if d.UseNumber(); strict {
 		d.DisallowUnknownFields()
 	}
+
 	return d.Decode(into)
 }
 

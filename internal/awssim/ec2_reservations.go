@@ -22,6 +22,7 @@ func (s *Sim) wireReservation(r *region, res *reservation) object {
 	if !res.end.IsZero() {
 		w["EndDateType"] = "limited"
 	}
+
 	if !res.committed.IsZero() {
 		w["CommitmentInfo"] = object{
 			"CommitmentDuration":     int64(res.committed.Sub(res.start).Seconds()),
@@ -29,9 +30,11 @@ func (s *Sim) wireReservation(r *region, res *reservation) object {
 			"CommittedInstanceCount": res.count,
 		}
 	}
+
 	if res.placementGroup != "" {
 		w["PlacementGroupArn"] = s.placementGroupARN(r.name, res.placementGroup)
 	}
+
 	switch res.state {
 	case "active", "pending":
 		w["TotalInstanceCount"], w["AvailableInstanceCount"] = res.count, r.available(res)
@@ -40,6 +43,7 @@ func (s *Sim) wireReservation(r *region, res *reservation) object {
 			w["TotalInstanceCount"] = res.count
 		}
 	}
+
 	switch res.kind {
 	case kindBlock:
 		w["ReservationType"], w["CapacityBlockId"] = "capacity-block", res.blockIDs[0]
@@ -49,6 +53,7 @@ func (s *Sim) wireReservation(r *region, res *reservation) object {
 	case kindInterruptible:
 		w["Interruptible"] = true
 	}
+
 	return w
 }
 
@@ -79,13 +84,16 @@ func (s *Sim) createCapacityReservation(c *call, in *createCapacityReservationIn
 		if err != nil {
 			return nil, err
 		}
+
 		if err := s.checkODCR(c.region, z, in); err != nil {
 			return nil, err
 		}
+
 		tags, err := specifiedTags(in.TagSpecifications, "capacity-reservation")
 		if err != nil {
 			return nil, err
 		}
+
 		now := s.now.Truncate(time.Second)
 		res := &reservation{
 			ID: s.newID(
@@ -98,6 +106,7 @@ func (s *Sim) createCapacityReservation(c *call, in *createCapacityReservationIn
 		c.region.reservations[res.ID] = res
 		c.region.hide(res.ID, s.lag.Reservations)
 		s.followEnd(c.region, res)
+
 		return func() (any, error) { return object{"CapacityReservation": s.wireReservation(c.region, res)}, nil }, nil
 	})
 }
@@ -148,6 +157,7 @@ func (s *Sim) checkODCR(r *region, z *zone, in *createCapacityReservationInput) 
 	case r.freeCapacity(pool{z.id, in.InstanceType}) < in.InstanceCount:
 		return insufficientCapacity(in.InstanceType, z.name, "")
 	}
+
 	return nil
 }
 
@@ -160,7 +170,9 @@ func (s *Sim) cancelCapacityReservation(c *call, in *cancelCapacityReservationIn
 	if err != nil {
 		return nil, err
 	}
+
 	s.finish(c.region, res, "cancelled")
+
 	return object{"Return": true}, nil
 }
 
@@ -182,5 +194,6 @@ func (r *region) changeable(id string) (*reservation, error) {
 	case res.state != "active" && res.state != "pending" && res.state != "assessing": // EC2 User Guide, capacity-reservations-release
 		return nil, apiErrorf("InvalidCapacityReservationState", "The Capacity Reservation '%s' is %s", id, res.state)
 	}
+
 	return res, nil
 }

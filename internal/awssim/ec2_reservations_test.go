@@ -18,6 +18,7 @@ func odcrOf(n int32, change ...func(*ec2.CreateCapacityReservationInput)) *ec2.C
 	for _, f := range change {
 		f(in)
 	}
+
 	return in
 }
 
@@ -31,23 +32,29 @@ func TestLifeOfAnODCR(t *testing.T) {
 			Tags:         []types.Tag{{Key: aws.String("job"), Value: aws.String("17")}},
 		}}
 	})
+
 	made := do(t, w.ec2.CreateCapacityReservation, in).CapacityReservation
 	id := *made.CapacityReservationId
 	if made.State != "active" || *made.AvailableInstanceCount != 3 || !made.EndDate.Equal(end) ||
 		*made.AvailabilityZone != "us-east-2a" {
 		t.Errorf("made %+v", made)
 	}
+
 	if again := do(t, w.ec2.CreateCapacityReservation, in).CapacityReservation; *again.CapacityReservationId != id {
 		t.Error("one token made two reservations")
 	}
+
 	in.InstanceCount = aws.Int32(2)
 	fails(t, w.ec2.CreateCapacityReservation, in, "IdempotentParameterMismatch")
 
 	do(t, w.ec2.RunInstances, run(2, "g6.12xlarge", defSubnetA, into(id)))
+
 	if got := *w.reservation(id).AvailableInstanceCount; got != 1 {
 		t.Errorf("%d available after a launch of 2 of 3", got)
 	}
+
 	w.sim.Clock().Set(end)
+
 	if got := w.reservation(id).State; got != "expired" {
 		t.Errorf("state %s after its end", got)
 	}
@@ -64,9 +71,11 @@ func TestODCRTakesCapacity(t *testing.T) {
 	id := do(t, w.ec2.CreateCapacityReservation, odcrOf(8)).CapacityReservation.CapacityReservationId
 	fails(t, w.ec2.RunInstances, run(1, "g6.12xlarge", defSubnetA), "InsufficientInstanceCapacity")
 	do(t, w.ec2.CancelCapacityReservation, &ec2.CancelCapacityReservationInput{CapacityReservationId: id})
+
 	if r := w.reservation(*id); r.State != "cancelled" || *r.TotalInstanceCount != 0 {
 		t.Errorf("after cancelling: %s with %d", r.State, *r.TotalInstanceCount)
 	}
+
 	do(t, w.ec2.RunInstances, run(8, "g6.12xlarge", defSubnetA))
 	fails(
 		t,

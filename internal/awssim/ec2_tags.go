@@ -29,18 +29,23 @@ func specifiedTags(specs []tagSpecification, resourceType string, others ...stri
 				return nil, apiErrorf("InvalidParameterValue",
 					"'%s' is not a valid taggable resource type for this operation.", spec.ResourceType)
 			}
+
 			continue
 		}
+
 		if err := checkTags(spec.Tags); err != nil {
 			return nil, err
 		}
+
 		for _, t := range spec.Tags {
 			tags[t.Key] = t.Value
 		}
 	}
+
 	if len(tags) > maxTags {
 		return nil, tooManyTags()
 	}
+
 	return tags, nil
 }
 
@@ -65,6 +70,7 @@ func checkTags(tags []tag) error {
 			return apiErrorf("InvalidParameterValue", "Tag value exceeds the maximum length of 256 characters")
 		}
 	}
+
 	return nil
 }
 
@@ -78,6 +84,7 @@ func (s *Sim) createTags(c *call, in *createTagsInput) (any, error) {
 	if err := checkTags(in.Tags); err != nil {
 		return nil, err
 	}
+
 	for _, id := range in.Resources {
 		tags, err := c.region.tagsOf(id)
 		if err != nil {
@@ -85,10 +92,12 @@ func (s *Sim) createTags(c *call, in *createTagsInput) (any, error) {
 		}
 
 		c.region.keepTags(id, tags)
+
 		for _, one := range in.Tags {
 			tags[one.Key] = one.Value
 		}
 	}
+
 	return nil, nil
 }
 
@@ -97,15 +106,19 @@ func (r *region) tagsOf(id string) (map[string]string, error) {
 	if i := r.instances[id]; i != nil {
 		return i.Tags, nil
 	}
+
 	if res := r.reservations[id]; res != nil {
 		return res.tags, nil
 	}
+
 	if strings.HasPrefix(id, "i-") {
 		return nil, instanceNotFound(id)
 	}
+
 	if strings.HasPrefix(id, "cr-") {
 		return nil, reservationNotFound(id)
 	}
+
 	if !strings.HasPrefix(id, "lt-") {
 		return nil, apiErrorf("InvalidID", "The ID '%s' is not valid, or the simulator does not tag it", id)
 	}
@@ -123,6 +136,7 @@ func wireTags(tags map[string]string) []tag {
 	for _, k := range slices.Sorted(maps.Keys(tags)) {
 		out = append(out, tag{k, tags[k]})
 	}
+
 	return out
 }
 
@@ -147,6 +161,7 @@ func (s *Sim) idempotent(c *call, token string, run func() (replay func() (any, 
 			token,
 		)
 	}
+
 	key := tokenKey{c.Region, c.Operation, token}
 	params := fingerprint(c.form)
 	if token != "" {
@@ -155,11 +170,13 @@ func (s *Sim) idempotent(c *call, token string, run func() (replay func() (any, 
 				return nil, apiErrorf("IdempotentParameterMismatch",
 					"Arguments on this idempotent request are inconsistent with arguments used in previous request(s).")
 			}
+
 			if use.replay != nil {
 				return use.replay()
 			}
 		}
 	}
+
 	replay, err := run()
 	if err != nil {
 		if token != "" && c.Operation == "RunInstances" {
@@ -167,9 +184,11 @@ func (s *Sim) idempotent(c *call, token string, run func() (replay func() (any, 
 		}
 		return nil, err
 	}
+
 	if token != "" {
 		s.tokens[key] = tokenUse{params, replay}
 	}
+
 	return replay()
 }
 
@@ -181,5 +200,6 @@ func fingerprint(form url.Values) string {
 			rest[k] = v
 		}
 	}
+
 	return rest.Encode()
 }

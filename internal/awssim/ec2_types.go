@@ -18,10 +18,12 @@ func newInstanceType(t InstanceTypeScenario) *instanceType {
 	if len(t.UsageClasses) == 0 {
 		t.UsageClasses = []string{"on-demand", "spot"}
 	}
+
 	made := &instanceType{t, network{cards: 1, perCard: 4}}
 	if known, ok := knownNetworks[t.Name]; ok {
 		made.network = known
 	}
+
 	return made
 }
 
@@ -34,16 +36,19 @@ func (r *region) offers(instanceType, zoneID string) bool {
 			return true
 		}
 	}
+
 	for _, o := range r.offerings {
 		if o.Type == instanceType && (zoneID == "" || o.zone.id == zoneID) {
 			return true
 		}
 	}
+
 	for _, res := range r.reservations {
 		if res.Type == instanceType && (zoneID == "" || res.zone.id == zoneID) {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -54,6 +59,7 @@ func (r *region) offeredTypes() []*instanceType {
 			out = append(out, t)
 		}
 	}
+
 	return out
 }
 
@@ -77,10 +83,13 @@ func (t *instanceType) wire() object {
 			if t.network.efa > 0 && !slices.Contains(t.network.enaOnly, i) {
 				types = append(types, "efa", "efa-only")
 			}
+
 			card["InterfaceTypes"] = types
 		}
+
 		cards = append(cards, card)
 	}
+
 	network := object{
 		"MaximumNetworkInterfaces": t.network.perCard * t.network.cards,
 		"MaximumNetworkCards":      t.network.cards,
@@ -91,6 +100,7 @@ func (t *instanceType) wire() object {
 	if t.network.efa > 0 {
 		network["EfaInfo"] = object{"MaximumEfaInterfaces": t.network.efa}
 	}
+
 	w := object{
 		"InstanceType": t.Name, "CurrentGeneration": true, "BareMetal": false,
 		"SupportedUsageClasses": t.UsageClasses, "Hypervisor": "nitro",
@@ -111,9 +121,11 @@ func (t *instanceType) wire() object {
 			},
 		}}
 	}
+
 	if t.NeuronDevices > 0 {
 		w["NeuronInfo"] = object{"NeuronDevices": []object{{"Count": t.NeuronDevices, "Name": t.NeuronName}}}
 	}
+
 	return w
 }
 
@@ -123,6 +135,7 @@ const rootDevice = "/dev/xvda"
 // rootVolume is the source of an image's root volume.
 func (i ImageScenario) rootVolume() blockDevice {
 	size, on := cmp.Or(i.RootGiB, 8), true
+
 	return blockDevice{
 		DeviceName: rootDevice,
 		Ebs: &ebsDevice{
@@ -139,10 +152,12 @@ func (s *Sim) imageObjects(c *call) (all []object) {
 		if owners, _ := c.in["Owners"].([]any); slices.Contains(owners, "self") && i.Owner != "" {
 			continue
 		}
+
 		owner, alias := cmp.Or(i.Owner, s.scenario.Account), ""
 		if i.Owner == ownedByAWS {
 			owner, alias = accountOfAWS, i.Owner
 		}
+
 		all = append(all, object{
 			"ImageId": i.ID, "Name": i.Name, "Description": i.Description, "State": "available",
 			"OwnerId": owner, "ImageOwnerAlias": alias, "Architecture": i.Architecture, "CreationDate": midnight(i.Created),
@@ -151,6 +166,7 @@ func (s *Sim) imageObjects(c *call) (all []object) {
 			"BlockDeviceMappings": []blockDevice{i.rootVolume()}, "Tags": copyTags(i.Tags),
 		})
 	}
+
 	return all
 }
 

@@ -55,10 +55,12 @@ func newEC2World(t *testing.T) *ec2World {
 // setClock moves the clock to a moment of the scenario, such as "+1d 11:30", plus d.
 func (w *ec2World) setClock(moment string, d time.Duration) {
 	w.Helper()
+
 	var m Moment
 	if err := m.UnmarshalText([]byte(moment)); err != nil {
 		w.Fatal(err)
 	}
+
 	w.sim.Clock().Set(m.At(noon).Add(d))
 }
 
@@ -69,10 +71,12 @@ func do[In, Out, Options any](
 	in *In,
 ) *Out {
 	t.Helper()
+
 	out, err := op(t.Context(), in)
 	if err != nil {
 		t.Fatalf("%T: %v", in, err)
 	}
+
 	return out
 }
 
@@ -84,6 +88,7 @@ func fails[In, Out, Options any](
 	want string,
 ) {
 	t.Helper()
+
 	_, err := op(t.Context(), in)
 	if got := code(err); got != want {
 		t.Errorf("%T: error code %q, want %q (%v)", in, got, want, err)
@@ -93,6 +98,7 @@ func fails[In, Out, Options any](
 // reservation describes one reservation.
 func (w *ec2World) reservation(id string) types.CapacityReservation {
 	w.Helper()
+
 	out, err := w.ec2.DescribeCapacityReservations(
 		w.Context(),
 		&ec2.DescribeCapacityReservationsInput{CapacityReservationIds: []string{id}},
@@ -100,22 +106,26 @@ func (w *ec2World) reservation(id string) types.CapacityReservation {
 	if err != nil {
 		w.Fatal(err)
 	}
+
 	return out.CapacityReservations[0]
 }
 
 // instances describes every instance that is not terminated.
 func (w *ec2World) instances() []types.Instance {
 	w.Helper()
+
 	out, err := w.ec2.DescribeInstances(w.Context(), &ec2.DescribeInstancesInput{
 		Filters: []types.Filter{{Name: aws.String("instance-state-name"), Values: []string{"pending", "running"}}},
 	})
 	if err != nil {
 		w.Fatal(err)
 	}
+
 	var all []types.Instance
 	for _, r := range out.Reservations {
 		all = append(all, r.Instances...)
 	}
+
 	return all
 }
 
@@ -133,6 +143,7 @@ func run(
 	for _, f := range change {
 		f(in)
 	}
+
 	return in
 }
 
@@ -166,8 +177,10 @@ func code(err error) string {
 	if errors.As(err, &api) {
 		return api.ErrorCode()
 	}
+
 	if err != nil {
 		return err.Error()
 	}
+
 	return ""
 }

@@ -16,11 +16,13 @@ func (s *Sim) Instances(regionName string) []Instance {
 			if regionName != "" && name != regionName {
 				continue
 			}
+
 			for _, i := range s.regions[name].byLaunch() {
 				out = append(out, i.view())
 			}
 		}
 	})
+
 	return out
 }
 
@@ -44,19 +46,24 @@ func (o *launchOrder) template(r *region, ref templateReference) error {
 	if err != nil {
 		return err
 	}
+
 	v, err := t.version(ref.Version)
 	if err != nil {
 		return err
 	}
+
 	data := v.data.read()
 	o.launchData = data.override(o.launchData)
+
 	tags, err := specifiedTags(data.TagSpecifications, "instance", launchTaggable...)
 	if err != nil {
 		return err
 	}
+
 	o.tags = mergeTags(tags, o.tags)
 	o.tags["aws:ec2launchtemplate:id"] = t.id
 	o.tags["aws:ec2launchtemplate:version"] = fmt.Sprint(v.number)
+
 	return nil
 }
 
@@ -69,19 +76,24 @@ func (s *Sim) run(r *region, o launchOrder) ([]*instance, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	seats, err := r.seats(o, at)
 	if err != nil {
 		return nil, err
 	}
+
 	addresses, err := r.takeAddresses(at.subnet, len(seats))
 	if err != nil {
 		return nil, err
 	}
+
 	interfaces, err := r.takeInterfaces(at, addresses)
 	if err != nil {
 		return nil, err
 	}
+
 	launchID := s.newID("r")
+
 	var made []*instance
 	for n, seat := range seats {
 		i := s.newInstance(r, o, at, seat)
@@ -90,6 +102,7 @@ func (s *Sim) run(r *region, o launchOrder) ([]*instance, error) {
 		r.hide(i.ID, s.lag.Instances)
 		made = append(made, i)
 	}
+
 	for _, i := range made {
 		s.emit(Launched, "", i)
 		s.later(time.Duration(s.scenario.BootDelay), func() {
@@ -98,6 +111,7 @@ func (s *Sim) run(r *region, o launchOrder) ([]*instance, error) {
 			}
 		})
 	}
+
 	return made, nil
 }
 
@@ -114,6 +128,7 @@ func (s *Sim) newInstance(r *region, o launchOrder, at site, seat *reservation) 
 			i.BlockID, i.Lifecycle = seat.blockFor(r), "capacity-block"
 		}
 	}
+
 	return i
 }
 
@@ -146,6 +161,7 @@ func (o launchOrder) primaryInterface() (networkInterface, error) {
 			return n, nil
 		}
 	}
+
 	return networkInterface{}, apiErrorf(
 		"InvalidParameterCombination",
 		"When specifying network interfaces, you must include a device at index 0.",
@@ -166,13 +182,16 @@ func (r *region) checkInterfaces(o launchOrder, at site) ([]launchInterface, err
 	if len(o.NetworkInterfaces) == 0 {
 		return []launchInterface{{subnet: at.subnet, kind: "interface", groups: o.SecurityGroupIds}}, nil
 	}
+
 	var all []launchInterface
+
 	efas := 0
 	for _, n := range o.NetworkInterfaces {
 		sn, err := r.namedSubnet(n.SubnetId)
 		if err != nil {
 			return nil, err
 		}
+
 		one := launchInterface{
 			subnet: sn,
 			kind:   cmp.Or(n.InterfaceType, "interface"),
@@ -192,11 +211,14 @@ func (r *region) checkInterfaces(o launchOrder, at site) ([]launchInterface, err
 				one.kind,
 			)
 		}
+
 		if err := one.check(n, all, at, len(o.NetworkInterfaces)); err != nil {
 			return nil, err
 		}
+
 		all = append(all, one)
 	}
+
 	if efas > at.kind.network.efa {
 		return nil, apiErrorf(
 			"AttachmentLimitExceeded",
@@ -205,9 +227,11 @@ func (r *region) checkInterfaces(o launchOrder, at site) ([]launchInterface, err
 			at.kind.Name,
 		)
 	}
+
 	slices.SortStableFunc(all, func(a, b launchInterface) int {
 		return cmp.Or(a.card-b.card, a.device-b.device)
 	})
+
 	return all, nil
 }
 
@@ -219,6 +243,7 @@ func (n launchInterface) check(asked networkInterface, before []launchInterface,
 	) {
 		return apiErrorf("InvalidParameterValue", "Each network interface requires a unique device index.")
 	}
+
 	most := at.kind.network.perCard
 	switch {
 	case n.subnet.zone != at.subnet.zone:
@@ -261,6 +286,7 @@ func (n launchInterface) check(asked networkInterface, before []launchInterface,
 			"The associatePublicIPAddress parameter cannot be specified when launching with multiple network interfaces.",
 		)
 	}
+
 	return nil
 }
 
@@ -274,14 +300,17 @@ func (r *region) takeInterfaces(at site, addresses []string) ([][]launchInterfac
 			need[n.subnet] += len(addresses)
 		}
 	}
+
 	free := map[*subnet][]string{}
 	for sn, n := range need {
 		some, err := r.takeAddresses(sn, n)
 		if err != nil {
 			return nil, err
 		}
+
 		free[sn] = slices.DeleteFunc(some, func(a string) bool { return slices.Contains(addresses, a) })
 	}
+
 	for i := range all {
 		for k, n := range at.interfaces {
 			switch {
@@ -290,8 +319,10 @@ func (r *region) takeInterfaces(at site, addresses []string) ([][]launchInterfac
 			case n.kind != "efa-only":
 				n.address, free[n.subnet] = free[n.subnet][0], free[n.subnet][1:]
 			}
+
 			all[i] = append(all[i], n)
 		}
 	}
+
 	return all, nil
 }

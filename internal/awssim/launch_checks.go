@@ -28,21 +28,26 @@ func (r *region) checkOrder(o launchOrder) (site, error) {
 			o.max,
 		)
 	}
+
 	if err := o.check(); err != nil {
 		return site{}, err
 	}
+
 	if o.ImageId == "" {
 		return site{}, apiErrorf("MissingParameter", "The request must contain the parameter ImageId")
 	}
+
 	at := site{image: r.image(o.ImageId), tenancy: "default"}
 	if at.image == nil {
 		return site{}, imageNotFound(o.ImageId)
 	}
+
 	at.platform = reservationPlatform(at.image.Platform)
 	name := cmp.Or(o.InstanceType, "m1.small")
 	if at.kind = r.types[name]; at.kind == nil {
 		return site{}, apiErrorf("InvalidParameterValue", "Invalid value '%s' for InstanceType.", name)
 	}
+
 	if at.kind.Architecture != at.image.Architecture {
 		return site{}, apiErrorf(
 			"InvalidParameterValue",
@@ -51,33 +56,42 @@ func (r *region) checkOrder(o launchOrder) (site, error) {
 			at.image.Architecture,
 		)
 	}
+
 	if err := at.image.checkVolumes(o.BlockDeviceMappings); err != nil {
 		return site{}, err
 	}
+
 	if err := r.checkTagKeys(o); err != nil {
 		return site{}, err
 	}
+
 	if o.Placement != nil {
 		at.tenancy, at.placementGroup = cmp.Or(o.Placement.Tenancy, at.tenancy), o.Placement.GroupName
 	}
+
 	err := r.checkNames(o)
 	if err != nil {
 		return site{}, err
 	}
+
 	if at.subnet, err = r.launchSubnet(o); err != nil {
 		return site{}, err
 	}
+
 	if at.interfaces, err = r.checkInterfaces(o, at); err != nil {
 		return site{}, err
 	}
+
 	if err := r.checkGroups(o, at.subnet); err != nil {
 		return site{}, err
 	}
+
 	if !r.offers(at.kind.Name, at.subnet.zone.id) {
 		return site{}, apiErrorf("Unsupported",
 			"Your requested instance type (%s) is not supported in your requested Availability Zone (%s).%s",
 			at.kind.Name, at.subnet.zone.name, r.otherZones(at))
 	}
+
 	return at, nil
 }
 
@@ -89,9 +103,11 @@ func (r *region) otherZones(at site) string {
 			zones = append(zones, z.name)
 		}
 	}
+
 	if zones == nil {
 		return ""
 	}
+
 	return " Please retry your request by not specifying an Availability Zone or choosing " + strings.Join(
 		zones,
 		", ",
@@ -108,22 +124,27 @@ func (r *region) launchSubnet(o launchOrder) (*subnet, error) {
 				"Network interfaces and an instance-level subnet ID may not be specified on the same request",
 			)
 		}
+
 		if len(o.SecurityGroupIds)+len(o.SecurityGroups) > 0 {
 			return nil, apiErrorf(
 				"InvalidParameterCombination",
 				"Network interfaces and an instance-level security groups may not be specified on the same request",
 			)
 		}
+
 		primary, err := o.primaryInterface()
 		if err != nil {
 			return nil, err
 		}
+
 		id = primary.SubnetId
 	}
+
 	sn, err := r.namedSubnet(id)
 	if err != nil {
 		return nil, err
 	}
+
 	if p := o.Placement; p != nil && (p.AvailabilityZone != "" && p.AvailabilityZone != sn.zone.name ||
 		p.AvailabilityZoneId != "" && p.AvailabilityZoneId != sn.zone.id) {
 		return nil, apiErrorf(
@@ -133,6 +154,7 @@ func (r *region) launchSubnet(o launchOrder) (*subnet, error) {
 			sn.zone.name,
 		)
 	}
+
 	return sn, nil
 }
 
@@ -141,9 +163,11 @@ func (r *region) namedSubnet(id string) (*subnet, error) {
 	if id == "" {
 		return nil, apiErrorf("VPCIdNotSpecified", "No default VPC for this user")
 	}
+
 	if sn := r.subnet(id); sn != nil {
 		return sn, nil
 	}
+
 	return nil, subnetNotFound(id)
 }
 
@@ -152,11 +176,13 @@ func (r *region) checkGroups(o launchOrder, sn *subnet) error {
 	for _, ni := range o.NetworkInterfaces {
 		ids = append(ids, ni.Groups...)
 	}
+
 	for _, id := range ids {
 		g := r.group(id)
 		if g == nil {
 			return groupNotFound(id)
 		}
+
 		if g.VPC != sn.vpc {
 			return apiErrorf(
 				"InvalidParameter",
@@ -166,5 +192,6 @@ func (r *region) checkGroups(o launchOrder, sn *subnet) error {
 			)
 		}
 	}
+
 	return nil
 }

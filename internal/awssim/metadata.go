@@ -39,7 +39,9 @@ func (s *Sim) serveMetadata(w http.ResponseWriter, r *http.Request) {
 		s.breakOff(w, c, fault)
 		return
 	}
+
 	var text string
+
 	status := http.StatusNotFound
 	s.do(func() {
 		for _, region := range s.regions {
@@ -49,13 +51,16 @@ func (s *Sim) serveMetadata(w http.ResponseWriter, r *http.Request) {
 		}
 	})
 	w.Header().Set("Content-Type", "text/plain")
+
 	if path == "api/token" { // said again, as the SDKs expect
 		w.Header().Set(tokenTTL, r.Header.Get(tokenTTL))
 	}
+
 	if status != http.StatusOK {
 		w.WriteHeader(status)
 		return
 	}
+
 	_, _ = io.WriteString(w, text)
 }
 
@@ -65,29 +70,37 @@ func (s *Sim) metadata(i *instance, r *http.Request, path string) (string, int) 
 	if options == nil {
 		options = &metadataOptions{}
 	}
+
 	if options.HttpEndpoint == "disabled" {
 		return "", http.StatusForbidden
 	}
+
 	if path == "api/token" {
 		return s.metadataToken(i, r)
 	}
+
 	if r.Method != http.MethodGet {
 		return "", http.StatusMethodNotAllowed
 	}
+
 	if !slices.Contains(i.sessions, r.Header.Get("X-aws-ec2-metadata-token")) {
 		return "", http.StatusUnauthorized
 	}
+
 	item, ok := strings.CutPrefix(path, "meta-data/")
 	if !ok {
 		return "", http.StatusNotFound
 	}
+
 	if tag, ok := strings.CutPrefix(item, "tags/instance/"); ok {
 		value, there := i.Tags[tag]
 		if !there || !s.regions[i.Region].showsTags(i.data) {
 			return "", http.StatusNotFound
 		}
+
 		return value, http.StatusOK
 	}
+
 	items := map[string]string{
 		"instance-id": i.ID, "instance-type": i.Type, "ami-launch-index": strconv.Itoa(i.AMILaunchIndex),
 		"placement/region": i.Region, "placement/availability-zone-id": i.subnet.zone.id,
@@ -96,9 +109,11 @@ func (s *Sim) metadata(i *instance, r *http.Request, path string) (string, int) 
 		profile := cmp.Or(p.Arn, s.iamARN("instance-profile/"+p.Name))
 		items["iam/info"] = `{"Code": "Success", "InstanceProfileArn": "` + profile + `", "InstanceProfileId": "AIPASIMULATED"}`
 	}
+
 	if value, there := items[item]; there {
 		return value, http.StatusOK
 	}
+
 	return "", http.StatusNotFound
 }
 
@@ -111,8 +126,10 @@ func (s *Sim) metadataToken(i *instance, r *http.Request) (string, int) {
 	case err != nil || seconds < 1 || seconds > maxTokenTTL:
 		return "", http.StatusBadRequest
 	}
+
 	token := s.newID("imds")
 	i.sessions = append(i.sessions, token)
+
 	return token, http.StatusOK
 }
 
@@ -133,6 +150,7 @@ func (r *region) checkTagKeys(o launchOrder) error {
 	if !r.showsTags(o.launchData) {
 		return nil
 	}
+
 	for _, key := range slices.Sorted(maps.Keys(o.tags)) {
 		if !metadataTagKey.MatchString(key) || slices.Contains([]string{".", "..", "_index"}, key) {
 			return apiErrorf(
@@ -143,5 +161,6 @@ func (r *region) checkTagKeys(o launchOrder) error {
 			)
 		}
 	}
+
 	return nil
 }

@@ -35,19 +35,24 @@ func (r *region) newOfferingTemplate(o OfferingScenario) (*offeringTemplate, err
 	if err != nil {
 		return nil, err
 	}
+
 	if r.types[o.Type] == nil {
 		return nil, fmt.Errorf("no instance type %q", o.Type)
 	}
+
 	if o.MaxCount < 1 || (o.UltraServer != "" && o.PerServer < 1) || (o.StartsIn > 0 && o.Lasts <= 0) {
 		return nil, fmt.Errorf(
 			"%s: it needs max_count, with ultraserver also per_server, with starts_in also lasts",
 			o.Type,
 		)
 	}
+
 	if o.MaxDays == 0 {
 		o.MaxDays = maxDays
 	}
+
 	o.Currency = cmp.Or(o.Currency, "USD")
+
 	return &offeringTemplate{OfferingScenario: o, zone: z}, nil
 }
 
@@ -58,6 +63,7 @@ func (r *region) templateFor(instanceType string, z *zone) *offeringTemplate {
 			return t
 		}
 	}
+
 	return nil
 }
 
@@ -84,6 +90,7 @@ func (t *offeringTemplate) fee(count int, d time.Duration) string {
 // offersFor lists what the template has for a count and an asked duration.
 func (t *offeringTemplate) offersFor(now time.Time, count, servers int, asked time.Duration) []*offering {
 	var out []*offering
+
 	add := func(start, end time.Time) {
 		o := &offering{from: t, count: count, servers: servers, start: start, end: end}
 		if t.left(start, end) >= count {
@@ -95,24 +102,29 @@ func (t *offeringTemplate) offersFor(now time.Time, count, servers int, asked ti
 		add(start, start.Add(time.Duration(t.Lasts)))
 		return out
 	}
+
 	if asked > time.Duration(t.MaxDays)*day {
 		return nil
 	}
+
 	if t.Instant { // starts soon and ends at an 11:30, so it is shorter than asked
 		start := now.Truncate(leadTime).Add(2 * leadTime)
 		end := start.Truncate(day).Add(blockEnd)
 		for !end.After(start) {
 			end = end.Add(day)
 		}
+
 		end = end.Add(asked - day)
 		add(start, end)
 	}
+
 	for _, d := range t.StartDays {
 		start := now.Truncate(day).Add(time.Duration(d)*day + blockEnd)
 		if start.Sub(now) >= leadTime {
 			add(start, start.Add(asked))
 		}
 	}
+
 	return out
 }
 
@@ -121,12 +133,14 @@ func (t *offeringTemplate) left(start, end time.Time) int {
 	if t.Stock == 0 {
 		return t.MaxCount * max(t.PerServer, 1)
 	}
+
 	left := t.Stock
 	for _, res := range t.sold {
 		if res.holds() && res.start.Before(end) && start.Before(res.end) {
 			left -= res.count
 		}
 	}
+
 	return left
 }
 
@@ -139,10 +153,13 @@ func (o *offering) makeID(round uint64) string {
 	} else {
 		key += "/" + wireTime(o.start)
 	}
+
 	if round > 0 {
 		key += fmt.Sprintf("/round %d", round)
 	}
+
 	sum := sha256.Sum256([]byte(key))
+
 	return "cb-0" + hex.EncodeToString(sum[:8])
 }
 
@@ -211,6 +228,7 @@ func (s *Sim) describeExtensionOfferings(c *call, in *describeExtensionOfferings
 	if err != nil {
 		return nil, err
 	}
+
 	hours := in.CapacityBlockExtensionDurationHours
 	if !validHours(hours) {
 		return nil, apiErrorf(
@@ -220,7 +238,9 @@ func (s *Sim) describeExtensionOfferings(c *call, in *describeExtensionOfferings
 			hours,
 		)
 	}
+
 	var all []object
+
 	d := time.Duration(hours) * time.Hour
 	end := res.end.Add(d)
 	sold := res.offered != nil && end.Sub(res.start) <= maxDays*day && res.offered.left(res.end, end) >= res.count
@@ -236,7 +256,9 @@ func (s *Sim) describeExtensionOfferings(c *call, in *describeExtensionOfferings
 			"Tenancy": "default", "ZoneType": res.zone.kind,
 		})
 	}
+
 	part, next, err := page(c, listing{MaxResults: in.MaxResults, NextToken: in.NextToken}, 1, 1000, false, all)
+
 	return object{"CapacityBlockExtensionOfferings": part, "NextToken": next}, err
 }
 
@@ -246,6 +268,7 @@ func (s *Sim) extendable(r *region, id string) (*reservation, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	left := res.end.Sub(s.now)
 	switch {
 	case res.kind != kindBlock:
@@ -270,6 +293,7 @@ func (s *Sim) extendable(r *region, id string) (*reservation, error) {
 			id,
 		)
 	}
+
 	for _, e := range res.extensions {
 		if e.status == "payment-pending" {
 			return nil, apiErrorf(
@@ -279,6 +303,7 @@ func (s *Sim) extendable(r *region, id string) (*reservation, error) {
 			)
 		}
 	}
+
 	return res, nil
 }
 
@@ -292,6 +317,7 @@ func (e *extension) key() string { return e.id + " " + wireTime(e.purchased) }
 
 func (e *extension) wire() object {
 	res := e.res
+
 	return object{
 		"CapacityBlockExtensionOfferingId": e.id, "CapacityReservationId": res.ID, "InstanceType": res.Type,
 		"InstanceCount": res.count, "AvailabilityZone": res.zoneName, "AvailabilityZoneId": res.zone.id,
@@ -308,6 +334,7 @@ func (s *Sim) purchaseExtension(c *call, in *purchaseExtensionInput) (any, error
 	if err != nil {
 		return nil, err
 	}
+
 	o := c.region.extensions[in.CapacityBlockExtensionOfferingId]
 	if o == nil || o.res != res {
 		return nil, apiErrorf(
@@ -316,6 +343,7 @@ func (s *Sim) purchaseExtension(c *call, in *purchaseExtensionInput) (any, error
 			in.CapacityBlockExtensionOfferingId,
 		)
 	}
+
 	end := o.end.Add(o.d)
 	if !o.end.Equal(res.end) || res.offered.left(res.end, end) < res.count {
 		return nil, apiErrorf(
@@ -324,6 +352,7 @@ func (s *Sim) purchaseExtension(c *call, in *purchaseExtensionInput) (any, error
 			in.CapacityBlockExtensionOfferingId,
 		)
 	}
+
 	e := &extension{extensionOffering: o, purchased: s.now, status: "payment-pending"}
 	res.extensions = append(res.extensions, e)
 	s.ledger = append(s.ledger,
@@ -338,10 +367,12 @@ func (s *Sim) purchaseExtension(c *call, in *purchaseExtensionInput) (any, error
 			e.status = "payment-failed" // the block keeps its old end
 			return
 		}
+
 		e.status = "payment-succeeded"
 		res.end = end
 		s.followEnd(c.region, res)
 	})
+
 	return out, nil
 }
 
@@ -352,6 +383,7 @@ type describeExtensionHistoryInput struct {
 
 func (s *Sim) describeExtensionHistory(c *call, in *describeExtensionHistoryInput) (any, error) {
 	ids := in.CapacityReservationIds
+
 	found, err := byID(
 		c.region.shownReservations(),
 		ids,
@@ -361,6 +393,7 @@ func (s *Sim) describeExtensionHistory(c *call, in *describeExtensionHistoryInpu
 	if err != nil {
 		return nil, err
 	}
+
 	var all []object
 	for _, res := range found {
 		for _, e := range res.extensions {
@@ -369,6 +402,7 @@ func (s *Sim) describeExtensionHistory(c *call, in *describeExtensionHistoryInpu
 			}
 		}
 	}
+
 	part, next, err := list(
 		c,
 		in.listing,
@@ -379,5 +413,6 @@ func (s *Sim) describeExtensionHistory(c *call, in *describeExtensionHistoryInpu
 			"instance-type capacity-reservation-id capacity-block-extension-offering-id",
 		all,
 	)
+
 	return object{"CapacityBlockExtensions": part, "NextToken": next}, err
 }

@@ -97,6 +97,7 @@ func (s *Sim) pcsOperations() map[string]operation {
 	} {
 		operations[name] = pcsOperation(handle)
 	}
+
 	return operations
 }
 
@@ -104,33 +105,42 @@ func (s *Sim) pcsOperations() map[string]operation {
 // with the first answer, finds what the request names, and encodes the result.
 func pcsOperation(handle func(*call, *pcsRequest) (any, error)) operation {
 	return func(c *call) ([]byte, error) {
-		var in pcsRequest
-		var members map[string]any
+		var (
+			in      pcsRequest
+			members map[string]any
+		)
 		if err := cmp.Or(json.Unmarshal(c.Body, &in), json.Unmarshal(c.Body, &members)); err != nil {
 			return nil, fmt.Errorf("decoding %s: %w", c.Operation, err)
 		}
+
 		delete(members, "clientToken")
+
 		rest, err := json.Marshal(members)
 		if err != nil {
 			return nil, err
 		}
+
 		p, key := &c.region.pcs, tokenKey{c.Region, c.Operation, in.Token}
 		if first, ok := p.tokens[key]; ok && first.params != string(rest) {
 			return nil, pcsConflict(nil, "the client token %s was used before with other parameters", in.Token)
 		} else if ok {
 			return first.body, nil
 		}
+
 		if err := in.find(p); err != nil {
 			return nil, err
 		}
+
 		out, err := handle(c, &in)
 		if err != nil {
 			return nil, err
 		}
+
 		body, err := json.Marshal(out)
 		if err == nil && in.Token != "" {
 			p.tokens[key] = pcsAnswer{string(rest), body}
 		}
+
 		return body, err
 	}
 }
@@ -139,12 +149,15 @@ func (in *pcsRequest) find(p *pcsState) (err error) {
 	if in.ClusterID != "" {
 		in.cluster, err = pcsFind(p.clusters, kindCluster, in.ClusterID)
 	}
+
 	if err == nil && in.GroupID != "" {
 		in.group, err = pcsFind(in.cluster.groups, kindGroup, in.GroupID)
 	}
+
 	if err == nil && in.QueueID != "" {
 		in.queue, err = pcsFind(in.cluster.queues, kindQueue, in.QueueID)
 	}
+
 	return err
 }
 
@@ -155,6 +168,7 @@ func pcsFind[T pcsHolder](all []T, kind, identifier string) (found T, err error)
 			return one, nil
 		}
 	}
+
 	return found, pcsNotFound(kind, identifier)
 }
 
@@ -164,6 +178,7 @@ func (s *Sim) complete(t *pcsThing, kind, in string) {
 		id := s.newID("pcs")
 		t.ID = "pcs_" + id[len(id)-10:]
 	}
+
 	t.ARN = in + t.ID
 	t.CreatedAt, t.ModifiedAt = s.pcsNow(), s.pcsNow()
 }
@@ -173,6 +188,7 @@ func (s *Sim) change(t *pcsThing, status string, done func()) {
 	t.Status, t.ModifiedAt = status, s.pcsNow()
 	s.later(time.Duration(s.scenario.PCSDelay), func() {
 		t.Status, t.ModifiedAt = statusActive, s.pcsNow()
+
 		done()
 	})
 }
@@ -194,7 +210,9 @@ func pcsList[T pcsHolder](list string, things []T) (any, error) {
 	for _, one := range things {
 		all = append(all, *one.thing())
 	}
+
 	slices.SortFunc(all, func(a, b pcsThing) int { return strings.Compare(a.Name, b.Name) })
+
 	return object{list: all}, nil
 }
 
@@ -219,26 +237,33 @@ func (s *Sim) tagResource(c *call, in *pcsRequest) (any, error) {
 		for _, g := range cl.groups {
 			things = append(things, g)
 		}
+
 		for _, q := range cl.queues {
 			things = append(things, q)
 		}
+
 		for _, one := range things {
 			if one.thing().ARN == in.ARN {
 				tagged = one.thing()
 			}
 		}
 	}
+
 	if tagged == nil {
 		return nil, pcsNotFound("", in.ARN)
 	}
+
 	var v pcsValidation
 	if checkPCSTags(&v, in.Tags); v.err() != nil {
 		return nil, v.err()
 	}
+
 	maps.Copy(tagged.tags, in.Tags)
+
 	if c.Operation == "ListTagsForResource" {
 		return object{"tags": tagged.tags}, nil
 	}
+
 	return object{}, nil
 }
 
@@ -256,13 +281,16 @@ func (v *pcsValidation) err() error {
 	if len(v.fields) == 0 {
 		return nil
 	}
+
 	message := v.fields[0]["message"]
 	if name := v.fields[0]["name"]; name != "" {
 		message = name + ": " + message
 	}
+
 	if more := len(v.fields) - 1; more > 0 {
 		message += fmt.Sprintf(" (and %d more)", more)
 	}
+
 	return &APIError{
 		Code: "ValidationException", Message: message,
 		Detail: map[string]any{"reason": "fieldValidationFailed", "fieldList": v.fields},
@@ -290,6 +318,7 @@ func pcsAbout(code string, about *pcsThing, format string, args ...any) *APIErro
 	if about != nil {
 		e.Detail["resourceType"], e.Detail["resourceId"] = about.kind, about.ID
 	}
+
 	return e
 }
 
@@ -308,6 +337,8 @@ func pcsError(e *APIError) *APIError {
 	case "ServiceQuotaExceededException":
 		out.Detail["serviceCode"] = "pcs"
 	}
+
 	maps.Copy(out.Detail, e.Detail)
+
 	return &out
 }

@@ -21,12 +21,15 @@ func checkGroup(cl *pcsCluster, g, old *pcsGroup) error {
 	checkPCSName(&v, "computeNodeGroupName", g.Name, 25)
 	checkPCSTags(&v, g.tags)
 	checkScaling(&v, g.Scaling)
+
 	if !profileARN.MatchString(g.InstanceProfile) {
 		v.add("iamInstanceProfileArn", "%q is not the ARN of an instance profile", g.InstanceProfile)
 	} else if !cl.region.sim.hasProfile(g.InstanceProfile) {
 		v.add("iamInstanceProfileArn", "the instance profile %q does not exist", g.InstanceProfile)
 	}
+
 	checkSettings(&v, g.SlurmConfiguration, groupParameters, cl)
+
 	if _, ok := g.SlurmConfiguration.number("scaleDownIdleTimeInSeconds"); ok &&
 		slurmVersion(cl.Scheduler.Version) < 2511 {
 		v.add(
@@ -35,8 +38,10 @@ func checkGroup(cl *pcsCluster, g, old *pcsGroup) error {
 			cl.Scheduler.Version,
 		)
 	}
+
 	checkInstanceTypes(&v, cl.region, g)
 	subnets := checkSubnets(&v, cl, g)
+
 	template, version, err := cl.region.templateOf(g)
 	if err != nil {
 		v.add(
@@ -45,19 +50,24 @@ func checkGroup(cl *pcsCluster, g, old *pcsGroup) error {
 			g.LaunchTemplate.ID,
 			g.LaunchTemplate.Version,
 		)
+
 		return v.err()
 	}
+
 	g.LaunchTemplate.Version = version // $Latest and $Default are pinned to what they mean now
 	checkImage(&v, cl.region, g, template)
+
 	if userData, _ := base64.StdEncoding.DecodeString(template.UserData); len(userData) > 0 && !isMultipart(userData) {
 		// AWS PCS User Guide, "Working with Amazon EC2 user data". AWS may refuse it here, or let nodes fail: nobody knows.
 		v.add("customLaunchTemplate", "the user data of the launch template is not in the MIME multi-part format")
 	}
+
 	if v.err() == nil {
 		// A group outlives its block, and can still be scaled down then: the state counts for a new choice only.
 		chosen := old == nil || old.LaunchTemplate != g.LaunchTemplate || old.PurchaseOption != g.PurchaseOption
 		checkPurchase(&v, cl, g, template, subnets, chosen)
 	}
+
 	return v.err()
 }
 
@@ -83,6 +93,7 @@ func checkInstanceTypes(v *pcsValidation, r *region, g *pcsGroup) {
 	if len(g.Instances) == 0 {
 		v.add("instanceConfigs", "at least one instance type is needed")
 	}
+
 	for _, config := range g.Instances {
 		if !r.offers(config.Type, "") {
 			v.add("instanceConfigs", "the instance type %q does not exist in %s", config.Type, r.name)
@@ -95,6 +106,7 @@ func checkSubnets(v *pcsValidation, cl *pcsCluster, g *pcsGroup) (subnets []*sub
 	if len(g.SubnetIDs) == 0 {
 		v.add("subnetIds", "at least one subnet is needed")
 	}
+
 	home := cl.region.subnet(cl.Networking.SubnetIDs[0])
 	for _, id := range g.SubnetIDs {
 		sn := cl.region.subnet(id)
@@ -107,6 +119,7 @@ func checkSubnets(v *pcsValidation, cl *pcsCluster, g *pcsGroup) (subnets []*sub
 			subnets = append(subnets, sn)
 		}
 	}
+
 	return subnets
 }
 
@@ -158,6 +171,7 @@ func checkPurchase(v *pcsValidation, cl *pcsCluster, g *pcsGroup, template launc
 			version,
 		)
 	}
+
 	if template.marketType() != want.market {
 		v.add(
 			"customLaunchTemplate",
@@ -167,9 +181,11 @@ func checkPurchase(v *pcsValidation, cl *pcsCluster, g *pcsGroup, template launc
 			want.market,
 		)
 	}
+
 	if want.mustTarget && template.InstanceType == "" {
 		v.add("customLaunchTemplate", "the launch template must name the InstanceType of the reservation")
 	}
+
 	switch {
 	case template.target().CapacityReservationId != "":
 		checkReservation(v, cl.region, g, template, want, subnets, chosen)
@@ -191,11 +207,13 @@ func checkReservation(
 	chosen bool,
 ) {
 	const field = "customLaunchTemplate"
+
 	res, err := r.reservation(template.target().CapacityReservationId)
 	if err != nil {
 		v.add(field, "the Capacity Reservation %s does not exist", template.target().CapacityReservationId)
 		return
 	}
+
 	id := res.ID
 	if res.kind != want.kind {
 		v.add(
@@ -206,8 +224,10 @@ func checkReservation(
 			id,
 			res.kind,
 		)
+
 		return
 	}
+
 	if chosen && !slices.Contains(want.states, res.state) {
 		v.add(
 			field,
@@ -218,14 +238,17 @@ func checkReservation(
 			strings.Join(want.states, ", "),
 		)
 	}
+
 	if template.InstanceType != "" && template.InstanceType != res.Type {
 		v.add(field, "the launch template has InstanceType %s, %s is for %s", template.InstanceType, id, res.Type)
 	}
+
 	for _, config := range g.Instances {
 		if config.Type != res.Type {
 			v.add("instanceConfigs", "the instance type is %s, %s is for %s", config.Type, id, res.Type)
 		}
 	}
+
 	if want.sizeCaps && g.Scaling.Max > res.count {
 		v.add(
 			"scalingConfiguration",
@@ -235,6 +258,7 @@ func checkReservation(
 			id,
 		)
 	}
+
 	if !slices.ContainsFunc(subnets, func(sn *subnet) bool { return sn.zone.id == res.zone.id }) {
 		v.add("subnetIds", "none of the subnets is in the Availability Zone %s of %s", res.zone.id, id)
 	}
@@ -248,17 +272,21 @@ type pcsSettings map[string]any
 func (s pcsSettings) merge(update pcsSettings) pcsSettings {
 	merged := pcsSettings{}
 	maps.Copy(merged, s)
+
 	for name, value := range update {
 		if value == nil {
 			continue
 		}
+
 		newer, isStructure := value.(map[string]any)
 		older, wasStructure := merged[name].(map[string]any)
 		if isStructure && wasStructure {
 			value = map[string]any(pcsSettings(older).merge(newer))
 		}
+
 		merged[name] = value
 	}
+
 	return merged
 }
 
@@ -277,6 +305,7 @@ func (s pcsSettings) custom() map[string]string {
 		name, _ := setting["parameterName"].(string)
 		custom[name], _ = setting["parameterValue"].(string)
 	}
+
 	return custom
 }
 
@@ -301,21 +330,25 @@ var (
 // checkSettings refuses Slurm parameters that PCS does not know for this kind of resource.
 func checkSettings(v *pcsValidation, s pcsSettings, known []string, cluster *pcsCluster) {
 	const field = "slurmConfiguration.slurmCustomSettings"
+
 	custom := s.custom()
 	for _, name := range slices.Sorted(maps.Keys(custom)) {
 		if !slices.Contains(known, name) {
 			v.add(field, "the Slurm parameter %q is not supported here", name)
 		}
 	}
+
 	version := slurmVersion(cluster.Scheduler.Version)
 	if plugin, ok := custom["CliFilterPlugins"]; ok {
 		if plugin != "cli_filter/lua" {
 			v.add(field, "CliFilterPlugins must be cli_filter/lua, not %q", plugin)
 		}
+
 		if version < 2411 {
 			v.add(field, "CliFilterPlugins needs Slurm 24.11, the cluster has %s", cluster.Scheduler.Version)
 		}
 	}
+
 	if age, ok := custom["MinJobAge"]; ok {
 		if n, err := strconv.Atoi(age); err != nil || n < 5 {
 			v.add(field, "MinJobAge must be 5 or more, not %q", age)

@@ -56,24 +56,30 @@ func (s *Sim) updateCluster(c *call, in *pcsRequest) (any, error) {
 	for _, g := range cl.groups {
 		err = cmp.Or(err, g.must(statusActive))
 	}
+
 	for _, q := range cl.queues {
 		err = cmp.Or(err, q.must(statusActive))
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	var change struct {
 		SlurmConfiguration pcsSettings `json:"slurmConfiguration"`
 	}
 	if err := json.Unmarshal(c.Body, &change); err != nil {
 		return nil, err
 	}
+
 	var v pcsValidation
 	if checkSettings(&v, change.SlurmConfiguration, clusterParameters, cl); v.err() != nil {
 		return nil, v.err()
 	}
+
 	cl.SlurmConfiguration = cl.SlurmConfiguration.merge(change.SlurmConfiguration)
 	s.change(&cl.pcsThing, statusUpdating, func() {})
+
 	return object{"cluster": cl}, nil
 }
 
@@ -87,6 +93,7 @@ func slurmVersion(text string) int {
 	if n, _ := fmt.Sscanf(text, "%2d.%2d", &year, &month); n != 2 || len(text) != 5 {
 		return 0
 	}
+
 	return year*100 + month
 }
 
@@ -98,6 +105,7 @@ func (s *Sim) buildPCS(r *region, sc RegionScenario) error {
 			return fmt.Errorf("cluster %s: %w", c.Name, err)
 		}
 	}
+
 	return nil
 }
 
@@ -115,7 +123,9 @@ func (s *Sim) buildCluster(r *region, c ClusterScenario) error {
 	if len(c.Subnets) != 1 || r.subnet(c.Subnets[0]) == nil || sizeLimits[cl.Size] == 0 {
 		return fmt.Errorf("it needs a subnet of the region, and size SMALL, MEDIUM or LARGE")
 	}
+
 	s.complete(&cl.pcsThing, kindCluster, s.arn("pcs", r.name, "cluster/"))
+
 	r.pcs.clusters = append(r.pcs.clusters, cl)
 	for _, g := range c.NodeGroups {
 		made := &pcsGroup{
@@ -128,6 +138,7 @@ func (s *Sim) buildCluster(r *region, c ClusterScenario) error {
 			return fmt.Errorf("node group %s: %w", g.Name, err)
 		}
 	}
+
 	for _, sc := range c.Queues {
 		q := &pcsQueue{pcsThing: pcsThing{ID: sc.ID, Name: sc.Name, tags: copyTags(sc.Tags), Status: statusActive}}
 		for _, name := range sc.NodeGroups {
@@ -135,10 +146,14 @@ func (s *Sim) buildCluster(r *region, c ClusterScenario) error {
 			if err != nil {
 				return fmt.Errorf("queue %s: %w", sc.Name, err)
 			}
+
 			q.Groups = append(q.Groups, pcsMember{g.ID})
 		}
+
 		s.addQueue(cl, q)
 	}
+
 	cl.Status = cmp.Or(c.Status, statusActive)
+
 	return nil
 }

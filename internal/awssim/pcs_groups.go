@@ -48,6 +48,7 @@ func (s *Sim) createNodeGroup(c *call, in *pcsRequest) (any, error) {
 	if err := cl.must(statusActive); err != nil {
 		return nil, err
 	}
+
 	if other, err := pcsFind(cl.groups, kindGroup, in.GroupName); err == nil {
 		return nil, pcsConflict(
 			&other.pcsThing,
@@ -56,10 +57,12 @@ func (s *Sim) createNodeGroup(c *call, in *pcsRequest) (any, error) {
 			in.GroupName,
 		)
 	}
+
 	g := &pcsGroup{}
 	if err := json.Unmarshal(c.Body, g); err != nil {
 		return nil, err
 	}
+
 	g.Name, g.tags = in.GroupName, copyTags(in.Tags)
 	if len(cl.groups) >= clusterQuota {
 		return nil, pcsQuota(
@@ -70,10 +73,13 @@ func (s *Sim) createNodeGroup(c *call, in *pcsRequest) (any, error) {
 			clusterQuota,
 		)
 	}
+
 	if err := s.addGroup(cl, g); err != nil {
 		return nil, err
 	}
+
 	s.change(&g.pcsThing, statusCreating, func() {})
+
 	return object{"computeNodeGroup": g}, nil
 }
 
@@ -83,10 +89,12 @@ func (s *Sim) addGroup(cl *pcsCluster, g *pcsGroup) error {
 	if err := cmp.Or(checkGroup(cl, g, nil), cl.checkSize(g)); err != nil {
 		return err
 	}
+
 	g.nodes, g.replace = map[string]string{}, map[string]bool{}
 	s.complete(&g.pcsThing, kindGroup, cl.ARN+"/computenodegroup/")
 	g.ClusterID = cl.ID
 	cl.groups = append(cl.groups, g)
+
 	return nil
 }
 
@@ -98,6 +106,7 @@ func (cl *pcsCluster) checkSize(g *pcsGroup) error {
 			total += other.Scaling.Max
 		}
 	}
+
 	if limit := sizeLimits[cl.Size]; total > limit {
 		return pcsQuota(
 			&cl.pcsThing,
@@ -108,6 +117,7 @@ func (cl *pcsCluster) checkSize(g *pcsGroup) error {
 			limit,
 		)
 	}
+
 	return nil
 }
 
@@ -118,11 +128,13 @@ func (s *Sim) updateNodeGroup(c *call, in *pcsRequest) (any, error) {
 	if err := cmp.Or(cl.must(statusActive), g.must(statusActive)); err != nil {
 		return nil, err
 	}
+
 	updated := *g
 	updated.SubnetIDs, updated.SlurmConfiguration, updated.NodeLifecycleActions = nil, nil, nil
 	if err := json.Unmarshal(c.Body, &updated); err != nil {
 		return nil, err
 	}
+
 	replaces := updated.AMI != g.AMI || updated.PurchaseOption != g.PurchaseOption ||
 		updated.LaunchTemplate != g.LaunchTemplate ||
 		updated.InstanceProfile != g.InstanceProfile ||
@@ -134,21 +146,26 @@ func (s *Sim) updateNodeGroup(c *call, in *pcsRequest) (any, error) {
 			"scaleDownIdleTimeInSeconds",
 		) // -1 removes the override of the cluster's value
 	}
+
 	if updated.SubnetIDs == nil {
 		updated.SubnetIDs = g.SubnetIDs
 	}
+
 	if updated.NodeLifecycleActions == nil {
 		updated.NodeLifecycleActions = g.NodeLifecycleActions
 	}
+
 	if err := cmp.Or(checkGroup(cl, &updated, g), cl.checkSize(&updated)); err != nil {
 		return nil, err
 	}
+
 	*g = updated
 	s.change(&g.pcsThing, statusUpdating, func() {
 		for _, id := range g.nodes {
 			g.replace[id] = g.replace[id] || replaces
 		}
 	})
+
 	return object{"computeNodeGroup": g}, nil
 }
 
@@ -157,14 +174,17 @@ func (s *Sim) deleteNodeGroup(c *call, in *pcsRequest) (any, error) {
 	if err := g.must(statusActive); err != nil {
 		return nil, err
 	}
+
 	if queues := cl.queuesOf(g.ID); len(queues) > 0 {
 		return nil, pcsConflict(&g.pcsThing, "compute node group %s is in the queue %s: remove it from the queue first",
 			g.Name, strings.Join(queues, ", "))
 	}
+
 	s.change(&g.pcsThing, statusDeleting, func() {
 		remove(&cl.groups, g)
 		s.terminateNodes(cl, g)
 	})
+
 	return object{}, nil
 }
 
@@ -195,6 +215,7 @@ func (cl *pcsCluster) queuesOf(group string) (names []string) {
 			names = append(names, q.Name)
 		}
 	}
+
 	return names
 }
 
@@ -203,17 +224,21 @@ func (s *Sim) createQueue(c *call, in *pcsRequest) (any, error) {
 	if err := cmp.Or(cl.must(statusActive), json.Unmarshal(c.Body, q)); err != nil {
 		return nil, err
 	}
+
 	q.Name, q.tags = in.QueueName, copyTags(in.Tags)
 	if other, err := pcsFind(cl.queues, kindQueue, q.Name); err == nil {
 		return nil, pcsConflict(&other.pcsThing, "cluster %s has a queue with the name %q", cl.Name, q.Name)
 	}
+
 	var v pcsValidation
 	checkPCSName(&v, "queueName", q.Name, 25)
 	checkPCSTags(&v, in.Tags)
 	checkSettings(&v, q.SlurmConfiguration, queueParameters, cl)
+
 	if err := cmp.Or(v.err(), cl.checkMembers(q.Groups, &pcsQueue{})); err != nil {
 		return nil, err
 	}
+
 	if len(cl.queues) >= clusterQuota {
 		return nil, pcsQuota(
 			&cl.pcsThing,
@@ -223,8 +248,10 @@ func (s *Sim) createQueue(c *call, in *pcsRequest) (any, error) {
 			clusterQuota,
 		)
 	}
+
 	s.addQueue(cl, q)
 	s.change(&q.pcsThing, statusCreating, func() {})
+
 	return object{"queue": q}, nil
 }
 
@@ -233,6 +260,7 @@ func (s *Sim) addQueue(cl *pcsCluster, q *pcsQueue) {
 	if q.Groups == nil {
 		q.Groups = []pcsMember{} // a required member, so an empty list and not null
 	}
+
 	s.complete(&q.pcsThing, kindQueue, cl.ARN+"/queue/")
 	q.ClusterID = cl.ID
 	cl.queues = append(cl.queues, q)
@@ -246,10 +274,12 @@ func (cl *pcsCluster) checkMembers(groups []pcsMember, before *pcsQueue) error {
 		if err != nil {
 			return err
 		}
+
 		if err := g.must(statusActive); err != nil && !before.has(member.ID) {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -259,20 +289,26 @@ func (s *Sim) updateQueue(c *call, in *pcsRequest) (any, error) {
 	if err := cmp.Or(cl.must(statusActive), q.must(statusActive)); err != nil {
 		return nil, err
 	}
+
 	var change pcsQueue
 	if err := json.Unmarshal(c.Body, &change); err != nil {
 		return nil, err
 	}
+
 	var v pcsValidation
 	checkSettings(&v, change.SlurmConfiguration, queueParameters, cl)
+
 	if err := cmp.Or(v.err(), cl.checkMembers(change.Groups, q)); err != nil {
 		return nil, err
 	}
+
 	if change.Groups != nil {
 		q.Groups = change.Groups
 	}
+
 	q.SlurmConfiguration = q.SlurmConfiguration.merge(change.SlurmConfiguration)
 	s.change(&q.pcsThing, statusUpdating, func() {})
+
 	return object{"queue": q}, nil
 }
 
@@ -281,6 +317,7 @@ func (s *Sim) deleteQueue(c *call, in *pcsRequest) (any, error) {
 	if err := q.must(statusActive); err != nil {
 		return nil, err
 	}
+
 	s.change(&q.pcsThing, statusDeleting, func() {
 		remove(&cl.queues, q)
 		// API reference, DeleteQueue: nodes of a group that is in no other queue are terminated.
@@ -290,5 +327,6 @@ func (s *Sim) deleteQueue(c *call, in *pcsRequest) (any, error) {
 			}
 		}
 	})
+
 	return object{}, nil
 }

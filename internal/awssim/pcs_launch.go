@@ -24,27 +24,34 @@ const (
 // shows its code as the node's reason: "Failed to launch backing instance (Error Code: ReservationCapacityExceeded)".
 func (s *Sim) LaunchForNodeGroup(cluster, group, node string) (launched Instance, err error) {
 	s.do(func() {
-		var cl *pcsCluster
-		var g *pcsGroup
+		var (
+			cl *pcsCluster
+			g  *pcsGroup
+		)
 		if cl, g, err = s.findNodeGroup(cluster, group); err == nil {
 			launched, err = s.launchNode(cl, g, node)
 		}
 	})
+
 	return launched, err
 }
 
 // TerminateNode ends the instance behind a Slurm node. A node without one is left alone.
 func (s *Sim) TerminateNode(cluster, group, node string) (err error) {
 	s.do(func() {
-		var cl *pcsCluster
-		var g *pcsGroup
+		var (
+			cl *pcsCluster
+			g  *pcsGroup
+		)
 		if cl, g, err = s.findNodeGroup(cluster, group); err != nil {
 			return
 		}
+
 		if id, ok := g.nodes[node]; ok {
 			s.terminate(cl.region, cl.region.instances[id], userShutdown)
 		}
 	})
+
 	return err
 }
 
@@ -56,6 +63,7 @@ func (s *Sim) findNodeGroup(cluster, group string) (*pcsCluster, *pcsGroup, erro
 			return in.cluster, in.group, nil
 		}
 	}
+
 	return nil, nil, fmt.Errorf("no PCS cluster %q has a compute node group %q", cluster, group)
 }
 
@@ -70,28 +78,35 @@ func (s *Sim) launchNode(cl *pcsCluster, g *pcsGroup, node string) (Instance, er
 			g.Scaling.Max,
 		)
 	}
+
 	if id, ok := g.nodes[node]; ok {
 		return cl.region.instances[id].view(), nil
 	}
+
 	if g.Status != statusActive && g.Status != statusUpdating {
 		return Instance{}, fmt.Errorf("launching %s: the node group is in status %s", node, g.Status)
 	}
+
 	target := g.target(cl.region)
+
 	var lastErr error
 	for _, id := range g.SubnetIDs {
 		sn := cl.region.subnet(id)
 		if target != nil && sn.zone != target.zone {
 			continue
 		}
+
 		for _, config := range g.Instances {
 			launched, err := s.launchInto(cl, g, sn, config.Type)
 			if err == nil {
 				g.nodes[node] = launched[0].ID
 				return launched[0].view(), nil
 			}
+
 			lastErr = err
 		}
 	}
+
 	if lastErr == nil {
 		return Instance{}, fmt.Errorf(
 			"launching %s: no subnet of %s is in zone %s of %s",
@@ -101,6 +116,7 @@ func (s *Sim) launchNode(cl *pcsCluster, g *pcsGroup, node string) (Instance, er
 			target.ID,
 		)
 	}
+
 	return Instance{}, lastErr
 }
 
@@ -120,9 +136,11 @@ func (s *Sim) launchInto(cl *pcsCluster, g *pcsGroup, sn *subnet, instanceType s
 	if err := order.template(cl.region, templateReference{LaunchTemplateId: g.LaunchTemplate.ID, Version: g.LaunchTemplate.Version}); err != nil {
 		return nil, err
 	}
+
 	for i := range order.NetworkInterfaces {
 		order.NetworkInterfaces[i].SubnetId, order.subnet = sn.id, ""
 	}
+
 	return s.run(cl.region, order)
 }
 
@@ -131,11 +149,14 @@ func (s *Sim) forgetInstance(ev InstanceEvent) {
 	if ev.Kind != Terminated || ev.Instance.Tags[tagGroupID] == "" {
 		return
 	}
+
 	cl, g, err := s.findNodeGroup(ev.Instance.Tags[tagClusterID], ev.Instance.Tags[tagGroupID])
 	if err != nil || cl.region.name != ev.Instance.Region {
 		return
 	}
+
 	delete(g.replace, ev.Instance.ID)
+
 	for node, id := range g.nodes {
 		if id == ev.Instance.ID {
 			delete(g.nodes, node)
@@ -151,10 +172,12 @@ func (r *region) templateOf(g *pcsGroup) (data launchData, version string, err e
 	if err != nil {
 		return data, "", err
 	}
+
 	v, err := t.version(g.LaunchTemplate.Version)
 	if err != nil {
 		return data, "", err
 	}
+
 	return v.data.read().launchData, strconv.FormatInt(v.number, 10), nil
 }
 
@@ -170,7 +193,9 @@ func isMultipart(data []byte) bool {
 	if err != nil {
 		return false
 	}
+
 	kind, _, err := mime.ParseMediaType(message.Header.Get("Content-Type"))
+
 	return err == nil && strings.HasPrefix(kind, "multipart/")
 }
 
@@ -218,6 +243,7 @@ func (s *Sim) PCSClusters() (clusters []PCSCluster) {
 			}
 		}
 	})
+
 	return clusters
 }
 
@@ -233,13 +259,16 @@ func (cl *pcsCluster) view() PCSCluster {
 		names[g.ID] = g.Name
 		view.NodeGroups = append(view.NodeGroups, g.view(cl.region))
 	}
+
 	for _, q := range cl.queues {
 		queue := PCSQueue{ID: q.ID, Name: q.Name, Status: q.Status, Settings: q.SlurmConfiguration.custom()}
 		for _, g := range q.Groups {
 			queue.NodeGroups = append(queue.NodeGroups, names[g.ID])
 		}
+
 		view.Queues = append(view.Queues, queue)
 	}
+
 	return view
 }
 
@@ -252,14 +281,17 @@ func (g *pcsGroup) view(r *region) PCSNodeGroup {
 	if t := r.types[view.InstanceType]; t != nil {
 		view.VCPUs, view.GPUs, view.MemoryMiB = t.VCPUs, t.GPUs, t.MemoryMiB
 	}
+
 	if target := g.target(r); target != nil {
 		view.ReservationID, view.ReservationState = target.ID, target.state
 	}
+
 	for _, node := range slices.Sorted(maps.Keys(g.nodes)) {
 		if g.replace[g.nodes[node]] {
 			view.Replace = append(view.Replace, node)
 		}
 	}
+
 	return view
 }
 

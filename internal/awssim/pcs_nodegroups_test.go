@@ -14,21 +14,26 @@ import (
 // wantField wants a ValidationException that names the field, with a message that holds the text.
 func wantField(t *testing.T, err error, field, text string) {
 	t.Helper()
+
 	var invalid *types.ValidationException
 	if !errors.As(err, &invalid) {
 		t.Fatalf("got %v, want a ValidationException for %s", err, field)
 	}
+
 	if invalid.Reason != types.ValidationExceptionReasonFieldValidationFailed {
 		t.Errorf("reason %q", invalid.Reason)
 	}
+
 	for _, f := range invalid.FieldList {
 		if aws.ToString(f.Name) == field && strings.Contains(aws.ToString(f.Message), text) {
 			return
 		}
 	}
+
 	for _, f := range invalid.FieldList {
 		t.Logf("field %s: %s", aws.ToString(f.Name), aws.ToString(f.Message))
 	}
+
 	t.Errorf("no field %s with %q", field, text)
 }
 
@@ -210,6 +215,7 @@ func TestNodeGroupValidation(t *testing.T) {
 			wantField(t, err, test.field, test.text)
 		})
 	}
+
 	out, err := w.pcs.ListComputeNodeGroups(
 		t.Context(),
 		&pcs.ListComputeNodeGroupsInput{ClusterIdentifier: aws.String("hpc")},
@@ -224,6 +230,7 @@ func deleteGroup(w *pcsWorld, id *string) error {
 		w.Context(),
 		&pcs.DeleteComputeNodeGroupInput{ClusterIdentifier: aws.String("hpc"), ComputeNodeGroupIdentifier: id},
 	)
+
 	return err
 }
 
@@ -237,6 +244,7 @@ func TestNodeGroupOutlivesItsBlock(t *testing.T) {
 	})
 	must(t, out, err)
 	w.settle()
+
 	if err := deleteGroup(w, g.Id); err != nil {
 		t.Error(err)
 	}
@@ -251,6 +259,7 @@ func TestClusterAndItsPartsWaitForEachOther(t *testing.T) {
 	}
 	wantConflict := func(what string, err error) {
 		t.Helper()
+
 		var conflict *types.ConflictException
 		if !errors.As(err, &conflict) {
 			t.Errorf("%s: %v, want a ConflictException", what, err)
@@ -258,11 +267,14 @@ func TestClusterAndItsPartsWaitForEachOther(t *testing.T) {
 	}
 	out, err := w.pcs.CreateComputeNodeGroup(t.Context(), w.blockGroup("gpu-a"))
 	g := must(t, out, err).ComputeNodeGroup
+
 	wantConflict("update while a group is CREATING", updateCluster())
 	w.settle()
+
 	if err := updateCluster(); err != nil {
 		t.Fatal(err)
 	}
+
 	_, err = w.pcs.CreateComputeNodeGroup(t.Context(), w.demandGroup("demand", 1))
 	wantConflict("new group while the cluster is UPDATING", err)
 	_, err = w.pcs.CreateQueue(
@@ -273,11 +285,14 @@ func TestClusterAndItsPartsWaitForEachOther(t *testing.T) {
 	w.settle()
 	q := w.queue("gpu", g)
 	wantConflict("delete of a group in a queue", deleteGroup(w, g.Id))
+
 	if _, err := w.pcs.DeleteQueue(t.Context(), &pcs.DeleteQueueInput{ClusterIdentifier: aws.String("hpc"), QueueIdentifier: q.Id}); err != nil {
 		t.Fatal(err)
 	}
+
 	wantConflict("update while a queue is DELETING", updateCluster())
 	w.settle()
+
 	if err := deleteGroup(w, g.Id); err != nil {
 		t.Error(err)
 	}
@@ -289,6 +304,7 @@ func TestLaunchForNodeGroup(t *testing.T) {
 	w.queue("gpu", g)
 	launched, err := w.sim.LaunchForNodeGroup("hpc", "gpu-a", "gpu-a-1")
 	must(t, launched, err)
+
 	if launched.ReservationID != activeBlock || launched.SubnetID != subnetA ||
 		launched.Lifecycle != "capacity-block" ||
 		launched.Type != "p5.48xlarge" ||
@@ -296,14 +312,17 @@ func TestLaunchForNodeGroup(t *testing.T) {
 		launched.Tags[tagClusterID] == "" {
 		t.Errorf("launched %+v", launched)
 	}
+
 	if again, err := w.sim.LaunchForNodeGroup("hpc", "gpu-a", "gpu-a-1"); err != nil || again.ID != launched.ID {
 		t.Errorf("again: %s, %v", again.ID, err)
 	}
+
 	for _, node := range []string{"gpu-a-5", "gpu-a-0", "gpu-b-1", "gpu-a-x"} {
 		if _, err := w.sim.LaunchForNodeGroup("hpc", *g.Id, node); err == nil {
 			t.Errorf("%s was launched", node)
 		}
 	}
+
 	if _, err := w.sim.LaunchForNodeGroup("hpc", "gpu-b", "gpu-b-1"); err == nil {
 		t.Error("a node of an unknown group was launched")
 	}
@@ -311,6 +330,7 @@ func TestLaunchForNodeGroup(t *testing.T) {
 	if err := w.sim.TerminateNode("hpc", "gpu-a", "gpu-a-1"); err != nil {
 		t.Fatal(err)
 	}
+
 	if nodes := w.view("gpu-a").Instances; len(nodes) != 0 {
 		t.Errorf("nodes %v after the termination", nodes)
 	}
@@ -320,6 +340,7 @@ func TestLaunchForNodeGroup(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	var api *APIError
 	if _, err := w.sim.LaunchForNodeGroup("hpc", "gpu-a", "gpu-a-4"); !errors.As(err, &api) ||
 		api.Code != "ReservationCapacityExceeded" {
@@ -327,6 +348,7 @@ func TestLaunchForNodeGroup(t *testing.T) {
 	}
 	// EC2 takes the instances back 30 minutes before the end at 11:30.
 	w.sim.Clock().Set(time.Date(2026, 12, 2, 11, 1, 0, 0, time.UTC))
+
 	if g := w.view("gpu-a"); len(g.Instances) != 0 {
 		t.Errorf("nodes %v after EC2 reclaimed the block", g.Instances)
 	}
@@ -339,19 +361,24 @@ func TestLaunchBeforeTheBlockOpens(t *testing.T) {
 	w.group(in)
 	view := w.view("gpu-a")
 	opens := time.Date(2026, 12, 2, 11, 30, 0, 0, time.UTC)
+
 	if view.ReservationID != futureBlock || view.ReservationState != "scheduled" || view.VCPUs != 192 ||
 		view.GPUs != 8 {
 		t.Errorf("view %+v", view)
 	}
+
 	var api *APIError
 	if _, err := w.sim.LaunchForNodeGroup("hpc", "gpu-a", "gpu-a-1"); !errors.As(err, &api) ||
 		api.Code != "InvalidCapacityReservationState.PendingActivation" {
 		t.Errorf("before it opens: %v", err)
 	}
+
 	w.sim.Clock().Set(opens)
+
 	if state := w.view("gpu-a").ReservationState; state != "active" {
 		t.Errorf("state %s at the start", state)
 	}
+
 	if _, err := w.sim.LaunchForNodeGroup("hpc", "gpu-a", "gpu-a-1"); err != nil {
 		t.Error(err)
 	}
@@ -360,6 +387,7 @@ func TestLaunchBeforeTheBlockOpens(t *testing.T) {
 // view is the node group as listeners see it.
 func (w *pcsWorld) view(name string) PCSNodeGroup {
 	w.Helper()
+
 	for _, cl := range w.sim.PCSClusters() {
 		for _, g := range cl.NodeGroups {
 			if g.Name == name {
@@ -367,6 +395,8 @@ func (w *pcsWorld) view(name string) PCSNodeGroup {
 			}
 		}
 	}
+
 	w.Fatalf("no node group %s", name)
+
 	return PCSNodeGroup{}
 }

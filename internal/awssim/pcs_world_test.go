@@ -117,9 +117,11 @@ func (w *pcsWorld) settle() { w.sim.Clock().Advance(pcsDelay) }
 // must fails the test for an error.
 func must[T any](t testing.TB, value T, err error) T {
 	t.Helper()
+
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return value
 }
 
@@ -127,6 +129,7 @@ func must[T any](t testing.TB, value T, err error) T {
 // left out.
 func (w *pcsWorld) template(market, reservation, instanceType string) *types.CustomLaunchTemplate {
 	w.Helper()
+
 	data := &ec2types.RequestLaunchTemplateData{
 		ImageId:      aws.String("ami-0000000000000000a"),
 		InstanceType: ec2types.InstanceType(instanceType),
@@ -136,11 +139,13 @@ func (w *pcsWorld) template(market, reservation, instanceType string) *types.Cus
 			MarketType: ec2types.MarketType(market),
 		}
 	}
+
 	if reservation != "" {
 		data.CapacityReservationSpecification = &ec2types.LaunchTemplateCapacityReservationSpecificationRequest{
 			CapacityReservationTarget: &ec2types.CapacityReservationTarget{CapacityReservationId: &reservation},
 		}
 	}
+
 	w.sim.mu.Lock()
 	name := w.sim.newID("template")
 	w.sim.mu.Unlock()
@@ -149,12 +154,14 @@ func (w *pcsWorld) template(market, reservation, instanceType string) *types.Cus
 		&ec2.CreateLaunchTemplateInput{LaunchTemplateName: &name, LaunchTemplateData: data},
 	)
 	must(w, out, err)
+
 	return &types.CustomLaunchTemplate{Id: out.LaunchTemplate.LaunchTemplateId, Version: aws.String("1")}
 }
 
 // blockGroup is a request for a node group on the active block, right in every respect.
 func (w *pcsWorld) blockGroup(name string) *pcs.CreateComputeNodeGroupInput {
 	w.Helper()
+
 	return &pcs.CreateComputeNodeGroupInput{
 		ClusterIdentifier: aws.String("hpc"), ComputeNodeGroupName: &name,
 		IamInstanceProfileArn: aws.String(profile), SubnetIds: []string{subnetB, subnetA},
@@ -167,6 +174,7 @@ func (w *pcsWorld) blockGroup(name string) *pcs.CreateComputeNodeGroupInput {
 // demandGroup is a request for a dynamic node group on demand, right in every respect.
 func (w *pcsWorld) demandGroup(name string, most int32) *pcs.CreateComputeNodeGroupInput {
 	w.Helper()
+
 	return &pcs.CreateComputeNodeGroupInput{
 		ClusterIdentifier:    aws.String("hpc"),
 		ComputeNodeGroupName: &name, IamInstanceProfileArn: aws.String(profile), SubnetIds: []string{subnetA},
@@ -185,6 +193,7 @@ func (w *pcsWorld) group(in *pcs.CreateComputeNodeGroupInput) *types.ComputeNode
 	out, err := w.pcs.CreateComputeNodeGroup(w.Context(), in)
 	must(w, out, err)
 	w.settle()
+
 	return out.ComputeNodeGroup
 }
 
@@ -201,6 +210,7 @@ func (w *pcsWorld) queue(name string, groups ...*types.ComputeNodeGroup) *types.
 	)
 	must(w, out, err)
 	w.settle()
+
 	return out.Queue
 }
 
@@ -209,5 +219,6 @@ func members(groups ...*types.ComputeNodeGroup) []types.ComputeNodeGroupConfigur
 	for _, g := range groups {
 		list = append(list, types.ComputeNodeGroupConfiguration{ComputeNodeGroupId: g.Id})
 	}
+
 	return list
 }

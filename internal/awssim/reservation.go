@@ -65,17 +65,20 @@ func (res *reservation) blockFor(r *region) string {
 	if res.ultraServer == "" {
 		return res.blockIDs[0]
 	}
+
 	in := map[string]int{}
 	for _, i := range r.instances {
 		if i.seat == res {
 			in[i.BlockID]++
 		}
 	}
+
 	for _, id := range res.blockIDs {
 		if in[id] < res.perServer {
 			return id
 		}
 	}
+
 	return res.blockIDs[len(res.blockIDs)-1]
 }
 
@@ -119,16 +122,20 @@ func (s *Sim) buildReservation(r *region, rs ReservationScenario) error {
 	if err != nil {
 		return err
 	}
+
 	if r.types[rs.Type] == nil {
 		return fmt.Errorf("no instance type %q", rs.Type)
 	}
+
 	if rs.PlacementGroup != "" && rs.Owner == "" &&
 		!slices.Contains(r.placementGroups, rs.PlacementGroup) { // else it is the owner's
 		return fmt.Errorf("no placement group %q", rs.PlacementGroup)
 	}
+
 	if _, err := r.reservation(rs.ID); err != nil && strings.Contains(err.Error(), "malformed") {
 		return fmt.Errorf("want an id such as cr-0123456789abcdef0")
 	}
+
 	res := &reservation{
 		ID: rs.ID, kind: cmp.Or(rs.Kind, kindODCR), Type: rs.Type, zone: z, zoneName: cmp.Or(
 			rs.OwnerZoneName,
@@ -142,33 +149,41 @@ func (s *Sim) buildReservation(r *region, rs ReservationScenario) error {
 	if res.start.IsZero() {
 		res.start = res.created
 	}
+
 	if res.created.After(res.start) {
 		res.created = res.start
 	}
+
 	switch res.kind {
 	case kindBlock:
 		if res.end.IsZero() {
 			return fmt.Errorf("a capacity block needs an end")
 		}
+
 		res.offered = r.templateFor(res.Type, z)
 		servers := 1
 		if res.ultraServer != "" {
 			if res.offered == nil || res.offered.PerServer == 0 {
 				return fmt.Errorf("no offering tells how many instances %s has", res.ultraServer)
 			}
+
 			res.perServer = res.offered.PerServer
 			servers = res.count / res.perServer
 		}
+
 		s.addBlocks(r, res, servers, nil)
 	case kindInterruptible, kindODCR:
 	default:
 		return fmt.Errorf("kind %q: want odcr, capacity-block or interruptible-odcr", rs.Kind)
 	}
+
 	r.reservations[res.ID] = res
 	s.begin(r, res)
+
 	if rs.State != "" {
 		res.state = rs.State
 	}
+
 	return nil
 }
 
@@ -187,6 +202,7 @@ func (s *Sim) begin(r *region, res *reservation) {
 	if res.kind == kindBlock {
 		res.tags[quantityTag] = fmt.Sprint(res.count)
 	}
+
 	open := func() {
 		if res.state == "scheduled" {
 			res.state = "active"
@@ -198,6 +214,7 @@ func (s *Sim) begin(r *region, res *reservation) {
 	} else {
 		open()
 	}
+
 	s.followEnd(r, res)
 }
 
@@ -208,6 +225,7 @@ func (s *Sim) followEnd(r *region, res *reservation) {
 	if end.IsZero() {
 		return
 	}
+
 	unless := func(run func()) func() {
 		return func() {
 			if res.end.Equal(end) && res.holds() {
@@ -221,6 +239,7 @@ func (s *Sim) followEnd(r *region, res *reservation) {
 			s.evict(r, res, "Server.CapacityBlockExpired") // EC2 documents no reason code for it
 		}))
 	}
+
 	s.at(end, unless(func() { s.finish(r, res, "expired") }))
 }
 
@@ -292,6 +311,7 @@ func (s *Sim) Reservations(regionName string) (all []ReservationUse) {
 			)
 		}
 	})
+
 	return all
 }
 
@@ -299,15 +319,19 @@ func (s *Sim) Reservations(regionName string) (all []ReservationUse) {
 func (s *Sim) SetCapacity(regionName, zoneName, instanceType string, count int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	r := s.regions[regionName]
 	if r == nil {
 		return fmt.Errorf("no region %q", regionName)
 	}
+
 	z, err := r.zoneNamed(zoneName)
 	if err != nil {
 		return err
 	}
+
 	r.capacity[pool{z.id, instanceType}] = count
+
 	return nil
 }
 
@@ -320,20 +344,25 @@ func (s *Sim) FailHost(regionName, instanceID string) (err error) {
 			err = fmt.Errorf("no region %q", regionName)
 			return
 		}
+
 		i := r.instances[instanceID]
 		if i == nil {
 			err = instanceNotFound(instanceID)
 			return
 		}
+
 		if i.HostFailed {
 			return
 		}
+
 		i.HostFailed = true
 		if i.seat != nil {
 			i.seat.deadHosts++
 		}
+
 		s.emit(HostFailed, "", i)
 	})
+
 	return err
 }
 
@@ -345,10 +374,12 @@ func (s *Sim) SetEnd(regionName, id string, end time.Time) (err error) {
 			err = fmt.Errorf("region %q has no reservation %q", regionName, id)
 			return
 		}
+
 		r.reservations[id].end = end
 		if !end.IsZero() {
 			s.followEnd(r, r.reservations[id])
 		}
 	})
+
 	return err
 }

@@ -254,28 +254,35 @@ func LoadScenario(path string) (*Scenario, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading scenario: %w", err)
 	}
+
 	return ParseScenario(path, data)
 }
 
 // ParseScenario reads a scenario; name stands for the file in errors. An unknown key is an error.
 func ParseScenario(name string, data []byte) (*Scenario, error) {
 	var sc Scenario
+
 	md, err := toml.NewDecoder(bytes.NewReader(data)).Decode(&sc)
 	if err != nil {
 		var pe toml.ParseError
 		if errors.As(err, &pe) {
 			return nil, fmt.Errorf("%s: %s", name, pe.ErrorWithPosition())
 		}
+
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+
 	if unknown := md.Undecoded(); len(unknown) > 0 {
 		names := make([]string, len(unknown))
 		for i, k := range unknown {
 			names[i] = k.String()
 		}
+
 		slices.Sort(names)
+
 		return nil, fmt.Errorf("%s: unknown key %s", name, strings.Join(slices.Compact(names), ", "))
 	}
+
 	return &sc, nil
 }
 
@@ -284,5 +291,6 @@ func mustParse(name string, data []byte) *Scenario {
 	if err != nil {
 		panic(err) // embedded and covered by a test
 	}
+
 	return sc
 }

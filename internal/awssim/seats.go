@@ -9,27 +9,33 @@ func (r *region) seats(o launchOrder, at site) ([]*reservation, error) {
 	if target.CapacityReservationId != "" {
 		return r.targetSeats(o, at, target.CapacityReservationId)
 	}
+
 	if m := o.marketType(); m == "capacity-block" || m == "interruptible-capacity-reservation" {
 		return nil, wrongMarket()
 	}
+
 	var seats []*reservation
 	if o.preference() != "none" {
 		seats = r.openSeats(o, at)
 	}
+
 	if o.preference() == "capacity-reservations-only" {
 		if len(seats) < o.min {
 			return nil, reservationExceeded()
 		}
 		return seats, nil
 	}
+
 	free := r.freeCapacity(pool{at.subnet.zone.id, at.kind.Name})
 	for len(seats) < o.max && free > 0 {
 		seats = append(seats, nil)
 		free--
 	}
+
 	if len(seats) < o.min {
 		return nil, insufficientCapacity(at.kind.Name, at.subnet.zone.name, r.otherZones(at))
 	}
+
 	return seats, nil
 }
 
@@ -44,10 +50,12 @@ func (r *region) targetSeats(o launchOrder, at site, id string) ([]*reservation,
 	if n < o.min || !res.fits(at) || res.reclaiming {
 		return nil, reservationExceeded()
 	}
+
 	seats := make([]*reservation, n)
 	for i := range seats {
 		seats[i] = res
 	}
+
 	return seats, nil
 }
 
@@ -59,12 +67,15 @@ func (r *region) checkTarget(o launchOrder, at site) error {
 			(m == "capacity-block" || m == "interruptible-capacity-reservation") {
 			return wrongMarket()
 		}
+
 		return nil
 	}
+
 	res, err := r.openTarget(o, at, id)
 	if err == nil && (!res.fits(at) || res.reclaiming) {
 		err = reservationExceeded()
 	}
+
 	return err
 }
 
@@ -74,9 +85,11 @@ func (r *region) openTarget(o launchOrder, at site, id string) (*reservation, er
 	if err != nil {
 		return nil, err
 	}
+
 	if market := o.marketType(); market != res.market() && !(market == "on-demand" && res.market() == "") {
 		return nil, wrongMarket()
 	}
+
 	if res.kind == kindBlock && at.placementGroup != "" { // EC2 User Guide: a block needs none; the code is a guess
 		return nil, apiErrorf(
 			"InvalidParameterCombination",
@@ -84,6 +97,7 @@ func (r *region) openTarget(o launchOrder, at site, id string) (*reservation, er
 			id,
 		)
 	}
+
 	switch res.state {
 	case "active", "pending": // EC2 may let launches into a pending ODCR: capacity-reservations-view
 	case "scheduled", "payment-pending", "assessing", "delayed":
@@ -94,6 +108,7 @@ func (r *region) openTarget(o launchOrder, at site, id string) (*reservation, er
 	default: // EC2 documents no code for this case
 		return nil, apiErrorf("InvalidCapacityReservationState", "The Capacity Reservation '%s' is %s", id, res.state)
 	}
+
 	return res, nil
 }
 
@@ -104,10 +119,12 @@ func (r *region) openSeats(o launchOrder, at site) []*reservation {
 		if res.kind != kindODCR || res.match != "open" || res.state != "active" || !res.fits(at) {
 			continue
 		}
+
 		for n := r.available(res); n > 0 && len(seats) < o.max; n-- {
 			seats = append(seats, res)
 		}
 	}
+
 	return seats
 }
 
@@ -127,6 +144,7 @@ func (res *reservation) market() string {
 	case kindInterruptible:
 		return "interruptible-capacity-reservation"
 	}
+
 	return ""
 }
 
@@ -138,6 +156,7 @@ func (r *region) used(res *reservation) int {
 			n++
 		}
 	}
+
 	return n
 }
 
@@ -149,6 +168,7 @@ func (r *region) available(res *reservation) int {
 			onDeadHosts++
 		}
 	}
+
 	return max(0, res.count-r.used(res)-(res.deadHosts-onDeadHosts))
 }
 
@@ -160,11 +180,13 @@ func (r *region) freeCapacity(p pool) int {
 			free -= res.count
 		}
 	}
+
 	for _, i := range r.instances {
 		if i.seat == nil && i.State != stateTerminated && i.Type == p.instanceType && i.subnet.zone.id == p.zoneID {
 			free--
 		}
 	}
+
 	return free
 }
 
@@ -184,5 +206,6 @@ func insufficientCapacity(instanceType, zoneName, hint string) error {
 		"We currently do not have sufficient %s capacity in the Availability Zone you requested (%s). "+
 			"Our system will be working on provisioning additional capacity.%s", instanceType, zoneName, hint)
 	e.Status = http.StatusInternalServerError
+
 	return e
 }

@@ -47,6 +47,7 @@ func (s *Sim) Handler() http.Handler {
 	s.routeControl(mux)
 	s.routeMetadata(mux)
 	mux.HandleFunc("/", s.serveAWS)
+
 	return s.showClock(mux)
 }
 
@@ -65,22 +66,27 @@ func (s *Sim) serveAWS(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
 		return
 	}
+
 	c, err := parseCall(r, body)
 	if err != nil {
 		s.answer(w, c, nil, err)
 		return
 	}
+
 	fault := s.takeFault(c)
 	if fault != nil && !s.hitBefore(fault, r) {
 		s.breakOff(w, c, fault)
 		return
 	}
+
 	var out []byte
 	s.do(func() { out, err = s.dispatch(c) })
+
 	if fault != nil && fault.breaks() {
 		s.breakOff(w, c, fault)
 		return
 	}
+
 	s.answer(w, c, out, err)
 }
 
@@ -90,6 +96,7 @@ var scope = regexp.MustCompile(`Credential=([^/]+)/[^/]+/([^/]+)/([^/]+)/aws4_re
 func parseCall(r *http.Request, body []byte) (*call, error) {
 	id := make([]byte, 16)
 	rand.Read(id)
+
 	c := &call{Service: "ec2", Body: body, requestID: hex.EncodeToString(id)}
 	m := scope.FindStringSubmatch(r.Header.Get("Authorization"))
 	if m == nil {
@@ -98,6 +105,7 @@ func parseCall(r *http.Request, body []byte) (*call, error) {
 			Message: "AWS was not able to validate the provided access credentials: no credential scope in the Authorization header",
 		}
 	}
+
 	c.AccessKey, c.Region, c.Service = m[1], m[2], m[3]
 	if c.Service == "pcs" {
 		target := r.Header.Get("X-Amz-Target")
@@ -105,20 +113,26 @@ func parseCall(r *http.Request, body []byte) (*call, error) {
 		if !ok {
 			return c, apiErrorf("UnknownOperationException", "X-Amz-Target %q is not one of %s…", target, pcsTarget)
 		}
+
 		c.Operation = op
+
 		return c, nil
 	}
+
 	form, err := url.ParseQuery(string(body))
 	if err != nil {
 		return c, apiErrorf("MalformedQueryString", "The query string contains a syntax error: %v", err)
 	}
+
 	for key, values := range r.URL.Query() { // EC2 takes parameters of the URL too
 		form[key] = append(form[key], values...)
 	}
+
 	c.form, c.Operation = form, form.Get("Action")
 	if c.Operation == "" {
 		return c, apiErrorf("MissingAction", "The request is missing an action.")
 	}
+
 	return c, nil
 }
 
@@ -128,7 +142,9 @@ func (s *Sim) dispatch(c *call) ([]byte, error) {
 	if s.callers[c.AccessKey] == nil {
 		s.callers[c.AccessKey] = map[string]bool{}
 	}
+
 	s.callers[c.AccessKey][c.Service+":"+c.Operation] = true
+
 	var ops map[string]operation
 	switch c.Service {
 	case "ec2":
@@ -140,22 +156,27 @@ func (s *Sim) dispatch(c *call) ([]byte, error) {
 	default:
 		return nil, apiErrorf("UnknownOperationException", "the simulator has no service %q", c.Service)
 	}
+
 	op := ops[c.Operation]
 	if op == nil {
 		return nil, unknownOperation(c)
 	}
+
 	if c.region = s.regions[c.Region]; c.region == nil && c.Service != "sts" {
 		return nil, &APIError{
 			Code: "AuthFailure", Status: http.StatusUnauthorized,
 			Message: "AWS was not able to validate the provided access credentials: the simulated account has no region " + c.Region,
 		}
 	}
+
 	if err := s.throttle(c); err != nil {
 		return nil, err
 	}
+
 	if err := checkRequest(c); err != nil {
 		return nil, err
 	}
+
 	return op(c)
 }
 
@@ -178,19 +199,24 @@ func (s *Sim) answer(w http.ResponseWriter, c *call, body []byte, err error) {
 				Status:  http.StatusInternalServerError,
 			}
 		}
+
 		status = api.status()
 		body = errorBody(c, api)
 	}
+
 	s.mu.Lock()
 	hooks := s.onResponse
 	s.mu.Unlock()
+
 	for _, f := range hooks {
 		f(c.Service, c.Operation, status, body)
 	}
+
 	contentType := "text/xml;charset=UTF-8"
 	if c.Service == "pcs" {
 		contentType = "application/x-amz-json-1.0"
 	}
+
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("X-Amzn-Requestid", c.requestID)
 	w.WriteHeader(status)
@@ -201,13 +227,16 @@ func errorBody(c *call, e *APIError) []byte {
 	if c.Service != "pcs" {
 		return ec2ErrorBody(c, e)
 	}
+
 	e = pcsError(e)
 	members := map[string]any{"__type": "com.amazonaws.pcs#" + e.Code, "message": e.Message}
 	maps.Copy(members, e.Detail)
+
 	body, err := json.Marshal(members)
 	if err != nil {
 		panic(err) // Detail holds plain values only
 	}
+
 	return body
 }
 
@@ -241,16 +270,19 @@ func checkRequest(c *call) error {
 	} else {
 		err = shapes.CheckJSON(c.Service, c.Operation, c.Body)
 	}
+
 	var shape *shapes.Error
 	if !errors.As(err, &shape) {
 		return err
 	}
+
 	switch c.Service {
 	case "pcs":
 		return pcsShapeError(c, shape)
 	case "ec2":
 		return ec2ShapeError(c, shape.Violations)
 	}
+
 	return &APIError{Code: "ValidationError", Status: http.StatusBadRequest, Message: shape.Error()} // STS
 }
 
@@ -280,10 +312,12 @@ func pcsShapeError(c *call, shape *shapes.Error) error {
 			Detail:  map[string]any{"reason": "cannotParse"},
 		}
 	}
+
 	var v pcsValidation
 	for _, violation := range shape.Violations {
 		v.add(violation.Path, "%s", violation.Problem)
 	}
+
 	return v.err()
 }
 
@@ -306,13 +340,16 @@ func (s *Sim) throttle(c *call) error {
 	if !s.scenario.Throttle || !limited {
 		return nil
 	}
+
 	key := CallKey{c.Service, c.Operation, c.Region}
 	if s.buckets[key] == nil {
 		s.buckets[key] = rate.NewLimiter(limit.second, limit.burst)
 	}
+
 	if s.buckets[key].AllowN(s.now, 1) {
 		return nil
 	}
+
 	return &APIError{
 		Code:    "RequestLimitExceeded",
 		Message: "Request limit exceeded.",

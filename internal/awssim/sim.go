@@ -54,23 +54,29 @@ func New(sc *Scenario, clock *Clock) (*Sim, error) {
 	if sc == nil {
 		sc = DefaultScenario()
 	}
+
 	if clock == nil {
 		clock = MachineClock()
 	}
+
 	clock.Advance(time.Duration(sc.ClockOffset))
+
 	s := &Sim{
 		scenario: sc, clock: clock, now: clock.Now(), unpaid: sc.FailPayments,
 		lag: sc.Lag, regions: map[string]*region{}, calls: map[CallKey]int{}, buckets: map[CallKey]*rate.Limiter{},
 		tokens: map[tokenKey]tokenUse{}, callers: map[string]map[string]bool{}, cleared: make(chan struct{}),
 		wake: make(chan struct{}, 1), deliver: make(chan struct{}, 1), stop: make(chan struct{}),
 	}
+
 	s.ec2, s.pcs = s.ec2Operations(), s.pcsOperations()
 	if err := s.build(); err != nil {
 		return nil, fmt.Errorf("scenario: %w", err)
 	}
+
 	s.stopped.Add(2)
 	go s.followClock()
 	go s.deliverEvents()
+
 	return s, nil
 }
 
@@ -83,25 +89,31 @@ func (s *Sim) Listen(addr string) (url string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("address %q: %w", addr, err)
 	}
+
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return "", fmt.Errorf(
 			"address %q is not loopback: the simulator checks no signatures, so it serves this machine only; use 127.0.0.1:PORT",
 			addr,
 		)
 	}
+
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {
 		return "", err
 	}
+
 	srv := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second}
 	s.mu.Lock()
+
 	s.listener, s.server = ln, srv
 	s.mu.Unlock()
 	s.stopped.Add(1)
 	go func() {
 		defer s.stopped.Done()
+
 		_ = srv.Serve(ln) // ends by Close
 	}()
+
 	return "http://" + ln.Addr().String(), nil
 }
 
@@ -110,6 +122,7 @@ func (s *Sim) Listen(addr string) (url string, err error) {
 func (s *Sim) Env() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	env := []string{
 		"AWS_REGION=" + s.homeRegion(), "AWS_DEFAULT_REGION=" + s.homeRegion(),
 		"AWS_ACCESS_KEY_ID=AKIASIMULATED", "AWS_SECRET_ACCESS_KEY=simulated",
@@ -118,6 +131,7 @@ func (s *Sim) Env() []string {
 	if s.listener != nil {
 		env = append([]string{"AWS_ENDPOINT_URL=http://" + s.listener.Addr().String()}, env...)
 	}
+
 	return env
 }
 
@@ -127,10 +141,12 @@ func (s *Sim) Serve(setenv func(key, value string), more ...string) error {
 	if _, err := s.Listen("127.0.0.1:0"); err != nil {
 		return err
 	}
+
 	for _, variable := range append(s.Env(), more...) {
 		key, value, _ := strings.Cut(variable, "=")
 		setenv(key, value)
 	}
+
 	return nil
 }
 
@@ -148,11 +164,13 @@ func (s *Sim) Close() error {
 		s.mu.Lock()
 		srv := s.server
 		s.mu.Unlock()
+
 		if srv != nil {
 			_ = srv.Close()
 		}
 	})
 	s.stopped.Wait()
+
 	return nil
 }
 
@@ -161,6 +179,7 @@ func (s *Sim) Close() error {
 func (s *Sim) OnInstance(f func(InstanceEvent)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	s.onInstance = append(s.onInstance, f)
 }
 
@@ -168,6 +187,7 @@ func (s *Sim) OnInstance(f func(InstanceEvent)) {
 func (s *Sim) OnResponse(f func(service, operation string, status int, body []byte)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	s.onResponse = append(s.onResponse, f)
 }
 
@@ -175,6 +195,7 @@ func (s *Sim) OnResponse(f func(service, operation string, status int, body []by
 func (s *Sim) do(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock() // also when f panics: net/http recovers, and the next call must not hang
+
 	s.settle(s.clock.Now())
 	f()
 	s.notify()
@@ -204,6 +225,7 @@ func (s *Sim) at(t time.Time, run func()) {
 	if later < 0 {
 		later = len(s.timers)
 	}
+
 	s.timers = slices.Insert(s.timers, later, timer{t, run})
 }
 
@@ -213,6 +235,7 @@ func (s *Sim) later(d time.Duration, run func()) {
 		run()
 		return
 	}
+
 	s.at(s.now.Add(d), run)
 }
 
@@ -223,12 +246,14 @@ func (s *Sim) settle(now time.Time) {
 		s.timers, s.now = s.timers[1:], t.at
 		t.run()
 	}
+
 	s.now = now
 }
 
 // followClock settles the world at each transition: the effects of time need no request.
 func (s *Sim) followClock() {
 	defer s.stopped.Done()
+
 	for {
 		clockChanged := s.clock.Changed()
 		s.mu.Lock()
@@ -236,6 +261,7 @@ func (s *Sim) followClock() {
 			s.settle(s.clock.Now())
 			s.notify()
 		}
+
 		var due <-chan time.Time
 		if len(s.timers) > 0 {
 			if wait, ok := s.clock.Until(s.timers[0].at); ok {
@@ -243,6 +269,7 @@ func (s *Sim) followClock() {
 			}
 		}
 		s.mu.Unlock()
+
 		select {
 		case <-s.stop:
 			return
@@ -299,6 +326,7 @@ func (s *Sim) emit(kind InstanceEventKind, reason string, i *instance) {
 		s.mu.Lock()
 		listeners := slices.Clone(s.onInstance)
 		s.mu.Unlock()
+
 		for _, f := range listeners {
 			f(ev)
 		}
@@ -308,14 +336,17 @@ func (s *Sim) emit(kind InstanceEventKind, reason string, i *instance) {
 // deliverEvents calls the listeners, in order, without the lock.
 func (s *Sim) deliverEvents() {
 	defer s.stopped.Done()
+
 	for {
 		s.mu.Lock()
 		calls := s.pending
 		s.pending = nil
 		s.mu.Unlock()
+
 		for _, call := range calls {
 			call()
 		}
+
 		select {
 		case <-s.stop:
 			return

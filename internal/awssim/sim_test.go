@@ -16,6 +16,7 @@ import (
 // addFault fails the test if the fault is refused.
 func (w *ec2World) addFault(f Fault) {
 	w.Helper()
+
 	if _, err := w.sim.AddFault(f); err != nil {
 		w.Fatal(err)
 	}
@@ -40,16 +41,20 @@ func TestFaultsAroundAPurchase(t *testing.T) {
 			offer := *w.offerings(1, 1)[0].CapacityBlockOfferingId
 			test.fault.Operation, test.fault.Count = "PurchaseCapacityBlock", 1
 			w.addFault(test.fault)
+
 			_, err := w.purchase(offer)
 			if err == nil {
 				t.Fatal("the purchase succeeded")
 			}
+
 			if got := code(err); test.code != "" && got != test.code {
 				t.Errorf("error code %q, want %q", got, test.code)
 			}
+
 			if n := len(w.sim.Ledger()); n != test.bought {
 				t.Errorf("%d purchases took effect, want %d", n, test.bought)
 			}
+
 			if _, err := w.purchase(offer); err != nil {
 				t.Errorf("after the one fault: %v", err)
 			}
@@ -60,23 +65,28 @@ func TestFaultsAroundAPurchase(t *testing.T) {
 // post sends a raw request with a credential scope.
 func post(t testing.TB, endpoint, service, region string, form url.Values) (int, string) {
 	t.Helper()
+
 	req, err := http.NewRequestWithContext(t.Context(), "POST", endpoint, strings.NewReader(form.Encode()))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	req.Header.Set(
 		"Authorization",
 		"AWS4-HMAC-SHA256 Credential=AKIA/20261201/"+region+"/"+service+"/aws4_request, SignedHeaders=host, Signature=0",
 	)
+
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
+
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return resp.StatusCode, string(body)
 }
 
@@ -88,6 +98,7 @@ func TestUnknownRequests(t *testing.T) {
 		for i := 0; i < len(pairs); i += 2 {
 			form.Set(pairs[i], pairs[i+1])
 		}
+
 		return form
 	}
 	for name, test := range map[string]struct {
@@ -114,10 +125,12 @@ func TestUnknownRequests(t *testing.T) {
 			t.Errorf("%s: status %d, %s; want 400 with %s", name, status, body, test.want)
 		}
 	}
+
 	if status, body := post(t, w.endpoint, "s3", "us-east-2", v("Action", "ListBuckets")); status != 400 ||
 		!strings.Contains(body, "s3") {
 		t.Errorf("another service: status %d, %s", status, body)
 	}
+
 	resp, err := http.Post(
 		w.endpoint,
 		"application/x-www-form-urlencoded",
@@ -126,7 +139,9 @@ func TestUnknownRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	resp.Body.Close()
+
 	if resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("no credentials: status %d", resp.StatusCode)
 	}
@@ -145,11 +160,14 @@ func TestListenRefusesOtherAddresses(t *testing.T) {
 func TestSilence(t *testing.T) {
 	w := newEC2World(t)
 	w.addFault(Fault{Effect: Silent, Operation: "DescribeSubnets"})
+
 	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
+
 	if _, err := w.ec2.DescribeSubnets(short, &ec2.DescribeSubnetsInput{}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("no answer: %v", err)
 	}
+
 	do(t, w.ec2.DescribeRouteTables, &ec2.DescribeRouteTablesInput{}) // only this operation is silent
 	w.sim.ClearFaults()
 	do(t, w.ec2.DescribeSubnets, &ec2.DescribeSubnetsInput{})
@@ -162,12 +180,15 @@ func TestMalformedIDs(t *testing.T) {
 		fails(t, w.ec2.DescribeInstances, &ec2.DescribeInstancesInput{InstanceIds: []string{id}}, code)
 		fails(t, w.ec2.TerminateInstances, &ec2.TerminateInstancesInput{InstanceIds: []string{id}}, code)
 	}
+
 	for id, code := range map[string]string{"default": "InvalidGroupId.Malformed", "sg-": "InvalidGroupId.Malformed", "sg-0123456789abcdef0": "InvalidGroup.NotFound"} {
 		fails(t, w.ec2.DescribeSecurityGroups, &ec2.DescribeSecurityGroupsInput{GroupIds: []string{id}}, code)
 	}
+
 	for id, code := range map[string]string{"node": "InvalidAMIID.Malformed", "ami-0123456789abcdef0": "InvalidAMIID.NotFound"} {
 		fails(t, w.ec2.DescribeImages, &ec2.DescribeImagesInput{ImageIds: []string{id}}, code)
 	}
+
 	for id, code := range map[string]string{"lt-gpu": "InvalidLaunchTemplateId.Malformed", "lt-0123456789abcdef0": "InvalidLaunchTemplateId.NotFound"} {
 		fails(
 			t,
@@ -176,6 +197,7 @@ func TestMalformedIDs(t *testing.T) {
 			code,
 		)
 	}
+
 	for id, code := range map[string]string{"cr-gpu": "InvalidCapacityReservationId.Malformed", "cr-0123456789abcdef0": "InvalidCapacityReservationId.NotFound"} {
 		fails(
 			t,

@@ -30,6 +30,7 @@ func checkShapes(t testing.TB, sim *Sim) {
 		if service != "pcs" {
 			return
 		}
+
 		if err := shapes.CheckPCS(operation, status, body); err != nil {
 			t.Errorf("%v\nanswer (HTTP %d): %s", err, status, body)
 		}
@@ -43,20 +44,25 @@ var noon = time.Date(2026, 12, 1, 12, 30, 0, 0, time.UTC)
 // its endpoint. Every answer is checked against the service model.
 func wireSim(t testing.TB, scenario string) (*Sim, string) {
 	t.Helper()
+
 	sc, err := ParseScenario(t.Name(), []byte(scenario))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	sim, err := New(sc, NewClock(noon, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { sim.Close() })
 	checkShapes(t, sim)
+
 	endpoint, err := sim.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return sim, endpoint
 }
 
@@ -120,49 +126,62 @@ func TestEveryOperationIsRecorded(t *testing.T) {
 // The record holds every operation that the product calls, so its requests are checked wherever a test sends them.
 func TestEveryCallIsRecorded(t *testing.T) {
 	const sdk = "github.com/aws/aws-sdk-go-v2/service/"
+
 	services := map[string]string{"ec2": "ec2", "pcs": "pcs", "sts": "sts"}
+
 	calls := 0
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		if d != nil && d.IsDir() && slices.Contains([]string{".git", "bin", "dist"}, d.Name()) {
 			return fs.SkipDir
 		}
+
 		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
+
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
 		if err != nil {
 			return err
 		}
+
 		imported := map[string]string{} // name in the file → service
 		for _, i := range file.Imports {
 			full, err := strconv.Unquote(i.Path.Value)
 			if err != nil {
 				return err
 			}
+
 			if name, ok := strings.CutPrefix(full, sdk); ok && !strings.Contains(name, "/") {
 				local := name
 				if i.Name != nil {
 					local = i.Name.Name
 				}
+
 				imported[local] = name
 			}
 		}
+
 		ast.Inspect(file, func(n ast.Node) bool {
 			selector, ok := n.(*ast.SelectorExpr)
 			if !ok {
 				return true
 			}
+
 			of, _ := selector.X.(*ast.Ident)
 			operation, isInput := strings.CutSuffix(selector.Sel.Name, "Input")
 			if of == nil || imported[of.Name] == "" || !isInput {
 				return true
 			}
+
 			calls++
+
 			if service := services[imported[of.Name]]; !slices.Contains(shapes.Operations(service), operation) {
 				t.Errorf("%s: %s of %s is not in the record", path, operation, imported[of.Name])
 			}
+
 			return true
 		})
+
 		return nil
 	})
 	if err != nil || calls < 50 {

@@ -57,24 +57,29 @@ func (s *Sim) build() error {
 	if len(sc.Regions) == 0 {
 		return fmt.Errorf("no region")
 	}
+
 	types := map[string]*instanceType{}
 	for _, t := range sc.InstanceTypes {
 		types[t.Name] = newInstanceType(t)
 	}
+
 	for _, rs := range sc.Regions {
 		r, err := s.buildRegion(rs, types)
 		if err != nil {
 			return fmt.Errorf("region %s: %w", rs.Name, err)
 		}
+
 		s.regions[r.name] = r
 		s.order = append(s.order, r.name)
 		if err := s.buildPCS(r, rs); err != nil {
 			return fmt.Errorf("region %s: %w", r.name, err)
 		}
 	}
+
 	if s.regions[s.homeRegion()] == nil {
 		return fmt.Errorf("home region %q is not one of the regions", s.homeRegion())
 	}
+
 	return nil
 }
 
@@ -94,21 +99,25 @@ func (s *Sim) buildRegion(rs RegionScenario, types map[string]*instanceType) (*r
 			&zone{z.Name, z.ID, cmp.Or(z.Type, "availability-zone"), cmp.Or(z.OptIn, "opt-in-not-required")},
 		)
 	}
+
 	for _, step := range []func(RegionScenario) error{r.buildNetwork, r.buildImages, r.buildCapacity} {
 		if err := step(rs); err != nil {
 			return nil, err
 		}
 	}
+
 	for _, res := range rs.Reservations {
 		if err := s.buildReservation(r, res); err != nil {
 			return nil, fmt.Errorf("reservation %s: %w", res.ID, err)
 		}
 	}
+
 	for _, lt := range rs.LaunchTemplates {
 		if err := s.buildLaunchTemplate(r, lt); err != nil {
 			return nil, fmt.Errorf("launch template %s: %w", lt.Name, err)
 		}
 	}
+
 	return r, nil
 }
 
@@ -118,20 +127,25 @@ func (r *region) buildNetwork(rs RegionScenario) error {
 		if err != nil {
 			return fmt.Errorf("subnet %s: %w", sn.ID, err)
 		}
+
 		if r.vpc(sn.VPC) == nil {
 			return fmt.Errorf("subnet %s: no vpc %q", sn.ID, sn.VPC)
 		}
+
 		prefix, err := netip.ParsePrefix(sn.CIDR)
 		if err != nil {
 			return fmt.Errorf("subnet %s: %w", sn.ID, err)
 		}
+
 		r.subnets = append(r.subnets, &subnet{sn.ID, sn.VPC, z, prefix.Masked(), copyTags(sn.Tags)})
 	}
+
 	for _, g := range rs.SecurityGroups {
 		if r.vpc(g.VPC) == nil {
 			return fmt.Errorf("security group %s: no vpc %q", g.ID, g.VPC)
 		}
 	}
+
 	return nil
 }
 
@@ -141,6 +155,7 @@ func (r *region) buildImages(RegionScenario) error {
 		img.Architecture = cmp.Or(img.Architecture, "x86_64")
 		img.Platform, img.Created = cmp.Or(img.Platform, "Linux/UNIX"), cmp.Or(img.Created, "2026-10-01")
 	}
+
 	return nil
 }
 
@@ -150,18 +165,23 @@ func (r *region) buildCapacity(rs RegionScenario) error {
 		if err != nil {
 			return fmt.Errorf("capacity: %w", err)
 		}
+
 		if r.types[c.Type] == nil {
 			return fmt.Errorf("capacity: no instance type %q", c.Type)
 		}
+
 		r.capacity[pool{z.id, c.Type}] += c.Count
 	}
+
 	for i, o := range rs.Offerings {
 		t, err := r.newOfferingTemplate(o)
 		if err != nil {
 			return fmt.Errorf("offering %d: %w", i+1, err)
 		}
+
 		r.offerings = append(r.offerings, t)
 	}
+
 	return nil
 }
 
@@ -200,6 +220,7 @@ func find[T any](items []T, wanted func(*T) bool) *T {
 			return &items[i]
 		}
 	}
+
 	return nil
 }
 
@@ -216,6 +237,7 @@ func sortedValues[T any](m map[string]T) []T {
 	for _, k := range slices.Sorted(maps.Keys(m)) {
 		out = append(out, m[k])
 	}
+
 	return out
 }
 
@@ -225,5 +247,6 @@ func (s *Sim) newID(prefix string) string {
 	z := s.serial * 0x9e3779b97f4a7c15 // splitmix64: distinct for distinct serials
 	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9
 	z = (z ^ (z >> 27)) * 0x94d049bb133111eb
+
 	return fmt.Sprintf("%s-0%016x", prefix, z^(z>>31))
 }

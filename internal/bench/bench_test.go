@@ -24,6 +24,7 @@ import (
 // count: files are read then, and the mark of the cluster is made.
 func compare(b *testing.B, turns int, unit string, ours, other func()) {
 	b.Helper()
+
 	var took [2][]time.Duration
 	for turn := range turns + 1 {
 		for i, run := range []func(){ours, other} {
@@ -33,9 +34,11 @@ func compare(b *testing.B, turns int, unit string, ours, other func()) {
 			}
 		}
 	}
+
 	for _, all := range took {
 		slices.Sort(all)
 	}
+
 	b.ReportMetric(0, "ns/op") // would count both sides
 	b.ReportMetric(float64(took[0][turns/2])/float64(took[1][turns/2]), unit)
 }
@@ -43,7 +46,9 @@ func compare(b *testing.B, turns int, unit string, ours, other func()) {
 // run is one run of a program, which must end well unless it refuses.
 func run(b *testing.B, env []string, refuses bool, program string, args ...string) {
 	b.Helper()
+
 	cmd := exec.Command(program, args...)
+
 	cmd.Env = append(
 		env,
 		"PATH=/usr/bin:/bin",
@@ -67,9 +72,11 @@ func build(b *testing.B, folder string) string {
 
 func write(b *testing.B, path, text string, mode os.FileMode) {
 	b.Helper()
+
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		b.Fatal(err)
 	}
+
 	if err := os.WriteFile(path, []byte(text), mode); err != nil {
 		b.Fatal(err)
 	}
@@ -79,12 +86,16 @@ func write(b *testing.B, path, text string, mode os.FileMode) {
 // be run in its place.
 func lab(b *testing.B, nodes int, jobSubmit string) *slurmlab.Cluster {
 	b.Helper()
+
 	dir, err := os.MkdirTemp("", "b") // short: Slurm's sockets lie in it
 	if err != nil {
 		b.Fatal(err)
 	}
+
 	b.Cleanup(func() { os.RemoveAll(dir) })
+
 	nothing := "/bin/true"
+
 	cluster, err := slurmlab.Start(
 		b.Context(),
 		slurmlab.Config{
@@ -103,6 +114,7 @@ func lab(b *testing.B, nodes int, jobSubmit string) *slurmlab.Cluster {
 	if err != nil {
 		b.Fatal(err)
 	}
+
 	b.Cleanup(func() {
 		if err := cluster.Stop(); err != nil {
 			b.Error(err)
@@ -124,6 +136,7 @@ launch_template = %[3]q
 capacity_reservation_ids = [%[4]q]
 max_nodes = %[5]d
 `, filepath.Join(dir, "ours"), subnet, template, block, nodes), 0o644)
+
 	return cluster
 }
 
@@ -136,31 +149,40 @@ const (
 // world is an AWS whose block is behind partition gpu, and which answers in 50 ms.
 func world(b *testing.B, nodes int) *awssim.Sim {
 	b.Helper()
+
 	scenario, err := awssim.LoadScenario("../../hooks/power/testdata/power.toml")
 	if err != nil {
 		b.Fatal(err)
 	}
+
 	scenario.Regions[0].Reservations[0].Count = nodes
+
 	sim, err := awssim.New(scenario, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
+
 	b.Cleanup(func() { sim.Close() })
+
 	if _, err := sim.Listen("127.0.0.1:0"); err != nil {
 		b.Fatal(err)
 	}
+
 	if _, err := sim.AddFault(awssim.Fault{Service: "ec2", Effect: awssim.Delay, Latency: awssim.Duration(50 * time.Millisecond)}); err != nil {
 		b.Fatal(err)
 	}
+
 	return sim
 }
 
 func slurm(b *testing.B, cluster *slurmlab.Cluster, name string, args ...string) string {
 	b.Helper()
+
 	out, err := cluster.Command(b.Context(), name, args...)
 	if err != nil {
 		b.Fatal(err)
 	}
+
 	return strings.TrimSpace(out)
 }
 
@@ -190,6 +212,7 @@ func BenchmarkResume(b *testing.B) {
 			for strings.Count(slurm(b, cluster, "scontrol", "--oneliner", "show", "node", list), "POWERING_UP") < nodes {
 				time.Sleep(200 * time.Millisecond)
 			}
+
 			file := filepath.Join(b.TempDir(), "resume.json")
 			write(
 				b,
@@ -197,6 +220,7 @@ func BenchmarkResume(b *testing.B) {
 				fmt.Sprintf(`{"all_nodes": %[1]q, "jobs": [{"job_id": %[2]s, "nodes": %[1]q}]}`, list, job),
 				0o644,
 			)
+
 			with := func(program string) func() {
 				return func() {
 					sim := world(b, nodes)
@@ -208,6 +232,7 @@ func BenchmarkResume(b *testing.B) {
 						"FLOOR_SUBNET="+subnet,
 						"FLOOR_TEMPLATE="+template,
 					), false, program, list)
+
 					if n := len(sim.Instances("")); n != nodes {
 						b.Fatalf("%s launched %d nodes", program, n)
 					}
@@ -231,12 +256,16 @@ var kinds = []struct {
 
 // BenchmarkSubmit times sbatch with each of the Lua scripts, beside an empty one in its place.
 func BenchmarkSubmit(b *testing.B) {
-	const emptySubmit = "function slurm_job_submit() return slurm.SUCCESS end\nfunction slurm_job_modify() return slurm.SUCCESS end\n"
-	const emptyFilter = "function slurm_cli_setup_defaults() return slurm.SUCCESS end\nfunction slurm_cli_pre_submit() return slurm.SUCCESS end\n" +
-		"function slurm_cli_post_submit() return slurm.SUCCESS end\n"
+	const (
+		emptySubmit = "function slurm_job_submit() return slurm.SUCCESS end\nfunction slurm_job_modify() return slurm.SUCCESS end\n"
+		emptyFilter = "function slurm_cli_setup_defaults() return slurm.SUCCESS end\nfunction slurm_cli_pre_submit() return slurm.SUCCESS end\n" +
+			"function slurm_cli_post_submit() return slurm.SUCCESS end\n"
+	)
+
 	minutes := func(n int) capacity.Duration { return capacity.Duration{Duration: time.Duration(n) * time.Minute} }
 	now := time.Now()
 	dir := state.Dir(b.TempDir())
+
 	err := dir.WriteSnapshot(
 		&capacity.Snapshot{
 			TakenAt: now, TimeMinCollapses: true, Region: "us-east-2", DefaultPartition: "main",
@@ -276,17 +305,21 @@ func BenchmarkSubmit(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+
 	filter := build(b, "cmd/pcs-capacity-filter")
 	empty, ours := lab(b, 4, emptySubmit), lab(b, 4, submit.JobSubmit(dir.PlanPath(), string(dir), filter))
 	// The cli_filter of sbatch lies beside the slurm.conf that it reads.
 	conf := func(name, script string) string {
 		path := filepath.Join(filepath.Dir(empty.Conf()), name, "slurm.conf")
+
 		text, err := os.ReadFile(empty.Conf())
 		if err != nil {
 			b.Fatal(err)
 		}
+
 		write(b, path, string(text)+"\nCliFilterPlugins=lua\n", 0o644)
 		write(b, filepath.Join(filepath.Dir(path), "cli_filter.lua"), script, 0o644)
+
 		return path
 	}
 	for where, confs := range map[string][2]string{
@@ -329,7 +362,9 @@ func BenchmarkSync(b *testing.B) {
 		"true",
 	)
 	slurm(b, cluster, "scontrol", "update", "jobid="+jobs+"_[1-10000]", "nice=1") // makes each a record of its own
+
 	env := append(world(b, 16).Env(), "SLURM_CONF="+cluster.Conf())
+
 	const fields = "JobID:|,JobArrayID:|,State:|,TimeLimit:|,SubmitTime:|,EligibleTime:|,StartTime:|,EndTime:|,PriorityLong:|,UserID:|,NumNodes:|,NodeList:|"
 	for _, command := range []string{"sync", "status"} {
 		b.Run(command, func(b *testing.B) {

@@ -72,6 +72,7 @@ type Notify struct {
 // Default is the settings of an empty file.
 func Default() *Config {
 	d := func(d time.Duration) capacity.Duration { return capacity.Duration{Duration: d} }
+
 	return &Config{
 		StateDir: "/var/lib/pcs-capacity", LocalDir: "/var/cache/pcs-capacity", Submit: Submit{Strict: true},
 		Timing: Timing{
@@ -87,9 +88,11 @@ func applyDefaults(p *capacity.PartitionSettings) {
 	if p.MinTime.Duration == 0 {
 		p.MinTime.Duration = 30 * time.Minute
 	}
+
 	if p.OnEnd == "" {
 		p.OnEnd = capacity.StopAtEnd
 	}
+
 	for i := range p.Groups {
 		g := &p.Groups[i]
 		if g.PurchaseOption == "" {
@@ -104,11 +107,13 @@ func Find(given string) string {
 	if given != "" {
 		return given
 	}
+
 	if conf := os.Getenv("SLURM_CONF"); conf != "" {
 		if path, there := besideSlurm(conf); there {
 			return path
 		}
 	}
+
 	return SystemPath
 }
 
@@ -125,11 +130,13 @@ func (c *Config) Partition(name string) (capacity.PartitionSettings, bool) {
 	if c == nil {
 		return capacity.PartitionSettings{}, false
 	}
+
 	for _, p := range c.Partitions {
 		if p.Name == name {
 			return p, true
 		}
 	}
+
 	return capacity.PartitionSettings{}, false
 }
 
@@ -159,24 +166,29 @@ func Load(path string) (*Config, error) {
 	for _, key := range keys {
 		c.Set = append(c.Set, key[0])
 	}
+
 	if len(errs) == 1 && errors.Is(errs[0], fs.ErrNotExist) {
 		return nil, fmt.Errorf(
 			"reading settings: %w; `pcs-capacity setup` writes the file, --config names another",
 			errs[0],
 		)
 	}
+
 	for i := range c.Partitions {
 		c.Partitions[i].File = path
 	}
+
 	more, err := filepath.Glob(filepath.Join(filepath.Dir(path), "conf.d", "*.toml"))
 	if err != nil {
 		errs = append(errs, err)
 	}
+
 	errs = append(errs, trust(path, more)...)
 	for _, file := range more {
 		var fragment struct {
 			Partitions []capacity.PartitionSettings `toml:"partition"`
 		}
+
 		_, bad := decode(file, &fragment)
 		errs = append(errs, bad...)
 		for _, p := range fragment.Partitions {
@@ -184,12 +196,15 @@ func Load(path string) (*Config, error) {
 			c.Partitions = append(c.Partitions, p)
 		}
 	}
+
 	for i := range c.Partitions {
 		applyDefaults(&c.Partitions[i])
 	}
+
 	if len(errs) == 0 {
 		errs = c.validate()
 	}
+
 	return c, errors.Join(errs...)
 }
 
@@ -203,6 +218,7 @@ func decode(path string, into any) (keys []toml.Key, errs []error) {
 	if strings.TrimSpace(string(text)) == "" && path != os.DevNull {
 		return nil, []error{fmt.Errorf("%s is empty: restore it, or remove it", path)}
 	}
+
 	return decodeText(path, string(text), into)
 }
 
@@ -216,11 +232,14 @@ func decodeText(path, text string, into any) (keys []toml.Key, errs []error) {
 			line := min(max(parse.Position.Line, 1), strings.Count(text, "\n")+1)
 			return nil, []error{fmt.Errorf("%s:%d: %s", path, line, parse.Message)}
 		}
+
 		return nil, []error{fmt.Errorf("%s: %w", path, err)}
 	}
+
 	for _, key := range meta.Undecoded() {
 		errs = append(errs, unknownKey(path, text, key, into))
 	}
+
 	return meta.Keys(), errs
 }
 
@@ -236,6 +255,7 @@ func unknownKey(path, text string, key toml.Key, into any) error {
 	} else if len(known) > 0 {
 		hint = "; known here: " + strings.Join(known, ", ")
 	}
+
 	return fmt.Errorf("%s:%d: unknown key %q%s", path, lineOf(text, key), key.String(), hint)
 }
 
@@ -255,9 +275,11 @@ func tableOf(t reflect.Type, key string) string {
 		if !slices.Contains(keysAt(t, toml.Key{name}), key) {
 			continue
 		}
+
 		if name == group[0] {
 			return "under [[" + name + "]]"
 		}
+
 		return "under [" + name + "]"
 	}
 
@@ -269,23 +291,29 @@ func keysAt(t reflect.Type, path toml.Key) []string {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
 	}
+
 	if t.Kind() != reflect.Struct {
 		return nil
 	}
+
 	var names []string
 	for i := range t.NumField() {
 		name, _, _ := strings.Cut(t.Field(i).Tag.Get("toml"), ",")
 		if name == "" || name == "-" {
 			continue
 		}
+
 		if len(path) > 0 && path[0] == name {
 			return keysAt(t.Field(i).Type, path[1:])
 		}
+
 		names = append(names, name)
 	}
+
 	if len(path) > 0 {
 		return nil
 	}
+
 	return names
 }
 
@@ -301,9 +329,12 @@ func lineOf(text string, key toml.Key) int {
 			if header == key.String() {
 				return n + 1
 			}
+
 			inTable = header == table
+
 			continue
 		}
+
 		if name, _, found := strings.Cut(line, "="); found {
 			name = strings.Trim(strings.TrimSpace(name), `"'`)
 			if inTable && name == last || name == key.String() ||
@@ -312,6 +343,7 @@ func lineOf(text string, key toml.Key) int {
 			}
 		}
 	}
+
 	return 1
 }
 
@@ -323,5 +355,6 @@ func nearest(word string, known []string) string {
 			best, bestDistance = k, d
 		}
 	}
+
 	return best
 }

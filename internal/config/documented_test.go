@@ -18,15 +18,19 @@ import (
 // their manual page are made of it.
 func documented(t testing.TB) string {
 	t.Helper()
+
 	text, err := os.ReadFile("../../docs/configuration.md")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	_, rest, _ := strings.Cut(string(text), "```toml\n")
+
 	example, _, found := strings.Cut(rest, "```")
 	if !found {
 		t.Fatal("docs/configuration.md has no toml example")
 	}
+
 	return example
 }
 
@@ -34,6 +38,7 @@ func documented(t testing.TB) string {
 // lines, and whether something is said about each: on its line, or on that before it.
 func documentedSettings(t testing.TB) (lines map[string]int, explained map[string]bool) {
 	t.Helper()
+
 	lines, explained = map[string]int{}, map[string]bool{}
 	table, before := "", ""
 	setting := regexp.MustCompile(`^(# )?([a-z_]+) +=`)
@@ -44,14 +49,17 @@ func documentedSettings(t testing.TB) (lines map[string]int, explained map[strin
 			if lines[key] != 0 {
 				t.Errorf("%s is documented twice", key)
 			}
+
 			lines[key] = n + 1
 			explained[key] = strings.Contains(line[len(m[0]):], " # ") ||
 				strings.HasPrefix(before, "# ") && !setting.MatchString(before)
 		} else if strings.HasPrefix(line, "[") {
 			table = strings.Trim(line, "[]") + "."
 		}
+
 		before = line
 	}
+
 	return lines, explained
 }
 
@@ -60,20 +68,25 @@ func knownSettings(t reflect.Type, prefix string) []string {
 	var keys []string
 	for i := range t.NumField() {
 		f := t.Field(i)
+
 		key, _, _ := strings.Cut(f.Tag.Get("toml"), ",")
 		if key == "-" {
 			continue
 		}
+
 		inner := f.Type
 		if inner.Kind() == reflect.Slice {
 			inner = inner.Elem()
 		}
+
 		if inner.Kind() == reflect.Struct && inner.Field(0).Tag.Get("toml") != "" {
 			keys = append(keys, knownSettings(inner, prefix+key+".")...)
 			continue
 		}
+
 		keys = append(keys, prefix+key)
 	}
+
 	return keys
 }
 
@@ -82,6 +95,7 @@ func TestEverySettingIsDocumented(t *testing.T) {
 	lines, explained := documentedSettings(t)
 	known := knownSettings(reflect.TypeFor[Config](), "")
 	slices.Sort(known)
+
 	if got := slices.Sorted(maps.Keys(lines)); !slices.Equal(got, known) {
 		t.Errorf(
 			"docs/configuration.md has the settings\n%s\nthe types have\n%s",
@@ -89,6 +103,7 @@ func TestEverySettingIsDocumented(t *testing.T) {
 			strings.Join(known, "\n"),
 		)
 	}
+
 	for key := range lines {
 		if !explained[key] {
 			t.Errorf("docs/configuration.md says nothing about %s", key)
@@ -102,11 +117,13 @@ func TestEveryMisspeltSettingIsNamed(t *testing.T) {
 	if len(lines) < 20 {
 		t.Fatalf("%d settings", len(lines))
 	}
+
 	for key, n := range lines {
 		last := key[strings.LastIndex(key, ".")+1:]
 		wrong := last[:1] + "x" + last[1:]
 		text := strings.Split(documented(t), "\n")
 		text[n-1] = strings.Replace(strings.Replace(text[n-1], "# "+last, last, 1), last, wrong, 1)
+
 		_, err := Load(write(t, map[string]string{"config.toml": strings.Join(text, "\n")}))
 		want := fmt.Sprintf(
 			`config.toml:%d: unknown key %q; did you mean %q?`,
@@ -140,28 +157,35 @@ func FuzzSettings(f *testing.F) {
 				if m == nil {
 					t.Fatalf("%q does not say where it is", err)
 				}
+
 				var n int
 				if m[2] != "" {
 					_, _ = fmt.Sscan(m[2], &n)
 				}
+
 				if m[2] != "" && (n < 1 || n > strings.Count(text, "\n")+1) {
 					t.Fatalf("%q: the file has no such line", err)
 				}
 			}
+
 			return
 		}
+
 		var shown strings.Builder
 		if err := toml.NewEncoder(&shown).Encode(first); err != nil {
 			t.Fatal(err)
 		}
+
 		second := Default()
 		if _, errs := decodeText(path, shown.String(), second); len(errs) > 0 {
 			t.Fatalf("what is shown is not taken: %v\n%s", errs, shown.String())
 		}
+
 		var again strings.Builder
 		if err := toml.NewEncoder(&again).Encode(second); err != nil {
 			t.Fatal(err)
 		}
+
 		if shown.String() != again.String() {
 			t.Fatalf("shown as\n%s\nwhich is read as\n%s", shown.String(), again.String())
 		}

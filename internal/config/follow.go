@@ -23,6 +23,7 @@ func (c *Config) Follow(was *Config) error {
 			)
 		}
 	}
+
 	if len(c.Partitions) == 0 && slices.ContainsFunc(was.Partitions, stillThere) {
 		errs = append(
 			errs,
@@ -32,6 +33,7 @@ func (c *Config) Follow(was *Config) error {
 			),
 		)
 	}
+
 	for _, s := range []struct{ key, was, is string }{
 		{"cluster", was.Cluster, c.Cluster},
 		{"state_dir", was.StateDir, c.StateDir},
@@ -41,6 +43,7 @@ func (c *Config) Follow(was *Config) error {
 				cmp.Or(s.was, "none"), cmp.Or(s.is, "none")))
 		}
 	}
+
 	return errors.Join(errs...)
 }
 

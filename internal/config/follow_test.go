@@ -10,6 +10,7 @@ import (
 // Sync goes on with new settings, and with the ones before where a file has lost some.
 func TestFollow(t *testing.T) {
 	const main = "region = \"us-east-2\"\ncluster = \"ml\"\nstate_dir = \"/srv\"\n[timing]\ndrain_margin = \"2m\"\n"
+
 	without := func(part string) string { return strings.Replace(main, part, "", 1) }
 	for name, c := range map[string]struct {
 		main string // the new config.toml
@@ -33,6 +34,7 @@ func TestFollow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := write(t, map[string]string{"config.toml": main, "conf.d/gpu.toml": goodPartition})
+
 			was, err := Load(path)
 			if err != nil {
 				t.Fatal(err)
@@ -45,10 +47,12 @@ func TestFollow(t *testing.T) {
 				} else {
 					err = os.WriteFile(file, []byte(text), 0o644)
 				}
+
 				if err != nil {
 					t.Fatal(err)
 				}
 			}
+
 			now, err := Load(path)
 			if err == nil {
 				err = now.Follow(was)
@@ -58,6 +62,7 @@ func TestFollow(t *testing.T) {
 			if err != nil {
 				said = err.Error()
 			}
+
 			if (said == "") != (c.want == "") || !strings.Contains(said, c.want) {
 				t.Errorf("it says %q, want %q", said, c.want)
 			}

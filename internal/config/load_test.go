@@ -31,16 +31,19 @@ allow_accounts = ["nlp"]
 // write puts files below a new folder and returns the path of config.toml in it.
 func write(t *testing.T, files map[string]string) string {
 	t.Helper()
+
 	dir := t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
+
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	return filepath.Join(dir, "config.toml")
 }
 
@@ -52,12 +55,15 @@ func TestLoadAppliesDefaults(t *testing.T) {
 			"conf.d/gpu.toml": goodPartition,
 		},
 	)
+
 	got, err := Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	want := Default()
 	want.Path, want.Cluster = path, "ml"
+
 	want.Set = []string{"cluster", "timing", "timing"}
 	want.Timing.ReclaimLead.Duration = 90 * time.Second
 	want.Partitions = []capacity.PartitionSettings{{
@@ -86,10 +92,12 @@ var ec2Partition = strings.Replace(
 // Nodes may have any names, if the settings say so.
 func TestNodesOfTheSettings(t *testing.T) {
 	big := strings.ReplaceAll(ec2Partition, `"gpu"`, `"big"`) + "  nodes = \"ip-10-0-0-[9-11],gpu[001-016]\"\n"
+
 	c, err := Load(write(t, map[string]string{"config.toml": ec2Partition + "  slots = 2\n" + big}))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	settings := c.Domain()
 	for node, want := range map[string]string{
 		"gpu-a-1": "gpu-a", "gpu-b-12": "gpu-b", "gpu-1": "", "gpu001": "big", "gpu016": "big", "gpu017": "",
@@ -141,6 +149,7 @@ func TestLoadNamesFileLineAndNearestKey(t *testing.T) {
 			if c.fragment != "" {
 				files["conf.d/gpu.toml"] = c.fragment
 			}
+
 			_, err := Load(write(t, files))
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want an error with %q", err, c.want)
@@ -167,13 +176,17 @@ func TestLoadMissing(t *testing.T) {
 func TestFind(t *testing.T) {
 	path := write(t, map[string]string{"slurm.conf": "", "pcs-capacity/config.toml": ""})
 	t.Setenv("SLURM_CONF", filepath.Join(filepath.Dir(path), "slurm.conf"))
+
 	if got, want := Find(""), filepath.Join(filepath.Dir(path), "pcs-capacity", "config.toml"); got != want {
 		t.Errorf("beside SLURM_CONF: %s, want %s", got, want)
 	}
+
 	if got := Find("/x"); got != "/x" {
 		t.Errorf("--config: %s", got)
 	}
+
 	t.Setenv("SLURM_CONF", filepath.Join(t.TempDir(), "slurm.conf"))
+
 	if got := Find(""); got != SystemPath {
 		t.Errorf("nothing there: %s, want %s", got, SystemPath)
 	}
@@ -185,6 +198,7 @@ func TestDocumentedExampleLoads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	want := Default()
 	want.Path, want.Region, want.Cluster, want.Partitions = c.Path, "us-east-2", "ml", c.Partitions
 	want.Set = c.Set
@@ -198,11 +212,14 @@ func TestLoadEnvironment(t *testing.T) {
 	if err := LoadEnvironment(path); err != nil {
 		t.Errorf("no file: %v", err)
 	}
+
 	t.Setenv("PCS_TEST_SET", "caller")
+
 	for _, name := range []string{"PCS_TEST_PROFILE", "PCS_TEST_QUOTED"} {
 		t.Setenv(name, "")
 		os.Unsetenv(name)
 	}
+
 	for _, c := range []struct {
 		text string
 		mode os.FileMode
@@ -215,14 +232,17 @@ func TestLoadEnvironment(t *testing.T) {
 		if err := os.WriteFile(path, []byte(c.text), c.mode); err != nil {
 			t.Fatal(err)
 		}
+
 		if err := os.Chmod(path, c.mode); err != nil {
 			t.Fatal(err)
 		}
+
 		err := LoadEnvironment(path)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q, mode %o: %v, want %q", c.text, c.mode, err, c.want)
 		}
 	}
+
 	for name, want := range map[string]string{"PCS_TEST_PROFILE": "capacity", "PCS_TEST_QUOTED": "a b", "PCS_TEST_SET": "caller"} {
 		if got := os.Getenv(name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)

@@ -53,12 +53,15 @@ func as(uid int, do func()) {
 		// The kernel keeps these three for each thread. Nobody else gets this one: it ends with its goroutine, which does
 		// not unlock it.
 		runtime.LockOSThread()
+
 		gid, groups := groupsOf(uid)
+
 		err := errors.Join(unix.Setgroups(groups), syscall.Setfsgid(gid), syscall.Setfsuid(uid))
 		if err == nil {
 			do()
 		}
 	}()
+
 	<-done
 }
 
@@ -84,15 +87,18 @@ func groupsOf(uid int) (gid int, all []int) {
 func unreadable(path string) (errs []error) {
 	confD := filepath.Join(filepath.Dir(path), "conf.d")
 	files := []string{path}
+
 	more, err := os.ReadDir(confD)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		errs = append(errs, closed(confD, err))
 	}
+
 	for _, one := range more {
 		if filepath.Ext(one.Name()) == ".toml" {
 			files = append(files, filepath.Join(confD, one.Name()))
 		}
 	}
+
 	files = append(files, EnvironmentPath(path))
 
 	for _, file := range files {
@@ -113,6 +119,7 @@ func closed(path string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("there is no %s, which they read; put the settings there", path)
 	}
+
 	if !errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("%w; make it readable for SlurmUser", err)
 	}

@@ -33,6 +33,7 @@ func TestUnreadableByHooks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			etc := t.TempDir()
+
 			dir := filepath.Join(etc, "pcs-capacity")
 			err := errors.Join(
 				os.Chmod(filepath.Dir(etc), 0o755),
@@ -44,11 +45,14 @@ func TestUnreadableByHooks(t *testing.T) {
 				if file == "conf.d/README" {
 					mode = 0
 				}
+
 				err = errors.Join(err, os.WriteFile(filepath.Join(dir, file), nil, mode))
 			}
+
 			if c.gone != "" {
 				err = errors.Join(err, os.RemoveAll(filepath.Join(dir, c.gone)))
 			}
+
 			if c.closed != "" {
 				path := filepath.Join(dir, c.closed)
 				mode := os.FileMode(0)
@@ -56,9 +60,11 @@ func TestUnreadableByHooks(t *testing.T) {
 					mode = 0o640
 					err = errors.Join(err, os.Chown(path, -1, groupOf(slurmUser)))
 				}
+
 				err = errors.Join(err, os.Chmod(path, mode))
 				t.Cleanup(func() { os.Chmod(path, 0o755) })
 			}
+
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -68,6 +74,7 @@ func TestUnreadableByHooks(t *testing.T) {
 			if len(said) > 0 {
 				first = strings.ReplaceAll(said[0].Error(), dir, "DIR")
 			}
+
 			if first != c.want || len(said) > 1 && c.closed != "." {
 				t.Errorf("%v", said)
 			}

@@ -54,11 +54,14 @@ func TestExposed(t *testing.T) {
 			if c.group != 0 && os.Geteuid() != 0 {
 				t.Skip("only root can give a file to another group")
 			}
+
 			dir := t.TempDir()
 			settings := filepath.Join(dir, "config.toml")
+
 			if c.settingMode == 0 {
 				c.settingMode = 0o644
 			}
+
 			err := os.WriteFile(settings, nil, c.settingMode)
 			for _, file := range []string{filepath.Join(dir, "webhook"), EnvironmentPath(settings)} {
 				err = errors.Join(err, os.WriteFile(file, []byte(c.secret+"\n"), c.mode), os.Chmod(file, c.mode))
@@ -66,6 +69,7 @@ func TestExposed(t *testing.T) {
 					err = errors.Join(err, os.Chown(file, -1, c.group))
 				}
 			}
+
 			if err != nil {
 				t.Fatal(err)
 			}

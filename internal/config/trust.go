@@ -20,31 +20,39 @@ func trust(path string, more []string) (errs []error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+
 	owners := owners()
+
 	var folders []fs.FileInfo // that can get new settings
+
 	confD := filepath.Join(filepath.Dir(path), "conf.d")
 	for _, dir := range []string{filepath.Dir(path), confD} {
 		if info, err := os.Stat(dir); err == nil {
 			folders = append(folders, info)
 		}
 	}
+
 	seen := map[string]bool{}
 	for _, file := range append([]string{path, confD}, more...) {
 		for _, p := range way(file) {
 			if seen[p] {
 				continue
 			}
+
 			seen[p] = true
+
 			info, err := os.Lstat(p)
 			if err == nil {
 				holds := slices.ContainsFunc(folders, func(f fs.FileInfo) bool { return os.SameFile(f, info) })
 				err = trusted(p, info, holds, owners)
 			}
+
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				errs = append(errs, err)
 			}
 		}
 	}
+
 	return errs
 }
 
@@ -57,6 +65,7 @@ func owners() []int {
 			all = append(all, int(s.Uid))
 		}
 	}
+
 	return all
 }
 
@@ -66,12 +75,14 @@ func way(path string) (all []string) {
 	if err != nil {
 		return []string{path}
 	}
+
 	real, _ := filepath.EvalSymlinks(abs) // "" where it is not there
 	for _, p := range []string{abs, real} {
 		for ; len(p) > 1; p = filepath.Dir(p) {
 			all = append(all, p)
 		}
 	}
+
 	return append(all, "/")
 }
 
@@ -82,6 +93,7 @@ func trusted(path string, info fs.FileInfo, holds bool, owners []int) error {
 	if !info.IsDir() && !link && !info.Mode().IsRegular() { // /dev/null has no settings
 		return nil
 	}
+
 	can := "write it"
 	switch {
 	case holds:
@@ -89,10 +101,12 @@ func trusted(path string, info fs.FileInfo, holds bool, owners []int) error {
 	case info.IsDir() || link:
 		can = "replace what is in it"
 	}
+
 	can += ", and name the commands that sync runs"
 	if s, ok := info.Sys().(*syscall.Stat_t); ok && !slices.Contains(owners, int(s.Uid)) {
 		return fmt.Errorf("%s belongs to user %d, who can %s; chown -h root %s", path, s.Uid, can, path)
 	}
+
 	mode := info.Mode().Perm()
 	who, may := "everyone", "o-w"
 	switch {
@@ -107,6 +121,7 @@ func trusted(path string, info fs.FileInfo, holds bool, owners []int) error {
 	default:
 		return nil
 	}
+
 	return fmt.Errorf("%s has mode %04o: %s can %s; chmod %s %s", path, mode, who, can, may, path)
 }
 
@@ -131,30 +146,38 @@ func LoadEnvironment(path string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+
 	if err != nil {
 		return err
 	}
+
 	if errs := trust(path, nil); len(errs) > 0 {
 		return fmt.Errorf("%s is not read: %w", path, errors.Join(errs...))
 	}
+
 	number := 0
 	for line := range strings.Lines(string(text)) {
 		number++
+
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") || strings.HasPrefix(line, ";") {
 			continue
 		}
+
 		pair := variable.FindStringSubmatch(line)
 		if pair == nil {
 			return fmt.Errorf("line %d of %s is not KEY=VALUE", number, path)
 		}
+
 		if _, has := os.LookupEnv(pair[1]); has {
 			continue
 		}
+
 		if err := os.Setenv(pair[1], unquoted(pair[2])); err != nil {
 			return fmt.Errorf("line %d of %s: %w", number, path, err)
 		}
 	}
+
 	return nil
 }
 

@@ -35,8 +35,10 @@ func TestSettingsOfOthersAreRefused(t *testing.T) {
 			if c.group != 0 && os.Geteuid() != 0 {
 				t.Skip("only root can give a file to another group")
 			}
+
 			none := []byte("# none\n")
 			dir := t.TempDir()
+
 			path, changed := filepath.Join(dir, "config.toml"), filepath.Join(dir, c.of)
 			err := errors.Join(
 				os.Chmod(dir, 0o755),
@@ -47,13 +49,16 @@ func TestSettingsOfOthersAreRefused(t *testing.T) {
 			if c.group != 0 {
 				err = errors.Join(err, os.Chown(changed, -1, c.group))
 			}
+
 			if err := errors.Join(err, os.Chmod(changed, c.mode)); err != nil {
 				t.Fatal(err)
 			}
+
 			_, err = Load(path)
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
+
 			if c.want != "" && err != nil && strings.Contains(c.want, "chmod") &&
 				!strings.HasSuffix(err.Error(), changed) {
 				t.Errorf("%v does not end with the chmod of %s", err, changed)
@@ -68,6 +73,7 @@ func TestSettingsOnTheWayOfOthersAreRefused(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give files away")
 	}
+
 	const other = 65533
 	for name, c := range map[string]struct {
 		of    string      // under the top folder, which has site/etc/config.toml, site/etc/conf.d/gpu.toml and links to them
@@ -95,6 +101,7 @@ func TestSettingsOnTheWayOfOthersAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			top := t.TempDir()
+
 			in := func(path string) string {
 				if filepath.IsAbs(path) {
 					return path
@@ -117,17 +124,22 @@ func TestSettingsOnTheWayOfOthersAreRefused(t *testing.T) {
 			if c.owner != 0 {
 				err = errors.Join(err, os.Lchown(in(c.of), c.owner, -1))
 			}
+
 			if c.mode != 0 {
 				err = errors.Join(err, os.Chmod(in(c.of), c.mode))
 			}
+
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			t.Setenv("SLURM_CONF", conf)
+
 			read := c.read
 			if read == "" {
 				read = "site/etc/config.toml"
 			}
+
 			_, err = Load(in(read))
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("%v, want %q", err, c.want)
@@ -139,6 +151,7 @@ func TestSettingsOnTheWayOfOthersAreRefused(t *testing.T) {
 // A user's own settings are the user's.
 func TestSettingsOfOnesOwn(t *testing.T) {
 	t.Setenv("SLURM_CONF", "")
+
 	for owner, ok := range map[int]bool{os.Geteuid(): true, 0: true, 65533: os.Geteuid() == 65533} {
 		if got := slices.Contains(owners(), owner); got != ok {
 			t.Errorf("user %d: %t", owner, got)

@@ -53,12 +53,15 @@ func (c *Config) validate() []error {
 			all.at(c.Path, d.name)("%s is too short; use at least %s", d.value, d.least)
 		}
 	}
+
 	if c.Reserve.MaxInstances < 0 {
 		all.at(c.Path, "reserve.max_instances")("%d is too few; use 0 to hold nothing", c.Reserve.MaxInstances)
 	}
+
 	if path := c.Notify.Command; path != "" && !filepath.IsAbs(path) {
 		all.at(c.Path, "notify.command")("%q is not an absolute path", path)
 	}
+
 	if c.Notify.Webhook != "" && !isWebhook(c.Notify.Webhook) {
 		all.at(
 			c.Path,
@@ -67,6 +70,7 @@ func (c *Config) validate() []error {
 			"is not a URL; it begins with https://, or with file:/// for a file that has it",
 		)
 	}
+
 	settings := c.Domain()
 	seen, groups, slots := map[string]string{}, map[string]string{}, map[string]string{}
 	for _, p := range c.Partitions {
@@ -75,22 +79,28 @@ func (c *Config) validate() []error {
 		if first, twice := seen[p.Name]; twice {
 			fail("is there already in %s; keep one of them", first)
 		}
+
 		seen[p.Name] = p.File
 		validatePartition(p, fail)
+
 		for _, g := range p.Groups {
 			if first, twice := groups[g.Name]; twice {
 				fail("node_group %q is there already in partition %q; give it another name", g.Name, first)
 			}
+
 			groups[g.Name] = p.Name
 			inGroup := all.at(p.File, fmt.Sprintf("%s, node_group %q", where, g.Name))
 			validateGroup(g, p.Provider, inGroup)
 			validateReserve(g, p.Provider, c.Reserve, inGroup)
+
 			for _, slot := range g.SlotNames(p.Provider) {
 				if first, twice := slots[slot]; twice && first != g.Name {
 					inGroup("its slot %s is one of node_group %q as well; give it another name", slot, first)
 				}
+
 				slots[slot] = g.Name
 			}
+
 			for _, node := range g.Nodes {
 				if _, first, _, _ := settings.PlaceOf(node); first.Name != g.Name {
 					inGroup("nodes: %s is a node of node_group %q as well; keep one of them", node, first.Name)
@@ -99,6 +109,7 @@ func (c *Config) validate() []error {
 			}
 		}
 	}
+
 	return all
 }
 
@@ -106,21 +117,26 @@ func validatePartition(p capacity.PartitionSettings, fail func(message string, a
 	if !slurmName.MatchString(p.Name) {
 		fail("a partition name starts with a letter and has letters, digits, '-', '_' and '.' only")
 	}
+
 	if !p.Provider.Known() {
 		fail("provider = %q is not known; use \"pcs\", \"ec2\" or \"none\"", p.Provider)
 	}
+
 	if p.MinTime.Duration < time.Minute {
 		fail("min_time = %q is too short; Slurm counts in minutes", p.MinTime)
 	}
+
 	if !p.OnEnd.Known() {
 		fail("on_end = %q is not known; use \"stop\", \"requeue\" or \"hold\"", p.OnEnd)
 	}
+
 	switch {
 	case p.RollOver && p.Provider.Guest():
 		fail("roll_over is for provider pcs; with none, whoever launches the nodes launches them into the next block")
 	case p.RollOver && !p.Provider.Configures():
 		fail("roll_over is for provider pcs; with ec2 nodes are launched into the next block without it")
 	}
+
 	if len(p.Groups) == 0 {
 		fail("has no [[partition.node_group]]; add one")
 	}
@@ -130,40 +146,51 @@ func validateGroup(g capacity.GroupSettings, provider capacity.Provider, fail fu
 	if problem := GroupName(provider, g.Name); problem != "" {
 		fail("%s", problem)
 	}
+
 	if g.InstanceType == "" {
 		fail("instance_type is missing")
 	}
+
 	if len(g.SubnetIDs) == 0 {
 		fail("subnet_ids is missing")
 	}
+
 	for _, id := range g.SubnetIDs {
 		if !capacity.IsSubnetID(id) {
 			fail("subnet_ids: %q is not a subnet id", id)
 		}
 	}
+
 	for _, id := range g.ReservationIDs {
 		if !capacity.IsReservationID(id) {
 			fail("capacity_reservation_ids: %q is not a capacity reservation id", id)
 		}
 	}
+
 	if g.Select != nil && len(g.ReservationIDs) > 0 {
 		fail("has capacity_reservation_ids and select; keep one of them")
 	}
+
 	if g.Select != nil && len(g.Select.Tags) == 0 {
 		fail("select has no tags, which would choose every reservation; name at least one")
 	}
+
 	if !slices.Contains(capacity.PurchaseOptions, g.PurchaseOption) {
 		fail("purchase_option = %q is not known; use \"capacity-block\", \"odcr\" or \"on-demand\"", g.PurchaseOption)
 	}
+
 	if g.MaxNodes < 1 {
 		fail("max_nodes is missing or below 1")
 	}
+
 	if provider.Launches() && g.LaunchTemplate == "" {
 		fail("launch_template is missing; provider ec2 launches from it")
 	}
+
 	if provider.Guest() && g.LaunchTemplate != "" {
 		fail("launch_template is for provider ec2; with none, nothing of ours launches: leave it out")
 	}
+
 	validateSlots(g, provider, fail)
 }
 
@@ -195,15 +222,19 @@ func GroupName(provider capacity.Provider, name string) string {
 				name,
 			)
 		}
+
 		return ""
 	}
+
 	most := 25 - len(capacity.SlotNames(capacity.ProviderPCS, "")[0])
+
 	if !regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]*$`).MatchString(name) {
 		return fmt.Sprintf(
 			"%q cannot name a PCS compute node group; start with a letter and use letters, digits and hyphens only",
 			name,
 		)
 	}
+
 	if len(name) > most {
 		return fmt.Sprintf(
 			"%q has %d characters; PCS takes 25 and the slots add 2, so use at most %d",
@@ -212,6 +243,7 @@ func GroupName(provider capacity.Provider, name string) string {
 			most,
 		)
 	}
+
 	return ""
 }
 
@@ -233,14 +265,17 @@ func validateReserve(
 	case g.Reserve == capacity.ReservePerJob && !onDemand:
 		fail("reserve = \"per-job\" is for provider ec2 and purchase_option = \"on-demand\"; leave it out")
 	}
+
 	if len(g.OtherTypes) > 0 && g.Reserve == capacity.ReservePerJob {
 		fail(
 			"other_instance_types cannot be together with reserve = \"per-job\": a job's nodes are to be alike; give each type a node_group of its own",
 		)
 	}
+
 	if len(g.OtherTypes) > 0 && !onDemand {
 		fail("other_instance_types is for provider ec2 and purchase_option = \"on-demand\"; leave it out")
 	}
+
 	for i, t := range g.OtherTypes {
 		switch {
 		case !capacity.IsInstanceType(t):

@@ -30,9 +30,11 @@ func Ours(file string) (bool, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil
 	}
+
 	if err != nil {
 		return false, fmt.Errorf("reading settings: %w", err)
 	}
+
 	return strings.HasPrefix(string(text), mark), nil
 }
 
@@ -58,20 +60,25 @@ func NodeGroupText(g capacity.GroupSettings) (string, error) {
 	type partition struct {
 		Groups []capacity.GroupSettings `toml:"node_group"`
 	}
+
 	text, err := tables("", partition{[]capacity.GroupSettings{g}})
 	_, text, _ = strings.Cut(text, "[[partition]]\n")
+
 	return strings.TrimLeft(text, "\n"), err
 }
 
 // tables has one [[partition]].
 func tables[P any](indent string, p P) (string, error) {
 	var b strings.Builder
+
 	encoder := toml.NewEncoder(&b)
 	encoder.Indent = indent
+
 	err := encoder.Encode(map[string][]P{"partition": {p}})
 	if err != nil {
 		err = fmt.Errorf("writing partitions: %w", err)
 	}
+
 	return b.String(), err
 }
 
@@ -98,10 +105,12 @@ func WritePartition(file string, p capacity.PartitionSettings) error {
 		}
 		return nil
 	}
+
 	text, err := PartitionText(p)
 	if err != nil {
 		return err
 	}
+
 	return writeFile(file, text)
 }
 
@@ -119,6 +128,7 @@ func writeFile(file, text string) error {
 			renameio.WithTempDir(filepath.Dir(file)),
 		)
 	}
+
 	return writing(err)
 }
 
@@ -128,9 +138,11 @@ func makeFolder(path string) error {
 	if _, err := os.Stat(path); err == nil {
 		return nil
 	}
+
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return err
 	}
+
 	return os.Chmod(path, 0o755)
 }
 
@@ -142,14 +154,17 @@ func (c *Config) With(p capacity.PartitionSettings) []error {
 		copied := *c
 		with = &copied
 	}
+
 	if p.File == "" {
 		p.File = PartitionPath(with.Path, p.Name)
 	}
+
 	others := slices.DeleteFunc(
 		slices.Clone(with.Partitions),
 		func(other capacity.PartitionSettings) bool { return other.Name == p.Name },
 	)
 	with.Partitions = append(others, p)
+
 	return with.validate()
 }
 
@@ -171,11 +186,14 @@ func WritePlace(path string, place Place) error {
 		if err != nil {
 			return writing(err)
 		}
+
 		if now, err = Load(real); err != nil {
 			return err
 		}
+
 		text = string(there)
 	}
+
 	lines := ""
 	for _, one := range []struct{ key, is, wanted string }{{"region", now.Region, place.Region}, {"cluster", now.Cluster, place.Cluster}} {
 		switch {
@@ -185,11 +203,13 @@ func WritePlace(path string, place Place) error {
 			lines += fmt.Sprintf("%s = %q\n", one.key, one.wanted)
 		}
 	}
+
 	head, rest := "", text
 	for strings.HasPrefix(rest, "#") {
 		line, after, _ := strings.Cut(rest, "\n")
 		head, rest = head+line+"\n", after
 	}
+
 	return writeFile(real, head+lines+rest)
 }
 
@@ -207,18 +227,24 @@ func TryFolder(dir string) error {
 			}
 			break
 		}
+
 		if !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
+
 		if _, err := os.Lstat(dir); err == nil {
 			return fmt.Errorf("%s is a symbolic link to nothing", dir)
 		}
+
 		dir = filepath.Dir(dir)
 	}
+
 	f, err := os.CreateTemp(dir, ".pcs-capacity-try-")
 	if err != nil {
 		return err
 	}
+
 	_, err = f.Write(make([]byte, tried))
+
 	return errors.Join(err, f.Sync(), f.Close(), os.Remove(f.Name()))
 }

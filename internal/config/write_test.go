@@ -15,16 +15,20 @@ import (
 
 func TestWrittenSettingsAreReadBack(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o077)) // of a strict root; SlurmUser reads them all the same
+
 	path := filepath.Join(t.TempDir(), "etc", "config.toml")
 	if err := WritePlace(path, Place{Region: "us-east-2", Cluster: "ml"}); err != nil {
 		t.Fatal(err)
 	}
+
 	if info, err := os.Stat(filepath.Dir(path)); err != nil || info.Mode().Perm() != 0o755 {
 		t.Errorf("the folder: %v %v", info.Mode(), err)
 	}
+
 	if err := WritePlace(path, Place{Region: "us-east-2", Cluster: "other"}); err == nil {
 		t.Errorf("a second time: %v", err)
 	}
+
 	want := NewPartition(
 		"gpu",
 		capacity.ProviderPCS,
@@ -45,21 +49,26 @@ func TestWrittenSettingsAreReadBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	c, err := Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	want.File = file
 	if diff := cmp.Diff([]capacity.PartitionSettings{want}, c.Partitions); diff != "" {
 		t.Errorf("partitions (-want +got):\n%s", diff)
 	}
+
 	if c.Cluster != "ml" || c.Region != "us-east-2" {
 		t.Errorf("cluster %q, region %q", c.Cluster, c.Region)
 	}
+
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil || len(entries) != 2 {
 		t.Errorf("left behind: %v, %v", entries, err)
 	}
+
 	for _, name := range []string{path, file} {
 		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o644 {
 			t.Errorf("%s: %v, %v; users' commands must read it", name, info.Mode(), err)
@@ -72,9 +81,11 @@ func TestForeignFileIsNotWritten(t *testing.T) {
 	if err := os.WriteFile(file, []byte("# mine\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	if err := WritePartition(file, capacity.PartitionSettings{Name: "gpu"}); err == nil {
 		t.Error("it was written")
 	}
+
 	if text, err := os.ReadFile(file); err != nil || string(text) != "# mine\n" {
 		t.Errorf("it says %q, %v", text, err)
 	}
@@ -83,6 +94,7 @@ func TestForeignFileIsNotWritten(t *testing.T) {
 // A file that does not say yet where the cluster is gets it below its first comment; nothing else changes.
 func TestPlaceIsAddedToSettings(t *testing.T) {
 	place := Place{Region: "us-east-2", Cluster: "ml"}
+
 	const cluster = "cluster = \"ml\"\n"
 	for _, c := range []struct{ name, was, is string }{
 		{"empty", "", ""},
@@ -97,9 +109,11 @@ func TestPlaceIsAddedToSettings(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "real"), []byte(c.was), 0o640); err != nil {
 			t.Fatal(err)
 		}
+
 		if err := os.Symlink("real", path); err != nil {
 			t.Fatal(err)
 		}
+
 		err := WritePlace(path, place)
 		text, _ := os.ReadFile(path)
 		if c.is == "" {
@@ -108,6 +122,7 @@ func TestPlaceIsAddedToSettings(t *testing.T) {
 			}
 			continue
 		}
+
 		info, _ := os.Lstat(filepath.Join(dir, "real"))
 		if err != nil || string(text) != c.is || info.Mode() != 0o640 {
 			t.Errorf("%s: %v, %v, %s", c.name, err, info.Mode(), text)
@@ -154,6 +169,7 @@ func zero(name string, v reflect.Value) []string {
 			all = append(all, zero(name+"."+v.Type().Field(i).Name, v.Field(i))...)
 		}
 	}
+
 	return all
 }
 
@@ -161,6 +177,7 @@ func zero(name string, v reflect.Value) []string {
 func TestDomainLeavesNothingOut(t *testing.T) {
 	var c Config
 	fill(reflect.ValueOf(&c).Elem())
+
 	domain := c.Domain()
 	domain.Timing.OverTime.Duration = 1 // Slurm's
 	if missing := zero("settings", reflect.ValueOf(domain)); len(missing) > 0 {
@@ -172,20 +189,25 @@ func TestDomainLeavesNothingOut(t *testing.T) {
 func TestPartitionIsWrittenWhole(t *testing.T) {
 	var want capacity.PartitionSettings
 	fill(reflect.ValueOf(&want).Elem())
+
 	want.Groups[0].Select.Tags = map[string]string{"team": "nlp"}
 	want.Groups[0].Nodes = capacity.NodeNames{"gpu1", "gpu10", "gpu2"}
 	if missing := zero("partition", reflect.ValueOf(want)); len(missing) > 0 {
 		t.Fatalf("not set: %v", missing)
 	}
+
 	want.File = ""
+
 	text, err := PartitionText(want)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var got Config
 	if _, errs := decodeText("gpu.toml", text, &got); len(errs) > 0 {
 		t.Fatal(errs)
 	}
+
 	if diff := cmp.Diff([]capacity.PartitionSettings{want}, got.Partitions); diff != "" ||
 		!strings.Contains(text, `nodes = "gpu[1-2,10]"`) {
 		t.Errorf("(-written +read):\n%s\n%s", diff, text)

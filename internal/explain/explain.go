@@ -101,21 +101,26 @@ func window(id string, w capacity.Window, now time.Time) string {
 	case !w.Fence.After(now):
 		return fmt.Sprintf("%s: jobs had to be gone by %s", id, at(w.Fence, now))
 	}
+
 	return fmt.Sprintf("%s is open; jobs must be gone by %s", id, at(w.Fence, now))
 }
 
 // OfCode is the page of a code.
 func OfCode(m capacity.Meaning) Explanation {
 	e := Explanation{Subject: "code " + string(m.Code), Code: string(m.Code), Answer: m.Text, Advice: m.Do}
+
 	var by []string
 	for _, at := range m.At {
 		by = append(by, shownBy[at])
 	}
+
 	e.fact("who acts", "%s", m.Who())
 	e.fact("shown by", "%s", strings.Join(by, "; "))
+
 	if m.More != "" {
 		e.fact("more", "docs/%s", m.More)
 	}
+
 	return e
 }
 
@@ -137,20 +142,26 @@ func OfNode(n capacity.Node, settings capacity.Settings, surplus bool, snap *cap
 	e := about("node " + n.Name)
 	e.fact("state", "%s", n.Word())
 	part, _, named, _ := settings.PlaceOf(n.Name)
+
 	place, ours := snap.Place(named)
 	if !ours {
 		e.say(Unmanaged, "Ask Slurm: `scontrol show node {}`.", "belongs to no partition that pcs-capacity manages.")
 		return e
 	}
+
 	e.fact("partition", "%s, slot %s", part.Name, named)
+
 	standing := snap.Standing(place, now)
 	for _, t := range standing.Current {
 		e.fact("reservation", "%s", window(t.Reservation.ID, t.Window, now))
 	}
+
 	if next := standing.Next; next.Reservation.ID != "" {
 		e.fact("next", "%s", window(next.Reservation.ID, next.Window, now))
 	}
+
 	e.fact("reason", "%s", n.Reason)
+
 	failed := false
 	for _, r := range slices.Backward(records) {
 		if names, err := hostlist.Expand(r.Nodes); err == nil && slices.Contains(names, n.Name) {
@@ -159,6 +170,7 @@ func OfNode(n capacity.Node, settings capacity.Settings, surplus bool, snap *cap
 			break
 		}
 	}
+
 	down := n.PoweredDown() || n.PoweringDown()
 	code, where := slotWords(standing, now)
 	giveBack := "`" + capacity.GiveBack(n.Name, n.Out(), part.Provider) + "`."
@@ -185,7 +197,9 @@ func OfNode(n capacity.Node, settings capacity.Settings, surplus bool, snap *cap
 	default:
 		e.say(Runs, nothing+".", "is up and takes jobs.")
 	}
+
 	e.age(snap, now)
+
 	return e
 }
 
@@ -203,23 +217,30 @@ func OfPartition(p capacity.Partition, waiting int, troubles []capacity.Problem,
 			out += o.Count
 			e.fact("nodes", "%s", o)
 		}
+
 		if code == Open && out > 0 && out >= at.Slot.Count {
 			code, words = NodesOut, words+", and none of its nodes gets jobs"
 		}
+
 		if where == "" || slices.Index(order, code) < slices.Index(order, best) {
 			best, where = code, words
 		}
+
 		e.fact("slot "+at.Slot.Name, "%s", words)
 	}
+
 	e.fact("jobs that wait", "%d", waiting)
+
 	trouble := false
 	for _, t := range troubles {
 		name := "note"
 		if t.Severity != capacity.Note {
 			name, trouble = "trouble", true
 		}
+
 		e.fact(name, "%s", t.Text())
 	}
+
 	do := nothing + "."
 	switch {
 	case best == NodesOut:
@@ -231,12 +252,15 @@ func OfPartition(p capacity.Partition, waiting int, troubles []capacity.Problem,
 	case waiting > 0:
 		do += " `pcs-capacity explain JOB` says what a job waits for."
 	}
+
 	takes := "starts no job now"
 	if best == Open {
 		takes = "takes jobs"
 	}
+
 	e.say(best, do, "%s: %s.", takes, where)
 	e.age(snap, now)
+
 	return e
 }
 
@@ -260,5 +284,6 @@ func slotWords(at capacity.Standing, now time.Time) (code, words string) {
 		}
 		return Fenced, words
 	}
+
 	return Open, words
 }

@@ -43,18 +43,23 @@ func OfJob(j capacity.Job, snap *capacity.Snapshot, records []state.Record, now 
 	if !ourHold {
 		told = j.AdminComment
 	}
+
 	prospects := capacity.Prospects(req, snap, now)
 	e := &screen{about("job " + j.Shown), j, req, prospects, snap, now, strings.TrimPrefix(told, ourWord)}
 	waits := j.State == "PENDING"
+
 	e.fact("partition", "%s", strings.Join(req.Partitions, ", "))
+
 	limit := req.TimeLimit.String()
 	if req.TimeMin.Bounded() {
 		limit += ", at least " + req.TimeMin.String()
 	}
+
 	e.fact("time limit", "%s", limit)
 	limit = e.limit()
 	e.fact("limit", "%s", limit)
 	e.fact("constraint", "%s", req.Constraint)
+
 	switch {
 	case j.State == "RUNNING" && j.Configuring():
 		e.boots()
@@ -77,18 +82,21 @@ func OfJob(j capacity.Job, snap *capacity.Snapshot, records []state.Record, now 
 	default:
 		e.waits(records, ourHold)
 	}
+
 	if waits {
 		for _, p := range e.prospects {
 			if p.Reservation.ID != "" {
 				e.fact("reservation", "%s", window(p.Reservation.ID, p.Window, now))
 			}
 		}
+
 		if e.Code != string(capacity.Mismatched) {
 			for _, m := range capacity.PassedOver(req, snap, now) {
 				e.fact("passed over", "%s", m.Text())
 			}
 		}
 	}
+
 	for name := range strings.SplitSeq(j.Reservation, ",") {
 		if fence, past := snap.PastFences[name]; past && j.Active() {
 			e.fact(
@@ -100,16 +108,21 @@ func OfJob(j capacity.Job, snap *capacity.Snapshot, records []state.Record, now 
 			)
 		}
 	}
+
 	e.fact("told", "%s", e.told)
+
 	if says := j.Reason; waits {
 		if j.Start.Sub(now) > aYear {
 			says += "; start " + j.Start.UTC().Format(time.DateOnly) + ": that is how it shows a fence without an end"
 		} else if j.Start.After(now) {
 			says += "; start " + capacity.FormatUTC(j.Start)
 		}
+
 		e.fact("squeue says", "%s", says)
 	}
+
 	e.age(snap, now)
+
 	return e.Explanation
 }
 
@@ -125,6 +138,7 @@ func (e *screen) limit() string {
 	case j.Running() && j.TimeLimit.Bounded() && !j.End.IsZero() && fence.Sub(j.End).Abs() <= atFence:
 		return "ends at the fence: sync lowers one that crosses it"
 	}
+
 	return ""
 }
 
@@ -148,6 +162,7 @@ func (e *screen) boots() {
 	if j.Requeues() {
 		then = "requeues it"
 	}
+
 	gaveUp := j.Start.Add(p.ResumeTimeout.Duration)
 	e.fact(
 		"at the latest",
@@ -165,11 +180,14 @@ func (e *screen) runs(limitIsOurs bool) {
 	if !j.End.IsZero() && j.TimeLimit.Bounded() {
 		until = " until " + at(j.End, e.now) + " at the latest"
 	}
+
 	e.say(Runs, nothing+".", "runs on %s%s.", j.Hostlist(), until)
+
 	fence := e.fence()
 	if fence.IsZero() {
 		return
 	}
+
 	p, _ := e.snap.Partition(e.req.Partitions[0])
 	wish, _ := j.Wish()
 	onEnd := cmp.Or(wish.OnEnd, p.OnEnd)
@@ -179,6 +197,7 @@ func (e *screen) runs(limitIsOurs bool) {
 	} else if !limitIsOurs && j.TimeLimit.Bounded() && !j.End.After(fence) {
 		onEnd = capacity.StopAtEnd // its owner's limit
 	}
+
 	end := "its time limit ends it"
 	switch {
 	case !j.Requeues():
@@ -190,6 +209,7 @@ func (e *screen) runs(limitIsOurs bool) {
 	default:
 		e.Advice += " Save what you need before its limit: `sbatch --signal=B:USR1@600` sends a signal."
 	}
+
 	e.fact("at the fence", "%s: %s", capacity.FormatUTC(fence), end)
 }
 
@@ -200,6 +220,7 @@ func (e *screen) waits(records []state.Record, ourHold bool) {
 	failed, hasFailed := lastFailure(j.Shown, records)
 	ours := strings.HasPrefix(j.AdminComment, ourWord)
 	_, notLaunched, wasNot := strings.Cut(j.AdminComment, " were not launched: ")
+
 	few, short := capacity.ShortOfHosts(e.prospects, e.now)
 	requeued := requeuedFor.FindStringSubmatch(j.AdminComment)
 	fits := slices.DeleteFunc(slices.Clone(e.prospects), func(p capacity.Prospect) bool { return !p.Fits })
@@ -207,7 +228,9 @@ func (e *screen) waits(records []state.Record, ourHold bool) {
 		e.fact("keep held", "administrators: `scontrol update jobid=%s admincomment=`, then `scontrol hold %s`",
 			j.Shown, j.Shown)
 	}
+
 	const release = "`scontrol release {}`."
+
 	hold, slurms := j.SlurmHold()
 	switch {
 	case slurms:
@@ -253,10 +276,12 @@ func (e *screen) waits(records []state.Record, ourHold bool) {
 			code = failed.Code
 			e.fact("last try", "%s on %s: %s", capacity.FormatUTC(failed.At), failed.Nodes, failed.Message)
 		}
+
 		again := "when Slurm next finds nodes for it"
 		if j.Eligible.After(e.now) {
 			again = "at " + at(j.Eligible, e.now)
 		}
+
 		e.say(LaunchFailed, nothing+" yet. If it fails again and again, show an administrator this screen.",
 			"waits because its nodes could not be launched (%s); it is tried again %s.", code, again)
 	case j.Eligible.After(e.now) && requeued != nil && len(fits) > 0 && fits[0].Window.Start.After(j.Eligible):
@@ -280,10 +305,12 @@ func (e *screen) waits(records []state.Record, ourHold bool) {
 		if j.Restarts > 0 {
 			why = "Slurm's pause after a requeue, or --begin"
 		}
+
 		e.say(WaitsToBegin, nothing+", or `scontrol update jobid={} starttime=now`.", "may not start before %s (%s).",
 			at(j.Eligible, e.now), why)
 	default:
 		e.forCapacity(fits, verdict)
+
 		if requeued != nil && strings.HasPrefix(requeued[1], "EC2 ") {
 			e.Answer = fmt.Sprintf("Job %s was requeued: %s. %s", j.Shown, requeued[1], e.Answer)
 		}
@@ -297,6 +324,7 @@ func (e *screen) opens(p capacity.Prospect) string {
 
 func (e *screen) never(v capacity.Verdict) {
 	do := "Cancel it, `scancel {}`, and submit it as the first line says."
+
 	req := e.req
 	req.TimeLimit, req.TimeMin = capacity.Limit{}, capacity.Limit{}
 	goesOn := e.j.Requeues() &&
@@ -313,6 +341,7 @@ func (e *screen) never(v capacity.Verdict) {
 	case v.Code == capacity.Mismatched:
 		do = "Leave it until an administrator has fixed that (`pcs-capacity check` says how), or cancel it: `scancel {}`."
 	}
+
 	e.say(string(v.Code), do, "%s: %s.", v.Outlook(), v.Sentence)
 }
 
@@ -330,22 +359,30 @@ func (e *screen) forCapacity(fits []capacity.Prospect, v capacity.Verdict) {
 				"`scontrol update jobid={} features=`.",
 				"has the constraint %s, and no reservation of those nodes takes it now; %s would.", j.Constraint,
 				elsewhere[0].Reservation.ID)
+
 			return
 		}
+
 		e.say(NotKnown, "Ask an administrator to look at `pcs-capacity status`.",
 			"waits, and nothing is known of a reservation for it.")
+
 		for _, w := range v.Warnings {
 			e.fact("warning", "%s", w)
 		}
+
 		return
 	}
+
 	p := fits[0]
+
 	where := cmp.Or(p.Reservation.ID, "partition "+p.Partition.Name) + ", which is open"
 	left := p.Usable
+
 	var out []string
 	for _, o := range p.Slot.Out {
 		out, left = append(out, o.String()), left-o.Count
 	}
+
 	here := slices.DeleteFunc(slices.Clone(e.prospects), later)
 	switch {
 	case !later(p) && rules.MatchString(j.Reason):
@@ -378,6 +415,7 @@ func (e *screen) forCapacity(fits []capacity.Prospect, v capacity.Verdict) {
 				minutes,
 			) + "`."
 		}
+
 		e.say(BehindFence, do, "is too long for what is left of %s; it waits for %s.", h.Reservation.ID, e.opens(p))
 	default:
 		e.say(WaitsToOpen, slurmStarts, "waits for %s.", e.opens(p))
@@ -394,5 +432,6 @@ func lastFailure(shown string, records []state.Record) (state.Record, bool) {
 			return r, r.Code != string(capacity.OK)
 		}
 	}
+
 	return state.Record{}, false
 }

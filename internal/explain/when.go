@@ -48,6 +48,7 @@ func When(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, que
 	if v.Edits.TimeLimit.Set { // the filter chooses the limit
 		req.TimeLimit = capacity.Limit{}
 	}
+
 	fits := slices.DeleteFunc(capacity.Prospects(req, snap, now), func(p capacity.Prospect) bool { return !p.Fits })
 	if v.Refused || len(fits) == 0 {
 		s.Message = v.Sentence
@@ -58,8 +59,10 @@ func When(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, que
 		default: // strict = false, or EC2 did not describe the reservation
 			s.Message, s.Warnings = strings.Join(v.Warnings, "; "), []string{}
 		}
+
 		return s
 	}
+
 	open := slices.DeleteFunc(slices.Clone(fits), func(p capacity.Prospect) bool { return !isOpen(p, now) })
 	p := fits[0]
 	if len(open) > 0 {
@@ -67,11 +70,13 @@ func When(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, que
 			return cmp.Or(cmp.Compare(queue.lacks(b), queue.lacks(a)), cmp.Compare(a.Room, b.Room))
 		})
 	}
+
 	s.Partition, s.Reservation = p.Partition.Name, p.Reservation.ID
 	s.Start, s.Fence = p.Window.Start, p.Window.Fence
 	if s.Start.Before(now) {
 		s.Start = now
 	}
+
 	s.TimeLimit = p.Longest.String()
 	if stated.Bounded() {
 		s.TimeLimit = stated.String()
@@ -80,6 +85,7 @@ func When(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, que
 			s.SpareSeconds = &spare
 		}
 	}
+
 	few, short := capacity.ShortOfHosts(fits, now)
 	switch {
 	case len(open) == 0 && p.Window.Start.After(now):
@@ -110,6 +116,7 @@ func When(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, que
 	default:
 		s.Code = Now
 	}
+
 	return s
 }
 
@@ -126,10 +133,12 @@ func Left(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, now
 		s.TimeLimit = ""
 		return s
 	}
+
 	p := slices.MaxFunc(
 		open,
 		func(a, b capacity.Prospect) int { return cmp.Compare(length(a.Longest), length(b.Longest)) },
 	)
+
 	return Start{
 		Code:        Now,
 		Partition:   p.Partition.Name,

@@ -32,6 +32,7 @@ func FilterLog() *slog.Logger {
 // output of its programs, so a hook that cannot open its file logs to syslog only, and goes on. Times are UTC.
 func Log(dir, name string) *slog.Logger {
 	var out io.Writer = &syslog{daemonInfo, "pcs-capacity-" + name}
+
 	err := os.MkdirAll(dir, 0o755)
 	if err == nil {
 		var file *os.File
@@ -41,10 +42,12 @@ func Log(dir, name string) *slog.Logger {
 			out = io.MultiWriter(out, file) // the first never fails, and none comes after the second
 		}
 	}
+
 	log := slog.New(slog.NewJSONHandler(out, utc)).With("pid", os.Getpid())
 	if err != nil {
 		log.Warn("logging to syslog only; set `[log] dir` to a folder that SlurmUser can write", "err", err)
 	}
+
 	return log
 }
 
@@ -69,9 +72,11 @@ func (s *syslog) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	defer syscall.Close(fd)
+
 	stamp := time.Now().Format(time.Stamp) // RFC 3164, which every local syslog reads
 	message := fmt.Sprintf("<%d>%s %s[%d]: %s", s.priority, stamp, s.name, os.Getpid(), p)
 	_ = syscall.Sendto(fd, []byte(message), 0, &syscall.SockaddrUnix{Name: syslogSocket})
+
 	return len(p), nil
 }
 

@@ -16,10 +16,12 @@ import (
 // Program is the path of a hook program. Its last part must stay when it is linked to.
 func Program(t testing.TB, name string) string {
 	t.Helper()
+
 	path, err := exec.LookPath(name)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return path
 }
 
@@ -33,11 +35,14 @@ func Deadline(t testing.TB) context.Context {
 // ShortDir is a temporary folder with a short name: Slurm's Unix sockets lie in it.
 func ShortDir(t testing.TB) string {
 	t.Helper()
+
 	dir, err := os.MkdirTemp("", "h")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { os.RemoveAll(dir) })
+
 	return dir
 }
 
@@ -72,6 +77,7 @@ func Snapshot(now time.Time) *capacity.Snapshot {
 		}
 	}
 	minutes := func(n int) capacity.Duration { return capacity.Duration{Duration: time.Duration(n) * time.Minute} }
+
 	return &capacity.Snapshot{
 		TakenAt: now, Region: "us-east-2", DefaultPartition: "static",
 		Submit: capacity.Submit{
@@ -92,6 +98,7 @@ func Snapshot(now time.Time) *capacity.Snapshot {
 // WriteSnapshot writes a [Snapshot] of now.
 func WriteSnapshot(t testing.TB, dir state.Dir) {
 	t.Helper()
+
 	if err := dir.WriteSnapshot(Snapshot(time.Now())); err != nil {
 		t.Fatal(err)
 	}

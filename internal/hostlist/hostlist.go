@@ -28,14 +28,17 @@ func Expand(hostlist string) ([]string, error) {
 	if hostlist == "" {
 		return nil, nil
 	}
+
 	var hosts []string
 	for _, word := range splitOutsideBrackets(hostlist) {
 		names, err := expandWord(word, Max-len(hosts))
 		if err != nil {
 			return nil, fmt.Errorf("%w %s: %w", ErrInvalid, Quote(hostlist), err)
 		}
+
 		hosts = append(hosts, names...)
 	}
+
 	return hosts, nil
 }
 
@@ -50,6 +53,7 @@ func Quote(s string) string {
 // splitOutsideBrackets splits at the commas that are not inside a bracket.
 func splitOutsideBrackets(list string) []string {
 	var words []string
+
 	inside, from := false, 0
 	for i := range len(list) {
 		switch list[i] {
@@ -64,6 +68,7 @@ func splitOutsideBrackets(list string) []string {
 			}
 		}
 	}
+
 	return append(words, list[from:])
 }
 
@@ -72,12 +77,14 @@ func expandWord(word string, limit int) ([]string, error) {
 	if word == "" {
 		return nil, errors.New("it has an empty name")
 	}
+
 	names := []string{""}
 	for rest := word; rest != ""; {
 		literal, after, bracket := strings.Cut(rest, "[")
 		if err := CheckName(literal); err != nil {
 			return nil, err
 		}
+
 		numbers := []string{""}
 		rest = ""
 		if bracket {
@@ -85,17 +92,22 @@ func expandWord(word string, limit int) ([]string, error) {
 			if !closed {
 				return nil, errors.New("a bracket is not closed")
 			}
+
 			var err error
 			if numbers, err = expandRanges(ranges, limit); err != nil {
 				return nil, err
 			}
+
 			rest = tail
 		}
+
 		if len(names)*len(numbers) > limit {
 			return nil, tooMany()
 		}
+
 		names = product(names, literal, numbers, strings.Contains(rest, "["))
 	}
+
 	return names, nil
 }
 
@@ -109,13 +121,16 @@ func product(heads []string, literal string, numbers []string, more bool) []stri
 				names = append(names, head+literal+number)
 			}
 		}
+
 		return names
 	}
+
 	for _, head := range heads {
 		for _, number := range numbers {
 			names = append(names, head+literal+number)
 		}
 	}
+
 	return names
 }
 
@@ -130,24 +145,30 @@ func expandRanges(ranges string, limit int) ([]string, error) {
 		if !isRange {
 			last = first
 		}
+
 		low, err := parseIndex(first)
 		if err != nil {
 			return nil, err
 		}
+
 		high, err := parseIndex(last)
 		if err != nil {
 			return nil, err
 		}
+
 		if high < low {
 			return nil, fmt.Errorf("range %q runs backwards", one)
 		}
+
 		if high-low >= limit-len(numbers) {
 			return nil, tooMany()
 		}
+
 		for n := low; n <= high; n++ {
 			numbers = append(numbers, fmt.Sprintf("%0*d", len(first), n))
 		}
 	}
+
 	return numbers, nil
 }
 
@@ -172,6 +193,7 @@ func CheckName(name string) error {
 			return fmt.Errorf("%q is not allowed in a node name", c)
 		}
 	}
+
 	return nil
 }
 
@@ -180,20 +202,24 @@ func CheckName(name string) error {
 // Expand(Compress(names)) is the sorted set.
 func Compress(names []string) string {
 	hosts := Sort(names)
+
 	var out strings.Builder
 	for i := 0; i < len(hosts); {
 		first := parseHost(hosts[i])
 		if i > 0 {
 			out.WriteByte(',')
 		}
+
 		end := i + 1
 		for end < len(hosts) && first.width > 0 && parseHost(hosts[end]).sameGroup(first) {
 			end++
 		}
+
 		out.WriteString(first.prefix)
 		out.WriteString(bracket(hosts[i:end]))
 		i = end
 	}
+
 	return out.String()
 }
 
@@ -203,6 +229,7 @@ func bracket(hosts []string) string {
 	if len(hosts) == 1 {
 		return first.digits()
 	}
+
 	var ranges []string
 	for i := 0; i < len(hosts); {
 		low := parseHost(hosts[i])
@@ -213,14 +240,17 @@ func bracket(hosts []string) string {
 			if next.index != high.index+1 || next.digits() != fmt.Sprintf("%0*d", low.width, next.index) {
 				break
 			}
+
 			high = next
 		}
+
 		if low == high {
 			ranges = append(ranges, low.digits())
 		} else {
 			ranges = append(ranges, low.digits()+"-"+high.digits())
 		}
 	}
+
 	return "[" + strings.Join(ranges, ",") + "]"
 }
 
@@ -234,6 +264,7 @@ func Sort(names []string) []string {
 		return cmp.Or(NaturalCompare(x.prefix, y.prefix), cmp.Compare(min(x.width, 1), min(y.width, 1)),
 			cmp.Compare(x.index, y.index), cmp.Compare(x.width, y.width))
 	})
+
 	return slices.Compact(sorted)
 }
 
@@ -249,10 +280,12 @@ func parseHost(name string) host {
 	for at > 0 && len(name)-at < maxIndexDigits && '0' <= name[at-1] && name[at-1] <= '9' {
 		at--
 	}
+
 	h := host{prefix: name[:at], width: len(name) - at}
 	if h.width > 0 {
 		h.index, _ = strconv.Atoi(name[at:]) // at most 9 digits: cannot fail
 	}
+
 	return h
 }
 
@@ -276,14 +309,19 @@ func NaturalCompare(a, b string) int {
 			if c := cmp.Or(cmp.Compare(len(vx), len(vy)), cmp.Compare(vx, vy)); c != 0 {
 				return c
 			}
+
 			x, y = x[len(dx):], y[len(dy):]
+
 			continue
 		}
+
 		if x[0] != y[0] {
 			return cmp.Compare(x[0], y[0])
 		}
+
 		x, y = x[1:], y[1:]
 	}
+
 	return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(a, b))
 }
 
@@ -292,5 +330,6 @@ func leadingDigits(s string) string {
 	for n < len(s) && '0' <= s[n] && s[n] <= '9' {
 		n++
 	}
+
 	return s[:n]
 }

@@ -33,6 +33,7 @@ func TestExpand(t *testing.T) {
 		if err != nil {
 			t.Errorf("Expand(%q): %v", test.list, err)
 		}
+
 		if diff := cmp.Diff(strings.Fields(test.want), got, cmp.Transformer("nonnil", func(s []string) string { return strings.Join(s, " ") })); diff != "" {
 			t.Errorf("Expand(%q) (-want +got):\n%s", test.list, diff)
 		}
@@ -49,6 +50,7 @@ func TestExpandRefuses(t *testing.T) {
 			t.Errorf("Expand(%q) = %d names, %v; want ErrInvalid", list, len(names), err)
 		}
 	}
+
 	names, err := Expand("a[1-65536]")
 	if err != nil || len(names) != Max {
 		t.Errorf("the largest hostlist: %d names, %v", len(names), err)
@@ -90,9 +92,11 @@ func TestHostlistAsSlurm(t *testing.T) {
 			t.Errorf("Expand(%q): %v", list, err)
 			continue
 		}
+
 		if diff := cmp.Diff(scontrol("hostnames", list), names); diff != "" {
 			t.Errorf("Expand(%q) (-scontrol +ours):\n%s", list, diff)
 		}
+
 		compressed := Compress(names)
 		if diff := cmp.Diff(scontrol("hostnames", compressed), Sort(names)); diff != "" {
 			t.Errorf("scontrol reads Compress(%q) = %s differently (-scontrol +ours):\n%s", names, compressed, diff)
@@ -107,18 +111,24 @@ func scontrolWithoutCluster(t testing.TB) func(what, list string) []string {
 	if err != nil {
 		t.Fatal("Slurm is not installed; `make test` installs what the tests need")
 	}
+
 	conf := filepath.Join(t.TempDir(), "slurm.conf")
 	if err := os.WriteFile(conf, []byte("ClusterName=none\nSlurmctldHost=localhost\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	return func(what, list string) []string {
 		t.Helper()
+
 		cmd := exec.Command(path, "show", what, list)
+
 		cmd.Env = append(os.Environ(), "SLURM_CONF="+conf)
+
 		out, err := cmd.Output()
 		if err != nil {
 			t.Fatalf("scontrol show %s %s: %v", what, list, err)
 		}
+
 		return strings.Fields(string(out))
 	}
 }
@@ -127,6 +137,7 @@ func FuzzHostlist(f *testing.F) {
 	for _, seed := range []string{"gpu-[1-4,7]", "r[1-2]n[01-03]", "a,b,c[08-11]", "a[1-65536]", "[", "a[0-000000001]"} {
 		f.Add(seed)
 	}
+
 	f.Fuzz(func(t *testing.T, list string) {
 		names, err := Expand(list)
 		if err != nil {
@@ -135,13 +146,16 @@ func FuzzHostlist(f *testing.F) {
 			}
 			return
 		}
+
 		if len(names) > Max {
 			t.Fatalf("Expand(%q): %d names", list, len(names))
 		}
+
 		again, err := Expand(Compress(names))
 		if err != nil {
 			t.Fatalf("Compress(%q) = %q: %v", names, Compress(names), err)
 		}
+
 		if sorted := Sort(names); !slices.Equal(again, sorted) {
 			t.Fatalf("Compress(%q) = %q, which is %q; want %q", names, Compress(names), again, sorted)
 		}

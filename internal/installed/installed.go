@@ -29,7 +29,9 @@ func Package(folder, pattern string) (string, error) {
 	if err != nil || len(found) != 1 {
 		return "", fmt.Errorf("%s/%s: found %q, want one package; run `make packages`", folder, pattern, found)
 	}
+
 	_, err = os.Stat(found[0]) // another package is another test: no cached answer
+
 	return found[0], err
 }
 
@@ -40,17 +42,21 @@ func Later(ctx context.Context, top, dist, dir, form, version string) (string, e
 	if err != nil {
 		return "", err
 	}
+
 	recipe, err := os.ReadFile(filepath.Join(top, "nfpm.yaml"))
 	if err != nil {
 		return "", err
 	}
+
 	changed, path := filepath.Join(dir, "config.toml"), filepath.Join(dir, "nfpm.yaml")
 	text := strings.NewReplacer("dist/config.toml", changed, "compression: xz", "compression: gzip").
 		Replace(string(recipe))
 	if err := errors.Join(os.WriteFile(changed, append(settings, "# new in "+version+"\n"...), 0o644), os.WriteFile(path, []byte(text), 0o644)); err != nil {
 		return "", err
 	}
+
 	built := filepath.Join(dir, "later."+form)
+
 	cmd := exec.CommandContext(
 		ctx,
 		filepath.Join(dist, "tools", "nfpm"),
@@ -63,10 +69,12 @@ func Later(ctx context.Context, top, dist, dir, form, version string) (string, e
 		built,
 	)
 	cmd.Dir = top
+
 	cmd.Env = append(os.Environ(), "ARCH="+runtime.GOARCH, "VERSION="+version)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("nfpm: %w: %s", err, out)
 	}
+
 	return built, nil
 }
 
@@ -77,13 +85,16 @@ type Root string
 // what it is told to /systemctl.log, the given users (lines of /etc/passwd), and nothing else.
 func New(dir, users string) (Root, error) {
 	r := Root(dir)
+
 	var errs []error
 	for _, folder := range []string{"bin", "sbin", "lib", "lib64"} {
 		errs = append(errs, os.MkdirAll(r.At("usr/"+folder), 0o755), os.Symlink("usr/"+folder, r.At(folder)))
 	}
+
 	for _, name := range []string{"sh", "mkdir", "rm", "id", "chown", "timeout", "grep"} {
 		errs = append(errs, r.program(name))
 	}
+
 	for path, text := range map[string]string{
 		"run/systemd/system/.keep": "", "systemctl.log": "", "tmp/.keep": "",
 		"etc/passwd": users, "etc/group": strings.ReplaceAll(users, "::/", ":"),
@@ -91,11 +102,13 @@ func New(dir, users string) (Root, error) {
 	} {
 		errs = append(errs, r.Write(path, text, 0o644))
 	}
+
 	errs = append(
 		errs,
 		r.Write("dev/null", "", 0o666),
 		r.Write("usr/bin/systemctl", "#!/bin/sh\necho \"$@\" >>/systemctl.log\n", 0o755),
 	)
+
 	return r, errors.Join(errs...)
 }
 
@@ -116,23 +129,28 @@ func (r Root) program(name string) error {
 	if err != nil {
 		return err
 	}
+
 	libraries, err := exec.Command("ldd", path).Output()
 	if err != nil {
 		return fmt.Errorf("ldd %s: %w", path, err)
 	}
+
 	files := map[string]string{path: "usr/bin/" + name}
 	for _, library := range regexp.MustCompile(`/\S+`).FindAllString(string(libraries), -1) {
 		files[library] = library
 	}
+
 	for from, to := range files {
 		text, err := os.ReadFile(from)
 		if err == nil {
 			err = r.Write(to, string(text), 0o755)
 		}
+
 		if err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -143,11 +161,15 @@ func (r Root) Manage(ctx context.Context, command []string, what string) (string
 	for n := range command {
 		command[n] = strings.ReplaceAll(command[n], "ROOT", string(r))
 	}
+
 	if os.Getuid() != 0 {
 		command = append([]string{"unshare", "--map-root-user"}, command...)
 	}
+
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+
 	cmd.Env = append(os.Environ(), "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin", "DEBIAN_FRONTEND=noninteractive")
+
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf(
@@ -157,5 +179,6 @@ func (r Root) Manage(ctx context.Context, command []string, what string) (string
 			out,
 		)
 	}
+
 	return string(out), nil
 }

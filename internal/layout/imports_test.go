@@ -27,25 +27,30 @@ type layer struct {
 // readLayers reads the table, whose rows import from later rows only.
 func readLayers(t *testing.T) []layer {
 	t.Helper()
+
 	text, err := os.ReadFile(root + "/ARCHITECTURE.md")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	_, section, _ := strings.Cut(string(text), "\n## The layers")
 	section, _, _ = strings.Cut(section, "\n## ")
 	quoted := regexp.MustCompile("`([^`]+)`")
+
 	names := func(cell string) (found []string) {
 		for _, m := range quoted.FindAllStringSubmatch(cell, -1) {
 			found = append(found, m[1])
 		}
 		return found
 	}
+
 	var layers []layer
 	for line := range strings.Lines(section) {
 		cells := strings.Split(line, "|")
 		if len(cells) < 4 || !strings.Contains(cells[1], "`") {
 			continue
 		}
+
 		l := layer{names(cells[1]), names(cells[2]), strings.Contains(cells[2], "everything below")}
 		layers = append(layers, l)
 		for row, upper := range layers {
@@ -61,9 +66,11 @@ func readLayers(t *testing.T) []layer {
 			}
 		}
 	}
+
 	if len(layers) < 5 {
 		t.Fatalf("ARCHITECTURE.md has a table of %d layers", len(layers))
 	}
+
 	return layers
 }
 
@@ -83,6 +90,7 @@ var askAWS = []string{"internal/awssim", "cmd/capacity-lab", "internal/setup", "
 // may be imported by anyone, unless the table has it: then as it says.
 func TestImportsPointOneWay(t *testing.T) {
 	layers := readLayers(t)
+
 	var reserved []string
 	for _, l := range layers {
 		for _, name := range l.imports {
@@ -91,17 +99,20 @@ func TestImportsPointOneWay(t *testing.T) {
 			}
 		}
 	}
+
 	product, tests := readImports(t, reserved)
 	if len(product) < 20 || !slices.Contains(product["ec2"], "capacity") ||
 		!slices.Contains(product["cmd/pcs-capacity"], "github.com/alecthomas/kong") {
 		t.Fatalf("the imports are not found: %v", product)
 	}
+
 	for _, from := range slices.Sorted(maps.Keys(product)) {
 		row := slices.IndexFunc(layers, func(l layer) bool { return covers(l.packages, from) })
 		if row < 0 {
 			t.Errorf("%s is in no row of the layers in ARCHITECTURE.md", from)
 			continue
 		}
+
 		below := func(name string) bool {
 			return slices.ContainsFunc(layers[row+1:], func(l layer) bool { return covers(l.packages, name) })
 		}
@@ -110,6 +121,7 @@ func TestImportsPointOneWay(t *testing.T) {
 				t.Errorf("%s imports %s, which ARCHITECTURE.md does not let it", from, to)
 			}
 		}
+
 		for _, to := range tests[from] {
 			if slices.Contains(reserved, to) && !covers(layers[row].imports, to) && !slices.Contains(askAWS, from) {
 				t.Errorf("a test of %s imports %s, which ARCHITECTURE.md does not let it", from, to)
@@ -126,6 +138,7 @@ func TestSubmissionAndPrologLinkLittle(t *testing.T) {
 		if len(imports[from]) == 0 {
 			t.Errorf("%s is not found", from)
 		}
+
 		via := map[string]string{from: from} // each package, with the way to it
 		for next := []string{from}; len(next) > 0; next = next[1:] {
 			for _, to := range imports[next[0]] {
@@ -138,6 +151,7 @@ func TestSubmissionAndPrologLinkLittle(t *testing.T) {
 			}
 		}
 	}
+
 	if !slices.Contains(imports["slurm"], "os/exec") || !slices.Contains(imports["ec2"], "github.com/aws") {
 		t.Error("the imports of slurm and ec2 are not found")
 	}
@@ -146,7 +160,9 @@ func TestSubmissionAndPrologLinkLittle(t *testing.T) {
 // readImports are the imports of each package and of its tests: those of our packages, and the reserved ones.
 func readImports(t *testing.T, reserved []string) (product, tests map[string][]string) {
 	t.Helper()
+
 	product, tests = map[string][]string{}, map[string][]string{}
+
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -156,23 +172,28 @@ func readImports(t *testing.T, reserved []string) (product, tests map[string][]s
 		case entry.IsDir() || filepath.Ext(path) != ".go":
 			return nil
 		}
+
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
 		if err != nil {
 			return err
 		}
+
 		folder, err := filepath.Rel(root, filepath.Dir(path))
 		if err != nil {
 			return err
 		}
+
 		into := product
 		if strings.HasSuffix(path, "_test.go") {
 			into = tests
 		}
+
 		for _, spec := range file.Imports {
 			name, err := strconv.Unquote(spec.Path.Value)
 			if err != nil {
 				return err
 			}
+
 			name, ours := strings.CutPrefix(name, module+"/")
 			if !ours {
 				i := slices.IndexFunc(
@@ -182,19 +203,24 @@ func readImports(t *testing.T, reserved []string) (product, tests map[string][]s
 				if i < 0 {
 					continue
 				}
+
 				name = reserved[i]
 			}
+
 			if !slices.Contains(into[folder], name) {
 				into[folder] = append(into[folder], name)
 			}
 		}
+
 		if into[folder] == nil {
 			into[folder] = []string{} // a package that imports nothing is one
 		}
+
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return product, tests
 }

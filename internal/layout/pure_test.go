@@ -29,6 +29,7 @@ func TestDecisionsArePure(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		decide := 0
 		for _, path := range files {
 			name := filepath.Base(path)
@@ -36,12 +37,15 @@ func TestDecisionsArePure(t *testing.T) {
 				c.doing = slices.DeleteFunc(c.doing, func(file string) bool { return file == name })
 				continue
 			}
+
 			decide++
 			fset := token.NewFileSet()
+
 			file, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			for _, spec := range file.Imports {
 				path, _ := strconv.Unquote(spec.Path.Value)
 				if in, is := strings.CutPrefix(path, module+"/"); is && !slices.Contains(ours, in) ||
@@ -49,6 +53,7 @@ func TestDecisionsArePure(t *testing.T) {
 					t.Errorf("%s/%s decides, and imports %s", folder, name, path)
 				}
 			}
+
 			ast.Inspect(file, func(n ast.Node) bool {
 				switch n := n.(type) {
 				case *ast.FuncType:
@@ -56,6 +61,7 @@ func TestDecisionsArePure(t *testing.T) {
 					for _, field := range n.Params.List {
 						types = append(types, fmt.Sprint(field.Type))
 					}
+
 					if slices.Contains(types, "&{context Context}") && !slices.Contains(types, "World") {
 						t.Errorf("%s decides, and takes a context without a World", fset.Position(n.Pos()))
 					}
@@ -70,9 +76,11 @@ func TestDecisionsArePure(t *testing.T) {
 						t.Errorf("%s decides, and uses %s.%s", fset.Position(n.Pos()), of.Name, n.Sel.Name)
 					}
 				}
+
 				return true
 			})
 		}
+
 		if decide == 0 || len(c.doing) > 0 {
 			t.Errorf("%s: %d files decide; there is no %q", folder, decide, c.doing)
 		}

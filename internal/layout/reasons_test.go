@@ -17,15 +17,18 @@ import (
 // writes it.
 func TestCodesInDocs(t *testing.T) {
 	const path, begin, end = "../../docs/codes.md", "<!-- codes -->\n", "<!-- end of codes -->\n"
+
 	page, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	before, listed, found := strings.Cut(string(page), begin)
 	_, after, closed := strings.Cut(listed, end)
 	if !found || !closed {
 		t.Fatalf("%s has no list of codes", path)
 	}
+
 	text := ""
 	for _, place := range []struct{ name, heading string }{
 		{"submission", "Of jobs"},
@@ -42,12 +45,15 @@ func TestCodesInDocs(t *testing.T) {
 					names = append(names, fmt.Sprintf("`%s`", m.Code))
 				}
 			}
+
 			if names != nil {
 				text += fmt.Sprintf("- %s acts: %s\n", capacity.Meaning{Severity: who}.Who(), strings.Join(names, ", "))
 			}
 		}
+
 		text += "\n"
 	}
+
 	want := before + begin + text + end + after
 	if diff := cmp.Diff(string(page), want); diff != "" {
 		if os.Getenv("UPDATE_TRANSCRIPTS") == "" {
@@ -56,6 +62,7 @@ func TestCodesInDocs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	for _, m := range capacity.Codes {
 		if !strings.Contains(text, fmt.Sprintf("`%s`", m.Code)) {
 			t.Errorf("no list of docs/codes.md has %s", m.Code)
@@ -75,21 +82,26 @@ func TestCodesAreTheOnlyOnes(t *testing.T) {
 			if strings.HasSuffix(path, "/capacity/problem.go") || strings.HasSuffix(path, "_test.go") {
 				continue
 			}
+
 			ast.Inspect(file, func(n ast.Node) bool {
 				e, is := n.(ast.Expr)
 				typed, known := p.TypesInfo.Types[e]
 				if !is || !known || typed.Value == nil || typed.Type.String() != code {
 					return true
 				}
+
 				text := constant.StringVal(typed.Value)
 				if _, listed := capacity.Code(text).Page(); !listed && text != "" {
 					t.Errorf("%s: %q is no code of capacity/codes.txt", p.Fset.Position(n.Pos()), text)
 				}
+
 				used[text] = true
+
 				return false
 			})
 		}
 	}
+
 	for _, m := range capacity.Codes {
 		if !used[string(m.Code)] {
 			t.Errorf("nothing uses code %s", m.Code)

@@ -20,24 +20,30 @@ func TestR4_ODCRsAreCreatedInOnePlace(t *testing.T) {
 				if !ok {
 					return true
 				}
+
 				ast.Inspect(f, func(n ast.Node) bool {
 					selector, ok := n.(*ast.SelectorExpr)
 					if !ok {
 						return true
 					}
+
 					call := p.TypesInfo.Uses[selector.Sel] // the SDK's, or our api's
 					if _, isType := call.(*types.TypeName); !isType && call != nil && call.Pkg() != nil &&
 						strings.HasSuffix(call.Pkg().Path(), "/ec2") &&
 						strings.HasPrefix(call.Name(), "CreateCapacityReservation") {
 						found = append(found, p.PkgPath+" "+f.Name.Name)
 					}
+
 					return true
 				})
+
 				return false
 			})
 		}
 	}
+
 	slices.Sort(found)
+
 	if !slices.Equal(found, []string{module + "/ec2 CreateODCR", module + "/ec2 newAPI"}) {
 		t.Errorf("ODCRs are created in %q", found)
 	}
@@ -53,6 +59,7 @@ func TestCommentsAreParsedInOnePlace(t *testing.T) {
 			}
 		}
 	}
+
 	if !slices.Equal(found, []string{module + "/capacity wish.go"}) {
 		t.Errorf("comments are parsed in %q", found)
 	}

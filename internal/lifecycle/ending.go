@@ -33,6 +33,7 @@ func endings(seen Seen) (actions []Action) {
 		if !fenced || !j.Allocated() {
 			continue
 		}
+
 		mark := seen.Marks[j.Shown]
 		if j.State == "SUSPENDED" && !seen.SlurmNow().Before(seen.requeueAt(f)) {
 			by := capacity.FormatUTC(f.fence.Add(-seen.toSlurm()))
@@ -40,8 +41,10 @@ func endings(seen Seen) (actions []Action) {
 				fmt.Sprintf("resume job %s on slot %s, which is suspended, so that it ends by %s", j.Shown, f.slot, by),
 				func(was, now capacity.Job) bool { return now.State == "SUSPENDED" && inRun(was, now) },
 				func(ctx context.Context, w World) error { return w.Slurm.ResumeJob(ctx, j.Shown) }))
+
 			continue
 		}
+
 		if !j.Requeues() {
 			actions = append(actions, warning(seen, j, f, mark)...)
 			continue
@@ -53,17 +56,21 @@ func endings(seen Seen) (actions []Action) {
 		if early || f.endsItself(j, mark) || onEnd == capacity.StopAtEnd || requeued[whole] {
 			continue
 		}
+
 		requeued[whole] = true
 		// A job that an administrator held while it ran stays so: our hold would be its owner's to release.
 		hold := onEnd == capacity.HoldAtEnd || mark.Ends >= mostEnds && !mark.EndedBy(f.fence) && !j.AdminHeld()
+
 		rest, note := nextRun(seen, j, f, mark, hold)
 		actions = append(actions, requeue(seen, j, f, rest, hold, note))
 		mark.Restarts, mark.Ending, mark.Release = j.Restarts, true, rest.held
 		if !hold {
 			mark.EndAt(f.fence)
 		}
+
 		ending[j.Shown] = mark
 	}
+
 	return append(keepMarks(seen, ending), actions...)
 }
 
@@ -73,6 +80,7 @@ func requeued(done []Action) map[string]bool {
 	for _, a := range done {
 		off[a.About.Job] = off[a.About.Job] || a.Code == "requeue-job" || a.Code == "hold-job"
 	}
+
 	return off
 }
 
@@ -89,13 +97,16 @@ func (r remaining) finish(ctx context.Context, w World, j capacity.Job) (held bo
 	if r.limit > 0 {
 		errs = append(errs, w.Slurm.SetTimeLimit(ctx, j.Shown, r.limit))
 	}
+
 	if j.Eligible.Before(r.fence) && r.fence.After(w.MachineTime()) {
 		errs = append(errs, w.Slurm.Begin(ctx, j.Shown, r.fence))
 	}
+
 	if r.held && !hookHeld(j) {
 		err := w.Slurm.Release(ctx, j.Shown)
 		errs, held = append(errs, err), err != nil
 	}
+
 	return held, errors.Join(errs...)
 }
 
@@ -107,23 +118,29 @@ func requeue(seen Seen, j capacity.Job, f fenced, rest remaining, hold bool, not
 	if hold {
 		code, verb = "hold-job", "requeue and hold"
 	}
+
 	by := capacity.FormatUTC(f.fence.Add(-seen.toSlurm()))
 	text := fmt.Sprintf("%s job %s on slot %s: jobs on %s must end by %s", verb, j.Shown, f.slot, f.reservation, by)
 	about := capacity.Subject{Slot: f.slot, Job: j.Shown, Reservation: f.reservation}
+
 	return action(code, about, text, func(ctx context.Context, w World) error {
 		mark := seen.Marks[j.Shown]
 		defer func() { seen.Marks[j.Shown] = mark }()
+
 		now, err := w.Slurm.Job(ctx, j.Shown)
 		if mark.Release = false; err != nil {
 			return err
 		}
+
 		if mark.Ending = false; !inRun(j, now) {
 			return errMoot
 		}
+
 		comment := "pcs-capacity: " + note
 		if hold {
 			comment = capacity.HoldNote(w.MachineTime(), note)
 		}
+
 		told := w.Slurm.SetAdminComment(ctx, comment, j.Shown)
 		after, err := w.Slurm.RequeueJob(ctx, j, hold || rest.held)
 		// A refused requeue may have happened anyway; then a later pass finishes it.
@@ -131,11 +148,13 @@ func requeue(seen Seen, j capacity.Job, f fenced, rest remaining, hold bool, not
 		if err == nil && hold {
 			mark.Ends = 0 // its owner releases it
 		}
+
 		if err == nil && after.Shown != "" {
 			// Only after the requeue: a job still running with this limit would cross the fence.
 			mark.Release, err = rest.finish(ctx, w, after)
 			mark.Ending = mark.Release
 		}
+
 		return errors.Join(told, err)
 	})
 }
@@ -147,14 +166,17 @@ func unfinished(seen Seen) (actions []Action) {
 		if !mark.Ending || j.State != "PENDING" {
 			continue
 		}
+
 		var rest remaining
 		if req := seen.Snap.Request(j); mark.Fit || mark.From != 0 {
 			req.TimeLimit = mark.Stated(req.TimeLimit)
 			rest.limit = wholeLimit(capacity.Admit(req, seen.Snap, seen.Now), mark)
 		}
+
 		if mark.Release {
 			rest.fence, rest.held = time.Unix(mark.EndedAt, 0), j.Held
 		}
+
 		actions = append(
 			actions,
 			onJob("finish-requeue", "", j, "", unchanged, func(ctx context.Context, w World) error {
@@ -163,11 +185,14 @@ func unfinished(seen Seen) (actions []Action) {
 				if rest.fence.IsZero() && j.AdminHeld() {
 					mark.Ends = 0
 				}
+
 				seen.Marks[j.Shown] = mark
+
 				return err
 			}),
 		)
 	}
+
 	return actions
 }
 
@@ -186,6 +211,7 @@ func (f fenced) atEnd(j capacity.Job, mark state.Mark) capacity.OnEnd {
 	case onEnd == capacity.HoldAtEnd, onEnd == capacity.RequeueAtEnd:
 		return onEnd
 	}
+
 	return capacity.StopAtEnd
 }
 
@@ -199,15 +225,19 @@ func warning(seen Seen, j capacity.Job, f fenced, mark state.Mark) []Action {
 		j.Running() && j.TimeLimit.Bounded() && j.End.Before(seen.requeueAt(f)) {
 		return nil
 	}
+
 	left := f.fence.Sub(now)
+
 	i := slices.IndexFunc(warnings, func(minutes int) bool { return left <= time.Duration(minutes)*time.Minute })
 	if i < 0 || mark.Told != 0 && warnings[i] >= mark.Told {
 		return nil
 	}
+
 	by := capacity.FormatUTC(f.fence.Add(-seen.toSlurm()))
 	message := fmt.Sprintf(
 		"pcs-capacity: jobs on %s must end by %s, in %s; this job ends by then and cannot be requeued: save your work",
 		f.reservation, by, capacity.FormatDuration(left))
+
 	return []Action{action("tell-job", capacity.Subject{Slot: f.slot, Job: j.Shown}, fmt.Sprintf(
 		"tell job %s on slot %s that it ends by %s", j.Shown, f.slot, by), func(ctx context.Context, w World) error {
 		mark.Told = warnings[i]
@@ -222,11 +252,13 @@ func nextRun(seen Seen, j capacity.Job, f fenced, mark state.Mark, hold bool) (r
 	fence := f.fence.Add(-seen.toSlurm())
 	req := seen.Snap.Request(j)
 	req.TimeLimit = mark.Stated(req.TimeLimit)
+
 	next := capacity.Admit(req, seen.Snap, fence)
 	rest.limit = wholeLimit(next, mark)
 	if !hold {
 		rest.fence, rest.held = f.fence, startsBefore(j, f.fence, seen.SlurmNow())
 	}
+
 	why := fmt.Sprintf("requeued at %s: jobs on %s must end by %s; ", capacity.FormatUTC(seen.Now), f.reservation,
 		capacity.FormatUTC(fence))
 	switch {
@@ -242,6 +274,7 @@ func nextRun(seen Seen, j capacity.Job, f fenced, mark state.Mark, hold bool) (r
 	case hold:
 		return rest, why + "release it to go on"
 	}
+
 	return rest, why + "it goes on in " + goesOn(req, seen.Snap, fence)
 }
 
@@ -252,6 +285,7 @@ func startsBefore(j capacity.Job, fence, now time.Time) bool {
 	if !least.Bounded() {
 		least = j.TimeLimit
 	}
+
 	return !j.Held && least.Bounded() && !now.Add(least.Duration()).After(fence)
 }
 
@@ -266,6 +300,7 @@ func goesOn(req capacity.Request, snap *capacity.Snapshot, fence time.Time) stri
 			return p.Reservation.ID + ", which is open"
 		}
 	}
+
 	return "the next one"
 }
 
@@ -280,5 +315,6 @@ func wholeLimit(next capacity.Verdict, mark state.Mark) int {
 	case mark.UpTo > 0:
 		return mark.UpTo // Slurm shortens it again
 	}
+
 	return next.Edits.TimeLimit.Minutes
 }

@@ -20,6 +20,7 @@ import (
 func atFence(now string, onEnd capacity.OnEnd, jobs ...capacity.Job) Seen {
 	snap := oneSlot("ec2", []string{"cr-0"}, block("cr-0", "-1h", "3h40m", capacity.StateActive))
 	snap.Partitions[0].OnEnd = onEnd
+
 	return Seen{
 		Snap: snap,
 		Cluster: &Cluster{
@@ -45,6 +46,7 @@ func TestEndings(t *testing.T) {
 		Batch:     true,
 		Requeue:   true,
 	}
+
 	with := func(change func(j *capacity.Job)) capacity.Job { j := job; change(&j); return j }
 	ends := with(func(j *capacity.Job) { j.End, j.TimeLimit = at("3h"), capacity.Minutes(180) })
 	once := with(func(j *capacity.Job) { j.Requeue = false })
@@ -104,9 +106,11 @@ func TestEndings(t *testing.T) {
 					if err := a.Do(t.Context(), World{Slurm: &oneJob{}}); err != nil {
 						t.Fatal(err)
 					}
+
 					got = fmt.Sprintf("tell %d", seen.Marks["7"].Told)
 				}
 			}
+
 			if got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
@@ -166,7 +170,7 @@ func (o *oneJob) Release(context.Context, string) error          { return o.ask(
 func (o *oneJob) SetAdminComment(_ context.Context, text string, _ ...string) error {
 	return o.ask("comment ", text)
 }
-func (o *oneJob) Notify(context.Context, string, string) error { return nil }
+func (o *oneJob) Notify(context.Context, string, string) error           { return nil }
 func (o *oneJob) PowerDownForce(context.Context, []string, string) error { return o.ask("power down") }
 
 func (o *oneJob) UserHold(context.Context, ...string) error {
@@ -184,7 +188,9 @@ func TestDoLooksAgain(t *testing.T) {
 	waits.State, held.State = "PENDING", "PENDING"
 	held.AdminComment = capacity.HoldNote(noon, "refused")
 	again := capacity.HoldNote(later, "refused again")
+
 	const over = "pcs-capacity: over"
+
 	seen := Seen{Snap: &capacity.Snapshot{}, Now: noon, Marks: map[string]state.Mark{"7": {Ending: true}}}
 	rest := remaining{limit: 90, fence: later, held: true}
 	f := fenced{slot: "gpu", fence: later}
@@ -196,6 +202,7 @@ func TestDoLooksAgain(t *testing.T) {
 		}, map[string]state.Mark{
 			"7": {Ending: true, Release: true, EndedAt: later.Unix()},
 		}
+
 		return unfinished(s)[0]
 	}
 	long := capacity.Job{
@@ -213,6 +220,7 @@ func TestDoLooksAgain(t *testing.T) {
 		return fitAll([]unfit{{job: waits, edits: capacity.Edits{TimeLimit: capacity.Minutes(90)}}})[0]
 	}
 	end := endHold(waits, true, true, over)
+
 	completes := Seen{
 		Snap: oneSlot(capacity.ProviderEC2, nil),
 		Jobs: []capacity.Job{{Shown: "7", State: "COMPLETING", Nodes: []string{"gpu-1", "gpu-2"}}},
@@ -272,6 +280,7 @@ func TestDoLooksAgain(t *testing.T) {
 			if diff := cmp.Diff(c.want, o.asked); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
+
 			if got := fmt.Sprint(err); got != c.err && (err != nil || c.err != "") {
 				t.Errorf("error %s, want %q", got, c.err)
 			}
@@ -300,10 +309,12 @@ func TestNextBoundary(t *testing.T) {
 			t.Errorf("at %s: %s %s, want %s %s", c.now, got, what, at(c.next), c.what)
 		}
 	}
+
 	if last := snap.Standings(at("49h"))[0]; last.Reservation.ID != "" || !last.Last.End.Equal(at("48h")) ||
 		last.Event(at("49h")) != (capacity.Event{}) {
 		t.Errorf("after the end, people still see when it was: %+v", last)
 	}
+
 	if got, ok := NextBoundary(snap, at("48h")); ok {
 		t.Errorf("after the end: %s", got)
 	}

@@ -20,6 +20,7 @@ func at(offset string) time.Time {
 	if err != nil {
 		panic(err)
 	}
+
 	return noon.Add(d)
 }
 
@@ -30,6 +31,7 @@ func block(id, start, end string, state capacity.State) capacity.Reservation {
 // oneSlot is a snapshot with one slot "gpu" that has the reservations, in order.
 func oneSlot(provider capacity.Provider, ids []string, rs ...capacity.Reservation) *capacity.Snapshot {
 	d := func(d time.Duration) capacity.Duration { return capacity.Duration{Duration: d} }
+
 	return &capacity.Snapshot{
 		Timing: capacity.Timing{
 			DrainMargin: d(10 * time.Minute),
@@ -61,6 +63,7 @@ func steps(
 		keep,
 		func(capacity.Guard) bool { return true },
 	)
+
 	return todo, texts(said)
 }
 
@@ -110,7 +113,9 @@ func TestWanted(t *testing.T) {
 		capacity.StateScheduled,
 	)
 	ended := block("cr-9", "-48h", "-1h", capacity.StateExpired)
+
 	type rs = []capacity.Reservation
+
 	for name, c := range map[string]struct {
 		provider capacity.Provider
 		ids      string
@@ -138,6 +143,7 @@ func TestWanted(t *testing.T) {
 		"the sum of those without an end":                 {"ec2", "cr-3 cr-4", rs{odcr("cr-3", capacity.StateActive, time.Time{}), odcr("cr-4", capacity.StateActive, time.Time{})}, ""},
 	} {
 		snap := oneSlot(c.provider, strings.Fields(c.ids), c.rs...)
+
 		var got []string
 		for _, r := range (Seen{Owner: me, Snap: snap, Now: noon, Cluster: &Cluster{}}).wanted(snap.Standings(noon)[0], nodes) {
 			g := r.Guard()
@@ -151,13 +157,16 @@ func TestWanted(t *testing.T) {
 			if !r.End.IsZero() {
 				text += " " + capacity.FormatExact(r.End.Sub(noon))
 			}
+
 			if !r.Maintenance() {
 				text = "guest's " + text
 			}
+
 			if got = append(got, text); !r.Ours() || g.Owner != me {
 				t.Errorf("%s: %+v is not ours", name, r)
 			}
 		}
+
 		if strings.Join(got, ", ") != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
@@ -169,6 +178,7 @@ func TestUnknownReservationLeavesTheSlotAlone(t *testing.T) { // R8
 	if v := snap.Standings(noon)[0]; !v.Unknown {
 		t.Errorf("a reservation that EC2 did not describe: %+v", v)
 	}
+
 	snap = oneSlot("ec2", []string{"cr-bad", "cr-0"}, block("cr-0", "-1h", "24h", capacity.StateActive))
 	if v := snap.Standings(noon)[0]; v.Unknown || v.Reservation.ID != "cr-0" {
 		t.Errorf("a bad id hides a good one: %+v", v)
@@ -178,6 +188,7 @@ func TestUnknownReservationLeavesTheSlotAlone(t *testing.T) { // R8
 // A fence is only told to move when the two times differ as they are told, in minutes.
 func TestFencesDue(t *testing.T) {
 	const still = "Slurm still has the fence for cr-0 on slot gpu at "
+
 	snap := oneSlot("ec2", []string{"cr-0"}, block("cr-0", "-1h", "2h0m31s", capacity.StateActive)) // fence: 13:20:31
 	for has, want := range map[string]string{
 		"1h20m31s": "",
@@ -203,6 +214,7 @@ func TestFencesDue(t *testing.T) {
 
 func TestSteps(t *testing.T) {
 	nodes := []string{"gpu-1", "gpu-2"}
+
 	year := 365 * 24 * time.Hour
 	fence := func(start, end time.Time) capacity.SlurmReservation {
 		return reservation("pcs-capacity-fence-gpu.cr-0."+me, nodes, start, end)
@@ -239,10 +251,12 @@ func TestSteps(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			todo, foreign := steps(c.want, c.have, map[string]bool{c.keep: true}, noon)
+
 			var got []string
 			for _, s := range todo {
 				got = append(got, s.do+" "+s.r.Name)
 			}
+
 			if !slices.Equal(got, c.todo) || foreign != nil {
 				t.Errorf("got %q, foreign %v; want %q", got, foreign, c.todo)
 			}
@@ -253,6 +267,7 @@ func TestSteps(t *testing.T) {
 func TestR9OnlyOurReservations(t *testing.T) {
 	maint := []string{"MAINT", "IGNORE_JOBS", "SPEC_NODES"}
 	root := []string{"root"}
+
 	untouched := []capacity.SlurmReservation{
 		{Name: "gpu-a-scheduled", Flags: maint, Users: root},
 		{Name: "pcluster-cr-0123456789abcdef0", Flags: maint, Users: root},
@@ -275,6 +290,7 @@ func TestR9OnlyOurReservations(t *testing.T) {
 		Flags: maint,
 		Users: []string{"alice"},
 	}
+
 	todo, foreign := steps(
 		[]capacity.SlurmReservation{
 			reservation("pcs-capacity-fence-gpu.cr-0."+me, []string{"gpu-1"}, noon, time.Time{}),
@@ -286,6 +302,7 @@ func TestR9OnlyOurReservations(t *testing.T) {
 	if len(todo) > 0 || len(foreign) != 1 {
 		t.Errorf("todo %+v, foreign %v", todo, foreign)
 	}
+
 	ours := capacity.SlurmReservation{Name: "pcs-capacity-fence-old.cr-0." + me, Flags: maint, Users: root}
 	if todo, _ := steps(nil, []capacity.SlurmReservation{ours}, nil, noon); len(todo) != 1 || todo[0].do != "delete" {
 		t.Errorf("our own is not removed: %+v", todo)
@@ -310,6 +327,7 @@ func TestAFenceMayGo(t *testing.T) {
 			s.Snap.Former, s.Snap.Partitions[0].Groups[0].Slots[0].ReservationIDs = formerSlot(name, id), nil
 		}
 	}
+
 	endless := open
 	endless.End = time.Time{}
 	odcr := func(end string) capacity.Reservation {
@@ -318,6 +336,7 @@ func TestAFenceMayGo(t *testing.T) {
 		if end != "" {
 			r.End = at(end)
 		}
+
 		return r
 	}
 	for name, c := range map[string]struct {
@@ -354,10 +373,12 @@ func TestAFenceMayGo(t *testing.T) {
 			for _, r := range c.rs {
 				ids = append(ids, r.ID)
 			}
+
 			s := Seen{Snap: oneSlot("ec2", ids, c.rs...), Now: noon}
 			if c.but != nil {
 				c.but(&s)
 			}
+
 			if got := s.mayGo(capacity.Guard{Kind: capacity.GuardFence, Slot: "gpu", Block: c.block, Owner: me}); got != c.want {
 				t.Errorf("%t", got)
 			}
@@ -387,6 +408,7 @@ func TestFencesThatStay(t *testing.T) {
 	}
 	mine := fence("fence", me)
 	notOurs := mine
+
 	notOurs.Users = []string{"alice"}
 	live, ended := block(
 		"cr-7",
@@ -399,6 +421,7 @@ func TestFencesThatStay(t *testing.T) {
 		"-1h",
 		capacity.StateExpired,
 	)
+
 	const unnamed, missing = "the settings no longer name reservation cr-7 for slot old", "EC2 has not described reservation cr-7 since 2026-11-20 11:30 UTC; its fence pcs-capacity-fence-old.cr-7." + me + " stays until 2026-11-20 12:30 UTC"
 	for name, c := range map[string]struct {
 		there   capacity.SlurmReservation
@@ -426,9 +449,11 @@ func TestFencesThatStay(t *testing.T) {
 			if c.guarded != nil {
 				s.Snap.Reservations = []capacity.Reservation{*c.guarded}
 			}
+
 			if c.missing {
 				s.Snap.Missing = map[string]time.Time{"cr-7": at("-30m")}
 			}
+
 			got := texts(keptFences(s))
 			if c.want == "" && len(got) > 0 || c.want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], c.want)) {
 				t.Errorf("said %q, want %q", got, c.want)
@@ -474,16 +499,20 @@ func TestFences(t *testing.T) {
 			if c.noNodes {
 				cluster.slots = nil
 			}
+
 			if !c.noQueue {
 				cluster.Partitions = []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{"gpu-1"}}}
 			}
+
 			effects, _ := fences(
 				Seen{Owner: me, Snap: oneSlot(c.provider, c.ids, c.rs...), Cluster: cluster, NoAWS: c.noAWS, Now: noon},
 			)
+
 			var got []string
 			for _, e := range effects {
 				got = append(got, e.Code)
 			}
+
 			if diff := cmp.Diff(c.want, strings.Join(got, " ")); diff != "" {
 				t.Error(diff)
 			}

@@ -15,16 +15,19 @@ import (
 // does not mean gone.
 func fences(s Seen) (actions []Action, problems []capacity.Problem) {
 	var want []capacity.SlurmReservation
+
 	keep := map[string]bool{} // slots to leave as they are, because nothing is known about them
 	for _, v := range s.slots() {
 		nodes := s.Cluster.SlotNodes(v.Slot.Name)
 		if v.Reservation.ID == "" && v.Partition.Provider == capacity.ProviderPCS && !s.Cluster.inPartition("", nodes) {
 			nodes = nil // it is about to be deleted: nothing can start there
 		}
+
 		if v.Unknown || len(nodes) == 0 && v.Reservation.ID != "" {
 			keep[v.Slot.Name] = true
 			continue
 		}
+
 		if closed := s.surplus(v, nodes); !v.Partition.Provider.Launches() && v.Reservation.ID != "" &&
 			len(closed) > 0 {
 			about, all := aboutNodes(v.Slot.Name, closed), len(nodes)
@@ -43,10 +46,12 @@ func fences(s Seen) (actions []Action, problems []capacity.Problem) {
 				),
 			)
 		}
+
 		for _, r := range s.wanted(v, nodes) {
 			want = append(want, s.settled(r.ByClock(s.toSlurm())))
 		}
 	}
+
 	todo, left := s.steps(want, s.Cluster.Reservations, keep, s.mayGo)
 	problems = append(problems, left...)
 	open := map[string]bool{} // slots whose closing guards may be missing: nothing is removed from them
@@ -54,17 +59,21 @@ func fences(s Seen) (actions []Action, problems []capacity.Problem) {
 		if g.do == "delete" && s.NoAWS {
 			continue
 		}
+
 		of := g.r.Guard()
 		actions = append(actions, action(g.do+"-"+string(of.Kind), aboutNodes(of.Slot, g.r.Nodes), g.text(-s.toSlurm()),
 			func(ctx context.Context, w World) error {
 				if g.do == "delete" && open[of.Slot] {
 					return errMoot
 				}
+
 				err := g.carryOut(ctx, w)
 				open[of.Slot] = open[of.Slot] || err != nil
+
 				return err
 			}))
 	}
+
 	return actions, problems
 }
 
@@ -82,6 +91,7 @@ func (g guardChange) carryOut(ctx context.Context, w World) error {
 	if now := w.MachineTime(); r.Start.Before(now) { // Slurm refuses a start in the past
 		r.Start = now
 	}
+
 	switch g.do {
 	case "create":
 		return w.Slurm.CreateReservation(ctx, r)
@@ -97,9 +107,11 @@ func (g guardChange) carryOut(ctx context.Context, w World) error {
 			return err
 		}
 	}
+
 	if err := w.Slurm.CreateReservation(ctx, r); err != nil {
 		return err
 	}
+
 	return w.Slurm.DeleteReservation(ctx, g.old)
 }
 
@@ -121,10 +133,12 @@ func (g guardChange) text(toAWS time.Duration) string {
 			does += fmt.Sprintf(" until %s, when the next block opens", capacity.FormatUTC(r.End))
 		}
 	}
+
 	verb := map[string]string{"create": "place", "update": "move", "replace": "move", "delete": "remove"}[g.do]
 	if g.do == "delete" {
 		does = undone
 	}
+
 	return fmt.Sprintf("%s %s: %s", verb, what, does)
 }
 
@@ -163,9 +177,11 @@ func (s Seen) wanted(v capacity.Standing, nodes []string) (want []capacity.Slurm
 	case id == "":
 		return s.closed(v, nodes)
 	}
+
 	if !v.Partition.Provider.Configures() && v.Window.Start.After(s.Now) {
 		want = append(want, s.guard(capacity.GuardWait, v, id, nodes, s.Now, v.Window.Start))
 	}
+
 	if !v.Window.Unbounded() {
 		// The fence lasts until the next turn begins: until then, instances of the old block still terminate.
 		want = append(want, s.guard(capacity.GuardFence, v, id, nodes, v.Window.Fence, v.Next.Window.Start))
@@ -174,9 +190,11 @@ func (s Seen) wanted(v capacity.Standing, nodes []string) (want []capacity.Slurm
 	if next := v.Next; !next.Window.Unbounded() {
 		want = append(want, s.guard(capacity.GuardFence, v, next.Reservation.ID, nodes, next.Window.Fence, time.Time{}))
 	}
+
 	if surplus := s.surplus(v, nodes); len(surplus) > 0 {
 		want = append(want, s.guard(capacity.GuardSurplus, v, id, surplus, s.Now, time.Time{}))
 	}
+
 	return want
 }
 
@@ -188,9 +206,11 @@ func (s Seen) surplus(v capacity.Standing, nodes []string) []string {
 	if v.Partition.Provider.Launches() {
 		return slices.Concat(s.Cluster.lost(v, nodes[:n]), nodes[n:])
 	}
+
 	if places, _ := places(v); v.Group.MaxNodes == 0 || places < v.Group.MaxNodes {
 		return nil
 	}
+
 	return nodes[n:]
 }
 
@@ -201,11 +221,14 @@ func places(v capacity.Standing) (all, usable int) {
 		if t.Reservation.Size() == 0 { // EC2 may report size 0 for a block that has not opened
 			return 0, 0
 		}
+
 		all, usable = all+t.Reservation.Size(), usable+t.Reservation.UsableSize()
 	}
+
 	if v.Group.MaxNodes > 0 && all > 0 {
 		all, usable = min(all, v.Group.MaxNodes), min(usable, v.Group.MaxNodes)
 	}
+
 	return all, usable
 }
 
@@ -224,9 +247,11 @@ func (s Seen) closed(v capacity.Standing, nodes []string) []capacity.SlurmReserv
 	if v.Last.Unbounded() && (v.Partition.Provider.Configures() || !v.Group.PurchaseOption.Reserved()) {
 		return nil
 	}
+
 	if v.Last.Unbounded() || start.After(s.Now) { // a block that never opened, such as payment-failed
 		start = s.Now
 	}
+
 	return []capacity.SlurmReservation{s.guard(capacity.GuardFence, v, v.LastID, nodes, start, time.Time{})}
 }
 
@@ -239,6 +264,7 @@ func (s Seen) steps(
 ) (todo []guardChange, left []capacity.Problem) {
 	mine := map[capacity.Guard][]capacity.SlurmReservation{}
 	taken := map[string]bool{}
+
 	var places []capacity.Guard // in the order of have
 	for _, r := range have {
 		g, named := capacity.ParseGuard(r.Name)
@@ -260,10 +286,12 @@ func (s Seen) steps(
 			places = append(places, g.Place())
 		}
 	}
+
 	for _, w := range want {
 		place := w.Guard().Place()
 		all := mine[place]
 		delete(mine, place)
+
 		switch {
 		case len(all) > 0:
 			todo = append(todo, change(w, all, taken, s.SlurmNow())...)
@@ -271,18 +299,21 @@ func (s Seen) steps(
 			todo = append(todo, guardChange{do: "create", r: w})
 		}
 	}
+
 	for _, place := range places {
 		for _, r := range mine[place] {
 			if !keep[place.Slot] && (place.Kind != "fence" || mayGo(place)) {
 				todo = append(todo, guardChange{do: "delete", r: r})
 			}
 		}
+
 		delete(mine, place)
 	}
 	// First close slots, then open them.
 	order := []string{"create", "update", "replace", "delete"}
 	slices.SortStableFunc(todo,
 		func(a, b guardChange) int { return slices.Index(order, a.do) - slices.Index(order, b.do) })
+
 	return todo, left
 }
 
@@ -296,6 +327,7 @@ func change(
 ) (todo []guardChange) {
 	easier := []string{"", "update", "replace"}
 	cost := func(r capacity.SlurmReservation) int { return slices.Index(easier, difference(w, r, now)) }
+
 	there := slices.MinFunc(all, func(a, b capacity.SlurmReservation) int { return cost(a) - cost(b) })
 	st := guardChange{do: easier[cost(there)], r: w}
 	st.r.Active, st.r.Name = there.Active, there.Name
@@ -306,6 +338,7 @@ func change(
 			return nil
 		}
 	}
+
 	for _, r := range all {
 		switch {
 		case r.Name == there.Name:
@@ -315,9 +348,11 @@ func change(
 			todo = append(todo, guardChange{do: "delete", r: r})
 		}
 	}
+
 	if st.do != "" {
 		todo = append(todo, st)
 	}
+
 	return todo
 }
 
@@ -327,10 +362,13 @@ func difference(want, have capacity.SlurmReservation, now time.Time) string {
 	if !have.End.IsZero() && !have.End.After(now) {
 		return "replace" // ended; Slurm still lists it for a while
 	}
+
 	if want.Maintenance() != have.Maintenance() {
 		return "replace" // the partition has another provider now
 	}
+
 	started := have.Active || !have.Start.After(now)
+
 	sameStart := near(want.Start, have.Start) || started && !want.Start.After(now)
 	sameNodes := slices.Equal(sorted(want.Nodes), sorted(have.Nodes))
 	sameEnd := have.Infinite() == want.Infinite() && (have.Infinite() || near(want.End, have.End))
@@ -340,6 +378,7 @@ func difference(want, have capacity.SlurmReservation, now time.Time) string {
 	case started && !(sameStart && sameNodes):
 		return "replace"
 	}
+
 	return "update"
 }
 
@@ -400,13 +439,16 @@ func (s Seen) mayGo(g capacity.Guard) bool {
 	if g.Block == "" {
 		return true
 	}
+
 	r, known := s.Snap.Reservation(g.Block)
 	if since, missing := s.Snap.Missing[g.Block]; !known {
 		return missing && s.Now.Sub(since) >= missingFor
 	}
+
 	if !r.LiveAt(s.Now) || r.End.IsZero() && !r.Kind.Bought() {
 		return true
 	}
+
 	for _, v := range s.slots() {
 		if v.Slot.Name == g.Slot {
 			for _, t := range s.Snap.Turns(v.Place) {
@@ -414,6 +456,7 @@ func (s Seen) mayGo(g capacity.Guard) bool {
 					return true
 				}
 			}
+
 			continue
 		}
 		// The settings have it in another slot.
@@ -422,6 +465,7 @@ func (s Seen) mayGo(g capacity.Guard) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -432,6 +476,7 @@ func keptFences(s Seen) (problems []capacity.Problem) {
 		if !r.Ours() || g.Kind != capacity.GuardFence || g.Owner != s.Owner || s.mayGo(g) {
 			continue
 		}
+
 		at, there := s.Snap.Place(g.Slot)
 		named := there && slices.Contains(at.Slot.ReservationIDs, g.Block) &&
 			!(at.Slot.Unnamed && at.Slot.Holds == g.Block)
@@ -453,5 +498,6 @@ func keptFences(s Seen) (problems []capacity.Problem) {
 				g.Block, capacity.FormatUTC(since), r.Name, capacity.FormatUTC(since.Add(missingFor))))
 		}
 	}
+
 	return problems
 }

@@ -19,8 +19,10 @@ import (
 // matter only for what was done to them before they were moved there, and for what they ask of us.
 func (p *pass) readJobs(ctx context.Context) error {
 	ours := p.seen.Cluster.Ours(p.seen.Snap)
+
 	in := func(j capacity.Job) bool { return slices.ContainsFunc(ours, j.In) }
 	jobs, ended := []capacity.Job{}, []capacity.Job{}
+
 	var err error
 	if asked := append(slices.Clone(ours), p.AlsoOurs...); !p.OursOnly {
 		jobs, ended, err = p.Slurm.JobsOf(
@@ -31,16 +33,20 @@ func (p *pass) readJobs(ctx context.Context) error {
 	} else if len(asked) > 0 {
 		jobs, ended, err = p.Slurm.JobsOf(ctx, asked, nil)
 	}
+
 	if err != nil {
 		return err
 	}
+
 	if hidden := hiddenTasks(jobs, p.seen.MarksFile); len(hidden) > 0 {
 		tasks, err := p.Slurm.Tasks(ctx, hidden)
 		if err != nil {
 			return err
 		}
+
 		jobs = append(jobs, slices.DeleteFunc(tasks, func(j capacity.Job) bool { return !j.Pending() })...)
 	}
+
 	p.seen.Ended = ended
 	p.seen.Jobs = slices.DeleteFunc(jobs, func(j capacity.Job) bool { // in place: they may be many
 		ours := in(j) || p.onOurs(j)
@@ -58,11 +64,13 @@ func (p *pass) readJobs(ctx context.Context) error {
 		case !ours && j.Unread == "":
 			p.seen.Elsewhere = append(p.seen.Elsewhere, j)
 		}
+
 		return !ours || j.Unread != ""
 	})
 	if p.seen.Jobs == nil { // nil would mean that they were not read
 		p.seen.Jobs = []capacity.Job{}
 	}
+
 	return nil
 }
 
@@ -74,9 +82,11 @@ func hiddenTasks(jobs []capacity.Job, marks map[string]state.Mark) (names []stri
 			marked[array] = true
 		}
 	}
+
 	for _, j := range jobs {
 		if array, _, together := strings.Cut(j.Shown, "_["); together && marked[array] {
 			list, _, _ := strings.Cut(strings.TrimSuffix(j.Shown, "]"), "%") // how many run at a time
+
 			tasks, _ := hostlist.Expand(list + "]")
 			for _, name := range tasks {
 				if _, known := marks[name]; known {
@@ -85,6 +95,7 @@ func hiddenTasks(jobs []capacity.Job, marks map[string]state.Mark) (names []stri
 			}
 		}
 	}
+
 	return names
 }
 
@@ -102,6 +113,7 @@ func (p *pass) alsoOurs() (names []string) {
 			}
 		}
 	}
+
 	return names
 }
 
@@ -111,6 +123,7 @@ func (s Seen) left() []capacity.Job {
 	if len(s.Elsewhere) > 0 { // they may be many
 		jobs = slices.Concat(jobs, s.Elsewhere)
 	}
+
 	return without(jobs, func(j capacity.Job) bool { return s.Off[j.Shown] })
 }
 
@@ -163,9 +176,11 @@ func onJob(
 		if err != nil {
 			return err
 		}
+
 		if !still(was, now) {
 			return errMoot
 		}
+
 		return do(ctx, w)
 	})
 }

@@ -43,9 +43,11 @@ func TestJobsThatAPassIsAbout(t *testing.T) {
 		},
 	}
 	cluster.assign(settings)
+
 	if got := strings.Join(cluster.Ours(snap), " "); got != "gpu all" {
 		t.Errorf("partitions of ours: %s", got)
 	}
+
 	held := capacity.HoldNote(time.Now(), "what it was held for")
 	for _, j := range []capacity.Job{
 		{Shown: "1", Partition: "gpu"},
@@ -61,11 +63,13 @@ func TestJobsThatAPassIsAbout(t *testing.T) {
 	} {
 		m.Jobs = append(m.Jobs, &model.Job{Job: j})
 	}
+
 	shown := func(jobs []capacity.Job) string {
 		var all []string
 		for _, j := range jobs {
 			all = append(all, j.Shown)
 		}
+
 		return strings.Join(all, " ")
 	}
 	for _, test := range []struct {
@@ -84,12 +88,15 @@ func TestJobsThatAPassIsAbout(t *testing.T) {
 		if err := p.readJobs(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+
 		if got := shown(p.seen.Jobs); got != test.jobs {
 			t.Errorf("of ours only: %v, also of %q: jobs %s, not %s", test.oursOnly, test.also, got, test.jobs)
 		}
+
 		if got := strings.Join(p.seen.Snap.Of(capacity.Admin), "\n"); got != "job 11 cannot be read (of ours): its time limit and holds stay as they are" {
 			t.Errorf("of ours only: %v, also of %q: %s", test.oursOnly, test.also, got)
 		}
+
 		if got := shown(p.seen.Elsewhere); got != test.elsewhere {
 			t.Errorf(
 				"of ours only: %v, also of %q: elsewhere %s, not %s",
@@ -134,9 +141,11 @@ func TestKnownFactsOfSlurmAreReplaced(t *testing.T) {
 	p.seen.Snap.DefaultPartition, group.GPUs, group.CPUs = "gone", 8, 16
 	p.seen.Cluster.ResumeTimeout = 20 * time.Minute
 	p.addSlurm()
+
 	if timeout := p.seen.Snap.Partitions[0].ResumeTimeout.Duration; timeout != 20*time.Minute {
 		t.Errorf("ResumeTimeout is %s", timeout)
 	}
+
 	if snap := p.seen.Snap; snap.DefaultPartition != "" || group.GPUs != 4 || group.CPUs != 8 || !snap.Walls.Unknown {
 		t.Errorf("%+v", snap)
 	}
@@ -147,6 +156,7 @@ func TestOwnerOfTheStateFolder(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root gives files away")
 	}
+
 	for _, uid := range []int{0, 1001, 1002} {
 		p := passOf(
 			Sources{World: World{State: state.Dir(t.TempDir())}},
@@ -161,8 +171,10 @@ func TestOwnerOfTheStateFolder(t *testing.T) {
 		if err := os.Chown(string(p.State), uid, uid); err != nil {
 			t.Fatal(err)
 		}
+
 		p.seen.Cluster.slots = map[string][]string{"gpu": {"gpu-1"}}
 		p.addSlurm()
+
 		if said := strings.Join(p.seen.Snap.Of(capacity.Admin), "\n"); strings.Contains(
 			said,
 			"belongs to user 1002, neither root nor SlurmUser",
@@ -178,6 +190,7 @@ func TestSettingsThatHooksCannotRead(t *testing.T) {
 	etc := t.TempDir()
 	conf := filepath.Join(etc, "slurm.conf")
 	settings := filepath.Join(etc, "pcs-capacity", "config.toml")
+
 	err := errors.Join(
 		os.Mkdir(filepath.Dir(settings), 0o700),
 		os.WriteFile(settings, nil, 0o600),
@@ -189,6 +202,7 @@ func TestSettingsThatHooksCannotRead(t *testing.T) {
 
 	for _, provider := range []capacity.Provider{capacity.ProviderEC2, capacity.ProviderPCS} {
 		of := capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: provider}}}
+
 		p := passOf(
 			Sources{World: World{State: state.Dir(t.TempDir())}, Settings: of},
 			Seen{
@@ -232,9 +246,12 @@ func (a *asked) JobsOf(
 func TestWatchLooksElsewhereNowAndThen(t *testing.T) {
 	w := newStage(t)
 	a := &asked{Slurm: w.slurm}
+
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
+
 	sources := w.sources
+
 	sources.Slurm, sources.Poll = a, time.Millisecond
 	err := Watch{Say: func(string) {}, Sources: func(context.Context, bool) (Sources, error) {
 		if len(a.of) > 2*everywhere {
@@ -245,6 +262,7 @@ func TestWatchLooksElsewhereNowAndThen(t *testing.T) {
 	if err != nil || len(a.of) < 2*everywhere {
 		t.Fatal(len(a.of), err)
 	}
+
 	for i, partitions := range a.of {
 		if want := []string{"solo"}; i%everywhere == 0 && partitions != nil ||
 			i%everywhere != 0 && !slices.Equal(partitions, want) {
@@ -264,6 +282,7 @@ func TestUnlocked(t *testing.T) {
 			{Name: "open", AllowAccounts: nlp},
 		},
 	}
+
 	var got capacity.Problems
 	got.Add(
 		unlocked(
@@ -279,6 +298,7 @@ func TestUnlocked(t *testing.T) {
 				},
 			},
 		)...)
+
 	if len(got) != 2 || !strings.HasPrefix(got[0].Text(), "allow_accounts has no effect") ||
 		!strings.HasPrefix(got[1].Text(), "partition open: ") {
 		t.Errorf("%q", got)
@@ -314,10 +334,12 @@ func TestMarkOfSync(t *testing.T) {
 				if text == "" {
 					continue
 				}
+
 				if err := os.WriteFile(file, []byte(text+"\n"), 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}
+
 			got, err := markOf(dir, stateSave, "lab")
 			if got != test.want || (err == nil) != (test.err == "") ||
 				err != nil && !strings.Contains(err.Error(), test.err) {
@@ -333,10 +355,12 @@ func TestMarksWithoutAState(t *testing.T) {
 	if err := os.WriteFile(dir+"/state", nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	p := passOf(Sources{World: World{State: state.Dir(dir + "/state")}}, Seen{Snap: oneSlot("ec2", nil)})
 	p.seen.Jobs = []capacity.Job{{Shown: "1", State: "PENDING", Partition: "gpu", TimeMin: capacity.Minutes(2)}}
 	p.seen.Marks = trusted(p.seen)
 	p.carryOut(t.Context(), keepMarks(p.seen, nil))
+
 	if !p.seen.Marks["1"].Fit || len(p.seen.Snap.Of(capacity.Admin)) != 1 {
 		t.Errorf("%+v, problems %q", p.seen.Marks, p.seen.Snap.Of(capacity.Admin))
 	}
@@ -383,6 +407,7 @@ func TestUnfits(t *testing.T) {
 		s.Partitions[0].Groups[0].PurchaseOption = capacity.ODCR
 	}
 	short := func(s *capacity.Snapshot) { s.Reservations[0].End = now.Add(65 * time.Minute) }
+
 	fit := capacity.Edits{TimeLimit: capacity.Minutes(600), TimeMin: capacity.Minutes(31)}
 	fromLater := fit
 	fromLater.TimeLimit = capacity.Minutes(480)
@@ -412,10 +437,13 @@ func TestUnfits(t *testing.T) {
 			if test.change != nil {
 				test.change(s)
 			}
+
 			if j.Partition == "" {
 				j.Partition = "gpu"
 			}
+
 			defaults := map[string]capacity.Limit{"gpu": capacity.Minutes(5 * 1440), "cpu": capacity.NoLimit}
+
 			got, is := (&waiter{s, now, nil, map[asks]cannot{}}).unfit(j, defaults)
 			if is != (test.edits != capacity.Edits{}) || is && got.edits != test.edits {
 				t.Errorf("got %+v, want %+v", got, test.edits)

@@ -23,8 +23,12 @@ func (p *pass) describe(ids []string) []question {
 	if len(ids) == 0 {
 		return nil
 	}
-	var found []capacity.Reservation
-	var missing []capacity.Missing
+
+	var (
+		found   []capacity.Reservation
+		missing []capacity.Missing
+	)
+
 	return []question{{"describing reservations " + strings.Join(ids, ", "), func(ctx context.Context) (err error) {
 		found, missing, err = p.EC2.Reservations(ctx, ids)
 		return err
@@ -34,11 +38,13 @@ func (p *pass) describe(ids []string) []question {
 				p.told(r)
 			}
 		}
+
 		for _, id := range ids {
 			if r, ok := p.seen.old().Reservation(id); !answered && ok && !p.known(id) {
 				p.aws.Reservations = append(p.aws.Reservations, r)
 			}
 		}
+
 		for _, m := range missing {
 			if !p.known(m.ID) {
 				p.missing(m)
@@ -56,12 +62,15 @@ func (p *pass) reservations(ctx context.Context) {
 		func(id string) bool { return p.known(id) || slices.Contains(p.named, id) },
 	)
 	p.together(ctx, p.describe(others)...)
+
 	if len(p.named)+len(others) == 0 {
 		return
 	}
+
 	for _, words := range p.EC2.Untold() {
 		p.kept(words)
 	}
+
 	p.keepInspected()
 }
 
@@ -98,6 +107,7 @@ func (p *pass) missing(m capacity.Missing) {
 	if ok && (m.Unread || !r.LiveAt(now)) { // EC2 forgets what ended long ago
 		p.aws.Reservations = append(p.aws.Reservations, r)
 	}
+
 	switch {
 	case m.Unread:
 		p.say(capacity.AWSUnanswered, capacity.Subject{Reservation: m.ID}, "",
@@ -106,6 +116,7 @@ func (p *pass) missing(m capacity.Missing) {
 	case ok && !r.LiveAt(now):
 		return
 	}
+
 	since := cmp.Or(p.seen.old().Missing[m.ID], now.UTC().Truncate(time.Second))
 	p.absent[m.ID] = since
 	if ok && now.Before(since.Add(missingFor)) {
@@ -113,8 +124,10 @@ func (p *pass) missing(m capacity.Missing) {
 		p.say(capacity.ReservationMissing, capacity.Subject{Reservation: r.ID}, "",
 			"EC2 has not described reservation %s since %s: %s; what was known of it is kept until %s", r.ID,
 			capacity.FormatUTC(since), words, capacity.FormatUTC(since.Add(missingFor)))
+
 		return
 	}
+
 	p.say(capacity.ReservationNotKnown, capacity.Subject{Reservation: m.ID}, "check its id and the region",
 		"EC2 does not describe reservation %s: %s", m.ID, words)
 }
@@ -129,17 +142,20 @@ func formerSlots(s Seen) (all []capacity.Partition) {
 			now.Slot != nil && slices.Contains(now.Slot.ReservationIDs, r.ID) {
 			continue
 		}
+
 		if s.Cluster != nil {
 			if _, there := s.Cluster.fence(v.Slot.Name, r.ID); !there {
 				continue
 			}
 		}
+
 		p, g, slot := *v.Partition, *v.Group, *v.Slot
 		slot.ReservationIDs = []string{r.ID}
 		g.Slots = []capacity.Slot{slot}
 		p.Groups = []capacity.NodeGroup{g}
 		all = append(all, p)
 	}
+
 	return all
 }
 
@@ -149,5 +165,6 @@ func (c *Cluster) fence(slot, block string) (fence capacity.SlurmReservation, th
 			return r, true
 		}
 	}
+
 	return fence, false
 }

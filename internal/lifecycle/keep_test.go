@@ -42,6 +42,7 @@ func TestFormerSlots(t *testing.T) {
 			fence.Users = []string{c.users}
 			s.Cluster = &Cluster{Reservations: []capacity.SlurmReservation{fence}}
 		}
+
 		if all := formerSlots(s); (len(all) == 1 && all[0].Groups[0].Slots[0].Nodes == "gpu-[1-2]") != c.kept {
 			t.Errorf("%s: %+v", name, all)
 		}
@@ -57,6 +58,7 @@ func TestEC2ForgetsWhatHasEnded(t *testing.T) {
 		p := passOf(w.sources, Seen{Old: old, Snap: &capacity.Snapshot{}})
 		p.MachineTime = func() time.Time { return noon }
 		p.missing(capacity.Missing{ID: id, Err: errors.New("InvalidCapacityReservationId.NotFound")})
+
 		if _, known := capacity.Build(capacity.Settings{}, p.aws).Reservation(id); known == said ||
 			len(p.seen.Snap.Of(capacity.Admin)) > 0 != said {
 			t.Errorf("%s: known %t, said %q", id, known, p.seen.Snap.Of(capacity.Admin))
@@ -72,6 +74,7 @@ func TestAnAnswerThatCannotBeRead(t *testing.T) {
 		p := passOf(w.sources, Seen{Old: old, Snap: &capacity.Snapshot{}})
 		p.MachineTime = func() time.Time { return noon.Add(2 * missingFor) }
 		p.missing(capacity.Missing{ID: id, Err: errors.New("EndDate"), Unread: true})
+
 		_, known := capacity.Build(capacity.Settings{}, p.aws).Reservation(id)
 		if want := "EC2's answer about reservation " + id + " cannot be read: EndDate; what was known of it is kept"; known != kept ||
 			strings.Join(p.seen.Snap.Of(capacity.Admin), "\n") != want ||
@@ -108,15 +111,18 @@ func TestFacts(t *testing.T) {
 		for _, r := range c.rs {
 			ids = append(ids, r.ID)
 		}
+
 		snap := oneSlot("ec2", ids, c.rs...)
 		group := &snap.Partitions[0].Groups[0]
 		group.Slots = append([]capacity.Slot{{Name: "empty"}}, group.Slots...)
+
 		got := ""
 		for _, f := range facts(Seen{Snap: snap, Now: noon}) {
 			if got += f.ReservationID + " never"; !f.Fence.IsZero() {
 				got = f.ReservationID + " " + capacity.FormatUTC(f.Fence)
 			}
 		}
+
 		if got != c.want {
 			t.Errorf("%s: %q", name, got)
 		}
@@ -133,10 +139,15 @@ func TestTwins(t *testing.T) {
 			Tags:      map[string]string{capacity.TagNode: node, capacity.TagCluster: mark},
 		}
 	}
+
 	const theirs, mine = "lab/fedcba9876543210", "lab/0123456789abcdef"
+
 	gone := instance("i-0", "gpu-1", "10.0.0.9", theirs)
+
 	gone.State = "terminated"
+
 	const yours = ", and this cluster's is "
+
 	advice := func(mark string) string {
 		return "; terminate what is not used, or tag it " + capacity.TagCluster + "=" + mark + " for this cluster"
 	}
@@ -156,6 +167,7 @@ func TestTwins(t *testing.T) {
 		if c.err != nil {
 			mark = ""
 		}
+
 		s := Seen{
 			Cluster: &Cluster{
 				Mark:       mark,
@@ -174,6 +186,7 @@ func TestTwins(t *testing.T) {
 // jobs are admitted to it; on PCS too, where its compute node group still holds it.
 func TestAnOpenBlockIsTakenOutOfTheSettings(t *testing.T) {
 	const open, next = "cr-0", "cr-1"
+
 	nodes := []string{"gpu-a-1", "gpu-a-2"}
 	for name, c := range map[string]struct {
 		ids     []string
@@ -196,6 +209,7 @@ func TestAnOpenBlockIsTakenOutOfTheSettings(t *testing.T) {
 				}},
 			}
 			sized := func(r capacity.Reservation) capacity.Reservation { r.Total = 2; return r }
+
 			snap := capacity.Build(
 				settings,
 				capacity.Seen{Held: map[string]string{"gpu-a": open}, Now: noon, Reservations: []capacity.Reservation{
@@ -207,10 +221,12 @@ func TestAnOpenBlockIsTakenOutOfTheSettings(t *testing.T) {
 			for i, feature := range []string{"gpu-a", "gpu-b"} {
 				snap.Partitions[0].Groups[0].Slots[i].Feature = feature
 			}
+
 			snap.TakenAt, snap.Submit = noon, capacity.Submit{
 				Strict:     true,
 				StaleAfter: capacity.Duration{Duration: 1e12},
 			}
+
 			v := capacity.Admit(
 				capacity.Request{Partitions: []string{"gpu"}, TimeLimit: capacity.Minutes(30)},
 				snap,
@@ -219,11 +235,14 @@ func TestAnOpenBlockIsTakenOutOfTheSettings(t *testing.T) {
 			if v.Refused != c.refused || v.Edits.Constraint != c.slot {
 				t.Errorf("a job: %+v", v)
 			}
+
 			fences := Seen{Owner: me, Snap: snap, Now: noon, Cluster: &Cluster{}}.wanted(snap.Standings(noon)[0], nodes)
 			if len(fences) == 0 || !fences[0].Fences("gpu-a", open) {
 				t.Fatalf("wanted: %+v", fences)
 			}
+
 			snap.Add(keptFences(Seen{Owner: me, Snap: snap, Now: noon, Cluster: &Cluster{Reservations: fences}})...)
+
 			if said := strings.Join(snap.Of(capacity.Admin), "\n"); strings.Contains(
 				said,
 				"the settings no longer name reservation cr-0 for slot gpu-a; its fence stays",
@@ -251,10 +270,12 @@ func sampledSeen(nodes string, rs ...capacity.Reservation) Seen {
 		cluster.Nodes = append(cluster.Nodes, capacity.Node{Name: name, State: states[letter]})
 		cluster.slots["gpu"] = append(cluster.slots["gpu"], name)
 	}
+
 	var ids []string
 	for _, r := range rs {
 		ids = append(ids, r.ID)
 	}
+
 	return Seen{
 		Snap:    oneSlot(capacity.ProviderEC2, ids, rs...),
 		Cluster: cluster,
@@ -268,6 +289,7 @@ func sampledSeen(nodes string, rs ...capacity.Reservation) Seen {
 // first those that can run jobs.
 func TestSampleOfReservations(t *testing.T) {
 	sized := func(r capacity.Reservation, total int) capacity.Reservation { r.Total = total; return r }
+
 	odcr := func(id string, total int) capacity.Reservation {
 		return capacity.Reservation{ID: id, Kind: capacity.ODCR, State: capacity.StateActive, Total: total}
 	}
@@ -320,21 +342,27 @@ func TestSampleOfReservations(t *testing.T) {
 			if c.but != nil {
 				c.but(&s)
 			}
+
 			var got []string
+
 			now := s.sample()
 			if now == nil {
 				now = &state.Sample{}
 			}
+
 			for _, id := range slices.Sorted(maps.Keys(now.Paid)) {
 				line := id + ":"
 				if now.Paid[id].Nodes == nil {
 					line += " without nodes"
 				}
+
 				for _, what := range slices.Sorted(maps.Keys(now.Paid[id].Nodes)) {
 					line += " " + what + "=" + now.Paid[id].Nodes[what]
 				}
+
 				got = append(got, line)
 			}
+
 			if diff := cmp.Diff(c.want, strings.Join(got, "; ")); diff != "" {
 				t.Error(diff)
 			}
@@ -342,6 +370,7 @@ func TestSampleOfReservations(t *testing.T) {
 	}
 
 	s := sampledSeen("u", open)
+
 	s.Now, s.Snap.Partitions[0].Groups[0].GPUs = noon.Add(700*time.Millisecond), 8
 	s.Snap.Reservations[0].InstanceType, s.Snap.Reservations[0].Unhealthy = "p5.48xlarge", 1
 	want := state.Sample{
@@ -366,6 +395,7 @@ func TestSampleOfWaitingJobs(t *testing.T) {
 		if change != nil {
 			change(&j)
 		}
+
 		return j
 	}
 	for name, c := range map[string]struct {
@@ -392,6 +422,7 @@ func TestSampleOfWaitingJobs(t *testing.T) {
 // Every run of a job on our nodes is recorded, with its end and how it ended as far as anybody knows.
 func TestSampleOfRuns(t *testing.T) {
 	const minuteAgo = "-1m" // when the last sample was made
+
 	job := func(shown, jobState string, restarts int, start string, nodes ...string) capacity.Job {
 		return capacity.Job{
 			Shown:     shown,
@@ -416,7 +447,9 @@ func TestSampleOfRuns(t *testing.T) {
 		}
 	}
 	over := func(r capacity.Run, end, how string) capacity.Run { r.End, r.State = at(end), how; return r }
+
 	type runs = map[string]capacity.Run
+
 	for name, c := range map[string]struct {
 		before      runs // nil: this is the first sample
 		jobs, ended []capacity.Job
@@ -454,10 +487,12 @@ func TestSampleOfRuns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := sampledSeen("u", block("cr-0", "-1h", "24h", capacity.StateActive))
+
 			s.Jobs, s.Ended = append([]capacity.Job{}, c.jobs...), c.ended
 			if c.before != nil {
 				s.LastSample = &state.Sample{At: at(minuteAgo), Runs: c.before}
 			}
+
 			if diff := cmp.Diff(c.want, s.sample().Runs); diff != "" {
 				t.Error(diff)
 			}

@@ -35,6 +35,7 @@ func fencedNodes(seen Seen) map[string]fenced {
 		if v.Reservation.ID == "" {
 			continue
 		}
+
 		f := fenced{
 			slot: v.Slot.Name, reservation: v.Reservation.ID, start: v.Window.Start.Add(seen.toSlurm()),
 			maxTime: v.Partition.MaxTime, onEnd: v.Partition.OnEnd,
@@ -42,13 +43,16 @@ func fencedNodes(seen Seen) map[string]fenced {
 		if !v.Window.Unbounded() {
 			f.fence = v.Window.Fence.Add(seen.toSlurm())
 		}
+
 		if r, there := seen.Cluster.fence(v.Slot.Name, v.Reservation.ID); there && near(r.Start, f.fence) {
 			f.fence = r.Start
 		}
+
 		for _, name := range seen.Cluster.SlotNodes(v.Slot.Name) {
 			byNode[name] = f
 		}
 	}
+
 	return byNode
 }
 
@@ -68,6 +72,7 @@ func (s Seen) limitChanges(jobs []capacity.Job, byNode map[string]fenced) (chang
 		if !ok || j.State != "RUNNING" || j.Configuring() {
 			continue
 		}
+
 		mark := s.Marks[j.Shown]
 		elapsed := elapsed(j, now)
 		end := now.Add(-elapsed).Add(j.TimeLimit.Duration())
@@ -75,22 +80,26 @@ func (s Seen) limitChanges(jobs []capacity.Job, byNode map[string]fenced) (chang
 		short := (mark.Fit || mark.From != 0) && f.fence.Sub(end) > time.Minute
 		// A limit of 0 would mean none; 1 minute ends the job at once if it has already run longer.
 		minutes := max(1, capacity.FitLimit(now, f.fence, elapsed, f.maxTime))
+
 		lower := crosses && (!j.TimeLimit.Bounded() || minutes < j.TimeLimit.Minutes)
 		wall, metered := capacity.Limit{}, false
 		if mark.Fit {
 			wall, metered = s.Snap.Walls.MaxWall(j.User, j.Account, j.QOS, s.partition(j.Partition))
 		}
+
 		for _, most := range []int{mark.UpTo, mark.From, wall.Minutes} {
 			if !crosses && most > 0 {
 				minutes = min(minutes, most)
 			}
 		}
+
 		former := j.Start.Before(f.start.Add(-startSlack))
 		raise := !crosses && !former && short && !metered && minutes > j.TimeLimit.Minutes
 		if lower || raise {
 			changes = append(changes, limitChange{f, j, minutes})
 		}
 	}
+
 	return changes
 }
 
@@ -113,12 +122,14 @@ func (c limitChange) raises() bool {
 
 func earliestFence(j capacity.Job, byNode map[string]fenced) (fenced, bool) {
 	var first fenced
+
 	found := false
 	for _, name := range j.Nodes {
 		if f := byNode[name]; !f.fence.IsZero() && (!found || f.fence.Before(first.fence)) {
 			first, found = f, true
 		}
 	}
+
 	return first, found
 }
 
@@ -131,10 +142,12 @@ func (c limitChange) note(by time.Time) string {
 	if says := c.job.AdminComment; says != "" && !strings.HasPrefix(says, limitNote) {
 		return ""
 	}
+
 	text := limitNote + capacity.FormatMinutes(c.minutes)
 	if c.raises() {
 		return text + ", as the end of " + c.reservation + " has moved"
 	}
+
 	return fmt.Sprintf(
 		"%s, not %s: jobs on %s must end by %s",
 		text,
@@ -157,20 +170,25 @@ func limits(seen Seen) (actions []Action) {
 			if mark.CutTo(c.minutes, c.job.TimeLimit); c.fence.IsZero() {
 				mark.Cut, mark.From = 0, 0
 			}
+
 			if mark != seen.Marks[c.job.Shown] {
 				cuts[c.job.Shown] = mark
 			}
+
 			if note := c.note(by); note != "" {
 				actions = append(actions, tellOwner(c.job, note, ""))
 			}
 		}
+
 		code, verb, why := "lower-limit", "lower", ", so that it ends by "+capacity.FormatUTC(by)
 		if c.fence.IsZero() {
 			why = ", as it was: its reservation no longer ends"
 		}
+
 		if c.raises() {
 			code, verb = "raise-limit", "raise"
 		}
+
 		text := fmt.Sprintf(
 			"%s the time limit of job %s on slot %s from %s to %s%s",
 			verb,
@@ -183,6 +201,7 @@ func limits(seen Seen) (actions []Action) {
 		actions = append(actions, onJob(code, c.slot, c.job, text,
 			func(was, now capacity.Job) bool { return inRun(was, now) && now.TimeLimit == was.TimeLimit }, c.set))
 	}
+
 	return append(keepMarks(seen, cuts), actions...)
 }
 
@@ -192,6 +211,7 @@ func (c limitChange) set(ctx context.Context, w World) error {
 	if err := w.Slurm.SetTimeLimit(ctx, c.job.Shown, c.minutes); err != nil || c.job.TimeLimit.Bounded() {
 		return err
 	}
+
 	now, err := w.Slurm.Job(ctx, c.job.Shown)
 	if late := now.End.Sub(c.fence); err == nil && now.TimeLimit.Bounded() && late > 0 {
 		return w.Slurm.SetTimeLimit(
@@ -200,6 +220,7 @@ func (c limitChange) set(ctx context.Context, w World) error {
 			max(1, now.TimeLimit.Minutes-int((late+time.Minute-1)/time.Minute)),
 		)
 	}
+
 	return err
 }
 
@@ -211,11 +232,14 @@ func (s Seen) restored(jobs []capacity.Job, byNode map[string]fenced) (changes [
 		if minutes == 0 || !j.Running() || slices.ContainsFunc(j.Nodes, ends) {
 			continue
 		}
+
 		if minutes < 0 {
 			minutes = int(capacity.SlurmInfinite / time.Minute)
 		}
+
 		changes = append(changes, limitChange{byNode[j.Nodes[0]], j, minutes})
 	}
+
 	return changes
 }
 
@@ -267,11 +291,13 @@ func trustedMarks(snap *capacity.Snapshot, jobs []capacity.Job, before map[strin
 			if !ok || seen.Restarts != j.Restarts {
 				seen, ok = before[tasksKey(j.Shown)]
 			}
+
 			if ok && seen.Restarts == j.Restarts {
 				said.Fit, said.UpTo, said.OnEnd, said.Told = seen.Fit, seen.UpTo, seen.OnEnd, seen.Told
 				if seen.Cuts(j.TimeLimit) { // else somebody has set another
 					said.Cut, said.From = seen.Cut, seen.From
 				}
+
 				if seen.SetByOthers(j.TimeLimit, j.Restarts, true) {
 					said.UpTo = j.TimeLimit.Minutes
 				}
@@ -284,6 +310,7 @@ func trustedMarks(snap *capacity.Snapshot, jobs []capacity.Job, before map[strin
 			marks[j.Shown] = said
 		}
 	}
+
 	return marks
 }
 
@@ -307,6 +334,7 @@ func trusted(seen Seen) map[string]state.Mark {
 	byNode := fencedNodes(seen)
 	marks := trustedMarks(seen.Snap, without(seen.Jobs, func(j capacity.Job) bool {
 		_, ends := earliestFence(j, byNode)
+
 		return !ends &&
 			!slices.ContainsFunc(
 				j.Partitions(),
@@ -318,6 +346,7 @@ func trusted(seen Seen) map[string]state.Mark {
 			marks[markKey(j.Shown)] = mark
 		}
 	}
+
 	return marks
 }
 
@@ -327,6 +356,7 @@ func keepMarks(seen Seen, changed map[string]state.Mark) []Action {
 	if changed != nil && len(changed) == 0 {
 		return nil
 	}
+
 	return []Action{action("keep-marks", capacity.Subject{}, "", func(_ context.Context, w World) error {
 		maps.Copy(seen.Marks, changed)
 		return w.State.Marks().Keep(seen.Marks)
@@ -340,6 +370,8 @@ func (s Seen) partition(name string) capacity.Partition {
 		part.Name = name
 		return part
 	}
+
 	sp, _ := s.Cluster.partition(name)
+
 	return capacity.Partition{Name: name, MaxTime: sp.MaxTime, QOS: sp.QOS}
 }

@@ -27,8 +27,10 @@ func TestLimitChanges(t *testing.T) {
 		if limit.Bounded() {
 			j.End = j.Start.Add(limit.Duration())
 		}
+
 		return j
 	}
+
 	qos := func(j capacity.Job, name string) capacity.Job { j.QOS = name; return j }
 	snap := &capacity.Snapshot{
 		Walls: capacity.Walls{
@@ -86,6 +88,7 @@ func TestLimitChanges(t *testing.T) {
 			if len(changes) > 0 {
 				got = changes[0].minutes
 			}
+
 			if got != c.want {
 				t.Fatalf("limit %d, want %d", got, c.want)
 			}
@@ -108,6 +111,7 @@ func TestR2AfterOnePass(t *testing.T) {
 		j.TimeLimit = capacity.Minutes(1 + rng.IntN(5*24*60))
 		boot := time.Duration(rng.IntN(900)) * time.Second
 		j.End = j.Start.Add(boot).Add(j.TimeLimit.Duration())
+
 		marks := map[string]state.Mark{"": {Fit: rng.IntN(2) == 0}}
 		byNode := map[string]fenced{"gpu-1": {slot: "gpu", fence: fence}}
 		before := fmt.Sprintf("%+v", j)
@@ -115,10 +119,12 @@ func TestR2AfterOnePass(t *testing.T) {
 			j.TimeLimit = capacity.Minutes(c.minutes)
 			j.End = j.Start.Add(boot).Add(j.TimeLimit.Duration())
 		}
+
 		began := j.Start.Add(boot)
 		if j.End.After(fence) && fence.Sub(began) >= time.Minute {
 			t.Fatalf("%s ends at %s, the fence is at %s", before, j.End, fence)
 		}
+
 		if again := (Seen{Snap: &capacity.Snapshot{}, Now: noon, Marks: marks}).limitChanges([]capacity.Job{j}, byNode); len(
 			again,
 		) > 0 {
@@ -197,6 +203,7 @@ func TestWaitingNote(t *testing.T) {
 	snap.Partitions[0].Groups[0].PurchaseOption = capacity.CapacityBlock
 	snap.Submit.Strict, snap.TakenAt = true, noon
 	snap.Submit.StaleAfter.Duration = 600e9
+
 	job := func(nodes int, change func(*capacity.Job)) capacity.Job {
 		j := capacity.Job{
 			Shown:     "7",
@@ -208,6 +215,7 @@ func TestWaitingNote(t *testing.T) {
 		if change != nil {
 			change(&j)
 		}
+
 		return j
 	}
 	says := func(text string) func(*capacity.Job) { return func(j *capacity.Job) { j.AdminComment = text } }
@@ -261,6 +269,7 @@ func TestRefusalsTakeTwoPasses(t *testing.T) {
 	}
 	lenient := world(now)
 	lenient.Submit.Strict = false
+
 	early := world(now)
 	early.TakenAt = noon.Add(-10 * time.Hour)
 	job := capacity.Job{
@@ -292,6 +301,7 @@ func TestLostNodes(t *testing.T) {
 	block := block("cr-0", "-1h", "24h", capacity.StateActive)
 	block.Total, block.Unhealthy = 4, 1
 	v := oneSlot("ec2", []string{"cr-0"}, block).Standings(noon)[0]
+
 	nodes := []string{"gpu-1", "gpu-2", "gpu-3", "gpu-4"}
 	up, off, broken := capacity.Node{
 		State: "IDLE",
@@ -321,11 +331,13 @@ func TestLostNodes(t *testing.T) {
 				n.Name = nodes[i]
 				cluster.Nodes = append(cluster.Nodes, n)
 			}
+
 			if c.before != "" {
 				cluster.Reservations = []capacity.SlurmReservation{
 					reservation("pcs-capacity-surplus-gpu.cr-0."+me, []string{c.before}, noon, noon),
 				}
 			}
+
 			if got := strings.Join(cluster.lost(v, nodes), ","); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
@@ -363,6 +375,7 @@ func TestR7_MarksCountFromBeforeTheStart(t *testing.T) {
 	// saw is a mark with the limit that the pass sees, of a job that runs where it has started.
 	saw := func(m state.Mark, limit int, started bool) state.Mark { m.Saw, m.Started = limit, started; return m }
 	again := func(m state.Mark) state.Mark { m.Restarts = 1; return m }
+
 	before := map[string]state.Mark{
 		"3": {}, "4": upTo, "5": upTo, "12_": {}, "13_2": again(upTo), "13_": fitted,
 		"15": {Told: 15, Ends: 2, EndedAt: 9}, "16": {Told: 15, Ends: 2, EndedAt: 9},
@@ -422,6 +435,7 @@ func TestR7_MarksCountFromBeforeTheStart(t *testing.T) {
 // that is taken by one of ours in its place.
 func TestChangesUnderTheSecondName(t *testing.T) {
 	const first, second = "pcs-capacity-fence-gpu.cr-0." + me, "pcs-capacity-fence-gpu.cr-0." + me + ".2"
+
 	fence := func(name, start string) capacity.SlurmReservation {
 		return reservation(name, []string{"gpu-1"}, at(start), at(start).AddDate(1, 0, 0))
 	}
@@ -444,14 +458,17 @@ func TestChangesUnderTheSecondName(t *testing.T) {
 			nil,
 			noon,
 		)
+
 		var got []string
 		for _, s := range todo {
 			line := s.do + " " + s.r.Name + " for " + s.old
 			if s.occupied {
 				line += ", in its place"
 			}
+
 			got = append(got, line)
 		}
+
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}

@@ -26,15 +26,19 @@ func openings(s Seen) (actions []Action) {
 			s.Now.Before(v.Slot.PoweredUp.Add(powerUpAgain)) {
 			continue
 		}
+
 		nodes := s.Cluster.SlotNodes(v.Slot.Name)
 		nodes = nodes[:launchable(v, nodes)]
+
 		busy := s.Cluster.lost(v, nodes)
 		for _, o := range s.Snap.Orphans { // ended first
 			busy = append(busy, o.Node)
 		}
+
 		for node := range s.completing() {
 			busy = append(busy, node)
 		}
+
 		nodes = s.Cluster.those(nodes, func(n capacity.Node) bool {
 			return n.PoweredDown() && n.Base() == "IDLE" && n.Out() == "" && !slices.Contains(busy, n.Name)
 		})
@@ -55,6 +59,7 @@ func openings(s Seen) (actions []Action) {
 			))
 		}
 	}
+
 	return actions
 }
 
@@ -66,9 +71,11 @@ func endedBlocks(s Seen) (actions []Action) {
 		if v.Reservation.ID == "" {
 			fence = v.Last.Fence
 		}
+
 		if !v.Partition.Provider.Launches() || fence.IsZero() || fence.After(s.Now) {
 			continue
 		}
+
 		if nodes := s.Cluster.those(s.Cluster.SlotNodes(v.Slot.Name), capacity.Node.Up); len(nodes) > 0 {
 			actions = append(actions, action("power-down", aboutNodes(v.Slot.Name, nodes),
 				fmt.Sprintf("power %s down: the fence was at %s", hostlist.Compress(nodes), capacity.FormatUTC(fence)),
@@ -77,6 +84,7 @@ func endedBlocks(s Seen) (actions []Action) {
 				}))
 		}
 	}
+
 	return actions
 }
 
@@ -107,14 +115,17 @@ func returned(s Seen) (actions []Action) {
 						if err != nil {
 							return err
 						}
+
 						if slices.ContainsFunc(now, func(n capacity.Node) bool { return !kind.is(n) }) {
 							return errMoot
 						}
+
 						return w.Slurm.PowerDownForce(ctx, nodes, kind.reason)
 					}),
 			)
 		}
 	}
+
 	return actions
 }
 
@@ -128,6 +139,7 @@ func (s Seen) completing() map[string]string {
 			}
 		}
 	}
+
 	return jobs
 }
 
@@ -140,6 +152,7 @@ func (s Seen) ofSlots(of func(capacity.Node) bool) iter.Seq2[string, []string] {
 			if !at.Partition.Provider.Launches() || done[slot] {
 				continue
 			}
+
 			done[slot] = true
 			if names := s.Cluster.those(s.Cluster.SlotNodes(slot), of); len(names) > 0 && !yield(slot, names) {
 				return
@@ -174,13 +187,16 @@ func orphans(
 			living[node] = append(living[node], i)
 		}
 	}
+
 	var found []capacity.Orphan
+
 	byName := cluster.byName()
 	for _, i := range instances {
 		node := i.Node()
 		if node == "" || i.Ended() || i.Launched.After(now.Add(-orphanAge)) {
 			continue
 		}
+
 		if why := cluster.without(byName, node, i, living[node], launched); why != "" {
 			o := capacity.Orphan{
 				Instance:    i.ID,
@@ -194,10 +210,13 @@ func orphans(
 					o.Since = b.Since
 				}
 			}
+
 			found = append(found, o)
 		}
 	}
+
 	slices.SortFunc(found, func(a, b capacity.Orphan) int { return cmp.Compare(a.Instance, b.Instance) })
+
 	return found
 }
 
@@ -221,11 +240,13 @@ func (c *Cluster) without(
 		if own != "" && own != i.ID {
 			return "the node is up as another instance"
 		}
+
 		return ""
 	case c.inPartition("", []string{node}):
 		// Slurm 22.05 hides nodes that are powered down unless PrivateData has cloud.
 		return "Slurm has powered the node down"
 	}
+
 	return "Slurm has no such node"
 }
 
@@ -255,6 +276,7 @@ func endOrphans(s Seen) (actions []Action) {
 	if !s.OrphansSeen {
 		return nil
 	}
+
 	for _, o := range s.Snap.Orphans {
 		if s.Now.Sub(o.Since) >= orphanTime {
 			_, _, slot, _ := s.Settings.PlaceOf(o.Node)
@@ -267,10 +289,12 @@ func endOrphans(s Seen) (actions []Action) {
 						s.Snap.Orphans,
 						func(other capacity.Orphan) bool { return err == nil && other == o },
 					)
+
 					return err
 				}))
 		}
 	}
+
 	return actions
 }
 
@@ -282,13 +306,16 @@ func orphanProblems(s Seen) (problems []capacity.Problem) {
 		for _, o := range all {
 			ids, nodes = append(ids, o.Instance), append(nodes, o.Node)
 		}
+
 		who, holds := named(ids, nodes, "holds a place", fmt.Sprintf("hold %d places", len(ids)))
 		if k.reservation == "" {
 			holds = "on demand"
 		}
+
 		problems = append(problems, capacity.Problemf("orphan", capacity.Subject{Reservation: k.reservation}, "",
 			"%s %s%s: %s; terminated if the next pass sees the same", who, holds, in(k.reservation), k.why))
 	}
+
 	return problems
 }
 
@@ -304,11 +331,14 @@ func (s Seen) twins(others []capacity.Instance) (problems []capacity.Problem) {
 		for _, i := range all {
 			ids, nodes = append(ids, i.ID), append(nodes, cmp.Or(i.Node(), "no node"))
 		}
+
 		who, has := named(ids, nodes, "is left alone: it has", "are left alone: they have")
+
 		ours := "this cluster's is " + s.Cluster.Mark
 		if s.Cluster.MarkErr != nil {
 			ours = fmt.Sprintf("this cluster's is not known: %v", s.Cluster.MarkErr)
 		}
+
 		problems = append(problems, capacity.Problemf("foreign-mark", capacity.Subject{}, fmt.Sprintf(
 			"terminate what is not used, or tag it %s=%s for this cluster",
 			capacity.TagCluster,
@@ -316,6 +346,7 @@ func (s Seen) twins(others []capacity.Instance) (problems []capacity.Problem) {
 		),
 			"%s %s the mark %s, and %s", who, has, mark, ours))
 	}
+
 	return problems
 }
 
@@ -333,5 +364,6 @@ func forgetMisplaced(s Seen) (actions []Action) {
 				func(_ context.Context, w World) error { return w.State.DropMisplaced(node) }))
 		}
 	}
+
 	return actions
 }

@@ -32,6 +32,7 @@ func blockSeen(before, now string, was, is capacity.State) Seen {
 			{Name: "admin", State: "IDLE"},
 		},
 	}
+
 	return Seen{Old: snap(before, was), Snap: snap(now, is), Cluster: c, Now: at(now)}
 }
 
@@ -67,6 +68,7 @@ func TestEndedBlocks(t *testing.T) {
 			if c.but != nil {
 				c.but(&s)
 			}
+
 			if diff := cmp.Diff(c.want, sentences(endedBlocks(s))); diff != "" {
 				t.Error(diff)
 			}
@@ -87,12 +89,14 @@ func (ends) Terminate(context.Context, []capacity.Instance) error { return nil }
 func TestDoneIsRemembered(t *testing.T) {
 	s := blockSeen("1h", "2h", capacity.StateActive, capacity.StateActive)
 	s.Snap.Orphans, s.OrphansSeen = []capacity.Orphan{{Instance: "i-1"}, {Instance: "i-2", Since: s.Now}}, true
+
 	todo := append(openings(s), endOrphans(s)...)
 	for _, a := range todo {
 		if err := a.Do(t.Context(), World{Slurm: powers{}, EC2: ends{}}); err != nil {
 			t.Error(err)
 		}
 	}
+
 	if again := append(openings(s), endOrphans(s)...); len(todo) != 2 || len(again) != 0 || len(s.Snap.Orphans) != 1 {
 		t.Errorf("did %q, then %q; orphans %v", sentences(todo), sentences(again), s.Snap.Orphans)
 	}
@@ -141,18 +145,23 @@ func TestStepsForWhatNobodyWants(t *testing.T) {
 			if c.want != nil {
 				want = append(want, fence)
 			}
+
 			for _, n := range c.have {
 				have = append(have, there("pcs-capacity-"+n))
 			}
+
 			todo, _ := Seen{Owner: me, Now: noon, Snap: &capacity.Snapshot{}}.steps(want, have, nil, over)
+
 			var got []string
 			for _, s := range todo {
 				line := s.do + " " + s.r.Name
 				if s.old != "" {
 					line += " for " + s.old
 				}
+
 				got = append(got, strings.ReplaceAll(line, "pcs-capacity-", ""))
 			}
+
 			if diff := cmp.Diff(c.todo, got); diff != "" {
 				t.Error(diff)
 			}
@@ -168,11 +177,14 @@ func TestAFenceOfAnUnknownReservation(t *testing.T) {
 	st.sources.State = state.Dir(model.Dir(t))
 	after := func(what string, hidden bool, err error, wait time.Duration, stays bool) {
 		t.Helper()
+
 		st.aws.Hidden, st.fails["describe reservations"] = nil, err
 		if hidden {
 			st.aws.Hidden = []string{"cr-1"}
 		}
+
 		st.GoTo(st.Now().Add(wait))
+
 		_, _, _ = Pass(t.Context(), st.sources)
 		if there := len(st.slurm.Fences) > 0; there != stays {
 			t.Errorf("%s: there: %t", what, there)
@@ -203,6 +215,7 @@ func TestBlocksWithoutANodeGroup(t *testing.T) {
 			),
 		}
 		s.Snap.Partitions[0].Groups[0].PurchaseOption = capacity.CapacityBlock
+
 		all, lack := rollings(s)
 		if (len(all) == 1) != rolls || (len(lack) == 1) == rolls ||
 			!rolls && lack[0].Fix != "run `pcs-capacity setup --reservation cr-1 --queue gpu --node-group gpu`" {
@@ -240,6 +253,7 @@ func TestHeldForNothing(t *testing.T) {
 		End:          at("-1h"),
 		Tags:         tags("t-p"),
 	}
+
 	h := Held{Mark: "ml", ODCRs: []capacity.Reservation{probe}, Now: noon, Ledger: []capacity.Held{
 		{Token: "t-p", ReservationID: "cr-p", Since: at("-2h")},       // EC2 shows it
 		{Token: "t-lost", Since: at("-1h")},                           // nothing came of it
@@ -253,6 +267,7 @@ func TestHeldForNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	for _, c := range []struct {
 		refuses error
 		want    []string // what the ledger has then
@@ -261,6 +276,7 @@ func TestHeldForNothing(t *testing.T) {
 		if len(actions) != 2 || actions[0].About.Reservation != "cr-p" {
 			t.Fatalf("%+v", sentences(actions))
 		}
+
 		for _, a := range actions {
 			if err := a.Do(t.Context(), World{EC2: releasing{err: c.refuses}, State: dir}); !errors.Is(
 				err,
@@ -270,21 +286,26 @@ func TestHeldForNothing(t *testing.T) {
 				t.Error(err)
 			}
 		}
+
 		ledger, err := dir.Held(time.Time{})
+
 		var left []string
 		for _, e := range ledger {
 			left = append(left, e.Token)
 		}
+
 		if diff := cmp.Diff(c.want, left); diff != "" || err != nil {
 			t.Errorf("%v: %s, %v", c.refuses, diff, err)
 		}
 	}
+
 	foreign := h
 	foreign.ODCRs = []capacity.Reservation{probe}
 	foreign.Mark = "other"
 	if got := foreign.needless(); len(got) > 0 {
 		t.Errorf("another cluster's: %+v", got)
 	}
+
 	if time.Hour < capacity.LaunchTime {
 		t.Error("an hour is no longer than a launch")
 	}

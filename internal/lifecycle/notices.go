@@ -36,16 +36,21 @@ func due(
 ) (all []Notice, told map[string]time.Time) {
 	cluster, now := report.Cluster, report.At
 	at := now.UTC().Truncate(time.Second)
+
 	if told = maps.Clone(before); told == nil {
 		told = map[string]time.Time{}
 	}
+
 	maps.DeleteFunc(told, func(_ string, at time.Time) bool { return now.Sub(at) > keepNotices })
+
 	seen := map[string]bool{}
+
 	add := func(code capacity.Code, about capacity.Subject, user, key, format string, args ...any) {
 		n := Notice{capacity.Problemf(code, about, "", format, args...), user, at, string(code) + " " + key}
 		if _, known := told[n.key]; !known && !seen[n.key] {
 			all = append(all, n)
 		}
+
 		seen[n.key] = true
 	}
 	if lost := now.Sub(snap.TakenAt); lost > capacity.StaleAfter {
@@ -53,6 +58,7 @@ func due(
 			"AWS last answered %s ago, at %s; fences hold, but changes of reservations are not seen",
 			capacity.FormatDuration(lost), capacity.FormatUTC(snap.TakenAt))
 	}
+
 	slots := snap.Standings(now)
 	for _, v := range slots {
 		idling, idle := "idling "+v.Slot.Name, 0
@@ -60,6 +66,7 @@ func due(
 			isIdle := func(n capacity.Node) bool { return nodeClass(n) == "idle" }
 			idle = len(cluster.those(cluster.SlotNodes(v.Slot.Name), isIdle))
 		}
+
 		switch {
 		case cluster == nil:
 		case idle == 0 || v.Reservation.State != capacity.StateActive:
@@ -67,6 +74,7 @@ func due(
 		case told[idling].IsZero():
 			told[idling] = at
 		}
+
 		about := capacity.Subject{Partition: v.Partition.Name, Slot: v.Slot.Name}
 		for _, id := range v.Slot.ReservationIDs {
 			about.Reservation = id
@@ -74,15 +82,18 @@ func due(
 				add("closed", about, "", id, "%s of slot %s is over (%s)", id, about.Slot, r.State)
 			}
 		}
+
 		r, w := v.Reservation, v.Window
 		if about.Reservation = r.ID; r.ID == "" || w.Start.After(now) {
 			continue
 		}
+
 		if r.State == capacity.StateActive {
 			until := ""
 			if !w.Unbounded() {
 				until = ", free of jobs by " + capacity.FormatUTC(w.Fence)
 			}
+
 			add(
 				"opened",
 				about,
@@ -96,15 +107,18 @@ func due(
 				until,
 			)
 		}
+
 		left := w.Fence.Sub(now)
 		if w.Unbounded() || left <= 0 {
 			continue
 		}
+
 		ends := r.ID + " " + w.Fence.UTC().Format(time.RFC3339) // an extension makes a new key
 		if left <= fenceNear {
 			add("fence-near", about, "", ends, "jobs on %s must end by %s, in %s", r.ID, capacity.FormatUTC(w.Fence),
 				capacity.FormatUntil(left))
 		}
+
 		if left <= successor && v.Next.Reservation.ID == "" && !succeeded(v, slots) {
 			add(
 				"no-successor",
@@ -117,12 +131,14 @@ func due(
 				capacity.FormatUTC(w.Fence),
 			)
 		}
+
 		if since := told[idling]; idle > 0 && !since.IsZero() && now.Sub(since) >= idleAfter {
 			add("idle", about, "", about.Slot+" "+since.UTC().Format(time.RFC3339),
 				"%d nodes of slot %s, which are paid for in %s, have had no job since %s", idle, about.Slot, r.ID,
 				capacity.FormatUTC(since))
 		}
 	}
+
 	for _, r := range report.Rolling {
 		if r.Ready && r.Block.Start.After(now) {
 			add(
@@ -137,6 +153,7 @@ func due(
 			)
 		}
 	}
+
 	for _, p := range report.All() {
 		if p.Code.At("notice") {
 			add(p.Code, p.About, "", p.Sentence, "%s", p.Text())
@@ -148,6 +165,7 @@ func due(
 		if j.State != "PENDING" || !saysRefused(j.AdminComment) {
 			continue
 		}
+
 		if len(all) == most {
 			seen["never-starts "+j.Shown] = true
 		} else {
@@ -155,12 +173,14 @@ func due(
 				j.Shown, j.User, strings.TrimPrefix(j.AdminComment, "pcs-capacity: "))
 		}
 	}
+
 	maps.DeleteFunc(told, func(key string, _ time.Time) bool { // what is over may come again
 		name, _, _ := strings.Cut(key, " ")
 		code := capacity.Code(name)
 		return code.At("pass") && code.At("notice") && !seen[key] &&
 			(code != capacity.NeverStarts || report.Jobs != nil)
 	})
+
 	return all, told
 }
 
@@ -186,20 +206,25 @@ func Tell(dir state.Dir, snap *capacity.Snapshot, report Report, deliver func(No
 	if err != nil {
 		return []error{err}
 	}
+
 	all, told := due(snap, report, before)
+
 	var errs []error
 	for _, n := range all {
 		if err := deliver(n); err != nil {
 			errs = append(errs, fmt.Errorf("telling %q: %w", n.Code, err))
 			break
 		}
+
 		told[n.key] = n.At
 		if err := dir.Notices().Keep(told); err != nil { // one by one, so a kill repeats at most one
 			return append(errs, err)
 		}
 	}
+
 	if err := dir.Notices().Keep(told); err != nil {
 		errs = append(errs, err)
 	}
+
 	return slices.Clip(errs)
 }

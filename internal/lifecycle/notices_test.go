@@ -46,12 +46,15 @@ func TestTell(t *testing.T) {
 	broken := false
 	tell := func(now string, cluster *Cluster, taken string, rs ...capacity.Reservation) string {
 		t.Helper()
+
 		var ids, kinds []string
 		for _, r := range rs {
 			ids = append(ids, r.ID)
 		}
+
 		snap := oneSlot("ec2", ids, rs...)
 		snap.TakenAt = at(taken)
+
 		errs := Tell(
 			dir,
 			snap,
@@ -60,22 +63,27 @@ func TestTell(t *testing.T) {
 				if broken {
 					return errors.New("no")
 				}
+
 				if n.Sentence == "" || !n.At.Equal(at(now)) {
 					t.Errorf("%+v", n)
 				}
+
 				kinds = append(kinds, string(n.Code))
+
 				return nil
 			},
 		)
 		if (len(errs) > 0) != broken {
 			t.Errorf("at %s: %v", now, errs)
 		}
+
 		return strings.Join(kinds, ",")
 	}
 	is := func(r capacity.Reservation, state capacity.State, end string, dead int) capacity.Reservation {
 		r.State, r.End, r.Unhealthy = state, at(end), dead
 		return r
 	}
+
 	open := is(first, capacity.StateActive, "48h", 0)
 	longer := is(first, capacity.StateActive, "72h", 0)
 	dead := is(longer, capacity.StateActive, "72h", 1)
@@ -121,6 +129,7 @@ func TestTell(t *testing.T) {
 // job that gets the same id later, again. What could not be told is told later.
 func TestTellOfJobs(t *testing.T) {
 	dir := state.Dir(t.TempDir())
+
 	never := capacity.Job{
 		Shown:        "7",
 		User:         "alice",
@@ -154,16 +163,21 @@ func TestTellOfJobs(t *testing.T) {
 		{append(others, never), false, "7 alice"},
 	} {
 		var told []string
+
 		snap := oneSlot("ec2", nil)
 		snap.TakenAt = at("1h")
+
 		errs := Tell(dir, snap, Report{Jobs: step.jobs, At: at("1h")}, func(n Notice) error {
 			if step.broken {
 				return errors.New("no")
 			}
+
 			if n.Code != "never-starts" || !strings.Contains(n.Sentence, "can never start") {
 				t.Errorf("%+v", n)
 			}
+
 			told = append(told, n.About.Job+" "+n.User)
+
 			return nil
 		})
 		if got := strings.Join(told, ","); got != step.want || (len(errs) > 0) != step.broken {
@@ -203,17 +217,21 @@ func TestSuccessorInTheOtherSlot(t *testing.T) {
 			},
 		}},
 	}
+
 	told := func() (kinds []string) {
 		all, _ := due(snap, Report{At: now}, nil)
 		for _, n := range all {
 			kinds = append(kinds, string(n.Code))
 		}
+
 		return kinds
 	}
 	if got := told(); !slices.Equal(got, []string{"opened"}) {
 		t.Errorf("told of %v", got)
 	}
+
 	snap.Reservations = snap.Reservations[:1]
+
 	if got := told(); !slices.Equal(got, []string{"opened", "no-successor"}) {
 		t.Errorf("without the second, told of %v", got)
 	}
@@ -222,8 +240,10 @@ func TestSuccessorInTheOtherSlot(t *testing.T) {
 // What sync has set up for the next block is told once, and what keeps it from that once for each cause.
 func TestNoticesOfRollOver(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
 	dir := state.Dir(t.TempDir())
 	block := capacity.Reservation{ID: "cr-2", Start: now.Add(time.Hour)}
+
 	var told []string
 	for _, r := range []Rolling{
 		{Block: block}, // under way
@@ -242,6 +262,7 @@ func TestNoticesOfRollOver(t *testing.T) {
 			t.Error(err)
 		}
 	}
+
 	want := []string{
 		"roll-over-failed cr-2: no subnet; sync tries it again every 5m",
 		"roll-over-failed cr-2: no address; sync tries it again every 5m",
@@ -302,6 +323,7 @@ func observed() (*capacity.Snapshot, Report) {
 		capacity.Problemf(capacity.NeverStarts, capacity.Subject{}, "", "two"),
 		capacity.Problemf(capacity.NeverStarts, capacity.Subject{}, "", "three"),
 	)
+
 	return snap, report
 }
 
@@ -329,10 +351,12 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("no line %s in\n%s", line, text)
 		}
 	}
+
 	var parser expfmt.TextParser
 	if _, err := parser.TextToMetricFamilies(strings.NewReader(text)); err != nil {
 		t.Error(err)
 	}
+
 	snap, report := observed()
 	report.Cluster, report.Jobs = nil, nil
 	if text := string(Metrics(snap, report).Text()); strings.Contains(text, "pcs_capacity_nodes") ||
@@ -347,13 +371,16 @@ func TestDashboardShowsWhatIsWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if !json.Valid(dashboard) {
 		t.Error("docs/dashboard.json is no JSON")
 	}
+
 	page, err := os.ReadFile("../../docs/operations.md")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var written []string
 	for name := range Metrics(observed()) {
 		written = append(written, name)
@@ -361,10 +388,12 @@ func TestDashboardShowsWhatIsWritten(t *testing.T) {
 			t.Errorf("docs/operations.md does not explain %s", name)
 		}
 	}
+
 	shown := regexp.MustCompile(`pcs_capacity_\w+`).FindAllString(string(dashboard), -1)
 	if len(shown) < 8 {
 		t.Errorf("the dashboard shows %q", shown)
 	}
+
 	for _, name := range shown {
 		if !slices.Contains(written, name) {
 			t.Errorf("the dashboard asks for %s, which nobody writes", name)
@@ -379,23 +408,28 @@ func TestAfter(t *testing.T) {
 	if err := os.WriteFile(command, []byte("#!/bin/sh\ncat >>"+dir+"/said\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	cfg := config.Default()
 	cfg.StateDir, cfg.Notify.Command = filepath.Join(dir, "state"), command
 	if err := os.Mkdir(cfg.StateDir, 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	snap, report := observed()
 	report.Add(unusable(Seen{Snap: snap, Now: report.At})...)
+
 	for range 2 {
 		if problems := After(t.Context(), From(cfg, nil, nil), snap, report); len(problems) > 0 {
 			t.Error(problems)
 		}
 	}
+
 	said, err := os.ReadFile(dir + "/said")
 	if err != nil || strings.Count(string(said), `"code":"opened"`) != 1 ||
 		strings.Count(string(said), `"code":"host-failed"`) != 1 {
 		t.Errorf("%v: %s", err, said)
 	}
+
 	if _, err := os.Stat(filepath.Join(cfg.StateDir, metricsFile)); err != nil {
 		t.Error(err)
 	}
@@ -432,6 +466,7 @@ func TestTroubles(t *testing.T) {
 		change(&r)
 		return r
 	}
+
 	launchFailed := func(severity capacity.Severity, nodes, sentence string) capacity.Problem {
 		return capacity.Problem{
 			Code:     "launch-failed",
@@ -440,7 +475,9 @@ func TestTroubles(t *testing.T) {
 			Sentence: sentence,
 		}
 	}
+
 	const launch = "partition gpu: nodes gpu-[1-2] were not launched at 2026-11-20 11:00 UTC: ReservationCapacityExceeded: no place"
+
 	tooMany := "the job needs 5 nodes, but the largest reservation of partition gpu that it may use has 4; ask for less"
 	for name, c := range map[string]struct {
 		rs      []capacity.Reservation
@@ -516,6 +553,7 @@ func TestTroubles(t *testing.T) {
 				StaleAfter: capacity.Duration{Duration: time.Hour},
 			}
 			snap.Add(unusable(Seen{Snap: snap, Now: noon})...)
+
 			if diff := cmp.Diff(c.want, Troubles(snap, c.jobs, c.records, noon)); diff != "" {
 				t.Error(diff)
 			}
@@ -526,9 +564,11 @@ func TestTroubles(t *testing.T) {
 // What a verdict is remembered by has all that a request is made of.
 func TestAsksIsAllOfARequest(t *testing.T) {
 	snap := &capacity.Snapshot{}
+
 	request := func(j capacity.Job) string { return fmt.Sprintf("%+v", snap.Request(j)) }
 	for i := range reflect.TypeFor[capacity.Job]().NumField() {
 		field := reflect.TypeFor[capacity.Job]().Field(i)
+
 		var j capacity.Job
 		switch v := reflect.ValueOf(&j).Elem().Field(i); v.Interface().(type) {
 		case string:
@@ -546,6 +586,7 @@ func TestAsksIsAllOfARequest(t *testing.T) {
 		default:
 			t.Fatalf("a field of another type: %s", field.Name)
 		}
+
 		if requests, asked := request(j) != request(capacity.Job{}), asksOf(&j, at("0s")) != asksOf(&capacity.Job{}, at("0s")); requests &&
 			!asked {
 			t.Errorf("a request has %s, and what its verdict is remembered by has not", field.Name)

@@ -25,22 +25,27 @@ const allAnswers = time.Minute
 func (p *pass) observe(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, allAnswers)
 	defer cancel()
+
 	if p.Offline != nil {
 		p.down = true
 		p.unanswered(p.Offline.Error())
 	}
+
 	old := p.seen.old()
 	for _, v := range old.Standings(p.MachineTime().Add(old.ClockOffset.Duration)) {
 		if v.Reservation.ID != "" && v.Slot.Nodes != "" {
 			p.ids = append(p.ids, v.Reservation.ID)
 		}
 	}
+
 	p.places(ctx)
 	p.reservations(ctx)
+
 	p.aws.Before, p.aws.Now = p.seen.Old, p.now()
 	if p.seen.Old == nil {
 		p.instances(ctx)
 	}
+
 	snap := capacity.Build(p.Settings, p.aws)
 	snap.Missing, snap.Problems, snap.Region = p.absent, p.seen.Snap.Problems, p.EC2.Region()
 	snap.TakenAt, snap.ClockOffset.Duration = p.now().UTC().Truncate(time.Second), p.EC2.Offset()
@@ -49,6 +54,7 @@ func (p *pass) observe(ctx context.Context) {
 			snap.ClockOffset = old.ClockOffset
 		}
 	}
+
 	p.seen.Snap = snap
 }
 
@@ -74,19 +80,26 @@ func (p *pass) together(ctx context.Context, questions ...question) {
 		if !p.asked {
 			limit = firstAnswer
 		}
+
 		p.asked = p.asked || len(questions) > 0
+
 		var group errgroup.Group
 		group.SetLimit(sideBySide)
+
 		for i, q := range questions {
 			group.Go(func() error {
 				ctx, cancel := context.WithTimeout(ctx, limit)
 				defer cancel()
+
 				errs[i] = q.ask(ctx)
+
 				return nil
 			})
 		}
+
 		_ = group.Wait() // the errors are in errs
 	}
+
 	for i, q := range questions {
 		answered := !silent && errs[i] == nil
 		if !silent && !answered {
@@ -101,6 +114,7 @@ func (p *pass) together(ctx context.Context, questions ...question) {
 				p.kept(words)
 			}
 		}
+
 		q.take(answered)
 	}
 }
@@ -120,8 +134,10 @@ func (p *pass) kept(words string) {
 // places reads what depends on no other answer: the subnets' zones, the reservations that node groups name or select
 // by tags, the platforms of launch templates' images, and the reservations of the PCS compute node groups.
 func (p *pass) places(ctx context.Context) {
-	var subnets, groups []string
-	var selects []capacity.GroupSettings
+	var (
+		subnets, groups []string
+		selects         []capacity.GroupSettings
+	)
 	for _, part := range p.Settings.Partitions {
 		for _, g := range part.Groups {
 			subnets = append(subnets, g.SubnetIDs...)
@@ -129,23 +145,29 @@ func (p *pass) places(ctx context.Context) {
 			if g.Select != nil {
 				selects = append(selects, g)
 			}
+
 			if part.Provider == capacity.ProviderPCS {
 				groups = append(groups, capacity.SlotNames(part.Provider, g.Name)...)
 			}
 		}
 	}
+
 	slices.Sort(subnets)
 	slices.Sort(p.named)
+
 	subnets, p.named = slices.Compact(subnets), slices.Compact(p.named)
+
 	var questions []question
 	for _, g := range selects {
 		var found []capacity.Reservation
+
 		doing := fmt.Sprintf("finding the reservations of node group %s by tag", g.Name)
 		questions = append(questions, question{doing, func(ctx context.Context) (err error) {
 			found, err = p.EC2.FindReservations(ctx, ec2.ReservationQuery{Tags: g.Select.Tags})
 			return err
 		}, func(answered bool) {
 			p.told(found...)
+
 			for _, r := range p.seen.old().Reservations {
 				if !answered && g.Select.Matches(r) {
 					p.ids = append(p.ids, r.ID)
@@ -153,9 +175,11 @@ func (p *pass) places(ctx context.Context) {
 			}
 		}})
 	}
+
 	p.aws.Platforms = map[string]capacity.ImagePlatform{}
 	for _, t := range p.Settings.LaunchTemplates() {
 		var image capacity.ImagePlatform
+
 		questions = append(questions, question{"", func(ctx context.Context) (err error) {
 			image, err = p.EC2.ImagePlatform(ctx, t)
 			return err
@@ -163,17 +187,21 @@ func (p *pass) places(ctx context.Context) {
 			if image.Platform == "" { // a version never changes, so earlier answers stay true
 				image.Platform = p.seen.old().PlatformOf(image.Template)
 			}
+
 			p.aws.Platforms[t] = image
 		}})
 	}
+
 	if len(subnets) > 0 {
 		var missing []capacity.Missing
+
 		questions = append(questions, question{"", func(ctx context.Context) error {
 			found, bad, err := p.EC2.Subnets(ctx, subnets)
 			p.aws.Subnets, missing = ec2.Plain(found), bad
 			return err
 		}, func(bool) { p.subnets(missing) }})
 	}
+
 	if len(groups) > 0 {
 		doing := "reading the compute node groups " + strings.Join(groups, ", ")
 		questions = append(questions, question{doing, func(ctx context.Context) (err error) {
@@ -183,6 +211,7 @@ func (p *pass) places(ctx context.Context) {
 			if !answered { // about some perhaps; they hold what they held before
 				p.aws.Held = nil
 			}
+
 			for _, id := range p.aws.Held {
 				if id != "" {
 					p.ids = append(p.ids, id)
@@ -201,6 +230,7 @@ func (p *pass) subnets(missing []capacity.Missing) {
 		p.say("subnet-not-known", capacity.Subject{}, "check its id and the region",
 			"EC2 does not describe subnet %s: %s", m.ID, words)
 	}
+
 	for _, at := range capacity.Places(p.seen.old().Partitions) {
 		p.aws.Subnets = append(p.aws.Subnets, at.Group.Subnets...)
 	}
@@ -212,15 +242,18 @@ func (p *pass) instances(ctx context.Context) {
 	for _, r := range p.aws.Reservations {
 		ids = append(ids, r.ID)
 	}
+
 	if len(ids) == 0 {
 		return
 	}
+
 	p.together(ctx, question{"", func(ctx context.Context) error {
 		found, err := p.EC2.FindInstances(
 			ctx,
 			capacity.InstanceQuery{Tags: map[string][]string{capacity.TagReservation: ids}},
 		)
 		p.aws.Instances = capacity.WithNodes(found)
+
 		return err
 	}, func(bool) {}})
 }
@@ -231,10 +264,12 @@ func mismatches(s Seen) (problems []capacity.Problem) {
 		if v.Reservation.ID == "" || v.Former {
 			continue
 		}
+
 		for _, m := range capacity.Lasting(capacity.Match(v.Reservation, *v.Group, s.Now)) {
 			m.About.Partition, m.About.Slot = v.Partition.Name, v.Slot.Name
 			problems = append(problems, m)
 		}
 	}
+
 	return problems
 }

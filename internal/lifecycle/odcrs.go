@@ -30,16 +30,19 @@ func Clean(ctx context.Context, s Sources) ([]Needless, error) {
 			return nil, fmt.Errorf("asking Slurm: %w", err)
 		}
 	}
+
 	held, err := s.seeHeld(ctx, mark)
 	if err != nil {
 		return nil, err
 	}
+
 	found := held.needless()
 	for _, a := range held.releases(found) {
 		if err := a.Do(ctx, s.World); err != nil && a.About.Reservation == "" {
 			held.Err = err
 		}
 	}
+
 	return found, held.Err
 }
 
@@ -48,11 +51,13 @@ func (p *pass) releaseHeld(ctx context.Context) {
 	if p.Settings.Reserve.MaxInstances == 0 || p.seen.NoAWS || p.seen.Cluster == nil || p.seen.Cluster.MarkErr != nil {
 		return // these failures have been reported
 	}
+
 	held, err := p.seeHeld(ctx, p.seen.Cluster.Mark)
 	if err == nil {
 		p.carryOut(ctx, held.releases(held.needless()))
 		err = held.Err
 	}
+
 	if err != nil {
 		words, _ := p.EC2.Explain(err)
 		p.say("held-not-known", capacity.Subject{}, "", "looking for what is held for nothing: %s", words)
@@ -77,6 +82,7 @@ func (s Sources) seeHeld(ctx context.Context, mark string) (h Held, err error) {
 	if h.ODCRs, err = s.EC2.FindReservations(ctx, ec2.HoldsOf(mark)); err != nil {
 		return h, err
 	}
+
 	h.Now = s.now() // known only after EC2's answer
 	// After EC2: a job gets its nodes before an ODCR is created for it, so a job that is not booting now waits for none
 	// of these ODCRs.
@@ -85,10 +91,12 @@ func (s Sources) seeHeld(ctx context.Context, mark string) (h Held, err error) {
 		if err == nil {
 			h.Booting = map[capacity.JobRun]bool{}
 		}
+
 		for _, j := range jobs {
 			h.Booting[capacity.JobRun{ID: j.ID, Restarts: j.Restarts}] = true
 		}
 	}
+
 	return h, nil
 }
 
@@ -103,6 +111,7 @@ func (h Held) over() (names []string) {
 			names = append(names, cmp.Or(e.ReservationID, e.Token))
 		}
 	}
+
 	return names
 }
 
@@ -117,15 +126,18 @@ type Needless struct {
 // needless are the ODCRs that no longer serve a purpose (R4).
 func (h Held) needless() []Needless {
 	all := []Needless{}
+
 	unheard := map[string]bool{}
 	for _, e := range h.Ledger {
 		unheard[e.Token] = e.ReservationID == ""
 	}
+
 	for _, r := range h.ODCRs {
 		if why := r.Needless(h.Mark, h.Booting, unheard, h.Now); why != "" {
 			all = append(all, Needless{Reservation: r, Why: why})
 		}
 	}
+
 	return all
 }
 
@@ -139,17 +151,21 @@ func (h Held) releases(all []Needless) (actions []Action) {
 				if err == nil && h.Err == nil {
 					err = w.State.Released(h.Now, n.ID, n.Tags[capacity.TagToken])
 				}
+
 				if n.Released = err == nil; err != nil {
 					n.Error, _ = w.EC2.Explain(err)
 					err = fmt.Errorf("%w; %s", err, n.paid())
 				}
+
 				return err
 			}))
 	}
+
 	if names := h.over(); len(names) > 0 && h.Err == nil {
 		actions = append(actions, action("keep-released", capacity.Subject{}, "",
 			func(_ context.Context, w World) error { return w.State.Released(h.Now, names...) }))
 	}
+
 	return actions
 }
 
@@ -159,6 +175,7 @@ func (n Needless) String() string {
 	if n.Error != "" {
 		text += "; " + n.paid()
 	}
+
 	return text
 }
 

@@ -85,10 +85,12 @@ func TestOrphanOfALostLaunchEnds(t *testing.T) {
 			if lost = false; len(st.aws.Instances) != 1 || j.State != "PENDING" {
 				t.Fatalf("%d instances, the job is %s: %s", len(st.aws.Instances), j.State, j.AdminComment)
 			}
+
 			orphan := st.aws.Instances[0].ID
 
 			for minute := 2; minute < 12; minute++ {
 				st.pass(time.Duration(minute) * time.Minute)
+
 				if n := st.slurm.Node("solo-1"); address != "" && n.Up() {
 					n.Address = address
 				}

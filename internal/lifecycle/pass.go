@@ -46,13 +46,18 @@ func Pass(ctx context.Context, s Sources) (*capacity.Snapshot, Report, error) {
 			if errors.As(err, new(*state.LockedError)) {
 				code = "another-runs"
 			}
+
 			failed := capacity.Problems{capacity.Problemf(code, capacity.Subject{}, "", "%v", err)}
+
 			return nil, Report{At: s.MachineTime(), Done: []Done{}, Problems: failed, Failed: true}, err
 		}
 		defer unlock()
+
 		_, _ = p.State.Age() // which begins with the first pass; without it a purchase only waits
 	}
+
 	p.run(ctx)
+
 	return p.seen.Snap, p.report(), errors.Join(p.failed...)
 }
 
@@ -66,6 +71,7 @@ func (p *pass) run(ctx context.Context) {
 	if p.seen.NoAWS && p.seen.Old == nil {
 		return
 	}
+
 	if p.seen.Cluster != nil {
 		guards, problems := fences(p.seen)
 		p.seen.Snap.Add(problems...)
@@ -81,6 +87,7 @@ func (p *pass) run(ctx context.Context) {
 		p.carryOut(ctx, sample(p.seen))
 		p.rollOver(ctx)
 	}
+
 	p.sayAll(setbackProblems, orphanProblems)
 	p.carryOut(ctx, published(p.seen, p.Local))
 }
@@ -92,12 +99,14 @@ func (p *pass) changeJobs(ctx context.Context) {
 	if p.seen.MarksFile, err = p.State.Marks().Read(); err != nil {
 		p.problem(capacity.StateFile, err)
 	}
+
 	if err := p.readJobs(ctx); err != nil {
 		err = fmt.Errorf("reading Slurm's jobs: %w", err)
 		p.say(capacity.SlurmUnanswered, capacity.Subject{}, "", "%v; time limits and holds are unchanged", err)
 		p.fail(err)
 		return
 	}
+
 	p.seen.Marks = trusted(p.seen)
 	p.carryOut(ctx, unfinished(p.seen))
 	p.seen.Off = requeued(p.carryOut(ctx, endings(p.seen)))
@@ -116,12 +125,14 @@ func (p *pass) carryOut(ctx context.Context, actions []Action) (done []Action) {
 		if !p.DryRun {
 			err = a.Do(ctx, p.World)
 		}
+
 		moot := errors.Is(err, errMoot)
 		if err == nil || moot {
 			done = append(done, a)
 		} else if lines := strings.Split(err.Error(), "\n"); len(lines) > 1 { // several calls have failed
 			err = errors.New(strings.Join(slices.Compact(lines), "; "))
 		}
+
 		switch {
 		case moot:
 		case a.Text != "":
@@ -133,6 +144,7 @@ func (p *pass) carryOut(ctx context.Context, actions []Action) (done []Action) {
 			p.say(capacity.ChangeFailed, a.About, "", "%v", err)
 		}
 	}
+
 	return done
 }
 
@@ -141,10 +153,12 @@ func (p *pass) did(a Action, text string, err error) {
 	if p.DryRun {
 		d.Message = "would " + text
 	}
+
 	if err != nil {
 		d.Error = err.Error()
 		p.fail(fmt.Errorf("%s: %w", d.Do, err))
 	}
+
 	p.done = append(p.done, d)
 }
 
@@ -153,6 +167,7 @@ func (p *pass) did(a Action, text string, err error) {
 func Look(ctx context.Context, s Sources) (snap *capacity.Snapshot, cluster *Cluster, aws *bool, err error) {
 	p := newPass(s)
 	p.look(ctx)
+
 	for _, r := range p.seen.Rolling {
 		if !r.Ready && !r.Over {
 			p.say(
@@ -165,34 +180,45 @@ func Look(ctx context.Context, s Sources) (snap *capacity.Snapshot, cluster *Clu
 			)
 		}
 	}
+
 	if p.seen.Cluster != nil && !p.seen.NoAWS {
 		p.sayAll(fencesDue)
 	}
+
 	p.sayAll(setbackProblems, orphanProblems)
+
 	if all := !p.seen.NoAWS; p.asked || !all {
 		aws = &all
 	}
+
 	return p.seen.Snap, p.seen.Cluster, aws, errors.Join(p.failed...)
 }
 
 // look reads AWS and Slurm, side by side. Each half is read even if the other fails.
 func (p *pass) look(ctx context.Context) {
 	var err, slurmErr error
+
 	if p.Broken != nil {
 		p.say("settings-broken", capacity.Subject{}, "", "%s; the previous settings stay in use",
 			strings.ReplaceAll(p.Broken.Error(), "\n", "; "))
 	}
+
 	p.seen.Old, err = p.State.ReadSnapshot()
-	var cluster *Cluster
-	var both sync.WaitGroup
+
+	var (
+		cluster *Cluster
+		both    sync.WaitGroup
+	)
 	both.Go(func() { cluster, slurmErr = p.cluster(ctx) })
 	p.observe(ctx)
 	both.Wait()
+
 	p.seen.Cluster = cluster
 	snap := p.seen.Snap
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		p.problem(capacity.StateFile, err)
 	}
+
 	p.seen.Now = p.MachineTime().Add(snap.ClockOffset.Duration)
 	snap.Former = formerSlots(p.seen)
 	if slurmErr != nil {
@@ -203,19 +229,25 @@ func (p *pass) look(ctx context.Context) {
 		p.addSlurm()
 		p.sayAll(unlocked)
 	}
+
 	p.sayAll(mismatches)
+
 	if p.seen.Cluster != nil {
 		p.askGuarded(ctx)
 		p.sayAll(keptFences, otherOwners)
 	}
+
 	p.sayAll(unusable)
+
 	if p.seen.Cluster != nil {
 		p.sayAll(outOfService)
 	}
+
 	p.lookForMisplaced()
 	p.lookForRollOver()
 	p.lookForOrphans(ctx)
 	p.lookForImpaired(ctx)
+
 	for _, w := range p.seen.Snap.Waiting(p.seen.Now) {
 		p.seen.Snap.Add(w.WaitProblem())
 	}

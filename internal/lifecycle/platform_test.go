@@ -35,10 +35,12 @@ const nobodyThere = "ClusterName=lab\nSlurmctldHost=localhost\nSlurmctldPort=1\n
 // those who submit and launch. What it may not ask once it knows still.
 func TestAPassKnowsThePlatform(t *testing.T) {
 	const gone = "lt-0e2000000000000b9"
+
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "slurm.conf"), []byte(nobodyThere), 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	scenario := awssim.DefaultScenario()
 	home := &scenario.Regions[0]
 	home.LaunchTemplates = append(
@@ -46,30 +48,41 @@ func TestAPassKnowsThePlatform(t *testing.T) {
 		awssim.LaunchTemplateScenario{ID: "lt-0e2000000000000b7", Name: "rhel", Image: "ami-0e200000000000c03"},
 		awssim.LaunchTemplateScenario{ID: gone, Name: "gone", Image: "ami-0e200000000000fff"},
 	)
+
 	sim, err := awssim.New(scenario, awssim.MachineClock())
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { sim.Close() })
+
 	if err := sim.Serve(t.Setenv, "AWS_EC2_METADATA_DISABLED=true", "SLURM_CONF="+filepath.Join(dir, "slurm.conf")); err != nil {
 		t.Fatal(err)
 	}
+
 	path := filepath.Join(dir, "config.toml")
+
 	pass := func(template string) (capacity.NodeGroup, []string) {
 		t.Helper()
+
 		if err := os.WriteFile(path, fmt.Appendf(nil, platformSettings, filepath.Join(dir, "state"), template), 0o644); err != nil {
 			t.Fatal(err)
 		}
+
 		settings := lifecycle.Follower{Path: path, Region: "us-east-2"}
+
 		sources, err := settings.Sources(t.Context(), false)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		_, _, _ = lifecycle.Pass(t.Context(), sources) // Slurm is not there
+
 		snap, err := sources.State.ReadSnapshot()
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		return snap.Partitions[0].Groups[0], slices.DeleteFunc(
 			snap.Of(capacity.Admin),
 			func(p string) bool { return !strings.Contains(p, "platform") && !strings.Contains(p, "runs") },
@@ -79,6 +92,7 @@ func TestAPassKnowsThePlatform(t *testing.T) {
 		len(problems) > 0 {
 		t.Errorf("%+v, %q", g, problems)
 	}
+
 	if g, problems := pass("rhel:$Latest"); g.Platform != "Red Hat Enterprise Linux" || len(problems) != 1 ||
 		!strings.Contains(
 			problems[0],
@@ -86,17 +100,22 @@ func TestAPassKnowsThePlatform(t *testing.T) {
 		) {
 		t.Errorf("%+v, %q", g, problems)
 	}
+
 	if _, err := sim.AddFault(awssim.Denies("ec2:DescribeImages")); err != nil {
 		t.Fatal(err)
 	}
+
 	if g, problems := pass("rhel"); g.Platform != "Red Hat Enterprise Linux" || len(problems) != 2 ||
 		!strings.Contains(problems[0], "ec2:DescribeImages is not allowed") {
 		t.Errorf("%+v, %q", g, problems)
 	}
+
 	if g, problems := pass("ec2-nodes"); g.Platform != "" || len(problems) != 1 {
 		t.Errorf("another template, not allowed: %+v, %q", g, problems)
 	}
+
 	sim.ClearFaults()
+
 	if g, problems := pass(gone); g.Platform != "" || len(problems) != 1 ||
 		!strings.Contains(problems[0], "InvalidAMIID.NotFound") {
 		t.Errorf("%+v, %q", g, problems)

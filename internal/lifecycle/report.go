@@ -67,9 +67,11 @@ func Troubles(
 				all = append(all, said)
 			}
 		}
+
 		all = append(all, failedLaunches(p, records, now)...)
 		all = append(all, neverStart(p, jobs, snap, now)...)
 	}
+
 	return all
 }
 
@@ -103,6 +105,7 @@ func unusable(s Seen) (all []capacity.Problem) {
 						r.UsableSize(),
 					))
 				}
+
 				if r.Interconnect {
 					all = append(all, capacity.Problemf(
 						capacity.HostImpaired,
@@ -119,6 +122,7 @@ func unusable(s Seen) (all []capacity.Problem) {
 				failed = append(failed, named)
 			}
 		}
+
 		if len(failed) > 0 {
 			all = append(all, capacity.Problemf(
 				"never-opens",
@@ -129,6 +133,7 @@ func unusable(s Seen) (all []capacity.Problem) {
 				strings.Join(failed, ", "),
 			))
 		}
+
 		if len(over) > 0 {
 			all = append(all, capacity.Problemf(
 				"reservation-ended",
@@ -140,6 +145,7 @@ func unusable(s Seen) (all []capacity.Problem) {
 			))
 		}
 	}
+
 	return all
 }
 
@@ -169,6 +175,7 @@ func failedLaunches(p capacity.Partition, records []state.Record, now time.Time)
 	for _, i := range slices.Sorted(maps.Keys(failures)) {
 		r := records[i]
 		nodes := hostlist.Compress(failures[i])
+
 		failed := capacity.Problemf(
 			"launch-failed",
 			capacity.Subject{Partition: p.Name, Node: nodes},
@@ -183,8 +190,10 @@ func failedLaunches(p capacity.Partition, records []state.Record, now time.Time)
 		if capacity.Code(r.Code).Severity() == capacity.User {
 			failed.Severity = capacity.User
 		}
+
 		all = append(all, failed)
 	}
+
 	return all
 }
 
@@ -192,12 +201,14 @@ func failedLaunches(p capacity.Partition, records []state.Record, now time.Time)
 // also list a partition that is not ours.
 func neverStart(p capacity.Partition, jobs []capacity.Job, snap *capacity.Snapshot, now time.Time) []capacity.Problem {
 	var all []capacity.Problem
+
 	w := waiter{snap, now, nil, map[asks]cannot{}}
 	for i := range jobs { // by index: copying each job costs more than the check
 		j := &jobs[i]
 		if !j.Waits() || !j.In(p.Name) {
 			continue
 		}
+
 		if why := w.judge(j).refused; why != "" {
 			all = append(
 				all,
@@ -206,6 +217,7 @@ func neverStart(p capacity.Partition, jobs []capacity.Job, snap *capacity.Snapsh
 			)
 		}
 	}
+
 	return all
 }
 
@@ -223,6 +235,7 @@ func nodeClass(n capacity.Node) string {
 	case n.Base() == "IDLE":
 		return "idle"
 	}
+
 	return "busy"
 }
 
@@ -235,8 +248,10 @@ func Metrics(snap *capacity.Snapshot, report Report) metrics.Gauges {
 	}
 	truth := map[bool]float64{true: 1}
 	unix := func(t time.Time) float64 { return float64(t.Unix()) }
+
 	add("problems", "Problems that need an administrator, as the last pass of sync found them.",
 		float64(len(report.Of(capacity.Admin))))
+
 	type kind struct {
 		code     capacity.Code
 		severity capacity.Severity
@@ -252,10 +267,12 @@ func Metrics(snap *capacity.Snapshot, report Report) metrics.Gauges {
 			string(k.severity),
 		)
 	}
+
 	add("last_pass_timestamp_seconds", "When sync made its last pass.", unix(report.At))
 	add("last_pass_aws_timestamp_seconds", "When AWS last answered all questions of a pass.", unix(snap.TakenAt))
 	add("last_pass_slurm_answered", "1 if Slurm answered in the last pass.", truth[report.Cluster != nil])
 	add("clock_offset_seconds", "AWS's clock minus this machine's.", snap.ClockOffset.Seconds())
+
 	for _, s := range snap.Standings(report.At) {
 		slot := []string{"partition", s.Partition.Name, "slot", s.Slot.Name}
 		if r := s.Reservation; r.ID != "" {
@@ -267,6 +284,7 @@ func Metrics(snap *capacity.Snapshot, report Report) metrics.Gauges {
 				"When the reservation that has the slot opens or opened.",
 				unix(s.Window.Start),
 			)
+
 			if !s.Window.Unbounded() {
 				add(
 					"fence_timestamp_seconds",
@@ -275,19 +293,24 @@ func Metrics(snap *capacity.Snapshot, report Report) metrics.Gauges {
 				)
 				add("end_timestamp_seconds", "When the reservation that has the slot ends.", unix(s.Window.End))
 			}
+
 			add("instances", "Instances of the reservation that has the slot.", float64(r.Size()))
 			add("usable_instances", "Those whose hosts have not failed.", float64(r.UsableSize()))
 			add("open", "1 if the reservation that has the slot is active.", truth[r.State == capacity.StateActive])
 		}
+
 		if report.Cluster == nil {
 			continue
 		}
+
 		count := map[string]int{}
 		names := report.Cluster.SlotNodes(s.Slot.Name)
+
 		shown := report.Cluster.shown(names)
 		for _, n := range shown {
 			count[nodeClass(n)]++
 		}
+
 		count["off"] += len(names) - len(shown) // Slurm 22.05 hides them
 		for _, class := range nodeStates {
 			add(
@@ -297,9 +320,11 @@ func Metrics(snap *capacity.Snapshot, report Report) metrics.Gauges {
 				append(slices.Clone(slot), "state", class)...)
 		}
 	}
+
 	if report.Jobs == nil {
 		return all
 	}
+
 	for _, p := range snap.Partitions {
 		waiting, running := 0, 0
 		for i := range report.Jobs {
@@ -311,8 +336,10 @@ func Metrics(snap *capacity.Snapshot, report Report) metrics.Gauges {
 				running++
 			}
 		}
+
 		add("jobs_waiting", "Jobs of the partition that wait.", float64(waiting), "partition", p.Name)
 		add("jobs_running", "Jobs of the partition that run.", float64(running), "partition", p.Name)
 	}
+
 	return all
 }

@@ -50,6 +50,7 @@ func rollings(s Seen) (all []Rolling, lack []capacity.Problem) {
 			if !part.Provider.Configures() {
 				continue
 			}
+
 			for _, r := range s.rollingsOf(part, g) {
 				if rolls {
 					all = append(all, r)
@@ -61,12 +62,15 @@ func rollings(s Seen) (all []Rolling, lack []capacity.Problem) {
 			}
 		}
 	}
+
 	return all, lack
 }
 
 func (s Seen) rollingsOf(part capacity.Partition, g capacity.NodeGroup) (all []Rolling) {
 	holds := map[string]string{}
+
 	var ready []string // blocks that are open or will be
+
 	free := false
 	for _, slot := range g.Slots {
 		nodes := s.Cluster.SlotNodes(slot.Name)
@@ -74,6 +78,7 @@ func (s Seen) rollingsOf(part capacity.Partition, g capacity.NodeGroup) (all []R
 		if slot.Holds == "" {
 			continue
 		}
+
 		holds[slot.Holds] = slot.Name
 		if r, known := s.Snap.Reservation(slot.Holds); known && r.LiveAt(s.Now) &&
 			s.Cluster.inPartition(part.Name, nodes) {
@@ -81,6 +86,7 @@ func (s Seen) rollingsOf(part capacity.Partition, g capacity.NodeGroup) (all []R
 			all = append(all, Rolling{Partition: part.Name, Slot: slot.Name, Block: r, Ready: true})
 		}
 	}
+
 	var next capacity.Reservation
 	for _, slot := range g.Slots {
 		for _, id := range slot.ReservationIDs {
@@ -92,23 +98,28 @@ func (s Seen) rollingsOf(part capacity.Partition, g capacity.NodeGroup) (all []R
 				holds[id] == "" && !free {
 				continue
 			}
+
 			if next.ID == "" || r.Start.Before(next.Start) {
 				next = r
 			}
 		}
 	}
+
 	if next.ID != "" {
 		all = append(all, Rolling{Partition: part.Name, Slot: holds[next.ID], Block: next, group: g})
 	}
+
 	if len(ready) == 0 {
 		return all // the last slot stays: its fence explains why jobs wait, and the next slot replaces it
 	}
+
 	for _, slot := range g.Slots {
 		if r, known := s.Snap.Reservation(slot.Holds); known && !r.LiveAt(s.Now) &&
 			len(s.Cluster.those(s.Cluster.SlotNodes(slot.Name), capacity.Node.Up)) == 0 {
 			all = append(all, Rolling{Partition: part.Name, Slot: slot.Name, Block: r, Over: true})
 		}
 	}
+
 	return all
 }
 
@@ -119,6 +130,7 @@ func setbackProblems(s Seen) (problems []capacity.Problem) {
 				"%s; sync tries it again every %s", r.Setback.Problem, capacity.FormatDuration(rollOverPause)))
 		}
 	}
+
 	return problems
 }
 
@@ -128,18 +140,22 @@ func (p *pass) rollOver(ctx context.Context) {
 	if p.RollOver == nil || p.seen.NoAWS {
 		return
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, rollOverTime)
 	defer cancel()
+
 	left := map[string]state.Setback{}
 	for i := range p.seen.Rolling {
 		r := &p.seen.Rolling[i]
 		if !r.Ready && !p.seen.Now.Before(r.Setback.Tried.Add(rollOverPause)) {
 			p.goOn(ctx, r)
 		}
+
 		if r.Setback.Problem != "" {
 			left[r.key()] = r.Setback
 		}
 	}
+
 	if !p.DryRun && len(left)+len(p.seen.Setbacks) > 0 {
 		if err := p.State.Setbacks().Keep(left); err != nil {
 			p.problem(capacity.StateFile, err)
@@ -158,23 +174,30 @@ func (p *pass) goOn(ctx context.Context, r *Rolling) {
 			r.Block.ID,
 		)
 	}
+
 	if p.DryRun {
 		p.did(a, text, nil)
 		return
 	}
-	var did []string
-	var err error
+
+	var (
+		did []string
+		err error
+	)
 	if r.Over {
 		did, err = p.RollOver.Remove(ctx, r.Partition, r.Slot)
 	} else {
 		did, err = p.RollOver.SetUp(ctx, r.Partition, r.group, r.Block, r.Setback.Problem != "")
 	}
+
 	for _, step := range did {
 		p.did(a, text+": "+step, nil)
 	}
+
 	before := r.Setback
 	if r.Setback = (state.Setback{}); err != nil {
 		words, _ := p.EC2.Explain(err)
+
 		r.Setback = state.Setback{
 			Since:   p.seen.second(),
 			Tried:   p.seen.second(),

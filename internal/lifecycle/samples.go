@@ -18,6 +18,7 @@ func sample(s Seen) []Action {
 	if now == nil {
 		return nil
 	}
+
 	return []Action{action("keep-sample", capacity.Subject{}, "",
 		func(_ context.Context, w World) error { return w.State.AppendSample(*now, s.LastSample, s.Poll) })}
 }
@@ -29,11 +30,14 @@ func (s Seen) sample() *state.Sample {
 	if s.Jobs == nil || len(now.Paid) == 0 && (s.LastSample == nil || len(s.LastSample.Paid) == 0) {
 		return nil
 	}
+
 	waited := s.waited()
 	for _, paid := range now.Paid {
 		paid.Waits = waited[paid.Partition]
 	}
+
 	now.Runs = s.runs(now.At)
+
 	return &now
 }
 
@@ -63,11 +67,13 @@ func (s Seen) paid() map[string]*state.Paid {
 				nodes = nodes[len(mine):]
 				paid.Nodes = s.byState(mine)
 			}
+
 			if all[r.ID] == nil || paid.Nodes != nil {
 				all[r.ID] = paid
 			}
 		}
 	}
+
 	return all
 }
 
@@ -80,6 +86,7 @@ func (s Seen) openIn(v capacity.Standing) (open []capacity.Reservation) {
 			open = append(open, r)
 		}
 	}
+
 	return open
 }
 
@@ -89,6 +96,7 @@ func (s Seen) shown(slot string) []capacity.Node {
 		func(n capacity.Node) bool { return sampled(n) == "" })
 	slices.SortStableFunc(nodes,
 		func(a, b capacity.Node) int { return strings.Compare(order[sampled(a)], order[sampled(b)]) })
+
 	return nodes
 }
 
@@ -99,10 +107,12 @@ func (s Seen) byState(nodes []capacity.Node) map[string]string {
 	for _, n := range nodes {
 		names[sampled(n)] = append(names[sampled(n)], n.Name)
 	}
+
 	lists := map[string]string{}
 	for what, of := range names {
 		lists[what] = hostlist.Compress(of)
 	}
+
 	return lists
 }
 
@@ -118,6 +128,7 @@ func sampled(n capacity.Node) string {
 	case n.Has("DRAIN"):
 		return state.NodeDrain
 	}
+
 	return state.NodeDown
 }
 
@@ -131,6 +142,7 @@ func (s Seen) waited() map[string]bool {
 			}
 		}
 	}
+
 	return waited
 }
 
@@ -144,19 +156,23 @@ func (s Seen) runs(now time.Time) map[string]capacity.Run {
 			ours[name] = true
 		}
 	}
+
 	before := map[string]capacity.Run{}
 	if last != nil {
 		before = last.Runs
 	}
+
 	runs := map[string]capacity.Run{}
 	restarts := map[string]int{}
 	for _, j := range s.Jobs {
 		if j.Restarts > 0 {
 			restarts[j.Shown] = j.Restarts
 		}
+
 		if !slices.ContainsFunc(j.Nodes, func(n string) bool { return ours[n] }) {
 			continue
 		}
+
 		id := runID(j)
 		was, known := before[id]
 		switch {
@@ -169,22 +185,27 @@ func (s Seen) runs(now time.Time) map[string]capacity.Run {
 			runs[id] = was // squeue does not say yet how it ends
 		}
 	}
+
 	over := map[string]capacity.Job{}
 	for _, j := range s.Ended {
 		over[runID(j)] = j
 	}
+
 	for id, run := range before {
 		if _, there := runs[id]; there || !run.End.IsZero() {
 			continue
 		}
+
 		run.End = now
 		if j, seen := over[id]; seen {
 			run.End, run.State = s.atAWS(j.End), j.State
 		} else if n, _ := strconv.Atoi(id[strings.LastIndexByte(id, '.')+1:]); restarts[run.Job] > n {
 			run.State = "REQUEUED"
 		}
+
 		runs[id] = run
 	}
+
 	for id, j := range over {
 		_, known := before[id]
 		_, there := runs[id]
@@ -192,10 +213,12 @@ func (s Seen) runs(now time.Time) map[string]capacity.Run {
 			!slices.ContainsFunc(j.Nodes, func(n string) bool { return ours[n] }) {
 			continue
 		}
+
 		run := s.run(j)
 		run.End, run.State = s.atAWS(j.End), j.State
 		runs[id] = run
 	}
+
 	return runs
 }
 
@@ -212,6 +235,7 @@ func (s Seen) run(j capacity.Job) capacity.Run {
 // comes first, because state_dir may be on a file server that hangs.
 func published(s Seen, local state.Dir) []Action {
 	all := facts(s)
+
 	return []Action{action("keep-snapshot", capacity.Subject{}, "", func(_ context.Context, w World) error {
 		if local == "" || local == w.State {
 			return nil
@@ -232,6 +256,7 @@ func facts(s Seen) map[string]state.Facts {
 		if v.Reservation.ID == "" || len(v.Current) > 1 {
 			continue
 		}
+
 		w := v.Window
 		f := state.Facts{
 			ReservationID: v.Reservation.ID, InstanceType: v.Reservation.InstanceType,
@@ -241,7 +266,9 @@ func facts(s Seen) map[string]state.Facts {
 			f.Requeue = capacity.RequeueAt(w.Fence, s.Snap.KillWait.Duration).UTC()
 			f.Fence, f.Reclaim, f.End = w.Fence.UTC(), w.Reclaim.UTC(), w.End.UTC()
 		}
+
 		all[v.Slot.Name] = f
 	}
+
 	return all
 }

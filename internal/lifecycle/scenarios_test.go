@@ -32,23 +32,28 @@ func TestScenarios(t *testing.T) {
 	for _, s := range scenarios {
 		t.Run(s.name, func(t *testing.T) {
 			st := newStage(t)
+
 			got.WriteString("== " + s.name + "\n")
 			s.play(st)
 			got.WriteString(st.tape.String() + "\n")
 		})
 	}
+
 	if *update {
 		if err := os.WriteFile(scenariosFile, []byte(got.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	want, err := os.ReadFile(scenariosFile)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if strings.Contains(flag.Lookup("test.run").Value.String(), "/") {
 		t.Skip("only some of the scenarios were played")
 	}
+
 	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got.String(), "\n")); diff != "" {
 		t.Errorf("(-%s +this)\n%s", scenariosFile, diff)
 	}
@@ -80,6 +85,7 @@ func (st *stage) earlier(by time.Duration) {
 	if err := backdate(st.sources.State, by); err != nil {
 		st.Fatal(err)
 	}
+
 	st.note("the snapshot says that all reservations end %s earlier", by)
 }
 
@@ -88,26 +94,31 @@ func backdate(dir state.Dir, by time.Duration) error {
 	if err != nil {
 		return err
 	}
+
 	for i := range snap.Reservations {
 		r := &snap.Reservations[i]
 		if !r.End.IsZero() {
 			r.End = r.End.Add(-by)
 		}
 	}
+
 	return dir.WriteSnapshot(snap)
 }
 
 // requeues is a stage on which a pass after another requeues job 1 at its fence.
 func (st *stage) requeues(comment string, change func(*model.Job)) *model.Job {
 	st.openBlock()
+
 	j := st.job(22*60+21, comment, "solo-1", "solo-2")
 	j.TimeMin = capacity.Minutes(30)
 	if change != nil {
 		change(j)
 	}
+
 	st.pass(requeueAt - time.Minute)
 	st.pass(requeueAt)
 	st.pass(requeueAt + 30*time.Second)
+
 	return j
 }
 
@@ -117,6 +128,7 @@ func (st *stage) marks() string {
 	if err != nil {
 		st.Fatal(err)
 	}
+
 	return shownMarks(marks)
 }
 
@@ -140,8 +152,10 @@ func shownMarks(marks map[string]state.Mark) string {
 		add(m.Ending, "ending")
 		add(m.Release, "release")
 		add(m.From != 0, "cut from %d to %d", m.From, m.Cut)
+
 		all = append(all, fmt.Sprintf("%s(%s)", job, strings.Join(words, " ")))
 	}
+
 	return strings.Join(all, " ")
 }
 
@@ -198,7 +212,9 @@ var scenarios = []struct {
 		gpu.Groups[0].Name, gpu.Groups[0].Slots, gpu.Groups[0].Select = "gpu", 2, &capacity.Select{
 			Tags: map[string]string{"team": "gpu"},
 		}
+
 		st.block("cr-1", "gpu", time.Hour, 2*day, 2)
+
 		for at, parts := range [][]capacity.PartitionSettings{{gpu}, nil, {gpu}} {
 			st.sources.Settings.Partitions = parts
 			if st.pass(2*time.Hour + time.Duration(at)*time.Minute); at == 0 {
@@ -255,14 +271,17 @@ var scenarios = []struct {
 	{"an end moves to an earlier time and back, and then goes", func(st *stage) {
 		st.openBlock()
 		st.job(20*60, "", "solo-1")
+
 		st.job(0, "", "solo-2").TimeLimit = capacity.NoLimit
 		st.job(20*60, "", "solo-3").AdminComment = "see ticket 12"
 		block := &st.aws.All[0]
 		for i, end := range []time.Duration{12 * time.Hour, day} {
 			block.End = opens.Add(end)
+
 			st.passes(time.Duration(2+i)*time.Hour, 2)
 			st.slurm.Jobs[2].TimeLimit = capacity.Minutes(300) // its owner's by now
 		}
+
 		block.End, block.Kind, st.solo().Groups[0].PurchaseOption = time.Time{}, capacity.ODCR, capacity.ODCR
 		st.passes(4*time.Hour, 2)
 	}},
@@ -273,7 +292,9 @@ var scenarios = []struct {
 		was := *margin
 		margin.Duration = 3 * time.Hour
 		st.pass(2 * time.Hour)
+
 		*margin = was
+
 		st.passes(2*time.Hour+time.Minute, 2)
 		margin.Duration = 3 * time.Hour
 		st.passes(3*time.Hour, 2)
@@ -293,6 +314,7 @@ var scenarios = []struct {
 		st.openBlock()
 		st.job(22*60, "", "solo-1")
 		st.pass(2 * time.Hour)
+
 		for answers := range 5 {
 			st.aws.Dates = append(make([]time.Duration, answers), day)
 			st.pass(3 * time.Hour)
@@ -398,13 +420,16 @@ var scenarios = []struct {
 		st.openBlock()
 		j := st.job(22*60+21, "", "solo-1")
 		st.pass(2 * time.Hour)
+
 		j.Comment = "on_end=stop"
+
 		st.pass(requeueAt)
 	}},
 	{"a suspended job is resumed and then requeued, and one that boots is requeued", func(st *stage) {
 		st.openBlock()
 		j := st.job(22*60+21, "", "solo-1")
 		j.State, j.Held = "SUSPENDED", true
+
 		st.boots(st.job(22*60+21, "", "solo-2"))
 		st.passes(requeueAt, 2)
 	}},
@@ -412,14 +437,17 @@ var scenarios = []struct {
 		st.openBlock()
 		st.note("cr-2 follows, until 03 11:30")
 		st.block("cr-2", "solo", day, day, 4)
+
 		for i := range 4 {
 			j := st.job(60, "on_end=requeue")
 			if i < 2 {
 				j = st.job(22*60+21, "on_end=requeue", "solo-"+string(rune('1'+i)))
 			}
+
 			j.Shown, j.TimeMin = "12_"+string(rune('0'+i)), capacity.Minutes(1)
 			j.Stays, j.AdminComment = i > 1, "see ticket 12"
 		}
+
 		st.slurm.Jobs = slices.DeleteFunc(
 			st.slurm.Jobs,
 			func(j *model.Job) bool { return !strings.HasPrefix(j.Shown, "12_") },
@@ -433,6 +461,7 @@ var scenarios = []struct {
 		st.passes(day+time.Hour, 2)
 		st.passes(day+requeueAt, 2)
 		st.note("%s", st.marks())
+
 		for _, j := range st.slurm.Jobs {
 			st.note("%s %s, held %t, requeued %d times", j.Shown, j.State, j.Held, j.Restarts)
 		}
@@ -470,6 +499,7 @@ var scenarios = []struct {
 		for _, verb := range []string{"begin", "release"} {
 			st.fails[verb] = errors.New("slurmctld is busy")
 		}
+
 		st.requeues("", func(j *model.Job) { j.TimeMin = capacity.Minutes(1) })
 		clear(st.fails)
 		st.pass(fenceAt + time.Minute)
@@ -478,6 +508,7 @@ var scenarios = []struct {
 		for _, verb := range []string{"admin comment", "begin", "release", "set time limit"} {
 			st.fails[verb] = errors.New("slurmctld is busy")
 		}
+
 		st.block("cr-2", "solo", day+time.Hour, 2*day, 4)
 		st.slurm.RequeueDelay = 0
 		st.requeues("fitted", func(j *model.Job) { j.TimeMin = capacity.Minutes(1) })
@@ -502,6 +533,7 @@ var scenarios = []struct {
 	}},
 	{"jobs that cannot be requeued are told three times", func(st *stage) {
 		st.openBlock()
+
 		st.job(22*60+21, "", "solo-1").Requeue = false
 		st.job(22*60+21, "", "solo-2").Batch = false
 		st.boots(st.job(22*60+21, "", "solo-3")).Requeue = false
@@ -525,9 +557,11 @@ var scenarios = []struct {
 		st.slurm.Old = true
 		st.solo().OnEnd = capacity.StopAtEnd
 		st.openBlock()
+
 		for _, comment := range []string{"fitted", "fitted:600", ""} {
 			st.job(300, comment, "solo-1").TimeMin = capacity.Minutes(30)
 		}
+
 		st.passes(time.Hour+time.Minute, 2)
 		st.note("an extension")
 		st.aws.All[0].End = opens.Add(2 * day)
@@ -544,6 +578,7 @@ var scenarios = []struct {
 		st.pass(time.Hour + time.Minute)
 		st.pass(time.Hour + 2*time.Minute)
 		st.note("its owner lowers it to 2 hours")
+
 		j.TimeLimit, j.End = capacity.Minutes(120), j.Start.Add(2*time.Hour)
 		st.passes(time.Hour+3*time.Minute, 2)
 		st.note("an extension")
@@ -556,10 +591,12 @@ var scenarios = []struct {
 		}
 		st.solo().OnEnd = capacity.StopAtEnd
 		st.openBlock()
+
 		for i, qos := range []string{"short", "metered", "normal"} {
 			j := st.job(300, "fitted", "solo-"+string(rune('1'+i)))
 			j.QOS, j.TimeMin = qos, capacity.Minutes(30)
 		}
+
 		st.pass(time.Hour + time.Minute)
 	}},
 	{"a job of the block before is not raised", func(st *stage) {
@@ -594,6 +631,7 @@ var scenarios = []struct {
 		st.job(60, "", nothing...).AdminComment = "see ticket 12"
 		st.slurm.Jobs[1].NumNodes = 5
 		st.passes(2*time.Hour, 2)
+
 		j.NumNodes = 4
 		st.aws.All[0].Unhealthy = 1
 		st.slurm.Node("solo-4").State = "DOWN+CLOUD"
@@ -603,11 +641,13 @@ var scenarios = []struct {
 	}},
 	{"a hold of ours is left to the job's owner", func(st *stage) {
 		st.openBlock()
+
 		for _, reason := range []string{"JobHeldAdmin", "JobHeldAdmin", "JobHeldUser", "job requeued in held state", "JobHeldAdmin"} {
 			j := st.job(60, "", nothing...)
 			j.Stays, j.Held, j.Reason, j.Eligible = true, true, reason, opens
 			j.AdminComment = capacity.HoldNote(opens.Add(-time.Hour), "cr-1 is not this partition's")
 		}
+
 		st.slurm.Jobs[1].AdminComment = "wait for bob"
 		st.slurm.Jobs[3].Eligible = opens.Add(2*time.Hour - 5*time.Second)
 		st.fails["user hold"] = errors.New("slurmctld is busy")
@@ -647,6 +687,7 @@ var scenarios = []struct {
 	{"ODCRs that are held for nothing are given back", func(st *stage) {
 		st.sources.Settings.Reserve.MaxInstances = 64
 		st.openBlock()
+
 		held := func(id, hold string, since time.Duration) {
 			st.aws.All = append(
 				st.aws.All,
@@ -667,6 +708,7 @@ var scenarios = []struct {
 		held("cr-probe", capacity.HoldProbe, -time.Hour)
 		held("cr-hand", capacity.HoldByHand, -time.Hour)
 		held("cr-job", capacity.HoldJobs([]capacity.JobRun{{ID: 99}}), -time.Hour)
+
 		st.fails["jobs"] = errors.New("squeue: Socket timed out")
 		st.pass(time.Hour + time.Minute)
 		clear(st.fails)
@@ -677,12 +719,14 @@ var scenarios = []struct {
 	}},
 	{"a node on the wrong instance is told", func(st *stage) {
 		st.openBlock()
+
 		for _, node := range []string{"solo-1", "solo-2"} {
 			st.slurm.Node(node).State = model.Idle
 			if err := st.sources.State.KeepMisplaced(state.Misplaced{Node: node, At: opens.Add(2 * time.Hour), Metadata: capacity.Metadata{InstanceID: "i-7", InstanceType: "p4d.24xlarge", AZID: "use2-az1"}}); err != nil {
 				st.Fatal(err)
 			}
 		}
+
 		st.pass(2*time.Hour + time.Minute)
 	}},
 	{"nodes that did not boot, and one with a job completing, are given back", func(st *stage) {
@@ -691,6 +735,7 @@ var scenarios = []struct {
 		j := st.job(60, "", "solo-3")
 		st.slurm.Node("solo-3").State = model.Off
 		j.State = "COMPLETING"
+
 		st.pass(2 * time.Hour)
 	}},
 	{"PCS: the next block is set up, the last one goes", func(st *stage) {
@@ -711,9 +756,13 @@ var scenarios = []struct {
 		st.slurm.All = nodes[:4]
 		st.group("gpu-b", "cr-2")
 		st.pass(time.Hour)
+
 		part.Groups[0].MaxNodes = 1
+
 		st.pass(2 * time.Hour)
+
 		part.Groups[0].MaxNodes = 2
+
 		st.pass(fenceAt + time.Minute)
 		st.pass(day + time.Minute)
 	}},
@@ -743,10 +792,12 @@ func TestSoManyJobsAPass(t *testing.T) {
 		tellsAPass+1,
 		capacity.Job{TimeLimit: capacity.Minutes(9999), AdminComment: again, NumNodes: 1},
 	) // its own is too long
+
 	count := map[string]int{}
 	for _, a := range waiting(seen) {
 		count[a.Code]++
 	}
+
 	if want := map[string]int{"set-limit": fitsAPass, "tell-owner": tellsAPass}; !maps.Equal(count, want) {
 		t.Errorf("%v, want %v", count, want)
 	}

@@ -25,12 +25,15 @@ func (p *pass) lookForRollOver() {
 	if p.seen.Cluster == nil {
 		return
 	}
+
 	rolling, lack := rollings(p.seen)
 	p.seen.Snap.Add(lack...)
+
 	setbacks, err := p.State.Setbacks().Read()
 	if err != nil && !errors.Is(err, fs.ErrPermission) { // a reader of status may have no right to the file
 		p.problem(capacity.StateFile, err)
 	}
+
 	p.seen.Rolling, p.seen.Setbacks = rolling, setbacks
 	for i := range p.seen.Rolling {
 		p.seen.Rolling[i].Setback = setbacks[p.seen.Rolling[i].key()]
@@ -48,15 +51,19 @@ func (p *pass) lookForOrphans(ctx context.Context) {
 		p.seen.Snap.Orphans = nil
 		return
 	}
+
 	if p.seen.NoAWS || p.seen.Cluster == nil {
 		return // that has been said
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, allAnswers)
 	defer cancel()
+
 	of := capacity.InstanceQuery{ClusterName: p.seen.Cluster.Name}
 	if of.ClusterName == "" {
 		of.Tags = map[string][]string{capacity.TagCluster: {p.seen.Cluster.Mark}}
 	}
+
 	all, err := p.EC2.FindInstances(ctx, of)
 	if err != nil {
 		words, _ := p.EC2.Explain(err)
@@ -66,6 +73,7 @@ func (p *pass) lookForOrphans(ctx context.Context) {
 	// Without partitions this is AWS's only answer, and gives its time.
 	p.seen.Snap.ClockOffset.Duration = p.EC2.Offset()
 	p.seen.Now = p.now()
+
 	var ours, others []capacity.Instance
 	for _, i := range capacity.WithNodes(all) {
 		if mark := i.Tags[capacity.TagCluster]; mark == p.seen.Cluster.Mark {
@@ -74,6 +82,7 @@ func (p *pass) lookForOrphans(ctx context.Context) {
 			others = append(others, i)
 		}
 	}
+
 	p.seen.Instances = ours
 	p.seen.Snap.Add(p.seen.twins(others)...)
 	recorded := sync.OnceValue(p.launched) // few passes need to know
@@ -109,10 +118,12 @@ func (p *pass) lookForMisplaced() {
 	if p.seen.Cluster == nil {
 		return
 	}
+
 	found, err := p.State.Misplaced()
 	if err != nil {
 		p.problem(capacity.StateFile, err)
 	}
+
 	for _, f := range found {
 		_, _, slot, _ := p.Settings.PlaceOf(f.Node)
 		differs := ""
@@ -121,10 +132,12 @@ func (p *pass) lookForMisplaced() {
 			len(p.seen.Cluster.those([]string{f.Node}, on)) > 0 { // else that instance is gone
 			differs = p.seen.Snap.Misplaced(at, f.Metadata, p.seen.Now)
 		}
+
 		if differs == "" {
 			p.seen.Placed = append(p.seen.Placed, f.Node)
 			continue
 		}
+
 		p.say("wrong-instance", capacity.Subject{Slot: slot, Node: f.Node},
 			"find out what launched it, and power the node down", "node %s: %s", f.Node, differs)
 	}
@@ -142,10 +155,13 @@ func (p *pass) askGuarded(ctx context.Context) {
 			ids = append(ids, g.Block)
 		}
 	}
+
 	if len(ids) == 0 || p.seen.NoAWS {
 		return
 	}
+
 	slices.Sort(ids)
+
 	found, missing, err := p.EC2.Reservations(ctx, ids)
 	if err != nil {
 		words, _ := p.EC2.Explain(err)
@@ -153,7 +169,9 @@ func (p *pass) askGuarded(ctx context.Context) {
 			"describing %s, which fences are named after: %s; the fences stay", strings.Join(ids, ", "), words)
 		return
 	}
+
 	snap.Reservations = append(snap.Reservations, found...)
+
 	for _, m := range missing {
 		if !m.Unread {
 			p.absent[m.ID] = cmp.Or(p.seen.old().Missing[m.ID], p.seen.second())
@@ -168,10 +186,12 @@ func otherOwners(s Seen) (told []capacity.Problem) {
 		if !r.Ours() || g.Owner == s.Owner || !r.End.IsZero() && !r.End.After(s.Now) {
 			continue
 		}
+
 		who := ""
 		if r.Comment != "" {
 			who = " (" + r.Comment + ")"
 		}
+
 		told = append(told, capacity.Problemf(
 			"other-owner",
 			capacity.Subject{Slot: g.Slot, Reservation: g.Block},
@@ -183,6 +203,7 @@ func otherOwners(s Seen) (told []capacity.Problem) {
 			r.Name,
 		))
 	}
+
 	return told
 }
 
@@ -195,8 +216,10 @@ func (p *pass) lookForImpaired(ctx context.Context) {
 	if !open || p.seen.NoAWS || p.seen.Cluster == nil {
 		return
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, allAnswers)
 	defer cancel()
+
 	said, err := p.EC2.Impaired(ctx)
 	if err != nil {
 		words, _ := p.EC2.Explain(err)
@@ -208,13 +231,16 @@ func (p *pass) lookForImpaired(ctx context.Context) {
 			words,
 		)
 	}
+
 	nodes := map[string]string{} // by instance
 	for _, n := range p.seen.Cluster.Nodes {
 		nodes[n.InstanceID] = n.Name
 	}
+
 	for _, i := range p.seen.Instances {
 		nodes[i.ID] = i.Node()
 	}
+
 	for _, id := range slices.Sorted(maps.Keys(said)) {
 		if node := nodes[id]; node != "" {
 			p.say(
@@ -257,6 +283,7 @@ func (p *pass) addSlurm() {
 			),
 		)
 	}
+
 	for _, err := range p.unreadable() {
 		what, fix, _ := strings.Cut(err.Error(), "; ")
 		p.say(
@@ -267,22 +294,26 @@ func (p *pass) addSlurm() {
 			what,
 		)
 	}
+
 	over := capacity.OverTime(p.seen.Cluster.Partitions, p.seen.Cluster.Ours(p.seen.Snap), p.seen.Cluster.OverTime)
 	if p.seen.Snap.Timing.OverTime.Duration = over.Duration(); over.Unlimited {
 		p.say("no-limit-ends", capacity.Subject{}, "set it to a number of minutes, or remove it",
 			"OverTimeLimit=UNLIMITED: no time limit ends a job, so that jobs run on until EC2 takes their nodes")
 	}
+
 	if err := p.seen.Cluster.WallsErr; err == nil {
 		p.seen.Snap.Walls = p.seen.Cluster.Walls
 	} else {
 		p.problem("accounting-unanswered", fmt.Errorf("%w; the previous ones are kept", err))
 		p.seen.Snap.Walls.Unknown = p.seen.Snap.Walls.Unknown || p.seen.Old == nil
 	}
+
 	p.seen.Snap.DefaultPartition = ""
 	for _, sp := range p.seen.Cluster.Partitions {
 		if sp.Default {
 			p.seen.Snap.DefaultPartition = sp.Name
 		}
+
 		if sp.Unread != "" {
 			p.say(
 				capacity.SlurmUnread,
@@ -294,6 +325,7 @@ func (p *pass) addSlurm() {
 			)
 		}
 	}
+
 	for _, r := range p.seen.Cluster.Reservations {
 		if r.Unread != "" {
 			p.say(
@@ -306,6 +338,7 @@ func (p *pass) addSlurm() {
 			)
 		}
 	}
+
 	p.seen.Snap.PastFences = map[string]time.Time{}
 	past := capacity.PastFences(p.seen.Cluster.Reservations)
 	for _, name := range slices.Sorted(maps.Keys(past)) {
@@ -315,8 +348,10 @@ func (p *pass) addSlurm() {
 		if at, ours := p.seen.Snap.Place(problem.About.Slot); ours {
 			problem.About.Partition = at.Partition.Name
 		}
+
 		p.seen.Snap.Add(problem)
 	}
+
 	for i := range p.seen.Snap.Partitions {
 		part := &p.seen.Snap.Partitions[i]
 		if sp, there := p.seen.Cluster.partition(part.Name); there {
@@ -327,9 +362,11 @@ func (p *pass) addSlurm() {
 				"add it, or remove it from the settings", "Slurm has no partition %s", part.Name)
 		}
 	}
+
 	for _, at := range capacity.Places(slices.Concat(p.seen.Snap.Former, p.seen.Snap.Partitions)) {
 		p.addSlot(at)
 	}
+
 	for _, at := range capacity.Places(p.seen.Snap.Partitions) {
 		p.sayGone(at)
 		p.lacks(at)
@@ -340,11 +377,14 @@ func (p *pass) addSlurm() {
 // pass it may be a restart of slurmctld, so it is a note at first.
 func (p *pass) sayGone(at capacity.Place) {
 	partition, slot := at.Partition.Name, at.Slot.Name
+
 	gone := p.seen.Cluster.gone(p.seen.Cluster.SlotNodes(slot))
 	if len(gone) == 0 {
 		return
 	}
+
 	nodes := hostlist.Compress(gone)
+
 	said := capacity.Problemf(
 		"nodes-lost",
 		capacity.Subject{Partition: partition, Slot: slot, Node: nodes},
@@ -360,6 +400,7 @@ func (p *pass) sayGone(at capacity.Place) {
 	) {
 		said.Severity = capacity.Admin
 	}
+
 	p.seen.Snap.Add(said)
 }
 
@@ -368,7 +409,9 @@ func (c *Cluster) gone(names []string) []string {
 	if !c.ShowsPoweredDown() {
 		return nil
 	}
+
 	shown := c.byName()
+
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { _, there := shown[name]; return there })
 }
 
@@ -379,10 +422,12 @@ func (p *pass) lacks(at capacity.Place) {
 	if _, settings, _, ok := p.Settings.PlaceOf(slot.Name + "-1"); !ok || settings.Name != g.Name {
 		named = "that its settings list"
 	}
+
 	fix := "run `pcs-capacity hooks install` on its controller"
 	if provider.Guest() {
 		fix = "list the nodes that `sinfo -N` shows as nodes of the node group in the settings"
 	}
+
 	switch {
 	case provider.Configures():
 	case slot.Nodes == "":
@@ -398,11 +443,14 @@ func (p *pass) lacks(at capacity.Place) {
 func (p *pass) addSlot(at capacity.Place) {
 	nodes := p.seen.Cluster.SlotNodes(at.Slot.Name)
 	at.Slot.Nodes, at.Slot.Count = hostlist.Compress(nodes), len(nodes)
+
 	at.Slot.Feature = p.seen.Cluster.feature(at.Slot.Name, nodes)
 	at.Slot.Out = p.seen.Cluster.out(nodes)
+
 	var all []string
 	for _, slot := range at.Group.Slots {
 		all = append(all, p.seen.Cluster.SlotNodes(slot.Name)...)
 	}
+
 	at.Group.GPUs, at.Group.CPUs = p.seen.Cluster.parts(all)
 }

@@ -26,15 +26,20 @@ import (
 // A service that has waited for another one begins with the settings of now, not of when it was started.
 func TestWatchReadsSettingsAgainAfterItsWait(t *testing.T) {
 	w := newStage(t)
+
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
+
 	unlock, err := w.sources.State.Lock(ctx, state.WatchLock, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	sources := w.sources
 	sources.Poll = time.Millisecond
+
 	var read, passes []bool
+
 	err = Watch{Say: func(line string) {
 		if strings.HasPrefix(line, "waits: another `sync --watch` runs: ") {
 			unlock()
@@ -92,6 +97,7 @@ func TestOffsetOutlivesARestart(t *testing.T) {
 		}
 		p := passOf(s, Seen{Old: old, Snap: &capacity.Snapshot{}})
 		p.observe(t.Context())
+
 		snap := p.seen.Snap
 		if !p.seen.NoAWS || snap.ClockOffset.Duration != c.want || !snap.TakenAt.Equal(old.TakenAt) {
 			t.Errorf(
@@ -124,25 +130,32 @@ func TestNodesOfASlot(t *testing.T) {
 		Partitions: []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{"gpu-9", "gpu-2"}}},
 	}
 	c.assign(settings)
+
 	if got := c.SlotNodes("gpu"); !slices.Equal(got, []string{"gpu-2", "gpu-9", "gpu-10"}) {
 		t.Errorf("gpu: %v", got)
 	}
+
 	if got := c.SlotNodes("old"); !slices.Equal(got, []string{"old-1"}) {
 		t.Errorf("a slot that the settings had before: %v", got)
 	}
+
 	if got := c.feature("gpu", c.SlotNodes("gpu")); got != "gpu" {
 		t.Errorf("every node that is shown has the feature: %q", got)
 	}
+
 	if got := c.feature("gpu", []string{"gpu-2"}); got != "" {
 		t.Errorf("no node is shown: %q", got)
 	}
+
 	c.Nodes[0].Features = nil
 	if got := c.feature("gpu", c.SlotNodes("gpu")); got != "" {
 		t.Errorf("a node lacks the feature: %q", got)
 	}
+
 	if got, _ := c.parts(c.SlotNodes("gpu")); got != 8 {
 		t.Errorf("%d GPUs a node", got)
 	}
+
 	if got, _ := c.parts([]string{"gpu-2", "login"}); got != 0 {
 		t.Errorf("%d GPUs a node", got)
 	}
@@ -156,6 +169,7 @@ func TestNodesThatAreGone(t *testing.T) {
 			{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu", Slots: 1}}},
 		},
 	}
+
 	look := func(shows bool, old *capacity.Snapshot) []capacity.Problem {
 		cluster := &Cluster{
 			Config: slurm.Config{Version: slurm.Version{Major: map[bool]int{false: 22, true: 23}[shows], Minor: 5}},
@@ -168,18 +182,22 @@ func TestNodesThatAreGone(t *testing.T) {
 		cluster.assign(settings)
 		p := passOf(Sources{Settings: settings}, Seen{Cluster: cluster, Old: old, Snap: &capacity.Snapshot{}})
 		p.sayGone(capacity.Place{Partition: &capacity.Partition{Name: "gpu"}, Slot: &capacity.Slot{Name: "gpu"}})
+
 		return p.seen.Snap.All()
 	}
 	if said := look(false, nil); len(said) > 0 {
 		t.Errorf("Slurm hides nodes: %v", said)
 	}
+
 	first := look(true, nil)
 	if len(first) != 1 || first[0].Severity != capacity.Note ||
 		!strings.HasPrefix(first[0].Sentence, "Slurm no longer shows nodes gpu-[2-3] of partition gpu, ") {
 		t.Fatalf("first: %v", first)
 	}
+
 	old := &capacity.Snapshot{}
 	old.Add(first...)
+
 	again := look(true, old)
 	if len(again) != 1 || again[0].Severity != capacity.Admin {
 		t.Errorf("again: %v", again)
@@ -196,36 +214,45 @@ func (st *stage) dryRun() (planned []string) {
 	p := newPass(dry)
 	p.run(st.Context())
 	st.isPure(p.seen)
+
 	if got := st.tape.String(); got != tape {
 		st.Errorf("the dry run changed something:%s", got[len(tape):])
 	}
+
 	if diff := cmp.Diff(files, st.files()); diff != "" {
 		st.Errorf("the dry run wrote: %s", diff)
 	}
+
 	st.lines, st.dieAt = lines, die
 	for _, d := range p.done {
 		text, would := strings.CutPrefix(d.Message, "would ")
 		if d.Error != "" || !would {
 			st.Errorf("it shows %+v", d)
 		}
+
 		planned = append(planned, fmt.Sprint(d.Do, " ", d.Slot, " ", d.Job, ": ", text))
 	}
+
 	return planned
 }
 
 // isAsPlanned compares a pass with the dry run before it, except for failures and for changes on the way.
 func (st *stage) isAsPlanned(planned []string, report Report) {
 	st.Helper()
+
 	var did []string
 	for _, d := range report.Done {
 		if d.Error != "" {
 			return
 		}
+
 		if d.Do == "set-up-slot" || d.Do == "remove-slot" { // setup says what it begins
 			d.Message, _, _ = strings.Cut(d.Message, ": ")
 		}
+
 		did = append(did, fmt.Sprint(d.Do, " ", d.Slot, " ", d.Job, ": ", d.Message))
 	}
+
 	for _, r := range report.Rolling {
 		if r.Setback.Tried.Equal(report.At) { // it could begin nothing
 			planned = slices.DeleteFunc(
@@ -234,6 +261,7 @@ func (st *stage) isAsPlanned(planned []string, report Report) {
 			)
 		}
 	}
+
 	if diff := cmp.Diff(planned, did); diff != "" {
 		st.Errorf("pass at %s (-dry run, +pass): %s", model.Clock(st.Now()), diff)
 	}
@@ -247,8 +275,10 @@ func (st *stage) files() map[string]string {
 			text, _ := os.ReadFile(path)
 			all[path] = string(text)
 		}
+
 		return nil
 	})
+
 	return maps.Clone(all)
 }
 
@@ -277,14 +307,17 @@ var decisions = map[string]func(Seen) any{
 // isPure makes each decision twice: the answers are equal, and what was seen is unchanged.
 func (st *stage) isPure(seen Seen) {
 	st.Helper()
+
 	if seen.Cluster == nil || seen.Snap == nil {
 		return
 	}
+
 	shown := func(v any) string {
 		text, err := json.Marshal([]any{v, seen})
 		if err != nil {
 			st.Error(err)
 		}
+
 		return string(text)
 	}
 	for name, decide := range decisions {
@@ -303,6 +336,7 @@ func TestNodesOut(t *testing.T) {
 		{Name: "gpu-4", State: "DOWN", Reason: "Not responding"},
 		{Name: "cpu-1", State: "FAIL"},
 	}}
+
 	got := cluster.out([]string{"gpu-1", "gpu-2", "gpu-3", "gpu-4", "gpu-5"})
 	want := []capacity.NodesOut{
 		{Nodes: "gpu-[1,3]", Count: 2, State: "drained", Reason: "bad cable"},

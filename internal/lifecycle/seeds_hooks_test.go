@@ -53,14 +53,18 @@ func (m *month) resume(nodes []string) {
 			jobs = append(jobs, fmt.Sprintf(`{"job_id": %d, "nodes_resume": %q}`, j.ID, hostlist.Compress(has)))
 		}
 	}
+
 	file := filepath.Join(m.slurm.StateSave, "resume.json")
 	if err := os.WriteFile(file, []byte(`{"jobs": [`+strings.Join(jobs, ",")+"]}"), 0o600); err != nil {
 		m.Fatal(err)
 	}
+
 	if err := os.Setenv("SLURM_RESUME_FILE", file); err != nil {
 		m.Fatal(err)
 	}
+
 	m.runHook("resume", nodes, power.PowerUp)
+
 	for _, j := range m.live() {
 		if j.Restarts > 1 && j.Pending() {
 			m.say("the owner of job %s gives up", j.Shown)
@@ -90,17 +94,21 @@ func (m *month) runHook(name string, nodes []string, program func(context.Contex
 			hostlist.Compress(nodes),
 			slog.New(slog.DiscardHandler),
 		)
+
 		var running sync.WaitGroup
 		running.Go(func() {
 			err := program(context.Background(), site)
 			m.say("  %s of %s: %v", name, hostlist.Compress(nodes), err)
 		})
 		running.Wait()
+
 		m.hook = nil
 	})
+
 	if m.clean = false; h.violates != "" {
 		m.Fatalf("%s", h.violates)
 	}
+
 	m.hasRun(h, name, nodes)
 }
 
@@ -111,6 +119,7 @@ func (m *month) hasRun(h *hook, program string, nodes []string) {
 	if err != nil {
 		m.bad("%v", err)
 	}
+
 	for i, r := range m.aws.All {
 		listed := slices.ContainsFunc(held, func(h capacity.Held) bool { return h.ReservationID == r.ID })
 		ordered := listed || slices.ContainsFunc(held, func(h capacity.Held) bool { return h.ReservationID == "" })
@@ -119,21 +128,26 @@ func (m *month) hasRun(h *hook, program string, nodes []string) {
 		} else if !one.State.Live() || r.Tags[capacity.TagHold] == "" || r.Tags[capacity.TagCluster] != model.Mark {
 			continue
 		}
+
 		if !ordered && m.lost.Before(r.Created) {
 			m.bad("R4: %s is paid, and the ledger does not have it", r.ID)
 		}
+
 		if !h.disturbed && i >= h.reservations {
 			m.bad("R4: %s is left", r.ID)
 		}
 	}
+
 	if h.disturbed || m.aws.Late {
 		return
 	}
+
 	for _, j := range m.live() {
 		if h.holds == "job "+j.Shown && j.Reason != "JobHeldUser" {
 			m.bad("job %s is held, and its owner cannot release it", j.Shown)
 		}
 	}
+
 	for _, name := range nodes {
 		var of []string
 		for _, i := range m.aws.Instances {
@@ -141,9 +155,11 @@ func (m *month) hasRun(h *hook, program string, nodes []string) {
 				of = append(of, i.ID)
 			}
 		}
+
 		if m.slurm.Node(name).GivenUp() {
 			m.bad("R5: node %s is given up, and %s leaves it so", name, program)
 		}
+
 		if n := m.slurm.Node(name); program == "resume" && n.PoweringUp() && len(of) != 1 ||
 			len(of) > 0 && !slices.Equal(of, []string{n.InstanceID}) {
 			m.bad("R5: node %s is %s, its instance is %q, and there are %q", name, n.State, n.InstanceID, of)
@@ -159,27 +175,36 @@ func (h *hook) before(m *month, c model.Call) error {
 	} else if c.Change {
 		time.Sleep(1377 * time.Nanosecond)
 	}
+
 	h.mu.Lock()
 	defer h.mu.Unlock()
+
 	if h.dead {
 		runtime.Goexit()
 	}
+
 	if !c.Change {
 		return nil
 	}
+
 	m.say("    %s %s", c.Verb, c.Text)
+
 	if c.Verb == "requeue and hold" {
 		h.holds = c.Text
 	}
+
 	if h.changes++; m.trouble == "" || h.changes < m.troubleAt {
 		return nil
 	}
+
 	trouble := m.trouble
 	m.trouble, h.disturbed = "", true
 	m.say("    the hook: %s", trouble)
+
 	switch trouble {
 	case "killed before":
 		h.dead = true
+
 		runtime.Goexit()
 	case "killed after":
 		h.dies = true
@@ -196,18 +221,22 @@ func (h *hook) before(m *month, c model.Call) error {
 			}
 		}
 	}
+
 	return nil
 }
 
 func (h *hook) after(m *month, c model.Call) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+
 	if c.Change && h.dies {
 		h.dead = true
 	}
+
 	if h.dead {
 		runtime.Goexit()
 	}
+
 	return nil
 }
 

@@ -40,14 +40,18 @@ func (b *run) strikes(c model.Call) bool { return b.calls == b.at || b.at == 0 &
 
 func (b *run) before(c model.Call) error {
 	b.calls++
+
 	m := b.order.month
 	if c.EC2 && m.Now().Before(m.down) {
 		return errFault
 	}
+
 	m.say("  the buyer: %s %s", c.Verb, c.Text)
+
 	if !b.strikes(c) {
 		return nil
 	}
+
 	switch b.trouble {
 	case "is killed before":
 		panic(killed{})
@@ -58,6 +62,7 @@ func (b *run) before(c model.Call) error {
 	case "meets another before":
 		b.meets()
 	}
+
 	return nil
 }
 
@@ -65,6 +70,7 @@ func (b *run) after(c model.Call) error {
 	if !b.strikes(c) {
 		return nil
 	}
+
 	switch b.trouble {
 	case "is killed after":
 		panic(killed{})
@@ -73,6 +79,7 @@ func (b *run) after(c model.Call) error {
 	case "meets another after":
 		b.meets()
 	}
+
 	return nil
 }
 
@@ -80,6 +87,7 @@ func (b *run) after(c model.Call) error {
 func (b *run) pause(_ context.Context, d time.Duration) bool {
 	m := b.order.month
 	defer func() { m.buyer = b }()
+
 	m.buyer = nil
 	to := m.Now().Add(d)
 	if at, due := NextBoundary(m.seen, m.Now()); due && at.Before(to) {
@@ -87,7 +95,9 @@ func (b *run) pause(_ context.Context, d time.Duration) bool {
 	} else {
 		m.GoTo(to)
 	}
+
 	b.waited += d
+
 	return b.waited < 15*time.Minute
 }
 
@@ -95,14 +105,18 @@ func (b *run) pause(_ context.Context, d time.Duration) bool {
 func (o *decision) run(b *run) error {
 	m, before := o.month, o.sold()
 	defer func(was *run) { m.buyer = was }(m.buyer)
+
 	b.order, m.buyer = o, b
 	tell := func() error {
 		if err := b.before(model.Call{Verb: "tell", Text: o.id}); err != nil {
 			return err
 		}
+
 		o.told = o.sold() == m.decided[o.id] // else its payment has failed, or an earlier one is told
+
 		return b.after(model.Call{Verb: "tell", Text: o.id})
 	}
+
 	buyer := &market.Buyer{
 		EC2:      m.aws,
 		In:       func(string) market.World { return m.aws },
@@ -124,6 +138,7 @@ func (o *decision) run(b *run) error {
 				},
 			)
 		}
+
 		return buyer.Purchase(
 			m.Context(),
 			market.PurchaseOrder{
@@ -143,7 +158,9 @@ func (o *decision) run(b *run) error {
 		b.meets == nil {
 		m.bad("R3: %s was bought: %v", o.id, err)
 	}
+
 	m.boughtOnce()
+
 	return err
 }
 
@@ -154,11 +171,13 @@ func (o *decision) sold() (n int) {
 			n++
 		}
 	}
+
 	for _, x := range o.aws.Extended[o.id] {
 		if x.State == capacity.ExtensionPaid {
 			n++
 		}
 	}
+
 	return n
 }
 
@@ -180,6 +199,7 @@ func (m *month) decide(rt *rapid.T, o *decision) {
 		if late { // extensions have no names: a day later it is another one
 			m.decided[o.id] = o.sold()
 		}
+
 		return o.told || late
 	})
 	if i := slices.IndexFunc(m.orders, func(one *decision) bool { return one.length == 0 == (o.length == 0) }); i >= 0 {
@@ -189,6 +209,7 @@ func (m *month) decide(rt *rapid.T, o *decision) {
 		m.decided[o.id]++
 	}
 	defer func(late bool) { m.aws.Late, m.aws.NotPaid = late, false }(m.aws.Late)
+
 	m.aws.Late = m.aws.Late || rapid.Bool().Draw(rt, "EC2 shows it late")
 	for tries := 3; tries > 0 && !o.told; tries-- {
 		b := &run{
@@ -202,15 +223,20 @@ func (m *month) decide(rt *rapid.T, o *decision) {
 				if lost && o.sold() == m.decided[o.id] && !m.aws.Late {
 					m.loseDir()
 				}
+
 				_ = o.run(&run{})
 			}
 		}
+
 		m.aws.NotPaid = rapid.IntRange(0, 9).Draw(rt, "not paid") == 9
 		m.say("somebody buys %s, for %s; the program %s at call %d", o.id, o.length, b.trouble, b.at)
+
 		if _ = o.run(b); o.told {
 			break
 		}
+
 		m.until(m.Now().Add(time.Duration(rapid.SampledFrom([]int{0, 2, 10}).Draw(rt, "minutes")) * time.Minute))
+
 		if rapid.IntRange(0, 4).Draw(rt, "state_dir is lost") == 4 {
 			m.loseDir()
 		}
@@ -224,16 +250,19 @@ func (m *month) lastOrders() {
 		if o.told || o.length > 0 && (m.Now().Sub(o.made) > 20*time.Hour || m.Now().Add(61*time.Minute).After(r.End)) {
 			continue
 		}
+
 		var err error
 		for tries := 2; tries > 0 && !o.told; tries-- { // the first may take up one whose payment has failed
 			err = o.run(&run{at: -1})
 		}
+
 		all, intents := market.Intents{StateDir: m.sources.State}.All()
 		if open := slices.ContainsFunc(all, func(i market.Intent) bool {
 			is := i.Offering.ID
 			if i.Kind == market.ExtendBlock {
 				is = i.Reservation
 			}
+
 			return i.Phase == market.Sending || i.Phase == market.Bought && is == o.id
 		}); err != nil || intents != nil || !o.told || o.sold() != m.decided[o.id] || open {
 			m.bad(
@@ -247,6 +276,7 @@ func (m *month) lastOrders() {
 			)
 		}
 	}
+
 	m.name()
 }
 

@@ -82,13 +82,16 @@ var errFault = fmt.Errorf("503 Service Unavailable%.0w", ec2.ErrNotNow)
 // any two changes, and of settings that change.
 func TestSeeds(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(800)) // memory is not what is short here
-	t.Setenv("SLURM_RESUME_FILE", "")                 // it is set for each power-up
+
+	t.Setenv("SLURM_RESUME_FILE", "") // it is set for each power-up
+
 	said := map[string]int{}
 	defer func() {
 		for _, what := range slices.Sorted(maps.Keys(said)) {
 			t.Logf("%7d %s", said[what], what)
 		}
 	}()
+
 	rapid.Check(t, func(rt *rapid.T) {
 		m := newMonth(rt, t, said)
 		events := map[string]func(*rapid.T){
@@ -101,11 +104,14 @@ func TestSeeds(t *testing.T) {
 		for name, happens := range events {
 			steps[name] = func(rt *rapid.T) {
 				happens(rt)
+
 				said["step: "+name]++
+
 				m.submit(rt)
 				m.goOn(rt)
 			}
 		}
+
 		rt.Repeat(steps)
 		m.ends()
 	})
@@ -193,13 +199,16 @@ func newMonth(rt *rapid.T, t *testing.T, said map[string]int) *month {
 	}
 	m.sources.Settings.Partitions[2].Groups[0].PurchaseOption, m.sources.Settings.Partitions[2].Groups[0].Reserve = capacity.OnDemand, capacity.ReservePerJob
 	m.sources.Settings.Partitions[2].Groups[0].SubnetIDs = []string{"subnet-a", "subnet-b"}
+
 	m.sources.Settings.Partitions[0].Groups[0].Select = &capacity.Select{Tags: map[string]string{"team": "gpu"}}
 	m.sources.Settings.Partitions[1].Groups[0].Dynamic = true
 	m.sources.Settings.Partitions[1].Groups[0].ReservationIDs = []string{"cr-bad"} // R8: which EC2 never describes
 	if err := m.MarkIn(model.Dir(m)); err != nil {
 		rt.Fatal(err)
 	}
+
 	m.pass()
+
 	return m
 }
 
@@ -214,8 +223,10 @@ func (m *month) bad(format string, args ...any) {
 	violates := fmt.Sprintf("%s %s\n%s", model.Clock(m.Now()), fmt.Sprintf(format, args...), m.shows())
 	if m.hook != nil { // in a goroutine of its own
 		m.hook.violates, m.hook.dead = violates, true
+
 		runtime.Goexit()
 	}
+
 	m.Fatalf("%s", violates)
 }
 
@@ -234,6 +245,7 @@ func (m *month) shows() string {
 			model.Clock(r.End),
 		)
 	}
+
 	for _, r := range m.slurm.Fences {
 		fmt.Fprintf(
 			&b,
@@ -244,6 +256,7 @@ func (m *month) shows() string {
 			model.Clock(r.End.Add(-m.Skew)),
 		)
 	}
+
 	for _, j := range m.slurm.Jobs {
 		if j.Over == "" {
 			fmt.Fprintf(
@@ -259,6 +272,7 @@ func (m *month) shows() string {
 			)
 		}
 	}
+
 	return b.String()
 }
 
@@ -267,16 +281,20 @@ func (m *month) before(c model.Call) error {
 	if m.buyer != nil {
 		return m.buyer.before(c)
 	}
+
 	m.hit = m.hit || c.Verb == m.fails || c.Verb == m.loses
 	if m.hook != nil && (c.Verb == m.fails || c.Verb == m.loses) {
 		m.hook.disturbed = true
 	}
+
 	if c.Verb == m.fails || c.EC2 && m.Now().Before(m.down) {
 		return errFault
 	}
+
 	if !c.Change {
 		return nil
 	}
+
 	what, rest, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(c.Text, "of "), "job "), " ")
 	switch _, ours := capacity.ParseGuard(what); {
 	case m.quiet && m.hook == nil:
@@ -286,6 +304,7 @@ func (m *month) before(c model.Call) error {
 		strings.HasPrefix(c.Verb, "power") && strings.Contains(c.Text, "cpu-"):
 		m.bad("R9: %s %s (%s)", c.Verb, c.Text, rest)
 	}
+
 	for _, j := range m.slurm.Jobs {
 		if !c.EC2 && j.Shown == strings.TrimSuffix(what, ":") && j.Partition == "cpu" &&
 			!strings.Contains(c.Verb, "reservation") &&
@@ -293,29 +312,37 @@ func (m *month) before(c model.Call) error {
 			m.bad("R9: %s %s", c.Verb, c.Text)
 		}
 	}
+
 	if m.hook != nil {
 		return m.hook.before(m, c)
 	}
+
 	if m.turn {
 		if m.say("  the other: %s %s", c.Verb, c.Text); !m.wait() {
 			m.say("the other is killed")
 			panic(killed{})
 		}
+
 		return nil
 	}
+
 	if m.change++; m.change == m.meetsAt {
 		m.met++
 		m.meets()
 	}
+
 	if len(m.turns) > 0 {
 		m.goesOn(m.turns[0])
 		m.turns = m.turns[1:]
 	}
+
 	if m.change == m.dieAt && !m.dieAfter {
 		m.say("killed before: %s %s", c.Verb, c.Text)
 		panic(killed{})
 	}
+
 	m.say("  %s %s", c.Verb, c.Text)
+
 	return nil
 }
 
@@ -324,6 +351,7 @@ func (m *month) after(c model.Call) error {
 	if m.buyer != nil {
 		return m.buyer.after(c)
 	}
+
 	if c.Change && c.Verb == "delete reservation" && m.seen != nil {
 		for _, s := range m.seen.Standings(m.Now()) {
 			if r, live := m.aws.Real(s.Reservation.ID); live && r.LiveAt(m.Now()) && !r.Start.After(m.Now()) &&
@@ -333,6 +361,7 @@ func (m *month) after(c model.Call) error {
 			}
 		}
 	}
+
 	if m.hook != nil {
 		if err := m.hook.after(m, c); err != nil {
 			return err
@@ -341,9 +370,11 @@ func (m *month) after(c model.Call) error {
 		m.say("killed")
 		panic(killed{})
 	}
+
 	if c.Verb == m.loses {
 		return errFault
 	}
+
 	return nil
 }
 
@@ -361,6 +392,7 @@ func (m *month) fenced(slot, block string) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -372,19 +404,24 @@ func (m *month) pass() (done []Done, err error) {
 	if m.change >= m.dieAt && m.dieAt > 0 || m.met > met {
 		m.dieAt, m.meetsAt, m.clean = 0, 0, false
 	}
+
 	if m.stop != nil {
 		if !m.dies {
 			m.goesOn(1000)
 		}
+
 		m.stop()
 		m.turns, m.next, m.stop = nil, nil, nil
 	}
+
 	if m.half > 0 {
 		m.unwrite(before)
 	}
+
 	if m.half = 0; m.hit {
 		m.fails, m.loses, m.hit = "", "", false
 	}
+
 	return done, err
 }
 
@@ -397,9 +434,12 @@ func (m *month) alive(of Sources) (done []Done, err error) {
 		if snap != nil {
 			m.seen = snap
 		}
+
 		done = report.Done
+
 		return err
 	})
+
 	return done, err
 }
 
@@ -410,9 +450,11 @@ func untilKilled(program func() error) (err error) {
 			if _, dead := r.(killed); !dead {
 				panic(r)
 			}
+
 			err = errFault
 		}
 	}()
+
 	return program()
 }
 
@@ -433,6 +475,7 @@ func fence(r capacity.Reservation) time.Time { return r.End.Add(-40 * time.Minut
 // ran checks R2 when a run ends: by the fence of the reservation that its nodes are of, or within the least limit after.
 func (m *month) ran(j *model.Job, how string) {
 	m.say("job %s %s", j.Shown, how)
+
 	for _, name := range j.Nodes {
 		for _, i := range m.aws.Instances {
 			if r, known := m.aws.Real(i.ReservationID); known && r.Kind.Bought() &&
@@ -441,6 +484,7 @@ func (m *month) ran(j *model.Job, how string) {
 				m.bad("R2: job %s ran on %s past the fence of %s at %s", j.Shown, name, r.ID, model.Clock(fence(r)))
 			}
 		}
+
 		if how == "NODE_FAIL" {
 			m.bad("R2: EC2 took node %s from job %s", name, j.Shown)
 		}
@@ -462,12 +506,15 @@ func (m *month) until(next time.Time) {
 		if m.aws.Late && seen.After(m.Now()) && seen.Before(to) {
 			to = seen
 		}
+
 		if at, due := NextBoundary(m.seen, m.Now()); due && at.Before(to) {
 			to = at.Add(time.Second)
 		}
+
 		if m.Now().Before(m.down) && m.down.Before(to) {
 			to = m.down
 		}
+
 		m.GoTo(to)
 		m.settle()
 	}
@@ -495,18 +542,22 @@ func (m *month) submit(rt *rapid.T) {
 		if j.Partition == "cpu" {
 			j.NumNodes, j.Comment = 1, ""
 		}
+
 		if rapid.Bool().Draw(rt, "states a limit") {
 			j.TimeLimit = capacity.Minutes(rapid.IntRange(5, 2000).Draw(rt, "limit"))
 		}
+
 		if filtered := rapid.IntRange(0, 9).Draw(rt, "filter") < 9; filtered && m.seen != nil {
 			v := capacity.Admit(m.seen.Request(j.Job), m.seen, m.Now())
 			if v.Refused {
 				continue
 			}
+
 			if v.Edits.TimeLimit.Set {
 				j.TimeLimit, j.TimeMin = v.Edits.TimeLimit, v.Edits.TimeMin
 			}
 		}
+
 		one := m.slurm.Submit(j)
 		m.say(
 			"job %s of %s: %d nodes, limit %s, at least %s, %d minutes of work, %q",
@@ -519,6 +570,7 @@ func (m *month) submit(rt *rapid.T) {
 			j.Comment,
 		)
 	}
+
 	m.GoTo(m.Now())
 }
 
@@ -532,9 +584,11 @@ func (m *month) user(rt *rapid.T) {
 	if len(live) == 0 {
 		rt.Skip()
 	}
+
 	j := live[rapid.IntRange(0, len(live)-1).Draw(rt, "job")]
 	what := rapid.SampledFrom([]string{"cancel", "lower", "comment", "requeue", "hold", "release"}).Draw(rt, "what")
 	m.say("user: %s job %s", what, j.Shown)
+
 	switch what {
 	case "cancel":
 		m.slurm.End(j, "CANCELLED")
@@ -563,7 +617,9 @@ func (m *month) buy(rt *rapid.T) {
 	if len(m.bought()) > 4 {
 		rt.Skip()
 	}
+
 	team := rapid.SampledFrom([]string{"gpu", "solo"}).Draw(rt, "team")
+
 	m.ids++
 	o := capacity.Offering{
 		ID:           fmt.Sprintf("cb-%d", m.ids),
@@ -582,6 +638,7 @@ func (m *month) buy(rt *rapid.T) {
 	}) {
 		rt.Skip() // it is the same block
 	}
+
 	m.say("%s for %s is for sale: %d from %s to %s", o.ID, team, o.Count, model.Clock(o.Start), model.Clock(o.End))
 	m.aws.ForSale = append(m.aws.ForSale, o)
 	m.decide(
@@ -604,6 +661,7 @@ func (m *month) name() {
 			delete(r.Tags, "team")
 		}
 	}
+
 	m.slurm.Jobs = slices.DeleteFunc(
 		m.slurm.Jobs,
 		func(j *model.Job) bool { return j.Over != "" && m.slurm.Now.Sub(j.End) > time.Hour },
@@ -624,6 +682,7 @@ func (m *month) bought() (ids []string) {
 			ids = append(ids, r.ID)
 		}
 	}
+
 	return ids
 }
 
@@ -632,18 +691,22 @@ func (m *month) extend(rt *rapid.T) {
 	if len(ids) == 0 {
 		rt.Skip()
 	}
+
 	id := ids[rapid.IntRange(0, len(ids)-1).Draw(rt, "block")]
 	if r, _ := m.aws.Real(id); !m.Now().Before(r.End.Add(-35 * time.Minute)) {
 		rt.Skip()
 	}
+
 	if rapid.Bool().Draw(rt, "under its fence") { // which has begun then, and is replaced
 		if r, _ := m.aws.Real(id); fence(r).After(m.Now()) && r.Start.Before(m.Now()) && m.Now().After(m.down) {
 			m.until(fence(r).Add(time.Second))
 		}
 	}
+
 	if rapid.Bool().Draw(rt, "in the console") {
 		m.extended("", id)
 	}
+
 	m.decide(rt, &decision{month: m, id: id, length: time.Duration(1+m.decided[id]%3) * 24 * time.Hour})
 	m.settle()
 }
@@ -663,9 +726,11 @@ func (m *month) hostFails(rt *rapid.T) {
 			m.aws.Change(i.ReservationID, func(r *capacity.Reservation) { r.Unhealthy++ })
 			m.GoTo(m.Now())
 			m.settle()
+
 			return
 		}
 	}
+
 	rt.Skip()
 }
 
@@ -674,6 +739,7 @@ func (m *month) misbehave(rt *rapid.T) {
 	case 0:
 		m.aws.Late = !m.aws.Late
 		m.say("EC2 is late: %t", m.aws.Late)
+
 		if !m.aws.Late {
 			m.settle() // sync polls: it sees soon what EC2 shows now
 		}
@@ -686,6 +752,7 @@ func (m *month) misbehave(rt *rapid.T) {
 		}) {
 			rt.Skip() // what has opened stays open
 		}
+
 		m.aws.OpensLate = time.Duration(rapid.IntRange(0, 10).Draw(rt, "minutes")) * time.Minute
 		m.say("EC2 opens blocks %s late", m.aws.OpensLate)
 	}
@@ -728,12 +795,14 @@ func (m *month) fault(rt *rapid.T) {
 		"notify",
 		"cancel",
 	}
+
 	verb := rapid.SampledFrom(verbs).Draw(rt, "verb")
 	if rapid.Bool().Draw(rt, "after its effect") {
 		m.loses = verb
 	} else {
 		m.fails = verb
 	}
+
 	m.say("%q fails", verb)
 }
 
@@ -753,14 +822,17 @@ func (m *month) files() map[string]string {
 	if m.half == 0 {
 		return nil
 	}
+
 	all, dir := map[string]string{}, os.DirFS(string(m.sources.State))
 	_ = fs.WalkDir(dir, ".", func(name string, e fs.DirEntry, err error) error {
 		if err == nil && e.Type().IsRegular() {
 			text, _ := fs.ReadFile(dir, name)
 			all[name] = string(text)
 		}
+
 		return err
 	})
+
 	return all
 }
 
@@ -774,11 +846,14 @@ func (m *month) unwrite(before map[string]string) {
 			) {
 			continue
 		}
+
 		m.say("killed before it writes %s", name)
+
 		path := filepath.Join(string(m.sources.State), name)
 		if err := os.Remove(path); err != nil {
 			m.Fatal(err)
 		}
+
 		if there {
 			if err := os.WriteFile(path, []byte(was), 0o600); err != nil {
 				m.Fatal(err)
@@ -797,11 +872,13 @@ func (m *month) meetAnother(rt *rapid.T) {
 			Draw(rt, "state_dir is lost")
 	m.meets = func() {
 		m.say("another pass begins, state_dir is lost: %t", lost)
+
 		if lost {
 			m.loseDir()
 		} else if err := os.Remove(m.sources.State.PrivatePath(string(state.PassLock))); err != nil {
 			m.Fatal(err)
 		}
+
 		m.turns = turns
 		m.next, m.stop = iter.Pull(func(yield func(struct{}) bool) {
 			m.wait = func() bool { return yield(struct{}{}) }
@@ -816,6 +893,7 @@ func (m *month) goesOn(changes int) {
 	for more := true; more && changes > 0; changes-- {
 		_, more = m.next()
 	}
+
 	m.turn = false
 }
 
@@ -848,12 +926,14 @@ func (m *month) lose(rt *rapid.T) {
 	if m.Now().Before(m.down) {
 		rt.Skip() // nobody knows anything then
 	}
+
 	if rapid.Bool().Draw(rt, "state_dir") {
 		m.say("state_dir is lost")
 		m.loseDir()
 		m.settle()
 		return
 	}
+
 	m.say("the settings are empty for an hour")
 	parts := m.sources.Settings.Partitions
 	m.sources.Settings.Partitions = nil
@@ -866,9 +946,11 @@ func (m *month) lose(rt *rapid.T) {
 // backup while AWS is silent; one answer with a wrong Date. It moves no fence to an earlier time, and cuts no job.
 func (m *month) mislead(rt *rapid.T) {
 	m.settle()
+
 	if !m.clean || m.Now().Before(m.down) {
 		rt.Skip()
 	}
+
 	fences := maps.Clone(m.slurm.Fences)
 	ends := map[*model.Job]time.Time{}
 	for _, j := range m.live() {
@@ -880,6 +962,7 @@ func (m *month) mislead(rt *rapid.T) {
 	undo := func() {}
 	what := rapid.SampledFrom([]string{"settings", "state_dir", "a date"}).Draw(rt, "what")
 	m.say("a pass is misled by %s", what)
+
 	switch what {
 	case "settings":
 		timing := m.sources.Settings.Timing
@@ -889,13 +972,16 @@ func (m *month) mislead(rt *rapid.T) {
 		if err := backdate(m.sources.State, 12*time.Hour); err != nil {
 			rt.Fatal(err)
 		}
+
 		m.down = m.Now().Add(time.Second)
 		undo = func() { m.down = m.Now() }
 	case "a date":
 		m.aws.Dates = make([]time.Duration, rapid.IntRange(1, 6).Draw(rt, "answers"))
 		m.aws.Dates[len(m.aws.Dates)-1] = 12 * time.Hour
 	}
+
 	_, _ = m.pass()
+
 	undo()
 
 	for _, was := range fences {
@@ -905,41 +991,50 @@ func (m *month) mislead(rt *rapid.T) {
 			}
 		}
 	}
+
 	for j, end := range ends {
 		if j.State != "RUNNING" || j.End.Before(end) {
 			m.bad("job %s was to run until %s", j.Shown, model.Clock(end))
 		}
 	}
+
 	m.settle()
 }
 
 // holds is what must be so after each step: see the rules in ARCHITECTURE.md.
 func (m *month) holds(*rapid.T) {
 	m.boughtOnce()
+
 	for _, j := range m.slurm.Jobs {
 		for _, name := range j.Nodes {
 			n := m.slurm.Node(name)
+
 			i := slices.IndexFunc(m.aws.Instances, func(i capacity.Instance) bool { return i.ID == n.InstanceID })
 			if j.State != "RUNNING" || j.Partition == "cpu" || i < 0 {
 				continue
 			}
+
 			if r, _ := m.aws.Real(m.aws.Instances[i].ReservationID); r.Kind.Bought() &&
 				m.Now().After(fence(r).Add(time.Minute)) {
 				m.bad("R2: job %s runs past the fence of %s", j.Shown, r.ID)
 			}
 		}
 	}
+
 	if m.seen == nil || m.Now().Before(m.down) || m.aws.Late {
 		return
 	}
+
 	for _, s := range m.seen.Standings(m.Now()) {
 		r, known := m.aws.Real(s.Reservation.ID)
 		if !known || !r.LiveAt(m.Now()) || !s.Reservation.End.Equal(r.End) {
 			continue
 		}
+
 		if !m.fenced(s.Slot.Name, r.ID) {
 			m.bad("R2: %s has no fence", r.ID)
 		}
+
 		for _, f := range m.slurm.Fences { // R11
 			if late := f.Start.Add(-m.Skew).Sub(fence(r)); f.Fences(s.Slot.Name, r.ID) && late > 6*time.Second &&
 				f.Start.After(m.slurm.Now) {
@@ -950,12 +1045,14 @@ func (m *month) holds(*rapid.T) {
 	defer func(was month) {
 		m.dieAt, m.meetsAt, m.half, m.fails, m.loses = was.dieAt, was.meetsAt, was.half, was.fails, was.loses
 	}(*m)
+
 	m.dieAt, m.meetsAt, m.half, m.fails, m.loses = 0, 0, 0, "", ""
 	// R5, R8: the world is as passes want it, at the latest after another one. What a pass reads for the first time may
 	// count with the second.
 	if _, err := m.pass(); err != nil {
 		m.bad("%v", err)
 	}
+
 	m.quiet = true
 	done, err := m.pass()
 	if m.quiet = false; err != nil || len(done) > 0 {
@@ -967,22 +1064,27 @@ func (m *month) holds(*rapid.T) {
 func (m *month) ends() {
 	m.aws.Late, m.aws.OpensLate, m.down, m.fails, m.loses, m.dieAt, m.meetsAt = false, 0, time.Time{}, "", "", 0, 0
 	m.lastOrders()
+
 	for range 4 {
 		m.GoTo(m.Now().Add(6 * time.Minute))
 		m.settle()
 	}
-	m.GoTo(m.Now())               // Slurm calls its programs
+
+	m.GoTo(m.Now()) // Slurm calls its programs
+
 	for _, r := range m.aws.All { // R4
 		if one, _ := m.aws.Real(r.ID); r.Kind == capacity.ODCR && r.ID != "cr-theirs" && one.State.Live() &&
 			m.Now().Sub(r.Created) > 2*capacity.LaunchTime {
 			m.bad("R4: %s is still held", r.ID)
 		}
 	}
+
 	for _, i := range m.aws.Instances { // R5
 		if n := m.slurm.Node(nodeOf(i)); n.InstanceID != i.ID && m.Now().Sub(i.Launched) > time.Hour {
 			m.bad("R5: instance %s is of no node", i.ID)
 		}
 	}
+
 	for _, s := range m.seen.Standings(m.Now()) {
 		r := s.Reservation
 		waits := slices.ContainsFunc(
@@ -996,6 +1098,7 @@ func (m *month) ends() {
 		if waits || !free || !m.aws.Open(r.ID) || m.Now().Add(2*time.Hour).After(s.Window.Fence) {
 			continue
 		}
+
 		j := m.slurm.Submit(
 			model.Job{
 				Job: capacity.Job{
@@ -1010,9 +1113,11 @@ func (m *month) ends() {
 			},
 		)
 		m.GoTo(m.Now().Add(time.Second))
+
 		if j.State != "RUNNING" {
 			m.bad("job %s does not start on slot %s", j.Shown, s.Slot.Name)
 		}
+
 		m.slurm.End(j, "CANCELLED")
 	}
 }

@@ -80,6 +80,7 @@ func newStage(t *testing.T) *stage {
 			},
 		}
 	}
+
 	st.sources = Sources{
 		Settings: capacity.Settings{Submit: capacity.Submit{
 			Strict: true,
@@ -100,6 +101,7 @@ func newStage(t *testing.T) *stage {
 	if err := st.MarkIn(model.Dir(t)); err != nil {
 		t.Fatal(err)
 	}
+
 	return st
 }
 
@@ -116,22 +118,28 @@ func (st *stage) call(c model.Call) (err error) {
 	if err = st.fails[c.Verb]; c.EC2 && err == nil {
 		err = st.down
 	}
+
 	if !c.Change {
 		return err
 	}
+
 	st.lines++
 	if st.lines == st.dieAt {
 		st.write("  (killed)")
 		panic(killed{})
 	}
+
 	line := "  " + c.Verb
 	if c.Text != "" {
 		line += " " + c.Text
 	}
+
 	if lost := st.lost[c.Verb]; err != nil || lost != nil {
 		line += " -> " + errors.Join(err, lost).Error()
 	}
+
 	st.write("%s", line)
+
 	return err
 }
 
@@ -139,17 +147,24 @@ func (st *stage) call(c model.Call) (err error) {
 func (st *stage) pass(at time.Duration) Report {
 	st.GoTo(opens.Add(at))
 	st.write("pass at %s", model.Clock(st.Now()))
-	var report Report
-	var err error
+
+	var (
+		report Report
+		err    error
+	)
+
 	planned := st.dryRun()
 	killed := st.dieAt > 0
 	if st.alive(func() { _, report, err = Pass(st.Context(), st.sources) }) {
 		st.tell(report, err)
 	}
+
 	if !killed {
 		st.isAsPlanned(planned, report)
 	}
+
 	st.GoTo(st.Now()) // Slurm calls its programs
+
 	return report
 }
 
@@ -164,15 +179,20 @@ func (st *stage) passes(at time.Duration, n int) {
 func (st *stage) alive(pass func()) (alive bool) {
 	defer func() {
 		st.dieAt = 0
+
 		if r := recover(); r != nil {
 			if _, ok := r.(killed); !ok {
 				panic(r)
 			}
+
 			alive = false
 		}
 	}()
+
 	st.lines = 0
+
 	pass()
+
 	return true
 }
 
@@ -183,11 +203,14 @@ func (st *stage) tell(report Report, err error) {
 		if d.Slot != "" {
 			line += " on " + d.Slot
 		}
+
 		if d.Job != "" {
 			line += " job " + d.Job
 		}
+
 		st.write("%s: %s", line, d)
 	}
+
 	said := map[string]bool{}
 	for _, p := range report.All() {
 		line := fmt.Sprintf("  ! %s: %s", p.Severity, p.Text())
@@ -195,6 +218,7 @@ func (st *stage) tell(report Report, err error) {
 			st.write("%s", line)
 		}
 	}
+
 	st.said = said
 	if err != nil {
 		st.write("  failed: %s", strings.ReplaceAll(err.Error(), "\n", "\n          "))
@@ -229,6 +253,7 @@ func (st *stage) resume(nodes []string) {
 			return
 		}
 	}
+
 	st.slurm.LaunchInto("", nodes)
 }
 
@@ -240,6 +265,7 @@ func (st *stage) job(limit int, comment string, nodes ...string) *model.Job {
 	if isFitted {
 		comment = rest
 	}
+
 	j := st.slurm.Submit(
 		model.Job{
 			Job: capacity.Job{
@@ -260,14 +286,18 @@ func (st *stage) job(limit int, comment string, nodes ...string) *model.Job {
 		if err != nil {
 			st.Fatal(err)
 		}
+
 		all := map[string]state.Mark{}
 		maps.Copy(all, marks)
+
 		upTo, _ := strconv.Atoi(strings.TrimPrefix(fitted, "fitted:"))
+
 		all[j.Shown] = state.Mark{Fit: true, UpTo: upTo}
 		if err := st.sources.State.Marks().Keep(all); err != nil {
 			st.Fatal(err)
 		}
 	}
+
 	if len(nodes) > 0 {
 		j.State, j.Nodes, j.Start, j.End = "RUNNING", nodes, st.slurm.Now, st.slurm.Now.Add(j.TimeLimit.Duration())
 		for _, name := range nodes {
@@ -275,7 +305,9 @@ func (st *stage) job(limit int, comment string, nodes ...string) *model.Job {
 			n.Job, n.State = j, "ALLOCATED+CLOUD"
 		}
 	}
+
 	j.Stays = len(nodes) == 0 // Slurm does not start it
+
 	return j
 }
 
@@ -286,6 +318,7 @@ func (st *stage) boots(j *model.Job) *model.Job {
 		n := st.slurm.Node(name)
 		n.State, n.Booted = model.Boots, time.Time{} // until the scenario says so
 	}
+
 	return j
 }
 

@@ -22,6 +22,7 @@ func (s Seen) slots() []capacity.Standing {
 		v.Next.Window.Fence = s.fence(v.Slot.Name, v.Next.Reservation.ID, v.Next.Window.Fence)
 		v.Last.Fence = s.fence(v.Slot.Name, v.LastID, v.Last.Fence)
 	}
+
 	return all
 }
 
@@ -38,6 +39,7 @@ func (s Seen) fence(slot, block string, computed time.Time) time.Time {
 	if !s.Told[block] {
 		return standing
 	}
+
 	if near(computed, standing) || computed.After(standing) {
 		return computed
 	}
@@ -46,9 +48,11 @@ func (s Seen) fence(slot, block string, computed time.Time) time.Time {
 	if !known || before.After(standing) {
 		return standing
 	}
+
 	if before.After(computed) {
 		return before
 	}
+
 	return computed
 }
 
@@ -58,7 +62,9 @@ func (s Seen) fenceBefore(block string) (fence time.Time, known bool) {
 	if !known {
 		return fence, false
 	}
+
 	fence = s.Old.Timing.Window(r).Fence
+
 	return fence, !fence.IsZero()
 }
 
@@ -71,6 +77,7 @@ func (s Seen) stands(of capacity.Guard) (first capacity.SlurmReservation, stands
 			first, stands = r, true
 		}
 	}
+
 	return first, stands
 }
 
@@ -82,5 +89,6 @@ func (s Seen) settled(w capacity.SlurmReservation) capacity.SlurmReservation {
 	if stands && !over && !s.Told[w.Guard().Block] {
 		w.Start, w.End = have.Start, have.End
 	}
+
 	return w
 }

@@ -57,6 +57,7 @@ func (w *waiter) judge(j *capacity.Job) cannot {
 		c = w.why(j)
 		w.known[key] = c
 	}
+
 	return c
 }
 
@@ -68,9 +69,11 @@ func (w *waiter) why(j *capacity.Job) (c cannot) {
 			ours++
 		}
 	}
+
 	if ours == 0 {
 		return c
 	}
+
 	v := capacity.Admit(req, w.snap, w.now)
 	if v.Refused && ours == len(req.Partitions) {
 		// A clock, settings or a fence that one pass alone has read is no reason to tell anybody.
@@ -84,6 +87,7 @@ func (w *waiter) why(j *capacity.Job) (c cannot) {
 			c.few += fmt.Sprintf("; to start now ask for fewer: scontrol update numnodes=%d jobid=", few.Usable)
 		}
 	}
+
 	return c
 }
 
@@ -95,6 +99,7 @@ func (w *waiter) note(j capacity.Job) string {
 		says != "" && !told && !strings.HasPrefix(says, again) && !strings.Contains(says, notLaunched) {
 		return "" // it waits for another reason, which its owner knows
 	}
+
 	want, c := "", w.judge(&j)
 	switch {
 	case c.refused != "" && saysRefused(says):
@@ -110,12 +115,15 @@ func (w *waiter) note(j capacity.Job) string {
 	case told:
 		want = again
 	}
+
 	if len(want) > capacity.MaxComment {
 		want = want[:capacity.MaxComment]
 	}
+
 	if want == says {
 		return ""
 	}
+
 	return want
 }
 
@@ -137,14 +145,18 @@ func (w *waiter) unfit(j capacity.Job, defaults map[string]capacity.Limit) (u un
 	if j.TimeLimit.Bounded() && !slices.ContainsFunc(req.Partitions, isDefault) {
 		return u, false
 	}
+
 	if !req.TimeLimit.Set {
 		req.TimeLimit = capacity.NoLimit
 	}
+
 	if v := capacity.Admit(req, w.snap, w.now); v.Code == capacity.OK || v.Code == capacity.NotManaged {
 		return u, false
 	}
+
 	req.TimeLimit = capacity.Limit{}
 	u = unfit{j, capacity.Admit(req, w.snap, w.now).Edits}
+
 	return u, u.edits.TimeLimit.Bounded()
 }
 
@@ -154,17 +166,23 @@ func waiting(seen Seen) []Action {
 	if seen.NoAWS {
 		return nil
 	}
+
 	defaults := map[string]capacity.Limit{}
 	for _, part := range seen.Cluster.Partitions {
 		defaults[part.Name] = part.DefaultTime
 	}
+
 	w := waiter{seen.Snap, seen.Now, seen.old(), map[asks]cannot{}}
-	var fits []unfit
-	var tell []Action
+
+	var (
+		fits []unfit
+		tell []Action
+	)
 	for _, j := range seen.left() {
 		if !j.Waits() {
 			continue
 		}
+
 		if u, is := w.unfit(j, defaults); is {
 			fits = append(fits, u)
 		} else if len(tell) < tellsAPass {
@@ -174,6 +192,7 @@ func waiting(seen Seen) []Action {
 			}
 		}
 	}
+
 	fits = fits[:min(len(fits), fitsAPass)]
 	marks := map[string]state.Mark{}
 	for _, u := range fits {
@@ -204,6 +223,7 @@ func asksOf(j *capacity.Job, now time.Time) asks {
 	if a.begin.Before(now.Add(-time.Hour)) { // more than any clock error: no verdict depends on it
 		a.begin = time.Time{}
 	}
+
 	return a
 }
 
@@ -225,6 +245,7 @@ func fitAll(fits []unfit) (actions []Action) {
 			}),
 		)
 	}
+
 	return actions
 }
 
@@ -235,6 +256,7 @@ func setLimits(ctx context.Context, w World, fits []unfit) map[string]error {
 	for _, j := range live {
 		now[j.Shown] = j
 	}
+
 	edits, failed := map[string]capacity.Edits{}, map[string]error{}
 	for _, u := range fits {
 		if job := u.job.Shown; unchanged(u.job, now[job]) {
@@ -243,9 +265,11 @@ func setLimits(ctx context.Context, w World, fits []unfit) map[string]error {
 			failed[job] = cmp.Or(err, errMoot)
 		}
 	}
+
 	if len(edits) > 0 {
 		maps.Copy(failed, w.Slurm.Edit(ctx, edits))
 	}
+
 	return failed
 }
 
@@ -259,21 +283,25 @@ const relabels = 10 * time.Second
 // our note as well.
 func endedHolds(seen Seen) []Action {
 	now := seen.SlurmNow()
+
 	var actions []Action
 	for _, j := range seen.left() {
 		held, rest, ours := capacity.ReadHoldNote(j.AdminComment)
 		if !ours || !j.Settled() || held.After(now) {
 			continue
 		}
+
 		since := held // of the requeue or of a hold; Slurm sets Begin from it
 		if !j.Eligible.After(now) && j.Eligible.After(since) {
 			since = j.Eligible
 		}
+
 		over := !since.Add(relabels).After(now)
 		if admin := j.AdminHeld() && (over || !j.HoldUntold()); admin || over { // else a later pass does
 			actions = append(actions, endHold(j, admin, over, rest))
 		}
 	}
+
 	return actions
 }
 
@@ -284,18 +312,22 @@ func endHold(j capacity.Job, admin, over bool, rest string) Action {
 	if admin {
 		text = fmt.Sprintf("let the owner of job %s release it", j.Shown)
 	}
+
 	return onJob("end-hold", "", j, text, unchanged, func(ctx context.Context, w World) error {
 		if admin {
 			if err := w.Slurm.UserHold(ctx, j.Shown); err != nil {
 				return err
 			}
+
 			if now, err := w.Slurm.Job(ctx, j.Shown); err != nil || now.AdminComment != j.AdminComment {
 				return err
 			}
 		}
+
 		if !over {
 			return nil
 		}
+
 		return w.Slurm.SetAdminComment(ctx, rest, j.Shown)
 	})
 }

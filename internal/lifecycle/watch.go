@@ -37,46 +37,65 @@ func (w Watch) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var said []capacity.Problem
-	var last Report
+
+	var (
+		said []capacity.Problem
+		last Report
+	)
+
 	locked := false
+
 	unlock := func() {}
 	defer func() { unlock() }()
+
 	for pass := 0; ; pass++ {
 		if !locked {
 			unlock()
+
 			var waited bool
 			if unlock, waited = w.lock(ctx, sources.State); ctx.Err() != nil {
 				return nil
 			}
+
 			locked, last = true, Report{}
+
 			if waited { // the settings and the credentials may have changed meanwhile
 				var next Sources
 				if next, err = w.Sources(ctx, true); err == nil {
 					sources = next
 				}
+
 				pass = -1
+
 				continue
 			}
 		}
+
 		sources.Broken = err
+
 		w.alive("")
+
 		sources.OursOnly, sources.AlsoOurs = pass%everywhere != 0 && last.Jobs != nil, last.AlsoOurs
 		snap, report, _ := Pass(ctx, sources)
 		last = report
+
 		if ctx.Err() != nil {
 			return nil
 		}
+
 		report.Add(After(ctx, sources, snap, report)...)
+
 		problems := w.done(report)
 		for _, p := range problems {
 			if !slices.Contains(said, p) {
 				w.Say(p.String())
 			}
 		}
+
 		if slices.ContainsFunc(said, wrong) && !slices.ContainsFunc(problems, wrong) {
 			w.Say("no problem is left")
 		}
+
 		said = problems
 		w.alive(status(report, problems))
 
@@ -88,6 +107,7 @@ func (w Watch) Run(ctx context.Context) error {
 			// One second later, so EC2 has moved on as well.
 			wait = min(wait, at.Sub(now)+time.Second)
 		}
+
 		for end := time.Now().Add(wait); ; w.alive(status(report, problems)) {
 			left := time.Until(end)
 			select {
@@ -95,10 +115,12 @@ func (w Watch) Run(ctx context.Context) error {
 				return nil
 			case <-time.After(min(left, aliveEvery)):
 			}
+
 			if left <= aliveEvery {
 				break
 			}
 		}
+
 		var next Sources
 		if next, err = w.Sources(ctx, report.NoAWS); err == nil {
 			sources = next
@@ -115,13 +137,16 @@ func (w Watch) lock(ctx context.Context, dir state.Dir) (unlock func(), waited b
 		if err == nil {
 			return unlock, said != ""
 		}
+
 		if ctx.Err() != nil || !errors.Is(err, state.ErrLocked) {
 			return func() {}, false
 		}
+
 		if line := "waits: " + err.Error(); line != said {
 			said = line
 			w.Say(said)
 		}
+
 		w.alive(said)
 	}
 }
@@ -134,8 +159,10 @@ func (w Watch) done(report Report) (problems []capacity.Problem) {
 				capacity.Problemf(capacity.ChangeFailed, capacity.Subject{Slot: d.Slot, Job: d.Job}, "", "%s", d))
 			continue
 		}
+
 		w.Say(d.String())
 	}
+
 	return append(problems, report.All()...)
 }
 
@@ -155,6 +182,7 @@ func status(report Report, problems []capacity.Problem) string {
 	if admin := len(capacity.Problems(problems).Of(capacity.Admin)); admin > 0 {
 		text += fmt.Sprintf(", problems: %d", admin)
 	}
+
 	return text
 }
 
@@ -170,16 +198,20 @@ func After(ctx context.Context, s Sources, snap *capacity.Snapshot, report Repor
 	if snap == nil {
 		return nil
 	}
+
 	var errs []error
 	if s.Notify.Command != "" || s.Notify.Webhook != "" {
 		errs = Tell(s.State, snap, report, func(n Notice) error { return s.Notify.Deliver(ctx, n) })
 	}
+
 	if err := s.State.WritePublic(metricsFile, Metrics(snap, report).Text()); err != nil {
 		errs = append(errs, fmt.Errorf("writing metrics: %w", err))
 	}
+
 	for _, err := range errs {
 		problems = append(problems, capacity.Problemf("delivery-failed", capacity.Subject{}, "", "%v", err))
 	}
+
 	return problems
 }
 
@@ -229,6 +261,7 @@ func From(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) Sources {
 	if cfg.Cluster != "" {
 		local = "" // PCS has no job_submit
 	}
+
 	for _, p := range cfg.Partitions {
 		for _, g := range p.Groups {
 			if aws != nil && g.PurchaseOption.Bought() {
@@ -236,7 +269,9 @@ func From(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) Sources {
 			}
 		}
 	}
+
 	owner, is := state.OwnerOf(cfg.Path)
+
 	client := slurm.New(cfg.Cluster)
 	s := Sources{
 		World:    World{Slurm: client, EC2: aws, State: state.Dir(cfg.StateDir), MachineTime: time.Now},
@@ -252,6 +287,7 @@ func From(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) Sources {
 			Config: cfg,
 		}
 	}
+
 	return s
 }
 
@@ -297,18 +333,22 @@ func (f *Follower) Sources(ctx context.Context, renew bool) (Sources, error) {
 	if err != nil {
 		return Sources{}, err
 	}
+
 	if f.was != nil {
 		if err := cfg.Follow(f.was); err != nil {
 			return Sources{}, err
 		}
 	}
+
 	f.was = cfg
 	if region := cmp.Or(f.Region, cfg.Region); renew || f.aws == nil || region != f.region {
 		aws, err := ec2.New(ctx, ec2.Options{Region: region, Profile: f.Profile})
 		if err != nil {
 			return Sources{}, err
 		}
+
 		f.region, f.aws, f.pcs = region, aws, pcs.From(aws.Shared())
 	}
+
 	return From(cfg, f.aws, f.pcs), nil
 }

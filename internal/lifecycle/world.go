@@ -133,26 +133,35 @@ const wallsTimeout = 5 * time.Second
 func (s Sources) cluster(ctx context.Context) (*Cluster, error) {
 	// Side by side: each is a process, which takes longer to start than slurmctld to answer.
 	c := &Cluster{}
-	var errs [4]error
-	var reads sync.WaitGroup
+
+	var (
+		errs  [4]error
+		reads sync.WaitGroup
+	)
 	reads.Go(func() { c.Config, errs[0] = s.Slurm.Config(ctx) })
 	reads.Go(func() { c.Nodes, errs[1] = s.Slurm.Nodes(ctx) })
 	reads.Go(func() { c.Partitions, errs[2] = s.Slurm.Partitions(ctx) })
 	reads.Go(func() { c.Reservations, errs[3] = s.Slurm.Reservations(ctx) })
 	reads.Wait()
+
 	if err := cmp.Or(errs[:]...); err != nil {
 		return nil, err
 	}
+
 	if c.Mark = s.Settings.Cluster; c.Mark == "" {
 		c.Name = c.ClusterName
 		c.Mark, c.MarkErr = markOf(s.State, c.StateSaveLocation, c.ClusterName)
 	}
+
 	if c.ChecksLimits() {
 		ctx, cancel := context.WithTimeout(ctx, wallsTimeout)
 		defer cancel()
+
 		c.Walls, c.WallsErr = s.Slurm.Walls(ctx, c.ClusterName)
 	}
+
 	c.assign(s.Settings)
+
 	return c, nil
 }
 
@@ -165,6 +174,7 @@ func markOf(dir state.Dir, stateSave, clusterName string) (string, error) {
 	if name, _, _ := strings.Cut(kept, "/"); keptErr == nil && name != clusterName {
 		kept, keptErr = "", fmt.Errorf("the cluster's mark %q in %s is not that of cluster %s", kept, dir, clusterName)
 	}
+
 	id, err := state.ClusterID(stateSave, clusterName)
 	mark := capacity.ClusterMark(clusterName, id)
 	switch {
@@ -185,6 +195,7 @@ func markOf(dir state.Dir, stateSave, clusterName string) (string, error) {
 	case keptErr != nil:
 		return "", fmt.Errorf("%w; %w; run sync on Slurm's controller as root", err, keptErr)
 	}
+
 	return kept, nil
 }
 
@@ -193,15 +204,18 @@ func markOf(dir state.Dir, stateSave, clusterName string) (string, error) {
 func (c *Cluster) assign(settings capacity.Settings) {
 	c.slots = map[string][]string{}
 	there := map[string]bool{}
+
 	add := func(name string) {
 		if there[name] {
 			return
 		}
+
 		there[name] = true
 		_, _, slot, ok := settings.PlaceOf(name)
 		if !ok { // of a slot that the settings had before
 			slot, ok = capacity.SlotOf(name)
 		}
+
 		if ok {
 			c.slots[slot] = append(c.slots[slot], name)
 		}
@@ -209,11 +223,13 @@ func (c *Cluster) assign(settings capacity.Settings) {
 	for _, n := range c.Nodes {
 		add(n.Name)
 	}
+
 	for _, p := range c.Partitions {
 		for _, name := range p.Nodes {
 			add(name)
 		}
 	}
+
 	for _, names := range c.slots {
 		slices.SortFunc(names, capacity.ByNumber)
 	}
@@ -227,12 +243,14 @@ func (c *Cluster) byName() map[string]capacity.Node {
 	for _, n := range c.Nodes {
 		nodes[n.Name] = n
 	}
+
 	return nodes
 }
 
 // those returns the names of the shown nodes for which of is true.
 func (c *Cluster) those(names []string, of func(capacity.Node) bool) []string {
 	nodes := c.byName()
+
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		n, there := nodes[name]
 		return !there || !of(n)
@@ -246,6 +264,7 @@ func (c *Cluster) shown(names []string) (shown []capacity.Node) {
 			shown = append(shown, n)
 		}
 	}
+
 	return shown
 }
 
@@ -260,6 +279,7 @@ func (c *Cluster) partition(name string) (sp capacity.SlurmPartition, there bool
 // inPartition reports whether any of the nodes is in a partition; of any name if that is "".
 func (c *Cluster) inPartition(name string, nodes []string) bool {
 	of := setOf(nodes)
+
 	return slices.ContainsFunc(c.Partitions, func(part capacity.SlurmPartition) bool {
 		return (name == "" || part.Name == name) &&
 			slices.ContainsFunc(part.Nodes, func(n string) bool { return of[n] })
@@ -271,6 +291,7 @@ func setOf(names []string) map[string]bool {
 	for _, name := range names {
 		set[name] = true
 	}
+
 	return set
 }
 
@@ -280,12 +301,14 @@ func (c *Cluster) Ours(snap *capacity.Snapshot) (nodes []string) {
 	for _, at := range capacity.Places(slices.Concat(snap.Partitions, snap.Former)) {
 		nodes = append(nodes, c.SlotNodes(at.Slot.Name)...)
 	}
+
 	var names []string
 	for _, p := range c.Partitions {
 		if _, ours := snap.Partition(p.Name); ours || c.inPartition(p.Name, nodes) {
 			names = append(names, p.Name)
 		}
 	}
+
 	return names
 }
 
@@ -297,6 +320,7 @@ func (c *Cluster) feature(slot string, nodes []string) string {
 		slices.ContainsFunc(shown, func(n capacity.Node) bool { return !slices.Contains(n.Features, slot) }) {
 		return ""
 	}
+
 	return slot
 }
 
@@ -317,7 +341,9 @@ func (c *Cluster) lost(v capacity.Standing, nodes []string) []string {
 	if places == 0 || missing <= 0 {
 		return nil
 	}
+
 	byName := c.byName()
+
 	var before []string
 	for _, r := range c.Reservations {
 		if g := r.Guard(); g.Kind == "surplus" && g.Slot == v.Slot.Name && r.Ours() {
@@ -332,8 +358,10 @@ func (c *Cluster) lost(v capacity.Standing, nodes []string) []string {
 		case !n.PoweredDown():
 			return 1
 		}
+
 		return 2
 	}
+
 	var out []string
 	for _, name := range slices.Backward(nodes) {
 		n, shown := byName[name]
@@ -341,15 +369,20 @@ func (c *Cluster) lost(v capacity.Standing, nodes []string) []string {
 			out = append(out, name)
 		}
 	}
+
 	slices.SortStableFunc(out, func(a, b string) int { return rank(a) - rank(b) })
+
 	return out[:min(missing, len(out))]
 }
 
 // out returns the nodes to which Slurm gives no job, by state and reason.
 func (c *Cluster) out(names []string) []capacity.NodesOut {
 	byName := c.byName()
+
 	down := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return byName[name].Out() == "" })
+
 	type kind struct{ state, reason string }
+
 	var all []capacity.NodesOut
 	for k, names := range grouped(down, func(name string) kind { return kind{byName[name].Out(), byName[name].Reason} }) {
 		all = append(
@@ -357,6 +390,7 @@ func (c *Cluster) out(names []string) []capacity.NodesOut {
 			capacity.NodesOut{Nodes: hostlist.Compress(names), Count: len(names), State: k.state, Reason: k.reason},
 		)
 	}
+
 	return all
 }
 
@@ -369,8 +403,10 @@ func grouped[K comparable, T any](all []T, key func(T) K) iter.Seq2[K, []T] {
 			if groups[k] == nil {
 				order = append(order, k)
 			}
+
 			groups[k] = append(groups[k], one)
 		}
+
 		for _, k := range order {
 			if !yield(k, groups[k]) {
 				return
@@ -395,6 +431,7 @@ func outOfService(s Seen) (problems []capacity.Problem) {
 		if !open || v.Former {
 			continue
 		}
+
 		for _, o := range v.Slot.Out {
 			problems = append(problems, capacity.Problemf("nodes-out", capacity.Subject{
 				Partition: v.Partition.Name,
@@ -410,6 +447,7 @@ func outOfService(s Seen) (problems []capacity.Problem) {
 				v.Reservation.ID, o))
 		}
 	}
+
 	return problems
 }
 
@@ -420,6 +458,7 @@ func unlocked(s Seen) (problems []capacity.Problem) {
 			problems = append(problems, capacity.Unlocked(p, sp.AllowAccounts, s.Cluster.Accounting())...)
 		}
 	}
+
 	return problems
 }
 
@@ -434,11 +473,13 @@ func NextBoundary(snap *capacity.Snapshot, now time.Time) (at time.Time, ok bool
 				all = append(all, fence.Add(-time.Duration(minutes)*time.Minute))
 			}
 		}
+
 		for _, t := range all {
 			if t.After(now) && (!ok || t.Before(at)) {
 				at, ok = t, true
 			}
 		}
 	}
+
 	return at, ok
 }

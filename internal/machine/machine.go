@@ -51,16 +51,19 @@ func Possible() error {
 	if os.Getuid() != 0 {
 		return errors.New("machines in namespaces of their own need root")
 	}
+
 	for _, program := range []string{"ip", "unshare", "nsenter"} {
 		if _, err := exec.LookPath(program); err != nil {
 			return fmt.Errorf("machines need the program %s: apt-get install iproute2 util-linux", program)
 		}
 	}
+
 	out, err := exec.Command("unshare", "--mount", "--net", "--time", "--fork", "ip", "link", "add", "type", "veth").
 		CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("this machine allows no namespaces: %w: %s", err, out)
 	}
+
 	return nil
 }
 
@@ -74,6 +77,7 @@ func Start(ctx context.Context, c Config) (*Machine, error) {
 		said, _ := os.ReadFile(m.Log())
 		return nil, errors.Join(fmt.Errorf("starting machine %s: %w: %s", c.Name, err, said), m.Stop())
 	}
+
 	return m, nil
 }
 
@@ -81,37 +85,47 @@ func (m *Machine) start(ctx context.Context, c Config) error {
 	if err := os.MkdirAll(filepath.Join(c.Folder, "disk"), 0o755); err != nil {
 		return err
 	}
+
 	files := map[string]string{"boot.sh": bootScript, "init.sh": c.Init, "hidden": strings.Join(c.Hidden, "\n")}
 	for path, text := range c.Files {
 		files[filepath.Join("files", path)] = text
 	}
+
 	for name, text := range files {
 		mode := os.FileMode(0o644)
 		if strings.HasPrefix(text, "#!") {
 			mode = 0o755
 		}
+
 		path := filepath.Join(c.Folder, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), mode)); err != nil {
 			return err
 		}
 	}
+
 	log, err := os.OpenFile(m.Log(), os.O_CREATE|os.O_TRUNC|os.O_APPEND|os.O_WRONLY, 0o644) // units write there, too
 	if err != nil {
 		return err
 	}
 	defer log.Close()
+
 	reads, writes, err := os.Pipe()
 	if err != nil {
 		return err
 	}
 	defer reads.Close()
+
 	m.life = writes
+
 	args := []string{filepath.Join(c.Folder, "boot.sh"), c.Name, c.Folder}
 	for inside, outside := range c.Binds {
 		args = append(args, outside, inside)
 	}
+
 	m.cmd = exec.Command("sh", args...)
+
 	m.cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+
 	m.cmd.Stdin, m.cmd.Stdout, m.cmd.Stderr = reads, log, log
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{
 		Setsid:     true,
@@ -125,18 +139,23 @@ func (m *Machine) start(ctx context.Context, c Config) error {
 		_ = m.cmd.Wait()
 		close(m.ended)
 	}()
+
 	if err := m.connect(ctx, c); err != nil {
 		return err
 	}
+
 	if _, err := io.WriteString(writes, "\n"); err != nil {
 		return err
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, readyTime)
 	defer cancel()
+
 	for {
 		if _, err := os.Stat(filepath.Join(c.Folder, "booted")); err == nil {
 			return nil
 		}
+
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -161,16 +180,20 @@ func (m *Machine) connect(ctx context.Context, c Config) error {
 		if err != nil {
 			return fmt.Errorf("ip %s: %w: %s", strings.Join(args, " "), err, out)
 		}
+
 		return nil
 	}
 	if err := in(pid, "link", "set", "lo", "up"); err != nil {
 		return err
 	}
+
 	if c.Switch == nil {
 		return errors.Join(in(pid, "link", "add", bridge, "type", "bridge"),
 			in(pid, "address", "add", c.Address, "dev", bridge), in(pid, "link", "set", bridge, "up"))
 	}
+
 	at, port := fmt.Sprint(c.Switch.cmd.Process.Pid), fmt.Sprintf("port%d", ports.Add(1))
+
 	return errors.Join(in(at, "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", pid),
 		in(at, "link", "set", port, "master", bridge, "up"), in(pid, "address", "add", c.Address, "dev", "eth0"),
 		in(pid, "link", "set", "eth0", "up"), in(pid, "route", "add", "default", "dev", "eth0"))
@@ -199,6 +222,7 @@ func (m *Machine) Enter(environment ...string) []string {
 		"TERM=dumb",
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 	}
+
 	return append(words, environment...)
 }
 
@@ -207,13 +231,16 @@ func (m *Machine) Run(ctx context.Context, script string, environment ...string)
 	words := slices.Concat(m.Enter(environment...), []string{"sh", "-c", script})
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
 	cmd.WaitDelay = time.Second // what it left running may have its output open
+
 	out, err := cmd.CombinedOutput()
 	if errors.Is(err, exec.ErrWaitDelay) {
 		err = nil
 	}
+
 	if err != nil {
 		return string(out), fmt.Errorf("on %s: %s: %w: %s", m.name, script, err, out)
 	}
+
 	return string(out), nil
 }
 
@@ -223,23 +250,30 @@ func (m *Machine) Listen(address string) (net.Listener, error) {
 		listener net.Listener
 		err      error
 	}
+
 	answers := make(chan answer)
 	go func() {
 		// The thread is in another network from now on, and ends with this goroutine.
 		runtime.LockOSThread()
+
 		space, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", m.cmd.Process.Pid))
 		if err == nil {
 			defer space.Close()
+
 			err = unix.Setns(int(space.Fd()), unix.CLONE_NEWNET)
 		}
+
 		if err != nil {
 			answers <- answer{nil, err}
 			return
 		}
+
 		listener, err := net.Listen("tcp", address)
 		answers <- answer{listener, err}
 	}()
+
 	got := <-answers
+
 	return got.listener, got.err
 }
 
@@ -248,14 +282,17 @@ func (m *Machine) Stop() error {
 	if m.life != nil {
 		_ = m.life.Close()
 	}
+
 	if m.cmd == nil {
 		return nil
 	}
+
 	select {
 	case <-m.ended:
 	case <-time.After(time.Second):
 		_ = m.cmd.Process.Kill() // the first process: the kernel ends the others with it
 		<-m.ended
 	}
+
 	return os.RemoveAll(filepath.Join(m.folder, "disk"))
 }

@@ -16,8 +16,10 @@ func TestMachines(t *testing.T) {
 	if err := Possible(); err != nil {
 		t.Skip(err)
 	}
+
 	dir := t.TempDir()
 	shared := t.TempDir()
+
 	one, err := Start(
 		t.Context(),
 		Config{
@@ -36,6 +38,7 @@ func TestMachines(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer one.Stop()
+
 	two, err := Start(
 		t.Context(),
 		Config{
@@ -50,20 +53,25 @@ func TestMachines(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer two.Stop()
+
 	listener, err := one.Listen("10.0.0.1:80")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	said := make(chan string, 1)
+
 	server := &http.Server{
 		ReadHeaderTimeout: time.Second,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.WriteString(w, "from outside")
+
 			said <- r.RemoteAddr
 		}),
 	}
 	go server.Serve(listener)
 	defer server.Close()
+
 	for _, c := range []struct {
 		m            *Machine
 		script, want string
@@ -81,21 +89,26 @@ func TestMachines(t *testing.T) {
 		for !strings.Contains(out, c.want) && strings.Contains(c.script, "cat /") && t.Context().Err() == nil { // init may still write it
 			out, err = c.m.Run(t.Context(), c.script, "SECRET=set")
 		}
+
 		if err != nil || !strings.Contains(out, c.want) {
 			t.Errorf("%s: %s says %q, %v, want %q", c.m.name, c.script, out, err, c.want)
 		}
 	}
+
 	if from := <-said; !strings.HasPrefix(from, "10.0.0.2:") {
 		t.Errorf("the connection comes from %s", from)
 	}
+
 	if _, err := os.Stat("/etc/greeting"); err == nil {
 		t.Error("a file of a machine is on this one")
 	}
+
 	for _, m := range []*Machine{two, one} {
 		if err := m.Stop(); err != nil {
 			t.Error(err)
 		}
 	}
+
 	if left, _ := filepath.Glob(filepath.Join(dir, "*", "disk")); len(left) > 0 || one.cmd.ProcessState == nil {
 		t.Errorf("left: %q, %v", left, one.cmd.ProcessState)
 	}

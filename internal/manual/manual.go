@@ -25,13 +25,16 @@ func (c Command) Run(app *kong.Kong) error {
 			return fmt.Errorf("writing manual pages: %w", err)
 		}
 	}
+
 	return nil
 }
 
 // Pages are the pages of section 1 by name: "git", "git-commit" and so on.
 func Pages(app *kong.Application) map[string]string {
 	pages := map[string]string{}
+
 	var visit func(n *kong.Node)
+
 	visit = func(n *kong.Node) {
 		pages[pageName(n)] = page(app, n)
 		for _, child := range commands(n) {
@@ -39,6 +42,7 @@ func Pages(app *kong.Application) map[string]string {
 		}
 	}
 	visit(app.Node)
+
 	return pages
 }
 
@@ -53,6 +57,7 @@ func pageName(n *kong.Node) string { return strings.ReplaceAll(n.FullPath(), " "
 
 func page(app *kong.Application, n *kong.Node) string {
 	var b strings.Builder
+
 	write := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
 	name := pageName(n)
 	// The program's own description begins with a line that says what it is.
@@ -60,6 +65,7 @@ func page(app *kong.Application, n *kong.Node) string {
 	if n.Detail != "" {
 		detail = n.Detail
 	}
+
 	write(
 		"%% %q \"1\" \"\" %q \"\"\n\n# NAME\n\n%s - %s\n\n",
 		strings.ToUpper(name),
@@ -70,27 +76,36 @@ func page(app *kong.Application, n *kong.Node) string {
 	// Only the name of the whole program is a program.
 	summary := strings.TrimPrefix(strings.TrimPrefix(n.Summary(), n.Path()), " ")
 	write("# SYNOPSIS\n\n**%s** %s\n\n", n.FullPath(), escape(summary))
+
 	if detail = strings.TrimSpace(detail); detail != "" {
 		write("# DESCRIPTION\n\n%s\n\n", paragraphs(detail))
 	}
+
 	if below := commands(n); len(below) > 0 {
 		write("# COMMANDS\n\n")
+
 		for _, c := range below {
 			write("**%s**(1)\n: %s\n\n", pageName(c), escape(c.Help))
 		}
 	}
+
 	if len(n.Positional) > 0 {
 		write("# ARGUMENTS\n\n")
+
 		for _, a := range n.Positional {
 			write("*%s*\n: %s\n\n", escape(a.Name), escape(a.Help))
 		}
 	}
+
 	flags(&b, "OPTIONS", n)
+
 	if n.Parent == nil {
 		write("# EXIT STATUS\n\n**0** yes or done, **1** no or failed, **2** usage or configuration.\n\n")
 		return b.String()
 	}
+
 	write("# SEE ALSO\n\n**%s**(1): the flags of every command\n", pageName(n.Parent))
+
 	return b.String()
 }
 
@@ -99,16 +114,19 @@ func flags(b *strings.Builder, heading string, n *kong.Node) {
 		if f.Hidden || f.Name == "help" && n.Parent != nil {
 			continue
 		}
+
 		if heading != "" {
 			fmt.Fprintf(b, "# %s\n\n", heading)
 			heading = ""
 		}
+
 		help := f.Help
 		if f.Required {
 			help += " Required."
 		} else if f.HasDefault && !f.IsBool() && !strings.Contains(strings.ToLower(help), "default") {
 			help += " Default: " + f.Default + "."
 		}
+
 		fmt.Fprintf(b, "**%s**\n: %s\n\n", escape(f.String()), escape(help))
 	}
 }
@@ -123,6 +141,7 @@ func paragraphs(text string) string {
 			lines[i] = escape(line)
 		}
 	}
+
 	return strings.Join(lines, "\n")
 }
 
@@ -138,5 +157,6 @@ func CommandOf(mistake error, program string) string {
 	if errors.As(mistake, &wrong) && wrong.Context.Selected() != nil {
 		return wrong.Context.Selected().FullPath()
 	}
+
 	return program
 }

@@ -66,6 +66,7 @@ func (b *Buyer) sleep(ctx context.Context, d time.Duration) bool {
 	if b.Pause != nil {
 		return b.Pause(ctx, d)
 	}
+
 	select {
 	case <-ctx.Done():
 		return false
@@ -88,17 +89,21 @@ func (b *Buyer) open(ctx context.Context) (*deal, error) {
 	b.EC2.OnWait(func(w ec2.Wait) {
 		b.Customer.Say("Waiting %s for EC2's request limits in %s.", capacity.FormatDuration(w.For), w.Region)
 	})
+
 	account, err := b.EC2.Account(ctx)
 	if err != nil {
 		slog.Info("the account is not known", "error", err)
 	}
+
 	d.account = account
 	if b.DryRun {
 		return d, nil
 	}
+
 	if d.close, err = b.intents().Lock(); err != nil {
 		return nil, fmt.Errorf("%w; a purchase is recorded in state_dir (%s) before it is sent", err, b.StateDir)
 	}
+
 	return d, nil
 }
 
@@ -109,16 +114,20 @@ func (d *deal) waitForOthers(ctx context.Context) (waited bool, err error) {
 	if left <= 0 || d.DryRun {
 		return false, nil
 	}
+
 	progress := d.Customer.Start(
 		fmt.Sprintf("this state_dir (%s) has no record of the last minutes, and EC2 shows a purchase up to %s late: "+
 			"waiting %s, so that nothing is bought twice; if nobody can have bought meanwhile, --only-buyer does not wait",
 			d.StateDir, capacity.FormatDuration(Lag), capacity.FormatDuration(left)),
 	)
 	defer progress.Done()
+
 	if !d.sleep(ctx, left) {
 		return false, fmt.Errorf("interrupted: %w; nothing was bought", context.Cause(ctx))
 	}
+
 	d.Recorded = Lag
+
 	return true, nil
 }
 
@@ -130,8 +139,10 @@ func (d *deal) ours(i Intent) bool {
 // newIntent returns an intent with a unique id. It is not on disk yet.
 func (d *deal) newIntent(kind IntentKind) Intent {
 	var random [8]byte
+
 	_, _ = rand.Read(random[:]) // never fails: package crypto/rand
 	prefix := map[IntentKind]string{BuyBlock: "buy-", ExtendBlock: "extend-"}[kind]
+
 	return Intent{ID: prefix + hex.EncodeToString(random[:]), Kind: kind, Account: d.account, Region: d.EC2.Region()}
 }
 
@@ -143,16 +154,20 @@ func (d *deal) send(ctx context.Context, i Intent,
 	if ctx.Err() != nil {
 		return i, fmt.Errorf("interrupted: %w; nothing was bought", ctx.Err())
 	}
+
 	if err := d.recorded(); err != nil {
 		return i, err
 	}
+
 	i.Phase, i.At = Sending, d.EC2.Now().UTC()
 	i.SettledAt = i.At.Add(callTimeout + settleTime)
 	if err := d.intents().Write(i); err != nil {
 		return i, fmt.Errorf("%w; nothing was bought", err)
 	}
+
 	once, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
+
 	reservation, err := call(once)
 	switch {
 	case err == nil:
@@ -162,14 +177,17 @@ func (d *deal) send(ctx context.Context, i Intent,
 	case ec2.Refused(err):
 		return d.refused(context.WithoutCancel(ctx), i, err)
 	}
+
 	d.Customer.Say("EC2 gave no clear answer, so it is not known yet whether %s was bought: %s", i.Offering.ID,
 		firstLine(err))
 	i.SettledAt = d.EC2.Now().UTC().Add(settleTime)
 	i.Code, i.Message = ec2.Code(err), firstLine(err)
 	d.record(i)
+
 	if i, settleErr := d.settle(ctx, i); settleErr != nil || i.Phase == Bought {
 		return i, settleErr
 	}
+
 	return i, fmt.Errorf("%w; offering %s was not bought, run this again to buy it", err, i.Offering.ID)
 }
 
@@ -182,8 +200,10 @@ func (d *deal) refused(ctx context.Context, i Intent, err error) (Intent, error)
 		d.record(i)
 		return i, nil
 	}
+
 	i.Phase = Failed
 	d.record(i)
+
 	return i, notBought(err)
 }
 
@@ -201,6 +221,7 @@ func (d *deal) recorded() error {
 	if d.unrecorded == nil {
 		return nil
 	}
+
 	return fmt.Errorf(
 		"what became of an earlier purchase cannot be recorded, so nothing more is bought: %w; make room or fix state_dir (%s), then run this again",
 		d.unrecorded,
@@ -213,10 +234,12 @@ func (d *deal) end(i Intent, phase Phase, code string, err error) {
 	if i.ID == "" {
 		return
 	}
+
 	i.Phase, i.Code, i.Message = phase, code, ""
 	if err != nil {
 		i.Message = firstLine(err)
 	}
+
 	d.record(i)
 }
 

@@ -16,7 +16,9 @@ import (
 func TestBoughtBefore(t *testing.T) {
 	w := newWorld(t, nil)
 	b := w.buyer()
+
 	const id = "cb-0e2000000000000aa"
+
 	known := capacity.Offering{
 		ID:           id,
 		Region:       "us-east-2",
@@ -26,6 +28,7 @@ func TestBoughtBefore(t *testing.T) {
 		End:          opening.Add(day),
 	}
 	renamed := known
+
 	renamed.ID = "cb-0e2000000000000bb"
 	other := capacity.Offering{ID: "cb-0e2000000000000cc"}
 	intent := func(name string, o capacity.Offering, age time.Duration, change func(*Intent)) Intent {
@@ -42,6 +45,7 @@ func TestBoughtBefore(t *testing.T) {
 		if change != nil {
 			change(&i)
 		}
+
 		return i
 	}
 	for name, c := range map[string]struct {
@@ -67,6 +71,7 @@ func TestBoughtBefore(t *testing.T) {
 		for _, i := range c.intents {
 			write(t, b.intents(), i)
 		}
+
 		if got, found, err := d.boughtBefore(t.Context(), id, known); err != nil || found != (c.want != "") ||
 			got.ID != c.want {
 			t.Errorf("%s: %+v, %t, %v", name, got, found, err)
@@ -77,6 +82,7 @@ func TestBoughtBefore(t *testing.T) {
 // Nothing is bought while earlier purchases are unknown.
 func TestR3_NotKnownWhatWasBought(t *testing.T) {
 	const offering = "cb-0e2000000000000aa"
+
 	w := newWorld(t, nil)
 	d := w.deal(w.buyer())
 	w.fault(
@@ -88,14 +94,17 @@ func TestR3_NotKnownWhatWasBought(t *testing.T) {
 			Count:     1,
 		},
 	)
+
 	if _, found, err := d.boughtBefore(t.Context(), offering, capacity.Offering{}); found ||
 		ec2.Code(err) != "UnauthorizedOperation" ||
 		!strings.HasPrefix(err.Error(), "looking whether offering "+offering+" was bought before: ") {
 		t.Errorf("EC2 does not tell: %t, %v", found, err)
 	}
+
 	if err := w.dir.WritePrivate(d.intents().name("buy-1"), []byte("{")); err != nil {
 		t.Fatal(err)
 	}
+
 	if _, found, err := d.boughtBefore(t.Context(), offering, capacity.Offering{}); found || err == nil ||
 		!strings.Contains(err.Error(), "look at it before you buy anything") {
 		t.Errorf("an intent that cannot be read: %t, %v", found, err)
@@ -107,6 +116,7 @@ func TestR3_BoughtWithoutARecord(t *testing.T) {
 	w := newWorld(t, showLate)
 	_, order, block := w.purchase()
 	w.fault(awssim.Fault{Operation: "PurchaseCapacityBlock", Effect: awssim.CutAfter, Count: 1})
+
 	first := w.buyer()
 	first.Pause = func(context.Context, time.Duration) bool { return false } // it is killed
 	if err := first.Purchase(t.Context(), order); err == nil || len(w.sim.Ledger()) != 1 {
@@ -118,5 +128,6 @@ func TestR3_BoughtWithoutARecord(t *testing.T) {
 	if err := second.Purchase(t.Context(), order); err != nil || block.BoughtNow || len(w.sim.Ledger()) != 1 {
 		t.Errorf("%v, %+v; bought: %+v", err, block, w.sim.Ledger())
 	}
+
 	w.says("waiting 5m, so that nothing is bought twice", "Nothing is bought now")
 }

@@ -40,6 +40,7 @@ func (b *Buyer) Extend(ctx context.Context, o ExtensionOrder) error {
 		return err
 	}
 	defer d.close()
+
 	return d.extend(ctx, o)
 }
 
@@ -52,17 +53,21 @@ func (d *deal) extend(ctx context.Context, o ExtensionOrder) error {
 	if err != nil {
 		return err
 	}
+
 	if found {
 		return d.takeUpExtension(ctx, o, cutOff)
 	}
+
 	r, err := ec2.Reservation(ctx, d.EC2, o.ReservationID)
 	if err != nil {
 		return err
 	}
+
 	history, err := d.EC2.Extensions(ctx, r.ID)
 	if err != nil {
 		return err
 	}
+
 	now := d.EC2.Now()
 	earlier, found := recentExtension(r, history, o.Length, now)
 	if !found { // EC2 may not show it yet
@@ -72,30 +77,39 @@ func (d *deal) extend(ctx context.Context, o ExtensionOrder) error {
 				e.State != capacity.ExtensionFailed
 		})
 	}
+
 	if err != nil {
 		return err
 	}
+
 	if found && !o.Again {
 		return d.takeUpExtension(ctx, o, earlier)
 	}
+
 	if err := d.extendable(r, history, o.Length, now); err != nil {
 		return err
 	}
+
 	offering, err := findExtension(ctx, d.EC2, r, o.Length)
 	if err != nil {
 		return err
 	}
+
 	waited, err := d.waitForOthers(ctx)
 	if err != nil {
 		return err
 	}
+
 	if waited {
 		return d.extend(ctx, o)
 	}
+
 	o.Show(ExtensionPreview{r, history, offering, d.account})
+
 	if err := accept(d.Customer, o.Fee, offering, d.DryRun); err != nil {
 		return err
 	}
+
 	intent := d.newIntent(ExtendBlock)
 	intent.Reservation, intent.Offering, intent.Fee = r.ID, offering, offering.Fee
 	intent.Asked, intent.OldEnd, intent.NewEnd = capacity.Duration{Duration: o.Length}, offering.Start, offering.End
@@ -105,12 +119,14 @@ func (d *deal) extend(ctx context.Context, o ExtensionOrder) error {
 		}
 		return o.Tell(Result{Intent: intent, Reservation: r, DryRun: true})
 	}
+
 	intent, err = d.send(ctx, intent, func(ctx context.Context) (string, error) {
 		return r.ID, d.EC2.PurchaseExtension(ctx, ec2.Buy, offering.ID, r.ID)
 	})
 	if err != nil {
 		return err
 	}
+
 	return d.finishExtension(ctx, o, Result{Intent: intent, Reservation: r, BoughtNow: true})
 }
 
@@ -122,6 +138,7 @@ func findExtension(ctx context.Context, aws World, r capacity.Reservation,
 	if err != nil {
 		return capacity.Offering{}, err
 	}
+
 	if len(found) == 0 {
 		return capacity.Offering{}, fmt.Errorf(
 			"EC2 has no extension of %s by %s for sale; try another --duration, or look for a block of its own with `pcs-capacity offerings`",
@@ -129,6 +146,7 @@ func findExtension(ctx context.Context, aws World, r capacity.Reservation,
 			capacity.FormatDuration(length),
 		)
 	}
+
 	return pickExtension(found, length), nil
 }
 
@@ -148,44 +166,55 @@ func (d *deal) takeUpExtension(ctx context.Context, o ExtensionOrder, i Intent) 
 	} else {
 		d.Customer.Say("Somebody bought %s. Nothing is bought now; add --again to extend it further.", what)
 	}
+
 	if d.DryRun {
 		return nil
 	}
+
 	r, err := ec2.Reservation(ctx, d.In(i.Region), i.Reservation)
 	if err != nil {
 		return err
 	}
+
 	if err := d.finishExtension(ctx, o, Result{Intent: i, Reservation: r}); err != nil {
 		return err
 	}
+
 	if o.Length != i.Asked.Duration {
 		return fmt.Errorf("%s was extended by %s, not by the %s asked for now; run this again to extend it further",
 			i.Reservation, capacity.FormatDuration(i.Asked.Duration), capacity.FormatDuration(o.Length))
 	}
+
 	return nil
 }
 
 // finishExtension follows the payment, and records the end of the extension.
 func (d *deal) finishExtension(ctx context.Context, o ExtensionOrder, result Result) error {
 	d.close() // a payment takes up to 12 hours, in which others may buy
+
 	i := result.Intent
 	result.Extension = capacity.Extension{State: capacity.ExtensionPending, Purchased: i.At}
 	if o.Wait {
 		var err error
+
 		result.Extension, result.Reservation, err = d.followExtension(ctx, i)
 		if errors.Is(err, errNotPaid) {
 			d.end(i, Failed, result.Extension.State, err)
 		}
+
 		if err != nil {
 			return err
 		}
 	} else if seen, found, err := extensionOf(ctx, d.In(i.Region), i); err == nil && found {
 		result.Extension = seen
 	}
+
 	if err := o.Tell(result); err != nil {
 		return err
 	}
+
 	d.end(i, Done, "", nil)
+
 	return nil
 }
 
@@ -230,6 +259,7 @@ func (d *deal) extendable(r capacity.Reservation, history []capacity.Extension, 
 		return fmt.Errorf("%s would have %s with %s more; EC2 sells at most 182 days in all", r.ID,
 			capacity.FormatDuration(r.End.Add(length).Sub(r.Start)), capacity.FormatDuration(length))
 	}
+
 	for _, e := range history {
 		if e.State == capacity.ExtensionPending {
 			return fmt.Errorf(
@@ -241,6 +271,7 @@ func (d *deal) extendable(r capacity.Reservation, history []capacity.Extension, 
 			)
 		}
 	}
+
 	return nil
 }
 
@@ -253,6 +284,7 @@ func (d *deal) earlierExtension(reservation string, is func(Intent) bool) (Inten
 	if err != nil || i < 0 {
 		return Intent{}, false, err
 	}
+
 	return intents[i], true, nil
 }
 
@@ -267,8 +299,10 @@ func recentExtension(r capacity.Reservation, history []capacity.Extension, lengt
 				Reservation: r.ID, Asked: capacity.Duration{Duration: length}, OldEnd: e.From, NewEnd: e.To,
 			}
 			i.Offering.ID = e.OfferingID
+
 			return i, true
 		}
 	}
+
 	return Intent{}, false
 }

@@ -14,8 +14,12 @@ import (
 func TestExtension(t *testing.T) {
 	w := newWorld(t, nil)
 	b := w.buyer()
-	var preview ExtensionPreview
-	var bought Result
+
+	var (
+		preview ExtensionPreview
+		bought  Result
+	)
+
 	order := w.extension(dollarBlock, usd(t, "960"), &bought)
 	order.Show = func(p ExtensionPreview) { preview = p }
 
@@ -26,20 +30,24 @@ func TestExtension(t *testing.T) {
 		len(w.sim.Ledger()) != 0 {
 		t.Errorf("a dry run: %v, %+v", err, bought)
 	}
+
 	before := bought.Reservation.End
 	if preview.Reservation.ID != dollarBlock || preview.Offering.Fee != usd(t, "960") ||
 		preview.Account != "111122223333" ||
 		len(preview.History) != 0 {
 		t.Errorf("shown: %+v", preview)
 	}
+
 	if err := b.Extend(t.Context(), order); err != nil || bought.DryRun || !bought.BoughtNow ||
 		!bought.Reservation.End.Equal(before.Add(day)) {
 		t.Fatalf("%v, %+v", err, bought)
 	}
+
 	i := bought.Intent
 	if !strings.HasPrefix(i.ID, "extend-") {
 		t.Errorf("id %s", i.ID)
 	}
+
 	if i.Phase != Bought || i.Kind != ExtendBlock || i.Reservation != dollarBlock || !i.OldEnd.Equal(before) ||
 		!i.NewEnd.Equal(before.Add(day)) ||
 		i.Asked.Duration != day ||
@@ -52,19 +60,23 @@ func TestExtension(t *testing.T) {
 	if err := try.Extend(t.Context(), order); err != nil || bought.Reservation.ID != "" {
 		t.Errorf("a dry run of the same: %v, %+v", err, bought)
 	}
+
 	if err := b.Extend(t.Context(), order); err != nil || bought.BoughtNow || bought.Reservation.ID != dollarBlock ||
 		len(w.sim.Ledger()) != 1 {
 		t.Errorf("%v, %+v", err, bought)
 	}
+
 	w.says(
 		"Somebody bought an extension of "+dollarBlock+" by 1d, to "+before.Add(day).Format(time.RFC3339),
 		"add --again to extend it further",
 	)
+
 	order.Again = true
 	if err := b.Extend(t.Context(), order); err != nil || !bought.BoughtNow || len(w.sim.Ledger()) != 2 ||
 		!bought.Reservation.End.Equal(before.Add(2*day)) {
 		t.Errorf("%v, %+v", err, bought)
 	}
+
 	if len(preview.History) != 1 {
 		t.Errorf("shown before the second: %+v", preview)
 	}
@@ -74,14 +86,18 @@ func TestExtension(t *testing.T) {
 func TestCutOffExtensionIsTakenUp(t *testing.T) {
 	w := newWorld(t, nil)
 	b := w.buyer()
+
 	var bought Result
+
 	order := w.extension(dollarBlock, usd(t, "960"), &bought)
 	order.Tell = func(Result) error { return errDeclined } // nobody hears of it
 	if err := b.Extend(t.Context(), order); err == nil {
 		t.Fatal("it was not cut off")
 	}
+
 	order = w.extension(dollarBlock, capacity.Money{}, &bought)
 	order.Length, order.Again = 2*day, true
+
 	err := b.Extend(t.Context(), order)
 	if err == nil || !strings.Contains(err.Error(), "was extended by 1d, not by the 2d asked for now") ||
 		bought.BoughtNow ||
@@ -89,7 +105,9 @@ func TestCutOffExtensionIsTakenUp(t *testing.T) {
 		len(w.sim.Ledger()) != 1 {
 		t.Errorf("%v, %+v", err, bought)
 	}
+
 	w.says("An earlier run bought an extension of " + dollarBlock)
+
 	if i, found, err := (&deal{Buyer: b}).earlierExtension(dollarBlock, func(i Intent) bool { return i.Phase == Bought }); found ||
 		err != nil {
 		t.Errorf("it is taken up again: %+v, %v", i, err)
@@ -99,7 +117,9 @@ func TestCutOffExtensionIsTakenUp(t *testing.T) {
 // Without Wait, the present state of the payment is reported.
 func TestExtensionWithoutWaiting(t *testing.T) {
 	w := newWorld(t, func(s *awssim.Scenario) { s.PaymentDelay = awssim.Duration(time.Hour) })
+
 	var bought Result
+
 	order := w.extension(dollarBlock, usd(t, "960"), &bought)
 	order.Wait = false
 	if err := w.buyer().Extend(t.Context(), order); err != nil || bought.Extension.State != capacity.ExtensionPending ||
@@ -107,6 +127,7 @@ func TestExtensionWithoutWaiting(t *testing.T) {
 		!w.sim.Clock().Now().Equal(opening) {
 		t.Errorf("%v, %+v", err, bought)
 	}
+
 	w.fault(
 		awssim.Fault{
 			Operation: "DescribeCapacityBlockExtensionHistory",
@@ -116,6 +137,7 @@ func TestExtensionWithoutWaiting(t *testing.T) {
 			Skip:      1,
 		},
 	)
+
 	order = w.extension(yuanBlock, money(t, "480", "CNY"), &bought)
 	order.Wait = false
 	if err := w.buyer().Extend(t.Context(), order); err != nil || bought.Reservation.ID != yuanBlock ||
@@ -123,6 +145,7 @@ func TestExtensionWithoutWaiting(t *testing.T) {
 		bought.Extension.OfferingID != "" {
 		t.Errorf("nobody can see it: %v, %+v", err, bought)
 	}
+
 	w = newWorld(t, showLate)
 	order = w.extension(dollarBlock, usd(t, "960"), &bought)
 	order.Wait = false
@@ -130,17 +153,22 @@ func TestExtensionWithoutWaiting(t *testing.T) {
 		bought.Extension.OfferingID != "" {
 		t.Errorf("it does not show yet: %v, %+v", err, bought)
 	}
+
 	if err := w.buyer().Extend(t.Context(), order); err != nil || bought.BoughtNow || len(w.sim.Ledger()) != 1 {
 		t.Errorf("R3: the same again, before it shows: %v, %+v", err, bought)
 	}
+
 	w = newWorld(t, func(s *awssim.Scenario) { s.PaymentDelay = awssim.Duration(time.Hour) })
 	w.sim.FailPayments(true)
+
 	order = w.extension(dollarBlock, usd(t, "960"), &bought)
 	order.Wait = false
 	if err := w.buyer().Extend(t.Context(), order); err != nil {
 		t.Error(err)
 	}
+
 	w.sim.Clock().Advance(2 * time.Hour)
+
 	if err := w.buyer().Extend(t.Context(), order); err != nil || !bought.BoughtNow || len(w.sim.Ledger()) != 2 {
 		t.Errorf("the same again, after its payment failed: %v, %+v", err, bought)
 	}
@@ -166,17 +194,21 @@ func TestNothingToExtend(t *testing.T) {
 			c.fault.Effect, c.fault.Code, c.fault.Status = awssim.FailBefore, "UnauthorizedOperation", 403
 			w.fault(c.fault)
 		}
+
 		var bought Result
+
 		order := w.extension(c.id, usd(t, "960"), &bought)
 		if c.code == "" {
 			order.Length = 15 * day // EC2 sells 14 and 21
 		}
+
 		b := w.buyer()
 		b.DryRun = c.dry
 		err := b.Extend(t.Context(), order)
 		if err == nil || ec2.Code(err) != c.code || len(w.sim.Ledger()) != 0 || bought.Reservation.ID != "" {
 			t.Errorf("%s: %v, %+v", name, err, bought)
 		}
+
 		if strings.HasPrefix(c.fault.Operation, "Purchase") && !strings.Contains(err.Error(), "nothing was bought") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -205,6 +237,7 @@ func TestPickExtension(t *testing.T) {
 // What EC2 would refuse is said before anybody confirms a fee.
 func TestExtendable(t *testing.T) {
 	w := newWorld(t, nil)
+
 	d := &deal{Buyer: w.buyer(), account: "111122223333"}
 	now := w.aws.Now()
 	good := capacity.Reservation{
@@ -244,13 +277,16 @@ func TestExtendable(t *testing.T) {
 		if c.change != nil {
 			c.change(&r)
 		}
+
 		if c.length != 0 {
 			length = c.length
 		}
+
 		one := *d
 		if c.account != "" {
 			one.account = ""
 		}
+
 		err := one.extendable(r, c.history, length, now)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
@@ -295,17 +331,22 @@ func TestExtensionIsFollowedToItsEnd(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		w := newWorld(t, func(s *awssim.Scenario) { s.PaymentDelay = awssim.Duration(20 * time.Minute) })
 		w.sim.FailPayments(fails)
+
 		before, err := ec2.Reservation(t.Context(), w.aws, dollarBlock)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		b := w.buyer()
+
 		var bought Result
+
 		err = b.Extend(t.Context(), w.extension(dollarBlock, usd(t, "960"), &bought))
 		all, intentsErr := b.intents().All()
 		if intentsErr != nil || len(all) != 1 {
 			t.Fatalf("%v, %+v", intentsErr, all)
 		}
+
 		if fails {
 			if err == nil ||
 				!strings.Contains(
@@ -316,13 +357,16 @@ func TestExtensionIsFollowedToItsEnd(t *testing.T) {
 				bought.Intent.ID != "" {
 				t.Errorf("a payment that fails: %v, %+v", err, all)
 			}
+
 			continue
 		}
+
 		if err != nil || !bought.Reservation.End.Equal(before.End.Add(day)) ||
 			bought.Extension.State != capacity.ExtensionPaid ||
 			all[0].Phase != Done {
 			t.Errorf("%v, %+v, %+v", err, bought, all)
 		}
+
 		w.says("the extension of " + dollarBlock + " is " + capacity.ExtensionPending)
 	}
 }

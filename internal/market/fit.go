@@ -42,6 +42,7 @@ func (q FitQuestion) Ask(ctx context.Context) (FitAnswer, error) {
 	if err != nil {
 		return FitAnswer{}, err
 	}
+
 	a := FitAnswer{Candidates: []capacity.Fitting{}, Offers: []Offer{}, Failed: failed, Subnets: q.Subnets()}
 	now := q.EC2.Now().UTC().Truncate(time.Second)
 	all := slices.Concat(reservations...)
@@ -50,10 +51,12 @@ func (q FitQuestion) Ask(ctx context.Context) (FitAnswer, error) {
 			a.Candidates = append(a.Candidates, f)
 		}
 	}
+
 	a.Fits = len(a.Candidates) > 0 && a.Candidates[0].Code == capacity.OK
 	if !a.Fits {
 		q.searchSale(ctx, &a, now)
 	}
+
 	return a, nil
 }
 
@@ -67,6 +70,7 @@ func (q FitQuestion) searchSale(ctx context.Context, a *FitAnswer, now time.Time
 	if a.Length, a.SaleErr = ec2.Length(q.Need.Duration + overhead(q.Timing)); a.SaleErr != nil {
 		return
 	}
+
 	search := Search{
 		EC2: q.EC2, Regions: q.Regions, Progress: q.Progress,
 		Query: ec2.OfferingQuery{InstanceType: q.Need.InstanceType, Count: q.Need.Count, Duration: a.Length},
@@ -76,12 +80,14 @@ func (q FitQuestion) searchSale(ctx context.Context, a *FitAnswer, now time.Time
 	if a.SaleErr != nil {
 		return
 	}
+
 	for _, o := range a.Sale.Offers {
 		once := capacity.Fit(q.Need, []capacity.Reservation{o.Reservation(o.ID)}, a.Subnets.Own, nil, q.Timing, now)
 		if len(once) == 1 && once[0].Code == capacity.OK {
 			a.Offers = append(a.Offers, o)
 		}
 	}
+
 	SortOffers(a.Offers, ByStart, a.Subnets)
 }
 
@@ -102,6 +108,7 @@ func GroupFor(cfg *config.Config, instanceType string,
 			}
 		}
 	}
+
 	return capacity.PartitionSettings{}, capacity.GroupSettings{}, false
 }
 
@@ -122,13 +129,16 @@ func NextStep(cfg *config.Config, subnets Subnets, r capacity.Reservation) strin
 		return fmt.Sprintf("  add %q to a [[partition.node_group]] of %s in %s (%s), then run\n  pcs-capacity sync",
 			r.ID, r.InstanceType, capacity.FormatZone(r.AZID, r.AZ), cfg.Path)
 	}
+
 	command := "  pcs-capacity setup --reservation " + r.ID
 	if !found {
 		return command + " --queue QUEUE"
 	}
+
 	command += " --queue " + p.Name
 	if len(p.Groups) > 1 || g.Name != p.Name {
 		command += " --node-group " + g.Name
 	}
+
 	return command
 }

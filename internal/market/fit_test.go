@@ -31,6 +31,7 @@ func (w *world) question(count int, duration time.Duration) FitQuestion {
 func TestFitsWhatIsForSale(t *testing.T) {
 	w := newWorld(t, nil)
 	q := w.question(8, 23*time.Hour)
+
 	a, err := q.Ask(t.Context())
 	if err != nil || a.Fits || len(a.Candidates) != 2 || a.Sale == nil || len(a.Sale.Offers) != 2 || a.SaleErr != nil {
 		t.Fatalf("%v, %+v", err, a)
@@ -39,14 +40,17 @@ func TestFitsWhatIsForSale(t *testing.T) {
 	if a.Length != day || len(a.Offers) != 1 || a.Offers[0].AZID != "use2-az1" || len(a.Failed) != 0 {
 		t.Errorf("%+v", a)
 	}
+
 	q.Need.Duration += time.Second
 	if a, err := q.Ask(t.Context()); err != nil || a.Length != 2*day {
 		t.Errorf("a second more: %v, %+v", err, a)
 	}
+
 	q.Need.Duration, q.Need.By = 23*time.Hour, opening.Add(time.Hour)
 	if a, err := q.Ask(t.Context()); err != nil || len(a.Offers) != 0 || len(a.Sale.Offers) != 2 {
 		t.Errorf("too late: %v, %+v", err, a)
 	}
+
 	q.Need.By, q.Need.Duration = time.Time{}, 182*day
 	if a, err := q.Ask(t.Context()); err != nil || a.SaleErr == nil || a.Sale != nil {
 		t.Errorf("longer than any: %v, %+v", err, a)
@@ -64,12 +68,14 @@ func TestR8_FitOfWhatIsNotKnown(t *testing.T) {
 			Status:    403,
 		},
 	)
+
 	a, err := w.question(8, day).Ask(t.Context())
 	if err != nil || ec2.Code(a.SaleErr) != "UnauthorizedOperation" || len(a.Failed) != 1 ||
 		a.Failed[0].Region != "us-east-2" ||
 		len(a.Offers) != 0 {
 		t.Errorf("%v, %+v", err, a)
 	}
+
 	w.sim.ClearFaults()
 	w.fault(
 		awssim.Fault{
@@ -79,6 +85,7 @@ func TestR8_FitOfWhatIsNotKnown(t *testing.T) {
 			Status:    403,
 		},
 	)
+
 	if a, err := w.question(8, day).Ask(t.Context()); ec2.Code(err) != "UnauthorizedOperation" {
 		t.Errorf("%v, %+v", err, a)
 	}
@@ -96,17 +103,20 @@ func TestReadSubnets(t *testing.T) {
 		b.Rank() != 1 {
 		t.Errorf("%+v", s)
 	}
+
 	if s := ReadSubnets(t.Context(), w.aws, []string{subnetA1}, false); s.Err != nil ||
 		len(s.In("use2-az1").Neighbours) != 0 ||
 		s.In("use2-az2").Rank() != 2 {
 		t.Errorf("nobody asked for the others: %+v", s)
 	}
+
 	if s := ReadSubnets(t.Context(), w.aws, []string{subnetA1, "subnet-0ffffffffffffffff"}, true); ec2.Code(
 		s.Err,
 	) != "InvalidSubnetID.NotFound" ||
 		s.Own != nil {
 		t.Errorf("one that there is not: %+v", s)
 	}
+
 	w.fault(
 		awssim.Fault{
 			Operation: "DescribeSubnets",
@@ -116,6 +126,7 @@ func TestReadSubnets(t *testing.T) {
 			Skip:      1,
 		},
 	)
+
 	if s := ReadSubnets(t.Context(), w.aws, []string{subnetA1}, true); s.Err == nil || s.In("use2-az1").Subnets != nil {
 		t.Errorf("the others are not known: %+v", s)
 	}
@@ -133,6 +144,7 @@ func TestNextStep(t *testing.T) {
 		if change != nil {
 			change(&g)
 		}
+
 		return g
 	}
 	others := []capacity.GroupSettings{
@@ -140,6 +152,7 @@ func TestNextStep(t *testing.T) {
 		group("option", func(g *capacity.GroupSettings) { g.PurchaseOption = capacity.OnDemand }),
 		group("zone", func(g *capacity.GroupSettings) { g.SubnetIDs = []string{"subnet-2"} }),
 	}
+
 	selects := group(
 		"gpu",
 		func(g *capacity.GroupSettings) { g.Select = &capacity.Select{Tags: map[string]string{"team": "nlp"}} },
@@ -171,6 +184,7 @@ func TestNextStep(t *testing.T) {
 			t.Errorf("%s:\n%s\nwant\n%s", name, got, c.want)
 		}
 	}
+
 	if got, want := NextStep(&config.Config{}, subnets, r), "  pcs-capacity setup --reservation cr-1 --queue QUEUE"; got != want {
 		t.Errorf("without settings:\n%s\nwant\n%s", got, want)
 	}

@@ -18,14 +18,17 @@ import (
 // attackRounds is how often an attack is made: PCS_CAPACITY_ATTACK, or 3.
 func attackRounds(t *testing.T) int {
 	t.Helper()
+
 	text := os.Getenv("PCS_CAPACITY_ATTACK")
 	if text == "" {
 		return 3
 	}
+
 	n, err := strconv.Atoi(text)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return n
 }
 
@@ -37,19 +40,23 @@ type disk struct {
 
 func newDisk(t *testing.T) disk {
 	t.Helper()
+
 	d := disk{t, t.TempDir()}
 	err := syscall.Mount("full-disk-test", d.dir, "tmpfs", 0, "size=128k")
 	if errors.Is(err, syscall.EPERM) {
 		t.Skipf("no file system can be mounted here: %v", err)
 	}
+
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if err := syscall.Unmount(d.dir, 0); err != nil {
 			t.Error(err)
 		}
 	})
+
 	return d
 }
 
@@ -57,15 +64,18 @@ func (d disk) ballast() string { return filepath.Join(d.dir, "ballast") }
 
 func (d disk) fill() {
 	d.Helper()
+
 	f, err := os.OpenFile(d.ballast(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		d.Error(err)
 		return
 	}
 	defer f.Close()
+
 	for err == nil {
 		_, err = f.Write(make([]byte, 1024))
 	}
+
 	if !errors.Is(err, syscall.ENOSPC) {
 		d.Error(err)
 	}
@@ -73,6 +83,7 @@ func (d disk) fill() {
 
 func (d disk) free() {
 	d.Helper()
+
 	if err := os.Remove(d.ballast()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		d.Error(err)
 	}
@@ -86,16 +97,20 @@ var sellers = map[IntentKind]struct {
 }{
 	BuyBlock: {"PurchaseCapacityBlock", func(w *world, asked func()) (string, bool, error) {
 		var block Result
+
 		o := w.order(w.offering("USD").ID, usd(w.T, "960"), &block)
 		o.Show = func(PurchasePreview) error { asked(); return nil }
 		err := w.buyer().Purchase(w.Context(), o)
+
 		return block.Reservation.ID, block.BoughtNow, err
 	}},
 	ExtendBlock: {"PurchaseCapacityBlockExtension", func(w *world, asked func()) (string, bool, error) {
 		var extension Result
+
 		o := w.extension(dollarBlock, usd(w.T, "960"), &extension)
 		o.Show = func(ExtensionPreview) { asked() }
 		err := w.buyer().Extend(w.Context(), o)
+
 		return extension.Reservation.ID, extension.BoughtNow, err
 	}},
 }
@@ -113,8 +128,10 @@ func TestR3_OnePurchaseBesideAFullDisk(t *testing.T) {
 					d.fill()
 				}
 			})
+
 			run := func(name string, asked func(), now bool) {
 				t.Helper()
+
 				id, boughtNow, err := seller.buy(w, asked)
 				bought := w.sim.Ledger()
 				if err != nil || len(bought) != 1 || id != bought[0].ReservationID || boughtNow != now {
@@ -135,6 +152,7 @@ func TestR3_OnePurchaseBesideAFullDisk(t *testing.T) {
 			run("room when it asks", d.free, false)
 			d.fill()
 			run("it stays full", func() {}, false)
+
 			var two sync.WaitGroup
 			for _, w := range []*world{w, w.somebodyElse()} {
 				two.Go(func() { // one may say that the other runs
@@ -144,12 +162,15 @@ func TestR3_OnePurchaseBesideAFullDisk(t *testing.T) {
 					}
 				})
 			}
+
 			two.Wait()
 			d.free()
 			run("room again", func() {}, false)
+
 			if all, err := (Intents{w.dir}).All(); err != nil || len(all) != 1 || all[0].Phase != Done {
 				t.Errorf("round %d, %s: %+v, %v", round, kind, all, err)
 			}
+
 			if err := os.RemoveAll(string(w.dir)); err != nil {
 				t.Fatal(err)
 			}
@@ -164,10 +185,12 @@ func TestR3_NothingIsSentFromAFullDisk(t *testing.T) {
 		w := newWorld(t, nil)
 		w.dir = state.Dir(filepath.Join(d.dir, string(kind)))
 		d.fill()
+
 		if _, _, err := seller.buy(w, func() {}); err == nil || !strings.Contains(err.Error(), "no space left") ||
 			len(w.sim.Ledger()) != 0 {
 			t.Errorf("%s: %v; sold %+v", kind, err, w.sim.Ledger())
 		}
+
 		d.free()
 		// Of another offering, at another time.
 		other := Intent{
@@ -180,11 +203,14 @@ func TestR3_NothingIsSentFromAFullDisk(t *testing.T) {
 		}
 		write(t, Intents{w.dir}, other)
 		d.fill()
+
 		if _, _, err := seller.buy(w, d.free); err == nil || !strings.Contains(err.Error(), "nothing more is bought") ||
 			len(w.sim.Ledger()) != 0 {
 			t.Errorf("%s: %v; sold %+v", kind, err, w.sim.Ledger())
 		}
+
 		d.free()
+
 		if _, now, err := seller.buy(w, func() {}); err != nil || !now {
 			t.Errorf("%s, with room again: %v", kind, err)
 		}
@@ -210,6 +236,7 @@ func TestR3_EC2CountsBeforeTheFile(t *testing.T) {
 					Offering: capacity.Offering{ID: offering},
 				},
 			)
+
 			if i, found, err := d.boughtBefore(t.Context(), offering, capacity.Offering{}); err != nil ||
 				found != want ||
 				want && (i.Reservation != block || i.Phase != Bought || i.ID != "buy-"+block) {
@@ -225,12 +252,15 @@ func TestReadBack(t *testing.T) {
 	if err := f.StateDir.WritePrivate(f.name("i"), []byte("{}\n")); err != nil {
 		t.Fatal(err)
 	}
+
 	if err := f.readBack("i", []byte("{}\n")); err != nil {
 		t.Error(err)
 	}
+
 	if err := f.readBack("i", []byte("{ }\n")); err == nil {
 		t.Error("it has something else")
 	}
+
 	if err := f.readBack("ij", nil); err == nil {
 		t.Error("it is not there")
 	}

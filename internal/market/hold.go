@@ -66,22 +66,27 @@ func (h Holder) Hold(ctx context.Context, req HoldRequest) (HoldAnswer, error) {
 	if h.Limits.MaxInstances == 0 {
 		return answer, ErrHoldingOff
 	}
+
 	subnets, missing, err := h.EC2.Subnets(ctx, req.Subnets)
 	if err == nil && len(missing) > 0 {
 		err = missing[0].Err
 	}
+
 	if err != nil {
 		return answer, err
 	}
+
 	purpose, length := capacity.HoldByHand, req.For
 	if req.Probe {
 		purpose, length = capacity.HoldProbe, probeTime
 	}
+
 	var zones []string
 	for _, subnet := range subnets {
 		if slices.Contains(zones, subnet.AZID) {
 			continue // an ODCR is in a zone, not in a subnet
 		}
+
 		zones = append(zones, subnet.AZID)
 		order := capacity.HoldOrder{
 			ClientToken: rand.Text(), InstanceType: req.InstanceType, AZID: subnet.AZID,
@@ -93,10 +98,12 @@ func (h Holder) Hold(ctx context.Context, req HoldRequest) (HoldAnswer, error) {
 			},
 		}
 		began := time.Now()
+
 		r, err := h.order(ctx, order)
 		if err != nil && !errors.Is(err, capacity.ErrNoRoom) {
 			return answer, err
 		}
+
 		try := HoldTry{SubnetID: subnet.ID, AZID: subnet.AZID, Room: err == nil}
 		switch {
 		case err != nil:
@@ -107,12 +114,14 @@ func (h Holder) Hold(ctx context.Context, req HoldRequest) (HoldAnswer, error) {
 		default:
 			try.ReservationID, try.End = r.ID, r.End
 		}
+
 		answer.Tries = append(answer.Tries, try)
 		if try.Room {
 			answer.Reservation = r
 			return answer, err
 		}
 	}
+
 	return answer, nil
 }
 
@@ -125,30 +134,37 @@ func (h Holder) order(ctx context.Context, o capacity.HoldOrder) (capacity.Reser
 	if err := h.State.Create(); err != nil {
 		return capacity.Reservation{}, err
 	}
+
 	if _, err := h.State.Enlist(entry, h.EC2.Now(), h.Limits.Allows); err != nil {
 		return capacity.Reservation{}, err
 	}
+
 	r, err := h.EC2.CreateODCR(ctx, o)
 	if err != nil {
 		if ec2.Refused(err) {
 			return r, errors.Join(err, h.State.Released(h.EC2.Now(), o.ClientToken))
 		}
+
 		return r, fmt.Errorf(
 			"%w; if EC2 holds it anyway, `pcs-capacity release --unused` after %s, or sync, releases it", err,
 			capacity.FormatUTC(h.EC2.Now().Add(capacity.LaunchTime)))
 	}
+
 	entry.ReservationID = r.ID
 	_, err = h.State.Enlist(entry, h.EC2.Now(), h.Limits.Allows)
+
 	return r, err
 }
 
 func (h Holder) release(ctx context.Context, r capacity.Reservation, names ...string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 	defer cancel()
+
 	if err := h.EC2.CancelODCR(ctx, r.ID); err != nil {
 		return fmt.Errorf("%w; EC2 ends it at %s, or up to an hour later: until then try `pcs-capacity release %s`",
 			err, capacity.FormatUTC(r.End), r.ID)
 	}
+
 	return h.State.Released(h.EC2.Now(), append(names, r.ID)...)
 }
 
@@ -158,10 +174,12 @@ func (h Holder) Release(ctx context.Context, id string) (capacity.Reservation, e
 	if err != nil {
 		return capacity.Reservation{}, err
 	}
+
 	i := slices.IndexFunc(all, func(r capacity.Reservation) bool { return r.ID == id })
 	if i < 0 {
 		return capacity.Reservation{},
 			fmt.Errorf("%s is not held by pcs-capacity for cluster %s; it is left alone", id, h.Cluster)
 	}
+
 	return all[i], h.release(ctx, all[i])
 }

@@ -23,10 +23,12 @@ func (w *world) holder() Holder {
 // ledger is our own record of what is held.
 func (w *world) ledger() []capacity.Held {
 	w.Helper()
+
 	held, err := w.dir.Held(w.aws.Now())
 	if err != nil {
 		w.Fatal(err)
 	}
+
 	return held
 }
 
@@ -48,16 +50,19 @@ func TestR4_HoldTriesEachZoneOnce(t *testing.T) {
 	if _, err := off.Hold(t.Context(), req); !errors.Is(err, ErrHoldingOff) || w.creations() != 0 {
 		t.Errorf("held without leave: %v", err)
 	}
+
 	answer, err := h.Hold(t.Context(), req)
 	if err != nil || len(answer.Tries) != 2 || w.creations() != 2 {
 		t.Fatalf("%v, %+v", err, answer)
 	}
+
 	if first, second := answer.Tries[0], answer.Tries[1]; first.SubnetID != subnetA1 || first.Room ||
 		first.Code != "Unsupported" ||
 		second.SubnetID != subnetB ||
 		!second.Room {
 		t.Errorf("%+v", answer.Tries)
 	}
+
 	r := answer.Reservation
 	if left := r.End.Sub(opening); r.AZID != "use2-az2" || r.Total != 2 || left < 59*time.Minute ||
 		left > 61*time.Minute ||
@@ -66,18 +71,22 @@ func TestR4_HoldTriesEachZoneOnce(t *testing.T) {
 		answer.Held != 0 {
 		t.Errorf("%+v, held for %s", r, answer.Held)
 	}
+
 	if held := w.ledger(); len(held) != 1 || held[0].ReservationID != r.ID || held[0].Count != 2 ||
 		!held[0].Until.Equal(r.End) {
 		t.Errorf("ledger %+v", held)
 	}
+
 	more := req
 	more.Count = 3
 	if _, err := h.Hold(t.Context(), more); !errors.Is(err, capacity.ErrReserveLimit) || w.creations() != 2 {
 		t.Errorf("more than the settings allow: %v", err)
 	}
+
 	if _, err := h.Release(t.Context(), dollarBlock); err == nil || !strings.Contains(err.Error(), "it is left alone") {
 		t.Errorf("a block was released: %v", err)
 	}
+
 	if back, err := h.Release(t.Context(), r.ID); err != nil || back.ID != r.ID || len(w.ledger()) != 0 {
 		t.Errorf("%v, %+v, ledger %+v", err, back, w.ledger())
 	}
@@ -90,11 +99,13 @@ func TestHoldWithoutRoom(t *testing.T) {
 	if err != nil || len(answer.Tries) != 1 || answer.Reservation.ID != "" || len(w.ledger()) != 0 {
 		t.Errorf("%v, %+v, ledger %+v", err, answer, w.ledger())
 	}
+
 	if _, err := w.holder().Hold(t.Context(), HoldRequest{InstanceType: "g6.12xlarge", Count: 1, Subnets: []string{"subnet-0ffffffffffffffff"}}); ec2.Code(
 		err,
 	) != "InvalidSubnetID.NotFound" {
 		t.Errorf("a subnet that there is not: %v", err)
 	}
+
 	w.fault(
 		awssim.Fault{
 			Operation: "CreateCapacityReservation",
@@ -103,6 +114,7 @@ func TestHoldWithoutRoom(t *testing.T) {
 			Status:    403,
 		},
 	)
+
 	answer, err = w.holder().
 		Hold(t.Context(), HoldRequest{InstanceType: "g6.12xlarge", Platform: capacity.LinuxUNIX, Count: 1, Subnets: []string{subnetA1, subnetB}, For: time.Hour})
 	if ec2.Code(err) != "UnauthorizedOperation" || len(answer.Tries) != 0 || len(w.ledger()) != 0 {
@@ -113,6 +125,7 @@ func TestHoldWithoutRoom(t *testing.T) {
 // A refused hold leaves the ledger, even one refused with status 500; one that may exist stays.
 func TestRefusedHoldLeavesTheLedger(t *testing.T) {
 	t.Setenv("AWS_MAX_ATTEMPTS", "1") // the SDK's pauses are the machine's time
+
 	for name, c := range map[string]struct {
 		fault awssim.Fault
 		left  int
@@ -125,6 +138,7 @@ func TestRefusedHoldLeavesTheLedger(t *testing.T) {
 			w := newWorld(t, nil)
 			c.fault.Operation = "CreateCapacityReservation"
 			w.fault(c.fault)
+
 			answer, err := w.holder().
 				Hold(t.Context(), HoldRequest{InstanceType: "g6.12xlarge", Platform: capacity.LinuxUNIX, Count: 4, Subnets: []string{subnetB}, For: time.Hour, Probe: probe})
 			if len(w.ledger()) != c.left || (err != nil) != (c.left > 0) || answer.Reservation.ID != "" {
@@ -145,17 +159,21 @@ func TestProbe(t *testing.T) {
 		For:          time.Hour,
 		Probe:        true,
 	}
+
 	answer, err := w.holder().Hold(t.Context(), req)
 	if err != nil || answer.Reservation.Tags[capacity.TagHold] != capacity.HoldProbe || answer.Held <= 0 ||
 		len(w.ledger()) != 0 {
 		t.Errorf("%v, %+v, ledger %+v", err, answer, w.ledger())
 	}
+
 	if left := answer.Reservation.End.Sub(opening); left < time.Minute || left > 3*time.Minute {
 		t.Errorf("it ends by itself after %s", left)
 	}
+
 	if held, err := w.aws.FindReservations(t.Context(), ec2.HoldsOf("ml")); err != nil || len(held) != 0 {
 		t.Errorf("still held: %+v, %v", held, err)
 	}
+
 	w.fault(
 		awssim.Fault{
 			Operation: "CancelCapacityReservation",
@@ -164,6 +182,7 @@ func TestProbe(t *testing.T) {
 			Status:    403,
 		},
 	)
+
 	answer, err = w.holder().Hold(t.Context(), req)
 	if err == nil || !strings.Contains(err.Error(), "EC2 ends it at "+capacity.FormatUTC(answer.Reservation.End)) ||
 		len(w.ledger()) != 1 {

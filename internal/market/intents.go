@@ -33,14 +33,18 @@ func (f Intents) Write(i Intent) error {
 	if err != nil {
 		return fmt.Errorf("recording %s: %w", i.Kind, err)
 	}
+
 	text = append(text, '\n')
+
 	err = f.StateDir.WritePrivate(f.name(i.ID), text)
 	if err == nil {
 		err = f.readBack(i.ID, text)
 	}
+
 	if err != nil {
 		return fmt.Errorf("recording %s: %w", i.Kind, err)
 	}
+
 	return nil
 }
 
@@ -50,6 +54,7 @@ func (f Intents) readBack(id string, text []byte) error {
 	if err == nil && !bytes.Equal(has, text) {
 		err = fmt.Errorf("%s does not have what was written", f.Path(id))
 	}
+
 	return err
 }
 
@@ -59,26 +64,34 @@ func (f Intents) All() ([]Intent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading what was bought: %w", err)
 	}
+
 	var all []Intent
 	for _, name := range names {
 		id, is := strings.CutSuffix(name, ".json")
 		if !is || strings.HasPrefix(id, ".") {
 			continue
 		}
+
 		var i Intent
+
 		text, err := f.StateDir.ReadPrivate(f.name(id))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
+
 		if err == nil {
 			err = json.Unmarshal(text, &i)
 		}
+
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w; look at it before you buy anything", f.Path(id), err)
 		}
+
 		all = append(all, i)
 	}
+
 	slices.SortFunc(all, func(a, b Intent) int { return a.At.Compare(b.At) })
+
 	return all, nil
 }
 

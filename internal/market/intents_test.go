@@ -19,8 +19,10 @@ func TestIntents(t *testing.T) {
 	if got, err := folder.All(); err != nil || len(got) != 0 {
 		t.Fatalf("no intents yet: %v, %v", got, err)
 	}
+
 	fee, _ := capacity.ParseMoney("12345.67", capacity.USD)
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
 	second := Intent{
 		ID:       "a",
 		Kind:     BuyBlock,
@@ -35,14 +37,17 @@ func TestIntents(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	second.Phase, second.Reservation = Done, "cr-0123456789abcdef0"
 	if err := folder.Write(second); err != nil {
 		t.Fatal(err)
 	}
+
 	got, err := folder.All()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if diff := cmp.Diff([]Intent{first, second}, got, cmp.Comparer(func(a, b capacity.Money) bool { return a == b })); diff != "" {
 		t.Error(diff)
 	}
@@ -52,9 +57,11 @@ func TestIntents(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	if got, err := folder.All(); err != nil || len(got) != 2 {
 		t.Errorf("%+v, %v", got, err)
 	}
+
 	if text, err := os.ReadFile(folder.Path("a")); err != nil || !strings.HasSuffix(string(text), "\n}\n") {
 		t.Errorf("the file ends within a line: %q, %v", text, err)
 	}
@@ -62,12 +69,15 @@ func TestIntents(t *testing.T) {
 	if err := os.Symlink("gone", folder.Path("0")); err != nil {
 		t.Fatal(err)
 	}
+
 	if got, err := folder.All(); err != nil || len(got) != 2 {
 		t.Errorf("%+v, %v", got, err)
 	}
+
 	if err := os.WriteFile(folder.Path("c"), []byte("{"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	if _, err := folder.All(); err == nil || !strings.Contains(err.Error(), "before you buy") {
 		t.Errorf("an intent that cannot be read is passed over: %v", err)
 	}
@@ -77,10 +87,12 @@ func TestIntents(t *testing.T) {
 func TestStateDirIsOpenAfterAPurchase(t *testing.T) {
 	old := syscall.Umask(0o077)
 	defer syscall.Umask(old)
+
 	dir := filepath.Join(t.TempDir(), "state")
 	if err := (Intents{state.Dir(dir)}).Write(Intent{ID: "i", Kind: BuyBlock}); err != nil {
 		t.Fatal(err)
 	}
+
 	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o755 {
 		t.Errorf("%v %v", info.Mode(), err)
 	}

@@ -62,9 +62,11 @@ func accept(c Customer, fee capacity.Money, o capacity.Offering, dryRun bool) er
 				fee,
 			)
 		}
+
 		return nil
 	case dryRun:
 		return nil
 	}
+
 	return c.ConfirmFee(o)
 }

@@ -29,7 +29,9 @@ func TestR3_RefusedPurchase(t *testing.T) {
 				Status:    403,
 			},
 		)
+
 		var block Result
+
 		order := w.order(shown.ID, shown.Fee, &block)
 		order.Tell = func(r Result) error {
 			block = r
@@ -37,26 +39,32 @@ func TestR3_RefusedPurchase(t *testing.T) {
 				r.Intent.Phase != Bought {
 				t.Errorf("told of %+v; on disk %+v, %v", r.Intent, told, err)
 			}
+
 			return nil
 		}
+
 		err := b.Purchase(t.Context(), order)
 		all, intentsErr := b.intents().All()
 		if intentsErr != nil || len(all) != 1 || len(w.sim.Ledger()) == 1 != bought {
 			t.Fatalf("%v, %+v, %+v", intentsErr, all, w.sim.Ledger())
 		}
+
 		if bought {
 			if err != nil || !block.BoughtNow || block.Reservation.ID == "" || all[0].Phase != Done ||
 				!strings.Contains(w.said(), "but shows that it was bought") {
 				t.Errorf("refused and bought: %v, %+v, %+v", err, block, all)
 			}
+
 			continue
 		}
+
 		if err == nil || !strings.Contains(err.Error(), "nothing was bought") || all[0].Phase != Failed ||
 			all[0].Code != "UnauthorizedOperation" ||
 			!strings.Contains(all[0].Message, "PurchaseCapacityBlock") ||
 			all[0].Reservation != "" {
 			t.Errorf("refused: %v, %+v", err, all)
 		}
+
 		try := *b
 		try.DryRun = true
 		if err := try.Purchase(t.Context(), w.order(shown.ID, shown.Fee, &block)); err == nil ||
@@ -84,13 +92,17 @@ func TestR3_UnknownStaysUnknown(t *testing.T) {
 	unlock, err := b.intents().Lock() // makes the folder
 	if err == nil {
 		err = errors.Join(b.intents().Write(cutOff), b.intents().Write(before))
+
 		unlock()
 	}
+
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	check := func(name string, err error, says string) {
 		t.Helper()
+
 		all, intentsErr := b.intents().All()
 		if err == nil || !strings.Contains(err.Error(), says) ||
 			!strings.Contains(err.Error(), "it is not known whether it was made") ||
@@ -101,6 +113,7 @@ func TestR3_UnknownStaysUnknown(t *testing.T) {
 			t.Errorf("%s: %v, %+v, %v", name, err, all, intentsErr)
 		}
 	}
+
 	w.fault(
 		awssim.Fault{
 			Operation: "DescribeCapacityReservations",
@@ -110,13 +123,18 @@ func TestR3_UnknownStaysUnknown(t *testing.T) {
 		},
 	)
 	check("EC2 does not tell", b.Purchase(t.Context(), order), "UnauthorizedOperation")
+
 	if waited := w.sim.Clock().Now().Sub(opening); waited < callTimeout+settleTime ||
 		!strings.Contains(w.said(), "asking again: ") {
 		t.Errorf("given up after %s; said: %s", waited, w.said())
 	}
+
 	w.sim.ClearFaults()
+
 	stopped, cancel := context.WithCancel(t.Context())
+
 	w.sim.Clock().Set(opening) // it would not show yet
+
 	b.Pause = func(context.Context, time.Duration) bool { cancel(); return false }
 	check("interrupted", b.Purchase(stopped, order), "context canceled")
 
@@ -127,12 +145,15 @@ func TestR3_UnknownStaysUnknown(t *testing.T) {
 		!strings.Contains(w.said(), "is unknown; a real run finds out first") {
 		t.Errorf("a dry run: %v; said: %s", err, w.said())
 	}
+
 	cutOff.Account = "444455556666"
 	write(t, b.intents(), cutOff)
+
 	if err := w.buyer().Purchase(t.Context(), order); err != nil || !block.BoughtNow ||
 		!strings.Contains(w.said(), "belongs to account 444455556666") {
 		t.Errorf("of another account: %v, %+v; said: %s", err, block, w.said())
 	}
+
 	all, err := b.intents().All()
 	if err != nil || len(all) != 3 ||
 		!slices.ContainsFunc(all, func(i Intent) bool { return i.ID == cutOff.ID && i.Phase == Sending }) {
@@ -146,7 +167,9 @@ func TestSleep(t *testing.T) {
 	if b := new(Buyer); !b.sleep(stopped, time.Nanosecond) {
 		t.Error("a wait is taken for an interrupt")
 	}
+
 	cancel()
+
 	if b := new(Buyer); b.sleep(stopped, time.Hour) {
 		t.Error("an interrupt is taken for the end of a wait")
 	}
@@ -158,10 +181,12 @@ func TestInterruptedBeforeTheCall(t *testing.T) {
 	d := w.deal(w.buyer())
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
+
 	if _, err := d.send(ctx, d.newIntent(BuyBlock), nil); err == nil ||
 		!strings.Contains(err.Error(), "nothing was bought") {
 		t.Error(err)
 	}
+
 	if all, err := d.intents().All(); err != nil || len(all) != 0 {
 		t.Errorf("%+v, %v", all, err)
 	}
@@ -176,11 +201,13 @@ func TestPaymentIsFollowed(t *testing.T) {
 	})
 	w.patience = 5 * time.Minute
 	_, order, block := w.purchase()
+
 	err := w.buyer().Purchase(t.Context(), order)
 	if err == nil ||
 		!strings.Contains(err.Error(), "is bought and payment-pending, and its payment is no longer followed") {
 		t.Fatal(err)
 	}
+
 	w.says(" does not show yet", " is payment-pending")
 	w.patience = day
 	w.fault(
@@ -193,15 +220,19 @@ func TestPaymentIsFollowed(t *testing.T) {
 			Count:     1,
 		},
 	)
+
 	if err := w.buyer().Purchase(t.Context(), order); err != nil || block.BoughtNow ||
 		block.Reservation.State != capacity.StateScheduled ||
 		len(w.sim.Ledger()) != 1 {
 		t.Errorf("%v, %+v", err, *block)
 	}
+
 	w.says(" was payment-pending; asking again: ")
+
 	if !strings.HasSuffix(w.said(), block.Reservation.ID+" is scheduled") {
 		t.Errorf("said: %s", w.said())
 	}
+
 	if paid := w.sim.Clock().Now().Sub(opening); paid < 20*time.Minute || paid > 22*time.Minute {
 		t.Errorf("the payment is seen after %s", paid)
 	}
@@ -213,28 +244,35 @@ func TestPaymentOfWhatDoesNotShow(t *testing.T) {
 	w.patience = 10 * time.Second
 	d := &deal{Buyer: w.buyer()}
 	shown := w.offering("USD")
+
 	bought, err := w.aws.Purchase(t.Context(), ec2.Buy, shown.ID, capacity.LinuxUNIX, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if _, err := d.followPayment(t.Context(), capacity.Reservation{ID: bought.ID}); err == nil ||
 		!strings.Contains(err.Error(), "is bought and not shown by EC2 yet, and") {
 		t.Error(err)
 	}
+
 	w.patience = day
+
 	if r, err := d.followPayment(t.Context(), capacity.Reservation{ID: bought.ID}); err != nil ||
 		r.State != capacity.StateScheduled {
 		t.Errorf("%v, %+v", err, r)
 	}
+
 	if !strings.HasPrefix(w.said(), "waiting for the payment of "+bought.ID) {
 		t.Errorf("said: %s", w.said())
 	}
+
 	asked := w.sim.Clock().Now()
 	if r, err := d.followPayment(t.Context(), capacity.Reservation{ID: bought.ID}); err != nil ||
 		r.State != capacity.StateScheduled ||
 		!w.sim.Clock().Now().Equal(asked) {
 		t.Errorf("what shows is waited for: %v, %+v", err, r)
 	}
+
 	if _, err := d.followPayment(t.Context(), capacity.Reservation{ID: bought.ID, State: capacity.StateExpired}); err != nil {
 		t.Errorf("one that has ended since was paid: %v", err)
 	}
@@ -244,7 +282,9 @@ func TestPaymentOfWhatDoesNotShow(t *testing.T) {
 func TestExtensionIsFollowed(t *testing.T) {
 	w := newWorld(t, func(s *awssim.Scenario) { s.PaymentDelay = awssim.Duration(20 * time.Minute) })
 	w.patience = 5 * time.Minute
+
 	var bought Result
+
 	order := w.extension(dollarBlock, usd(t, "960"), &bought)
 	w.fault(
 		awssim.Fault{
@@ -256,11 +296,13 @@ func TestExtensionIsFollowed(t *testing.T) {
 			Count:     1,
 		},
 	)
+
 	err := w.buyer().Extend(t.Context(), order)
 	if err == nil || !strings.Contains(err.Error(), "is bought, and its payment is no longer followed") ||
 		!strings.Contains(w.said(), "asking again: ") {
 		t.Fatalf("%v; said: %s", err, w.said())
 	}
+
 	w.patience = day
 	if err := w.buyer().Extend(t.Context(), order); err != nil || bought.BoughtNow ||
 		bought.Extension.State != capacity.ExtensionPaid ||
@@ -277,6 +319,7 @@ func TestTakeUpAsksEC2(t *testing.T) {
 	if err := b.Purchase(t.Context(), order); err != nil {
 		t.Fatal(err)
 	}
+
 	w.fault(
 		awssim.Fault{
 			Operation: "DescribeCapacityReservations",
@@ -286,10 +329,13 @@ func TestTakeUpAsksEC2(t *testing.T) {
 			Skip:      1,
 		},
 	)
+
 	if err := b.Purchase(t.Context(), order); ec2.Code(err) != "UnauthorizedOperation" {
 		t.Error(err)
 	}
+
 	w.sim.ClearFaults()
+
 	*block = Result{}
 	try := *b
 	try.DryRun = true
@@ -303,6 +349,7 @@ func TestTakeUpAsksEC2(t *testing.T) {
 func TestR3_SlowAnswerIsOfWhenItWasAsked(t *testing.T) {
 	w := newWorld(t, nil)
 	b := w.buyer()
+
 	d := &deal{Buyer: b}
 	if _, err := d.intents().Lock(); err != nil {
 		t.Fatal(err)
@@ -310,6 +357,7 @@ func TestR3_SlowAnswerIsOfWhenItWasAsked(t *testing.T) {
 	if _, err := ec2.Reservation(t.Context(), w.aws, dollarBlock); err != nil { // tells the time
 		t.Fatal(err)
 	}
+
 	w.fault(
 		awssim.Fault{
 			Operation: "DescribeCapacityReservations",
@@ -318,8 +366,10 @@ func TestR3_SlowAnswerIsOfWhenItWasAsked(t *testing.T) {
 			Count:     1,
 		},
 	)
+
 	paused := false
 	b.Pause = func(context.Context, time.Duration) bool { paused = true; return false }
+
 	i := Intent{
 		ID:        "buy-1",
 		Kind:      BuyBlock,
@@ -344,13 +394,16 @@ func TestR3_IntentIsOnDiskBeforeTheCall(t *testing.T) {
 			!all[0].SettledAt.Equal(all[0].At.Add(callTimeout+settleTime)) {
 			t.Errorf("%+v, %v", all, err)
 		}
+
 		folder := filepath.Dir(d.intents().Path("i"))
+
 		return "cr-1", errors.Join(os.RemoveAll(folder), os.WriteFile(folder, nil, 0o600))
 	})
 	if err != nil || !strings.Contains(w.said(), "warning: recording purchase: ") ||
 		!strings.Contains(w.said(), "the next purchase asks EC2 about this one again") {
 		t.Errorf("%v; said: %s", err, w.said())
 	}
+
 	next := &deal{Buyer: d.Buyer}
 	if _, err := next.send(t.Context(), d.newIntent(BuyBlock), nil); err == nil ||
 		!strings.Contains(err.Error(), "nothing was bought") {
@@ -366,6 +419,7 @@ func TestExtensionOfAnIntent(t *testing.T) {
 		if change != nil {
 			change(&e)
 		}
+
 		return e
 	}
 	for name, c := range map[string]struct {
@@ -393,6 +447,7 @@ func TestIntentInWords(t *testing.T) {
 	if got := i.String() + "|" + i.boughtAs() + "|" + i.alias("cb-1") + "|" + i.alias("cb-2"); got != "purchase buy-1 of offering cb-1|as cr-1|| (the same block as cb-2)" {
 		t.Error(got)
 	}
+
 	i.ID, i.Kind = "extend-1", ExtendBlock
 	if got := i.String() + "|" + i.boughtAs(); got != "extension extend-1 of cr-1 by offering cb-1|and extends cr-1" {
 		t.Error(got)
@@ -402,13 +457,16 @@ func TestIntentInWords(t *testing.T) {
 // A purchase that EC2 does not show is resumed by its id. A later run with Wait follows the payment.
 func TestTakeUpWhatIsPending(t *testing.T) {
 	w := newWorld(t, func(s *awssim.Scenario) { s.PaymentDelay = awssim.Duration(20 * time.Minute) })
+
 	b := w.buyer()
 	_, order, block := w.purchase()
 	order.Wait = false
 	if err := b.Purchase(t.Context(), order); err != nil || block.Reservation.State != capacity.StatePaymentPending {
 		t.Fatalf("%v, %+v", err, *block)
 	}
+
 	id := block.Reservation.ID
+
 	w.fault(
 		awssim.Fault{
 			Operation: "DescribeCapacityReservations",
@@ -419,10 +477,12 @@ func TestTakeUpWhatIsPending(t *testing.T) {
 			Count:     1,
 		},
 	)
+
 	if err := b.Purchase(t.Context(), order); err != nil || block.Reservation.ID != id ||
 		block.Reservation.State != "" {
 		t.Errorf("it does not show: %v, %+v", err, *block)
 	}
+
 	order.Wait = true
 	if err := b.Purchase(t.Context(), order); err != nil || block.Reservation.ID != id ||
 		block.Reservation.State != capacity.StateScheduled {
@@ -444,11 +504,13 @@ func TestExtensionWaitsForTheNewEnd(t *testing.T) {
 				Count:     1,
 			},
 		)
+
 		var bought Result
 		if err := w.buyer().Extend(t.Context(), w.extension(dollarBlock, usd(t, "960"), &bought)); err != nil ||
 			bought.Reservation.ID != dollarBlock {
 			t.Errorf("%s: %v, %+v", code, err, bought)
 		}
+
 		for _, want := range []string{"EC2 does not show the extension yet", "paid; waiting for EC2 to show the new end"} {
 			if !strings.Contains(w.said(), want) {
 				t.Errorf("%s: said %s", code, w.said())

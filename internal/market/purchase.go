@@ -52,6 +52,7 @@ func (b *Buyer) Purchase(ctx context.Context, o PurchaseOrder) error {
 		return err
 	}
 	defer d.close()
+
 	return d.purchase(ctx, o)
 }
 
@@ -59,6 +60,7 @@ func (d *deal) purchase(ctx context.Context, o PurchaseOrder) error {
 	if err := d.settleEarlier(ctx); err != nil {
 		return err
 	}
+
 	offering, findErr := findOffering(ctx, d.EC2, o.Query, o.OfferingID, o.block(d.EC2.Region()))
 	earlier, bought, err := d.boughtBefore(ctx, o.OfferingID, offering)
 	switch {
@@ -69,43 +71,54 @@ func (d *deal) purchase(ctx context.Context, o PurchaseOrder) error {
 	case findErr != nil:
 		return findErr
 	}
+
 	waited, err := d.waitForOthers(ctx)
 	if err != nil {
 		return err
 	}
+
 	if waited {
 		return d.purchase(ctx, o)
 	}
+
 	intent := d.newIntent(BuyBlock)
 	if offering.ID != o.OfferingID {
 		intent.OrderedAs = o.OfferingID
 	}
+
 	preview := PurchasePreview{Offering: offering, OrderedAs: intent.OrderedAs, Account: d.account, Now: d.EC2.Now()}
 	if err := o.Show(preview); err != nil {
 		return err
 	}
+
 	if err := accept(d.Customer, o.Fee, offering, d.DryRun); err != nil {
 		return err
 	}
+
 	if typed := o.Fee == (capacity.Money{}) && !d.DryRun; typed {
 		if offering, err = d.afterTyping(ctx, o.Query, offering); err != nil {
 			return err
 		}
 	}
+
 	if offering.ID != o.OfferingID {
 		intent.OrderedAs = o.OfferingID
 	}
+
 	intent.Offering, intent.Fee, intent.Platform = offering, offering.Fee, o.Platform
 	if intent.Platform == "" {
 		intent.Platform = capacity.LinuxUNIX
 	}
+
 	if d.DryRun {
 		if _, err := d.EC2.Purchase(ctx, ec2.Try, offering.ID, intent.Platform, d.tags(intent)); err != nil {
 			return notBought(err)
 		}
 		return o.Tell(Result{Intent: intent, DryRun: true})
 	}
+
 	var r capacity.Reservation
+
 	intent, err = d.send(ctx, intent, func(ctx context.Context) (string, error) {
 		r, err = d.EC2.Purchase(ctx, ec2.Buy, offering.ID, intent.Platform, d.tags(intent))
 		return r.ID, err
@@ -113,7 +126,9 @@ func (d *deal) purchase(ctx context.Context, o PurchaseOrder) error {
 	if err != nil {
 		return err
 	}
+
 	r.ID = intent.Reservation
+
 	return d.finishPurchase(ctx, o, Result{Intent: intent, Reservation: r, BoughtNow: true})
 }
 
@@ -123,9 +138,11 @@ func (d *deal) tags(i Intent) map[string]string {
 	if i.Fee != (capacity.Money{}) {
 		tags[capacity.TagFee] = i.Fee.String()
 	}
+
 	if d.Cluster != "" {
 		tags[capacity.TagCluster] = d.Cluster
 	}
+
 	return tags
 }
 
@@ -134,6 +151,7 @@ func (o PurchaseOrder) block(region string) capacity.Offering {
 	if o.Zone == "" || o.Query.StartAfter.IsZero() || o.Query.EndBy.IsZero() {
 		return capacity.Offering{}
 	}
+
 	known := capacity.Offering{
 		ID:     o.OfferingID,
 		Region: region,
@@ -146,6 +164,7 @@ func (o PurchaseOrder) block(region string) capacity.Offering {
 	} else {
 		known.InstanceType, known.Count = o.Query.InstanceType, o.Query.Count
 	}
+
 	return known
 }
 
@@ -159,14 +178,17 @@ func (d *deal) takeUpPurchase(ctx context.Context, o PurchaseOrder, i Intent) er
 		d.Customer.Say("Offering %s%s was bought at %s, as %s. Nothing is bought now; add --again to buy one more.",
 			i.Offering.ID, i.alias(o.OfferingID), at, i.Reservation)
 	}
+
 	r, err := shown(ctx, d.EC2, i.Reservation)
 	if err != nil {
 		return err
 	}
+
 	result := Result{Intent: i, Reservation: r}
 	if d.DryRun || i.Phase == Done && r.State != capacity.StatePaymentPending {
 		return o.Tell(result)
 	}
+
 	return d.finishPurchase(ctx, o, result)
 }
 
@@ -174,10 +196,12 @@ func (d *deal) takeUpPurchase(ctx context.Context, o PurchaseOrder, i Intent) er
 func shown(ctx context.Context, aws World, id string) (capacity.Reservation, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
+
 	r, err := ec2.Reservation(ctx, aws, id)
 	if ec2.Code(err) == reservationNotFound || errors.Is(err, ec2.ErrNotDescribed) {
 		return capacity.Reservation{ID: id}, nil
 	}
+
 	return r, err
 }
 
@@ -186,6 +210,7 @@ const reservationNotFound = "InvalidCapacityReservationId.NotFound"
 // finishPurchase follows the payment, and records the end of the purchase.
 func (d *deal) finishPurchase(ctx context.Context, o PurchaseOrder, result Result) error {
 	d.close() // a payment takes up to 12 hours, in which others may buy
+
 	if o.Wait {
 		var err error
 		if result.Reservation, err = d.followPayment(ctx, result.Reservation); err != nil {
@@ -195,9 +220,12 @@ func (d *deal) finishPurchase(ctx context.Context, o PurchaseOrder, result Resul
 			return err
 		}
 	}
+
 	if err := o.Tell(result); err != nil {
 		return err
 	}
+
 	d.end(result.Intent, Done, "", nil)
+
 	return nil
 }

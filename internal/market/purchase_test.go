@@ -16,7 +16,9 @@ func TestPurchase(t *testing.T) {
 	w := newWorld(t, nil)
 	b := w.buyer()
 	shown, order, bought := w.purchase()
+
 	var preview PurchasePreview
+
 	order.Show = func(p PurchasePreview) error { preview = p; return nil }
 
 	// An error from Show buys nothing.
@@ -33,19 +35,23 @@ func TestPurchase(t *testing.T) {
 		len(w.sim.Ledger()) != 0 {
 		t.Errorf("a dry run: %v, %+v", err, *bought)
 	}
+
 	if err := b.Purchase(t.Context(), order); err != nil || !bought.BoughtNow || bought.DryRun ||
 		bought.Intent.Phase != Bought ||
 		bought.Intent.Platform != capacity.LinuxUNIX ||
 		bought.Intent.OrderedAs != "" {
 		t.Fatalf("%v, %+v", err, *bought)
 	}
+
 	if !strings.HasPrefix(bought.Intent.ID, "buy-") || strings.Contains(w.said(), "warning") {
 		t.Errorf("id %s; said: %s", bought.Intent.ID, w.said())
 	}
+
 	if preview.Offering.ID != shown.ID || preview.OrderedAs != "" ||
 		bought.Reservation.State != capacity.StateScheduled {
 		t.Errorf("%+v; %+v", preview, bought)
 	}
+
 	first := bought.Reservation.ID
 	if r, err := ec2.Reservation(t.Context(), w.aws, first); err != nil ||
 		r.Tags[capacity.TagPurchase] != bought.Intent.ID ||
@@ -59,8 +65,11 @@ func TestPurchase(t *testing.T) {
 		len(w.sim.Ledger()) != 1 {
 		t.Errorf("%v, %+v", err, *bought)
 	}
+
 	w.says("add --again to buy one more")
+
 	again := order
+
 	again.Again, again.Platform = true, "Red Hat Enterprise Linux"
 	c := *b
 	c.Cluster = "ml"
@@ -69,6 +78,7 @@ func TestPurchase(t *testing.T) {
 		bought.Intent.Platform != again.Platform {
 		t.Fatalf("%v, %+v", err, *bought)
 	}
+
 	if r, err := ec2.Reservation(t.Context(), w.aws, bought.Reservation.ID); err != nil ||
 		r.Tags[capacity.TagCluster] != "ml" {
 		t.Errorf("%v, tags %v", err, r.Tags)
@@ -78,27 +88,34 @@ func TestPurchase(t *testing.T) {
 // The next run resumes a purchase that was cut off, even with Again.
 func TestCutOffPurchaseIsTakenUp(t *testing.T) {
 	w := newWorld(t, nil)
+
 	b := w.buyer()
 	shown, order, bought := w.purchase()
 	order.Tell = func(Result) error { return errDeclined } // nobody hears of it
 	if err := b.Purchase(t.Context(), order); err == nil {
 		t.Fatal("it was not cut off")
 	}
+
 	order = w.order(shown.ID, shown.Fee, bought)
+
 	order.Again = true
 	try := *b
 	try.DryRun = true
 	if err := try.Purchase(t.Context(), order); err != nil || bought.Reservation.ID == "" {
 		t.Errorf("a dry run: %v, %+v", err, *bought)
 	}
+
 	if all, err := b.intents().All(); err != nil || len(all) != 1 || all[0].Phase != Bought {
 		t.Errorf("a dry run writes: %+v, %v", all, err)
 	}
+
 	if err := b.Purchase(t.Context(), order); err != nil || bought.BoughtNow || len(w.sim.Ledger()) != 1 ||
 		bought.Reservation.State != capacity.StateScheduled {
 		t.Errorf("%v, %+v", err, *bought)
 	}
+
 	w.says("and was interrupted. Nothing is bought now.")
+
 	if err := b.Purchase(t.Context(), order); err != nil || !bought.BoughtNow || len(w.sim.Ledger()) != 2 {
 		t.Errorf("now it is one more: %v, %+v", err, *bought)
 	}
@@ -113,15 +130,18 @@ func TestDryRunBesideAPurchase(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unlock()
+
 	_, order, bought := w.purchase()
 	if err := b.Purchase(t.Context(), order); err == nil || !strings.Contains(err.Error(), "another purchase") ||
 		len(w.sim.Ledger()) != 0 {
 		t.Errorf("two at once: %v", err)
 	}
+
 	b.DryRun = true
 	if err := b.Purchase(t.Context(), order); err != nil || !bought.DryRun {
 		t.Errorf("a dry run: %v, %+v", err, *bought)
 	}
+
 	w.fault(
 		awssim.Fault{
 			Operation: "DescribeCapacityBlockOfferings",
@@ -131,6 +151,7 @@ func TestDryRunBesideAPurchase(t *testing.T) {
 			Count:     1,
 		},
 	)
+
 	const wait = "Waiting 7s for EC2's request limits in us-east-2."
 	if err := b.Purchase(w.stoppedAt(wait), order); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v; said: %s", err, w.said())
@@ -154,24 +175,30 @@ func TestABlockUnderAnotherID(t *testing.T) {
 		b.Customer, b.DryRun = accepting{&w.customer}, c.dry
 		shown := w.offering("USD")
 		before := w.searches()
+
 		terms := shown.Fee
 		if c.typed {
 			terms = capacity.Money{}
 		}
+
 		var bought Result
+
 		order := w.order(shown.ID, terms, &bought)
 		if c.named {
 			order.Zone, order.Query.StartAfter, order.Query.EndBy = shown.AZID, shown.Start, shown.End
 		}
+
 		err := b.Purchase(t.Context(), order)
 		if c.named &&
 			(err != nil || bought.DryRun != c.dry || bought.BoughtNow == c.dry || bought.Intent.OrderedAs != shown.ID) {
 			t.Errorf("%s: %v, %+v", name, err, bought)
 		}
+
 		if !c.named &&
 			(err == nil || !strings.Contains(err.Error(), "no longer has it for sale") || len(w.sim.Ledger()) != 0) {
 			t.Errorf("%s: %v, %+v", name, err, bought)
 		}
+
 		if looks := w.searches() - before; looks != c.looks {
 			t.Errorf("%s: %d searches, want %d", name, looks, c.looks)
 		}
@@ -195,6 +222,7 @@ func TestR3_OnePurchaseUnderTwoIDs(t *testing.T) {
 		Reservation: dollarBlock,
 	}
 	write(t, b.intents(), i)
+
 	var told Result
 	if err := b.Purchase(t.Context(), w.order(shown.ID, shown.Fee, &told)); err != nil || told.BoughtNow ||
 		told.Intent.ID != i.ID ||

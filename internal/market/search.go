@@ -55,12 +55,14 @@ func (o Offer) Marks() string {
 	if o.UltraServerType != "" {
 		marks = append(marks, fmt.Sprintf("%d x %s", o.UltraServerCount, o.UltraServerType))
 	}
+
 	switch {
 	case o.longer < 0:
 		marks = append(marks, capacity.FormatDuration(-o.longer)+" less than asked")
 	case o.longer > 0:
 		marks = append(marks, capacity.FormatDuration(o.longer)+" more than asked")
 	}
+
 	return strings.Join(marks, ", ")
 }
 
@@ -98,15 +100,18 @@ type regionAnswer struct {
 func (s Search) Run(ctx context.Context) (*Found, error) {
 	f := &Found{Offers: []Offer{}, search: s}
 	s.EC2.OnWait(f.tellWait)
+
 	var err error
 	if f.answers, f.Failed, err = AskRegions(ctx, s.Progress, s.EC2, s.Regions, f.ask); err != nil {
 		return f, err
 	}
+
 	for _, a := range f.answers {
 		for _, o := range s.affordable(a.found) {
 			f.Offers = append(f.Offers, s.offer(o, a.types[o.InstanceType].GPUs))
 		}
 	}
+
 	return f, nil
 }
 
@@ -114,6 +119,7 @@ func (s Search) Run(ctx context.Context) (*Found, error) {
 func (f *Found) ask(ctx context.Context, aws *ec2.Client) (regionAnswer, error) {
 	q := f.search.Query
 	answer := regionAnswer{region: aws.Region()}
+
 	var typesErr error
 	if !ec2.IsUltraServer(q.InstanceType) {
 		answer.types, typesErr = aws.InstanceTypes(ctx, []string{q.InstanceType})
@@ -123,7 +129,9 @@ func (f *Found) ask(ctx context.Context, aws *ec2.Client) (regionAnswer, error) 
 			}
 		}
 	}
+
 	var err error
+
 	answer.found, err = f.search.offerings(ctx, aws, q)
 	switch {
 	case ec2.NotSold(err):
@@ -132,12 +140,15 @@ func (f *Found) ask(ctx context.Context, aws *ec2.Client) (regionAnswer, error) 
 	case err != nil:
 		return regionAnswer{}, err // the region may sell it
 	}
+
 	if ec2.IsUltraServer(q.InstanceType) && len(answer.found) > 0 {
 		answer.types, typesErr = aws.InstanceTypes(ctx, []string{answer.found[0].InstanceType})
 	}
+
 	if typesErr != nil {
 		slog.Warn("prices per GPU are not known", "region", aws.Region(), "error", typesErr)
 	}
+
 	return answer, nil
 }
 
@@ -157,10 +168,12 @@ func unsold(ctx context.Context, aws *ec2.Client, instanceType string, types map
 	if known && slices.Contains(about.UsageClasses, ec2.BlockUsage) {
 		return ""
 	}
+
 	why := fmt.Sprintf("EC2 has no instance type %s in %s", instanceType, aws.Region())
 	if known {
 		why = fmt.Sprintf("EC2 does not sell %s as a Capacity Block in %s", instanceType, aws.Region())
 	}
+
 	sold, err := aws.BlockTypes(ctx)
 	switch {
 	case err != nil:
@@ -168,6 +181,7 @@ func unsold(ctx context.Context, aws *ec2.Client, instanceType string, types map
 	case len(sold) == 0:
 		return why + ", nor any other type as a Capacity Block."
 	}
+
 	return why + ". Sold there: " + strings.Join(slices.Sorted(maps.Keys(sold)), ", ") + "."
 }
 
@@ -184,12 +198,14 @@ func (s Search) affordable(found []capacity.Offering) []capacity.Offering {
 	if s.MaxPrice == (capacity.Money{}) {
 		return found
 	}
+
 	var kept []capacity.Offering
 	for _, o := range found {
 		if order, err := o.Fee.Compare(s.MaxPrice); err == nil && order <= 0 {
 			kept = append(kept, o)
 		}
 	}
+
 	return kept
 }
 
@@ -205,9 +221,11 @@ func (f *Found) FindLargest(ctx context.Context) error {
 			regions = append(regions, a.region)
 		}
 	}
+
 	if len(regions) == 0 {
 		return nil
 	}
+
 	found, _, err := AskRegions(ctx, f.search.Progress, f.search.EC2, regions, f.largestIn)
 	for _, o := range found {
 		if o != nil && (f.Largest == nil || SoldCount(*o) > SoldCount(f.Largest.Offering)) {
@@ -215,33 +233,41 @@ func (f *Found) FindLargest(ctx context.Context) error {
 			f.Largest = &largest
 		}
 	}
+
 	return err
 }
 
 // largestIn is the earliest offering of the largest count in the client's region.
 func (f *Found) largestIn(ctx context.Context, aws *ec2.Client) (*capacity.Offering, error) {
 	var largest *capacity.Offering
+
 	q := f.search.Query
 	for low, high := 0, q.Count-1; low < high; {
 		q.Count = (low + high + 1) / 2
+
 		found, err := f.search.offerings(ctx, aws, q)
 		if err != nil {
 			return largest, err
 		}
+
 		if found = f.search.affordable(found); len(found) == 0 {
 			high = q.Count - 1
 			continue
 		}
+
 		first := slices.MinFunc(found, func(a, b capacity.Offering) int { return a.Start.Compare(b.Start) })
 		largest, low = &first, q.Count
 	}
+
 	return largest, nil
 }
 
 // WhyNone lists, a sentence each, why there is no offer; at writes a time.
 func (f *Found) WhyNone(at func(time.Time) string) []string {
-	var why, asked []string
-	var dear []capacity.Offering
+	var (
+		why, asked []string
+		dear       []capacity.Offering
+	)
 	for _, a := range f.answers {
 		switch {
 		case a.unsold != "":
@@ -251,6 +277,7 @@ func (f *Found) WhyNone(at func(time.Time) string) []string {
 			dear = append(dear, a.found...)
 		}
 	}
+
 	q := f.search.Query
 	switch {
 	case len(asked) == 0:
@@ -258,16 +285,20 @@ func (f *Found) WhyNone(at func(time.Time) string) []string {
 	case len(dear) > 0:
 		return append(why, f.search.tooDear(dear))
 	}
+
 	window := ""
 	if f.search.Zone != "" {
 		window = ", zone " + f.search.Zone + ","
 	}
+
 	if !q.StartAfter.IsZero() {
 		window += " from " + at(q.StartAfter)
 	}
+
 	if !q.EndBy.IsZero() {
 		window += " until " + at(q.EndBy)
 	}
+
 	return append(why, fmt.Sprintf("EC2 has no block of %d x %s for %s for sale in %s%s.", q.Count, q.InstanceType,
 		capacity.FormatDuration(q.Duration), strings.Join(asked, ", "), window))
 }
@@ -280,6 +311,7 @@ func (s Search) tooDear(found []capacity.Offering) string {
 	if least.Fee.Currency() != s.MaxPrice.Currency() {
 		return fmt.Sprintf("%s, which cannot be compared with --max-price %s.", what, s.MaxPrice)
 	}
+
 	return fmt.Sprintf("%s, more than --max-price %s.", what, s.MaxPrice.Amount())
 }
 
@@ -295,6 +327,7 @@ func SortOffers(offers []Offer, by string, subnets Subnets) {
 	for i := range offers {
 		offers[i].ZoneUse = subnets.In(offers[i].AZID)
 	}
+
 	slices.SortStableFunc(offers, func(a, b Offer) int {
 		rank := a.Rank() - b.Rank()
 		start := a.Start.Compare(b.Start)
@@ -302,6 +335,7 @@ func SortOffers(offers []Offer, by string, subnets Subnets) {
 		if by == ByPrice {
 			return cmp.Or(rank, price, start)
 		}
+
 		return cmp.Or(rank, start, price)
 	})
 }
@@ -338,8 +372,10 @@ func ChooseRegions(ctx context.Context, aws *ec2.Client, given []string) ([]stri
 	case slices.Contains(given, "all"):
 		return aws.Regions(ctx)
 	}
+
 	given = slices.Clone(given)
 	slices.Sort(given)
+
 	return slices.Compact(given), nil
 }
 
@@ -352,27 +388,36 @@ func AskRegions[T any](ctx context.Context, progress Progress, aws *ec2.Client, 
 	ask func(context.Context, *ec2.Client) (T, error),
 ) ([]T, []RegionFailure, error) {
 	answers, errs := make([]T, len(regions)), make([]error, len(regions))
+
 	var group errgroup.Group
 	group.SetLimit(atOnce)
+
 	var answered atomic.Int32
+
 	progress.Now(fmt.Sprintf("asking %d regions", len(regions)))
+
 	for i, region := range regions {
 		group.Go(func() error {
 			answers[i], errs[i] = ask(ctx, aws.In(region))
+
 			progress.Now(fmt.Sprintf("asked %d of %d regions", answered.Add(1), len(regions)))
 			return nil
 		})
 	}
+
 	_ = group.Wait() // the errors are in errs
+
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return nil, nil, ctx.Err()
 	}
+
 	failed := []RegionFailure{}
 	for i, err := range errs {
 		if err != nil {
 			failed = append(failed, newRegionFailure(regions[i], err))
 		}
 	}
+
 	switch len(failed) {
 	case 0:
 		return answers, failed, nil
@@ -383,6 +428,7 @@ func AskRegions[T any](ctx context.Context, progress Progress, aws *ec2.Client, 
 	case len(regions):
 		return nil, failed, fmt.Errorf("none of the %d regions could be asked:\n%w", len(regions), errors.Join(errs...))
 	}
+
 	return answers, failed, nil
 }
 
@@ -392,6 +438,7 @@ func newRegionFailure(region string, err error) RegionFailure {
 	if f.Code != "" {
 		f.Message = ec2.Message(err)
 	}
+
 	return f
 }
 
@@ -402,6 +449,7 @@ func unionOfFailures(failed, more []RegionFailure) []RegionFailure {
 			failed = append(failed, m)
 		}
 	}
+
 	return failed
 }
 
@@ -421,19 +469,24 @@ func ReadSubnets(ctx context.Context, aws *ec2.Client, ids []string, neighbours 
 	if err == nil && len(missing) > 0 {
 		err = missing[0].Err
 	}
+
 	if err != nil {
 		return Subnets{Err: err}
 	}
+
 	s := Subnets{Own: ec2.Plain(own), byZone: map[string][]string{}, nearByZone: map[string][]string{}}
 	isOwn := map[string]bool{}
+
 	var vpcs []string
 	for _, n := range own {
 		isOwn[n.ID], vpcs = true, append(vpcs, n.VPC)
 		s.byZone[n.AZID] = append(s.byZone[n.AZID], n.ID)
 	}
+
 	if !neighbours || len(vpcs) == 0 {
 		return s
 	}
+
 	near, err := aws.VPCSubnets(ctx, vpcs...)
 	s.Err = err
 	for _, n := range near {
@@ -441,6 +494,7 @@ func ReadSubnets(ctx context.Context, aws *ec2.Client, ids []string, neighbours 
 			s.nearByZone[n.AZID] = append(s.nearByZone[n.AZID], n.ID)
 		}
 	}
+
 	return s
 }
 
@@ -463,6 +517,7 @@ func (u ZoneUse) SubnetWord() string {
 	case len(u.Neighbours) > 0:
 		return "in VPC"
 	}
+
 	return "no"
 }
 
@@ -482,6 +537,7 @@ func (u ZoneUse) SubnetID() string {
 	case len(u.Neighbours) > 0:
 		return "(" + first(u.Neighbours) + ")"
 	}
+
 	return ""
 }
 
@@ -491,6 +547,7 @@ func (s Subnets) In(azID string) ZoneUse {
 	if s.Err != nil || azID == "" {
 		return ZoneUse{}
 	}
+
 	return ZoneUse{
 		Subnets:    append([]string{}, s.byZone[azID]...),
 		Neighbours: append([]string{}, s.nearByZone[azID]...),
@@ -506,6 +563,7 @@ func (u ZoneUse) Rank() int {
 	case len(u.Neighbours) > 0:
 		return 1
 	}
+
 	return 2
 }
 
@@ -531,6 +589,7 @@ func findOffering(ctx context.Context, aws World, q ec2.OfferingQuery, id string
 	if err != nil {
 		return capacity.Offering{}, err
 	}
+
 	o, there := pickOffering(found, id, known)
 	if !there {
 		return o, fmt.Errorf(
@@ -539,6 +598,7 @@ func findOffering(ctx context.Context, aws World, q ec2.OfferingQuery, id string
 			aws.Region(),
 		)
 	}
+
 	return o, nil
 }
 
@@ -547,13 +607,16 @@ func pickOffering(found []capacity.Offering, id string, known capacity.Offering)
 	if i := slices.IndexFunc(found, func(o capacity.Offering) bool { return o.ID == id }); i >= 0 {
 		return found[i], true
 	}
+
 	same := slices.DeleteFunc(found, func(o capacity.Offering) bool { return !sameBlock(o, known) })
 	if len(same) == 0 {
 		return capacity.Offering{}, false
 	}
+
 	if i := slices.IndexFunc(same, func(o capacity.Offering) bool { return o.Fee == known.Fee }); i >= 0 {
 		return same[i], true
 	}
+
 	return slices.MinFunc(same, func(x, y capacity.Offering) int { return compareFees(x.Fee, y.Fee) }), true
 }
 
@@ -572,5 +635,6 @@ func (d *deal) afterTyping(ctx context.Context, q ec2.OfferingQuery,
 	case now.ID != typed.ID:
 		d.Customer.Say("EC2 has %s under the id %s now, for the same fee.", typed.ID, now.ID)
 	}
+
 	return now, nil
 }

@@ -19,6 +19,7 @@ import (
 // search asks for 4 instances for a day.
 func (w *world) search(most capacity.Money) *Found {
 	w.Helper()
+
 	found, err := Search{
 		EC2: w.aws, Regions: []string{"us-east-2"}, MaxPrice: most, Progress: &w.customer,
 		Query: fourForADay,
@@ -26,6 +27,7 @@ func (w *world) search(most capacity.Money) *Found {
 	if err != nil {
 		w.Fatal(err)
 	}
+
 	return found
 }
 
@@ -34,6 +36,7 @@ func fees(offers []Offer) []string {
 	for _, o := range offers {
 		all = append(all, o.Fee.String())
 	}
+
 	return all
 }
 
@@ -56,9 +59,11 @@ func TestMaxPriceIsInItsCurrency(t *testing.T) {
 		if got := strings.Join(fees(found.Offers), " "); got != c.want {
 			t.Errorf("at most %s: %q, want %q", c.most, got, c.want)
 		}
+
 		if c.why == "" {
 			continue
 		}
+
 		if diff := cmp.Diff([]string{c.why}, found.WhyNone(time.Time.String)); diff != "" {
 			t.Errorf("at most %s (-want +got):\n%s", c.most, diff)
 		}
@@ -67,6 +72,7 @@ func TestMaxPriceIsInItsCurrency(t *testing.T) {
 		if c.most.Currency() != capacity.USD {
 			want = 0
 		}
+
 		err := found.FindLargest(t.Context())
 		largest := found.Largest
 		if err != nil || (largest != nil) != (want > 0) || largest != nil && largest.Count != want {
@@ -94,6 +100,7 @@ func TestLargest(t *testing.T) {
 		if err != nil || len(found.Offers) > 0 {
 			t.Fatalf("%+v: %v, %+v", c, err, found.Offers)
 		}
+
 		before := w.searches()
 		err = found.FindLargest(t.Context())
 		largest := found.Largest
@@ -118,6 +125,7 @@ func TestSortOffers(t *testing.T) {
 			0,
 		)
 	}
+
 	offers := []Offer{
 		offer("late", "use2-az1", 48*time.Hour, day, "240", "USD"),
 		offer("near", "use2-az2", 0, day, "24",
@@ -134,10 +142,12 @@ func TestSortOffers(t *testing.T) {
 	}
 	for by, want := range map[string]string{ByStart: "dear long yuan late near nowhere", ByPrice: "yuan long late dear near nowhere"} {
 		SortOffers(offers, by, subnets)
+
 		var got []string
 		for _, o := range offers {
 			got = append(got, o.ID)
 		}
+
 		if strings.Join(got, " ") != want {
 			t.Errorf("by %s: %v, want %s", by, got, want)
 		}
@@ -160,6 +170,7 @@ func TestSearchTellsWaits(t *testing.T) {
 			Count:     1,
 		},
 	)
+
 	s := Search{EC2: w.aws, Regions: []string{"us-east-2"}, Progress: &w.customer, Query: fourForADay}
 	if _, err := s.Run(w.stoppedAt("EC2 throttles searches in us-east-2 ")); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v; said: %s", err, w.said())
@@ -198,6 +209,7 @@ func TestUnsold(t *testing.T) {
 	w := newWorld(t, nil)
 	run := func(instanceType string) *Found {
 		t.Helper()
+
 		found, err := Search{
 			EC2:      w.aws,
 			Regions:  []string{"us-east-2"},
@@ -209,15 +221,18 @@ func TestUnsold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		return found
 	}
 	if why := run("g6.12xlarge").WhyNone(time.Time.String); len(why) != 1 ||
 		why[0] != "EC2 does not sell g6.12xlarge as a Capacity Block in us-east-2. Sold there: p5.48xlarge." {
 		t.Errorf("%q", why)
 	}
+
 	if w.searches() != 0 {
 		t.Errorf("%d searches for what is not sold", w.searches())
 	}
+
 	w = w.somebodyElse() // a client that knows no type yet
 	w.fault(
 		awssim.Fault{
@@ -228,16 +243,19 @@ func TestUnsold(t *testing.T) {
 			Skip:      1,
 		},
 	)
+
 	if why := run("g6.12xlarge").WhyNone(time.Time.String); len(why) != 1 ||
 		!strings.HasPrefix(why[0], "EC2 does not sell g6.12xlarge as a Capacity Block in us-east-2.") ||
 		strings.Contains(why[0], "p5") {
 		t.Errorf("%q", why)
 	}
+
 	if found := run("p5.48xlarge"); len(found.Offers) != 2 || found.Offers[0].GPUs != 0 {
 		t.Errorf("without the number of GPUs: %+v", found.Offers)
 	}
 	// Then the search itself says it, to a client that knows no type.
 	w = w.somebodyElse()
+
 	if why := run("g6.12xlarge").WhyNone(time.Time.String); len(why) != 1 ||
 		!strings.HasPrefix(why[0], "InvalidParameterValue: ") {
 		t.Errorf("%q", why)
@@ -289,6 +307,7 @@ func TestUltraServers(t *testing.T) {
 func TestR8_AskRegions(t *testing.T) {
 	w := newWorld(t, nil)
 	regions := []string{"eu-north-1", "us-east-1", "us-east-2"}
+
 	ask := func(failing ...string) ([]string, []RegionFailure, error) {
 		return AskRegions(
 			t.Context(),
@@ -307,26 +326,33 @@ func TestR8_AskRegions(t *testing.T) {
 	if got, failed, err := ask(); err != nil || len(failed) != 0 || !slices.Equal(got, all) {
 		t.Errorf("%v, %v, %v", got, failed, err)
 	}
+
 	w.says("asked 3 of 3 regions")
+
 	got, failed, err := ask("us-east-1")
 	if err != nil || !slices.Equal(got, []string{all[0], "", all[2]}) ||
 		!slices.Equal(failed, []RegionFailure{{Region: "us-east-1", Message: "us-east-1 is down"}}) {
 		t.Errorf("%v, %v, %v", got, failed, err)
 	}
+
 	got, failed, err = ask(regions...)
 	if err == nil || !strings.Contains(err.Error(), "none of the 3 regions") || got != nil || len(failed) != 3 {
 		t.Errorf("%v, %v, %v", got, failed, err)
 	}
+
 	regions = regions[:1]
 	if got, failed, err := ask(regions...); err == nil || err.Error() != "eu-north-1 is down\nfor good" || got != nil ||
 		len(failed) != 1 {
 		t.Errorf("the only one: %v, %v, %v", got, failed, err)
 	}
+
 	if got, failed, err := ask(); err != nil || len(failed) != 0 || len(got) != 1 {
 		t.Errorf("the only one: %v, %v, %v", got, failed, err)
 	}
+
 	stopped, cancel := context.WithCancel(t.Context())
 	cancel()
+
 	if _, _, err := AskRegions(stopped, &w.customer, w.aws, regions, func(context.Context, *ec2.Client) (int, error) { return 1, nil }); !errors.Is(
 		err,
 		context.Canceled,
@@ -339,9 +365,11 @@ func TestRegionFailure(t *testing.T) {
 	if got := (RegionFailure{Region: "us-east-2", Message: "timeout"}).Reason(); got != "timeout" {
 		t.Errorf("without a code: %q", got)
 	}
+
 	if got := (RegionFailure{Code: "AuthFailure", Message: "who are you"}).Reason(); got != "AuthFailure: who are you" {
 		t.Errorf("with a code: %q", got)
 	}
+
 	w := newWorld(t, nil)
 	w.fault(
 		awssim.Fault{
@@ -352,12 +380,14 @@ func TestRegionFailure(t *testing.T) {
 			Status:    401,
 		},
 	)
+
 	_, _, err := w.aws.Subnets(t.Context(), []string{subnetA1})
 	if f := newRegionFailure("us-east-2", err); f.Code != "AuthFailure" ||
 		!strings.Contains(f.Message, "who are you") ||
 		strings.Contains(f.Message, "describ") {
 		t.Errorf("%+v of %v", f, err)
 	}
+
 	one, two := RegionFailure{Region: "a", Message: "first"}, RegionFailure{Region: "b"}
 	if diff := cmp.Diff([]RegionFailure{one, two}, unionOfFailures([]RegionFailure{one}, []RegionFailure{{Region: "a", Message: "again"}, two})); diff != "" {
 		t.Error(diff)
@@ -377,6 +407,7 @@ func TestChooseRegions(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
+
 	if given[0] != "us-west-2" {
 		t.Errorf("what was given is changed: %v", given)
 	}
@@ -403,6 +434,7 @@ func TestR10_SubnetsOfAZone(t *testing.T) {
 			t.Errorf("zone %q: %+v with rank %d, want %+v", zone, use, use.Rank(), want)
 		}
 	}
+
 	s.Err = errors.New("access denied")
 	if use := s.In("use2-az1"); use.Subnets != nil || use.Neighbours != nil {
 		t.Errorf("it is not known, and still %+v", use)
@@ -415,10 +447,12 @@ func TestR3_AnotherFeeAfterTyping(t *testing.T) {
 	shown := w.offering("USD")
 	query := ec2.OfferingQuery{InstanceType: shown.InstanceType, Count: shown.Count, Duration: day}
 	d := &deal{Buyer: w.buyer(), close: func() {}}
+
 	now, err := d.afterTyping(t.Context(), query, shown)
 	if err != nil || now.ID == shown.ID || !sameBlock(now, shown) || now.Fee != shown.Fee {
 		t.Fatalf("%+v became %+v: %v", shown, now, err)
 	}
+
 	typed := shown
 	typed.Fee = usd(t, "1.00")
 	if _, err := d.afterTyping(t.Context(), query, typed); err == nil ||
@@ -429,6 +463,7 @@ func TestR3_AnotherFeeAfterTyping(t *testing.T) {
 
 func TestSameBlock(t *testing.T) {
 	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
 	one := capacity.Offering{
 		ID:               "cb-1",
 		Region:           "r",
@@ -446,6 +481,7 @@ func TestSameBlock(t *testing.T) {
 	if !sameBlock(one, other) {
 		t.Error("an id and a fee make it another block")
 	}
+
 	for what, change := range map[string]func(*capacity.Offering){
 		"region":              func(o *capacity.Offering) { o.Region = "q" },
 		"zone":                func(o *capacity.Offering) { o.AZID = "y" },
@@ -458,10 +494,12 @@ func TestSameBlock(t *testing.T) {
 	} {
 		other := one
 		change(&other)
+
 		if sameBlock(one, other) || sameBlock(other, one) {
 			t.Errorf("another %s is the same block", what)
 		}
 	}
+
 	if never := (capacity.Offering{}); sameBlock(never, never) {
 		t.Error("what nobody knows is the same as what nobody knows")
 	}

@@ -17,10 +17,12 @@ func (d *deal) settleEarlier(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	for _, i := range intents {
 		if i.Phase != Sending {
 			continue
 		}
+
 		switch {
 		case !d.ours(i):
 			d.Customer.Say(
@@ -28,16 +30,20 @@ func (d *deal) settleEarlier(ctx context.Context) error {
 				i,
 				i.Account,
 			)
+
 			continue
 		case d.DryRun:
 			d.Customer.Say("The outcome of %s is unknown; a real run finds out first.", i)
 			continue
 		}
+
 		d.Customer.Say("An earlier run was interrupted, so the outcome of %s is unknown.", i)
+
 		if _, err := d.settle(ctx, i); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -47,9 +53,11 @@ func (d *deal) settle(ctx context.Context, i Intent) (Intent, error) {
 	if i.SettledAt.IsZero() {
 		i.SettledAt = i.At.Add(callTimeout + settleTime)
 	}
+
 	progress := d.Customer.Start(
 		fmt.Sprintf("asking EC2 in %s about %s, until %s at the latest", i.Region, i.ID, d.Customer.Time(i.SettledAt)))
 	defer progress.Done()
+
 	for wait := firstWait; ; wait = min(2*wait, settleWait) {
 		began := time.Now()
 		found, err := d.look(ctx, &i)
@@ -70,12 +78,14 @@ func (d *deal) settle(ctx context.Context, i Intent) (Intent, error) {
 			)
 			i.Phase = Failed
 			d.record(i)
+
 			return i, nil
 		case err != nil && wouldShow:
 			return i, d.unknown(i, err)
 		case err != nil:
 			progress.Now("asking again: " + firstLine(err))
 		}
+
 		if !d.sleep(ctx, wait) {
 			return i, d.unknown(i, context.Cause(ctx))
 		}
@@ -95,6 +105,7 @@ func (d *deal) unknown(i Intent, err error) error {
 func (d *deal) look(ctx context.Context, i *Intent) (found bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+
 	aws := d.In(i.Region)
 	if i.Kind == ExtendBlock {
 		_, found, err := extensionOf(ctx, aws, *i)
@@ -110,7 +121,9 @@ func (d *deal) look(ctx context.Context, i *Intent) (found bool, err error) {
 	if at < 0 {
 		return false, err
 	}
+
 	i.Reservation = tagged[at].ID
+
 	return true, nil
 }
 
@@ -126,8 +139,10 @@ const askTimeout = time.Minute
 func extensionOf(ctx context.Context, aws World, i Intent) (capacity.Extension, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
+
 	history, err := aws.Extensions(ctx, i.Reservation)
 	e, found := i.extension(history)
+
 	return e, found, err
 }
 
@@ -139,6 +154,7 @@ func (i Intent) extension(history []capacity.Extension) (newest capacity.Extensi
 			newest, found = e, true
 		}
 	}
+
 	return newest, found
 }
 
@@ -156,8 +172,10 @@ func (d *deal) followPayment(ctx context.Context, r capacity.Reservation) (capac
 	if r.State == "" {
 		what, wait = "waiting for the payment of "+r.ID, 0
 	}
+
 	progress := d.Customer.Start(what)
 	defer progress.Done()
+
 	for ; ; wait = min(max(2*wait, firstWait), paymentWait) {
 		switch {
 		case r.State == capacity.StateScheduled, r.State == capacity.StateActive, r.State == capacity.StateExpired:
@@ -166,11 +184,13 @@ func (d *deal) followPayment(ctx context.Context, r capacity.Reservation) (capac
 			return r, fmt.Errorf("reservation %s is %s: %w, so there is no block; see AWS Billing, then buy another",
 				r.ID, r.State, errNotPaid)
 		}
+
 		if !d.sleep(ctx, wait) {
 			return r, fmt.Errorf(
 				"reservation %s is bought and %s, and its payment is no longer followed; run this again to follow it",
 				r.ID, stateInWords(r.State))
 		}
+
 		found, err := shown(ctx, d.EC2, r.ID)
 		switch {
 		case err != nil && ctx.Err() == nil:
@@ -187,8 +207,10 @@ func (d *deal) followPayment(ctx context.Context, r capacity.Reservation) (capac
 // followExtension waits until an extension is paid and the block's end has moved.
 func (d *deal) followExtension(ctx context.Context, i Intent) (capacity.Extension, capacity.Reservation, error) {
 	aws := d.In(i.Region)
+
 	progress := d.Customer.Start(fmt.Sprintf("the extension of %s is bought", i.Reservation))
 	defer progress.Done()
+
 	for wait := firstWait; ; wait = min(2*wait, paymentWait) {
 		e, found, err := extensionOf(ctx, aws, i)
 		switch {
@@ -205,10 +227,12 @@ func (d *deal) followExtension(ctx context.Context, i Intent) (capacity.Extensio
 			if err == nil && !r.End.Before(i.NewEnd) {
 				return e, r, nil
 			}
+
 			progress.Now("paid; waiting for EC2 to show the new end")
 		case err == nil:
 			progress.Now(fmt.Sprintf("the extension of %s is %s", i.Reservation, e.State))
 		}
+
 		if !d.sleep(ctx, wait) {
 			return e, capacity.Reservation{}, fmt.Errorf(
 				"the extension of %s to %s is bought, and its payment is no longer followed; run this again to follow it",
@@ -238,21 +262,26 @@ func (d *deal) boughtBefore(ctx context.Context, offering string, known capacity
 	if err != nil {
 		return Intent{}, false, fmt.Errorf("looking whether offering %s was bought before: %w", offering, err)
 	}
+
 	intents, err := d.intents().All()
 	if err != nil {
 		return Intent{}, false, err
 	}
+
 	var bought []Intent
+
 	recorded := map[string]bool{}
 	for _, i := range intents {
 		same := i.Offering.ID == offering || i.ordered() == offering || sameBlock(i.Offering, known)
 		if i.Kind != BuyBlock || !same || i.Region != d.EC2.Region() || !d.ours(i) {
 			continue
 		}
+
 		recorded[i.ID] = true
 		if r, shown := i.shownBy(tagged); shown && (i.Phase == Sending || i.Phase == Failed) {
 			i.Phase, i.Reservation = Bought, r.ID // even if the file differs: EC2 has it
 		}
+
 		at := slices.IndexFunc(tagged, func(r capacity.Reservation) bool { return r.ID == i.Reservation })
 		gone := at >= 0 && undone(tagged[at])
 		if gone && i.Phase == Done {
@@ -260,6 +289,7 @@ func (d *deal) boughtBefore(ctx context.Context, offering string, known capacity
 			if tagged[at].State != capacity.StatePaymentFailed {
 				why = "it is " + string(tagged[at].State)
 			}
+
 			d.Customer.Say(
 				"Offering %s was bought at %s, as %s, but %s.",
 				i.Offering.ID,
@@ -268,22 +298,28 @@ func (d *deal) boughtBefore(ctx context.Context, offering string, known capacity
 				why,
 			)
 		}
+
 		if i.Phase == Bought || i.Phase == Done && !gone {
 			bought = append(bought, i)
 		}
 	}
+
 	for _, r := range tagged {
 		if !recorded[r.Tags[capacity.TagPurchase]] && !undone(r) {
 			bought = append(bought, purchaseOfTags(r))
 		}
 	}
+
 	if len(bought) == 0 {
 		return Intent{}, false, d.recorded()
 	}
+
 	slices.SortFunc(bought, func(x, y Intent) int { return y.At.Compare(x.At) })
+
 	if cutOff := slices.IndexFunc(bought, func(i Intent) bool { return i.Phase == Bought }); cutOff > 0 {
 		return bought[cutOff], true, nil
 	}
+
 	return bought[0], true, nil
 }
 
@@ -295,6 +331,7 @@ func (i Intent) shownBy(tagged []capacity.Reservation) (capacity.Reservation, bo
 	if at < 0 {
 		return capacity.Reservation{}, false
 	}
+
 	return tagged[at], true
 }
 
@@ -304,6 +341,7 @@ func undone(r capacity.Reservation) bool {
 	case capacity.StatePaymentFailed, capacity.StateUnsupported, capacity.StateFailed, capacity.StateCancelled:
 		return true
 	}
+
 	return false
 }
 
@@ -315,6 +353,8 @@ func purchaseOfTags(r capacity.Reservation) Intent {
 	if !r.UltraServer {
 		i.Offering.InstanceType, i.Offering.Count = r.InstanceType, r.Size()
 	}
+
 	_ = i.Fee.UnmarshalText([]byte(r.Tags[capacity.TagFee])) // a tag that somebody has changed has no fee
+
 	return i
 }

@@ -18,6 +18,7 @@ func showLate(s *awssim.Scenario) {
 // People and programs copy tags: an ODCR with the tag of a purchase was not bought by it.
 func TestR3_OnlyABlockIsAPurchase(t *testing.T) {
 	const id, block, odcr = "buy-0000000000000001", "cr-0e2000000000000d4", "cr-0e2000000000000c3"
+
 	tagged := awssim.ReservationScenario{
 		ID:    odcr,
 		Kind:  "odcr",
@@ -26,11 +27,13 @@ func TestR3_OnlyABlockIsAPurchase(t *testing.T) {
 		Count: 1,
 		Tags:  map[string]string{capacity.TagPurchase: id},
 	}
+
 	bought := tagged
 	bought.ID, bought.Kind = block, "capacity-block"
 	if err := bought.End.UnmarshalText([]byte("+5d 11:30")); err != nil {
 		t.Fatal(err)
 	}
+
 	for want, reservations := range map[string][]awssim.ReservationScenario{block: {tagged, bought}, "": {tagged}} {
 		w := newWorld(t, func(s *awssim.Scenario) {
 			s.Regions[0].Reservations = append(s.Regions[0].Reservations, reservations...)
@@ -57,7 +60,9 @@ func TestR3_NotBoughtIsSaidWhenItWouldShow(t *testing.T) {
 	o := w.offering("USD")
 	began := w.sim.Clock().Now()
 	b := w.buyer()
+
 	var last Intent
+
 	w.waiting = func(context.Context) { // a run that is killed now leaves this to the next one
 		all, err := b.intents().All()
 		if last = all[0]; err != nil || last.Phase != Sending ||
@@ -66,7 +71,9 @@ func TestR3_NotBoughtIsSaidWhenItWouldShow(t *testing.T) {
 			t.Errorf("while it waits: %v, %+v", err, all)
 		}
 	}
+
 	var block Result
+
 	err := b.Purchase(t.Context(), w.order(o.ID, o.Fee, &block))
 	if waited := w.sim.Clock().Now().Sub(began); err == nil || !strings.Contains(err.Error(), "was not bought") ||
 		waited < settleTime ||
@@ -74,9 +81,11 @@ func TestR3_NotBoughtIsSaidWhenItWouldShow(t *testing.T) {
 		last.ID == "" {
 		t.Errorf("after %s: %v", waited, err)
 	}
+
 	if want := "it is not known yet whether " + o.ID + " was bought: "; !strings.Contains(w.said(), want) {
 		t.Errorf("said: %s", w.said())
 	}
+
 	if bought := w.sim.Ledger(); len(bought) > 0 {
 		t.Errorf("bought %+v", bought)
 	}
@@ -88,6 +97,7 @@ func TestFollowingAPaymentHoldsNoLock(t *testing.T) {
 		w := newWorld(t, func(s *awssim.Scenario) { s.PaymentDelay = awssim.Duration(20 * time.Minute) })
 		for _, patience := range []time.Duration{5 * time.Minute, day} {
 			w.patience = patience
+
 			waits := 0
 			w.waiting = func(context.Context) {
 				waits++
@@ -95,6 +105,7 @@ func TestFollowingAPaymentHoldsNoLock(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: %v", kind, err)
 				}
+
 				unlock()
 			}
 			_, _, err := seller.buy(w, func() {})

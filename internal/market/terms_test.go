@@ -14,6 +14,7 @@ func TestNothingIsBoughtForAnotherFee(t *testing.T) {
 	if dollars.Fee != usd(t, "960") || yuan.Fee != money(t, "480", "CNY") {
 		t.Fatalf("fees %s and %s", dollars.Fee, yuan.Fee)
 	}
+
 	for name, c := range map[string]struct {
 		offering capacity.Offering
 		block    string // the extension of this one has the same fee
@@ -26,19 +27,24 @@ func TestNothingIsBoughtForAnotherFee(t *testing.T) {
 		"nobody has accepted it": {dollars, dollarBlock, capacity.Money{}, "declined"},
 	} {
 		var block Result
+
 		err := w.buyer().Purchase(t.Context(), w.order(c.offering.ID, c.fee, &block))
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: purchase: %v, want %q", name, err, c.says)
 		}
+
 		var extension Result
+
 		err = w.buyer().Extend(t.Context(), w.extension(c.block, c.fee, &extension))
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: extension: %v, want %q", name, err, c.says)
 		}
+
 		if bought := w.sim.Ledger(); len(bought) > 0 {
 			t.Fatalf("%s: bought %+v", name, bought)
 		}
 	}
+
 	if intents, err := (Intents{w.dir}).All(); err != nil || len(intents) > 0 {
 		t.Errorf("intents %v, %v", intents, err)
 	}

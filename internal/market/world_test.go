@@ -79,38 +79,47 @@ type world struct {
 // newWorld has a clock that only the waits of its buyer move, and a scenario that change may change.
 func newWorld(t *testing.T, change func(*awssim.Scenario)) *world {
 	t.Helper()
+
 	scenario, err := awssim.ParseScenario("world", []byte(worldTOML))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if change != nil {
 		change(scenario)
 	}
+
 	sim, err := awssim.New(scenario, awssim.NewClock(opening, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { sim.Close() })
+
 	files := t.TempDir()
 	if err := sim.Serve(t.Setenv, "AWS_CONFIG_FILE="+files+"/config", "AWS_SHARED_CREDENTIALS_FILE="+files+"/credentials"); err != nil {
 		t.Fatal(err)
 	}
+
 	return (&world{T: t, sim: sim, dir: state.Dir(files + "/state"), patience: day}).somebodyElse()
 }
 
 // somebodyElse buys in the same world, with a client of their own.
 func (w *world) somebodyElse() *world {
 	w.Helper()
+
 	aws, err := ec2.New(w.Context(), ec2.Options{Region: "us-east-2"})
 	if err != nil {
 		w.Fatal(err)
 	}
+
 	return &world{T: w.T, sim: w.sim, aws: aws, dir: w.dir, patience: w.patience, waiting: w.waiting}
 }
 
 // worldWith has blocks in some states that were bought by an offering, each by a purchase buy-ID.
 func worldWith(t *testing.T, states map[string]string, offering string) *world {
 	t.Helper()
+
 	return newWorld(t, func(s *awssim.Scenario) {
 		for id, state := range states {
 			r := awssim.ReservationScenario{
@@ -129,6 +138,7 @@ func worldWith(t *testing.T, states map[string]string, offering string) *world {
 			if err := r.End.UnmarshalText([]byte("+2d 11:30")); err != nil {
 				t.Fatal(err)
 			}
+
 			s.Regions[0].Reservations = append(s.Regions[0].Reservations, r)
 		}
 	})
@@ -137,16 +147,20 @@ func worldWith(t *testing.T, states map[string]string, offering string) *world {
 // deal has the lock of a buyer until the test ends.
 func (w *world) deal(b *Buyer) *deal {
 	w.Helper()
+
 	d, err := b.open(w.Context())
 	if err != nil {
 		w.Fatal(err)
 	}
+
 	w.Cleanup(d.close)
+
 	return d
 }
 
 func write(t *testing.T, to Intents, i Intent) {
 	t.Helper()
+
 	if err := to.Write(i); err != nil {
 		t.Fatal(err)
 	}
@@ -155,6 +169,7 @@ func write(t *testing.T, to Intents, i Intent) {
 // says fails where the customer was not told something.
 func (w *world) says(all ...string) {
 	w.Helper()
+
 	for _, want := range all {
 		if !strings.Contains(w.said(), want) {
 			w.Errorf("not said: %s; said: %s", want, w.said())
@@ -177,25 +192,31 @@ func (w *world) buyer() *Buyer {
 // pause is a moment for the machine. It ends what waits for too long.
 func (w *world) pause(ctx context.Context, d time.Duration) bool {
 	w.sim.Clock().Advance(d)
+
 	if w.waiting != nil {
 		w.waiting(ctx)
 	}
+
 	return ctx.Err() == nil && w.sim.Clock().Now().Before(opening.Add(w.patience))
 }
 
 // offering is the one for sale of 4 instances for a day in a currency.
 func (w *world) offering(currency string) capacity.Offering {
 	w.Helper()
+
 	found, err := w.aws.Offerings(w.Context(), fourForADay)
 	if err != nil {
 		w.Fatal(err)
 	}
+
 	for _, o := range found {
 		if o.Fee.Currency() == currency {
 			return o
 		}
 	}
+
 	w.Fatalf("nothing for sale in %s: %v", currency, found)
+
 	return capacity.Offering{}
 }
 
@@ -224,6 +245,7 @@ func (w *world) extension(reservationID string, fee capacity.Money, bought *Resu
 
 func (w *world) fault(f awssim.Fault) {
 	w.Helper()
+
 	if _, err := w.sim.AddFault(f); err != nil {
 		w.Fatal(err)
 	}
@@ -233,10 +255,12 @@ func usd(t *testing.T, amount string) capacity.Money { return money(t, amount, c
 
 func money(t *testing.T, amount, currency string) capacity.Money {
 	t.Helper()
+
 	m, err := capacity.ParseMoney(amount, currency)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return m
 }
 
@@ -262,6 +286,7 @@ var errDeclined = fmt.Errorf("declined")
 func (c *customer) Say(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	text := fmt.Sprintf(format, args...)
 	c.told = append(c.told, text)
 	if c.stop != nil && strings.Contains(text, c.stopAt) {

@@ -31,6 +31,7 @@ func (all Gauges) Add(name, help string, value float64, labels ...string) {
 	if all[name] == nil {
 		all[name] = &Gauge{Help: help}
 	}
+
 	all[name].Samples = append(all[name].Samples, Sample{labels, value})
 }
 
@@ -41,17 +42,22 @@ func (all Gauges) Text() []byte {
 	var b bytes.Buffer
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %[1]s gauge\n", name, all[name].Help)
+
 		for _, s := range all[name].Samples {
 			var labels []string
 			for label := range slices.Chunk(s.Labels, 2) {
 				labels = append(labels, fmt.Sprintf(`%s="%s"`, label[0], escaped.Replace(label[1])))
 			}
+
 			if b.WriteString(name); len(labels) > 0 {
 				b.WriteString("{" + strings.Join(labels, ",") + "}")
 			}
+
 			b.WriteString(" " + strconv.FormatFloat(s.Value, 'f', -1, 64) + "\n")
 		}
 	}
+
 	b.WriteString("# EOF\n")
+
 	return b.Bytes()
 }

@@ -55,13 +55,16 @@ func shown[T any](e *EC2, all []T, id func(T) string) (found []T) {
 	for id, c := range e.before {
 		if e.Late && e.Now().Sub(c.at) < consistent {
 			late[id] = true
+
 			if was, of := c.was.(T); of {
 				found = append(found, was)
 			}
 		}
 	}
+
 	found = append(found, slices.DeleteFunc(slices.Clone(all), func(one T) bool { return late[id(one)] })...)
 	slices.SortFunc(found, func(a, b T) int { return strings.Compare(id(a), id(b)) })
+
 	return found
 }
 
@@ -71,6 +74,7 @@ func (e *EC2) reservations() (all []capacity.Reservation) {
 			all = append(all, e.stated(r))
 		}
 	}
+
 	return all
 }
 
@@ -99,6 +103,7 @@ func (e *EC2) End(ids ...string) {
 		if ends {
 			e.before[i.ID] = change{e.Now(), i}
 		}
+
 		return ends
 	})
 }
@@ -125,6 +130,7 @@ func (e *EC2) stated(r capacity.Reservation) capacity.Reservation {
 	default:
 		r.State = capacity.StateExpired
 	}
+
 	switch {
 	case !r.Kind.Bought():
 	case r.State == capacity.StateActive:
@@ -134,6 +140,7 @@ func (e *EC2) stated(r capacity.Reservation) capacity.Reservation {
 	default:
 		r.Available = 0
 	}
+
 	return r
 }
 
@@ -151,6 +158,7 @@ func (e *EC2) of(id string) (n int) {
 			n++
 		}
 	}
+
 	return n
 }
 
@@ -164,6 +172,7 @@ func (e *EC2) room(id string) int {
 				free -= r.Total
 			}
 		}
+
 		return free
 	case !e.Open(id):
 		return 0
@@ -207,9 +216,11 @@ func (e *EC2) bound(token string, request any) (o *order, err error) {
 	if e.tokens[token] == nil {
 		e.tokens[token] = &order{request: text}
 	}
+
 	if o = e.tokens[token]; o.request != text {
 		return nil, errTokenUsed
 	}
+
 	return o, nil
 }
 
@@ -223,6 +234,7 @@ func (e *EC2) Launch(_ context.Context, l capacity.Launch) ([]capacity.Instance,
 		l.SubnetID,
 		l.ClientToken,
 	)
+
 	return answer(
 		e.World,
 		Call{Verb: "launch", Text: text, Change: true, EC2: true},
@@ -235,11 +247,13 @@ func (e *EC2) launch(l capacity.Launch) (launched []capacity.Instance, err error
 	if err != nil {
 		return nil, err
 	}
+
 	if o.ids == nil {
 		room := e.room(l.ReservationID)
 		if room < max(1, cmp.Or(l.Least, l.Count)) {
 			return nil, errNoRoom
 		}
+
 		for index := range min(room, l.Count) {
 			i := capacity.Instance{
 				ID:            e.newID("i-"),
@@ -256,20 +270,24 @@ func (e *EC2) launch(l capacity.Launch) (launched []capacity.Instance, err error
 			e.Instances, o.ids = append(e.Instances, i), append(o.ids, i.ID)
 		}
 	}
+
 	for _, i := range e.Instances {
 		if slices.Contains(o.ids, i.ID) {
 			launched = append(launched, i)
 		}
 	}
+
 	if len(launched) < len(o.ids) { // some have been terminated
 		return nil, errTokenUsed
 	}
+
 	return launched, nil
 }
 
 // CreateODCR makes an ODCR that others have no part in. A repeated order answers with the one that it made.
 func (e *EC2) CreateODCR(_ context.Context, o capacity.HoldOrder) (capacity.Reservation, error) {
 	text := fmt.Sprintf("of %d %s in %s, token %s", o.Count, o.InstanceType, o.AZID, o.ClientToken)
+
 	return answer(
 		e.World,
 		Call{Verb: "create ODCR", Text: text, Change: true, EC2: true},
@@ -300,7 +318,9 @@ func (e *EC2) CreateODCR(_ context.Context, o capacity.HoldOrder) (capacity.Rese
 					},
 				)
 			}
+
 			r, _ = e.Real(made.ids[0])
+
 			return r, nil
 		},
 	)
@@ -310,11 +330,13 @@ func (e *EC2) CreateODCR(_ context.Context, o capacity.HoldOrder) (capacity.Rese
 func (e *EC2) CancelODCR(_ context.Context, id string) error {
 	return e.change("cancel reservation", id, func() error {
 		e.Change(id, func(r *capacity.Reservation) { r.State = capacity.StateCancelled })
+
 		for i := range e.Instances {
 			if in := &e.Instances[i]; in.ReservationID == id {
 				in.ReservationID = ""
 			}
 		}
+
 		return nil
 	})
 }
@@ -344,6 +366,7 @@ func (e *EC2) Reservations(
 	if err != nil {
 		return nil, nil, err
 	}
+
 	for _, id := range ids {
 		if r := named(all, func(r capacity.Reservation) bool { return r.ID == id }); r != nil {
 			found = append(found, *r)
@@ -351,6 +374,7 @@ func (e *EC2) Reservations(
 			missing = append(missing, capacity.Missing{ID: id, Err: errNotFound})
 		}
 	}
+
 	return found, missing, nil
 }
 
@@ -370,7 +394,9 @@ func (e *EC2) FindInstances(_ context.Context, q capacity.InstanceQuery) ([]capa
 				return false
 			}
 		}
+
 		cluster, _, _ := strings.Cut(i.Tags[capacity.TagCluster], "/")
+
 		return (q.IDs == nil || slices.Contains(q.IDs, i.ID)) && (q.ClusterName == "" || cluster == q.ClusterName)
 	})
 }
@@ -391,8 +417,10 @@ func (e *EC2) Subnets(_ context.Context, ids []string) (found []ec2.Subnet, miss
 				},
 			)
 		}
+
 		return all
 	})
+
 	return found, nil, err
 }
 
@@ -430,6 +458,7 @@ func (e *EC2) date() {
 	if len(e.Dates) > 0 {
 		wrong, e.Dates = e.Dates[0], e.Dates[1:]
 	}
+
 	e.clock.Learn(wrong - e.Skew)
 }
 
@@ -437,9 +466,11 @@ func (e *EC2) date() {
 func (e *EC2) Offset() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+
 	if e.clock == (capacity.Clock{}) { // nobody has asked it anything
 		return -e.Skew
 	}
+
 	return e.clock.Offset()
 }
 

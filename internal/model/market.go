@@ -35,6 +35,7 @@ func (e *EC2) ExtensionOfferings(_ context.Context, id string, length time.Durat
 			End:   r.End.Add(length),
 		}
 		e.ForSale = append(e.ForSale, o)
+
 		return []capacity.Offering{o}
 	})
 }
@@ -59,6 +60,7 @@ func (e *EC2) sell(verb string, s ec2.Sale, offering string, deliver func(capaci
 	if s != ec2.Buy {
 		return nil
 	}
+
 	return e.change(verb, offering, func() error {
 		if o := named(e.ForSale, func(o capacity.Offering) bool { return o.ID == offering }); o != nil {
 			return deliver(*o)
@@ -80,13 +82,16 @@ func (e *EC2) Purchase(
 		if e.NotPaid {
 			r.State = capacity.StatePaymentFailed
 		}
+
 		e.Reserve(r)
 		r = e.stated(r)
+
 		return nil
 	})
 	if err != nil {
 		return capacity.Reservation{}, err
 	}
+
 	return r, nil
 }
 
@@ -96,6 +101,7 @@ func (e *EC2) PurchaseExtension(_ context.Context, s ec2.Sale, offering, id stri
 		if r, _ := e.Real(id); !r.End.Equal(o.Start) || !r.State.Live() {
 			return errNotSold
 		}
+
 		x := capacity.Extension{
 			OfferingID: offering,
 			State:      capacity.ExtensionPaid,
@@ -108,7 +114,9 @@ func (e *EC2) PurchaseExtension(_ context.Context, s ec2.Sale, offering, id stri
 		} else {
 			e.Change(id, func(r *capacity.Reservation) { r.End = o.End })
 		}
+
 		e.Extended[id] = append(e.Extended[id], x)
+
 		return nil
 	})
 }

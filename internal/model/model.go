@@ -45,7 +45,9 @@ func Dir(t interface {
 	if err != nil {
 		return t.TempDir()
 	}
+
 	t.Cleanup(func() { os.RemoveAll(dir) })
+
 	return dir
 }
 
@@ -76,6 +78,7 @@ func New(now time.Time) *World {
 		tokens:    map[string]*order{},
 	}
 	w.PCS = &PCS{World: w}
+
 	return w
 }
 
@@ -88,9 +91,11 @@ func (w *World) GoTo(to time.Time) {
 	for to = to.Add(w.Skew); ; {
 		s.happen()
 		s.runPrograms()
+
 		if !s.Now.Before(to) {
 			return
 		}
+
 		s.Now = s.next(to)
 	}
 }
@@ -101,6 +106,7 @@ func (w *World) MarkIn(dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, "clustername"), []byte("lab\n"), 0o644); err != nil {
 		return err
 	}
+
 	return os.WriteFile(filepath.Join(dir, "pcs-capacity-id"), []byte(Mark[len("lab/"):]+"\n"), 0o644)
 }
 
@@ -111,19 +117,24 @@ func (w *World) Do(c Call, do func() error) error {
 			return err
 		}
 	}
+
 	err := func() error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
+
 		if c.EC2 {
 			w.EC2.date()
 		}
+
 		return do()
 	}()
+
 	if w.After != nil {
 		if lost := w.After(c); lost != nil {
 			return lost
 		}
 	}
+
 	return err
 }
 
@@ -167,6 +178,7 @@ func (h Host) AppendRecords(records ...state.Record) error {
 	for _, r := range records {
 		text = append(text, strings.TrimSpace(fmt.Sprintf("%s %s %s", r.Hook, r.Code, r.Nodes)))
 	}
+
 	return h.EC2.Do(
 		Call{Verb: "record", Text: strings.Join(text, ", "), Change: true},
 		func() error { return h.Dir.AppendRecords(records...) },
@@ -180,6 +192,7 @@ func (h Host) Enlist(
 	allowed func(more capacity.Held, others []capacity.Held) error,
 ) (capacity.Held, error) {
 	text := strings.TrimSpace(fmt.Sprintf("%d, token %s %s", of.Count, of.Token, of.ReservationID))
+
 	return answer(
 		h.EC2.World,
 		Call{Verb: "enlist", Text: text, Change: true},

@@ -27,7 +27,9 @@ import (
 func TestLong_ModelIsSlurm(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	t.Cleanup(cancel)
+
 	var cluster *slurmlab.Cluster
+
 	cluster, err := slurmlab.Start(
 		ctx,
 		slurmlab.Config{
@@ -51,14 +53,17 @@ func TestLong_ModelIsSlurm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if err := cluster.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
+
 	w := model.New(time.Now().Truncate(time.Second))
 	w.Slurm.Old, w.Slurm.Boot = true, 0
 	w.Slurm.Add("gpu", "gpu", 3)
+
 	p := &program{
 		T:       t,
 		ctx:     ctx,
@@ -88,12 +93,15 @@ func (p *program) run(steps int) {
 		p.step()
 		p.same()
 	}
+
 	for _, j := range p.live() {
 		p.cancel(j)
 	}
+
 	for _, r := range slices.Sorted(maps.Keys(p.model.Fences)) {
 		p.both("drop "+r, func(v slurmVerbs) error { return v.DeleteReservation(p.ctx, r) })
 	}
+
 	p.both(
 		"power all down",
 		func(v slurmVerbs) error { return v.PowerDown(p.ctx, []string{"gpu-1", "gpu-2", "gpu-3"}, "over") },
@@ -115,6 +123,7 @@ type slurmVerbs interface {
 func (p *program) both(text string, call func(slurmVerbs) error) {
 	p.Helper()
 	p.goOn()
+
 	p.steps = append(p.steps, text)
 	if real, modeled := call(p.real), call(p.model); (real == nil) != (modeled == nil) {
 		p.Fatalf("%s\nSlurm says %v, the model %v", strings.Join(p.steps, "\n"), real, modeled)
@@ -126,9 +135,12 @@ func (p *program) goOn() { p.model.World.GoTo(time.Now().Truncate(time.Second)) 
 // same waits until both show the same.
 func (p *program) same() {
 	p.Helper()
+
 	var real, modeled []string
+
 	ctx, cancel := context.WithTimeout(p.ctx, 90*time.Second)
 	defer cancel()
+
 	if slurmlab.Until(ctx, func() bool {
 		p.goOn()
 		real, modeled = p.shows(p.real), p.shows(p.model)
@@ -145,10 +157,12 @@ func (p *program) shows(v lifecycle.Slurm) (all []string) {
 	if err := errors.Join(err, noNodes, noReservations); err != nil {
 		p.Fatal(err)
 	}
+
 	for _, j := range jobs {
 		if j.TimeMin.Bounded() { // an old Slurm starts it with any limit from there on
 			j.TimeLimit = j.TimeMin
 		}
+
 		all = append(
 			all,
 			fmt.Sprintf(
@@ -167,12 +181,14 @@ func (p *program) shows(v lifecycle.Slurm) (all []string) {
 			),
 		)
 	}
+
 	for _, n := range nodes {
 		all = append(
 			all,
 			fmt.Sprintf("node %s %s up %t off %t reason %q", n.Name, n.Base(), n.Up(), n.PoweredDown(), n.Reason),
 		)
 	}
+
 	for _, r := range reservations {
 		slices.Sort(r.Flags)
 		all = append(
@@ -189,7 +205,9 @@ func (p *program) shows(v lifecycle.Slurm) (all []string) {
 			),
 		)
 	}
+
 	slices.Sort(all)
+
 	return all
 }
 
@@ -224,15 +242,20 @@ func (p *program) submit() {
 	if !j.Requeue {
 		args[len(args)-1] = "--no-requeue"
 	}
+
 	if one(p, true, false) && j.TimeLimit.Minutes == 600 {
 		j.TimeMin = capacity.Minutes(20)
+
 		args = append(args, "--time-min=20")
 	}
+
 	p.goOn()
+
 	id, err := p.cluster.Submit(p.ctx, "sleep 10000", args...)
 	if err != nil {
 		p.Fatal(err)
 	}
+
 	p.steps = append(p.steps, fmt.Sprint("job ", id, " ", args))
 	if mine := p.model.Submit(model.Job{Job: j, Work: 1000 * time.Hour}); mine.Shown != id {
 		p.Fatalf("job %s is job %s of the model", id, mine.Shown)
@@ -245,6 +268,7 @@ func (p *program) step() {
 		p.submit()
 		return
 	}
+
 	j := live[p.IntN(len(live))]
 	job, name, node := j.Shown, one(p, "fence", "wait"), []string{one(p, "gpu-1", "gpu-2", "gpu-3")}
 	r := capacity.SlurmReservation{
@@ -257,6 +281,7 @@ func (p *program) step() {
 	if one(p, true, false) {
 		r.End = now.Add(10 * time.Hour)
 	}
+
 	minutes, hold := one(p, 15, 45, 1200), one(p, true, false)
 	switch what := p.IntN(14); what {
 	case 0:
@@ -282,6 +307,7 @@ func (p *program) step() {
 		if p.model.Node(node[0]).Job != nil { // else it completes until slurmctld takes its slurmd for lost
 			return
 		}
+
 		p.both(
 			"power down by force "+node[0],
 			func(v slurmVerbs) error { return v.PowerDownForce(ctx, node, "broken") },
@@ -312,20 +338,25 @@ func (p *program) step() {
 // wire. After each step both show the same block and instances.
 func TestModelIsEC2(t *testing.T) {
 	const block = "cr-0e2000000000000a1" // 16 × p5.48xlarge, open
+
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	clock := awssim.NewClock(now, 0)
+
 	sim, err := awssim.New(nil, clock)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer sim.Close()
+
 	if err := sim.Serve(t.Setenv); err != nil {
 		t.Fatal(err)
 	}
+
 	real, err := ec2.New(t.Context(), ec2.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	w := model.New(now)
 	shows := func(e lifecycle.EC2) (all []string) {
 		found, _, err := e.Reservations(t.Context(), []string{block})
@@ -336,25 +367,32 @@ func TestModelIsEC2(t *testing.T) {
 		if err := errors.Join(err, noInstances); err != nil {
 			t.Fatal(err)
 		}
+
 		for _, r := range found {
 			all = append(all, fmt.Sprintf("%s %s, %d of %d free", r.ID, r.State, r.Available, r.Total))
 		}
+
 		for _, i := range instances {
 			if !i.Ended() {
 				in := "an ODCR"
 				if i.ReservationID == block || i.ReservationID == "" {
 					in = i.ReservationID
 				}
+
 				all = append(all, fmt.Sprintf("%s %d in %s", i.Tags[capacity.TagNode], i.LaunchIndex, in))
 			}
 		}
+
 		slices.Sort(all)
+
 		return all
 	}
+
 	found, _, err := real.Reservations(t.Context(), []string{block})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	found[0].State = "" // by its times
 	w.EC2.Reserve(found[0])
 	w.EC2.OnDemand = 2 // as in the default scenario
@@ -362,18 +400,24 @@ func TestModelIsEC2(t *testing.T) {
 	// both calls a verb of both, which come to the same, and files the ids that they answer with.
 	both := func(text string, call func(e ec2Verbs) (ids []string, err error)) {
 		t.Helper()
+
 		steps = append(steps, text)
 		theirs, refused := call(real)
 		mine, err := call(w.EC2)
 		if kind(refused) != kind(err) || len(theirs) != len(mine) {
 			t.Fatalf("%s\nEC2 says %v, %v, the model %v, %v", strings.Join(steps, "\n"), theirs, refused, mine, err)
 		}
+
 		for i := range mine {
 			ids[mine[i]] = map[ec2Verbs]string{real: theirs[i], w.EC2: mine[i]}
 		}
 	}
-	var launches []capacity.Launch
-	var orders []capacity.HoldOrder
+
+	var (
+		launches []capacity.Launch
+		orders   []capacity.HoldOrder
+	)
+
 	into := []string{block}
 	for n := range 120 {
 		ours := w.EC2.Instances
@@ -391,6 +435,7 @@ func TestModelIsEC2(t *testing.T) {
 			if random.IntN(2) == 0 {
 				again.Count++
 			}
+
 			both(fmt.Sprintf("launch %d again, token %s", again.Count, again.ClientToken), launch(t, again, ids))
 		case what == 3:
 			o := capacity.HoldOrder{
@@ -407,6 +452,7 @@ func TestModelIsEC2(t *testing.T) {
 					o.End = o.End.Add(time.Minute)
 				}
 			}
+
 			both(
 				fmt.Sprintf("create ODCR of %d, token %s", o.Count, o.ClientToken),
 				func(e ec2Verbs) ([]string, error) {
@@ -414,9 +460,11 @@ func TestModelIsEC2(t *testing.T) {
 					if err != nil {
 						return nil, err
 					}
+
 					if e == w.EC2 && !slices.Contains(into, r.ID) {
 						into, orders = append(into, r.ID), append(orders, o)
 					}
+
 					return []string{r.ID}, nil
 				},
 			)
@@ -441,18 +489,22 @@ func TestModelIsEC2(t *testing.T) {
 			if id == block {
 				l.Kind = capacity.CapacityBlock
 			}
+
 			if l.Least = l.Count; random.IntN(2) == 0 {
 				l.Least = 1
 			}
+
 			launches = append(launches, l)
 			both(
 				fmt.Sprintf("launch %d, at least %d, into %s, token %s", l.Count, l.Least, id, l.ClientToken),
 				launch(t, l, ids),
 			)
 		}
+
 		now = now.Add(5 * time.Minute)
 		clock.Set(now)
 		w.GoTo(now)
+
 		if diff := cmp.Diff(shows(real), shows(w.EC2)); diff != "" {
 			t.Fatalf("%s\n(-EC2 +model)\n%s", strings.Join(steps, "\n"), diff)
 		}
@@ -473,10 +525,12 @@ func launch(t *testing.T, l capacity.Launch, ids map[string]map[ec2Verbs]string)
 		if of, made := ids[l.ReservationID]; made {
 			order.ReservationID = of[e]
 		}
+
 		all, err := e.Launch(t.Context(), order)
 		for _, i := range all {
 			launched = append(launched, i.ID)
 		}
+
 		return launched, err
 	}
 }
@@ -488,5 +542,6 @@ func kind(err error) string {
 			return name
 		}
 	}
+
 	return fmt.Sprint(err)
 }

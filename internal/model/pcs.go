@@ -51,6 +51,7 @@ func (p *PCS) Slots(_ context.Context, _ string, names []string) (map[string]str
 				found[g.Name] = g.Tags[capacity.TagReservation]
 			}
 		}
+
 		return found
 	})
 }
@@ -65,11 +66,14 @@ func (p *PCS) Configure(_ context.Context, r pcs.ConfigureRequest) (changed bool
 			if g == nil {
 				return fmt.Errorf("%w: there is no node group %s", errInvalid, r.Group)
 			}
+
 			changed = g.Tags[capacity.TagReservation] != r.Reservation.ID || !slices.Equal(g.SubnetIDs, r.SubnetIDs)
 			g.Tags, g.SubnetIDs = map[string]string{capacity.TagReservation: r.Reservation.ID}, r.SubnetIDs
+
 			return nil
 		},
 	)
+
 	return changed, err
 }
 
@@ -99,12 +103,14 @@ func (p *PCS) EnsureNodeGroup(
 			if err := p.deleteGroup(want.Name); err != nil {
 				return err
 			}
+
 			p.Groups = append(p.Groups, pcs.NodeGroup{ID: "pcs_" + want.Name})
 			now = &p.Groups[len(p.Groups)-1]
 		case !now.Compare(want).Changed():
 			g = *now
 			return nil
 		}
+
 		id := now.ID
 		*now, changed = want, true
 		now.ID, now.ARN, now.Status, now.Modified = id, "arn:"+id, pcs.Active, p.Now()
@@ -112,10 +118,14 @@ func (p *PCS) EnsureNodeGroup(
 			now.Status, now.Failures = pcs.CreateFailed, p.Fails
 			return fmt.Errorf("PCS could not create node group %s: %s", now.Name, now.Failures)
 		}
+
 		p.inSlurm()
+
 		g = *now
+
 		return nil
 	})
+
 	return g, changed, err
 }
 
@@ -129,6 +139,7 @@ func (p *PCS) inSlurm() {
 			queues[id] = q.Name
 		}
 	}
+
 	for _, g := range p.Groups {
 		has := 0
 		for _, n := range s.All {
@@ -137,9 +148,11 @@ func (p *PCS) inSlurm() {
 				has++
 			}
 		}
+
 		if has != g.Max {
 			s.All = slices.DeleteFunc(s.All, func(n *Node) bool { return n.Slot == g.Name })
 			s.Add(queues[g.ID], g.Name, g.Max)
+
 			for _, n := range s.All[len(s.All)-g.Max:] {
 				n.Shows = s.Now.Add(p.Shows)
 			}
@@ -162,8 +175,10 @@ func (p *PCS) deleteGroup(name string) error {
 	case slices.ContainsFunc(p.Queues, func(q pcs.Queue) bool { return slices.Contains(q.GroupIDs, g.ID) }):
 		return fmt.Errorf("%w: node group %s is in a queue", errInvalid, name)
 	}
+
 	p.Slurm.All = slices.DeleteFunc(p.Slurm.All, func(n *Node) bool { return n.Slot == name })
 	p.Groups = slices.DeleteFunc(p.Groups, func(g pcs.NodeGroup) bool { return g.Name == name })
+
 	return nil
 }
 
@@ -181,10 +196,13 @@ func (p *PCS) EnsureQueue(_ context.Context, want pcs.Queue) error {
 		case !p.Cluster.Ours(q.Tags):
 			return pcs.ErrNotOurs
 		}
+
 		groups := slices.Concat(q.GroupIDs, want.GroupIDs)
 		slices.Sort(groups)
 		q.GroupIDs, q.SlurmSettings = slices.Compact(groups), want.SlurmSettings
+
 		p.inSlurm()
+
 		return nil
 	})
 }
@@ -199,6 +217,7 @@ func (p *PCS) ReleaseQueue(_ context.Context, _ pcs.Cluster, name string, groups
 		case !p.Cluster.Ours(q.Tags):
 			return pcs.ErrNotOurs
 		}
+
 		q.GroupIDs = slices.DeleteFunc(
 			slices.Clone(q.GroupIDs),
 			func(id string) bool { return slices.Contains(groups, id) },
@@ -206,7 +225,9 @@ func (p *PCS) ReleaseQueue(_ context.Context, _ pcs.Cluster, name string, groups
 		if deleteEmpty && len(q.GroupIDs) == 0 {
 			p.Queues = slices.DeleteFunc(p.Queues, func(q pcs.Queue) bool { return q.Name == name })
 		}
+
 		p.inSlurm()
+
 		return nil
 	})
 }
@@ -218,6 +239,7 @@ func (e *EC2) Template(id string) (found capacity.LaunchTemplate) {
 			found = t
 		}
 	}
+
 	return found
 }
 
@@ -235,6 +257,7 @@ func (e *EC2) Planned(spec capacity.LaunchTemplateSpec) capacity.LaunchTemplate 
 	}
 	spec.Name = ""
 	t.Digest = fmt.Sprintf("%+v", spec)
+
 	return t
 }
 
@@ -257,9 +280,11 @@ func (e *EC2) EnsureLaunchTemplate(
 			case !there:
 				now.ID = e.newID("lt-")
 			}
+
 			version, _ := strconv.Atoi(now.Version)
 			t.ID, t.Version = now.ID, strconv.Itoa(version+1)
 			e.Templates[t.Name] = t
+
 			return t, nil
 		},
 	)
@@ -272,7 +297,9 @@ func (e *EC2) DeleteLaunchTemplate(_ context.Context, id, cluster string) error 
 		if t.ID != "" && t.Tags[capacity.TagCluster] != cluster {
 			return pcs.ErrNotOurs
 		}
+
 		delete(e.Templates, t.Name)
+
 		return nil
 	})
 }

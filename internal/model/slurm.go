@@ -79,6 +79,7 @@ func (s *Slurm) Add(partition, slot string, n int) {
 	if partition != "" && !slices.Contains(s.partitions, partition) {
 		s.partitions = append(s.partitions, partition)
 	}
+
 	for i := range n {
 		s.All = append(
 			s.All,
@@ -107,6 +108,7 @@ func (s *Slurm) Submit(j Job) *Job {
 	j.ID = s.ids
 	j.Shown, j.State, j.Eligible = fmt.Sprint(j.ID), "PENDING", s.Now
 	s.Jobs = append(s.Jobs, &j)
+
 	return &j
 }
 
@@ -126,6 +128,7 @@ func (s *Slurm) End(j *Job, how string) {
 // next returns the time at which something is due again, at the latest to.
 func (s *Slurm) next(to time.Time) time.Time {
 	next := to
+
 	consider := func(t time.Time) {
 		if t.After(s.Now) && t.Before(next) {
 			next = t
@@ -135,34 +138,41 @@ func (s *Slurm) next(to time.Time) time.Time {
 		consider(r.Start)
 		consider(r.End)
 	}
+
 	for _, r := range s.EC2.All {
 		consider(r.Start.Add(s.EC2.OpensLate + s.Skew))
 		consider(r.End.Add(s.Skew - 30*time.Minute))
 	}
+
 	for _, n := range s.All {
 		consider(n.Booted)
 		consider(n.Asked.Add(s.ResumeTimeout))
 	}
+
 	for _, j := range s.Jobs {
 		if j.Over == "" {
 			consider(j.Eligible)
 		}
+
 		if j.State == "RUNNING" {
 			consider(j.End)
 			consider(j.Start.Add(j.Work))
 		}
 	}
+
 	return next
 }
 
 // happen lets happen what is due.
 func (s *Slurm) happen() {
 	maps.DeleteFunc(s.Fences, func(_ string, r Reservation) bool { return !r.End.After(s.Now) })
+
 	for _, i := range slices.Clone(s.EC2.Instances) {
 		if r, _ := s.EC2.Real(i.ReservationID); r.Kind.Bought() && !s.EC2.Open(r.ID) {
 			s.EC2.End(i.ID) // EC2 takes it back
 		}
 	}
+
 	for _, n := range s.All {
 		switch i := n.InstanceID; {
 		case i != "" && !slices.ContainsFunc(s.EC2.Instances, func(one capacity.Instance) bool { return one.ID == i }):
@@ -178,16 +188,19 @@ func (s *Slurm) happen() {
 			}
 		}
 	}
+
 	for _, j := range s.Jobs {
 		if j.State != "RUNNING" {
 			continue
 		}
+
 		if ready := !slices.ContainsFunc(j.Nodes, func(n string) bool { return !s.Node(n).Up() }); j.Configuring() &&
 			ready {
 			// The limit counts from when all nodes are up, and no reservation is looked at again.
 			j.StateFlag, j.Start = "", s.Now
 			j.ends()
 		}
+
 		switch {
 		case j.Configuring():
 		case !j.Start.Add(j.Work).After(s.Now):
@@ -196,6 +209,7 @@ func (s *Slurm) happen() {
 			s.End(j, "TIMEOUT")
 		}
 	}
+
 	for _, j := range s.Jobs {
 		if j.State == "PENDING" && !j.Stays && !j.Eligible.After(s.Now) {
 			s.start(j)
@@ -207,12 +221,14 @@ func (s *Slurm) free(j *Job, how string) {
 	if s.Ran != nil && len(j.Nodes) > 0 {
 		s.Ran(j, how)
 	}
+
 	for _, name := range j.Nodes {
 		n := s.Node(name)
 		if n.Job == j {
 			n.Job = nil
 			n.State = strings.Replace(n.State, Busy, Idle, 1)
 		}
+
 		if n.down {
 			s.suspend(n)
 		}
@@ -223,6 +239,7 @@ func (s *Slurm) free(j *Job, how string) {
 func (s *Slurm) start(j *Job) {
 	nodes := map[string][]*Node{}
 	room := map[string]int{}
+
 	var free, off []*Node
 	for _, n := range s.All {
 		switch {
@@ -233,22 +250,28 @@ func (s *Slurm) start(j *Job) {
 			free = append(free, n)
 		}
 	}
+
 	for _, n := range append(free, off...) {
 		limit, fits := s.limit(j, n.Name)
 		if !fits {
 			continue
 		}
+
 		if nodes[n.Slot] = append(nodes[n.Slot], n); room[n.Slot] == 0 || limit < room[n.Slot] {
 			room[n.Slot] = limit
 		}
+
 		if len(nodes[n.Slot]) < j.NumNodes {
 			continue
 		}
+
 		j.State, j.Nodes, j.Start = "RUNNING", nil, s.Now
 		if j.TimeLimit.Bounded() {
 			j.TimeLimit = capacity.Minutes(room[n.Slot])
 		}
+
 		j.ends()
+
 		var boot []*Node
 		for _, n := range nodes[n.Slot] {
 			n.Job, j.Nodes = j, append(j.Nodes, n.Name)
@@ -256,7 +279,9 @@ func (s *Slurm) start(j *Job) {
 				boot, j.StateFlag = append(boot, n), "CONFIGURING"
 			}
 		}
+
 		s.powerUp(boot)
+
 		return
 	}
 }
@@ -267,19 +292,25 @@ func (s *Slurm) limit(j *Job, node string) (minutes int, fits bool) {
 	if j.TimeLimit.Bounded() {
 		want, least = j.TimeLimit.Minutes, j.TimeLimit.Minutes
 	}
+
 	if j.TimeMin.Bounded() {
 		least = j.TimeMin.Minutes
 	}
+
 	room := capacity.MaxMinutes
+
 	if s.Old && j.TimeMin.Bounded() {
 		want = least
 	}
+
 	for _, r := range s.Fences {
 		if slices.Contains(r.Nodes, node) {
 			room = min(room, int(r.Start.Sub(s.Now)/time.Minute))
 		}
 	}
+
 	want = min(want, room)
+
 	return want, want >= least && want > 0
 }
 
@@ -291,6 +322,7 @@ func (s *Slurm) runPrograms() {
 			s.Suspend(nodes)
 			continue
 		}
+
 		nodes := s.resumes[0]
 		s.resumes = s.resumes[1:]
 		s.Resume(nodes)
@@ -305,6 +337,7 @@ func (s *Slurm) powerUp(nodes []*Node) {
 			n.Booted = s.Now.Add(s.Boot)
 		}
 	}
+
 	if s.Resume != nil && len(names) > 0 {
 		s.resumes = append(s.resumes, names)
 	}
@@ -316,6 +349,7 @@ func (s *Slurm) suspend(n *Node) {
 	} else {
 		s.suspends = append(s.suspends, n.Name)
 	}
+
 	s.off(n, "POWER_DOWN")
 }
 
@@ -336,6 +370,7 @@ func (s *Slurm) at(n *Node, address string) {
 	if n.Address = address; n.PoweringUp() && n.Booted.IsZero() {
 		n.Booted = s.Now.Add(s.Boot)
 	}
+
 	for _, i := range s.EC2.Instances {
 		if i.PrivateIP == address {
 			n.InstanceID = i.ID
@@ -362,6 +397,7 @@ func (s *Slurm) LaunchInto(reservation string, nodes []string) {
 			s.at(n, launched[i].PrivateIP)
 			continue
 		}
+
 		j := n.Job
 		if s.off(n, "POWER_DOWN"); j != nil {
 			j.Eligible = s.Now.Add(15 * time.Minute)
@@ -383,6 +419,7 @@ func (s *Slurm) find(shown string) (*Job, error) {
 			return j, nil
 		}
 	}
+
 	return nil, errors.New("no such job")
 }
 
@@ -402,10 +439,12 @@ func (s *Slurm) onJobs(verb, text string, pending bool, do func(j *Job), jobs ..
 			if one == nil && pending && j.State != "PENDING" {
 				one = errors.New("job is no longer pending execution")
 			}
+
 			if err = errors.Join(err, one); one == nil {
 				do(j)
 			}
 		}
+
 		return err
 	})
 }
@@ -432,10 +471,12 @@ func (s *Slurm) Config(context.Context) (c slurm.Config, err error) {
 		if s.Old {
 			c.Version.Major = 24
 		}
+
 		if s.Limits.QOS != nil {
 			c.AccountingEnforce = []string{"limits"}
 		}
 	})
+
 	return c, err
 }
 
@@ -448,6 +489,7 @@ func (s *Slurm) Nodes(_ context.Context, names ...string) (nodes []capacity.Node
 			}
 		}
 	})
+
 	return nodes, err
 }
 
@@ -471,9 +513,11 @@ func (s *Slurm) Partitions(context.Context) (all []capacity.SlurmPartition, err 
 					one.Nodes = append(one.Nodes, n.Name)
 				}
 			}
+
 			all = append(all, one)
 		}
 	})
+
 	return all, err
 }
 
@@ -489,6 +533,7 @@ func (s *Slurm) Reservations(context.Context) (all []Reservation, err error) {
 			all = append(all, r)
 		}
 	})
+
 	return all, err
 }
 
@@ -519,8 +564,10 @@ func (s *Slurm) JobsOf(
 				ended = append(ended, j.Job)
 			}
 		}
+
 		live = merged(live)
 	})
+
 	return live, ended, err
 }
 
@@ -547,6 +594,7 @@ func merged(jobs []capacity.Job) (all []capacity.Job) {
 			all = append(all, j)
 		}
 	}
+
 	return all
 }
 
@@ -556,6 +604,7 @@ func (s *Slurm) Tasks(ctx context.Context, names []string) (tasks []capacity.Job
 		j, one := s.Job(ctx, name)
 		tasks, err = append(tasks, j), cmp.Or(err, one)
 	}
+
 	return tasks, err
 }
 
@@ -568,6 +617,7 @@ func (s *Slurm) Job(_ context.Context, shown string) (found capacity.Job, err er
 			}
 		}
 	})
+
 	return found, err
 }
 
@@ -576,9 +626,11 @@ func span(r Reservation) string {
 	if len(r.Flags) > 0 {
 		text += " flags=" + strings.Join(r.Flags, ",")
 	}
+
 	if len(r.Users) > 0 {
 		text += " users=" + strings.Join(r.Users, ",")
 	}
+
 	return text
 }
 
@@ -587,10 +639,12 @@ func Clock(t time.Time) string {
 	if t.IsZero() {
 		return "never"
 	}
+
 	t = t.UTC()
 	if t.Year() != 2027 {
 		return t.Format("2006-01-02 15:04:05")
 	}
+
 	return fmt.Sprintf("%02d %s", t.YearDay(), t.Format("15:04:05"))
 }
 
@@ -599,6 +653,7 @@ func (s *Slurm) Put(r Reservation) {
 	if r.End.IsZero() {
 		r.End = r.Start.Add(365 * 24 * time.Hour)
 	}
+
 	s.Fences[r.Name] = r
 }
 
@@ -609,7 +664,9 @@ func (s *Slurm) CreateReservation(_ context.Context, r Reservation) error {
 			slices.Contains(r.Flags, specNodes) {
 			return fmt.Errorf("cannot create %s", r.Name)
 		}
+
 		s.Put(r)
+
 		return nil
 	})
 }
@@ -622,10 +679,13 @@ func (s *Slurm) UpdateReservation(_ context.Context, r Reservation) error {
 		if !there || active && !r.Active || r.Start.Before(s.Now.Add(-time.Second)) && !active {
 			return errors.New("reservation already started, or there is none")
 		}
+
 		if active {
 			r.Start = old.Start
 		}
+
 		s.Put(r)
+
 		return nil
 	})
 }
@@ -659,6 +719,7 @@ func (s *Slurm) Edit(_ context.Context, edits map[string]capacity.Edits) map[str
 	failed := map[string]error{}
 	for _, job := range slices.Sorted(maps.Keys(edits)) {
 		e := edits[job]
+
 		err := s.onJobs(
 			"edit",
 			fmt.Sprintf("job %s: %s, --time-min=%s", job, e.TimeLimit, e.TimeMin),
@@ -676,6 +737,7 @@ func (s *Slurm) Edit(_ context.Context, edits map[string]capacity.Edits) map[str
 			failed[job] = err
 		}
 	}
+
 	return failed
 }
 
@@ -685,25 +747,33 @@ func (s *Slurm) RequeueJob(_ context.Context, before capacity.Job, hold bool) (a
 	if hold {
 		verb = "requeue and hold"
 	}
+
 	err = s.change(verb, "job "+before.Shown, func() error {
 		j, err := s.find(before.Shown)
 		if err == nil && j.State == "PENDING" {
 			after = j.Job // it waits already
 			return nil
 		}
+
 		if err != nil || !j.Requeue || !j.Batch || j.State != "RUNNING" && j.State != "SUSPENDED" {
 			return errors.New("not running")
 		}
+
 		s.Requeue(j, "REQUEUED")
+
 		if hold {
 			j.Stays, j.Held, j.Reason, j.Start = true, true, "JobHeldAdmin", time.Time{}
 		}
+
 		if s.RequeueDelay == 0 && !j.Stays {
 			s.start(j)
 		}
+
 		after = j.Job
+
 		return nil
 	})
+
 	return after, err
 }
 

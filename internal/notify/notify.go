@@ -32,12 +32,15 @@ func (t Target) Deliver(ctx context.Context, message any) error {
 	if err != nil {
 		return err
 	}
+
 	var errs []error
 	for _, deliver := range []func(context.Context, []byte) error{t.run, t.post} {
 		attempt, cancel := context.WithTimeout(ctx, t.Timeout)
 		errs = append(errs, deliver(attempt, text))
+
 		cancel()
 	}
+
 	return errors.Join(errs...)
 }
 
@@ -50,16 +53,20 @@ func (t Target) run(ctx context.Context, text []byte) error {
 	if t.Command == "" {
 		return nil
 	}
+
 	var out head
+
 	cmd := exec.CommandContext(ctx, t.Command)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(text), &out, &out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = longestDrain
 	err := cmd.Run()
 	if cmd.Process != nil {
 		_ = cmd.Cancel() // what it has left behind, if anything
 	}
+
 	switch {
 	case err == nil || errors.Is(err, exec.ErrWaitDelay):
 		return nil
@@ -68,6 +75,7 @@ func (t Target) run(ctx context.Context, text []byte) error {
 	case cmd.Process == nil:
 		return fmt.Errorf("[notify] command %s: %w", t.Command, err)
 	}
+
 	return fmt.Errorf("[notify] command %s: %w: %s", t.Command, err, firstLine(out))
 }
 
@@ -83,12 +91,14 @@ func (t Target) post(ctx context.Context, text []byte) error {
 	if t.Webhook == "" {
 		return nil
 	}
+
 	address := t.Webhook
 	if path, is := strings.CutPrefix(t.Webhook, "file://"); is {
 		secret, err := os.ReadFile(path)
 		if err != nil {
 			return fmt.Errorf("[notify] webhook: %w", err)
 		}
+
 		address = strings.TrimSpace(string(secret))
 	}
 
@@ -96,16 +106,20 @@ func (t Target) post(ctx context.Context, text []byte) error {
 	if err != nil {
 		return errors.New("[notify] webhook is not a URL")
 	}
+
 	request.Header.Set("Content-Type", "application/json")
+
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
 		// The URL may hold a secret, so that it is not shown.
 		return fmt.Errorf("[notify] webhook at %s does not answer", request.URL.Host)
 	}
 	defer answer.Body.Close()
+
 	if answer.StatusCode/100 != 2 {
 		return fmt.Errorf("[notify] webhook at %s answers %s", request.URL.Host, answer.Status)
 	}
+
 	return nil
 }
 

@@ -23,6 +23,7 @@ func Policy(role string, in capacity.AWSPartition, cluster string) string {
 	if err != nil {
 		panic(err) // a test reads them all
 	}
+
 	service := `"ec2.amazonaws.com"`
 	passedTo := service
 	if own := `"ec2.` + in.Domain + `"`; own != service {

@@ -29,21 +29,27 @@ func (a *account) divide() (Reservation, error) {
 	if a.fence = h.last().Fence; a.fence.IsZero() || h.end().Before(a.fence) {
 		a.fence = forever
 	}
+
 	one := Reservation{ID: h.id, Paid: *h.last(), Start: h.start, End: h.end(), From: a.from, Sums: a.sums}
+
 	all, err := a.nodes()
 	if err != nil {
 		return one, err
 	}
+
 	for _, s := range h.within(a.from, a.to) {
 		a.stay(s, all)
 	}
+
 	whole := one.End
 	if whole.IsZero() {
 		whole = a.to
 	}
+
 	for _, s := range h.within(h.start, whole) {
 		one.Whole += int64(s.paid.Size) * seconds(s.from, s.to)
 	}
+
 	return one, nil
 }
 
@@ -56,11 +62,13 @@ func (a *account) nodes() ([]string, error) {
 			if err != nil {
 				return nil, fmt.Errorf("nodes of reservation %s: %w", a.history.id, err)
 			}
+
 			for _, name := range names {
 				all[name] = true
 			}
 		}
 	}
+
 	return slices.Sorted(maps.Keys(all)), nil
 }
 
@@ -72,6 +80,7 @@ func (a *account) stay(s stay, all []string) {
 		for _, name := range names {
 			states[name] = what
 		}
+
 		listed += len(names)
 		if what == state.NodeDown {
 			down = len(names)
@@ -79,22 +88,27 @@ func (a *account) stay(s stay, all []string) {
 	}
 	// What has no node, or one that is off: a run that began there after the sample takes of it.
 	free := s.paid.Size - listed
+
 	var taken []piece
+
 	failed := min(max(0, s.paid.Unhealthy-down), max(free, 0))
 	a.put(s, s.from, s.to, max(free, 0)-failed, a.idle(s))
 	a.put(s, s.from, s.to, failed, Hardware)
+
 	for _, name := range all {
 		what, on := states[name]
 		if on && listed > s.paid.Size { // more than is paid for: settings that changed meanwhile
 			listed--
 			continue
 		}
+
 		for _, p := range a.pieces(s, name, what) {
 			switch {
 			case len(p.runs) > 0 && !on:
 				if most(taken, p) >= free-failed {
 					continue // more nodes than are paid for: what was seen is not all true
 				}
+
 				taken = append(taken, p)
 				a.put(s, p.from, p.to, -1, a.idle(s))
 				a.give(p)
@@ -113,14 +127,17 @@ func most(all []piece, p piece) (n int) {
 		if at.from.Before(p.from) || !at.from.Before(p.to) {
 			continue
 		}
+
 		here := 0
 		for _, o := range all {
 			if !o.from.After(at.from) && o.to.After(at.from) {
 				here++
 			}
 		}
+
 		n = max(n, here)
 	}
+
 	return n
 }
 
@@ -134,51 +151,65 @@ type piece struct {
 // pieces divides a stay of a node that is up, boots, is drained or down, or "" for off.
 func (a *account) pieces(s stay, node, what string) []piece {
 	cuts := []time.Time{s.from, s.to}
+
 	var here []*run
+
 	boots := s.to
 	for _, r := range a.runs[node] {
 		if !r.from.Before(s.to) {
 			break
 		}
+
 		from, to := latest(r.from, s.from), earliest(r.to, s.to)
 		if !s.known && r.vague && !r.to.After(s.to) {
 			to = s.from // when it ended in this time, nobody knows
 		}
+
 		if !from.Before(to) {
 			continue
 		}
+
 		if what == state.NodeBoots {
 			if !r.from.After(s.from) {
 				continue // it has the node, which still boots
 			}
+
 			boots = earliest(boots, from)
 		}
+
 		here = append(here, &run{Run: r.Run, class: r.class, from: from, to: to})
 		cuts = append(cuts, from, to)
 	}
+
 	if what == state.NodeDown && s.known {
 		here = nil
 	}
+
 	slices.SortFunc(cuts, time.Time.Compare)
+
 	var all []piece
 	for i := 1; i < len(cuts); i++ {
 		p := piece{from: cuts[i-1], to: cuts[i], class: a.idle(s)}
 		if !p.from.Before(p.to) {
 			continue
 		}
+
 		for _, r := range here {
 			if !r.from.After(p.from) && !r.to.Before(p.to) {
 				p.runs = append(p.runs, r)
 			}
 		}
+
 		switch {
 		case what == state.NodeDown, what == state.NodeDrain:
 			p.class = Hardware
 		case what == state.NodeBoots && p.from.Before(boots):
 			p.class = Boot
 		}
+
 		all = append(all, p)
 	}
+
 	return all
 }
 
@@ -199,6 +230,7 @@ func (a *account) give(p piece) {
 		if rest > 0 {
 			n, rest = n+1, rest-1
 		}
+
 		a.sums[r.class] += n
 		a.parts.add(r.Run, r.class, n)
 	}
@@ -210,19 +242,24 @@ func (a *account) put(s stay, from, to time.Time, nodes int, c Class) {
 	if nodes == 0 {
 		return
 	}
+
 	if to.After(a.fence) {
 		begin := latest(from, a.fence)
 		a.sums[FenceTail] += int64(nodes) * seconds(begin, to)
 		to = begin
 	}
+
 	if !from.Before(to) {
 		return
 	}
+
 	n := int64(nodes) * seconds(from, to)
 	if !s.known {
 		c = Unknown
+
 		a.gap(s, n)
 	}
+
 	a.sums[c] += n
 }
 
@@ -236,8 +273,10 @@ func (a *account) gap(s stay, nodeSeconds int64) {
 		if a.history.stays[0].from.After(begin) {
 			reason = fmt.Sprintf("sync saw it for the first time at %s", capacity.FormatUTC(a.history.stays[0].from))
 		}
+
 		a.gaps = append(a.gaps, Gap{Reservation: a.history.id, From: begin, To: end, Reason: reason})
 	}
+
 	a.gaps[len(a.gaps)-1].NodeSeconds += nodeSeconds
 }
 

@@ -31,17 +31,23 @@ type stay struct {
 // replay reads the samples, up to a time.
 func replay(samples []state.Sample, until time.Time) []*history {
 	byID := map[string]*history{}
-	var all []*history
-	var now state.Sample
+
+	var (
+		all []*history
+		now state.Sample
+	)
 	for i, line := range samples {
 		if !line.At.Before(until) {
 			break
 		}
+
 		now.Add(line)
+
 		next, last := until, true
 		if i+1 < len(samples) && samples[i+1].At.Before(until) {
 			next, last = samples[i+1].At, false
 		}
+
 		holds := now.At.Add(now.Holds.Duration)
 		for id, paid := range now.Paid {
 			h := byID[id]
@@ -49,6 +55,7 @@ func replay(samples []state.Sample, until time.Time) []*history {
 				h = &history{id: id}
 				byID[id], all = h, append(all, h)
 			}
+
 			h.start, h.gone = paid.Start, time.Time{}
 			switch {
 			case !next.After(holds):
@@ -60,13 +67,16 @@ func replay(samples []state.Sample, until time.Time) []*history {
 				h.add(stay{now.At, next, paid, false})
 			}
 		}
+
 		for id, h := range byID {
 			if now.Paid[id] == nil && h.gone.IsZero() {
 				h.gone = now.At
 			}
 		}
 	}
+
 	slices.SortFunc(all, func(a, b *history) int { return cmp.Or(a.start.Compare(b.start), cmp.Compare(a.id, b.id)) })
+
 	return all
 }
 
@@ -78,6 +88,7 @@ func (h *history) add(s stay) {
 			return
 		}
 	}
+
 	h.stays = append(h.stays, s)
 }
 
@@ -89,6 +100,7 @@ func (h *history) end() time.Time {
 	if !h.gone.IsZero() && !h.last().Kind.Bought() && (end.IsZero() || h.gone.Before(end)) {
 		return h.gone
 	}
+
 	return end
 }
 
@@ -109,16 +121,20 @@ func (h *history) within(from, to time.Time) (whole []stay) {
 		if s.from.After(at) && at.Before(to) {
 			whole = append(whole, stay{at, earliest(s.from, to), before, false})
 		}
+
 		before = s.paid
 		s.from, s.to = latest(s.from, from), earliest(s.to, to)
 		if s.from.Before(s.to) {
 			whole = append(whole, s)
 		}
+
 		at = latest(at, s.to)
 	}
+
 	if at.Before(to) {
 		whole = append(whole, stay{at, to, before, false})
 	}
+
 	return whole
 }
 
@@ -140,19 +156,24 @@ func (in Input) runs() (map[string][]*run, error) {
 	for _, r := range in.Accounted {
 		accounted[r.Job] = append(accounted[r.Job], r)
 	}
+
 	byNode := map[string][]*run{}
+
 	add := func(r capacity.Run, vague bool) error {
 		one := &run{Run: r, class: kindOf(r.State), from: r.Start, to: endOf(r), vague: vague}
 		if !one.from.Before(one.to) {
 			return nil
 		}
+
 		names, err := hostlist.Expand(r.Nodes)
 		if err != nil {
 			return fmt.Errorf("nodes of job %s: %w", r.Job, err)
 		}
+
 		for _, name := range names {
 			byNode[name] = append(byNode[name], one)
 		}
+
 		return nil
 	}
 	for _, r := range in.sampled() {
@@ -164,14 +185,17 @@ func (in Input) runs() (map[string][]*run, error) {
 			return nil, err
 		}
 	}
+
 	for _, r := range in.Accounted {
 		if err := add(r, false); err != nil {
 			return nil, err
 		}
 	}
+
 	for _, runs := range byNode {
 		slices.SortFunc(runs, func(a, b *run) int { return cmp.Or(a.from.Compare(b.from), cmp.Compare(a.Job, b.Job)) })
 	}
+
 	return byNode, nil
 }
 
@@ -186,18 +210,24 @@ func (in Input) sampled() map[string]capacity.Run {
 			}
 		}
 	}
+
 	var now state.Sample
 	for _, line := range in.Samples {
 		if !line.At.Before(in.Until) {
 			break
 		}
+
 		now.Add(line)
+
 		if line.Full {
 			closed(line.At, line.Runs)
 		}
+
 		maps.Copy(all, line.Runs)
 	}
+
 	closed(now.At.Add(now.Holds.Duration), nil)
+
 	return all
 }
 

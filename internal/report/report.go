@@ -69,6 +69,7 @@ func (s Sums) Total() int64 {
 	for _, n := range s {
 		total += n
 	}
+
 	return total
 }
 
@@ -88,6 +89,7 @@ func (s Sums) LostTo() (why []string) {
 			why = append(why, strings.TrimPrefix(string(c), "lost-"))
 		}
 	}
+
 	return why
 }
 
@@ -168,6 +170,7 @@ func (in Input) Begins() time.Time {
 	for _, h := range in.histories() {
 		begin = earliest(begin, latest(h.start, in.From))
 	}
+
 	return begin
 }
 
@@ -186,21 +189,27 @@ func Make(in Input) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
+
 	r := Report{From: in.Begins(), Until: in.Until, Total: Sums{}}
 	parts := &shares{{}, {}, {}}
 	for _, h := range in.histories() {
 		a := &account{history: h, runs: runs, parts: parts, from: latest(h.start, in.From), to: h.paidUntil(in.Until)}
+
 		one, err := a.divide()
 		if err != nil {
 			return Report{}, err
 		}
+
 		r.Reservations = append(r.Reservations, one)
 		for c, n := range one.Sums {
 			r.Total[c] += n
 		}
+
 		r.Gaps = append(r.Gaps, a.gaps...)
 	}
+
 	r.Accounts, r.Users, r.Jobs = sorted(parts[0]), sorted(parts[1]), sorted(parts[2])
+
 	return r, nil
 }
 
@@ -214,6 +223,7 @@ func kindOf(ended string) Class {
 	case "TIMEOUT", "DEADLINE":
 		return LostTimeout
 	}
+
 	return LostFailure
 }
 
@@ -233,12 +243,14 @@ func Accounted(
 	if err != nil {
 		return nil, err
 	}
+
 	for i := range runs {
 		r := &runs[i]
 		if r.Start = r.Start.Add(offset).Truncate(time.Second); !r.End.IsZero() {
 			r.End = r.End.Add(offset).Truncate(time.Second)
 		}
 	}
+
 	return runs, nil
 }
 
@@ -249,9 +261,11 @@ func (all *shares) add(r capacity.Run, c Class, n int64) {
 	for i, parts := range all {
 		key := [3]string{r.Account, r.User, r.Job}
 		clear(key[i+1:])
+
 		if parts[key] == nil {
 			parts[key] = Sums{}
 		}
+
 		parts[key][c] += n
 	}
 }
@@ -262,10 +276,12 @@ func sorted(parts map[[3]string]Sums) []Share {
 	for k, sums := range parts {
 		all = append(all, Share{k[0], k[1], k[2], sums})
 	}
+
 	slices.SortFunc(all, func(a, b Share) int {
 		return cmp.Or(cmp.Compare(b.Sums.Total(), a.Sums.Total()), cmp.Compare(a.Account, b.Account),
 			cmp.Compare(a.User, b.User), cmp.Compare(a.Job, b.Job))
 	})
+
 	return all
 }
 
@@ -296,6 +312,7 @@ func (c Cost) Unit() string {
 func (r Reservation) Costs(fee, onDemand capacity.Money) Cost {
 	each := r.Paid.GPUs
 	c := Cost{Fee: fee, PerNode: each == 0}
+
 	each = max(each, 1)
 	c.OnDemand = onDemand.PerHour(each, time.Hour)
 	paid, used := r.Sums.Total(), r.Sums[Useful]
@@ -310,5 +327,6 @@ func (r Reservation) Costs(fee, onDemand capacity.Money) Cost {
 		c.PerPaid = fee.PerHour(each, time.Duration(r.Whole)*time.Second)
 		c.PerUsed = c.InReport.PerHour(each, time.Duration(used)*time.Second)
 	}
+
 	return c
 }

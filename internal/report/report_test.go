@@ -34,6 +34,7 @@ func paid(change func(p *state.Paid)) *state.Paid {
 	if change != nil {
 		change(p)
 	}
+
 	return p
 }
 
@@ -70,6 +71,7 @@ func ran(job, nodes string, from, to float64, ended string) capacity.Run {
 	if to > 0 {
 		r.End = at(to)
 	}
+
 	return r
 }
 
@@ -155,19 +157,23 @@ func TestClasses(t *testing.T) {
 			if err != nil || len(got.Reservations) != 1 {
 				t.Fatal(err, got)
 			}
+
 			want := Sums{}
 			for class, minutes := range c.want {
 				want[class] = int64(minutes) * 60
 			}
+
 			sums := Sums{}
 			for class, n := range got.Reservations[0].Sums {
 				if n != 0 {
 					sums[class] = n
 				}
 			}
+
 			if diff := cmp.Diff(want, sums); diff != "" {
 				t.Error(diff)
 			}
+
 			addsUp(t, got)
 		})
 	}
@@ -176,7 +182,9 @@ func TestClasses(t *testing.T) {
 // addsUp: what is paid is the sum of the classes, and of the reservations.
 func addsUp(t *testing.T, r Report) {
 	t.Helper()
+
 	reservations := Sums{}
+
 	var want int64
 	for _, one := range r.Reservations {
 		for c, n := range one.Sums {
@@ -184,24 +192,30 @@ func addsUp(t *testing.T, r Report) {
 				t.Errorf("%s has %d node-seconds of %s", one.ID, n, c)
 			}
 		}
+
 		end := r.Until
 		if !one.End.IsZero() {
 			end = earliest(end, one.End)
 		}
+
 		want += int64(one.Paid.Size) * seconds(latest(one.Start, r.From), end)
 	}
+
 	var jobs int64
 	for _, j := range r.Jobs {
 		jobs += j.Sums.Total()
 	}
+
 	if ran := r.Total[Useful] + r.Total[LostRequeue] + r.Total[LostTimeout] + r.Total[LostFailure]; ran != jobs {
 		t.Errorf("%d node-seconds with a job, and the jobs have %d", ran, jobs)
 	}
+
 	for _, c := range Classes {
 		if reservations[c] != r.Total[c] {
 			t.Errorf("%s: %d in all, %d by reservation", c, r.Total[c], reservations[c])
 		}
 	}
+
 	if r.Total.Total() != want {
 		t.Errorf("%d node-seconds in all, %d were paid", r.Total.Total(), want)
 	}
@@ -212,8 +226,11 @@ func addsUp(t *testing.T, r Report) {
 func TestAnySamplesAddUp(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
+
 		states := []string{"up", "boot", "drain", "down", ""}
+
 		var samples []state.Sample
+
 		runs := map[string]capacity.Run{}
 		for m, n := 0.0, 0; m < 620; n++ {
 			p := paid(func(next *state.Paid) {
@@ -224,6 +241,7 @@ func TestAnySamplesAddUp(t *testing.T) {
 						names[s] = append(names[s], fmt.Sprintf("gpu-%d", i+1))
 					}
 				}
+
 				for s, of := range names {
 					next.Nodes[s] = hostlist.Compress(of)
 				}
@@ -232,6 +250,7 @@ func TestAnySamplesAddUp(t *testing.T) {
 			if s.Full || r.IntN(3) == 0 {
 				s.Paid = map[string]*state.Paid{id: p}
 			}
+
 			if r.IntN(2) == 0 {
 				start := m - r.Float64()*20
 				one := ran(fmt.Sprint(n), []string{"gpu-1", "gpu-2", "gpu-[1-2]", "cpu-3"}[r.IntN(4)], start, 0, "")
@@ -240,18 +259,22 @@ func TestAnySamplesAddUp(t *testing.T) {
 						time.Duration(r.IntN(3000))*time.Second,
 					), []string{"COMPLETED", "FAILED", "TIMEOUT", "", "REQUEUED"}[r.IntN(5)]
 				}
+
 				runs[fmt.Sprintf("%d.0", n)] = one
 				s.Runs = map[string]capacity.Run{fmt.Sprintf("%d.0", n): one}
 			}
+
 			samples = append(samples, s)
 			m += []float64{0.5, 1, 5, 5, 5, 25}[r.IntN(6)]
 		}
+
 		var accounted []capacity.Run
 		for _, one := range runs {
 			if seed%2 == 0 {
 				accounted = append(accounted, one)
 			}
 		}
+
 		got, err := Make(
 			Input{
 				Samples:   samples,
@@ -263,6 +286,7 @@ func TestAnySamplesAddUp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if addsUp(t, got); t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}

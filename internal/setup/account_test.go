@@ -64,30 +64,37 @@ type account struct {
 
 func newAccount(t *testing.T, change func(*awssim.Scenario)) *account {
 	t.Helper()
+
 	scenario := awssim.DefaultScenario()
 	scenario.PCSDelay = 0
 	if change != nil {
 		change(scenario)
 	}
+
 	sim, err := awssim.New(scenario, awssim.NewClock(noon, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	w := &account{T: t, sim: sim, aws: sim.Handler(), dir: t.TempDir()}
 	server := httptest.NewServer(w)
 	t.Cleanup(func() {
 		server.Close()
 		_ = sim.Close()
 	})
+
 	for _, kv := range append(sim.Env(), "AWS_ENDPOINT_URL="+server.URL, "AWS_MAX_ATTEMPTS=1", "AWS_CA_BUNDLE=",
 		"AWS_CONFIG_FILE="+w.dir+"/aws-config", "AWS_SHARED_CREDENTIALS_FILE="+w.dir+"/aws-credentials") {
 		key, value, _ := strings.Cut(kv, "=")
 		t.Setenv(key, value)
 	}
+
 	if w.ec2, err = ec2.New(t.Context(), ec2.Options{}); err != nil {
 		t.Fatal(err)
 	}
+
 	w.setup = setup.Setup{PCS: pcs.From(w.ec2.Shared()), EC2: w.ec2, Poll: time.Millisecond}
+
 	return w
 }
 
@@ -97,6 +104,7 @@ func (w *account) ServeHTTP(to http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
+
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	operation := r.Header.Get("X-Amz-Target")
 	if _, name, ok := strings.Cut(operation, "."); ok {
@@ -104,6 +112,7 @@ func (w *account) ServeHTTP(to http.ResponseWriter, r *http.Request) {
 	} else if _, rest, ok := strings.Cut(string(body), "Action="); ok {
 		operation, _, _ = strings.Cut(rest, "&")
 	}
+
 	w.mu.Lock()
 	if !slices.ContainsFunc(
 		[]string{"Describe", "Get", "List", "Simulate"},
@@ -112,20 +121,25 @@ func (w *account) ServeHTTP(to http.ResponseWriter, r *http.Request) {
 		!strings.Contains(string(body), "DryRun=true") {
 		w.writes = append(w.writes, operation)
 	}
+
 	rewrite := w.rewrite
 	w.mu.Unlock()
+
 	if rewrite == nil {
 		w.aws.ServeHTTP(to, r)
 		return
 	}
+
 	recorded := httptest.NewRecorder()
 	w.aws.ServeHTTP(recorded, r)
+
 	answer := rewrite(operation, recorded.Body.Bytes())
 	for key, values := range recorded.Header() {
 		if key != "Content-Length" && key != "X-Amz-Crc32" {
 			to.Header()[key] = values
 		}
 	}
+
 	to.WriteHeader(recorded.Code)
 	_, _ = to.Write(answer)
 }
@@ -133,15 +147,19 @@ func (w *account) ServeHTTP(to http.ResponseWriter, r *http.Request) {
 // post asks PCS for what its API has and the SDK has not.
 func (w *account) post(operation, body string) string {
 	w.Helper()
+
 	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
 	r.Header.Set("X-Amz-Target", "AWSParallelComputingService."+operation)
 	r.Header.Set("Content-Type", "application/x-amz-json-1.0")
 	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=AKIA/20261120/"+region+"/pcs/aws4_request")
+
 	recorded := httptest.NewRecorder()
 	w.aws.ServeHTTP(recorded, r)
+
 	if recorded.Code != http.StatusOK {
 		w.Fatalf("%s: HTTP %d: %s", operation, recorded.Code, recorded.Body)
 	}
+
 	return recorded.Body.String()
 }
 
@@ -149,8 +167,10 @@ func (w *account) post(operation, body string) string {
 func (w *account) written() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	list := w.writes
 	w.writes = nil
+
 	return list
 }
 
@@ -159,13 +179,16 @@ func (w *account) configPath() string { return filepath.Join(w.dir, "etc", "conf
 // config is what the settings say now; nil if there are none.
 func (w *account) config() *config.Config {
 	w.Helper()
+
 	c, err := config.Load(w.configPath())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+
 	if err != nil {
 		w.Fatal(err)
 	}
+
 	return c
 }
 
@@ -180,10 +203,12 @@ func (w *account) request(reservation string) setup.Request {
 func (w *account) plan(r setup.Request) *setup.Plan {
 	w.Helper()
 	r.Config = w.config()
+
 	p, err := w.setup.Plan(w.Context(), r)
 	if err != nil {
 		w.Fatal(err)
 	}
+
 	return p
 }
 
@@ -193,45 +218,55 @@ func (w *account) run(r setup.Request) *setup.Plan {
 	s := w.setup
 	s.Slurm = nil
 	r.Config = w.config()
+
 	p, err := s.Plan(w.Context(), r)
 	if err != nil {
 		w.Fatal(err)
 	}
+
 	if err := s.Apply(w.Context(), p); err != nil {
 		w.Fatal(err)
 	}
+
 	return p
 }
 
 func (w *account) inventory() pcs.Inventory {
 	w.Helper()
+
 	inv, err := w.setup.PCS.Inventory(w.Context(), "ml")
 	if err != nil {
 		w.Fatal(err)
 	}
+
 	return inv
 }
 
 func (w *account) group(name string) pcs.NodeGroup {
 	w.Helper()
+
 	g, found := w.inventory().Group(name)
 	if !found {
 		w.Fatalf("there is no node group %s", name)
 	}
+
 	return g
 }
 
 func (w *account) template(g pcs.NodeGroup) capacity.LaunchTemplate {
 	w.Helper()
+
 	t, found, err := w.ec2.LaunchTemplate(w.Context(), g.TemplateID, g.TemplateVersion)
 	if err != nil || !found {
 		w.Fatalf("launch template of %s: %v, %v", g.Name, found, err)
 	}
+
 	return t
 }
 
 func (w *account) fault(f awssim.Fault) {
 	w.Helper()
+
 	if _, err := w.sim.AddFault(f); err != nil {
 		w.Fatal(err)
 	}
@@ -241,6 +276,7 @@ func (w *account) fault(f awssim.Fault) {
 // UPDATE_FAILED.
 func (w *account) failGroups(name string, n int, code, message string) {
 	var mu sync.Mutex
+
 	status := ""
 	ends := func(in string) {
 		if status = ""; n > 0 {
@@ -250,6 +286,7 @@ func (w *account) failGroups(name string, n int, code, message string) {
 	w.rewrite = func(operation string, answer []byte) []byte {
 		mu.Lock()
 		defer mu.Unlock()
+
 		switch operation {
 		case "CreateComputeNodeGroup":
 			ends("CREATE_FAILED")
@@ -263,6 +300,7 @@ func (w *account) failGroups(name string, n int, code, message string) {
 				return bytes.Replace(answer, []byte(`"status":"ACTIVE"`), []byte(shown), 1)
 			}
 		}
+
 		return answer
 	}
 }
@@ -270,10 +308,12 @@ func (w *account) failGroups(name string, n int, code, message string) {
 // buyNextWeek buys 4 × p5.48xlarge in use2-az1 that open in 8 days, and waits for the payment.
 func (w *account) buyNextWeek() string {
 	w.Helper()
+
 	buyer, err := ec2.New(w.Context(), ec2.Options{}) // one client searches a few times a minute
 	if err != nil {
 		w.Fatal(err)
 	}
+
 	offers, err := buyer.Offerings(
 		w.Context(),
 		ec2.OfferingQuery{
@@ -286,15 +326,19 @@ func (w *account) buyNextWeek() string {
 	if err != nil {
 		w.Fatal(err)
 	}
+
 	i := slices.IndexFunc(offers, func(o capacity.Offering) bool { return o.AZID == "use2-az1" })
 	if i < 0 {
 		w.Fatalf("no block for sale: %v", offers)
 	}
+
 	bought, err := buyer.Purchase(w.Context(), ec2.Buy, offers[i].ID, "Linux/UNIX", nil)
 	if err != nil {
 		w.Fatal(err)
 	}
+
 	w.sim.Clock().Advance(10 * time.Minute)
+
 	return bought.ID
 }
 
@@ -303,6 +347,7 @@ func codes(p *setup.Plan) []string {
 	for _, m := range p.Mismatches() {
 		all = append(all, string(m.Code))
 	}
+
 	return slices.Sorted(slices.Values(all))
 }
 
@@ -316,5 +361,6 @@ func actions(p *setup.Plan) string {
 			}
 		}
 	}
+
 	return strings.Join(all, " ")
 }

@@ -18,10 +18,12 @@ import (
 // withSettings gives the world settings with these partitions.
 func (w *world) withSettings(partitions ...capacity.PartitionSettings) {
 	w.config = config.Default()
+
 	w.config.Path, w.config.Region, w.config.Cluster = etc, "us-east-2", ourMark
 	for i := range partitions {
 		partitions[i].File = config.PartitionPath(etc, partitions[i].Name)
 	}
+
 	w.config.Partitions = partitions
 }
 
@@ -45,7 +47,9 @@ func codesOf(all []capacity.Problem) string {
 	for _, m := range all {
 		codes = append(codes, string(m.Code))
 	}
+
 	slices.Sort(codes)
+
 	return strings.Join(codes, " ")
 }
 
@@ -59,9 +63,11 @@ func TestDetailsOfPlans(t *testing.T) {
 				}
 			}
 		}
+
 		return ""
 	}
 	w := newWorld()
+
 	see := func(kind capacity.Kind, own, copied string) inspection {
 		in := w.see(askFor(now1))
 		in.reservation.Kind, in.reservation.PlacementGroup, in.source.PlacementGroup = kind, own, copied
@@ -83,17 +89,20 @@ func TestDetailsOfPlans(t *testing.T) {
 			t.Errorf("%+v: placement group %q; not copied: %q", c, group, not)
 		}
 	}
+
 	p := plan(see(capacity.ODCR, "pg", ""))
 	if p.trial.Launch.Tags != nil || !slices.Equal(p.trial.Subnets, []string{subnet}) ||
 		p.trial.Launch.PlacementGroup != "pg" {
 		t.Errorf("the trial launch is %+v", p.trial)
 	}
+
 	if tags := plan(w.see(askForOnEC2(now1))).trial.Launch.Tags; tags[capacity.TagPartition] != "gpu" {
 		t.Errorf("on EC2 the trial launch has tags %v", tags)
 	}
 
 	w.withSettings()
 	w.config.Timing.DrainMargin.Duration += time.Hour
+
 	p = plan(w.see(askFor(now1)))
 	if got := value(p, WhatFence, "fence"); got != "2026-11-25 10:20 UTC" {
 		t.Errorf("with another margin the fence is at %s", got)
@@ -101,6 +110,7 @@ func TestDetailsOfPlans(t *testing.T) {
 
 	w = newWorld()
 	w.setUp(t, askFor(now1))
+
 	p = plan(w.see(askFor(now1)))
 	if _, err := w.carryOut(p.Actions, 0, nil); err != nil ||
 		!slices.Equal(w.Queue("gpu").GroupIDs, []string{w.Group("gpu-a").ID}) {
@@ -112,6 +122,7 @@ func TestDetailsOfPlans(t *testing.T) {
 func TestSubnetsOfLaunches(t *testing.T) {
 	w := newWorld()
 	w.setUp(t, askFor(now1))
+
 	for name, c := range map[string]struct {
 		ask          Request
 		seen         func(*inspection)
@@ -127,6 +138,7 @@ func TestSubnetsOfLaunches(t *testing.T) {
 		"EFA that is new": {ask: askFor(now1), seen: func(in *inspection) { in.request.EFA = capacity.EFA }, wanted: []string{subnet}, launched: subnet, in: subnet},
 	} {
 		read := w.see(c.ask)
+
 		in := &read
 		in.launch.Type = efaType
 		in.chosen = append(slices.Clone(in.chosen), spare, distant)
@@ -134,20 +146,25 @@ func TestSubnetsOfLaunches(t *testing.T) {
 			in.request.EFA = ""
 			c.seen(in)
 		}
+
 		var launched []string
 		for _, s := range in.launchSubnets() {
 			launched = append(launched, s.ID)
 		}
+
 		in.want()
+
 		if got := in.group.SubnetIDs; !slices.Equal(got, c.wanted) || strings.Join(launched, " ") != c.launched ||
 			in.interfaceSubnet() != c.in {
 			t.Errorf("%s: wants %v, launches into %v, interfaces in %q", name, got, launched, in.interfaceSubnet())
 		}
 	}
+
 	in := w.see(askFor(next1))
 	if n := in.launch; len(n.Subnets) != 1 {
 		t.Errorf("attached to %+v", n.Subnets)
 	}
+
 	in.launch.Type = ec2.InstanceType{EFAInterfaces: 1, Cards: make([]ec2.NetworkCard, 1)}
 	for mode, want := range map[capacity.EFAMode]string{capacity.EFA: "1 × efa", capacity.EFAOnly: "1 × efa-only, no public address", capacity.NoEFA: "without EFA", "": ""} {
 		if got := in.efaWord(mode); got != want {
@@ -165,6 +182,7 @@ func TestWhatIsKept(t *testing.T) {
 		!into("lt-1", now1, true).LaunchesInto(now1) {
 		t.Error("a slot launches into what it is not set up for")
 	}
+
 	for want, slots := range map[string][]site.Slot{
 		"":     {{}, {}},
 		"lt-1": {into("lt-1", now1, true), into("lt-2", next1, true)},
@@ -176,6 +194,7 @@ func TestWhatIsKept(t *testing.T) {
 			t.Errorf("kept is %q, want %q", got, want)
 		}
 	}
+
 	w := newWorld()
 	for team, want := range map[string]bool{"nlp": true, "cv": false} {
 		w.withSettings(
@@ -185,6 +204,7 @@ func TestWhatIsKept(t *testing.T) {
 				capacity.GroupSettings{Name: "gpu", Select: &capacity.Select{Tags: map[string]string{"team": "nlp"}}},
 			),
 		)
+
 		in := w.see(askFor(now1))
 		in.reservation.Tags = map[string]string{"team": team}
 		if got := in.listed(); got != want {
@@ -201,7 +221,9 @@ func TestWhatIsKept(t *testing.T) {
 		"gpu",
 	)+":1"
 	kept := *p
+
 	w.setUp(t, askForOnEC2(next1))
+
 	now, _ := w.partition()
 	kept.Groups[0].ReservationIDs = []string{now1, next1}
 	if diff := cmp.Diff(kept, now); diff != "" {
@@ -251,15 +273,18 @@ func TestUserDataOnEC2(t *testing.T) {
 		in := newWorld().see(askForOnEC2(now1))
 		in.source.UserData, in.request.ConfServer = []byte(c.site), c.server
 		in.chooseUserData()
+
 		first := string(in.userData)
 		if got := strings.Count(first, "until slurmd"); got != c.want || strings.Contains(first, "old") ||
 			(codesOf(in.Problems) == "user-data") != (c.want == 0) {
 			t.Errorf("%s: %v\n%s", name, in.Problems, first)
 		}
+
 		in.source.UserData, in.request.ConfServer = in.userData, ""
 		if in.Slots[0].Uses = (capacity.LaunchTemplate{ID: "lt", UserData: in.userData}); c.want > 0 {
 			in.chooseUserData()
 		}
+
 		if string(in.userData) != first {
 			t.Errorf("%s, again: %s", name, in.userData)
 		}
@@ -278,6 +303,7 @@ func TestLikeIsFound(t *testing.T) {
 		}
 	}
 	ours := map[string]string{capacity.TagCluster: ourMark}
+
 	cpu, login := group("cpu", "c7i.4xlarge", nil), group("login", "c7i.large", nil)
 	gone := group("old", "p5.48xlarge", nil)
 	gone.Status = pcs.Deleting
@@ -301,6 +327,7 @@ func TestLikeIsFound(t *testing.T) {
 			if r.Like = ""; c.ask != nil {
 				c.ask(&r)
 			}
+
 			in := inspection{
 				request:     r,
 				reservation: blockOf(now1, 0, 5),
@@ -313,18 +340,22 @@ func TestLikeIsFound(t *testing.T) {
 			}
 			in.nameSlots()
 			in.chooseLike()
+
 			if in.like.Name != c.like {
 				t.Errorf("like %q", in.like.Name)
 			}
+
 			fix := ""
 			for _, p := range in.Problems {
 				fix += p.Fix
 			}
+
 			if fix != c.fix {
 				t.Errorf("fix %q", fix)
 			}
 		})
 	}
+
 	in := inspection{
 		request:    askFor(now1),
 		unattended: true,
@@ -332,6 +363,7 @@ func TestLikeIsFound(t *testing.T) {
 	}
 	in.request.Like = ""
 	in.nameSlots()
+
 	if in.chooseLike(); in.like.Name != "" {
 		t.Errorf("a roll over copies from %s", in.like.Name)
 	}
@@ -343,6 +375,7 @@ func TestNodeGroupOfAQueue(t *testing.T) {
 		for _, name := range names {
 			p.Groups = append(p.Groups, capacity.GroupSettings{Name: name})
 		}
+
 		return &config.Config{Partitions: []capacity.PartitionSettings{p}}
 	}
 	for _, c := range []struct {
@@ -363,6 +396,7 @@ func TestUsersOfTheReservation(t *testing.T) {
 		for i := 0; i < len(tags); i += 2 {
 			one.Tags[tags[i]] = tags[i+1]
 		}
+
 		return func(in *inspection) {
 			for range n {
 				in.Inside = append(in.Inside, one)
@@ -393,6 +427,7 @@ func TestUsersOfTheReservation(t *testing.T) {
 			for _, q := range queues {
 				in.Queues = append(in.Queues, pcs.Queue{Name: q, GroupIDs: []string{"pcs_9"}})
 			}
+
 			instances(2, pcs.TagNodeGroupID, "pcs_9", pcs.TagClusterID, "pcs_ml")(in)
 		}
 	}
@@ -420,14 +455,18 @@ func TestUsersOfTheReservation(t *testing.T) {
 			if c.ask.Queue == "" {
 				c.ask = askFor(now1)
 			}
+
 			in := newWorld().see(c.ask)
 			c.seen(&in)
 			in.addUsers()
+
 			if in.takers != c.who || in.Slots[0].Instances != c.own {
 				t.Errorf("used by %q, %d of its own", in.takers, in.Slots[0].Instances)
 			}
+
 			in.wantedEntry.MaxNodes = 4
 			in.checkUsers()
+
 			if got := codesOf(in.Problems); got != "" &&
 				(got != "reservation-in-use" || !strings.HasPrefix(in.Problems[0].Fix, c.fix)) ||
 				(got == "") != (c.who == "") {

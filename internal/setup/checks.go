@@ -27,6 +27,7 @@ func (in *inspection) checkAsked() {
 	if problem := config.GroupName(in.Provider, in.request.NodeGroup); problem != "" {
 		in.problem(capacity.BadName, "choose another --node-group", "%s", problem)
 	}
+
 	if !in.OnEC2() && !queueName.MatchString(in.request.Queue) {
 		in.problem(
 			capacity.BadName,
@@ -35,9 +36,11 @@ func (in *inspection) checkAsked() {
 			in.request.Queue,
 		)
 	}
+
 	if in.Cluster.ID != "" && !in.OnEC2() {
 		in.Add(in.ClusterProblems(in.reservation.Kind)...)
 	}
+
 	if m := capacity.StateMismatch(in.reservation, in.Now); in.reservation.ID != "" && m != nil {
 		in.Add(*m)
 	}
@@ -55,6 +58,7 @@ func (in *inspection) checkBound() {
 				p.Name,
 				p.File,
 			)
+
 			return
 		}
 	}
@@ -77,6 +81,7 @@ func (in *inspection) checkMatch() {
 	for _, s := range in.chosen {
 		g.Subnets = append(g.Subnets, s.Subnet)
 	}
+
 	for _, m := range capacity.Match(in.reservation, g, in.Now) {
 		there := ids(in.inZone(in.VPC))
 		switch size := in.reservation.Size(); {
@@ -91,8 +96,10 @@ func (in *inspection) checkMatch() {
 		case m.Code == capacity.WrongZone:
 			m.Fix += "; the VPC has none there, so create one"
 		}
+
 		in.Add(m)
 	}
+
 	if r := in.reservation; r.Size() == 0 && r.State != capacity.StateActive {
 		in.problem(capacity.WrongSize, "run this again once EC2 shows its size",
 			"EC2 does not say yet how many instances reservation %s has", r.ID)
@@ -111,15 +118,18 @@ func (in *inspection) bound() (instanceType string, kind capacity.Kind) {
 	if g.Name != "" && (has || g.Select.Matches(r) || !g.PurchaseOption.Reserved()) {
 		kind = g.PurchaseOption
 	}
+
 	for _, other := range in.Slots {
 		if other.Ours && len(other.Group.InstanceTypes) > 0 && other.Group.InstanceTypes[0] != r.InstanceType {
 			instanceType = other.Group.InstanceTypes[0]
 		}
+
 		if live, _ := in.Live(other.ReservationID); live && !other.Holds(r.ID) &&
 			other.Group.PurchaseOption.PCSPurchaseOption() != r.Kind.PCSPurchaseOption() {
 			kind = other.Group.PurchaseOption
 		}
 	}
+
 	return instanceType, kind
 }
 
@@ -127,12 +137,14 @@ func (in *inspection) checkQuotas() {
 	if in.OnEC2() {
 		return
 	}
+
 	nodes := in.group.Max
 	for _, g := range in.Groups {
 		if g.Name != in.group.Name {
 			nodes += g.Max
 		}
 	}
+
 	_, found := in.Queue(in.request.Queue)
 	if in.slot.Group == nil && len(in.Groups) >= ofEach || !found && len(in.Queues) >= ofEach {
 		in.problem(
@@ -145,6 +157,7 @@ func (in *inspection) checkQuotas() {
 			len(in.Queues),
 		)
 	}
+
 	if limit, known := sizeLimits[in.Cluster.Size]; known && nodes > limit {
 		in.problem("cluster-size",
 			fmt.Sprintf("give --max-nodes %d or less, lower the maximum of another node group, or use a larger cluster",
@@ -161,10 +174,12 @@ func (in *inspection) checkUsers() {
 	if in.taken == 0 || in.wantedEntry.MaxNodes <= left {
 		return
 	}
+
 	fix := "choose another reservation, or free it there first"
 	if left > 0 {
 		fix = fmt.Sprintf("give --max-nodes %d or less", left)
 	}
+
 	in.problem("reservation-in-use", fix, "%d of the %d instances of reservation %s are used already: %s",
 		min(in.taken, size), size, in.reservation.ID, in.takers)
 }
@@ -174,12 +189,14 @@ func (in *inspection) checkUnused(compared pcs.Comparison) {
 	if !in.slot.Ours || in.slot.Instances == 0 || !compared.Disruptive() {
 		return
 	}
+
 	var changed []string
 	for _, s := range compared {
 		if s.Changed() {
 			changed = append(changed, s.Name)
 		}
 	}
+
 	in.problem("in-use", fmt.Sprintf(
 		"wait until the reservation of %s has ended, or until its nodes are down",
 		in.slot.Name,
@@ -191,6 +208,7 @@ func (in *inspection) checkLaunch() {
 	if in.launch.Template.ImageID == "" {
 		in.problem(capacity.BadImage, "give --ami, or another --like that has one", "no image is given for the nodes")
 	}
+
 	if !in.OnEC2() && in.like.InstanceProfile == "" {
 		in.problem(
 			capacity.InstanceProfile,
@@ -198,6 +216,7 @@ func (in *inspection) checkLaunch() {
 			"no instance profile is given for the nodes",
 		)
 	}
+
 	if len(in.source.SecurityGroupIDs) == 0 {
 		in.problem("security-groups", "give another --like that has some", "no security group is given for the nodes")
 	}
@@ -213,9 +232,11 @@ func (in *inspection) checkSubnets() {
 			in.problem("subnets", fix, "no subnet is given for the nodes")
 		}
 	}
+
 	if there := ids(in.inZone(in.VPC)); len(there) > 0 {
 		fix = subnetFlag + strings.Join(there, " or ")
 	}
+
 	if ids := in.elsewhere; len(ids) > 0 {
 		in.problem("subnet-unknown", fix, "the VPC of the nodes has no subnet %s", strings.Join(ids, ", "))
 	}
@@ -227,11 +248,13 @@ func (in *inspection) checkAddresses() {
 	for _, s := range in.launchSubnets() {
 		free, there = free+s.Free/in.addressesPerNode(), append(there, s.ID)
 	}
+
 	if len(there) > 0 && free < in.wantedEntry.MaxNodes {
 		fix := "use a larger subnet, free some addresses, or give a smaller --max-nodes"
 		if n := in.addressesPerNode(); n > 1 {
 			fix += fmt.Sprintf("; a node takes %d addresses, and one with --efa efa-only", n)
 		}
+
 		in.problem("addresses", fix, "subnet %s has free addresses for %d nodes, but %d are wanted",
 			strings.Join(there, ", "), max(free, 0), in.wantedEntry.MaxNodes)
 	}
@@ -258,19 +281,23 @@ func (in *inspection) checkUnknown(group, queue Step) {
 	case Replace:
 		mayLose("node group", g.Name, g.Unknown)
 	}
+
 	if q, found := in.Queue(queue.Name); found && queue.Verb == Update {
 		mayLose("queue", q.Name, q.Lost(in.queueSettings()))
 	}
+
 	if g := in.slot.Group; g != nil && !in.slot.Failed() {
 		if g.TemplateID == "" {
 			in.Add(site.NoTemplate(*g))
 		}
 		return
 	}
+
 	_, dropped := in.like.SettingsFor(in.reservation.InstanceType)
 	if in.like.SlurmSettings[pcs.Gres] != "" { // it needs records of gres.conf; PCS describes the GPUs of a type itself
 		dropped = append(dropped, pcs.Gres)
 	}
+
 	if dropped = append(dropped, in.like.Unknown...); len(dropped) > 0 {
 		in.warn("settings of node group %s are not copied: %s", in.like.Name, strings.Join(dropped, ", "))
 	}
@@ -307,6 +334,7 @@ func (in *inspection) queueSettings() map[string]string {
 	if len(accounts) == 0 {
 		return nil
 	}
+
 	return map[string]string{lock: strings.Join(accounts, ",")}
 }
 
@@ -334,6 +362,7 @@ func (in *inspection) checkEntry() {
 			in.problem("settings", "choose another --queue or --node-group, or fix the settings", "%s", err)
 		}
 	}
+
 	if p := in.settings(); p.Name != "" && p.Provider != in.Provider {
 		in.problem(capacity.WrongProvider, "choose another --queue", "partition %q of %s has provider %q", p.Name,
 			p.File, p.Provider)

@@ -27,6 +27,7 @@ func said(steps []Step) string {
 	for _, s := range steps {
 		all = append(all, s.Text)
 	}
+
 	return strings.Join(all, "\n")
 }
 
@@ -36,13 +37,16 @@ func TestStepsCarryTheirData(t *testing.T) {
 	w := newWorld()
 	ask := askFor(now1)
 	ask.AllowAccounts, ask.MaxNodes, ask.Dynamic = []string{"nlp"}, 3, true
+
 	p := plan(w.see(ask))
 	if _, err := w.carryOut(p.Actions, 0, nil); err != nil {
 		t.Fatal(err)
 	}
+
 	g, q, lt := w.Group("gpu-a"), w.Queue("gpu"), w.Templates["pcs-capacity-ml-gpu-a"]
 	part, _ := w.partition()
 	tags := map[string]string{capacity.TagCluster: ourMark, capacity.TagReservation: now1, capacity.TagPartition: "gpu"}
+
 	want := pcs.NodeGroup{
 		ID:              g.ID,
 		ARN:             g.ARN,
@@ -64,12 +68,14 @@ func TestStepsCarryTheirData(t *testing.T) {
 	if diff := cmp.Diff(want, *g); diff != "" || len(g.SlurmSettings) > 0 {
 		t.Errorf("node group (-want +got):\n%s", diff)
 	}
+
 	if !slices.Equal(q.GroupIDs, []string{g.ID}) || q.SlurmSettings[lock] != "nlp" ||
 		q.Tags[capacity.TagCluster] != ourMark ||
 		lt.ReservationID != now1 ||
 		lt.Tags[capacity.TagReservation] != now1 {
 		t.Errorf("queue %+v, launch template %+v", q, lt)
 	}
+
 	settings := capacity.GroupSettings{
 		Name:           "gpu",
 		InstanceType:   "p5.48xlarge",
@@ -85,6 +91,7 @@ func TestStepsCarryTheirData(t *testing.T) {
 		w.config.Region != "us-east-2" {
 		t.Errorf("settings %+v (-want +got):\n%s", w.config, diff)
 	}
+
 	for _, step := range p.Actions {
 		if about := (capacity.Subject{Partition: "gpu", Slot: "gpu-a", Reservation: now1}); step.About != about ||
 			!strings.HasPrefix(step.Text, "create ") ||
@@ -92,9 +99,11 @@ func TestStepsCarryTheirData(t *testing.T) {
 			t.Errorf("%s about %+v: %s", step.Code, step.About, step.Text)
 		}
 	}
+
 	if _, fenced := w.Fences[fenceOf("gpu-a", now1)]; !fenced {
 		t.Errorf("fences %v", w.Fences)
 	}
+
 	text, err := json.Marshal(p)
 	if err != nil ||
 		!strings.Contains(
@@ -124,29 +133,36 @@ func TestSetupIsKilledAnywhere(t *testing.T) {
 			for _, r := range c.before {
 				w.setUp(t, r)
 			}
+
 			if c.fail {
 				w.Fails = pcs.Failures{{Code: "x", Message: "no"}}
 				if _, err := w.carryOut(plan(w.see(c.ask)).Actions, 0, nil); err == nil {
 					t.Fatal("it was created")
 				}
+
 				w.Fails = nil
 			}
+
 			safe := func(c model.Call) {
 				if what := w.unsafe(); what != "" {
 					t.Errorf("%s, killed at %d: after %s %s, %s", name, dieAt, c.Verb, c.Text, what)
 				}
 			}
+
 			made, err := w.carryOut(plan(w.see(c.ask)).Actions, dieAt, safe)
 			if more = made == dieAt; err != nil {
 				t.Fatal(name, err)
 			}
+
 			again := plan(w.see(c.ask))
 			if len(again.Mismatches()) > 0 {
 				t.Fatalf("%s, killed at %d: %v", name, dieAt, again.Mismatches())
 			}
+
 			if _, err := w.carryOut(again.Actions, 0, safe); err != nil {
 				t.Errorf("%s, killed at %d: %v", name, dieAt, err)
 			}
+
 			if p := plan(w.see(c.ask)); !p.Done() {
 				t.Errorf("%s, killed at %d, there is more to do:\n%s", name, dieAt, said(p.Actions))
 			}
@@ -169,6 +185,7 @@ func TestTeardownIsKilledAnywhere(t *testing.T) {
 				w.setUp(t, askFor(now1))
 				w.setUp(t, askFor(next1))
 			}
+
 			drained := false
 			safe := func(c model.Call) {
 				if drained = drained || c.Verb == "drain"; !drained &&
@@ -176,16 +193,20 @@ func TestTeardownIsKilledAnywhere(t *testing.T) {
 					t.Errorf("%s: the fence goes before jobs are kept off", name)
 				}
 			}
+
 			made, err := w.carryOut(planTeardown(w.seeRemains(ask)).Actions, dieAt, safe)
 			if more = made == dieAt; err != nil {
 				t.Fatal(name, err)
 			}
+
 			if _, err := w.carryOut(planTeardown(w.seeRemains(ask)).Actions, 0, nil); err != nil {
 				t.Errorf("%s, killed at %d: %v", name, dieAt, err)
 			}
+
 			if p := planTeardown(w.seeRemains(ask)); !p.Done() {
 				t.Errorf("%s, killed at %d, there is more to do:\n%s%v", name, dieAt, said(p.Actions), p.Mismatches())
 			}
+
 			part, found := w.partition()
 			if left := len(w.Groups) + len(w.Templates) + len(w.Fences) + len(w.Queues); ask.NodeGroup == "" &&
 				(left != 3 || found || len(w.Instances) > 0) ||
@@ -203,6 +224,7 @@ func TestTeardownEndsWhatCameMeanwhile(t *testing.T) {
 	w.setUp(t, askForOnEC2(now1))
 	p := planTeardown(w.seeRemains(Request{Provider: capacity.ProviderEC2, Mark: ourMark, Queue: "gpu"}))
 	w.launch("gpu")
+
 	if _, err := w.carryOut(p.Actions, 0, nil); err != nil || len(w.Instances) > 0 {
 		t.Errorf("left are instances %v, %v", w.Instances, err)
 	}
@@ -223,6 +245,7 @@ func (s *slotsNow) Slots(
 	for name := range nodes {
 		found[name] = s.slot
 	}
+
 	return found, 0, nil
 }
 
@@ -254,23 +277,28 @@ func TestStepsOnFiles(t *testing.T) {
 	w := clients{Slurm: slurm}
 	settings := func() *config.Config {
 		t.Helper()
+
 		c, err := config.Load(path)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		return c
 	}
 	has := func() capacity.PartitionSettings {
 		t.Helper()
+
 		p, _ := settings().Partition("gpu")
 		return p
 	}
+
 	place := config.Place{Region: "us-east-2", Cluster: ourMark}
 	for range 2 { // the second finds the file of the first
 		if err := w.WritePlace(path, place); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	place.Cluster = "other"
 	if err := w.WritePlace(path, place); err == nil || settings().Cluster != ourMark {
 		t.Errorf("settings of another cluster: %v", err)
@@ -280,27 +308,33 @@ func TestStepsOnFiles(t *testing.T) {
 		!slices.Equal(has().Groups[0].ReservationIDs, []string{now1}) {
 		t.Fatal(err)
 	}
+
 	if err := writePartition(w, path, file, nil, part, false); !errors.Is(err, errChanged) {
 		t.Errorf("a partition that has come meanwhile: %v", err)
 	}
+
 	was, bigger := has(), has()
 	group.MaxNodes = 8
 	bigger.Groups = []capacity.GroupSettings{group}
 	if err := writePartition(w, path, file, &was, bigger, false); err != nil || has().Groups[0].MaxNodes != 8 {
 		t.Errorf("an update: %v", err)
 	}
+
 	if err := writePartition(w, path, file, &was, bigger, false); !errors.Is(err, errChanged) {
 		t.Errorf("an update of what has changed meanwhile: %v", err)
 	}
 
 	// Of the fences, those go that are there now.
 	slurm.slot.Reservations = []string{"fence-1", "fence-2"}
+
 	dir := filepath.Join(t.TempDir(), "state")
 	if err := state.Dir(dir).Create(); err != nil {
 		t.Fatal(err)
 	}
+
 	cfg := settings()
 	cfg.StateDir = dir
+
 	going := inspection{
 		request: Request{Queue: "gpu", Config: cfg},
 		Site:    site.Site{Slots: []site.Slot{{Name: "gpu-a"}}},
@@ -313,25 +347,32 @@ func TestStepsOnFiles(t *testing.T) {
 		len(has().Groups) != 1 {
 		t.Errorf("settings that have changed meanwhile: %v, told %v", err, slurm.told)
 	}
+
 	fresh, none := has(), capacity.PartitionSettings{Name: was.Name}
 	unlock, err := state.Dir(dir).Lock(t.Context(), state.PassLock, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
+
 	if err := going.forget(ctx, w, fresh, none); err == nil || len(has().Groups) != 1 || len(slurm.told) > 0 {
 		t.Errorf("beside a pass of sync: %v, told %v", err, slurm.told)
 	}
+
 	unlock()
+
 	for range 2 { // the second finds nothing but fences
 		if err := going.forget(t.Context(), w, fresh, none); err != nil ||
 			!slices.Equal(slurm.told, []string{"delete fence-1", "delete fence-2"}) {
 			t.Errorf("%v, told %v", err, slurm.told)
 		}
+
 		if _, err := os.Stat(file); !os.IsNotExist(err) {
 			t.Errorf("the file stays: %v", err)
 		}
+
 		slurm.told = nil
 	}
 
@@ -343,6 +384,7 @@ func TestStepsOnFiles(t *testing.T) {
 		!slices.Equal(slurm.told, []string{"drain gpu-a-1: pcs-capacity teardown"}) {
 		t.Errorf("%v, told %v", err, slurm.told)
 	}
+
 	if err := drain(t.Context(), w, "gpu", "gpu-a", nodes, true); err != nil {
 		t.Errorf("by force: %v", err)
 	}
@@ -381,6 +423,7 @@ func TestSlotsInSlurm(t *testing.T) {
 			{Shown: "5_1", State: "RUNNING", Nodes: []string{"rack7", "cpu-1"}},
 		},
 	}
+
 	slots, waiting := seen.Slots("gpu", map[string][]string{"gpu-a": nil, "gpu-b": nil, "rack": {"rack7"}})
 	want := map[string]site.SlurmSlot{
 		"gpu-a": {
@@ -394,6 +437,7 @@ func TestSlotsInSlurm(t *testing.T) {
 	if diff := cmp.Diff(want, slots); diff != "" || waiting != 1 {
 		t.Errorf("%d wait, slots (-want +got):\n%s", waiting, diff)
 	}
+
 	if !slots["gpu-a"].Fenced(now1) || slots["gpu-a"].Fenced(next1) || slots["gpu-b"].Fenced(now1) {
 		t.Error("a fence is one of that slot and block alone, and nothing else is one")
 	}
@@ -405,16 +449,20 @@ func TestTeardownOfNothing(t *testing.T) {
 	if err != nil || !p.Done() {
 		t.Fatalf("%+v, %v", p, err)
 	}
+
 	text, err := json.Marshal(p)
 	if err != nil || !strings.Contains(string(text), `"steps":[],"problems":[],"by_hand":[]`) ||
 		p.Cluster.SubnetIDs == nil {
 		t.Errorf("%s, %v", text, err)
 	}
+
 	if (&Plan{Actions: []Step{{}}, Problems: capacity.Problems{{Severity: capacity.Admin}}}).Done() {
 		t.Error("it is done with a step and a problem")
 	}
+
 	w := newWorld()
 	w.withSettings(capacity.PartitionSettings{Name: "gpu", Provider: capacity.ProviderPCS})
+
 	for _, provider := range []capacity.Provider{capacity.ProviderNone, capacity.ProviderEC2} {
 		p, err := Setup{}.PlanTeardown(t.Context(), Request{Provider: provider, Queue: "gpu", Config: w.config})
 		if err != nil || codesOf(p.Mismatches()) != "provider" || len(p.Actions) > 0 {
@@ -472,6 +520,7 @@ func TestR9_WhatGoes(t *testing.T) {
 		if c.provider == capacity.ProviderEC2 {
 			groups = ec2Ones
 		}
+
 		in := inspection{
 			Site: site.Site{Provider: c.provider},
 			request: Request{

@@ -28,6 +28,7 @@ func (s Setup) Apply(ctx context.Context, p *Plan) error {
 	if wrong := p.Mismatches(); len(wrong) > 0 {
 		return refused(wrong)
 	}
+
 	w := clients{
 		Provisioner: pcs.Provisioner{PCS: s.PCS, EC2: s.EC2, Poll: s.Poll, NoWait: s.Unattended, Progress: s.Progress},
 		Client:      s.EC2,
@@ -40,10 +41,12 @@ func (s Setup) Apply(ctx context.Context, p *Plan) error {
 			!tells {
 			s.Progress(step.What, step.Name, string(step.Verb))
 		}
+
 		if err := step.Do(ctx, w); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -95,6 +98,7 @@ func writePartition(
 	case found != (was != nil), found && !reflect.DeepEqual(now, *was):
 		return fmt.Errorf("partition %q of %s: %w", p.Name, c.Path, errChanged)
 	}
+
 	return w.WritePartition(file, p)
 }
 
@@ -106,8 +110,10 @@ var errNoFence = errors.New("see what `pcs-capacity sync` says")
 // placeFence waits until Slurm shows the nodes of a slot, has a pass of sync place the fence, and waits until
 // Slurm shows it. An existing fence is placed again, over all nodes.
 func placeFence(ctx context.Context, w World, queue, slot, reservation string) error {
-	var to pcs.Pace
-	var passed error
+	var (
+		to     pcs.Pace
+		passed error
+	)
 	for placed := false; ; {
 		slots, _, err := w.Slots(ctx, queue, map[string][]string{slot: nil})
 		if err == nil && len(slots[slot].Nodes) > 0 {
@@ -115,6 +121,7 @@ func placeFence(ctx context.Context, w World, queue, slot, reservation string) e
 				slots, _, err = w.Slots(ctx, queue, map[string][]string{slot: nil})
 			}
 		}
+
 		switch in := slots[slot]; {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -132,6 +139,7 @@ func placeFence(ctx context.Context, w World, queue, slot, reservation string) e
 			return fmt.Errorf("no fence could be placed on the nodes of %s, so they are not put into queue %s: %w",
 				slot, queue, cmp.Or(passed, err, errNoFence))
 		}
+
 		if err := w.Pause(ctx, &to); errors.Is(err, pcs.ErrAtWork) {
 			return fmt.Errorf("no fence stands on the nodes of %s yet: %w", slot, err)
 		} else if err != nil {
@@ -147,6 +155,7 @@ func drain(ctx context.Context, w World, queue, slot string, nodes []string, for
 	if err := w.Drain(ctx, nodes, drainReason); err != nil || force {
 		return err
 	}
+
 	now, _, err := w.Slots(ctx, queue, map[string][]string{slot: nodes})
 	if jobs := now[slot].Jobs; err == nil && len(jobs) > 0 {
 		return fmt.Errorf(
@@ -157,6 +166,7 @@ func drain(ctx context.Context, w World, queue, slot string, nodes []string, for
 			strings.Join(now[slot].Nodes, ","),
 		)
 	}
+
 	return err
 }
 
@@ -170,10 +180,12 @@ func (t *inspection) forget(ctx context.Context, w World, before, left capacity.
 		}
 		defer unlock()
 	}
+
 	if err := writePartition(w, t.request.Config.Path, before.File, &before, left, true); err != nil ||
 		t.SlurmErr != nil {
 		return err
 	}
+
 	now, _, err := w.Slots(ctx, t.request.Queue, t.slotNodes())
 	for _, slot := range t.Slots {
 		for _, name := range now[slot.Name].Reservations {
@@ -182,6 +194,7 @@ func (t *inspection) forget(ctx context.Context, w World, before, left capacity.
 			}
 		}
 	}
+
 	return err
 }
 
@@ -191,6 +204,7 @@ func (t *inspection) terminate(ctx context.Context, w World) error {
 	if err != nil {
 		return err
 	}
+
 	return w.Terminate(ctx, instances)
 }
 
@@ -219,15 +233,19 @@ func (s InSlurm) Slots(
 	nodes map[string][]string,
 ) (map[string]site.SlurmSlot, int, error) {
 	var seen site.SlurmSeen
+
 	reads, ctx := errgroup.WithContext(ctx) // each is a process that takes longer to start than slurmctld to answer
 	reads.Go(func() (err error) { seen.Nodes, err = s.Nodes(ctx); return err })
 	reads.Go(func() (err error) { seen.Partitions, err = s.Partitions(ctx); return err })
 	reads.Go(func() (err error) { seen.Reservations, err = s.Reservations(ctx); return err })
 	reads.Go(func() (err error) { seen.Jobs, err = s.Jobs(ctx); return err })
+
 	if err := reads.Wait(); err != nil {
 		return nil, 0, err
 	}
+
 	slots, waiting := seen.Slots(partition, nodes)
+
 	return slots, waiting, nil
 }
 
@@ -306,6 +324,7 @@ func (s Step) with(in *inspection, slot string, do func(ctx context.Context, w W
 	s.Details = slices.DeleteFunc(append([]Detail{}, s.Details...), func(d Detail) bool { return d.Value == "" })
 	s.Code = strings.ToLower(strings.ReplaceAll(string(s.Verb)+" "+s.What, " ", "-"))
 	s.Text = string(s.Verb) + " " + s.What + " " + s.Name
+
 	return s
 }
 
@@ -322,6 +341,7 @@ func (s *Step) change(key, now, want string) {
 	if now != "" && now != want {
 		want = now + " → " + cmp.Or(want, "none")
 	}
+
 	s.add(key, want)
 }
 

@@ -39,10 +39,12 @@ func (w *account) requestOnEC2(reservation string) setup.Request {
 
 func (w *account) named(name string) (capacity.LaunchTemplate, bool) {
 	w.Helper()
+
 	t, found, err := w.ec2.LaunchTemplate(w.Context(), name, "")
 	if err != nil {
 		w.Fatal(err)
 	}
+
 	return t, found
 }
 
@@ -55,21 +57,27 @@ func TestNodesFindTheirNames(t *testing.T) {
 	r := w.requestOnEC2(openBlock)
 	r.ConfServer = "head"
 	w.run(r)
+
 	server := httptest.NewServer(w.sim.Handler())
 	defer server.Close()
+
 	var names []string
 	for i := range 9 {
 		names = append(names, fmt.Sprintf("gpu-%d", i+1), fmt.Sprintf("rack%03d", i+5))
 	}
+
 	names = names[:16]
 	slices.Sort(names)
 	list := hostlist.Compress(names)
+
 	names, err := hostlist.Expand(list)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	halves := []string{hostlist.Compress(names[:9]), hostlist.Compress(names[9:])}
 	names = slices.Concat(must(hostlist.Expand(halves[0])), must(hostlist.Expand(halves[1])))
+
 	launched, err := w.ec2.Launch(
 		t.Context(),
 		capacity.Launch{
@@ -86,14 +94,17 @@ func TestNodesFindTheirNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	bin := t.TempDir()
 	if err := os.WriteFile(filepath.Join(bin, "slurmd"), []byte("#!/bin/sh\necho \"$@\"\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	script := filepath.Join(bin, "user-data")
 	if err := os.WriteFile(script, []byte(setup.NodeScript("head")), 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	template, _ := w.named(templateName)
 	if at := strings.Index(string(template.UserData), setup.NodeScript("head")); at < strings.Index(
 		string(template.UserData),
@@ -101,10 +112,13 @@ func TestNodesFindTheirNames(t *testing.T) {
 	) {
 		t.Errorf("user data:\n%s", template.UserData)
 	}
+
 	root := t.TempDir() // of the instance
 	path := bin + ":" + os.Getenv("PATH")
+
 	run := func(id string) (string, error) {
 		command := exec.CommandContext(t.Context(), script)
+
 		command.Env = append(
 			os.Environ(),
 			"PATH="+path,
@@ -114,6 +128,7 @@ func TestNodesFindTheirNames(t *testing.T) {
 			"AWS_EC2_METADATA_SERVICE_ENDPOINT="+server.URL+"/_sim/metadata/"+id,
 		)
 		out, err := command.CombinedOutput()
+
 		return string(out), err
 	}
 	for i, instance := range launched {
@@ -126,6 +141,7 @@ func TestNodesFindTheirNames(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(bin, "slurmd"), []byte(late), 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	if out, err := run(launched[0].ID); err != nil || out != "-N "+names[0]+" --conf-server head\n" {
 		t.Errorf("with a controller that answers late: %q, %v", out, err)
 	}
@@ -135,13 +151,16 @@ func TestNodesFindTheirNames(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	if err := os.WriteFile(filepath.Join(bin, "systemctl"), []byte("#!/bin/sh\necho systemctl \"$@\"\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	if out, err := run(launched[0].ID); err != nil ||
 		out != "systemctl daemon-reload\nsystemctl enable --now pcs-capacity-slurmd.service\n" {
 		t.Errorf("with systemd: %q, %v", out, err)
 	}
+
 	for file, want := range map[string]string{
 		"etc/systemd/system/pcs-capacity-slurmd.service": "\nExecStart=" + bin + "/slurmd -D -N " + names[0] + " --conf-server head\n",
 		"etc/needrestart/conf.d/pcs-capacity.conf":       "{override_rc}{qr(slurm|munge)} = 0;\n", "etc/apt/apt.conf.d/90pcs-capacity": "Package-Blacklist",
@@ -150,11 +169,15 @@ func TestNodesFindTheirNames(t *testing.T) {
 			t.Errorf("%s: %s%v", file, text, err)
 		}
 	}
+
 	path = bin // a minimal image
+
 	if out, err := run(launched[0].ID); err == nil || out != "pcs-capacity: the image has no curl; install it there\n" {
 		t.Errorf("without curl: %q, %v", out, err)
 	}
+
 	path = bin + ":" + os.Getenv("PATH")
+
 	if out, err := run("i-0000000000000000f"); err == nil || !strings.Contains(out, "does not say which node this is") {
 		t.Errorf("an instance without metadata: %q, %v", out, err)
 	}
@@ -170,9 +193,11 @@ func must[T any](v T, err error) T {
 // write writes config.toml.
 func (w *account) write(text string) {
 	w.Helper()
+
 	if err := os.MkdirAll(filepath.Dir(w.configPath()), 0o755); err != nil {
 		w.Fatal(err)
 	}
+
 	if err := os.WriteFile(w.configPath(), []byte(text), 0o644); err != nil {
 		w.Fatal(err)
 	}
@@ -181,17 +206,22 @@ func (w *account) write(text string) {
 func TestR9_SetupOnEC2LeavesForeignTemplates(t *testing.T) {
 	w := newAccount(t, nil)
 	w.run(w.requestOnEC2(openBlock))
+
 	template, _ := w.named(templateName)
 	if err := w.ec2.TagLaunchTemplate(t.Context(), template.ID, map[string]string{capacity.TagCluster: "linux/fedcba9876543210"}); err != nil {
 		t.Fatal(err)
 	}
+
 	w.written()
+
 	r := w.requestOnEC2(openBlock)
 	r.EFA = capacity.NoEFA
 	if p := w.plan(r); !slices.Equal(codes(p), []string{"not-ours"}) {
 		t.Errorf("%v", p.Mismatches())
 	}
+
 	w.tear(w.teardownOnEC2())
+
 	if _, found := w.named(templateName); !found || len(w.written()) > 0 {
 		t.Error("the launch template of another cluster is changed")
 	}
@@ -205,6 +235,7 @@ func (w *account) teardownOnEC2() setup.Request {
 // launch starts an instance as ResumeProgram does.
 func (w *account) launch(cluster, partition, node string) string {
 	w.Helper()
+
 	all, err := w.ec2.Launch(
 		w.Context(),
 		capacity.Launch{
@@ -224,6 +255,7 @@ func (w *account) launch(cluster, partition, node string) string {
 	if err != nil {
 		w.Fatal(err)
 	}
+
 	return all[0].ID
 }
 
@@ -231,9 +263,11 @@ func (w *account) launch(cluster, partition, node string) string {
 func TestR9_TeardownOnEC2EndsItsInstances(t *testing.T) {
 	w := newAccount(t, nil)
 	w.run(w.requestOnEC2(openBlock))
+
 	if err := w.sim.SetCapacity(region, "us-east-2a", "p5.48xlarge", 6); err != nil {
 		t.Fatal(err)
 	}
+
 	names := map[string]string{}
 	for _, i := range []struct{ cluster, partition, node string }{
 		{mark, "gpu", "gpu-1"},
@@ -244,6 +278,7 @@ func TestR9_TeardownOnEC2EndsItsInstances(t *testing.T) {
 	} {
 		names[w.launch(i.cluster, i.partition, i.node)] = i.node
 	}
+
 	left := func() []string {
 		var nodes []string
 		for _, i := range w.sim.Instances(region) {
@@ -251,11 +286,16 @@ func TestR9_TeardownOnEC2EndsItsInstances(t *testing.T) {
 				nodes = append(nodes, names[i.ID])
 			}
 		}
+
 		slices.Sort(nodes)
+
 		return nodes
 	}
+
 	var drained []string
+
 	slurm := slurmOf{slots: map[string]site.SlurmSlot{"gpu": {Jobs: []string{"12"}}}, drained: &drained}
+
 	request := func(group string, force bool) setup.Request {
 		r := w.teardownOnEC2()
 		w.setup.Slurm, r.NodeGroup, r.Force = slurm, group, force
@@ -273,10 +313,12 @@ func TestR9_TeardownOnEC2EndsItsInstances(t *testing.T) {
 		"delete launch template " + filepath.Base(templateName),
 	}
 	slices.Sort(want)
+
 	if got := slices.Sorted(slices.Values(stepsOf(p))); !slices.Equal(got, want) || len(p.Of(capacity.Note)) != 1 ||
 		p.Of(capacity.Note)[0] != "job 12 is running on these nodes; jobs end with their nodes" {
 		t.Errorf("steps %q, warnings %q", got, p.Of(capacity.Note))
 	}
+
 	names[w.launch(mark, "gpu", "gpu-4")] = "gpu-4"
 	w.fault(
 		awssim.Fault{
@@ -286,12 +328,17 @@ func TestR9_TeardownOnEC2EndsItsInstances(t *testing.T) {
 			Code:      "UnauthorizedOperation",
 		},
 	)
+
 	if err := w.setup.Apply(t.Context(), p); err == nil {
 		t.Error("the failure is not told")
 	}
+
 	w.sim.ClearFaults()
+
 	slurm.slots = nil
+
 	w.tear(request("gpu", false))
+
 	if got := left(); !slices.Equal(got, []string{"gpu-3", "old-7", "other-1"}) {
 		t.Errorf("after node group gpu, left: %v", got)
 	}
@@ -301,6 +348,7 @@ func TestR9_TeardownOnEC2EndsItsInstances(t *testing.T) {
 	if got := left(); !slices.Equal(got, []string{"gpu-3", "other-1"}) || !slices.Equal(drained, []string{"old-7"}) {
 		t.Errorf("after the queue, left: %v; drained %v; %v", got, drained, stepsOf(p))
 	}
+
 	if p := w.planTeardown(request("", false)); !p.Done() {
 		t.Errorf("again: %v", stepsOf(p))
 	}

@@ -69,6 +69,7 @@ func (in *inspection) sideBySide(ctx context.Context, stage ...func(ctx context.
 	for _, one := range stage {
 		reads.Go(func() error { return one(ctx, in) })
 	}
+
 	return reads.Wait()
 }
 
@@ -79,7 +80,9 @@ func (s Setup) begin(r Request) *inspection {
 	if r.Config == nil {
 		in.request.Config = config.Default()
 	}
+
 	in.request.Cluster = cmp.Or(r.Cluster, in.request.Config.Cluster)
+
 	return in
 }
 
@@ -91,6 +94,7 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	if err := in.sideBySide(ctx, s.readCluster, s.readReservation, s.readInside); err != nil {
 		return nil, err
 	}
+
 	if err := in.Unknown[r.Reservation]; err != nil {
 		in.problem(
 			"reservation-unknown",
@@ -101,27 +105,34 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 			ec2.Code(err),
 		)
 	}
+
 	if in.stops() {
 		return in, nil // decide says them, and what is wrong beside them
 	}
+
 	in.nameSlots()
 	in.chooseLike()
+
 	if err := in.sideBySide(ctx, s.readSlots, s.readLike, s.readType, s.readOthers, s.readVPC, s.readSlurm); err != nil {
 		return nil, err
 	}
+
 	if in.like.ID != "" && in.like.TemplateID == "" {
 		in.warn(
 			"node group %s has no launch template of its own; image, instance profile and security groups are taken from the group",
 			in.like.Name,
 		)
 	}
+
 	in.seeSlots()
 	in.chooseUserData()
 	in.addUsers()
 	in.chooseSubnets()
+
 	if in.stops() {
 		return in, nil
 	}
+
 	return in, s.readLaunch(ctx, in)
 }
 
@@ -131,19 +142,23 @@ func (s Setup) readCluster(ctx context.Context, in *inspection) (err error) {
 		in.Cluster.Name = in.request.Mark
 		return nil
 	}
+
 	missing, err := in.ReadCluster(ctx, s.PCS, in.request.Cluster)
 	if missing != nil {
 		in.Add(*missing)
 	}
+
 	if err != nil {
 		return err
 	}
+
 	var ours []string
 	for _, g := range in.Groups {
 		if in.Ours(g.Tags) {
 			ours = append(ours, g.ID)
 		}
 	}
+
 	return in.ReadRunning(ctx, s.EC2, ours)
 }
 
@@ -152,11 +167,13 @@ func (s Setup) readReservations(ctx context.Context, in *inspection, ids ...stri
 	if err := in.ReadReservations(ctx, s.EC2, ids); err != nil {
 		return err
 	}
+
 	for _, id := range ids {
 		if err := in.Unknown[id]; err != nil && !site.Absent(err) {
 			return fmt.Errorf("describing %s in %s: %w", id, in.Region, err)
 		}
 	}
+
 	return nil
 }
 
@@ -172,6 +189,7 @@ func (s Setup) readOthers(ctx context.Context, in *inspection) error {
 	for i := range in.Slots { // beside who writes other fields
 		ids = append(ids, in.Slots[i].ReservationID)
 	}
+
 	return s.readReservations(ctx, in, ids...)
 }
 
@@ -193,14 +211,17 @@ func (in *inspection) named(name string) site.Slot {
 		if slot.Group, slot.Ours = &g, in.Ours(g.Tags); slot.Ours {
 			slot.ReservationID = g.Tags[capacity.TagReservation]
 		}
+
 		slot.Instances = in.Running[g.ID]
 	}
+
 	return slot
 }
 
 // readSlots reads the launch templates of the slots, and what their node groups launch with.
 func (s Setup) readSlots(ctx context.Context, in *inspection) error {
 	var names []string
+
 	reads, ctx := errgroup.WithContext(ctx)
 	for i := range in.Slots {
 		slot := &in.Slots[i]
@@ -212,13 +233,16 @@ func (s Setup) readSlots(ctx context.Context, in *inspection) error {
 			})
 		}
 	}
+
 	reads.Go(func() error {
 		templates, err := s.EC2.LaunchTemplates(ctx, names)
 		for i, name := range names {
 			in.Slots[i].Template = templates[name]
 		}
+
 		return err
 	})
+
 	return reads.Wait()
 }
 
@@ -230,6 +254,7 @@ func (in *inspection) seeSlots() {
 		if in.OnEC2() && in.Ours(slot.Template.Tags) {
 			slot.Uses = slot.Template
 		}
+
 		if in.OnEC2() && in.request.Like == "" { // one that is not ours is refused
 			in.source = slot.Template
 		}
@@ -241,11 +266,14 @@ func (s Setup) readSlurm(ctx context.Context, in *inspection) error {
 	if len(in.Slots) == 0 || s.Slurm == nil {
 		return nil
 	}
+
 	var found map[string]site.SlurmSlot
+
 	found, in.Waiting, in.SlurmErr = s.Slurm.Slots(ctx, in.request.Queue, in.slotNodes())
 	for i := range in.Slots {
 		in.Slots[i].Slurm = found[in.Slots[i].Name]
 	}
+
 	return ctx.Err()
 }
 
@@ -254,6 +282,7 @@ func (in *inspection) slotNodes() map[string][]string {
 	for i := range in.Slots {
 		nodes[in.Slots[i].Name] = in.Slots[i].Nodes
 	}
+
 	return nodes
 }
 
@@ -263,11 +292,14 @@ func (s Setup) readVPC(ctx context.Context, in *inspection) error {
 	if in.OnEC2() {
 		ids, _ = in.subnets()
 	}
+
 	home, _, err := s.EC2.Subnets(ctx, ids)
 	if err != nil || len(home) == 0 {
 		return err
 	}
+
 	in.VPC, err = s.EC2.VPCSubnets(ctx, home[0].VPC)
+
 	return err
 }
 
@@ -282,6 +314,7 @@ func (in *inspection) subnets() (ids []string, all bool) {
 			at = i
 		}
 	}
+
 	switch {
 	case len(asked) > 0 && (in.OnEC2() || !in.unattended):
 		return asked, true
@@ -294,9 +327,11 @@ func (in *inspection) subnets() (ids []string, all bool) {
 	case own.Name != "":
 		return own.SubnetIDs, in.listed()
 	}
+
 	for _, g := range in.settings().Groups {
 		ids = union(ids, g.SubnetIDs)
 	}
+
 	return ids, false
 }
 
@@ -329,17 +364,21 @@ func (s Setup) readLike(ctx context.Context, in *inspection) error {
 			in.Region,
 		)
 	}
+
 	if name == "" {
 		if in.like.ID != "" {
 			in.source = capacity.LaunchTemplate{SecurityGroupIDs: in.like.SecurityGroupIDs, KeyName: in.like.KeyName}
 		}
 		return nil
 	}
+
 	source, found, err := s.EC2.LaunchTemplate(ctx, name, version)
 	if err == nil && !found {
 		in.problem(capacity.LikeUnknown, fix, "%s", missing)
 	}
+
 	in.source = source
+
 	return err
 }
 
@@ -355,10 +394,12 @@ func (s Setup) readLaunch(ctx context.Context, in *inspection) (err error) {
 	if l.Template, err = s.EC2.PlannedTemplate(ctx, in.templateSpec()); err != nil {
 		return err
 	}
+
 	if !in.unattended { // else it is that of nodes that run
 		in.attach()
 		l.Read(ctx, s.EC2)
 	}
+
 	if site.Absent(l.ImageErr) {
 		in.problem(
 			capacity.BadImage,
@@ -370,10 +411,13 @@ func (s Setup) readLaunch(ctx context.Context, in *inspection) (err error) {
 		)
 		l.ImageErr = nil
 	}
+
 	if action := ec2.DeniedAction(l.NetworkErr); action != "" {
 		in.warn("whether nodes reach AWS was not checked: %s is not allowed", action)
+
 		l.NetworkErr = nil
 	}
+
 	return cmp.Or(ctx.Err(), l.ImageErr, l.NetworkErr)
 }
 
@@ -407,9 +451,11 @@ func readFile(r Request) (f partitionFile) {
 	if path == "" && r.Config != nil {
 		path = r.Config.Path
 	}
+
 	if path != "" {
 		f.path = config.PartitionPath(path, r.Queue)
 		f.ours, f.err = config.Ours(f.path)
 	}
+
 	return f
 }

@@ -27,17 +27,21 @@ func newNode(t *testing.T) *node {
 			t.Fatal(err)
 		}
 	}
+
 	n.play("pcs-capacity", "exit 1")
 	n.play("logger", ":")
+
 	return n
 }
 
 func (n *node) play(program, script string) {
 	n.Helper()
+
 	err := os.MkdirAll(filepath.Join(n.dir, "bin"), 0o755)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(n.dir, "bin", program), []byte("#!/bin/sh\n"+script+"\n"), 0o755)
 	}
+
 	if err != nil {
 		n.Fatal(err)
 	}
@@ -56,10 +60,12 @@ func (n *node) run(from string, env ...string) string {
 			"NODE=" + n.dir,
 		},
 		env...)
+
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		n.Errorf("it failed: %v\n%s", err, out)
 	}
+
 	return string(out)
 }
 
@@ -69,15 +75,18 @@ func TestInstallScriptInstalls(t *testing.T) {
 		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "the package") }),
 	)
 	defer server.Close()
+
 	n := newNode(t)
 	ca := filepath.Join(n.dir, "ca.pem")
 	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	shared := filepath.Join(n.dir, "shared.rpm")
 	if err := os.WriteFile(shared, []byte("the package"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	n.play("aws", `[ "$*" = "s3 cp --only-show-errors s3://bucket/x.deb $5" ] && echo the package >"$5"`)
 	// The first time somebody else holds the lock.
 	n.play("dpkg", `[ "$1" = --install ] && grep -q 'the package' "$2" || exit 3
@@ -87,6 +96,7 @@ echo "dpkg $1" >>"$NODE/installed"`)
 		"rpm",
 		`[ "$1 $2" = "--upgrade --replacepkgs" ] && grep -q 'the package' "$3" && echo "rpm $1" >>"$NODE/installed"`,
 	)
+
 	for _, from := range []string{"s3://bucket/x.deb", server.URL + "/x.deb?X-Amz-Signature=secret&b=c", shared} {
 		if said := n.run(from, "CURL_CA_BUNDLE="+ca); !strings.Contains(
 			said,
@@ -96,6 +106,7 @@ echo "dpkg $1" >>"$NODE/installed"`)
 			t.Errorf("%s: %s", from, said)
 		}
 	}
+
 	installed, _ := os.ReadFile(filepath.Join(n.dir, "installed"))
 	if string(installed) != "dpkg --install\ndpkg --install\nrpm --upgrade\n" {
 		t.Errorf("installed: %s", installed)
@@ -108,32 +119,39 @@ func TestInstallScriptWithoutAPackage(t *testing.T) {
 	n := newNode(t)
 	n.play("rpm", "echo package is for another architecture; exit 1")
 	n.play("curl", "exit 22")
+
 	own := filepath.Join(n.dir, "pcs", "slurm-25.05", "cli_filter.lua")
 	if err := os.WriteFile(own, []byte("-- the site's own\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	there := filepath.Join(n.dir, "x.rpm")
 	if err := os.WriteFile(there, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	for from, why := range map[string]string{"https://127.0.0.1/x.rpm": "", there: "package is for another architecture"} {
 		if said := n.run(from); !strings.Contains(said, from+" was not installed; this node runs jobs without it\n") ||
 			!strings.Contains(said, why) {
 			t.Errorf("%s: %s", from, said)
 		}
 	}
+
 	if text, _ := os.ReadFile(own); string(text) != "-- the site's own\n" {
 		t.Errorf("the site's own script is now %s", text)
 	}
+
 	check := `slurm = {SUCCESS = 0}; dofile(arg[1])
 assert(slurm_cli_setup_defaults({}, nil) == 0 and slurm_cli_pre_submit({}, 0) == 0 and slurm_cli_post_submit(0, 1, 0) == 0)`
 	script := filepath.Join(n.dir, "check.lua")
 	if err := os.WriteFile(script, []byte(check), 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	if out, err := exec.Command("lua5.1", script, filepath.Join(n.dir, "pcs", "slurm-25.11", "cli_filter.lua")).CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
+
 	if left, _ := filepath.Glob(filepath.Join(n.dir, "tmp.*")); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}

@@ -35,10 +35,12 @@ func TestLifecycleActions(t *testing.T) {
 	}
 	has := func(when, group, actions string) {
 		t.Helper()
+
 		var want pcs.LifecycleActions
 		if err := json.Unmarshal([]byte(actions), &want); err != nil {
 			t.Fatal(err)
 		}
+
 		if g := w.group(group); !maps.EqualFunc(g.Actions, want, reflect.DeepEqual) {
 			t.Errorf("%s, %s has %s", when, group, g.Actions)
 		}
@@ -51,34 +53,44 @@ func TestLifecycleActions(t *testing.T) {
 				}
 			}
 		}
+
 		return ""
 	}
+
 	change("compute", actions("home", "fs-1"))
 	w.written()
+
 	p := w.run(w.request(openBlock))
 	if says := said(p); says != "create: nodeBootstrapped: home" || len(p.Of(capacity.Note)) > 0 {
 		t.Errorf("the plan says %q, %v", says, p.Of(capacity.Note))
 	}
+
 	has("with --like", "gpu-a", actions("home", "fs-1"))
+
 	if wrote := w.written(); slices.Contains(wrote, "UpdateComputeNodeGroup") {
 		t.Errorf("made without, and updated then: %v", wrote)
 	}
 
 	next := w.request(laterBlock)
 	next.Like = ""
+
 	change("gpu-a", actions("home", "fs-2"))
 	w.run(next)
 	has("as the other slot", "gpu-b", actions("home", "fs-2"))
 	change("gpu-a", actions("home", "fs-3"))
+
 	if p := w.plan(next); !p.Done() {
 		t.Errorf("not asked for: %s", fmt.Sprint(p.Steps()))
 	}
+
 	next.Like = "gpu-a"
 	if p := w.plan(next); said(p) != "update: nodeBootstrapped: home → nodeBootstrapped: home (changed)" {
 		t.Errorf("the plan says %q, %v", said(p), p.Mismatches())
 	}
+
 	w.run(next)
 	has("after a change of the other slot", "gpu-b", actions("home", "fs-3"))
+
 	if p := w.plan(next); !p.Done() {
 		t.Errorf("again: %s", fmt.Sprint(p.Steps()))
 	}
@@ -86,9 +98,12 @@ func TestLifecycleActions(t *testing.T) {
 	if _, err := w.sim.LaunchForNodeGroup("ml", "gpu-a", "gpu-a-1"); err != nil {
 		t.Fatal(err)
 	}
+
 	own := w.request(openBlock)
 	own.Like = "gpu-b"
+
 	change("gpu-b", actions("runtime", "fs-3"))
+
 	if p := w.plan(own); !slices.Equal(codes(p), []string{"in-use"}) ||
 		!strings.HasSuffix(p.Mismatches()[0].Sentence, ": lifecycle actions") {
 		t.Errorf("under jobs: %v", p.Mismatches())
@@ -107,7 +122,9 @@ func TestGroupsWithoutATemplateOfTheirOwn(t *testing.T) {
 			if operation != "GetComputeNodeGroup" || !bytes.Contains(answer, []byte(`"name":"`+of+`"`)) {
 				return answer
 			}
+
 			answer = regexp.MustCompile(`"customLaunchTemplate":\{[^}]*\},?`).ReplaceAll(answer, nil)
+
 			return bytes.Replace(
 				answer,
 				[]byte(`"status":`),
@@ -119,8 +136,10 @@ func TestGroupsWithoutATemplateOfTheirOwn(t *testing.T) {
 		}
 	}
 	managed("compute")
+
 	r := w.request(openBlock)
 	r.MaxNodes = 0
+
 	p := w.plan(r)
 	if len(p.Mismatches()) > 0 ||
 		!slices.Equal(
@@ -131,18 +150,22 @@ func TestGroupsWithoutATemplateOfTheirOwn(t *testing.T) {
 		) {
 		t.Errorf("%v, %v", p.Of(capacity.Note), p.Mismatches())
 	}
+
 	w.run(r)
+
 	g := w.group("gpu-a")
 	if has := w.template(g); g.Max != 16 || !slices.Equal(has.SecurityGroupIDs, []string{"sg-0e2000000000000a1"}) ||
 		has.KeyName != "ops" ||
 		has.ImageID != image {
 		t.Errorf("%d nodes, %+v", g.Max, has)
 	}
+
 	if p := w.plan(r); !p.Done() {
 		t.Errorf("again: %s, %v", actions(p), p.Mismatches())
 	}
 
 	managed("gpu-a") // a slot that somebody has handed over
+
 	r.Like, r.MaxNodes = "", 4
 	if p := w.plan(r); codes(p)[0] != "no-launch-template" ||
 		!strings.Contains(p.Mismatches()[0].Sentence, "node group gpu-a has no launch template of its own") {
@@ -191,6 +214,7 @@ func TestSetupKeeps(t *testing.T) {
 						},
 					)
 				})
+
 				first := setup.Request{
 					Provider:    provider,
 					Cluster:     "ml",
@@ -203,17 +227,22 @@ func TestSetupKeeps(t *testing.T) {
 				if provider == capacity.ProviderEC2 {
 					first.Cluster, first.Mark, first.Like, first.SubnetIDs = "", mark, "ec2-nodes", []string{subnetA}
 				}
+
 				bare := first
 				test.said(&first)
+
 				if provider == capacity.ProviderPCS && first.ConfServer != "" {
 					t.Skip("PCS has none")
 				}
+
 				w.run(first)
 				w.written()
+
 				likes := []string{"", bare.Like}
 				if test.likes {
 					likes = likes[:1]
 				}
+
 				for _, bare.Like = range likes {
 					bare.SubnetIDs = nil
 					p := w.plan(bare)
@@ -244,6 +273,7 @@ func TestSetupKeepsNoneOfTheBlockBefore(t *testing.T) {
 	w.run(w.request(laterBlock))
 	next := w.request(w.buyNextWeek())
 	next.MaxNodes = 0
+
 	w.sim.Clock().Advance(6 * 24 * time.Hour)
 	w.fault(
 		awssim.Fault{
@@ -253,11 +283,14 @@ func TestSetupKeepsNoneOfTheBlockBefore(t *testing.T) {
 			Code:      "AccessDeniedException",
 		},
 	)
+
 	if err := w.setup.Apply(t.Context(), w.plan(next)); err == nil {
 		t.Fatal("it was not cut off")
 	}
+
 	w.sim.ClearFaults()
 	w.run(next)
+
 	if g := w.group("gpu-a"); g.Max != 4 {
 		t.Errorf("%d nodes", g.Max)
 	}

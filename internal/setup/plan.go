@@ -20,21 +20,28 @@ func plan(read inspection) *Plan {
 	if in.checkAsked(); stop() {
 		return p
 	}
+
 	if in.checkBound(); stop() {
 		return p
 	}
+
 	if in.chooseSlot(); stop() {
 		return p
 	}
+
 	in.want()
 	in.checkMatch()
+
 	if in.checkSubnets(); stop() {
 		return p
 	}
+
 	in.checkLaunch()
+
 	if !in.unattended { // else nodes with these parts run
 		in.Add(in.launch.Judge()...)
 	}
+
 	in.checkEFA()
 	in.checkAddresses()
 	in.checkUsers()
@@ -46,6 +53,7 @@ func plan(read inspection) *Plan {
 	if !in.unattended {
 		files = in.files()
 	}
+
 	template := in.templateStep()
 	if in.OnEC2() { // the settings name the template, and slurm.conf has no node before them
 		p.Actions = append([]Step{template}, files...)
@@ -55,13 +63,18 @@ func plan(read inspection) *Plan {
 		if in.waits && !in.reservation.End.IsZero() {
 			p.Actions = append(p.Actions, in.fenceStep(group.Verb))
 		}
+
 		queue := in.queueStep()
 		p.Actions = append(p.Actions, queue)
+
 		in.checkUnused(compared)
 		in.checkUnknown(group, queue)
 	}
+
 	p.Slot, p.trial = in.slot.Name, in.trial()
+
 	stop()
+
 	return p
 }
 
@@ -73,6 +86,7 @@ func (in *inspection) chooseSlot() {
 			in.notOurs("compute node group", slot.Name, slot.Group.ARN)
 		}
 	}
+
 	for _, fits := range []func(site.Slot) bool{
 		func(s site.Slot) bool { return s.Holds(in.reservation.ID) },
 		func(s site.Slot) bool { return s.Group == nil },
@@ -83,16 +97,19 @@ func (in *inspection) chooseSlot() {
 			return
 		}
 	}
+
 	var held []string
 	for _, slot := range in.Slots {
 		until := "it is cancelled"
 		if end := in.Known[slot.ReservationID].End; !end.IsZero() {
 			until = capacity.FormatUTC(end)
 		}
+
 		if slot.Ours {
 			held = append(held, fmt.Sprintf("%s has %s until %s", slot.Name, slot.ReservationID, until))
 		}
 	}
+
 	if len(held) > 0 {
 		in.problem("slots-taken", "run this again after one of them has ended, or choose another --node-group",
 			"both slots of node group %s are taken: %s", in.request.NodeGroup, strings.Join(held, ", "))
@@ -123,5 +140,6 @@ func (in *inspection) trial() ec2.Trial {
 	if in.OnEC2() {
 		t.Launch.Tags = in.tags()
 	}
+
 	return t
 }

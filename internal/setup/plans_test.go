@@ -50,8 +50,8 @@ func next(r *Request)      { r.Reservation = next1 }
 func onEC2(r *Request)     { *r = askForOnEC2(r.Reservation) }
 func nextOnEC2(r *Request) { next(r); onEC2(r); r.MaxNodes = 4 }
 
-func nodes(n int) func(*Request)             { return func(r *Request) { r.MaxNodes = n } }
-func mode(m capacity.EFAMode) func(*Request) { return func(r *Request) { r.EFA = m } }
+func nodes(n int) func(*Request)              { return func(r *Request) { r.MaxNodes = n } }
+func mode(m capacity.EFAMode) func(*Request)  { return func(r *Request) { r.EFA = m } }
 func accounts(names ...string) func(*Request) { return func(r *Request) { r.AllowAccounts = names } }
 
 func settings(c func(*config.Config)) func(*inspection) {
@@ -63,35 +63,45 @@ func settings(c func(*config.Config)) func(*inspection) {
 // taken. UPDATE_TRANSCRIPTS=1 writes the file: read what has changed.
 func TestPlansInFull(t *testing.T) {
 	var out strings.Builder
+
 	shown := map[string]bool{}
 	say := func(name string, p *Plan) {
 		fmt.Fprintf(&out, "== %s\n", name)
+
 		for _, s := range p.Actions {
 			step := fmt.Sprintf("%s %s %s\n", s.Verb, s.What, s.Name)
 			full := step
 			for _, d := range s.Details {
 				full += fmt.Sprintf("  %s: %s\n", d.Key, d.Value)
 			}
+
 			if shown[full] {
 				full = strings.TrimSuffix(step, "\n") + ", as above\n"
 			}
+
 			if len(p.Mismatches()) == 0 {
 				shown[full] = true
 				out.WriteString(full)
 			}
 		}
+
 		for _, p := range p.Mismatches() {
 			fmt.Fprintf(&out, "! %s %s: %s (%s)\n", p.Code, p.About.Partition, p.Sentence, p.Fix)
 		}
+
 		for _, w := range slices.Concat(p.Of(capacity.Note), p.ByHand) {
 			fmt.Fprintf(&out, "* %s\n", w)
 		}
+
 		if p.Done() {
 			out.WriteString("nothing is left to do\n")
 		}
+
 		out.WriteString("\n")
 	}
+
 	const third = "cr-0e2000000000000a3"
+
 	thirdBlock := func(in *inspection) { in.reservation = blockOf(third, 12, 19) }
 	askThird := func(r *Request) { r.Reservation = third }
 	foreign := map[string]string{capacity.TagCluster: "other"}
@@ -113,6 +123,7 @@ func TestPlansInFull(t *testing.T) {
 		in.Queues[1].Unknown = []string{"computeNodeGroupConfigurations.weight"}
 	}
 	lost := func(t *testing.T, w *world) { first(t, w); w.config = nil }
+
 	notCreated := func(t *testing.T, w *world) {
 		first(t, w)
 		w.Group("gpu-a").Status, w.Group("gpu-a").Failures = pcs.CreateFailed, pcs.Failures{{Code: "x", Message: "no"}}
@@ -272,22 +283,27 @@ func TestPlansInFull(t *testing.T) {
 		if c.world != nil {
 			c.world(t, w)
 		}
+
 		if c.ask != nil {
 			c.ask(&r)
 		}
+
 		in := w.see(r)
 		if c.seen != nil {
 			c.seen(&in)
 			in.launch.Template = w.Planned(in.templateSpec())
 		}
+
 		say(c.name, plan(in))
 	}
+
 	jobs := func(in *inspection) { in.Slots[0].Instances, in.Slots[0].Slurm.Jobs = 1, []string{"12", "13_1"} }
 	away := func(in *inspection) { in.SlurmErr, in.Slots[0].Instances = errNoFence, 1 }
 	theirs := func(in *inspection) { in.file.ours = false }
 	inQueue := func(name string, change func(*pcs.Queue)) func(t *testing.T, w *world) {
 		return func(t *testing.T, w *world) { both(t, w); change(w.Queue(name)) }
 	}
+
 	of := func(provider capacity.Provider) func(*testing.T, *world) { // two partitions, and what may be left of others
 		return func(_ *testing.T, w *world) {
 			w.withSettings(
@@ -302,15 +318,18 @@ func TestPlansInFull(t *testing.T) {
 					Groups:   []capacity.GroupSettings{{Name: "other", Slots: 2}},
 				},
 			)
+
 			w.config.Partitions[0].Groups[1].Slots = 2
 			if provider == capacity.ProviderNone {
 				w.fence("gpu", now1)
 				w.config.Partitions[0].Groups = w.config.Partitions[0].Groups[:1]
 				return
 			}
+
 			for _, slot := range []string{"n", "big-b", "old", "old-a", "other-a", "x", "former"} {
 				w.launch(slot)
 			}
+
 			for _, name := range []string{"gpu", "big", "old"} {
 				w.Templates[name] = capacity.LaunchTemplate{
 					ID:   "lt-" + name,
@@ -373,17 +392,22 @@ func TestPlansInFull(t *testing.T) {
 		{name: "teardown of nothing on EC2", world: func(*testing.T, *world) {}, ask: teardownOnEC2},
 	} {
 		w := newWorld()
+
 		if c.world == nil {
 			c.world = both
 		}
+
 		c.world(t, w)
+
 		if c.ask.Queue == "" {
 			c.ask.Queue = "gpu"
 		}
+
 		in := w.seeRemains(c.ask)
 		if c.seen != nil {
 			c.seen(&in)
 		}
+
 		say(c.name, planTeardown(in))
 	}
 
@@ -393,10 +417,12 @@ func TestPlansInFull(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	want, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(out.String(), "\n")); diff != "" {
 		t.Errorf("%s is not what is planned; UPDATE_TRANSCRIPTS=1 writes it (-want +got):\n%s", path, diff)
 	}

@@ -31,12 +31,15 @@ func (r RollOver) SetUp(
 	if at := slices.IndexFunc(group.Slots, func(s capacity.Slot) bool { return s.Holds == block.ID }); at >= 0 {
 		slot = group.Slots[at].Name
 	}
+
 	return r.alone(ctx, partition, slot, func(s Setup, c *config.Config) (plan *Plan, said []string, err error) {
 		nodes := min(block.Size(), group.MaxNodes)
+
 		var subnets []string
 		for _, s := range group.Subnets {
 			subnets = append(subnets, s.ID)
 		}
+
 		plan, err = s.Plan(
 			ctx,
 			Request{
@@ -53,9 +56,11 @@ func (r RollOver) SetUp(
 				group.Name,
 			)
 		}
+
 		if err != nil {
 			return nil, nil, err
 		}
+
 		for _, step := range plan.Actions {
 			if step.Verb == Replace && !anew {
 				return nil, nil, fmt.Errorf(
@@ -64,9 +69,11 @@ func (r RollOver) SetUp(
 					step.Details[0].Value,
 				)
 			}
+
 			if step.What != WhatNodeGroup || step.Verb != Create { // once, and not in each pass
 				continue
 			}
+
 			if size := block.Size(); nodes < size {
 				said = append(
 					said,
@@ -74,10 +81,12 @@ func (r RollOver) SetUp(
 						size-nodes, size, block.ID, group.Name, nodes),
 				)
 			}
+
 			for _, w := range plan.Of(capacity.Note) {
 				said = append(said, "warning: "+w)
 			}
 		}
+
 		return plan, said, nil
 	})
 }
@@ -92,12 +101,14 @@ func (r RollOver) Remove(ctx context.Context, partition, slot string) (did []str
 		if err != nil || len(plan.Mismatches()) == 0 {
 			return plan, nil, err
 		}
+
 		plan.Problems = slices.DeleteFunc(plan.Mismatches(), func(p capacity.Problem) bool {
 			return p.Code == capacity.JobsRun || p.Code == capacity.NodesHaveInstances
 		})
 		if len(plan.Problems) == 0 { // it waits
 			return nil, nil, nil
 		}
+
 		return plan, nil, nil
 	})
 }
@@ -115,21 +126,27 @@ func (r RollOver) alone(
 			return nil, err
 		}
 	}
+
 	unlock, err := state.Dir(r.Config.StateDir).Lock(ctx, state.SetupLock, 0)
 	if errors.Is(err, state.ErrLocked) {
 		return nil, nil
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	defer unlock()
+
 	c, err := config.Load(r.Config.Path)
 	if err != nil {
 		return nil, err
 	}
+
 	if p, found := c.Partition(partition); !found || !p.RollOver {
 		return nil, nil
 	}
+
 	s := r.Setup
 	s.Unattended, s.Fence = true, func(context.Context) error { return nil } // passes are made anyway
 	s.Progress = func(what, name, status string) {
@@ -137,13 +154,17 @@ func (r RollOver) alone(
 			did = append(did, fmt.Sprintf("%s %s %s", status, what, name))
 		}
 	}
+
 	p, said, err := plan(s, c)
 	if err != nil || p == nil {
 		return nil, err
 	}
+
 	did = said
+
 	if err = s.Apply(ctx, p); errors.Is(err, pcs.ErrAtWork) || errors.Is(err, ErrJobsRun) {
 		err = nil // the next pass goes on
 	}
+
 	return did, err
 }

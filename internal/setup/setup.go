@@ -106,6 +106,7 @@ func (p *Plan) Steps() []Step {
 	for i := range lines {
 		lines[i].Do = nil
 	}
+
 	return lines
 }
 
@@ -129,12 +130,14 @@ func (s Setup) Plan(ctx context.Context, r Request) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	p := plan(*in)
 	if !s.Unattended && len(p.Mismatches()) == 0 &&
 		len(p.trial.Subnets) > 0 { // else EC2 would only name a known problem again
 		tried, err := s.EC2.TryLaunches(ctx, p.trial)
 		p.Add(site.Tried(p.Slot, tried, err)...)
 	}
+
 	return p.listed(), ctx.Err()
 }
 
@@ -143,12 +146,14 @@ func (p *Plan) listed() *Plan {
 	for _, list := range []*[]string{&p.Cluster.SubnetIDs, &p.Cluster.SecurityGroupIDs} {
 		*list = append([]string{}, *list...)
 	}
+
 	p.Actions = append([]Step{}, p.Actions...)
 	p.Problems, p.Cluster.Failures = append(
 		capacity.Problems{},
 		p.Problems...), append(
 		pcs.Failures{},
 		p.Cluster.Failures...)
+
 	return p
 }
 
@@ -160,16 +165,19 @@ func refused(mismatches capacity.Problems) error {
 // else one of the queue's name. c may be nil.
 func NodeGroupOf(c *config.Config, queue string) (string, error) {
 	var names []string
+
 	p, _ := c.Partition(queue)
 	for _, g := range p.Groups {
 		names = append(names, g.Name)
 	}
+
 	switch {
 	case len(names) == 0 || slices.Contains(names, queue):
 		return queue, nil
 	case len(names) == 1:
 		return names[0], nil
 	}
+
 	return "", fmt.Errorf(
 		"queue %s has several node groups; add --node-group with one of %s",
 		queue,
@@ -184,24 +192,30 @@ func SlurmMark(ctx context.Context, cfg *config.Config, create bool) (string, er
 	if mark, err := dir.Mark(); err == nil {
 		return mark, nil
 	}
+
 	running, err := slurm.New("").Config(ctx)
 	if err != nil {
 		return "", fmt.Errorf("asking Slurm for the name of its cluster: %w", err)
 	}
+
 	if create {
 		if err := dir.Create(); err != nil {
 			return "", err
 		}
+
 		mark, notKept, err := dir.LearnMark(running.StateSaveLocation, running.ClusterName)
 		if notKept != nil {
 			slog.Warn("the mark is asked for again", "err", notKept)
 		}
+
 		return mark, err
 	}
+
 	id, err := state.ClusterID(running.StateSaveLocation, running.ClusterName)
 	if errors.Is(err, fs.ErrNotExist) {
 		id, err = newID, nil
 	}
+
 	return capacity.ClusterMark(running.ClusterName, id), err
 }
 

@@ -21,7 +21,9 @@ import (
 // PCS takes a minute for each thing; the run tells that it waits.
 func TestSetupWaits(t *testing.T) {
 	w := newAccount(t, func(s *awssim.Scenario) { s.PCSDelay = awssim.Duration(time.Minute) })
+
 	var told []string
+
 	w.setup.Progress = func(what, _, status string) {
 		told = append(told, what+" "+status)
 		if status == "wait" {
@@ -29,6 +31,7 @@ func TestSetupWaits(t *testing.T) {
 		}
 	}
 	w.run(w.request(openBlock))
+
 	want := []string{
 		"file create",
 		"file create",
@@ -47,17 +50,20 @@ func TestSetupRepairsWhatPCSCouldNotUpdate(t *testing.T) {
 	w := newAccount(t, nil)
 	w.run(w.request(openBlock))
 	w.failGroups("gpu-a", 1, "InternalError", "no luck")
+
 	r := w.request(openBlock)
 	r.MaxNodes = 6
 	if err := w.setup.Apply(t.Context(), w.plan(r)); err == nil ||
 		!strings.Contains(err.Error(), "PCS could not update node group gpu-a: InternalError: no luck") {
 		t.Errorf("error %v", err)
 	}
+
 	p := w.run(r)
 	if actions(p) != "nothing update nothing nothing nothing" ||
 		detail(p, "status") != "UPDATE_FAILED (InternalError: no luck) → ACTIVE" {
 		t.Errorf("%s: %+v", actions(p), p.Steps())
 	}
+
 	if g := w.group("gpu-a"); g.Status != pcs.Active || g.Max != 6 {
 		t.Errorf("node group %+v", g)
 	}
@@ -69,14 +75,18 @@ func TestPlanWritesNothing(t *testing.T) {
 	if writes := w.written(); len(writes) > 0 {
 		t.Errorf("a plan sends %v", writes)
 	}
+
 	if _, err := os.Stat(filepath.Dir(w.configPath())); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a plan writes files: %v", err)
 	}
+
 	if len(p.Mismatches()) > 0 || p.Done() ||
 		!strings.HasPrefix(strings.Join(p.Of(capacity.Good), ""), "EC2's dry run would launch a node of gpu-a") {
 		t.Errorf("plan %+v", p)
 	}
+
 	w.fault(awssim.Fault{Effect: awssim.FailBefore, Operation: "RunInstances", Count: 1, Code: "UnauthorizedOperation"})
+
 	p = w.plan(w.request(openBlock))
 	if !strings.Contains(
 		strings.Join(p.Of(capacity.Note), "\n"),
@@ -95,25 +105,31 @@ func TestEndedReservationsLeaveTheSettings(t *testing.T) {
 	w.run(w.request(laterBlock))
 	bought := w.buyNextWeek()
 	file := filepath.Join(filepath.Dir(w.configPath()), "conf.d", "gpu.toml")
+
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	const unknown = "cr-0fffffffffffffff0"
 	if err := os.WriteFile(file, []byte(strings.Replace(string(text), `ids = ["cr-`, `ids = ["`+unknown+`", "`+unpaid+`", "cr-`, 1)), 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	w.sim.Clock().Advance(6 * 24 * time.Hour)
 	third := w.request(bought)
 	third.MaxNodes = 2
+
 	p := w.run(third)
 	if got := detail(p, "ended, removed"); got != unpaid+", "+openBlock {
 		t.Errorf("the plan says %q", got)
 	}
+
 	part, _ := w.config().Partition("gpu")
 	if ids := part.Groups[0].ReservationIDs; !slices.Equal(ids, []string{unknown, laterBlock, bought}) {
 		t.Errorf("left %v", ids)
 	}
+
 	if p := w.plan(third); !p.Done() {
 		t.Errorf("again: %s", actions(p))
 	}
@@ -128,6 +144,7 @@ func detail(p *setup.Plan, key string) string {
 			}
 		}
 	}
+
 	return ""
 }
 
@@ -144,17 +161,21 @@ func TestMismatches(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newAccount(t, nil)
+
 			r := w.request(openBlock)
 			if test.request != nil {
 				test.request(&r)
 			}
+
 			p := w.plan(r)
 			if got := strings.Join(codes(p), " "); got != test.codes {
 				t.Errorf("codes %q, want %q: %v", got, test.codes, p.Mismatches())
 			}
+
 			if text := fmt.Sprint(p.Mismatches()); !strings.Contains(text, test.says) {
 				t.Errorf("%q is not in %s", test.says, text)
 			}
+
 			if err := w.setup.Apply(t.Context(), p); err == nil || !strings.Contains(err.Error(), test.says) ||
 				len(w.written()) > 0 {
 				t.Errorf("applied: %v", err)
@@ -169,15 +190,18 @@ func TestR10_ZonesAreComparedByID(t *testing.T) {
 	w := newAccount(t, nil)
 	r := w.request(sharedODCR)
 	r.MaxNodes, r.SubnetIDs = 2, []string{"subnet-0e200000000000c03"} // in us-east-2c of this account
+
 	p := w.plan(r)
 	if !slices.Equal(codes(p), []string{"az"}) || !strings.Contains(p.Mismatches()[0].Sentence, "use2-az1") ||
 		!strings.Contains(p.Mismatches()[0].Fix, "--subnet-ids "+subnetA) {
 		t.Errorf("mismatches %v", p.Mismatches())
 	}
+
 	r.SubnetIDs = nil
 	if p := w.plan(r); len(p.Mismatches()) > 0 || !slices.Equal(w.run(r).Mismatches(), nil) {
 		t.Errorf("with subnets by id: %v", p.Mismatches())
 	}
+
 	if g := w.group("gpu-a"); !slices.Equal(g.SubnetIDs, []string{subnetA}) {
 		t.Errorf("subnets %v", g.SubnetIDs)
 	}
@@ -188,21 +212,25 @@ func TestSettingsOfTheAdministrator(t *testing.T) {
 	head := "# mine\ncluster = \"ml\"\n[[partition]]\nname = \"gpu\"\nprovider = \"pcs\"\n"
 	mine := head + "[[partition.node_group]]\nname = \"mine\"\ninstance_type = \"p5.48xlarge\"\nsubnet_ids = [\"" + subnetA + "\"]\nmax_nodes = 1\n"
 	w.write(mine)
+
 	p := w.plan(w.request(openBlock))
 	_, snippet, _ := strings.Cut(fmt.Sprint(p.Mismatches()[0].Fix), "run this again:\n")
 	if !slices.Equal(codes(p), []string{"partition-file"}) ||
 		!strings.HasPrefix(snippet, "[[partition.node_group]]\nname = \"gpu\"\n") {
 		t.Fatalf("own partition: %v", p.Mismatches())
 	}
+
 	if w.setup.Apply(t.Context(), p) == nil || len(w.written()) > 0 {
 		t.Error("it was applied")
 	}
 	// What it asks for is what it takes.
 	w.write(mine + snippet)
 	w.run(w.request(openBlock))
+
 	if text, err := os.ReadFile(w.configPath()); err != nil || string(text) != mine+snippet {
 		t.Errorf("the file was changed to %s, %v", text, err)
 	}
+
 	if p := w.plan(w.request(openBlock)); !p.Done() {
 		t.Errorf("again: %s", actions(p))
 	}
@@ -217,6 +245,7 @@ func TestWhatALaunchIsRefusedFor(t *testing.T) {
 		placedODCR = "cr-0e200000000000f01"
 		tiny       = "subnet-0e200000000000f01" // 11 addresses
 	)
+
 	world := func(s *awssim.Scenario) {
 		r := &s.Regions[0]
 		r.VPCs = append(r.VPCs, awssim.VPCScenario{ID: elsewhere, CIDR: "10.9.0.0/16"})
@@ -261,27 +290,33 @@ func TestWhatALaunchIsRefusedFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newAccount(t, func(s *awssim.Scenario) {
 				world(s)
+
 				if test.world != nil {
 					test.world(s)
 				}
 			})
+
 			r := w.request(openBlock)
 			if test.request != nil {
 				test.request(&r)
 			}
+
 			p := w.plan(r)
 			if got := strings.Join(codes(p), " "); got != test.check || len(p.Mismatches()) != 1 ||
 				!strings.Contains(p.Mismatches()[0].Text(), test.says) {
 				t.Errorf("%s: %v", got, p.Mismatches())
 			}
+
 			p.Problems = nil
 			if err := w.setup.Apply(t.Context(), p); err != nil {
 				t.Fatal(err)
 			}
+
 			var err error
 			for n := 1; n <= r.MaxNodes && err == nil; n++ {
 				_, err = w.sim.LaunchForNodeGroup("ml", "gpu-a", fmt.Sprintf("gpu-a-%d", n))
 			}
+
 			var refused *awssim.APIError
 			if !errors.As(err, &refused) || refused.Code != test.launch {
 				t.Errorf("the launch: %v, want %s", err, test.launch)
@@ -299,6 +334,7 @@ func TestNetworkThatNobodyMayAsk(t *testing.T) {
 		w.fault(
 			awssim.Fault{Operation: operation, Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403},
 		)
+
 		if p := w.plan(w.request(openBlock)); len(p.Mismatches()) > 0 || len(p.Of(capacity.Note)) != 1 ||
 			!strings.HasPrefix(p.Of(capacity.Note)[0], want) {
 			t.Errorf("%s: %v, %v", operation, p.Mismatches(), p.Of(capacity.Note))

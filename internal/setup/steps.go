@@ -26,14 +26,18 @@ func (in *inspection) templateStep() Step {
 	default:
 		step.Verb = Update
 	}
+
 	step.change("reservation", now.ReservationID, in.template.ReservationID)
 	step.add("market type", in.template.Kind.Market())
 	step.change("instance type", now.InstanceType, in.template.InstanceType)
 	step.change("image", now.ImageID, in.template.ImageID)
+
 	if in.launch.Image.Name != "" {
 		step.add("image name", in.launch.Image.String())
 	}
+
 	step.change("placement group", now.PlacementGroup, in.template.PlacementGroup)
+
 	if source := in.source; source.ID != "" && source.ID != now.ID {
 		if source.PlacementGroup != "" && source.PlacementGroup != in.template.PlacementGroup {
 			step.add(
@@ -41,16 +45,19 @@ func (in *inspection) templateStep() Step {
 				"placement group "+source.PlacementGroup+": the reservation has a placement of its own",
 			)
 		}
+
 		if !source.TokensRequired {
 			step.add("instance metadata", "IMDSv2 only, unlike "+source.Name)
 		}
 	}
+
 	step.change("network interfaces", in.efaWord(efaOf(now)), in.efaWord(in.efa()))
 	step.change(
 		"security groups",
 		strings.Join(now.SecurityGroupIDs, ", "),
 		strings.Join(in.source.SecurityGroupIDs, ", "),
 	)
+
 	script := ""
 	switch {
 	case in.OnEC2():
@@ -59,10 +66,13 @@ func (in *inspection) templateStep() Step {
 	case len(in.userData) > 0:
 		script = "of " + in.like.Name
 	}
+
 	if now.ID != "" && !bytes.Equal(now.UserData, in.userData) {
 		script = strings.TrimPrefix(script+", changed", ", ")
 	}
+
 	step.add("user data", script)
+
 	switch {
 	case in.like.ID != "" && in.like.TemplateID == "":
 		step.add("copied from", "node group "+in.like.Name)
@@ -75,6 +85,7 @@ func (in *inspection) templateStep() Step {
 			),
 		)
 	}
+
 	return step.changing(in, in.slot.Name, func(ctx context.Context, w World) (err error) {
 		in.written, err = w.EnsureLaunchTemplate(ctx, in.template)
 		return err
@@ -88,6 +99,7 @@ func (in *inspection) groupStep(template Step) (Step, pcs.Comparison) {
 	if template.Verb == Nothing {
 		g.TemplateID, g.TemplateVersion = in.slot.Template.ID, in.slot.Template.Version
 	}
+
 	step := Step{What: WhatNodeGroup, Name: g.Name, Verb: Create}
 	switch {
 	case in.slot.Failed():
@@ -96,6 +108,7 @@ func (in *inspection) groupStep(template Step) (Step, pcs.Comparison) {
 	case in.slot.Group != nil:
 		step.Verb, now = Nothing, *in.slot.Group
 	}
+
 	isNew := step.Verb != Nothing
 	compared := now.Compare(g)
 	for i, s := range compared {
@@ -103,19 +116,25 @@ func (in *inspection) groupStep(template Step) (Step, pcs.Comparison) {
 		if !isNew && s.Changed() {
 			step.Verb, value = Update, cmp.Or(s.Now, "none")+" → "+s.Want
 		}
+
 		if step.add(s.Name, value); isNew && i == 0 {
 			step.add("instance type", strings.Join(g.InstanceTypes, ", "))
 		}
 	}
+
 	if isNew {
 		step.add("Slurm settings", pcs.SettingsText(g.SlurmSettings, ", "))
+
 		compared = nil
 	}
+
 	return step.with(in, in.slot.Name, func(ctx context.Context, w World) (err error) {
 		if g.TemplateVersion == "" {
 			g.TemplateID, g.TemplateVersion = in.written.ID, in.written.Version
 		}
+
 		in.made, _, err = w.EnsureNodeGroup(ctx, g, step.Verb != Nothing)
+
 		return err
 	}), compared
 }
@@ -128,23 +147,28 @@ func (in *inspection) queueStep() Step {
 		if !in.Ours(q.Tags) {
 			in.notOurs("queue", q.Name, q.ARN)
 		}
+
 		step.Verb = Update
 		if in.slot.Group != nil && !in.slot.Failed() && slices.Contains(q.GroupIDs, in.slot.Group.ID) {
 			step.Verb = Nothing
 		}
+
 		for _, id := range q.GroupIDs {
 			if g, ok := in.Group(id); ok && g.Name != in.slot.Name {
 				names = append(names, g.Name)
 			}
 		}
 	}
+
 	step.add("node groups", strings.Join(append(names, in.slot.Name), ", "))
+
 	if to, now := in.queueSettings()[lock], q.SlurmSettings[lock]; to != "" && now != to && found {
 		step.Verb = Update
 		step.add(lock, cmp.Or(now, "none")+" → "+to)
 	} else {
 		step.add(lock, to)
 	}
+
 	return step.changing(in, in.slot.Name, func(ctx context.Context, w World) error {
 		return w.EnsureQueue(ctx, pcs.Queue{
 			Name: step.Name, ClusterID: in.Cluster.ID, GroupIDs: []string{in.made.ID},
@@ -162,7 +186,9 @@ func (in *inspection) fenceStep(group Verb) Step {
 	case in.slot.Slurm.Fenced(in.reservation.ID):
 		step.Verb = Update
 	}
+
 	step.add("fence", capacity.FormatUTC(in.request.Config.Timing.Domain().Window(in.reservation).Fence))
+
 	return step.with(in, in.slot.Name, func(ctx context.Context, w World) error {
 		return placeFence(ctx, w, in.request.Queue, in.slot.Name, in.reservation.ID)
 	})
@@ -174,6 +200,7 @@ func (in *inspection) files() []Step {
 	if !in.OnEC2() { // self-managed Slurm has no name in the settings
 		place.Cluster = in.Cluster.Name
 	}
+
 	main := Step{What: WhatFile, Name: path, Verb: Nothing}
 	switch {
 	case c.Path == "": // there is none
@@ -194,10 +221,12 @@ func (in *inspection) files() []Step {
 			place.Region,
 		)
 	}
+
 	if main.Verb != Nothing {
 		main.add("region", place.Region)
 		main.add("cluster", place.Cluster)
 	}
+
 	file := Step{What: WhatFile, Name: there.path, Verb: Create}
 	old, wanted := in.partition()
 	switch {
@@ -216,19 +245,25 @@ func (in *inspection) files() []Step {
 	default:
 		file.Verb = Update
 	}
+
 	file.add("partition", in.request.Queue)
 	file.add("node_group", in.wantedEntry.Name)
 	file.add("capacity_reservation_ids", strings.Join(wanted.Group(in.wantedEntry.Name).ReservationIDs, ", "))
+
 	var was capacity.GroupSettings
 	if old != nil {
 		was = old.Group(in.wantedEntry.Name)
 	}
+
 	file.addGroup(was, wanted.Group(in.wantedEntry.Name))
 	file.add("allow_accounts", strings.Join(wanted.AllowAccounts, ", "))
+
 	if old != nil {
 		file.add("ended, removed", strings.Join(without(reservationsOf(*old), reservationsOf(wanted)...), ", "))
 	}
+
 	of := in.group.Name
+
 	return []Step{
 		main.changing(in, of, func(_ context.Context, w World) error { return w.WritePlace(path, place) }),
 		file.changing(
@@ -242,9 +277,11 @@ func (in *inspection) files() []Step {
 // addGroup says what becomes of a node group's entry, beside its reservations; was has no name for a new one.
 func (s *Step) addGroup(was, is capacity.GroupSettings) {
 	s.change("launch_template", was.LaunchTemplate, is.LaunchTemplate)
+
 	if was.Name == "" {
 		return
 	}
+
 	changed := func(key string, was, is any) {
 		if !reflect.DeepEqual(was, is) {
 			s.change(key, fmt.Sprint(was), fmt.Sprint(is))
@@ -272,6 +309,7 @@ func (in *inspection) partition() (old *capacity.PartitionSettings, wanted capac
 	} else {
 		old = &p
 	}
+
 	wanted.AllowAccounts, wanted.Groups = in.allowAccounts(), slices.Clone(p.Groups)
 	for i := range wanted.Groups {
 		if g := &wanted.Groups[i]; p.File == in.file.path && in.file.ours {
@@ -281,11 +319,13 @@ func (in *inspection) partition() (old *capacity.PartitionSettings, wanted capac
 			)
 		}
 	}
+
 	if i := slices.IndexFunc(wanted.Groups, func(g capacity.GroupSettings) bool { return g.Name == in.wantedEntry.Name }); i >= 0 {
 		wanted.Groups[i] = in.merge(wanted.Groups[i])
 	} else {
 		wanted.Groups = append(wanted.Groups, in.wantedEntry)
 	}
+
 	return old, wanted
 }
 
@@ -297,6 +337,7 @@ func (in *inspection) merge(g capacity.GroupSettings) capacity.GroupSettings {
 		alone = len(g.ReservationIDs) == 0 || slices.Equal(g.ReservationIDs, with.ReservationIDs)
 		g.ReservationIDs, g.Select = union(g.ReservationIDs, with.ReservationIDs), nil
 	}
+
 	switch {
 	case !alone:
 		g.SubnetIDs, g.MaxNodes = union(g.SubnetIDs, with.SubnetIDs), max(g.MaxNodes, with.MaxNodes)
@@ -305,7 +346,9 @@ func (in *inspection) merge(g capacity.GroupSettings) capacity.GroupSettings {
 	default:
 		g.SubnetIDs, g.MaxNodes = with.SubnetIDs, with.MaxNodes
 	}
+
 	g.LaunchTemplate, g.InstanceType, g.Dynamic, g.PurchaseOption = with.LaunchTemplate, with.InstanceType, with.Dynamic, with.PurchaseOption
+
 	return g
 }
 
@@ -320,6 +363,7 @@ func union(a, b []string) []string {
 			out = append(out, id)
 		}
 	}
+
 	return out
 }
 

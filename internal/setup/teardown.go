@@ -21,7 +21,9 @@ func (p *Plan) Reservations() (ids []string) {
 			ids = union(ids, []string{slot.ReservationID})
 		}
 	}
+
 	left, _ := p.seen.left()
+
 	return union(ids, without(reservationsOf(p.seen.settings()), reservationsOf(left)...))
 }
 
@@ -30,12 +32,15 @@ func (p *Plan) There() (names []string) {
 	for _, part := range p.seen.request.Config.Partitions {
 		names = append(names, part.Name)
 	}
+
 	for _, q := range p.seen.Queues {
 		if p.seen.Ours(q.Tags) {
 			names = union(names, []string{q.Name})
 		}
 	}
+
 	slices.Sort(names)
+
 	return names
 }
 
@@ -49,6 +54,7 @@ func (s Setup) PlanTeardown(ctx context.Context, r Request) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return planTeardown(*t).listed(), nil
 }
 
@@ -61,6 +67,7 @@ func (s Setup) findRemains(ctx context.Context, r Request) (*inspection, error) 
 	if err != nil || t.stops() {
 		return t, err
 	}
+
 	tags := map[string]string{capacity.TagCluster: t.Cluster.Name}
 	if !onPCS {
 		tags[capacity.TagPartition] = t.request.Queue
@@ -68,6 +75,7 @@ func (s Setup) findRemains(ctx context.Context, r Request) (*inspection, error) 
 		t.warn("%s is for cluster %q, not for %s, so it is left alone", c.Path, c.Cluster, t.Cluster.Name)
 		t.request.Config = config.Default()
 	}
+
 	if p := t.settings(); p.Name != "" && p.Provider != t.Provider {
 		t.problem(
 			capacity.WrongProvider,
@@ -77,20 +85,29 @@ func (s Setup) findRemains(ctx context.Context, r Request) (*inspection, error) 
 			p.File,
 			p.Provider,
 		)
+
 		return t, nil
 	}
-	var templates []capacity.LaunchTemplate
-	var instances []capacity.Instance
+
+	var (
+		templates []capacity.LaunchTemplate
+		instances []capacity.Instance
+	)
+
 	if !guest && !s.Unattended { // sync keeps them
 		templates, err = s.EC2.LaunchTemplatesByTag(ctx, tags)
 	}
+
 	if err == nil && t.OnEC2() {
 		instances, err = t.instancesOnEC2(ctx, s.EC2)
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	t.nameRemains(templates, instances)
+
 	err = s.readSlurm(ctx, t)
 	if s.Unattended { // sync removes node groups and their places in queues, and nothing else
 		t.request.Config = config.Default()
@@ -98,6 +115,7 @@ func (s Setup) findRemains(ctx context.Context, r Request) (*inspection, error) 
 			t.Slots[i].Slurm.Reservations = nil
 		}
 	}
+
 	return t, err
 }
 
@@ -106,20 +124,25 @@ func (s Setup) findRemains(ctx context.Context, r Request) (*inspection, error) 
 // something left. A node group without our tag stays, with a warning.
 func (t *inspection) nameRemains(templates []capacity.LaunchTemplate, instances []capacity.Instance) {
 	var names []string
+
 	nodes, running, written := map[string][]string{}, map[string]int{}, map[string]capacity.LaunchTemplate{}
 	all := func(base string) { names = append(names, base+"-a", base+"-b", base) }
+
 	for _, g := range t.settings().Groups {
 		for _, name := range g.SlotNames(t.Provider) {
 			names, nodes[name] = append(names, name), g.Nodes
 		}
 	}
+
 	q, _ := t.Queue(t.request.Queue)
 	for _, g := range t.Groups {
 		if t.Ours(g.Tags) && (slices.Contains(q.GroupIDs, g.ID) || g.Tags[capacity.TagPartition] == t.request.Queue) {
 			all(baseOf(g.Name))
 		}
 	}
+
 	slices.SortFunc(templates, func(a, b capacity.LaunchTemplate) int { return cmp.Compare(a.Name, b.Name) })
+
 	for _, lt := range templates {
 		written[lt.Name] = lt
 		if slot, is := strings.CutPrefix(lt.Name, pcs.TemplateName(t.Cluster.Name, "")); is &&
@@ -127,9 +150,11 @@ func (t *inspection) nameRemains(templates []capacity.LaunchTemplate, instances 
 			all(baseOf(slot))
 		}
 	}
+
 	if t.request.NodeGroup != "" {
 		all(t.request.NodeGroup)
 	}
+
 	for _, i := range instances {
 		of := t.slotOf(i)
 		names, running[of], nodes[of] = append(
@@ -140,16 +165,19 @@ func (t *inspection) nameRemains(templates []capacity.LaunchTemplate, instances 
 			[]string{i.Tags[capacity.TagNode]},
 		)
 	}
+
 	for _, name := range union(nil, names) {
 		base, goes := t.goes(name)
 		if !goes {
 			continue
 		}
+
 		slot := t.named(name)
 		if slot.Group != nil && !slot.Ours {
 			t.warn("compute node group %s does not carry our tag, so it stays", slot.Name)
 			slot.Group, slot.Instances = nil, 0
 		}
+
 		slot.Base, slot.Nodes, slot.Template = base, nodes[name], written[pcs.TemplateName(t.Cluster.Name, name)] // with provider ec2 it is of the node group
 		slot.Instances += running[name]
 		t.Slots = append(t.Slots, slot)
@@ -171,9 +199,11 @@ func (t *inspection) goes(slot string) (base string, goes bool) {
 			}
 		}
 	}
+
 	if asked == "" || onPCS && one {
 		return base, asked == "" && queue == t.request.Queue || slot == asked
 	}
+
 	return base, (base == asked || slot == asked && !known) && (queue == t.request.Queue || onPCS)
 }
 
@@ -193,9 +223,11 @@ func (t *inspection) slotOf(i capacity.Instance) string {
 			return g.Name
 		}
 	}
+
 	if slot, named := capacity.SlotOf(node); named {
 		return slot
 	}
+
 	return node
 }
 
@@ -213,6 +245,7 @@ func (t *inspection) instancesOnEC2(ctx context.Context, aws interface {
 	if err != nil {
 		return nil, fmt.Errorf("looking for instances of partition %s: %w", t.request.Queue, err)
 	}
+
 	going := slices.DeleteFunc(capacity.WithNodes(ours), func(i capacity.Instance) bool {
 		_, goes := t.goes(t.slotOf(i))
 		return i.Ended() || i.Tags[capacity.TagNode] == "" || !goes
@@ -220,6 +253,7 @@ func (t *inspection) instancesOnEC2(ctx context.Context, aws interface {
 	slices.SortFunc(going, func(a, b capacity.Instance) int {
 		return cmp.Compare(a.Tags[capacity.TagNode], b.Tags[capacity.TagNode])
 	})
+
 	return going, nil
 }
 
@@ -231,7 +265,9 @@ func planTeardown(read inspection) *Plan {
 	if t.Cluster.ID != "" {
 		t.checkQueue()
 	}
+
 	t.checkJobs()
+
 	step := func(slot string, verb Verb, what, name string, do func(ctx context.Context, w World) error, details ...Detail) {
 		p.Actions = append(p.Actions, Step{What: what, Name: name, Verb: verb, Details: details}.with(t, slot, do))
 	}
@@ -253,10 +289,12 @@ func planTeardown(read inspection) *Plan {
 		if len(left.Groups) > 0 {
 			what = strings.Join(p.Reservations(), ", ")
 		}
+
 		again := ""
 		if t.Provider.Guest() { // nothing but the name leads to the fences then
 			again = " with --provider none --node-group " + before.Groups[0].Name
 		}
+
 		t.problem(
 			capacity.PartitionFile,
 			"take "+what+" out of it, and run this again"+again,
@@ -269,6 +307,7 @@ func planTeardown(read inspection) *Plan {
 		for _, g := range left.Groups {
 			verb, stay = Update, append(stay, Detail{"node_group", g.Name})
 		}
+
 		step(
 			"",
 			verb,
@@ -277,6 +316,7 @@ func planTeardown(read inspection) *Plan {
 			func(ctx context.Context, w World) error { return t.forget(ctx, w, before, left) },
 			stay...)
 	}
+
 	for _, slot := range t.Slots {
 		for _, name := range slot.Slurm.Reservations {
 			step(
@@ -288,27 +328,33 @@ func planTeardown(read inspection) *Plan {
 			)
 		}
 	}
+
 	if q, found := t.Queue(t.request.Queue); found && t.Ours(q.Tags) {
 		stays, verb := without(q.GroupIDs, t.groupIDs()...), Update
+
 		var names []string
 		for _, id := range stays {
 			g, _ := t.Group(id)
 			names = append(names, g.Name)
 		}
+
 		details := []Detail{{"node groups", cmp.Or(strings.Join(names, ", "), "none")}}
 		if t.deletesQueue() {
 			verb, details = Delete, nil
 		}
+
 		if verb == Delete || len(stays) < len(q.GroupIDs) {
 			step("", verb, WhatQueue, q.Name, func(ctx context.Context, w World) error {
 				err := w.ReleaseQueue(ctx, t.Cluster, q.Name, t.groupIDs(), verb == Delete)
 				if err == nil && t.unattended { // the next pass deletes the fence, and then the nodes go
 					err = fmt.Errorf("queue %s has changed: %w", q.Name, pcs.ErrAtWork)
 				}
+
 				return err
 			}, details...)
 		}
 	}
+
 	for _, slot := range t.Slots {
 		if slot.Group != nil {
 			step(
@@ -325,6 +371,7 @@ func planTeardown(read inspection) *Plan {
 			)
 		}
 	}
+
 	for _, slot := range t.Slots {
 		if lt := slot.Template; lt.ID != "" {
 			step(
@@ -336,6 +383,7 @@ func planTeardown(read inspection) *Plan {
 			)
 		}
 	}
+
 	if n := t.instances(); t.OnEC2() &&
 		n+len(p.Actions) > 0 { // last, with those that come after the plan is made; on PCS the node groups end theirs
 		step(
@@ -351,7 +399,9 @@ func planTeardown(read inspection) *Plan {
 			"remove the nodes from slurm.conf on Slurm's controller, and restart slurmctld, with\n  pcs-capacity hooks install",
 		)
 	}
+
 	p.Problems, p.ByHand = t.Problems, append([]string{}, t.byHand...)
+
 	return p
 }
 
@@ -365,15 +415,18 @@ func (t *inspection) left() (left capacity.PartitionSettings, changes bool) {
 			changes = true
 			continue
 		}
+
 		was := len(g.ReservationIDs)
 		for _, slot := range t.Slots {
 			if slot.Group != nil && slices.Contains(capacity.SlotNames(capacity.ProviderPCS, g.Name), slot.Name) {
 				g.ReservationIDs = without(g.ReservationIDs, slot.ReservationID)
 			}
 		}
+
 		changes = changes || len(g.ReservationIDs) < was
 		left.Groups = append(left.Groups, g)
 	}
+
 	return left, changes
 }
 
@@ -390,6 +443,7 @@ func (t *inspection) groupIDs() (ids []string) {
 			ids = append(ids, slot.Group.ID)
 		}
 	}
+
 	return ids
 }
 
@@ -400,6 +454,7 @@ func (t *inspection) checkQueue() {
 		if slot.Group == nil {
 			continue
 		}
+
 		if of := slot.Group.Tags[capacity.TagPartition]; of != "" && of != t.request.Queue &&
 			!slices.Contains(q.GroupIDs, slot.Group.ID) {
 			t.problem(
@@ -409,8 +464,10 @@ func (t *inspection) checkQueue() {
 				slot.Name,
 				of,
 			)
+
 			continue
 		}
+
 		for _, other := range t.Queues {
 			if other.Name != t.request.Queue && slices.Contains(other.GroupIDs, slot.Group.ID) {
 				t.problem(
@@ -424,6 +481,7 @@ func (t *inspection) checkQueue() {
 			}
 		}
 	}
+
 	gone := slices.ContainsFunc(q.GroupIDs, func(id string) bool { return slices.Contains(t.groupIDs(), id) })
 	if found && !t.Ours(q.Tags) && (gone || t.request.NodeGroup == "") {
 		t.problem(
@@ -446,7 +504,9 @@ func (t *inspection) checkJobs() {
 	for _, slot := range t.Slots {
 		jobs, bases = union(jobs, slot.Slurm.Jobs), union(bases, []string{slot.Base})
 	}
+
 	const gone = "jobs end with their nodes"
+
 	instances := t.instances()
 	switch {
 	case t.unattended && t.SlurmErr != nil:
@@ -477,10 +537,12 @@ func (t *inspection) checkJobs() {
 	case len(jobs) > 0:
 		t.warn("%s running on these nodes; %s", named(jobs), gone)
 	}
+
 	which := ""
 	if t.Provider != capacity.ProviderPCS {
 		which = fmt.Sprintf("--provider %s ", t.Provider)
 	}
+
 	for _, base := range bases { // which leads to the slots when nothing else is left of them
 		if t.SlurmErr != nil {
 			t.byHand = append(
@@ -494,11 +556,13 @@ func (t *inspection) checkJobs() {
 			)
 		}
 	}
+
 	if t.deletesQueue() && t.Waiting > 0 {
 		wait := "1 job waits"
 		if t.Waiting > 1 {
 			wait = fmt.Sprintf("%d jobs wait", t.Waiting)
 		}
+
 		t.warn(
 			"partition %s goes, and %s in it; move them first: scontrol update jobid=ID partition=NAME",
 			t.request.Queue,

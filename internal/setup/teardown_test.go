@@ -48,6 +48,7 @@ func (s slurmOf) Slots(_ context.Context, _ string, nodes map[string][]string) (
 		slot.Nodes = append(slices.Clone(slot.Nodes), more...)
 		slots[name] = slot
 	}
+
 	return slots, 0, nil
 }
 
@@ -63,19 +64,23 @@ func (w *account) teardown(group string) setup.Request {
 
 func (w *account) planTeardown(r setup.Request) *setup.Plan {
 	w.Helper()
+
 	p, err := w.setup.PlanTeardown(w.Context(), r)
 	if err != nil {
 		w.Fatal(err)
 	}
+
 	return p
 }
 
 func (w *account) tear(r setup.Request) *setup.Plan {
 	w.Helper()
+
 	p := w.planTeardown(r)
 	if err := w.setup.Apply(w.Context(), p); err != nil {
 		w.Fatal(err)
 	}
+
 	return p
 }
 
@@ -84,6 +89,7 @@ func stepsOf(p *setup.Plan) []string {
 	for _, s := range p.Steps() {
 		all = append(all, string(s.Verb)+" "+s.What+" "+filepath.Base(s.Name))
 	}
+
 	return all
 }
 
@@ -97,40 +103,51 @@ func twoSlots(t *testing.T) *account {
 	other.Queue, other.NodeGroup = "other", "other"
 	w.run(other)
 	w.written()
+
 	return w
 }
 
 // left describes all that is there: node groups, queues with their groups, launch templates, and files of settings.
 func (w *account) left() []string {
 	w.Helper()
+
 	inv := w.inventory()
+
 	var all []string
 	for _, g := range inv.Groups {
 		all = append(all, "group "+g.Name)
 	}
+
 	for _, q := range inv.Queues {
 		var names []string
 		for _, id := range q.GroupIDs {
 			g, _ := inv.Group(id)
 			names = append(names, g.Name)
 		}
+
 		all = append(all, fmt.Sprintf("queue %s %v", q.Name, names))
 	}
+
 	templates, err := w.ec2.LaunchTemplatesByTag(w.Context(), map[string]string{capacity.TagCluster: "ml"})
 	if err != nil {
 		w.Fatal(err)
 	}
+
 	for _, t := range templates {
 		all = append(all, "template "+t.Name)
 	}
+
 	files, err := filepath.Glob(filepath.Join(filepath.Dir(w.configPath()), "conf.d", "*"))
 	if err != nil {
 		w.Fatal(err)
 	}
+
 	for _, f := range files {
 		all = append(all, "file "+filepath.Base(f))
 	}
+
 	slices.Sort(all)
+
 	return all
 }
 
@@ -147,6 +164,7 @@ var beside = []string{
 // addToQueue puts a node group into one more queue.
 func (w *account) addToQueue(queue, group string) {
 	w.Helper()
+
 	q, _ := w.inventory().Queue(queue)
 	q.GroupIDs = append(q.GroupIDs, w.group(group).ID)
 	if err := w.provisioner().EnsureQueue(w.Context(), q); err != nil {
@@ -158,12 +176,15 @@ func (w *account) addToQueue(queue, group string) {
 // our tag is left alone, in the plan and when it loses the tag after that.
 func TestR9_TeardownLeavesWhatIsNotOurs(t *testing.T) {
 	ofAnother := map[string]string{capacity.TagCluster: "other"}
+
 	t.Run("a foreign node group in the queue", func(t *testing.T) {
 		w := twoSlots(t)
 		w.addToQueue("gpu", "compute")
 		w.tear(w.teardown(""))
+
 		want := append(slices.Clone(beside), "queue gpu [compute]")
 		slices.Sort(want)
+
 		if diff := cmp.Diff(want, w.left()); diff != "" {
 			t.Errorf("left (-want +got):\n%s", diff)
 		}
@@ -172,9 +193,11 @@ func TestR9_TeardownLeavesWhatIsNotOurs(t *testing.T) {
 		w := twoSlots(t)
 		p := w.planTeardown(w.teardown(""))
 		w.addToQueue("gpu", "compute")
+
 		if err := w.setup.Apply(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
+
 		if q, found := w.inventory().Queue("gpu"); !found ||
 			!slices.Equal(q.GroupIDs, []string{w.group("compute").ID}) {
 			t.Errorf("queue %+v", q)
@@ -185,12 +208,15 @@ func TestR9_TeardownLeavesWhatIsNotOurs(t *testing.T) {
 		if err := w.setup.PCS.Tag(t.Context(), w.group("gpu-a").ARN, ofAnother); err != nil {
 			t.Fatal(err)
 		}
+
 		p := w.tear(w.teardown(""))
 		if len(p.Of(capacity.Note)) != 1 ||
 			p.Of(capacity.Note)[0] != "compute node group gpu-a does not carry our tag, so it stays" {
 			t.Errorf("warnings %q", p.Of(capacity.Note))
 		}
+
 		w.group("gpu-a")
+
 		if q, _ := w.inventory().Queue("gpu"); len(q.GroupIDs) != 1 {
 			t.Errorf("queue %+v", q)
 		}
@@ -200,16 +226,21 @@ func TestR9_TeardownLeavesWhatIsNotOurs(t *testing.T) {
 // Settings of another cluster that happen to have a partition of that name stay.
 func TestTeardownBesideOtherSettings(t *testing.T) {
 	w := twoSlots(t)
+
 	text, err := os.ReadFile(w.configPath())
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if err := os.WriteFile(w.configPath(), []byte(strings.Replace(string(text), `cluster = "ml"`, `cluster = "linux"`, 1)), 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	p := w.tear(w.teardown(""))
+
 	want := append(slices.Clone(beside), "file gpu.toml")
 	slices.Sort(want)
+
 	if diff := cmp.Diff(want, w.left()); diff != "" ||
 		!slices.Contains(
 			p.Of(capacity.Note),
@@ -234,6 +265,7 @@ func newRolling(t *testing.T) *rolling {
 	t.Helper()
 	w := newAccount(t, nil)
 	w.run(w.request(openBlock))
+
 	dir := t.TempDir()
 	w.edit(w.configPath(), "region = ", "state_dir = \""+dir+"\"\nregion = ")
 	w.edit(w.config().Partitions[0].File, "[[partition]]\n", "[[partition]]\nroll_over = true\n")
@@ -248,19 +280,23 @@ func newRolling(t *testing.T) *rolling {
 		Subnets:  []capacity.Subnet{{ID: subnetA, AZID: "use2-az1"}, {ID: subnetB, AZID: "use2-az2"}},
 		Slots:    []capacity.Slot{{Name: "gpu-a", Holds: openBlock}, {Name: "gpu-b"}},
 	}
+
 	if err := state.Dir(dir).Create(); err != nil {
 		t.Fatal(err)
 	}
+
 	return r
 }
 
 // edit replaces a text in a file, once.
 func (w *account) edit(file, old, with string) {
 	w.Helper()
+
 	text, err := os.ReadFile(file)
 	if err == nil {
 		err = os.WriteFile(file, []byte(strings.Replace(string(text), old, with, 1)), 0o644)
 	}
+
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -268,10 +304,12 @@ func (w *account) edit(file, old, with string) {
 
 func (r *rolling) next(anew bool) ([]string, error) {
 	r.Helper()
+
 	block, err := ec2.Reservation(r.Context(), r.ec2, laterBlock)
 	if err != nil {
 		r.Fatal(err)
 	}
+
 	return r.SetUp(r.Context(), "gpu", r.of, block, anew)
 }
 
@@ -291,14 +329,17 @@ func (r *rolling) queued() int {
 func TestRollOver(t *testing.T) {
 	r := newRolling(t)
 	r.sim.ResetCalls()
+
 	expect := func(when string, did []string, err error, want ...string) {
 		t.Helper()
+
 		if err != nil || !slices.Equal(did, want) {
 			t.Errorf("%s: %q, %v; want %q", when, did, err, want)
 		}
 	}
 	fails := func(when string, did []string, err error, want string) {
 		t.Helper()
+
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %q, %v", when, did, err)
 		}
@@ -312,12 +353,14 @@ func TestRollOver(t *testing.T) {
 		err,
 		"but node group gpu-b has only "+subnetB+" in us-east-2b (use2-az2); give --subnet-ids "+subnetA+"; see `pcs-capacity setup --reservation "+laterBlock+" --queue gpu --node-group gpu`",
 	)
+
 	r.of.Subnets = subnets
 	r.fault(awssim.Denies("pcs:CreateComputeNodeGroup"))
 	did, err = r.next(false)
 	fails("not allowed", did, err, "pcs:CreateComputeNodeGroup is not allowed")
 	r.sim.ClearFaults()
 	r.failGroups("gpu-b", 1, "InsufficientAddresses", "no address is left")
+
 	unused := "warning: 12 of the 16 instances of " + laterBlock + " stay unused: max_nodes of node group gpu is 4"
 	did, err = r.next(false)
 	expect("first pass", did, err, unused, "create compute node group gpu-b")
@@ -335,6 +378,7 @@ func TestRollOver(t *testing.T) {
 	expect("made anew", did, err, unused, "create compute node group gpu-b")
 	did, err = r.next(false)
 	expect("then", did, err, "update queue gpu")
+
 	if did, err = r.next(false); len(did) > 0 || err != nil || r.queued() != 2 {
 		t.Errorf("in the end: %q, %v", did, err)
 	}
@@ -342,27 +386,33 @@ func TestRollOver(t *testing.T) {
 	r.slurm.slots = map[string]site.SlurmSlot{"gpu-a": {Nodes: []string{"gpu-a-1"}, Jobs: []string{"12"}}}
 	did, err = r.remove()
 	expect("while a job runs", did, err)
+
 	r.slurm.slots = nil
 	r.sim.Clock().Advance(6 * 24 * time.Hour)
 	unlock, err := state.Dir(r.Config.StateDir).Lock(t.Context(), state.SetupLock, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	did, err = r.remove()
 	expect("beside another setup", did, err)
 	unlock()
+
 	did, err = r.remove()
 	expect("after the block", did, err, "update queue gpu")
 	did, err = r.remove()
 	expect("then", did, err, "delete compute node group gpu-a")
+
 	if _, there := r.inventory().Group("gpu-a"); there || r.queued() != 1 || r.group("gpu-b").Max != 4 {
 		t.Errorf("left are %+v", r.inventory().Groups)
 	}
+
 	for _, action := range r.sim.CalledBy(os.Getenv("AWS_ACCESS_KEY_ID")) {
 		if !permissions.Allows("sync", action) && action != "sts:GetCallerIdentity" {
 			t.Errorf("it calls %s, which the policy of sync does not allow", action)
 		}
 	}
+
 	r.edit(r.Config.Partitions[0].File, "roll_over = true\n", "")
 	did, err = r.next(false)
 	expect("after the setting is gone", did, err)

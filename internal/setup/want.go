@@ -23,11 +23,14 @@ func (in *inspection) want() {
 	if !in.request.Dynamic {
 		least = most
 	}
+
 	subnets := ids(in.launchSubnets())
 	if _, all := in.subnets(); all {
 		subnets = ids(in.chosen)
 	}
+
 	settings, _ := in.like.SettingsFor(r.InstanceType)
+
 	in.template = in.templateSpec()
 	in.group = pcs.NodeGroup{
 		Name:            in.slot.Name,
@@ -81,10 +84,13 @@ func (in *inspection) templateSpec() capacity.LaunchTemplateSpec {
 		spec.InstanceProfile, spec.MetadataTags, spec.Kind = in.source.InstanceProfile, true, capacity.OnDemand
 		return spec
 	}
+
 	if in.source.ID == "" { // else they are copied
 		spec.SecurityGroupIDs, spec.KeyName = in.source.SecurityGroupIDs, in.source.KeyName
 	}
+
 	spec.SubnetID, spec.ReservationID, spec.Kind = in.interfaceSubnet(), r.ID, r.Kind
+
 	return spec
 }
 
@@ -102,6 +108,7 @@ func (in *inspection) tags() map[string]string {
 	if !in.OnEC2() {
 		tags[capacity.TagReservation] = in.reservation.ID
 	}
+
 	return tags
 }
 
@@ -121,6 +128,7 @@ func (in *inspection) keptTemplate() (t capacity.LaunchTemplate) {
 			t = slot.Uses
 		}
 	}
+
 	return t
 }
 
@@ -131,6 +139,7 @@ func (in *inspection) keptEntryTemplate() string {
 	if was, _, _ := strings.Cut(has, ":"); was == name && in.slot.Template.Digest == in.launch.Template.Digest {
 		return has
 	}
+
 	return name + ":$Latest"
 }
 
@@ -150,6 +159,7 @@ func (in *inspection) mostNodes() int {
 	case in.taken == 0 || left <= 0:
 		return size
 	}
+
 	in.warn(
 		"%d of the %d instances of reservation %s are for others (%s), so the node group gets the %d that are left",
 		in.taken,
@@ -158,6 +168,7 @@ func (in *inspection) mostNodes() int {
 		in.takers,
 		left,
 	)
+
 	return left
 }
 
@@ -167,6 +178,7 @@ func (in *inspection) addUsers() {
 	r, counted := in.reservation, capacity.SlotNames(capacity.ProviderPCS, in.request.NodeGroup)
 	add := func(who string, most int, names ...string) {
 		in.take(most, who)
+
 		counted = append(counted, names...)
 	}
 	for _, p := range in.request.Config.Partitions {
@@ -179,11 +191,13 @@ func (in *inspection) addUsers() {
 			}
 		}
 	}
+
 	for _, g := range in.Groups {
 		if !slices.Contains(counted, g.Name) && in.Ours(g.Tags) && g.Tags[capacity.TagReservation] == r.ID {
 			add("compute node group "+g.Name, g.Max, g.Name)
 		}
 	}
+
 	others := 0
 	for _, i := range in.Inside {
 		of := ""
@@ -192,6 +206,7 @@ func (in *inspection) addUsers() {
 		} else if i.Tags[capacity.TagCluster] == in.Cluster.Name {
 			of = i.Tags[capacity.TagPartition]
 		}
+
 		switch {
 		case slices.Contains(counted, of):
 		case in.OnEC2() && of == in.request.Queue:
@@ -200,6 +215,7 @@ func (in *inspection) addUsers() {
 			others++
 		}
 	}
+
 	if others > 0 {
 		add("other instances", others)
 	}
@@ -218,6 +234,7 @@ func (in *inspection) inZone(subnets []ec2.Subnet) (there []ec2.Subnet) {
 			there = append(there, s)
 		}
 	}
+
 	return there
 }
 
@@ -235,6 +252,7 @@ func (in *inspection) launchSubnets() []ec2.Subnet {
 	if in.interfaceSubnet() != "" {
 		there = there[:1]
 	}
+
 	return there
 }
 
@@ -245,6 +263,7 @@ func (in *inspection) interfaceSubnet() string {
 	if efa := in.efa(); efa == "" || efa == capacity.NoEFA || in.OnEC2() || len(there) == 0 {
 		return ""
 	}
+
 	return there[0].ID
 }
 
@@ -260,9 +279,11 @@ func (in *inspection) chooseLike() {
 				in.like = *slot.Group
 			}
 		}
+
 		if i := slices.IndexFunc(in.Slots, func(s site.Slot) bool { return s.Holds(in.request.Reservation) }); i >= 0 {
 			in.like = *in.Slots[i].Group
 		}
+
 		if in.like.ID == "" && !in.unattended {
 			in.findLike()
 		}
@@ -272,6 +293,7 @@ func (in *inspection) chooseLike() {
 			in.problem(capacity.LikeUnknown, "use one of "+cmp.Or(groupNames(in.Groups), "none"),
 				"cluster %s has no compute node group %q to copy from (--like)", in.Cluster.Name, name)
 		}
+
 		in.like = g
 	}
 }
@@ -302,6 +324,7 @@ func groupNames(groups []pcs.NodeGroup) string {
 	for _, g := range groups {
 		names = append(names, g.Name)
 	}
+
 	return strings.Join(names, ", ")
 }
 
@@ -317,6 +340,7 @@ func (in *inspection) efa() capacity.EFAMode {
 	case in.unattended:
 		return efaOf(in.source)
 	}
+
 	return capacity.EFA // as AWS PCS documents it
 }
 
@@ -336,6 +360,7 @@ func efaOf(t capacity.LaunchTemplate) capacity.EFAMode {
 	case has(capacity.EFAOnly):
 		return capacity.EFAOnly
 	}
+
 	return capacity.NoEFA
 }
 
@@ -351,6 +376,7 @@ func (in *inspection) efaWord(mode capacity.EFAMode) string {
 	case mode == capacity.NoEFA:
 		return "without EFA"
 	}
+
 	return ""
 }
 
@@ -380,6 +406,7 @@ func NodeScript(confServer string) string {
 	if confServer != "" {
 		option = " --conf-server " + confServer
 	}
+
 	return strings.Replace(nodeScript, " CONF_SERVER", option, 1)
 }
 
@@ -391,6 +418,7 @@ func (in *inspection) chooseUserData() {
 	} else {
 		in.userData, err = pcs.UserData(in.source.UserData)
 	}
+
 	if err != nil {
 		in.problem(
 			"user-data",
@@ -408,19 +436,24 @@ func (in *inspection) nodeUserData() (data []byte, what string, err error) {
 	if found := confServerOption.FindSubmatch(in.keptTemplate().UserData); found != nil {
 		server = string(found[1])
 	}
+
 	begin, _, _ := strings.Cut(nodeScript, nodeScriptMark)
 	alone := bytes.HasPrefix(site, []byte(begin+nodeScriptMark)) // nothing but the script, of any version
+
 	script := []byte(NodeScript(server))
 	what = "starts slurmd"
 	if server != "" {
 		what += " with slurm.conf of " + server
 	}
+
 	switch {
 	case alone && server == "", !alone && bytes.Contains(site, []byte(nodeScriptMark)): // as the run before had it
 		return site, "as it is", nil
 	case alone || len(site) == 0:
 		return script, what, nil
 	}
+
 	data, err = pcs.Archive(site, script)
+
 	return data, "after that of " + cmp.Or(in.like.Name, in.source.Name) + ", " + what, err
 }

@@ -41,6 +41,7 @@ var today = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 func blockOf(id string, start, end int) capacity.Reservation {
 	day := 24 * time.Hour
+
 	r := capacity.Reservation{
 		ID:           id,
 		Kind:         capacity.CapacityBlock,
@@ -58,6 +59,7 @@ func blockOf(id string, start, end int) capacity.Reservation {
 	if start <= 0 {
 		r.State = capacity.StateActive
 	}
+
 	return r
 }
 
@@ -103,6 +105,7 @@ func newWorld() *world {
 		ImageID:          "ami-1",
 		SecurityGroupIDs: []string{"sg-1"},
 	}
+
 	return w
 }
 
@@ -164,14 +167,17 @@ func askForOnEC2(reservation string) Request {
 func (w *world) see(r Request) inspection {
 	r.Config = w.config
 	in := Setup{}.begin(r)
+
 	known := map[string]capacity.Reservation{}
 	for _, one := range w.EC2.All {
 		known[one.ID] = one
 	}
+
 	in.Now, in.Region, in.Inventory, in.reservation, in.waits, in.file = today, "us-east-2", w.Inventory(), known[r.Reservation], true, w.file
 	in.VPC = []ec2.Subnet{{Subnet: capacity.Subnet{ID: subnet, AZID: "use2-az1"}, VPC: "vpc-1", Free: 100}}
 	in.chosen, in.Known = in.VPC, known
 	in.launch.Type = ec2.InstanceType{Name: "p5.48xlarge"}
+
 	in.launch.Image = ec2.Image{Platform: "Linux/UNIX"}
 	in.launch.Rules = map[string][]ec2.Rule{"sg-1": {{All: true, Peer: "sg-1"}, {Out: true, All: true, Peer: "sg-1"}}}
 	in.source = w.Template("lt-0")
@@ -180,7 +186,9 @@ func (w *world) see(r Request) inspection {
 	} else {
 		in.like = w.Groups[0]
 	}
+
 	in.nameSlots()
+
 	for i := range in.Slots {
 		slot := &in.Slots[i]
 		slot.Template = w.Templates[pcs.TemplateName(in.Cluster.Name, slot.Name)]
@@ -188,10 +196,12 @@ func (w *world) see(r Request) inspection {
 			slot.Uses = w.Template(slot.Group.TemplateID)
 		}
 	}
+
 	w.seeSlurm(in)
 	in.seeSlots()
 	in.launch.Template = w.Planned(in.templateSpec())
 	in.attach()
+
 	return *in
 }
 
@@ -210,12 +220,15 @@ func (w *world) seeRemains(r Request) inspection {
 	if t.Provider != capacity.ProviderPCS {
 		t.Inventory = pcs.Inventory{Cluster: pcs.Cluster{Name: r.Mark}}
 	}
+
 	var instances []capacity.Instance
 	if t.OnEC2() {
 		instances, _ = t.instancesOnEC2(context.Background(), w)
 	}
+
 	t.nameRemains(slices.Collect(maps.Values(w.Templates)), instances)
 	w.seeSlurm(t)
+
 	return *t
 }
 
@@ -245,6 +258,7 @@ func (w *world) WritePartition(path string, p capacity.PartitionSettings) error 
 			p.File = path
 			c.Partitions = append(c.Partitions, p)
 		}
+
 		w.config = &c
 	})
 }
@@ -256,13 +270,17 @@ func (w *world) Slots(
 	partition string,
 	nodes map[string][]string,
 ) (map[string]site.SlurmSlot, int, error) {
-	var seen site.SlurmSeen
-	var errs [4]error
+	var (
+		seen site.SlurmSeen
+		errs [4]error
+	)
+
 	seen.Nodes, errs[0] = w.Nodes(ctx)
 	seen.Partitions, errs[1] = w.Partitions(ctx)
 	seen.Reservations, errs[2] = w.Slurm.Reservations(ctx)
 	seen.Jobs, _, errs[3] = w.JobsOf(ctx, nil, nil)
 	slots, waiting := seen.Slots(partition, nodes)
+
 	return slots, waiting, errors.Join(errs[:]...)
 }
 
@@ -275,6 +293,7 @@ func (w *world) PlaceFences(context.Context) error {
 			w.fence(g.Name, id)
 		}
 	}
+
 	return w.noPass
 }
 
@@ -302,6 +321,7 @@ func (w *world) carryOut(steps []Step, dieAt int, after func(model.Call)) (chang
 				panic(killed{})
 			}
 		}
+
 		return nil
 	}
 	w.After = func(c model.Call) error {
@@ -312,25 +332,30 @@ func (w *world) carryOut(steps []Step, dieAt int, after func(model.Call)) (chang
 	}
 	defer func() {
 		w.Before, w.After = nil, nil
+
 		if r := recover(); r != nil && r != (killed{}) {
 			panic(r)
 		}
 	}()
+
 	for _, step := range steps {
 		if err := step.Do(context.Background(), w); err != nil {
 			return changes, fmt.Errorf("%s: %w", step.Text, err)
 		}
 	}
+
 	return changes, nil
 }
 
 // setUp carries out setup to its end.
 func (w *world) setUp(t *testing.T, r Request) {
 	t.Helper()
+
 	p := plan(w.see(r))
 	if len(p.Mismatches()) > 0 {
 		t.Fatal(p.Mismatches())
 	}
+
 	if _, err := w.carryOut(p.Actions, 0, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -357,10 +382,12 @@ func (w *world) unsafe() string {
 			}
 		}
 	}
+
 	for _, g := range w.Groups {
 		if w.Template(g.TemplateID).ID == "" {
 			return g.Name + " has no launch template"
 		}
 	}
+
 	return ""
 }

@@ -38,6 +38,7 @@ func (s *Survey) clock(f *findings) {
 		f.ok("clock", "this machine's clock is AWS's")
 		return
 	}
+
 	f.warn(
 		"clock",
 		"let chronyd or systemd-timesyncd set it; Amazon's time is at 169.254.169.123",
@@ -71,10 +72,12 @@ func (s *Survey) cluster(f *findings) {
 	if !s.onPCS() {
 		return
 	}
+
 	var kinds []capacity.Kind
 	for _, g := range s.ourGroups() {
 		kinds = append(kinds, g.PurchaseOption)
 	}
+
 	switch problems := s.ClusterProblems(kinds...); {
 	case s.NoCluster != nil:
 		f.problem("cluster", capacity.Admin, *s.NoCluster)
@@ -96,6 +99,7 @@ func (s *Survey) denials() map[string]string {
 	for _, err := range s.asked() {
 		who[ec2.DeniedAction(err)] = whoIsDenied(err)
 	}
+
 	for _, l := range s.Launches {
 		for _, one := range l.tried.Is {
 			if one.Verdict == ec2.Denied && l.Provider.Launches() {
@@ -103,7 +107,9 @@ func (s *Survey) denials() map[string]string {
 			}
 		}
 	}
+
 	delete(who, "") // of what is allowed
+
 	return who
 }
 
@@ -122,12 +128,14 @@ func (s *Survey) permission(f *findings) {
 			f.warn("permission", "fix the failures above, then rerun", "what is allowed is not known: %s", s.words(err))
 		}
 	}
+
 	who := s.denials()
 	for _, action := range slices.Sorted(maps.Keys(who)) {
 		role := "sync"
 		if s.onEC2() && permissions.Allows("hooks", action) {
 			role = "hooks"
 		}
+
 		f.fail(
 			"permission",
 			"allow it; `pcs-capacity iam-policy "+role+"` prints the policy",
@@ -136,6 +144,7 @@ func (s *Survey) permission(f *findings) {
 			who[action],
 		)
 	}
+
 	if len(f.Problems) == before {
 		f.ok("permission", "these credentials allow what sync and the hooks call, as far as dry runs show")
 	}
@@ -150,10 +159,12 @@ func (s *Survey) reservations(f *findings) {
 			}
 		}
 	}
+
 	if s.ReservationsErr != nil {
 		s.unread(f, "reservation", "capacity_reservation_ids", s.ReservationsErr)
 		return
 	}
+
 	for _, id := range slices.Sorted(maps.Keys(s.Unknown)) {
 		f.fail(
 			"reservation",
@@ -162,10 +173,12 @@ func (s *Survey) reservations(f *findings) {
 			id,
 		)
 	}
+
 	if s.Subnets.Err != nil {
 		s.unread(f, "subnet", "subnet_ids", s.Subnets.Err)
 		return
 	}
+
 	for _, t := range s.Settings.LaunchTemplates() {
 		switch image := s.Platforms[t]; {
 		case image.Err != nil && image.Is.Template != "": // templates reports an unreadable one
@@ -179,6 +192,7 @@ func (s *Survey) reservations(f *findings) {
 			)
 		}
 	}
+
 	for _, m := range s.Unfound {
 		f.fail(
 			"subnet",
@@ -187,6 +201,7 @@ func (s *Survey) reservations(f *findings) {
 			m.ID,
 		)
 	}
+
 	snap := s.snapshot()
 	for _, p := range snap.Partitions {
 		for _, g := range p.Groups {
@@ -206,20 +221,24 @@ func (s *Survey) group(f *findings, snap *capacity.Snapshot, g capacity.NodeGrou
 			g.Name,
 		)
 	}
+
 	for _, id := range ids {
 		res, described := snap.Reservation(id)
 		if !described {
 			continue // reported already
 		}
+
 		mismatches := capacity.Match(res, g, s.Now)
 		if len(mismatches) == 0 {
 			f.ok("reservation", "%s goes with node group %s", id, g.Name)
 		}
+
 		lasting := capacity.Lasting(mismatches)
 		for _, m := range mismatches {
 			if m.Code == capacity.HasEnded {
 				m.Fix = "remove it from the settings"
 			}
+
 			if slices.Contains(lasting, m) {
 				f.problem("reservation", capacity.Admin, m)
 			} else if g.PurchaseOption.Reserved() { // goes away by itself, or only costs the surplus nodes; else there is other capacity
@@ -242,9 +261,11 @@ func (s *Survey) templates(f *findings) {
 			}
 		}
 	}
+
 	if s.Cluster.ID != "" && s.ClusterErr != nil {
 		s.unread(f, "launch-template", "that of the PCS node groups", s.ClusterErr)
 	}
+
 	for _, g := range s.Groups {
 		switch {
 		case !s.Ours(g.Tags) || g.Status == pcs.Deleting:
@@ -256,8 +277,10 @@ func (s *Survey) templates(f *findings) {
 				"compute node group %s carries the tag of pcs-capacity, and the settings do not name it, so sync does not manage it",
 				g.Name,
 			)
+
 			continue
 		}
+
 		if g.Status != pcs.Active && !g.Status.Changing() {
 			f.fail(
 				"node-group",
@@ -268,10 +291,12 @@ func (s *Survey) templates(f *findings) {
 				g.Failures,
 			)
 		}
+
 		if g.TemplateID == "" {
 			f.problem("launch-template", capacity.Admin, NoTemplate(g))
 			continue
 		}
+
 		s.template(f, reference(g), func(t capacity.LaunchTemplate) []lack { return launchedByPCS(t, g) })
 	}
 }
@@ -304,12 +329,15 @@ func (s *Survey) template(f *findings, reference string, wrong func(capacity.Lau
 			reference,
 			s.Region,
 		)
+
 		return
 	}
+
 	lacks := wrong(t.Is)
 	for _, l := range lacks {
 		f.fail("launch-template", l.fix, "launch template %s (version %s) %s", t.Is.Name, t.Is.Version, l.what)
 	}
+
 	if len(lacks) == 0 {
 		f.ok("launch-template", "%s (version %s)", t.Is.Name, t.Is.Version)
 	}
@@ -321,6 +349,7 @@ func launchedBySlurm(t capacity.LaunchTemplate, g capacity.GroupSettings, c *slu
 	if t.ImageID == "" {
 		found = append(found, lack{"has no image", "add one with Slurm and your user data"})
 	}
+
 	if !t.MetadataTags {
 		found = append(
 			found,
@@ -330,6 +359,7 @@ func launchedBySlurm(t capacity.LaunchTemplate, g capacity.GroupSettings, c *slu
 			},
 		)
 	}
+
 	if c != nil && t.AsksConfServer() && !slices.Contains(c.SlurmctldParameters, "enable_configless") {
 		found = append(
 			found,
@@ -339,6 +369,7 @@ func launchedBySlurm(t capacity.LaunchTemplate, g capacity.GroupSettings, c *slu
 			},
 		)
 	}
+
 	return found
 }
 
@@ -352,6 +383,7 @@ func launchedByPCS(t capacity.LaunchTemplate, g pcs.NodeGroup) []lack {
 	case t.ReservationID == id:
 		return nil
 	}
+
 	return []lack{
 		{
 			what,
@@ -370,23 +402,28 @@ func (s *Survey) launched(f *findings) {
 		if err := l.NetworkErr; err != nil {
 			s.unread(f, "network", "whether nodes reach AWS and each other", err)
 		}
+
 		if err := l.ImageErr; err != nil &&
 			(l.Provider == capacity.ProviderPCS || ec2.DeniedAction(err) != "") { // else platforms says it
 			s.unread(f, "launch", "what the nodes of "+l.Group+" are launched with", err)
 		}
+
 		if l.Image.ID != "" {
 			f.ok("image", "nodes of %s boot %s: %s", l.Group, l.Image.ID, l.Image)
 		}
+
 		problems := l.Judge()
 		stops := len(problems.Of(capacity.Admin)) > 0
 		for _, p := range Tried(l.Group, l.tried.Is, l.tried.Err) {
 			if p.Severity == capacity.Note { // permission says it
 				p.Severity = capacity.Good
 			}
+
 			if p.Severity == capacity.Good || !stops { // else EC2 names that again
 				problems.Add(p)
 			}
 		}
+
 		for _, p := range problems {
 			f.problem(cmp.Or(string(p.Code), "launch"), p.Severity, p)
 		}
@@ -403,5 +440,6 @@ func (s *Survey) slots() []string {
 			}
 		}
 	}
+
 	return names
 }

@@ -36,6 +36,7 @@ func (f *findings) failWords(check, words, fix string) {
 	if at := strings.LastIndex(words, "; "); at >= 0 {
 		words, fix = words[:at], words[at+2:]
 	}
+
 	f.fail(check, fix, "%s", words)
 }
 
@@ -45,6 +46,7 @@ func Broken(path string, err error) capacity.Problems {
 	for line := range strings.SplitSeq(err.Error(), "\n") {
 		f.failWords("settings", line, "fix "+path)
 	}
+
 	return f.Problems
 }
 
@@ -52,18 +54,22 @@ func Broken(path string, err error) capacity.Problems {
 // nothing; those of a part that is not known are left out, for which another one says why.
 func (s *Survey) Judge() capacity.Problems {
 	var f findings
+
 	judge := func(all ...func(*findings)) {
 		for _, one := range all {
 			one(&f)
 		}
 	}
 	judge(s.partitioned, s.secrets, s.credentials)
+
 	if s.AWSErr == nil {
 		judge(s.clock, s.cluster, s.permission, s.reservations, s.templates, s.launched)
 	}
+
 	if judge(s.commands); s.Commands.Err == nil {
 		judge(s.slurmctld, s.rights, s.listing)
 	}
+
 	if s.Commands.Err == nil && s.Slurmctld != nil && s.unlisted() == nil {
 		judge(
 			s.softLimits,
@@ -78,13 +84,16 @@ func (s *Survey) Judge() capacity.Problems {
 			s.hookPrograms,
 		)
 	}
+
 	judge(s.hooks, s.state)
+
 	return f.Problems
 }
 
 // partitioned judges whether the settings have anything.
 func (s *Survey) partitioned(f *findings) {
 	f.ok("settings", "%s, partitions: %d", s.Config.Path, len(s.Config.Partitions))
+
 	if len(s.Config.Partitions) == 0 {
 		f.warn("settings", "run `pcs-capacity setup`, or add a [[partition]]", "the settings have no partition")
 	}

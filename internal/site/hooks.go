@@ -38,16 +38,20 @@ func (s *Survey) hooks(f *findings) {
 		if !needed["cli_filter"] { // PCS lets nobody have a job_submit.lua
 			plugins["job_submit"] = c.JobSubmitPlugins
 		}
+
 		for _, path := range []string{c.Prolog, c.TaskProlog} {
 			if filepath.Base(path) == "pcs-capacity-prolog" {
 				s.runs(f, "prolog", path)
 			}
 		}
 	}
+
 	if s.Cluster.SlurmSettings["CliFilterPlugins"] == "cli_filter/lua" {
 		plugins["cli_filter"] = []string{"lua"}
 	}
+
 	s.runs(f, string(capacity.FilterMissing), s.Filter)
+
 	if needed["cli_filter"] && !slices.ContainsFunc(s.Hooks, func(h Hook) bool { return h.Name == "cli_filter" }) {
 		f.fail(
 			string(capacity.ScriptMissing),
@@ -55,6 +59,7 @@ func (s *Survey) hooks(f *findings) {
 			"no folder with slurm.conf is here, and so no submit filter",
 		)
 	}
+
 	needsPlugin := map[string]bool{
 		"cli_filter": needed["cli_filter"],
 		"job_submit": needed["job_submit"] && s.Controller,
@@ -70,10 +75,12 @@ func (s *Survey) hooks(f *findings) {
 			)
 		}
 	}
+
 	for _, h := range s.Hooks {
 		for _, words := range h.Wrong {
 			f.failWords("slurm.conf", words, "")
 		}
+
 		on := slices.Contains(plugins[h.Name], "lua")
 		switch {
 		case h.Name != "settings":
@@ -98,10 +105,13 @@ func (s *Survey) hooks(f *findings) {
 			f.ok("slurm.conf", "%s is installed", h.File)
 		}
 	}
+
 	if s.onEC2() && s.Slurmctld != nil {
 		s.powerPrograms(f)
 	}
+
 	s.hookSettings(f)
+
 	if s.onEC2() {
 		s.hookAccess(f)
 	}
@@ -120,6 +130,7 @@ func (s *Survey) hookSettings(f *findings) {
 			marked[why] = append(marked[why], node.Name)
 		}
 	}
+
 	for _, why := range slices.Sorted(maps.Keys(marked)) {
 		f.warn(
 			"hook-settings",
@@ -167,9 +178,11 @@ func whose(a state.HookAccess) (words string) {
 	if a.Account != "" {
 		words = " of account " + a.Account
 	}
+
 	if a.Source != "" {
 		words += " (" + a.Source + ")"
 	}
+
 	return words
 }
 
@@ -235,12 +248,16 @@ func (s *Survey) runs(f *findings, check, path string) {
 func (in Sources) Missing(ctx context.Context, cluster pcs.Cluster, newQueue bool) (missing capacity.Problems) {
 	s := &Survey{Here: in.Here}
 	s.Cluster = cluster
+
 	ctx, cancel := context.WithTimeout(ctx, hostTime)
 	defer cancel()
+
 	in.readSlurmctld(ctx, s)
 	in.readRights(ctx, s)
 	in.readPrograms(s)
+
 	var f findings
+
 	const another = "run this as a user who may write there, such as root, "
 	if err := config.TryFolder(filepath.Dir(config.PartitionPath(in.Config.Path, "try"))); err != nil {
 		f.Add(
@@ -253,6 +270,7 @@ func (in Sources) Missing(ctx context.Context, cluster pcs.Cluster, newQueue boo
 			),
 		)
 	}
+
 	if err := config.TryFolder(in.Config.StateDir); err != nil {
 		f.Add(
 			capacity.Problemf(
@@ -264,20 +282,25 @@ func (in Sources) Missing(ctx context.Context, cluster pcs.Cluster, newQueue boo
 			),
 		)
 	}
+
 	s.slurmctld(&f)
 	s.rights(&f)
+
 	host := len(f.Problems)
 	if cluster.ID != "" {
 		s.hooks(&f)
 	}
+
 	for i, p := range f.Problems {
 		if p.Severity == capacity.Admin {
 			if p.Code = cmp.Or(p.Code, capacity.Code(p.About.Check)); i >= host && !newQueue {
 				p.Severity = capacity.Note
 			}
+
 			missing.Add(p)
 		}
 	}
+
 	return missing
 }
 
@@ -304,7 +327,9 @@ func (s *Survey) state(f *findings) {
 			mode.Perm(),
 		)
 	}
+
 	s.outlives(f)
+
 	snap, err, now := s.Snapshot.Is, s.Snapshot.Err, s.Now
 	fresh := err == nil && !snap.Stale(now)
 	switch {
@@ -323,6 +348,7 @@ func (s *Survey) state(f *findings) {
 	default:
 		f.ok("snapshot", "sync last saw AWS %s ago", capacity.FormatDuration(max(0, now.Sub(snap.TakenAt))))
 	}
+
 	switch service, err := s.Watcher.Is, s.Watcher.Err; {
 	case service != "":
 		f.ok("service", "`pcs-capacity sync --watch` runs: %s", service)
@@ -341,6 +367,7 @@ const shareIt = "put state_dir on a shared file system, such as EFS or FSx: see 
 // What else a backup needs cannot be seen from here.
 func (s *Survey) outlives(f *findings) {
 	const kept = "the record of purchases and the samples of report"
+
 	m, dir := s.Mount, s.Config.StateDir
 	switch {
 	case m.Shared():
@@ -368,6 +395,7 @@ func (s *Survey) outlives(f *findings) {
 	default:
 		f.ok("state-dir", "%s is on %s, and would be lost with this host", dir, m)
 	}
+
 	switch c := s.Slurmctld; {
 	case c == nil || len(c.Backups) == 0 || !s.onEC2():
 	case m.Shared():

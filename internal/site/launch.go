@@ -45,10 +45,12 @@ func (l *Launch) readImage(ctx context.Context, aws *ec2.Client) (err error) {
 		types, failed := aws.InstanceTypes(ctx, []string{l.Template.InstanceType})
 		l.Type, err = types[l.Template.InstanceType], failed
 	}
+
 	if id := l.Template.ImageID; strings.HasPrefix(id, "ami-") {
 		image, failed := aws.Image(ctx, id)
 		l.Image, err = image, errors.Join(err, failed)
 	}
+
 	return err
 }
 
@@ -56,17 +58,21 @@ func (l *Launch) readImage(ctx context.Context, aws *ec2.Client) (err error) {
 // those lead nowhere the endpoints.
 func (l *Launch) readNetwork(ctx context.Context, aws *ec2.Client) error {
 	l.Region = aws.Region()
+
 	var groups, err error
 	if l.hasEFA() {
 		l.Rules, groups = aws.SecurityGroups(ctx, l.Template.SecurityGroupIDs)
 	}
+
 	if l.Provider != capacity.ProviderPCS || len(l.Subnets) == 0 {
 		return groups
 	}
+
 	l.Tables, err = aws.RouteTables(ctx, l.Subnets[0].VPC)
 	if err == nil && slices.ContainsFunc(l.Subnets, func(one ec2.Subnet) bool { return l.closedIn(one) != "" }) {
 		l.Endpoints, err = aws.PCSEndpoints(ctx, l.Subnets[0].VPC)
 	}
+
 	return cmp.Or(groups, err)
 }
 
@@ -116,10 +122,12 @@ func (l Launch) drivers() (found capacity.Problems) {
 		slices.ContainsFunc(words, func(word string) bool { return strings.Contains(l.Image.Says, word) }) {
 		return nil
 	}
+
 	maker, fix := words[0], "give another image with --ami"
 	if l.Provider == capacity.ProviderPCS && maker == "nvidia" {
 		fix += ", such as PCS's own: " + GPUImage
 	}
+
 	found.Add(capacity.Problemf(
 		"drivers",
 		capacity.Subject{},
@@ -137,6 +145,7 @@ func (l Launch) drivers() (found capacity.Problems) {
 		cmp.Or(l.Type.GPUName, "GPUs"),
 		l.Type.Name,
 	))
+
 	return found
 }
 
@@ -146,16 +155,20 @@ func Tried(group string, tried []ec2.Tried, err error) (all capacity.Problems) {
 	say := func(severity capacity.Severity, what string, args ...any) {
 		all.Add(capacity.Problem{Severity: severity, Sentence: fmt.Sprintf(what, args...)})
 	}
+
 	const silent = "EC2 did not say whether it would launch a node of %s: %s"
 	if err != nil {
 		say(capacity.Note, silent, group, ec2.Message(err))
 	}
+
 	var takes []string
+
 	without := ""
 	for _, one := range tried {
 		if one.Aside {
 			without = ", tried without the reservation, which takes no launch now"
 		}
+
 		switch says := one.Code + ": " + one.Says; one.Verdict {
 		case ec2.Takes:
 			takes = append(takes, one.SubnetID)
@@ -184,6 +197,7 @@ func Tried(group string, tried []ec2.Tried, err error) (all capacity.Problems) {
 			}
 		}
 	}
+
 	if len(takes) > 0 {
 		say(
 			capacity.Good,
@@ -193,5 +207,6 @@ func Tried(group string, tried []ec2.Tried, err error) (all capacity.Problems) {
 			without,
 		)
 	}
+
 	return all
 }

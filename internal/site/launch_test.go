@@ -53,6 +53,7 @@ func TestTried(t *testing.T) {
 			for _, p := range Tried("gpu", c.tried, c.err) {
 				got += string(p.Severity) + ": " + p.Text() + "\n"
 			}
+
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -93,6 +94,7 @@ func TestDrivers(t *testing.T) {
 		Type:     h100,
 		Region:   "us-east-2",
 	}
+
 	const tag = "or, if it has them, say so with a tag: `aws ec2 create-tags --region us-east-2 --resources ami-1 --tags Key=drivers,Value="
 	for _, c := range []struct {
 		provider capacity.Provider
@@ -126,6 +128,7 @@ func TestRoleOfNodes(t *testing.T) {
 // The shapes of launch templates with which PCS launches nothing, or not into the block.
 func TestLaunchedByPCS(t *testing.T) {
 	const id = "cr-0e2000000000000a1"
+
 	group := pcs.NodeGroup{
 		Name:           "gpu-a",
 		PurchaseOption: capacity.CapacityBlock,
@@ -147,6 +150,7 @@ func TestLaunchedByPCS(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			template, g := good, group
 			c.change(&template, &g)
+
 			var lacks []string
 			for _, l := range launchedByPCS(template, g) {
 				lacks = append(lacks, strings.Join(strings.Fields(l.what)[:2], " "))
@@ -154,6 +158,7 @@ func TestLaunchedByPCS(t *testing.T) {
 					t.Errorf("the fix is %q", l.fix)
 				}
 			}
+
 			if got := strings.Join(lacks, "; "); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
@@ -166,6 +171,7 @@ func TestLaunchedBySlurm(t *testing.T) {
 	if found := launchedBySlurm(capacity.LaunchTemplate{ImageID: "ami-1", MetadataTags: true}, group, nil); found != nil {
 		t.Errorf("%v", found)
 	}
+
 	if found := launchedBySlurm(capacity.LaunchTemplate{Market: "spot"}, group, nil); len(found) != 2 {
 		t.Errorf("%v", found)
 	}
@@ -174,6 +180,7 @@ func TestLaunchedBySlurm(t *testing.T) {
 // What nodes are attached to is read, and judged as it is.
 func TestLaunchIsRead(t *testing.T) {
 	const group = "sg-0e2000000000000a1"
+
 	none := func(s *awssim.Scenario) { s.Regions[0].VPCs[0].Isolated = true }
 	closed := func(s *awssim.Scenario) { s.Regions[0].SecurityGroups[0].Closed = true }
 	for name, c := range map[string]struct {
@@ -190,15 +197,18 @@ func TestLaunchIsRead(t *testing.T) {
 			scenario := awssim.DefaultScenario()
 			c.world(scenario)
 			sim, client := simOf(t, scenario)
+
 			subnets, _, err := client.Subnets(t.Context(), []string{"subnet-0e200000000000a01"})
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			if c.denied != "" {
 				if _, err := sim.AddFault(awssim.Fault{Operation: c.denied, Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403, Message: "not authorized to perform"}); err != nil {
 					t.Fatal(err)
 				}
 			}
+
 			l := Launch{
 				Provider: capacity.ProviderPCS,
 				Template: capacity.LaunchTemplate{
@@ -211,10 +221,12 @@ func TestLaunchIsRead(t *testing.T) {
 				Subnets: subnets,
 			}
 			l.Read(t.Context(), client)
+
 			got := ""
 			for _, p := range l.Judge() {
 				got = string(p.Code)
 			}
+
 			if got != c.want || ec2.DeniedAction(l.NetworkErr) != c.unread || l.ImageErr != nil || l.Type.GPUs == 0 ||
 				l.Image.Name == "" {
 				t.Errorf("%s, want %s: %+v", got, c.want, l)
@@ -245,6 +257,7 @@ func TestLaunched(t *testing.T) {
 			l.Provider, l.Group, l.tried.Is = capacity.ProviderPCS, group, c.tried
 			s.Launches = append(s.Launches, &l)
 		}
+
 		if got := judged(&s, (*Survey).launched); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
@@ -253,24 +266,32 @@ func TestLaunched(t *testing.T) {
 
 // judged are the severities and checks of what a judgement finds; each but an ok has a fix.
 func judged(s *Survey, judge func(*Survey, *findings)) string {
-	var f findings
-	var words []string
+	var (
+		f     findings
+		words []string
+	)
+
 	judge(s, &f)
+
 	for _, one := range f.Problems {
 		if (one.Fix == "") != (one.Severity == capacity.Good) {
 			return "no fix: " + one.Sentence
 		}
+
 		if strings.Contains(one.Sentence+one.Fix, "m0s") {
 			return "a length of time as Go writes it: " + one.Sentence
 		}
+
 		words = append(words, string(one.Severity)+" "+one.About.Check)
 	}
+
 	return strings.Join(words, "; ")
 }
 
 // A denial names whose permission is missing, as AWS does, once. A read for lack of it is no finding of its own.
 func TestPermission(t *testing.T) {
 	const action, ann = "ec2:DescribeSubnets", "arn:aws:iam::111122223333:user/ann"
+
 	onEC2 := capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2}}}
 	for name, c := range map[string]struct {
 		survey Survey
@@ -293,6 +314,7 @@ func TestPermission(t *testing.T) {
 		var f findings
 		c.survey.permission(&f)
 		c.survey.reservations(&f)
+
 		if len(f.Problems) != 1 || string(f.Problems[0].Severity)+": "+f.Problems[0].Sentence != c.want {
 			t.Errorf("%s: %+v", name, f)
 		}
@@ -358,6 +380,7 @@ func TestReservations(t *testing.T) {
 			},
 		}
 		c.change(&s)
+
 		if got := judged(&s, (*Survey).reservations); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
@@ -366,17 +389,22 @@ func TestReservations(t *testing.T) {
 
 func simOf(t *testing.T, scenario *awssim.Scenario) (*awssim.Sim, *ec2.Client) {
 	t.Helper()
+
 	sim, err := awssim.New(scenario, awssim.NewClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 0))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { sim.Close() })
+
 	if err := sim.Serve(t.Setenv); err != nil {
 		t.Fatal(err)
 	}
+
 	client, err := ec2.New(t.Context(), ec2.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return sim, client
 }

@@ -22,6 +22,7 @@ func (l *Launch) tableOf(s ec2.Subnet) (main ec2.RouteTable) {
 			main = t
 		}
 	}
+
 	return main
 }
 
@@ -40,6 +41,7 @@ func (l *Launch) closedIn(subnet ec2.Subnet) string {
 	if asks := l.Template.PublicAddress; asks != nil {
 		public = *asks
 	}
+
 	switch {
 	case route.To == "":
 		return "no route leads out of the VPC"
@@ -48,6 +50,7 @@ func (l *Launch) closedIn(subnet ec2.Subnet) string {
 	case strings.HasPrefix(route.Via, "igw-") && route.To == everywhere && (!public || len(l.Template.NetworkInterfaces) > 1):
 		return "its route leads to " + route.Via + ", and nodes get no public address"
 	}
+
 	return ""
 }
 
@@ -57,11 +60,13 @@ func (l Launch) wayOut() (all capacity.Problems) {
 	if l.Provider != capacity.ProviderPCS || l.Tables == nil || l.Endpoints == nil {
 		return nil
 	}
+
 	for _, subnet := range l.Subnets {
 		why := l.closedIn(subnet)
 		if why == "" || slices.ContainsFunc(l.Endpoints, func(e ec2.Endpoint) bool { return e.Serves }) {
 			continue
 		}
+
 		reason, fix := why+", and the VPC has no endpoint for it", fmt.Sprintf(
 			"run `aws ec2 create-vpc-endpoint --region %s --vpc-id %s --service-name com.amazonaws.%[1]s.pcs --vpc-endpoint-type Interface --private-dns-enabled --subnet-ids %[3]s --security-group-ids %[4]s`",
 			l.Region,
@@ -73,11 +78,13 @@ func (l Launch) wayOut() (all capacity.Problems) {
 			id := l.Endpoints[0].ID
 			reason, fix = why+", and endpoint "+id+" does not serve them", "have "+id+" available, with private DNS"
 		}
+
 		all.Add(
 			capacity.Problemf("no-way-out", capacity.Subject{}, "use a subnet with a route to a NAT gateway, or "+fix,
 				"nodes in subnet %s never reach AWS PCS, so they never register: %s", subnet.ID, reason),
 		)
 	}
+
 	return all
 }
 
@@ -88,6 +95,7 @@ func (l Launch) efaRules() (found capacity.Problems) {
 	if len(own) == 0 || !l.hasEFA() {
 		return nil
 	}
+
 	for _, side := range []struct {
 		out         bool
 		verb, words string
@@ -113,6 +121,7 @@ func (l Launch) efaRules() (found capacity.Problems) {
 			))
 		}
 	}
+
 	return found
 }
 

@@ -13,6 +13,7 @@ import (
 func attached() Launch {
 	subnet := ec2.Subnet{Subnet: capacity.Subnet{ID: "subnet-1", AZID: "use2-az1"}, VPC: "vpc-1"}
 	efa := capacity.Interface{Type: "efa"}
+
 	return Launch{
 		Provider: capacity.ProviderPCS,
 		Group:    "gpu-a", Template: capacity.LaunchTemplate{
@@ -54,6 +55,7 @@ func TestWayOut(t *testing.T) {
 			), subnet, asks
 		}
 	}
+
 	const noAddress = "its route leads to igw-1, and nodes get no public address"
 	for name, c := range map[string]struct {
 		change func(*Launch)
@@ -82,6 +84,7 @@ func TestWayOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := attached()
 			c.change(&s)
+
 			found := s.wayOut()
 			if (len(found) == 0) != (c.says == "") || len(found) > 1 ||
 				len(found) == 1 && !strings.Contains(found[0].Text(), c.says) {
@@ -102,6 +105,7 @@ func TestEFARules(t *testing.T) {
 	}, ec2.Rule{
 		Peer: "sg-1",
 	}
+
 	const run = "run `aws ec2 authorize-security-group-%s --region us-east-2 --group-id sg-1 --ip-permissions 'IpProtocol=-1,UserIdGroupPairs=[{GroupId=sg-1}]'`"
 	for name, c := range map[string]struct {
 		rules  []ec2.Rule
@@ -125,10 +129,12 @@ func TestEFARules(t *testing.T) {
 			if c.change != nil {
 				c.change(&s)
 			}
+
 			found := s.efaRules()
 			if len(found) != len(c.want) {
 				t.Fatalf("%v, want %q", found, c.want)
 			}
+
 			for i, p := range found {
 				if !strings.Contains(p.Text(), c.want[i]) || p.Code != capacity.RuleMissing {
 					t.Errorf("%v, want %q", p, c.want[i])

@@ -35,6 +35,7 @@ func (s *Survey) parallelClusterFences(f *findings) {
 	if version == "" && !strings.HasPrefix(s.Slurmctld.ResumeProgram, parallelClusterFolder) {
 		return
 	}
+
 	var static []string
 	for _, p := range s.Partitions.Is {
 		if slices.ContainsFunc(
@@ -49,6 +50,7 @@ func (s *Survey) parallelClusterFences(f *findings) {
 				)...)
 		}
 	}
+
 	const fix = "set provider = \"none\" for their partition, whose fences are without MAINT then, or update ParallelCluster to a version after 3.15.1"
 	switch list := hostlist.Compress(static); {
 	case len(static) > 0 && version == "":

@@ -64,6 +64,7 @@ func (s *Site) ReadCluster(
 		if s.Inventory, err = aws.Inventory(ctx, cluster); err == nil || !pcs.NotFound(err) {
 			return nil, err
 		}
+
 		what, fix = fmt.Sprintf(
 			"there is no PCS cluster %q in %s (%s)",
 			cluster,
@@ -71,21 +72,26 @@ func (s *Site) ReadCluster(
 			pcs.Code(err),
 		), "use one of "
 	}
+
 	clusters, err := aws.Clusters(ctx)
 	if err != nil {
 		return nil, err
 	}
+
 	var names []string
 	for _, c := range clusters {
 		names = append(names, c.Name)
 	}
+
 	switch fix += strings.Join(names, ", "); {
 	case cluster == "" && len(names) == 1:
 		return s.ReadCluster(ctx, aws, names[0])
 	case len(names) == 0:
 		fix = "check --region; there is no PCS cluster in " + aws.Region() + ". For self-managed Slurm add --provider ec2"
 	}
+
 	no := capacity.Problemf("cluster", capacity.Subject{}, fix, "%s", what)
+
 	return &no, nil
 }
 
@@ -100,6 +106,7 @@ func (s *Site) ClusterProblems(kinds ...capacity.Kind) (all capacity.Problems) {
 		all.Add(capacity.Problemf("slurm-version", capacity.Subject{}, "use a cluster with a newer Slurm",
 			"cluster %s has Slurm %s, but PCS needs 24.05 for Capacity Blocks", c.Name, c.SlurmVersion))
 	}
+
 	return all
 }
 
@@ -119,6 +126,7 @@ func (s *Site) ReadReservations(ctx context.Context, aws *ec2.Client, ids []stri
 	if s.Known == nil {
 		s.Known, s.Unknown = map[string]capacity.Reservation{}, map[string]error{}
 	}
+
 	found, missing, err := aws.Reservations(ctx, slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
 		_, is := s.Known[id]
 		return is || id == "" || s.Unknown[id] != nil
@@ -126,23 +134,29 @@ func (s *Site) ReadReservations(ctx context.Context, aws *ec2.Client, ids []stri
 	for _, r := range found {
 		s.Known[r.ID] = r
 	}
+
 	for _, m := range missing {
 		s.Unknown[m.ID] = m.Err
 	}
+
 	s.Now = aws.Now() // not before EC2's answer, which tells the time
+
 	return err
 }
 
 // ReadRunning counts the instances of node groups by the tag that PCS writes on them.
 func (s *Site) ReadRunning(ctx context.Context, aws *ec2.Client, groups []string) error {
 	s.Running = map[string]int{}
+
 	found, err := aws.FindInstances(ctx, capacity.InstanceQuery{Tags: map[string][]string{pcs.TagNodeGroupID: groups}})
 	if err != nil {
 		return fmt.Errorf("looking for instances of node groups %s: %w", strings.Join(groups, ", "), err)
 	}
+
 	for _, i := range found {
 		s.Running[i.Tags[pcs.TagNodeGroupID]]++
 	}
+
 	return nil
 }
 
@@ -206,9 +220,11 @@ func (s SlurmSeen) Slots(partition string, more map[string][]string) (slots map[
 	for _, n := range s.Nodes {
 		names = append(names, n.Name)
 	}
+
 	for _, p := range s.Partitions {
 		names = append(names, p.Nodes...)
 	}
+
 	slots = map[string]SlurmSlot{}
 	for name, nodes := range more {
 		slot := SlurmSlot{}
@@ -218,23 +234,28 @@ func (s SlurmSeen) Slots(partition string, more map[string][]string) (slots map[
 				slot.Nodes = append(slot.Nodes, node)
 			}
 		}
+
 		for _, r := range s.Reservations {
 			if r.Ours() && r.Guard().Slot == name {
 				slot.Reservations = append(slot.Reservations, r.Name)
 			}
 		}
+
 		for _, j := range s.Jobs {
 			if j.Active() && !j.Pending() &&
 				slices.ContainsFunc(j.Nodes, func(node string) bool { return slices.Contains(slot.Nodes, node) }) {
 				slot.Jobs = append(slot.Jobs, j.Shown)
 			}
 		}
+
 		slots[name] = slot
 	}
+
 	for _, j := range s.Jobs {
 		if j.Pending() && j.Partition == partition {
 			waiting++
 		}
 	}
+
 	return slots, waiting
 }

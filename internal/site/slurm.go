@@ -21,6 +21,7 @@ func (s *Survey) commands(f *findings) {
 	if s.Slurmctld != nil {
 		want, of = s.Slurmctld.Version.Release(), "slurmctld"
 	}
+
 	switch is, err := s.Commands.Is, s.Commands.Err; {
 	case err != nil:
 		f.fail("slurm", commandsFix(err), "Slurm's commands do not run here: %s", err)
@@ -46,6 +47,7 @@ func commandsFix(err error) string {
 	case strings.Contains(text, "cannot stat file"), strings.Contains(text, "establish a configuration source"):
 		return "put slurm.conf there, or name it with SLURM_CONF; on a configless host make sure that sackd or slurmd runs"
 	}
+
 	return "run `scontrol --version` here and fix what it says, such as a library that is not found"
 }
 
@@ -59,6 +61,7 @@ func (s *Survey) softLimits(f *findings) {
 			s.Slurmctld.Version,
 		)
 	}
+
 	if s.Slurmctld.CrossesFences() {
 		f.warn(
 			"fences",
@@ -82,6 +85,7 @@ func (s *Survey) overTime(f *findings) {
 	for _, p := range s.Settings.Partitions {
 		ours = append(ours, p.Name)
 	}
+
 	switch over := capacity.OverTime(s.Partitions.Is, ours, s.Slurmctld.OverTime); {
 	case over.Unlimited:
 		f.fail("fences", "set it to a number of minutes, or remove it",
@@ -99,6 +103,7 @@ func (s *Survey) overTime(f *findings) {
 // hookPrograms looks for Slurm's programs in the way of slurmctld's hooks.
 func (s *Survey) hookPrograms(f *findings) {
 	const fix = "run `pcs-capacity hooks install settings` here, with that Slurm's folder first in PATH: it writes the folder down"
+
 	folder, found, err := s.HookFolder, s.HookCommands.Is, s.HookCommands.Err
 	switch {
 	case !s.Controller: // slurmctld runs on another host
@@ -129,10 +134,12 @@ func (s *Survey) slurmctld(f *findings) {
 		f.ok("slurmctld", "cluster %s answers, with Slurm %s", c.ClusterName, c.Version)
 		return
 	}
+
 	fix := "see `systemctl status slurmctld` and its log on the controller, or run this on a host where `scontrol ping` answers"
 	if s.onPCS() || s.Cluster.ID != "" {
 		fix = "run this on a login node of the cluster, where sackd runs and port 6817 of the cluster is open"
 	}
+
 	f.problem(
 		"slurmctld",
 		capacity.Admin,
@@ -189,6 +196,7 @@ func (s *Survey) ourPartitions(f *findings) {
 			case p.Provider.Guest():
 				fix = "write the name that Slurm has, or remove it from the settings"
 			}
+
 			f.problem(
 				"partition",
 				capacity.Admin,
@@ -200,13 +208,17 @@ func (s *Survey) ourPartitions(f *findings) {
 					p.Name,
 				),
 			)
+
 			continue
 		}
+
 		good := true
 		for _, m := range capacity.Unlocked(p, there[at].AllowAccounts, s.Slurmctld.Accounting()) {
 			good = false
+
 			f.problem("accounts", capacity.Admin, m)
 		}
+
 		if len(there[at].Nodes) == 0 {
 			f.warn(
 				"partition",
@@ -227,6 +239,7 @@ func (s *Survey) astray(f *findings) {
 		if len(astray) == 0 {
 			continue
 		}
+
 		left := slices.DeleteFunc(
 			slices.Clone(p.Nodes),
 			func(node string) bool { return slices.Contains(astray, node) },
@@ -242,11 +255,13 @@ func (s *Survey) astray(f *findings) {
 				hostlist.Compress(left),
 			)
 		}
+
 		what := "partition %s holds %s, which the settings have elsewhere: its jobs run on reserved capacity, and nothing here checks them"
 		if p.Default {
 			f.fail("partition", fix, what+"; it is the default, for jobs without -p", p.Name, hostlist.Compress(astray))
 			continue
 		}
+
 		f.warn("partition", fix, what, p.Name, hostlist.Compress(astray))
 	}
 }
@@ -256,6 +271,7 @@ func (s *Survey) staticNodes(f *findings) {
 	if !s.onEC2() || filepath.Base(s.Slurmctld.SuspendProgram) != "pcs-capacity-suspend" || s.SiteSuspends {
 		return // it calls the site's program for them
 	}
+
 	var lost []string
 	for _, n := range s.Nodes.Is {
 		if p, _, _, ours := s.Settings.PlaceOf(n.Name); (!ours || p.Provider.Guest()) && !n.Has("CLOUD") &&
@@ -263,10 +279,12 @@ func (s *Survey) staticNodes(f *findings) {
 			lost = append(lost, n.Name)
 		}
 	}
+
 	if len(lost) == 0 {
 		f.ok("static-nodes", "Slurm powers down none of your nodes")
 		return
 	}
+
 	list := hostlist.Compress(lost)
 	f.fail(
 		"static-nodes",
@@ -302,16 +320,23 @@ func (s *Survey) powerSettings(f *findings) {
 	if !s.onEC2() {
 		return
 	}
+
 	c := s.Slurmctld
+
 	const fix = "`pcs-capacity hooks install settings` writes it"
+
 	var names []string
+
 	sleeps := c.SuspendTime > 0
+
 	for _, p := range s.Settings.Partitions {
 		names = append(names, p.Name)
 	}
+
 	for _, p := range s.Partitions.Is {
 		sleeps = sleeps || slices.Contains(names, p.Name) && p.SuspendTime > 0 && p.SuspendTime != slurm.Never
 	}
+
 	boot, has := s.Settings.Timing.BootAllowance.Duration, c.ShortestResumeTimeout(s.Partitions.Is, names)
 	if has < boot {
 		f.fail(
@@ -327,9 +352,11 @@ func (s *Survey) powerSettings(f *findings) {
 	} else {
 		f.ok("resume-timeout", "%s, at least boot_allowance", capacity.FormatExact(has))
 	}
+
 	if !slices.Contains(c.SlurmctldParameters, "idle_on_node_suspend") {
 		f.warn("slurm.conf", fix, "SlurmctldParameters lacks idle_on_node_suspend, so that nodes that failed stay down")
 	}
+
 	if !c.ShowsPoweredDown() {
 		f.fail(
 			"slurm.conf",
@@ -338,6 +365,7 @@ func (s *Survey) powerSettings(f *findings) {
 			c.Version,
 		)
 	}
+
 	if !sleeps {
 		f.fail(
 			"slurm.conf",

@@ -29,12 +29,16 @@ type row struct {
 // judge judges rows.
 func judge(t *testing.T, judgement func(*Survey, *findings), rows []row) {
 	t.Helper()
+
 	for _, r := range rows {
 		var f findings
+
 		if r.survey.Config == nil {
 			r.survey.Config = &config.Config{StateDir: "/s", Path: "/etc/pcs-capacity/config.toml"}
 		}
+
 		judgement(&r.survey, &f)
+
 		switch {
 		case r.want == "" && len(f.Problems) == 0:
 		case len(f.Problems) != 1 || f.Problems[0].Severity != r.want || !strings.Contains(f.Problems[0].Sentence, r.says) || !strings.Contains(f.Problems[0].Fix, r.fix) || (f.Problems[0].Fix == "") != (r.want == capacity.Good):
@@ -96,6 +100,7 @@ func TestPastFencesAreNamed(t *testing.T) {
 			Flags: flags,
 			Users: []string{"alice"},
 		}
+
 		return Survey{Guards: Read[[]capacity.SlurmReservation]{Is: []capacity.SlurmReservation{fence, site}}}
 	}
 	judge(t, (*Survey).pastFences, []row{
@@ -122,6 +127,7 @@ func TestOverTime(t *testing.T) {
 			),
 		}
 	}
+
 	const unlimited = "OverTimeLimit=UNLIMITED: no time limit ends a job, so that jobs run on until EC2 takes their nodes"
 	judge(t, (*Survey).overTime, []row{
 		{"none", with(capacity.Minutes(0), capacity.Limit{}), "", "", ""},
@@ -207,6 +213,7 @@ func TestPartitionsWithOurNodes(t *testing.T) {
 	}}
 	with := func(name, nodes, cluster string, jobsWithout bool) Survey { // -p
 		all, _ := hostlist.Expand(nodes)
+
 		return Survey{
 			Here:       Here{Config: &config.Config{Cluster: cluster}},
 			Settings:   settings,
@@ -268,6 +275,7 @@ func TestShortWaits(t *testing.T) {
 			},
 		}
 		s.Settings.Timing.BootAllowance.Duration = 15 * time.Minute
+
 		return s
 	}
 	judge(t, (*Survey).shortWaits, []row{
@@ -301,6 +309,7 @@ func TestConfigless(t *testing.T) {
 
 func TestParallelClusterFences(t *testing.T) {
 	const cookbook, static, dynamic = "aws-parallelcluster-cookbook-", "gpu-st-p5-1", "gpu-dy-p5-1"
+
 	with := func(version, resume string, provider capacity.Provider, node string) Survey {
 		return Survey{
 			ParallelCluster: version, Slurmctld: &slurm.Config{ResumeProgram: resume},
@@ -309,6 +318,7 @@ func TestParallelClusterFences(t *testing.T) {
 			}, Partitions: partitions(capacity.SlurmPartition{Name: "gpu", Nodes: []string{node}}),
 		}
 	}
+
 	const fix = `provider = "none"`
 	judge(t, (*Survey).parallelClusterFences, []row{
 		{"no ParallelCluster", with("", "/usr/libexec/pcs-capacity/pcs-capacity-resume", "ec2", static), "", "", ""},
@@ -398,8 +408,10 @@ func TestLasting(t *testing.T) {
 		{"a controller", Survey{Mount: disk}, capacity.Good, "would be lost with this host", ""},
 		{"no mountinfo here", Survey{}, capacity.Note, "an unrecognized file system", shareIt},
 	})
+
 	for fix, m := range map[string]state.Mount{shareIt: disk, "": efs} {
 		var f findings
+
 		s := Survey{
 			Here:      Here{Config: &config.Config{StateDir: "/s"}},
 			Mount:     m,
@@ -502,6 +514,7 @@ func TestHooks(t *testing.T) {
 			{"not on", with("installed", ""), capacity.Admin, "Slurm is not told to run it", "hooks install settings"},
 		},
 	)
+
 	onPCS := with("missing", "lua")
 	onPCS.Cluster.ID, onPCS.Settings, onPCS.Hooks = "pcs_1", capacity.Settings{}, append(
 		onPCS.Hooks,
@@ -511,20 +524,24 @@ func TestHooks(t *testing.T) {
 	if got := judged(&onPCS, (*Survey).hooks); got != "ok filter; ok cli_filter" {
 		t.Errorf("on PCS, whose job_submit.lua is not here: %s", got)
 	}
+
 	lacks := with("installed", "lua")
 	lacks.Settings, lacks.Controller = onEC2, true
 	lacks.NoPlugin = map[string][]string{"job_submit": {"/usr/lib/slurm"}, "cli_filter": {"/usr/lib/slurm"}}
 	if got := judged(&lacks, (*Survey).hooks); !strings.HasPrefix(got, "ok filter; admin job_submit; ok job_submit") {
 		t.Errorf("on the controller, without its Lua plugin: %s", got)
 	}
+
 	lacks.Controller = false
 	if got := judged(&lacks, (*Survey).hooks); !strings.HasPrefix(got, "ok filter; ok job_submit") {
 		t.Errorf("where only users are: %s", got)
 	}
+
 	onPCS.NoPlugin = lacks.NoPlugin
 	if got := judged(&onPCS, (*Survey).hooks); got != "ok filter; admin cli_filter; ok cli_filter" {
 		t.Errorf("on PCS, without the Lua plugin: %s", got)
 	}
+
 	judge(t, func(s *Survey, f *findings) { s.runs(f, "filter", s.Filter) }, []row{
 		{"runs", with("", ""), capacity.Good, "/f", ""},
 		{
@@ -578,6 +595,7 @@ func TestHookSettings(t *testing.T) {
 func TestState(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	fresh, old := &capacity.Snapshot{TakenAt: now}, &capacity.Snapshot{TakenAt: now.Add(-time.Hour)}
+
 	fresh.Submit.StaleAfter.Duration, old.Submit.StaleAfter.Duration = time.Minute, time.Minute
 	with := func(snapshot *capacity.Snapshot, err error, mode fs.FileMode, watcher string) Survey {
 		return Survey{
@@ -589,6 +607,7 @@ func TestState(t *testing.T) {
 			Watcher:  Read[string]{Is: watcher},
 		}
 	}
+
 	const dir = fs.ModeDir | 0o755
 	for want, s := range map[string]Survey{
 		"ok state-dir; ok snapshot; ok service":                        with(fresh, nil, dir, "process 1"),
@@ -654,6 +673,7 @@ func TestPowerSettings(t *testing.T) {
 	} {
 		c, settings := good, onEC2
 		change(&c)
+
 		settings.Timing.BootAllowance.Duration = 15 * time.Minute
 		if got := judged(&Survey{Slurmctld: &c, Settings: settings, Partitions: partitions(capacity.SlurmPartition{Name: "gpu"})}, (*Survey).powerSettings); got != want {
 			t.Errorf("%s, want %s", got, want)

@@ -46,15 +46,19 @@ type Read[T any] struct {
 func each[T any](names []string, read func(name string) (T, error)) map[string]Read[T] {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	found := make([]Read[T], len(names))
+
 	var all sync.WaitGroup
 	for i, name := range names {
 		all.Go(func() { found[i].Is, found[i].Err = read(name) })
 	}
+
 	all.Wait()
+
 	of := map[string]Read[T]{}
 	for i, name := range names {
 		of[name] = found[i]
 	}
+
 	return of
 }
 
@@ -112,7 +116,9 @@ func (s *Survey) words(err error) string {
 	if s.explain == nil {
 		return err.Error()
 	}
+
 	words, _ := s.explain(err)
+
 	return words
 }
 
@@ -126,19 +132,26 @@ func (in Sources) Survey(ctx context.Context) *Survey {
 	if in.EC2 != nil {
 		s.explain, s.Region = in.EC2.Explain, in.EC2.Region()
 	}
+
 	aws, cancel := context.WithTimeout(ctx, awsTime)
 	defer cancel()
+
 	stage := func(here []func(), ofAWS ...func()) {
 		if s.AWSErr == nil {
 			here = append(here, ofAWS...)
 		}
+
 		sideBySide(here...)
+
 		if in.EC2 != nil {
 			s.Offset = in.EC2.Offset()
 		}
+
 		s.Now = time.Now().Add(s.Offset)
 	}
+
 	var ids, subnets []string
+
 	selects := map[string]*capacity.Select{}
 	for _, p := range s.Settings.Partitions {
 		for _, g := range p.Groups {
@@ -148,6 +161,7 @@ func (in Sources) Survey(ctx context.Context) *Survey {
 			}
 		}
 	}
+
 	templates := s.Settings.LaunchTemplates()
 	version := func(reference string) (capacity.LaunchTemplate, error) {
 		t, _, err := in.EC2.TemplateVersion(aws, reference)
@@ -179,15 +193,18 @@ func (in Sources) Survey(ctx context.Context) *Survey {
 				func(t string) (capacity.ImagePlatform, error) { return in.EC2.ImagePlatform(aws, t) },
 			)
 		})
+
 	if err := s.Asked["ec2:DescribeCapacityReservations"].Err; err != nil {
 		if _, general := in.EC2.Explain(err); general {
 			s.AWSErr = err
 		}
 	}
+
 	var groups []string
 	for _, g := range s.ourGroups() {
 		groups, subnets = append(groups, reference(g)), append(subnets, g.SubnetIDs...)
 	}
+
 	stage(
 		[]func(){
 			func() { in.readRights(ctx, s) },
@@ -207,6 +224,7 @@ func (in Sources) Survey(ctx context.Context) *Survey {
 		},
 	)
 	s.launches()
+
 	var launches []func()
 	for _, l := range s.Launches {
 		launches = append(
@@ -215,7 +233,9 @@ func (in Sources) Survey(ctx context.Context) *Survey {
 			func() { l.tried.Is, l.tried.Err = in.EC2.TryLaunches(aws, l.trial) },
 		)
 	}
+
 	stage(nil, launches...)
+
 	return s
 }
 
@@ -224,6 +244,7 @@ func sideBySide(reads ...func()) {
 	for _, read := range reads {
 		all.Go(read)
 	}
+
 	all.Wait()
 }
 
@@ -249,6 +270,7 @@ func (in Sources) readSlurm(ctx context.Context, s *Survey) {
 	if s.Slurmctld == nil {
 		return
 	}
+
 	conf := s.Slurmctld.ConfPath
 	s.SiteSuspends = slurm.SiteProgram(conf, "SuspendProgram") != ""
 	sideBySide(
@@ -259,6 +281,7 @@ func (in Sources) readSlurm(ctx context.Context, s *Survey) {
 			if _, err := os.Stat(conf); err != nil || !s.onEC2() {
 				return
 			}
+
 			s.Controller = true
 			s.Unreadable = config.UnreadableByHooks(conf, s.Slurmctld.SlurmUID)
 			if s.HookFolder, s.HookCommands.Err = slurm.HookFolder(conf, slurm.Daemon()); s.HookFolder != "" {
@@ -274,6 +297,7 @@ func (in Sources) readPrograms(s *Survey) {
 	if c := s.Slurmctld; c != nil {
 		paths = append(paths, c.Prolog, c.TaskProlog, c.ResumeProgram, c.SuspendProgram, c.ResumeFailProgram)
 	}
+
 	s.Programs = each(paths, mode)
 
 	s.NoPlugin = map[string][]string{}
@@ -298,6 +322,7 @@ func mode(path string) (fs.FileMode, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	return info.Mode(), nil
 }
 
@@ -308,10 +333,12 @@ func (in Sources) readFiles(s *Survey) {
 	s.LastHook.Is, s.LastHook.Err = dir.Hook().Read()
 	s.Exposed = in.Config.Exposed(s.running().SlurmUID)
 	text, _ := os.ReadFile(parallelClusterVersion)
+
 	s.ParallelCluster = string(text)
 	if !s.StateDir.Is.IsDir() {
 		return
 	}
+
 	s.Mount = dir.Mount()
 	s.Snapshot.Is, s.Snapshot.Err = dir.ReadSnapshot()
 	holder, runs, err := dir.Watcher()
@@ -337,6 +364,7 @@ func (s *Survey) launches() {
 			}
 		}
 	}
+
 	for _, g := range s.ourGroups() {
 		l := s.launch(
 			Launch{Provider: capacity.ProviderPCS, Group: g.Name, Nodes: g.Max},
@@ -361,9 +389,11 @@ func (s *Survey) snapshot() *capacity.Snapshot {
 	for _, of := range s.Selected {
 		seen.Reservations = append(seen.Reservations, of.Is...)
 	}
+
 	for template, image := range s.Platforms {
 		seen.Platforms[template] = image.Is
 	}
+
 	return capacity.Build(s.Settings, seen)
 }
 
@@ -379,15 +409,19 @@ func (s *Survey) launch(
 	if t := s.Templates[reference].Is; t.ID != "" {
 		l.Template, s.Launches = t, append(s.Launches, l)
 	}
+
 	l.Template.InstanceType = instanceType
+
 	mark, zone := s.Config.Cluster, ""
 	if mark == "" { // any of this cluster
 		name := "check"
 		if s.Slurmctld != nil {
 			name = s.Slurmctld.ClusterName
 		}
+
 		mark = capacity.ClusterMark(name, "0000000000000000")
 	}
+
 	try := &l.trial.Launch
 	*try = capacity.Launch{
 		LaunchTemplate: reference,
@@ -401,14 +435,17 @@ func (s *Survey) launch(
 			break
 		}
 	}
+
 	for _, id := range subnets {
 		at := slices.IndexFunc(s.Subnets.Is, func(s ec2.Subnet) bool { return s.ID == id })
 		if at >= 0 {
 			l.Subnets = append(l.Subnets, s.Subnets.Is[at])
 		}
+
 		if zone == "" || at < 0 || s.Subnets.Is[at].AZID == zone {
 			l.trial.Subnets = append(l.trial.Subnets, id)
 		}
 	}
+
 	return l
 }

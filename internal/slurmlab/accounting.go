@@ -20,6 +20,7 @@ func (c *Cluster) startAccounting(ctx context.Context) error {
 	if !c.cfg.Accounting {
 		return nil
 	}
+
 	if err := c.startDatabase(ctx); err != nil {
 		return err
 	}
@@ -27,9 +28,12 @@ func (c *Cluster) startAccounting(ctx context.Context) error {
 	_, err := c.startDaemon(ctx, "slurmdbd", []string{"MYSQL_UNIX_PORT=" + c.databaseSocket()}, func() bool {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
+
 		_, err := c.Command(ctx, "sacctmgr", "--immediate", "add", "cluster", clusterName)
+
 		return err == nil
 	}, "-D")
+
 	return err
 }
 
@@ -39,6 +43,7 @@ func (c *Cluster) startDatabase(ctx context.Context) error {
 	if err := os.RemoveAll(c.databaseFolder()); err != nil {
 		return err
 	}
+
 	settings := []string{
 		"--no-defaults", "--datadir=" + filepath.Join(c.databaseFolder(), "data"), "--tmpdir=" +
 			c.databaseFolder(), // MariaDB begins by removing the temporary tables of all others there
@@ -48,13 +53,16 @@ func (c *Cluster) startDatabase(ctx context.Context) error {
 	if os.Geteuid() == 0 {
 		settings = append(settings, "--user=root") // it refuses to run as root unless told to
 	}
+
 	if err := os.MkdirAll(c.databaseFolder(), 0o700); err != nil {
 		return err
 	}
+
 	install, err := findProgram("mariadb-install-db")
 	if err != nil {
 		return err
 	}
+
 	cmd := exec.CommandContext(ctx, install, append(settings, "--skip-test-db", "--skip-name-resolve",
 		"--auth-root-authentication-method=socket", "--auth-root-socket-user="+c.user)...)
 	cmd.Env = c.Env()
@@ -62,11 +70,13 @@ func (c *Cluster) startDatabase(ctx context.Context) error {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("making the database: %w: %s", err, out)
 	}
+
 	_, err = c.startDaemon(ctx, "mariadbd", nil, func() bool {
 		_, err := os.Stat(c.databaseSocket())
 		return err == nil
 	}, append(settings, "--skip-networking", "--socket="+c.databaseSocket(),
 		"--pid-file="+filepath.Join(c.dir, "run", "mariadbd.pid"), "--log-error="+c.Log("mariadbd"))...)
+
 	return err
 }
 

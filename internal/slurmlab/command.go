@@ -18,15 +18,18 @@ func (c *Cluster) Command(ctx context.Context, name string, args ...string) (str
 	if err != nil {
 		return "", err
 	}
+
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Env = c.Env()
 	cmd.Dir = filepath.Join(c.dir, "jobs")
 	cmd.WaitDelay = time.Second
+
 	out, err := cmd.CombinedOutput()
 	text := strings.TrimRight(string(out), "\n")
 	if err != nil {
 		return text, fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, text)
 	}
+
 	return text, nil
 }
 
@@ -34,11 +37,14 @@ func (c *Cluster) Command(ctx context.Context, name string, args ...string) (str
 // The output goes to jobs/ID.out below the cluster's folder.
 func (c *Cluster) Submit(ctx context.Context, shell string, args ...string) (string, error) {
 	args = append([]string{"--parsable", "--output", filepath.Join(c.dir, "jobs", "%j.out"), "--wrap", shell}, args...)
+
 	out, err := c.Command(ctx, "sbatch", args...)
 	if err != nil {
 		return "", err
 	}
+
 	lines := strings.Split(out, "\n") // messages of plugins come before the id
+
 	return lines[len(lines)-1], nil
 }
 
@@ -66,6 +72,7 @@ func fields(line string) map[string]string {
 			}
 		}
 	}
+
 	return out
 }
 
@@ -75,11 +82,13 @@ func (c *Cluster) NodeStates(ctx context.Context) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	states := map[string]string{}
 	for _, line := range strings.Split(out, "\n") {
 		node := fields(line)
 		states[node["NodeName"]] = node["State"]
 	}
+
 	return states, nil
 }
 
@@ -99,6 +108,7 @@ var finished = []string{
 // when ctx ends and when the job has ended in another state.
 func (c *Cluster) WaitJob(ctx context.Context, id string, states ...string) (map[string]string, error) {
 	var last map[string]string
+
 	err := Until(ctx, func() bool {
 		if job, err := c.Job(ctx, id); err == nil {
 			last = job
@@ -108,6 +118,7 @@ func (c *Cluster) WaitJob(ctx context.Context, id string, states ...string) (map
 	if err == nil && slices.Contains(states, last["JobState"]) {
 		return last, nil
 	}
+
 	return last, errors.Join(
 		fmt.Errorf("job %s is %s (%s), not %s", id, last["JobState"], last["Reason"], strings.Join(states, " or ")),
 		err,
@@ -117,16 +128,19 @@ func (c *Cluster) WaitJob(ctx context.Context, id string, states ...string) (map
 // WaitNode waits until a node's State satisfies the condition and returns it.
 func (c *Cluster) WaitNode(ctx context.Context, name string, condition func(state string) bool) (string, error) {
 	var last string
+
 	err := Until(ctx, func() bool {
 		node, err := c.Node(ctx, name)
 		if err == nil {
 			last = node["State"]
 		}
+
 		return err == nil && condition(last)
 	})
 	if err != nil {
 		return last, fmt.Errorf("node %s is %s: %w", name, last, err)
 	}
+
 	return last, nil
 }
 
@@ -136,9 +150,11 @@ func (c *Cluster) WaitNode(ctx context.Context, name string, condition func(stat
 func Until(ctx context.Context, ok func() bool) error {
 	for {
 		began := time.Now()
+
 		if ok() {
 			return nil
 		}
+
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

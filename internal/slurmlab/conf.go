@@ -22,20 +22,25 @@ func (c *Cluster) writeConfig(cfg Config) error {
 			c.nodePort[name] = c.firstPort + firstNodePort + len(c.nodePort)
 		}
 	}
+
 	if len(c.nodePort) > blockSize-firstNodePort {
 		return fmt.Errorf("too many nodes: a cluster has ports for %d", blockSize-firstNodePort)
 	}
+
 	c.cfg = cfg
 	if err := c.writeKey(); err != nil {
 		return err
 	}
+
 	if err := c.writeScripts(); err != nil {
 		return err
 	}
+
 	gres, err := c.writeGPUs()
 	if err != nil {
 		return err
 	}
+
 	files := map[string]string{
 		"slurm.conf":     c.slurmConf(),
 		"gres.conf":      cmp.Or(cfg.GresConf, gres),
@@ -45,18 +50,22 @@ func (c *Cluster) writeConfig(cfg Config) error {
 	if c.version >= 2400 { // 22.05 does not know the setting
 		files["cgroup.conf"] = "CgroupPlugin=disabled\n"
 	}
+
 	for name, content := range files {
 		if content == "" && name != "gres.conf" {
 			continue
 		}
+
 		if err := writeFile(filepath.Join(c.dir, "etc", name), content, 0o644); err != nil {
 			return err
 		}
 	}
+
 	if cfg.Accounting {
 		// slurmdbd refuses one that others can read.
 		return writeFile(filepath.Join(c.dir, "etc", "slurmdbd.conf"), c.slurmdbdConf(), 0o600)
 	}
+
 	return nil
 }
 
@@ -77,8 +86,10 @@ func (c *Cluster) writeKey() error {
 	if _, err := os.Stat(path); err == nil {
 		return nil
 	}
+
 	key := make([]byte, 128)
 	rand.Read(key)
+
 	return os.WriteFile(path, key, 0o600)
 }
 
@@ -87,20 +98,24 @@ func (c *Cluster) writeKey() error {
 // be made (no root), plain files still schedule, but jobs are not told which GPUs they have.
 func (c *Cluster) writeGPUs() (string, error) {
 	var gres strings.Builder
+
 	most := 0
 	for _, group := range c.cfg.groups() {
 		if group.GPUs == 0 {
 			continue
 		}
+
 		most = max(most, group.GPUs)
 		fmt.Fprintf(&gres, "NodeName=%s Name=gpu File=%s/dev/gpu[0-%d] Flags=nvidia_gpu_env\n",
 			group.Hostlist(), c.dir, group.GPUs-1)
 	}
+
 	for i := range most {
 		path := filepath.Join(c.dir, "dev", fmt.Sprintf("gpu%d", i))
 		if _, err := os.Stat(path); err == nil {
 			continue
 		}
+
 		const devNull = 1<<8 | 3 // major 1, minor 3: null(4)
 		if err := syscall.Mknod(path, syscall.S_IFCHR|0o666, devNull); err != nil {
 			if err := os.WriteFile(path, nil, 0o666); err != nil {
@@ -108,6 +123,7 @@ func (c *Cluster) writeGPUs() (string, error) {
 			}
 		}
 	}
+
 	return gres.String(), nil
 }
 
@@ -119,13 +135,16 @@ func (c *Cluster) slurmConf() string {
 		key, _, _ := strings.Cut(line, "=")
 		overridden[strings.ToLower(strings.TrimSpace(key))] = true
 	}
+
 	var b strings.Builder
 	b.WriteString("# Written by slurmlab; changed at the next start or reload.\n")
+
 	for _, s := range c.settings() {
 		if s.value != "" && !overridden[strings.ToLower(s.key)] {
 			fmt.Fprintf(&b, "%s=%s\n", s.key, s.value)
 		}
 	}
+
 	var last []string // as those who add one write it
 	for _, line := range cfg.Extra {
 		if strings.HasPrefix(line, "Include ") {
@@ -134,12 +153,15 @@ func (c *Cluster) slurmConf() string {
 			fmt.Fprintln(&b, line)
 		}
 	}
+
 	for _, group := range cfg.groups() {
 		c.writeNodes(&b, group)
 	}
+
 	for _, partition := range cfg.partitions() {
 		fmt.Fprintln(&b, partition)
 	}
+
 	return b.String() + strings.Join(last, "")
 }
 
@@ -154,23 +176,28 @@ func (c *Cluster) settings() []setting {
 	if c.version < 2302 {
 		privateData = "cloud" // else 22.05 hides nodes that are powered down
 	}
+
 	var cliFilter, jobSubmit string
 	if cfg.CLIFilterLua != "" {
 		cliFilter = "lua"
 	}
+
 	if cfg.JobSubmitLua != "" {
 		jobSubmit = "lua"
 	}
+
 	var alwaysOn []string
 	for _, group := range cfg.groups() {
 		if group.AlwaysOn {
 			alwaysOn = append(alwaysOn, group.Hostlist())
 		}
 	}
+
 	resume, suspend := cfg.ResumeProgram, cfg.SuspendProgram
 	if resume == "" {
 		resume, suspend = in("bin", "resume"), in("bin", "suspend")
 	}
+
 	var accounting []setting
 	if cfg.Accounting {
 		accounting = []setting{
@@ -183,6 +210,7 @@ func (c *Cluster) settings() []setting {
 			{"AccountingStoragePass", c.mungeSocket()},
 		}
 	}
+
 	return append(accounting, []setting{
 		{"ClusterName", clusterName},
 		{"SlurmctldHost", "localhost"},
@@ -243,6 +271,7 @@ func (c *Cluster) writeNodes(b *strings.Builder, group NodeGroup) {
 	if group.Prefix == c.cfg.Static.Prefix {
 		state = "UNKNOWN NodeAddr=127.0.0.1"
 	}
+
 	for i := range group.Count {
 		name := group.Name(i + 1)
 		fmt.Fprintf(
@@ -254,12 +283,15 @@ func (c *Cluster) writeNodes(b *strings.Builder, group NodeGroup) {
 			group.MemoryMB,
 			state,
 		)
+
 		if group.GPUs > 0 {
 			fmt.Fprintf(b, " Gres=gpu:%d", group.GPUs)
 		}
+
 		if group.Features != "" {
 			fmt.Fprintf(b, " Features=%s", group.Features)
 		}
+
 		fmt.Fprintf(b, " %s\n", group.Options)
 	}
 }
@@ -270,24 +302,29 @@ func (cfg Config) partitions() (lines []string) {
 	for name := range cfg.Partitions {
 		nodes[name] = nil
 	}
+
 	for _, group := range cfg.groups() {
 		for name := range strings.SplitSeq(group.Partition, ",") {
 			nodes[name] = append(nodes[name], group.Hostlist())
 		}
 	}
+
 	standard, _, _ := strings.Cut(cfg.Static.Partition, ",")
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
 		line := "PartitionName=" + name + " State=UP " + cfg.Partitions[name]
 		if len(nodes[name]) > 0 {
 			line += " Nodes=" + strings.Join(nodes[name], ",")
 		}
+
 		if name == standard {
 			line += " Default=YES"
 		}
+
 		if name != "" { // of groups in no partition
 			lines = append(lines, line)
 		}
 	}
+
 	return lines
 }
 
@@ -298,5 +335,6 @@ func schedulerParameters(version int) string {
 	if version >= 2511 {
 		return always + ",requeue_delay=2"
 	}
+
 	return always
 }

@@ -87,6 +87,7 @@ func (cfg Config) withDefaults() (Config, error) {
 	if cfg.Dir == "" {
 		return cfg, errors.New("slurmlab: Config.Dir is empty")
 	}
+
 	dir, err := filepath.Abs(cfg.Dir)
 	if err != nil {
 		return cfg, err
@@ -95,6 +96,7 @@ func (cfg Config) withDefaults() (Config, error) {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real
 	}
+
 	cfg.Dir = dir
 	cfg.Static.Prefix, cfg.Static.Partition = cmp.Or(
 		cfg.Static.Prefix,
@@ -103,16 +105,19 @@ func (cfg Config) withDefaults() (Config, error) {
 		cfg.Static.Partition,
 		"static",
 	)
+
 	cfg.Static.AlwaysOn = true
 	cfg.Static = cfg.Static.withDefaults()
 	groups := make([]NodeGroup, len(cfg.CloudGroups))
 	for i, group := range cfg.CloudGroups {
 		groups[i] = group.withDefaults()
 	}
+
 	cfg.CloudGroups = groups
 	cfg.ResumeTimeout = cmp.Or(cfg.ResumeTimeout, 60*time.Second)
 	cfg.SuspendTimeout = cmp.Or(cfg.SuspendTimeout, 5*time.Second)
 	cfg.SuspendTime = cmp.Or(cfg.SuspendTime, 300*time.Second)
+
 	return cfg, cfg.validate()
 }
 
@@ -129,8 +134,10 @@ func (cfg Config) validate() error {
 		if group.Prefix == "" || seen[group.Prefix] {
 			return fmt.Errorf("slurmlab: node group prefix %q is empty or used twice", group.Prefix)
 		}
+
 		seen[group.Prefix] = true
 		node := group.Name(group.Count)
+
 		socket := filepath.Join(cfg.Dir, "spool", node, node+"_12345678.4294967291")
 		if len(socket) >= sunPathMax {
 			return fmt.Errorf(
@@ -142,6 +149,7 @@ func (cfg Config) validate() error {
 			)
 		}
 	}
+
 	return nil
 }
 
@@ -157,5 +165,6 @@ func (cfg Config) nodes() (names []string) {
 			names = append(names, group.Name(i))
 		}
 	}
+
 	return names
 }

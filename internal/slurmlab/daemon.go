@@ -33,6 +33,7 @@ func findProgram(name string) (string, error) {
 			return path, nil
 		}
 	}
+
 	return "", fmt.Errorf("%s is not installed", name)
 }
 
@@ -46,10 +47,12 @@ func (c *Cluster) startDaemon(
 	args ...string,
 ) (*daemon, error) {
 	program, _, _ := strings.Cut(name, "-")
+
 	path, err := findProgram(program)
 	if err != nil {
 		return nil, err
 	}
+
 	out, err := os.Create(filepath.Join(c.dir, "log", name+".out"))
 	if err != nil {
 		return nil, err
@@ -60,6 +63,7 @@ func (c *Cluster) startDaemon(
 	if err := os.MkdirAll(runtime, 0o755); err != nil {
 		return nil, err
 	}
+
 	cmd := exec.Command(path, args...)
 	cmd.Dir = filepath.Join(c.dir, "log")
 	cmd.Stdout, cmd.Stderr = out, out
@@ -71,15 +75,18 @@ func (c *Cluster) startDaemon(
 		c.Env(),
 		[]string{nodeVariable + "=" + strings.TrimPrefix(name, "slurmd-")},
 	)
+
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
+
 	d := &daemon{name: name, cmd: cmd, done: make(chan struct{})}
 	go func() {
 		cmd.Wait()
 		close(d.done)
 	}()
+
 	return d, c.await(ctx, d, ready)
 }
 
@@ -99,6 +106,7 @@ func (d *daemon) ended() (string, bool) {
 func (c *Cluster) await(ctx context.Context, d *daemon, ready func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, hang)
 	defer cancel()
+
 	err := Until(ctx, func() bool {
 		_, ended := d.ended()
 		return ended || ready()
@@ -106,9 +114,11 @@ func (c *Cluster) await(ctx context.Context, d *daemon, ready func() bool) error
 	if state, ended := d.ended(); ended {
 		err = errors.New(state)
 	}
+
 	if err != nil {
 		return c.withLog(d.name, fmt.Errorf("%s is not ready: %w", d.name, err))
 	}
+
 	return nil
 }
 
@@ -120,10 +130,12 @@ func (c *Cluster) withLog(name string, err error) error {
 		path = filepath.Join(c.dir, "log", name+".out")
 		data, _ = os.ReadFile(path)
 	}
+
 	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
 	if len(lines) > 8 {
 		lines = lines[len(lines)-8:]
 	}
+
 	return fmt.Errorf("%w; the last lines of %s:\n%s", err, path, strings.Join(lines, "\n"))
 }
 
@@ -149,6 +161,7 @@ func (c *Cluster) startMunged(ctx context.Context) error {
 		"--log-file="+c.Log("munged"),
 		"--seed-file="+filepath.Join(c.dir, "run", "munged.seed"),
 	)
+
 	return err
 }
 
@@ -158,9 +171,12 @@ func (c *Cluster) startController(ctx context.Context) (err error) {
 	c.ctld, err = c.startDaemon(ctx, "slurmctld", nil, func() bool {
 		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 		defer cancel()
+
 		out, _ := c.Command(ctx, "scontrol", "ping")
+
 		return strings.Contains(out, " is UP")
 	}, "-D", "-f", c.conf)
+
 	return err
 }
 
@@ -169,9 +185,12 @@ func (c *Cluster) stopController() error {
 	if c.ctld == nil {
 		return nil
 	}
+
 	os.WriteFile(c.stoppingFile(), nil, 0o644)
 	defer os.Remove(c.stoppingFile())
+
 	c.ctld.signal(syscall.SIGTERM)
+
 	select {
 	case <-c.ctld.done:
 		return nil
@@ -200,12 +219,15 @@ func (c *Cluster) startNode(ctx context.Context, name, addr string) error {
 	if c.stopped {
 		return errors.New("starting node " + name + ": the cluster is stopped")
 	}
+
 	if !slices.Contains(c.cfg.nodes(), name) {
 		return fmt.Errorf("starting node %s: no such node in %s", name, c.conf)
 	}
+
 	if c.running(name) {
 		return nil
 	}
+
 	if addr != "" {
 		if _, err := c.Command(ctx, "scontrol", "update", "nodename="+name, "nodeaddr="+addr, "nodehostname="+addr); err != nil {
 			return fmt.Errorf("starting node %s: %w", name, err)
@@ -216,6 +238,7 @@ func (c *Cluster) startNode(ctx context.Context, name, addr string) error {
 	if d != nil {
 		c.nodes[name] = d
 	}
+
 	return err
 }
 
@@ -229,9 +252,11 @@ func (c *Cluster) StopNode(name string) error {
 
 func (c *Cluster) stopNode(name string) error {
 	delete(c.nodes, name)
+
 	if err := stopOwned(c.conf, name); err != nil {
 		return fmt.Errorf("stopping node %s: %w", name, err)
 	}
+
 	return nil
 }
 
@@ -240,7 +265,9 @@ func (c *Cluster) running(name string) bool {
 	if d == nil {
 		return false
 	}
+
 	_, ended := d.ended()
+
 	return !ended
 }
 
@@ -252,11 +279,14 @@ func (c *Cluster) startStatic(ctx context.Context) error {
 		if c.running(name) {
 			continue
 		}
+
 		if err := c.startNode(ctx, name, ""); err != nil {
 			return err
 		}
+
 		started = append(started, name)
 	}
+
 	for _, name := range started {
 		err := c.await(ctx, c.nodes[name], func() bool {
 			node, err := c.Node(ctx, name)
@@ -267,6 +297,7 @@ func (c *Cluster) startStatic(ctx context.Context) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -291,19 +322,25 @@ func takePorts() (first int, owner net.Listener, err error) {
 		if owner, err = listen(first + ownerPort); err != nil {
 			continue
 		}
+
 		for port := first; port < first+blockSize && err == nil; port++ {
 			var l net.Listener
+
 			if port == first+ownerPort {
 				continue
 			}
+
 			if l, err = listen(port); err == nil {
 				l.Close()
 			}
 		}
+
 		if err == nil {
 			return first, owner, nil
 		}
+
 		owner.Close()
 	}
+
 	return 0, nil, errors.New("no free block of ports for a Slurm cluster: are clusters left over on this machine?")
 }

@@ -57,6 +57,7 @@ func (c *Cluster) writeScripts() error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -66,10 +67,12 @@ func (c *Cluster) servePower(context.Context) error {
 	if err := cmp.Or(os.RemoveAll(path), syscall.Mkfifo(path, 0o600)); err != nil {
 		return fmt.Errorf("making %s: %w", path, err)
 	}
+
 	fifo, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
+
 	c.fifo = fifo
 	c.power.Go(func() {
 		for lines := bufio.NewScanner(fifo); lines.Scan(); {
@@ -77,6 +80,7 @@ func (c *Cluster) servePower(context.Context) error {
 			c.power.Go(func() { c.answerPower(verb, about) })
 		}
 	})
+
 	return nil
 }
 
@@ -86,11 +90,14 @@ func (c *Cluster) endProlog(fifo string, nodes []string) {
 	for c.ctx.Err() == nil {
 		seen, err, _ := c.looks.Do("", func() (any, error) {
 			time.Sleep(250 * time.Millisecond)
+
 			ctx, cancel := context.WithTimeout(c.ctx, 5*time.Second)
 			defer cancel()
+
 			if _, err := os.Stat(c.stoppingFile()); err == nil {
 				return map[string]string{}, nil
 			}
+
 			return c.NodeStates(ctx)
 		})
 		if err != nil || booting(seen.(map[string]string), nodes) {
@@ -101,6 +108,7 @@ func (c *Cluster) endProlog(fifo string, nodes []string) {
 		if err == nil {
 			f.Close()
 		}
+
 		if !errors.Is(err, syscall.ENXIO) {
 			return
 		}
@@ -114,21 +122,26 @@ func booting(states map[string]string, nodes []string) (waits bool) {
 		if strings.HasPrefix(state, "DOWN") || strings.Contains(state, "POWERING_DOWN") {
 			return false // the job has lost it, and cannot start again before its prolog ends
 		}
+
 		waits = waits || strings.Contains(state, "POWERING_UP") || strings.Contains(state, "POWERED_DOWN")
 	}
+
 	return waits
 }
 
 func (c *Cluster) answerPower(verb, about string) {
 	list, fifo, _ := strings.Cut(about, " ")
+
 	nodes, err := hostlist.Expand(list)
 	if err != nil {
 		c.logPower(err)
 		return
 	}
+
 	c.mu.Lock()
 	resume, suspend := c.cfg.Resume, c.cfg.Suspend
 	c.mu.Unlock()
+
 	switch {
 	case verb == "prolog":
 		c.endProlog(fifo, nodes)
@@ -141,6 +154,7 @@ func (c *Cluster) answerPower(verb, about string) {
 		for _, node := range nodes {
 			started.Go(func() { c.logPower(c.StartNode(c.ctx, node, "127.0.0.1")) })
 		}
+
 		started.Wait()
 	case verb == "suspend":
 		for _, node := range nodes {
@@ -155,10 +169,12 @@ func (c *Cluster) logPower(err error) {
 	if err == nil || c.ctx.Err() != nil {
 		return
 	}
+
 	log, openErr := os.OpenFile(filepath.Join(c.dir, "log", "power.log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if openErr != nil {
 		return
 	}
 	defer log.Close()
+
 	fmt.Fprintln(log, err)
 }

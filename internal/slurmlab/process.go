@@ -38,6 +38,7 @@ func allProcesses() (all []status) {
 			all = append(all, status{process{p.PID, s.Starttime}, s.PPID})
 		}
 	}
+
 	return all
 }
 
@@ -47,6 +48,7 @@ func (p process) kill() {
 	if err != nil || p.pid <= 1 || p.pid == os.Getpid() {
 		return
 	}
+
 	if s, err := now.Stat(); err == nil && s.Starttime == p.start {
 		syscall.Kill(p.pid, syscall.SIGKILL)
 	}
@@ -65,12 +67,14 @@ func look(pid int) (l looks) {
 	if err != nil {
 		return l
 	}
+
 	path, _ := p.Executable()
 	l.program = filepath.Base(path)
 	if l.environment, _ = p.Environ(); l.nameless() {
 		l.folder, _ = p.Cwd()
 		l.files, _ = p.FileDescriptorTargets()
 	}
+
 	return l
 }
 
@@ -91,6 +95,7 @@ func (l looks) belongs(conf, node string) bool {
 		logs := filepath.Join(filepath.Dir(filepath.Dir(conf)), "log")
 		return l.folder == logs && (node == "" || slices.Contains(l.files, filepath.Join(logs, "slurmd-"+node+".log")))
 	}
+
 	var nodes []string
 	for _, variable := range l.environment {
 		// The first is set by slurmd for the processes of a job.
@@ -98,6 +103,7 @@ func (l looks) belongs(conf, node string) bool {
 			nodes = append(nodes, value)
 		}
 	}
+
 	return slices.Contains(l.environment, "SLURM_CONF="+conf) && len(nodes) > 0 &&
 		(node == "" || slices.Contains(nodes, node))
 }
@@ -106,10 +112,12 @@ func (l looks) belongs(conf, node string) bool {
 func withDescendants(all []status, roots map[process]bool) {
 	for grown := true; grown; {
 		grown = false
+
 		pids := map[int]bool{}
 		for p := range roots {
 			pids[p.pid] = true
 		}
+
 		for _, s := range all {
 			if pids[s.parent] && !roots[s.process] && s.pid != os.Getpid() {
 				roots[s.process] = true
@@ -130,13 +138,16 @@ func stopOwned(conf, node string) error {
 				running[s.process] = true
 			}
 		}
+
 		withDescendants(all, running)
+
 		switch {
 		case len(running) == 0:
 			return nil
 		case time.Since(begin) > hang:
 			return fmt.Errorf("processes of %s do not end on SIGKILL: %v", conf, slices.Collect(maps.Keys(running)))
 		}
+
 		for p := range running {
 			found[p] = true
 			p.kill()

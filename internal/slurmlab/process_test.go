@@ -8,6 +8,7 @@ import (
 // A process is known by its environment; a slurmstepd of Slurm 25.05, which has none, by its folder and its node's log.
 func TestBelongs(t *testing.T) {
 	const conf = "/lab/etc/slurm.conf"
+
 	env := func(variables ...string) []string { return variables }
 	for name, c := range map[string]struct {
 		looks  looks
@@ -39,6 +40,7 @@ func TestDescendants(t *testing.T) {
 	all := []status{p(14, 12), p(12, 11), p(11, 10), p(10, 1), p(20, 1), p(21, 20)}
 	got := map[process]bool{all[3].process: true}
 	withDescendants(all, got)
+
 	if len(got) != 4 || !got[all[0].process] || got[all[4].process] || got[all[5].process] {
 		t.Errorf("%v", got)
 	}

@@ -76,14 +76,17 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	cfg, err = cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
+
 	me, err := user.Current()
 	if err != nil {
 		return nil, err
 	}
+
 	c := &Cluster{
 		user: me.Username, dir: cfg.Dir, conf: filepath.Join(cfg.Dir, "etc", "slurm.conf"), version: version,
 		nodePort: map[string]int{}, nodes: map[string]*daemon{},
@@ -92,6 +95,7 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	if err := c.start(ctx, cfg); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
+
 	return c, nil
 }
 
@@ -99,20 +103,25 @@ func (c *Cluster) start(ctx context.Context, cfg Config) error {
 	if err := c.makeFolders(); err != nil {
 		return err
 	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	var err error
 	if c.firstPort, c.ports, err = takePorts(); err != nil {
 		return err
 	}
+
 	if err := c.writeConfig(cfg); err != nil {
 		return err
 	}
+
 	for _, step := range []func(context.Context) error{c.servePower, c.startMunged, c.startAccounting, c.startController, c.startStatic} {
 		if err := step(ctx); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -123,6 +132,7 @@ func (c *Cluster) makeFolders() error {
 			return err
 		}
 	}
+
 	lock, err := os.OpenFile(filepath.Join(c.dir, "run", "lock"), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return err
@@ -132,6 +142,7 @@ func (c *Cluster) makeFolders() error {
 		lock.Close()
 		return fmt.Errorf("a cluster is running in %s already", c.dir)
 	}
+
 	c.lock = lock
 	if err := stopOwned(c.conf, ""); err != nil {
 		return fmt.Errorf("cleaning up after an earlier cluster in %s: %w", c.dir, err)
@@ -143,6 +154,7 @@ func (c *Cluster) makeFolders() error {
 			return err
 		}
 	}
+
 	os.Remove(c.stoppingFile())
 	// Any user may write the output of jobs, as in /tmp. munged and other users must be able to enter.
 	return cmp.Or(os.Chmod(filepath.Join(c.dir, "jobs"), 0o777|os.ModeSticky), os.Chmod(c.dir, 0o755))
@@ -154,22 +166,29 @@ func (c *Cluster) Stop() error {
 	again := c.stopped
 	c.stopped = true // no node is started any more
 	c.mu.Unlock()
+
 	if again {
 		return nil
 	}
+
 	c.cancel()
+
 	var err error
 	if c.lock != nil { // else the folder is not ours
 		err = stopOwned(c.conf, "")
 		defer c.lock.Close()
 	}
+
 	if c.fifo != nil {
 		c.fifo.Close()
 	}
+
 	c.power.Wait()
+
 	if c.ports != nil {
 		c.ports.Close()
 	}
+
 	return err
 }
 
@@ -181,20 +200,26 @@ func (c *Cluster) Reload(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	if c.stopped {
 		return errors.New("reload: the cluster is stopped")
 	}
+
 	if cfg.Dir != c.cfg.Dir || cfg.Accounting != c.cfg.Accounting {
 		return errors.New("reload: Dir and Accounting cannot change")
 	}
+
 	if err := c.stopController(); err != nil {
 		return err
 	}
+
 	if err := c.writeConfig(cfg); err != nil {
 		return err
 	}
+
 	for name, node := range c.nodes {
 		if slices.Contains(cfg.nodes(), name) {
 			node.signal(syscall.SIGHUP) // reads the new configuration; its jobs go on
@@ -202,9 +227,11 @@ func (c *Cluster) Reload(ctx context.Context, cfg Config) error {
 			return err
 		}
 	}
+
 	if err := c.startController(ctx); err != nil {
 		return err
 	}
+
 	return c.startStatic(ctx) // new ones; those that run are left alone
 }
 
@@ -242,16 +269,22 @@ func installedVersion(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%w: apt-get install slurm-wlm munge", err)
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
+
 	out, err := exec.CommandContext(ctx, path, "-V").Output()
 	if err != nil {
 		return 0, fmt.Errorf("slurmctld -V: %w", err)
 	}
-	var name string
-	var major, minor int
+
+	var (
+		name         string
+		major, minor int
+	)
 	if _, err := fmt.Sscanf(string(out), "%s %d.%d", &name, &major, &minor); err != nil {
 		return 0, fmt.Errorf("slurmctld -V: cannot read a version in %q", out)
 	}
+
 	return major*100 + minor, nil
 }

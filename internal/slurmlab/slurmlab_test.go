@@ -24,20 +24,24 @@ func deadline(t *testing.T) context.Context {
 
 func start(t *testing.T, cfg slurmlab.Config) *slurmlab.Cluster {
 	t.Helper()
+
 	cluster, err := slurmlab.Start(deadline(t), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if err := cluster.Stop(); err != nil {
 			t.Error(err)
 		}
+
 		if t.Failed() {
 			log, _ := os.ReadFile(cluster.Log("slurmctld"))
 			lines := strings.Split(string(log), "\n")
 			t.Logf("slurmctld.log ends:\n%s", strings.Join(lines[max(0, len(lines)-40):], "\n"))
 		}
 	})
+
 	return cluster
 }
 
@@ -53,30 +57,36 @@ func mentioning(dir string) map[int]string {
 			out[pid] = strings.ReplaceAll(string(cmdline), "\x00", " ")
 		}
 	}
+
 	return out
 }
 
 func submit(t *testing.T, cluster *slurmlab.Cluster, shell string, args ...string) string {
 	t.Helper()
+
 	id, err := cluster.Submit(deadline(t), shell, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return id
 }
 
 func waitJob(t *testing.T, cluster *slurmlab.Cluster, id string, states ...string) map[string]string {
 	t.Helper()
+
 	job, err := cluster.WaitJob(deadline(t), id, states...)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return job
 }
 
 // outside lists the places where Slurm's packages put files by default.
 func outside(t *testing.T) []string {
 	t.Helper()
+
 	var out []string
 	for _, pattern := range []string{
 		"/run/*slurm*", "/run/*munge*", "/run/*munge*/*", "/run/*slurm*/*",
@@ -86,8 +96,10 @@ func outside(t *testing.T) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		out = append(out, found...)
 	}
+
 	return out
 }
 
@@ -110,6 +122,7 @@ function slurm_job_modify(job, record, partitions, uid) return slurm.SUCCESS end
 // but for dead-1, which never comes up.
 func TestSlurmlab(t *testing.T) {
 	t.Parallel()
+
 	dir, before := t.TempDir(), outside(t)
 	_, err := slurmlab.Start(deadline(t), slurmlab.Config{Dir: dir, Extra: []string{"SelectType=select/nonsense"}})
 	for _, want := range []string{filepath.Join(dir, "log", "slurmctld."), "select/nonsense"} {
@@ -117,11 +130,13 @@ func TestSlurmlab(t *testing.T) {
 			t.Fatalf("a wrong SelectType: the error does not show %q: %v", want, err)
 		}
 	}
+
 	if left := mentioning(dir); len(left) > 0 {
 		t.Errorf("a failed start leaves %v", left)
 	}
 
 	var cluster *slurmlab.Cluster
+
 	cfg := slurmlab.Config{Dir: dir, CloudGroups: []slurmlab.NodeGroup{
 		{Prefix: "gpu-", Count: 2, CPUs: 8, GPUs: 8, Features: "gpu,h100", Partition: "gpu"},
 		{Prefix: "old-", Count: 1, Partition: "old"},
@@ -131,6 +146,7 @@ func TestSlurmlab(t *testing.T) {
 			if node == "dead-1" {
 				continue
 			}
+
 			if err := cluster.StartNode(ctx, node, "127.0.0.1"); err != nil {
 				t.Error(err)
 			}
@@ -152,14 +168,17 @@ func TestSlurmlab(t *testing.T) {
 			"h100",
 		)
 		waitJob(t, cluster, id, "COMPLETED")
+
 		out, err := os.ReadFile(filepath.Join(cluster.Dir(), "jobs", id+".out"))
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		want := []string{"nodes=gpu-[1-2]"}
 		if os.Geteuid() == 0 { // only root can make devices, and only devices are handed to jobs
 			want = append(want, "gpus=0,1,2,3,4,5,6,7")
 		}
+
 		for _, line := range want {
 			if !strings.Contains(string(out), line) {
 				t.Errorf("no %q in the output of the job: %q", line, out)
@@ -184,21 +203,26 @@ func TestSlurmlab(t *testing.T) {
 		if err := cluster.Reload(deadline(t), cfg); err != nil {
 			t.Fatal(err)
 		}
+
 		for _, id := range []string{static, cloud} {
 			if job := waitJob(t, cluster, id, "RUNNING"); job["Restarts"] != "0" {
 				t.Errorf("job %s was restarted: %v", id, job)
 			}
 		}
+
 		for _, node := range []string{"b-2", "gpu-3", "static-2"} {
 			partition := map[bool]string{true: "static", false: "gpu"}[node == "static-2"]
 			waitJob(t, cluster, submit(t, cluster, "true", "-p", partition, "-w", node), "COMPLETED")
 		}
+
 		if _, err := cluster.Submit(deadline(t), "true", "-p", "old"); err == nil {
 			t.Error("the removed partition still takes jobs")
 		}
+
 		if err := os.WriteFile(filepath.Join(cluster.Dir(), "jobs", "go"), nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
+
 		waitJob(t, cluster, static, "COMPLETED")
 		waitJob(t, cluster, cloud, "COMPLETED")
 	})
@@ -213,24 +237,29 @@ func TestSlurmlab(t *testing.T) {
 					pids = append(pids, pid)
 				}
 			}
+
 			return pids
 		}
 		if err := slurmlab.Until(deadline(t), func() bool { return len(running(waits)) > 1 }); err != nil {
 			t.Fatalf("no prolog waits: %v: %v", err, mentioning(dir))
 		}
+
 		for _, pid := range running(func(command string) bool {
 			return strings.Contains(command, "slurmctld ") || strings.Contains(command, "/bin/prologctld")
 		}) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
+
 		for range 2 {
 			if err := cluster.Stop(); err != nil {
 				t.Error(err)
 			}
 		}
+
 		if left := mentioning(dir); len(left) > 0 {
 			t.Errorf("left running: %v", left)
 		}
+
 		if diff := cmp.Diff(before, outside(t)); diff != "" {
 			t.Errorf("files outside of the folder (-before +after):\n%s", diff)
 		}

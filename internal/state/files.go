@@ -18,6 +18,7 @@ func within[T any](open func() (*folder, error), work func(*folder) (T, error)) 
 		return value, err
 	}
 	defer in.close()
+
 	return work(in)
 }
 
@@ -32,6 +33,7 @@ func list(open func() (*folder, error), name string) ([]string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
+
 	return names, err
 }
 
@@ -58,6 +60,7 @@ func (d Dir) WritePublic(name string, text []byte) error {
 	if err := d.Create(); err != nil {
 		return err
 	}
+
 	return do(d.open, func(in *folder) error {
 		if err := in.make(filepath.Dir(name), 0o755); err != nil {
 			return err
@@ -74,14 +77,17 @@ func (d Dir) WritePrivate(name string, text []byte) error {
 		if err := in.make(dir, 0o700); err != nil {
 			return err
 		}
+
 		if err := in.write(name, text, 0o600); err != nil {
 			return err
 		}
+
 		return errors.Join(in.sync(dir), in.sync(".")) // the folders hold its name
 	})
 	if err != nil {
 		return err
 	}
+
 	return do(d.open, func(top *folder) error { return top.sync(".") })
 }
 
@@ -91,6 +97,7 @@ func (d Dir) remove(name string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+
 	return err
 }
 
@@ -106,16 +113,19 @@ func AppendTo(dir, name string) (*os.File, error) {
 // Several programs may append at the same time.
 func appendLines[T any](in *folder, name string, values ...T) error {
 	var text bytes.Buffer
+
 	to := json.NewEncoder(&text)
 	for _, v := range values {
 		if err := to.Encode(v); err != nil {
 			return err
 		}
 	}
+
 	file, err := in.edit(name, os.O_APPEND|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}
+
 	line := text.Bytes()
 	if info, err := file.Stat(); err == nil && info.Size() > 0 {
 		end := make([]byte, 1)
@@ -123,7 +133,9 @@ func appendLines[T any](in *folder, name string, values ...T) error {
 			line = append([]byte{'\n'}, line...)
 		}
 	}
+
 	_, err = file.Write(line)
+
 	return errors.Join(err, file.Close())
 }
 
@@ -136,6 +148,7 @@ func readLines[T any](in *folder, name string) (all []T, err error) {
 			all = append(all, v)
 		}
 	}
+
 	return all, err
 }
 
@@ -152,17 +165,21 @@ func (f File[T]) Read() (value T, err error) {
 	if f.public {
 		read, path = f.dir.ReadPublic, f.dir.path(f.name)
 	}
+
 	text, err := read(f.name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return value, nil
 	}
+
 	var found T
 	if err == nil {
 		err = json.Unmarshal(text, &found)
 	}
+
 	if err != nil {
 		return value, fmt.Errorf("reading %s: %w; if %s is damaged, remove it", f.what, err, path)
 	}
+
 	return found, nil
 }
 
@@ -179,12 +196,15 @@ func (f File[T]) write(value T) error {
 	if f.public {
 		write, marshal = f.dir.WritePublic, func(v any) ([]byte, error) { return json.MarshalIndent(v, "", "  ") }
 	}
+
 	text, err := marshal(value)
 	if err == nil {
 		err = write(f.name, append(text, '\n'))
 	}
+
 	if err != nil {
 		return fmt.Errorf("keeping %s: %w", f.what, err)
 	}
+
 	return nil
 }

@@ -38,17 +38,21 @@ func (d Dir) open() (*folder, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return newFolder(root, string(d))
 }
 
 func newFolder(root *os.Root, path string) (*folder, error) {
 	f := &folder{root: root, path: path}
+
 	info, err := root.Stat(".")
 	if err != nil {
 		root.Close()
 		return nil, err
 	}
+
 	f.uid, f.gid = ownerOf(info)
+
 	return f, nil
 }
 
@@ -65,7 +69,9 @@ func (d Dir) OwnerUID() (int, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	uid, _ := ownerOf(info)
+
 	return uid, nil
 }
 
@@ -76,9 +82,11 @@ func (f *folder) at(name string, err error) error {
 	if l := (*os.LinkError)(nil); errors.As(err, &l) {
 		err = &fs.PathError{Op: l.Op, Err: l.Err}
 	}
+
 	if p := (*fs.PathError)(nil); errors.As(err, &p) {
 		err = &fs.PathError{Op: p.Op, Path: filepath.Join(f.path, name), Err: p.Err}
 	}
+
 	return err
 }
 
@@ -87,42 +95,52 @@ func (d Dir) private() (*folder, error) {
 	if err := d.Create(); err != nil {
 		return nil, err
 	}
+
 	top, err := d.open()
 	if err != nil {
 		return nil, err
 	}
 	defer top.close()
+
 	if err := top.root.Mkdir(privateFolder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, ask(top.at(privateFolder, err))
 	}
+
 	return top.own(privateFolder)
 }
 
 // own opens a folder in this one that is ours alone.
 func (f *folder) own(name string) (*folder, error) {
 	path := filepath.Join(f.path, name)
+
 	info, err := f.root.Lstat(name)
 	if err != nil {
 		return nil, ask(f.at(name, err))
 	}
+
 	if !info.IsDir() {
 		return nil, fmt.Errorf("%s is not a folder; remove it", path)
 	}
+
 	if uid, _ := ownerOf(info); uid != f.uid && uid != os.Geteuid() && uid != 0 {
 		return nil, fmt.Errorf("%s belongs to user %d, not to the owner of %s; remove it", path, uid, f.path)
 	}
+
 	root, err := f.root.OpenRoot(name)
 	if err != nil {
 		return nil, ask(f.at(name, err))
 	}
+
 	in, err := newFolder(root, path)
 	if err != nil {
 		return nil, f.at(name, err)
 	}
+
 	if err := errors.Join(in.shut(info), in.giveTo(f)); err != nil {
 		in.close()
 		return nil, ask(in.at("", err))
 	}
+
 	return in, nil
 }
 
@@ -140,6 +158,7 @@ func (f *folder) giveTo(parent *folder) error {
 	if os.Geteuid() != 0 || f.uid == parent.uid || f.uid != 0 {
 		return nil
 	}
+
 	err := fs.WalkDir(f.root.FS(), ".", func(name string, _ fs.DirEntry, err error) error {
 		if err != nil || name == "." {
 			return err
@@ -149,7 +168,9 @@ func (f *folder) giveTo(parent *folder) error {
 	if err = errors.Join(err, f.root.Chown(".", parent.uid, parent.gid)); err != nil {
 		return err
 	}
+
 	f.uid, f.gid = parent.uid, parent.gid
+
 	return nil
 }
 
@@ -165,24 +186,30 @@ func ask(err error) error {
 func (f *folder) temporary(name string, text []byte, mode fs.FileMode) (called string, err error) {
 	dir, base := filepath.Split(name)
 	called = dir + "." + base + rand.Text()
+
 	file, err := f.root.OpenFile(called, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return "", f.at(name, err)
 	}
+
 	err = file.Chmod(mode) // whatever the umask is
 	if err == nil && os.Geteuid() == 0 && f.uid != 0 {
 		err = file.Chown(f.uid, f.gid)
 	}
+
 	if err == nil {
 		_, err = file.Write(text)
 	}
+
 	if err == nil {
 		err = file.Sync()
 	}
+
 	if err = errors.Join(err, file.Close()); err != nil {
 		_ = f.root.Remove(called)
 		return "", f.at(name, err)
 	}
+
 	return called, nil
 }
 
@@ -192,10 +219,12 @@ func (f *folder) write(name string, text []byte, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
+
 	if err := f.root.Rename(called, name); err != nil {
 		_ = f.root.Remove(called)
 		return f.at(name, err)
 	}
+
 	return nil
 }
 
@@ -206,9 +235,11 @@ func (f *folder) writeOnce(name string, text []byte, mode fs.FileMode) error {
 		return err
 	}
 	defer f.root.Remove(called)
+
 	if err := f.root.Link(called, name); err != nil && !errors.Is(err, fs.ErrExist) {
 		return f.at(name, err)
 	}
+
 	return nil
 }
 
@@ -219,6 +250,7 @@ func (f *folder) edit(name string, flag int, mode fs.FileMode) (*os.File, error)
 		if !errors.Is(err, fs.ErrNotExist) {
 			return file, err
 		}
+
 		if err := f.writeOnce(name, nil, mode); err != nil {
 			return nil, err
 		}
@@ -232,6 +264,7 @@ func (f *folder) file(name string, flag int) (*os.File, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, f.at(name, err)
 	}
+
 	info, err := file.Stat()
 	if err == nil {
 		s, ok := info.Sys().(*syscall.Stat_t)
@@ -239,10 +272,12 @@ func (f *folder) file(name string, flag int) (*os.File, fs.FileInfo, error) {
 			err = fmt.Errorf("%s is not a regular file with one name; remove it", filepath.Join(f.path, name))
 		}
 	}
+
 	if err != nil {
 		_ = file.Close()
 		return nil, nil, err
 	}
+
 	return file, info, nil
 }
 
@@ -252,9 +287,11 @@ func (f *folder) read(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
+
 	var b bytes.Buffer
 	b.Grow(int(info.Size()) + bytes.MinRead) // else a large file is copied again and again
 	_, err = b.ReadFrom(file)
+
 	return b.Bytes(), err
 }
 
@@ -271,12 +308,16 @@ func (f *folder) list(name string) ([]string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
+
 	if err != nil {
 		return nil, f.at(name, err)
 	}
+
 	defer dir.Close()
+
 	names, err := dir.Readdirnames(-1)
 	slices.Sort(names)
+
 	return names, err
 }
 
@@ -286,19 +327,24 @@ func (f *folder) make(name string, mode fs.FileMode) error {
 	if name == "." {
 		return nil
 	}
+
 	if err := f.make(filepath.Dir(name), mode); err != nil {
 		return err
 	}
+
 	err := f.root.Mkdir(name, mode)
 	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}
+
 	if err == nil {
 		err = f.root.Chmod(name, mode)
 	}
+
 	if err == nil && os.Geteuid() == 0 && f.uid != 0 {
 		err = f.root.Lchown(name, f.uid, f.gid)
 	}
+
 	return f.at(name, err)
 }
 
@@ -308,5 +354,6 @@ func (f *folder) sync(name string) error {
 		return f.at(name, err)
 	}
 	defer dir.Close()
+
 	return dir.Sync()
 }

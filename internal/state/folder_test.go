@@ -23,6 +23,7 @@ type aDeed struct {
 func deeds() []aDeed {
 	now := time.Now()
 	sample := Sample{At: now, Paid: map[string]*Paid{"cr-1": {}}}
+
 	return []aDeed{
 		{snapshotFile, func(d Dir) error { return d.WriteSnapshot(&capacity.Snapshot{}) }},
 		{planFile, func(d Dir) error { return d.WriteSnapshot(&capacity.Snapshot{}) }},
@@ -35,6 +36,7 @@ func deeds() []aDeed {
 				now,
 				func(capacity.Held, []capacity.Held) error { return nil },
 			)
+
 			return err
 		}},
 		{"private/" + marksFile, func(d Dir) error { return d.Marks().Keep(map[string]Mark{"1": {}}) }},
@@ -52,6 +54,7 @@ func deeds() []aDeed {
 			if err == nil {
 				unlock()
 			}
+
 			return err
 		}},
 	}
@@ -69,19 +72,24 @@ func TestNoLinkLeadsOut(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
+
 				if err := os.Chmod(elsewhere, 0o700); err != nil {
 					t.Fatal(err)
 				}
+
 				target := elsewhere
 				if linked == a.file {
 					target = filepath.Join(elsewhere, filepath.Base(a.file))
 				}
+
 				before := describe(t, elsewhere)
 				link := filepath.Join(string(dir), linked)
 				if err := errors.Join(dir.Create(), os.MkdirAll(filepath.Dir(link), 0o700), os.Symlink(target, link)); err != nil {
 					t.Fatal(err)
 				}
+
 				_ = a.do(dir) // it replaces the link, or fails
+
 				if after := describe(t, elsewhere); after != before {
 					t.Errorf("where the link leads there was\n%s and now is\n%s", before, after)
 				}
@@ -100,23 +108,29 @@ func parents(file string) (all []string) {
 
 func describe(t *testing.T, dir string) string {
 	t.Helper()
+
 	var b strings.Builder
+
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
+
 		info, err := e.Info()
 		if err != nil {
 			return err
 		}
+
 		text, _ := os.ReadFile(path)
 		uid, _ := ownerOf(info)
 		b.WriteString(path + " " + info.Mode().String() + " " + string(rune('0'+uid%10)) + " " + string(text) + "\n")
+
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return b.String()
 }
 
@@ -125,18 +139,21 @@ func TestNoSecondNameIsWritten(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root writes into another's folder")
 	}
+
 	dir, elsewhere := Dir(filepath.Join(t.TempDir(), "state")), filepath.Join(t.TempDir(), "passwd")
 	if err := errors.Join(dir.Create(), os.Chown(string(dir), slurmUser, slurmUser), os.Mkdir(dir.PrivatePath(""), 0o700),
 		os.WriteFile(elsewhere, []byte("root"), 0o600), os.Link(elsewhere, dir.PrivatePath(string(PassLock))),
 		os.Link(elsewhere, dir.PrivatePath(recordFile)), os.Chown(dir.PrivatePath(""), slurmUser, slurmUser)); err != nil {
 		t.Fatal(err)
 	}
+
 	if _, err := dir.Lock(t.Context(), PassLock, 0); err == nil || !strings.Contains(err.Error(), "remove it") {
 		t.Errorf("locked: %v", err)
 	}
 	if err := dir.AppendRecords(Record{}); err == nil {
 		t.Error("records are written there")
 	}
+
 	if text, err := os.ReadFile(elsewhere); err != nil || string(text) != "root" {
 		t.Errorf("%q, %v", text, err)
 	}
@@ -151,6 +168,7 @@ func TestRootGivesToTheOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root writes into another's folder")
 	}
+
 	for name, before := range map[string]func(Dir) error{
 		"new":     func(Dir) error { return nil },
 		"cut off": func(d Dir) error { return os.Mkdir(d.PrivatePath(""), 0o700) },
@@ -166,27 +184,33 @@ func TestRootGivesToTheOwner(t *testing.T) {
 			if err := errors.Join(dir.Create(), os.Chown(string(dir), slurmUser, slurmUser), before(dir)); err != nil {
 				t.Fatal(err)
 			}
+
 			for _, a := range deeds() {
 				if err := a.do(dir); err != nil {
 					t.Fatal(err)
 				}
 			}
+
 			err := filepath.WalkDir(string(dir), func(path string, e fs.DirEntry, err error) error {
 				if err != nil {
 					return err
 				}
+
 				info, err := e.Info()
 				if err != nil {
 					return err
 				}
+
 				uid, gid := ownerOf(info)
 				if uid != slurmUser || gid != slurmUser {
 					t.Errorf("%s belongs to %d:%d", path, uid, gid)
 				}
+
 				public := !strings.HasPrefix(path, dir.PrivatePath(""))
 				if others := info.Mode().Perm() & 0o077; public != (others != 0) {
 					t.Errorf("%s has mode %04o", path, info.Mode().Perm())
 				}
+
 				return nil
 			})
 			if err != nil {
@@ -194,10 +218,12 @@ func TestRootGivesToTheOwner(t *testing.T) {
 			}
 		})
 	}
+
 	dir := Dir(t.TempDir())
 	if err := errors.Join(os.Mkdir(dir.PrivatePath(""), 0o700), os.Chown(dir.PrivatePath(""), slurmUser, slurmUser)); err != nil {
 		t.Fatal(err)
 	}
+
 	if _, err := dir.Lock(t.Context(), PassLock, 0); err == nil || !strings.Contains(err.Error(), "not to the owner") {
 		t.Errorf("another user's folder is used: %v", err)
 	}
@@ -209,8 +235,10 @@ func TestLockPass(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
+
 	if _, err := dir.Lock(short, PassLock, time.Minute); !errors.Is(err, context.DeadlineExceeded) ||
 		!errors.Is(err, ErrLocked) {
 		t.Fatalf("a second pass while the first runs: %v", err)
@@ -221,9 +249,12 @@ func TestLockPass(t *testing.T) {
 		if err == nil {
 			second()
 		}
+
 		got <- err
 	}()
+
 	unlock()
+
 	if err := <-got; err != nil {
 		t.Fatalf("after the first has ended: %v", err)
 	}
@@ -238,13 +269,17 @@ func TestLockNamesItsHolder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		_, err = dir.Lock(t.Context(), which, 10*time.Millisecond)
+
 		unlock()
+
 		var locked *LockedError
 		if !errors.As(err, &locked) || locked.Holder.PID != os.Getpid() || locked.Holder.Host != host ||
 			time.Since(locked.Holder.Since) > time.Hour {
 			t.Errorf("%s: %#v", which, err)
 		}
+
 		if says := fmt.Sprintf("process %d on host %s, since ", os.Getpid(), host); err == nil ||
 			!strings.Contains(err.Error(), says) ||
 			!strings.Contains(err.Error(), string(which)) {
@@ -264,35 +299,45 @@ func TestUsersCannotOpenLocks(t *testing.T) {
 		}
 		defer unlock()
 	}
+
 	now := time.Now()
 	h := capacity.Held{Token: "t", Until: now.Add(time.Hour)}
+
 	defer func(was time.Duration) { ledgerWait = was }(ledgerWait)
+
 	ledgerWait = time.Millisecond
+
 	if _, err := dir.Enlist(h, now, func(capacity.Held, []capacity.Held) error { return nil }); !errors.Is(
 		err,
 		ErrLocked,
 	) {
 		t.Errorf("the ledger, while another program changes it: %v", err)
 	}
+
 	locks := 0
 	err := filepath.WalkDir(string(dir), func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
+
 		info, err := e.Info()
 		if err != nil {
 			return err
 		}
+
 		if e.IsDir() && e.Name() == privateFolder && info.Mode().Perm() != 0o700 ||
 			!e.IsDir() && info.Mode().Perm() != 0o600 {
 			t.Errorf("%s has mode %04o", path, info.Mode().Perm())
 		}
+
 		if strings.HasSuffix(path, "lock") {
 			locks++
+
 			if filepath.Base(filepath.Dir(path)) != privateFolder {
 				t.Errorf("%s can be opened by every user", path)
 			}
 		}
+
 		return nil
 	})
 	if err != nil || locks != 6 {

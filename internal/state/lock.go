@@ -88,22 +88,28 @@ func (d Dir) Lock(ctx context.Context, which Lock, wait time.Duration) (unlock f
 		return nil, fmt.Errorf("locking %s: %w", d, err)
 	}
 	defer in.close()
+
 	deadline := time.NewTimer(wait)
 	defer deadline.Stop()
+
 	for {
 		f, locked, err := in.try(which)
 		if err != nil {
 			return nil, fmt.Errorf("locking %s: %w", d, err)
 		}
+
 		if !locked {
 			sayHolder(f)
+
 			return func() {
 				_ = f.Truncate(0)
 				_ = f.Close()
 			}, nil
 		}
+
 		who := &LockedError{Lock: which, Path: filepath.Join(in.path, string(which)), Holder: readHolder(f)}
 		_ = f.Close()
+
 		select {
 		case <-ctx.Done():
 			who.ended = ctx.Err()
@@ -111,6 +117,7 @@ func (d Dir) Lock(ctx context.Context, which Lock, wait time.Duration) (unlock f
 		case <-time.After(min(max(lockPoll, wait/100), max(wait, time.Millisecond))):
 			continue
 		}
+
 		return nil, who
 	}
 }
@@ -121,10 +128,13 @@ func (d Dir) Watcher() (holder Holder, runs bool, err error) {
 	if locked := (*LockedError)(nil); errors.As(err, &locked) {
 		return locked.Holder, true, nil
 	}
+
 	if err != nil {
 		return Holder{}, false, err
 	}
+
 	unlock()
+
 	return Holder{}, false, nil
 }
 
@@ -149,6 +159,7 @@ func (r *Requests) open() (*os.File, error) {
 		}
 
 		_ = file.Close()
+
 		time.Sleep(turnPause)
 	}
 
@@ -174,10 +185,13 @@ func (f *folder) try(which Lock) (file *os.File, locked bool, err error) {
 	if file, err = f.edit(string(which), os.O_RDWR, 0o600); err != nil {
 		return nil, false, ask(err)
 	}
+
 	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if locked = errors.Is(err, syscall.EWOULDBLOCK); err == nil || locked {
 		return file, locked, nil
 	}
+
 	_ = file.Close()
+
 	return nil, false, f.at(string(which), &os.PathError{Op: "flock", Err: err})
 }

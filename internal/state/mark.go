@@ -25,6 +25,7 @@ func (d Dir) Mark() (string, error) {
 	if err == nil && mark == "" {
 		err = fmt.Errorf("reading the cluster's mark in %s: %w", d, fs.ErrNotExist)
 	}
+
 	return mark, err
 }
 
@@ -38,9 +39,12 @@ func (d Dir) LearnMark(stateSave, clusterName string) (mark string, notKept, err
 		if unknown != nil {
 			return "", nil, fmt.Errorf("%w; run this on Slurm's controller, as SlurmUser", err)
 		}
+
 		return known, nil, nil
 	}
+
 	mark = capacity.ClusterMark(clusterName, id)
+
 	return mark, d.KeptMark().Keep(mark), nil
 }
 
@@ -65,9 +69,11 @@ func ClusterID(stateSave, clusterName string) (string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("reading the cluster's id in %s: %w", stateSave, ErrNotSlurms)
 	}
+
 	if err != nil {
 		return "", fmt.Errorf("reading the cluster's id: %w", err)
 	}
+
 	if name, _, _ := strings.Cut(strings.TrimSpace(string(written)), "|"); name != clusterName {
 		return "", fmt.Errorf(
 			"reading the cluster's id in %s: %w: it is that of cluster %q",
@@ -76,11 +82,14 @@ func ClusterID(stateSave, clusterName string) (string, error) {
 			name,
 		)
 	}
+
 	path := filepath.Join(stateSave, idFile)
+
 	text, err := Dir(stateSave).ReadPublic(idFile)
 	if err != nil {
 		return "", fmt.Errorf("reading the cluster's id: %w", err)
 	}
+
 	id := strings.TrimSpace(string(text))
 	if raw, err := hex.DecodeString(id); err != nil || len(raw) != idBytes {
 		return "", fmt.Errorf(
@@ -90,6 +99,7 @@ func ClusterID(stateSave, clusterName string) (string, error) {
 			2*idBytes,
 		)
 	}
+
 	return id, nil
 }
 
@@ -99,12 +109,15 @@ func EnsureClusterID(stateSave, clusterName string) (string, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return id, err
 	}
+
 	raw := make([]byte, idBytes)
 	rand.Read(raw) // never fails
+
 	text := []byte(hex.EncodeToString(raw) + "\n")
 	if err := do(Dir(stateSave).open, func(in *folder) error { return in.writeOnce(idFile, text, 0o644) }); err != nil {
 		return "", fmt.Errorf("making the cluster's id: %w", err)
 	}
+
 	return ClusterID(stateSave, clusterName)
 }
 
@@ -121,9 +134,11 @@ func settled(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs
 	}
+
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
+
 	return path
 }
 

@@ -13,10 +13,12 @@ import (
 // stateSave is slurmctld's folder of cluster lab.
 func stateSave(t *testing.T, clusterName string) string {
 	t.Helper()
+
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "clustername"), []byte(clusterName), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	return dir
 }
 
@@ -27,7 +29,9 @@ func TestClusterIDIsMadeOnce(t *testing.T) {
 		if _, err := ClusterID(dir, "lab"); !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal("before one is made:", err)
 		}
+
 		ids := make([]string, 8)
+
 		var all sync.WaitGroup
 		for i := range ids {
 			all.Go(func() {
@@ -37,15 +41,19 @@ func TestClusterIDIsMadeOnce(t *testing.T) {
 				}
 			})
 		}
+
 		all.Wait()
+
 		for _, id := range ids {
 			if id != ids[0] || len(id) != 16 {
 				t.Fatalf("ids %q", ids)
 			}
 		}
+
 		if later, err := ClusterID(dir, "lab"); err != nil || later != ids[0] {
 			t.Fatalf("read %q, %v; made %q", later, err, ids[0])
 		}
+
 		if files, _ := os.ReadDir(dir); len(files) != 2 {
 			t.Fatalf("left behind: %v", files)
 		}
@@ -57,6 +65,7 @@ func TestClusterIDOnlyInSlurmsFolder(t *testing.T) {
 	if id, err := EnsureClusterID(stateSave(t, "lab|1745"), "lab"); err != nil || len(id) != 16 {
 		t.Errorf("%q, %v", id, err)
 	}
+
 	for what, dir := range map[string]string{
 		"another cluster's": stateSave(t, "lab2\n"), "no slurmctld's": t.TempDir(), "none": filepath.Join(t.TempDir(), "x"),
 	} {
@@ -64,11 +73,13 @@ func TestClusterIDOnlyInSlurmsFolder(t *testing.T) {
 			t.Errorf("in a folder that is %s: %q, %v", what, id, err)
 		}
 	}
+
 	broken := stateSave(t, "lab\n")
 	path := filepath.Join(broken, idFile)
 	if err := os.WriteFile(path, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	if id, err := EnsureClusterID(broken, "lab"); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("a broken id: %q, %v", id, err)
 	}
@@ -81,14 +92,17 @@ func TestOwner(t *testing.T) {
 	if err := os.WriteFile(settings, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	link := filepath.Join(base, "link.toml")
 	if err := os.Symlink(settings, link); err != nil {
 		t.Fatal(err)
 	}
+
 	one, _ := OwnerOf(settings)
 	if again, _ := OwnerOf(link); again != one || len(one) != 8 {
 		t.Errorf("%s, then %s", one, again)
 	}
+
 	if id, _ := OwnerOf(copied); id == one {
 		t.Errorf("settings %s and %s have the same owner %s", settings, copied, id)
 	}

@@ -26,6 +26,7 @@ func mountOf(parents []*mountinfo.Info) (found Mount) {
 			found = Mount{m.Mountpoint, m.FSType, m.Source}
 		}
 	}
+
 	return found
 }
 
@@ -64,8 +65,10 @@ func (m Mount) String() string {
 	if m.Point == "" {
 		return "an unrecognized file system"
 	}
+
 	if m.Local() {
 		return m.Type + " at " + filepath.Clean(m.Point)
 	}
+
 	return m.Type + " of " + m.Source
 }

@@ -39,6 +39,7 @@ func (d Dir) AppendRecords(records ...Record) error {
 	if err != nil {
 		return fmt.Errorf("writing hook records: %w", err)
 	}
+
 	return nil
 }
 
@@ -52,11 +53,13 @@ func (d Dir) rotateRecords(in *folder) {
 	if !large() {
 		return
 	}
+
 	unlock, err := d.Lock(context.Background(), recordsLock, 0)
 	if err != nil {
 		return
 	}
 	defer unlock()
+
 	if large() {
 		_ = in.root.Rename(recordFile, recordFile+".1")
 	}
@@ -69,7 +72,9 @@ func (d Dir) Records() (all []Record, err error) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("reading hook records: %w", err)
 		}
+
 		all = append(all, some...)
 	}
+
 	return all, nil
 }

@@ -30,9 +30,11 @@ func (r *Requests) Turn(now time.Time, most time.Duration) (wait time.Duration, 
 	defer r.mu.Unlock()
 
 	full := r.full
+
 	shared, err := r.open()
 	if err == nil {
 		defer shared.Close()
+
 		text, _ := io.ReadAll(shared)
 		full, _ = time.Parse(time.RFC3339Nano, string(text)) // a program was killed while it wrote: nobody waits
 	}
@@ -43,9 +45,11 @@ func (r *Requests) Turn(now time.Time, most time.Duration) (wait time.Duration, 
 	}
 
 	r.full = full
+
 	if err == nil {
 		err = shared.Truncate(0)
 	}
+
 	if err == nil {
 		_, err = shared.WriteAt([]byte(full.UTC().Format(time.RFC3339Nano)), 0)
 	}

@@ -13,7 +13,9 @@ var began = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 // Programs that send calls of one account at the same moment share its limit: a burst of 4, then two a second.
 func TestProgramsShareALimit(t *testing.T) {
 	dir := Dir(t.TempDir())
+
 	var mu sync.Mutex
+
 	waits := map[time.Duration]int{}
 
 	var programs sync.WaitGroup
@@ -26,9 +28,11 @@ func TestProgramsShareALimit(t *testing.T) {
 
 			mu.Lock()
 			defer mu.Unlock()
+
 			waits[wait]++
 		})
 	}
+
 	programs.Wait()
 
 	if waits[0] != 4 || len(waits) != 17 || waits[8*time.Second] != 1 {
@@ -82,9 +86,11 @@ func TestTurnsWithoutTheFile(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
+
 	if err := os.WriteFile(path, []byte("2026-11-2"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	if wait, ok, err := alone.Turn(began, time.Minute); wait != 0 || !ok || err != nil {
 		t.Errorf("%s, %v, %v", wait, ok, err)
 	}

@@ -81,6 +81,7 @@ func (d Dir) LastSample() *Sample {
 		"the last sample",
 		false,
 	}.Read() // without it the next line is a full one
+
 	return last
 }
 
@@ -95,15 +96,18 @@ func (d Dir) AppendSample(now Sample, last *Sample, poll time.Duration) (err err
 	}()
 	// The pass itself may take a while, if AWS does not answer.
 	now.Holds.Duration = quiet + 2*poll + 2*time.Minute
+
 	in, err := d.private()
 	if err != nil {
 		return err
 	}
 	defer in.close()
+
 	files, err := in.sampleFiles()
 	if err != nil {
 		return err
 	}
+
 	line, file := now, ""
 	if len(files) > 0 && last != nil {
 		file = files[len(files)-1]
@@ -111,6 +115,7 @@ func (d Dir) AppendSample(now Sample, last *Sample, poll time.Duration) (err err
 			file = ""
 		}
 	}
+
 	begun := file == ""
 	if begun {
 		line.Full = true
@@ -121,31 +126,39 @@ func (d Dir) AppendSample(now Sample, last *Sample, poll time.Duration) (err err
 			return nil
 		}
 	}
+
 	text, err := json.Marshal(now)
 	if err != nil {
 		return err
 	}
+
 	if err = appendLines(in, file, line); err == nil {
 		err = in.sync(file) // before samples.json says that the line is there
 	}
+
 	if err == nil {
 		err = in.write(lastSampleFile, append(text, '\n'), 0o600)
 	}
+
 	if err != nil && begun { // the next pass begins another one
 		_ = in.remove(file)
 		return in.at("samples-*.jsonl", err)
 	}
+
 	if err != nil {
 		return err
 	}
+
 	if files, err = in.sampleFiles(); err != nil {
 		return err
 	}
+
 	for _, old := range files[:max(0, len(files)-keptSamples)] {
 		if err := in.remove(old); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -157,16 +170,19 @@ func (s Sample) since(last Sample) Sample {
 			line.Paid[id] = p
 		}
 	}
+
 	for id := range last.Paid {
 		if s.Paid[id] == nil {
 			line.Paid[id] = nil
 		}
 	}
+
 	for id, r := range s.Runs {
 		if last.Runs[id] != r {
 			line.Runs[id] = r
 		}
 	}
+
 	return line
 }
 
@@ -179,12 +195,15 @@ func (d Dir) Samples(since time.Time) (all []Sample, err error) {
 			if i+1 < len(files) && !begins(files[i+1]).After(since) {
 				continue // the line after it has everything that counts
 			}
+
 			var lines []Sample
 			if lines, err = readLines[Sample](in, file); err != nil {
 				break
 			}
+
 			all = append(all, lines...)
 		}
+
 		return err
 	})
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -192,6 +211,7 @@ func (d Dir) Samples(since time.Time) (all []Sample, err error) {
 	}
 	// Two files may overlap where clocks are set back.
 	slices.SortStableFunc(all, func(a, b Sample) int { return a.At.Compare(b.At) })
+
 	return all, nil
 }
 
@@ -206,14 +226,17 @@ func (s *Sample) Add(line Sample) {
 	if line.Full || s.Paid == nil {
 		s.Paid, s.Runs = map[string]*Paid{}, map[string]capacity.Run{}
 	}
+
 	s.At, s.Full = line.At, line.Full
 	if line.Holds.Duration > 0 {
 		s.Holds = line.Holds
 	}
+
 	for id, p := range line.Paid {
 		if s.Paid[id] = p; p == nil {
 			delete(s.Paid, id)
 		}
 	}
+
 	maps.Copy(s.Runs, line.Runs)
 }

@@ -34,9 +34,11 @@ func (d Dir) Create() error {
 	if _, err := os.Stat(string(d)); err == nil {
 		return nil
 	}
+
 	if err := os.MkdirAll(string(d), 0o755); err != nil {
 		return fmt.Errorf("%w; name a folder that can be written in the settings", err)
 	}
+
 	return os.Chmod(string(d), 0o755)
 }
 
@@ -49,6 +51,7 @@ func (d Dir) Age() (time.Duration, error) {
 		return 0, err
 	}
 	defer in.close()
+
 	file, err := in.edit(ageFile, os.O_RDONLY, 0o600)
 	if err != nil {
 		return 0, err
@@ -59,6 +62,7 @@ func (d Dir) Age() (time.Duration, error) {
 	if err := syscall.Fstat(int(file.Fd()), &info); err != nil {
 		return 0, in.at(ageFile, err)
 	}
+
 	return time.Since(time.Unix(info.Ctim.Unix())), nil
 }
 
@@ -78,6 +82,7 @@ func (d Dir) ReadSnapshot() (*capacity.Snapshot, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading snapshot: %w", err)
 	}
+
 	var s capacity.Snapshot
 	if err := json.Unmarshal(text, &s); err != nil {
 		return nil, fmt.Errorf(
@@ -86,6 +91,7 @@ func (d Dir) ReadSnapshot() (*capacity.Snapshot, error) {
 			err,
 		)
 	}
+
 	if s.Version != capacity.SnapshotVersion {
 		return nil, fmt.Errorf(
 			"snapshot %s has version %d, this program reads %d; run `pcs-capacity sync` of the same release",
@@ -94,22 +100,27 @@ func (d Dir) ReadSnapshot() (*capacity.Snapshot, error) {
 			capacity.SnapshotVersion,
 		)
 	}
+
 	return &s, nil
 }
 
 // WriteSnapshot writes the snapshot with its plan.
 func (d Dir) WriteSnapshot(s *capacity.Snapshot) error {
 	s.Version = capacity.SnapshotVersion
+
 	text, err := json.MarshalIndent(s, "", "  ")
 	if err == nil {
 		err = d.WritePublic(snapshotFile, append(text, '\n'))
 	}
+
 	if err == nil {
 		err = d.WritePublic(planFile, []byte(plan(s)))
 	}
+
 	if err != nil {
 		return fmt.Errorf("writing snapshot: %w", err)
 	}
+
 	return nil
 }
 
@@ -124,14 +135,18 @@ func (d Dir) WriteSnapshot(s *capacity.Snapshot) error {
 func plan(s *capacity.Snapshot) string {
 	var b strings.Builder
 	b.WriteString("version 1\n")
+
 	if s.SlurmCluster != "" {
 		fmt.Fprintf(&b, "cluster %s\n", s.SlurmCluster)
 	}
+
 	if s.DefaultPartition != "" {
 		fmt.Fprintf(&b, "default %s\n", s.DefaultPartition)
 	}
+
 	for _, p := range s.Partitions {
 		fmt.Fprintf(&b, "partition %s\n", p.Name)
 	}
+
 	return b.String()
 }

@@ -20,6 +20,7 @@ func TestSnapshotRoundTrip(t *testing.T) {
 	if _, err := dir.ReadSnapshot(); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("missing snapshot: %v, want fs.ErrNotExist", err)
 	}
+
 	want := &capacity.Snapshot{
 		Version: capacity.SnapshotVersion, TakenAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), ClockOffset: capacity.Duration{Duration: -3 * time.Second},
 		DefaultPartition: "cpu", Partitions: []capacity.Partition{{Name: "gpu", MaxTime: capacity.NoLimit}, {Name: "big"}},
@@ -30,18 +31,22 @@ func TestSnapshotRoundTrip(t *testing.T) {
 	if err := dir.WriteSnapshot(want); err != nil {
 		t.Fatal(err)
 	}
+
 	got, err := dir.ReadSnapshot()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+
 	if text, _ := os.ReadFile(dir.PlanPath()); string(
 		text,
 	) != "version 1\ndefault cpu\npartition gpu\npartition big\n" {
 		t.Errorf("plan is %q", text)
 	}
+
 	for _, path := range []string{dir.SnapshotPath(), dir.PlanPath()} {
 		if info, err := os.Stat(path); err != nil || info.Mode() != 0o644 {
 			t.Errorf("%s: mode %v, want 0644 (users' sbatch reads it)", path, info.Mode())
@@ -55,6 +60,7 @@ func TestSnapshotOfAnotherVersionIsRefused(t *testing.T) {
 		if err := os.WriteFile(dir.SnapshotPath(), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
+
 		if _, err := dir.ReadSnapshot(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
@@ -65,10 +71,12 @@ func TestSnapshotOfAnotherVersionIsRefused(t *testing.T) {
 func TestStateDirIsOpenWhateverTheUmask(t *testing.T) {
 	old := syscall.Umask(0o077)
 	defer syscall.Umask(old)
+
 	dir := Dir(filepath.Join(t.TempDir(), "state"))
 	if err := dir.Create(); err != nil {
 		t.Fatal(err)
 	}
+
 	if info, err := os.Stat(string(dir)); err != nil || info.Mode().Perm() != 0o755 {
 		t.Errorf("%v %v", info.Mode(), err)
 	}
@@ -85,10 +93,12 @@ func FuzzSnapshot(f *testing.F) {
 		if err := os.WriteFile(dir.SnapshotPath(), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
+
 		snap, err := dir.ReadSnapshot()
 		if (snap == nil) == (err == nil) {
 			t.Fatalf("%v, %v", snap, err)
 		}
+
 		if snap != nil {
 			capacity.Admit(capacity.Request{Partitions: []string{"gpu"}}, snap, time.Now())
 			_ = plan(snap)
@@ -101,6 +111,7 @@ func FuzzSnapshot(f *testing.F) {
 func TestLedger(t *testing.T) {
 	dir, now := Dir(t.TempDir()), time.Now()
 	most := 3
+
 	allowed := func(more capacity.Held, others []capacity.Held) error {
 		if len(others) >= most {
 			return capacity.ErrReserveLimit
@@ -113,24 +124,30 @@ func TestLedger(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	if _, err := dir.Enlist(capacity.Held{Token: "d", Until: now.Add(time.Hour)}, now, allowed); !errors.Is(
 		err,
 		capacity.ErrReserveLimit,
 	) {
 		t.Errorf("more than may be held: %v", err)
 	}
+
 	most = 0
+
 	h, err := dir.Enlist(capacity.Held{Token: "b", ReservationID: "cr-b", Until: now.Add(2 * time.Hour)}, now, allowed)
 	if err != nil || !h.Until.Equal(now.Add(time.Hour)) {
 		t.Errorf("what is held already: %+v, %v", h, err)
 	}
+
 	if err := dir.Released(now, "cr-a", "c", "another"); err != nil {
 		t.Fatal(err)
 	}
+
 	held, err := dir.Held(now)
 	if err != nil || len(held) != 1 || held[0] != h {
 		t.Errorf("left: %v, %v", held, err)
 	}
+
 	if held, err := dir.Held(now.Add(time.Hour)); err != nil || len(held) > 0 {
 		t.Errorf("after its end: %v, %v", held, err)
 	}
@@ -139,10 +156,12 @@ func TestLedger(t *testing.T) {
 // A folder whose files have older times, as a backup has that was put back, is as old as the putting back.
 func TestAgeOfABackup(t *testing.T) {
 	dir := Dir(t.TempDir())
+
 	first, err := dir.Age()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	old := time.Now().Add(-24 * time.Hour)
 	if err := os.Chtimes(dir.PrivatePath(ageFile), old, old); err != nil {
 		t.Fatal(err)

@@ -44,12 +44,14 @@ func (d Dir) WriteFacts(bySlot map[string]Facts) error {
 	for slot, facts := range bySlot {
 		errs = append(errs, d.facts(slot).Keep(facts))
 	}
+
 	for _, name := range names {
 		slot, ours := strings.CutSuffix(name, ".json")
 		if _, there := bySlot[slot]; ours && !there {
 			errs = append(errs, d.remove(d.facts(slot).name))
 		}
 	}
+
 	return errors.Join(errs...)
 }
 
@@ -84,20 +86,24 @@ func (d Dir) DropMisplaced(node string) error { return d.remove(d.misplaced(node
 func (d Dir) Misplaced() ([]Misplaced, error) {
 	names, err := list(d.open, misplacedFolder)
 	errs := []error{err}
+
 	var all []Misplaced
 	for _, name := range names {
 		node, ours := strings.CutSuffix(name, ".json")
 		if !ours || strings.HasPrefix(node, ".") {
 			continue // of a Prolog that was killed while it wrote
 		}
+
 		m, err := d.misplaced(node).Read()
 		if errs = append(errs, err); err == nil && m.Node != "" { // else it has been forgotten
 			all = append(all, m)
 		}
 	}
+
 	if err := errors.Join(errs...); err != nil {
 		return all, fmt.Errorf("reading what Prologs found: %w", err)
 	}
+
 	return all, nil
 }
 
@@ -145,13 +151,16 @@ func (d Dir) Enlist(
 			h.Until = held[i].Until
 			held = slices.Delete(held, i, i+1)
 		}
+
 		if h.ReservationID == "" {
 			if err := allowed(h, held); err != nil {
 				return nil, err
 			}
 		}
+
 		return append(held, h), nil
 	})
+
 	return h, err
 }
 
@@ -160,6 +169,7 @@ func (d Dir) Released(now time.Time, names ...string) error {
 	if held, err := d.Held(now); err == nil && len(held) == 0 {
 		return nil // there may be no state folder yet
 	}
+
 	return d.changeHeld(now, func(held []capacity.Held) ([]capacity.Held, error) {
 		return slices.DeleteFunc(held, func(h capacity.Held) bool {
 			return slices.Contains(names, h.Token) || h.ReservationID != "" && slices.Contains(names, h.ReservationID)
@@ -177,13 +187,16 @@ func (d Dir) changeHeld(now time.Time, change func([]capacity.Held) ([]capacity.
 		return fmt.Errorf("noting what is held: %w", err)
 	}
 	defer unlock()
+
 	held, err := d.Held(now)
 	if err != nil {
 		return err
 	}
+
 	if held, err = change(held); err != nil {
 		return err
 	}
+
 	return d.held().write(held)
 }
 
@@ -235,6 +248,7 @@ func (m *Mark) CutTo(minutes int, had capacity.Limit) {
 			m.From = -1
 		}
 	}
+
 	if m.Cut = minutes; minutes == m.From {
 		m.Cut, m.From = 0, 0
 	}
@@ -254,6 +268,7 @@ func (m Mark) Stated(limit capacity.Limit) capacity.Limit {
 	case m.From > 0:
 		return capacity.Minutes(m.From)
 	}
+
 	return limit
 }
 

@@ -24,6 +24,7 @@ func TestMisplaced(t *testing.T) {
 	if all, err := dir.Misplaced(); len(all) != 0 || err != nil {
 		t.Errorf("before there is any: %v %v", all, err)
 	}
+
 	one := Misplaced{
 		"gpu-2",
 		time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC),
@@ -36,6 +37,7 @@ func TestMisplaced(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	all, err := dir.Misplaced()
 	if diff := cmp.Diff([]Misplaced{two, one}, all); diff != "" || err != nil {
 		t.Error(err, diff)
@@ -44,10 +46,12 @@ func TestMisplaced(t *testing.T) {
 	if err := syscall.Mkfifo(dir.path(dir.misplaced("gpu-1").name), 0o644); err != nil {
 		t.Fatal(err)
 	}
+
 	all, err = dir.Misplaced()
 	if len(all) != 2 || err == nil || !strings.Contains(err.Error(), "gpu-1.json is not a regular file") {
 		t.Errorf("%v %v", all, err)
 	}
+
 	for range 2 {
 		for _, node := range []string{"gpu-1", "gpu-2"} {
 			if err := dir.DropMisplaced(node); err != nil {
@@ -55,6 +59,7 @@ func TestMisplaced(t *testing.T) {
 			}
 		}
 	}
+
 	if all, err := dir.Misplaced(); len(all) != 1 || err != nil {
 		t.Errorf("%v %v", all, err)
 	}
@@ -66,6 +71,7 @@ func TestFactsGoWithTheirSlot(t *testing.T) {
 	if _, err := dir.Mark(); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
+
 	err := errors.Join(
 		dir.WriteFacts(map[string]Facts{"a": {Slot: "a"}, "b": {Slot: "b"}}),
 		dir.WriteFacts(map[string]Facts{"a": {ReservationID: "cr-1"}}),
@@ -83,6 +89,7 @@ func TestMisplacedWithoutStateDir(t *testing.T) {
 	if err := dir.KeepMisplaced(Misplaced{Node: "gpu-1"}); err == nil {
 		t.Error("no error")
 	}
+
 	if _, err := os.Stat(string(dir)); err == nil {
 		t.Error("it was made")
 	}
@@ -115,9 +122,11 @@ func TestMount(t *testing.T) {
 			t.Errorf("%s is on %s %+v", path, m, m)
 		}
 	}
+
 	if m := mountOf(nil); m.Local() || m.Shared() || m.String() == "" {
 		t.Errorf("without mountinfo: %+v", m)
 	}
+
 	if m := Dir(t.TempDir()).Mount(); m.Point == "" {
 		t.Errorf("here it is %+v", m)
 	}
@@ -126,30 +135,39 @@ func TestMount(t *testing.T) {
 // Hooks that find the file too large at the same time set it aside once, and lose nothing.
 func TestRotationByManyHooks(t *testing.T) {
 	dir := Dir(t.TempDir())
+
 	const old = "{\"hook\":\"resume\",\"message\":\"before\"}\n"
+
 	if err := dir.WritePrivate("any", nil); err != nil { // makes the folder
 		t.Fatal(err)
 	}
+
 	for round := range 20 {
 		if err := os.WriteFile(dir.PrivatePath(recordFile), bytes.Repeat([]byte(old), maxRecords/len(old)+1), 0o640); err != nil {
 			t.Fatal(err)
 		}
+
 		var hooks sync.WaitGroup
+
 		start := make(chan struct{})
 		for i := range 16 {
 			hooks.Go(func() {
 				<-start
+
 				if err := dir.AppendRecords(Record{Hook: "suspend", Message: fmt.Sprint(i)}); err != nil {
 					t.Error(err)
 				}
 			})
 		}
+
 		close(start)
 		hooks.Wait()
+
 		aside, err := os.ReadFile(dir.PrivatePath(recordFile) + ".1")
 		if err != nil || len(aside) <= maxRecords {
 			t.Fatalf("round %d: %d bytes are set aside, %v", round, len(aside), err)
 		}
+
 		now, err := os.ReadFile(dir.PrivatePath(recordFile))
 		if err != nil || bytes.Count(append(aside, now...), []byte(`"hook":"suspend"`)) != 16 {
 			t.Fatalf(

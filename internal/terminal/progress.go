@@ -33,9 +33,11 @@ func (t *Terminal) Slow(what string) *Progress { return t.progress(what, slow, t
 func (t *Terminal) progress(what string, after time.Duration, silent bool) *Progress {
 	p := &Progress{t: t, silent: silent, began: time.Now(), stop: make(chan struct{})}
 	p.Now(what)
+
 	if t.CanDraw {
 		p.ended.Go(func() { p.draw(after) })
 	}
+
 	return p
 }
 
@@ -43,9 +45,11 @@ func (t *Terminal) progress(what string, after time.Duration, silent bool) *Prog
 func (p *Progress) Now(what string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	if what != p.what && !p.t.CanDraw && !p.silent {
 		fmt.Fprintln(p.t.Err, what)
 	}
+
 	p.what = what
 }
 
@@ -53,6 +57,7 @@ func (p *Progress) Now(what string) {
 func (p *Progress) Say(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	p.erase()
 	p.t.Say(format, args...)
 }
@@ -70,6 +75,7 @@ func (p *Progress) erase() {
 	if p.drawn {
 		fmt.Fprint(p.t.Err, "\r\033[K")
 	}
+
 	p.drawn = false
 }
 
@@ -80,6 +86,7 @@ func (p *Progress) draw(after time.Duration) {
 		case <-p.stop:
 			return
 		}
+
 		p.mu.Lock()
 		p.drawn = true
 		fmt.Fprintf(

@@ -42,9 +42,11 @@ func (t *Terminal) Show(doc, rows any, columns string) error {
 	case CSV:
 		return t.csv(reflect.ValueOf(rows))
 	}
+
 	if reflect.ValueOf(rows).Len() == 0 {
 		return nil
 	}
+
 	return t.table(reflect.ValueOf(rows), columns)
 }
 
@@ -52,15 +54,19 @@ func (t *Terminal) document(doc any) error {
 	if t.Format == JSON {
 		return encode(t.Out, doc)
 	}
+
 	var out bytes.Buffer
 	if err := encode(&out, doc); err != nil {
 		return err
 	}
+
 	text, err := yaml.JSONToYAML(out.Bytes())
 	if err != nil {
 		return fmt.Errorf("writing the result: %w", err)
 	}
+
 	_, err = t.Out.Write(text)
+
 	return err
 }
 
@@ -69,9 +75,11 @@ func encode(w io.Writer, doc any) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
+
 	if err := encoder.Encode(doc); err != nil {
 		return fmt.Errorf("writing the result: %w", err)
 	}
+
 	return nil
 }
 
@@ -81,8 +89,10 @@ func machine(value any) string {
 		if v.IsNil() {
 			return ""
 		}
+
 		value = v.Elem().Interface()
 	}
+
 	switch v := value.(type) {
 	case time.Time:
 		if v.IsZero() {
@@ -96,36 +106,47 @@ func machine(value any) string {
 		if err != nil {
 			return err.Error()
 		}
+
 		return string(text)
 	}
+
 	if v := reflect.ValueOf(value); v.Kind() == reflect.Map {
 		var pairs []string
 		for key, of := range v.Seq2() {
 			pairs = append(pairs, fmt.Sprintf("%v=%v", key, of))
 		}
+
 		slices.Sort(pairs)
+
 		return strings.Join(pairs, " ")
 	}
+
 	return fmt.Sprint(value)
 }
 
 func (t *Terminal) csv(rows reflect.Value) error {
 	w := csv.NewWriter(t.Out)
-	var fields []reflect.StructField
-	var head []string
+
+	var (
+		fields []reflect.StructField
+		head   []string
+	)
 	for _, f := range reflect.VisibleFields(rows.Type().Elem()) {
 		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
 			fields, head = append(fields, f), append(head, name)
 		}
 	}
+
 	lines := [][]string{head}
 	for i := range rows.Len() {
 		var line []string
 		for _, f := range fields {
 			line = append(line, machine(rows.Index(i).FieldByIndex(f.Index).Interface()))
 		}
+
 		lines = append(lines, line)
 	}
+
 	return w.WriteAll(lines)
 }
 
@@ -142,9 +163,11 @@ type column struct {
 // columns returns the columns that Show draws, with the cells of rows.
 func (t *Terminal) columns(rows reflect.Value, spec string) (all []*column) {
 	var times []time.Time
+
 	values := map[*column][]any{}
 	for one := range strings.SplitSeq(spec, "; ") {
 		head, cells, _ := strings.Cut(one, ": ")
+
 		words := strings.Fields(cells)
 		c := &column{
 			head:  head,
@@ -155,6 +178,7 @@ func (t *Terminal) columns(rows reflect.Value, spec string) (all []*column) {
 		if i := slices.Index(words, "drop"); i > 0 {
 			c.drop, _ = strconv.Atoi(words[i+1])
 		}
+
 		for i := range rows.Len() {
 			v := valueOf(rows.Index(i), c.path)
 			switch v := v.(type) {
@@ -165,34 +189,42 @@ func (t *Terminal) columns(rows reflect.Value, spec string) (all []*column) {
 			case int, int64, float64, *int, *int64, capacity.Money, *capacity.Money:
 				c.right = true
 			}
+
 			values[c] = append(values[c], v)
 		}
+
 		all = append(all, c)
 	}
+
 	layout, zone := "01-02 15:04", ""
 	if len(times) > 0 {
 		first, last := slices.MinFunc(times, time.Time.Compare), slices.MaxFunc(times, time.Time.Compare)
 		if last.Sub(first) > oneYear {
 			layout = "2006-01-02 15:04"
 		}
+
 		zone = " " + first.In(t.Zone()).Format("MST")
 		if other := last.In(t.Zone()).Format("MST"); " "+other != zone { // a place with summer time has two
 			zone += "/" + other
 		}
 	}
+
 	for _, c := range all {
 		for _, v := range values[c] {
 			c.cells = append(c.cells, t.cell(v, layout))
 		}
+
 		if len(c.cells) > 0 {
 			if _, of := values[c][0].(time.Time); of {
 				c.head += zone
 			}
 		}
+
 		for _, cell := range append(c.cells, c.head) {
 			c.width = max(c.width, text.LongestLineLen(cell))
 		}
 	}
+
 	return all
 }
 
@@ -208,6 +240,7 @@ func valueOf(row reflect.Value, path string) any {
 			row = row.FieldByName(name)
 		}
 	}
+
 	return row.Interface()
 }
 
@@ -230,22 +263,27 @@ func fit(all []*column, width int) (kept []*column, wrapped int) {
 				sum += c.width + gap
 			}
 		}
+
 		return sum
 	}
 	order := slices.DeleteFunc(slices.Clone(all), func(c *column) bool { return c.drop == 0 })
 	slices.SortStableFunc(order, func(a, b *column) int { return cmp.Compare(a.drop, b.drop) })
+
 	for _, c := range order {
 		c.out = total(leastWrapped) > width
 	}
+
 	for _, c := range slices.Backward(order) {
 		if c.out {
 			c.out = false
 			c.out = total(leastWrapped) > width
 		}
 	}
+
 	for wrapped = leastWrapped; wrapped < width && total(wrapped+1) <= width; wrapped++ {
 		// broken cells of several columns become equally wide
 	}
+
 	return slices.DeleteFunc(all, func(c *column) bool { return c.out }), wrapped
 }
 
@@ -255,8 +293,10 @@ func (t *Terminal) table(rows reflect.Value, spec string) error {
 	if t.Width > 0 && !t.Wide {
 		columns, wrapped = fit(columns, t.Width)
 	}
+
 	w := table.NewWriter()
 	w.SetOutputMirror(t.Out)
+
 	style := table.StyleDefault
 	style.Options = table.OptionsNoBordersAndSeparators
 	style.Box.PaddingLeft, style.Box.PaddingRight = "", strings.Repeat(" ", gap)
@@ -264,8 +304,11 @@ func (t *Terminal) table(rows reflect.Value, spec string) error {
 	w.SetStyle(style)
 	w.SuppressTrailingSpaces()
 
-	var head table.Row
-	var configs []table.ColumnConfig
+	var (
+		head    table.Row
+		configs []table.ColumnConfig
+	)
+
 	lines := make([]table.Row, rows.Len())
 	for i, c := range columns {
 		head = append(head, c.head)
@@ -273,18 +316,22 @@ func (t *Terminal) table(rows reflect.Value, spec string) error {
 		if c.right {
 			config.Align, config.AlignHeader = text.AlignRight, text.AlignRight
 		}
+
 		if c.wrap && wrapped > 0 {
 			config.WidthMax, config.WidthMaxEnforcer = wrapped, wrapLines
 		}
+
 		configs = append(configs, config)
 		for n, cell := range c.cells {
 			lines[n] = append(lines[n], cell)
 		}
 	}
+
 	w.SetColumnConfigs(configs)
 	w.AppendHeader(head)
 	w.AppendRows(lines)
 	w.Render()
+
 	return nil
 }
 
@@ -297,10 +344,12 @@ func wrapLines(cell string, width int) string {
 		if len(lines) > 1 {
 			indent = 2 + len(line) - len(strings.TrimLeft(line, " "))
 		}
+
 		if text.StringWidthWithoutEscSequences(line) > width {
 			lines[i] = fill(cellWords(line, width-indent), "", indent, indent, width)
 		}
 	}
+
 	return strings.Join(lines, "\n")
 }
 
@@ -314,6 +363,7 @@ func cellWords(line string, width int) []string {
 	for _, word := range strings.SplitAfter(line, " ") {
 		words = append(words, pieces(word, joints, width)...)
 	}
+
 	return words
 }
 
@@ -324,6 +374,7 @@ func pieces(word string, joints []string, width int) []string {
 	case len(joints) == 0:
 		return strings.Split(text.WrapHard(word, width), "\n")
 	}
+
 	var all []string
 	for _, piece := range strings.SplitAfter(word, joints[0]) {
 		if last := len(all) - 1; joints[0] != "/" && last >= 0 &&
@@ -333,6 +384,7 @@ func pieces(word string, joints []string, width int) []string {
 			all = append(all, pieces(piece, joints[1:], width)...)
 		}
 	}
+
 	return all
 }
 
@@ -341,9 +393,11 @@ func (t *Terminal) cell(value any, layout string) string {
 	if v := reflect.ValueOf(value); v.Kind() == reflect.Pointer && !v.IsNil() {
 		value = v.Elem().Interface()
 	}
+
 	if v := reflect.ValueOf(value); v.Kind() == reflect.Struct && v.IsZero() {
 		return "-"
 	}
+
 	switch v := value.(type) {
 	case time.Time:
 		return v.In(t.Zone()).Format(layout)
@@ -355,8 +409,10 @@ func (t *Terminal) cell(value any, layout string) string {
 		}
 		return "no"
 	}
+
 	if s := machine(value); s != "" {
 		return s
 	}
+
 	return "-"
 }

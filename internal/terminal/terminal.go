@@ -56,6 +56,7 @@ type Terminal struct {
 // Standard is the terminal of this process.
 func Standard() *Terminal {
 	draw := term.IsTerminal(int(os.Stderr.Fd()))
+
 	t := &Terminal{
 		In:       os.Stdin,
 		Out:      Stdout,
@@ -69,6 +70,7 @@ func Standard() *Terminal {
 	if t.Width = t.OutWidth; os.Getenv("COLUMNS") != "" { // which bounds tables and pages in a pipe too
 		t.Width = Width(os.Stdout, os.Getenv)
 	}
+
 	return t
 }
 
@@ -90,9 +92,11 @@ func (t *Terminal) Confirm(question string) error {
 	if t.Yes {
 		return nil
 	}
+
 	if !t.CanAsk {
 		return fmt.Errorf("%q cannot be asked, because there is no terminal; add --yes to answer yes", question)
 	}
+
 	return t.Type(question+" Type yes to go on", "yes")
 }
 
@@ -100,6 +104,7 @@ func (t *Terminal) Confirm(question string) error {
 // question, and what is typed after it is lost.
 func (t *Terminal) Type(question, word string) error {
 	fmt.Fprint(t.Err, Wrap(question+": ", t.ErrWidth))
+
 	typed := make(chan error, 1)
 	go func() { // no read of a terminal can be ended from outside
 		answer, err := bufio.NewReader(t.In).ReadString('\n')
@@ -112,6 +117,7 @@ func (t *Terminal) Type(question, word string) error {
 			typed <- nil
 		}
 	}()
+
 	select {
 	case err := <-typed:
 		return err
@@ -153,11 +159,13 @@ func Width(out io.Writer, getenv func(string) string) int {
 	if width, err := strconv.Atoi(getenv("COLUMNS")); err == nil && width > 0 {
 		return width
 	}
+
 	if fd, yes := isTerminal(out); yes {
 		if width, _, err := term.GetSize(fd); err == nil && width > 0 {
 			return width
 		}
 	}
+
 	return widthOffTerminal
 }
 
@@ -175,11 +183,14 @@ func (t *Terminal) Page(first string, facts [][2]string, last string) {
 	for _, f := range facts {
 		width = max(width, utf8.RuneCountInString(f[0]))
 	}
+
 	fmt.Fprintln(t.Out, t.block(t.Zoned(first), 0))
 	fmt.Fprintln(t.Out)
+
 	for _, f := range facts {
 		fmt.Fprintf(t.Out, "  %-*s  %s\n", width, f[0], t.block(t.Zoned(f[1]), width+4))
 	}
+
 	fmt.Fprintln(t.Out)
 	fmt.Fprintln(t.Out, t.block(t.Zoned(last), 0))
 }
@@ -222,11 +233,14 @@ func (s *stdout) Write(p []byte) (int, error) {
 	if err != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
+
 		if s.err == nil {
 			s.err = err
 		}
+
 		return n, s.err
 	}
+
 	return n, nil
 }
 
@@ -239,8 +253,10 @@ func (t *Terminal) Lost() error {
 	if !ok {
 		return nil
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	return s.err
 }
 
@@ -250,6 +266,8 @@ func isTerminal(stream any) (fd int, yes bool) {
 	if !ok {
 		return 0, false
 	}
+
 	fd = int(f.Fd())
+
 	return fd, term.IsTerminal(fd)
 }

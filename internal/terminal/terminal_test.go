@@ -87,10 +87,12 @@ cr-22,128,,false,,
 `,
 	} {
 		var out strings.Builder
+
 		term := &terminal.Terminal{Out: &out, Format: format, UTC: true}
 		if err := term.Rows(rows, "ID: ID; COUNT: Count; START: Start; OPEN: Open; NOTE: Note; FIRST: First"); err != nil {
 			t.Fatal(err)
 		}
+
 		if diff := cmp.Diff(want[1:], out.String()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", format, diff)
 		}
@@ -99,6 +101,7 @@ cr-22,128,,false,,
 
 func TestTagsInCSVAreInOrder(t *testing.T) {
 	var out strings.Builder
+
 	term := &terminal.Terminal{Out: &out, Format: terminal.CSV}
 	err := term.Rows([]struct {
 		Tags map[string]string `json:"tags"`
@@ -121,11 +124,13 @@ func TestConfirm(t *testing.T) {
 		"no terminal":  {terminal.Terminal{In: strings.NewReader("yes\n")}, false, "add --yes"},
 	} {
 		var asked strings.Builder
+
 		c.term.Err = &asked
 		err := c.term.Confirm("Apply this plan?")
 		if (err == nil) != c.ok || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", name, err)
 		}
+
 		if name == "declined" && !errors.Is(err, terminal.ErrDeclined) {
 			t.Errorf("%s: %v is not ErrDeclined", name, err)
 		}
@@ -136,16 +141,21 @@ func TestConfirm(t *testing.T) {
 func TestInterruptEndsAQuestion(t *testing.T) {
 	silent, person := io.Pipe()
 	defer person.Close()
+
 	interrupted := make(chan struct{})
+
 	term := terminal.Terminal{CanAsk: true, In: silent, Err: io.Discard, Interrupted: interrupted}
 	answer := make(chan error, 1)
 	go func() { answer <- term.Confirm("Apply this plan?") }()
+
 	select {
 	case err := <-answer:
 		t.Fatalf("not asked: %v", err)
 	case <-time.After(50 * time.Millisecond):
 	}
+
 	close(interrupted)
+
 	select {
 	case err := <-answer:
 		if !errors.Is(err, terminal.ErrDeclined) {
@@ -158,10 +168,12 @@ func TestInterruptEndsAQuestion(t *testing.T) {
 
 func TestProgressOffATerminalIsLines(t *testing.T) {
 	var err strings.Builder
+
 	p := (&terminal.Terminal{Err: &err}).Start("waiting for payment")
 	p.Now("waiting for payment")
 	p.Now("scheduled")
 	p.Done()
+
 	if got := err.String(); got != "waiting for payment\nscheduled\n" {
 		t.Errorf("%q", got)
 	}
@@ -184,9 +196,11 @@ func TestSentencesFitTheTerminal(t *testing.T) {
 	} {
 		for width, want := range map[int]string{0: said, 20: want} {
 			var out, err strings.Builder
+
 			term := &terminal.Terminal{Out: &out, Err: &err, ErrWidth: width, OutWidth: width}
 			term.Say("%s", said)
 			term.Tell("%s", said)
+
 			if err.String() != want+"\n" || out.String() != err.String() {
 				t.Errorf("%d columns: %q and %q, want %q", width, err.String(), out.String(), want)
 			}
@@ -233,6 +247,7 @@ func TestWidthOfATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
+
 	for name, c := range map[string]struct {
 		env  map[string]string
 		want int
@@ -246,6 +261,7 @@ func TestWidthOfATerminal(t *testing.T) {
 		if got := terminal.Width(file, getenv); got != c.want {
 			t.Errorf("%s: to a file: %d, want %d", name, got, c.want)
 		}
+
 		if got := terminal.Width(new(strings.Builder), getenv); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
@@ -274,19 +290,25 @@ func TestSlowShowsOnATerminalAfterASecond(t *testing.T) { synctest.Test(t, slowS
 
 func slowShows(t *testing.T) {
 	var err screen
+
 	s := (&terminal.Terminal{Err: &err, CanDraw: true}).Slow("asking 17 regions")
 	s.Now("asked 1 of 17 regions")
+
 	if got := err.String(); got != "" {
 		t.Errorf("at once: %q", got)
 	}
+
 	time.Sleep(1100 * time.Millisecond) // of the bubble
+
 	if got := err.String(); !strings.Contains(got, "asked 1 of 17 regions (1s)") {
 		t.Fatalf("after a second: %q", got)
 	}
+
 	s.Now("asked 2 of 17 regions")
 	s.Say("a sentence")
 	s.Done()
 	s.Done()
+
 	if got := err.String(); !strings.HasSuffix(got, "\r\033[Ka sentence\n") {
 		t.Errorf("%q", got)
 	}
@@ -294,10 +316,12 @@ func slowShows(t *testing.T) {
 
 func TestSlowIsSilentOffATerminal(t *testing.T) {
 	var err screen
+
 	s := (&terminal.Terminal{Err: &err}).Slow("asking")
 	s.Now("still asking")
 	s.Say("a sentence")
 	s.Done()
+
 	if got := err.String(); got != "a sentence\n" {
 		t.Errorf("%q", got)
 	}

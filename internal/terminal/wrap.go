@@ -21,6 +21,7 @@ func Wrap(text string, width int) string {
 			lines[i] = fill(strings.SplitAfter(line, " "), "", 0, hang(line, width), width)
 		}
 	}
+
 	return strings.Join(lines, "\n")
 }
 
@@ -28,6 +29,7 @@ func Wrap(text string, width int) string {
 // with a backslash, and keeps an option with its value.
 func WrapCommand(line string, width int) string {
 	var pieces []string
+
 	option := false // the last piece is an option that may have a value
 	for _, word := range shellWords(line) {
 		if option && !strings.HasPrefix(word, "-") {
@@ -35,16 +37,21 @@ func WrapCommand(line string, width int) string {
 			option = false
 			continue
 		}
+
 		pieces = append(pieces, word)
 		option = strings.HasPrefix(word, "-") && !strings.Contains(word, "=")
 	}
+
 	return fill(pieces, `\`, 0, indent(line)+4, width)
 }
 
 // shellWords are the words of a line, each with the blanks that follow it.
 func shellWords(line string) []string {
-	var words []string
-	var quote rune
+	var (
+		words []string
+		quote rune
+	)
+
 	begin := 0
 	for i, r := range line {
 		switch {
@@ -57,6 +64,7 @@ func shellWords(line string) []string {
 			begin = i + 1
 		}
 	}
+
 	return append(words, line[begin:])
 }
 
@@ -78,27 +86,35 @@ func hang(line string, width int) int {
 // the next ones at hang, or before it where only that makes a word fit; end is put before each break.
 func fill(words []string, end string, column, hang, width int) string {
 	var b strings.Builder
+
 	fresh := true // the line has no word yet
 	for i, word := range words {
 		bare := strings.TrimRight(word, " ")
 		n := text.StringWidthWithoutEscSequences(bare)
+
 		most := width
 		if i < len(words)-1 && end != "" {
 			most -= 1 + len(end)
 		}
+
 		if width > 0 && !fresh && n > 0 && column+n > most {
 			broken := strings.TrimRight(b.String(), " ")
 			b.Reset()
 			b.WriteString(broken)
+
 			if end != "" {
 				b.WriteString(" " + end)
 			}
+
 			column = max(0, min(hang, most-n))
 			b.WriteString("\n" + strings.Repeat(" ", column))
 		}
+
 		fresh = fresh && n == 0
+
 		b.WriteString(word)
 		column += n + len(word) - len(bare)
 	}
+
 	return b.String()
 }

@@ -70,20 +70,25 @@ type Span struct {
 // Spans are the phases of a block at a time, in order and without overlap.
 func Spans(b capacity.Block, now time.Time) []Span {
 	var spans []Span
+
 	add := func(p Phase, from, to time.Time) {
 		if to.After(from) {
 			spans = append(spans, Span{p, from, to})
 		}
 	}
+
 	start := b.Window.Start
 	if start.IsZero() { // EC2 gives none to a reservation that it still assesses
 		start = now
 	}
+
 	usable := Open
 	if b.Reservation.State == capacity.StatePaymentPending {
 		usable = Unpaid
 	}
+
 	add(Waiting, now, start)
+
 	if b.Window.Unbounded() {
 		return append(spans, Span{usable, start, start.AddDate(100, 0, 0)})
 	}
@@ -92,6 +97,7 @@ func Spans(b capacity.Block, now time.Time) []Span {
 	add(usable, start, fence)
 	add(Draining, fence, reclaim)
 	add(Reclaimed, reclaim, b.Window.End)
+
 	return spans
 }
 
@@ -121,10 +127,12 @@ func (c *Chart) Fit() {
 			}
 		}
 	}
+
 	if c.From.IsZero() {
 		local := latest(from, c.Now.Add(-MostBehind)).In(c.Zone)
 		c.From = time.Date(local.Year(), local.Month(), local.Day(), 0, 0, 0, 0, c.Zone)
 	}
+
 	if c.To.IsZero() {
 		c.To = latest(to, c.From.Add(leastRange))
 	}
@@ -136,6 +144,7 @@ var days = []int{1, 2, 3, 4, 7, 14, 28, 42, 91}
 // ticks marks the axis at local midnights, at most most of them and at least 1.
 func (c Chart) ticks(most int) (all []time.Time) {
 	const day = 24 * time.Hour
+
 	i := slices.IndexFunc(
 		days,
 		func(n int) bool { return c.To.Sub(c.From)/(time.Duration(n)*day) < time.Duration(max(most, 1)) },
@@ -144,6 +153,7 @@ func (c Chart) ticks(most int) (all []time.Time) {
 	if i >= 0 {
 		step = days[i]
 	}
+
 	first := c.From.In(c.Zone)
 	if step >= 7 { // weeks begin on Monday
 		first = first.AddDate(0, 0, -(int(first.Weekday())+6)%7)
@@ -154,6 +164,7 @@ func (c Chart) ticks(most int) (all []time.Time) {
 			all = append(all, at)
 		}
 	}
+
 	return all
 }
 
@@ -182,6 +193,7 @@ func (c Chart) nowColumn(width int) (int, bool) {
 // to the right instead, so that nothing to come is drawn before now.
 func (c Chart) place(spans []Span, width, least int) []stretch {
 	var row []stretch
+
 	waits := false
 	for _, s := range spans {
 		switch {
@@ -192,10 +204,12 @@ func (c Chart) place(spans []Span, width, least int) []stretch {
 			row = append(row, stretch{s.Phase, max(0, c.column(s.From, width)), min(c.column(s.To, width), width)})
 		}
 	}
+
 	leftmost := 0
 	if last := len(spans) - 1; len(row) > 0 && spans[last].To.After(c.Now) {
 		leftmost = max(0, min(row[0].from, width-least*len(row)))
 	}
+
 	limit := width
 	for i := len(row) - 1; i >= 0; i-- {
 		s := &row[i]
@@ -203,6 +217,7 @@ func (c Chart) place(spans []Span, width, least int) []stretch {
 		s.from = min(s.from, s.to-least)
 		limit = s.from
 	}
+
 	limit = leftmost
 	for i := range row {
 		s := &row[i]
@@ -210,13 +225,16 @@ func (c Chart) place(spans []Span, width, least int) []stretch {
 		s.to = max(s.to, s.from+least)
 		limit = s.to
 	}
+
 	if waits { // it leads the eye from now to the start, wherever that is drawn
 		wait := stretch{Waiting, max(0, c.column(c.Now, width)), width}
 		if len(row) > 0 {
 			wait.to = row[0].from
 		}
+
 		row = append([]stretch{wait}, row...)
 	}
+
 	return row
 }
 
@@ -228,11 +246,13 @@ func (c Chart) cells(spans []Span, width int) []Phase {
 			row[i] = s.Phase
 		}
 	}
+
 	at, ok := c.nowColumn(width)
 	alone := ok && row[at] != Blank && (at == 0 || row[at-1] != row[at]) && (at == width-1 || row[at+1] != row[at])
 	if ok && !alone { // what is one column wide stays
 		row[at] = Now
 	}
+
 	return row
 }
 
@@ -261,14 +281,17 @@ func (c Chart) rows() (all []row) {
 				)
 			}
 		}
+
 		if len(lane.Blocks) == 0 {
 			of.notes = append(of.notes, "no reservation in this time")
 		}
+
 		all = append(all, of)
 		for _, b := range lane.Blocks {
 			all = append(all, row{"  " + clean(b.Reservation.ID), Spans(b, c.Now), []string{about(b), c.times(b)}})
 		}
 	}
+
 	return all
 }
 
@@ -294,15 +317,18 @@ func (c Chart) times(b capacity.Block) string {
 	if !b.Reservation.Kind.Bought() { // EC2 takes nothing back from an ODCR
 		w.Reclaim = time.Time{}
 	}
+
 	var parts []string
 	for i, at := range []time.Time{w.Start, w.Fence, w.Reclaim, w.End} {
 		if !at.IsZero() {
 			parts = append(parts, []string{"start", "fence", "reclaim", "end"}[i]+" "+c.time(at))
 		}
 	}
+
 	if w.Unbounded() {
 		parts = append(parts, "no end")
 	}
+
 	return strings.Join(parts, ", ")
 }
 
@@ -316,13 +342,16 @@ func about(b capacity.Block) string {
 	case !r.Kind.Bought():
 		parts = append(parts, string(r.Kind))
 	}
+
 	parts = append(parts, string(r.State))
 	if zone := capacity.FormatZone(r.AZID, r.AZ); zone != "" {
 		parts = append(parts, zone)
 	}
+
 	if b.Slot != "" {
 		parts = append(parts, "node group "+b.Slot)
 	}
+
 	return clean(strings.Join(parts, ", "))
 }
 
@@ -346,7 +375,9 @@ const (
 // Text draws the chart in so many columns, at least 60. Notes may be longer.
 func (c Chart) Text(width int) string {
 	var out strings.Builder
+
 	line := func(text string) { out.WriteString(strings.TrimRight(text, " ") + "\n") }
+
 	width = max(width, LeastWidth) - labelWidth
 	labels, axis := []rune(strings.Repeat(" ", width)), []rune(strings.Repeat("─", width))
 	for _, t := range c.ticks(width / len(tickForm+"   ")) {
@@ -355,32 +386,41 @@ func (c Chart) Text(width int) string {
 			copy(labels[at:], []rune(t.Format(tickForm)))
 		}
 	}
+
 	if at, ok := c.nowColumn(width); ok {
 		axis[at] = '▼'
 	}
+
 	indent := strings.Repeat(" ", labelWidth)
 	for _, text := range []string{c.head(), "", indent + string(labels), indent + string(axis)} {
 		line(text)
 	}
+
 	for _, r := range c.rows() {
 		label := r.name
 		if utf8.RuneCountInString(label)+2 > labelWidth { // it gets a line of its own
 			line(label)
 			label = ""
 		}
+
 		label += strings.Repeat(" ", labelWidth-utf8.RuneCountInString(label))
 		for _, p := range c.cells(r.spans, width) {
 			label += looks[p].glyph
 		}
+
 		line(label)
+
 		for _, note := range r.notes {
 			line("  " + note)
 		}
 	}
+
 	line("")
+
 	for p := Waiting; p < phases; p++ {
 		line(looks[p].glyph + " " + looks[p].meaning)
 	}
+
 	return out.String()
 }
 
@@ -394,6 +434,7 @@ const (
 // the reader's light or dark scheme.
 func (c Chart) SVG() []byte {
 	var out, light, dark strings.Builder
+
 	text := func(x, y int, class, text string) {
 		fmt.Fprintf(&out, "<text x=\"%d\" y=\"%d\" class=\"%s\">%s</text>\n", x, y, class, html.EscapeString(text))
 	}
@@ -409,12 +450,15 @@ func (c Chart) SVG() []byte {
 			looks[phase].meaning,
 		)
 	}
+
 	text(margin, 40, "head", c.head())
+
 	for _, t := range c.ticks(chartWidth / 88) {
 		x := chartLeft + max(0, c.column(t, chartWidth))
 		bar(Waiting, x, axisTop-4, 1, 8)
 		text(x, axisTop-10, "", t.Format(tickForm))
 	}
+
 	now, inside := c.nowColumn(chartWidth)
 	y := axisTop
 	for _, r := range c.rows() {
@@ -424,32 +468,40 @@ func (c Chart) SVG() []byte {
 		} else {
 			text(margin, y, "name", r.name)
 		}
+
 		for _, s := range c.place(r.spans, chartWidth, leastBar) {
 			height := barHeight
 			if s.Phase == Waiting {
 				height = 2
 			}
+
 			bar(s.Phase, chartLeft+s.from, y-4-height/2, s.to-s.from, height)
 		}
+
 		if inside { // on the bars alone: a line would cross out the notes
 			bar(Now, chartLeft+now, y-16, 2, barHeight+4)
 		}
+
 		for _, note := range r.notes {
 			y += barHeight
 			text(chartLeft, y, "", note)
 		}
 	}
+
 	y += 2 * barHeight
 	for p := Waiting; p < phases; p++ {
 		x, y := margin+(int(p)-1)%4*(svgWidth-2*margin)/4, y+(int(p)-1)/4*24
 		bar(p, x, y-12, 22, barHeight)
 		text(x+30, y, "", looks[p].meaning)
 	}
+
 	for phase, look := range looks {
 		fmt.Fprintf(&light, ".p%d{fill:%s}", phase, look.light)
 		fmt.Fprintf(&dark, ".p%d{fill:%s}", phase, look.dark)
 	}
+
 	height := y + (int(phases)+2)/4*24
+
 	return fmt.Appendf(nil, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img">
 <style>text{font:12px system-ui,sans-serif;fill:#1f2328}.head{font-size:18px;font-weight:600}.name{font-weight:600}.page{fill:#fff}%s
 @media (prefers-color-scheme:dark){text{fill:#f0f6fc}.page{fill:#0d1117}%s}</style>

@@ -51,10 +51,12 @@ func lane(partition string, rs ...capacity.Reservation) capacity.Lane {
 		for _, r := range rs {
 			ids = append(ids, r.ID)
 		}
+
 		snap.Partitions = []capacity.Partition{
 			{Name: partition, Groups: []capacity.NodeGroup{{Slots: []capacity.Slot{{ReservationIDs: ids}}}}},
 		}
 	}
+
 	return capacity.Timeline(snap, at(-7*24), noon)[0]
 }
 
@@ -63,6 +65,7 @@ func berlin(t *testing.T) *time.Location {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return zone
 }
 
@@ -82,6 +85,7 @@ func sample(zone *time.Location) Chart {
 		Lanes:  []capacity.Lane{gpu, lane("batch", odcr), {Partition: "empty"}, loose},
 	}
 	c.Fit()
+
 	return c
 }
 
@@ -91,12 +95,14 @@ func ascii(cells []Phase) string {
 	for _, p := range cells {
 		out = append(out, []rune(" .#?~x-|")[p])
 	}
+
 	return string(out)
 }
 
 // TestCells draws one row of a day, 12 hours on each side of now: 24 cells of an hour.
 func TestCells(t *testing.T) {
 	day := Chart{Now: noon, From: at(-12), To: at(12), Zone: time.UTC}
+
 	active, scheduled := capacity.StateActive, capacity.StateScheduled
 	with := func(r capacity.Reservation) capacity.Block {
 		return capacity.Block{Reservation: r, Window: timing.Window(r)}
@@ -147,12 +153,15 @@ func TestFit(t *testing.T) {
 	} {
 		chart := Chart{Now: noon, Zone: time.UTC, Lanes: []capacity.Lane{lane("gpu", c.block)}}
 		chart.Fit()
+
 		if !chart.From.Equal(c.from) || !chart.To.Equal(c.to) {
 			t.Errorf("%s: %s to %s, want %s to %s", name, chart.From, chart.To, c.from, c.to)
 		}
 	}
+
 	given := Chart{Now: noon, Zone: time.UTC, From: at(3), To: at(5)}
 	given.Fit()
+
 	if !given.From.Equal(at(3)) || !given.To.Equal(at(5)) {
 		t.Errorf("a given range moved: %s to %s", given.From, given.To)
 	}
@@ -171,10 +180,12 @@ func TestTicks(t *testing.T) {
 		"DST ends": {time.Date(2026, 10, 24, 0, 0, 0, 0, zone), time.Date(2026, 10, 27, 0, 0, 0, 0, zone), 4, []string{"Oct 24", "Oct 25", "Oct 26"}},
 	} {
 		chart := Chart{Now: noon, From: c.from, To: c.to, Zone: zone}
+
 		var got []string
 		for _, t := range chart.ticks(c.most) {
 			got = append(got, t.Format(tickForm))
 		}
+
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
@@ -238,6 +249,7 @@ func TestTextFits(t *testing.T) {
 func TestNamesDoNotSteerTheTerminal(t *testing.T) {
 	evil := block("cr-1\033[2J", capacity.StateActive, 1, 30)
 	evil.InstanceType = "p5\r"
+
 	text := Chart{
 		Region: "x\a",
 		Now:    noon,
@@ -257,17 +269,22 @@ func TestNamesDoNotSteerTheTerminal(t *testing.T) {
 // readSVG parses a document to its end and returns its elements' names and its text.
 func readSVG(t *testing.T, svg []byte) (elements map[string]int, text string) {
 	t.Helper()
+
 	elements = map[string]int{}
+
 	var all strings.Builder
+
 	decoder := xml.NewDecoder(bytes.NewReader(svg))
 	for {
 		token, err := decoder.Token()
 		if errors.Is(err, io.EOF) {
 			return elements, all.String()
 		}
+
 		if err != nil {
 			t.Fatalf("not XML: %v\n%s", err, svg)
 		}
+
 		switch token := token.(type) {
 		case xml.StartElement:
 			elements[token.Name.Local]++
@@ -300,16 +317,19 @@ func TestSVG(t *testing.T) {
 		if elements["svg"] != 1 || elements["title"] < 2 || elements["script"]+elements["b"]+elements["image"] != 0 {
 			t.Errorf("elements %v in\n%s", elements, svg)
 		}
+
 		for _, want := range c.shows {
 			if !strings.Contains(text, want) {
 				t.Errorf("%q is missing", want)
 			}
 		}
+
 		for _, outside := range []string{"href", "@import", "@font-face"} {
 			if bytes.Contains(svg, []byte(outside)) {
 				t.Errorf("the SVG has %s", outside)
 			}
 		}
+
 		if n := strings.Count(string(svg), "http"); n != 1 { // the name space
 			t.Errorf("%d addresses", n)
 		}

@@ -57,30 +57,38 @@ type Include struct {
 // its own, ours takes its place and calls it for nodes that are not ours.
 func (in Include) Text() (text string, notes []string) {
 	var b strings.Builder
+
 	line := func(key, value string) { fmt.Fprintf(&b, "%s=%s\n", key, value) }
 	if !in.Settings.Guest() {
 		line("ResumeProgram", filepath.Join(in.Programs, "pcs-capacity-resume"))
 		line("SuspendProgram", filepath.Join(in.Programs, "pcs-capacity-suspend"))
 		line("ResumeFailProgram", filepath.Join(in.Programs, "pcs-capacity-suspend"))
+
 		if theirs := in.Site.value("ResumeFailProgram"); theirs != "" && theirs != in.Site.value("SuspendProgram") {
 			notes = append(
 				notes,
 				"ResumeFailProgram is your own, "+theirs+", and is not called any more: nodes of yours that do not boot go to your SuspendProgram",
 			)
 		}
+
 		if in.Site.value("TreeWidth") == "" {
 			line("TreeWidth", "65533") // no slurmd knows the addresses of the others: slurm.conf(5)
 		}
+
 		if in.Site.value("RebootProgram") == "" { // slurmd runs it; without, `scontrol reboot` does nothing
 			line("RebootProgram", "/sbin/reboot")
 		}
 	}
+
 	in.lists(line)
+
 	text = head
 	if in.Slurm != "" && !slurm.Usual(in.Slurm) {
 		text += slurm.Note(in.Slurm)
 	}
+
 	nodes, more := in.nodes()
+
 	return text + in.Site.record(b.String()) + b.String() + nodes, append(notes, more...)
 }
 
@@ -88,20 +96,24 @@ func (in Include) Text() (text string, notes []string) {
 func (in Include) lists(line func(key, value string)) {
 	add := func(key string, more ...string) {
 		have := in.Site.list(key)
+
 		merged := slices.Clone(have)
 		for _, one := range more {
 			if !slices.Contains(merged, one) {
 				merged = append(merged, one)
 			}
 		}
+
 		if len(merged) > len(have) {
 			line(key, strings.Join(merged, ","))
 		}
 	}
 	add("JobSubmitPlugins", "lua")
+
 	if in.Settings.Guest() {
 		return
 	}
+
 	groups := groups(in.Settings)
 	parameters := []string{"idle_on_node_suspend"}
 	if slices.ContainsFunc(
@@ -113,22 +125,28 @@ func (in Include) lists(line func(key, value string)) {
 			"enable_configless",
 		) // slurmctld hands slurm.conf to nodes that ask for it: slurm.conf(5)
 	}
+
 	add("SlurmctldParameters", parameters...)
+
 	if !in.Version.AtLeast(23, 2, 0) {
 		add("PrivateData", "cloud")
 	}
+
 	if slices.ContainsFunc(slices.Collect(maps.Values(in.Types)), func(t ec2.InstanceType) bool { return t.GPUs > 0 }) {
 		add("GresTypes", "gpu")
 	}
+
 	var up []string
 	for _, g := range groups {
 		if g.StaysUp() {
 			up = append(up, hostlist.Compress(names(g)))
 		}
 	}
+
 	if in.Site.seconds("SuspendTime") > 0 && in.Site.value("SuspendProgram") == "" {
 		// It did nothing without a program, and would power the site's nodes down now.
 		ours := names(groups...)
+
 		theirs := slices.DeleteFunc(
 			slices.Sorted(maps.Keys(in.Site.nodes)),
 			func(name string) bool { return slices.Contains(ours, name) },
@@ -137,6 +155,7 @@ func (in Include) lists(line func(key, value string)) {
 			up = append(up, hostlist.Compress(theirs))
 		}
 	}
+
 	add("SuspendExcNodes", up...)
 }
 
@@ -155,6 +174,7 @@ func (in Include) nodes() (text string, notes []string) {
 				)
 			}
 		}
+
 		if t, known := in.Templates[g.LaunchTemplate]; known && !t.AsksConfServer() {
 			notes = append(
 				notes,
@@ -168,6 +188,7 @@ func (in Include) nodes() (text string, notes []string) {
 			)
 		}
 	}
+
 	for _, p := range in.Settings.Partitions {
 		options, theirs := in.Site.partitions[p.Name]
 		switch missing := in.power(options); {
@@ -178,6 +199,7 @@ func (in Include) nodes() (text string, notes []string) {
 			if len(p.AllowAccounts) > 0 && strings.HasSuffix(in.Site.value("AccountingStorageType"), "slurmdbd") {
 				text += " AllowAccounts=" + strings.Join(p.AllowAccounts, ",")
 			}
+
 			text += missing + " State=UP\n"
 		case missing != "":
 			notes = append(
@@ -186,6 +208,7 @@ func (in Include) nodes() (text string, notes []string) {
 			)
 		}
 	}
+
 	return text, notes
 }
 
@@ -204,6 +227,7 @@ func (in Include) power(line string) (missing string) {
 			missing += fmt.Sprintf(" %s=%d", one.key, int(one.time.Seconds()))
 		}
 	}
+
 	return missing
 }
 
@@ -220,6 +244,7 @@ func groups(settings capacity.Settings) (all []capacity.GroupSettings) {
 			all = append(all, p.Groups...)
 		}
 	}
+
 	return all
 }
 
@@ -228,12 +253,14 @@ func sets(g capacity.GroupSettings) map[string][]string {
 	if len(g.Nodes) > 0 {
 		return map[string][]string{g.Name: slices.Clone(g.Nodes)}
 	}
+
 	all := map[string][]string{}
 	for _, slot := range g.SlotNames(capacity.ProviderEC2) {
 		for i := range g.MaxNodes {
 			all[slot] = append(all[slot], fmt.Sprintf("%s-%d", slot, i+1))
 		}
 	}
+
 	return all
 }
 
@@ -244,6 +271,7 @@ func names(groups ...capacity.GroupSettings) (all []string) {
 			all = append(all, set...)
 		}
 	}
+
 	return hostlist.Sort(all)
 }
 
@@ -261,6 +289,7 @@ func hardware(t ec2.InstanceType, l capacity.LaunchTemplate) string {
 	if t.GPUs > 0 {
 		text += fmt.Sprintf(" Gres=gpu:%s:%d", gpuType(t), t.GPUs)
 	}
+
 	return text
 }
 
@@ -299,8 +328,10 @@ func (in Include) Gres() (text string, notes []string) {
 			)
 		}
 	}
+
 	if text != "" {
 		text = head + text
 	}
+
 	return text, notes
 }

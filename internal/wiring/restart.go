@@ -71,6 +71,7 @@ func (e *notStarted) Error() string {
 // start restarts slurmctld and waits until it answers. The error is a *notStarted if slurmctld has ended.
 func (s Settings) start(ctx context.Context) error {
 	began := time.Now()
+
 	path := s.Running.LogFile
 	from := int64(0)
 	if info, err := os.Stat(path); err == nil {
@@ -119,6 +120,7 @@ func (s Settings) start(ctx context.Context) error {
 // became of the cluster.
 func (e *notStarted) restore(ctx context.Context, made []Change) error {
 	var err error
+
 	undone := false
 	for _, change := range slices.Backward(made) {
 		if change.undo != nil {
@@ -135,6 +137,7 @@ func (e *notStarted) restore(ctx context.Context, made []Change) error {
 	}
 
 	err = e.settings.start(ctx)
+
 	var again *notStarted
 	switch {
 	case err == nil:
@@ -218,6 +221,7 @@ func wordsOf(line string) map[string]bool {
 // fatal returns the last fatal line of a log of slurmctld after the errors right before it, without their times.
 func fatal(log string) (complaints []string) {
 	const most = 10 // a line about each node of a partition may stand before the fatal one
+
 	var errs []string
 	for line := range strings.Lines(log) {
 		line = strings.TrimSpace(line)
@@ -239,6 +243,7 @@ func readFrom(path string, from int64) string {
 	if err != nil {
 		return ""
 	}
+
 	if from > int64(len(text)) {
 		from = 0
 	}

@@ -32,6 +32,7 @@ func newController(t *testing.T, wrong func(conf string) string) *controller {
 
 func (c *controller) plugin(name string) {
 	c.Helper()
+
 	if err := os.WriteFile(filepath.Join(c.plugins, name), nil, 0o644); err != nil {
 		c.Fatal(err)
 	}
@@ -39,6 +40,7 @@ func (c *controller) plugin(name string) {
 
 func (c *controller) text() string {
 	c.Helper()
+
 	text, err := os.ReadFile(filepath.Join(c.dir, "slurm.conf"))
 	if err != nil {
 		c.Fatal(err)
@@ -74,6 +76,7 @@ func (c *controller) systemctl(_ context.Context, args ...string) error {
 	c.starts++
 	complaint := c.wrong(c.text())
 	c.down = complaint != ""
+
 	log, err := os.OpenFile(filepath.Join(c.dir, "slurmctld.log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err == nil {
 		_, err = log.WriteString(complaint)
@@ -98,6 +101,7 @@ func (c *controller) settings(installed bool) Settings {
 
 func (c *controller) install() error {
 	var p Plan
+
 	err := errors.Join(
 		p.Install(c.script()),
 		p.InstallSettings(c.Context(), c.settings(true), head+"JobSubmitPlugins=lua\n", head),
@@ -112,10 +116,12 @@ func (c *controller) install() error {
 // files are the names of those in the folder of slurm.conf, without the log.
 func (c *controller) files() string {
 	c.Helper()
+
 	all, err := os.ReadDir(c.dir)
 	if err != nil {
 		c.Fatal(err)
 	}
+
 	var names []string
 	for _, one := range all {
 		if one.Name() != "slurmctld.log" {
@@ -223,6 +229,7 @@ func TestRestartThatFails(t *testing.T) {
 			s := newController(t, c.wrong)
 			s.write("slurm.conf", siteConf+c.own)
 			s.write("slurmctld.log", noNodes) // of years ago
+
 			before := s.files()
 			if c.change != nil {
 				c.change(s)
@@ -234,9 +241,11 @@ func TestRestartThatFails(t *testing.T) {
 				c.not != "" && strings.Contains(said, c.not) {
 				t.Errorf("%s", said)
 			}
+
 			if s.starts != c.starts {
 				t.Errorf("it was started %d times", s.starts)
 			}
+
 			if back := s.files() == before && s.text() == siteConf+c.own; back == c.keeps {
 				t.Errorf("files %s; slurm.conf is\n%s", s.files(), s.text())
 			}
@@ -258,6 +267,7 @@ func TestRemovalThatFails(t *testing.T) {
 	if err := s.install(); err != nil {
 		t.Fatal(err)
 	}
+
 	s.running = true
 	installed := s.text() + ownLine
 	s.write("slurm.conf", installed)
@@ -268,6 +278,7 @@ func TestRemovalThatFails(t *testing.T) {
 	if err := p.RemoveSettings(t.Context(), s.settings(false), s.script()); err != nil {
 		t.Fatal(err)
 	}
+
 	err := p.Apply(t.Context(), func(Change) {})
 	if !strings.Contains(errorText(err), "slurm.conf:6: PartitionName=old Nodes=gone-[1-2]") || s.files() != before ||
 		s.text() != installed {
@@ -285,6 +296,7 @@ Foo=bar
 PartitionName=all Nodes=ALL State=WHAT
 DownNodes=zz-1 State=DOWN
 `)
+
 	for complaints, want := range map[string]string{
 		"Can't find plugin for select/cons_foo":                                                        "slurm.conf:5: SelectType=select/cons_foo",
 		"cannot find job_submit plugin for job_submit/nope|failed to initialize job_submit plugin":     "slurm.conf:6: JobSubmitPlugins=partition,nope",

@@ -56,17 +56,21 @@ func (s Script) State() (State, error) {
 	if err != nil || !there {
 		return Missing, err
 	}
+
 	good := Installed
 	if !marked(text) {
 		good = Loaded
+
 		loads := s.loads(text)
 		if text, _, err = read(s.beside()); err != nil || !loads || !marked(text) {
 			return Foreign, nil
 		}
 	}
+
 	if s.Text != "" && filterPath.ReplaceAllString(text, "") != filterPath.ReplaceAllString(s.Text, "") {
 		return Old, nil
 	}
+
 	return good, nil
 }
 
@@ -80,6 +84,7 @@ func (s Script) loads(site string) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -98,7 +103,9 @@ func (p *Plan) Install(s Script) error {
 			)
 		}
 	}
+
 	p.write(path, s.Text)
+
 	return p.err
 }
 
@@ -113,10 +120,13 @@ func (p *Plan) Remove(ctx context.Context, s Script) error {
 			return p.err
 		}
 	}
+
 	if ours, _ := p.read(path); marked(ours) && len(p.Changes) == 0 && s.Runs != nil {
 		p.err = s.Runs(ctx, false)
 	}
+
 	p.remove(path, s.Runs)
+
 	return p.err
 }
 
@@ -135,6 +145,7 @@ func (s Site) StillOn(hook string, running slurm.Config) error {
 	if hook == JobSubmit {
 		key, plugins = "JobSubmitPlugins", running.JobSubmitPlugins
 	}
+
 	switch {
 	case runsLua(plugins):
 		who = fmt.Sprintf("slurmctld has %s=lua", key)
@@ -145,6 +156,7 @@ func (s Site) StillOn(hook string, running slurm.Config) error {
 	default:
 		return nil
 	}
+
 	return fmt.Errorf(
 		"%s, and Slurm refuses every submission without the script; remove lua first (`pcs-capacity hooks remove settings` does, if install wrote it), and restart slurmctld",
 		who,
@@ -161,13 +173,16 @@ func ScriptPaths(hook string, running *slurm.Config, dirs []string) (paths []str
 		} else if site, err := ReadSite(filepath.Join(dir, "slurm.conf")); err == nil {
 			named = slurm.CLIFilterScript(site.value("CliFilterParameters"))
 		}
+
 		if named != "" && hook == CLIFilter {
 			path = named
 		}
+
 		if !slices.Contains(paths, path) {
 			paths = append(paths, path)
 		}
 	}
+
 	return paths
 }
 
@@ -181,16 +196,19 @@ func Folders() []string {
 	if conf := os.Getenv("SLURM_CONF"); conf != "" {
 		return []string{filepath.Dir(conf)}
 	}
+
 	dirs := pcsFolders(pcsRoot)
 	if _, err := os.Stat("/etc/slurm"); err == nil && len(dirs) == 0 {
 		dirs = []string{"/etc/slurm"}
 	}
+
 	return dirs
 }
 
 // pcsFolders lists those below a root, each once, whatever links there are.
 func pcsFolders(root string) []string {
 	versions, _ := filepath.Glob(filepath.Join(root, "slurm-*")) // the pattern is valid
+
 	var dirs, seen []string
 	for _, dir := range append(versions, filepath.Join(root, "slurm")) {
 		real, err := filepath.EvalSymlinks(dir)
@@ -198,5 +216,6 @@ func pcsFolders(root string) []string {
 			dirs, seen = append(dirs, dir), append(seen, real)
 		}
 	}
+
 	return dirs
 }

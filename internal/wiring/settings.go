@@ -36,9 +36,11 @@ func (s Site) State() (state State, wrong []string, err error) {
 	case !marked(ours):
 		return Foreign, nil, nil
 	}
+
 	if wrong = s.changed(ours); len(wrong) > 0 {
 		return Old, wrong, nil
 	}
+
 	return Installed, nil, nil
 }
 
@@ -52,18 +54,23 @@ func (p *Plan) InstallSettings(ctx context.Context, s Settings, text, gres strin
 
 	before := len(p.Changes)
 	p.ending(ctx, s, text)
+
 	if gres != "" {
 		p.write(s.beside(GresFile), gres)
 	}
+
 	p.write(s.beside(IncludeFile), text)
 	p.includes(s.beside("gres.conf"), GresFile, gres != "")
 	p.includes(s.Conf, IncludeFile, true)
+
 	if len(p.Changes) > before || s.Pending {
 		p.restart(ctx, s)
 	}
+
 	if gres == "" {
 		p.remove(s.beside(GresFile), nil)
 	}
+
 	return p.err
 }
 
@@ -75,30 +82,38 @@ func (p *Plan) RemoveSettings(ctx context.Context, s Settings, script Script) er
 	if restarts {
 		p.ending(ctx, s, "")
 	}
+
 	p.includes(s.Conf, IncludeFile, false)
 	p.includes(s.beside("gres.conf"), GresFile, false)
+
 	if p.err == nil && (restarts || len(p.Changes) > 0) {
 		p.restart(ctx, s)
+
 		if !p.Restarts() {
 			p.byHand("then run this again: the files of ours that slurmctld still reads stay until it is restarted")
 			return nil
 		}
 	}
+
 	p.remove(s.beside(IncludeFile), nil)
 	p.remove(s.beside(GresFile), nil)
+
 	if p.err == nil && runsLua(s.list("JobSubmitPlugins")) {
 		p.byHand(
 			"slurm.conf has JobSubmitPlugins=lua itself, so that %s stays; remove it, restart slurmctld, and run this again",
 			script.Path,
 		)
+
 		return nil
 	}
+
 	return p.Remove(ctx, script)
 }
 
 // includes plans a file with the line that reads ours as its last one, or without it.
 func (p *Plan) includes(path, file string, wanted bool) {
 	before, _ := p.read(path)
+
 	var kept strings.Builder
 	for line := range strings.Lines(before) {
 		if words := strings.Fields(line); len(words) < 2 || !strings.EqualFold(words[0], "include") ||
@@ -106,13 +121,16 @@ func (p *Plan) includes(path, file string, wanted bool) {
 			kept.WriteString(line)
 		}
 	}
+
 	text := kept.String()
 	if wanted {
 		if text != "" && !strings.HasSuffix(text, "\n") {
 			text += "\n"
 		}
+
 		text += "Include " + file + "\n"
 	}
+
 	p.edit(path, before, text, nil)
 }
 
@@ -122,6 +140,7 @@ func (p *Plan) restart(ctx context.Context, s Settings) {
 		p.byHand("restart slurmctld: it reads nodes when it starts (`scontrol reconfigure` kills slurmctld 22.05)")
 		return
 	}
+
 	p.Changes = append(p.Changes, Change{Do: "restart", What: service, do: s.start})
 }
 
@@ -145,6 +164,7 @@ func (s Site) gone(before, after string) ([]string, error) {
 	was, err := parse(strings.Split(before, "\n"))
 	is, failed := parse(strings.Split(after, "\n"))
 	stay := append(is.names(), s.names()...)
+
 	return slices.DeleteFunc(
 			was.names(),
 			func(name string) bool { return slices.Contains(stay, name) },
@@ -166,6 +186,7 @@ func (p *Plan) ending(ctx context.Context, s Settings, after string) {
 	if p.err = cmp.Or(p.err, err); p.err != nil || len(gone) == 0 || s.Slurm == nil || s.Force {
 		return
 	}
+
 	all, err := s.Slurm.Jobs(ctx)
 	p.err = err
 	if ids := ended(all, gone); err == nil && len(ids) > 0 {
@@ -185,5 +206,6 @@ func ended(all []capacity.Job, gone []string) (ids []string) {
 			ids = append(ids, j.Shown)
 		}
 	}
+
 	return ids
 }

@@ -31,14 +31,17 @@ func ReadSite(conf string) (Site, error) {
 	if _, err := os.Stat(conf); err != nil {
 		return Site{}, err
 	}
+
 	all, included, err := lines(conf, IncludeFile)
 	if err != nil {
 		return Site{}, err
 	}
+
 	s, err := parse(all)
 	if s.Conf, s.Included = conf, included; err != nil {
 		return s, err
 	}
+
 	gres, _, err := lines(s.beside("gres.conf"), GresFile)
 	for _, line := range gres {
 		if nodes := option(line, "nodename"); nodes != "" &&
@@ -46,6 +49,7 @@ func ReadSite(conf string) (Site, error) {
 			err = errors.Join(err, expand(nodes, s.gresNodes))
 		}
 	}
+
 	return s, err
 }
 
@@ -72,6 +76,7 @@ func parse(all []string) (Site, error) {
 			s.values[key] = strings.Trim(value, `"`)
 		}
 	}
+
 	return s, nil
 }
 
@@ -85,6 +90,7 @@ func lines(conf, ours string) (all []string, included bool, err error) {
 			included = true
 		}
 	})
+
 	return all, included, err
 }
 
@@ -94,6 +100,7 @@ const continued = "\x00"
 // walk visits those lines, with FILE:NUMBER of each, and also the lines that include files.
 func walk(conf, ours string, visit func(place, line string)) error {
 	var add func(path string, depth int) error
+
 	add = func(path string, depth int) error {
 		text, _, err := read(path)
 		number := 1
@@ -102,26 +109,32 @@ func walk(conf, ours string, visit func(place, line string)) error {
 			number += 1 + strings.Count(line, continued)
 
 			line, _, _ = strings.Cut(strings.ReplaceAll(line, continued, " "), "#")
+
 			words := strings.Fields(line)
 			if len(words) == 0 {
 				continue
 			}
+
 			visit(place, strings.Join(words, " "))
 
 			if len(words) == 1 || !strings.EqualFold(words[0], "include") || filepath.Base(words[1]) == ours ||
 				depth == 8 {
 				continue
 			}
+
 			name := words[1]
 			if !filepath.IsAbs(name) {
 				name = filepath.Join(filepath.Dir(conf), name)
 			}
+
 			if err := add(name, depth+1); err != nil {
 				return err
 			}
 		}
+
 		return err
 	}
+
 	return add(conf, 0)
 }
 
@@ -132,6 +145,7 @@ func option(line, key string) string {
 			return value
 		}
 	}
+
 	return ""
 }
 
@@ -143,6 +157,7 @@ func expand(list string, names map[string]bool) error {
 			names[name] = true
 		}
 	}
+
 	return err
 }
 
@@ -151,6 +166,7 @@ func (s Site) Switches(settings capacity.Settings) (sentences []string, err erro
 	if !strings.EqualFold(s.value("TopologyPlugin"), "topology/tree") {
 		return nil, nil
 	}
+
 	all, _, err := lines(s.beside("topology.conf"), IncludeFile)
 	known := map[string]bool{}
 	for _, line := range all {
@@ -158,7 +174,9 @@ func (s Site) Switches(settings capacity.Settings) (sentences []string, err erro
 			err = errors.Join(err, expand(nodes, known))
 		}
 	}
+
 	ours := names(groups(settings)...)
+
 	left := slices.DeleteFunc(slices.Clone(ours), func(name string) bool { return known[name] })
 	if len(left) > 0 {
 		list := hostlist.Compress(left)
@@ -171,6 +189,7 @@ func (s Site) Switches(settings capacity.Settings) (sentences []string, err erro
 			),
 		)
 	}
+
 	stale := slices.DeleteFunc(
 		slices.Sorted(maps.Keys(known)),
 		func(name string) bool { return s.nodes[name] || slices.Contains(ours, name) },
@@ -184,6 +203,7 @@ func (s Site) Switches(settings capacity.Settings) (sentences []string, err erro
 			),
 		)
 	}
+
 	return sentences, err
 }
 
@@ -195,6 +215,7 @@ func (s Site) value(key string) string {
 	if strings.HasPrefix(filepath.Base(value), "pcs-capacity-") {
 		return ""
 	}
+
 	return value
 }
 
@@ -219,6 +240,7 @@ func (s Site) record(text string) (kept string) {
 			kept += slurm.SiteLine(key, theirs)
 		}
 	})
+
 	return kept
 }
 
@@ -230,6 +252,7 @@ func (s Site) changed(ours string) (sentences []string) {
 			if is == "" {
 				now = "no " + key
 			}
+
 			sentences = append(
 				sentences,
 				fmt.Sprintf(
@@ -241,5 +264,6 @@ func (s Site) changed(ours string) (sentences []string) {
 			)
 		}
 	})
+
 	return sentences
 }

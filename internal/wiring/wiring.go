@@ -51,6 +51,7 @@ func (p Plan) Apply(ctx context.Context, done func(Change)) error {
 		}
 
 		err := c.do(ctx)
+
 		var down *notStarted
 		if errors.As(err, &down) {
 			return down.restore(context.WithoutCancel(ctx), p.Changes[:i])
@@ -59,8 +60,10 @@ func (p Plan) Apply(ctx context.Context, done func(Change)) error {
 		if err != nil {
 			return fmt.Errorf("%s %s: %w; run this again to continue", c.Do, c.What, err)
 		}
+
 		done(c)
 	}
+
 	return nil
 }
 
@@ -93,6 +96,7 @@ func read(path string) (text string, there bool, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", false, nil
 	}
+
 	return string(b), err == nil, err
 }
 
@@ -102,6 +106,7 @@ func (p *Plan) write(path, text string) {
 	if there && before != text && !marked(before) {
 		p.err = fmt.Errorf("%s: it was not written by pcs-capacity and is left as it is", path)
 	}
+
 	p.edit(path, before, text, nil)
 }
 
@@ -117,12 +122,14 @@ func (p *Plan) edit(path, before, text string, runs func(ctx context.Context, wa
 	if before == text || p.err != nil {
 		return
 	}
+
 	change := Change{Do: "write", What: path, do: func(ctx context.Context) error {
 		if runs != nil {
 			if err := runs(ctx, true); err != nil {
 				return err
 			}
 		}
+
 		return replace(path, before, text)
 	}, undo: func() error { return replace(path, text, before) }}
 	if text == "" {
@@ -130,6 +137,7 @@ func (p *Plan) edit(path, before, text string, runs func(ctx context.Context, wa
 	} else if filepath.Ext(path) != ".lua" { // nobody reads that of a program
 		change.Diff = diff(before, text)
 	}
+
 	p.Changes = append(p.Changes, change)
 }
 
@@ -139,6 +147,7 @@ func replace(path, before, text string) error {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
+
 	now, there, err := read(path)
 	switch {
 	case err != nil:
@@ -148,6 +157,7 @@ func replace(path, before, text string) error {
 	case text == "" && there:
 		return os.Remove(path)
 	}
+
 	f, err := renameio.NewPendingFile(
 		path,
 		renameio.WithTempDir(filepath.Dir(path)),
@@ -159,6 +169,7 @@ func replace(path, before, text string) error {
 		return err
 	}
 	defer f.Cleanup() //nolint:errcheck // what is left of a file that was not written
+
 	if info, err := os.Stat(path); err == nil {
 		owner, mine := info.Sys().(*syscall.Stat_t), os.Geteuid()
 		if int(owner.Uid) != mine || int(owner.Gid) != os.Getegid() {
@@ -167,9 +178,11 @@ func replace(path, before, text string) error {
 			}
 		}
 	}
+
 	if _, err := f.WriteString(text); err != nil {
 		return err
 	}
+
 	return f.CloseAtomicallyReplace()
 }
 
@@ -185,6 +198,7 @@ func diff(before, after string) (text string) {
 	}
 	without("-", before, after)
 	without("+", after, before)
+
 	return text
 }
 
@@ -199,6 +213,7 @@ func (p *Plan) Switch(c pcs.Inventory, on bool, do func(ctx context.Context, cha
 	} else if runsLua(strings.Split(c.Cluster.SlurmSettings[pluginKey], ",")) {
 		change[pluginKey] = ""
 	}
+
 	before, after := pcs.SettingsText(
 		c.Cluster.SlurmSettings,
 		"\n",
@@ -209,6 +224,7 @@ func (p *Plan) Switch(c pcs.Inventory, on bool, do func(ctx context.Context, cha
 	if before == after && c.Cluster.Status == pcs.Active {
 		return nil
 	}
+
 	if why, fix := c.NotSettled(); why != "" {
 		return fmt.Errorf(
 			"%s, and PCS changes the settings of a cluster only while everything in it is ACTIVE; %s",
@@ -216,11 +232,13 @@ func (p *Plan) Switch(c pcs.Inventory, on bool, do func(ctx context.Context, cha
 			fix,
 		)
 	}
+
 	p.Changes = append(p.Changes, Change{
 		Do:   "set",
 		What: "PCS cluster " + c.Cluster.Name,
 		Diff: diff(before, after),
 		do:   func(ctx context.Context) error { return do(ctx, change) },
 	})
+
 	return nil
 }

@@ -41,6 +41,7 @@ func newSite(t *testing.T) *site {
 
 func (s *site) write(name, text string) {
 	s.Helper()
+
 	if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o640); err != nil {
 		s.Fatal(err)
 	}
@@ -53,10 +54,12 @@ func (s *site) has(name string) bool {
 
 func (s *site) conf() Site {
 	s.Helper()
+
 	conf, err := ReadSite(filepath.Join(s.dir, "slurm.conf"))
 	if err != nil {
 		s.Fatal(err)
 	}
+
 	return conf
 }
 
@@ -81,6 +84,7 @@ func (s *site) runs(context.Context, bool) error {
 	if s.running {
 		running.JobSubmitPlugins = []string{"lua"}
 	}
+
 	return s.conf().StillOn(JobSubmit, running)
 }
 
@@ -95,6 +99,7 @@ func (s *site) sound() error {
 	case (s.conf().Included || s.running) && !s.has("job_submit.lua"):
 		return errors.New("JobSubmitPlugins=lua without job_submit.lua")
 	}
+
 	return nil
 }
 
@@ -104,22 +109,27 @@ func (s *site) script() Script {
 
 func (s *site) install() (p Plan) {
 	s.Helper()
+
 	if err := errors.Join(p.Install(s.script()), p.InstallSettings(s.Context(), s.settings(true), head+"JobSubmitPlugins=lua\n", head)); err != nil {
 		s.Fatal(err)
 	}
+
 	return p
 }
 
 func (s *site) remove() (p Plan) {
 	s.Helper()
+
 	if err := p.RemoveSettings(s.Context(), s.settings(false), s.script()); err != nil {
 		s.Fatal(err)
 	}
+
 	return p
 }
 
 func (s *site) apply(p Plan) {
 	s.Helper()
+
 	if err := p.Apply(s.Context(), func(Change) {}); err != nil {
 		s.Fatal(err)
 	}
@@ -132,12 +142,14 @@ func TestR5_InstallAndRemoveAreCutOff(t *testing.T) {
 	if all != 6 {
 		t.Fatalf("%d steps", all)
 	}
+
 	for stop := range all + 1 {
 		for _, first := range []string{"install", "remove"} {
 			t.Run(fmt.Sprintf("%s after %d", first, stop), func(t *testing.T) {
 				s := newSite(t)
 				apply := func(p Plan, most int) {
 					t.Helper()
+
 					p.Changes = p.Changes[:min(most, len(p.Changes))]
 					if err := p.Apply(t.Context(), func(c Change) {
 						if err := s.sound(); err != nil {
@@ -153,17 +165,22 @@ func TestR5_InstallAndRemoveAreCutOff(t *testing.T) {
 					apply(s.install(), all)
 					apply(s.remove(), stop)
 				}
+
 				apply(s.install(), all)
+
 				if !s.running || !s.has("job_submit.lua") || len(s.install().Changes) > 0 {
 					t.Errorf("not installed: %+v", s.install())
 				}
+
 				apply(s.remove(), stop)
 				apply(s.remove(), all)
+
 				if s.running || s.has("job_submit.lua") || s.has(IncludeFile) || s.has(GresFile) ||
 					s.has("gres.conf") ||
 					len(s.remove().Changes) > 0 {
 					t.Errorf("not removed: %+v", s.remove())
 				}
+
 				if text, _ := os.ReadFile(filepath.Join(s.dir, "slurm.conf")); string(text) != siteConf {
 					t.Errorf("slurm.conf is\n%s", text)
 				}
@@ -177,16 +194,20 @@ func TestFileChangesMeanwhile(t *testing.T) {
 	s := newSite(t)
 	plan := s.install()
 	s.write("slurm.conf", "ClusterName=other\n")
+
 	if err := plan.Apply(t.Context(), func(Change) {}); err == nil ||
 		!strings.Contains(err.Error(), "has changed since") {
 		t.Errorf("%v", err)
 	}
+
 	if text, _ := os.ReadFile(filepath.Join(s.dir, "slurm.conf")); string(text) != "ClusterName=other\n" {
 		t.Errorf("slurm.conf is\n%s", text)
 	}
+
 	if err := s.install().Apply(t.Context(), func(Change) {}); err != nil {
 		t.Fatal(err)
 	}
+
 	if info, err := os.Stat(filepath.Join(s.dir, "slurm.conf")); err != nil || info.Mode() != 0o640 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
@@ -197,31 +218,38 @@ func TestR9_SitesOwnScripts(t *testing.T) {
 	s := newSite(t)
 	beside := s.dir + "/pcs-capacity-job_submit.lua"
 	s.write("job_submit.lua", "-- the site's\n")
+
 	plan := s.install()
 	if state, err := s.script().State(); state != Foreign || err != nil || len(plan.ByHand) != 1 ||
 		!strings.Contains(plan.ByHand[0], "pcall(dofile") ||
 		plan.Changes[0].What != beside {
 		t.Errorf("%s, %v, %+v", state, err, plan)
 	}
+
 	s.write("pcs-capacity-job_submit.lua", s.script().Text)
+
 	for text, stays := range map[string]bool{
 		"pcall(dofile, \"" + beside + "\")\n":    true,
 		"require(\"pcs-capacity-job_submit\")\n": true,
 		"-- dofile(\"" + beside + "\")\n":        false,
 	} {
 		s.write("job_submit.lua", text)
+
 		var p Plan
+
 		err := p.Remove(t.Context(), s.script())
 		if state, _ := s.script().State(); err != nil || stays != (len(p.Changes) == 0 && len(p.ByHand) == 1) ||
 			stays != (state == Loaded) {
 			t.Errorf("%s: %s, %v, %+v", text, state, err, p)
 		}
 	}
+
 	s = newSite(t)
 	s.write("slurm.conf", siteConf+"JobSubmitPlugins=throttle,lua\n")
 	s.apply(s.install())
 	plan = s.remove()
 	s.apply(plan)
+
 	if !s.has("job_submit.lua") || len(plan.ByHand) != 1 {
 		t.Errorf("a script that slurm.conf itself has switched on: %+v", plan)
 	}
@@ -377,6 +405,7 @@ func TestR9_Sites(t *testing.T) {
 			s.write("slurm.conf", "ClusterName=ml # a comment\n"+c.conf)
 			s.write("more.conf", "NodeName=cpu-1,gpu-1 \\\n  CPUs=4\nPartitionName=gpu Nodes=gpu-1 SuspendTime=60\n")
 			s.write("gres.conf", c.gres)
+
 			in := Include{
 				Site:     s.conf(),
 				Version:  slurm.Version{Major: 24, Minor: 11},
@@ -399,6 +428,7 @@ func TestR9_Sites(t *testing.T) {
 			if c.change != nil {
 				c.change(&in)
 			}
+
 			all := map[string]ec2.InstanceType{
 				"p5.48xlarge": {
 					VCPUs:          192,
@@ -423,21 +453,25 @@ func TestR9_Sites(t *testing.T) {
 			text, notes := in.Text()
 			gres, more := in.Gres()
 			notes = append(notes, more...)
+
 			for line := range strings.Lines(strings.TrimSpace(c.want)) {
 				if !strings.Contains(text, "\n"+strings.TrimSpace(line)+"\n") {
 					t.Errorf("no %s", line)
 				}
 			}
+
 			for _, word := range strings.Fields(c.not) {
 				if strings.Contains(text, "\n"+word) || strings.Contains(text, word) && strings.HasPrefix(word, "/") {
 					t.Errorf("it has %s", word)
 				}
 			}
+
 			if !strings.HasPrefix(text, head) || c.wantGres != "" && gres != head+c.wantGres || len(notes) > 1 ||
 				!strings.Contains(strings.Join(notes, "; "), c.notes) ||
 				(c.notes == "") != (len(notes) == 0) {
 				t.Errorf("%q, %s", notes, gres)
 			}
+
 			if t.Failed() {
 				t.Log(text)
 			}
@@ -452,12 +486,15 @@ func TestR9_LaterEditsAreMerged(t *testing.T) {
 		text, _ := Include{Site: s.conf(), Version: slurm.Version{Major: 24, Minor: 11}, Programs: "/p"}.Text()
 		return text
 	}
+
 	install := func() {
 		t.Helper()
+
 		var p Plan
 		if err := errors.Join(p.Install(s.script()), p.InstallSettings(t.Context(), s.settings(true), text(), "")); err != nil {
 			t.Fatal(err)
 		}
+
 		s.apply(p)
 	}
 	for edit, want := range map[string]string{
@@ -469,12 +506,15 @@ func TestR9_LaterEditsAreMerged(t *testing.T) {
 		s.write("slurm.conf", siteConf)
 		install()
 		s.write("slurm.conf", siteConf+"Include "+IncludeFile+"\n"+edit)
+
 		if state, wrong, err := s.conf().State(); (state == Old) != (want != "") ||
 			!strings.Contains(strings.Join(wrong, ";"), want) ||
 			err != nil {
 			t.Errorf("%q: %s, %q, %v", edit, state, wrong, err)
 		}
+
 		install()
+
 		conf, _ := os.ReadFile(filepath.Join(s.dir, "slurm.conf"))
 		if state, wrong, err := s.conf().State(); state != Installed || err != nil ||
 			!strings.HasSuffix(string(conf), "\nInclude "+IncludeFile+"\n") {
@@ -488,10 +528,12 @@ func TestSwitchOn(t *testing.T) {
 	cluster := pcs.Inventory{
 		Cluster: pcs.Cluster{Name: "ml", Status: pcs.Active, SlurmSettings: map[string]string{"MinJobAge": "60"}},
 	}
+
 	var p Plan
 	if err := p.Switch(cluster, true, nil); err != nil || p.Changes[0].Diff != "+CliFilterPlugins=cli_filter/lua\n" {
 		t.Errorf("%v, %+v", err, p)
 	}
+
 	cluster.Groups = []pcs.NodeGroup{{Name: "gpu-a", Status: pcs.Updating}}
 	if err := new(Plan).Switch(cluster, true, nil); err == nil ||
 		!strings.Contains(err.Error(), "node group gpu-a is UPDATING") {
@@ -541,18 +583,23 @@ func TestPCSFolders(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	two := []string{root + "/slurm-24.11", root + "/slurm-25.11"}
 	if diff := gocmp.Diff(two, pcsFolders(root)); diff != "" {
 		t.Error(diff)
 	}
+
 	if err := os.Symlink("slurm-25.11", root+"/slurm"); err != nil {
 		t.Fatal(err)
 	}
+
 	if diff := gocmp.Diff(two, pcsFolders(root)); diff != "" {
 		t.Error(diff)
 	}
+
 	os.Remove(root + "/slurm")
 	os.Mkdir(root+"/slurm", 0o755)
+
 	if diff := gocmp.Diff(append(two, root+"/slurm"), pcsFolders(root)); diff != "" {
 		t.Error(diff)
 	}
@@ -576,6 +623,7 @@ func TestStillOn(t *testing.T) {
 	} {
 		s := newSite(t)
 		s.write("slurm.conf", siteConf+c.conf)
+
 		if err := s.conf().StillOn(c.hook, c.running); (err != nil) != (c.want != "") ||
 			err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v", c, err)
@@ -589,15 +637,19 @@ func TestScriptThatSlurmctldRunsStays(t *testing.T) {
 	if err := s.install().Apply(t.Context(), func(Change) {}); err != nil {
 		t.Fatal(err)
 	}
+
 	deaf := s.settings(false)
 	deaf.Systemctl = func(context.Context, ...string) error { return nil }
+
 	var p Plan
 	if err := p.RemoveSettings(t.Context(), deaf, s.script()); err != nil {
 		t.Fatal(err)
 	}
+
 	if err := p.Apply(t.Context(), func(Change) {}); err == nil || !s.has("job_submit.lua") {
 		t.Errorf("after a restart without effect: %v", err)
 	}
+
 	deaf.Site, deaf.Pending = s.conf(), false // as for partitions that are no longer in the settings
 	if err := new(Plan).RemoveSettings(t.Context(), deaf, s.script()); err == nil ||
 		!strings.Contains(err.Error(), "slurmctld has JobSubmitPlugins=lua") {
@@ -622,6 +674,7 @@ func TestScriptPaths(t *testing.T) {
 		{JobSubmit, "", &slurm.Config{CliFilterScript: "/site/filter.lua"}, []string{s.dir}, s.dir + "/job_submit.lua"},
 	} {
 		s.write("slurm.conf", siteConf+c.conf)
+
 		if got := strings.Join(ScriptPaths(c.hook, c.running, c.dirs), " "); got != c.want {
 			t.Errorf("%+v: %s", c, got)
 		}
@@ -631,7 +684,9 @@ func TestScriptPaths(t *testing.T) {
 // What goes with a new file of ours, and whose jobs end with it.
 func TestGone(t *testing.T) {
 	site := newSite(t).conf() // has cpu-1, gpu-1, gpu-2, and partition cpu
+
 	const before = head + "NodeName=gpu-[1-4] CPUs=4\nNodeName=big-[1-2] CPUs=4\nPartitionName=gpu Nodes=gpu-[1-4]\nPartitionName=big Nodes=big-[1-2] State=UP\nPartitionName=cpu Nodes=cpu-1\n"
+
 	var jobs []capacity.Job
 	for i, words := range []string{"RUNNING gpu gpu-1", "RUNNING gpu gpu-4", "PENDING gpu", "PENDING gpu,cpu", "RUNNING big big-1", "COMPLETED big big-1", "RUNNING cpu cpu-1"} {
 		f := strings.Fields(words)
@@ -640,6 +695,7 @@ func TestGone(t *testing.T) {
 			capacity.Job{ID: i + 1, Shown: fmt.Sprint(i + 1), State: f[0], Partition: f[1], Nodes: f[2:], NumNodes: 1},
 		)
 	}
+
 	for after, want := range map[string]string{
 		before: " []",
 		"NodeName=gpu-[1-3] CPUs=4\nNodeName=big-[1-2] CPUs=4\nPartitionName=gpu Nodes=gpu-[1-3]\nPartitionName=big Nodes=big-[1-2]\n": "gpu-4 [2]",
@@ -659,20 +715,26 @@ func TestNodesOfJobsStay(t *testing.T) {
 	s.write("job_submit.lua", s.script().Text)
 	s.write(IncludeFile, head+"NodeName=big-1 CPUs=4\n")
 	s.write("slurm.conf", siteConf+"Include "+IncludeFile+"\n")
+
 	bin := t.TempDir()
 	squeue := func(script string) {
 		t.Helper()
+
 		if err := os.WriteFile(filepath.Join(bin, "squeue"), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
 	with := s.settings(false)
 	with.Slurm = &slurm.Client{Dir: bin}
+
 	squeue("echo slurm_load_jobs error >&2; exit 1")
+
 	if err := new(Plan).RemoveSettings(t.Context(), with, s.script()); err == nil {
 		t.Error("whose jobs end is not known, and the plan is made")
 	}
+
 	with.Force = true
+
 	var p Plan
 	if err := p.RemoveSettings(t.Context(), with, s.script()); err != nil || !p.Restarts() {
 		t.Errorf("by force: %v, %+v", err, p)
@@ -682,20 +744,28 @@ func TestNodesOfJobsStay(t *testing.T) {
 // gres.conf keeps what the site has in it, and our line goes with the GPUs.
 func TestR9_SitesGresConf(t *testing.T) {
 	s := newSite(t)
+
 	const own = "NodeName=cpu-1 Name=gpu File=/dev/nvidia0"
 	s.write("gres.conf", own)
+
 	for gres, want := range map[string]string{head: own + "\nInclude " + GresFile + "\n", "": own + "\n"} {
 		var p Plan
+
 		s.write("job_submit.lua", s.script().Text)
+
 		if err := p.InstallSettings(t.Context(), s.settings(true), head+"JobSubmitPlugins=lua\n", head); err != nil {
 			t.Fatal(err)
 		}
+
 		s.apply(p)
+
 		p = Plan{}
 		if err := p.InstallSettings(t.Context(), s.settings(true), head+"JobSubmitPlugins=lua\n", gres); err != nil {
 			t.Fatal(err)
 		}
+
 		s.apply(p)
+
 		text, _ := os.ReadFile(filepath.Join(s.dir, "gres.conf"))
 		if string(text) != want || s.has(GresFile) != (gres != "") || p.Restarts() != (gres == "") {
 			t.Errorf("%q: gres.conf is %s, %+v", gres, text, p)
@@ -726,9 +796,11 @@ func TestSwitches(t *testing.T) {
 		s.write("topology.conf", c.topology)
 		s.write("more.conf", "SwitchName=s1 Nodes=gpu-[3-4]\n")
 		said, err := s.conf().Switches(settings)
+
 		if !strings.Contains(c.want, " ") && c.want != "" {
 			c.want = "Nodes=" + c.want + "`"
 		}
+
 		if got := strings.Join(said, ""); err != nil || (got == "") != (c.want == "") ||
 			!strings.Contains(got, c.want) ||
 			len(said) > 1 {

@@ -33,6 +33,7 @@ func (a *answerer) Do(r *http.Request) (*http.Response, error) {
 	if a.asked.Add(1) > mostAnswers {
 		return nil, errors.New("silence")
 	}
+
 	return &http.Response{
 		StatusCode: a.status, Request: r, Header: http.Header{"Content-Type": {a.contentType}},
 		Body: io.NopCloser(strings.NewReader(a.body)),
@@ -50,11 +51,15 @@ func (r *recorder) Do(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	body, err := io.ReadAll(response.Body)
 	_ = response.Body.Close()
+
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	r.answers, response.Body = append(r.answers, string(body)), io.NopCloser(bytes.NewReader(body))
+
 	return response, err
 }
 
@@ -71,30 +76,39 @@ func FuzzAnswers(
 	if err != nil {
 		f.Fatal(err)
 	}
+
 	f.Cleanup(func() { _ = sim.Close() })
+
 	if err := sim.Serve(f.Setenv); err != nil {
 		f.Fatal(err)
 	}
+
 	load := func(client aws.HTTPClient) *awsconfig.Shared {
 		shared, err := awsconfig.Load(context.Background(), awsconfig.Options{})
 		if err != nil {
 			f.Fatal(err)
 		}
+
 		shared.Config.RetryMaxAttempts, shared.Config.HTTPClient = 1, client
+
 		return shared
 	}
 	recorded := &recorder{}
 	reads(context.Background(), load(recorded))
+
 	for _, answer := range recorded.answers {
 		f.Add(200, answer)
 	}
+
 	f.Add(400, refusal)
 	f.Fuzz(func(t *testing.T, status int, body string) {
 		if status < 200 || status > 599 {
 			return
 		}
+
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
+
 		calls(ctx, load(&answerer{contentType: contentType, body: body, status: status}))
 	})
 }

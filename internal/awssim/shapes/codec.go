@@ -19,11 +19,13 @@ const EC2Time = "2006-01-02T15:04:05.000Z"
 // answer that differs from the model is an *Error with every violation.
 func EncodeEC2(operation, requestID string, result any) ([]byte, error) {
 	var out bytes.Buffer
+
 	err := check("ec2", operation, func(op *operationShape, c *checker) {
 		if op == nil {
 			c.unknownOperation()
 			return
 		}
+
 		fmt.Fprintf(
 			&out,
 			"%s<%sResponse xmlns=%q><requestId>%s</requestId>",
@@ -32,13 +34,16 @@ func EncodeEC2(operation, requestID string, result any) ([]byte, error) {
 			"http://ec2.amazonaws.com/doc/2016-11-15/",
 			requestID,
 		)
+
 		if op.output == "-" {
 			out.WriteString("<return>true</return>")
 		} else {
 			c.encodeStructure(&out, "", op.output, reflect.ValueOf(result))
 		}
+
 		fmt.Fprintf(&out, "</%sResponse>", operation)
 	})
+
 	return out.Bytes(), err
 }
 
@@ -47,6 +52,7 @@ func (c *checker) encodeStructure(out *bytes.Buffer, path, typ string, v reflect
 	if !membersOf(v, given) {
 		c.report(path, "is %s, want the structure %s", v.Type(), typ)
 	}
+
 	for _, m := range c.shapes.structures[typ].members {
 		member, there := given[m.name]
 		if delete(given, m.name); there {
@@ -55,6 +61,7 @@ func (c *checker) encodeStructure(out *bytes.Buffer, path, typ string, v reflect
 			c.missing(within(path, m.name), typ)
 		}
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		c.unknown(within(path, name), typ)
 	}
@@ -66,13 +73,16 @@ func membersOf(v reflect.Value, into map[string]reflect.Value) bool {
 		for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
 			v = v.Elem()
 		}
+
 		if !v.IsValid() ||
 			(v.Kind() == reflect.String || v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0 {
 			return
 		}
+
 		if t, isTime := v.Interface().(time.Time); isTime && t.IsZero() {
 			return
 		}
+
 		into[name] = v
 	}
 	switch v.Kind() {
@@ -91,11 +101,13 @@ func membersOf(v reflect.Value, into map[string]reflect.Value) bool {
 	default:
 		return false
 	}
+
 	return true
 }
 
 func (c *checker) encode(out *bytes.Buffer, path, wire, typ string, v reflect.Value) {
 	fmt.Fprintf(out, "<%s>", wire)
+
 	list, isList := c.shapes.lists[typ]
 	switch {
 	case c.shapes.structures[typ] != nil:
@@ -106,6 +118,7 @@ func (c *checker) encode(out *bytes.Buffer, path, wire, typ string, v reflect.Va
 			for item.Kind() == reflect.Pointer || item.Kind() == reflect.Interface {
 				item = item.Elem()
 			}
+
 			c.encode(out, at(path, i), list.wire, list.item, item)
 		}
 	case isList && v.Type() == reflect.TypeFor[map[string]string]():
@@ -121,16 +134,20 @@ func (c *checker) encode(out *bytes.Buffer, path, wire, typ string, v reflect.Va
 		if t, isTime := v.Interface().(time.Time); isTime {
 			text = t.UTC().Format(EC2Time)
 		}
+
 		if typ != "State" { // of a VPC endpoint: the model has "Available", EC2 answers "available"
 			c.scalar(path, typ, text)
 		}
+
 		out.WriteString(escaped(text))
 	}
+
 	fmt.Fprintf(out, "</%s>", wire)
 }
 
 func escaped(text string) string {
 	var b strings.Builder
+
 	_ = xml.EscapeText(&b, []byte(text)) // a Builder does not fail
 	return b.String()
 }

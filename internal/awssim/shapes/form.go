@@ -19,16 +19,19 @@ func CheckForm(service, operation string, form url.Values) (request map[string]a
 			c.unknownOperation()
 			return
 		}
+
 		root := &parameter{}
 		for name, values := range form {
 			if name != "Action" && name != "Version" {
 				root.descend(strings.Split(name, ".")).values = values
 			}
 		}
+
 		if op.input == "-" {
 			c.unknownParameters("", root, "the operation has no input")
 			return
 		}
+
 		request = c.formStructure("", op.input, root)
 	})
 }
@@ -44,11 +47,14 @@ func (p *parameter) descend(path []string) *parameter {
 		if p.members == nil {
 			p.members = map[string]*parameter{}
 		}
+
 		if p.members[name] == nil {
 			p.members[name] = &parameter{}
 		}
+
 		p = p.members[name]
 	}
+
 	return p
 }
 
@@ -57,6 +63,7 @@ func (c *checker) unknownParameters(path string, p *parameter, why string) {
 	if p.values != nil {
 		c.add(Unknown, path, "%s", why)
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(p.members)) {
 		c.unknownParameters(within(path, name), p.members[name], why)
 	}
@@ -66,27 +73,33 @@ func (c *checker) formValue(path, typ string, p *parameter) any {
 	if _, ok := c.shapes.structures[typ]; ok {
 		return c.formStructure(path, typ, p)
 	}
+
 	if list, ok := c.shapes.lists[typ]; ok {
 		return c.formList(path, list, p)
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(p.members)) {
 		c.unknownParameters(within(path, name), p.members[name], "is below a value of type "+typ)
 	}
+
 	if len(p.values) == 0 {
 		return nil
 	}
+
 	text := p.values[0]
 	if len(p.values) > 1 {
 		c.report(path, "appears %d times", len(p.values))
 	} else if typ != "InstanceType" { // there are new ones every week, and services have words of their own for others
 		c.scalar(path, typ, text)
 	}
+
 	switch typ {
 	case "boolean":
 		return text == "true"
 	case "integer", "long", "float", "double":
 		return json.Number(text)
 	}
+
 	return text
 }
 
@@ -95,19 +108,23 @@ func (c *checker) formStructure(path, typ string, p *parameter) map[string]any {
 	if p.values != nil {
 		c.add(Unknown, path, "is the structure %s and has no value", typ)
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(p.members)) {
 		member, ok := structure.find(func(m memberShape) bool { return formName(m) == name })
 		if !ok {
 			c.unknownParameters(within(path, name), p.members[name], "unknown member of "+typ)
 			continue
 		}
+
 		members[member.name] = c.formValue(within(path, name), member.typ, p.members[name])
 	}
+
 	for _, member := range structure.members {
 		if name := formName(member); member.required && p.members[name] == nil {
 			c.missing(within(path, name), typ)
 		}
 	}
+
 	return members
 }
 
@@ -116,12 +133,14 @@ func (c *checker) formList(path string, list listShape, p *parameter) (values []
 	if p.values != nil {
 		c.add(Unknown, path, "is a list and has no value")
 	}
+
 	items := p.members
 	for i := range len(items) {
 		if name := strconv.Itoa(i + 1); items[name] != nil {
 			values = append(values, c.formValue(within(path, name), list.item, items[name]))
 		}
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(items)) {
 		if n, err := strconv.Atoi(name); err != nil || n < 1 || n > len(items) || strconv.Itoa(n) != name {
 			c.unknownParameters(
@@ -131,6 +150,7 @@ func (c *checker) formList(path string, list listShape, p *parameter) (values []
 			)
 		}
 	}
+
 	return values
 }
 

@@ -53,6 +53,7 @@ func TestCheckForm(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			_, err = CheckForm(test.service, test.operation, form)
 			compareViolations(t, err, test.want)
 		})

@@ -20,13 +20,16 @@ var commonJSONErrors = []string{
 func parseJSON(body []byte) (any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()
+
 	var value any
 	if err := decoder.Decode(&value); err != nil {
 		return nil, err
 	}
+
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("text follows the JSON value")
 	}
+
 	return value, nil
 }
 
@@ -37,6 +40,7 @@ func (c *checker) jsonMessage(typ string, body []byte) {
 		c.report("", "not JSON: %v", err)
 		return
 	}
+
 	c.jsonValue("", typ, value)
 }
 
@@ -47,11 +51,13 @@ func (c *checker) jsonError(op *operationShape, body []byte) {
 		c.report("", "not JSON: %v", err)
 		return
 	}
+
 	object, ok := value.(map[string]any)
 	if !ok {
 		c.report("", "an error is an object")
 		return
 	}
+
 	typ, _ := object["__type"].(string)
 	_, name, qualified := strings.Cut(typ, "#")
 	modelled := op != nil && slices.Contains(op.errors, name)
@@ -62,13 +68,16 @@ func (c *checker) jsonError(op *operationShape, body []byte) {
 	case !modelled && !slices.Contains(commonJSONErrors, name):
 		c.report("__type", "%s is not an error of this operation", name)
 	}
+
 	delete(object, "__type")
+
 	if _, ok := c.shapes.structures[name]; !ok {
 		if text, _ := object["message"].(string); text == "" {
 			c.report("message", "missing or empty")
 		}
 		return
 	}
+
 	c.jsonStructure("", name, object)
 }
 
@@ -79,28 +88,36 @@ func (c *checker) jsonValue(path, typ string, value any) {
 		} else {
 			c.report(path, "is %s, want the structure %s", jsonKind(value), typ)
 		}
+
 		return
 	}
+
 	if list, ok := c.shapes.lists[typ]; ok {
 		items, ok := value.([]any)
 		if !ok {
 			c.report(path, "is %s, want a list", jsonKind(value))
 		}
+
 		for i, item := range items {
 			c.jsonValue(at(path, i), list.item, item)
 		}
+
 		return
 	}
+
 	if of, ok := c.shapes.maps[typ]; ok {
 		object, ok := value.(map[string]any)
 		if !ok {
 			c.report(path, "is %s, want a map", jsonKind(value))
 		}
+
 		for _, key := range slices.Sorted(maps.Keys(object)) {
 			c.jsonValue(within(path, key), of, object[key])
 		}
+
 		return
 	}
+
 	c.jsonScalar(path, typ, value)
 }
 
@@ -110,13 +127,16 @@ func (c *checker) jsonStructure(path, typ string, object map[string]any) {
 		if object[name] == nil && c.nullIsAbsent {
 			continue
 		}
+
 		member, ok := structure.find(func(m memberShape) bool { return m.wire == name })
 		if !ok {
 			c.unknown(within(path, name), typ)
 			continue
 		}
+
 		c.jsonValue(within(path, name), member.typ, object[name])
 	}
+
 	for _, member := range structure.members {
 		if member.required && object[member.wire] == nil {
 			c.missing(within(path, member.wire), typ)
@@ -134,10 +154,12 @@ func (c *checker) jsonScalar(path, typ string, value any) {
 	default: // strings, enumerations, and the timestamps of PCS, which are ISO 8601 in a string
 		want = "a string"
 	}
+
 	if got := jsonKind(value); got != want {
 		c.report(path, "is %s, want %s", got, want)
 		return
 	}
+
 	switch value := value.(type) {
 	case json.Number:
 		c.scalar(path, typ, value.String())

@@ -53,6 +53,7 @@ func (e *Error) Error() string {
 	for i, v := range e.Violations {
 		lines[i] = v.String()
 	}
+
 	return fmt.Sprintf(
 		"%s %s differs from the service model:\n\t%s",
 		e.Service,
@@ -84,6 +85,7 @@ func CheckJSON(service, operation string, body []byte) error {
 			c.unknownOperation()
 			return
 		}
+
 		c.nullIsAbsent = true
 		c.jsonMessage(op.input, body)
 	})
@@ -95,6 +97,7 @@ func Operations(service string) []string {
 	if !ok {
 		return nil
 	}
+
 	return slices.Sorted(maps.Keys(shapes.operations))
 }
 
@@ -103,11 +106,14 @@ func check(service, operation string, run func(*operationShape, *checker)) error
 	if !ok {
 		return fmt.Errorf("no shapes are recorded for the service %q", service)
 	}
+
 	c := &checker{shapes: shapes}
 	run(shapes.operations[operation], c)
+
 	if len(c.violations) == 0 {
 		return nil
 	}
+
 	return &Error{Service: service, Operation: operation, Violations: c.violations}
 }
 
@@ -173,22 +179,28 @@ var recordedShapes = sync.OnceValue(func() map[string]*serviceShapes {
 	if err != nil {
 		panic("the embedded record of shapes is broken: " + err.Error())
 	}
+
 	return services
 })
 
 func parseShapes(text string) (map[string]*serviceShapes, error) {
 	services := map[string]*serviceShapes{}
-	var service *serviceShapes
-	var structure *structureShape
+
+	var (
+		service   *serviceShapes
+		structure *structureShape
+	)
 	for number, line := range strings.Split(text, "\n") {
 		fields := strings.Split(line, "\t")
 		if line == "" || line[0] == '#' {
 			continue
 		}
+
 		if fields[0] != "service" && service == nil || len(fields) < 2 ||
 			fields[0] == "" && (structure == nil || len(fields) < 3) {
 			return nil, fmt.Errorf("line %d: misplaced: %q", number+1, line)
 		}
+
 		switch name, rest := fields[1], fields[2:]; fields[0] {
 		case "service":
 			service = &serviceShapes{
@@ -214,6 +226,7 @@ func parseShapes(text string) (map[string]*serviceShapes, error) {
 			return nil, fmt.Errorf("line %d: unknown kind %q", number+1, fields[0])
 		}
 	}
+
 	return services, nil
 }
 
@@ -229,6 +242,7 @@ func parseMember(name string, fields []string) memberShape {
 			m.required = true
 		}
 	}
+
 	return m
 }
 
@@ -237,6 +251,7 @@ func (s *structureShape) find(match func(memberShape) bool) (memberShape, bool) 
 	if i < 0 {
 		return memberShape{}, false
 	}
+
 	return s.members[i], true
 }
 
@@ -269,6 +284,7 @@ func (c *checker) scalar(path, typ, text string) {
 			c.report(path, "%q is not a value of %s", text, typ)
 		}
 	}
+
 	if err != nil {
 		c.report(path, "%q is not of type %s", text, typ)
 	}

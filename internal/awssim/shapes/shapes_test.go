@@ -14,6 +14,7 @@ const goodQueue = `{"queue":{"name":"gpu","id":"pcs_abcdefghij","arn":"arn:aws:p
 
 func TestCheckPCS(t *testing.T) {
 	const conflict = `{"__type":"com.amazonaws.pcs#ConflictException","message":"busy","resourceId":"pcs_a","resourceType":"CLUSTER"}`
+
 	tests := []struct {
 		name      string
 		operation string
@@ -96,8 +97,11 @@ func TestCheckJSON(t *testing.T) {
 
 func compareViolations(t *testing.T, err error, want []string) {
 	t.Helper()
-	var got []string
-	var shapeError *Error
+
+	var (
+		got        []string
+		shapeError *Error
+	)
 	if errors.As(err, &shapeError) {
 		for _, v := range shapeError.Violations {
 			got = append(got, v.String())
@@ -105,6 +109,7 @@ func compareViolations(t *testing.T, err error, want []string) {
 	} else if err != nil {
 		t.Fatal(err)
 	}
+
 	if !slices.Equal(got, want) {
 		t.Errorf("violations:\n\t%s\nwant:\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
 	}
@@ -116,19 +121,24 @@ func TestEncodeEC2(t *testing.T) {
 		InstanceCount           *int
 		StartDate               time.Time
 	}
+
 	four, day := 4, time.Date(2026, 11, 21, 11, 30, 0, 0, time.UTC)
 	answer := func(o any) any { return map[string]any{"CapacityBlockOfferings": []any{o}, "NextToken": ""} }
+
 	good, err := EncodeEC2("DescribeCapacityBlockOfferings", "r", answer(offering{"cb-<1>", &four, day}))
+
 	const want = `<requestId>r</requestId><capacityBlockOfferingSet><item><capacityBlockOfferingId>cb-&lt;1&gt;</capacityBlockOfferingId>` +
 		`<instanceCount>4</instanceCount><startDate>2026-11-21T11:30:00.000Z</startDate></item></capacityBlockOfferingSet></DescribeCapacityBlockOfferingsResponse>`
 	if err != nil || !strings.HasSuffix(string(good), want) {
 		t.Errorf("%v: %s", err, good)
 	}
+
 	done, err := EncodeEC2("CreateTags", "r", nil)
 	if err != nil ||
 		!strings.HasSuffix(string(done), "<requestId>r</requestId><return>true</return></CreateTagsResponse>") {
 		t.Errorf("%v: %s", err, done)
 	}
+
 	_, err = EncodeEC2(
 		"DescribeCapacityBlockOfferings",
 		"r",
@@ -157,6 +167,7 @@ func TestShapeRecordIsClosed(t *testing.T) {
 				}
 			}
 		}
+
 		known := func(typ string) bool {
 			inline := []string{"string", "blob", "boolean", "integer", "long", "float", "double", "timestamp"}
 			return slices.Contains(inline, typ) || service.structures[typ] != nil || service.lists[typ].item != "" ||
@@ -169,6 +180,7 @@ func TestShapeRecordIsClosed(t *testing.T) {
 				}
 			}
 		}
+
 		for list, l := range service.lists {
 			if !known(l.item) {
 				t.Errorf("%s: list %s: type %s is not recorded", name, list, l.item)

@@ -34,13 +34,16 @@ func powerUp(ctx context.Context, list string) error {
 	if err != nil {
 		return err
 	}
+
 	cfg, err := config.LoadDefaultConfig(ctx)
 	if err != nil {
 		return err
 	}
+
 	client := ec2.NewFromConfig(cfg)
 	reservation := os.Getenv("FLOOR_RESERVATION")
 	template := &types.LaunchTemplateSpecification{LaunchTemplateId: aws.String(os.Getenv("FLOOR_TEMPLATE"))}
+
 	var reads errgroup.Group
 	reads.Go(func() error {
 		out, err := client.DescribeLaunchTemplateVersions(
@@ -55,6 +58,7 @@ func powerUp(ctx context.Context, list string) error {
 				strconv.FormatInt(aws.ToInt64(out.LaunchTemplateVersions[0].VersionNumber), 10),
 			)
 		}
+
 		return err
 	})
 	reads.Go(func() error {
@@ -62,13 +66,17 @@ func powerUp(ctx context.Context, list string) error {
 			ctx,
 			&ec2.DescribeCapacityReservationsInput{CapacityReservationIds: []string{reservation}},
 		)
+
 		return err
 	})
 	reads.Go(func() error { return exec.Command("squeue", "--noheader", "--format=%i %a").Run() })
+
 	if err := reads.Wait(); err != nil {
 		return err
 	}
+
 	n := aws.Int32(int32(len(nodes)))
+
 	in := &ec2.RunInstancesInput{
 		MinCount:       n,
 		MaxCount:       n,
@@ -87,17 +95,22 @@ func powerUp(ctx context.Context, list string) error {
 		for _, key := range []string{"Name", "cluster", "partition", "job", "nodes"} {
 			spec.Tags = append(spec.Tags, types.Tag{Key: aws.String(key), Value: aws.String(list)})
 		}
+
 		in.TagSpecifications = append(in.TagSpecifications, spec)
 	}
+
 	out, err := client.RunInstances(ctx, in)
 	if err != nil {
 		return err
 	}
+
 	addresses := make([]string, len(nodes))
 	for _, i := range out.Instances {
 		addresses[aws.ToInt32(i.AmiLaunchIndex)] = aws.ToString(i.PrivateIpAddress)
 	}
+
 	names := strings.Join(nodes, ",")
+
 	return exec.Command("scontrol", "update", "nodename="+names, "nodeaddr="+strings.Join(addresses, ","), "nodehostname="+names).
 		Run()
 }
