@@ -1,6 +1,8 @@
 # Everything here works on a fresh Debian or Ubuntu machine that has Go, git and make.
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOFUMPT := mvdan.cc/gofumpt@v0.12.0
+WSL := github.com/bombsimon/wsl/v5/cmd/wsl@v5.9.0 -allow-whole-block -branch-max-lines 4 -cuddle-max-statements 3
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.7
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
@@ -72,8 +74,9 @@ test-all: test repository-tools ## before a release: the race detector, other Sl
 	@$(MAKE) --no-print-directory test-slurm SUITE=trixie
 	@$(MAKE) --no-print-directory test-slurm SUITE=forky
 
-lint: deps ## gofmt, go vet, staticcheck, shellcheck, actionlint
-	@bad=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$bad" ] || { echo "not gofmt-clean: $$bad" >&2; exit 1; }
+lint: deps ## gofumpt, wsl, go vet, staticcheck, shellcheck, actionlint
+	@bad=$$(go run $(GOFUMPT) -l $$(git ls-files '*.go')); [ -z "$$bad" ] || { echo "not gofumpt-clean: $$bad; go run $(GOFUMPT) -w ." >&2; exit 1; }
+	go run $(WSL) ./... || { echo "blank lines: go run $(WSL) -fix ./..." >&2; exit 1; }
 	go vet ./...
 	go run $(STATICCHECK) ./...
 	shellcheck $$(git ls-files '*.sh' .ci/run)
