@@ -102,6 +102,13 @@ func TestAWSPrintsAnEnvironmentThatWorks(t *testing.T) {
 		t.Errorf("faults: %s", got)
 	}
 
+	// Every request shows something without fields.
+	for request, want := range map[string]string{"ledger": "[]\n", "instances": "[]\n", "lag": "{}\n"} {
+		if got := simulate(t, request); got != want {
+			t.Errorf("%s: %s, want %s", request, got, want)
+		}
+	}
+
 	for field, want := range map[string]string{"effect=explode": "fail-before", "colour=1": "colour", "effect": "NAME=VALUE"} {
 		if err := (&simCmd{Request: "faults", Fields: []string{field}}).send(io.Discard); err == nil ||
 			!strings.Contains(err.Error(), want) {

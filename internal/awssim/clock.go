@@ -233,6 +233,13 @@ type Lag struct {
 	Purchases    *Duration `json:"purchases,omitempty"    toml:"purchases"`    // purchased blocks
 }
 
+func (s *Sim) currentLag() Lag {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return s.lag
+}
+
 // SetLag changes how long later changes stay invisible.
 func (s *Sim) SetLag(change Lag) {
 	s.mu.Lock()

@@ -36,9 +36,10 @@ func (s *Sim) routeControl(mux *http.ServeMux) {
 		s.ClearFaults()
 		reply(w, s.Faults())
 	})
+	mux.HandleFunc("GET /_sim/lag", func(w http.ResponseWriter, r *http.Request) { reply(w, s.currentLag()) })
 	mux.HandleFunc("POST /_sim/lag", accept(func(l Lag) (any, error) {
 		s.SetLag(l)
-		return l, nil
+		return s.currentLag(), nil
 	}))
 	mux.HandleFunc("GET /_sim/ledger", func(w http.ResponseWriter, r *http.Request) { reply(w, s.Ledger()) })
 	mux.HandleFunc("GET /_sim/instances", func(w http.ResponseWriter, r *http.Request) {
@@ -123,7 +124,7 @@ type Purchase struct {
 func (s *Sim) Ledger() []Purchase {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.ledger)
+	return append([]Purchase{}, s.ledger...) // an empty list, not null
 }
 
 // Calls counts the calls that reached an operation, whatever their answer.

@@ -10,7 +10,7 @@ import (
 // Instances lists the instances of a region, or of all with an empty name, in the order of launch.
 // Terminated ones stay in the list for an hour.
 func (s *Sim) Instances(regionName string) []Instance {
-	var out []Instance
+	out := []Instance{}
 	s.do(func() {
 		for _, name := range s.order {
 			if regionName != "" && name != regionName {
