@@ -88,13 +88,9 @@ func (c *Client) instanceTypes(ctx context.Context, which types.Filter) (map[str
 func instanceType(a types.InstanceTypeInfo) InstanceType {
 	t := InstanceType{Name: string(a.InstanceType)}
 	if a.VCpuInfo != nil {
-		t.VCPUs, t.Cores, t.ThreadsPerCore = int(
-			aws.ToInt32(a.VCpuInfo.DefaultVCpus),
-		), int(
-			aws.ToInt32(a.VCpuInfo.DefaultCores),
-		), int(
-			aws.ToInt32(a.VCpuInfo.DefaultThreadsPerCore),
-		)
+		t.VCPUs = int(aws.ToInt32(a.VCpuInfo.DefaultVCpus))
+		t.Cores = int(aws.ToInt32(a.VCpuInfo.DefaultCores))
+		t.ThreadsPerCore = int(aws.ToInt32(a.VCpuInfo.DefaultThreadsPerCore))
 	}
 
 	if a.MemoryInfo != nil {

@@ -230,7 +230,8 @@ func (c *Client) planned(
 	ctx context.Context,
 	spec capacity.LaunchTemplateSpec,
 ) (data *types.RequestLaunchTemplateData, v types.LaunchTemplateVersion, err error) {
-	if data, err = c.templateData(ctx, spec); err != nil {
+	data, err = c.templateData(ctx, spec)
+	if err != nil {
 		return data, v, err
 	}
 
@@ -278,9 +279,11 @@ func (c *Client) EnsureLaunchTemplate(
 		}
 		// Somebody was faster, or an earlier run of ours was: names are unique.
 		err = c.againWhile(ctx, noTemplate, func() error {
-			if now, found, err = c.LaunchTemplate(ctx, spec.Name, ""); err == nil && !found {
+			now, found, err = c.LaunchTemplate(ctx, spec.Name, "")
+			if err == nil && !found {
 				err = ErrNotDescribed
 			}
+
 			return err
 		})
 		if err != nil {

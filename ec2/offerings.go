@@ -234,7 +234,8 @@ func searched[In, Out, A any](
 		}
 		// The SDK would retry within a second or so, when the next call is allowed after 6.7 s.
 		page, err := pages.NextPage(ctx, noRetryAfter(requestLimitExceeded))
-		if refused++; tooFast(err) && refused < mostThrottled {
+		refused++
+		if tooFast(err) && refused < mostThrottled {
 			err = c.sleep(ctx, Wait{Region: c.region, For: c.shared.refill, Throttled: Code(err)})
 			if err == nil {
 				continue
@@ -247,7 +248,8 @@ func searched[In, Out, A any](
 
 		found := on(page)
 		all, refused = append(all, found...), 0
-		if empty++; len(found) > 0 {
+		empty++
+		if len(found) > 0 {
 			empty = 0
 		}
 

@@ -41,7 +41,9 @@ func (c *Client) templateData(
 
 	sameType := string(data.InstanceType) == spec.InstanceType
 	if !sameType { // EC2 refuses a launch with those of another type
-		data.CpuOptions, data.CreditSpecification, data.NetworkPerformanceOptions = nil, nil, nil
+		data.CpuOptions = nil
+		data.CreditSpecification = nil
+		data.NetworkPerformanceOptions = nil
 	}
 
 	overlay(data, spec)
@@ -165,7 +167,8 @@ func (c *Client) overlayNetwork(
 			)
 		}
 
-		if data.NetworkInterfaces, err = c.efaInterfaces(ctx, spec, groups); err != nil {
+		data.NetworkInterfaces, err = c.efaInterfaces(ctx, spec, groups)
+		if err != nil {
 			return err
 		}
 	case !sameType:
@@ -181,7 +184,8 @@ func (c *Client) overlayNetwork(
 	for i := range data.NetworkInterfaces {
 		n := &data.NetworkInterfaces[i]
 		if n.SubnetId != nil { // in a copy, perhaps another group's
-			if n.SubnetId = nil; spec.SubnetID != "" {
+			n.SubnetId = nil
+			if spec.SubnetID != "" {
 				n.SubnetId = aws.String(spec.SubnetID)
 			}
 		}
@@ -233,7 +237,8 @@ func withoutEmpty(tree any) any {
 	switch v := tree.(type) {
 	case map[string]any:
 		for key, value := range v {
-			if value = withoutEmpty(value); value == nil {
+			value = withoutEmpty(value)
+			if value == nil {
 				delete(v, key)
 			} else {
 				v[key] = value

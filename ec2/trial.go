@@ -93,11 +93,16 @@ type launchBuilder func(l capacity.Launch) (*ec2.RunInstancesInput, error)
 func (c *Client) try(ctx context.Context, t Trial, subnet string, build launchBuilder) Tried {
 	l := t.Launch
 
-	l.SubnetID, l.Count, l.Least = subnet, 1, 1
+	l.SubnetID = subnet
+	l.Count = 1
+	l.Least = 1
+
 	err := c.tryOne(ctx, l, build)
 	aside := l.ReservationID != "" && Outcome(err) == capacity.ErrNoRoom
 	if aside {
-		l.ReservationID, l.Kind, l.PlacementGroup = "", capacity.OnDemand, ""
+		l.ReservationID = ""
+		l.Kind = capacity.OnDemand
+		l.PlacementGroup = ""
 
 		err = c.tryOne(ctx, l, build)
 		if Outcome(err, noHold...) == capacity.ErrNoRoom { // what is bought as a block is perhaps not sold on demand
@@ -129,7 +134,9 @@ func (c *Client) trialInput(ctx context.Context, t Trial) (launchBuilder, error)
 	switch {
 	case t.Spec != nil:
 		var err error
-		if data, err = c.templateData(ctx, *t.Spec); err != nil {
+
+		data, err = c.templateData(ctx, *t.Spec)
+		if err != nil {
 			return nil, err
 		}
 	case !t.Inline:

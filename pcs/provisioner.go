@@ -81,7 +81,9 @@ func until[T interface{ status() Status }](
 
 	for changes := 0; changes < rounds && busy.waited < most; {
 		var found, done bool
-		if one, found, err = read(ctx, cluster, name); err == nil && found && one.status().Changing() {
+
+		one, found, err = read(ctx, cluster, name)
+		if err == nil && found && one.status().Changing() {
 			if err = p.wait(ctx, &to, what, name, one.status()); err != nil {
 				return one, changed, err
 			}
@@ -101,7 +103,8 @@ func until[T interface{ status() Status }](
 		case done || err != nil:
 			return one, changed, err
 		default:
-			if changes, changed, to = changes+1, true, (Pace{}); p.NoWait {
+			changes, changed, to = changes+1, true, (Pace{})
+			if p.NoWait {
 				return one, changed, fmt.Errorf("%s %s has changed: %w", what, name, ErrAtWork)
 			}
 		}
@@ -376,7 +379,9 @@ func (i Inventory) NotSettled() (what, fix string) {
 			part += " (" + why.String() + ")"
 		}
 
-		if parts = append(parts, part); !s.Changing() {
+		parts = append(parts, part)
+
+		if !s.Changing() {
 			fix = "fix or delete what has failed, and run this again"
 		}
 	}

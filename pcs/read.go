@@ -300,7 +300,8 @@ func (c *Client) Slots(ctx context.Context, cluster string, names []string) (map
 	})
 	slots := map[string]string{}
 	for _, g := range tagged {
-		if slots[g.Name] = ""; owner.Ours(g.Tags) {
+		slots[g.Name] = ""
+		if owner.Ours(g.Tags) {
 			slots[g.Name] = g.Tags[capacity.TagReservation]
 		}
 	}

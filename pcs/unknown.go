@@ -58,7 +58,8 @@ func describe[In, Out any](
 		members map[string]any
 	)
 
-	if _, err = call(ctx, in, keepAnswer(&answer)); err == nil {
+	_, err = call(ctx, in, keepAnswer(&answer))
+	if err == nil {
 		err = json.Unmarshal(answer, &said)
 	}
 

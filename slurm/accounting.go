@@ -171,7 +171,8 @@ func (c *Client) Walls(ctx context.Context, cluster string) (w capacity.Walls, e
 			a.DefaultQOS = allowed[0]
 		}
 
-		if a.DefaultQOS = cmp.Or(f[4], a.DefaultQOS); a.DefaultQOS == capacity.NormalQOS {
+		a.DefaultQOS = cmp.Or(f[4], a.DefaultQOS)
+		if a.DefaultQOS == capacity.NormalQOS {
 			a.DefaultQOS = ""
 		}
 
@@ -188,7 +189,8 @@ func (c *Client) Walls(ctx context.Context, cluster string) (w capacity.Walls, e
 }
 
 func wall(limit string, meters []string) (w capacity.Wall, err error) {
-	if w.MaxWall, err = capacity.ParseLimit(limit); !w.MaxWall.Bounded() {
+	w.MaxWall, err = capacity.ParseLimit(limit)
+	if !w.MaxWall.Bounded() {
 		w.MaxWall = capacity.Limit{}
 	}
 

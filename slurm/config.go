@@ -177,7 +177,9 @@ func parseConfig(output []byte) (Config, error) {
 
 	_, uid, _ := strings.Cut(values["SlurmUser"], "(") // slurm(64030)
 	config.SlurmUID, _ = strconv.Atoi(strings.TrimSuffix(uid, ")"))
-	if config.OverTime, err = overTime(values["OverTimeLimit"]); err != nil {
+
+	config.OverTime, err = overTime(values["OverTimeLimit"])
+	if err != nil {
 		return Config{}, fmt.Errorf("OverTimeLimit: %w", err)
 	}
 
@@ -187,7 +189,8 @@ func parseConfig(output []byte) (Config, error) {
 		"SuspendTimeout": &config.SuspendTimeout,
 		"SuspendTime":    &config.SuspendTime,
 	} {
-		if *into, err = configSeconds(values[key]); err != nil {
+		*into, err = configSeconds(values[key])
+		if err != nil {
 			return Config{}, fmt.Errorf("%s: %w", key, err)
 		}
 	}

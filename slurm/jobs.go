@@ -283,11 +283,13 @@ func (r *jobReader) Write(text []byte) (int, error) {
 			break
 		}
 
-		if r.err = r.take(r.read()); r.err != nil {
+		r.err = r.take(r.read())
+		if r.err != nil {
 			return 0, r.err
 		}
 
-		if unread, whole = bytes.CutPrefix(rest, []byte("\n")); !whole {
+		unread, whole = bytes.CutPrefix(rest, []byte("\n"))
+		if !whole {
 			r.err = fmt.Errorf("the answer of squeue goes on after job %d: %s", r.job.ID, quote(string(rest)))
 			return 0, r.err
 		}

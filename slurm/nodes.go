@@ -168,7 +168,8 @@ func (c *Client) onNodes(ctx context.Context, nodes []string, state, reason stri
 		args = append(args, "state="+state)
 	}
 
-	if reason = Clean(reason, MaxComment); reason != "" {
+	reason = Clean(reason, MaxComment)
+	if reason != "" {
 		args = append(args, "reason="+reason)
 	}
 

@@ -47,7 +47,9 @@ func (cmd *awsCmd) serve(ctx context.Context, out io.Writer) error {
 	scenario := awssim.DefaultScenario()
 	if cmd.Scenario != "" {
 		var err error
-		if scenario, err = awssim.LoadScenario(cmd.Scenario); err != nil {
+
+		scenario, err = awssim.LoadScenario(cmd.Scenario)
+		if err != nil {
 			return err
 		}
 	}

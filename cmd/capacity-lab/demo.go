@@ -46,7 +46,9 @@ func (cmd *demoCmd) Run() error {
 	out.Tell("AWS is simulated and costs nothing; Slurm is real. … stands for lines that are left out.")
 
 	t := &teller{Terminal: out, ctx: ctx, all: cmd.All, work: filepath.Join(dir, "work")}
-	if t.bin, err = programs(cmd.Bin); err != nil {
+
+	t.bin, err = programs(cmd.Bin)
+	if err != nil {
 		return err
 	}
 

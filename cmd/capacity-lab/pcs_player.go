@@ -52,7 +52,9 @@ func (p *pcsPlayer) stop() {
 
 // follow compares PCS with Slurm until stop: every second, and soon where a group or queue has changed.
 func (p *pcsPlayer) follow() {
-	p.held, p.powerUp, p.replaced = map[string]string{}, map[string]time.Time{}, map[string]string{}
+	p.held = map[string]string{}
+	p.powerUp = map[string]time.Time{}
+	p.replaced = map[string]string{}
 
 	tick := time.NewTicker(playerPoll / 10)
 	defer tick.Stop()
@@ -91,7 +93,8 @@ func (p *pcsPlayer) pass() error {
 		return err
 	}
 	// Again, now newer than the states: an instance comes before its node is up.
-	if cluster, ok = p.cluster(); !ok {
+	cluster, ok = p.cluster()
+	if !ok {
 		return nil
 	}
 

@@ -101,7 +101,9 @@ func (cmd *upCmd) newLab() (*lab, error) {
 
 	if cmd.Scenario != "" {
 		var err error
-		if scenario, err = awssim.LoadScenario(cmd.Scenario); err != nil {
+
+		scenario, err = awssim.LoadScenario(cmd.Scenario)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -221,7 +223,9 @@ func ownFolder(dir string) error {
 
 func (l *lab) start(ctx context.Context) error {
 	var err error
-	if l.sim, err = awssim.New(l.scenario, awssim.MachineClock()); err != nil {
+
+	l.sim, err = awssim.New(l.scenario, awssim.MachineClock())
+	if err != nil {
 		return err
 	}
 
@@ -261,7 +265,9 @@ func (l *lab) startSync() error {
 
 	command := exec.Command(program, "sync", "--watch")
 
-	command.Env, command.Stdout, command.Stderr = append(os.Environ(), l.environment()...), log, log
+	command.Env = append(os.Environ(), l.environment()...)
+	command.Stdout = log
+	command.Stderr = log
 	if err := command.Start(); err != nil {
 		return err
 	}

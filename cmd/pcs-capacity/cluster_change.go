@@ -40,7 +40,8 @@ type clusterChange struct {
 func (c *clusterChange) run(ctx context.Context, cfg *maybeConfig) (p *setup.Plan, err error) {
 	var agreed *setup.Plan
 	for {
-		if p, err = c.once(ctx, cfg, agreed); err != nil || c.applied || c.dryRun || p.Done() {
+		p, err = c.once(ctx, cfg, agreed)
+		if err != nil || c.applied || c.dryRun || p.Done() {
 			return p, err
 		}
 
@@ -64,10 +65,12 @@ func (c *clusterChange) once(ctx context.Context, cfg *maybeConfig, agreed *setu
 		var unlock func()
 
 		dir := state.Dir(cfg.StateDir)
-		if unlock, lockErr = dir.Lock(ctx, state.SetupLock, 0); errors.Is(lockErr, state.ErrLocked) {
+		unlock, lockErr = dir.Lock(ctx, state.SetupLock, 0)
+		if errors.Is(lockErr, state.ErrLocked) {
 			c.t.Say("Waiting: %s", lockErr)
 			unlock, lockErr = dir.Lock(ctx, state.SetupLock, changeWait)
 		}
+
 		switch {
 		case lockErr == nil:
 			defer unlock()
@@ -75,12 +78,14 @@ func (c *clusterChange) once(ctx context.Context, cfg *maybeConfig, agreed *setu
 			return nil, lockErr
 		}
 
-		if cfg, err = readConfigIfAny(c.g); err != nil { // it may have changed until now
+		cfg, err = readConfigIfAny(c.g)
+		if err != nil { // it may have changed until now
 			return nil, err
 		}
 	}
 
-	if p, err = c.plan(ctx, cfg); err != nil {
+	p, err = c.plan(ctx, cfg)
+	if err != nil {
 		return nil, err
 	}
 

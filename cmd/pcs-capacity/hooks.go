@@ -124,7 +124,8 @@ type included struct {
 }
 
 func include(ctx context.Context, g *Globals, cfg *config.Config) (in included, err error) {
-	if in.site, err = readSite(); err != nil {
+	in.site, err = readSite()
+	if err != nil {
 		return in, err
 	}
 
@@ -146,11 +147,14 @@ func include(ctx context.Context, g *Globals, cfg *config.Config) (in included, 
 
 	of := wiring.Include{Settings: cfg.Domain(), Site: in.site, Programs: filepath.Dir(filter)}
 	client := slurm.New(cfg.Cluster)
-	if of.Version, err = client.Version(ctx); err != nil {
+
+	of.Version, err = client.Version(ctx)
+	if err != nil {
 		return in, err
 	}
 
-	if of.Slurm, err = client.Folder(ctx); err != nil {
+	of.Slurm, err = client.Folder(ctx)
+	if err != nil {
 		return in, err
 	}
 
@@ -197,7 +201,8 @@ func launched(ctx context.Context, g *Globals, cfg *config.Config, in *wiring.In
 		return nil, err
 	}
 
-	if in.Types, err = aws.InstanceTypes(ctx, names); err != nil {
+	in.Types, err = aws.InstanceTypes(ctx, names)
+	if err != nil {
 		return nil, err
 	}
 

@@ -253,7 +253,11 @@ func errorLines(err error) (lines []string) {
 
 func newTerminal(ctx context.Context, g *Globals) *terminal.Terminal {
 	t := terminal.Standard()
-	t.Format, t.UTC, t.Yes, t.Interrupted = g.Output, g.UTC, g.Yes, ctx.Done()
+	t.Format = g.Output
+	t.UTC = g.UTC
+	t.Yes = g.Yes
+	t.Interrupted = ctx.Done()
 	t.Wide = g.Wide
+
 	return t
 }

@@ -130,7 +130,8 @@ func (c *SetupCmd) find(cfg *maybeConfig) (err error) {
 	}
 
 	if c.NodeGroup == "" {
-		if c.NodeGroup, err = setup.NodeGroupOf(cfg.Config, c.Queue); err != nil {
+		c.NodeGroup, err = setup.NodeGroupOf(cfg.Config, c.Queue)
+		if err != nil {
 			return usageError{err}
 		}
 	}
@@ -145,7 +146,8 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 		AllowAccounts: c.AllowAccounts, ConfigPath: cfg.Path,
 	}
 	if c.MaxNodes != nil {
-		if r.MaxNodes = *c.MaxNodes; r.MaxNodes < 1 {
+		r.MaxNodes = *c.MaxNodes
+		if r.MaxNodes < 1 {
 			return r, usage(
 				"--max-nodes=%d: use at least 1; without it, as many as the node group has in the reservation, else all of it",
 				r.MaxNodes,

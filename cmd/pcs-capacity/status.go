@@ -117,7 +117,9 @@ func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, c
 	var jobs []capacity.Job
 	if cluster != nil {
 		var jobsErr error
-		if jobs, _, jobsErr = sources.Slurm.JobsOf(ctx, cluster.Ours(snap), nil); jobsErr != nil {
+
+		jobs, _, jobsErr = sources.Slurm.JobsOf(ctx, cluster.Ours(snap), nil)
+		if jobsErr != nil {
 			snap.Add(capacity.Problemf(capacity.SlurmUnanswered, capacity.Subject{}, "", "%v", jobsErr))
 			err = jobsErr
 		}
@@ -293,7 +295,10 @@ func newStatusRow(s capacity.Standing, cluster *lifecycle.Cluster, jobs []capaci
 		}
 	}
 
-	row.NodesUp, row.NodesTotal, row.Running, row.Pending = &up, &total, &running, &pending
+	row.NodesUp = &up
+	row.NodesTotal = &total
+	row.Running = &running
+	row.Pending = &pending
 
 	return row
 }

@@ -60,7 +60,8 @@ func (c *TopologyCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config
 	for _, s := range slots {
 		leaf := capacity.Leaf{Nodes: nodesOfSlot(s)}
 		for _, r := range snap.Standing(s, snap.TakenAt).Current {
-			if leaf.Path = found[r.Reservation.ID]; leaf.Path != nil {
+			leaf.Path = found[r.Reservation.ID]
+			if leaf.Path != nil {
 				break
 			}
 		}

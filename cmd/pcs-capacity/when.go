@@ -52,7 +52,8 @@ type jobLimit struct{ capacity.Limit }
 
 // UnmarshalText reads a limit: 90 is minutes, as for sbatch.
 func (l *jobLimit) UnmarshalText(text []byte) (err error) {
-	if l.Limit, err = capacity.ParseLimit(string(text)); err == nil {
+	l.Limit, err = capacity.ParseLimit(string(text))
+	if err == nil {
 		return nil
 	}
 

@@ -103,7 +103,8 @@ func (c *Call) describe(err error) {
 		c.Status, c.RequestID = answer.HTTPStatusCode(), answer.ServiceRequestID()
 	}
 
-	if c.Code = Code(err); c.Code == "" {
+	c.Code = Code(err)
+	if c.Code == "" {
 		c.Failure = err.Error()
 	}
 }
@@ -158,7 +159,9 @@ type paginator[P, O any] interface {
 func All[P, O, T any](ctx context.Context, doing string, pages paginator[P, O], on func(*P) []T) (all []T, err error) {
 	for n := 0; pages.HasMorePages(); n++ {
 		var page *P
-		if page, err = pages.NextPage(ctx); err == nil && n == mostPages {
+
+		page, err = pages.NextPage(ctx)
+		if err == nil && n == mostPages {
 			err = fmt.Errorf("AWS sent %d pages and says that there are more", n)
 		}
 

@@ -66,7 +66,11 @@ func denied(service, operation string, err error) error {
 		m := denial.FindStringSubmatch(answer.ErrorMessage())
 		named := m != nil
 		if named {
-			d.Caller, d.Action, d.Resource, d.Reason = m[1], m[2], m[3], m[4]
+			d.Caller = m[1]
+			d.Action = m[2]
+			d.Resource = m[3]
+
+			d.Reason = m[4]
 			if strings.HasPrefix(d.Reason, " because no identity-based policy") {
 				d.Reason = ""
 			}
@@ -364,9 +368,11 @@ func changeErrors(name string, change func(context.Context, error) error) func(*
 		func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
 			out middleware.InitializeOutput, metadata middleware.Metadata, err error,
 		) {
-			if out, metadata, err = next.HandleInitialize(ctx, in); err != nil {
+			out, metadata, err = next.HandleInitialize(ctx, in)
+			if err != nil {
 				err = change(ctx, err)
 			}
+
 			return out, metadata, err
 		},
 	)

@@ -175,7 +175,9 @@ func (s *Sim) wireInstance(i *instance) object {
 		"Tags":                  i.Tags,
 	}
 	if i.State != stateTerminated { // EC2 forgets the network of a terminated instance
-		w["PrivateIpAddress"], w["SubnetId"], w["VpcId"] = i.PrivateIP, i.SubnetID, i.subnet.vpc
+		w["PrivateIpAddress"] = i.PrivateIP
+		w["SubnetId"] = i.SubnetID
+		w["VpcId"] = i.subnet.vpc
 
 		var interfaces []object
 		for k, n := range i.interfaces {

@@ -335,7 +335,9 @@ func (t *launchTemplate) version(which string) (*templateVersion, error) {
 		n = t.newest()
 	default:
 		var err error
-		if n, err = strconv.ParseInt(which, 10, 64); err != nil {
+
+		n, err = strconv.ParseInt(which, 10, 64)
+		if err != nil {
 			return nil, apiErrorf(
 				"InvalidLaunchTemplateId.VersionNotFound",
 				"Could not find launch template version: '%s'",

@@ -275,7 +275,9 @@ func (s *Sim) describe(d describing) operation {
 			}
 
 			var err error
-			if items, err = byID(items, ids, func(o object) string { return o[parameter].(string) }, noSuch); err != nil {
+
+			items, err = byID(items, ids, func(o object) string { return o[parameter].(string) }, noSuch)
+			if err != nil {
 				return nil, err
 			}
 
@@ -475,7 +477,8 @@ func page[T any](c *call, p listing, least, most int, byID bool, items []T) (par
 	to := min(from+size, len(items))
 	// A page may have fewer than were asked for, even none, and others follow it (EC2 API Reference, "Pagination").
 	if most := c.region.sim.scenario.PageSize; most > 0 && !byID {
-		if to = min(from+most, to); p.NextToken == "" {
+		to = min(from+most, to)
+		if p.NextToken == "" {
 			to = 0
 		}
 	}

@@ -97,7 +97,10 @@ func (s *Sim) run(r *region, o launchOrder) ([]*instance, error) {
 	var made []*instance
 	for n, seat := range seats {
 		i := s.newInstance(r, o, at, seat)
-		i.LaunchID, i.AMILaunchIndex, i.PrivateIP, i.interfaces = launchID, n, addresses[n], interfaces[n]
+		i.LaunchID = launchID
+		i.AMILaunchIndex = n
+		i.PrivateIP = addresses[n]
+		i.interfaces = interfaces[n]
 		r.instances[i.ID] = i
 		r.hide(i.ID, s.lag.Instances)
 		made = append(made, i)

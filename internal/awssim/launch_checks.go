@@ -44,7 +44,8 @@ func (r *region) checkOrder(o launchOrder) (site, error) {
 
 	at.platform = reservationPlatform(at.image.Platform)
 	name := cmp.Or(o.InstanceType, "m1.small")
-	if at.kind = r.types[name]; at.kind == nil {
+	at.kind = r.types[name]
+	if at.kind == nil {
 		return site{}, apiErrorf("InvalidParameterValue", "Invalid value '%s' for InstanceType.", name)
 	}
 
@@ -74,11 +75,13 @@ func (r *region) checkOrder(o launchOrder) (site, error) {
 		return site{}, err
 	}
 
-	if at.subnet, err = r.launchSubnet(o); err != nil {
+	at.subnet, err = r.launchSubnet(o)
+	if err != nil {
 		return site{}, err
 	}
 
-	if at.interfaces, err = r.checkInterfaces(o, at); err != nil {
+	at.interfaces, err = r.checkInterfaces(o, at)
+	if err != nil {
 		return site{}, err
 	}
 

@@ -174,7 +174,8 @@ func pcsFind[T pcsHolder](all []T, kind, identifier string) (found T, err error)
 
 // complete gives a new thing PCS's own members; its ARN follows on that of what it is in.
 func (s *Sim) complete(t *pcsThing, kind, in string) {
-	if t.kind = kind; t.ID == "" {
+	t.kind = kind
+	if t.ID == "" {
 		id := s.newID("pcs")
 		t.ID = "pcs_" + id[len(id)-10:]
 	}

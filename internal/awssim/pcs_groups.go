@@ -130,7 +130,10 @@ func (s *Sim) updateNodeGroup(c *call, in *pcsRequest) (any, error) {
 	}
 
 	updated := *g
-	updated.SubnetIDs, updated.SlurmConfiguration, updated.NodeLifecycleActions = nil, nil, nil
+
+	updated.SubnetIDs = nil
+	updated.SlurmConfiguration = nil
+	updated.NodeLifecycleActions = nil
 	if err := json.Unmarshal(c.Body, &updated); err != nil {
 		return nil, err
 	}

@@ -28,7 +28,9 @@ func (s *Sim) LaunchForNodeGroup(cluster, group, node string) (launched Instance
 			cl *pcsCluster
 			g  *pcsGroup
 		)
-		if cl, g, err = s.findNodeGroup(cluster, group); err == nil {
+
+		cl, g, err = s.findNodeGroup(cluster, group)
+		if err == nil {
 			launched, err = s.launchNode(cl, g, node)
 		}
 	})
@@ -43,7 +45,9 @@ func (s *Sim) TerminateNode(cluster, group, node string) (err error) {
 			cl *pcsCluster
 			g  *pcsGroup
 		)
-		if cl, g, err = s.findNodeGroup(cluster, group); err != nil {
+
+		cl, g, err = s.findNodeGroup(cluster, group)
+		if err != nil {
 			return
 		}
 
@@ -279,7 +283,9 @@ func (g *pcsGroup) view(r *region) PCSNodeGroup {
 		PurchaseOption: g.PurchaseOption, Settings: g.SlurmConfiguration.custom(), Instances: maps.Clone(g.nodes),
 	}
 	if t := r.types[view.InstanceType]; t != nil {
-		view.VCPUs, view.GPUs, view.MemoryMiB = t.VCPUs, t.GPUs, t.MemoryMiB
+		view.VCPUs = t.VCPUs
+		view.GPUs = t.GPUs
+		view.MemoryMiB = t.MemoryMiB
 	}
 
 	if target := g.target(r); target != nil {

@@ -106,7 +106,9 @@ func parseCall(r *http.Request, body []byte) (*call, error) {
 		}
 	}
 
-	c.AccessKey, c.Region, c.Service = m[1], m[2], m[3]
+	c.AccessKey = m[1]
+	c.Region = m[2]
+	c.Service = m[3]
 	if c.Service == "pcs" {
 		target := r.Header.Get("X-Amz-Target")
 		op, ok := strings.CutPrefix(target, pcsTarget)
@@ -162,7 +164,8 @@ func (s *Sim) dispatch(c *call) ([]byte, error) {
 		return nil, unknownOperation(c)
 	}
 
-	if c.region = s.regions[c.Region]; c.region == nil && c.Service != "sts" {
+	c.region = s.regions[c.Region]
+	if c.region == nil && c.Service != "sts" {
 		return nil, &APIError{
 			Code: "AuthFailure", Status: http.StatusUnauthorized,
 			Message: "AWS was not able to validate the provided access credentials: the simulated account has no region " + c.Region,

@@ -94,7 +94,9 @@ func expandWord(word string, limit int) ([]string, error) {
 			}
 
 			var err error
-			if numbers, err = expandRanges(ranges, limit); err != nil {
+
+			numbers, err = expandRanges(ranges, limit)
+			if err != nil {
 				return nil, err
 			}
 

@@ -126,7 +126,11 @@ func (m *Machine) start(ctx context.Context, c Config) error {
 
 	m.cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 
-	m.cmd.Stdin, m.cmd.Stdout, m.cmd.Stderr = reads, log, log
+	m.cmd.Stdin = reads
+
+	m.cmd.Stdout = log
+
+	m.cmd.Stderr = log
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{
 		Setsid:     true,
 		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWPID,

@@ -100,7 +100,8 @@ func (b *Buyer) open(ctx context.Context) (*deal, error) {
 		return d, nil
 	}
 
-	if d.close, err = b.intents().Lock(); err != nil {
+	d.close, err = b.intents().Lock()
+	if err != nil {
 		return nil, fmt.Errorf("%w; a purchase is recorded in state_dir (%s) before it is sent", err, b.StateDir)
 	}
 
@@ -235,7 +236,10 @@ func (d *deal) end(i Intent, phase Phase, code string, err error) {
 		return
 	}
 
-	i.Phase, i.Code, i.Message = phase, code, ""
+	i.Phase = phase
+	i.Code = code
+
+	i.Message = ""
 	if err != nil {
 		i.Message = firstLine(err)
 	}

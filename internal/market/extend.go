@@ -111,8 +111,13 @@ func (d *deal) extend(ctx context.Context, o ExtensionOrder) error {
 	}
 
 	intent := d.newIntent(ExtendBlock)
-	intent.Reservation, intent.Offering, intent.Fee = r.ID, offering, offering.Fee
-	intent.Asked, intent.OldEnd, intent.NewEnd = capacity.Duration{Duration: o.Length}, offering.Start, offering.End
+	intent.Reservation = r.ID
+	intent.Offering = offering
+	intent.Fee = offering.Fee
+	intent.Asked.Duration = o.Length
+	intent.OldEnd = offering.Start
+	intent.NewEnd = offering.End
+
 	if d.DryRun {
 		if err := d.EC2.PurchaseExtension(ctx, ec2.Try, offering.ID, r.ID); err != nil {
 			return notBought(err)

@@ -96,7 +96,8 @@ func (d *deal) purchase(ctx context.Context, o PurchaseOrder) error {
 	}
 
 	if typed := o.Fee == (capacity.Money{}) && !d.DryRun; typed {
-		if offering, err = d.afterTyping(ctx, o.Query, offering); err != nil {
+		offering, err = d.afterTyping(ctx, o.Query, offering)
+		if err != nil {
 			return err
 		}
 	}
@@ -105,7 +106,10 @@ func (d *deal) purchase(ctx context.Context, o PurchaseOrder) error {
 		intent.OrderedAs = o.OfferingID
 	}
 
-	intent.Offering, intent.Fee, intent.Platform = offering, offering.Fee, o.Platform
+	intent.Offering = offering
+	intent.Fee = offering.Fee
+
+	intent.Platform = o.Platform
 	if intent.Platform == "" {
 		intent.Platform = capacity.LinuxUNIX
 	}
@@ -213,7 +217,9 @@ func (d *deal) finishPurchase(ctx context.Context, o PurchaseOrder, result Resul
 
 	if o.Wait {
 		var err error
-		if result.Reservation, err = d.followPayment(ctx, result.Reservation); err != nil {
+
+		result.Reservation, err = d.followPayment(ctx, result.Reservation)
+		if err != nil {
 			if errors.Is(err, errNotPaid) {
 				d.end(result.Intent, Failed, string(result.Reservation.State), err)
 			}

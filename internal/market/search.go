@@ -102,7 +102,9 @@ func (s Search) Run(ctx context.Context) (*Found, error) {
 	s.EC2.OnWait(f.tellWait)
 
 	var err error
-	if f.answers, f.Failed, err = AskRegions(ctx, s.Progress, s.EC2, s.Regions, f.ask); err != nil {
+
+	f.answers, f.Failed, err = AskRegions(ctx, s.Progress, s.EC2, s.Regions, f.ask)
+	if err != nil {
 		return f, err
 	}
 
@@ -124,7 +126,8 @@ func (f *Found) ask(ctx context.Context, aws *ec2.Client) (regionAnswer, error) 
 	if !ec2.IsUltraServer(q.InstanceType) {
 		answer.types, typesErr = aws.InstanceTypes(ctx, []string{q.InstanceType})
 		if typesErr == nil {
-			if answer.unsold = unsold(ctx, aws, q.InstanceType, answer.types); answer.unsold != "" {
+			answer.unsold = unsold(ctx, aws, q.InstanceType, answer.types)
+			if answer.unsold != "" {
 				return answer, nil
 			}
 		}
@@ -250,7 +253,8 @@ func (f *Found) largestIn(ctx context.Context, aws *ec2.Client) (*capacity.Offer
 			return largest, err
 		}
 
-		if found = f.search.affordable(found); len(found) == 0 {
+		found = f.search.affordable(found)
+		if len(found) == 0 {
 			high = q.Count - 1
 			continue
 		}

@@ -168,7 +168,8 @@ func (e *EC2) room(id string) int {
 	case id == "":
 		free := e.OnDemand - e.of("")
 		for _, r := range e.All {
-			if r = e.stated(r); r.Kind == capacity.ODCR && r.State.Live() {
+			r = e.stated(r)
+			if r.Kind == capacity.ODCR && r.State.Live() {
 				free -= r.Total
 			}
 		}
@@ -217,7 +218,8 @@ func (e *EC2) bound(token string, request any) (o *order, err error) {
 		e.tokens[token] = &order{request: text}
 	}
 
-	if o = e.tokens[token]; o.request != text {
+	o = e.tokens[token]
+	if o.request != text {
 		return nil, errTokenUsed
 	}
 

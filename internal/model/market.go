@@ -78,7 +78,12 @@ func (e *EC2) Purchase(
 ) (r capacity.Reservation, err error) {
 	err = e.sell("purchase", s, offering, func(o capacity.Offering) error {
 		r = o.Reservation(e.newID("cr-"))
-		r.State, r.Platform, r.Tenancy, r.Tags, r.Created = "", platform, o.Tenancy, maps.Clone(tags), e.Now()
+		r.State = ""
+		r.Platform = platform
+
+		r.Tenancy = o.Tenancy
+		r.Tags = maps.Clone(tags)
+		r.Created = e.Now()
 		if e.NotPaid {
 			r.State = capacity.StatePaymentFailed
 		}

@@ -113,7 +113,11 @@ func (p *PCS) EnsureNodeGroup(
 
 		id := now.ID
 		*now, changed = want, true
-		now.ID, now.ARN, now.Status, now.Modified = id, "arn:"+id, pcs.Active, p.Now()
+		now.ID = id
+
+		now.ARN = "arn:" + id
+		now.Status = pcs.Active
+		now.Modified = p.Now()
 		if p.Fails != nil {
 			now.Status, now.Failures = pcs.CreateFailed, p.Fails
 			return fmt.Errorf("PCS could not create node group %s: %s", now.Name, now.Failures)
@@ -192,7 +196,9 @@ func (p *PCS) EnsureQueue(_ context.Context, want pcs.Queue) error {
 		case q == nil:
 			p.Queues = append(p.Queues, want)
 			q = &p.Queues[len(p.Queues)-1]
-			q.ID, q.Status, q.GroupIDs = "pcs_q"+want.Name, pcs.Active, nil
+			q.ID = "pcs_q" + want.Name
+			q.Status = pcs.Active
+			q.GroupIDs = nil
 		case !p.Cluster.Ours(q.Tags):
 			return pcs.ErrNotOurs
 		}

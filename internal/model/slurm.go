@@ -106,7 +106,9 @@ func (s *Slurm) Node(name string) *Node {
 func (s *Slurm) Submit(j Job) *Job {
 	s.ids++
 	j.ID = s.ids
-	j.Shown, j.State, j.Eligible = fmt.Sprint(j.ID), "PENDING", s.Now
+	j.Shown = fmt.Sprint(j.ID)
+	j.State = "PENDING"
+	j.Eligible = s.Now
 	s.Jobs = append(s.Jobs, &j)
 
 	return &j
@@ -114,7 +116,8 @@ func (s *Slurm) Submit(j Job) *Job {
 
 // ends sets the end of a job that has its nodes, by its limit.
 func (j *Job) ends() {
-	if j.End = j.Start.Add(capacity.SlurmInfinite); j.TimeLimit.Bounded() {
+	j.End = j.Start.Add(capacity.SlurmInfinite)
+	if j.TimeLimit.Bounded() {
 		j.End = j.Start.Add(j.TimeLimit.Duration())
 	}
 }
@@ -122,7 +125,9 @@ func (j *Job) ends() {
 // End ends a job, as scancel does, or as its own end.
 func (s *Slurm) End(j *Job, how string) {
 	s.free(j, how)
-	j.State, j.Over, j.End = how, how, s.Now
+	j.State = how
+	j.Over = how
+	j.End = s.Now
 }
 
 // next returns the time at which something is due again, at the latest to.
@@ -257,7 +262,8 @@ func (s *Slurm) start(j *Job) {
 			continue
 		}
 
-		if nodes[n.Slot] = append(nodes[n.Slot], n); room[n.Slot] == 0 || limit < room[n.Slot] {
+		nodes[n.Slot] = append(nodes[n.Slot], n)
+		if room[n.Slot] == 0 || limit < room[n.Slot] {
 			room[n.Slot] = limit
 		}
 
@@ -265,7 +271,9 @@ func (s *Slurm) start(j *Job) {
 			continue
 		}
 
-		j.State, j.Nodes, j.Start = "RUNNING", nil, s.Now
+		j.State = "RUNNING"
+		j.Nodes = nil
+		j.Start = s.Now
 		if j.TimeLimit.Bounded() {
 			j.TimeLimit = capacity.Minutes(room[n.Slot])
 		}
@@ -275,7 +283,8 @@ func (s *Slurm) start(j *Job) {
 		var boot []*Node
 		for _, n := range nodes[n.Slot] {
 			n.Job, j.Nodes = j, append(j.Nodes, n.Name)
-			if n.State = strings.Replace(n.State, Idle, Busy, 1); n.PoweredDown() {
+			n.State = strings.Replace(n.State, Idle, Busy, 1)
+			if n.PoweredDown() {
 				boot, j.StateFlag = append(boot, n), "CONFIGURING"
 			}
 		}
@@ -332,8 +341,13 @@ func (s *Slurm) runPrograms() {
 func (s *Slurm) powerUp(nodes []*Node) {
 	var names []string
 	for _, n := range nodes {
-		n.State, n.Asked, n.Booted, n.Reason = Boots, s.Now, time.Time{}, ""
-		if names = append(names, n.Name); s.Resume == nil {
+		n.State = Boots
+		n.Asked = s.Now
+
+		n.Booted = time.Time{}
+		n.Reason = ""
+		names = append(names, n.Name)
+		if s.Resume == nil {
 			n.Booted = s.Now.Add(s.Boot)
 		}
 	}
@@ -355,9 +369,15 @@ func (s *Slurm) suspend(n *Node) {
 
 // off is a node without an instance. A job on it ends.
 func (s *Slurm) off(n *Node, how string) {
-	n.State, n.InstanceID, n.Address, n.down = Off, "", "", false
+	n.State = Off
+
+	n.InstanceID = ""
+	n.Address = ""
+	n.down = false
 	if j := n.Job; j != nil {
-		if n.Job = nil; j.Requeue && j.Batch {
+		n.Job = nil
+
+		if j.Requeue && j.Batch {
 			s.Requeue(j, how)
 		} else {
 			s.End(j, how)
@@ -367,7 +387,8 @@ func (s *Slurm) off(n *Node, how string) {
 
 // at gives a node an address, from which it boots.
 func (s *Slurm) at(n *Node, address string) {
-	if n.Address = address; n.PoweringUp() && n.Booted.IsZero() {
+	n.Address = address
+	if n.PoweringUp() && n.Booted.IsZero() {
 		n.Booted = s.Now.Add(s.Boot)
 	}
 
@@ -409,7 +430,10 @@ func (s *Slurm) LaunchInto(reservation string, nodes []string) {
 func (s *Slurm) Requeue(j *Job, how string) {
 	s.free(j, how)
 	j.Work -= max(0, s.Now.Sub(j.Start))
-	j.State, j.Nodes, j.StateFlag, j.Eligible = "PENDING", nil, "", s.Now.Add(s.RequeueDelay)
+	j.State = "PENDING"
+	j.Nodes = nil
+	j.StateFlag = ""
+	j.Eligible = s.Now.Add(s.RequeueDelay)
 	j.Restarts++
 }
 
@@ -725,7 +749,8 @@ func (s *Slurm) Edit(_ context.Context, edits map[string]capacity.Edits) map[str
 			fmt.Sprintf("job %s: %s, --time-min=%s", job, e.TimeLimit, e.TimeMin),
 			false,
 			func(j *Job) {
-				if j.TimeLimit = e.TimeLimit; j.State == "RUNNING" {
+				j.TimeLimit = e.TimeLimit
+				if j.State == "RUNNING" {
 					j.ends()
 				} else {
 					j.TimeMin = e.TimeMin
@@ -762,7 +787,10 @@ func (s *Slurm) RequeueJob(_ context.Context, before capacity.Job, hold bool) (a
 		s.Requeue(j, "REQUEUED")
 
 		if hold {
-			j.Stays, j.Held, j.Reason, j.Start = true, true, "JobHeldAdmin", time.Time{}
+			j.Stays = true
+			j.Held = true
+			j.Reason = "JobHeldAdmin"
+			j.Start = time.Time{}
 		}
 
 		if s.RequeueDelay == 0 && !j.Stays {
@@ -845,7 +873,8 @@ func (s *Slurm) PowerUp(_ context.Context, nodes []string) error {
 // PowerDown powers nodes down when their jobs have ended.
 func (s *Slurm) PowerDown(_ context.Context, nodes []string, reason string) error {
 	return s.onNodes("power down", ": "+reason, nodes, func(n *Node) {
-		if n.Reason = reason; n.Job != nil {
+		n.Reason = reason
+		if n.Job != nil {
 			n.down, n.State = true, n.State+"+POWER_DOWN"
 		} else {
 			s.suspend(n)

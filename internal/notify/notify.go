@@ -57,7 +57,9 @@ func (t Target) run(ctx context.Context, text []byte) error {
 	var out head
 
 	cmd := exec.CommandContext(ctx, t.Command)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(text), &out, &out
+	cmd.Stdin = bytes.NewReader(text)
+	cmd.Stdout = &out
+	cmd.Stderr = &out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -319,7 +319,8 @@ const (
 func takePorts() (first int, owner net.Listener, err error) {
 	listen := func(port int) (net.Listener, error) { return net.Listen("tcp", fmt.Sprintf(":%d", port)) }
 	for first = firstPort; first < firstPort+portBlocks*blockSize; first += blockSize {
-		if owner, err = listen(first + ownerPort); err != nil {
+		owner, err = listen(first + ownerPort)
+		if err != nil {
 			continue
 		}
 
@@ -330,7 +331,8 @@ func takePorts() (first int, owner net.Listener, err error) {
 				continue
 			}
 
-			if l, err = listen(port); err == nil {
+			l, err = listen(port)
+			if err == nil {
 				l.Close()
 			}
 		}

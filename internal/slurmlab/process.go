@@ -70,7 +70,8 @@ func look(pid int) (l looks) {
 
 	path, _ := p.Executable()
 	l.program = filepath.Base(path)
-	if l.environment, _ = p.Environ(); l.nameless() {
+	l.environment, _ = p.Environ()
+	if l.nameless() {
 		l.folder, _ = p.Cwd()
 		l.files, _ = p.FileDescriptorTargets()
 	}

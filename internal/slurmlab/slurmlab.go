@@ -108,7 +108,9 @@ func (c *Cluster) start(ctx context.Context, cfg Config) error {
 	defer c.mu.Unlock()
 
 	var err error
-	if c.firstPort, c.ports, err = takePorts(); err != nil {
+
+	c.firstPort, c.ports, err = takePorts()
+	if err != nil {
 		return err
 	}
 

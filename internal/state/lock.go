@@ -182,12 +182,14 @@ func readHolder(f io.Reader) (h Holder) {
 
 // try opens the file of a lock, and locks it unless another program has it locked.
 func (f *folder) try(which Lock) (file *os.File, locked bool, err error) {
-	if file, err = f.edit(string(which), os.O_RDWR, 0o600); err != nil {
+	file, err = f.edit(string(which), os.O_RDWR, 0o600)
+	if err != nil {
 		return nil, false, ask(err)
 	}
 
 	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if locked = errors.Is(err, syscall.EWOULDBLOCK); err == nil || locked {
+	locked = errors.Is(err, syscall.EWOULDBLOCK)
+	if err == nil || locked {
 		return file, locked, nil
 	}
 

@@ -149,7 +149,8 @@ func (d Dir) AppendSample(now Sample, last *Sample, poll time.Duration) (err err
 		return err
 	}
 
-	if files, err = in.sampleFiles(); err != nil {
+	files, err = in.sampleFiles()
+	if err != nil {
 		return err
 	}
 
@@ -197,7 +198,9 @@ func (d Dir) Samples(since time.Time) (all []Sample, err error) {
 			}
 
 			var lines []Sample
-			if lines, err = readLines[Sample](in, file); err != nil {
+
+			lines, err = readLines[Sample](in, file)
+			if err != nil {
 				break
 			}
 
@@ -233,7 +236,8 @@ func (s *Sample) Add(line Sample) {
 	}
 
 	for id, p := range line.Paid {
-		if s.Paid[id] = p; p == nil {
+		s.Paid[id] = p
+		if p == nil {
 			delete(s.Paid, id)
 		}
 	}

@@ -95,7 +95,8 @@ func (d Dir) Misplaced() ([]Misplaced, error) {
 		}
 
 		m, err := d.misplaced(node).Read()
-		if errs = append(errs, err); err == nil && m.Node != "" { // else it has been forgotten
+		errs = append(errs, err)
+		if err == nil && m.Node != "" { // else it has been forgotten
 			all = append(all, m)
 		}
 	}
@@ -193,7 +194,8 @@ func (d Dir) changeHeld(now time.Time, change func([]capacity.Held) ([]capacity.
 		return err
 	}
 
-	if held, err = change(held); err != nil {
+	held, err = change(held)
+	if err != nil {
 		return err
 	}
 
@@ -244,12 +246,14 @@ func (m Mark) EndedBy(fence time.Time) bool {
 // CutTo notes a new limit of a job that had another: what the job had at first counts.
 func (m *Mark) CutTo(minutes int, had capacity.Limit) {
 	if m.From == 0 {
-		if m.From = had.Minutes; !had.Bounded() {
+		m.From = had.Minutes
+		if !had.Bounded() {
 			m.From = -1
 		}
 	}
 
-	if m.Cut = minutes; minutes == m.From {
+	m.Cut = minutes
+	if minutes == m.From {
 		m.Cut, m.From = 0, 0
 	}
 }

@@ -67,7 +67,8 @@ func Standard() *Terminal {
 		CanDraw:  draw,
 		CanAsk:   draw && term.IsTerminal(int(os.Stdin.Fd())),
 	}
-	if t.Width = t.OutWidth; os.Getenv("COLUMNS") != "" { // which bounds tables and pages in a pipe too
+	t.Width = t.OutWidth
+	if os.Getenv("COLUMNS") != "" { // which bounds tables and pages in a pipe too
 		t.Width = Width(os.Stdout, os.Getenv)
 	}
 

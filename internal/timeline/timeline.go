@@ -121,7 +121,8 @@ func (c *Chart) Fit() {
 	for _, lane := range c.Lanes {
 		for _, b := range lane.Blocks {
 			for _, s := range Spans(b, c.Now) {
-				if from = earliest(from, s.From); !b.Window.Unbounded() {
+				from = earliest(from, s.From)
+				if !b.Window.Unbounded() {
 					to = latest(to, s.To)
 				}
 			}
@@ -269,7 +270,8 @@ func (c Chart) rows() (all []row) {
 		of := row{name: clean(cmp.Or(lane.Partition, "no partition"))}
 		for _, g := range lane.Gaps {
 			span := Span{Gap, g.From, g.To}
-			if of.spans = append(of.spans, span); c.shows(span) {
+			of.spans = append(of.spans, span)
+			if c.shows(span) {
 				of.notes = append(
 					of.notes,
 					fmt.Sprintf(
@@ -426,8 +428,12 @@ func (c Chart) Text(width int) string {
 
 // Measures of the picture in pixels; leastBar is how wide the shortest phase is drawn.
 const (
-	svgWidth, margin, axisTop, barHeight, leastBar = 1040, 24, 88, 16, 5
-	chartLeft, chartWidth                          = 250, svgWidth - 250 - margin
+	svgWidth              = 1040
+	margin                = 24
+	axisTop               = 88
+	barHeight             = 16
+	leastBar              = 5
+	chartLeft, chartWidth = 250, svgWidth - 250 - margin
 )
 
 // SVG draws the chart as a document of its own, without fonts, scripts or references to anything outside. It follows
