@@ -147,7 +147,7 @@ func (t *teller) play() {
 	t.say("\n# A job is made longer than what is left.")
 	t.run(
 		`sbatch -p gpu --hold -t 10 -o long.out --wrap 'srun hostname; sleep 300'`,
-		wants{output: "Submitted batch job"},
+		wants{output: "Submitted batch job", shows: "."},
 	)
 	long := t.find(`batch job (\d+)`)
 	t.run("scontrol update jobid="+long+" timelimit=12:00:00 && scontrol release "+long, wants{shows: "."})
