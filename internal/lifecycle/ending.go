@@ -63,7 +63,10 @@ func endings(seen Seen) (actions []Action) {
 
 		rest, note := nextRun(seen, j, f, mark, hold)
 		actions = append(actions, requeue(seen, j, f, rest, hold, note))
-		mark.Restarts, mark.Ending, mark.Release = j.Restarts, true, rest.held
+
+		mark.Restarts = j.Restarts
+		mark.Ending = true
+		mark.Release = rest.held
 		if !hold {
 			mark.EndAt(f.fence)
 		}
@@ -104,7 +107,8 @@ func (r remaining) finish(ctx context.Context, w World, j capacity.Job) (held bo
 
 	if r.held && !hookHeld(j) {
 		err := w.Slurm.Release(ctx, j.Shown)
-		errs, held = append(errs, err), err != nil
+		errs = append(errs, err)
+		held = err != nil
 	}
 
 	return held, errors.Join(errs...)
@@ -114,9 +118,11 @@ func (r remaining) finish(ctx context.Context, w World, j capacity.Job) (held bo
 // release. The reason is written first, so a waiting job has it even if the pass is killed. The steps after the requeue
 // may fail: a later pass finishes them, or raises the limit when the job runs again.
 func requeue(seen Seen, j capacity.Job, f fenced, rest remaining, hold bool, note string) Action {
-	code, verb := "requeue-job", "requeue"
+	code := "requeue-job"
+	verb := "requeue"
 	if hold {
-		code, verb = "hold-job", "requeue and hold"
+		code = "hold-job"
+		verb = "requeue and hold"
 	}
 
 	by := capacity.FormatUTC(f.fence.Add(-seen.toSlurm()))
@@ -128,11 +134,15 @@ func requeue(seen Seen, j capacity.Job, f fenced, rest remaining, hold bool, not
 		defer func() { seen.Marks[j.Shown] = mark }()
 
 		now, err := w.Slurm.Job(ctx, j.Shown)
-		if mark.Release = false; err != nil {
+		mark.Release = false
+
+		if err != nil {
 			return err
 		}
 
-		if mark.Ending = false; !inRun(j, now) {
+		mark.Ending = false
+
+		if !inRun(j, now) {
 			return errMoot
 		}
 
@@ -144,7 +154,8 @@ func requeue(seen Seen, j capacity.Job, f fenced, rest remaining, hold bool, not
 		told := w.Slurm.SetAdminComment(ctx, comment, j.Shown)
 		after, err := w.Slurm.RequeueJob(ctx, j, hold || rest.held)
 		// A refused requeue may have happened anyway; then a later pass finishes it.
-		mark.Ending, mark.Release = rest.held || err != nil, rest.held
+		mark.Ending = rest.held || err != nil
+		mark.Release = rest.held
 		if err == nil && hold {
 			mark.Ends = 0 // its owner releases it
 		}
@@ -174,14 +185,17 @@ func unfinished(seen Seen) (actions []Action) {
 		}
 
 		if mark.Release {
-			rest.fence, rest.held = time.Unix(mark.EndedAt, 0), j.Held
+			rest.fence = time.Unix(mark.EndedAt, 0)
+			rest.held = j.Held
 		}
 
-		actions = append(
-			actions,
+		actions = append(actions,
 			onJob("finish-requeue", "", j, "", unchanged, func(ctx context.Context, w World) error {
 				held, err := rest.finish(ctx, w, j)
-				mark.Ending, mark.Release, mark.Set = held, held, rest.limit
+
+				mark.Ending = held
+				mark.Release = held
+				mark.Set = rest.limit
 				if rest.fence.IsZero() && j.AdminHeld() {
 					mark.Ends = 0
 				}
@@ -189,8 +203,7 @@ func unfinished(seen Seen) (actions []Action) {
 				seen.Marks[j.Shown] = mark
 
 				return err
-			}),
-		)
+			}))
 	}
 
 	return actions
@@ -256,7 +269,8 @@ func nextRun(seen Seen, j capacity.Job, f fenced, mark state.Mark, hold bool) (r
 	next := capacity.Admit(req, seen.Snap, fence)
 	rest.limit = wholeLimit(next, mark)
 	if !hold {
-		rest.fence, rest.held = f.fence, startsBefore(j, f.fence, seen.SlurmNow())
+		rest.fence = f.fence
+		rest.held = startsBefore(j, f.fence, seen.SlurmNow())
 	}
 
 	why := fmt.Sprintf("requeued at %s: jobs on %s must end by %s; ", capacity.FormatUTC(seen.Now), f.reservation,
@@ -268,9 +282,7 @@ func nextRun(seen Seen, j capacity.Job, f fenced, mark state.Mark, hold bool) (r
 		return rest, why + "it cannot start again as it is: " + next.Sentence
 	case hold && mark.Ends >= mostEnds:
 		return rest, why + fmt.Sprintf(
-			"it was requeued %d times so, and is held now: release it if it goes on from where it was",
-			mark.Ends,
-		)
+			"it was requeued %d times so, and is held now: release it if it goes on from where it was", mark.Ends)
 	case hold:
 		return rest, why + "release it to go on"
 	}

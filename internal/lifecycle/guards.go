@@ -30,21 +30,13 @@ func fences(s Seen) (actions []Action, problems []capacity.Problem) {
 
 		if closed := s.surplus(v, nodes); !v.Partition.Provider.Launches() && v.Reservation.ID != "" &&
 			len(closed) > 0 {
-			about, all := aboutNodes(v.Slot.Name, closed), len(nodes)
+			about := aboutNodes(v.Slot.Name, closed)
+			all := len(nodes)
 			about.Partition = v.Partition.Name
-			problems = append(
-				problems,
-				capacity.Problemf(
-					"nodes-unused",
-					about,
-					fmt.Sprintf("set max_nodes = %d in the settings to use them", all),
-					"slot %s has %d nodes, of which max_nodes lets jobs use %d: none starts on %s",
-					v.Slot.Name,
-					all,
-					all-len(closed),
-					about.Node,
-				),
-			)
+			problems = append(problems, capacity.Problemf("nodes-unused", about,
+				fmt.Sprintf("set max_nodes = %d in the settings to use them", all),
+				"slot %s has %d nodes, of which max_nodes lets jobs use %d: none starts on %s", v.Slot.Name, all,
+				all-len(closed), about.Node))
 		}
 
 		for _, r := range s.wanted(v, nodes) {
@@ -117,17 +109,24 @@ func (g guardChange) carryOut(ctx context.Context, w World) error {
 
 // text is for people; toAWS turns its times into AWS's.
 func (g guardChange) text(toAWS time.Duration) string {
-	nodes, r := hostlist.Compress(g.r.Nodes), g.r.ByClock(toAWS)
-	what, does, undone := r.Name, "", ""
+	nodes := hostlist.Compress(g.r.Nodes)
+	r := g.r.ByClock(toAWS)
+
+	what := r.Name
+
+	var does, undone string
 	switch r.Guard().Kind {
 	case capacity.GuardWait:
-		what, undone = "the wait "+r.Name, "nothing holds jobs back from "+nodes+" any more"
+		what = "the wait " + r.Name
+		undone = "nothing holds jobs back from " + nodes + " any more"
 		does = fmt.Sprintf("no job starts on %s before %s", nodes, capacity.FormatUTC(r.End))
 	case capacity.GuardSurplus:
 		undone = "jobs get " + nodes + " again"
 		does = "no job starts on " + nodes + ", as there are no instances for more nodes, or max_nodes allows no more"
 	case capacity.GuardFence:
-		what, undone = "the fence "+r.Name, "no reservation needs it"
+		what = "the fence " + r.Name
+		undone = "no reservation needs it"
+
 		does = fmt.Sprintf("no job runs on %s after %s", nodes, capacity.FormatUTC(r.Start))
 		if !r.Infinite() {
 			does += fmt.Sprintf(" until %s, when the next block opens", capacity.FormatUTC(r.End))
@@ -152,18 +151,21 @@ const sameTime = 5 * time.Second
 
 // guard is a Slurm reservation of ours over nodes of a slot, for an EC2 reservation: root's, over running jobs too.
 func (s Seen) guard(
-	kind capacity.GuardKind,
-	v capacity.Standing,
-	block string,
-	nodes []string,
-	start, end time.Time,
+	kind capacity.GuardKind, v capacity.Standing, block string, nodes []string, start, end time.Time,
 ) capacity.SlurmReservation {
 	return capacity.SlurmReservation{
 		Name: capacity.Guard{
-			Kind: kind, Slot: v.Slot.Name, Block: block,
+			Kind:  kind,
+			Slot:  v.Slot.Name,
+			Block: block,
 			Owner: s.Owner,
-		}.String(), Nodes: nodes, Start: start, End: end, Flags: v.Partition.Provider.GuardFlags(),
-		Users: []string{"root"}, Comment: "pcs-capacity sync keeps this; it is made again when deleted; " + s.OwnerIs,
+		}.String(),
+		Nodes:   nodes,
+		Start:   start,
+		End:     end,
+		Flags:   v.Partition.Provider.GuardFlags(),
+		Users:   []string{"root"},
+		Comment: "pcs-capacity sync keeps this; it is made again when deleted; " + s.OwnerIs,
 	}
 }
 
@@ -222,11 +224,13 @@ func places(v capacity.Standing) (all, usable int) {
 			return 0, 0
 		}
 
-		all, usable = all+t.Reservation.Size(), usable+t.Reservation.UsableSize()
+		all += t.Reservation.Size()
+		usable += t.Reservation.UsableSize()
 	}
 
 	if v.Group.MaxNodes > 0 && all > 0 {
-		all, usable = min(all, v.Group.MaxNodes), min(usable, v.Group.MaxNodes)
+		all = min(all, v.Group.MaxNodes)
+		usable = min(usable, v.Group.MaxNodes)
 	}
 
 	return all, usable
@@ -258,9 +262,7 @@ func (s Seen) closed(v capacity.Standing, nodes []string) []capacity.SlurmReserv
 // steps turns the existing Slurm reservations into the wanted ones; all times are in Slurm's clock. It also reports
 // reservations with one of our names that it leaves alone. mayGo reports whether a fence has nothing left to guard.
 func (s Seen) steps(
-	want, have []capacity.SlurmReservation,
-	keep map[string]bool,
-	mayGo func(capacity.Guard) bool,
+	want, have []capacity.SlurmReservation, keep map[string]bool, mayGo func(capacity.Guard) bool,
 ) (todo []guardChange, left []capacity.Problem) {
 	mine := map[capacity.Guard][]capacity.SlurmReservation{}
 	taken := map[string]bool{}
@@ -272,15 +274,10 @@ func (s Seen) steps(
 		case !named:
 		case !r.Ours():
 			taken[r.Name] = true
-			left = append(left, capacity.Problemf(
-				"name-taken",
-				capacity.Subject{},
-				"",
-				"Slurm reservation %s has a name of pcs-capacity's but was not made by it (flags %s, users %s); it is left alone: rename or delete it",
-				r.Name,
-				strings.Join(r.Flags, ","),
-				strings.Join(r.Users, ","),
-			))
+			left = append(left, capacity.Problemf("name-taken", capacity.Subject{}, "",
+				"Slurm reservation %s has a name of pcs-capacity's but was not made by it (flags %s, users %s); it "+
+					"is left alone: rename or delete it",
+				r.Name, strings.Join(r.Flags, ","), strings.Join(r.Users, ",")))
 		case g.Owner == s.Owner:
 			mine[g.Place()] = append(mine[g.Place()], r)
 			places = append(places, g.Place())
@@ -320,21 +317,23 @@ func (s Seen) steps(
 // change picks, of several Slurm reservations for one place, the one that needs the smallest change; the rest are
 // deleted after that.
 func change(
-	w capacity.SlurmReservation,
-	all []capacity.SlurmReservation,
-	taken map[string]bool,
-	now time.Time,
+	w capacity.SlurmReservation, all []capacity.SlurmReservation, taken map[string]bool, now time.Time,
 ) (todo []guardChange) {
 	easier := []string{"", "update", "replace"}
 	cost := func(r capacity.SlurmReservation) int { return slices.Index(easier, difference(w, r, now)) }
 
 	there := slices.MinFunc(all, func(a, b capacity.SlurmReservation) int { return cost(a) - cost(b) })
+
 	st := guardChange{do: easier[cost(there)], r: w}
-	st.r.Active, st.r.Name = there.Active, there.Name
+	st.r.Active = there.Active
+	st.r.Name = there.Name
 	if st.do == "replace" {
 		g := w.Guard()
+
 		g.Second = there.Name == w.Name
-		if st.r.Name, st.old = g.String(), there.Name; taken[st.r.Name] {
+		st.r.Name = g.String()
+		st.old = there.Name
+		if taken[st.r.Name] {
 			return nil
 		}
 	}
@@ -390,36 +389,19 @@ func fencesDue(s Seen) (due []capacity.Problem) {
 		}
 
 		about := capacity.Subject{Partition: v.Partition.Name, Slot: v.Slot.Name, Reservation: v.Reservation.ID}
+
 		there, found := s.Cluster.fence(v.Slot.Name, v.Reservation.ID)
-		has, want := s.atAWS(there.Start), v.Window.Fence
+		has := s.atAWS(there.Start)
+		want := v.Window.Fence
 		switch {
 		case !found:
-			due = append(
-				due,
-				capacity.Problemf(
-					"fence-due",
-					about,
-					"",
-					"Slurm has no fence for %s on slot %s yet; sync places it at %s",
-					v.Reservation.ID,
-					v.Slot.Name,
-					capacity.FormatUTC(want),
-				),
-			)
+			due = append(due, capacity.Problemf("fence-due", about, "",
+				"Slurm has no fence for %s on slot %s yet; sync places it at %s", v.Reservation.ID, v.Slot.Name,
+				capacity.FormatUTC(want)))
 		case has.Sub(want).Abs() >= time.Minute: // times are told in minutes, and the clocks differ by seconds
-			due = append(
-				due,
-				capacity.Problemf(
-					"fence-due",
-					about,
-					"",
-					"Slurm still has the fence for %s on slot %s at %s; sync moves it to %s",
-					v.Reservation.ID,
-					v.Slot.Name,
-					formatMinute(has),
-					formatMinute(want),
-				),
-			)
+			due = append(due, capacity.Problemf("fence-due", about, "",
+				"Slurm still has the fence for %s on slot %s at %s; sync moves it to %s", v.Reservation.ID, v.Slot.Name,
+				formatMinute(has), formatMinute(want)))
 		}
 	}
 
@@ -482,16 +464,10 @@ func keptFences(s Seen) (problems []capacity.Problem) {
 			!(at.Slot.Unnamed && at.Slot.Holds == g.Block)
 		about := capacity.Subject{Slot: g.Slot, Reservation: g.Block}
 		if block, known := s.Snap.Reservation(g.Block); known && !named && block.LiveAt(s.Now) {
-			problems = append(problems, capacity.Problemf(
-				"reservation-unnamed",
-				about,
-				"",
-				"the settings no longer name reservation %s for slot %s; its fence stays until it ends at %s, or until `scontrol delete ReservationName=%s`",
-				g.Block,
-				g.Slot,
-				capacity.FormatUTC(block.End),
-				r.Name,
-			))
+			problems = append(problems, capacity.Problemf("reservation-unnamed", about, "",
+				"the settings no longer name reservation %s for slot %s; its fence stays until it ends at %s, or "+
+					"until `scontrol delete ReservationName=%s`",
+				g.Block, g.Slot, capacity.FormatUTC(block.End), r.Name))
 		} else if since, missing := s.Snap.Missing[g.Block]; missing && !known {
 			problems = append(problems, capacity.Problemf(capacity.ReservationMissing, about, "",
 				"EC2 has not described reservation %s since %s; its fence %s stays until %s",

@@ -21,15 +21,13 @@ func (p *pass) readJobs(ctx context.Context) error {
 	ours := p.seen.Cluster.Ours(p.seen.Snap)
 
 	in := func(j capacity.Job) bool { return slices.ContainsFunc(ours, j.In) }
-	jobs, ended := []capacity.Job{}, []capacity.Job{}
+	jobs := []capacity.Job{}
+	ended := []capacity.Job{}
 
 	var err error
 	if asked := append(slices.Clone(ours), p.AlsoOurs...); !p.OursOnly {
-		jobs, ended, err = p.Slurm.JobsOf(
-			ctx,
-			nil,
-			func(j capacity.Job) bool { return in(j) || p.onOurs(j) || concerns(j) },
-		)
+		jobs, ended, err = p.Slurm.JobsOf(ctx, nil,
+			func(j capacity.Job) bool { return in(j) || p.onOurs(j) || concerns(j) })
 	} else if len(asked) > 0 {
 		jobs, ended, err = p.Slurm.JobsOf(ctx, asked, nil)
 	}
@@ -53,14 +51,9 @@ func (p *pass) readJobs(ctx context.Context) error {
 		switch {
 		case ours && j.Unread != "":
 			p.seen.Unread = append(p.seen.Unread, j)
-			p.say(
-				capacity.SlurmUnread,
-				capacity.Subject{Job: j.Shown},
-				"",
+			p.say(capacity.SlurmUnread, capacity.Subject{Job: j.Shown}, "",
 				"job %s cannot be read (%s): its time limit and holds stay as they are",
-				cmp.Or(j.Shown, strconv.Itoa(j.ID)),
-				j.Unread,
-			)
+				cmp.Or(j.Shown, strconv.Itoa(j.ID)), j.Unread)
 		case !ours && j.Unread == "":
 			p.seen.Elsewhere = append(p.seen.Elsewhere, j)
 		}
@@ -165,10 +158,7 @@ func hookHeld(j capacity.Job) bool {
 
 // onJob changes a job, if it still is what the decision was about.
 func onJob(
-	code, slot string,
-	was capacity.Job,
-	text string,
-	still func(was, now capacity.Job) bool,
+	code, slot string, was capacity.Job, text string, still func(was, now capacity.Job) bool,
 	do func(ctx context.Context, w World) error,
 ) Action {
 	return action(code, capacity.Subject{Slot: slot, Job: was.Shown}, text, func(ctx context.Context, w World) error {

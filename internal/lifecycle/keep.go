@@ -57,10 +57,8 @@ func (p *pass) describe(ids []string) []question {
 // were live before.
 func (p *pass) reservations(ctx context.Context) {
 	slices.Sort(p.ids)
-	others := slices.DeleteFunc(
-		slices.Compact(p.ids),
-		func(id string) bool { return p.known(id) || slices.Contains(p.named, id) },
-	)
+	others := slices.DeleteFunc(slices.Compact(p.ids),
+		func(id string) bool { return p.known(id) || slices.Contains(p.named, id) })
 	p.together(ctx, p.describe(others)...)
 
 	if len(p.named)+len(others) == 0 {
@@ -149,7 +147,9 @@ func formerSlots(s Seen) (all []capacity.Partition) {
 			}
 		}
 
-		p, g, slot := *v.Partition, *v.Group, *v.Slot
+		p := *v.Partition
+		g := *v.Group
+		slot := *v.Slot
 		slot.ReservationIDs = []string{r.ID}
 		g.Slots = []capacity.Slot{slot}
 		p.Groups = []capacity.NodeGroup{g}

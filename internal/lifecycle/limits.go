@@ -37,8 +37,11 @@ func fencedNodes(seen Seen) map[string]fenced {
 		}
 
 		f := fenced{
-			slot: v.Slot.Name, reservation: v.Reservation.ID, start: v.Window.Start.Add(seen.toSlurm()),
-			maxTime: v.Partition.MaxTime, onEnd: v.Partition.OnEnd,
+			slot:        v.Slot.Name,
+			reservation: v.Reservation.ID,
+			start:       v.Window.Start.Add(seen.toSlurm()),
+			maxTime:     v.Partition.MaxTime,
+			onEnd:       v.Partition.OnEnd,
 		}
 		if !v.Window.Unbounded() {
 			f.fence = v.Window.Fence.Add(seen.toSlurm())
@@ -82,7 +85,8 @@ func (s Seen) limitChanges(jobs []capacity.Job, byNode map[string]fenced) (chang
 		minutes := max(1, capacity.FitLimit(now, f.fence, elapsed, f.maxTime))
 
 		lower := crosses && (!j.TimeLimit.Bounded() || minutes < j.TimeLimit.Minutes)
-		wall, metered := capacity.Limit{}, false
+		wall := capacity.Limit{}
+		metered := false
 		if mark.Fit {
 			wall, metered = s.Snap.Walls.MaxWall(j.User, j.Account, j.QOS, s.partition(j.Partition))
 		}
@@ -126,7 +130,8 @@ func earliestFence(j capacity.Job, byNode map[string]fenced) (fenced, bool) {
 	found := false
 	for _, name := range j.Nodes {
 		if f := byNode[name]; !f.fence.IsZero() && (!found || f.fence.Before(first.fence)) {
-			first, found = f, true
+			first = f
+			found = true
 		}
 	}
 
@@ -148,18 +153,14 @@ func (c limitChange) note(by time.Time) string {
 		return text + ", as the end of " + c.reservation + " has moved"
 	}
 
-	return fmt.Sprintf(
-		"%s, not %s: jobs on %s must end by %s",
-		text,
-		c.job.TimeLimit,
-		c.reservation,
-		capacity.FormatUTC(by),
-	)
+	return fmt.Sprintf("%s, not %s: jobs on %s must end by %s", text, c.job.TimeLimit, c.reservation,
+		capacity.FormatUTC(by))
 }
 
 func limits(seen Seen) (actions []Action) {
 	cuts := map[string]state.Mark{}
-	jobs, byNode := seen.left(), fencedNodes(seen)
+	jobs := seen.left()
+	byNode := fencedNodes(seen)
 	for _, c := range append(seen.limitChanges(jobs, byNode), seen.restored(jobs, byNode)...) {
 		by := c.fence.Add(-seen.toSlurm())
 		mark := seen.Marks[c.job.Shown]
@@ -168,7 +169,8 @@ func limits(seen Seen) (actions []Action) {
 			cuts[c.job.Shown] = mark
 		} else {
 			if mark.CutTo(c.minutes, c.job.TimeLimit); c.fence.IsZero() {
-				mark.Cut, mark.From = 0, 0
+				mark.Cut = 0
+				mark.From = 0
 			}
 
 			if mark != seen.Marks[c.job.Shown] {
@@ -180,24 +182,21 @@ func limits(seen Seen) (actions []Action) {
 			}
 		}
 
-		code, verb, why := "lower-limit", "lower", ", so that it ends by "+capacity.FormatUTC(by)
+		code := "lower-limit"
+		verb := "lower"
+
+		why := ", so that it ends by " + capacity.FormatUTC(by)
 		if c.fence.IsZero() {
 			why = ", as it was: its reservation no longer ends"
 		}
 
 		if c.raises() {
-			code, verb = "raise-limit", "raise"
+			code = "raise-limit"
+			verb = "raise"
 		}
 
-		text := fmt.Sprintf(
-			"%s the time limit of job %s on slot %s from %s to %s%s",
-			verb,
-			c.job.Shown,
-			c.slot,
-			c.job.TimeLimit,
-			capacity.FormatMinutes(c.minutes),
-			why,
-		)
+		text := fmt.Sprintf("%s the time limit of job %s on slot %s from %s to %s%s", verb, c.job.Shown, c.slot,
+			c.job.TimeLimit, capacity.FormatMinutes(c.minutes), why)
 		actions = append(actions, onJob(code, c.slot, c.job, text,
 			func(was, now capacity.Job) bool { return inRun(was, now) && now.TimeLimit == was.TimeLimit }, c.set))
 	}
@@ -214,11 +213,8 @@ func (c limitChange) set(ctx context.Context, w World) error {
 
 	now, err := w.Slurm.Job(ctx, c.job.Shown)
 	if late := now.End.Sub(c.fence); err == nil && now.TimeLimit.Bounded() && late > 0 {
-		return w.Slurm.SetTimeLimit(
-			ctx,
-			c.job.Shown,
-			max(1, now.TimeLimit.Minutes-int((late+time.Minute-1)/time.Minute)),
-		)
+		return w.Slurm.SetTimeLimit(ctx, c.job.Shown,
+			max(1, now.TimeLimit.Minutes-int((late+time.Minute-1)/time.Minute)))
 	}
 
 	return err
@@ -260,8 +256,12 @@ func trustedMarks(snap *capacity.Snapshot, jobs []capacity.Job, before map[strin
 	for _, j := range jobs {
 		wish, _ := j.Wish()
 		said := state.Mark{
-			Restarts: j.Restarts, Fit: snap.Fitted(j), OnEnd: wish.OnEnd,
-			Ends: before[j.Shown].Ends, EndedAt: before[j.Shown].EndedAt, Ending: before[j.Shown].Ending,
+			Restarts: j.Restarts,
+			Fit:      snap.Fitted(j),
+			OnEnd:    wish.OnEnd,
+			Ends:     before[j.Shown].Ends,
+			EndedAt:  before[j.Shown].EndedAt,
+			Ending:   before[j.Shown].Ending,
 		}
 		switch j.State {
 		case "PENDING":
@@ -272,13 +272,18 @@ func trustedMarks(snap *capacity.Snapshot, jobs []capacity.Job, before map[strin
 
 			switch {
 			case was.Ending:
-				said.Release, said.Cut, said.From, said.Fit, said.UpTo = was.Release, was.Cut, was.From, was.Fit, was.UpTo
+				said.Release = was.Release
+				said.Cut = was.Cut
+				said.From = was.From
+				said.Fit = was.Fit
+				said.UpTo = was.UpTo
 			case said.Fit && was.SetByOthers(j.TimeLimit, j.Restarts, false):
 				said.UpTo = j.TimeLimit.Minutes
 			case said.Fit:
 				said.UpTo = was.UpTo
 			case j.TimeMin.Bounded() && j.TimeLimit.Bounded() && j.TimeMin.Minutes < j.TimeLimit.Minutes:
-				said.Fit, said.UpTo = true, j.TimeLimit.Minutes
+				said.Fit = true
+				said.UpTo = j.TimeLimit.Minutes
 			}
 
 			if said.Fit {
@@ -293,9 +298,14 @@ func trustedMarks(snap *capacity.Snapshot, jobs []capacity.Job, before map[strin
 			}
 
 			if ok && seen.Restarts == j.Restarts {
-				said.Fit, said.UpTo, said.OnEnd, said.Told = seen.Fit, seen.UpTo, seen.OnEnd, seen.Told
+				said.Fit = seen.Fit
+
+				said.UpTo = seen.UpTo
+				said.OnEnd = seen.OnEnd
+				said.Told = seen.Told
 				if seen.Cuts(j.TimeLimit) { // else somebody has set another
-					said.Cut, said.From = seen.Cut, seen.From
+					said.Cut = seen.Cut
+					said.From = seen.From
 				}
 
 				if seen.SetByOthers(j.TimeLimit, j.Restarts, true) {
@@ -304,7 +314,8 @@ func trustedMarks(snap *capacity.Snapshot, jobs []capacity.Job, before map[strin
 			}
 
 			if said.Fit {
-				said.Saw, said.Started = j.TimeLimit.Minutes, true
+				said.Saw = j.TimeLimit.Minutes
+				said.Started = true
 			}
 
 			marks[j.Shown] = said
@@ -336,10 +347,8 @@ func trusted(seen Seen) map[string]state.Mark {
 		_, ends := earliestFence(j, byNode)
 
 		return !ends &&
-			!slices.ContainsFunc(
-				j.Partitions(),
-				func(name string) bool { _, ours := seen.Snap.Partition(name); return ours },
-			)
+			!slices.ContainsFunc(j.Partitions(),
+				func(name string) bool { _, ours := seen.Snap.Partition(name); return ours })
 	}), seen.MarksFile)
 	for _, j := range seen.Unread {
 		if mark, marked := seen.MarksFile[markKey(j.Shown)]; marked {

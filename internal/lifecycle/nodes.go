@@ -46,12 +46,8 @@ func openings(s Seen) (actions []Action) {
 			actions = append(actions, action(
 				"power-up",
 				aboutNodes(v.Slot.Name, nodes),
-				fmt.Sprintf(
-					"power %s up: %s is open since %s",
-					hostlist.Compress(nodes),
-					v.Reservation.ID,
-					capacity.FormatUTC(v.Window.Start),
-				),
+				fmt.Sprintf("power %s up: %s is open since %s", hostlist.Compress(nodes), v.Reservation.ID,
+					capacity.FormatUTC(v.Window.Start)),
 				func(ctx context.Context, w World) error {
 					v.Slot.PoweredUp = s.second()
 					return w.Slurm.PowerUp(ctx, nodes)
@@ -175,10 +171,7 @@ const orphanTime = 30 * time.Second
 // orphans returns this cluster's instances without a node; before are those of the last pass. launched returns the
 // instance that the last launch of a node has recorded.
 func orphans(
-	instances []capacity.Instance,
-	cluster *Cluster,
-	before []capacity.Orphan,
-	launched func(node string) string,
+	instances []capacity.Instance, cluster *Cluster, before []capacity.Orphan, launched func(node string) string,
 	now time.Time,
 ) []capacity.Orphan {
 	living := map[string][]capacity.Instance{} // by node
@@ -223,10 +216,7 @@ func orphans(
 // without says why an instance does not belong to its node; "" if it does, or may. living are all instances for the
 // node.
 func (c *Cluster) without(
-	byName map[string]capacity.Node,
-	node string,
-	i capacity.Instance,
-	living []capacity.Instance,
+	byName map[string]capacity.Node, node string, i capacity.Instance, living []capacity.Instance,
 	launched func(node string) string,
 ) string {
 	n, there := byName[node]
@@ -281,14 +271,17 @@ func endOrphans(s Seen) (actions []Action) {
 		if s.Now.Sub(o.Since) >= orphanTime {
 			_, _, slot, _ := s.Settings.PlaceOf(o.Node)
 			actions = append(actions, action("end-instance",
-				capacity.Subject{Slot: slot, Node: o.Node, Instance: o.Instance, Reservation: o.Reservation},
+				capacity.Subject{
+					Slot:        slot,
+					Node:        o.Node,
+					Instance:    o.Instance,
+					Reservation: o.Reservation,
+				},
 				fmt.Sprintf("terminate instance %s of node %s%s: %s", o.Instance, o.Node, in(o.Reservation), o.Why),
 				func(ctx context.Context, w World) error {
 					err := w.EC2.Terminate(ctx, []capacity.Instance{{ID: o.Instance}})
-					s.Snap.Orphans = slices.DeleteFunc(
-						s.Snap.Orphans,
-						func(other capacity.Orphan) bool { return err == nil && other == o },
-					)
+					s.Snap.Orphans = slices.DeleteFunc(s.Snap.Orphans,
+						func(other capacity.Orphan) bool { return err == nil && other == o })
 
 					return err
 				}))
@@ -304,7 +297,8 @@ func orphanProblems(s Seen) (problems []capacity.Problem) {
 	for k, all := range grouped(s.Snap.Orphans, func(o capacity.Orphan) kind { return kind{o.Reservation, o.Why} }) {
 		var ids, nodes []string
 		for _, o := range all {
-			ids, nodes = append(ids, o.Instance), append(nodes, o.Node)
+			ids = append(ids, o.Instance)
+			nodes = append(nodes, o.Node)
 		}
 
 		who, holds := named(ids, nodes, "holds a place", fmt.Sprintf("hold %d places", len(ids)))
@@ -329,7 +323,8 @@ func (s Seen) twins(others []capacity.Instance) (problems []capacity.Problem) {
 	for mark, all := range grouped(others, func(i capacity.Instance) string { return i.Tags[capacity.TagCluster] }) {
 		var ids, nodes []string
 		for _, i := range all {
-			ids, nodes = append(ids, i.ID), append(nodes, cmp.Or(i.Node(), "no node"))
+			ids = append(ids, i.ID)
+			nodes = append(nodes, cmp.Or(i.Node(), "no node"))
 		}
 
 		who, has := named(ids, nodes, "is left alone: it has", "are left alone: they have")
@@ -340,10 +335,8 @@ func (s Seen) twins(others []capacity.Instance) (problems []capacity.Problem) {
 		}
 
 		problems = append(problems, capacity.Problemf("foreign-mark", capacity.Subject{}, fmt.Sprintf(
-			"terminate what is not used, or tag it %s=%s for this cluster",
-			capacity.TagCluster,
-			cmp.Or(s.Cluster.Mark, "MARK"),
-		),
+			"terminate what is not used, or tag it %s=%s for this cluster", capacity.TagCluster,
+			cmp.Or(s.Cluster.Mark, "MARK")),
 			"%s %s the mark %s, and %s", who, has, mark, ours))
 	}
 

@@ -30,14 +30,14 @@ const (
 // due returns the notices after a pass that were not sent before, and what to record before they are delivered.
 // before are the keys that earlier passes recorded, with the times since when.
 func due(
-	snap *capacity.Snapshot,
-	report Report,
-	before map[string]time.Time,
+	snap *capacity.Snapshot, report Report, before map[string]time.Time,
 ) (all []Notice, told map[string]time.Time) {
-	cluster, now := report.Cluster, report.At
+	cluster := report.Cluster
+	now := report.At
 	at := now.UTC().Truncate(time.Second)
 
-	if told = maps.Clone(before); told == nil {
+	told = maps.Clone(before)
+	if told == nil {
 		told = map[string]time.Time{}
 	}
 
@@ -61,7 +61,8 @@ func due(
 
 	slots := snap.Standings(now)
 	for _, v := range slots {
-		idling, idle := "idling "+v.Slot.Name, 0
+		idling := "idling " + v.Slot.Name
+		idle := 0
 		if cluster != nil {
 			isIdle := func(n capacity.Node) bool { return nodeClass(n) == "idle" }
 			idle = len(cluster.those(cluster.SlotNodes(v.Slot.Name), isIdle))
@@ -83,8 +84,10 @@ func due(
 			}
 		}
 
-		r, w := v.Reservation, v.Window
-		if about.Reservation = r.ID; r.ID == "" || w.Start.After(now) {
+		r := v.Reservation
+		w := v.Window
+		about.Reservation = r.ID
+		if r.ID == "" || w.Start.After(now) {
 			continue
 		}
 
@@ -94,18 +97,8 @@ func due(
 				until = ", free of jobs by " + capacity.FormatUTC(w.Fence)
 			}
 
-			add(
-				"opened",
-				about,
-				"",
-				r.ID,
-				"%s is open: %d x %s for slot %s%s",
-				r.ID,
-				r.Size(),
-				r.InstanceType,
-				about.Slot,
-				until,
-			)
+			add("opened", about, "", r.ID,
+				"%s is open: %d x %s for slot %s%s", r.ID, r.Size(), r.InstanceType, about.Slot, until)
 		}
 
 		left := w.Fence.Sub(now)
@@ -120,16 +113,9 @@ func due(
 		}
 
 		if left <= successor && v.Next.Reservation.ID == "" && !succeeded(v, slots) {
-			add(
-				"no-successor",
-				about,
-				"",
-				ends,
-				"slot %s has no block after %s, whose last job must be gone by %s",
-				about.Slot,
-				r.ID,
-				capacity.FormatUTC(w.Fence),
-			)
+			add("no-successor", about, "", ends,
+				"slot %s has no block after %s, whose last job must be gone by %s", about.Slot, r.ID,
+				capacity.FormatUTC(w.Fence))
 		}
 
 		if since := told[idling]; idle > 0 && !since.IsZero() && now.Sub(since) >= idleAfter {
@@ -141,16 +127,8 @@ func due(
 
 	for _, r := range report.Rolling {
 		if r.Ready && r.Block.Start.After(now) {
-			add(
-				"set-up",
-				r.about(),
-				"",
-				r.Block.ID,
-				"%s is set up: slot %s has it from %s",
-				r.Block.ID,
-				r.Slot,
-				capacity.FormatUTC(r.Block.Start),
-			)
+			add("set-up", r.about(), "", r.Block.ID,
+				"%s is set up: slot %s has it from %s", r.Block.ID, r.Slot, capacity.FormatUTC(r.Block.Start))
 		}
 	}
 
@@ -169,7 +147,8 @@ func due(
 		if len(all) == most {
 			seen["never-starts "+j.Shown] = true
 		} else {
-			add(capacity.NeverStarts, capacity.Subject{Partition: j.Partition, Job: j.Shown}, j.User, j.Shown, "job %s of %s: %s",
+			add(capacity.NeverStarts, capacity.Subject{Partition: j.Partition, Job: j.Shown}, j.User, j.Shown,
+				"job %s of %s: %s",
 				j.Shown, j.User, strings.TrimPrefix(j.AdminComment, "pcs-capacity: "))
 		}
 	}

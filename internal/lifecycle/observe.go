@@ -41,16 +41,22 @@ func (p *pass) observe(ctx context.Context) {
 	p.places(ctx)
 	p.reservations(ctx)
 
-	p.aws.Before, p.aws.Now = p.seen.Old, p.now()
+	p.aws.Before = p.seen.Old
+	p.aws.Now = p.now()
 	if p.seen.Old == nil {
 		p.instances(ctx)
 	}
 
 	snap := capacity.Build(p.Settings, p.aws)
-	snap.Missing, snap.Problems, snap.Region = p.absent, p.seen.Snap.Problems, p.EC2.Region()
-	snap.TakenAt, snap.ClockOffset.Duration = p.now().UTC().Truncate(time.Second), p.EC2.Offset()
-	if p.seen.NoAWS {
-		if snap.TakenAt = old.TakenAt; p.EC2.Offset() == 0 {
+	snap.Missing = p.absent
+	snap.Problems = p.seen.Snap.Problems
+	snap.Region = p.EC2.Region()
+	snap.TakenAt = p.now().UTC().Truncate(time.Second)
+	snap.ClockOffset.Duration = p.EC2.Offset()
+
+	if p.seen.NoAWS { // the facts are as old as the last answers
+		snap.TakenAt = old.TakenAt
+		if p.EC2.Offset() == 0 {
 			snap.ClockOffset = old.ClockOffset
 		}
 	}
@@ -155,7 +161,8 @@ func (p *pass) places(ctx context.Context) {
 	slices.Sort(subnets)
 	slices.Sort(p.named)
 
-	subnets, p.named = slices.Compact(subnets), slices.Compact(p.named)
+	subnets = slices.Compact(subnets)
+	p.named = slices.Compact(p.named)
 
 	var questions []question
 	for _, g := range selects {
@@ -197,7 +204,8 @@ func (p *pass) places(ctx context.Context) {
 
 		questions = append(questions, question{"", func(ctx context.Context) error {
 			found, bad, err := p.EC2.Subnets(ctx, subnets)
-			p.aws.Subnets, missing = ec2.Plain(found), bad
+			p.aws.Subnets = ec2.Plain(found)
+			missing = bad
 			return err
 		}, func(bool) { p.subnets(missing) }})
 	}
@@ -248,10 +256,8 @@ func (p *pass) instances(ctx context.Context) {
 	}
 
 	p.together(ctx, question{"", func(ctx context.Context) error {
-		found, err := p.EC2.FindInstances(
-			ctx,
-			capacity.InstanceQuery{Tags: map[string][]string{capacity.TagReservation: ids}},
-		)
+		found, err := p.EC2.FindInstances(ctx,
+			capacity.InstanceQuery{Tags: map[string][]string{capacity.TagReservation: ids}})
 		p.aws.Instances = capacity.WithNodes(found)
 
 		return err
@@ -266,7 +272,8 @@ func mismatches(s Seen) (problems []capacity.Problem) {
 		}
 
 		for _, m := range capacity.Lasting(capacity.Match(v.Reservation, *v.Group, s.Now)) {
-			m.About.Partition, m.About.Slot = v.Partition.Name, v.Slot.Name
+			m.About.Partition = v.Partition.Name
+			m.About.Slot = v.Slot.Name
 			problems = append(problems, m)
 		}
 	}

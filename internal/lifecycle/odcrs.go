@@ -26,7 +26,9 @@ func Clean(ctx context.Context, s Sources) ([]Needless, error) {
 		mark = cluster.Mark
 	case mark == "": // an ODCR past its end can go without asking Slurm
 		var markErr error
-		if mark, markErr = s.State.Mark(); markErr != nil {
+
+		mark, markErr = s.State.Mark()
+		if markErr != nil {
 			return nil, fmt.Errorf("asking Slurm: %w", err)
 		}
 	}
@@ -79,7 +81,9 @@ func (s Sources) seeHeld(ctx context.Context, mark string) (h Held, err error) {
 	h.Mark = mark
 	// Before EC2: an order placed from now on is in no ledger that we have read.
 	h.Ledger, h.Err = s.State.Held(time.Time{})
-	if h.ODCRs, err = s.EC2.FindReservations(ctx, ec2.HoldsOf(mark)); err != nil {
+
+	h.ODCRs, err = s.EC2.FindReservations(ctx, ec2.HoldsOf(mark))
+	if err != nil {
 		return h, err
 	}
 
@@ -152,7 +156,8 @@ func (h Held) releases(all []Needless) (actions []Action) {
 					err = w.State.Released(h.Now, n.ID, n.Tags[capacity.TagToken])
 				}
 
-				if n.Released = err == nil; err != nil {
+				n.Released = err == nil
+				if err != nil {
 					n.Error, _ = w.EC2.Explain(err)
 					err = fmt.Errorf("%w; %s", err, n.paid())
 				}
@@ -183,7 +188,5 @@ func (n Needless) String() string {
 func (n Needless) paid() string {
 	return fmt.Sprintf(
 		"it could not be cancelled, so its %d free places are paid until EC2 ends it, within an hour of %s",
-		n.Available,
-		capacity.FormatUTC(n.End),
-	)
+		n.Available, capacity.FormatUTC(n.End))
 }

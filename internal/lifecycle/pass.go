@@ -49,7 +49,12 @@ func Pass(ctx context.Context, s Sources) (*capacity.Snapshot, Report, error) {
 
 			failed := capacity.Problems{capacity.Problemf(code, capacity.Subject{}, "", "%v", err)}
 
-			return nil, Report{At: s.MachineTime(), Done: []Done{}, Problems: failed, Failed: true}, err
+			return nil, Report{
+				At:       s.MachineTime(),
+				Done:     []Done{},
+				Problems: failed,
+				Failed:   true,
+			}, err
 		}
 		defer unlock()
 
@@ -96,7 +101,9 @@ func (p *pass) run(ctx context.Context) {
 // time limits, and messages to owners.
 func (p *pass) changeJobs(ctx context.Context) {
 	var err error
-	if p.seen.MarksFile, err = p.State.Marks().Read(); err != nil {
+
+	p.seen.MarksFile, err = p.State.Marks().Read()
+	if err != nil {
 		p.problem(capacity.StateFile, err)
 	}
 
@@ -149,7 +156,12 @@ func (p *pass) carryOut(ctx context.Context, actions []Action) (done []Action) {
 }
 
 func (p *pass) did(a Action, text string, err error) {
-	d := Done{Do: a.Code, Slot: a.About.Slot, Job: a.About.Job, Message: text}
+	d := Done{
+		Do:      a.Code,
+		Slot:    a.About.Slot,
+		Job:     a.About.Job,
+		Message: text,
+	}
 	if p.DryRun {
 		d.Message = "would " + text
 	}
@@ -170,14 +182,9 @@ func Look(ctx context.Context, s Sources) (snap *capacity.Snapshot, cluster *Clu
 
 	for _, r := range p.seen.Rolling {
 		if !r.Ready && !r.Over {
-			p.say(
-				"roll-over-due",
-				capacity.Subject{Partition: r.Partition, Reservation: r.Block.ID},
-				"",
-				"reservation %s has no compute node group in partition %s yet; sync creates it",
-				r.Block.ID,
-				r.Partition,
-			)
+			p.say("roll-over-due", capacity.Subject{Partition: r.Partition, Reservation: r.Block.ID}, "",
+				"reservation %s has no compute node group in partition %s yet; sync creates it", r.Block.ID,
+				r.Partition)
 		}
 	}
 
@@ -273,17 +280,28 @@ func newPass(s Sources) *pass {
 		Sources: s,
 		absent:  map[string]time.Time{},
 		seen: Seen{
-			Settings: s.Settings, Owner: s.Owner, OwnerIs: s.OwnerIs, Poll: s.Poll, Snap: &capacity.Snapshot{},
-			Told: map[string]bool{},
+			Settings: s.Settings,
+			Owner:    s.Owner,
+			OwnerIs:  s.OwnerIs,
+			Poll:     s.Poll,
+			Snap:     &capacity.Snapshot{},
+			Told:     map[string]bool{},
 		},
 	}
 }
 
 func (p *pass) report() Report {
 	return Report{
-		At: p.seen.second(), DryRun: p.DryRun, Done: append([]Done{}, p.done...), Problems: p.seen.Snap.All(),
-		NoAWS: p.seen.NoAWS, Failed: len(p.failed) > 0, Cluster: p.seen.Cluster, Jobs: p.seen.Jobs,
-		AlsoOurs: p.alsoOurs(), Rolling: p.seen.Rolling,
+		At:       p.seen.second(),
+		DryRun:   p.DryRun,
+		Done:     append([]Done{}, p.done...),
+		Problems: p.seen.Snap.All(),
+		NoAWS:    p.seen.NoAWS,
+		Failed:   len(p.failed) > 0,
+		Cluster:  p.seen.Cluster,
+		Jobs:     p.seen.Jobs,
+		AlsoOurs: p.alsoOurs(),
+		Rolling:  p.seen.Rolling,
 	}
 }
 

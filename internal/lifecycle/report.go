@@ -56,10 +56,7 @@ const recently = time.Hour
 // Troubles returns what people should know about their partitions: what the snapshot has of them, failed launches, and
 // waiting jobs that can never start, which only their owners can change. records are the hooks' records, oldest first.
 func Troubles(
-	snap *capacity.Snapshot,
-	jobs []capacity.Job,
-	records []state.Record,
-	now time.Time,
+	snap *capacity.Snapshot, jobs []capacity.Job, records []state.Record, now time.Time,
 ) (all []capacity.Problem) {
 	for _, p := range snap.Partitions {
 		for _, said := range snap.Problems {
@@ -81,40 +78,26 @@ func unusable(s Seen) (all []capacity.Problem) {
 	for _, p := range s.Snap.Partitions {
 		var over, failed []string
 		for _, r := range s.Snap.Reservations {
-			about, named := capacity.Subject{
+			about := capacity.Subject{
 				Partition:   p.Name,
 				Reservation: r.ID,
-			}, fmt.Sprintf(
-				"%s (%s)",
-				r.ID,
-				r.State,
-			)
+			}
+			named := fmt.Sprintf("%s (%s)", r.ID, r.State)
 			switch {
 			case !p.Has(r.ID):
 			case r.LiveAt(s.Now):
 				if r.Unhealthy > 0 {
-					all = append(all, capacity.Problemf(
-						capacity.HostFailed,
-						about,
+					all = append(all, capacity.Problemf(capacity.HostFailed, about,
 						"open a case with AWS Support",
-						"partition %s: %d of %d hosts of %s have failed, %d are usable",
-						p.Name,
-						r.Unhealthy,
-						r.Size(),
-						r.ID,
-						r.UsableSize(),
-					))
+						"partition %s: %d of %d hosts of %s have failed, %d are usable", p.Name, r.Unhealthy, r.Size(),
+						r.ID, r.UsableSize()))
 				}
 
 				if r.Interconnect {
-					all = append(all, capacity.Problemf(
-						capacity.HostImpaired,
-						about,
+					all = append(all, capacity.Problemf(capacity.HostImpaired, about,
 						"open a case with AWS Support",
-						"partition %s: EC2 reports that the network between the instances of %s is impaired",
-						p.Name,
-						r.ID,
-					))
+						"partition %s: EC2 reports that the network between the instances of %s is impaired", p.Name,
+						r.ID))
 				}
 			case r.State.Live() || r.State == capacity.StateExpired || r.State == capacity.StateCancelled:
 				over = append(over, named)
@@ -124,25 +107,15 @@ func unusable(s Seen) (all []capacity.Problem) {
 		}
 
 		if len(failed) > 0 {
-			all = append(all, capacity.Problemf(
-				"never-opens",
-				capacity.Subject{Partition: p.Name},
-				"",
-				"partition %s: these reservations will never open; remove them from the settings: %s",
-				p.Name,
-				strings.Join(failed, ", "),
-			))
+			all = append(all, capacity.Problemf("never-opens", capacity.Subject{Partition: p.Name}, "",
+				"partition %s: these reservations will never open; remove them from the settings: %s", p.Name,
+				strings.Join(failed, ", ")))
 		}
 
 		if len(over) > 0 {
-			all = append(all, capacity.Problemf(
-				"reservation-ended",
-				capacity.Subject{Partition: p.Name},
-				"",
-				"partition %s: these reservations have ended and can be removed from the settings: %s",
-				p.Name,
-				strings.Join(over, ", "),
-			))
+			all = append(all, capacity.Problemf("reservation-ended", capacity.Subject{Partition: p.Name}, "",
+				"partition %s: these reservations have ended and can be removed from the settings: %s", p.Name,
+				strings.Join(over, ", ")))
 		}
 	}
 
@@ -176,17 +149,9 @@ func failedLaunches(p capacity.Partition, records []state.Record, now time.Time)
 		r := records[i]
 		nodes := hostlist.Compress(failures[i])
 
-		failed := capacity.Problemf(
-			"launch-failed",
-			capacity.Subject{Partition: p.Name, Node: nodes},
-			"",
-			"partition %s: nodes %s were not launched at %s: %s: %s",
-			p.Name,
-			nodes,
-			capacity.FormatUTC(r.At),
-			r.Code,
-			r.Message,
-		)
+		failed := capacity.Problemf("launch-failed", capacity.Subject{Partition: p.Name, Node: nodes}, "",
+			"partition %s: nodes %s were not launched at %s: %s: %s", p.Name, nodes, capacity.FormatUTC(r.At), r.Code,
+			r.Message)
 		if capacity.Code(r.Code).Severity() == capacity.User {
 			failed.Severity = capacity.User
 		}
@@ -210,11 +175,9 @@ func neverStart(p capacity.Partition, jobs []capacity.Job, snap *capacity.Snapsh
 		}
 
 		if why := w.judge(j).refused; why != "" {
-			all = append(
-				all,
+			all = append(all,
 				capacity.Problemf(capacity.NeverStarts, capacity.Subject{Partition: p.Name, Job: j.Shown}, "",
-					"job %s %s", j.Shown, why),
-			)
+					"job %s %s", j.Shown, why))
 		}
 	}
 
@@ -257,15 +220,9 @@ func Metrics(snap *capacity.Snapshot, report Report) metrics.Gauges {
 		severity capacity.Severity
 	}
 	for k, same := range grouped(report.All(), func(p capacity.Problem) kind { return kind{p.Code, p.Severity} }) {
-		add(
-			"problems_by_code",
+		add("problems_by_code",
 			"Problems and notes of the last pass of sync, by code and who has to act: admin, user, note.",
-			float64(len(same)),
-			"code",
-			string(k.code),
-			"severity",
-			string(k.severity),
-		)
+			float64(len(same)), "code", string(k.code), "severity", string(k.severity))
 	}
 
 	add("last_pass_timestamp_seconds", "When sync made its last pass.", unix(report.At))
@@ -279,18 +236,12 @@ func Metrics(snap *capacity.Snapshot, report Report) metrics.Gauges {
 			add := func(name, help string, value float64) {
 				add("reservation_"+name, help, value, append(slices.Clone(slot), "reservation", r.ID)...)
 			}
-			add(
-				"start_timestamp_seconds",
-				"When the reservation that has the slot opens or opened.",
-				unix(s.Window.Start),
-			)
+			add("start_timestamp_seconds",
+				"When the reservation that has the slot opens or opened.", unix(s.Window.Start))
 
 			if !s.Window.Unbounded() {
-				add(
-					"fence_timestamp_seconds",
-					"When the reservation that has the slot must be free of jobs.",
-					unix(s.Window.Fence),
-				)
+				add("fence_timestamp_seconds",
+					"When the reservation that has the slot must be free of jobs.", unix(s.Window.Fence))
 				add("end_timestamp_seconds", "When the reservation that has the slot ends.", unix(s.Window.End))
 			}
 
@@ -326,7 +277,8 @@ func Metrics(snap *capacity.Snapshot, report Report) metrics.Gauges {
 	}
 
 	for _, p := range snap.Partitions {
-		waiting, running := 0, 0
+		waiting := 0
+		running := 0
 		for i := range report.Jobs {
 			switch j := &report.Jobs[i]; {
 			case !j.In(p.Name):

@@ -83,7 +83,12 @@ func (s Seen) rollingsOf(part capacity.Partition, g capacity.NodeGroup) (all []R
 		if r, known := s.Snap.Reservation(slot.Holds); known && r.LiveAt(s.Now) &&
 			s.Cluster.inPartition(part.Name, nodes) {
 			ready = append(ready, r.ID)
-			all = append(all, Rolling{Partition: part.Name, Slot: slot.Name, Block: r, Ready: true})
+			all = append(all, Rolling{
+				Partition: part.Name,
+				Slot:      slot.Name,
+				Block:     r,
+				Ready:     true,
+			})
 		}
 	}
 
@@ -106,7 +111,12 @@ func (s Seen) rollingsOf(part capacity.Partition, g capacity.NodeGroup) (all []R
 	}
 
 	if next.ID != "" {
-		all = append(all, Rolling{Partition: part.Name, Slot: holds[next.ID], Block: next, group: g})
+		all = append(all, Rolling{
+			Partition: part.Name,
+			Slot:      holds[next.ID],
+			Block:     next,
+			group:     g,
+		})
 	}
 
 	if len(ready) == 0 {
@@ -116,7 +126,12 @@ func (s Seen) rollingsOf(part capacity.Partition, g capacity.NodeGroup) (all []R
 	for _, slot := range g.Slots {
 		if r, known := s.Snap.Reservation(slot.Holds); known && !r.LiveAt(s.Now) &&
 			len(s.Cluster.those(s.Cluster.SlotNodes(slot.Name), capacity.Node.Up)) == 0 {
-			all = append(all, Rolling{Partition: part.Name, Slot: slot.Name, Block: r, Over: true})
+			all = append(all, Rolling{
+				Partition: part.Name,
+				Slot:      slot.Name,
+				Block:     r,
+				Over:      true,
+			})
 		}
 	}
 
@@ -168,11 +183,8 @@ func (p *pass) goOn(ctx context.Context, r *Rolling) {
 	a := Action{Code: "set-up-slot", About: r.about()}
 	text := fmt.Sprintf("set up %s in partition %s", r.Block.ID, r.Partition)
 	if r.Over {
-		a.Code, text = "remove-slot", fmt.Sprintf(
-			"remove compute node group %s of %s, which has ended",
-			r.Slot,
-			r.Block.ID,
-		)
+		a.Code = "remove-slot"
+		text = fmt.Sprintf("remove compute node group %s of %s, which has ended", r.Slot, r.Block.ID)
 	}
 
 	if p.DryRun {
@@ -195,7 +207,8 @@ func (p *pass) goOn(ctx context.Context, r *Rolling) {
 	}
 
 	before := r.Setback
-	if r.Setback = (state.Setback{}); err != nil {
+	r.Setback = state.Setback{}
+	if err != nil {
 		words, _ := p.EC2.Explain(err)
 
 		r.Setback = state.Setback{

@@ -134,7 +134,8 @@ func sampled(n capacity.Node) string {
 
 // waited returns the partitions for whose nodes a job waits, other than for its owner's reasons.
 func (s Seen) waited() map[string]bool {
-	now, waited := s.SlurmNow(), map[string]bool{}
+	now := s.SlurmNow()
+	waited := map[string]bool{}
 	for _, j := range s.Jobs {
 		if j.Waits() && !j.Held && !j.Eligible.After(now) {
 			for name := range strings.SplitSeq(j.Partition, ",") {
@@ -198,7 +199,8 @@ func (s Seen) runs(now time.Time) map[string]capacity.Run {
 
 		run.End = now
 		if j, seen := over[id]; seen {
-			run.End, run.State = s.atAWS(j.End), j.State
+			run.End = s.atAWS(j.End)
+			run.State = j.State
 		} else if n, _ := strconv.Atoi(id[strings.LastIndexByte(id, '.')+1:]); restarts[run.Job] > n {
 			run.State = "REQUEUED"
 		}
@@ -215,7 +217,8 @@ func (s Seen) runs(now time.Time) map[string]capacity.Run {
 		}
 
 		run := s.run(j)
-		run.End, run.State = s.atAWS(j.End), j.State
+		run.End = s.atAWS(j.End)
+		run.State = j.State
 		runs[id] = run
 	}
 
@@ -226,8 +229,12 @@ func runID(j capacity.Job) string { return j.Shown + "." + strconv.Itoa(j.Restar
 
 func (s Seen) run(j capacity.Job) capacity.Run {
 	return capacity.Run{
-		Job: j.Shown, User: j.User, Account: j.Account, Partition: j.Partition,
-		Nodes: hostlist.Compress(j.Nodes), Start: s.atAWS(j.Start),
+		Job:       j.Shown,
+		User:      j.User,
+		Account:   j.Account,
+		Partition: j.Partition,
+		Nodes:     hostlist.Compress(j.Nodes),
+		Start:     s.atAWS(j.Start),
 	}
 }
 
@@ -259,12 +266,16 @@ func facts(s Seen) map[string]state.Facts {
 
 		w := v.Window
 		f := state.Facts{
-			ReservationID: v.Reservation.ID, InstanceType: v.Reservation.InstanceType,
-			Partition: v.Partition.Name, Slot: v.Slot.Name,
+			ReservationID: v.Reservation.ID,
+			InstanceType:  v.Reservation.InstanceType,
+			Partition:     v.Partition.Name,
+			Slot:          v.Slot.Name,
 		}
 		if !w.Unbounded() {
 			f.Requeue = capacity.RequeueAt(w.Fence, s.Snap.KillWait.Duration).UTC()
-			f.Fence, f.Reclaim, f.End = w.Fence.UTC(), w.Reclaim.UTC(), w.End.UTC()
+			f.Fence = w.Fence.UTC()
+			f.Reclaim = w.Reclaim.UTC()
+			f.End = w.End.UTC()
 		}
 
 		all[v.Slot.Name] = f

@@ -34,7 +34,8 @@ func (p *pass) lookForRollOver() {
 		p.problem(capacity.StateFile, err)
 	}
 
-	p.seen.Rolling, p.seen.Setbacks = rolling, setbacks
+	p.seen.Rolling = rolling
+	p.seen.Setbacks = setbacks
 	for i := range p.seen.Rolling {
 		p.seen.Rolling[i].Setback = setbacks[p.seen.Rolling[i].key()]
 	}
@@ -145,7 +146,8 @@ func (p *pass) lookForMisplaced() {
 
 // askGuarded asks EC2 about reservations that only our fences name, provided EC2 has answered before.
 func (p *pass) askGuarded(ctx context.Context) {
-	snap, ids := p.seen.Snap, []string{}
+	snap := p.seen.Snap
+	ids := []string{}
 	for _, r := range p.seen.Cluster.Reservations {
 		g := r.Guard()
 		_, told := snap.Reservation(g.Block)
@@ -192,16 +194,9 @@ func otherOwners(s Seen) (told []capacity.Problem) {
 			who = " (" + r.Comment + ")"
 		}
 
-		told = append(told, capacity.Problemf(
-			"other-owner",
-			capacity.Subject{Slot: g.Slot, Reservation: g.Block},
-			"",
+		told = append(told, capacity.Problemf("other-owner", capacity.Subject{Slot: g.Slot, Reservation: g.Block}, "",
 			"other settings%s made Slurm reservation %s, which keeps jobs off %s; it is left alone: use those settings, or, if nobody does, `scontrol delete ReservationName=%s`",
-			who,
-			r.Name,
-			hostlist.Compress(r.Nodes),
-			r.Name,
-		))
+			who, r.Name, hostlist.Compress(r.Nodes), r.Name))
 	}
 
 	return told
@@ -209,10 +204,8 @@ func otherOwners(s Seen) (told []capacity.Problem) {
 
 // lookForImpaired says which nodes of open reservations run on hosts that EC2 is about to take away.
 func (p *pass) lookForImpaired(ctx context.Context) {
-	open := slices.ContainsFunc(
-		p.seen.slots(),
-		func(v capacity.Standing) bool { return v.Reservation.State == capacity.StateActive },
-	)
+	open := slices.ContainsFunc(p.seen.slots(),
+		func(v capacity.Standing) bool { return v.Reservation.State == capacity.StateActive })
 	if !open || p.seen.NoAWS || p.seen.Cluster == nil {
 		return
 	}
@@ -223,13 +216,8 @@ func (p *pass) lookForImpaired(ctx context.Context) {
 	said, err := p.EC2.Impaired(ctx)
 	if err != nil {
 		words, _ := p.EC2.Explain(err)
-		p.say(
-			capacity.AWSUnanswered,
-			capacity.Subject{},
-			"",
-			"%s; hosts that are about to be retired are not known",
-			words,
-		)
+		p.say(capacity.AWSUnanswered, capacity.Subject{}, "",
+			"%s; hosts that are about to be retired are not known", words)
 	}
 
 	nodes := map[string]string{} // by instance
@@ -248,8 +236,7 @@ func (p *pass) lookForImpaired(ctx context.Context) {
 				capacity.Subject{Node: node},
 				fmt.Sprintf(
 					"`scontrol update nodename=%s state=drain reason=host`; when its jobs are over, `scontrol update nodename=%[1]s state=power_down`: it gets another host",
-					node,
-				),
+					node),
 				"EC2 says of instance %s of node %s: %s",
 				id,
 				node,
@@ -270,33 +257,26 @@ func (p *pass) unreadable() []error {
 }
 
 func (p *pass) addSlurm() {
-	p.seen.Snap.TimeMinCollapses, p.seen.Snap.NoRequeue = p.seen.Cluster.Version.TimeMinCollapses(), p.seen.Cluster.NoRequeue
+	p.seen.Snap.TimeMinCollapses = p.seen.Cluster.Version.TimeMinCollapses()
+	p.seen.Snap.NoRequeue = p.seen.Cluster.NoRequeue
 	p.seen.Snap.SlurmCluster = p.seen.Cluster.ClusterName
 	p.seen.Snap.KillWait.Duration = p.seen.Cluster.KillWait
+
 	if uid, err := p.State.OwnerUID(); err == nil && os.Geteuid() == 0 && uid != 0 && uid != p.seen.Cluster.SlurmUID {
-		p.problem(
-			capacity.StateFile,
-			fmt.Errorf(
-				"%s belongs to user %d, neither root nor SlurmUser, who can change what root writes there: chown -R it back",
-				p.State,
-				uid,
-			),
-		)
+		p.problem(capacity.StateFile, fmt.Errorf(
+			"%s belongs to user %d, neither root nor SlurmUser, who can change what root writes there: chown -R it back",
+			p.State, uid))
 	}
 
 	for _, err := range p.unreadable() {
 		what, fix, _ := strings.Cut(err.Error(), "; ")
-		p.say(
-			capacity.SettingsUnreadable,
-			capacity.Subject{},
-			fix,
-			"the hooks that slurmctld starts launch nothing: %s",
-			what,
-		)
+		p.say(capacity.SettingsUnreadable, capacity.Subject{}, fix,
+			"the hooks that slurmctld starts launch nothing: %s", what)
 	}
 
 	over := capacity.OverTime(p.seen.Cluster.Partitions, p.seen.Cluster.Ours(p.seen.Snap), p.seen.Cluster.OverTime)
-	if p.seen.Snap.Timing.OverTime.Duration = over.Duration(); over.Unlimited {
+	p.seen.Snap.Timing.OverTime.Duration = over.Duration()
+	if over.Unlimited {
 		p.say("no-limit-ends", capacity.Subject{}, "set it to a number of minutes, or remove it",
 			"OverTimeLimit=UNLIMITED: no time limit ends a job, so that jobs run on until EC2 takes their nodes")
 	}
@@ -315,27 +295,15 @@ func (p *pass) addSlurm() {
 		}
 
 		if sp.Unread != "" {
-			p.say(
-				capacity.SlurmUnread,
-				capacity.Subject{Partition: sp.Name},
-				"",
-				"partition %s cannot be read: %s",
-				sp.Name,
-				sp.Unread,
-			)
+			p.say(capacity.SlurmUnread, capacity.Subject{Partition: sp.Name}, "",
+				"partition %s cannot be read: %s", sp.Name, sp.Unread)
 		}
 	}
 
 	for _, r := range p.seen.Cluster.Reservations {
 		if r.Unread != "" {
-			p.say(
-				capacity.SlurmUnread,
-				capacity.Subject{},
-				"",
-				"Slurm reservation %s cannot be read: %s",
-				r.Name,
-				r.Unread,
-			)
+			p.say(capacity.SlurmUnread, capacity.Subject{}, "",
+				"Slurm reservation %s cannot be read: %s", r.Name, r.Unread)
 		}
 	}
 
@@ -355,7 +323,8 @@ func (p *pass) addSlurm() {
 	for i := range p.seen.Snap.Partitions {
 		part := &p.seen.Snap.Partitions[i]
 		if sp, there := p.seen.Cluster.partition(part.Name); there {
-			part.MaxTime, part.QOS = sp.MaxTime, sp.QOS
+			part.MaxTime = sp.MaxTime
+			part.QOS = sp.QOS
 			part.ResumeTimeout.Duration = cmp.Or(sp.ResumeTimeout, p.seen.Cluster.ResumeTimeout)
 		} else {
 			p.say(capacity.NoPartition, capacity.Subject{Partition: part.Name},
@@ -376,7 +345,8 @@ func (p *pass) addSlurm() {
 // sayGone reports nodes of a slot that a Slurm partition lists and Slurm does not show: no job gets them. After one
 // pass it may be a restart of slurmctld, so it is a note at first.
 func (p *pass) sayGone(at capacity.Place) {
-	partition, slot := at.Partition.Name, at.Slot.Name
+	partition := at.Partition.Name
+	slot := at.Slot.Name
 
 	gone := p.seen.Cluster.gone(p.seen.Cluster.SlotNodes(slot))
 	if len(gone) == 0 {
@@ -385,19 +355,13 @@ func (p *pass) sayGone(at capacity.Place) {
 
 	nodes := hostlist.Compress(gone)
 
-	said := capacity.Problemf(
-		"nodes-lost",
-		capacity.Subject{Partition: partition, Slot: slot, Node: nodes},
+	said := capacity.Problemf("nodes-lost", capacity.Subject{Partition: partition, Slot: slot, Node: nodes},
 		"restart slurmctld",
 		"Slurm no longer shows nodes %s of partition %s, so that no job gets them: they are FUTURE, as `scontrol update state=FUTURE` sets them, and Slurm before 25.05.7 and 25.11.3 by itself",
-		nodes,
-		partition,
-	)
+		nodes, partition)
 	said.Severity = capacity.Note
-	if slices.ContainsFunc(
-		p.seen.old().Problems,
-		func(before capacity.Problem) bool { return before.Text() == said.Text() },
-	) {
+	if slices.ContainsFunc(p.seen.old().Problems,
+		func(before capacity.Problem) bool { return before.Text() == said.Text() }) {
 		said.Severity = capacity.Admin
 	}
 
@@ -417,7 +381,10 @@ func (c *Cluster) gone(names []string) []string {
 
 // lacks says what slurm.conf lacks for a slot that PCS does not write.
 func (p *pass) lacks(at capacity.Place) {
-	provider, g, slot := at.Partition.Provider, at.Group, at.Slot
+	provider := at.Partition.Provider
+	g := at.Group
+	slot := at.Slot
+
 	named := fmt.Sprintf("%s-1, %[1]s-2, …", slot.Name)
 	if _, settings, _, ok := p.Settings.PlaceOf(slot.Name + "-1"); !ok || settings.Name != g.Name {
 		named = "that its settings list"
@@ -442,7 +409,8 @@ func (p *pass) lacks(at capacity.Place) {
 
 func (p *pass) addSlot(at capacity.Place) {
 	nodes := p.seen.Cluster.SlotNodes(at.Slot.Name)
-	at.Slot.Nodes, at.Slot.Count = hostlist.Compress(nodes), len(nodes)
+	at.Slot.Nodes = hostlist.Compress(nodes)
+	at.Slot.Count = len(nodes)
 
 	at.Slot.Feature = p.seen.Cluster.feature(at.Slot.Name, nodes)
 	at.Slot.Out = p.seen.Cluster.out(nodes)

@@ -30,7 +30,12 @@ func (s Seen) slots() []capacity.Standing {
 // has not said in this pass moves no fence. One moves to an earlier time only when the last pass has read that too, and
 // then to the later of what the two have read.
 func (s Seen) fence(slot, block string, computed time.Time) time.Time {
-	have, stands := s.stands(capacity.Guard{Kind: capacity.GuardFence, Slot: slot, Block: block, Owner: s.Owner})
+	have, stands := s.stands(capacity.Guard{
+		Kind:  capacity.GuardFence,
+		Slot:  slot,
+		Block: block,
+		Owner: s.Owner,
+	})
 	if !stands || computed.IsZero() {
 		return computed
 	}
@@ -74,7 +79,8 @@ func (s Seen) stands(of capacity.Guard) (first capacity.SlurmReservation, stands
 		g := r.Guard()
 		ours := r.Ours() && g.Owner == of.Owner && g.Place() == of.Place()
 		if ours && (!stands || r.Start.Before(first.Start)) {
-			first, stands = r, true
+			first = r
+			stands = true
 		}
 	}
 
@@ -87,7 +93,8 @@ func (s Seen) settled(w capacity.SlurmReservation) capacity.SlurmReservation {
 	have, stands := s.stands(w.Guard())
 	over := !have.End.IsZero() && !have.End.After(s.SlurmNow())
 	if stands && !over && !s.Told[w.Guard().Block] {
-		w.Start, w.End = have.Start, have.End
+		w.Start = have.Start
+		w.End = have.End
 	}
 
 	return w

@@ -83,7 +83,8 @@ func (w *waiter) why(j *capacity.Job) (c cannot) {
 			c.unsure = true
 		}
 	} else if few, short := capacity.ShortOfHosts(capacity.Prospects(req, w.snap, w.now), w.now); short {
-		if c.few = few.FewHosts(); few.Usable > 0 {
+		c.few = few.FewHosts()
+		if few.Usable > 0 {
 			c.few += fmt.Sprintf("; to start now ask for fewer: scontrol update numnodes=%d jobid=", few.Usable)
 		}
 	}
@@ -100,7 +101,8 @@ func (w *waiter) note(j capacity.Job) string {
 		return "" // it waits for another reason, which its owner knows
 	}
 
-	want, c := "", w.judge(&j)
+	want := ""
+	c := w.judge(&j)
 	switch {
 	case c.refused != "" && saysRefused(says):
 		return "" // told once, even if the numbers change
@@ -235,15 +237,13 @@ func fitAll(fits []unfit) (actions []Action) {
 		job := u.job.Shown
 		text := fmt.Sprintf("set the time limit of job %s, which has none of its own, to %s with --time-min=%s", job,
 			u.edits.TimeLimit, u.edits.TimeMin)
-		actions = append(
-			actions,
+		actions = append(actions,
 			action("set-limit", capacity.Subject{Job: job}, text, func(ctx context.Context, w World) error {
 				if failed == nil {
 					failed = setLimits(ctx, w, fits)
 				}
 				return failed[job]
-			}),
-		)
+			}))
 	}
 
 	return actions
@@ -257,7 +257,8 @@ func setLimits(ctx context.Context, w World, fits []unfit) map[string]error {
 		now[j.Shown] = j
 	}
 
-	edits, failed := map[string]capacity.Edits{}, map[string]error{}
+	edits := map[string]capacity.Edits{}
+	failed := map[string]error{}
 	for _, u := range fits {
 		if job := u.job.Shown; unchanged(u.job, now[job]) {
 			edits[job] = u.edits

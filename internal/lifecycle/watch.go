@@ -53,15 +53,20 @@ func (w Watch) Run(ctx context.Context) error {
 			unlock()
 
 			var waited bool
-			if unlock, waited = w.lock(ctx, sources.State); ctx.Err() != nil {
+
+			unlock, waited = w.lock(ctx, sources.State)
+			if ctx.Err() != nil {
 				return nil
 			}
 
-			locked, last = true, Report{}
+			locked = true
+			last = Report{}
 
 			if waited { // the settings and the credentials may have changed meanwhile
 				var next Sources
-				if next, err = w.Sources(ctx, true); err == nil {
+
+				next, err = w.Sources(ctx, true)
+				if err == nil {
 					sources = next
 				}
 
@@ -75,7 +80,8 @@ func (w Watch) Run(ctx context.Context) error {
 
 		w.alive("")
 
-		sources.OursOnly, sources.AlsoOurs = pass%everywhere != 0 && last.Jobs != nil, last.AlsoOurs
+		sources.OursOnly = pass%everywhere != 0 && last.Jobs != nil
+		sources.AlsoOurs = last.AlsoOurs
 		snap, report, _ := Pass(ctx, sources)
 		last = report
 
@@ -122,7 +128,9 @@ func (w Watch) Run(ctx context.Context) error {
 		}
 
 		var next Sources
-		if next, err = w.Sources(ctx, report.NoAWS); err == nil {
+
+		next, err = w.Sources(ctx, report.NoAWS)
+		if err == nil {
 			sources = next
 		}
 	}
@@ -246,11 +254,7 @@ func (s Sources) now() time.Time { return s.MachineTime().Add(s.EC2.Offset()) }
 // which steps they began.
 type RollOver interface {
 	SetUp(
-		ctx context.Context,
-		partition string,
-		group capacity.NodeGroup,
-		block capacity.Reservation,
-		anew bool,
+		ctx context.Context, partition string, group capacity.NodeGroup, block capacity.Reservation, anew bool,
 	) (did []string, err error)
 	Remove(ctx context.Context, partition, slot string) (did []string, err error)
 }
@@ -274,9 +278,18 @@ func From(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) Sources {
 
 	client := slurm.New(cfg.Cluster)
 	s := Sources{
-		World:    World{Slurm: client, EC2: aws, State: state.Dir(cfg.StateDir), MachineTime: time.Now},
-		Settings: cfg.Domain(), Owner: owner, OwnerIs: is, Poll: cfg.Timing.Poll.Duration,
-		Local: local, Notify: Target(cfg),
+		World: World{
+			Slurm:       client,
+			EC2:         aws,
+			State:       state.Dir(cfg.StateDir),
+			MachineTime: time.Now,
+		},
+		Settings: cfg.Domain(),
+		Owner:    owner,
+		OwnerIs:  is,
+		Poll:     cfg.Timing.Poll.Duration,
+		Local:    local,
+		Notify:   Target(cfg),
 	}
 	s.Held = func(ctx context.Context, groups []string) (map[string]string, error) {
 		return pcsClient.Slots(ctx, cfg.Cluster, groups)
@@ -299,7 +312,10 @@ func Target(cfg *config.Config) notify.Target {
 // WithoutAWS are the sources of a machine that cannot ask AWS at all, for the reason.
 func WithoutAWS(cfg *config.Config, region string, reason error) Sources {
 	s := From(cfg, nil, nil)
-	s.Offline, s.EC2, s.RollOver = reason, offline{region: region}, nil
+	s.Offline = reason
+	s.EC2 = offline{region: region}
+	s.RollOver = nil
+
 	return s
 }
 
@@ -347,7 +363,9 @@ func (f *Follower) Sources(ctx context.Context, renew bool) (Sources, error) {
 			return Sources{}, err
 		}
 
-		f.region, f.aws, f.pcs = region, aws, pcs.From(aws.Shared())
+		f.region = region
+		f.aws = aws
+		f.pcs = pcs.From(aws.Shared())
 	}
 
 	return From(cfg, f.aws, f.pcs), nil

@@ -33,7 +33,12 @@ type World struct {
 type Action = capacity.Action[World]
 
 func action(code string, about capacity.Subject, text string, do func(ctx context.Context, w World) error) Action {
-	return Action{Code: code, About: about, Text: text, Do: do}
+	return Action{
+		Code:  code,
+		About: about,
+		Text:  text,
+		Do:    do,
+	}
 }
 
 // errMoot is the error of an action that no longer fits: what it is about has changed since it was read, or an action
@@ -51,9 +56,7 @@ type Slurm interface {
 	// JobsOf returns the jobs that have not ended, and with their results those that ended in the last minutes: of the
 	// partitions, or of all if none is given. Only jobs that wanted keeps are returned; nil keeps all.
 	JobsOf(
-		ctx context.Context,
-		partitions []string,
-		wanted func(capacity.Job) bool,
+		ctx context.Context, partitions []string, wanted func(capacity.Job) bool,
 	) (live, ended []capacity.Job, err error)
 	// Tasks are tasks of arrays by name, which JobsOf shows as one while they wait.
 	Tasks(ctx context.Context, names []string) ([]capacity.Job, error)
@@ -92,8 +95,7 @@ type EC2 interface {
 	// Reservations describes reservations by id. An id that EC2 does not describe is in missing, with the reason; err is
 	// for a query that failed as a whole.
 	Reservations(
-		ctx context.Context,
-		ids []string,
+		ctx context.Context, ids []string,
 	) (found []capacity.Reservation, missing []capacity.Missing, err error)
 	FindReservations(ctx context.Context, q ec2.ReservationQuery) ([]capacity.Reservation, error)
 	FindInstances(ctx context.Context, q capacity.InstanceQuery) ([]capacity.Instance, error)
@@ -148,7 +150,8 @@ func (s Sources) cluster(ctx context.Context) (*Cluster, error) {
 		return nil, err
 	}
 
-	if c.Mark = s.Settings.Cluster; c.Mark == "" {
+	c.Mark = s.Settings.Cluster
+	if c.Mark == "" {
 		c.Name = c.ClusterName
 		c.Mark, c.MarkErr = markOf(s.State, c.StateSaveLocation, c.ClusterName)
 	}
@@ -181,11 +184,7 @@ func markOf(dir state.Dir, stateSave, clusterName string) (string, error) {
 	case err == nil && keptErr == nil && mark != kept:
 		return "", fmt.Errorf(
 			"the cluster's mark is %s in %s and %s in %s; run sync on Slurm's controller, and delete %[4]s/mark if it does so already",
-			mark,
-			stateSave,
-			kept,
-			dir,
-		)
+			mark, stateSave, kept, dir)
 	case err == nil:
 		return mark, nil
 	case errors.Is(err, fs.ErrNotExist):
@@ -327,8 +326,10 @@ func (c *Cluster) feature(slot string, nodes []string) string {
 // parts are the numbers of GPUs and CPUs in a node; if the nodes differ, the largest.
 func (c *Cluster) parts(nodes []string) (gpus, cpus int) {
 	for _, n := range c.shown(nodes) {
-		gpus, cpus = max(gpus, n.GPUs), max(cpus, n.CPUs)
+		gpus = max(gpus, n.GPUs)
+		cpus = max(cpus, n.CPUs)
 	}
+
 	return gpus, cpus
 }
 
@@ -385,10 +386,13 @@ func (c *Cluster) out(names []string) []capacity.NodesOut {
 
 	var all []capacity.NodesOut
 	for k, names := range grouped(down, func(name string) kind { return kind{byName[name].Out(), byName[name].Reason} }) {
-		all = append(
-			all,
-			capacity.NodesOut{Nodes: hostlist.Compress(names), Count: len(names), State: k.state, Reason: k.reason},
-		)
+		all = append(all,
+			capacity.NodesOut{
+				Nodes:  hostlist.Compress(names),
+				Count:  len(names),
+				State:  k.state,
+				Reason: k.reason,
+			})
 	}
 
 	return all
@@ -397,7 +401,8 @@ func (c *Cluster) out(names []string) []capacity.NodesOut {
 // grouped yields those of all with the same key, in the order of the first of each.
 func grouped[K comparable, T any](all []T, key func(T) K) iter.Seq2[K, []T] {
 	return func(yield func(K, []T) bool) {
-		groups, order := map[K][]T{}, []K{}
+		groups := map[K][]T{}
+		order := []K{}
 		for _, one := range all {
 			k := key(one)
 			if groups[k] == nil {
@@ -434,16 +439,12 @@ func outOfService(s Seen) (problems []capacity.Problem) {
 
 		for _, o := range v.Slot.Out {
 			problems = append(problems, capacity.Problemf("nodes-out", capacity.Subject{
-				Partition: v.Partition.Name,
-				Slot:      v.Slot.Name, Node: o.Nodes, Reservation: v.Reservation.ID,
-			}, fmt.Sprintf(
-				"when that is fixed: `%s`",
-				capacity.GiveBack(
-					o.Nodes,
-					o.State,
-					v.Partition.Provider,
-				),
-			), "%s is open and paid, and no job gets nodes %s",
+				Partition:   v.Partition.Name,
+				Slot:        v.Slot.Name,
+				Node:        o.Nodes,
+				Reservation: v.Reservation.ID,
+			}, fmt.Sprintf("when that is fixed: `%s`", capacity.GiveBack(o.Nodes, o.State,
+				v.Partition.Provider)), "%s is open and paid, and no job gets nodes %s",
 				v.Reservation.ID, o))
 		}
 	}
@@ -476,7 +477,8 @@ func NextBoundary(snap *capacity.Snapshot, now time.Time) (at time.Time, ok bool
 
 		for _, t := range all {
 			if t.After(now) && (!ok || t.Before(at)) {
-				at, ok = t, true
+				at = t
+				ok = true
 			}
 		}
 	}
