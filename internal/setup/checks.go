@@ -29,12 +29,9 @@ func (in *inspection) checkAsked() {
 	}
 
 	if !in.OnEC2() && !queueName.MatchString(in.request.Queue) {
-		in.problem(
-			capacity.BadName,
-			"choose another --queue",
+		in.problem(capacity.BadName, "choose another --queue",
 			"%q cannot name a PCS queue: it has 3 to 25 letters, digits and hyphens, and starts with a letter",
-			in.request.Queue,
-		)
+			in.request.Queue)
 	}
 
 	if in.Cluster.ID != "" && !in.OnEC2() {
@@ -50,14 +47,8 @@ func (in *inspection) checkAsked() {
 func (in *inspection) checkBound() {
 	for _, p := range in.request.Config.Partitions {
 		if p.Name != in.request.Queue && p.Group(in.request.NodeGroup).Name != "" {
-			in.problem(
-				"node-group-name",
-				"choose another --node-group",
-				"node_group %q is already in partition %q of %s",
-				in.request.NodeGroup,
-				p.Name,
-				p.File,
-			)
+			in.problem("node-group-name", "choose another --node-group",
+				"node_group %q is already in partition %q of %s", in.request.NodeGroup, p.Name, p.File)
 
 			return
 		}
@@ -109,12 +100,13 @@ func (in *inspection) checkMatch() {
 // bound are the type and the kind that the node group keeps: those of a slot beside it, which PCS never changes, else
 // those of its entry in the settings. The kind of an entry without another reservation is changed to fit.
 func (in *inspection) bound() (instanceType string, kind capacity.Kind) {
-	r, g := in.reservation, in.entry()
-	instanceType, kind = cmp.Or(g.InstanceType, r.InstanceType), r.Kind
-	has := slices.ContainsFunc(
-		g.ReservationIDs,
-		func(id string) bool { live, _ := in.Live(id); return live && id != r.ID },
-	)
+	r := in.reservation
+	g := in.entry()
+
+	instanceType = cmp.Or(g.InstanceType, r.InstanceType)
+	kind = r.Kind
+	has := slices.ContainsFunc(g.ReservationIDs,
+		func(id string) bool { live, _ := in.Live(id); return live && id != r.ID })
 	if g.Name != "" && (has || g.Select.Matches(r) || !g.PurchaseOption.Reserved()) {
 		kind = g.PurchaseOption
 	}
@@ -147,15 +139,9 @@ func (in *inspection) checkQuotas() {
 
 	_, found := in.Queue(in.request.Queue)
 	if in.slot.Group == nil && len(in.Groups) >= ofEach || !found && len(in.Queues) >= ofEach {
-		in.problem(
-			"quota",
-			"delete one that is not used",
-			"PCS allows a cluster %d compute node groups and as many queues; %s has %d and %d",
-			ofEach,
-			in.Cluster.Name,
-			len(in.Groups),
-			len(in.Queues),
-		)
+		in.problem("quota", "delete one that is not used",
+			"PCS allows a cluster %d compute node groups and as many queues; %s has %d and %d", ofEach, in.Cluster.Name,
+			len(in.Groups), len(in.Queues))
 	}
 
 	if limit, known := sizeLimits[in.Cluster.Size]; known && nodes > limit {
@@ -197,10 +183,8 @@ func (in *inspection) checkUnused(compared pcs.Comparison) {
 		}
 	}
 
-	in.problem("in-use", fmt.Sprintf(
-		"wait until the reservation of %s has ended, or until its nodes are down",
-		in.slot.Name,
-	), "node group %s has %d instances, which this change would replace under their jobs: %s", in.slot.Name,
+	in.problem("in-use", fmt.Sprintf("wait until the reservation of %s has ended, or until its nodes are down",
+		in.slot.Name), "node group %s has %d instances, which this change would replace under their jobs: %s", in.slot.Name,
 		in.slot.Instances, strings.Join(changed, ", "))
 }
 
@@ -210,11 +194,8 @@ func (in *inspection) checkLaunch() {
 	}
 
 	if !in.OnEC2() && in.like.InstanceProfile == "" {
-		in.problem(
-			capacity.InstanceProfile,
-			"give another --like that has one",
-			"no instance profile is given for the nodes",
-		)
+		in.problem(capacity.InstanceProfile, "give another --like that has one",
+			"no instance profile is given for the nodes")
 	}
 
 	if len(in.source.SecurityGroupIDs) == 0 {
@@ -244,9 +225,11 @@ func (in *inspection) checkSubnets() {
 
 // checkAddresses compares free addresses with the nodes that do not run yet.
 func (in *inspection) checkAddresses() {
-	free, there := in.slot.Instances, []string{}
+	free := in.slot.Instances
+	there := []string{}
 	for _, s := range in.launchSubnets() {
-		free, there = free+s.Free/in.addressesPerNode(), append(there, s.ID)
+		free += s.Free / in.addressesPerNode()
+		there = append(there, s.ID)
 	}
 
 	if len(there) > 0 && free < in.wantedEntry.MaxNodes {
@@ -265,14 +248,10 @@ func (in *inspection) checkAddresses() {
 func (in *inspection) checkUnknown(group, queue Step) {
 	mayLose := func(what, name string, lost []string) {
 		if len(lost) > 0 {
-			in.problem(
-				"unknown-settings",
-				"change it in PCS",
-				"%s %s has settings that this version of pcs-capacity does not know, and this change could lose them: %s",
-				what,
-				name,
-				strings.Join(lost, ", "),
-			)
+			in.problem("unknown-settings", "change it in PCS",
+				"%s %s has settings that this version of pcs-capacity does not know, and this change could lose "+
+					"them: %s",
+				what, name, strings.Join(lost, ", "))
 		}
 	}
 	switch g := in.slot.Group; group.Verb {
@@ -298,7 +277,8 @@ func (in *inspection) checkUnknown(group, queue Step) {
 		dropped = append(dropped, pcs.Gres)
 	}
 
-	if dropped = append(dropped, in.like.Unknown...); len(dropped) > 0 {
+	dropped = append(dropped, in.like.Unknown...)
+	if len(dropped) > 0 {
 		in.warn("settings of node group %s are not copied: %s", in.like.Name, strings.Join(dropped, ", "))
 	}
 }
@@ -316,16 +296,13 @@ func (in *inspection) allowAccounts() []string {
 }
 
 func (in *inspection) checkAccounts() {
-	asked, has := in.request.AllowAccounts, in.allowAccounts()
+	asked := in.request.AllowAccounts
+	has := in.allowAccounts()
 	if len(asked) > 0 && !sameSet(asked, has) {
-		in.problem(
-			capacity.AllowAccounts,
+		in.problem(capacity.AllowAccounts,
 			"change allow_accounts in "+in.settings().File+", and leave out --allow-accounts",
-			"partition %q lets accounts %s in, not %s",
-			in.request.Queue,
-			strings.Join(has, ","),
-			strings.Join(asked, ","),
-		)
+			"partition %q lets accounts %s in, not %s", in.request.Queue, strings.Join(has, ","),
+			strings.Join(asked, ","))
 	}
 }
 
@@ -343,13 +320,8 @@ func (in *inspection) checkEFA() {
 	t := in.launch.Type
 	switch {
 	case in.request.EFA == capacity.EFAOnly && t.EFAInterfaces == 0 && t.Name != "":
-		in.problem(
-			"efa",
-			"leave out --efa",
-			"%s has no EFA, so there is none to set up with --efa %s",
-			t.Name,
-			in.request.EFA,
-		)
+		in.problem("efa", "leave out --efa",
+			"%s has no EFA, so there is none to set up with --efa %s", t.Name, in.request.EFA)
 	case t.GPUs > 0 && (in.efa() == "" || in.efa() == capacity.NoEFA):
 		in.warn("the nodes come up without EFA, so jobs on several nodes talk over plain TCP")
 	}

@@ -30,10 +30,16 @@ func (s Setup) Apply(ctx context.Context, p *Plan) error {
 	}
 
 	w := clients{
-		Provisioner: pcs.Provisioner{PCS: s.PCS, EC2: s.EC2, Poll: s.Poll, NoWait: s.Unattended, Progress: s.Progress},
-		Client:      s.EC2,
-		Slurm:       s.Slurm,
-		fence:       s.Fence,
+		Provisioner: pcs.Provisioner{
+			PCS:      s.PCS,
+			EC2:      s.EC2,
+			Poll:     s.Poll,
+			NoWait:   s.Unattended,
+			Progress: s.Progress,
+		},
+		Client: s.EC2,
+		Slurm:  s.Slurm,
+		fence:  s.Fence,
 	}
 	for _, step := range p.Actions {
 		// Provisioner tells what it does.
@@ -82,11 +88,7 @@ var errChanged = errors.New("it has changed since the plan was made")
 // writePartition writes a partition's file, if the settings say of it what they said before; was is nil for none. One
 // that is to lose something may have gone already.
 func writePartition(
-	w World,
-	path, file string,
-	was *capacity.PartitionSettings,
-	p capacity.PartitionSettings,
-	loses bool,
+	w World, path, file string, was *capacity.PartitionSettings, p capacity.PartitionSettings, loses bool,
 ) error {
 	c, err := w.LoadSettings(path)
 	now, found := c.Partition(p.Name)
@@ -117,7 +119,10 @@ func placeFence(ctx context.Context, w World, queue, slot, reservation string) e
 	for placed := false; ; {
 		slots, _, err := w.Slots(ctx, queue, map[string][]string{slot: nil})
 		if err == nil && len(slots[slot].Nodes) > 0 {
-			if placed, passed = true, w.PlaceFences(ctx); ctx.Err() == nil {
+			placed = true
+
+			passed = w.PlaceFences(ctx)
+			if ctx.Err() == nil {
 				slots, _, err = w.Slots(ctx, queue, map[string][]string{slot: nil})
 			}
 		}
@@ -131,10 +136,7 @@ func placeFence(ctx context.Context, w World, queue, slot, reservation string) e
 		case err == nil && len(in.Nodes) == 0:
 			return fmt.Errorf(
 				"Slurm shows no nodes of compute node group %s after %s, so no fence can stand on them, and they are not put into queue %s; make sure that slurmctld of the cluster runs (`scontrol show nodes`)",
-				slot,
-				capacity.FormatDuration(fencePatience),
-				queue,
-			)
+				slot, capacity.FormatDuration(fencePatience), queue)
 		default:
 			return fmt.Errorf("no fence could be placed on the nodes of %s, so they are not put into queue %s: %w",
 				slot, queue, cmp.Or(passed, err, errNoFence))
@@ -160,11 +162,7 @@ func drain(ctx context.Context, w World, queue, slot string, nodes []string, for
 	if jobs := now[slot].Jobs; err == nil && len(jobs) > 0 {
 		return fmt.Errorf(
 			"%w: %s started on %s meanwhile; run this again when they have ended, or return the nodes to service with `scontrol update nodename=%s state=resume`",
-			ErrJobsRun,
-			strings.Join(jobs, ", "),
-			slot,
-			strings.Join(now[slot].Nodes, ","),
-		)
+			ErrJobsRun, strings.Join(jobs, ", "), slot, strings.Join(now[slot].Nodes, ","))
 	}
 
 	return err
@@ -213,9 +211,7 @@ type Slurm interface {
 	// Slots reads nodes, jobs and reservations of slots by name, and the number of jobs that wait in a partition. nodes are
 	// nodes of a slot whose names do not show it.
 	Slots(
-		ctx context.Context,
-		partition string,
-		nodes map[string][]string,
+		ctx context.Context, partition string, nodes map[string][]string,
 	) (slots map[string]site.SlurmSlot, waiting int, err error)
 	// Drain keeps new jobs off the nodes; running jobs go on.
 	Drain(ctx context.Context, nodes []string, reason string) error
@@ -228,9 +224,7 @@ type InSlurm struct{ *slurm.Client }
 
 // Slots reads the slots.
 func (s InSlurm) Slots(
-	ctx context.Context,
-	partition string,
-	nodes map[string][]string,
+	ctx context.Context, partition string, nodes map[string][]string,
 ) (map[string]site.SlurmSlot, int, error) {
 	var seen site.SlurmSeen
 
@@ -320,7 +314,8 @@ type Detail struct {
 
 // with is the step with its deed, for a slot or for the whole queue.
 func (s Step) with(in *inspection, slot string, do func(ctx context.Context, w World) error) Step {
-	s.Do, s.About = do, capacity.Subject{Partition: in.request.Queue, Slot: slot, Reservation: in.reservation.ID}
+	s.Do = do
+	s.About = capacity.Subject{Partition: in.request.Queue, Slot: slot, Reservation: in.reservation.ID}
 	s.Details = slices.DeleteFunc(append([]Detail{}, s.Details...), func(d Detail) bool { return d.Value == "" })
 	s.Code = strings.ToLower(strings.ReplaceAll(string(s.Verb)+" "+s.What, " ", "-"))
 	s.Text = string(s.Verb) + " " + s.What + " " + s.Name

@@ -75,7 +75,12 @@ func (in *inspection) sideBySide(ctx context.Context, stage ...func(ctx context.
 
 // begin is an inspection with what the request says.
 func (s Setup) begin(r Request) *inspection {
-	in := &inspection{request: r, unattended: s.Unattended, waits: s.Slurm != nil, file: readFile(r)}
+	in := &inspection{
+		request:    r,
+		unattended: s.Unattended,
+		waits:      s.Slurm != nil,
+		file:       readFile(r),
+	}
 	in.Provider = cmp.Or(r.Provider, capacity.ProviderPCS)
 	if r.Config == nil {
 		in.request.Config = config.Default()
@@ -96,14 +101,8 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	}
 
 	if err := in.Unknown[r.Reservation]; err != nil {
-		in.problem(
-			"reservation-unknown",
-			ec2.Advice(err),
-			"EC2 has no reservation %q in %s (%s)",
-			r.Reservation,
-			in.Region,
-			ec2.Code(err),
-		)
+		in.problem("reservation-unknown", ec2.Advice(err),
+			"EC2 has no reservation %q in %s (%s)", r.Reservation, in.Region, ec2.Code(err))
 	}
 
 	if in.stops() {
@@ -120,8 +119,7 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	if in.like.ID != "" && in.like.TemplateID == "" {
 		in.warn(
 			"node group %s has no launch template of its own; image, instance profile and security groups are taken from the group",
-			in.like.Name,
-		)
+			in.like.Name)
 	}
 
 	in.seeSlots()
@@ -208,7 +206,9 @@ func (in *inspection) nameSlots() {
 func (in *inspection) named(name string) site.Slot {
 	slot := site.Slot{Name: name}
 	if g, found := in.Group(name); found && g.Name == name {
-		if slot.Group, slot.Ours = &g, in.Ours(g.Tags); slot.Ours {
+		slot.Group = &g
+		slot.Ours = in.Ours(g.Tags)
+		if slot.Ours {
 			slot.ReservationID = g.Tags[capacity.TagReservation]
 		}
 
@@ -307,7 +307,8 @@ func (s Setup) readVPC(ctx context.Context, in *inspection) error {
 // else those of the node group in the settings, those of its partition, or on PCS those of like and of the cluster, of
 // which they get those in the reservation's zone: no other takes a launch into it.
 func (in *inspection) subnets() (ids []string, all bool) {
-	asked, own := in.request.SubnetIDs, in.entry()
+	asked := in.request.SubnetIDs
+	own := in.entry()
 	at := -1
 	for i := range in.Slots { // beside who writes other fields
 		if at < 0 && in.Slots[i].Group != nil && in.Slots[i].LaunchesInto(in.reservation.ID) {
@@ -349,20 +350,17 @@ func (in *inspection) chooseSubnets() {
 
 // readLike reads the launch template to copy: that of the node group, with provider ec2 the requested one.
 func (s Setup) readLike(ctx context.Context, in *inspection) error {
-	name, version, fix := in.like.TemplateID, in.like.TemplateVersion, "give --like with another node group"
-	missing := fmt.Sprintf(
-		"node group %s names launch template %s version %s, which EC2 does not have",
-		in.like.Name,
-		name,
-		version,
-	)
+	name := in.like.TemplateID
+
+	version := in.like.TemplateVersion
+	fix := "give --like with another node group"
+	missing := fmt.Sprintf("node group %s names launch template %s version %s, which EC2 does not have", in.like.Name,
+		name, version)
 	if in.OnEC2() {
 		name, version, _ = strings.Cut(in.request.Like, ":")
-		fix, missing = "name another one", fmt.Sprintf(
-			"EC2 has no launch template %s in %s to copy from (--like)",
-			in.request.Like,
-			in.Region,
-		)
+		fix = "name another one"
+		missing = fmt.Sprintf("EC2 has no launch template %s in %s to copy from (--like)",
+			in.request.Like, in.Region)
 	}
 
 	if name == "" {
@@ -391,7 +389,9 @@ func (s Setup) readType(ctx context.Context, in *inspection) error {
 // readLaunch reads what nodes will be launched with.
 func (s Setup) readLaunch(ctx context.Context, in *inspection) (err error) {
 	l := &in.launch
-	if l.Template, err = s.EC2.PlannedTemplate(ctx, in.templateSpec()); err != nil {
+
+	l.Template, err = s.EC2.PlannedTemplate(ctx, in.templateSpec())
+	if err != nil {
 		return err
 	}
 
@@ -401,14 +401,8 @@ func (s Setup) readLaunch(ctx context.Context, in *inspection) (err error) {
 	}
 
 	if site.Absent(l.ImageErr) {
-		in.problem(
-			capacity.BadImage,
-			"give an image of this region with --ami",
-			"EC2 has no image %s in %s (%s)",
-			l.Template.ImageID,
-			in.Region,
-			ec2.Code(l.ImageErr),
-		)
+		in.problem(capacity.BadImage, "give an image of this region with --ami",
+			"EC2 has no image %s in %s (%s)", l.Template.ImageID, in.Region, ec2.Code(l.ImageErr))
 		l.ImageErr = nil
 	}
 
@@ -424,8 +418,11 @@ func (s Setup) readLaunch(ctx context.Context, in *inspection) (err error) {
 // attach notes what the nodes of the launch are attached to.
 func (in *inspection) attach() {
 	l := &in.launch
-	l.Provider, l.Group = in.Provider, in.request.NodeGroup
-	l.Region, l.Nodes, l.Subnets = in.Region, cmp.Or(in.request.MaxNodes, in.reservation.Size()), in.launchSubnets()
+	l.Provider = in.Provider
+	l.Group = in.request.NodeGroup
+	l.Region = in.Region
+	l.Nodes = cmp.Or(in.request.MaxNodes, in.reservation.Size())
+	l.Subnets = in.launchSubnets()
 }
 
 // settings returns those of the queue, entry those of its node group; zero if there are none.

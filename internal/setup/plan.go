@@ -71,7 +71,8 @@ func plan(read inspection) *Plan {
 		in.checkUnknown(group, queue)
 	}
 
-	p.Slot, p.trial = in.slot.Name, in.trial()
+	p.Slot = in.slot.Name
+	p.trial = in.trial()
 
 	stop()
 

@@ -21,11 +21,7 @@ type RollOver struct {
 
 // SetUp goes on to set up a block in the free slot of a node group, within its settings.
 func (r RollOver) SetUp(
-	ctx context.Context,
-	partition string,
-	group capacity.NodeGroup,
-	block capacity.Reservation,
-	anew bool,
+	ctx context.Context, partition string, group capacity.NodeGroup, block capacity.Reservation, anew bool,
 ) (did []string, err error) {
 	slot := "" // that is set up for the block, completely or in part
 	if at := slices.IndexFunc(group.Slots, func(s capacity.Slot) bool { return s.Holds == block.ID }); at >= 0 {
@@ -40,21 +36,20 @@ func (r RollOver) SetUp(
 			subnets = append(subnets, s.ID)
 		}
 
-		plan, err = s.Plan(
-			ctx,
-			Request{
-				Provider: capacity.ProviderPCS, Queue: partition, NodeGroup: group.Name, Reservation: block.ID,
-				SubnetIDs: subnets, MaxNodes: nodes, Dynamic: group.Dynamic, Config: c, ConfigPath: c.Path,
-			},
-		)
+		plan, err = s.Plan(ctx, Request{
+			Provider:    capacity.ProviderPCS,
+			Queue:       partition,
+			NodeGroup:   group.Name,
+			Reservation: block.ID,
+			SubnetIDs:   subnets,
+			MaxNodes:    nodes,
+			Dynamic:     group.Dynamic,
+			Config:      c,
+			ConfigPath:  c.Path,
+		})
 		if err == nil && len(plan.Mismatches()) > 0 {
-			err = fmt.Errorf(
-				"%w; see `pcs-capacity setup --reservation %s --queue %s --node-group %s`",
-				refused(plan.Mismatches()),
-				block.ID,
-				partition,
-				group.Name,
-			)
+			err = fmt.Errorf("%w; see `pcs-capacity setup --reservation %s --queue %s --node-group %s`",
+				refused(plan.Mismatches()), block.ID, partition, group.Name)
 		}
 
 		if err != nil {
@@ -63,11 +58,8 @@ func (r RollOver) SetUp(
 
 		for _, step := range plan.Actions {
 			if step.Verb == Replace && !anew {
-				return nil, nil, fmt.Errorf(
-					"PCS could not create compute node group %s: %s",
-					step.Name,
-					step.Details[0].Value,
-				)
+				return nil, nil, fmt.Errorf("PCS could not create compute node group %s: %s", step.Name,
+					step.Details[0].Value)
 			}
 
 			if step.What != WhatNodeGroup || step.Verb != Create { // once, and not in each pass
@@ -75,11 +67,9 @@ func (r RollOver) SetUp(
 			}
 
 			if size := block.Size(); nodes < size {
-				said = append(
-					said,
+				said = append(said,
 					fmt.Sprintf("warning: %d of the %d instances of %s stay unused: max_nodes of node group %s is %d",
-						size-nodes, size, block.ID, group.Name, nodes),
-				)
+						size-nodes, size, block.ID, group.Name, nodes))
 			}
 
 			for _, w := range plan.Of(capacity.Note) {
@@ -94,10 +84,13 @@ func (r RollOver) SetUp(
 // Remove goes on to remove a slot. While instances or jobs are there it does nothing.
 func (r RollOver) Remove(ctx context.Context, partition, slot string) (did []string, err error) {
 	return r.alone(ctx, partition, slot, func(s Setup, c *config.Config) (*Plan, []string, error) {
-		plan, err := s.PlanTeardown(
-			ctx,
-			Request{Provider: capacity.ProviderPCS, Queue: partition, NodeGroup: slot, Config: c},
-		)
+		plan, err := s.PlanTeardown(ctx,
+			Request{
+				Provider:  capacity.ProviderPCS,
+				Queue:     partition,
+				NodeGroup: slot,
+				Config:    c,
+			})
 		if err != nil || len(plan.Mismatches()) == 0 {
 			return plan, nil, err
 		}
@@ -117,9 +110,7 @@ func (r RollOver) Remove(ctx context.Context, partition, slot string) (did []str
 // again: they may have changed since the pass began. It does nothing without a plan, while another one, or PCS with a change
 // of an earlier pass, is at work, and where the settings have no such partition any more; the next pass goes on.
 func (r RollOver) alone(
-	ctx context.Context,
-	partition, slot string,
-	plan func(s Setup, c *config.Config) (*Plan, []string, error),
+	ctx context.Context, partition, slot string, plan func(s Setup, c *config.Config) (*Plan, []string, error),
 ) (did []string, err error) {
 	if slot != "" {
 		if busy, err := r.Setup.PCS.Busy(ctx, r.Config.Cluster, partition, slot); err != nil || busy {
@@ -148,7 +139,8 @@ func (r RollOver) alone(
 	}
 
 	s := r.Setup
-	s.Unattended, s.Fence = true, func(context.Context) error { return nil } // passes are made anyway
+	s.Unattended = true
+	s.Fence = func(context.Context) error { return nil } // passes are made anyway
 	s.Progress = func(what, name, status string) {
 		if slices.Contains([]Verb{Create, Update, Delete}, Verb(status)) {
 			did = append(did, fmt.Sprintf("%s %s %s", status, what, name))

@@ -112,10 +112,8 @@ func (p *Plan) Steps() []Step {
 
 // Mismatches are the obstacles. With any, nothing is applied.
 func (p *Plan) Mismatches() capacity.Problems {
-	return slices.DeleteFunc(
-		slices.Clone(p.Problems),
-		func(m capacity.Problem) bool { return m.Severity != capacity.Admin },
-	)
+	return slices.DeleteFunc(slices.Clone(p.Problems),
+		func(m capacity.Problem) bool { return m.Severity != capacity.Admin })
 }
 
 // Done reports whether no step is left.
@@ -148,9 +146,10 @@ func (p *Plan) listed() *Plan {
 	}
 
 	p.Actions = append([]Step{}, p.Actions...)
-	p.Problems, p.Cluster.Failures = append(
+	p.Problems = append(
 		capacity.Problems{},
-		p.Problems...), append(
+		p.Problems...)
+	p.Cluster.Failures = append(
 		pcs.Failures{},
 		p.Cluster.Failures...)
 
@@ -178,11 +177,8 @@ func NodeGroupOf(c *config.Config, queue string) (string, error) {
 		return names[0], nil
 	}
 
-	return "", fmt.Errorf(
-		"queue %s has several node groups; add --node-group with one of %s",
-		queue,
-		strings.Join(names, ", "),
-	)
+	return "", fmt.Errorf("queue %s has several node groups; add --node-group with one of %s", queue,
+		strings.Join(names, ", "))
 }
 
 // SlurmMark returns the mark of the self-managed Slurm cluster of this host. If no hook has made the
@@ -213,7 +209,8 @@ func SlurmMark(ctx context.Context, cfg *config.Config, create bool) (string, er
 
 	id, err := state.ClusterID(running.StateSaveLocation, running.ClusterName)
 	if errors.Is(err, fs.ErrNotExist) {
-		id, err = newID, nil
+		id = newID
+		err = nil
 	}
 
 	return capacity.ClusterMark(running.ClusterName, id), err

@@ -16,7 +16,8 @@ import (
 
 // templateStep leaves what it has written in the inspection, for groupStep.
 func (in *inspection) templateStep() Step {
-	step, now := Step{What: WhatTemplate, Name: in.template.Name, Verb: Create}, in.slot.Template
+	step := Step{What: WhatTemplate, Name: in.template.Name, Verb: Create}
+	now := in.slot.Template
 	switch {
 	case now.ID == "":
 	case !in.Ours(now.Tags):
@@ -40,10 +41,8 @@ func (in *inspection) templateStep() Step {
 
 	if source := in.source; source.ID != "" && source.ID != now.ID {
 		if source.PlacementGroup != "" && source.PlacementGroup != in.template.PlacementGroup {
-			step.add(
-				"not copied",
-				"placement group "+source.PlacementGroup+": the reservation has a placement of its own",
-			)
+			step.add("not copied",
+				"placement group "+source.PlacementGroup+": the reservation has a placement of its own")
 		}
 
 		if !source.TokensRequired {
@@ -52,11 +51,8 @@ func (in *inspection) templateStep() Step {
 	}
 
 	step.change("network interfaces", in.efaWord(efaOf(now)), in.efaWord(in.efa()))
-	step.change(
-		"security groups",
-		strings.Join(now.SecurityGroupIDs, ", "),
-		strings.Join(in.source.SecurityGroupIDs, ", "),
-	)
+	step.change("security groups", strings.Join(now.SecurityGroupIDs, ", "),
+		strings.Join(in.source.SecurityGroupIDs, ", "))
 
 	script := ""
 	switch {
@@ -77,13 +73,8 @@ func (in *inspection) templateStep() Step {
 	case in.like.ID != "" && in.like.TemplateID == "":
 		step.add("copied from", "node group "+in.like.Name)
 	case in.source.ID != "" && (!in.OnEC2() || in.source.ID != now.ID):
-		step.add(
-			"copied from",
-			strings.TrimSuffix(
-				fmt.Sprintf("%s version %s (%s)", in.source.Name, in.source.Version, in.like.Name),
-				" ()",
-			),
-		)
+		step.add("copied from", strings.TrimSuffix(
+			fmt.Sprintf("%s version %s (%s)", in.source.Name, in.source.Version, in.like.Name), " ()"))
 	}
 
 	return step.changing(in, in.slot.Name, func(ctx context.Context, w World) (err error) {
@@ -95,9 +86,12 @@ func (in *inspection) templateStep() Step {
 // groupStep returns the node group's step, and compares an existing node group with the wanted one. It leaves the node
 // group that there is then in the inspection. The version of its launch template is unknown until that one's step is carried out.
 func (in *inspection) groupStep(template Step) (Step, pcs.Comparison) {
-	g, now := in.group, pcs.NodeGroup{}
+	g := in.group
+	now := pcs.NodeGroup{}
+
 	if template.Verb == Nothing {
-		g.TemplateID, g.TemplateVersion = in.slot.Template.ID, in.slot.Template.Version
+		g.TemplateID = in.slot.Template.ID
+		g.TemplateVersion = in.slot.Template.Version
 	}
 
 	step := Step{What: WhatNodeGroup, Name: g.Name, Verb: Create}
@@ -106,7 +100,8 @@ func (in *inspection) groupStep(template Step) (Step, pcs.Comparison) {
 		step.Verb = Replace
 		step.add("could not be created", in.slot.Group.Failures.String())
 	case in.slot.Group != nil:
-		step.Verb, now = Nothing, *in.slot.Group
+		step.Verb = Nothing
+		now = *in.slot.Group
 	}
 
 	isNew := step.Verb != Nothing
@@ -114,7 +109,8 @@ func (in *inspection) groupStep(template Step) (Step, pcs.Comparison) {
 	for i, s := range compared {
 		value := s.Want
 		if !isNew && s.Changed() {
-			step.Verb, value = Update, cmp.Or(s.Now, "none")+" → "+s.Want
+			step.Verb = Update
+			value = cmp.Or(s.Now, "none") + " → " + s.Want
 		}
 
 		if step.add(s.Name, value); isNew && i == 0 {
@@ -130,7 +126,8 @@ func (in *inspection) groupStep(template Step) (Step, pcs.Comparison) {
 
 	return step.with(in, in.slot.Name, func(ctx context.Context, w World) (err error) {
 		if g.TemplateVersion == "" {
-			g.TemplateID, g.TemplateVersion = in.written.ID, in.written.Version
+			g.TemplateID = in.written.ID
+			g.TemplateVersion = in.written.Version
 		}
 
 		in.made, _, err = w.EnsureNodeGroup(ctx, g, step.Verb != Nothing)
@@ -171,8 +168,11 @@ func (in *inspection) queueStep() Step {
 
 	return step.changing(in, in.slot.Name, func(ctx context.Context, w World) error {
 		return w.EnsureQueue(ctx, pcs.Queue{
-			Name: step.Name, ClusterID: in.Cluster.ID, GroupIDs: []string{in.made.ID},
-			SlurmSettings: in.queueSettings(), Tags: map[string]string{capacity.TagCluster: in.Cluster.Name},
+			Name:          step.Name,
+			ClusterID:     in.Cluster.ID,
+			GroupIDs:      []string{in.made.ID},
+			SlurmSettings: in.queueSettings(),
+			Tags:          map[string]string{capacity.TagCluster: in.Cluster.Name},
 		})
 	})
 }
@@ -196,7 +196,11 @@ func (in *inspection) fenceStep(group Verb) Step {
 
 // files are the steps for the files of the configuration, so that the partition is in it.
 func (in *inspection) files() []Step {
-	c, there, path, place := in.request.Config, in.file, in.request.ConfigPath, config.Place{Region: in.Region}
+	c := in.request.Config
+
+	there := in.file
+	path := in.request.ConfigPath
+	place := config.Place{Region: in.Region}
 	if !in.OnEC2() { // self-managed Slurm has no name in the settings
 		place.Cluster = in.Cluster.Name
 	}
@@ -210,16 +214,9 @@ func (in *inspection) files() []Step {
 	case c.Region != "" && c.Region != place.Region,
 		c.Cluster != place.Cluster && (in.OnEC2() || c.Cluster != in.Cluster.ID):
 		const own = "self-managed Slurm"
-		in.problem(
-			capacity.ConfigCluster,
-			"correct cluster and region there, or name other settings with --config",
-			"%s is for %s in %s, not for %s in %s",
-			path,
-			cmp.Or(c.Cluster, own),
-			cmp.Or(c.Region, place.Region),
-			cmp.Or(place.Cluster, own),
-			place.Region,
-		)
+		in.problem(capacity.ConfigCluster, "correct cluster and region there, or name other settings with --config",
+			"%s is for %s in %s, not for %s in %s", path, cmp.Or(c.Cluster, own), cmp.Or(c.Region, place.Region),
+			cmp.Or(place.Cluster, own), place.Region)
 	}
 
 	if main.Verb != Nothing {
@@ -237,7 +234,8 @@ func (in *inspection) files() []Step {
 			"%s is there, but is not ours and has no partition %q", file.Name, in.request.Queue)
 	case old == nil:
 	case reflect.DeepEqual(*old, wanted):
-		file.Name, file.Verb = old.File, Nothing
+		file.Name = old.File
+		file.Verb = Nothing
 	case old.File != file.Name || !there.ours:
 		snippet, _ := config.NodeGroupText(wanted.Group(in.wantedEntry.Name)) // what is read can be written
 		in.problem(capacity.PartitionFile, "add this there, or bring it up to date, and run this again:\n"+snippet,
@@ -266,11 +264,8 @@ func (in *inspection) files() []Step {
 
 	return []Step{
 		main.changing(in, of, func(_ context.Context, w World) error { return w.WritePlace(path, place) }),
-		file.changing(
-			in,
-			of,
-			func(_ context.Context, w World) error { return writePartition(w, path, file.Name, old, wanted, false) },
-		),
+		file.changing(in, of,
+			func(_ context.Context, w World) error { return writePartition(w, path, file.Name, old, wanted, false) }),
 	}
 }
 
@@ -304,19 +299,19 @@ func reservationsOf(p capacity.PartitionSettings) (ids []string) {
 // without ended ones.
 func (in *inspection) partition() (old *capacity.PartitionSettings, wanted capacity.PartitionSettings) {
 	p := in.settings()
-	if wanted = p; p.Name == "" {
+	wanted = p
+	if p.Name == "" {
 		wanted = config.NewPartition(in.request.Queue, in.Provider)
 	} else {
 		old = &p
 	}
 
-	wanted.AllowAccounts, wanted.Groups = in.allowAccounts(), slices.Clone(p.Groups)
+	wanted.AllowAccounts = in.allowAccounts()
+	wanted.Groups = slices.Clone(p.Groups)
 	for i := range wanted.Groups {
 		if g := &wanted.Groups[i]; p.File == in.file.path && in.file.ours {
-			g.ReservationIDs = slices.DeleteFunc(
-				slices.Clone(g.ReservationIDs),
-				func(id string) bool { _, over := in.Live(id); return over },
-			)
+			g.ReservationIDs = slices.DeleteFunc(slices.Clone(g.ReservationIDs),
+				func(id string) bool { _, over := in.Live(id); return over })
 		}
 	}
 
@@ -332,22 +327,29 @@ func (in *inspection) partition() (old *capacity.PartitionSettings, wanted capac
 // merge adds a reservation to a node group. An entry stands for both slots, so it has the subnets of
 // both and the larger of their sizes. A selected reservation is not listed.
 func (in *inspection) merge(g capacity.GroupSettings) capacity.GroupSettings {
-	with, alone := in.wantedEntry, false
+	with := in.wantedEntry
+	alone := false
 	if !g.Select.Matches(in.reservation) {
 		alone = len(g.ReservationIDs) == 0 || slices.Equal(g.ReservationIDs, with.ReservationIDs)
-		g.ReservationIDs, g.Select = union(g.ReservationIDs, with.ReservationIDs), nil
+		g.ReservationIDs = union(g.ReservationIDs, with.ReservationIDs)
+		g.Select = nil
 	}
 
 	switch {
 	case !alone:
-		g.SubnetIDs, g.MaxNodes = union(g.SubnetIDs, with.SubnetIDs), max(g.MaxNodes, with.MaxNodes)
+		g.SubnetIDs = union(g.SubnetIDs, with.SubnetIDs)
+		g.MaxNodes = max(g.MaxNodes, with.MaxNodes)
 	case sameSet(g.SubnetIDs, with.SubnetIDs): // in the order that they have
 		g.MaxNodes = with.MaxNodes
 	default:
-		g.SubnetIDs, g.MaxNodes = with.SubnetIDs, with.MaxNodes
+		g.SubnetIDs = with.SubnetIDs
+		g.MaxNodes = with.MaxNodes
 	}
 
-	g.LaunchTemplate, g.InstanceType, g.Dynamic, g.PurchaseOption = with.LaunchTemplate, with.InstanceType, with.Dynamic, with.PurchaseOption
+	g.LaunchTemplate = with.LaunchTemplate
+	g.InstanceType = with.InstanceType
+	g.Dynamic = with.Dynamic
+	g.PurchaseOption = with.PurchaseOption
 
 	return g
 }

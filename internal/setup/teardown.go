@@ -62,7 +62,9 @@ func (s Setup) PlanTeardown(ctx context.Context, r Request) (*Plan, error) {
 // thing is found independently: by the settings, by the queue, and by our tag with the queue's name.
 func (s Setup) findRemains(ctx context.Context, r Request) (*inspection, error) {
 	t := s.begin(r)
-	onPCS, guest := t.Provider == capacity.ProviderPCS, t.Provider.Guest()
+
+	onPCS := t.Provider == capacity.ProviderPCS
+	guest := t.Provider.Guest()
 	err := s.readCluster(ctx, t)
 	if err != nil || t.stops() {
 		return t, err
@@ -77,14 +79,8 @@ func (s Setup) findRemains(ctx context.Context, r Request) (*inspection, error) 
 	}
 
 	if p := t.settings(); p.Name != "" && p.Provider != t.Provider {
-		t.problem(
-			capacity.WrongProvider,
-			"give --provider "+string(p.Provider),
-			"partition %q of %s has provider %q",
-			p.Name,
-			p.File,
-			p.Provider,
-		)
+		t.problem(capacity.WrongProvider, "give --provider "+string(p.Provider),
+			"partition %q of %s has provider %q", p.Name, p.File, p.Provider)
 
 		return t, nil
 	}
@@ -125,12 +121,15 @@ func (s Setup) findRemains(ctx context.Context, r Request) (*inspection, error) 
 func (t *inspection) nameRemains(templates []capacity.LaunchTemplate, instances []capacity.Instance) {
 	var names []string
 
-	nodes, running, written := map[string][]string{}, map[string]int{}, map[string]capacity.LaunchTemplate{}
+	nodes := map[string][]string{}
+	running := map[string]int{}
+	written := map[string]capacity.LaunchTemplate{}
 	all := func(base string) { names = append(names, base+"-a", base+"-b", base) }
 
 	for _, g := range t.settings().Groups {
 		for _, name := range g.SlotNames(t.Provider) {
-			names, nodes[name] = append(names, name), g.Nodes
+			names = append(names, name)
+			nodes[name] = g.Nodes
 		}
 	}
 
@@ -157,13 +156,9 @@ func (t *inspection) nameRemains(templates []capacity.LaunchTemplate, instances 
 
 	for _, i := range instances {
 		of := t.slotOf(i)
-		names, running[of], nodes[of] = append(
-			names,
-			of,
-		), running[of]+1, union(
-			nodes[of],
-			[]string{i.Tags[capacity.TagNode]},
-		)
+		names = append(names, of)
+		running[of] += 1
+		nodes[of] = union(nodes[of], []string{i.Tags[capacity.TagNode]})
 	}
 
 	for _, name := range union(nil, names) {
@@ -175,10 +170,13 @@ func (t *inspection) nameRemains(templates []capacity.LaunchTemplate, instances 
 		slot := t.named(name)
 		if slot.Group != nil && !slot.Ours {
 			t.warn("compute node group %s does not carry our tag, so it stays", slot.Name)
-			slot.Group, slot.Instances = nil, 0
+			slot.Group = nil
+			slot.Instances = 0
 		}
 
-		slot.Base, slot.Nodes, slot.Template = base, nodes[name], written[pcs.TemplateName(t.Cluster.Name, name)] // with provider ec2 it is of the node group
+		slot.Base = base
+		slot.Nodes = nodes[name]
+		slot.Template = written[pcs.TemplateName(t.Cluster.Name, name)] // with provider ec2 it is of the node group
 		slot.Instances += running[name]
 		t.Slots = append(t.Slots, slot)
 	}
@@ -187,15 +185,22 @@ func (t *inspection) nameRemains(templates []capacity.LaunchTemplate, instances 
 // goes reports whether a slot goes, by its name, and of which node group it is: as the settings say, else as its name
 // does. On PCS a slot may be asked for, and then no other goes.
 func (t *inspection) goes(slot string) (base string, goes bool) {
-	asked, base, queue, known := t.request.NodeGroup, baseOf(slot), t.request.Queue, false
+	asked := t.request.NodeGroup
+	base = baseOf(slot)
+	queue := t.request.Queue
+
+	known := false
 	onPCS := t.Provider == capacity.ProviderPCS
 	_, one := t.Group(asked)
 	for _, p := range t.request.Config.Partitions {
 		for _, g := range p.Groups {
 			names := g.SlotNames(p.Provider)
-			if one = one || onPCS && slices.Contains(names, asked); slices.Contains(names, slot) ||
+			one = one || onPCS && slices.Contains(names, asked)
+			if slices.Contains(names, slot) ||
 				!onPCS && g.Name == slot {
-				base, queue, known = g.Name, p.Name, true
+				base = g.Name
+				queue = p.Name
+				known = true
 			}
 		}
 	}
@@ -236,12 +241,9 @@ func (t *inspection) instancesOnEC2(ctx context.Context, aws interface {
 	FindInstances(ctx context.Context, q capacity.InstanceQuery) ([]capacity.Instance, error)
 },
 ) ([]capacity.Instance, error) {
-	ours, err := aws.FindInstances(
-		ctx,
-		capacity.InstanceQuery{
-			Tags: map[string][]string{capacity.TagCluster: {t.request.Mark}, capacity.TagPartition: {t.request.Queue}},
-		},
-	)
+	ours, err := aws.FindInstances(ctx, capacity.InstanceQuery{
+		Tags: map[string][]string{capacity.TagCluster: {t.request.Mark}, capacity.TagPartition: {t.request.Queue}},
+	})
 	if err != nil {
 		return nil, fmt.Errorf("looking for instances of partition %s: %w", t.request.Queue, err)
 	}
@@ -269,7 +271,12 @@ func planTeardown(read inspection) *Plan {
 	t.checkJobs()
 
 	step := func(slot string, verb Verb, what, name string, do func(ctx context.Context, w World) error, details ...Detail) {
-		p.Actions = append(p.Actions, Step{What: what, Name: name, Verb: verb, Details: details}.with(t, slot, do))
+		p.Actions = append(p.Actions, Step{
+			What:    what,
+			Name:    name,
+			Verb:    verb,
+			Details: details,
+		}.with(t, slot, do))
 	}
 	for _, slot := range t.Slots {
 		if nodes := slot.Slurm.Nodes; len(nodes) > 0 && !t.Provider.Guest() {
@@ -295,17 +302,15 @@ func planTeardown(read inspection) *Plan {
 			again = " with --provider none --node-group " + before.Groups[0].Name
 		}
 
-		t.problem(
-			capacity.PartitionFile,
-			"take "+what+" out of it, and run this again"+again,
-			"partition %q is written in %s, which is not ours to change",
-			before.Name,
-			before.File,
-		)
+		t.problem(capacity.PartitionFile, "take "+what+" out of it, and run this again"+again,
+			"partition %q is written in %s, which is not ours to change", before.Name, before.File)
 	default:
-		verb, stay := Delete, []Detail(nil)
+		verb := Delete
+		stay := []Detail(nil)
 		for _, g := range left.Groups {
-			verb, stay = Update, append(stay, Detail{"node_group", g.Name})
+			verb = Update
+
+			stay = append(stay, Detail{"node_group", g.Name})
 		}
 
 		step(
@@ -319,18 +324,14 @@ func planTeardown(read inspection) *Plan {
 
 	for _, slot := range t.Slots {
 		for _, name := range slot.Slurm.Reservations {
-			step(
-				slot.Name,
-				Delete,
-				WhatFence,
-				name,
-				func(ctx context.Context, w World) error { return w.DeleteReservation(ctx, name) },
-			)
+			step(slot.Name, Delete, WhatFence, name,
+				func(ctx context.Context, w World) error { return w.DeleteReservation(ctx, name) })
 		}
 	}
 
 	if q, found := t.Queue(t.request.Queue); found && t.Ours(q.Tags) {
-		stays, verb := without(q.GroupIDs, t.groupIDs()...), Update
+		stays := without(q.GroupIDs, t.groupIDs()...)
+		verb := Update
 
 		var names []string
 		for _, id := range stays {
@@ -340,7 +341,8 @@ func planTeardown(read inspection) *Plan {
 
 		details := []Detail{{"node groups", cmp.Or(strings.Join(names, ", "), "none")}}
 		if t.deletesQueue() {
-			verb, details = Delete, nil
+			verb = Delete
+			details = nil
 		}
 
 		if verb == Delete || len(stays) < len(q.GroupIDs) {
@@ -374,33 +376,21 @@ func planTeardown(read inspection) *Plan {
 
 	for _, slot := range t.Slots {
 		if lt := slot.Template; lt.ID != "" {
-			step(
-				slot.Name,
-				Delete,
-				WhatTemplate,
-				lt.Name,
-				func(ctx context.Context, w World) error { return w.DeleteLaunchTemplate(ctx, lt.ID, t.Cluster.Name) },
-			)
+			step(slot.Name, Delete, WhatTemplate, lt.Name,
+				func(ctx context.Context, w World) error { return w.DeleteLaunchTemplate(ctx, lt.ID, t.Cluster.Name) })
 		}
 	}
 
 	if n := t.instances(); t.OnEC2() &&
 		n+len(p.Actions) > 0 { // last, with those that come after the plan is made; on PCS the node groups end theirs
-		step(
-			"",
-			Terminate,
-			WhatInstances,
-			t.request.Queue,
-			t.terminate,
-			Detail{"instances", cmp.Or(strings.TrimPrefix(strconv.Itoa(n), "0"), "those launched meanwhile")},
-		)
-		t.byHand = append(
-			t.byHand,
-			"remove the nodes from slurm.conf on Slurm's controller, and restart slurmctld, with\n  pcs-capacity hooks install",
-		)
+		step("", Terminate, WhatInstances, t.request.Queue, t.terminate,
+			Detail{"instances", cmp.Or(strings.TrimPrefix(strconv.Itoa(n), "0"), "those launched meanwhile")})
+		t.byHand = append(t.byHand,
+			"remove the nodes from slurm.conf on Slurm's controller, and restart slurmctld, with\n  pcs-capacity hooks install")
 	}
 
-	p.Problems, p.ByHand = t.Problems, append([]string{}, t.byHand...)
+	p.Problems = t.Problems
+	p.ByHand = append([]string{}, t.byHand...)
 
 	return p
 }
@@ -457,27 +447,17 @@ func (t *inspection) checkQueue() {
 
 		if of := slot.Group.Tags[capacity.TagPartition]; of != "" && of != t.request.Queue &&
 			!slices.Contains(q.GroupIDs, slot.Group.ID) {
-			t.problem(
-				capacity.OtherQueue,
-				"give --queue "+of,
-				"compute node group %s was made for queue %s",
-				slot.Name,
-				of,
-			)
+			t.problem(capacity.OtherQueue, "give --queue "+of,
+				"compute node group %s was made for queue %s", slot.Name, of)
 
 			continue
 		}
 
 		for _, other := range t.Queues {
 			if other.Name != t.request.Queue && slices.Contains(other.GroupIDs, slot.Group.ID) {
-				t.problem(
-					capacity.OtherQueue,
-					fmt.Sprintf("remove it from queue %s first", other.Name),
-					"compute node group %s is also in queue %s, and may be in none but %s",
-					slot.Name,
-					other.Name,
-					t.request.Queue,
-				)
+				t.problem(capacity.OtherQueue, fmt.Sprintf("remove it from queue %s first", other.Name),
+					"compute node group %s is also in queue %s, and may be in none but %s", slot.Name, other.Name,
+					t.request.Queue)
 			}
 		}
 	}
@@ -486,12 +466,8 @@ func (t *inspection) checkQueue() {
 	if found && !t.Ours(q.Tags) && (gone || t.request.NodeGroup == "") {
 		t.problem(
 			capacity.NotOurs,
-			fmt.Sprintf(
-				"choose a queue that `pcs-capacity setup` made, or hand it over by tagging %s with %s=%s",
-				q.ARN,
-				capacity.TagCluster,
-				t.Cluster.Name,
-			),
+			fmt.Sprintf("choose a queue that `pcs-capacity setup` made, or hand it over by tagging %s with %s=%s",
+				q.ARN, capacity.TagCluster, t.Cluster.Name),
 			"queue %s does not carry our tag, so it is not changed",
 			q.Name,
 		)
@@ -502,7 +478,8 @@ func (t *inspection) checkQueue() {
 func (t *inspection) checkJobs() {
 	var jobs, bases []string
 	for _, slot := range t.Slots {
-		jobs, bases = union(jobs, slot.Slurm.Jobs), union(bases, []string{slot.Base})
+		jobs = union(jobs, slot.Slurm.Jobs)
+		bases = union(bases, []string{slot.Base})
 	}
 
 	const gone = "jobs end with their nodes"
@@ -512,28 +489,16 @@ func (t *inspection) checkJobs() {
 	case t.unattended && t.SlurmErr != nil:
 		t.problem(capacity.SlurmSilent, "run this where Slurm answers", "Slurm does not answer: %s", t.SlurmErr)
 	case t.unattended && instances > 0:
-		t.problem(
-			capacity.NodesHaveInstances,
-			"wait until they have ended",
-			"these nodes have instances: %d",
-			instances,
-		)
+		t.problem(capacity.NodesHaveInstances, "wait until they have ended",
+			"these nodes have instances: %d", instances)
 	case t.SlurmErr != nil && instances > 0 && !t.request.Force:
-		t.problem(
-			capacity.SlurmSilent,
-			"run this where Slurm answers, or add --force",
+		t.problem(capacity.SlurmSilent, "run this where Slurm answers, or add --force",
 			"Slurm does not answer (%s), so it is not known whether jobs run on these nodes (instances: %d)",
-			t.SlurmErr,
-			instances,
-		)
+			t.SlurmErr, instances)
 	case t.Provider.Guest(): // the nodes stay, and their jobs
 	case len(jobs) > 0 && !t.request.Force:
-		t.problem(
-			capacity.JobsRun,
-			"wait until they have ended, or add --force: "+gone,
-			"%s running on these nodes",
-			named(jobs),
-		)
+		t.problem(capacity.JobsRun, "wait until they have ended, or add --force: "+gone,
+			"%s running on these nodes", named(jobs))
 	case len(jobs) > 0:
 		t.warn("%s running on these nodes; %s", named(jobs), gone)
 	}
@@ -545,15 +510,9 @@ func (t *inspection) checkJobs() {
 
 	for _, base := range bases { // which leads to the slots when nothing else is left of them
 		if t.SlurmErr != nil {
-			t.byHand = append(
-				t.byHand,
-				fmt.Sprintf(
-					"Slurm does not answer here; where it does, remove its reservations with\n  pcs-capacity teardown %s--queue %s --node-group %s",
-					which,
-					t.request.Queue,
-					base,
-				),
-			)
+			t.byHand = append(t.byHand, fmt.Sprintf(
+				"Slurm does not answer here; where it does, remove its reservations with\n  pcs-capacity teardown %s--queue %s --node-group %s",
+				which, t.request.Queue, base))
 		}
 	}
 
@@ -563,11 +522,8 @@ func (t *inspection) checkJobs() {
 			wait = fmt.Sprintf("%d jobs wait", t.Waiting)
 		}
 
-		t.warn(
-			"partition %s goes, and %s in it; move them first: scontrol update jobid=ID partition=NAME",
-			t.request.Queue,
-			wait,
-		)
+		t.warn("partition %s goes, and %s in it; move them first: scontrol update jobid=ID partition=NAME",
+			t.request.Queue, wait)
 	}
 }
 

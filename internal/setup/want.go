@@ -19,7 +19,9 @@ import (
 
 // want notes what is wanted in the slot.
 func (in *inspection) want() {
-	r, most, least := in.reservation, in.mostNodes(), 0
+	r := in.reservation
+	most := in.mostNodes()
+	least := 0
 	if !in.request.Dynamic {
 		least = most
 	}
@@ -66,14 +68,10 @@ func (in *inspection) want() {
 func (in *inspection) templateSpec() capacity.LaunchTemplateSpec {
 	r := in.reservation
 	spec := capacity.LaunchTemplateSpec{
-		Name:        pcs.TemplateName(in.Cluster.Name, in.slot.Name),
-		From:        in.source.ID,
-		FromVersion: in.source.Version,
-		ImageID: cmp.Or(
-			in.request.AMI,
-			in.like.AMI,
-			in.source.ImageID,
-		),
+		Name:           pcs.TemplateName(in.Cluster.Name, in.slot.Name),
+		From:           in.source.ID,
+		FromVersion:    in.source.Version,
+		ImageID:        cmp.Or(in.request.AMI, in.like.AMI, in.source.ImageID),
 		UserData:       in.userData,
 		InstanceType:   r.InstanceType,
 		EFA:            in.efa(),
@@ -81,15 +79,20 @@ func (in *inspection) templateSpec() capacity.LaunchTemplateSpec {
 		Tags:           in.tags(),
 	}
 	if in.OnEC2() {
-		spec.InstanceProfile, spec.MetadataTags, spec.Kind = in.source.InstanceProfile, true, capacity.OnDemand
+		spec.InstanceProfile = in.source.InstanceProfile
+		spec.MetadataTags = true
+		spec.Kind = capacity.OnDemand
 		return spec
 	}
 
 	if in.source.ID == "" { // else they are copied
-		spec.SecurityGroupIDs, spec.KeyName = in.source.SecurityGroupIDs, in.source.KeyName
+		spec.SecurityGroupIDs = in.source.SecurityGroupIDs
+		spec.KeyName = in.source.KeyName
 	}
 
-	spec.SubnetID, spec.ReservationID, spec.Kind = in.interfaceSubnet(), r.ID, r.Kind
+	spec.SubnetID = in.interfaceSubnet()
+	spec.ReservationID = r.ID
+	spec.Kind = r.Kind
 
 	return spec
 }
@@ -135,7 +138,8 @@ func (in *inspection) keptTemplate() (t capacity.LaunchTemplate) {
 // keptEntryTemplate returns the launch template for the settings: the site's choice of a version
 // stays until a newer one is written.
 func (in *inspection) keptEntryTemplate() string {
-	name, has := pcs.TemplateName(in.request.Mark, in.slot.Name), in.entry().LaunchTemplate
+	name := pcs.TemplateName(in.request.Mark, in.slot.Name)
+	has := in.entry().LaunchTemplate
 	if was, _, _ := strings.Cut(has, ":"); was == name && in.slot.Template.Digest == in.launch.Template.Digest {
 		return has
 	}
@@ -160,14 +164,8 @@ func (in *inspection) mostNodes() int {
 		return size
 	}
 
-	in.warn(
-		"%d of the %d instances of reservation %s are for others (%s), so the node group gets the %d that are left",
-		in.taken,
-		size,
-		in.reservation.ID,
-		in.takers,
-		left,
-	)
+	in.warn("%d of the %d instances of reservation %s are for others (%s), so the node group gets the %d that are left",
+		in.taken, size, in.reservation.ID, in.takers, left)
 
 	return left
 }
@@ -175,7 +173,8 @@ func (in *inspection) mostNodes() int {
 // addUsers notes all other users of the reservation, each once: other entries of the settings, our other compute node
 // groups, and whoever has instances in it.
 func (in *inspection) addUsers() {
-	r, counted := in.reservation, capacity.SlotNames(capacity.ProviderPCS, in.request.NodeGroup)
+	r := in.reservation
+	counted := capacity.SlotNames(capacity.ProviderPCS, in.request.NodeGroup)
 	add := func(who string, most int, names ...string) {
 		in.take(most, who)
 
@@ -347,10 +346,8 @@ func (in *inspection) efa() capacity.EFAMode {
 // efaOf returns the mode of a launch template; "" if there is none.
 func efaOf(t capacity.LaunchTemplate) capacity.EFAMode {
 	has := func(mode capacity.EFAMode) bool {
-		return slices.ContainsFunc(
-			t.NetworkInterfaces,
-			func(i capacity.Interface) bool { return i.Type == string(mode) },
-		)
+		return slices.ContainsFunc(t.NetworkInterfaces,
+			func(i capacity.Interface) bool { return i.Type == string(mode) })
 	}
 	switch {
 	case t.ID == "":
@@ -420,19 +417,15 @@ func (in *inspection) chooseUserData() {
 	}
 
 	if err != nil {
-		in.problem(
-			"user-data",
-			"correct it in its launch template, or give another --like",
-			"the user data of %s cannot be used: %s",
-			cmp.Or(in.like.Name, in.source.Name),
-			err,
-		)
+		in.problem("user-data", "correct it in its launch template, or give another --like",
+			"the user data of %s cannot be used: %s", cmp.Or(in.like.Name, in.source.Name), err)
 	}
 }
 
 // nodeUserData is the copied user data with the start of slurmd, and what the plan says of it.
 func (in *inspection) nodeUserData() (data []byte, what string, err error) {
-	server, site := in.request.ConfServer, in.source.UserData
+	server := in.request.ConfServer
+	site := in.source.UserData
 	if found := confServerOption.FindSubmatch(in.keptTemplate().UserData); found != nil {
 		server = string(found[1])
 	}
