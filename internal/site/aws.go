@@ -39,12 +39,8 @@ func (s *Survey) clock(f *findings) {
 		return
 	}
 
-	f.warn(
-		"clock",
-		"let chronyd or systemd-timesyncd set it; Amazon's time is at 169.254.169.123",
-		"this machine's clock differs from AWS's by %s",
-		capacity.FormatDuration(s.Offset.Abs()),
-	)
+	f.warn("clock", "let chronyd or systemd-timesyncd set it; Amazon's time is at 169.254.169.123",
+		"this machine's clock differs from AWS's by %s", capacity.FormatDuration(s.Offset.Abs()))
 }
 
 // unread reports a failed read. A missing permission that is named already has a finding of its own.
@@ -54,14 +50,8 @@ func (s *Survey) unread(f *findings, check, what string, err error) {
 	case action == "":
 		f.failWords(check, s.words(err), "run this again")
 	case s.denials()[action] == "":
-		f.warn(
-			check,
-			"allow "+action+", or use credentials that have it",
-			"%s is not checked: %s is not allowed for %s",
-			what,
-			action,
-			whoIsDenied(err),
-		)
+		f.warn(check, "allow "+action+", or use credentials that have it",
+			"%s is not checked: %s is not allowed for %s", what, action, whoIsDenied(err))
 	}
 }
 
@@ -136,13 +126,8 @@ func (s *Survey) permission(f *findings) {
 			role = "hooks"
 		}
 
-		f.fail(
-			"permission",
-			"allow it; `pcs-capacity iam-policy "+role+"` prints the policy",
-			"%s is not allowed for %s",
-			action,
-			who[action],
-		)
+		f.fail("permission", "allow it; `pcs-capacity iam-policy "+role+"` prints the policy",
+			"%s is not allowed for %s", action, who[action])
 	}
 
 	if len(f.Problems) == before {
@@ -166,12 +151,9 @@ func (s *Survey) reservations(f *findings) {
 	}
 
 	for _, id := range slices.Sorted(maps.Keys(s.Unknown)) {
-		f.fail(
-			"reservation",
+		f.fail("reservation",
 			fmt.Sprintf("check the id, the region (%s) and the account, or remove it from the settings", s.Region),
-			"EC2 does not describe reservation %s",
-			id,
-		)
+			"EC2 does not describe reservation %s", id)
 	}
 
 	if s.Subnets.Err != nil {
@@ -184,22 +166,15 @@ func (s *Survey) reservations(f *findings) {
 		case image.Err != nil && image.Is.Template != "": // templates reports an unreadable one
 			f.failWords("platform", s.words(image.Err), "name an AMI of this region in it that this account may use")
 		case image.Err == nil && image.Is.Platform == "":
-			f.warn(
-				"platform",
-				"make sure that the reservations are for that AMI's platform",
+			f.warn("platform", "make sure that the reservations are for that AMI's platform",
 				"the platform of the AMI of launch template %s is not known, so reservations are not compared with it",
-				t,
-			)
+				t)
 		}
 	}
 
 	for _, m := range s.Unfound {
-		f.fail(
-			"subnet",
-			fmt.Sprintf("check subnet_ids and the region (%s)", s.Region),
-			"EC2 does not describe subnet %s",
-			m.ID,
-		)
+		f.fail("subnet", fmt.Sprintf("check subnet_ids and the region (%s)", s.Region),
+			"EC2 does not describe subnet %s", m.ID)
 	}
 
 	snap := s.snapshot()
@@ -214,12 +189,8 @@ func (s *Survey) reservations(f *findings) {
 func (s *Survey) group(f *findings, snap *capacity.Snapshot, g capacity.NodeGroup) {
 	ids := slices.Compact(slices.Sorted(slices.Values(g.ReservationIDs())))
 	if len(ids) == 0 && g.PurchaseOption.Reserved() {
-		f.warn(
-			"reservation",
-			"add capacity_reservation_ids to it, or select",
-			"node group %s has no reservation",
-			g.Name,
-		)
+		f.warn("reservation", "add capacity_reservation_ids to it, or select",
+			"node group %s has no reservation", g.Name)
 	}
 
 	for _, id := range ids {
@@ -253,11 +224,8 @@ func (s *Survey) templates(f *findings) {
 	for _, p := range s.Settings.Partitions {
 		for _, g := range p.Groups {
 			if p.Provider.Launches() {
-				s.template(
-					f,
-					g.LaunchTemplate,
-					func(t capacity.LaunchTemplate) []lack { return launchedBySlurm(t, g, s.Slurmctld) },
-				)
+				s.template(f, g.LaunchTemplate,
+					func(t capacity.LaunchTemplate) []lack { return launchedBySlurm(t, g, s.Slurmctld) })
 			}
 		}
 	}
@@ -271,25 +239,19 @@ func (s *Survey) templates(f *findings) {
 		case !s.Ours(g.Tags) || g.Status == pcs.Deleting:
 			continue
 		case !slices.Contains(s.slots(), g.Name):
-			f.fail(
-				"leftover",
-				"add it to the settings again, or run `pcs-capacity teardown --queue "+g.Tags[capacity.TagPartition]+" --node-group "+g.Name+"`",
-				"compute node group %s carries the tag of pcs-capacity, and the settings do not name it, so sync does not manage it",
-				g.Name,
-			)
+			f.fail("leftover",
+				"add it to the settings again, or run `pcs-capacity teardown "+
+					"--queue "+g.Tags[capacity.TagPartition]+" --node-group "+g.Name+"`",
+				"compute node group %s carries the tag of pcs-capacity, and the settings do not name it, so sync "+
+					"does not manage it",
+				g.Name)
 
 			continue
 		}
 
 		if g.Status != pcs.Active && !g.Status.Changing() {
-			f.fail(
-				"node-group",
-				"run `pcs-capacity setup` for it again",
-				"PCS node group %s is %s: %s",
-				g.Name,
-				g.Status,
-				g.Failures,
-			)
+			f.fail("node-group", "run `pcs-capacity setup` for it again",
+				"PCS node group %s is %s: %s", g.Name, g.Status, g.Failures)
 		}
 
 		if g.TemplateID == "" {
@@ -322,13 +284,8 @@ func (s *Survey) template(f *findings, reference string, wrong func(capacity.Lau
 		s.unread(f, "launch-template", reference, t.Err)
 		return
 	case t.Is.ID == "":
-		f.fail(
-			"launch-template",
-			"name one that exists in the settings, or create it",
-			"EC2 has no launch template %s in %s",
-			reference,
-			s.Region,
-		)
+		f.fail("launch-template", "name one that exists in the settings, or create it",
+			"EC2 has no launch template %s in %s", reference, s.Region)
 
 		return
 	}
@@ -351,23 +308,18 @@ func launchedBySlurm(t capacity.LaunchTemplate, g capacity.GroupSettings, c *slu
 	}
 
 	if !t.MetadataTags {
-		found = append(
-			found,
-			lack{
-				"has no tags in the instance metadata, from which a node learns its name",
-				"set MetadataOptions.InstanceMetadataTags to enabled",
-			},
-		)
+		found = append(found, lack{
+			"has no tags in the instance metadata, from which a node learns its name",
+			"set MetadataOptions.InstanceMetadataTags to enabled",
+		})
 	}
 
 	if c != nil && t.AsksConfServer() && !slices.Contains(c.SlurmctldParameters, "enable_configless") {
-		found = append(
-			found,
-			lack{
-				"has nodes get slurm.conf from slurmctld (--conf-server), which refuses without enable_configless in SlurmctldParameters",
-				"run `pcs-capacity hooks install` on the controller, which adds it",
-			},
-		)
+		found = append(found, lack{
+			"has nodes get slurm.conf from slurmctld (--conf-server), which refuses without enable_configless in " +
+				"SlurmctldParameters",
+			"run `pcs-capacity hooks install` on the controller, which adds it",
+		})
 	}
 
 	return found
@@ -379,7 +331,8 @@ func launchedByPCS(t capacity.LaunchTemplate, g pcs.NodeGroup) []lack {
 	what := fmt.Sprintf("launches into %q instead of %s", t.ReservationID, id)
 	switch {
 	case t.NoTarget:
-		what = "has a CapacityReservationSpecification without a CapacityReservationTarget, so that nothing is launched into " + id
+		what = "has a CapacityReservationSpecification without a CapacityReservationTarget, so that nothing is " +
+			"launched into " + id
 	case t.ReservationID == id:
 		return nil
 	}
@@ -387,11 +340,8 @@ func launchedByPCS(t capacity.LaunchTemplate, g pcs.NodeGroup) []lack {
 	return []lack{
 		{
 			what,
-			fmt.Sprintf(
-				"run `pcs-capacity setup --reservation %s` for node group %s again",
-				id,
-				strings.TrimSuffix(strings.TrimSuffix(g.Name, "-a"), "-b"),
-			),
+			fmt.Sprintf("run `pcs-capacity setup --reservation %s` for node group %s again", id,
+				strings.TrimSuffix(strings.TrimSuffix(g.Name, "-a"), "-b")),
 		},
 	}
 }

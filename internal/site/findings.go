@@ -15,7 +15,8 @@ import (
 type findings struct{ capacity.Problems }
 
 func (f *findings) problem(check string, severity capacity.Severity, p capacity.Problem) {
-	p.About.Check, p.Severity = check, severity
+	p.About.Check = check
+	p.Severity = severity
 	f.Add(p)
 }
 
@@ -71,18 +72,8 @@ func (s *Survey) Judge() capacity.Problems {
 	}
 
 	if s.Commands.Err == nil && s.Slurmctld != nil && s.unlisted() == nil {
-		judge(
-			s.softLimits,
-			s.pastFences,
-			s.overTime,
-			s.staticNodes,
-			s.powerSettings,
-			s.shortWaits,
-			s.astray,
-			s.parallelClusterFences,
-			s.ourPartitions,
-			s.hookPrograms,
-		)
+		judge(s.softLimits, s.pastFences, s.overTime, s.staticNodes, s.powerSettings, s.shortWaits, s.astray,
+			s.parallelClusterFences, s.ourPartitions, s.hookPrograms)
 	}
 
 	judge(s.hooks, s.state)
@@ -111,8 +102,6 @@ func (s *Survey) secrets(f *findings) {
 func (s *Survey) onPCS() bool { return s.Config.Cluster != "" }
 
 func (s *Survey) onEC2() bool {
-	return slices.ContainsFunc(
-		s.Settings.Partitions,
-		func(p capacity.PartitionSettings) bool { return p.Provider.Launches() },
-	)
+	return slices.ContainsFunc(s.Settings.Partitions,
+		func(p capacity.PartitionSettings) bool { return p.Provider.Launches() })
 }

@@ -53,11 +53,9 @@ func (s *Survey) hooks(f *findings) {
 	s.runs(f, string(capacity.FilterMissing), s.Filter)
 
 	if needed["cli_filter"] && !slices.ContainsFunc(s.Hooks, func(h Hook) bool { return h.Name == "cli_filter" }) {
-		f.fail(
-			string(capacity.ScriptMissing),
+		f.fail(string(capacity.ScriptMissing),
 			"run this on a login node, or write slurm.conf's path into SLURM_CONF, and run `pcs-capacity hooks install`",
-			"no folder with slurm.conf is here, and so no submit filter",
-		)
+			"no folder with slurm.conf is here, and so no submit filter")
 	}
 
 	needsPlugin := map[string]bool{
@@ -66,13 +64,9 @@ func (s *Survey) hooks(f *findings) {
 	}
 	for hook, folders := range s.NoPlugin {
 		if needsPlugin[hook] {
-			f.fail(
-				hook,
-				"install the Slurm package that has it, or build Slurm with Lua's headers installed",
-				"Slurm has no %s_lua.so in %s, without which it does not run %[1]s.lua",
-				hook,
-				strings.Join(folders, " or "),
-			)
+			f.fail(hook, "install the Slurm package that has it, or build Slurm with Lua's headers installed",
+				"Slurm has no %s_lua.so in %s, without which it does not run %[1]s.lua", hook,
+				strings.Join(folders, " or "))
 		}
 	}
 
@@ -88,19 +82,11 @@ func (s *Survey) hooks(f *findings) {
 				s.script(f, h, on, needed[h.Name])
 			}
 		case h.State == "foreign":
-			f.fail(
-				"slurm.conf",
-				"rename it, and run `pcs-capacity hooks install`",
-				"%s was not written by pcs-capacity",
-				h.File,
-			)
+			f.fail("slurm.conf", "rename it, and run `pcs-capacity hooks install`",
+				"%s was not written by pcs-capacity", h.File)
 		case h.State == "missing" && needed["job_submit"] && !byHand:
-			f.fail(
-				"slurm.conf",
-				"run `pcs-capacity hooks install` on the controller",
-				"slurm.conf does not include %s",
-				h.File,
-			)
+			f.fail("slurm.conf", "run `pcs-capacity hooks install` on the controller",
+				"slurm.conf does not include %s", h.File)
 		case h.State == "installed" && h.Wrong == nil:
 			f.ok("slurm.conf", "%s is installed", h.File)
 		}
@@ -132,13 +118,9 @@ func (s *Survey) hookSettings(f *findings) {
 	}
 
 	for _, why := range slices.Sorted(maps.Keys(marked)) {
-		f.warn(
-			"hook-settings",
-			"if nothing else here fails, the next launch clears it",
+		f.warn("hook-settings", "if nothing else here fails, the next launch clears it",
 			"when slurmctld last powered %s up, its hook could not read the settings: %s",
-			hostlist.Compress(marked[why]),
-			why,
-		)
+			hostlist.Compress(marked[why]), why)
 	}
 }
 
@@ -153,8 +135,7 @@ func (s *Survey) hookAccess(f *findings) {
 		f.fail(
 			"hook-credentials",
 			"give the controller an instance profile, or write AWS_PROFILE or other variables into "+config.EnvironmentPath(
-				s.Config.Path,
-			),
+				s.Config.Path),
 			"the last hook that slurmctld started had no AWS credentials, so that nothing is launched or terminated: %s",
 			last.Without,
 		)
@@ -162,8 +143,7 @@ func (s *Survey) hookAccess(f *findings) {
 		f.warn(
 			"hook-credentials",
 			"run check with the hooks' credentials, or write AWS_PROFILE or other variables into "+config.EnvironmentPath(
-				s.Config.Path,
-			),
+				s.Config.Path),
 			"the last hook that slurmctld started had AWS credentials%s, and this command those of account %s: what is said here of AWS is not what hooks find",
 			whose(*last),
 			s.Account,
@@ -200,12 +180,8 @@ func (s *Survey) script(f *findings, h Hook, on, needed bool) {
 	case h.State == "foreign":
 		f.ok(h.Name, "%s is the site's own", h.File)
 	case !on && (s.Slurmctld != nil || s.Cluster.ID != ""):
-		f.fail(
-			h.Name,
-			"run `pcs-capacity hooks install settings`",
-			"%s is there, but Slurm is not told to run it",
-			h.File,
-		)
+		f.fail(h.Name, "run `pcs-capacity hooks install settings`",
+			"%s is there, but Slurm is not told to run it", h.File)
 	default:
 		f.ok(h.Name, "%s is %s", h.File, h.State)
 	}
@@ -261,25 +237,15 @@ func (in Sources) Missing(ctx context.Context, cluster pcs.Cluster, newQueue boo
 	const another = "run this as a user who may write there, such as root, "
 	if err := config.TryFolder(filepath.Dir(config.PartitionPath(in.Config.Path, "try"))); err != nil {
 		f.Add(
-			capacity.Problemf(
-				"config-folder",
-				capacity.Subject{},
-				another+"or name other settings with --config",
-				"the settings cannot be written: %s",
-				err,
-			),
+			capacity.Problemf("config-folder", capacity.Subject{}, another+"or name other settings with --config",
+				"the settings cannot be written: %s", err),
 		)
 	}
 
 	if err := config.TryFolder(in.Config.StateDir); err != nil {
 		f.Add(
-			capacity.Problemf(
-				"state-dir",
-				capacity.Subject{},
-				another+"or name another folder as state_dir",
-				"state_dir cannot be written: %s",
-				err,
-			),
+			capacity.Problemf("state-dir", capacity.Subject{}, another+"or name another folder as state_dir",
+				"state_dir cannot be written: %s", err),
 		)
 	}
 
@@ -293,7 +259,8 @@ func (in Sources) Missing(ctx context.Context, cluster pcs.Cluster, newQueue boo
 
 	for i, p := range f.Problems {
 		if p.Severity == capacity.Admin {
-			if p.Code = cmp.Or(p.Code, capacity.Code(p.About.Check)); i >= host && !newQueue {
+			p.Code = cmp.Or(p.Code, capacity.Code(p.About.Check))
+			if i >= host && !newQueue {
 				p.Severity = capacity.Note
 			}
 
@@ -319,18 +286,16 @@ func (s *Survey) state(f *findings) {
 		f.fail("state-dir", "name a folder as state_dir", "%s is not a folder", dir)
 		return
 	case mode.Perm()&0o005 != 0o005:
-		f.fail(
-			"state-dir",
-			fmt.Sprintf("chmod 755 %s", dir),
-			"%s has mode %04o, so that the commands of users cannot read the snapshot",
-			dir,
-			mode.Perm(),
-		)
+		f.fail("state-dir", fmt.Sprintf("chmod 755 %s", dir),
+			"%s has mode %04o, so that the commands of users cannot read the snapshot", dir, mode.Perm())
 	}
 
 	s.outlives(f)
 
-	snap, err, now := s.Snapshot.Is, s.Snapshot.Err, s.Now
+	snap := s.Snapshot.Is
+
+	err := s.Snapshot.Err
+	now := s.Now
 	fresh := err == nil && !snap.Stale(now)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -338,13 +303,9 @@ func (s *Survey) state(f *findings) {
 	case err != nil:
 		f.failWords("snapshot", err.Error(), "run `pcs-capacity sync` to write it again")
 	case !fresh:
-		f.fail(
-			"snapshot",
-			"see `journalctl -u 'pcs-capacity-*'`",
-			"sync last saw AWS %s ago, more than %s",
-			capacity.FormatDuration(now.Sub(snap.TakenAt)),
-			capacity.FormatDuration(snap.Submit.StaleAfter.Duration),
-		)
+		f.fail("snapshot", "see `journalctl -u 'pcs-capacity-*'`",
+			"sync last saw AWS %s ago, more than %s", capacity.FormatDuration(now.Sub(snap.TakenAt)),
+			capacity.FormatDuration(snap.Submit.StaleAfter.Duration))
 	default:
 		f.ok("snapshot", "sync last saw AWS %s ago", capacity.FormatDuration(max(0, now.Sub(snap.TakenAt))))
 	}
@@ -368,30 +329,20 @@ const shareIt = "put state_dir on a shared file system, such as EFS or FSx: see 
 func (s *Survey) outlives(f *findings) {
 	const kept = "the record of purchases and the samples of report"
 
-	m, dir := s.Mount, s.Config.StateDir
+	m := s.Mount
+	dir := s.Config.StateDir
 	switch {
 	case m.Shared():
 		f.ok("state-dir", "%s is on %s, and outlives this host", dir, m)
 	case m.InMemory():
-		f.warn(
-			"state-dir",
-			"name a folder on a disk as state_dir",
-			"%s is on %s: %s are lost at the next boot",
-			dir,
-			m,
-			kept,
-		)
+		f.warn("state-dir", "name a folder on a disk as state_dir",
+			"%s is on %s: %s are lost at the next boot", dir, m, kept)
 	case !m.Local():
 		f.warn("state-dir", shareIt, "%s is on %s; locking may not work there", dir, m)
 	case s.onPCS():
-		f.warn(
-			"state-dir",
-			shareIt,
+		f.warn("state-dir", shareIt,
 			"%s is on %s, a disk of a host that PCS replaces when it is unhealthy, if it has launched it: %s would be lost with it",
-			dir,
-			m,
-			kept,
-		)
+			dir, m, kept)
 	default:
 		f.ok("state-dir", "%s is on %s, and would be lost with this host", dir, m)
 	}
@@ -399,19 +350,12 @@ func (s *Survey) outlives(f *findings) {
 	switch c := s.Slurmctld; {
 	case c == nil || len(c.Backups) == 0 || !s.onEC2():
 	case m.Shared():
-		f.ok(
-			"backup",
+		f.ok("backup",
 			"%s takes over slurmctld, and needs the package, the settings, job_submit.lua, pcs-capacity.conf and AWS credentials, like this host",
-			strings.Join(c.Backups, ", "),
-		)
+			strings.Join(c.Backups, ", "))
 	default:
-		f.warn(
-			"backup",
-			shareIt,
-			"%s is on %s: when %s takes over slurmctld, its hooks know no reservation, and launch nothing",
-			dir,
-			m,
-			strings.Join(c.Backups, ", "),
-		)
+		f.warn("backup", shareIt,
+			"%s is on %s: when %s takes over slurmctld, its hooks know no reservation, and launch nothing", dir, m,
+			strings.Join(c.Backups, ", "))
 	}
 }

@@ -43,12 +43,14 @@ func (l *Launch) Read(ctx context.Context, aws *ec2.Client) {
 func (l *Launch) readImage(ctx context.Context, aws *ec2.Client) (err error) {
 	if l.Type.Name == "" {
 		types, failed := aws.InstanceTypes(ctx, []string{l.Template.InstanceType})
-		l.Type, err = types[l.Template.InstanceType], failed
+		l.Type = types[l.Template.InstanceType]
+		err = failed
 	}
 
 	if id := l.Template.ImageID; strings.HasPrefix(id, "ami-") {
 		image, failed := aws.Image(ctx, id)
-		l.Image, err = image, errors.Join(err, failed)
+		l.Image = image
+		err = errors.Join(err, failed)
 	}
 
 	return err
@@ -95,12 +97,10 @@ func (l Launch) role() (found capacity.Problems) {
 		Severity: capacity.Note,
 		Sentence: fmt.Sprintf(
 			"PCS takes an instance profile only if the name of its role begins with AWSPCS, or its path has /aws-pcs/, and %s does not show that",
-			profile,
-		),
+			profile),
 		Fix: fmt.Sprintf(
 			"look with `aws iam get-instance-profile --instance-profile-name %s --query InstanceProfile.Roles[].Arn`; policy sync passes only such roles",
-			name,
-		),
+			name),
 	})
 
 	return found
@@ -123,7 +123,8 @@ func (l Launch) drivers() (found capacity.Problems) {
 		return nil
 	}
 
-	maker, fix := words[0], "give another image with --ami"
+	maker := words[0]
+	fix := "give another image with --ami"
 	if l.Provider == capacity.ProviderPCS && maker == "nvidia" {
 		fix += ", such as PCS's own: " + GPUImage
 	}
@@ -133,11 +134,7 @@ func (l Launch) drivers() (found capacity.Problems) {
 		capacity.Subject{},
 		fmt.Sprintf(
 			"%s, or, if it has them, say so with a tag: `aws ec2 create-tags --region %s --resources %s --tags Key=drivers,Value=%s`",
-			fix,
-			l.Region,
-			l.Image.ID,
-			maker,
-		),
+			fix, l.Region, l.Image.ID, maker),
 		"nothing says that image %s (%s) has drivers for the %d %s of %s, and Slurm drains a node that shows fewer GPUs than configured",
 		l.Image.ID,
 		l.Image.Name,
@@ -173,39 +170,26 @@ func Tried(group string, tried []ec2.Tried, err error) (all capacity.Problems) {
 		case ec2.Takes:
 			takes = append(takes, one.SubnetID)
 		case ec2.Denied:
-			say(
-				capacity.Note,
+			say(capacity.Note,
 				"whether EC2 would launch a node of %s was not asked: %s is not allowed here; its key pair, placement group, tags and architecture are unchecked",
-				group,
-				one.Says,
-			)
+				group, one.Says)
 		case ec2.Silent:
 			say(capacity.Note, silent, group, one.Says)
 		case ec2.Refuses:
 			if !slices.ContainsFunc(all, func(p capacity.Problem) bool { return strings.HasSuffix(p.Sentence, says) }) {
 				all.Add(
-					capacity.Problemf(
-						"launch-refused",
-						capacity.Subject{},
+					capacity.Problemf("launch-refused", capacity.Subject{},
 						cmp.Or(one.Fix, "fix what EC2 names in the launch template or in the flags"),
-						"EC2 would not launch a node of %s into %s: %s",
-						group,
-						one.SubnetID,
-						says,
-					),
+						"EC2 would not launch a node of %s into %s: %s", group, one.SubnetID, says),
 				)
 			}
 		}
 	}
 
 	if len(takes) > 0 {
-		say(
-			capacity.Good,
-			"EC2's dry run would launch a node of %s into %s%s; a dry run says nothing about room",
-			group,
-			strings.Join(takes, " or "),
-			without,
-		)
+		say(capacity.Good,
+			"EC2's dry run would launch a node of %s into %s%s; a dry run says nothing about room", group,
+			strings.Join(takes, " or "), without)
 	}
 
 	return all

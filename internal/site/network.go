@@ -69,14 +69,11 @@ func (l Launch) wayOut() (all capacity.Problems) {
 
 		reason, fix := why+", and the VPC has no endpoint for it", fmt.Sprintf(
 			"run `aws ec2 create-vpc-endpoint --region %s --vpc-id %s --service-name com.amazonaws.%[1]s.pcs --vpc-endpoint-type Interface --private-dns-enabled --subnet-ids %[3]s --security-group-ids %[4]s`",
-			l.Region,
-			subnet.VPC,
-			subnet.ID,
-			strings.Join(l.Template.SecurityGroupIDs, " "),
-		)
+			l.Region, subnet.VPC, subnet.ID, strings.Join(l.Template.SecurityGroupIDs, " "))
 		if len(l.Endpoints) > 0 {
 			id := l.Endpoints[0].ID
-			reason, fix = why+", and endpoint "+id+" does not serve them", "have "+id+" available, with private DNS"
+			reason = why + ", and endpoint " + id + " does not serve them"
+			fix = "have " + id + " available, with private DNS"
 		}
 
 		all.Add(
@@ -111,10 +108,7 @@ func (l Launch) efaRules() (found capacity.Problems) {
 				capacity.Subject{},
 				fmt.Sprintf(
 					"run `aws ec2 authorize-security-group-%s --region %s --group-id %s --ip-permissions 'IpProtocol=-1,UserIdGroupPairs=[{GroupId=%[3]s}]'`",
-					side.verb,
-					l.Region,
-					own[0],
-				),
+					side.verb, l.Region, own[0]),
 				"security group %s has no rule by which nodes connect to each other by EFA: all traffic %s itself",
 				strings.Join(own, ", "),
 				side.words,
@@ -128,8 +122,6 @@ func (l Launch) efaRules() (found capacity.Problems) {
 // hasEFA reports whether nodes connect to each other by EFA.
 func (l *Launch) hasEFA() bool {
 	return l.Nodes != 1 &&
-		slices.ContainsFunc(
-			l.Template.NetworkInterfaces,
-			func(i capacity.Interface) bool { return strings.HasPrefix(i.Type, "efa") },
-		)
+		slices.ContainsFunc(l.Template.NetworkInterfaces,
+			func(i capacity.Interface) bool { return strings.HasPrefix(i.Type, "efa") })
 }

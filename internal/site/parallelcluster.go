@@ -38,36 +38,27 @@ func (s *Survey) parallelClusterFences(f *findings) {
 
 	var static []string
 	for _, p := range s.Partitions.Is {
-		if slices.ContainsFunc(
-			s.Settings.Partitions,
-			func(of capacity.PartitionSettings) bool { return of.Name == p.Name && !of.Provider.Guest() },
-		) {
+		if slices.ContainsFunc(s.Settings.Partitions,
+			func(of capacity.PartitionSettings) bool { return of.Name == p.Name && !of.Provider.Guest() }) {
 			static = append(
 				static,
-				slices.DeleteFunc(
-					slices.Clone(p.Nodes),
-					func(name string) bool { return !parallelClusterStatic.MatchString(name) },
-				)...)
+				slices.DeleteFunc(slices.Clone(p.Nodes),
+					func(name string) bool { return !parallelClusterStatic.MatchString(name) })...)
 		}
 	}
 
-	const fix = "set provider = \"none\" for their partition, whose fences are without MAINT then, or update ParallelCluster to a version after 3.15.1"
+	const fix = "set provider = \"none\" for their partition, whose fences are without MAINT then, or update " +
+		"ParallelCluster to a version after 3.15.1"
 	switch list := hostlist.Compress(static); {
 	case len(static) > 0 && version == "":
-		f.warn(
-			"parallelcluster",
-			fix,
-			"ParallelCluster of an unknown version launches %s; 3.8.0 to 3.15.1 keep terminating and relaunching static nodes that boot under a fence",
-			list,
-		)
+		f.warn("parallelcluster", fix,
+			"ParallelCluster of an unknown version launches %s; 3.8.0 to 3.15.1 keep terminating and relaunching "+
+				"static nodes that boot under a fence",
+			list)
 	case len(static) > 0 && semver.Compare("v"+version, firstLoop) >= 0 && semver.Compare("v"+version, lastLoop) <= 0:
-		f.fail(
-			"parallelcluster",
-			fix,
-			"ParallelCluster %s keeps terminating and relaunching static nodes that boot under a fence: %s",
-			version,
-			list,
-		)
+		f.fail("parallelcluster", fix,
+			"ParallelCluster %s keeps terminating and relaunching static nodes that boot under a fence: %s", version,
+			list)
 	default:
 		f.ok("parallelcluster", "%s leaves nodes under our fences alone", strings.TrimSpace("ParallelCluster "+version))
 	}

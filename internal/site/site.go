@@ -55,22 +55,19 @@ func (s *Site) Ours(tags map[string]string) bool { return s.Cluster.Ours(tags) }
 
 // ReadCluster reads the PCS cluster by name or id, by default the only one of the region, or says which there are.
 func (s *Site) ReadCluster(
-	ctx context.Context,
-	aws *pcs.Client,
-	cluster string,
+	ctx context.Context, aws *pcs.Client, cluster string,
 ) (missing *capacity.Problem, err error) {
-	what, fix := "no cluster is given", "name it with --cluster: "
+	what := "no cluster is given"
+	fix := "name it with --cluster: "
 	if cluster != "" {
-		if s.Inventory, err = aws.Inventory(ctx, cluster); err == nil || !pcs.NotFound(err) {
+		s.Inventory, err = aws.Inventory(ctx, cluster)
+		if err == nil || !pcs.NotFound(err) {
 			return nil, err
 		}
 
-		what, fix = fmt.Sprintf(
-			"there is no PCS cluster %q in %s (%s)",
-			cluster,
-			aws.Region(),
-			pcs.Code(err),
-		), "use one of "
+		what = fmt.Sprintf("there is no PCS cluster %q in %s (%s)", cluster, aws.Region(),
+			pcs.Code(err))
+		fix = "use one of "
 	}
 
 	clusters, err := aws.Clusters(ctx)
@@ -83,11 +80,13 @@ func (s *Site) ReadCluster(
 		names = append(names, c.Name)
 	}
 
-	switch fix += strings.Join(names, ", "); {
+	fix += strings.Join(names, ", ")
+	switch {
 	case cluster == "" && len(names) == 1:
 		return s.ReadCluster(ctx, aws, names[0])
 	case len(names) == 0:
-		fix = "check --region; there is no PCS cluster in " + aws.Region() + ". For self-managed Slurm add --provider ec2"
+		fix = "check --region; there is no PCS cluster in " + aws.Region() + ". For self-managed Slurm add " +
+			"--provider ec2"
 	}
 
 	no := capacity.Problemf("cluster", capacity.Subject{}, fix, "%s", what)
@@ -112,19 +111,16 @@ func (s *Site) ClusterProblems(kinds ...capacity.Kind) (all capacity.Problems) {
 
 // NoTemplate is the problem of a node group of ours that somebody has changed so.
 func NoTemplate(g pcs.NodeGroup) capacity.Problem {
-	return capacity.Problemf(
-		capacity.NoLaunchTemplate,
-		capacity.Subject{},
+	return capacity.Problemf(capacity.NoLaunchTemplate, capacity.Subject{},
 		"delete it in PCS, and run `pcs-capacity setup` for it again",
-		"node group %s has no launch template of its own, so PCS launches it into no reservation",
-		g.Name,
-	)
+		"node group %s has no launch template of its own, so PCS launches it into no reservation", g.Name)
 }
 
 // ReadReservations reads those reservations that were not read yet, and the time.
 func (s *Site) ReadReservations(ctx context.Context, aws *ec2.Client, ids []string) error {
 	if s.Known == nil {
-		s.Known, s.Unknown = map[string]capacity.Reservation{}, map[string]error{}
+		s.Known = map[string]capacity.Reservation{}
+		s.Unknown = map[string]error{}
 	}
 
 	found, missing, err := aws.Reservations(ctx, slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
@@ -164,7 +160,8 @@ func (s *Site) ReadRunning(ctx context.Context, aws *ec2.Client, groups []string
 func Absent(err error) bool {
 	code := ec2.Code(err)
 	return strings.HasPrefix(code, "Invalid") &&
-		(strings.Contains(code, "NotFound") || strings.Contains(code, "Malformed") || strings.HasSuffix(code, ".Unavailable"))
+		(strings.Contains(code,
+			"NotFound") || strings.Contains(code, "Malformed") || strings.HasSuffix(code, ".Unavailable"))
 }
 
 // Live reports whether a reservation is open or may still open, over whether it has ended. One that EC2 does not describe

@@ -17,9 +17,11 @@ import (
 
 // commands judges the programs that every command takes, and compares them with the cluster.
 func (s *Survey) commands(f *findings) {
-	want, of := s.Cluster.SlurmVersion, "the cluster"
+	want := s.Cluster.SlurmVersion
+	of := "the cluster"
 	if s.Slurmctld != nil {
-		want, of = s.Slurmctld.Version.Release(), "slurmctld"
+		want = s.Slurmctld.Version.Release()
+		of = "slurmctld"
 	}
 
 	switch is, err := s.Commands.Is, s.Commands.Err; {
@@ -29,13 +31,8 @@ func (s *Survey) commands(f *findings) {
 	case is.Release() == want:
 		f.ok("slurm-version", "Slurm's commands here are %s, as %s", is, of)
 	default:
-		f.fail(
-			"slurm-version",
-			"install Slurm "+want+" here, or put it first into PATH",
-			"Slurm's commands here are %s, the cluster has %s",
-			is,
-			want,
-		)
+		f.fail("slurm-version", "install Slurm "+want+" here, or put it first into PATH",
+			"Slurm's commands here are %s, the cluster has %s", is, want)
 	}
 }
 
@@ -54,20 +51,15 @@ func commandsFix(err error) string {
 // softLimits looks for settings that let jobs start through a fence.
 func (s *Survey) softLimits(f *findings) {
 	if s.Slurmctld.Version.TimeMinCollapses() {
-		f.warn(
-			"time-min",
-			"keep `pcs-capacity sync --watch` running, or use Slurm 25.05.3 or newer",
+		f.warn("time-min", "keep `pcs-capacity sync --watch` running, or use Slurm 25.05.3 or newer",
 			"Slurm %s cuts jobs to their --time-min while a fence is in the future; sync raises the limits that it chose itself, not those that users state",
-			s.Slurmctld.Version,
-		)
+			s.Slurmctld.Version)
 	}
 
 	if s.Slurmctld.CrossesFences() {
-		f.warn(
-			"fences",
+		f.warn("fences",
 			"remove time_min_as_soft_limit from SchedulerParameters, or keep `pcs-capacity sync --watch` running: it lowers limits that cross a fence",
-			"SchedulerParameters has time_min_as_soft_limit: Slurm starts a job with --time-min through a fence, and without sync the job runs into the end of the block",
-		)
+			"SchedulerParameters has time_min_as_soft_limit: Slurm starts a job with --time-min through a fence, and without sync the job runs into the end of the block")
 	}
 }
 
@@ -91,12 +83,9 @@ func (s *Survey) overTime(f *findings) {
 		f.fail("fences", "set it to a number of minutes, or remove it",
 			"OverTimeLimit=UNLIMITED: no time limit ends a job, so that jobs run on until EC2 takes their nodes")
 	case over.Minutes > 0:
-		f.warn(
-			"fences",
-			"remove OverTimeLimit, and jobs use blocks for that much longer",
+		f.warn("fences", "remove OverTimeLimit, and jobs use blocks for that much longer",
 			"OverTimeLimit lets jobs run %d minutes over their limits, so that fences are that much earlier",
-			over.Minutes,
-		)
+			over.Minutes)
 	}
 }
 
@@ -104,25 +93,18 @@ func (s *Survey) overTime(f *findings) {
 func (s *Survey) hookPrograms(f *findings) {
 	const fix = "run `pcs-capacity hooks install settings` here, with that Slurm's folder first in PATH: it writes the folder down"
 
-	folder, found, err := s.HookFolder, s.HookCommands.Is, s.HookCommands.Err
+	folder := s.HookFolder
+	found := s.HookCommands.Is
+	err := s.HookCommands.Err
 	switch {
 	case !s.Controller: // slurmctld runs on another host
 	case err != nil:
-		f.fail(
-			"slurm-hooks",
-			fix,
-			"what slurmctld starts has no PATH, and would find no commands of Slurm that run: %s",
-			err,
-		)
+		f.fail("slurm-hooks", fix,
+			"what slurmctld starts has no PATH, and would find no commands of Slurm that run: %s", err)
 	case found.Release() != s.Slurmctld.Version.Release():
-		f.fail(
-			"slurm-hooks",
-			fix,
-			"what slurmctld starts takes Slurm's commands from %s, which are %s; slurmctld is %s",
-			folder,
-			found,
-			s.Slurmctld.Version,
-		)
+		f.fail("slurm-hooks", fix,
+			"what slurmctld starts takes Slurm's commands from %s, which are %s; slurmctld is %s", folder, found,
+			s.Slurmctld.Version)
 	default:
 		f.ok("slurm-hooks", "what slurmctld starts takes Slurm's commands from %s", folder)
 	}
@@ -140,17 +122,8 @@ func (s *Survey) slurmctld(f *findings) {
 		fix = "run this on a login node of the cluster, where sackd runs and port 6817 of the cluster is open"
 	}
 
-	f.problem(
-		"slurmctld",
-		capacity.Admin,
-		capacity.Problemf(
-			"slurmctld",
-			capacity.Subject{},
-			fix,
-			"slurmctld does not answer here, so no fence can be placed: %s",
-			s.SlurmErr,
-		),
-	)
+	f.problem("slurmctld", capacity.Admin, capacity.Problemf("slurmctld", capacity.Subject{}, fix,
+		"slurmctld does not answer here, so no fence can be placed: %s", s.SlurmErr))
 }
 
 func (s *Survey) unlisted() error { return cmp.Or(s.Partitions.Err, s.Nodes.Err, s.Guards.Err) }
@@ -168,18 +141,12 @@ func (s *Survey) rights(f *findings) {
 	case err == nil && s.Slurmctld != nil:
 		f.ok(string(capacity.SlurmRights), "this user may create reservations in Slurm")
 	case errors.Is(err, slurm.ErrDenied):
-		f.fail(
-			string(capacity.SlurmRights),
+		f.fail(string(capacity.SlurmRights),
 			"run this as root or SlurmUser, or give this user AdminLevel=Operator with sacctmgr",
-			"this user may not create reservations in Slurm, and so no fences",
-		)
+			"this user may not create reservations in Slurm, and so no fences")
 	case err != nil:
-		f.warn(
-			string(capacity.SlurmRights),
-			"run this again",
-			"whether this user may create reservations in Slurm is not known: %s",
-			err,
-		)
+		f.warn(string(capacity.SlurmRights), "run this again",
+			"whether this user may create reservations in Slurm is not known: %s", err)
 	}
 }
 
@@ -197,17 +164,8 @@ func (s *Survey) ourPartitions(f *findings) {
 				fix = "write the name that Slurm has, or remove it from the settings"
 			}
 
-			f.problem(
-				"partition",
-				capacity.Admin,
-				capacity.Problemf(
-					capacity.NoPartition,
-					capacity.Subject{Partition: p.Name},
-					fix,
-					"Slurm has no partition %s",
-					p.Name,
-				),
-			)
+			f.problem("partition", capacity.Admin, capacity.Problemf(capacity.NoPartition,
+				capacity.Subject{Partition: p.Name}, fix, "Slurm has no partition %s", p.Name))
 
 			continue
 		}
@@ -220,12 +178,8 @@ func (s *Survey) ourPartitions(f *findings) {
 		}
 
 		if len(there[at].Nodes) == 0 {
-			f.warn(
-				"partition",
-				"see `sinfo`, and PrivateData=cloud before Slurm 23.02",
-				"partition %s has no nodes",
-				p.Name,
-			)
+			f.warn("partition", "see `sinfo`, and PrivateData=cloud before Slurm 23.02",
+				"partition %s has no nodes", p.Name)
 		} else if good {
 			f.ok("partition", "%s has nodes %s", p.Name, hostlist.Compress(there[at].Nodes))
 		}
@@ -240,20 +194,16 @@ func (s *Survey) astray(f *findings) {
 			continue
 		}
 
-		left := slices.DeleteFunc(
-			slices.Clone(p.Nodes),
-			func(node string) bool { return slices.Contains(astray, node) },
-		)
+		left := slices.DeleteFunc(slices.Clone(p.Nodes),
+			func(node string) bool { return slices.Contains(astray, node) })
 		fix := fmt.Sprintf("remove PartitionName=%s from slurm.conf, and restart slurmctld", p.Name)
 		switch {
 		case s.onPCS():
 			fix = fmt.Sprintf("remove their node groups from queue %s", p.Name)
 		case len(left) > 0:
 			fix = fmt.Sprintf(
-				"write PartitionName=%s Nodes=%s in slurm.conf, with its other settings, and restart slurmctld",
-				p.Name,
-				hostlist.Compress(left),
-			)
+				"write PartitionName=%s Nodes=%s in slurm.conf, with its other settings, and restart slurmctld", p.Name,
+				hostlist.Compress(left))
 		}
 
 		what := "partition %s holds %s, which the settings have elsewhere: its jobs run on reserved capacity, and nothing here checks them"
@@ -290,8 +240,7 @@ func (s *Survey) staticNodes(f *findings) {
 		"static-nodes",
 		fmt.Sprintf(
 			"run `pcs-capacity hooks install`, which sets SuspendTime for our partitions alone; if slurm.conf sets it itself, add SuspendExcNodes=%s there",
-			list,
-		),
+			list),
 		"Slurm powers %s down after SuspendTime, and only nodes of the settings are launched again",
 		list,
 	)
@@ -300,14 +249,14 @@ func (s *Survey) staticNodes(f *findings) {
 // shortWaits looks for a srun that gives up before its nodes have booted. That of 22.05 waits by the times of slurm.conf
 // itself, not by those of a partition.
 func (s *Survey) shortWaits(f *findings) {
-	c, boot := s.Slurmctld, s.Settings.Timing.BootAllowance.Duration
+	c := s.Slurmctld
+	boot := s.Settings.Timing.BootAllowance.Duration
 	if waits := 5 * (c.ResumeTimeout + c.SuspendTimeout); s.onEC2() && c.Version.Release() == "22.05" && waits < boot {
 		f.warn(
 			"srun",
 			fmt.Sprintf(
 				"raise ResumeTimeout of slurm.conf, for example to %d, which holds for your other nodes as well; jobs of sbatch need nothing",
-				int((boot/5).Seconds()),
-			),
+				int((boot/5).Seconds())),
 			"srun and salloc of Slurm 22.05 give a job's nodes up after %d s, five times ResumeTimeout and SuspendTimeout of slurm.conf, and nodes may take %s to boot",
 			int(waits.Seconds()),
 			capacity.FormatExact(boot),
@@ -337,14 +286,14 @@ func (s *Survey) powerSettings(f *findings) {
 		sleeps = sleeps || slices.Contains(names, p.Name) && p.SuspendTime > 0 && p.SuspendTime != slurm.Never
 	}
 
-	boot, has := s.Settings.Timing.BootAllowance.Duration, c.ShortestResumeTimeout(s.Partitions.Is, names)
+	boot := s.Settings.Timing.BootAllowance.Duration
+	has := c.ShortestResumeTimeout(s.Partitions.Is, names)
 	if has < boot {
 		f.fail(
 			"resume-timeout",
 			fmt.Sprintf(
 				"run `pcs-capacity hooks install`, which sets ResumeTimeout=%d for our partitions, or set a smaller boot_allowance",
-				int(max(boot.Seconds(), 900)),
-			),
+				int(max(boot.Seconds(), 900))),
 			"Slurm gives a node up after ResumeTimeout, %s, but it may take %s to boot",
 			capacity.FormatExact(has),
 			capacity.FormatExact(boot),
@@ -358,19 +307,12 @@ func (s *Survey) powerSettings(f *findings) {
 	}
 
 	if !c.ShowsPoweredDown() {
-		f.fail(
-			"slurm.conf",
-			fix,
-			"PrivateData lacks cloud, without which Slurm %s hides nodes that are powered down",
-			c.Version,
-		)
+		f.fail("slurm.conf", fix,
+			"PrivateData lacks cloud, without which Slurm %s hides nodes that are powered down", c.Version)
 	}
 
 	if !sleeps {
-		f.fail(
-			"slurm.conf",
-			fix,
-			"neither slurm.conf nor a partition of ours sets SuspendTime, without which Slurm powers no node up or down",
-		)
+		f.fail("slurm.conf", fix,
+			"neither slurm.conf nor a partition of ours sets SuspendTime, without which Slurm powers no node up or down")
 	}
 }

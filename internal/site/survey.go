@@ -130,7 +130,8 @@ const awsTime = time.Minute
 func (in Sources) Survey(ctx context.Context) *Survey {
 	s := &Survey{Here: in.Here, Settings: in.Config.Domain(), AWSErr: in.EC2Err}
 	if in.EC2 != nil {
-		s.explain, s.Region = in.EC2.Explain, in.EC2.Region()
+		s.explain = in.EC2.Explain
+		s.Region = in.EC2.Region()
 	}
 
 	aws, cancel := context.WithTimeout(ctx, awsTime)
@@ -155,7 +156,8 @@ func (in Sources) Survey(ctx context.Context) *Survey {
 	selects := map[string]*capacity.Select{}
 	for _, p := range s.Settings.Partitions {
 		for _, g := range p.Groups {
-			ids, subnets = append(ids, g.ReservationIDs...), append(subnets, g.SubnetIDs...)
+			ids = append(ids, g.ReservationIDs...)
+			subnets = append(subnets, g.SubnetIDs...)
 			if g.Select != nil {
 				selects[g.Name] = g.Select
 			}
@@ -175,10 +177,8 @@ func (in Sources) Survey(ctx context.Context) *Survey {
 			}
 		},
 		func() {
-			s.Asked = each(
-				ec2.Reads,
-				func(action string) (struct{}, error) { return struct{}{}, in.EC2.TryRead(aws, action) },
-			)
+			s.Asked = each(ec2.Reads,
+				func(action string) (struct{}, error) { return struct{}{}, in.EC2.TryRead(aws, action) })
 		},
 		func() {
 			s.Selected = each(slices.Collect(maps.Keys(selects)), func(group string) ([]capacity.Reservation, error) {
@@ -188,10 +188,8 @@ func (in Sources) Survey(ctx context.Context) *Survey {
 		func() { s.ReservationsErr = s.ReadReservations(aws, in.EC2, ids) },
 		func() { s.Templates = each(templates, version) },
 		func() {
-			s.Platforms = each(
-				templates,
-				func(t string) (capacity.ImagePlatform, error) { return in.EC2.ImagePlatform(aws, t) },
-			)
+			s.Platforms = each(templates,
+				func(t string) (capacity.ImagePlatform, error) { return in.EC2.ImagePlatform(aws, t) })
 		})
 
 	if err := s.Asked["ec2:DescribeCapacityReservations"].Err; err != nil {
@@ -202,7 +200,8 @@ func (in Sources) Survey(ctx context.Context) *Survey {
 
 	var groups []string
 	for _, g := range s.ourGroups() {
-		groups, subnets = append(groups, reference(g)), append(subnets, g.SubnetIDs...)
+		groups = append(groups, reference(g))
+		subnets = append(subnets, g.SubnetIDs...)
 	}
 
 	stage(
@@ -227,11 +226,8 @@ func (in Sources) Survey(ctx context.Context) *Survey {
 
 	var launches []func()
 	for _, l := range s.Launches {
-		launches = append(
-			launches,
-			func() { l.Read(aws, in.EC2) },
-			func() { l.tried.Is, l.tried.Err = in.EC2.TryLaunches(aws, l.trial) },
-		)
+		launches = append(launches, func() { l.Read(aws, in.EC2) },
+			func() { l.tried.Is, l.tried.Err = in.EC2.TryLaunches(aws, l.trial) })
 	}
 
 	stage(nil, launches...)
@@ -252,7 +248,9 @@ func sideBySide(reads ...func()) {
 func (in Sources) readSlurmctld(ctx context.Context, s *Survey) {
 	sideBySide(func() { s.Commands.Is, s.Commands.Err = in.Slurm.Version(ctx) }, func() {
 		running, err := in.Slurm.Config(ctx)
-		if s.SlurmErr = err; err == nil {
+
+		s.SlurmErr = err
+		if err == nil {
 			s.Slurmctld = &running
 		}
 	})
@@ -340,9 +338,11 @@ func (in Sources) readFiles(s *Survey) {
 	}
 
 	s.Mount = dir.Mount()
+
 	s.Snapshot.Is, s.Snapshot.Err = dir.ReadSnapshot()
 	holder, runs, err := dir.Watcher()
-	if s.Watcher.Err = err; runs {
+	s.Watcher.Err = err
+	if runs {
 		s.Watcher.Is = holder.String()
 	}
 }
@@ -353,29 +353,20 @@ func (s *Survey) launches() {
 	for i, p := range s.Settings.Partitions {
 		for j, g := range p.Groups {
 			if p.Provider.Launches() {
-				s.launch(
-					Launch{Provider: p.Provider, Group: g.Name, Nodes: g.MaxNodes},
-					g.LaunchTemplate,
-					g.InstanceType,
-					g.SubnetIDs,
-					snap,
-					snap.Partitions[i].Groups[j].ReservationIDs(),
-				)
+				s.launch(Launch{Provider: p.Provider, Group: g.Name, Nodes: g.MaxNodes}, g.LaunchTemplate,
+					g.InstanceType, g.SubnetIDs, snap, snap.Partitions[i].Groups[j].ReservationIDs())
 			}
 		}
 	}
 
 	for _, g := range s.ourGroups() {
-		l := s.launch(
-			Launch{Provider: capacity.ProviderPCS, Group: g.Name, Nodes: g.Max},
-			reference(g),
-			strings.Join(g.InstanceTypes, ", "),
-			g.SubnetIDs,
-			snap,
-			[]string{g.Tags[capacity.TagReservation]},
-		)
-		l.Template.ImageID, l.Template.InstanceProfile = cmp.Or(g.AMI, l.Template.ImageID), g.InstanceProfile
-		l.trial.Inline, l.trial.ImageID, l.trial.InstanceProfile = true, l.Template.ImageID, g.InstanceProfile
+		l := s.launch(Launch{Provider: capacity.ProviderPCS, Group: g.Name, Nodes: g.Max}, reference(g),
+			strings.Join(g.InstanceTypes, ", "), g.SubnetIDs, snap, []string{g.Tags[capacity.TagReservation]})
+		l.Template.ImageID = cmp.Or(g.AMI, l.Template.ImageID)
+		l.Template.InstanceProfile = g.InstanceProfile
+		l.trial.Inline = true
+		l.trial.ImageID = l.Template.ImageID
+		l.trial.InstanceProfile = g.InstanceProfile
 	}
 }
 
@@ -399,20 +390,19 @@ func (s *Survey) snapshot() *capacity.Snapshot {
 
 // launch notes a launch into the first of its reservations that takes launches, where its subnets are.
 func (s *Survey) launch(
-	of Launch,
-	reference, instanceType string,
-	subnets []string,
-	snap *capacity.Snapshot,
-	reservations []string,
+	of Launch, reference, instanceType string, subnets []string, snap *capacity.Snapshot, reservations []string,
 ) *Launch {
 	l := &of
 	if t := s.Templates[reference].Is; t.ID != "" {
-		l.Template, s.Launches = t, append(s.Launches, l)
+		l.Template = t
+		s.Launches = append(s.Launches, l)
 	}
 
 	l.Template.InstanceType = instanceType
 
-	mark, zone := s.Config.Cluster, ""
+	mark := s.Config.Cluster
+	zone := ""
+
 	if mark == "" { // any of this cluster
 		name := "check"
 		if s.Slurmctld != nil {
@@ -431,7 +421,11 @@ func (s *Survey) launch(
 	}
 	for _, id := range reservations {
 		if r, is := snap.Reservation(id); is && r.LiveAt(s.Now) {
-			zone, try.ReservationID, try.Kind, try.PlacementGroup = r.AZID, r.ID, r.Kind, r.PlacementGroup
+			zone = r.AZID
+			try.ReservationID = r.ID
+			try.Kind = r.Kind
+			try.PlacementGroup = r.PlacementGroup
+
 			break
 		}
 	}
