@@ -65,10 +65,8 @@ func (in Include) Text() (text string, notes []string) {
 		line("ResumeFailProgram", filepath.Join(in.Programs, "pcs-capacity-suspend"))
 
 		if theirs := in.Site.value("ResumeFailProgram"); theirs != "" && theirs != in.Site.value("SuspendProgram") {
-			notes = append(
-				notes,
-				"ResumeFailProgram is your own, "+theirs+", and is not called any more: nodes of yours that do not boot go to your SuspendProgram",
-			)
+			notes = append(notes,
+				"ResumeFailProgram is your own, "+theirs+", and is not called any more: nodes of yours that do not boot go to your SuspendProgram")
 		}
 
 		if in.Site.value("TreeWidth") == "" {
@@ -116,14 +114,10 @@ func (in Include) lists(line func(key, value string)) {
 
 	groups := groups(in.Settings)
 	parameters := []string{"idle_on_node_suspend"}
-	if slices.ContainsFunc(
-		groups,
-		func(g capacity.GroupSettings) bool { return in.Templates[g.LaunchTemplate].AsksConfServer() },
-	) {
-		parameters = append(
-			parameters,
-			"enable_configless",
-		) // slurmctld hands slurm.conf to nodes that ask for it: slurm.conf(5)
+	if slices.ContainsFunc(groups,
+		func(g capacity.GroupSettings) bool { return in.Templates[g.LaunchTemplate].AsksConfServer() }) {
+		parameters = append(parameters,
+			"enable_configless") // slurmctld hands slurm.conf to nodes that ask for it: slurm.conf(5)
 	}
 
 	add("SlurmctldParameters", parameters...)
@@ -147,10 +141,8 @@ func (in Include) lists(line func(key, value string)) {
 		// It did nothing without a program, and would power the site's nodes down now.
 		ours := names(groups...)
 
-		theirs := slices.DeleteFunc(
-			slices.Sorted(maps.Keys(in.Site.nodes)),
-			func(name string) bool { return slices.Contains(ours, name) },
-		)
+		theirs := slices.DeleteFunc(slices.Sorted(maps.Keys(in.Site.nodes)),
+			func(name string) bool { return slices.Contains(ours, name) })
 		if len(theirs) > 0 {
 			up = append(up, hostlist.Compress(theirs))
 		}
@@ -166,26 +158,15 @@ func (in Include) nodes() (text string, notes []string) {
 		for _, feature := range slices.Sorted(maps.Keys(sets)) {
 			left := slices.DeleteFunc(sets[feature], func(name string) bool { return in.Site.nodes[name] })
 			if len(left) > 0 {
-				text += fmt.Sprintf(
-					"NodeName=%s%s Features=%s State=CLOUD\n",
-					hostlist.Compress(left),
-					hardware(in.Types[g.InstanceType], in.Templates[g.LaunchTemplate]),
-					feature,
-				)
+				text += fmt.Sprintf("NodeName=%s%s Features=%s State=CLOUD\n", hostlist.Compress(left),
+					hardware(in.Types[g.InstanceType], in.Templates[g.LaunchTemplate]), feature)
 			}
 		}
 
 		if t, known := in.Templates[g.LaunchTemplate]; known && !t.AsksConfServer() {
-			notes = append(
-				notes,
-				fmt.Sprintf(
-					"user data of launch template %s has no --conf-server: give the nodes of node group %s a copy of slurm.conf, %s, gres.conf and %s, each time that they change: in the image, by user data, or on a shared file system",
-					t.Name,
-					g.Name,
-					IncludeFile,
-					GresFile,
-				),
-			)
+			notes = append(notes, fmt.Sprintf(
+				"user data of launch template %s has no --conf-server: give the nodes of node group %s a copy of slurm.conf, %s, gres.conf and %s, each time that they change: in the image, by user data, or on a shared file system",
+				t.Name, g.Name, IncludeFile, GresFile))
 		}
 	}
 
@@ -202,10 +183,8 @@ func (in Include) nodes() (text string, notes []string) {
 
 			text += missing + " State=UP\n"
 		case missing != "":
-			notes = append(
-				notes,
-				fmt.Sprintf("slurm.conf has PartitionName=%s itself: add%s to that line", p.Name, missing),
-			)
+			notes = append(notes,
+				fmt.Sprintf("slurm.conf has PartitionName=%s itself: add%s to that line", p.Name, missing))
 		}
 	}
 
@@ -278,14 +257,10 @@ func names(groups ...capacity.GroupSettings) (all []string) {
 // hardware tells what slurmd finds on an instance: with less than slurm.conf says Slurm refuses it (INVALID_REG), and
 // with CPUs alone it binds tasks to single threads of a core. EC2 does not tell sockets; Slurm compares the product.
 func hardware(t ec2.InstanceType, l capacity.LaunchTemplate) string {
-	cores, threads := cmp.Or(l.Cores, t.Cores), cmp.Or(l.ThreadsPerCore, t.ThreadsPerCore)
-	text := fmt.Sprintf(
-		" CPUs=%d Sockets=1 CoresPerSocket=%d ThreadsPerCore=%d RealMemory=%d",
-		cores*threads,
-		cores,
-		threads,
-		int64(float64(t.MemoryMiB)*usableMemory),
-	)
+	cores := cmp.Or(l.Cores, t.Cores)
+	threads := cmp.Or(l.ThreadsPerCore, t.ThreadsPerCore)
+	text := fmt.Sprintf(" CPUs=%d Sockets=1 CoresPerSocket=%d ThreadsPerCore=%d RealMemory=%d", cores*threads, cores,
+		threads, int64(float64(t.MemoryMiB)*usableMemory))
 	if t.GPUs > 0 {
 		text += fmt.Sprintf(" Gres=gpu:%s:%d", gpuType(t), t.GPUs)
 	}
@@ -309,23 +284,12 @@ func (in Include) Gres() (text string, notes []string) {
 		switch {
 		case t.GPUs == 0 || len(left) == 0:
 		case t.GPUFiles == "":
-			notes = append(
-				notes,
-				fmt.Sprintf(
-					"write a line for the %d GPUs of %s (%s) into gres.conf: which files they have is not known",
-					t.GPUs,
-					list,
-					g.InstanceType,
-				),
-			)
+			notes = append(notes, fmt.Sprintf(
+				"write a line for the %d GPUs of %s (%s) into gres.conf: which files they have is not known", t.GPUs,
+				list, g.InstanceType))
 		default:
-			text += fmt.Sprintf(
-				"NodeName=%s AutoDetect=off Name=gpu Type=%s File=%s[0-%d]\n",
-				list,
-				gpuType(t),
-				t.GPUFiles,
-				t.GPUs-1,
-			)
+			text += fmt.Sprintf("NodeName=%s AutoDetect=off Name=gpu Type=%s File=%s[0-%d]\n", list, gpuType(t),
+				t.GPUFiles, t.GPUs-1)
 		}
 	}
 

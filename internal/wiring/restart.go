@@ -36,10 +36,7 @@ func FindPlugin(running slurm.Config, hook string) error {
 	if folders, missing := running.LacksPlugin(file); missing {
 		return fmt.Errorf(
 			"this Slurm has no %s in %s, and does not work with %s; install the Slurm package that has it, or build Slurm with Lua's headers installed, and run this again",
-			file,
-			strings.Join(folders, " or "),
-			pluginSetting(hook),
-		)
+			file, strings.Join(folders, " or "), pluginSetting(hook))
 	}
 
 	return nil
@@ -101,11 +98,8 @@ func (s Settings) start(ctx context.Context) error {
 		}
 
 		if time.Since(began) > startTime {
-			return fmt.Errorf(
-				"slurmctld runs, and has not answered for %s after its restart: %w; see its log",
-				capacity.FormatDuration(startTime),
-				err,
-			)
+			return fmt.Errorf("slurmctld runs, and has not answered for %s after its restart: %w; see its log",
+				capacity.FormatDuration(startTime), err)
 		}
 
 		select {
@@ -143,8 +137,7 @@ func (e *notStarted) restore(ctx context.Context, made []Change) error {
 	case err == nil:
 		return fmt.Errorf(
 			"with this change %w. The former files are back, and slurmctld runs again; correct what it complains about, and run this again",
-			e,
-		)
+			e)
 	case errors.As(err, &again):
 		return fmt.Errorf("%w. The former files are back, and it does not start with them either%s", e, again.blame())
 	default:
@@ -161,9 +154,7 @@ func (e *notStarted) blame() string {
 
 	return fmt.Sprintf(
 		", because of a line that slurmctld had not read yet, and that pcs-capacity did not write: %s: %s; correct it, run `systemctl start slurmctld`, and run this again",
-		where,
-		text,
-	)
+		where, text)
 }
 
 // complained finds the line of the site's that slurmctld's complaints are about: the last complaint that shares a word
@@ -182,7 +173,9 @@ func (s Site) complained(complaints []string) (where, text string) {
 			}
 
 			if shared > 0 && shared >= most {
-				most, where, text = shared, place, line
+				most = shared
+				where = place
+				text = line
 			}
 		}
 

@@ -62,7 +62,8 @@ func (s Script) State() (State, error) {
 		good = Loaded
 
 		loads := s.loads(text)
-		if text, _, err = read(s.beside()); err != nil || !loads || !marked(text) {
+		text, _, err = read(s.beside())
+		if err != nil || !loads || !marked(text) {
 			return Foreign, nil
 		}
 	}
@@ -77,10 +78,8 @@ func (s Script) State() (State, error) {
 // loads reports whether a site's own script names ours in a line that is no comment.
 func (s Script) loads(site string) bool {
 	for line := range strings.Lines(site) {
-		if code, _, _ := strings.Cut(line, "--"); strings.Contains(
-			code,
-			strings.TrimSuffix(filepath.Base(s.beside()), ".lua"),
-		) {
+		if code, _, _ := strings.Cut(line, "--"); strings.Contains(code,
+			strings.TrimSuffix(filepath.Base(s.beside()), ".lua")) {
 			return true
 		}
 	}
@@ -96,11 +95,8 @@ func (p *Plan) Install(s Script) error {
 	if there && !marked(site) {
 		path = s.beside()
 		if !s.loads(site) {
-			p.byHand(
-				"%s is your own; make this its last line before any final return:\n  %s",
-				s.Path,
-				submit.LoadLine(path),
-			)
+			p.byHand("%s is your own; make this its last line before any final return:\n  %s", s.Path,
+				submit.LoadLine(path))
 		}
 	}
 
@@ -115,7 +111,8 @@ func (p *Plan) Install(s Script) error {
 func (p *Plan) Remove(ctx context.Context, s Script) error {
 	path := s.Path
 	if site, there := p.read(path); there && !marked(site) {
-		if path = s.beside(); s.loads(site) {
+		path = s.beside()
+		if s.loads(site) {
 			p.byHand("remove the line that loads %s from %s, and run this again", path, s.Path)
 			return p.err
 		}
@@ -132,18 +129,20 @@ func (p *Plan) Remove(ctx context.Context, s Script) error {
 
 // runsLua reports whether lua is among plugins, each of which may have its kind before it: cli_filter/lua.
 func runsLua(plugins []string) bool {
-	return slices.ContainsFunc(
-		plugins,
-		func(name string) bool { return filepath.Base(strings.TrimSpace(name)) == "lua" },
-	)
+	return slices.ContainsFunc(plugins,
+		func(name string) bool { return filepath.Base(strings.TrimSpace(name)) == "lua" })
 }
 
 // StillOn is the refusal to remove the script of a hook that Slurm runs: slurmctld does, of which running is what it
 // says (zero if it does not answer), or slurm.conf does.
 func (s Site) StillOn(hook string, running slurm.Config) error {
-	key, plugins, who := "CliFilterPlugins", running.CliFilterPlugins, ""
+	key := "CliFilterPlugins"
+	plugins := running.CliFilterPlugins
+	who := ""
+
 	if hook == JobSubmit {
-		key, plugins = "JobSubmitPlugins", running.JobSubmitPlugins
+		key = "JobSubmitPlugins"
+		plugins = running.JobSubmitPlugins
 	}
 
 	switch {
@@ -159,15 +158,15 @@ func (s Site) StillOn(hook string, running slurm.Config) error {
 
 	return fmt.Errorf(
 		"%s, and Slurm refuses every submission without the script; remove lua first (`pcs-capacity hooks remove settings` does, if install wrote it), and restart slurmctld",
-		who,
-	)
+		who)
 }
 
 // ScriptPaths lists where Slurm reads the script of a hook on this host; dirs are its folders of slurm.conf.
 // running is what slurmctld says, nil if it does not answer; then slurm.conf counts.
 func ScriptPaths(hook string, running *slurm.Config, dirs []string) (paths []string) {
 	for _, dir := range dirs {
-		path, named := filepath.Join(dir, hook+".lua"), ""
+		path := filepath.Join(dir, hook+".lua")
+		named := ""
 		if running != nil {
 			named = running.CliFilterScript
 		} else if site, err := ReadSite(filepath.Join(dir, "slurm.conf")); err == nil {
@@ -213,7 +212,8 @@ func pcsFolders(root string) []string {
 	for _, dir := range append(versions, filepath.Join(root, "slurm")) {
 		real, err := filepath.EvalSymlinks(dir)
 		if err == nil && !slices.Contains(seen, real) {
-			dirs, seen = append(dirs, dir), append(seen, real)
+			dirs = append(dirs, dir)
+			seen = append(seen, real)
 		}
 	}
 

@@ -37,7 +37,8 @@ func (s Site) State() (state State, wrong []string, err error) {
 		return Foreign, nil, nil
 	}
 
-	if wrong = s.changed(ours); len(wrong) > 0 {
+	wrong = s.changed(ours)
+	if len(wrong) > 0 {
 		return Old, wrong, nil
 	}
 
@@ -101,8 +102,7 @@ func (p *Plan) RemoveSettings(ctx context.Context, s Settings, script Script) er
 	if p.err == nil && runsLua(s.list("JobSubmitPlugins")) {
 		p.byHand(
 			"slurm.conf has JobSubmitPlugins=lua itself, so that %s stays; remove it, restart slurmctld, and run this again",
-			script.Path,
-		)
+			script.Path)
 
 		return nil
 	}
@@ -165,13 +165,7 @@ func (s Site) gone(before, after string) ([]string, error) {
 	is, failed := parse(strings.Split(after, "\n"))
 	stay := append(is.names(), s.names()...)
 
-	return slices.DeleteFunc(
-			was.names(),
-			func(name string) bool { return slices.Contains(stay, name) },
-		), cmp.Or(
-			err,
-			failed,
-		)
+	return slices.DeleteFunc(was.names(), func(name string) bool { return slices.Contains(stay, name) }), cmp.Or(err, failed)
 }
 
 // names lists those of the nodes and partitions.
@@ -183,7 +177,8 @@ func (s Site) names() []string {
 func (p *Plan) ending(ctx context.Context, s Settings, after string) {
 	before, _ := p.read(s.beside(IncludeFile))
 	gone, err := s.gone(before, after)
-	if p.err = cmp.Or(p.err, err); p.err != nil || len(gone) == 0 || s.Slurm == nil || s.Force {
+	p.err = cmp.Or(p.err, err)
+	if p.err != nil || len(gone) == 0 || s.Slurm == nil || s.Force {
 		return
 	}
 
@@ -192,9 +187,7 @@ func (p *Plan) ending(ctx context.Context, s Settings, after string) {
 	if ids := ended(all, gone); err == nil && len(ids) > 0 {
 		p.err = fmt.Errorf(
 			"removing %s would end jobs there: %s; wait until they have ended, move those that wait (`scontrol update jobid=ID partition=NAME`), or add --force",
-			hostlist.Compress(gone),
-			strings.Join(ids, ", "),
-		)
+			hostlist.Compress(gone), strings.Join(ids, ", "))
 	}
 }
 

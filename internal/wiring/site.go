@@ -38,7 +38,9 @@ func ReadSite(conf string) (Site, error) {
 	}
 
 	s, err := parse(all)
-	if s.Conf, s.Included = conf, included; err != nil {
+	s.Conf = conf
+	s.Included = included
+	if err != nil {
 		return s, err
 	}
 
@@ -63,7 +65,9 @@ func parse(all []string) (Site, error) {
 	}
 	for _, line := range all {
 		key, value, _ := strings.Cut(line, "=")
-		key, value = strings.ToLower(strings.TrimSpace(key)), strings.TrimSpace(value)
+
+		key = strings.ToLower(strings.TrimSpace(key))
+		value = strings.TrimSpace(value)
 		first, rest, _ := strings.Cut(value, " ")
 		switch key {
 		case "nodename":
@@ -180,28 +184,17 @@ func (s Site) Switches(settings capacity.Settings) (sentences []string, err erro
 	left := slices.DeleteFunc(slices.Clone(ours), func(name string) bool { return known[name] })
 	if len(left) > 0 {
 		list := hostlist.Compress(left)
-		sentences = append(
-			sentences,
-			fmt.Sprintf(
-				"topology.conf has no switch for %s, and with topology/tree Slurm refuses each of their jobs; add the line `SwitchName=pcs-capacity Nodes=%s`, or those of `pcs-capacity topology`, and restart slurmctld",
-				list,
-				list,
-			),
-		)
+		sentences = append(sentences, fmt.Sprintf(
+			"topology.conf has no switch for %s, and with topology/tree Slurm refuses each of their jobs; add the line `SwitchName=pcs-capacity Nodes=%s`, or those of `pcs-capacity topology`, and restart slurmctld",
+			list, list))
 	}
 
-	stale := slices.DeleteFunc(
-		slices.Sorted(maps.Keys(known)),
-		func(name string) bool { return s.nodes[name] || slices.Contains(ours, name) },
-	)
+	stale := slices.DeleteFunc(slices.Sorted(maps.Keys(known)),
+		func(name string) bool { return s.nodes[name] || slices.Contains(ours, name) })
 	if len(stale) > 0 {
-		sentences = append(
-			sentences,
-			fmt.Sprintf(
-				"topology.conf still has switches for %s, which neither slurm.conf nor the settings have; take these nodes out of it, and restart slurmctld",
-				hostlist.Compress(stale),
-			),
-		)
+		sentences = append(sentences, fmt.Sprintf(
+			"topology.conf still has switches for %s, which neither slurm.conf nor the settings have; take these nodes out of it, and restart slurmctld",
+			hostlist.Compress(stale)))
 	}
 
 	return sentences, err
@@ -253,15 +246,9 @@ func (s Site) changed(ours string) (sentences []string) {
 				now = "no " + key
 			}
 
-			sentences = append(
-				sentences,
-				fmt.Sprintf(
-					"slurm.conf has %s, and %s has %s instead; run `pcs-capacity hooks install`, which merges the two",
-					now,
-					IncludeFile,
-					value,
-				),
-			)
+			sentences = append(sentences, fmt.Sprintf(
+				"slurm.conf has %s, and %s has %s instead; run `pcs-capacity hooks install`, which merges the two", now,
+				IncludeFile, value))
 		}
 	})
 

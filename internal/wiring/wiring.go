@@ -123,15 +123,20 @@ func (p *Plan) edit(path, before, text string, runs func(ctx context.Context, wa
 		return
 	}
 
-	change := Change{Do: "write", What: path, do: func(ctx context.Context) error {
-		if runs != nil {
-			if err := runs(ctx, true); err != nil {
-				return err
+	change := Change{
+		Do:   "write",
+		What: path,
+		do: func(ctx context.Context) error {
+			if runs != nil {
+				if err := runs(ctx, true); err != nil {
+					return err
+				}
 			}
-		}
 
-		return replace(path, before, text)
-	}, undo: func() error { return replace(path, text, before) }}
+			return replace(path, before, text)
+		},
+		undo: func() error { return replace(path, text, before) },
+	}
 	if text == "" {
 		change.Do = "remove"
 	} else if filepath.Ext(path) != ".lua" { // nobody reads that of a program
@@ -158,20 +163,16 @@ func replace(path, before, text string) error {
 		return os.Remove(path)
 	}
 
-	f, err := renameio.NewPendingFile(
-		path,
-		renameio.WithTempDir(filepath.Dir(path)),
-		renameio.WithPermissions(0o644),
-		renameio.IgnoreUmask(),
-		renameio.WithExistingPermissions(),
-	)
+	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), renameio.WithPermissions(0o644),
+		renameio.IgnoreUmask(), renameio.WithExistingPermissions())
 	if err != nil {
 		return err
 	}
 	defer f.Cleanup() //nolint:errcheck // what is left of a file that was not written
 
 	if info, err := os.Stat(path); err == nil {
-		owner, mine := info.Sys().(*syscall.Stat_t), os.Geteuid()
+		owner := info.Sys().(*syscall.Stat_t)
+		mine := os.Geteuid()
 		if int(owner.Uid) != mine || int(owner.Gid) != os.Getegid() {
 			if err := f.Chown(int(owner.Uid), int(owner.Gid)); err != nil {
 				return err
@@ -191,7 +192,8 @@ func diff(before, after string) (text string) {
 	without := func(sign, lines, others string) {
 		have := strings.Split(others, "\n")
 		for line := range strings.Lines(lines) {
-			if line = strings.TrimSuffix(line, "\n"); !slices.Contains(have, line) {
+			line = strings.TrimSuffix(line, "\n")
+			if !slices.Contains(have, line) {
 				text += sign + line + "\n"
 			}
 		}
@@ -214,23 +216,15 @@ func (p *Plan) Switch(c pcs.Inventory, on bool, do func(ctx context.Context, cha
 		change[pluginKey] = ""
 	}
 
-	before, after := pcs.SettingsText(
-		c.Cluster.SlurmSettings,
-		"\n",
-	), pcs.SettingsText(
-		pcs.ChangedSettings(c.Cluster.SlurmSettings, change),
-		"\n",
-	)
+	before := pcs.SettingsText(c.Cluster.SlurmSettings, "\n")
+	after := pcs.SettingsText(pcs.ChangedSettings(c.Cluster.SlurmSettings, change), "\n")
 	if before == after && c.Cluster.Status == pcs.Active {
 		return nil
 	}
 
 	if why, fix := c.NotSettled(); why != "" {
-		return fmt.Errorf(
-			"%s, and PCS changes the settings of a cluster only while everything in it is ACTIVE; %s",
-			why,
-			fix,
-		)
+		return fmt.Errorf("%s, and PCS changes the settings of a cluster only while everything in it is ACTIVE; %s",
+			why, fix)
 	}
 
 	p.Changes = append(p.Changes, Change{
