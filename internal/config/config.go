@@ -143,11 +143,14 @@ func (c *Config) Partition(name string) (capacity.PartitionSettings, bool) {
 // Domain is the settings that decisions depend on.
 func (c *Config) Domain() capacity.Settings {
 	return capacity.Settings{
-		Cluster: c.Cluster, Timing: c.Timing.Domain(), Reserve: c.Reserve,
+		Cluster: c.Cluster,
+		Timing:  c.Timing.Domain(),
+		Reserve: c.Reserve,
 		Submit: capacity.Submit{
 			Strict:     c.Submit.Strict,
 			StaleAfter: capacity.Duration{Duration: capacity.StaleAfter},
-		}, Partitions: c.Partitions,
+		},
+		Partitions: c.Partitions,
 	}
 }
 
@@ -168,10 +171,8 @@ func Load(path string) (*Config, error) {
 	}
 
 	if len(errs) == 1 && errors.Is(errs[0], fs.ErrNotExist) {
-		return nil, fmt.Errorf(
-			"reading settings: %w; `pcs-capacity setup` writes the file, --config names another",
-			errs[0],
-		)
+		return nil, fmt.Errorf("reading settings: %w; `pcs-capacity setup` writes the file, --config names another",
+			errs[0])
 	}
 
 	for i := range c.Partitions {
@@ -320,7 +321,8 @@ func keysAt(t reflect.Type, path toml.Key) []string {
 // lineOf finds the line of a key. The toml library keeps positions to itself, so this looks for the key's last part, as
 // a key or in a table header, below the last header that names its table.
 func lineOf(text string, key toml.Key) int {
-	table, last := key[:len(key)-1].String(), key[len(key)-1]
+	table := key[:len(key)-1].String()
+	last := key[len(key)-1]
 	inTable := table == ""
 	for n, line := range strings.Split(text, "\n") {
 		line = strings.TrimSpace(line)
@@ -349,10 +351,12 @@ func lineOf(text string, key toml.Key) int {
 
 // nearest is the known word that is at most a third of its letters away, or "".
 func nearest(word string, known []string) string {
-	best, bestDistance := "", len(word)/3+2
+	best := ""
+	bestDistance := len(word)/3 + 2
 	for _, k := range known {
 		if d := levenshtein.ComputeDistance(word, k); d < bestDistance {
-			best, bestDistance = k, d
+			best = k
+			bestDistance = d
 		}
 	}
 

@@ -17,21 +17,14 @@ func (c *Config) Follow(was *Config) error {
 	var errs []error
 	for _, key := range []string{"region", "cluster", "state_dir", "timing"} {
 		if slices.Contains(was.Set, key) && !slices.Contains(c.Set, key) {
-			errs = append(
-				errs,
-				fmt.Errorf("%s has lost %s: restore it, or restart sync to go on without it", c.Path, key),
-			)
+			errs = append(errs,
+				fmt.Errorf("%s has lost %s: restore it, or restart sync to go on without it", c.Path, key))
 		}
 	}
 
 	if len(c.Partitions) == 0 && slices.ContainsFunc(was.Partitions, stillThere) {
-		errs = append(
-			errs,
-			fmt.Errorf(
-				"%s and conf.d have lost all partitions: restore them, or restart sync to go on without any",
-				c.Path,
-			),
-		)
+		errs = append(errs, fmt.Errorf(
+			"%s and conf.d have lost all partitions: restore them, or restart sync to go on without any", c.Path))
 	}
 
 	for _, s := range []struct{ key, was, is string }{

@@ -126,12 +126,8 @@ func closed(path string, err error) error {
 
 	for _, p := range slices.Backward(way(path)) {
 		if _, err := os.Lstat(p); errors.Is(err, fs.ErrPermission) {
-			return fmt.Errorf(
-				"SlurmUser cannot read %s, because %s is closed to it; chmod 755 %s",
-				path,
-				filepath.Dir(p),
-				filepath.Dir(p),
-			)
+			return fmt.Errorf("SlurmUser cannot read %s, because %s is closed to it; chmod 755 %s", path,
+				filepath.Dir(p), filepath.Dir(p))
 		}
 	}
 
@@ -141,10 +137,7 @@ func closed(path string, err error) error {
 	case filepath.Base(EnvironmentPath(path)):
 		return fmt.Errorf(
 			"SlurmUser cannot read %s; give it to SlurmUser's group, such as with `chgrp slurm %s`, and chmod 640 %s",
-			path,
-			path,
-			path,
-		)
+			path, path, path)
 	default:
 		return fmt.Errorf("SlurmUser cannot read %s; chmod 644 %s", path, path)
 	}

@@ -36,8 +36,7 @@ func secretURL(text string) (u *url.URL, secret bool) {
 
 // secretVariable matches a line of the environment that has a secret: by its name, or a password in a URL.
 var secretVariable = regexp.MustCompile(
-	`(?m)^\s*(?:[A-Za-z0-9_]*(?:SECRET|TOKEN|PASSWORD)[A-Za-z0-9_]*=.|[A-Za-z0-9_]+=\S*://[^/\s]*:[^/\s]*@)`,
-)
+	`(?m)^\s*(?:[A-Za-z0-9_]*(?:SECRET|TOKEN|PASSWORD)[A-Za-z0-9_]*=.|[A-Za-z0-9_]+=\S*://[^/\s]*:[^/\s]*@)`)
 
 // Exposed returns which secrets others than root and SlurmUser can read, each with its remedy.
 func (c *Config) Exposed(slurmUser int) (errs []error) {
@@ -49,43 +48,23 @@ func (c *Config) Exposed(slurmUser int) (errs []error) {
 
 	if _, secret := secretURL(c.Notify.Webhook); secret && readable(c.Path) {
 		file, _ := filepath.Abs(
-			filepath.Join(filepath.Dir(c.Path), "webhook"),
-		) // a relative one if nobody knows where we are
-		errs = append(
-			errs,
-			fmt.Errorf(
-				`all users can read webhook in %s, and post there; write the URL into %s, with mode 0600, and set webhook = "file://%s"`,
-				c.Path,
-				file,
-				file,
-			),
-		)
+			filepath.Join(filepath.Dir(c.Path), "webhook")) // a relative one if nobody knows where we are
+		errs = append(errs, fmt.Errorf(
+			`all users can read webhook in %s, and post there; write the URL into %s, with mode 0600, and set webhook = "file://%s"`,
+			c.Path, file, file))
 	}
 
 	if file, is := strings.CutPrefix(c.Notify.Webhook, "file://"); is && readable(file) {
-		errs = append(
-			errs,
-			fmt.Errorf(
-				"others can read %s, which has the URL of the webhook; chown root %s; chmod 600 %s",
-				file,
-				file,
-				file,
-			),
-		)
+		errs = append(errs, fmt.Errorf(
+			"others can read %s, which has the URL of the webhook; chown root %s; chmod 600 %s", file, file, file))
 	}
 
 	environment := EnvironmentPath(c.Path)
 	text, err := os.ReadFile(environment)
 	if err == nil && secretVariable.Match(text) && readable(environment) {
-		errs = append(
-			errs,
-			fmt.Errorf(
-				"others can read %s, which has a secret; give it to SlurmUser's group, such as with `chgrp slurm %s`, and chmod 640 %s",
-				environment,
-				environment,
-				environment,
-			),
-		)
+		errs = append(errs, fmt.Errorf(
+			"others can read %s, which has a secret; give it to SlurmUser's group, such as with `chgrp slurm %s`, and chmod 640 %s",
+			environment, environment, environment))
 	}
 
 	return errs

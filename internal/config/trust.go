@@ -108,7 +108,8 @@ func trusted(path string, info fs.FileInfo, holds bool, owners []int) error {
 	}
 
 	mode := info.Mode().Perm()
-	who, may := "everyone", "o-w"
+	who := "everyone"
+	may := "o-w"
 	switch {
 	case link || info.Mode()&fs.ModeSticky != 0 && !holds:
 		return nil
@@ -117,7 +118,8 @@ func trusted(path string, info fs.FileInfo, holds bool, owners []int) error {
 			may = "go-w"
 		}
 	case mode&0o020 != 0 && !ownGroup(info):
-		who, may = "its group", "g-w"
+		who = "its group"
+		may = "g-w"
 	default:
 		return nil
 	}

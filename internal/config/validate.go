@@ -63,16 +63,15 @@ func (c *Config) validate() []error {
 	}
 
 	if c.Notify.Webhook != "" && !isWebhook(c.Notify.Webhook) {
-		all.at(
-			c.Path,
-			"notify.webhook",
-		)(
-			"is not a URL; it begins with https://, or with file:/// for a file that has it",
-		)
+		all.at(c.Path,
+			"notify.webhook")("is not a URL; it begins with https://, or with file:/// for a file that has it")
 	}
 
 	settings := c.Domain()
-	seen, groups, slots := map[string]string{}, map[string]string{}, map[string]string{}
+
+	seen := map[string]string{}
+	groups := map[string]string{}
+	slots := map[string]string{}
 	for _, p := range c.Partitions {
 		where := fmt.Sprintf("partition %q", p.Name)
 		fail := all.at(p.File, where)
@@ -197,10 +196,8 @@ func validateGroup(g capacity.GroupSettings, provider capacity.Provider, fail fu
 func validateSlots(g capacity.GroupSettings, provider capacity.Provider, fail func(message string, args ...any)) {
 	switch {
 	case provider.Guest() && g.Slots != 0:
-		fail(
-			"slots = %d is for provider ec2; with none, use a node group for each of two reservations at once",
-			g.Slots,
-		)
+		fail("slots = %d is for provider ec2; with none, use a node group for each of two reservations at once",
+			g.Slots)
 	case provider.Configures() && g.Slots != 0:
 		fail("slots = %d is for provider ec2; with pcs a node group always has two slots: leave it out", g.Slots)
 	case provider.Configures() && len(g.Nodes) > 0:
@@ -219,8 +216,7 @@ func GroupName(provider capacity.Provider, name string) string {
 		if !slurmName.MatchString(name) {
 			return fmt.Sprintf(
 				"%q cannot begin the names of nodes; start with a letter and use letters, digits, '-', '_' and '.' only",
-				name,
-			)
+				name)
 		}
 
 		return ""
@@ -231,17 +227,12 @@ func GroupName(provider capacity.Provider, name string) string {
 	if !regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]*$`).MatchString(name) {
 		return fmt.Sprintf(
 			"%q cannot name a PCS compute node group; start with a letter and use letters, digits and hyphens only",
-			name,
-		)
+			name)
 	}
 
 	if len(name) > most {
-		return fmt.Sprintf(
-			"%q has %d characters; PCS takes 25 and the slots add 2, so use at most %d",
-			name,
-			len(name),
-			most,
-		)
+		return fmt.Sprintf("%q has %d characters; PCS takes 25 and the slots add 2, so use at most %d", name, len(name),
+			most)
 	}
 
 	return ""
@@ -249,10 +240,7 @@ func GroupName(provider capacity.Provider, name string) string {
 
 // validateReserve finds what a node group may not have unless it buys on demand, through us.
 func validateReserve(
-	g capacity.GroupSettings,
-	provider capacity.Provider,
-	all capacity.Reserve,
-	fail func(message string, args ...any),
+	g capacity.GroupSettings, provider capacity.Provider, all capacity.Reserve, fail func(message string, args ...any),
 ) {
 	onDemand := provider == capacity.ProviderEC2 && !g.PurchaseOption.Reserved()
 	switch {
@@ -260,16 +248,14 @@ func validateReserve(
 		fail("reserve = %q is not known; use \"never\" or \"per-job\"", g.Reserve)
 	case g.Reserve == capacity.ReservePerJob && all.MaxInstances == 0:
 		fail(
-			"reserve = \"per-job\" holds nothing while max_instances of [reserve] is 0; say how many instances may be held at once",
-		)
+			"reserve = \"per-job\" holds nothing while max_instances of [reserve] is 0; say how many instances may be held at once")
 	case g.Reserve == capacity.ReservePerJob && !onDemand:
 		fail("reserve = \"per-job\" is for provider ec2 and purchase_option = \"on-demand\"; leave it out")
 	}
 
 	if len(g.OtherTypes) > 0 && g.Reserve == capacity.ReservePerJob {
 		fail(
-			"other_instance_types cannot be together with reserve = \"per-job\": a job's nodes are to be alike; give each type a node_group of its own",
-		)
+			"other_instance_types cannot be together with reserve = \"per-job\": a job's nodes are to be alike; give each type a node_group of its own")
 	}
 
 	if len(g.OtherTypes) > 0 && !onDemand {

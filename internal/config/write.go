@@ -40,9 +40,7 @@ func Ours(file string) (bool, error) {
 
 // NewPartition is a partition with one node group, and the defaults for everything that is left out.
 func NewPartition(
-	name string,
-	provider capacity.Provider,
-	groups ...capacity.GroupSettings,
+	name string, provider capacity.Provider, groups ...capacity.GroupSettings,
 ) capacity.PartitionSettings {
 	p := capacity.PartitionSettings{Name: name, Provider: provider, Groups: groups}
 	applyDefaults(&p)
@@ -52,7 +50,8 @@ func NewPartition(
 // PartitionText is the partition as TOML, the whole content of its own file.
 func PartitionText(p capacity.PartitionSettings) (string, error) {
 	text, err := tables("  ", p)
-	return mark + "\n# It keeps settings that you change here, but no comments. To have them your own way,\n# move the partition to config.toml.\n\n" + text, err
+	return mark + "\n# It keeps settings that you change here, but no comments. To have them your own way,\n" +
+		"# move the partition to config.toml.\n\n" + text, err
 }
 
 // NodeGroupText is a [[partition.node_group]] as TOML, to be added to a file by hand.
@@ -119,14 +118,8 @@ func WritePartition(file string, p capacity.PartitionSettings) error {
 func writeFile(file, text string) error {
 	err := makeFolder(filepath.Dir(file))
 	if err == nil {
-		err = renameio.WriteFile(
-			file,
-			[]byte(text),
-			0o644,
-			renameio.IgnoreUmask(),
-			renameio.WithExistingPermissions(),
-			renameio.WithTempDir(filepath.Dir(file)),
-		)
+		err = renameio.WriteFile(file, []byte(text), 0o644, renameio.IgnoreUmask(), renameio.WithExistingPermissions(),
+			renameio.WithTempDir(filepath.Dir(file)))
 	}
 
 	return writing(err)
@@ -159,10 +152,8 @@ func (c *Config) With(p capacity.PartitionSettings) []error {
 		p.File = PartitionPath(with.Path, p.Name)
 	}
 
-	others := slices.DeleteFunc(
-		slices.Clone(with.Partitions),
-		func(other capacity.PartitionSettings) bool { return other.Name == p.Name },
-	)
+	others := slices.DeleteFunc(slices.Clone(with.Partitions),
+		func(other capacity.PartitionSettings) bool { return other.Name == p.Name })
 	with.Partitions = append(others, p)
 
 	return with.validate()
@@ -174,7 +165,8 @@ type Place struct{ Region, Cluster string }
 // WritePlace writes where the cluster is into a config.toml, below the comment that it begins with, and changes nothing
 // else. It makes a file that is not there, and refuses one that names another cluster or region.
 func WritePlace(path string, place Place) error {
-	now, text := Default(), "# Settings of pcs-capacity. `pcs-capacity config` shows all of them with their values.\n"
+	now := Default()
+	text := "# Settings of pcs-capacity. `pcs-capacity config` shows all of them with their values.\n"
 	real, err := filepath.EvalSymlinks(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -187,7 +179,8 @@ func WritePlace(path string, place Place) error {
 			return writing(err)
 		}
 
-		if now, err = Load(real); err != nil {
+		now, err = Load(real)
+		if err != nil {
 			return err
 		}
 
@@ -204,10 +197,12 @@ func WritePlace(path string, place Place) error {
 		}
 	}
 
-	head, rest := "", text
+	head := ""
+	rest := text
 	for strings.HasPrefix(rest, "#") {
 		line, after, _ := strings.Cut(rest, "\n")
-		head, rest = head+line+"\n", after
+		head = head + line + "\n"
+		rest = after
 	}
 
 	return writeFile(real, head+lines+rest)
