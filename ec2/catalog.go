@@ -202,7 +202,8 @@ func networkInterfaces(
 
 	if with != t.EFAInterfaces || !said && without > 1 || len(cards) == 0 || cards[0].Index != 0 {
 		return nil, fmt.Errorf(
-			"%s has %d EFAs on %d network cards, and EC2 does not say on which; write its network interfaces into a launch template, and name that template",
+			"%s has %d EFAs on %d network cards, and EC2 does not say on which; write its network interfaces into a "+
+				"launch template, and name that template",
 			t.Name,
 			t.EFAInterfaces,
 			len(cards),

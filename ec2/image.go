@@ -31,7 +31,8 @@ type Image struct {
 func (c *Client) Image(ctx context.Context, id string) (Image, error) {
 	if isParameter(id) {
 		return Image{}, fmt.Errorf(
-			"image %s: EC2 resolves that in launch templates only; name the AMI, which `aws ssm get-parameter --name %s` shows",
+			"image %s: EC2 resolves that in launch templates only; name the AMI, which `aws ssm get-parameter --name "+
+				"%s` shows",
 			id,
 			strings.TrimPrefix(id, parameterPrefix),
 		)

@@ -39,7 +39,8 @@ var Remedies = slices.Concat(
 			Says:  noQuotaText,
 			Means: "the account's quota for Capacity Blocks is 0 in this region",
 			Do: `raise the quota "Concurrent Capacity Blocks" (L-64569A79) of this region in Service Quotas: ` +
-				"aws service-quotas request-service-quota-increase --service-code ec2 --quota-code L-64569A79 --desired-value 1",
+				"aws service-quotas request-service-quota-increase --service-code ec2 --quota-code L-64569A79 " +
+				"--desired-value 1",
 		},
 		{
 			Code: limitExceeded, Calls: searching, Means: "searches follow each other too fast",
@@ -83,7 +84,8 @@ var Remedies = slices.Concat(
 	[]awsconfig.Remedy{
 		{
 			Code: "InvalidCapacityReservationState", Calls: extending, Means: "the block cannot be extended now",
-			Do: "extend it while it is scheduled or active, from 56 days to 1 hour before its end, when no other extension is being paid",
+			Do: "extend it while it is scheduled or active, from 56 days to 1 hour before its end, when no other " +
+				"extension is being paid",
 		},
 		{
 			Code: requestLimitExceeded, Calls: buying, Means: "too many purchases in a short time",
@@ -129,7 +131,8 @@ var Remedies = slices.Concat(
 	awsconfig.Remedies(
 		launching,
 		"the subnet has no free address",
-		"name another subnet of the zone in subnet_ids, or take a template with fewer addresses a node (`setup --efa efa-only`)",
+		"name another subnet of the zone in subnet_ids, or take a template with fewer addresses a node (`setup --efa "+
+			"efa-only`)",
 		"InsufficientFreeAddressesInSubnet",
 	),
 	awsconfig.Remedies(

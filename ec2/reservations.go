@@ -285,7 +285,8 @@ func (c *Client) inspectBlocks(rs []capacity.Reservation, answer func() blocks) 
 	case notAllowed(told.allErr):
 		c.without(
 			told.allErr,
-			"which blocks of "+c.region+" are UltraServers goes by their instance type, and one of a new family counts as an UltraServer",
+			"which blocks of "+c.region+" are UltraServers goes by their instance type, and one of a new family "+
+				"counts as an UltraServer",
 		)
 
 		for _, r := range live {

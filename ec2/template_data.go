@@ -161,7 +161,8 @@ func (c *Client) overlayNetwork(
 	case spec.EFA != "":
 		if len(groups) == 0 && len(data.SecurityGroups) > 0 {
 			return fmt.Errorf(
-				"launch template %s names security groups %v, and network interfaces take ids only; write the ids into it",
+				"launch template %s names security groups %v, and network interfaces take ids only; write the ids "+
+					"into it",
 				spec.From,
 				data.SecurityGroups,
 			)

@@ -44,7 +44,8 @@ func (p Provisioner) Configure(ctx context.Context, r ConfigureRequest) (changed
 		return false, fmt.Errorf("compute node group %s: %w", g.Name, ErrNotOurs)
 	case g.TemplateID == "":
 		return false, fmt.Errorf(
-			"compute node group %s has no launch template of its own, so PCS launches it into no reservation; delete it, and run `pcs-capacity setup`",
+			"compute node group %s has no launch template of its own, so PCS launches it into no reservation; delete "+
+				"it, and run `pcs-capacity setup`",
 			g.Name,
 		)
 	case len(g.InstanceTypes) == 0 || g.InstanceTypes[0] != r.Reservation.InstanceType:

@@ -48,7 +48,8 @@ func (c *Client) Nodes(ctx context.Context, names ...string) ([]capacity.Node, e
 	nodes := parseNodes(out)
 	if n := len(records(out, "NodeName")); n > 0 && len(nodes) == 0 {
 		return nil, fmt.Errorf(
-			"listing nodes: scontrol shows %d nodes, none of them with State and NodeAddr as in the versions of Slurm that we know: %.80q",
+			"listing nodes: scontrol shows %d nodes, none of them with State and NodeAddr as in the versions of Slurm "+
+				"that we know: %.80q",
 			n,
 			out,
 		)

@@ -154,7 +154,8 @@ func (p *plainSite) program(binds, files map[string]string) (setUp string) {
 	if p.lab.Bin != "/usr/bin" { // else machines see it there
 		binds["/usr/bin/pcs-capacity"] = program
 		binds["/usr/libexec/pcs-capacity"] = filepath.Dir(p.lab.program("pcs-capacity-filter"))
-		files["/etc/systemd/system/pcs-capacity-sync.service"] = "[Service]\nExecStart=/usr/bin/pcs-capacity sync --watch\nEnvironmentFile=-/etc/pcs-capacity/environment\n"
+		files["/etc/systemd/system/pcs-capacity-sync.service"] = "[Service]\nExecStart=/usr/bin/pcs-capacity sync " +
+			"--watch\nEnvironmentFile=-/etc/pcs-capacity/environment\n"
 	}
 
 	return plainFile("installed.sh")

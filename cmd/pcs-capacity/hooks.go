@@ -224,7 +224,8 @@ func launched(ctx context.Context, g *Globals, cfg *config.Config, in *wiring.In
 			notes = append(
 				notes,
 				fmt.Sprintf(
-					"whether nodes get slurm.conf from slurmctld is not known: %s. If they do, SlurmctldParameters needs enable_configless",
+					"whether nodes get slurm.conf from slurmctld is not known: %s. If they do, SlurmctldParameters "+
+						"needs enable_configless",
 					err,
 				),
 			)

@@ -259,7 +259,8 @@ func noBlockOpen(ctx context.Context, cfg *config.Config, aws *ec2.Client) error
 	for _, r := range all {
 		if _, ours := own.byID[r.ID]; ours && r.Kind.Bought() && r.LiveAt(aws.Now()) && !r.Start.After(aws.Now()) {
 			return fmt.Errorf(
-				"block %s is open until %s, and PCS changes the settings of a cluster by restarting its slurmctld; run this again before a block opens or after it ended, or with --force",
+				"block %s is open until %s, and PCS changes the settings of a cluster by restarting its slurmctld; "+
+					"run this again before a block opens or after it ended, or with --force",
 				r.ID,
 				capacity.FormatUTC(r.End),
 			)

@@ -294,8 +294,10 @@ type listRow struct {
 	market.ZoneUse
 }
 
-const listColumns = "ID: ID; TYPE: InstanceType; COUNT: Count; FREE: Available drop 10; REGION: Region drop 3; AZ ID: AZID drop 11; " +
-	"AZ: AZ drop 4; START: Start; END: End; LASTS: Lasts drop 5; STATE: State; USED: Used drop 6; IDLE: NodesIdle drop 8; " +
+const listColumns = "ID: ID; TYPE: InstanceType; COUNT: Count; FREE: Available drop 10; REGION: Region drop 3; " +
+	"AZ ID: AZID drop 11; " +
+	"AZ: AZ drop 4; START: Start; END: End; LASTS: Lasts drop 5; STATE: State; USED: Used drop 6; " +
+	"IDLE: NodesIdle drop 8; " +
 	"USED BY: UsedBy drop 9; SUBNET: SubnetWord drop 7; SUBNET ID: SubnetID drop 1; MARKS: Marks drop 2"
 
 func newListRow(r capacity.Reservation, account string, use market.ZoneUse, own owned) listRow {

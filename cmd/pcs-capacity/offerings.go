@@ -171,7 +171,8 @@ func roundedLength(t *terminal.Terminal, asked time.Duration) (time.Duration, er
 	return length, nil
 }
 
-const offeringColumns = "ID: ID; TYPE: InstanceType drop 3; COUNT: Count drop 7; AZ ID: AZID; AZ: AZ drop 4; START: Start; " +
+const offeringColumns = "ID: ID; TYPE: InstanceType drop 3; COUNT: Count drop 7; AZ ID: AZID; AZ: AZ drop 4; " +
+	"START: Start; " +
 	"END: End drop 8; LASTS: Lasts; FEE: Fee; INSTANCE-HOUR: PerHour drop 2; GPU-HOUR: PerGPUHour drop 5; " +
 	"SUBNET: SubnetWord; SUBNET ID: SubnetID drop 1; MARKS: Marks drop 6"
 
@@ -193,7 +194,8 @@ missing is shown, and which offerings would fill it. Nodes need time to boot, an
 be free of jobs some time before its end, so a block of 7d does not hold work of 7d.`
 }
 
-const fitColumns = "ID: ID; KIND: Kind drop 2; AZ ID: AZID; COUNT: Count; FITS: Fits; FROM: Start drop 3; ENDS: End drop 1; " +
+const fitColumns = "ID: ID; KIND: Kind drop 2; AZ ID: AZID; COUNT: Count; FITS: Fits; FROM: Start drop 3; " +
+	"ENDS: End drop 1; " +
 	"WHY NOT: Message wrap"
 
 // Run asks for reservations, then for what is for sale, and shows the answer.

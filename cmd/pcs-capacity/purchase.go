@@ -66,7 +66,8 @@ func (c *PurchaseCmd) check() error {
 		)
 	case c.InstanceType == "" || c.Count == 0 || c.Duration == 0:
 		return usage(
-			"offering %s: EC2 cannot look it up by its id, so add --instance-type, --count and --duration; `pcs-capacity offerings` prints the whole command",
+			"offering %s: EC2 cannot look it up by its id, so add --instance-type, --count and --duration; "+
+				"`pcs-capacity offerings` prints the whole command",
 			c.Offering,
 		)
 	}
@@ -112,9 +113,11 @@ type boughtRow struct {
 }
 
 const (
-	purchaseColumns = "RESERVATION: ID; STATE: State; TYPE: InstanceType; COUNT: Count drop 2; AZ: AZ drop 1; AZ ID: AZID; " +
+	purchaseColumns = "RESERVATION: ID; STATE: State; TYPE: InstanceType; COUNT: Count drop 2; AZ: AZ drop 1; " +
+		"AZ ID: AZID; " +
 		"START: Start; FENCE: Fence drop 3; END: End; FEE: Fee"
-	extensionColumns = "RESERVATION: ID; STATUS: Payment; OLD END: OldEnd drop 1; NEW END: NewEnd; NEW FENCE: Fence; FEE: Fee"
+	extensionColumns = "RESERVATION: ID; STATUS: Payment; OLD END: OldEnd drop 1; NEW END: NewEnd; NEW FENCE: Fence; " +
+		"FEE: Fee"
 )
 
 // newBoughtRow takes from the intent what EC2 does not show yet.
@@ -282,7 +285,8 @@ func (v purchaseView) result(p market.Result) error {
 	case p.DryRun:
 		r.ID = "cr-…"
 		v.t.Say(
-			"Dry run: these credentials may buy it; EC2 was asked nothing else, and nothing was bought. After the purchase, go on with:\n%s",
+			"Dry run: these credentials may buy it; EC2 was asked nothing else, and nothing was bought. After the "+
+				"purchase, go on with:\n%s",
 			market.NextStep(v.cfg.Config, v.subnets(), r),
 		)
 	case r.State != capacity.StateExpired:
@@ -304,7 +308,8 @@ func (c customer) Start(what string) market.Progress { return c.Terminal.Start(w
 func (c customer) ConfirmFee(o capacity.Offering) error {
 	fee, remedy := o.Fee.Amount(), "pass --confirm-fee "+o.Fee.Amount()
 	if o.Fee.Currency() != capacity.USD {
-		fee, remedy = o.Fee.String(), "it is "+o.Fee.String()+", and --confirm-fee takes USD only, so run this at a terminal"
+		fee, remedy = o.Fee.String(), "it is "+o.Fee.String()+", and --confirm-fee takes USD only, so run this at a "+
+			"terminal"
 	}
 
 	if !c.CanAsk {

@@ -102,7 +102,8 @@ func (c *ReportCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.C
 	for _, id := range c.Reservations {
 		if !slices.ContainsFunc(made.Reservations, func(r report.Reservation) bool { return r.ID == id }) {
 			return fmt.Errorf(
-				"sync has not seen %s open in this time; `pcs-capacity list` shows reservations, and --from how far back to look",
+				"sync has not seen %s open in this time; `pcs-capacity list` shows reservations, and --from how far "+
+					"back to look",
 				id,
 			)
 		}

@@ -40,7 +40,8 @@ With --probe it is released at once. Exit status 0: there was room; 1: there was
   pcs-capacity release cr-0123456789abcdef0`
 }
 
-const heldColumns = "SUBNET: SubnetID; AZ ID: AZID; ROOM: Room; RESERVATION: ReservationID; ENDS: End; CODE: Code; WHY NOT: Message wrap"
+const heldColumns = "SUBNET: SubnetID; AZ ID: AZID; ROOM: Room; RESERVATION: ReservationID; ENDS: End; CODE: Code; " +
+	"WHY NOT: Message wrap"
 
 // Run says what it may cost, asks, and holds.
 func (c *ReserveCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Config, aws *ec2.Client) error {
@@ -139,7 +140,8 @@ func (c *ReleaseCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 	return nil
 }
 
-const unusedColumns = "ID: ID; TYPE: InstanceType; AZ ID: AZID; COUNT: Total; FREE: Available drop 2; ENDS: End drop 1; WHY: Why wrap; " +
+const unusedColumns = "ID: ID; TYPE: InstanceType; AZ ID: AZID; COUNT: Total; FREE: Available drop 2; " +
+	"ENDS: End drop 1; WHY: Why wrap; " +
 	"RELEASED: Released; ERROR: Error wrap"
 
 func (c *ReleaseCmd) unused(ctx context.Context, t *terminal.Terminal, cfg *config.Config, aws *ec2.Client,

@@ -149,7 +149,8 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 		r.MaxNodes = *c.MaxNodes
 		if r.MaxNodes < 1 {
 			return r, usage(
-				"--max-nodes=%d: use at least 1; without it, as many as the node group has in the reservation, else all of it",
+				"--max-nodes=%d: use at least 1; without it, as many as the node group has in the reservation, else "+
+					"all of it",
 				r.MaxNodes,
 			)
 		}
@@ -168,7 +169,9 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 	switch {
 	case c.Provider.Guest():
 		return r, usage(
-			"with provider none another program launches the nodes, so there is nothing to set up; write [[partition]] name = %q, provider = \"none\" and its node_group into the settings, then run `pcs-capacity check`",
+			"with provider none another program launches the nodes, so there is nothing to set up; write "+
+				"[[partition]] name = %q, provider = \"none\" and its node_group into the settings, then run "+
+				"`pcs-capacity check`",
 			c.Queue,
 		)
 	case onEC2 && c.Cluster != "":
@@ -226,7 +229,8 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 
 	if c.Provider == capacity.ProviderEC2 {
 		t.Say(
-			"Let Slurm know the nodes, on its controller. This shows the lines for slurm.conf and restarts slurmctld:\n  pcs-capacity hooks install",
+			"Let Slurm know the nodes, on its controller. This shows the lines for slurm.conf and restarts " +
+				"slurmctld:\n  pcs-capacity hooks install",
 		)
 	}
 

@@ -47,8 +47,10 @@ type statusRow struct {
 	another     bool // a row of the same partition stands above
 }
 
-const statusColumns = "PARTITION: Partition; SLOT: Slot; RESERVATION: Reservation; STATE: State; OPENS: Start drop 3; FENCE: Fence drop 6; " +
-	"ENDS: End drop 2; NODES UP: Up; NODE STATES: NodeStates drop 1; RUNNING: Running drop 5; PENDING: Waiting drop 4; NEXT: Event"
+const statusColumns = "PARTITION: Partition; SLOT: Slot; RESERVATION: Reservation; STATE: State; " +
+	"OPENS: Start drop 3; FENCE: Fence drop 6; " +
+	"ENDS: End drop 2; NODES UP: Up; NODE STATES: NodeStates drop 1; RUNNING: Running drop 5; " +
+	"PENDING: Waiting drop 4; NEXT: Event"
 
 // Up says how many of the nodes are.
 func (r statusRow) Up() string {

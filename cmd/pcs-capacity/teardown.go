@@ -145,7 +145,8 @@ func (c *TeardownCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Requ
 	switch {
 	case onEC2 && (c.Cluster != "" || cfg.Cluster != ""):
 		return request, usage(
-			"with provider ec2 there is no PCS cluster, and %q is one; leave it out, or name other settings with --config",
+			"with provider ec2 there is no PCS cluster, and %q is one; leave it out, or name other settings with "+
+				"--config",
 			cmp.Or(c.Cluster, cfg.Cluster),
 		)
 	case onEC2:
@@ -156,7 +157,8 @@ func (c *TeardownCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Requ
 	case request.Provider.Guest():
 	case c.Cluster == "" && cfg.Cluster == "":
 		return request, usage(
-			"--cluster: no PCS cluster is named here or in the settings; add --cluster NAME, or --provider ec2 for self-managed Slurm",
+			"--cluster: no PCS cluster is named here or in the settings; add --cluster NAME, or --provider ec2 for " +
+				"self-managed Slurm",
 		)
 	}
 

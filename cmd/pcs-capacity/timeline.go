@@ -126,7 +126,8 @@ func (c *TimelineCmd) show(t *terminal.Terminal, chart timeline.Chart, problems 
 	if !slices.ContainsFunc(chart.Lanes, func(l capacity.Lane) bool { return len(l.Blocks) > 0 }) {
 		t.Say(
 			"There is nothing to draw: the settings name no reservation that is open or still to come, and EC2 has no "+
-				"Capacity Block in %s.\nFind one with `pcs-capacity offerings`, or look into another region with --region.",
+				"Capacity Block in %s.\nFind one with `pcs-capacity offerings`, or look into another region with "+
+				"--region.",
 			chart.Region,
 		)
 

@@ -68,7 +68,8 @@ func (c *TopologyCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config
 
 		if leaf.Path == nil {
 			t.Say(
-				"warning: EC2 does not say where the reservation of %s is in the network; its nodes are behind a switch of their own",
+				"warning: EC2 does not say where the reservation of %s is in the network; its nodes are behind a "+
+					"switch of their own",
 				s.Slot.Name,
 			)
 		}

@@ -143,7 +143,8 @@ func lastPass(cfg *config.Config) (*capacity.Snapshot, time.Time, error) {
 	snap, err := dir.ReadSnapshot()
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf(
-			"%s is not there: `pcs-capacity sync` writes it; ask an administrator to keep `pcs-capacity sync --watch` running",
+			"%s is not there: `pcs-capacity sync` writes it; ask an administrator to keep `pcs-capacity sync --watch` "+
+				"running",
 			dir.SnapshotPath(),
 		)
 	}

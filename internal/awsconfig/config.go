@@ -69,7 +69,8 @@ func Load(ctx context.Context, o Options) (*Shared, error) {
 		answer, err := s.metadata.GetRegion(ctx, nil)
 		if err != nil {
 			return nil, fmt.Errorf(
-				"no AWS region is set, and instance metadata gives none (%w); set region in config.toml, --region or AWS_REGION",
+				"no AWS region is set, and instance metadata gives none (%w); set region in config.toml, --region or "+
+					"AWS_REGION",
 				err,
 			)
 		}
@@ -199,7 +200,8 @@ func (n *NoCredentials) Words(in func(error) string) string {
 		why = " (" + in(n.err) + ")"
 	}
 
-	return "there are no AWS credentials" + why + "; give the machine an instance profile, or set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+	return "there are no AWS credentials" + why + "; give the machine an instance profile, or set AWS_PROFILE or " +
+		"AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 }
 
 // Unwrap is the error of the chain.

@@ -257,13 +257,15 @@ func unread(err error) error {
 	var missing config.SharedConfigProfileNotExistError
 	if errors.As(err, &missing) {
 		return fmt.Errorf(
-			"there is no AWS profile %q in the AWS configuration of this user; give --profile or AWS_PROFILE one of `aws configure list-profiles`, or leave both out",
+			"there is no AWS profile %q in the AWS configuration of this user; give --profile or AWS_PROFILE one of "+
+				"`aws configure list-profiles`, or leave both out",
 			missing.Profile,
 		)
 	}
 
 	return fmt.Errorf(
-		"reading the AWS configuration: %w; fix ~/.aws/config and ~/.aws/credentials, or what AWS_CONFIG_FILE and AWS_SHARED_CREDENTIALS_FILE name",
+		"reading the AWS configuration: %w; fix ~/.aws/config and ~/.aws/credentials, or what AWS_CONFIG_FILE and "+
+			"AWS_SHARED_CREDENTIALS_FILE name",
 		err,
 	)
 }

@@ -334,7 +334,8 @@ func (s *Sim) checkSearch(r *region, in *describeCapacityBlockOfferingsInput) er
 	case l.BlockQuota != nil && *l.BlockQuota == 0:
 		return apiErrorf(
 			"CapacityBlockDescribeLimitExceeded",
-			"Your existing service limits for this AWS account are not sufficient to use EC2 Capacity Blocks. Contact AWS Support to request a limit increase.",
+			"Your existing service limits for this AWS account are not sufficient to use EC2 Capacity Blocks. Contact "+
+				"AWS Support to request a limit increase.",
 		)
 	case soon: // the code was seen; nobody recorded the message
 		return apiErrorf(

@@ -130,7 +130,8 @@ func (s *Sim) runInstances(c *call, in *runInstancesInput) (any, error) {
 				// Seen in boto/boto3, issue 4406.
 				return nil, apiErrorf(
 					"IdempotentInstanceTerminated",
-					"The client token you have provided is associated with a terminated instance. Please use a different client token.",
+					"The client token you have provided is associated with a terminated instance. Please use a "+
+						"different client token.",
 				)
 			}
 

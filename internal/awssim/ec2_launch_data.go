@@ -138,7 +138,8 @@ func (d launchData) check() error {
 	case target != (reservationTarget{}) && preference != "" && preference != "capacity-reservations-only":
 		return apiErrorf(
 			"InvalidParameterCombination",
-			"CapacityReservationTarget and CapacityReservationPreference can be specified together only if the preference is capacity-reservations-only",
+			"CapacityReservationTarget and CapacityReservationPreference can be specified together only if the "+
+				"preference is capacity-reservations-only",
 		)
 	}
 

@@ -262,7 +262,8 @@ func (n launchInterface) check(asked networkInterface, before []launchInterface,
 		return apiErrorf(
 			"InvalidParameterValue",
 			"The specified number '%d' for the device index exceeds the maximum number of network interfaces "+
-				"supported by the network card at network card index %d. The maximum devices for this network card is %d. Specify a number from 0 to %d, and try again.",
+				"supported by the network card at network card index %d. The maximum devices for this network card is "+
+				"%d. Specify a number from 0 to %d, and try again.",
 			n.device,
 			n.card,
 			most,
@@ -286,7 +287,8 @@ func (n launchInterface) check(asked networkInterface, before []launchInterface,
 	case count > 1 && asked.AssociatePublicIpAddress != nil && *asked.AssociatePublicIpAddress:
 		return apiErrorf(
 			"InvalidParameterCombination",
-			"The associatePublicIPAddress parameter cannot be specified when launching with multiple network interfaces.",
+			"The associatePublicIPAddress parameter cannot be specified when launching with multiple network "+
+				"interfaces.",
 		)
 	}
 

@@ -52,7 +52,8 @@ func (r *region) checkOrder(o launchOrder) (site, error) {
 	if at.kind.Architecture != at.image.Architecture {
 		return site{}, apiErrorf(
 			"InvalidParameterValue",
-			"The architecture '%s' of the specified instance type does not match the architecture '%s' of the specified AMI.",
+			"The architecture '%s' of the specified instance type does not match the architecture '%s' of the "+
+				"specified AMI.",
 			at.kind.Architecture,
 			at.image.Architecture,
 		)

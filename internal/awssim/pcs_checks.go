@@ -192,7 +192,8 @@ func checkPurchase(v *pcsValidation, cl *pcsCluster, g *pcsGroup, template launc
 	case want.mustTarget:
 		v.add(
 			"customLaunchTemplate",
-			"CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId is missing in the launch template",
+			"CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId is missing in the "+
+				"launch template",
 		)
 	}
 }

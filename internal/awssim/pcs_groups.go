@@ -110,7 +110,8 @@ func (cl *pcsCluster) checkSize(g *pcsGroup) error {
 	if limit := sizeLimits[cl.Size]; total > limit {
 		return pcsQuota(
 			&cl.pcsThing,
-			"the total of maxInstanceCount across all compute node groups of cluster %s would be %d, and a %s cluster has at most %d nodes",
+			"the total of maxInstanceCount across all compute node groups of cluster %s would be %d, and a %s cluster "+
+				"has at most %d nodes",
 			cl.Name,
 			total,
 			cl.Size,

@@ -102,7 +102,8 @@ func parseCall(r *http.Request, body []byte) (*call, error) {
 	if m == nil {
 		return c, &APIError{
 			Code: "AuthFailure", Status: http.StatusUnauthorized,
-			Message: "AWS was not able to validate the provided access credentials: no credential scope in the Authorization header",
+			Message: "AWS was not able to validate the provided access credentials: no credential scope in the " +
+				"Authorization header",
 		}
 	}
 
@@ -168,7 +169,8 @@ func (s *Sim) dispatch(c *call) ([]byte, error) {
 	if c.region == nil && c.Service != "sts" {
 		return nil, &APIError{
 			Code: "AuthFailure", Status: http.StatusUnauthorized,
-			Message: "AWS was not able to validate the provided access credentials: the simulated account has no region " + c.Region,
+			Message: "AWS was not able to validate the provided access credentials: the simulated account has no " +
+				"region " + c.Region,
 		}
 	}
 

@@ -92,7 +92,8 @@ func (s *Sim) Listen(addr string) (url string, err error) {
 
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return "", fmt.Errorf(
-			"address %q is not loopback: the simulator checks no signatures, so it serves this machine only; use 127.0.0.1:PORT",
+			"address %q is not loopback: the simulator checks no signatures, so it serves this machine only; use "+
+				"127.0.0.1:PORT",
 			addr,
 		)
 	}

@@ -224,7 +224,8 @@ func (d *deal) recorded() error {
 	}
 
 	return fmt.Errorf(
-		"what became of an earlier purchase cannot be recorded, so nothing more is bought: %w; make room or fix state_dir (%s), then run this again",
+		"what became of an earlier purchase cannot be recorded, so nothing more is bought: %w; make room or fix "+
+			"state_dir (%s), then run this again",
 		d.unrecorded,
 		d.StateDir,
 	)

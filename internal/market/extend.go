@@ -146,7 +146,8 @@ func findExtension(ctx context.Context, aws World, r capacity.Reservation,
 
 	if len(found) == 0 {
 		return capacity.Offering{}, fmt.Errorf(
-			"EC2 has no extension of %s by %s for sale; try another --duration, or look for a block of its own with `pcs-capacity offerings`",
+			"EC2 has no extension of %s by %s for sale; try another --duration, or look for a block of its own with "+
+				"`pcs-capacity offerings`",
 			r.ID,
 			capacity.FormatDuration(length),
 		)
@@ -253,7 +254,8 @@ func (d *deal) extendable(r capacity.Reservation, history []capacity.Extension, 
 		)
 	case left < latestExtension:
 		return fmt.Errorf(
-			"%s ends at %s; EC2 sells extensions until one hour before the end, so look for another block with `pcs-capacity offerings`",
+			"%s ends at %s; EC2 sells extensions until one hour before the end, so look for another block with "+
+				"`pcs-capacity offerings`",
 			r.ID,
 			at(r.End),
 		)

@@ -597,7 +597,8 @@ func findOffering(ctx context.Context, aws World, q ec2.OfferingQuery, id string
 	o, there := pickOffering(found, id, known)
 	if !there {
 		return o, fmt.Errorf(
-			"offering %s: EC2 no longer has it for sale in %s; run `pcs-capacity offerings` again, and use the whole command that it prints",
+			"offering %s: EC2 no longer has it for sale in %s; run `pcs-capacity offerings` again, and use the whole "+
+				"command that it prints",
 			id,
 			aws.Region(),
 		)

@@ -26,7 +26,8 @@ func (d *deal) settleEarlier(ctx context.Context) error {
 		switch {
 		case !d.ours(i):
 			d.Customer.Say(
-				"The outcome of %s is unknown, but belongs to account %s; it is left for a run with the credentials of that account.",
+				"The outcome of %s is unknown, but belongs to account %s; it is left for a run with the credentials "+
+					"of that account.",
 				i,
 				i.Account,
 			)
@@ -73,7 +74,8 @@ func (d *deal) settle(ctx context.Context, i Intent) (Intent, error) {
 		case err == nil && wouldShow:
 			// That EC2 shows a purchase by then is not documented: docs/assumptions.md.
 			progress.Say(
-				"EC2 does not show it %s after the call: it was not bought. Before you buy another, look for it with `pcs-capacity list --blocks`, and in the account's bill.",
+				"EC2 does not show it %s after the call: it was not bought. Before you buy another, look for it with "+
+					"`pcs-capacity list --blocks`, and in the account's bill.",
 				capacity.FormatDuration(asked.Sub(i.At)),
 			)
 			i.Phase = Failed
@@ -94,7 +96,8 @@ func (d *deal) settle(ctx context.Context, i Intent) (Intent, error) {
 
 func (d *deal) unknown(i Intent, err error) error {
 	return fmt.Errorf(
-		"%s: it is not known whether it was made: %w; run this again, which finds out before it buys anything (recorded in %s)",
+		"%s: it is not known whether it was made: %w; run this again, which finds out before it buys anything "+
+			"(recorded in %s)",
 		i,
 		err,
 		d.intents().Path(i.ID),
