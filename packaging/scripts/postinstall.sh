@@ -26,6 +26,6 @@ if [ -d /run/systemd/system ]; then
 	[ -n "$first" ] || systemctl try-restart pcs-capacity-sync.service || true
 fi
 if [ -n "$first" ]; then
-	echo "pcs-capacity: nothing runs yet. The quick starts on AWS PCS and on self-managed Slurm continue"
-	echo "from here: /usr/share/doc/pcs-capacity/quick-start-pcs.md and quick-start-slurm.md"
+	echo "pcs-capacity: nothing runs yet. Continue with the quick start on AWS PCS or on"
+	echo "self-managed Slurm: /usr/share/doc/pcs-capacity/quick-start-*.md"
 fi
