@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Request is a job as submitted, or as slurmctld holds it.
+// Request describes a job as submitted, or as slurmctld holds it.
 type Request struct {
 	Partitions []string // the job may run in; empty means the default one
 	Account    string   // as given at submission ("" if not given) or as slurmctld has it
@@ -21,8 +21,8 @@ type Request struct {
 	Begin, Deadline    time.Time     // the earliest start, and when it must have ended; zero if not given
 	Requeue            Requeue       // whether the job may be requeued
 	Signal             time.Duration // how long before its limit the job asks for a signal; 0 for none
-	// Nodes is the least number of nodes, Tasks the number of tasks, TasksPerNode the most tasks on one node; GPUs are of
-	// the whole job. Each is 0 if not given.
+	// Nodes is the least number of nodes, Tasks the number of tasks, TasksPerNode the most tasks on one node; GPUs are
+	// of the whole job. Each is 0 if not given.
 	Nodes, Tasks, TasksPerNode, GPUs, GPUsPerNode, GPUsPerTask, CPUsPerTask int
 
 	Overcommit bool // tasks may share CPUs
@@ -30,15 +30,15 @@ type Request struct {
 	Constraint string
 	// Reservation names the Slurm reservations that the job may use, as --reservation does.
 	Reservation string
-	// OneNode: the job runs on one node, whatever else it asks for. Component: it is one of a heterogeneous job, and not
-	// the first.
+	// OneNode: the job runs on one node, whatever else it asks for. Component: it is one of a heterogeneous job, and
+	// not the first.
 	OneNode, Component bool
 	Together           int    // how many nodes of its partitions the components before it need
 	Was                string // the comment before a change
 	Started            bool   // the job already runs
 }
 
-// in are the partitions that the job may run in, each once.
+// in returns the partitions that the job may run in, each once.
 func (r Request) in(snap *Snapshot) (names []string) {
 	if len(r.Partitions) == 0 && snap.DefaultPartition != "" {
 		return []string{snap.DefaultPartition}
@@ -64,10 +64,10 @@ func Admit(req Request, snap *Snapshot, now time.Time) Verdict {
 // ignores time and size: Slurm itself holds back a job that does not fit, and the owner must be able to correct a
 // comment. But a running job keeps its on_end.
 func AdmitChange(req Request, snap *Snapshot, now time.Time) Verdict {
-	if wish, _ := req.Wish(); req.Started && wish.OnEnd != "" {
-		if was, _ := (Request{Comment: req.Was}).Wish(); wish.OnEnd != was.OnEnd {
-			return refuse(BadComment, "on_end= in a comment counts from before a job starts only; this one has started")
-		}
+	wish, _ := req.Wish()
+	was, _ := Request{Comment: req.Was}.Wish()
+	if req.Started && wish.OnEnd != "" && wish.OnEnd != was.OnEnd {
+		return refuse(BadComment, "on_end= in a comment counts from before a job starts only; this one has started")
 	}
 
 	return admit(req, snap, now, func(req Request, wish Wish, p Partition, snap *Snapshot, _ time.Time) Verdict {
@@ -88,11 +88,14 @@ func admit(req Request, snap *Snapshot, now time.Time, in judge) Verdict {
 		foreign  []string
 	)
 	for _, name := range names {
-		if p, ok := snap.Partition(name); ok {
-			verdicts, parts = append(verdicts, in(req, wish, p, snap, now)), append(parts, p)
-		} else {
+		p, ok := snap.Partition(name)
+		if !ok {
 			foreign = append(foreign, name)
+			continue
 		}
+
+		verdicts = append(verdicts, in(req, wish, p, snap, now))
+		parts = append(parts, p)
 	}
 
 	if len(verdicts) == 0 {
@@ -119,6 +122,7 @@ func admit(req Request, snap *Snapshot, now time.Time, in judge) Verdict {
 	}
 
 	v = soften(v, snap, now)
+
 	v.Warnings = append(v.Warnings, nearKeys(req.Comment)...)
 	for _, text := range []string{endsAnyway(req, wish, snap), lateSignal(req, wish, snap), pastFence(req, snap)} {
 		if text != "" && !v.Refused {
@@ -138,6 +142,7 @@ func combine(verdicts []Verdict, total int, named bool) Verdict {
 	if total == 1 {
 		return verdicts[0]
 	}
+
 	// Slurm may start the job in any of its partitions, even on a node that is already up.
 	if i := slices.IndexFunc(verdicts, func(v Verdict) bool { return v.Code == AccountNotAllowed }); i >= 0 {
 		return verdicts[i]
@@ -182,8 +187,8 @@ func combine(verdicts []Verdict, total int, named bool) Verdict {
 const (
 	apart = "the components of this job may get nodes of different blocks; to keep them in one, give each the same " +
 		"--constraint, one of those in the brackets that squeue shows (%f)"
-	leaveOut = "a job of several nodes keeps to one block of partition %s, and the nodes of partition %s are in none: " +
-		"leave out %s, or use --nodes=1"
+	leaveOut = "a job of several nodes keeps to one block of partition %s, and the nodes of partition %s are in " +
+		"none: leave out %s, or use --nodes=1"
 	neverStarts = "without --time the job never starts in partition %s, whose blocks end"
 )
 
@@ -191,12 +196,7 @@ const (
 // the slots of all. A partition whose nodes are in no slot cannot be among them. verdicts are those of parts, foreign
 // the partitions that are not ours.
 func inOneBlock(
-	v Verdict,
-	verdicts []Verdict,
-	parts []Partition,
-	foreign []string,
-	req Request,
-	snap *Snapshot,
+	v Verdict, verdicts []Verdict, parts []Partition, foreign []string, req Request, snap *Snapshot,
 ) Verdict {
 	var several, ends, slots []string
 
@@ -228,13 +228,16 @@ func inOneBlock(
 		v.Warnings = append(v.Warnings, fmt.Sprintf(neverStarts, strings.Join(ends, ",")))
 	}
 
-	switch ours, theirs := strings.Join(several, ","), strings.Join(out, ","); {
-	case len(several) == 0 || req.OneNode:
-	case len(out) > 0:
-		return refuse(WrongPartition, leaveOut, ours, theirs, theirs)
-	default:
-		v.Edits.Constraint = "[" + strings.Join(slots, "|") + "]"
+	if len(several) == 0 || req.OneNode {
+		return v
 	}
+
+	if len(out) > 0 {
+		theirs := strings.Join(out, ",")
+		return refuse(WrongPartition, leaveOut, strings.Join(several, ","), theirs, theirs)
+	}
+
+	v.Edits.Constraint = "[" + strings.Join(slots, "|") + "]"
 
 	return v
 }
@@ -243,10 +246,9 @@ func inOneBlock(
 // refuses a job that crosses a known end, and a job that is refused for reasons outside AWS, such as its account.
 func soften(v Verdict, snap *Snapshot, now time.Time) Verdict {
 	stale := snap.Stale(now)
-	age := fmt.Sprintf(
-		"what pcs-capacity knows is %s old (is `pcs-capacity sync --watch` running?)",
-		FormatDuration(now.Sub(snap.TakenAt)),
-	)
+	age := fmt.Sprintf("what pcs-capacity knows is %s old (is `pcs-capacity sync --watch` running?)",
+		FormatDuration(now.Sub(snap.TakenAt)))
+
 	switch {
 	case v.Refused && (!snap.Submit.Strict || stale && v.Code.At("stale")):
 		v = Verdict{Problem: Problem{Code: v.Code}, Warnings: append(v.Warnings, v.Sentence)}
@@ -286,14 +288,9 @@ func admitUnmanaged(wish Wish, snap *Snapshot, names []string) Verdict {
 func ofOther(snap *Snapshot, id, partitions string) Verdict {
 	for _, p := range snap.Partitions {
 		if p.Has(id) {
-			return refuse(
-				WrongPartition,
-				"reservation %s belongs to partition %s, not to %s; submit with --partition=%s",
-				id,
-				p.Name,
-				partitions,
-				p.Name,
-			)
+			return refuse(WrongPartition, "reservation %s belongs to partition %s, not to %s; submit with "+
+				"--partition=%s",
+				id, p.Name, partitions, p.Name)
 		}
 	}
 
@@ -304,40 +301,33 @@ func ofOther(snap *Snapshot, id, partitions string) Verdict {
 func entitled(req Request, wish Wish, p Partition, snap *Snapshot) ([]Turn, Verdict) {
 	if (req.Account != "" || req.AccountKnown) && !p.Allows(req.Account) {
 		if req.Account == "" {
-			return nil, refuse(
-				AccountNotAllowed,
+			return nil, refuse(AccountNotAllowed,
 				"a job without an account may not use the reservations of partition %s; submit with --account=%s",
-				p.Name,
-				strings.Join(p.AllowAccounts, " or --account="),
-			)
+				p.Name, strings.Join(p.AllowAccounts, " or --account="))
 		}
 
 		return nil, refuse(AccountNotAllowed, "account %q may not use the reservations of partition %s; allowed: %s",
 			clip(req.Account), p.Name, strings.Join(p.AllowAccounts, ", "))
 	}
 
-	all := slices.DeleteFunc(candidates(p, snap), func(c Turn) bool { // that the settings name no longer
+	// A slot may still hold a reservation that the settings no longer name.
+	all := slices.DeleteFunc(candidates(p, snap), func(c Turn) bool {
 		return c.Slot.Unnamed && c.Reservation.ID == c.Slot.Holds
 	})
+
 	if id := wish.ReservationID; id != "" && !p.Has(id) {
 		if v := ofOther(snap, id, p.Name); v.Refused {
 			return nil, v
 		}
+
 		return nil, refuse(UnknownReservation, "partition %s has no reservation %s; it has %s", p.Name, id, offers(all))
 	}
 
 	wanted := slices.DeleteFunc(slices.Clone(all), func(c Turn) bool { return !c.suits(wish, snap) })
 	if len(wanted) == 0 && len(all) > 0 {
-		return nil, refuse(
-			NoMatchingCapacity,
-			"partition %s has nothing that matches%s%s%s%s in --comment; it has %s",
-			p.Name,
-			word(" capacity=", string(wish.Capacity)),
-			word(" capacity_reservation_id=", wish.ReservationID),
-			word(" instance_type=", wish.InstanceType),
-			word(" subnet_id=", wish.SubnetID),
-			offers(all),
-		)
+		return nil, refuse(NoMatchingCapacity, "partition %s has nothing that matches%s%s%s%s in --comment; it has %s",
+			p.Name, word(" capacity=", string(wish.Capacity)), word(" capacity_reservation_id=", wish.ReservationID),
+			word(" instance_type=", wish.InstanceType), word(" subnet_id=", wish.SubnetID), offers(all))
 	}
 
 	return wanted, Verdict{Problem: Problem{Code: OK}}
@@ -357,9 +347,11 @@ func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now tim
 			Warnings: []string{v.Sentence + "; the job is let through unchecked"},
 		}
 	case v.Code == NoReservation:
-		what, do := "no reservation of partition "+p.Name+" is open or scheduled", "ask an administrator for the next block"
+		what := "no reservation of partition " + p.Name + " is open or scheduled"
+		do := "ask an administrator for the next block"
 		if wish.ReservationID != "" {
-			what, do = "the reservation that the job names can no longer be used", "name another, or none"
+			what = "the reservation that the job names can no longer be used"
+			do = "name another, or none"
 		}
 
 		if v.Sentence != "" {
@@ -371,7 +363,8 @@ func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now tim
 		return v
 	}
 
-	if v = admitTime(req, all, snap, now); v.Refused {
+	v = admitTime(req, all, snap, now)
+	if v.Refused {
 		return v
 	}
 
@@ -383,14 +376,8 @@ func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now tim
 	}
 
 	if few, short := ShortOfHosts(all, now); short {
-		v.Warnings = append(
-			v.Warnings,
-			fmt.Sprintf(
-				"%s; it waits until the others are back: use --nodes=%d to run now",
-				few.FewHosts(),
-				few.Usable,
-			),
-		)
+		v.Warnings = append(v.Warnings,
+			fmt.Sprintf("%s; it waits until the others are back: use --nodes=%d to run now", few.FewHosts(), few.Usable))
 	}
 
 	return v
@@ -415,7 +402,8 @@ func (c Turn) suits(w Wish, snap *Snapshot) bool {
 	holds := c.Partition.Provider.Launches() && !c.Group.PurchaseOption.Reserved() && !snap.ReserveOff
 	switch {
 	case w.ReservationID != "" && c.Reservation.ID != w.ReservationID,
-		w.Capacity == ReuseCapacity && c.onDemand(), w.Capacity == ReserveCapacity && !holds,
+		w.Capacity == ReuseCapacity && c.onDemand(),
+		w.Capacity == ReserveCapacity && !holds,
 		w.InstanceType != "" && !slices.Contains(c.types(), w.InstanceType):
 		return false
 	}
@@ -425,13 +413,15 @@ func (c Turn) suits(w Wish, snap *Snapshot) bool {
 	})
 }
 
-// constraint is the node feature expression that keeps a job in one of the slots that it may use. It is "" if there is
-// one slot, and if the user's own constraint names slots or is more than features that each node must have.
+// constraint returns the node feature expression that keeps a job in one of the slots that it may use. It is "" if
+// there is one slot, and if the user's own constraint names slots or is more than features that each node must have.
 func constraint(req Request, usable []Prospect, all []Turn) string {
-	may, total := features(usable), features(all)
+	may := features(usable)
+	total := features(all)
+
 	own := strings.Split(req.Constraint, "&")
-	if len(total) < 2 || slices.Contains(may, "") || strings.ContainsAny(req.Constraint, "[]()|*") ||
-		slices.ContainsFunc(own, func(f string) bool { return slices.Contains(total, f) }) {
+	namesSlot := slices.ContainsFunc(own, func(f string) bool { return slices.Contains(total, f) })
+	if len(total) < 2 || slices.Contains(may, "") || namesSlot || strings.ContainsAny(req.Constraint, "[]()|*") {
 		return ""
 	}
 
@@ -442,8 +432,8 @@ func constraint(req Request, usable []Prospect, all []Turn) string {
 	return "[" + strings.Join(may, "|") + "]"
 }
 
-// severalBlocks is the sentence for a job whose own constraint lets Slurm give it nodes of several blocks; "" for others.
-// Slurm takes alternatives in brackets for all nodes together, and other ones for each node by itself.
+// severalBlocks returns the warning for a job whose own constraint lets Slurm give it nodes of several blocks; "" for
+// others. Slurm takes alternatives in brackets for all nodes together, and other ones for each node by itself.
 func severalBlocks(req Request, usable []Prospect, all []Turn) string {
 	slots := features(all)
 	if req.OneNode || len(slots) < 2 || slices.Contains(slots, "") || !strings.ContainsAny(req.Constraint, "[]()|*") {
@@ -451,8 +441,8 @@ func severalBlocks(req Request, usable []Prospect, all []Turn) string {
 	}
 
 	named := strings.FieldsFunc(req.Constraint, func(r rune) bool { return strings.ContainsRune("[]()|&*", r) })
-
 	isSlot := func(name string) bool { return slices.Contains(slots, name) }
+
 	byItself, rest, _ := strings.Cut(req.Constraint, "[")
 	_, after, _ := strings.Cut(rest, "]")
 	if slices.ContainsFunc(named, isSlot) && !strings.Contains(byItself+after, "|") {
@@ -460,34 +450,34 @@ func severalBlocks(req Request, usable []Prospect, all []Turn) string {
 	}
 
 	return fmt.Sprintf(
-		"with this --constraint Slurm may give the job nodes of several blocks; to keep it in one, name them in brackets: --constraint='[%s]'",
-		strings.Join(features(usable), "|"),
-	)
+		"with this --constraint Slurm may give the job nodes of several blocks; to keep it in one, name them in "+
+			"brackets: --constraint='[%s]'",
+		strings.Join(features(usable), "|"))
 }
 
-// together notes how many nodes the job needs. The sentence is for a component of a heterogeneous job that needs, with
-// those before it, more nodes than the partition has; "" for others.
+// together notes how many nodes the job needs. It returns the warning for a component of a heterogeneous job that
+// needs, with those before it, more nodes than the partition has; "" for others.
 func (v *Verdict) together(req Request, all []Prospect) string {
 	most := map[string]int{} // nodes by slot
+
 	v.Needs = all[0].Needs
 	for _, p := range all {
 		most[p.Slot.Name] = max(most[p.Slot.Name], p.size())
 		v.Needs = min(v.Needs, p.Needs)
 	}
 
+	v.Needs = max(1, v.Needs)
+
 	has := 0
 	for _, n := range most {
 		has += n
 	}
 
-	v.Needs = max(1, v.Needs)
 	if need := req.Together + v.Needs; req.Together > 0 && need > has {
 		return fmt.Sprintf(
-			"the components of this job need %d nodes of partition %s together, and its blocks have %d: it waits for ever, unless components share nodes",
-			need,
-			all[0].Partition.Name,
-			has,
-		)
+			"the components of this job need %d nodes of partition %s together, and its blocks have %d: it waits for "+
+				"ever, unless components share nodes",
+			need, all[0].Partition.Name, has)
 	}
 
 	return ""
@@ -507,10 +497,8 @@ func features[T interface{ feature() string }](cs []T) (all []string) {
 func offers(cs []Turn) string {
 	var all []string
 	for _, c := range cs {
-		all = append(
-			all,
-			strings.TrimSpace(fmt.Sprintf("%s %s %s", c.Reservation.ID, c.Group.InstanceType, c.Reservation.AZID)),
-		)
+		offer := fmt.Sprintf("%s %s %s", c.Reservation.ID, c.Group.InstanceType, c.Reservation.AZID)
+		all = append(all, strings.TrimSpace(offer))
 	}
 
 	return cmp.Or(strings.Join(all, ", "), "none")

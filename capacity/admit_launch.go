@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// NoJob is the request of nodes without a job, which any job may get that states how little it needs.
+// NoJob stands for nodes that are launched without a job: any job may get them that states how little it needs.
 var NoJob = Request{TimeLimit: Minutes(1)}
 
 // AdmitLaunch decides whether nodes of a slot may be launched for a job now, and into which reservations. Each
@@ -19,11 +19,7 @@ var NoJob = Request{TimeLimit: Minutes(1)}
 // limit that fitted at submission is not held against the job: AdmitLaunch refuses for time only when not even the
 // smallest of the job's limit, its --time-min and the partition's floor fits. sync lowers the limit after boot.
 func AdmitLaunch(
-	req Request,
-	p Partition,
-	slot string,
-	snap *Snapshot,
-	now time.Time,
+	req Request, p Partition, slot string, snap *Snapshot, now time.Time,
 ) (admitted []Reservation, v Verdict) {
 	req.AccountKnown = true
 
@@ -48,9 +44,11 @@ func AdmitLaunch(
 			continue
 		}
 
-		if why := c.admitLaunch(req, snap, now); !why.Refused {
+		why := c.admitLaunch(req, snap, now)
+		switch {
+		case !why.Refused:
 			admitted = append(admitted, c.Reservation)
-		} else if v.Code == NoReservation { // the first one that is not over says most
+		case v.Code == NoReservation: // the first one that is not over says most
 			v = why
 		}
 	}
@@ -62,12 +60,8 @@ func AdmitLaunch(
 	for _, c := range all {
 		if from := c.Window.Start; v.Code == NoPlace && c.Slot.Name == slot && from.After(now) {
 			v.NotBefore = from
-			v.Sentence += fmt.Sprintf(
-				"; %s, which is large enough, has slot %s from %s on",
-				c.Reservation.ID,
-				slot,
-				FormatUTC(from),
-			)
+			v.Sentence += fmt.Sprintf("; %s, which is large enough, has slot %s from %s on",
+				c.Reservation.ID, slot, FormatUTC(from))
 
 			break
 		}
@@ -78,7 +72,9 @@ func AdmitLaunch(
 
 // admitLaunch decides about one turn.
 func (c Turn) admitLaunch(req Request, snap *Snapshot, now time.Time) Verdict {
-	r, v := c.Reservation, c.hindrance(req, now)
+	r := c.Reservation
+	v := c.hindrance(req, now)
+
 	need := LimitOf(c.Partition.MinTime.Duration)
 	if least := req.least(); least.Bounded() && least.Minutes < need.Minutes {
 		need = least
@@ -91,14 +87,8 @@ func (c Turn) admitLaunch(req Request, snap *Snapshot, now time.Time) Verdict {
 	case v.Refused || c.onDemand():
 		return v
 	case from.After(now):
-		v = refuse(
-			NotOpen,
-			"reservation %s is %s, and has slot %s from %s on",
-			r.ID,
-			r.State,
-			c.Slot.Name,
-			FormatUTC(from),
-		)
+		v = refuse(NotOpen, "reservation %s is %s, and has slot %s from %s on",
+			r.ID, r.State, c.Slot.Name, FormatUTC(from))
 		v.NotBefore = from
 
 		return v
@@ -118,12 +108,13 @@ func LaunchOrder(admitted []Reservation, n int, taken map[string]int) []Reservat
 	ordered := slices.Clone(admitted)
 	full := func(r Reservation) int { return rank(r.ID != "" && r.Available-taken[r.ID] < n) }
 	slices.SortStableFunc(ordered, func(a, b Reservation) int { return full(a) - full(b) })
+
 	return ordered
 }
 
 func (c Turn) onDemand() bool { return c.Reservation.ID == "" }
 
-// types are the instance types that the candidate can give a job.
+// types returns the instance types that the candidate can give a job.
 func (c Turn) types() []string {
 	if !c.Group.PurchaseOption.Reserved() && !c.onDemand() && !c.Unknown {
 		return []string{c.Reservation.InstanceType}

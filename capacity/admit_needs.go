@@ -7,11 +7,14 @@ import (
 	"time"
 )
 
-// leastNodes is the least number of nodes on which the job can run in a node group, as far as its request shows. fits
-// is false if no number of nodes is enough, because one node would need more GPUs or CPUs than it has. Where options
-// contradict each other, Slurm itself refuses the job or drops one of them, by version.
+// leastNodes returns the least number of nodes on which the job can run in a node group, as far as its request shows.
+// fits is false if no number of nodes is enough, because one node would need more GPUs or CPUs than it has. Where
+// options contradict each other, Slurm itself refuses the job or drops one of them, by version.
 func (r Request) leastNodes(g *NodeGroup) (n int, fits bool) {
-	n, tasks, perNode := r.Nodes, r.Tasks, r.TasksPerNode
+	n = r.Nodes
+	tasks := r.Tasks
+	perNode := r.TasksPerNode
+
 	switch {
 	case tasks == 0:
 		tasks = n * perNode
@@ -26,6 +29,7 @@ func (r Request) leastNodes(g *NodeGroup) (n int, fits bool) {
 			perNode = most
 		}
 	}
+
 	if g.GPUs > 0 { // else nobody knows how many GPUs a node has
 		if max(r.GPUsPerNode, r.GPUsPerTask) > g.GPUs {
 			return 0, false
@@ -56,39 +60,30 @@ func divideUp(a, b int) int { return (a + b - 1) / b }
 
 // tooSmall refuses a job for which the turn has too few nodes.
 func (c Turn) tooSmall(r Request) Verdict {
-	g, p := c.Group, c.Partition.Name
+	g := c.Group
+	p := c.Partition.Name
 	n, fits := r.leastNodes(g)
 	if !fits && r.CPUsPerTask > g.CPUs && g.CPUs > 0 {
-		return refuse(
-			TooManyNodes,
+		return refuse(TooManyNodes,
 			"the job asks for %d CPUs for a task, but the nodes of partition %s (%s) have %d; ask for %d or less",
-			r.CPUsPerTask,
-			p,
-			g.InstanceType,
-			g.CPUs,
-			g.CPUs,
-		)
+			r.CPUsPerTask, p, g.InstanceType, g.CPUs, g.CPUs)
 	}
 
 	if !fits {
-		return refuse(
-			TooManyNodes,
+		return refuse(TooManyNodes,
 			"the job asks for %d GPUs on one node, but those of partition %s (%s) have %d; ask for %d or less",
-			max(r.GPUsPerNode, r.GPUsPerTask),
-			p,
-			g.InstanceType,
-			g.GPUs,
-			g.GPUs,
-		)
+			max(r.GPUsPerNode, r.GPUsPerTask), p, g.InstanceType, g.GPUs, g.GPUs)
 	}
 
 	has := fmt.Sprintf("but the largest reservation of partition %s that it may use has %d", p, c.size())
-	asked, with := r.Nodes == n && !r.Counted, ""
+	asked := r.Nodes == n && !r.Counted
+
 	r.Nodes = 0 // sbatch may have derived it from the other options
 	if other, _ := r.leastNodes(g); asked && other < n {
 		return refuse(TooManyNodes, "the job asks for %d nodes, %s; use --nodes=%d", n, has, c.size())
 	}
 
+	with := ""
 	switch {
 	case g.GPUs > 0 && r.GPUs+r.GPUsPerTask > 0:
 		with = fmt.Sprintf(" of %d GPUs", g.GPUs)
@@ -102,8 +97,8 @@ func (c Turn) tooSmall(r Request) Verdict {
 // ByNumber compares two nodes of a slot by their numbers.
 func ByNumber(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
 
-// FitMark is the --time-min of a job whose limit is ours to fit to the fence: a value that nobody writes. A job that
-// runs cannot change it. A user who writes it gets the same as without --time.
+// FitMark returns the --time-min that marks a job whose limit is ours to fit to the fence: a value that nobody writes.
+// A job that runs cannot change it. A user who writes it gets the same as without --time.
 func (p Partition) FitMark() Limit { return Minutes(LimitOf(p.MinTime.Duration).Minutes + 1) }
 
 // Fitted reports whether the job's limit is ours to fit to the fence.
@@ -116,7 +111,9 @@ func (s *Snapshot) Fitted(j Job) bool {
 
 // admitTime accepts a job whose time is left, and tells the user when only a block that opens later has enough.
 func admitTime(req Request, all []Prospect, snap *Snapshot, now time.Time) Verdict {
-	v, start := Verdict{Problem: Problem{Code: OK}}, later(now, req.Begin)
+	v := Verdict{Problem: Problem{Code: OK}}
+	start := later(now, req.Begin)
+
 	if slices.ContainsFunc(all, func(p Prospect) bool { return p.Until.IsZero() }) {
 		return v
 	}
@@ -131,18 +128,16 @@ func admitTime(req Request, all []Prospect, snap *Snapshot, now time.Time) Verdi
 	}
 
 	open := func(p Prospect) bool { return !p.Window.Start.After(start) }
-	if !open(best) && slices.ContainsFunc(all, open) &&
-		!slices.ContainsFunc(all, func(p Prospect) bool { return open(p) && p.Fits }) {
+	fitsNow := func(p Prospect) bool { return open(p) && p.Fits }
+	if !open(best) && slices.ContainsFunc(all, open) && !slices.ContainsFunc(all, fitsNow) {
 		when := "now"
 		if start.After(now) {
 			when = "when it begins"
 		}
 
-		v.Warnings = append(
-			v.Warnings,
+		v.Warnings = append(v.Warnings,
 			fmt.Sprintf("the job no longer fits into what is open %s; it waits for %s, which opens at %s",
-				when, best.Reservation.ID, FormatUTC(best.Window.Start)),
-		)
+				when, best.Reservation.ID, FormatUTC(best.Window.Start)))
 	}
 
 	return v
@@ -166,7 +161,9 @@ func (c Prospect) GoesOn(req Request, snap *Snapshot) bool {
 // Where accounting limits use over time, the room left depends on the job's nodes and start time. There the job gets
 // that least, and sync raises it once the job runs.
 func (c Prospect) fitTime(req Request, walls Walls, start time.Time) Verdict {
-	minutes, p := c.Longest.Minutes, *c.Partition
+	p := *c.Partition
+	minutes := c.Longest.Minutes
+
 	floor := LimitOf(p.MinTime.Duration)
 	wall, metered := walls.MaxWall(req.User, req.Account, req.QOS, p)
 	if wall.Bounded() {
@@ -176,7 +173,9 @@ func (c Prospect) fitTime(req Request, walls Walls, start time.Time) Verdict {
 	timeMin := p.FitMark()
 	needs := fmt.Sprintf("a job without --time needs at least %s (min_time of partition %s)", floor, p.Name)
 	if req.TimeMin.Bounded() {
-		floor, timeMin, needs = req.TimeMin, req.TimeMin, "the job needs "+req.TimeMin.String()
+		floor = req.TimeMin
+		timeMin = req.TimeMin
+		needs = "the job needs " + req.TimeMin.String()
 	}
 
 	if floor.Minutes > minutes {
@@ -184,6 +183,7 @@ func (c Prospect) fitTime(req Request, walls Walls, start time.Time) Verdict {
 	}
 
 	timeMin.Minutes = min(timeMin.Minutes, minutes)
+
 	v := Verdict{Problem: Problem{Code: OK}, Edits: Edits{TimeLimit: Minutes(minutes), TimeMin: timeMin}}
 	if timeMin.Minutes < minutes && metered {
 		v.Edits.TimeLimit = timeMin
@@ -198,15 +198,13 @@ func (c Prospect) fitTime(req Request, walls Walls, start time.Time) Verdict {
 // tooShort refuses a job with a sentence of the time that it needs, and the time available; goesOn: it need not end by
 // the fence.
 func (c Prospect) tooShort(needs string, goesOn bool, req Request, start time.Time) Verdict {
-	where, wait := "its --deadline is "+FormatUTC(c.Until), "use a later --deadline"
+	where := "its --deadline is " + FormatUTC(c.Until)
+	wait := "use a later --deadline"
+
 	switch {
 	case c.Until.Equal(c.Window.Fence):
-		where = fmt.Sprintf(
-			"jobs on %s in partition %s must end by %s",
-			c.Reservation.ID,
-			c.Partition.Name,
-			FormatUTC(c.Until),
-		)
+		where = fmt.Sprintf("jobs on %s in partition %s must end by %s",
+			c.Reservation.ID, c.Partition.Name, FormatUTC(c.Until))
 		wait = "wait for the next block"
 	case c.Window.Start.After(start):
 		where = fmt.Sprintf("reservation %s of partition %s opens at %s, and %s", c.Reservation.ID, c.Partition.Name,
@@ -227,14 +225,15 @@ func (c Prospect) tooShort(needs string, goesOn bool, req Request, start time.Ti
 	if least := req.least(); least.Set && least == req.TimeMin {
 		option = "--time-min"
 	} else if goesOn {
-		return refuse(TooLong, "%s, but %s. With --time-min=%s or less it runs to the fence and goes on in the next block",
+		return refuse(TooLong,
+			"%s, but %s. With --time-min=%s or less it runs to the fence and goes on in the next block",
 			needs, where, FormatMinutes(minutes))
 	}
 
 	return refuse(TooLong, "%s, but %s. Use %s=%s or less", needs, where, option, FormatMinutes(minutes))
 }
 
-// Verdict is the answer to a job: a problem with edits. Of a refusal the sentence tells the user what to do.
+// Verdict answers a job: a problem with edits. Of a refusal the sentence tells the user what to do.
 type Verdict struct {
 	Problem
 	Refused bool `json:"refused,omitempty"`

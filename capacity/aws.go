@@ -30,7 +30,7 @@ var (
 	IsInstanceType  = matcher(`^[a-z][a-z0-9-]*\.[a-z0-9-]+$`)
 )
 
-// AWSPartition is one of the isolated AWS clouds, each with its own credentials.
+// AWSPartition describes one of the isolated AWS clouds, each with its own credentials.
 type AWSPartition struct {
 	Name   string // in ARNs: aws, aws-cn
 	Region string // home of the services without a region, and never far behind in features
@@ -38,8 +38,8 @@ type AWSPartition struct {
 	region string // how the names of its regions begin
 }
 
-// awsPartitions comes from the AWS SDK: partitions.json of internal/endpoints/awsrulesfn. A region that begins like none
-// of the others belongs to the last.
+// awsPartitions comes from the AWS SDK: partitions.json of internal/endpoints/awsrulesfn. A region that begins like
+// none of the others belongs to the last.
 var awsPartitions = []AWSPartition{
 	{"aws-cn", "cn-northwest-1", "amazonaws.com.cn", "cn-"},
 	{"aws-eusc", "eusc-de-east-1", "amazonaws.eu", "eusc-"},
@@ -53,7 +53,8 @@ var awsPartitions = []AWSPartition{
 
 // AWSPartitionOf returns the AWS partition of a region, by the region's name.
 func AWSPartitionOf(region string) AWSPartition {
-	return awsPartitions[slices.IndexFunc(awsPartitions, func(p AWSPartition) bool { return strings.HasPrefix(region, p.region) })]
+	i := slices.IndexFunc(awsPartitions, func(p AWSPartition) bool { return strings.HasPrefix(region, p.region) })
+	return awsPartitions[i]
 }
 
 // The tags that we write on everything we create. They are the only mark of ours: a thing without TagCluster, or with
@@ -88,14 +89,14 @@ const (
 	TagName = "Name"
 )
 
-// ClusterMark is the mark of a self-managed cluster: "linux/0123456789abcdef". Another cluster of the account may
+// ClusterMark returns the mark of a self-managed cluster: "linux/0123456789abcdef". Another cluster of the account may
 // have the same ClusterName, so the id tells them apart. Slurm uses ClusterName as a directory name: it has no slash.
 func ClusterMark(clusterName, id string) string { return clusterName + "/" + id }
 
 // MaxTagValue is EC2's limit for the value of a tag, in characters.
 const MaxTagValue = 256
 
-// NodesTags are the tags of a launch for the nodes of several hostlists, in order, each within MaxTagValue.
+// NodesTags returns the tags of a launch for the nodes of several hostlists, in order, each within MaxTagValue.
 func NodesTags(hostlists []string) map[string]string {
 	tags := map[string]string{}
 	for i, list := range hostlists {
@@ -105,7 +106,7 @@ func NodesTags(hostlists []string) map[string]string {
 	return tags
 }
 
-// LaunchedNodes is the hostlist that NodesTags has split; "" if there is none.
+// LaunchedNodes returns the hostlist that NodesTags has split; "" if there is none.
 func LaunchedNodes(tags map[string]string) string {
 	hostlist := tags[TagNodes]
 	for i := 1; tags[nodesTag(i)] != ""; i++ {
@@ -134,11 +135,12 @@ var (
 func OnlyInUltraServers(instanceType string) (only, known bool) {
 	name, _, _ := strings.Cut(instanceType, ".")
 	only = slices.Contains(ultraFamilies, name)
+
 	return only, only || slices.Contains(blockFamilies, name)
 }
 
-// Launch is one RunInstances call for Count instances. If there is less room, EC2 launches as many as fit, at least
-// Least; otherwise none.
+// Launch describes one RunInstances call for Count instances. If there is less room, EC2 launches as many as fit, at
+// least Least; otherwise none.
 type Launch struct {
 	// ClientToken makes a repeated request the same launch; at most 64 characters. EC2 binds it to the request: see
 	// ErrTokenUsed.
@@ -177,7 +179,7 @@ type Instance struct {
 	Tags           map[string]string
 }
 
-// InstanceIDs are the ids of instances.
+// InstanceIDs returns the ids of instances.
 func InstanceIDs(instances []Instance) (ids []string) {
 	for _, i := range instances {
 		ids = append(ids, i.ID)
@@ -188,11 +190,11 @@ func InstanceIDs(instances []Instance) (ids []string) {
 // Ended reports whether the instance is terminating or terminated.
 func (i Instance) Ended() bool { return i.State == "shutting-down" || i.State == "terminated" }
 
-// Node is the Slurm node that one of our instances was launched for; "" if its tags do not say.
+// Node returns the Slurm node that one of our instances was launched for; "" if its tags do not say.
 func (i Instance) Node() string { return WithNodes([]Instance{i})[0].Tags[TagNode] }
 
-// InstanceQuery selects among the instances that have not been terminated: those that are all that it says. It has to say
-// something.
+// InstanceQuery selects among the instances that have not been terminated: those that are all that it says. It has to
+// say something.
 type InstanceQuery struct {
 	IDs         []string
 	Tags        map[string][]string // for each key one of the values, at most 200; none selects nothing
@@ -200,10 +202,11 @@ type InstanceQuery struct {
 	Reservation string              // those that take a place of it, no matter who launched them
 }
 
-// WithNodes adds the node's tag to each instance whose tags name a node: in a launch of several, LaunchIndex selects it. It
-// expands the hostlist of a launch once, not once for each instance.
+// WithNodes adds the node's tag to each instance whose tags name a node: in a launch of several, LaunchIndex selects
+// it. It expands the hostlist of a launch once, not once for each instance.
 func WithNodes(instances []Instance) []Instance {
-	named, known := slices.Clone(instances), map[string][]string{}
+	named := slices.Clone(instances)
+	known := map[string][]string{}
 	for i, in := range named {
 		list := LaunchedNodes(in.Tags)
 		if in.Tags[TagNode] != "" || list == "" {
@@ -214,7 +217,8 @@ func WithNodes(instances []Instance) []Instance {
 			known[list], _ = hostlist.Expand(list) // none of a list that cannot be read
 		}
 
-		if nodes := known[list]; in.LaunchIndex < len(nodes) {
+		nodes := known[list]
+		if in.LaunchIndex < len(nodes) {
 			named[i].Tags = maps.Clone(in.Tags)
 			named[i].Tags[TagNode] = nodes[in.LaunchIndex]
 		}
@@ -223,7 +227,7 @@ func WithNodes(instances []Instance) []Instance {
 	return named
 }
 
-// Orphan is an instance of ours without a Slurm node: nothing uses it, nothing would end it, and it is paid for.
+// Orphan describes an instance of ours without a Slurm node: nothing uses it, nothing would end it, and it is paid for.
 type Orphan struct {
 	Instance    string    `json:"instance"`
 	Node        string    `json:"node"`                  // the node that the instance was launched for
@@ -239,7 +243,7 @@ type Interface struct {
 	Type   string `json:"type"` // EC2's InterfaceType: interface, efa, efa-only
 }
 
-// LaunchTemplate is the part of an EC2 launch template's version that decisions depend on.
+// LaunchTemplate has the part of an EC2 launch template's version that decisions depend on.
 type LaunchTemplate struct {
 	ID      string            `json:"id"`
 	Name    string            `json:"name"`
@@ -266,7 +270,8 @@ type LaunchTemplate struct {
 	// NoTarget: the template specifies something about reservations but no target. So it is when an id was written next
 	// to CapacityReservationTarget instead of in it.
 	NoTarget bool `json:"no_target,omitempty"`
-	// MetadataTags: an instance sees its tags in its metadata. TokensRequired: it reads them with a token only (IMDSv2).
+	// MetadataTags: an instance sees its tags in its metadata. TokensRequired: it reads them with a token only
+	// (IMDSv2).
 	MetadataTags   bool   `json:"metadata_tags,omitempty"`
 	TokensRequired bool   `json:"tokens_required,omitempty"`
 	PlacementGroup string `json:"placement_group,omitempty"` // the name or the id of the placement group of launches
@@ -290,8 +295,8 @@ const (
 	NoEFA   EFAMode = "none"
 )
 
-// LaunchTemplateSpec is a launch template to write. If From is set, it is a copy of From with the other fields laid
-// over it; an empty field keeps the copy's value.
+// LaunchTemplateSpec describes a launch template to write. If From is set, it is a copy of From with the other fields
+// laid over it; an empty field keeps the copy's value.
 type LaunchTemplateSpec struct {
 	Name string
 	// From and FromVersion name the template to copy.
@@ -309,7 +314,8 @@ type LaunchTemplateSpec struct {
 	// InstanceType is always written. Network interfaces are copied only from a template for the same type, because
 	// their number depends on the type.
 	InstanceType string
-	// EFA writes the type's network interfaces, whatever the copy has; "" keeps the copy's. A type without EFA gets none.
+	// EFA writes the type's network interfaces, whatever the copy has; "" keeps the copy's. A type without EFA gets
+	// none.
 	EFA EFAMode
 	// SubnetID is the subnet of EFA interfaces, and of the copy's interfaces that name one; "" leaves the subnet to the
 	// launch.

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Seen is what a pass read from AWS.
+// Seen holds what a pass read from AWS.
 type Seen struct {
 	// Reservations may come in any order and twice. A node group that selects by tags gets the ones with those tags. An
 	// id of the settings or of a group that is not listed here is one that EC2 does not describe.
@@ -30,67 +30,103 @@ func Build(s Settings, seen Seen) *Snapshot {
 	was := cmp.Or(seen.Before, &Snapshot{})
 	copied := *was
 	snap := &copied
-	snap.Cluster, snap.Submit, snap.Timing, snap.ReserveOff = s.Cluster, s.Submit, s.Timing, s.Reserve.MaxInstances == 0
-
+	snap.Cluster = s.Cluster
+	snap.Submit = s.Submit
+	snap.Timing = s.Timing
 	snap.Timing.OverTime = was.Timing.OverTime
-	snap.Partitions, snap.Reservations, snap.Problems, snap.Former, snap.Missing = []Partition{}, []Reservation{}, nil, nil, nil
-	there := map[string]bool{}
+	snap.ReserveOff = s.Reserve.MaxInstances == 0
+
+	snap.Problems = nil
+	snap.Former = nil
+	snap.Missing = nil
+
+	snap.Reservations = []Reservation{}
+	listed := map[string]bool{}
 	for _, r := range seen.Reservations {
-		if !there[r.ID] {
-			there[r.ID] = true
+		if !listed[r.ID] {
+			listed[r.ID] = true
 			snap.Reservations = append(snap.Reservations, r)
 		}
 	}
 
+	snap.Partitions = []Partition{}
 	where := placementOf(s, seen, snap)
 	for _, p := range s.Partitions {
-		out, _ := was.Partition(p.Name)
-		out = Partition{
-			Name: p.Name, Provider: p.Provider, AllowAccounts: p.AllowAccounts,
-			MinTime: p.MinTime, OnEnd: p.OnEnd, MaxTime: out.MaxTime, QOS: out.QOS, ResumeTimeout: out.ResumeTimeout,
+		before, _ := was.Partition(p.Name)
+		out := Partition{
+			Name:          p.Name,
+			Provider:      p.Provider,
+			AllowAccounts: p.AllowAccounts,
+			MinTime:       p.MinTime,
+			OnEnd:         p.OnEnd,
+			MaxTime:       before.MaxTime,
+			QOS:           before.QOS,
+			ResumeTimeout: before.ResumeTimeout,
 		}
 		for _, g := range p.Groups {
-			group := NodeGroup{
-				Name: g.Name, InstanceType: g.InstanceType, OtherTypes: g.OtherTypes,
-				PurchaseOption: g.PurchaseOption, MaxNodes: g.MaxNodes, Dynamic: g.Dynamic, Subnets: []Subnet{},
-			}
-			if p.Provider.Launches() { // on PCS setup has compared it, and only PCS launches
-				image := seen.Platforms[g.LaunchTemplate]
-				group.Platform, group.PlatformOf = image.Platform, image.Template
-			}
-
-			if g.Reserve == ReservePerJob {
-				group.Reserve = g.Reserve
-			}
-
-			for _, id := range g.SubnetIDs {
-				if i := slices.IndexFunc(seen.Subnets, func(s Subnet) bool { return s.ID == id }); i >= 0 {
-					group.Subnets = append(group.Subnets, seen.Subnets[i])
-				}
-			}
-
-			ids := g.reservations(snap)
-			if !g.PurchaseOption.Reserved() {
-				group.ReuseIDs, ids = ids, nil
-			}
-
-			group.Slots = fillSlots(p.Provider, g.SlotNames(p.Provider), ids, where, snap)
-			for i := range group.Slots {
-				slot := &group.Slots[i]
-				if at, there := was.Place(slot.Name); there {
-					group.GPUs, group.CPUs = at.Group.GPUs, at.Group.CPUs
-					slot.Nodes, slot.Count, slot.Feature, slot.Out = at.Slot.Nodes, at.Slot.Count, at.Slot.Feature, at.Slot.Out
-					slot.PoweredUp = at.Slot.PoweredUp
-				}
-			}
-
-			out.Groups = append(out.Groups, group)
+			out.Groups = append(out.Groups, g.build(p.Provider, seen, where, snap, was))
 		}
 
 		snap.Partitions = append(snap.Partitions, out)
 	}
 
 	return snap
+}
+
+// build makes the node group of a snapshot. snap has the reservations already; was is the snapshot before.
+func (g GroupSettings) build(p Provider, seen Seen, where placement, snap, was *Snapshot) NodeGroup {
+	group := NodeGroup{
+		Name:           g.Name,
+		InstanceType:   g.InstanceType,
+		OtherTypes:     g.OtherTypes,
+		PurchaseOption: g.PurchaseOption,
+		MaxNodes:       g.MaxNodes,
+		Dynamic:        g.Dynamic,
+		Subnets:        []Subnet{},
+	}
+
+	// On PCS, setup has compared the platform, and only PCS launches.
+	if p.Launches() {
+		image := seen.Platforms[g.LaunchTemplate]
+		group.Platform = image.Platform
+		group.PlatformOf = image.Template
+	}
+
+	if g.Reserve == ReservePerJob {
+		group.Reserve = g.Reserve
+	}
+
+	for _, id := range g.SubnetIDs {
+		if i := slices.IndexFunc(seen.Subnets, func(s Subnet) bool { return s.ID == id }); i >= 0 {
+			group.Subnets = append(group.Subnets, seen.Subnets[i])
+		}
+	}
+
+	ids := g.reservations(snap)
+	if !g.PurchaseOption.Reserved() {
+		group.ReuseIDs = ids
+		ids = nil
+	}
+
+	group.Slots = fillSlots(p, g.SlotNames(p), ids, where, snap)
+	for i := range group.Slots {
+		slot := &group.Slots[i]
+
+		at, known := was.Place(slot.Name)
+		if !known {
+			continue
+		}
+
+		group.GPUs = at.Group.GPUs
+		group.CPUs = at.Group.CPUs
+		slot.Nodes = at.Slot.Nodes
+		slot.Count = at.Slot.Count
+		slot.Feature = at.Slot.Feature
+		slot.Out = at.Slot.Out
+		slot.PoweredUp = at.Slot.PoweredUp
+	}
+
+	return group
 }
 
 // reservations returns the ids of a node group: first those of the settings in their order, then those it selects, by
@@ -116,7 +152,7 @@ func (g GroupSettings) reservations(snap *Snapshot) []string {
 	return ids
 }
 
-// placement is where reservations already are. While it is live, a reservation in which nodes may run never leaves
+// placement says where reservations already are. While it is live, a reservation in which nodes may run never leaves
 // its slot, whatever begins, ends or joins the settings. A reservation that jobs wait for stays where their
 // constraints point.
 type placement struct {
@@ -137,7 +173,8 @@ func placementOf(s Settings, seen Seen, snap *Snapshot) placement {
 		for _, i := range seen.Instances {
 			id := i.Tags[TagReservation]
 			if _, _, slot, ok := s.PlaceOf(i.Tags[TagNode]); ok && id != "" && !i.Ended() {
-				at.holds[slot], at.slots[id] = id, slot
+				at.holds[slot] = id
+				at.slots[id] = slot
 			}
 		}
 	}
@@ -163,8 +200,10 @@ func (at placement) learn(seen Seen, in Place, snap *Snapshot) {
 		if seen.Held == nil { // PCS did not answer
 			at.holds[in.Slot.Name] = in.Slot.Holds
 		}
+
 		return
 	}
+
 	// The reservation that had the slot then keeps it while it is live. The next one has had the slot since that one
 	// ended: its fence has opened, and jobs have started behind it.
 	for _, when := range []time.Time{before.TakenAt, seen.Now} {
@@ -191,12 +230,14 @@ func fillSlots(p Provider, names, ids []string, where placement, snap *Snapshot)
 		slots[i].Name = name
 		held := where.holds[name]
 		r, known := snap.Reservation(held)
+
 		// On PCS the node group itself names its reservation; elsewhere the settings do.
 		if held == "" || !p.Configures() && !(slices.Contains(rest, held) && known && r.State.Live()) {
 			continue
 		}
 
-		slots[i].Holds, slots[i].ReservationIDs = held, []string{held}
+		slots[i].Holds = held
+		slots[i].ReservationIDs = []string{held}
 		slots[i].Unnamed = !slices.Contains(ids, held) && known && r.State.Live()
 		rest = slices.DeleteFunc(rest, func(id string) bool { return id == held })
 	}
@@ -233,21 +274,25 @@ func (s *Snapshot) lasts(id string) bool {
 	return !known || r.State.Live() || r.State == StateExpired && !r.End.IsZero()
 }
 
+// bestSlot returns the index of the slot for a reservation that none holds; already names the slot it had, if any.
 func (s *Snapshot) bestSlot(slots []Slot, id, already string) int {
-	best := 0
-
 	var first Turn
+
+	best := 0
 	for i, slot := range slots {
 		slot.ReservationIDs = append(slices.Clone(slot.ReservationIDs), id)
 		turns := s.turns(Place{Slot: &slot}, slot.ReservationIDs, func(r Reservation) bool { return s.lasts(r.ID) })
+
 		t := turns[slices.IndexFunc(turns, func(t Turn) bool { return t.Reservation.ID == id })]
-		if over := !t.Unknown && !t.Reservation.State.Live(); slot.Name == already && (over || t.Behind == "") {
+		over := !t.Unknown && !t.Reservation.State.Live()
+		if slot.Name == already && (over || t.Behind == "") {
 			return i
 		}
 
 		fuller := len(slot.ReservationIDs) - 1 - len(slots[best].ReservationIDs)
 		if i == 0 || cmp.Or(rank(t.Never)-rank(first.Never), t.Window.Start.Compare(first.Window.Start), fuller) < 0 {
-			best, first = i, t
+			best = i
+			first = t
 		}
 	}
 

@@ -2,15 +2,16 @@ package capacity
 
 import "time"
 
-// Clock learns how far AWS's clock is ahead of the machine's. One answer with a wrong time moves no fence: a jump counts
-// when a second answer agrees. Until two answers have agreed at all, the one nearer to the machine's own clock counts.
+// Clock learns how far AWS's clock is ahead of the machine's. One answer with a wrong time moves no fence: a jump
+// counts when a second answer agrees. Until two answers have agreed at all, the one nearer to the machine's own clock
+// counts.
 type Clock struct {
 	offset  time.Duration
 	doubted *time.Duration // what the last answer said, if it did not agree
 	agreed  int            // how many answers have agreed with the offset
 }
 
-// clockJump is a difference that no slow answer makes, and that only a wrong clock makes between two answers.
+// clockJump exceeds what a slow answer makes: between two answers, only a wrong clock differs by as much.
 const clockJump = time.Minute
 
 // Learn takes the offset that an answer shows.
@@ -19,17 +20,20 @@ func (c *Clock) Learn(offset time.Duration) {
 
 	switch was := c.offset; {
 	case c.agreed == 0, agrees(was):
-		c.offset, c.doubted = offset, nil
+		c.offset = offset
+		c.doubted = nil
 		c.agreed++
 	case c.doubted != nil && agrees(*c.doubted):
-		c.offset, c.doubted = offset, nil
+		c.offset = offset
+		c.doubted = nil
 		c.agreed = 2
 	case c.agreed == 1 && offset.Abs() < was.Abs():
-		c.offset, c.doubted = offset, &was
+		c.offset = offset
+		c.doubted = &was
 	default:
 		c.doubted = &offset
 	}
 }
 
-// Offset is AWS's time minus the machine's, 0 before the first answer.
+// Offset returns AWS's time minus the machine's, 0 before the first answer.
 func (c *Clock) Offset() time.Duration { return c.offset }

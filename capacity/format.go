@@ -26,9 +26,9 @@ func FormatUTC(t time.Time) string { return t.UTC().Format(utcTime) }
 
 const utcTime = "2006-01-02 15:04 UTC"
 
-var timeInText = sync.OnceValue(
-	func() *regexp.Regexp { return regexp.MustCompile(`\b\d{4}-\d\d-\d\d \d\d:\d\d UTC\b`) },
-)
+var timeInText = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\b\d{4}-\d\d-\d\d \d\d:\d\d UTC\b`)
+})
 
 // ReplaceTimes replaces the times that FormatUTC has written into a text.
 func ReplaceTimes(text string, with func(written string, t time.Time) string) string {
@@ -78,7 +78,8 @@ func FormatDuration(d time.Duration) string {
 
 // FormatUntil writes the time left until something: in the two largest units, when it is near in seconds.
 func FormatUntil(d time.Duration) string {
-	switch d = d.Round(time.Second); {
+	d = d.Round(time.Second)
+	switch {
 	case d < 2*time.Minute:
 		return fmt.Sprintf("%ds", d/time.Second)
 	case d < day:
@@ -144,6 +145,17 @@ func ParseDuration(text string) (time.Duration, error) {
 // longest is the longest time that ParseDuration reads: the sum of three such times does not overflow.
 const longest = 90 * 365 * day
 
+// timeLayouts are the forms of ParseTime.
+var timeLayouts = []string{
+	time.RFC3339,
+	"2006-01-02T15:04Z07:00",
+	"2006-01-02",
+	"2006-01-02 15:04",
+	"2006-01-02T15:04",
+	"2006-01-02 15:04:05",
+	"2006-01-02T15:04:05",
+}
+
 // ParseTime reads a moment as people write it: a date, a date and a time of day, today, tomorrow, or RFC 3339. A time
 // without a zone is in now's zone, which also decides which day is today.
 func ParseTime(text string, now time.Time) (time.Time, error) {
@@ -157,7 +169,7 @@ func ParseTime(text string, now time.Time) (time.Time, error) {
 		return time.Date(year, month, day+1, 0, 0, 0, 0, now.Location()), nil
 	}
 
-	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02", "2006-01-02 15:04", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02T15:04:05"} {
+	for _, layout := range timeLayouts {
 		if at, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
 			return at, nil
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
-// Guard is the purpose and the owner of one of our Slurm reservations. The name of the Slurm reservation carries
+// Guard describes one of our Slurm reservations: its purpose and its owner. The name of the Slurm reservation carries
 // both, because Slurm 22.05 stores nothing else for us:
 //
 //	pcs-capacity-KIND-SLOT.BLOCK.OWNER[.2]
@@ -26,7 +26,7 @@ type Guard struct {
 	Second bool   // Second marks the second of two names, so the new one can be made before the old one goes
 }
 
-// GuardKind is what one of our Slurm reservations is for.
+// GuardKind says what one of our Slurm reservations is for.
 type GuardKind string
 
 // The kinds.
@@ -45,7 +45,7 @@ var guardName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^pcs-capacity-(fence|wait|surplus)-(.+)\.(none|cr-[0-9a-z]+)\.([0-9a-f]{8})(\.2)?$`)
 })
 
-// String is the name of the Slurm reservation.
+// String returns the name of the Slurm reservation.
 func (g Guard) String() string {
 	name := fmt.Sprintf("pcs-capacity-%s-%s.%s.%s", g.Kind, g.Slot, cmp.Or(g.Block, noBlock), g.Owner)
 	if g.Second {
@@ -62,7 +62,13 @@ func ParseGuard(name string) (Guard, bool) {
 		return Guard{}, false
 	}
 
-	g := Guard{Kind: GuardKind(parts[1]), Slot: parts[2], Block: parts[3], Owner: parts[4], Second: parts[5] != ""}
+	g := Guard{
+		Kind:   GuardKind(parts[1]),
+		Slot:   parts[2],
+		Block:  parts[3],
+		Owner:  parts[4],
+		Second: parts[5] != "",
+	}
 	if g.Block == noBlock {
 		g.Block = ""
 	}
@@ -70,9 +76,11 @@ func ParseGuard(name string) (Guard, bool) {
 	return g, true
 }
 
-// Place is the guard without what may differ between two guards for the same nodes: only one exists at a time.
+// Place returns the guard without what may differ between two guards for the same nodes: only one exists at a time.
 func (g Guard) Place() Guard {
-	g.Owner, g.Second = "", false
+	g.Owner = ""
+	g.Second = false
+
 	return g
 }
 
@@ -111,7 +119,7 @@ func (r SlurmReservation) Ours() bool {
 // Provider.GuardFlags.
 func (r SlurmReservation) Maintenance() bool { return slices.Contains(r.Flags, "MAINT") }
 
-// Guard is the purpose of the Slurm reservation, by its name.
+// Guard returns the purpose of the Slurm reservation, by its name.
 func (r SlurmReservation) Guard() Guard {
 	g, _ := ParseGuard(r.Name)
 	return g
@@ -134,8 +142,8 @@ func (r SlurmReservation) heedless(fence SlurmReservation) bool {
 	return ignores && lasts && slices.ContainsFunc(r.Nodes, shares)
 }
 
-// PastFences returns the site's Slurm reservations whose jobs Slurm starts through a fence of ours: by name, the first of
-// these fences. One for root alone, such as PCS's own, takes no jobs of users.
+// PastFences returns the site's Slurm reservations whose jobs Slurm starts through a fence of ours: by name, the first
+// of these fences. One for root alone, such as PCS's own, takes no jobs of users.
 func PastFences(all []SlurmReservation) map[string]SlurmReservation {
 	past := map[string]SlurmReservation{}
 	for _, r := range all {
@@ -144,7 +152,8 @@ func PastFences(all []SlurmReservation) map[string]SlurmReservation {
 		}
 
 		for _, fence := range all {
-			if !fence.Ours() || fence.Guard().Kind != GuardFence || !r.heedless(fence) {
+			isFence := fence.Ours() && fence.Guard().Kind == GuardFence
+			if !isFence || !r.heedless(fence) {
 				continue
 			}
 
@@ -158,20 +167,22 @@ func PastFences(all []SlurmReservation) map[string]SlurmReservation {
 	return past
 }
 
-// PastFence is the problem of a site's reservation whose jobs Slurm starts through a fence.
+// PastFence reports a site's reservation whose jobs Slurm starts through a fence.
 func PastFence(reservation string, fence SlurmReservation) Problem {
 	return Problemf(
 		"past-fence",
 		Subject{Slot: fence.Guard().Slot},
-		"let it end by then, or make it without MAINT, OVERLAP and FLEX: jobs that end before the fence start in it as well",
-		"Slurm starts jobs with --reservation=%s through the fence over %s at %s; sync lowers their limits once they run",
+		"let it end by then, or make it without MAINT, OVERLAP and FLEX: jobs that end before the fence start in it "+
+			"as well",
+		"Slurm starts jobs with --reservation=%s through the fence over %s at %s; sync lowers their limits once they "+
+			"run",
 		reservation,
 		hostlist.Compress(fence.Nodes),
 		FormatUTC(fence.Start),
 	)
 }
 
-// pastFence is the sentence for a job in such a reservation; "" for others.
+// pastFence returns the warning for a job in such a reservation; "" for others.
 func pastFence(req Request, snap *Snapshot) string {
 	for name := range strings.SplitSeq(req.Reservation, ",") {
 		if fence, is := snap.PastFences[name]; is {
@@ -187,7 +198,7 @@ func pastFence(req Request, snap *Snapshot) string {
 	return ""
 }
 
-// ByClock is the reservation with its times in a clock that is offset ahead.
+// ByClock returns the reservation with its times in a clock that is offset ahead.
 func (r SlurmReservation) ByClock(offset time.Duration) SlurmReservation {
 	r.Start = r.Start.Add(offset)
 	if !r.End.IsZero() {

@@ -2,7 +2,7 @@ package capacity
 
 import "regexp"
 
-// SlurmHold is a reason for which slurmctld itself holds a job.
+// SlurmHold says why slurmctld itself holds a job.
 type SlurmHold struct {
 	Why string // what happened
 	// Do lets the job run again; {} stands for the job.
@@ -63,21 +63,24 @@ var slurmHolds = []struct {
 		regexp.MustCompile(`^(ReservationDeleted|Reservation .*was deleted)$`),
 		SlurmHold{
 			Why: "the Slurm reservation that it asked for was deleted, or has ended",
-			Do:  "To let it run without one: `scontrol release {}`; in another: `scontrol update jobid={} reservationname=NAME` first.",
+			Do: "To let it run without one: `scontrol release {}`; " +
+				"in another: `scontrol update jobid={} reservationname=NAME` first.",
 		},
 	},
 	{
 		regexp.MustCompile(`^(ReservationInvalid|Reservation|Reservation .*is invalid)$`),
 		SlurmHold{
 			Why: "the Slurm reservation that it asks for has ended, or cannot be used",
-			Do:  "Take it out, `scontrol update jobid={} reservationname=`, or name another; then administrators: `scontrol release {}`.",
+			Do: "Take it out, `scontrol update jobid={} reservationname=`, or name another; " +
+				"then administrators: `scontrol release {}`.",
 		},
 	},
 	{
 		regexp.MustCompile(`^BadConstraints`),
 		SlurmHold{
 			Why: "no nodes of its partition can satisfy what it asks for (BadConstraints)",
-			Do:  "Submit it with other options, and `scancel {}`; or correct it with `scontrol update`, then administrators: `scontrol release {}`.",
+			Do: "Submit it with other options, and `scancel {}`; " +
+				"or correct it with `scontrol update`, then administrators: `scontrol release {}`.",
 		},
 	},
 }

@@ -16,8 +16,9 @@ import (
 // Name and Comment hold text that a user typed. A user can change the comment, a pending job's limit and its
 // partition at any time. The text may hold newlines; bytes that are not UTF-8 are U+FFFD.
 type Job struct {
-	// ID is unique, except that the last task of an array has the id of the whole array. Shown is the id as squeue shows
-	// it: "12", "12_3", "12+1" or, for tasks that are pending together, "12_[1-4%2]". Every change names the job by Shown.
+	// ID is unique, except that the last task of an array has the id of the whole array. Shown is the id as squeue
+	// shows it: "12", "12_3", "12+1" or, for tasks that are pending together, "12_[1-4%2]". Every change names the job
+	// by Shown.
 	ID           int
 	Shown        string
 	HetJobID     int    // of the whole heterogeneous job; 0: not heterogeneous
@@ -58,8 +59,8 @@ type ResumeJob struct {
 // run has been cleaned up.
 func (j Job) Pending() bool { return j.State == "PENDING" }
 
-// DependencyNeverSatisfied is Slurm's reason for a job that stays pending until its owner changes or cancels it: one that
-// it depends on did not end as --dependency demands.
+// DependencyNeverSatisfied is Slurm's reason for a job that stays pending until its owner changes or cancels it: one
+// that it depends on did not end as --dependency demands.
 const DependencyNeverSatisfied = "DependencyNeverSatisfied"
 
 // Waits is true for a pending job that Slurm may start some time as it is, or after a release.
@@ -88,7 +89,7 @@ func (j Job) HoldUntold() bool {
 	return j.Held && j.plainReason() == "job requeued in held state"
 }
 
-// plainReason is the reason without the underscores that some versions write for spaces.
+// plainReason returns the reason without the underscores that some versions write for spaces.
 func (j Job) plainReason() string { return strings.ReplaceAll(j.Reason, "_", " ") }
 
 // Configuring is true for a job that has its nodes while some of them still boot.
@@ -139,22 +140,32 @@ func (j Job) Is(name string) bool {
 // Partitions lists the partitions that the job runs in or may start in.
 func (j Job) Partitions() []string { return strings.Split(j.Partition, ",") }
 
-// Hostlist is the job's nodes as a hostlist: gpu-[1-4].
+// Hostlist returns the job's nodes as a hostlist: gpu-[1-4].
 func (j Job) Hostlist() string { return hostlist.Compress(j.Nodes) }
 
-// Request is the job as Admit takes it, with times in AWS's clock.
+// Request returns the job as Admit takes it, with times in AWS's clock.
 func (s *Snapshot) Request(j Job) Request {
 	j = j.ByClock(s.ClockOffset.Duration)
 
 	return Request{
-		Partitions: j.Partitions(), Account: j.Account, AccountKnown: true, User: j.User, QOS: j.QOS,
-		Comment: j.Comment, TimeLimit: j.TimeLimit, TimeMin: j.TimeMin, Begin: j.Eligible, Deadline: j.Deadline,
-		Nodes: j.NumNodes, Counted: true, Constraint: j.Constraint,
-		Reservation: j.Reservation,
+		Partitions:   j.Partitions(),
+		Account:      j.Account,
+		AccountKnown: true,
+		User:         j.User,
+		QOS:          j.QOS,
+		Comment:      j.Comment,
+		TimeLimit:    j.TimeLimit,
+		TimeMin:      j.TimeMin,
+		Begin:        j.Eligible,
+		Deadline:     j.Deadline,
+		Nodes:        j.NumNodes,
+		Counted:      true,
+		Constraint:   j.Constraint,
+		Reservation:  j.Reservation,
 	}
 }
 
-// ByClock is the job with its times in a clock that is offset ahead: AWS's instead of Slurm's.
+// ByClock returns the job with its times in a clock that is offset ahead: AWS's instead of Slurm's.
 func (j Job) ByClock(offset time.Duration) Job {
 	for _, t := range []*time.Time{&j.Eligible, &j.Start, &j.End, &j.Deadline} {
 		if !t.IsZero() {
@@ -190,7 +201,7 @@ const (
 	RequeueNever  Requeue = "never"  // srun or salloc, which Slurm cannot requeue
 )
 
-// endsAnyway is the sentence for a job whose on_end Slurm cannot carry out; "" if it can.
+// endsAnyway returns the warning for a job whose on_end Slurm cannot carry out; "" if it can.
 func endsAnyway(req Request, wish Wish, snap *Snapshot) string {
 	if wish.OnEnd != RequeueAtEnd && wish.OnEnd != HoldAtEnd {
 		return ""
@@ -211,8 +222,8 @@ func endsAnyway(req Request, wish Wish, snap *Snapshot) string {
 	return fmt.Sprintf("on_end=%s in --comment does nothing, and the job ends with its time limit: %s", wish.OnEnd, why)
 }
 
-// lateSignal is the sentence for a job whose signal would come after its requeue; "" for others. A job with a limit of its
-// own and no --time-min is requeued only where that is lowered.
+// lateSignal returns the warning for a job whose signal would come after its requeue; "" for others. A job with a limit
+// of its own and no --time-min is requeued only where that is lowered.
 func lateSignal(req Request, wish Wish, snap *Snapshot) string {
 	requeues := wish.OnEnd
 	for _, name := range req.in(snap) {
@@ -222,41 +233,40 @@ func lateSignal(req Request, wish Wish, snap *Snapshot) string {
 	}
 
 	lead := snap.KillWait.Duration + requeueMargin + time.Minute // limits are in whole minutes
-	if req.Signal == 0 || req.Signal >= lead || req.TimeLimit.Set && !req.TimeMin.Set || req.Requeue == RequeueNo ||
-		req.Requeue == RequeueNever ||
-		requeues != RequeueAtEnd && requeues != HoldAtEnd {
+	switch {
+	case req.Signal == 0, req.Signal >= lead,
+		req.TimeLimit.Set && !req.TimeMin.Set,
+		req.Requeue == RequeueNo, req.Requeue == RequeueNever,
+		requeues != RequeueAtEnd && requeues != HoldAtEnd:
 		return ""
 	}
 
 	return fmt.Sprintf(
-		"--signal comes %s before the time limit, and on_end=%s ends the job up to %s before it, with TERM: use @%d or more, or catch TERM",
-		FormatExact(req.Signal),
-		requeues,
-		FormatExact(lead),
-		int(lead.Seconds()),
-	)
+		"--signal comes %s before the time limit, and on_end=%s ends the job up to %s before it, with TERM: "+
+			"use @%d or more, or catch TERM",
+		FormatExact(req.Signal), requeues, FormatExact(lead), int(lead.Seconds()))
 }
 
 // requeueMargin is added to KillWait. A limit is in whole minutes, so it may end the job up to a minute before the
 // fence, and Slurm never requeues a job that its limit ended.
 const requeueMargin = time.Minute
 
-// RequeueAt is when to requeue jobs in front of a fence: early enough that Slurm has killed the slow ones before
+// RequeueAt returns when to requeue jobs in front of a fence: early enough that Slurm has killed the slow ones before
 // their limits end them. killWait is Slurm's KillWait.
 func RequeueAt(fence time.Time, killWait time.Duration) time.Time {
 	return fence.Add(-killWait - requeueMargin)
 }
 
-// A job that is refused at launch is held. Slurm may turn our hold into an administrator's some time later; `sync` gives
-// such a job back to its owner. The start of the job's AdminComment, which no user can change, says which hold is ours
-// and since when.
+// A job that is refused at launch is held. Slurm may turn our hold into an administrator's some time later; `sync`
+// gives such a job back to its owner. The start of the job's AdminComment, which no user can change, says which hold is
+// ours and since when.
 const (
 	adminMark = "pcs-capacity: "
 	ownerMark = "its owner can release it from "
 	heldTime  = "2006-01-02 15:04:05 UTC"
 )
 
-// HoldNote is the AdminComment of a job that is held from a time on, in whole seconds. text gives the reason.
+// HoldNote returns the AdminComment of a job that is held from a time on, in whole seconds. text gives the reason.
 func HoldNote(since time.Time, text string) string {
 	return adminMark + ownerMark + since.UTC().Format(heldTime) + " on: " + text
 }

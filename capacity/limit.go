@@ -19,7 +19,7 @@ type Limit struct {
 	Minutes   int  `json:"minutes,omitempty"`
 }
 
-// Minutes is a limit of n minutes.
+// Minutes returns a limit of n minutes.
 func Minutes(n int) Limit { return Limit{Set: true, Minutes: n} }
 
 // NoLimit is Slurm's UNLIMITED.
@@ -34,7 +34,7 @@ func LimitOf(d time.Duration) Limit {
 // Bounded reports whether the limit is a number of minutes.
 func (l Limit) Bounded() bool { return l.Set && !l.Unlimited }
 
-// Duration is the length of a Bounded limit.
+// Duration returns the length of a Bounded limit.
 func (l Limit) Duration() time.Duration { return time.Duration(l.Minutes) * time.Minute }
 
 // String writes the limit as Slurm does: days-hours:minutes:seconds.
@@ -51,7 +51,9 @@ func (l Limit) String() string {
 
 // FormatMinutes writes whole minutes as Slurm's --time takes them: [days-]hh:mm:ss.
 func FormatMinutes(minutes int) string {
-	days, hours, mins := minutes/(24*60), minutes/60%24, minutes%60
+	days := minutes / (24 * 60)
+	hours := minutes / 60 % 24
+	mins := minutes % 60
 	if days > 0 {
 		return fmt.Sprintf("%d-%02d:%02d:00", days, hours, mins)
 	}
@@ -146,8 +148,8 @@ func parseTimeSpec(text string) (int64, error) {
 	return total, nil
 }
 
-// timePart reads one number of a time. Ten digits are enough for Slurm's
-// largest 32-bit value and keep every sum here inside an int64.
+// timePart reads one number of a time. Ten digits are enough for Slurm's largest 32-bit value and keep every sum here
+// inside an int64.
 func timePart(digits string) (int64, error) {
 	n, err := strconv.ParseUint(digits, 10, 63) // refuses a sign
 	if err != nil || len(digits) > 10 {
@@ -157,16 +159,18 @@ func timePart(digits string) (int64, error) {
 	return int64(n), nil
 }
 
-// Walls are what QOS and associations of Slurm's accounting allow jobs. A missing entry means no limit.
+// Walls holds the time limits that QOS and associations of Slurm's accounting set for jobs. A missing entry means no
+// limit.
 type Walls struct {
 	Unknown bool            `json:"unknown,omitempty"` // accounting limits jobs, but the limits were never read
 	QOS     map[string]Wall `json:"qos,omitempty"`
-	// Associations, limits of their parents included, are named ACCOUNT, ACCOUNT|USER or ACCOUNT|USER|PARTITION. |USER is
-	// for jobs that name no account.
+	// Associations, limits of their parents included, are named ACCOUNT, ACCOUNT|USER or ACCOUNT|USER|PARTITION. |USER
+	// is for jobs that name no account.
 	Associations map[string]Wall `json:"associations,omitempty"`
 }
 
-// Wall is what one QOS or association allows. A job with a longer limit than MaxWall is refused, or waits indefinitely.
+// Wall limits the jobs of one QOS or association. A job with a longer limit than MaxWall is refused, or waits
+// indefinitely.
 type Wall struct {
 	MaxWall       Limit  `json:"max_wall,omitzero"`        // unset for no limit
 	Metered       bool   `json:"metered,omitempty"`        // use over time is limited, in TRES-minutes or by GrpWall
@@ -189,7 +193,7 @@ func (w Walls) Trim() {
 	}
 }
 
-// association is the most specific one of an account, a user and a partition.
+// association returns the most specific one of an account, a user and a partition.
 func (w Walls) association(parts ...string) Wall {
 	for n := len(parts); n > 0; n-- {
 		if a, there := w.Associations[strings.Join(parts[:n], "|")]; there {
@@ -200,23 +204,27 @@ func (w Walls) association(parts ...string) Wall {
 	return Wall{}
 }
 
-// MaxWall is the longest limit that accounting allows a job in a partition, unset if there is none; metered: accounting
-// limits the job's use over time, or nobody knows. account and qos are "" if the job names none.
+// MaxWall returns the longest limit that accounting allows a job in a partition, unset if there is none; metered:
+// accounting limits the job's use over time, or nobody knows. account and qos are "" if the job names none.
 //
 // Slurm asks the partition's QOS first, then the job's, then the association. The first of them that has a limit
 // counts (Slurm, "Resource Limits").
 func (w Walls) MaxWall(user, account, qos string, p Partition) (most Limit, metered bool) {
 	a := w.association(account, user, p.Name)
 
-	first, second := w.QOS[p.QOS], w.QOS[cmp.Or(qos, a.DefaultQOS, NormalQOS)]
+	first := w.QOS[p.QOS]
+	second := w.QOS[cmp.Or(qos, a.DefaultQOS, NormalQOS)]
 	if second.OverPartition {
 		first, second = second, first
 	}
 
-	return cmp.Or(first.MaxWall, second.MaxWall, a.MaxWall), w.Unknown || first.Metered || second.Metered || a.Metered
+	most = cmp.Or(first.MaxWall, second.MaxWall, a.MaxWall)
+	metered = w.Unknown || first.Metered || second.Metered || a.Metered
+
+	return most, metered
 }
 
-// SlurmPartition is a partition as Slurm shows it; PCS calls it a queue. A [Partition] is one of our settings.
+// SlurmPartition describes a partition as Slurm shows it; PCS calls it a queue. A [Partition] is one of our settings.
 type SlurmPartition struct {
 	Name          string
 	Default       bool   // jobs without -p go there
@@ -232,8 +240,8 @@ type SlurmPartition struct {
 	Unread        string        // what Slurm shows and nobody can read
 }
 
-// OverTime is the most by which jobs of the named partitions may run longer than their limits: NoLimit where no limit
-// ends a job. of is that of slurm.conf.
+// OverTime returns the most by which jobs of the named partitions may run longer than their limits: NoLimit where no
+// limit ends a job. of is that of slurm.conf.
 func OverTime(partitions []SlurmPartition, named []string, of Limit) (most Limit) {
 	for _, p := range partitions {
 		over := p.OverTime
@@ -241,7 +249,8 @@ func OverTime(partitions []SlurmPartition, named []string, of Limit) (most Limit
 			over = of
 		}
 
-		if slices.Contains(named, p.Name) && !most.Unlimited && (over.Unlimited || over.Minutes > most.Minutes) {
+		more := !most.Unlimited && (over.Unlimited || over.Minutes > most.Minutes)
+		if more && slices.Contains(named, p.Name) {
 			most = over
 		}
 	}

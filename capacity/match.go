@@ -18,7 +18,8 @@ func Match(r Reservation, g NodeGroup, now time.Time) (found []Problem) {
 
 	usable := true
 	if m := StateMismatch(r, now); m != nil {
-		found, usable = append(found, *m), false
+		found = append(found, *m)
+		usable = false
 	}
 
 	if !g.PurchaseOption.Buys(r.Kind) {
@@ -27,14 +28,14 @@ func Match(r Reservation, g NodeGroup, now time.Time) (found []Problem) {
 			fix = fmt.Sprintf("set purchase_option = %q", r.Kind)
 		}
 
-		add(WrongPurchase, fix,
-			"reservation %s is of kind %s, but node group %s buys %s", r.ID, r.Kind, g.Name, g.PurchaseOption)
+		add(WrongPurchase, fix, "reservation %s is of kind %s, but node group %s buys %s",
+			r.ID, r.Kind, g.Name, g.PurchaseOption)
 	}
 
 	if !slices.Contains(g.Types(), r.InstanceType) {
 		add(WrongType, fmt.Sprintf("use instance type %s, or another reservation", r.InstanceType),
-			"reservation %s is for %s, but node group %s launches %s", r.ID, r.InstanceType, g.Name,
-			strings.Join(g.Types(), ", "))
+			"reservation %s is for %s, but node group %s launches %s",
+			r.ID, r.InstanceType, g.Name, strings.Join(g.Types(), ", "))
 	}
 
 	switch {
@@ -42,25 +43,16 @@ func Match(r Reservation, g NodeGroup, now time.Time) (found []Problem) {
 		add("az-unknown", "run this again once EC2 shows a zone for it",
 			"EC2 does not say yet in which Availability Zone reservation %s is, so no subnet can be checked", r.ID)
 	case !slices.ContainsFunc(g.Subnets, func(s Subnet) bool { return s.AZID == r.AZID }):
-		add(
-			WrongZone,
-			fmt.Sprintf("use a subnet in %s", FormatZone(r.AZID, r.AZ)),
+		add(WrongZone, fmt.Sprintf("use a subnet in %s", FormatZone(r.AZID, r.AZ)),
 			"reservation %s is in %s, but node group %s has %s",
-			r.ID,
-			FormatZone(r.AZID, r.AZ),
-			g.Name,
-			SubnetZones(g.Subnets),
-		)
+			r.ID, FormatZone(r.AZID, r.AZ), g.Name, SubnetZones(g.Subnets))
 	}
 
 	if r.State == StateActive && r.Size() == 0 {
-		add(
-			NoInstances,
-			"see it in EC2, or use another reservation",
-			"reservation %s is open and has no instances",
-			r.ID,
-		)
+		add(NoInstances, "see it in EC2, or use another reservation", "reservation %s is open and has no instances",
+			r.ID)
 	}
+
 	// An ended or not yet opened reservation has no instances; its state says more.
 	if size := r.Size(); g.MaxNodes > size && (size > 0 || usable && r.State != StateActive) {
 		fix := fmt.Sprintf("use at most %d nodes", size)
@@ -68,27 +60,14 @@ func Match(r Reservation, g NodeGroup, now time.Time) (found []Problem) {
 			fix = "run this again once EC2 shows its instances, or use another reservation"
 		}
 
-		add(
-			WrongSize,
-			fix,
-			"reservation %s has %d instances, but node group %s would have up to %d nodes",
-			r.ID,
-			size,
-			g.Name,
-			g.MaxNodes,
-		)
+		add(WrongSize, fix, "reservation %s has %d instances, but node group %s would have up to %d nodes",
+			r.ID, size, g.Name, g.MaxNodes)
 	}
 
 	if g.Platform != "" && r.Platform != "" && g.Platform != r.Platform {
-		add(
-			WrongPlatform,
-			fmt.Sprintf("use an image for %s, or another reservation", r.Platform),
+		add(WrongPlatform, fmt.Sprintf("use an image for %s, or another reservation", r.Platform),
 			"reservation %s is for platform %s, but the image of node group %s is for %s",
-			r.ID,
-			r.Platform,
-			g.Name,
-			g.Platform,
-		)
+			r.ID, r.Platform, g.Name, g.Platform)
 	}
 
 	if r.Tenancy != "" && r.Tenancy != "default" {
@@ -110,6 +89,7 @@ func StateMismatch(r Reservation, now time.Time) *Problem {
 		p := Problemf(code, about(r), fix, format, args...)
 		return &p
 	}
+
 	switch {
 	case !r.End.IsZero() && !r.End.After(now):
 		return problem(HasEnded, "choose a reservation that has not ended", "reservation %s ended at %s (state %s)",
@@ -127,13 +107,8 @@ func StateMismatch(r Reservation, now time.Time) *Problem {
 		return problem(WrongState, "run this again once its state is scheduled or active",
 			"reservation %s is in state %s", r.ID, r.State)
 	case r.State == StateExpired || r.State == StateCancelled:
-		return problem(
-			HasEnded,
-			"choose a reservation that is scheduled or active",
-			"reservation %s is %s",
-			r.ID,
-			r.State,
-		)
+		return problem(HasEnded, "choose a reservation that is scheduled or active", "reservation %s is %s",
+			r.ID, r.State)
 	}
 
 	return problem(WrongState, "choose a reservation that is scheduled or active",
@@ -179,21 +154,23 @@ func (f Fitting) Fits() bool { return f.Code == OK }
 
 // Fit judges a need against the reservations of its instance type and sorts them: first those that fit; then blocks
 // before ODCRs, the earlier start before the later, the smaller reservation before the larger. Time is judged as for a
-// job, boot included. If subnets are given, a reservation in none of their Availability Zones does not fit. idle counts our
-// idle nodes in each reservation, by id: their instances are free for the need, although EC2 counts them as used.
-func Fit(need Need, reservations []Reservation, subnets []Subnet, idle map[string]int, timing Timing,
-	now time.Time,
+// job, boot included. If subnets are given, a reservation in none of their Availability Zones does not fit. idle counts
+// our idle nodes in each reservation, by id: their instances are free for the need, although EC2 counts them as used.
+func Fit(
+	need Need, reservations []Reservation, subnets []Subnet, idle map[string]int, timing Timing, now time.Time,
 ) []Fitting {
 	var all []Fitting
 	for _, r := range reservations {
-		if r.InstanceType == need.InstanceType {
-			f := fitOne(need, r, subnets, idle[r.ID], timing, now)
-			if n, known := idle[r.ID]; known {
-				f.Idle = &n
-			}
-
-			all = append(all, f)
+		if r.InstanceType != need.InstanceType {
+			continue
 		}
+
+		f := fitOne(need, r, subnets, idle[r.ID], timing, now)
+		if n, known := idle[r.ID]; known {
+			f.Idle = &n
+		}
+
+		all = append(all, f)
 	}
 
 	slices.SortStableFunc(all, func(a, b Fitting) int {
@@ -204,14 +181,18 @@ func Fit(need Need, reservations []Reservation, subnets []Subnet, idle map[strin
 	return all
 }
 
+// fitOne judges a need against one reservation.
 func fitOne(need Need, r Reservation, subnets []Subnet, idle int, timing Timing, now time.Time) Fitting {
 	f := Fitting{Reservation: r, Count: r.Size(), Start: later(now, r.Start), Code: OK}
 	f.AZ = "" // of a shared reservation it is the owner's name, which can be another zone here (R10)
 
 	say := func(code Code, message string, args ...any) Fitting {
-		f.Code, f.Message = code, fmt.Sprintf(message, args...)
+		f.Code = code
+		f.Message = fmt.Sprintf(message, args...)
+
 		return f
 	}
+
 	if len(subnets) > 0 && r.AZID == "" {
 		return say(Mismatched, "EC2 does not say yet in which Availability Zone it is")
 	}
@@ -223,16 +204,18 @@ func fitOne(need Need, r Reservation, subnets []Subnet, idle int, timing Timing,
 	group := NodeGroup{InstanceType: r.InstanceType, PurchaseOption: r.Kind, Subnets: subnets, Dynamic: true}
 	turn := Turn{Place: Place{&Partition{}, &group, &Slot{}}, Reservation: r, Window: timing.Window(r)}
 	req := Request{Nodes: need.Count, TimeLimit: LimitOf(need.Duration)}
-	v, p := turn.hindrance(req, now), turn.prospect(req, &Snapshot{Timing: timing}, now)
+	v := turn.hindrance(req, now)
+	p := turn.prospect(req, &Snapshot{Timing: timing}, now)
+
 	healthy := r.UsableSize()
-
-	free, with := healthy, ""
-	if idle > 0 {
-		with = ", idle nodes included"
-	}
-
+	free := healthy
 	if r.State == StateActive {
 		free = min(free, r.Available+idle)
+	}
+
+	with := ""
+	if idle > 0 {
+		with = ", idle nodes included"
 	}
 
 	switch end := f.Start.Add(timing.BootAllowance.Duration + need.Duration); {
@@ -241,29 +224,14 @@ func fitOne(need Need, r Reservation, subnets []Subnet, idle int, timing Timing,
 	case v.Refused:
 		return say(v.Code, "it is %s", r.State)
 	case !p.Fits:
-		return say(
-			TooLong,
-			"its jobs must end by %s, which leaves %s",
-			FormatUTC(p.Until),
-			FormatDuration(max(0, p.Room)),
-		)
+		return say(TooLong, "its jobs must end by %s, which leaves %s",
+			FormatUTC(p.Until), FormatDuration(max(0, p.Room)))
 	case need.Count > healthy:
-		return say(
-			TooManyNodes,
-			"%d of its %d instances are healthy, %d fewer than asked",
-			healthy,
-			r.Size(),
-			need.Count-healthy,
-		)
+		return say(TooManyNodes, "%d of its %d instances are healthy, %d fewer than asked",
+			healthy, r.Size(), need.Count-healthy)
 	case need.Count > free:
-		return say(
-			TooManyNodes,
-			"%d of its %d instances are free%s, %d fewer than asked",
-			free,
-			r.Size(),
-			with,
-			need.Count-free,
-		)
+		return say(TooManyNodes, "%d of its %d instances are free%s, %d fewer than asked",
+			free, r.Size(), with, need.Count-free)
 	case !need.By.IsZero() && end.After(need.By):
 		return say(TooLong, "it could be done by %s at the earliest", FormatUTC(end))
 	}

@@ -12,7 +12,7 @@ import (
 // USD is the currency of fees given on the command line. EC2 names the currency of each fee.
 const USD = "USD"
 
-// Money is an exact amount with its currency. The zero value is an unknown amount without currency. Compare two
+// Money holds an exact amount with its currency. The zero value is an unknown amount without currency. Compare two
 // amounts for equality with ==, for order with Compare.
 type Money struct {
 	// micros counts millionths of the currency, never negative.
@@ -46,7 +46,7 @@ func ParseMoney(amount, currency string) (Money, error) {
 	return Money{value, currency}, nil
 }
 
-// Compare is -1, 0 or 1 as m is less than, equal to or more than other. Amounts in different or unknown currencies
+// Compare returns -1, 0 or 1 as m is less than, equal to or more than other. Amounts in different or unknown currencies
 // have no order; comparing them is an error.
 func (m Money) Compare(other Money) (int, error) {
 	switch {
@@ -59,7 +59,7 @@ func (m Money) Compare(other Money) (int, error) {
 	return cmp.Compare(m.micros, other.micros), nil
 }
 
-// Currency is EC2's currency code, such as USD; "" if unknown.
+// Currency returns EC2's currency code, such as USD; "" if unknown.
 func (m Money) Currency() string { return m.currency }
 
 // Amount writes the number with two decimals, or with as many as needed to lose nothing.
@@ -68,7 +68,7 @@ func (m Money) Amount() string {
 	return whole + "." + fraction[:2] + strings.TrimRight(fraction[2:], "0")
 }
 
-// Grouped is the amount with thousands separated and its currency, for tables: "21,143.81 USD".
+// Grouped writes the amount with thousands separated and its currency, for tables: "21,143.81 USD".
 func (m Money) Grouped() string {
 	whole, fraction, _ := strings.Cut(m.Amount(), ".")
 	for i := len(whole) - 3; i > 0; i -= 3 {
@@ -78,7 +78,7 @@ func (m Money) Grouped() string {
 	return strings.TrimSpace(whole + "." + fraction + " " + m.currency)
 }
 
-// String is the amount with its currency, such as "12345.67 USD".
+// String writes the amount with its currency, such as "12345.67 USD".
 func (m Money) String() string {
 	if m.currency == "" {
 		return m.Amount()
@@ -86,14 +86,14 @@ func (m Money) String() string {
 	return m.Amount() + " " + m.currency
 }
 
-// PerHour is the hourly price of one of count things, to the nearest cent, if m pays for all of them for d. It is
+// PerHour returns the hourly price of one of count things, to the nearest cent, if m pays for all of them for d. It is
 // zero if count or d is zero.
 func (m Money) PerHour(count int, d time.Duration) Money {
 	thingHours := new(big.Int).Mul(big.NewInt(int64(count)), big.NewInt(int64(d)))
 	return m.share(int64(time.Hour), thingHours)
 }
 
-// share is m times n divided by whole, to the nearest cent; zero if that is no share.
+// share returns m times n divided by whole, to the nearest cent; zero if that is no share.
 func (m Money) share(n int64, whole *big.Int) Money {
 	if n < 0 || whole.Sign() < 1 {
 		return Money{}
@@ -109,7 +109,7 @@ func (m Money) share(n int64, whole *big.Int) Money {
 	return rounded
 }
 
-// Plus is the sum. Adding the zero value changes nothing.
+// Plus returns the sum. Adding the zero value changes nothing.
 func (m Money) Plus(other Money) Money {
 	if m.currency == "" {
 		m.currency = other.currency
@@ -117,7 +117,7 @@ func (m Money) Plus(other Money) Money {
 	return Money{m.micros + other.micros, m.currency}
 }
 
-// Part is the cost of n of total things that m pays for, to the nearest cent; zero if total is zero.
+// Part returns the cost of n of total things that m pays for, to the nearest cent; zero if total is zero.
 func (m Money) Part(n, total int64) Money { return m.share(n, big.NewInt(total)) }
 
 // MarshalText writes String's form; nothing for the zero value.

@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// Node is a node as Slurm shows it.
+// Node describes a node as Slurm shows it.
 type Node struct {
 	Name       string
 	State      string   // as scontrol shows it: IDLE+CLOUD+POWERED_DOWN
@@ -25,7 +25,7 @@ type Node struct {
 	GPUs       int // of any type
 }
 
-// Base is the base state: IDLE, MIXED, ALLOCATED, DOWN, …
+// Base returns the base state: IDLE, MIXED, ALLOCATED, DOWN, …
 func (n Node) Base() string {
 	base, _, _ := strings.Cut(n.State, "+")
 	return base
@@ -82,8 +82,9 @@ func (n Node) Idle() bool {
 
 // powerFlags are the flags that say more than the base state, the most informative first.
 var powerFlags = []string{
-	"POWERING_DOWN", "POWER_DOWN", "POWERING_UP", "POWER_UP", "POWERED_DOWN", "DRAIN",
-	"NOT_RESPONDING",
+	"POWERING_DOWN", "POWER_DOWN",
+	"POWERING_UP", "POWER_UP",
+	"POWERED_DOWN", "DRAIN", "NOT_RESPONDING",
 }
 
 // Up is true for a node that can run jobs, busy or not: its slurmd answers and nothing keeps jobs away.
@@ -91,7 +92,7 @@ func (n Node) Up() bool {
 	return !slices.ContainsFunc(powerFlags, n.Has) && slices.Contains([]string{"IDLE", "MIXED", "ALLOCATED"}, n.Base())
 }
 
-// Word is the node's state in one word: idle, powering-up, drain, …
+// Word returns the node's state in one word: idle, powering-up, drain, …
 func (n Node) Word() string {
 	word := n.Base()
 	if i := slices.IndexFunc(powerFlags, n.Has); i >= 0 {
@@ -101,8 +102,8 @@ func (n Node) Word() string {
 	return strings.ToLower(strings.ReplaceAll(word, "_", "-"))
 }
 
-// Out is the state that keeps jobs away until someone acts: drained, down or failed; "" if none does. It is "" for a
-// node that was given up or is powering down: the next ResumeProgram takes it.
+// Out returns the state that keeps jobs away until someone acts: drained, down or failed; "" if none does. It is "" for
+// a node that was given up or is powering down: the next ResumeProgram takes it.
 func (n Node) Out() string {
 	switch {
 	case n.GivenUp(), n.PoweringDown():
@@ -124,12 +125,11 @@ var socketsOf = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile
 // GPUs counts the GPUs in a list of generic resources: a node's "gpu:h100:8(S:0-1),shard:16", or a job's
 // "gres:gpu:24" (22.05) and "gres/gpu:h100=24". An entry without a number counts one.
 func GPUs(gres string) int {
-	total := 0
-
 	if strings.Contains(gres, "(") {
 		gres = socketsOf().ReplaceAllString(gres, "")
 	}
 
+	total := 0
 	for item := range strings.SplitSeq(gres, ",") {
 		parts := strings.FieldsFunc(item, func(r rune) bool { return strings.ContainsRune(":/=", r) })
 		if len(parts) > 0 && parts[0] == "gres" {
@@ -151,7 +151,7 @@ func GPUs(gres string) int {
 	return total
 }
 
-// Leaf is a set of nodes at one place in the network.
+// Leaf names the nodes at one place in the network.
 type Leaf struct {
 	Nodes string   // a Slurm hostlist
 	Path  []string // the switches above the nodes, from the top down; empty if unknown
@@ -163,10 +163,11 @@ const (
 	unknownSwitch = "pcs-capacity-unknown"
 )
 
-// TopologyConf is the lines of topology.conf for topology/tree: each switch once, and a root above all, because jobs
-// cannot span unconnected switches.
+// TopologyConf writes the lines of topology.conf for topology/tree: each switch once, and a root above all, because
+// jobs cannot span unconnected switches.
 func TopologyConf(leaves []Leaf) string {
-	nodes, below := map[string][]string{}, map[string][]string{}
+	nodes := map[string][]string{}
+	below := map[string][]string{}
 	add := func(to map[string][]string, key, value string) {
 		if !slices.Contains(to[key], value) {
 			to[key] = append(to[key], value)
@@ -174,6 +175,7 @@ func TopologyConf(leaves []Leaf) string {
 	}
 
 	var tops []string
+
 	for _, l := range leaves {
 		path := l.Path
 		if len(path) == 0 {
@@ -190,6 +192,7 @@ func TopologyConf(leaves []Leaf) string {
 
 		add(nodes, path[len(path)-1], l.Nodes)
 	}
+
 	// A Slurm switch has either nodes or switches below it.
 	for _, s := range slices.Sorted(maps.Keys(nodes)) {
 		if len(below[s]) > 0 {

@@ -19,7 +19,7 @@ const (
 	Good  Severity = "ok"    // nobody: what was checked is as it should be
 )
 
-// Problem is something that people should know, and who has to act on it. Two equal problems are the same problem.
+// Problem tells people what they should know, and who has to act on it. Two equal problems are the same problem.
 type Problem struct {
 	Code     Code     `json:"code,omitzero"` // stable, for scripts; Codes explains it
 	Severity Severity `json:"severity"`
@@ -40,7 +40,7 @@ func Problemf(code Code, about Subject, fix, format string, args ...any) Problem
 	}
 }
 
-// Text is the sentence followed by the fix.
+// Text returns the sentence followed by the fix.
 func (p Problem) Text() string {
 	if p.Fix == "" {
 		return p.Sentence
@@ -48,7 +48,7 @@ func (p Problem) Text() string {
 	return p.Sentence + "; " + p.Fix
 }
 
-// String is a line for people: "problem: …", "user problem: …" or "note: …".
+// String writes a line for people: "problem: …", "user problem: …" or "note: …".
 func (p Problem) String() string {
 	switch p.Severity {
 	case User:
@@ -60,7 +60,7 @@ func (p Problem) String() string {
 	return "problem: " + p.Text()
 }
 
-// Problems are what people should know, each once.
+// Problems lists what people should know, each once.
 type Problems []Problem
 
 // Add appends problems that are not in the list yet.
@@ -73,7 +73,7 @@ func (ps *Problems) Add(problems ...Problem) {
 	}
 }
 
-// order is that of All; an unknown severity needs an administrator.
+// order returns the place of a severity in All; an unknown severity needs an administrator.
 func (s Severity) order() int { return slices.Index([]Severity{User, Note, Good}, s) }
 
 // All returns the problems, administrators' first.
@@ -82,7 +82,7 @@ func (ps Problems) All() Problems {
 	return append(Problems{}, slices.SortedStableFunc(slices.Values(ps), byOrder)...)
 }
 
-// Of returns what is said to those who have to act.
+// Of returns the texts of the problems on which one kind of people has to act.
 func (ps Problems) Of(severity Severity) (texts []string) {
 	for _, p := range ps {
 		if p.Severity.order() == severity.order() {
@@ -93,7 +93,7 @@ func (ps Problems) Of(severity Severity) (texts []string) {
 	return texts
 }
 
-// Subject is what an action or a problem is about; an unused field is "".
+// Subject names what an action or a problem is about; an unused field is "".
 type Subject struct {
 	Partition   string `json:"partition,omitzero"`
 	Slot        string `json:"slot,omitzero"`
@@ -104,8 +104,8 @@ type Subject struct {
 	Check       string `json:"check,omitzero"` // of `pcs-capacity check`: credentials, permission, slurmctld, …
 }
 
-// Action is one change, decided and not yet made. W is the world that it is made in: the calls that a use case needs.
-// `--dry-run`, the log, the record and `-o json` show the action itself.
+// Action describes one change, decided and not yet made. W is the world that it is made in: the calls that a use case
+// needs. `--dry-run`, the log, the record and `-o json` show the action itself.
 type Action[W any] struct {
 	Code  string // stable, for scripts: "create-fence"
 	About Subject
@@ -194,12 +194,12 @@ const (
 	JobsRun            Code = "jobs-run"
 )
 
-// Meaning is the page of a code.
+// Meaning holds the page of a code.
 type Meaning struct {
 	Code Code
 	// At is where the code appears: at "submission" of a job, at a "launch", at a "pass" of sync, at "setup", or as a
-	// "notice"; "stale" is for a refusal by what EC2 said, which may be out of date; "never" for one that no block, fence or time
-	// lifts: see Verdict.Outlook.
+	// "notice"; "stale" is for a refusal by what EC2 said, which may be out of date; "never" for one that no block,
+	// fence or time lifts: see Verdict.Outlook.
 	At       []string
 	Severity Severity // Severity says who has to act
 	// Slurm is the Slurm error constant with which job_submit.lua refuses a job; "" if the filter never refuses with
@@ -219,11 +219,16 @@ var Codes = parseCodes(table)
 
 func parseCodes(table string) (all []Meaning) {
 	for line := range strings.Lines(table) {
-		f := append(strings.Split(strings.TrimSpace(line), " | "), "")
-		all = append(
-			all,
-			Meaning{Code(f[0]), strings.Fields(f[1]), Severity(f[2]), strings.Trim(f[3], "-"), f[4], f[5], f[6]},
-		)
+		f := append(strings.Split(strings.TrimSpace(line), " | "), "") // More may be left out
+		all = append(all, Meaning{
+			Code:     Code(f[0]),
+			At:       strings.Fields(f[1]),
+			Severity: Severity(f[2]),
+			Slurm:    strings.Trim(f[3], "-"),
+			Text:     f[4],
+			Do:       f[5],
+			More:     f[6],
+		})
 	}
 
 	return all

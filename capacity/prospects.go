@@ -12,7 +12,8 @@ import (
 type Prospect struct {
 	Turn
 	Until time.Time // when the job must have ended: at the fence or at its own deadline; zero if it has neither
-	// Room is the longest time limit that fits, from now or from the opening on, boot included; meaningless without Until.
+	// Room is the longest time limit that fits, from now or from the opening on, boot included; meaningless without
+	// Until.
 	Room    time.Duration
 	Longest Limit // the longest limit that Room, the partition and accounting leave; NoLimit if nothing bounds it
 	Fits    bool  // the job's shortest acceptable limit fits into Room
@@ -26,14 +27,11 @@ type Prospect struct {
 func Prospects(req Request, snap *Snapshot, now time.Time) (all []Prospect) {
 	turns := wanted(req, snap)
 	slots := strings.FieldsFunc(req.Constraint, func(r rune) bool { return strings.ContainsRune("[]()|", r) })
-	if known := features(turns); !slices.ContainsFunc(
-		slots,
-		func(name string) bool { return !slices.Contains(known, name) },
-	) {
-		turns = slices.DeleteFunc(
-			turns,
-			func(c Turn) bool { return len(slots) > 0 && !slices.Contains(slots, c.feature()) },
-		)
+
+	known := features(turns)
+	isOther := func(name string) bool { return !slices.Contains(known, name) }
+	if len(slots) > 0 && !slices.ContainsFunc(slots, isOther) {
+		turns = slices.DeleteFunc(turns, func(c Turn) bool { return !slices.Contains(slots, c.feature()) })
 	}
 
 	all, _ = prospects(turns, req, snap, now)
@@ -54,7 +52,7 @@ func PassedOver(req Request, snap *Snapshot, now time.Time) (all []Problem) {
 	return all
 }
 
-// wanted are the turns of a job's partitions that its account may use and that its comment asks for.
+// wanted returns the turns of a job's partitions that its account may use and that its comment asks for.
 func wanted(req Request, snap *Snapshot) (all []Turn) {
 	wish, _ := req.Wish()
 	for _, name := range req.Partitions {
@@ -66,25 +64,27 @@ func wanted(req Request, snap *Snapshot) (all []Turn) {
 	return all
 }
 
-// prospects are those of turns. If there are none, the verdict says why, about the turn that comes closest.
+// prospects returns those of turns. If there are none, the verdict says why, about the turn that comes closest.
 func prospects(turns []Turn, req Request, snap *Snapshot, now time.Time) (all []Prospect, why Verdict) {
 	closer := []Code{ReservationNotKnown, NoReservation, Mismatched, TooManyNodes}
 
 	var over []string
 
-	size := 0
 	why.Code = NoReservation
+	size := 0
 	for i, c := range turns {
 		v := c.hindrance(req, now)
 		at := slices.Index(closer, v.Code)
-		if !v.Refused {
+		switch {
+		case !v.Refused:
 			all = append(all, c.prospect(req, snap, now))
-		} else if at < 2 {
+		case at < 2:
 			over = append(over, v.Sentence)
 		}
 
 		if d := at - slices.Index(closer, why.Code); i == 0 || d > 0 || d == 0 && c.size() > size {
-			why, size = v, c.size()
+			why = v
+			size = c.size()
 		}
 	}
 
@@ -114,12 +114,8 @@ func (c Turn) hindrance(req Request, now time.Time) Verdict {
 	case !r.LiveAt(now), !c.Window.Unbounded() && !c.Window.Fence.After(now): // EC2 changes the state a while later
 		return refuse(NoReservation, "jobs on %s had to end by %s", r.ID, FormatUTC(cmp.Or(c.Window.Fence, r.End)))
 	case len(mismatches) > 0:
-		return refuse(
-			Mismatched,
-			"%s; nothing can be launched for the job: ask an administrator to %s",
-			mismatches[0].Sentence,
-			mismatches[0].Fix,
-		)
+		return refuse(Mismatched, "%s; nothing can be launched for the job: ask an administrator to %s",
+			mismatches[0].Sentence, mismatches[0].Fix)
 	}
 
 	if n, fits := req.leastNodes(c.Group); !fits || n > c.size() {
@@ -140,7 +136,7 @@ func (c Turn) mismatches() []Problem {
 	})
 }
 
-// size is the number of nodes that one job can have in the turn.
+// size returns the number of nodes that one job can have in the turn.
 func (c Turn) size() int { return c.atMost(c.Reservation.Size()) }
 
 func (c Turn) atMost(places int) int {
@@ -161,6 +157,7 @@ func (c Turn) prospect(req Request, snap *Snapshot, now time.Time) Prospect {
 		Usable:  c.atMost(c.Reservation.UsableSize()),
 	}
 	p.Needs, _ = req.leastNodes(c.Group)
+
 	if end := req.Deadline; !end.IsZero() && (p.Until.IsZero() || end.Before(p.Until)) {
 		p.Until = end
 	}
@@ -176,7 +173,8 @@ func (c Turn) prospect(req Request, snap *Snapshot, now time.Time) Prospect {
 			need = LimitOf(c.Partition.MinTime.Duration)
 		}
 
-		p.Longest, p.Fits = Minutes(int(p.Room/time.Minute)), need.Bounded() && need.Duration() <= p.Room
+		p.Longest = Minutes(int(p.Room / time.Minute))
+		p.Fits = need.Bounded() && need.Duration() <= p.Room
 	}
 
 	wall, _ := snap.Walls.MaxWall(req.User, req.Account, req.QOS, *c.Partition)
@@ -189,7 +187,8 @@ func (c Turn) prospect(req Request, snap *Snapshot, now time.Time) Prospect {
 	return p
 }
 
-// least is the shortest time limit with which Slurm may start the job: Slurm may lower the limit down to --time-min.
+// least returns the shortest time limit with which Slurm may start the job: Slurm may lower the limit down to
+// --time-min.
 func (r Request) least() Limit {
 	if r.TimeMin.Bounded() && (!r.TimeLimit.Bounded() || r.TimeMin.Minutes < r.TimeLimit.Minutes) {
 		return r.TimeMin
@@ -207,17 +206,18 @@ func ShortOfHosts(all []Prospect, now time.Time) (p Prospect, short bool) {
 		case open.Needs <= open.Usable:
 			return Prospect{}, false
 		case !short || open.Usable > p.Usable:
-			p, short = open, true
+			p = open
+			short = true
 		}
 	}
 
 	return p, short
 }
 
-// FewHosts is the sentence for a job that needs more hosts than are usable.
+// FewHosts returns the sentence for a job that needs more hosts than are usable.
 func (p Prospect) FewHosts() string {
-	return fmt.Sprintf("the job needs %d nodes, and %d of the %d hosts of %s are usable", p.Needs, p.Usable,
-		p.Reservation.Size(), p.Reservation.ID)
+	return fmt.Sprintf("the job needs %d nodes, and %d of the %d hosts of %s are usable",
+		p.Needs, p.Usable, p.Reservation.Size(), p.Reservation.ID)
 }
 
 // Lane is one row of a timeline: the blocks of a partition, or of none.
@@ -246,23 +246,27 @@ type Period struct {
 // are left out. A block that waits for its slot begins with its turn. A gap is a time after now in which a partition
 // with a later block has none to run in: from one fence to the next start.
 func Timeline(snap *Snapshot, from, now time.Time) []Lane {
-	used := map[string]bool{}
-
 	var lanes []Lane
 
+	used := map[string]bool{}
 	block := func(r Reservation, w Window) (Block, bool) {
 		shown := r.State.Live() || r.State == StateExpired
 		return Block{Reservation: r, Count: r.Size(), Window: w}, shown && (w.Unbounded() || w.End.After(from))
 	}
+
 	for _, p := range snap.Partitions {
 		lane := Lane{Partition: p.Name, Blocks: []Block{}}
 		here := map[string]bool{}
 		for _, c := range candidates(p, snap) {
-			if r := c.Reservation; !here[r.ID] {
-				here[r.ID], used[r.ID] = true, true
-				if b, shown := block(r, c.Window); shown {
-					lane.Blocks = append(lane.Blocks, b)
-				}
+			r := c.Reservation
+			if here[r.ID] {
+				continue
+			}
+
+			here[r.ID] = true
+			used[r.ID] = true
+			if b, shown := block(r, c.Window); shown {
+				lane.Blocks = append(lane.Blocks, b)
 			}
 		}
 
@@ -278,7 +282,9 @@ func Timeline(snap *Snapshot, from, now time.Time) []Lane {
 		}
 	}
 
-	if sortBlocks(rest.Blocks); len(rest.Blocks) > 0 {
+	sortBlocks(rest.Blocks)
+
+	if len(rest.Blocks) > 0 {
 		lanes = append(lanes, rest)
 	}
 

@@ -196,7 +196,7 @@ type Timing struct {
 	OverTime Duration `json:"over_time,omitzero"`
 }
 
-// Window is when a reservation can be used: [Start, Reclaim), with no job left at Fence. In a window without an end,
+// Window says when a reservation can be used: [Start, Reclaim), with no job left at Fence. In a window without an end,
 // Fence, Reclaim and End are zero.
 type Window struct {
 	Start   time.Time `json:"start,omitzero"`
@@ -209,15 +209,15 @@ type Window struct {
 func (w Window) Unbounded() bool { return w.End.IsZero() }
 
 // Window computes the window of r. What Slurm lets jobs run over their limits is taken off here, and so off every limit
-// that is set or allowed: Slurm itself compares limits with the start of the fence. EC2 terminates a block's instances before its EndDate, but lets an ODCR's
-// instances continue on demand after it, so an ODCR has no reclaim lead.
+// that is set or allowed: Slurm itself compares limits with the start of the fence. EC2 terminates a block's instances
+// before its EndDate, but lets an ODCR's instances continue on demand after it, so an ODCR has no reclaim lead.
 func (t Timing) Window(r Reservation) Window {
 	w := Window{Start: r.Start}
 	if r.End.IsZero() {
 		return w
 	}
 
-	var lead time.Duration
+	lead := time.Duration(0)
 	if r.Kind.Bought() {
 		lead = t.ReclaimLead.Duration
 		if r.UltraServer {
@@ -232,8 +232,8 @@ func (t Timing) Window(r Reservation) Window {
 	return w
 }
 
-// FitLimit is the time limit, in whole minutes, that ends a job at the fence, for a job that has run for elapsed at
-// now: floor((fence - now + elapsed) / minute), at most maxTime. Slurm counts a limit from the job's start, boot not
+// FitLimit returns the time limit, in whole minutes, that ends a job at the fence, for a job that has run for elapsed
+// at now: floor((fence - now + elapsed) / minute), at most maxTime. Slurm counts a limit from the job's start, boot not
 // included.
 func FitLimit(now, fence time.Time, elapsed time.Duration, maxTime Limit) int {
 	minutes := max(0, int((fence.Sub(now)+elapsed)/time.Minute))
@@ -267,7 +267,7 @@ func (d *Duration) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// Extension is a purchased extension of a block, from the old end (From) to the new one.
+// Extension describes a purchased extension of a block, from the old end (From) to the new one.
 type Extension struct {
 	OfferingID string    `json:"offering_id"`
 	From       time.Time `json:"from"`
@@ -285,7 +285,7 @@ const (
 	ExtensionPaid    = "payment-succeeded"
 )
 
-// Offering is a Capacity Block that EC2 has for sale.
+// Offering describes a Capacity Block that EC2 has for sale.
 type Offering struct {
 	ID           string `json:"id"`
 	InstanceType string `json:"instance_type"`
@@ -304,10 +304,10 @@ type Offering struct {
 	UltraServerCount int    `json:"ultraserver_count,omitempty"`
 }
 
-// Duration is the time from start to end.
+// Duration returns the time from start to end.
 func (o Offering) Duration() time.Duration { return o.End.Sub(o.Start) }
 
-// Reservation is the reservation that the offering becomes once bought and paid.
+// Reservation returns the reservation that the offering becomes once bought and paid.
 func (o Offering) Reservation(id string) Reservation {
 	return Reservation{
 		ID:           id,

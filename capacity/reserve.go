@@ -24,7 +24,7 @@ type Reserve struct {
 	MaxInstances int `toml:"max_instances"`
 }
 
-// HoldTime is the lifetime after which a temporary ODCR ends by itself. SOCA, which did this first, holds for 5
+// HoldTime limits the life of a temporary ODCR, which then ends by itself. SOCA, which did this first, holds for 5
 // minutes; a launch never takes longer.
 const HoldTime = 5 * time.Minute
 
@@ -38,7 +38,7 @@ type HoldOrder struct {
 	Tags               map[string]string
 }
 
-// Held is a ledger entry: one temporary ODCR that exists or is about to be created.
+// Held is an entry of the ledger for one temporary ODCR that exists or is about to be created.
 type Held struct {
 	// Token is the ClientToken. ReservationID is "" until EC2 has answered.
 	Token         string    `json:"token"`
@@ -61,8 +61,8 @@ func (r Reserve) Allows(more Held, others []Held) error {
 	}
 
 	if instances > r.MaxInstances {
-		return fmt.Errorf("%w: %d instances with these %d, and max_instances of [reserve] is %d", ErrReserveLimit,
-			instances, more.Count, r.MaxInstances)
+		return fmt.Errorf("%w: %d instances with these %d, and max_instances of [reserve] is %d",
+			ErrReserveLimit, instances, more.Count, r.MaxInstances)
 	}
 
 	return nil
@@ -75,7 +75,7 @@ const (
 	holdJobs   = "jobs "
 )
 
-// Run is one time that a job held nodes. A requeued job has one for each start.
+// Run records one time that a job held nodes. A requeued job has one for each start.
 type Run struct {
 	Job       string `json:"job"` // as squeue shows it: 12_3, 12+1
 	User      string `json:"user,omitempty"`
@@ -91,7 +91,7 @@ type Run struct {
 // JobRun is one run of a job: each requeue starts another.
 type JobRun struct{ ID, Restarts int }
 
-// HoldJobs is the value of TagHold for runs of jobs. If a tag cannot hold them all, it has the first ones.
+// HoldJobs returns the value of TagHold for runs of jobs. If a tag cannot hold them all, it has the first ones.
 func HoldJobs(runs []JobRun) string {
 	text := strings.TrimSpace(holdJobs)
 	for _, r := range runs {
@@ -133,8 +133,12 @@ const (
 // Needless says why an ODCR of ours for a cluster no longer serves a purpose; "" if it may. booting are the runs of
 // jobs that wait for their nodes; with nil, because Slurm did not answer, an ODCR for jobs counts as needed until its
 // end. unheard are the tokens of orders whose answers were lost.
-func (r Reservation) Needless(cluster string, booting map[JobRun]bool, unheard map[string]bool, now time.Time) string {
+func (r Reservation) Needless(
+	cluster string, booting map[JobRun]bool, unheard map[string]bool, now time.Time,
+) string {
 	runs, forJobs := r.HeldFor()
+	boots := func(run JobRun) bool { return booting[run] }
+
 	switch {
 	case r.Tags[TagCluster] != cluster || r.Tags[TagHold] == "" || r.Kind != ODCR || !r.State.Live():
 		return ""
@@ -146,7 +150,7 @@ func (r Reservation) Needless(cluster string, booting map[JobRun]bool, unheard m
 		return "the command that ordered it was interrupted before it got the id"
 	case forJobs && len(runs) == 0 && r.Created.Before(now.Add(-LaunchTime)):
 		return "its launch is over"
-	case forJobs && len(runs) > 0 && booting != nil && !slices.ContainsFunc(runs, func(run JobRun) bool { return booting[run] }):
+	case forJobs && len(runs) > 0 && booting != nil && !slices.ContainsFunc(runs, boots):
 		return "no job waits for it"
 	}
 

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// A job that could not be launched waits longer after each refusal. Slurm would try again within seconds or minutes, for
-// ever, which keeps other jobs from the nodes and uses up EC2's request limits. After the first refusal Slurm's own delay
-// is enough, because most do not recur.
+// A job that could not be launched waits longer after each refusal. Slurm would try again within seconds or minutes,
+// for ever, which keeps other jobs from the nodes and uses up EC2's request limits. After the first refusal Slurm's own
+// delay is enough, because most do not recur.
 const (
 	firstPause    = 30 * time.Second
 	longestPause  = 16 * time.Minute // a multiple of every shorter pause
@@ -23,7 +23,6 @@ const (
 // the job again from its Eligible on, and now is in Slurm's clock.
 func RetryAt(j Job, refusals int, now time.Time) time.Time {
 	at := now
-
 	if refusals >= noPauseBefore {
 		pause := min(firstPause<<min(refusals-noPauseBefore, 10), longestPause)
 		at = now.Add(pause * 3 / 2).Truncate(pause)
@@ -55,7 +54,6 @@ const (
 // RetryNote tells the owner of a job when it may start again. undecided: AWS did not answer.
 func RetryNote(refusals int, at time.Time, undecided bool) string {
 	note := retryText + FormatUTC(at)
-
 	if undecided {
 		note += orSooner
 	}
@@ -67,7 +65,7 @@ func RetryNote(refusals int, at time.Time, undecided bool) string {
 	return note
 }
 
-// Retry is what a RetryNote in a job's AdminComment says.
+// Retry holds what a RetryNote in a job's AdminComment says.
 type Retry struct {
 	At        time.Time // to the minute
 	Undecided bool
@@ -81,11 +79,8 @@ func (j Job) ReadRetry() (r Retry, is bool) {
 		return r, false
 	}
 
-	r.Rest = j.AdminComment[:i]
 	at, undecided := strings.CutSuffix(j.AdminComment[i+len(retryText):], orSooner)
-	r.Undecided = undecided
 	when, err := time.Parse(utcTime, at)
-	r.At = when
 
-	return r, err == nil
+	return Retry{At: when, Undecided: undecided, Rest: j.AdminComment[:i]}, err == nil
 }

@@ -208,7 +208,8 @@ func (s Settings) Astray(partition string, nodes []string) []string {
 	var astray []string
 	for _, node := range nodes {
 		_, _, _, ours := s.PlaceOf(node)
-		if _, _, _, its := own.PlaceOf(node); ours && !its {
+		_, _, _, its := own.PlaceOf(node)
+		if ours && !its {
 			astray = append(astray, node)
 		}
 	}
@@ -241,9 +242,9 @@ func (p Provider) Configures() bool { return p == ProviderPCS }
 // ends an instance for them, powers them, or sets their state or address.
 func (p Provider) Guest() bool { return p == ProviderNone }
 
-// GuardFlags are those of our Slurm reservations. Both forms keep jobs out, lie over running jobs and beside other
-// reservations (seen on 22.05 and 24.11). MAINT marks the nodes as in maintenance, which other launchers act
-// on: ParallelCluster 3.8 to 3.15.1 ends a static node in maintenance while it boots. So a guest does without it.
+// GuardFlags returns the flags of our Slurm reservations. Both forms keep jobs out, lie over running jobs and beside
+// other reservations (seen on 22.05 and 24.11). MAINT marks the nodes as in maintenance, which other launchers act on:
+// ParallelCluster 3.8 to 3.15.1 ends a static node in maintenance while it boots. So a guest does without it.
 func (p Provider) GuardFlags() []string {
 	if p.Guest() {
 		return []string{"OVERLAP", "IGNORE_JOBS"}
@@ -251,7 +252,7 @@ func (p Provider) GuardFlags() []string {
 	return []string{"MAINT", "IGNORE_JOBS"}
 }
 
-// Accounting is how far Slurm's accounting checks the accounts of jobs.
+// Accounting says how far Slurm's accounting checks the accounts of jobs.
 type Accounting int
 
 // NoAccounting: Slurm keeps no accounts. AccountsWritten: a user may name any account.
@@ -274,12 +275,11 @@ func Unlocked(p Partition, allow []string, accounting Accounting) []Problem {
 
 	if accounting == NoAccounting {
 		// Without accounting, part_policy_valid_acct of 22.05 knows no account; that of 24.11 lets every job in.
-		return []Problem{Problemf(
-			AccountsUnchecked,
-			Subject{},
-			"remove allow_accounts and AllowAccounts, or set AccountingStorageType=accounting_storage/slurmdbd and AccountingStorageEnforce=associations",
-			"allow_accounts has no use, because Slurm keeps no accounting: with AllowAccounts an older Slurm starts no job at all, a newer one starts every job",
-		)}
+		return []Problem{Problemf(AccountsUnchecked, Subject{},
+			"remove allow_accounts and AllowAccounts, or set AccountingStorageType=accounting_storage/slurmdbd "+
+				"and AccountingStorageEnforce=associations",
+			"allow_accounts has no use, because Slurm keeps no accounting: "+
+				"with AllowAccounts an older Slurm starts no job at all, a newer one starts every job")}
 	}
 
 	var found []Problem
@@ -291,16 +291,10 @@ func Unlocked(p Partition, allow []string, accounting Accounting) []Problem {
 			where = "to the Slurm settings of the PCS queue"
 		}
 
-		found = append(found,
-			Problemf(
-				AllowAccounts,
-				Subject{Partition: p.Name},
-				fmt.Sprintf("add AllowAccounts=%s %s", want, where),
-				"partition %s: allow_accounts is %s, but Slurm's AllowAccounts is %s",
-				p.Name,
-				want,
-				cmp.Or(strings.Join(allow, ","), "ALL"),
-			))
+		fix := fmt.Sprintf("add AllowAccounts=%s %s", want, where)
+		found = append(found, Problemf(AllowAccounts, Subject{Partition: p.Name}, fix,
+			"partition %s: allow_accounts is %s, but Slurm's AllowAccounts is %s",
+			p.Name, want, cmp.Or(strings.Join(allow, ","), "ALL")))
 	}
 
 	if accounting == AccountsWritten {

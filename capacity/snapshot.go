@@ -10,8 +10,8 @@ import (
 // SnapshotVersion is the schema of Snapshot. A reader refuses any other.
 const SnapshotVersion = 1
 
-// Snapshot is what the last pass over AWS and Slurm saw, with the settings that
-// the submission path needs. AWS and Slurm stay the sources of truth.
+// Snapshot holds what the last pass over AWS and Slurm saw, with the settings that the submission path needs. AWS and
+// Slurm stay the sources of truth.
 type Snapshot struct {
 	Version     int       `json:"version"`
 	TakenAt     time.Time `json:"taken_at"`     // AWS's time of the pass
@@ -43,8 +43,8 @@ type Snapshot struct {
 	// when. The facts of one that was live are kept for a while.
 	Missing map[string]time.Time `json:"missing,omitempty"`
 	Walls   Walls                `json:"walls,omitzero"` // limits of Slurm's accounting
-	// PastFences are the site's Slurm reservations whose jobs Slurm starts through a fence of ours, by name, each with the
-	// time of the fence.
+	// PastFences are the site's Slurm reservations whose jobs Slurm starts through a fence of ours, by name, each with
+	// the time of the fence.
 	PastFences map[string]time.Time        `json:"past_fences,omitempty"`
 	Orphans    []Orphan                    `json:"orphans,omitempty"` // instances of ours without a node
 	Problems   `json:"problems,omitempty"` // what the pass could not read or do, and what people should know
@@ -71,7 +71,7 @@ type Partition struct {
 	Groups        []NodeGroup `json:"node_groups"`
 }
 
-// NodeGroup is one [[partition.node_group]] of the configuration with what was found for it in AWS and Slurm.
+// NodeGroup joins one [[partition.node_group]] of the configuration with what was found for it in AWS and Slurm.
 type NodeGroup struct {
 	Name         string `json:"name"`
 	InstanceType string `json:"instance_type"`
@@ -95,10 +95,10 @@ type NodeGroup struct {
 	Slots []Slot `json:"slots"`
 }
 
-// Types are all instance types that the node group may launch, in the order to try.
+// Types returns all instance types that the node group may launch, in the order to try.
 func (g NodeGroup) Types() []string { return append([]string{g.InstanceType}, g.OtherTypes...) }
 
-// Slot is a set of Slurm nodes that one reservation at a time backs: see Turn.
+// Slot names a set of Slurm nodes that one reservation at a time backs: see Turn.
 type Slot struct {
 	Name    string `json:"name"`
 	Feature string `json:"feature,omitempty"` // the node feature that selects the slot's nodes; "" if there is none
@@ -135,8 +135,8 @@ func (o NodesOut) String() string {
 	return text
 }
 
-// GiveBack is the command that lets Slurm use nodes again. A node that is down has no slurmd that answers, or an instance
-// that has rebooted: where Slurm launches it, it is launched anew, as a resume would leave it without one.
+// GiveBack returns the command that lets Slurm use nodes again. A node that is down has no slurmd that answers, or an
+// instance that has rebooted: where Slurm launches it, it is launched anew, as a resume would leave it without one.
 func GiveBack(nodes, state string, p Provider) string {
 	if state == "down" && p.Launches() {
 		return fmt.Sprintf("scontrol update nodename=%s state=power_down_force", nodes)
@@ -151,7 +151,7 @@ type Subnet struct {
 	AZ   string `json:"az"`
 }
 
-// ImagePlatform is the platform of a launch template's image.
+// ImagePlatform names the platform of a launch template's image.
 type ImagePlatform struct {
 	Template string // the launch template version, ID:NUMBER
 	Platform string // EC2's term for reservations ("Linux/UNIX"); "" if unknown
@@ -160,8 +160,8 @@ type ImagePlatform struct {
 // LinuxUNIX is EC2's term for the platform of nearly every image for Slurm.
 const LinuxUNIX = "Linux/UNIX"
 
-// PlatformOf is the platform of the image of a launch template version, ID:NUMBER; "" if the snapshot does not say. s
-// may be nil.
+// PlatformOf returns the platform of the image of a launch template version, ID:NUMBER; "" if the snapshot does not
+// say. s may be nil.
 func (s *Snapshot) PlatformOf(template string) string {
 	if s == nil {
 		return ""
@@ -192,7 +192,7 @@ func (s *Snapshot) Reservation(id string) (r Reservation, ok bool) {
 	return r, false
 }
 
-// StaleAfter is the age of a snapshot from which the filter refuses only what crosses a known end.
+// StaleAfter sets the default age of a snapshot from which the filter refuses only what crosses a known end.
 const StaleAfter = 10 * time.Minute
 
 // Stale reports whether the snapshot is older than its Submit.StaleAfter.
@@ -202,10 +202,8 @@ func (s *Snapshot) Stale(now time.Time) bool {
 
 // Has reports whether the partition lists the reservation.
 func (p Partition) Has(reservationID string) bool {
-	return slices.ContainsFunc(
-		p.Groups,
-		func(g NodeGroup) bool { return slices.Contains(g.ReservationIDs(), reservationID) },
-	)
+	return slices.ContainsFunc(p.Groups,
+		func(g NodeGroup) bool { return slices.Contains(g.ReservationIDs(), reservationID) })
 }
 
 // Allows reports whether an account may use the partition's reservations. Slurm ignores case in account names.
@@ -214,7 +212,7 @@ func (p Partition) Allows(account string) bool {
 		slices.ContainsFunc(p.AllowAccounts, func(a string) bool { return strings.EqualFold(a, account) })
 }
 
-// Metadata is what an instance's EC2 metadata says; its capacity reservation is not part of it. A field that the
+// Metadata holds what an instance's EC2 metadata says; its capacity reservation is not part of it. A field that the
 // metadata lacks is "".
 type Metadata struct {
 	InstanceID    string `json:"instance_id"`

@@ -9,7 +9,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
-// Place is a slot of a partition. Who writes into it changes the partition.
+// Place locates a slot of a partition. Who writes into it changes the partition.
 type Place struct {
 	Partition *Partition
 	Group     *NodeGroup
@@ -42,7 +42,7 @@ func (s *Snapshot) Place(slot string) (Place, bool) {
 	return Place{}, false
 }
 
-// Turn is the time in which a reservation has its slot.
+// Turn says when a reservation has its slot.
 //
 // A slot has one reservation with an end at a time, because its nodes have one fence. A reservation that overlaps
 // another waits until the other has ended. Reservations without an end share a slot: none has to end before another
@@ -83,7 +83,7 @@ func (s *Snapshot) turns(at Place, ids []string, takesTime func(Reservation) boo
 			a.Window.Start.Compare(b.Window.Start))
 	})
 
-	var last Turn // of the turns with an end
+	var last Turn // the last one with an end
 
 	endless := "" // a reservation that keeps the slot forever
 	for i := range turns {
@@ -93,12 +93,15 @@ func (s *Snapshot) turns(at Place, ids []string, takesTime func(Reservation) boo
 		}
 
 		if endless != "" && !t.Window.Unbounded() {
-			t.Behind, t.Never = endless, true
+			t.Behind = endless
+			t.Never = true
+
 			continue
 		}
 
 		if last.Window.End.After(t.Window.Start) {
-			t.Behind, t.Window.Start = last.Reservation.ID, last.Window.End
+			t.Behind = last.Reservation.ID
+			t.Window.Start = last.Window.End
 		}
 
 		switch {
@@ -114,7 +117,7 @@ func (s *Snapshot) turns(at Place, ids []string, takesTime func(Reservation) boo
 	return turns
 }
 
-// Standing is the state of a slot at a moment.
+// Standing holds the state of a slot at a moment.
 type Standing struct {
 	// Turn is the first of Current. Without one it has no reservation, and is Unknown if EC2 did not describe one.
 	Turn
@@ -142,7 +145,8 @@ func (s *Snapshot) standing(at Place, ids []string, now time.Time) Standing {
 		case !t.Reservation.LiveAt(now):
 			// Its own window: an ended reservation waits for no other.
 			if t.Window.Fence.After(out.Last.Fence) {
-				out.Last, out.LastID = t.Window, t.Reservation.ID
+				out.Last = t.Window
+				out.LastID = t.Reservation.ID
 			}
 		case t.Never:
 		case len(out.Current) == 0, t.Window.Unbounded() && out.Current[0].Window.Unbounded():
@@ -153,14 +157,16 @@ func (s *Snapshot) standing(at Place, ids []string, now time.Time) Standing {
 	}
 
 	if len(out.Current) > 0 {
-		out.Turn, out.Last, out.LastID = out.Current[0], Window{}, ""
+		out.Turn = out.Current[0]
+		out.Last = Window{}
+		out.LastID = ""
 	}
 
 	return out
 }
 
-// Standings returns the state of all slots. A PCS compute node group holds the block that it was set up for, which comes
-// first; further ids wait for a free group. A slot whose live reservation has left the settings keeps it too.
+// Standings returns the state of all slots. A PCS compute node group holds the block that it was set up for, which
+// comes first; further ids wait for a free group. A slot whose live reservation has left the settings keeps it too.
 func (s *Snapshot) Standings(now time.Time) (all []Standing) {
 	before := map[string][]string{}
 	for _, at := range Places(s.Former) {
@@ -188,7 +194,7 @@ func (s *Snapshot) Standings(now time.Time) (all []Standing) {
 	return all
 }
 
-// Event is the next thing that happens to a slot; zero if nothing does.
+// Event names the next thing that happens to a slot; zero if nothing does.
 type Event struct {
 	At   time.Time
 	What string
@@ -197,7 +203,13 @@ type Event struct {
 // Event returns the next one after now.
 func (s Standing) Event(now time.Time) Event {
 	w := s.Window
-	for _, e := range []Event{{w.Start, "opens"}, {w.Fence, "fence"}, {w.Reclaim, "EC2 takes instances back"}, {w.End, "ends"}} {
+	events := []Event{
+		{w.Start, "opens"},
+		{w.Fence, "fence"},
+		{w.Reclaim, "EC2 takes instances back"},
+		{w.End, "ends"},
+	}
+	for _, e := range events {
 		if s.Reservation.ID != "" && e.At.After(now) {
 			return e
 		}
@@ -218,22 +230,26 @@ func (s *Snapshot) AllTurns() (all []Turn) {
 	for _, at := range Places(s.Partitions) {
 		all = append(all, s.Turns(at)...)
 	}
+
 	return all
 }
 
-// IdleIn is the least number of idle nodes in each reservation, by id, from the idle nodes of each slot. If several
-// reservations of a slot have instances, only EC2 knows which of them a node runs in, so IdleIn attributes as many
-// idle nodes as possible to the others.
+// IdleIn returns the least number of idle nodes in each reservation, by id, from the idle nodes of each slot. If
+// several reservations of a slot have instances, only EC2 knows which of them a node runs in, so IdleIn attributes as
+// many idle nodes as possible to the others.
 func (s *Snapshot) IdleIn(idleBySlot map[string]int) map[string]int {
-	used, idle := map[string]int{}, map[string]int{} // by slot, by reservation
 	turns := s.AllTurns()
+
+	used := map[string]int{} // by slot
 	for _, t := range turns {
 		used[t.Slot.Name] += t.Reservation.Used()
 	}
 
+	idle := map[string]int{} // by reservation
 	for _, t := range turns {
 		own := t.Reservation.Used()
-		idle[t.Reservation.ID] = max(0, min(own, idleBySlot[t.Slot.Name]-(used[t.Slot.Name]-own)))
+		others := used[t.Slot.Name] - own
+		idle[t.Reservation.ID] = max(0, min(own, idleBySlot[t.Slot.Name]-others))
 	}
 
 	return idle
@@ -246,7 +262,8 @@ func (s *Snapshot) Waiting(now time.Time) []Turn {
 
 // WaitProblem says how to use both reservations at once, of a turn that waits.
 func (t Turn) WaitProblem() Problem {
-	way, until := "give it a node group of its own to use both at once", "until "+FormatUTC(t.Window.Start)
+	way := "give it a node group of its own to use both at once"
+	until := "until " + FormatUTC(t.Window.Start)
 	if t.Partition.Provider.Launches() && len(t.Group.Slots) == 1 {
 		way = fmt.Sprintf("set slots = 2 for node group %s, or %s", t.Group.Name, way)
 	}
@@ -261,7 +278,7 @@ func (t Turn) WaitProblem() Problem {
 		t.Reservation.ID, t.Behind, t.Slot.Name, until)
 }
 
-// FenceOf is when jobs on nodes, a hostlist, must be gone: the earliest fence of the partition's slots that contain
+// FenceOf returns when jobs on nodes must be gone: the earliest fence of the partition's slots that contain
 // any of the nodes. It is zero if none of these slots has a reservation with an end.
 func (s *Snapshot) FenceOf(partition string, nodes []string, now time.Time) (earliest time.Time) {
 	p, _ := s.Partition(partition)
@@ -272,7 +289,8 @@ func (s *Snapshot) FenceOf(partition string, nodes []string, now time.Time) (ear
 			continue
 		}
 
-		if w := s.Standing(at, now).Window; !w.Unbounded() && (earliest.IsZero() || w.Fence.Before(earliest)) {
+		w := s.Standing(at, now).Window
+		if !w.Unbounded() && (earliest.IsZero() || w.Fence.Before(earliest)) {
 			earliest = w.Fence
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// Wish is our part of a job's --comment. A user can change it after submission, so it only selects among the
+// Wish holds our part of a job's --comment. A user can change it after submission, so it only selects among the
 // reservations that the job's partition and account may use.
 type Wish struct {
 	ReservationID string
@@ -21,7 +21,7 @@ type Wish struct {
 // Names reports whether the wish names capacity, which is checked in every partition.
 func (w Wish) Names() bool { return w.ReservationID != "" || w.InstanceType != "" || w.SubnetID != "" }
 
-// CapacityWish is the value of capacity= in a job's comment.
+// CapacityWish holds the value of capacity= in a job's comment.
 type CapacityWish string
 
 // The values. Without one, or with any, the node group's settings decide.
@@ -42,7 +42,7 @@ const MaxComment = 1024
 // Wish reads our part of the comment. The sentences report our keys that have an impossible value or appear twice.
 func (r Request) Wish() (Wish, []string) { return parseWish(r.Comment) }
 
-// Wish is the wish in the job's comment, see [Request.Wish].
+// Wish reads our part of the job's comment, see [Request.Wish].
 func (j Job) Wish() (Wish, []string) { return Request{Comment: j.Comment}.Wish() }
 
 // parseWish reads the k=v words of a comment, separated by spaces or commas; it ignores other words.
@@ -69,10 +69,8 @@ func parseWish(comment string) (Wish, []string) {
 		case seen[key]:
 			problems = append(problems, fmt.Sprintf("%s is given twice in --comment; give it once", key))
 		case !k.valid(value):
-			problems = append(
-				problems,
-				fmt.Sprintf("%s=%q in --comment cannot be right; write %s", key, clip(value), k.write),
-			)
+			problems = append(problems,
+				fmt.Sprintf("%s=%q in --comment cannot be right; write %s", key, clip(value), k.write))
 		}
 
 		seen[key] = true
@@ -106,7 +104,8 @@ var wishKeys = map[string]struct {
 	set   func(w *Wish, value string)
 }{
 	"capacity_reservation_id": {
-		"it like capacity_reservation_id=cr-0123456789abcdef0", IsReservationID,
+		"it like capacity_reservation_id=cr-0123456789abcdef0",
+		IsReservationID,
 		func(w *Wish, value string) { w.ReservationID = value },
 	},
 	"instance_type": {
@@ -120,7 +119,8 @@ var wishKeys = map[string]struct {
 		func(w *Wish, value string) { w.SubnetID = value },
 	},
 	"on_end": {
-		"on_end=stop, on_end=requeue or on_end=hold", func(value string) bool { return OnEnd(value).Known() },
+		"on_end=stop, on_end=requeue or on_end=hold",
+		func(value string) bool { return OnEnd(value).Known() },
 		func(w *Wish, value string) { w.OnEnd = OnEnd(value) },
 	},
 	"capacity": {
@@ -132,6 +132,7 @@ var wishKeys = map[string]struct {
 
 func clip(s string) string {
 	const most = 40
+
 	if len(s) > most {
 		return s[:most] + "…"
 	}
@@ -147,14 +148,8 @@ func nearKeys(comment string) (warnings []string) {
 	for i, word := range words {
 		if isProse(words, i) {
 			name, _, _ := strings.Cut(word, "=")
-			warnings = append(
-				warnings,
-				fmt.Sprintf(
-					"%s in --comment changes nothing; to ask for capacity, write %s",
-					clip(word),
-					wishKeys[name].write,
-				),
-			)
+			warnings = append(warnings, fmt.Sprintf("%s in --comment changes nothing; to ask for capacity, write %s",
+				clip(word), wishKeys[name].write))
 		}
 
 		key, value, ok := strings.Cut(word, "=")
@@ -162,9 +157,7 @@ func nearKeys(comment string) (warnings []string) {
 		if _, ours := wishKeys[known]; ours && strings.Contains(word, "_") {
 			warnings = append(warnings, fmt.Sprintf(
 				"%s in --comment has no value and changes nothing; write %s=… as one word, without spaces",
-				word,
-				known,
-			))
+				word, known))
 		}
 
 		if !ok || key == "" {
@@ -172,21 +165,16 @@ func nearKeys(comment string) (warnings []string) {
 		}
 
 		if meant := nearKey(key, value); meant != "" && meant != key {
-			warnings = append(
-				warnings,
-				fmt.Sprintf(
-					"%s= in --comment is not a key of pcs-capacity and changes nothing; did you mean %s=?",
-					clip(key),
-					meant,
-				),
-			)
+			warnings = append(warnings, fmt.Sprintf(
+				"%s= in --comment is not a key of pcs-capacity and changes nothing; did you mean %s=?",
+				clip(key), meant))
 		}
 	}
 
 	return warnings
 }
 
-// nearKey is our key that a word probably meant; "" if none.
+// nearKey returns our key that a word probably meant; "" if none.
 func nearKey(key, value string) string {
 	switch {
 	case IsReservationID(value):
@@ -196,8 +184,8 @@ func nearKey(key, value string) string {
 	}
 
 	for name := range wishKeys {
-		// A fifth of the letters may be wrong or missing: that covers capacity_reservation, and keeps "capability" apart
-		// from "capacity", and "subnet" from "subnet_id".
+		// A fifth of the letters may be wrong or missing: that covers capacity_reservation, and keeps "capability"
+		// apart from "capacity", and "subnet" from "subnet_id".
 		if levenshtein.ComputeDistance(strings.ToLower(key), name) <= len(name)/5 {
 			return name
 		}

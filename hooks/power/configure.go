@@ -57,8 +57,12 @@ func (s *Site) configureSlots(ctx context.Context, slots map[string]place, last 
 // configure makes a compute node group match the reservation that it was set up for, "" for none, and records it.
 func (s *Site) configure(ctx context.Context, at place, reservation string, snap *capacity.Snapshot) error {
 	record := state.Record{
-		At: s.Now(), Hook: "resume", Partition: at.partition.Name, Reservation: reservation,
-		Code: string(capacity.OK), Message: "compute node group " + at.slot + " is as it should be",
+		At:          s.Now(),
+		Hook:        "resume",
+		Partition:   at.partition.Name,
+		Reservation: reservation,
+		Code:        string(capacity.OK),
+		Message:     "compute node group " + at.slot + " is as it should be",
 	}
 
 	request, err := configuration(s.Cluster, at, reservation, snap, s.Now())
@@ -72,7 +76,9 @@ func (s *Site) configure(ctx context.Context, at place, reservation string, snap
 	if err != nil {
 		err = fmt.Errorf("compute node group %s: %w", at.slot, err)
 		p, code := problem(err)
-		record.Code, record.EC2Code, record.Message = string(p.Code), code, hook.OneLine(p.Text())
+		record.Code = string(p.Code)
+		record.EC2Code = code
+		record.Message = hook.OneLine(p.Text())
 	}
 
 	s.record(record)
@@ -102,7 +108,9 @@ func configuration(cluster string, at place, reservation string, snap *capacity.
 		}
 	}
 
-	request.Reservation, request.MaxNodes, request.Dynamic = r, g.MaxNodes, g.Dynamic
+	request.Reservation = r
+	request.MaxNodes = g.MaxNodes
+	request.Dynamic = g.Dynamic
 	for _, s := range g.Subnets {
 		if s.AZID == r.AZID {
 			request.SubnetIDs = append(request.SubnetIDs, s.ID)

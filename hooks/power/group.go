@@ -238,17 +238,15 @@ func (c *call) targets(jobs []capacity.Job, at place, nodes int) (all []target, 
 	for _, r := range capacity.LaunchOrder(common, nodes, c.taken) {
 		some := targetsIn(g, r, wishes)
 		if len(some) == 0 {
-			err = refuse(
-				capacity.Mismatched,
+			err = refuse(capacity.Mismatched,
 				"node group %s has no subnet and type in %s that the jobs ask for together",
-				g.Name,
-				cmp.Or(r.AZID, "any zone"),
-			)
+				g.Name, cmp.Or(r.AZID, "any zone"))
 		}
 
 		for _, t := range some {
 			if r.ID == "" && g.Holds(wishes, c.snap) {
-				t.hold, t.kind = true, capacity.ODCR
+				t.hold = true
+				t.kind = capacity.ODCR
 			}
 
 			all = append(all, t)
@@ -296,14 +294,16 @@ func targetsIn(g capacity.NodeGroup, r capacity.Reservation, wishes []capacity.W
 			switch {
 			case refused(instanceType, s.ID):
 			case r.ID == "":
-				targets = append(
-					targets,
-					target{subnetID: s.ID, azID: s.AZID, instanceType: instanceType, kind: capacity.OnDemand},
-				)
+				targets = append(targets,
+					target{subnetID: s.ID, azID: s.AZID, instanceType: instanceType, kind: capacity.OnDemand})
 			case s.AZID == r.AZID && instanceType == r.InstanceType:
 				return []target{
 					{
-						reservationID: r.ID, subnetID: s.ID, azID: s.AZID, instanceType: instanceType, kind: r.Kind,
+						reservationID:  r.ID,
+						subnetID:       s.ID,
+						azID:           s.AZID,
+						instanceType:   instanceType,
+						kind:           r.Kind,
 						placementGroup: r.PlacementGroup,
 					},
 				}
@@ -349,7 +349,8 @@ func (c *call) tags(jobs []capacity.Job, partition string, nodes []string, reser
 		return append(split(nodes[:half]), split(nodes[half:])...)
 	}
 	tags := capacity.NodesTags(split(nodes))
-	tags[capacity.TagCluster], tags[capacity.TagPartition] = c.mark, partition
+	tags[capacity.TagCluster] = c.mark
+	tags[capacity.TagPartition] = partition
 	// One call gives all its instances the same tags. Of several nodes, the launch index picks one, and the console
 	// shows it next to the name.
 	tags[capacity.TagName] = hook.Clip(hostlist.Compress(nodes), capacity.MaxTagValue)

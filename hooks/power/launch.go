@@ -15,9 +15,9 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// EC2 takes 5 RunInstances calls of an account at once and then 2 a second (EC2 API Reference, "Request throttling"). It
-// rejects calls beyond that, which costs more time than waiting; one is left for other launches in the account. It takes 50
-// CreateCapacityReservation calls at once and then 5 a second, its default for mutating calls.
+// EC2 takes 5 RunInstances calls of an account at once and then 2 a second (EC2 API Reference, "Request throttling").
+// It rejects calls beyond that, which costs more time than waiting; one is left for other launches in the account. It
+// takes 50 CreateCapacityReservation calls at once and then 5 a second, its default for mutating calls.
 const (
 	launchBurst     = 4
 	launchesASecond = 2
@@ -26,7 +26,8 @@ const (
 )
 
 const (
-	// mostBudget is the longest time for a power-up. Well below Slurm's ResumeTimeout, it leaves the nodes time to boot.
+	// mostBudget is the longest time for a power-up. Well below Slurm's ResumeTimeout, it leaves the nodes time to
+	// boot.
 	mostBudget = 2 * time.Minute
 	// failuresOfBudget is the share of the budget for handling failures, counted from each launch: a third.
 	failuresOfBudget = 3
@@ -222,7 +223,8 @@ func (c *call) launch(g group, turn time.Time) error {
 
 	if len(done) > 0 {
 		if err := l.setAddresses(done); err != nil {
-			done, why = nil, err
+			done = nil
+			why = err
 		}
 	}
 
@@ -235,7 +237,8 @@ func (c *call) launch(g group, turn time.Time) error {
 	}
 
 	rest := without(g.nodes, func(n string) bool { return slices.Contains(done, n) })
-	g.jobs, g.nodes = g.on(rest), rest
+	g.jobs = g.on(rest)
+	g.nodes = rest
 
 	return c.takeDown(failed{g, why, l.got})
 }
@@ -361,9 +364,16 @@ func (l *launching) has(node string, i capacity.Instance, reservation string) (e
 func (l *launching) runInstances(p part, t target, reservation string, nodes []string) (missing []string, err error) {
 	jobs := l.on(nodes)
 	order := capacity.Launch{
-		LaunchTemplate: p.template, InstanceType: t.instanceType, SubnetID: t.subnetID,
-		ReservationID: reservation, Kind: t.kind, PlacementGroup: t.placementGroup, Fresh: t.hold, Count: len(nodes),
-		Least: len(nodes), Tags: l.tags(jobs, p.place.partition.Name, nodes, t.reservationID),
+		LaunchTemplate: p.template,
+		InstanceType:   t.instanceType,
+		SubnetID:       t.subnetID,
+		ReservationID:  reservation,
+		Kind:           t.kind,
+		PlacementGroup: t.placementGroup,
+		Fresh:          t.hold,
+		Count:          len(nodes),
+		Least:          len(nodes),
+		Tags:           l.tags(jobs, p.place.partition.Name, nodes, t.reservationID),
 	}
 	if l.each {
 		order.Least = 1
@@ -407,11 +417,7 @@ func (l *launching) byIndex(t target, nodes []string, instances []capacity.Insta
 	for _, i := range instances {
 		if i.LaunchIndex < 0 || i.LaunchIndex >= len(nodes) {
 			return nodes, fmt.Errorf(
-				"instance %s has launch index %d in a launch of %d",
-				i.ID,
-				i.LaunchIndex,
-				len(nodes),
-			)
+				"instance %s has launch index %d in a launch of %d", i.ID, i.LaunchIndex, len(nodes))
 		}
 
 		errs = cmp.Or(errs, l.has(nodes[i.LaunchIndex], i, cmp.Or(t.reservationID, i.ReservationID)))
@@ -463,10 +469,16 @@ func (l *launching) records(nodes []string) (all []state.Record) {
 	for _, nodes := range of {
 		at, _ := placeOf(l.Settings, nodes[0])
 		r := state.Record{
-			At: l.Now(), Hook: "resume", Partition: at.partition.Name, Nodes: hostlist.Compress(nodes),
+			At:        l.Now(),
+			Hook:      "resume",
+			Partition: at.partition.Name,
+			Nodes:     hostlist.Compress(nodes),
 			Jobs: shown(
 				l.on(nodes),
-			), Reservation: l.got[nodes[0]].reservation, Code: string(capacity.OK), Message: "launched",
+			),
+			Reservation: l.got[nodes[0]].reservation,
+			Code:        string(capacity.OK),
+			Message:     "launched",
 		}
 		for _, n := range nodes {
 			r.Instances = append(r.Instances, l.got[n].instance.ID)

@@ -46,11 +46,8 @@ func (l *launching) createODCR(p part, t target, nodes []string) (odcr, error) {
 
 	if image.Platform == "" {
 		image.Platform = capacity.LinuxUNIX
-		l.Warn(
-			"capacity is held for "+image.Platform+", since nobody knows what the image runs",
-			"template",
-			p.template,
-		)
+		l.Warn("capacity is held for "+image.Platform+", since nobody knows what the image runs", "template",
+			p.template)
 	}
 
 	jobs := l.on(nodes)
@@ -65,8 +62,12 @@ func (l *launching) createODCR(p part, t target, nodes []string) (odcr, error) {
 	tags[capacity.TagName] = "held for " + hook.Clip(tags[capacity.TagName], capacity.MaxTagValue-10)
 
 	order := capacity.HoldOrder{
-		InstanceType: t.instanceType, AZID: t.azID, Platform: image.Platform, Count: len(nodes),
-		Tags: tags, End: l.now.Add(capacity.HoldTime).Truncate(time.Second),
+		InstanceType: t.instanceType,
+		AZID:         t.azID,
+		Platform:     image.Platform,
+		Count:        len(nodes),
+		Tags:         tags,
+		End:          l.now.Add(capacity.HoldTime).Truncate(time.Second),
 	} // EC2 takes whole seconds
 	for attempt := range mostAttempts {
 		order.ClientToken = l.launchToken(jobs, nodes, attempt, "hold", t.azID, t.instanceType, image.Platform)
@@ -77,8 +78,11 @@ func (l *launching) createODCR(p part, t target, nodes []string) (odcr, error) {
 		}
 
 		entry, err := l.Enlist(capacity.Held{
-			Token: order.ClientToken, InstanceType: t.instanceType, Count: len(nodes),
-			Since: l.Now(), Until: order.End,
+			Token:        order.ClientToken,
+			InstanceType: t.instanceType,
+			Count:        len(nodes),
+			Since:        l.Now(),
+			Until:        order.End,
 		}, l.Now(), l.Settings.Reserve.Allows)
 		if errors.Is(err, capacity.ErrReserveLimit) { // another place may take less
 			return odcr{}, &refusal{refuse("reserve-limit", "%v", err).Verdict, capacity.ErrNoRoom}
@@ -104,8 +108,11 @@ func (l *launching) createODCR(p part, t target, nodes []string) (odcr, error) {
 			r.Total = len(nodes) // EC2 may report it later
 
 			return odcr{
-				Reservation: r, token: order.ClientToken, partition: p.place.partition.Name, jobs: shown(jobs),
-				since: l.Now(),
+				Reservation: r,
+				token:       order.ClientToken,
+				partition:   p.place.partition.Name,
+				jobs:        shown(jobs),
+				since:       l.Now(),
 			}, nil
 		}
 
@@ -133,10 +140,8 @@ func (c *call) letGo() {
 	for len(boots) > 0 && c.work.Err() == nil {
 		shown, _ := c.FindInstances(c.work, capacity.InstanceQuery{IDs: boots})
 		boots = without(boots, func(id string) bool {
-			return slices.ContainsFunc(
-				shown,
-				func(i capacity.Instance) bool { return i.ID == id && (i.State == "running" || i.Ended()) },
-			)
+			return slices.ContainsFunc(shown,
+				func(i capacity.Instance) bool { return i.ID == id && (i.State == "running" || i.Ended()) })
 		})
 		if len(boots) > 0 {
 			sleep(c.work, time.Second)
@@ -190,19 +195,23 @@ func (o odcr) record(now time.Time, err error) state.Record {
 	message := fmt.Sprintf("held %d × %s in %s for %s, idle for %s", o.Total, o.InstanceType, o.AZID,
 		round(now.Sub(o.since)), round(idle))
 	r := state.Record{
-		At: now, Hook: "hold", Partition: o.partition, Jobs: o.jobs, Reservation: o.ID,
-		Code: string(capacity.OK), Message: message,
+		At:          now,
+		Hook:        "hold",
+		Partition:   o.partition,
+		Jobs:        o.jobs,
+		Reservation: o.ID,
+		Code:        string(capacity.OK),
+		Message:     message,
 	}
 	if err != nil {
 		p, code := problem(err)
-		r.Code, r.EC2Code = string(p.Code), code
+		r.Code = string(p.Code)
+		r.EC2Code = code
 		r.Message = hook.OneLine(
 			fmt.Sprintf(
-				"%s; it could not be cancelled: %s; EC2 ends it at %s, or up to an hour later; until then places that are free are paid",
-				message,
-				p.Text(),
-				capacity.FormatUTC(o.End),
-			),
+				"%s; it could not be cancelled: %s; EC2 ends it at %s, or up to an hour later; until then places "+
+					"that are free are paid",
+				message, p.Text(), capacity.FormatUTC(o.End)),
 		)
 	}
 

@@ -109,7 +109,8 @@ names, and syslog.
 
 	log.Info(p.what, "nodes", nodes, "resume_file", os.Getenv("SLURM_RESUME_FILE"))
 	s := NewSite(nil, state.Dir(cfg.StateDir), cfg.Domain(), cfg.Cluster, nodes, log)
-	s.what, s.began = p.what, began
+	s.what = p.what
+	s.began = began
 
 	aws, made := ec2.New(ctx, ec2.Options{Region: cfg.Region, Called: s.aws})
 	if made == nil {
@@ -121,9 +122,9 @@ names, and syslog.
 	return s.end(theirs.wait(errors.Join(err, made)), p.advice)
 }
 
-// withoutSettings does what is left to do when the settings cannot be read. Nobody launches our nodes then, and Slurm is
-// told so: it gives their jobs other nodes at once, instead of after ResumeTimeout, and check finds the reason on the
-// nodes. Beside a program of the site's, only those are known to be ours that hooks install wrote.
+// withoutSettings does what is left to do when the settings cannot be read. Nobody launches our nodes then, and Slurm
+// is told so: it gives their jobs other nodes at once, instead of after ResumeTimeout, and check finds the reason on
+// the nodes. Beside a program of the site's, only those are known to be ours that hooks install wrote.
 func (p program) withoutSettings(unread error, theirs *chained, list string) {
 	log := hook.Log(config.Default().Log.Dir, p.name)
 	log.Error("nothing is launched or terminated without settings", "err", unread)
@@ -255,8 +256,11 @@ type Site struct {
 // NewSite is for one call by slurmctld, with a hostlist.
 func NewSite(w World, dir state.Dir, settings capacity.Settings, cluster, nodes string, log *slog.Logger) *Site {
 	return &Site{
-		World: w, State: dir, Settings: settings, Cluster: cluster,
-		journal: &journal{Logger: log, list: nodes, began: time.Now()},
+		World:    w,
+		State:    dir,
+		Settings: settings,
+		Cluster:  cluster,
+		journal:  &journal{Logger: log, list: nodes, began: time.Now()},
 	}
 }
 
@@ -324,11 +328,8 @@ func PowerUp(ctx context.Context, s *Site) error {
 	}
 
 	if len(foreign) > 0 {
-		s.Warn(
-			"no node_group of the settings has these nodes; they are left alone",
-			"nodes",
-			hostlist.Compress(foreign),
-		)
+		s.Warn("no node_group of the settings has these nodes; they are left alone", "nodes",
+			hostlist.Compress(foreign))
 	}
 	// Side by side: PCS takes minutes to change a compute node group.
 	var (
@@ -523,21 +524,8 @@ func (j *journal) aws(a ec2.Call) {
 // record writes records.
 func (s *Site) record(records ...state.Record) {
 	for _, r := range records {
-		s.Info(
-			r.Message,
-			"nodes",
-			r.Nodes,
-			"jobs",
-			r.Jobs,
-			"reservation",
-			r.Reservation,
-			"code",
-			r.Code,
-			"aws_code",
-			r.EC2Code,
-			"instances",
-			r.Instances,
-		)
+		s.Info(r.Message, "nodes", r.Nodes, "jobs", r.Jobs, "reservation", r.Reservation, "code", r.Code, "aws_code",
+			r.EC2Code, "instances", r.Instances)
 	}
 
 	s.mu.Lock()

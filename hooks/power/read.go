@@ -130,7 +130,8 @@ func (c *call) tryFacts(ctx context.Context, last *capacity.Snapshot) error {
 	c.templates = map[string]template{}
 	for _, n := range c.nodes {
 		at, _ := placeOf(c.Settings, n)
-		partitions[at.partition.Name], c.templates[at.group.LaunchTemplate] = true, template{}
+		partitions[at.partition.Name] = true
+		c.templates[at.group.LaunchTemplate] = template{}
 	}
 
 	var (
@@ -170,7 +171,10 @@ func (c *call) tryFacts(ctx context.Context, last *capacity.Snapshot) error {
 	}
 
 	c.now = c.Now()
-	seen.Before, seen.Instances, seen.Now, seen.Platforms = last, ours, c.now, c.platforms(last)
+	seen.Before = last
+	seen.Instances = ours
+	seen.Now = c.now
+	seen.Platforms = c.platforms(last)
 	c.snap = capacity.Build(c.Settings, seen)
 	c.snap.TakenAt = c.now
 	c.see(ours)

@@ -79,8 +79,8 @@ func (j *journal) insist(ctx context.Context, what string, try func() error) err
 	}
 }
 
-// persist tries a call of AWS again until AWS decides it or ctx ends. It returns AWS's last answer, which says more than
-// that there was no time left.
+// persist tries a call of AWS again until AWS decides it or ctx ends. It returns AWS's last answer, which says more
+// than that there was no time left.
 func (j *journal) persist(ctx context.Context, what string, try func() error) error {
 	var err, undecided error
 
@@ -139,7 +139,9 @@ func (s *Site) terminate(ctx context.Context, mark string, nodes []string) error
 	}
 	if err != nil {
 		p, code := problem(err)
-		record.Code, record.EC2Code, record.Message = string(capacity.FailedOtherwise), code, p.Text()
+		record.Code = string(capacity.FailedOtherwise)
+		record.EC2Code = code
+		record.Message = p.Text()
 	}
 
 	s.record(record)
@@ -191,8 +193,8 @@ func recordedFor(nodes []string, records []state.Record, called time.Time) map[s
 			}
 
 			for i, id := range r.Instances {
-				// A failed launch is terminated whole, and its record may have fewer instances than nodes; otherwise they are
-				// in the order of the nodes.
+				// A failed launch is terminated whole, and its record may have fewer instances than nodes; otherwise
+				// they are in the order of the nodes.
 				mine := r.Code != string(capacity.OK) &&
 					slices.ContainsFunc(of, func(n string) bool { return slices.Contains(nodes, n) })
 				if mine || len(of) == len(r.Instances) && slices.Contains(nodes, of[i]) {
@@ -248,17 +250,19 @@ func (s *Site) giveBack(ctx context.Context, nodes []string) {
 
 	now := s.began.Add(s.Offset())
 	record := state.Record{
-		At: now, Hook: "resume", Nodes: hostlist.Compress(lost), Jobs: shown(jobs),
-		Code:    string(capacity.NotBooted),
-		Message: "the instance did not register with Slurm within ResumeTimeout; its image, its slurm.conf or its network may be broken",
+		At:    now,
+		Hook:  "resume",
+		Nodes: hostlist.Compress(lost),
+		Jobs:  shown(jobs),
+		Code:  string(capacity.NotBooted),
+		Message: "the instance did not register with Slurm within ResumeTimeout; its image, its slurm.conf or its " +
+			"network may be broken",
 	}
 	if id := last[lost[0]].instance; id != "" {
 		const late = "the instance did not register with Slurm within ResumeTimeout; its console says"
 
-		record.Message = fmt.Sprintf(
-			late+" why: `aws ec2 get-console-output --latest --output text --instance-id %s`",
-			id,
-		)
+		record.Message = fmt.Sprintf(late+" why: `aws ec2 get-console-output --latest --output text --instance-id %s`",
+			id)
 		if says, err := s.ConsoleSays(ctx, id); err != nil {
 			s.Warn("the console is not known", "err", err)
 		} else if says != "" {

@@ -58,9 +58,12 @@ func problem(err error) (p capacity.Problem, ec2Code string) {
 		p = ours.Problem
 	case errors.As(err, &answer):
 		ec2Code = answer.ErrorCode()
-		p.Code, p.Sentence, p.Fix = capacity.Code(ec2Code), answer.ErrorMessage(), ec2.Advice(err)
+		p.Code = capacity.Code(ec2Code)
+		p.Sentence = answer.ErrorMessage()
+		p.Fix = ec2.Advice(err)
 	default:
-		p.Code, p.Sentence = capacity.FailedOtherwise, err.Error()
+		p.Code = capacity.FailedOtherwise
+		p.Sentence = err.Error()
 	}
 
 	p.Sentence = strings.TrimSuffix(p.Sentence, ".") // more may follow
@@ -85,15 +88,16 @@ func reason(p capacity.Problem) string {
 // decided never counts: the next one may succeed as soon as AWS answers.
 const failureMemory = 2 * time.Hour
 
-// failuresOf counts the runs of jobs, by their shown names, that failed since a while before now, in AWS's time. Several
-// power-ups may record one run, each for some of its nodes.
+// failuresOf counts the runs of jobs, by their shown names, that failed since a while before now, in AWS's time.
+// Several power-ups may record one run, each for some of its nodes.
 func failuresOf(records []state.Record, now time.Time) map[string]int {
 	type run struct {
 		job      string
 		restarts int
 	}
 
-	runs, failures := map[run]bool{}, map[string]int{}
+	runs := map[run]bool{}
+	failures := map[string]int{}
 	for _, r := range records {
 		if r.Hook != "resume" || r.Code == string(capacity.OK) || r.At.Before(now.Add(-failureMemory)) {
 			continue
@@ -154,7 +158,8 @@ func (c *call) takeDownFor(why error, groups []failed) error {
 		jobs  []capacity.Job
 	)
 	for _, g := range groups {
-		nodes, jobs = append(nodes, g.nodes...), append(jobs, g.jobs...)
+		nodes = append(nodes, g.nodes...)
+		jobs = append(jobs, g.jobs...)
 		for _, n := range g.nodes {
 			if l, ok := g.got[n]; ok {
 				record.Reservation, record.Instances = l.reservation, append(record.Instances, l.instance.ID)
@@ -164,7 +169,9 @@ func (c *call) takeDownFor(why error, groups []failed) error {
 
 	at, _ := placeOf(c.Settings, nodes[0])
 
-	record.Partition, record.Nodes, record.Jobs = at.partition.Name, hostlist.Compress(nodes), shown(jobs)
+	record.Partition = at.partition.Name
+	record.Nodes = hostlist.Compress(nodes)
+	record.Jobs = shown(jobs)
 	if !isUndecided(why) {
 		for _, j := range jobs {
 			record.Restarts = append(record.Restarts, j.Restarts)
@@ -191,14 +198,8 @@ func (c *call) takeDownFor(why error, groups []failed) error {
 	)
 	c.notify(ctx, word, jobs...) // jobs lose their terminals with their nodes
 
-	down := c.did(
-		c.PowerDownForce(ctx, nodes, reason(p)),
-		"power nodes down",
-		"nodes",
-		record.Nodes,
-		"reason",
-		reason(p),
-	)
+	down := c.did(c.PowerDownForce(ctx, nodes, reason(p)),
+		"power nodes down", "nodes", record.Nodes, "reason", reason(p))
 
 	var queue []capacity.Job
 	if down == nil && slices.ContainsFunc(jobs, func(j capacity.Job) bool { return j.Batch }) {
@@ -295,10 +296,8 @@ func (c *call) refusedJobs(nodes []string) (refused []refusedJob) {
 		r := refusedJob{name: j.Shown, jobs: []capacity.Job{j}}
 		if j.HetJobID != 0 {
 			r.name = strconv.Itoa(j.HetJobID)
-			r.jobs = slices.DeleteFunc(
-				slices.Clone(c.jobs),
-				func(o capacity.Job) bool { return o.HetJobID != j.HetJobID },
-			)
+			r.jobs = slices.DeleteFunc(slices.Clone(c.jobs),
+				func(o capacity.Job) bool { return o.HetJobID != j.HetJobID })
 		}
 
 		if !j.Allocated() || slices.ContainsFunc(refused, func(o refusedJob) bool { return o.name == r.name }) {
@@ -314,7 +313,8 @@ func (c *call) refusedJobs(nodes []string) (refused []refusedJob) {
 
 			asked = at.slot
 			if _, v := c.admit(j, at); v.Refused && v.Code.Never() {
-				r.partition, r.why = at.partition.Name, &refusal{Verdict: v}
+				r.partition = at.partition.Name
+				r.why = &refusal{Verdict: v}
 				refused = append(refused, r)
 				break
 			}
@@ -383,8 +383,13 @@ func (c *call) holdJob(ctx context.Context, r refusedJob) {
 	}
 
 	c.record(state.Record{
-		At: c.Now(), Hook: "resume", Partition: r.partition, Nodes: hostlist.Compress(nodes),
-		Jobs: shown(r.jobs), Code: string(p.Code), Message: hook.OneLine(p.Text()),
+		At:        c.Now(),
+		Hook:      "resume",
+		Partition: r.partition,
+		Nodes:     hostlist.Compress(nodes),
+		Jobs:      shown(r.jobs),
+		Code:      string(p.Code),
+		Message:   hook.OneLine(p.Text()),
 	})
 	c.notify(ctx, "pcs-capacity: "+text, r.jobs...)
 	c.comment(ctx, note, shown(r.jobs)...)

@@ -188,7 +188,8 @@ func taskProlog() string {
 		return JobEnvironment("", nil, "", time.Time{})
 	}
 
-	dir, now := state.Dir(cfg.StateDir), time.Now()
+	dir := state.Dir(cfg.StateDir)
+	now := time.Now()
 	snap, _ := dir.ReadSnapshot()
 	if snap != nil {
 		now = now.Add(snap.ClockOffset.Duration)
@@ -240,27 +241,15 @@ func metadata(ctx context.Context) (capacity.Metadata, error) {
 	client := &http.Client{Transport: &http.Transport{Proxy: nil}, // the address is this machine's alone
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
-	token, err := ask(
-		ctx,
-		client,
-		http.MethodPut,
-		base+"/latest/api/token",
-		"X-aws-ec2-metadata-token-ttl-seconds",
-		"60",
-	)
+	token, err := ask(ctx, client, http.MethodPut, base+"/latest/api/token", "X-aws-ec2-metadata-token-ttl-seconds",
+		"60")
 	if err != nil {
 		return m, err
 	}
 
 	for _, q := range questions {
-		answer, err := ask(
-			ctx,
-			client,
-			http.MethodGet,
-			base+"/latest/meta-data/"+q.path,
-			"X-aws-ec2-metadata-token",
-			token,
-		)
+		answer, err := ask(ctx, client, http.MethodGet, base+"/latest/meta-data/"+q.path, "X-aws-ec2-metadata-token",
+			token)
 		if errors.Is(err, errNone) {
 			continue
 		}

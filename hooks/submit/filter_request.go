@@ -26,9 +26,7 @@ func decodeFields(args []string) (map[string]string, error) {
 		key, value, found := strings.Cut(arg, "=")
 		if !found {
 			return nil, fmt.Errorf(
-				"argument %q is not key=hex; only the Lua shims call this program",
-				hook.Clip(arg, 40),
-			)
+				"argument %q is not key=hex; only the Lua shims call this program", hook.Clip(arg, 40))
 		}
 
 		text, err := hex.DecodeString(value)
@@ -44,7 +42,8 @@ func decodeFields(args []string) (map[string]string, error) {
 
 // Request turns the fields of a shim into a job. Times are in the machine's clock.
 func Request(fields map[string]string) (capacity.Request, error) {
-	gpus, cli := gpus, fields["from"] == fromCLIFilter
+	gpus := gpus
+	cli := fields["from"] == fromCLIFilter
 	gres := func(option string) int { return capacity.GPUs(lastOfEach(option)) }
 	if !cli { // slurmctld has lists of TRES
 		gpus = gres
@@ -52,19 +51,31 @@ func Request(fields map[string]string) (capacity.Request, error) {
 
 	partitions := strings.FieldsFunc(fields["partition"], func(r rune) bool { return r == ',' })
 	req := capacity.Request{
-		Partitions: partitions, Account: fields["account"],
-		AccountKnown: !cli, User: fields["user"],
-		QOS: fields["qos"], Comment: fields["comment"], Was: fields["was"], Started: fields["started"] != "",
+		Partitions:   partitions,
+		Account:      fields["account"],
+		AccountKnown: !cli,
+		User:         fields["user"],
+		QOS:          fields["qos"],
+		Comment:      fields["comment"],
+		Was:          fields["was"],
+		Started:      fields["started"] != "",
 		Begin: moment(
 			fields["begin"],
-		), Deadline: moment(fields["deadline"]), Constraint: fields["constraint"], Reservation: fields["reservation"],
-		Nodes:   count(fields["nodes"]),
-		OneNode: fields["nodes"] == "1-1" || fields["nodes"] == "1" && cli, Component: count(fields["component"]) > 0,
-		Together: count(fields["together"]),
-		Tasks:    count(fields["ntasks"]), TasksPerNode: count(fields["ntasks-per-node"]),
+		),
+		Deadline:     moment(fields["deadline"]),
+		Constraint:   fields["constraint"],
+		Reservation:  fields["reservation"],
+		Nodes:        count(fields["nodes"]),
+		OneNode:      fields["nodes"] == "1-1" || fields["nodes"] == "1" && cli,
+		Component:    count(fields["component"]) > 0,
+		Together:     count(fields["together"]),
+		Tasks:        count(fields["ntasks"]),
+		TasksPerNode: count(fields["ntasks-per-node"]),
 		CPUsPerTask: count(
 			fields["cpus-per-task"],
-		), Overcommit: fields["overcommit"] == "set", GPUs: gpus(fields["gpus"]),
+		),
+		Overcommit:  fields["overcommit"] == "set",
+		GPUs:        gpus(fields["gpus"]),
 		GPUsPerNode: max(gpus(fields["gpus-per-node"]), gres(fields["gres"])),
 		GPUsPerTask: max(gpus(fields["gpus-per-task"]), gres(fields["tres-per-task"])),
 	}
@@ -98,9 +109,9 @@ func Request(fields map[string]string) (capacity.Request, error) {
 	return req, err
 }
 
-// moment reads a time: seconds since 1970 from slurmctld, local time without a zone from sbatch, in the standard form or,
-// with SLURM_TIME_FORMAT, in the relative one. It is zero if none is given ("Unknown", 0), and in any other form: see
-// unreadable.
+// moment reads a time: seconds since 1970 from slurmctld, local time without a zone from sbatch, in the standard form
+// or, with SLURM_TIME_FORMAT, in the relative one. It is zero if none is given ("Unknown", 0), and in any other form:
+// see unreadable.
 func moment(text string) time.Time {
 	if seconds, err := strconv.ParseInt(text, 10, 64); err == nil && seconds > 0 && seconds < noVal {
 		return time.Unix(seconds, 0)

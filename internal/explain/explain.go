@@ -72,7 +72,8 @@ func about(subject string) Explanation { return Explanation{Subject: subject, Fa
 // say answers with a sentence that begins with the subject. {} in do is the subject's name.
 func (e *Explanation) say(code, do, format string, args ...any) {
 	kind, name, _ := strings.Cut(e.Subject, " ")
-	e.Code, e.Advice = code, strings.ReplaceAll(do, "{}", name)
+	e.Code = code
+	e.Advice = strings.ReplaceAll(do, "{}", name)
 	e.Answer = strings.ToUpper(kind[:1]) + e.Subject[1:] + " " + fmt.Sprintf(format, args...)
 }
 
@@ -209,7 +210,8 @@ func OfPartition(p capacity.Partition, waiting int, troubles []capacity.Problem,
 ) Explanation {
 	e := about("partition " + p.Name)
 	order := []string{Open, WaitsToOpen, Fenced, NodesOut, NotKnown, NoCapacity}
-	best, where := NoCapacity, ""
+	best := NoCapacity
+	where := ""
 	for _, at := range capacity.Places([]capacity.Partition{p}) {
 		code, words := slotWords(snap.Standing(at, now), now)
 		out := 0
@@ -219,11 +221,13 @@ func OfPartition(p capacity.Partition, waiting int, troubles []capacity.Problem,
 		}
 
 		if code == Open && out > 0 && out >= at.Slot.Count {
-			code, words = NodesOut, words+", and none of its nodes gets jobs"
+			code = NodesOut
+			words = words + ", and none of its nodes gets jobs"
 		}
 
 		if where == "" || slices.Index(order, code) < slices.Index(order, best) {
-			best, where = code, words
+			best = code
+			where = words
 		}
 
 		e.fact("slot "+at.Slot.Name, "%s", words)
@@ -235,7 +239,8 @@ func OfPartition(p capacity.Partition, waiting int, troubles []capacity.Problem,
 	for _, t := range troubles {
 		name := "note"
 		if t.Severity != capacity.Note {
-			name, trouble = "trouble", true
+			name = "trouble"
+			trouble = true
 		}
 
 		e.fact(name, "%s", t.Text())

@@ -66,19 +66,14 @@ func OfJob(j capacity.Job, snap *capacity.Snapshot, records []state.Record, now 
 	case j.State == "RUNNING" || j.State == "SUSPENDED":
 		e.runs(limit != "")
 	case j.State == capacity.Revoked:
-		e.say(
-			Ended,
+		e.say(Ended,
 			"See `squeue --federation -j {}` for where it is.",
-			"is not in this cluster's queue: another cluster of the federation runs it.",
-		)
+			"is not in this cluster's queue: another cluster of the federation runs it.")
 	case !waits:
 		e.say(Ended, "See `sacct -j {}` for how it went.", "is over: %s.", j.State)
 	case !slices.ContainsFunc(req.Partitions, func(name string) bool { _, ours := snap.Partition(name); return ours }):
-		e.say(
-			Unmanaged,
-			"Ask Slurm: `scontrol show job {}`.",
-			"waits in a partition that pcs-capacity does not manage.",
-		)
+		e.say(Unmanaged,
+			"Ask Slurm: `scontrol show job {}`.", "waits in a partition that pcs-capacity does not manage.")
 	default:
 		e.waits(records, ourHold)
 	}
@@ -131,7 +126,8 @@ func (e *screen) fence() time.Time { return e.snap.FenceOf(e.req.Partitions[0], 
 
 // limit says that the end of a job is that of its fence, set by sync; "" if it is not.
 func (e *screen) limit() string {
-	j, fence := e.j, e.fence()
+	j := e.j
+	fence := e.fence()
 	switch {
 	case j.Pending() && e.snap.Fitted(j), j.Running() && e.snap.Fitted(j) && !fence.IsZero():
 		return "sync fits it to the fence while the job runs"
@@ -145,13 +141,8 @@ func (e *screen) limit() string {
 // boots says how long a job waits for its nodes at most. Some may boot for longer than the job has them.
 func (e *screen) boots() {
 	j := e.j
-	e.say(
-		Boots,
-		nothing+".",
-		"has had its nodes, %s, since %s, and waits until they have booted.",
-		j.Hostlist(),
-		at(j.Start, e.now),
-	)
+	e.say(Boots, nothing+".",
+		"has had its nodes, %s, since %s, and waits until they have booted.", j.Hostlist(), at(j.Start, e.now))
 
 	p, _ := e.snap.Partition(e.req.Partitions[0])
 	if p.ResumeTimeout.Duration <= 0 || p.ResumeTimeout.Duration > aYear {
@@ -164,19 +155,16 @@ func (e *screen) boots() {
 	}
 
 	gaveUp := j.Start.Add(p.ResumeTimeout.Duration)
-	e.fact(
-		"at the latest",
-		"%s: Slurm gives up nodes that have not booted by then (ResumeTimeout), and %s",
-		at(gaveUp, e.now),
-		then,
-	)
+	e.fact("at the latest",
+		"%s: Slurm gives up nodes that have not booted by then (ResumeTimeout), and %s", at(gaveUp, e.now), then)
 }
 
 // requeuedFor finds the reason in what sync wrote into a job's AdminComment when it took the job off its nodes.
 var requeuedFor = regexp.MustCompile(`(?s)^` + ourWord + `requeued at .*? UTC: (.+?)(?:; |$)`)
 
 func (e *screen) runs(limitIsOurs bool) {
-	j, until := e.j, ""
+	j := e.j
+	until := ""
 	if !j.End.IsZero() && j.TimeLimit.Bounded() {
 		until = " until " + at(j.End, e.now) + " at the latest"
 	}
@@ -240,36 +228,22 @@ func (e *screen) waits(records []state.Record, ourHold bool) {
 	case j.Held && j.Reason == "JobHeldAdmin":
 		e.say(Held, "Administrators: "+release, "is held, and only an administrator can release it.")
 	case j.Held && j.Reason != "JobHeldUser" && !j.HoldUntold():
-		e.say(
-			Held,
-			"See what Slurm has of it, `scontrol show job {}`; then "+release,
-			"is held; Slurm says why: %s.",
-			j.Reason,
-		)
+		e.say(Held, "See what Slurm has of it, `scontrol show job {}`; then "+release,
+			"is held; Slurm says why: %s.", j.Reason)
 	case j.Held:
 		e.say(Held, "Release it: "+release, "is held, by its owner or by an administrator.")
 	case !j.Waits():
-		e.say(
-			NeverByRule,
+		e.say(NeverByRule,
 			"Cancel it: `scancel {}`; or let it run without that job: `scontrol update jobid={} dependency=`.",
-			"never starts: a job that it depends on did not end as --dependency demands, or is not known.",
-		)
+			"never starts: a job that it depends on did not end as --dependency demands, or is not known.")
 	case verdict.Refused:
 		e.never(verdict)
 	case short:
 		do := fmt.Sprintf(
-			"Wait until the others are back, or ask for fewer: `scontrol update jobid={} numnodes=%d`.",
-			few.Usable,
-		)
-		e.say(
-			WaitsForHost,
-			do,
+			"Wait until the others are back, or ask for fewer: `scontrol update jobid={} numnodes=%d`.", few.Usable)
+		e.say(WaitsForHost, do,
 			"asks for %d nodes, but only %d of the %d hosts of %s are usable.",
-			few.Needs,
-			few.Usable,
-			few.Reservation.Size(),
-			few.Reservation.ID,
-		)
+			few.Needs, few.Usable, few.Reservation.Size(), few.Reservation.ID)
 	case ours && (wasNot || hasFailed):
 		code, _, _ := strings.Cut(notLaunched, ":")
 		if hasFailed {
@@ -285,21 +259,11 @@ func (e *screen) waits(records []state.Record, ourHold bool) {
 		e.say(LaunchFailed, nothing+" yet. If it fails again and again, show an administrator this screen.",
 			"waits because its nodes could not be launched (%s); it is tried again %s.", code, again)
 	case j.Eligible.After(e.now) && requeued != nil && len(fits) > 0 && fits[0].Window.Start.After(j.Eligible):
-		e.say(
-			NextBlock,
-			slurmStarts,
-			"was requeued: %s. It waits for the next block, %s.",
-			requeued[1],
-			e.opens(fits[0]),
-		)
+		e.say(NextBlock, slurmStarts,
+			"was requeued: %s. It waits for the next block, %s.", requeued[1], e.opens(fits[0]))
 	case j.Eligible.After(e.now) && requeued != nil:
-		e.say(
-			WaitsToBegin,
-			slurmStarts,
-			"was requeued: %s. It may start again at %s.",
-			requeued[1],
-			at(j.Eligible, e.now),
-		)
+		e.say(WaitsToBegin, slurmStarts,
+			"was requeued: %s. It may start again at %s.", requeued[1], at(j.Eligible, e.now))
 	case j.Eligible.After(e.now):
 		why := "--begin"
 		if j.Restarts > 0 {
@@ -326,7 +290,8 @@ func (e *screen) never(v capacity.Verdict) {
 	do := "Cancel it, `scancel {}`, and submit it as the first line says."
 
 	req := e.req
-	req.TimeLimit, req.TimeMin = capacity.Limit{}, capacity.Limit{}
+	req.TimeLimit = capacity.Limit{}
+	req.TimeMin = capacity.Limit{}
 	goesOn := e.j.Requeues() &&
 		slices.ContainsFunc(e.prospects, func(p capacity.Prospect) bool { return p.GoesOn(e.req, e.snap) })
 	switch fits := capacity.Admit(req, e.snap, e.now).Edits.TimeLimit; {
@@ -380,7 +345,8 @@ func (e *screen) forCapacity(fits []capacity.Prospect, v capacity.Verdict) {
 
 	var out []string
 	for _, o := range p.Slot.Out {
-		out, left = append(out, o.String()), left-o.Count
+		out = append(out, o.String())
+		left = left - o.Count
 	}
 
 	here := slices.DeleteFunc(slices.Clone(e.prospects), later)

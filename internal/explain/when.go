@@ -19,8 +19,8 @@ const (
 
 // Start says when a job could start. Reservations and limits decide it; nobody knows the job's place in the queue.
 type Start struct {
-	// Code is Now, OnDemand, WaitsInQueue, WaitsForHost, WaitsToOpen, NextBlock, or the code of the verdict that keeps the
-	// job from starting.
+	// Code is Now, OnDemand, WaitsInQueue, WaitsForHost, WaitsToOpen, NextBlock, or the code of the verdict that keeps
+	// the job from starting.
 	Code string `json:"code"`
 	// Message says what the job waits for, or what to change; "" for Now and NextBlock.
 	Message     string `json:"message,omitempty"`
@@ -30,7 +30,8 @@ type Start struct {
 	Start     time.Time `json:"start,omitzero"`
 	Fence     time.Time `json:"fence,omitzero"`       // when jobs must have ended; zero if the reservation has no end
 	TimeLimit string    `json:"time_limit,omitempty"` // the limit that the job gets, as --time takes it
-	// SpareSeconds is the time between the end of the job's own limit and the fence; nil without such a limit or a fence.
+	// SpareSeconds is the time between the end of the job's own limit and the fence; nil without such a limit or a
+	// fence.
 	SpareSeconds *int64   `json:"spare_seconds,omitempty"`
 	Warnings     []string `json:"warnings"`
 }
@@ -55,9 +56,11 @@ func When(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, que
 		switch {
 		case v.Refused:
 		case v.Code == capacity.OK || v.Code == capacity.NotManaged:
-			s.Code, s.Message = Unmanaged, "its partition is not managed by pcs-capacity; ask Slurm: sbatch --test-only"
+			s.Code = Unmanaged
+			s.Message = "its partition is not managed by pcs-capacity; ask Slurm: sbatch --test-only"
 		default: // strict = false, or EC2 did not describe the reservation
-			s.Message, s.Warnings = strings.Join(v.Warnings, "; "), []string{}
+			s.Message = strings.Join(v.Warnings, "; ")
+			s.Warnings = []string{}
 		}
 
 		return s
@@ -71,8 +74,10 @@ func When(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, que
 		})
 	}
 
-	s.Partition, s.Reservation = p.Partition.Name, p.Reservation.ID
-	s.Start, s.Fence = p.Window.Start, p.Window.Fence
+	s.Partition = p.Partition.Name
+	s.Reservation = p.Reservation.ID
+	s.Start = p.Window.Start
+	s.Fence = p.Window.Fence
 	if s.Start.Before(now) {
 		s.Start = now
 	}
@@ -91,28 +96,23 @@ func When(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, que
 	case len(open) == 0 && p.Window.Start.After(now):
 		s.Code = NextBlock
 	case len(open) == 0:
-		s.Code, s.Message = WaitsToOpen, fmt.Sprintf(
-			"as soon as EC2 opens %s, which it shows as %s",
-			p.Reservation.ID,
-			p.Reservation.State,
-		)
+		s.Code = WaitsToOpen
+		s.Message = fmt.Sprintf("as soon as EC2 opens %s, which it shows as %s", p.Reservation.ID, p.Reservation.State)
 	case short:
-		s.Code, s.Message = WaitsForHost, "when failed hosts are back: "+few.FewHosts()
+		s.Code = WaitsForHost
+		s.Message = "when failed hosts are back: " + few.FewHosts()
 	case queue == nil:
-		s.Code, s.Message = WaitsInQueue, "when nodes are free: Slurm did not answer"
+		s.Code = WaitsInQueue
+		s.Message = "when nodes are free: Slurm did not answer"
 	case queue.lacks(p) > 0:
-		s.Code, s.Message = WaitsInQueue, fmt.Sprintf(
-			"when nodes are free: it needs %d, and %d are idle",
-			needs(p),
-			queue.Idle[p.Slot.Name],
-		)
+		s.Code = WaitsInQueue
+		s.Message = fmt.Sprintf("when nodes are free: it needs %d, and %d are idle", needs(p), queue.Idle[p.Slot.Name])
 	case queue.Waiting[p.Partition.Name] > 0:
-		s.Code, s.Message = WaitsInQueue, fmt.Sprintf(
-			"when its turn comes: other jobs wait for nodes (%d)",
-			queue.Waiting[p.Partition.Name],
-		)
+		s.Code = WaitsInQueue
+		s.Message = fmt.Sprintf("when its turn comes: other jobs wait for nodes (%d)", queue.Waiting[p.Partition.Name])
 	case p.Reservation.ID == "":
-		s.Code, s.Message = OnDemand, "when EC2 has room: its nodes are launched on demand"
+		s.Code = OnDemand
+		s.Message = "when EC2 has room: its nodes are launched on demand"
 	default:
 		s.Code = Now
 	}
@@ -120,8 +120,8 @@ func When(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, que
 	return s
 }
 
-// Left says how long a job may run that starts now in one of the open reservations; its TimeLimit is "" if none does. It
-// leaves a minute for the submission.
+// Left says how long a job may run that starts now in one of the open reservations; its TimeLimit is "" if none does.
+// It leaves a minute for the submission.
 func Left(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, now time.Time) Start {
 	req.TimeLimit = capacity.Limit{}
 	soon := now.Add(time.Minute)
@@ -134,10 +134,8 @@ func Left(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, now
 		return s
 	}
 
-	p := slices.MaxFunc(
-		open,
-		func(a, b capacity.Prospect) int { return cmp.Compare(length(a.Longest), length(b.Longest)) },
-	)
+	p := slices.MaxFunc(open,
+		func(a, b capacity.Prospect) int { return cmp.Compare(length(a.Longest), length(b.Longest)) })
 
 	return Start{
 		Code:        Now,

@@ -74,7 +74,9 @@ func (a *account) nodes() ([]string, error) {
 
 // stay divides a time in which nothing was seen to change.
 func (a *account) stay(s stay, all []string) {
-	states, listed, down := map[string]string{}, 0, 0
+	states := map[string]string{}
+	listed := 0
+	down := 0
 	for what, list := range s.paid.Nodes {
 		names, _ := hostlist.Expand(list) // as they are in all
 		for _, name := range names {
@@ -160,7 +162,8 @@ func (a *account) pieces(s stay, node, what string) []piece {
 			break
 		}
 
-		from, to := latest(r.from, s.from), earliest(r.to, s.to)
+		from := latest(r.from, s.from)
+		to := earliest(r.to, s.to)
 		if !s.known && r.vague && !r.to.After(s.to) {
 			to = s.from // when it ended in this time, nobody knows
 		}
@@ -224,11 +227,13 @@ func (a *account) idle(s stay) Class {
 // say which of them needs the instance.
 func (a *account) give(p piece) {
 	length := seconds(p.from, p.to)
-	each, rest := length/int64(len(p.runs)), length%int64(len(p.runs))
+	each := length / int64(len(p.runs))
+	rest := length % int64(len(p.runs))
 	for _, r := range p.runs {
 		n := each
 		if rest > 0 {
-			n, rest = n+1, rest-1
+			n = n + 1
+			rest = rest - 1
 		}
 
 		a.sums[r.class] += n
@@ -265,7 +270,8 @@ func (a *account) put(s stay, from, to time.Time, nodes int, c Class) {
 
 // gap notes a time of which nobody knows all.
 func (a *account) gap(s stay, nodeSeconds int64) {
-	begin, end := s.from, earliest(s.to, a.fence)
+	begin := s.from
+	end := earliest(s.to, a.fence)
 	if n := len(a.gaps); n > 0 && !a.gaps[n-1].To.Before(begin) {
 		a.gaps[n-1].To = latest(a.gaps[n-1].To, end)
 	} else {

@@ -43,9 +43,11 @@ func replay(samples []state.Sample, until time.Time) []*history {
 
 		now.Add(line)
 
-		next, last := until, true
+		next := until
+		last := true
 		if i+1 < len(samples) && samples[i+1].At.Before(until) {
-			next, last = samples[i+1].At, false
+			next = samples[i+1].At
+			last = false
 		}
 
 		holds := now.At.Add(now.Holds.Duration)
@@ -53,10 +55,12 @@ func replay(samples []state.Sample, until time.Time) []*history {
 			h := byID[id]
 			if h == nil {
 				h = &history{id: id}
-				byID[id], all = h, append(all, h)
+				byID[id] = h
+				all = append(all, h)
 			}
 
-			h.start, h.gone = paid.Start, time.Time{}
+			h.start = paid.Start
+			h.gone = time.Time{}
 			switch {
 			case !next.After(holds):
 				h.add(stay{now.At, next, paid, true})

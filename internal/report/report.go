@@ -208,7 +208,9 @@ func Make(in Input) (Report, error) {
 		r.Gaps = append(r.Gaps, a.gaps...)
 	}
 
-	r.Accounts, r.Users, r.Jobs = sorted(parts[0]), sorted(parts[1]), sorted(parts[2])
+	r.Accounts = sorted(parts[0])
+	r.Users = sorted(parts[1])
+	r.Jobs = sorted(parts[2])
 
 	return r, nil
 }
@@ -234,10 +236,7 @@ func earliest(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b
 // Accounted returns what Slurm's accounting has of a time, which is AWS's, as the samples of sync are.
 // offset is AWS's time minus Slurm's. Without a database the error is [slurm.ErrNoAccounting].
 func Accounted(
-	ctx context.Context,
-	s *slurm.Client,
-	from, until time.Time,
-	offset time.Duration,
+	ctx context.Context, s *slurm.Client, from, until time.Time, offset time.Duration,
 ) ([]capacity.Run, error) {
 	runs, err := s.Runs(ctx, from.Add(-offset), until.Add(-offset))
 	if err != nil {
@@ -315,7 +314,8 @@ func (r Reservation) Costs(fee, onDemand capacity.Money) Cost {
 
 	each = max(each, 1)
 	c.OnDemand = onDemand.PerHour(each, time.Hour)
-	paid, used := r.Sums.Total(), r.Sums[Useful]
+	paid := r.Sums.Total()
+	used := r.Sums[Useful]
 	switch {
 	case !r.Paid.Kind.Bought() && onDemand != capacity.Money{}:
 		// Used or not, each of its hours costs what one on demand does.
