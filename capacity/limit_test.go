@@ -203,6 +203,7 @@ func TestNearKeys(t *testing.T) {
 		"instance-type=p5.48xlarge":                    "instance_type",
 		"subnet=subnet-0123456789abcdef0":              "subnet_id",
 		"subnetid=x":                                   "subnet_id",
+		"on_ned=requeue":                               "on_end",
 		"end=5":                                        "",
 		"time=long":                                    "",
 		"type=train":                                   "",

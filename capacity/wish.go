@@ -185,11 +185,20 @@ func nearKey(key, value string) string {
 
 	for name := range wishKeys {
 		// A fifth of the letters may be wrong or missing: that covers capacity_reservation, and keeps "capability"
-		// apart from "capacity", and "subnet" from "subnet_id".
-		if levenshtein.ComputeDistance(strings.ToLower(key), name) <= len(name)/5 {
+		// apart from "capacity", and "subnet" from "subnet_id". Swapped letters count as two wrong ones there.
+		written := strings.ToLower(key)
+		if levenshtein.ComputeDistance(written, name) <= len(name)/5 || sorted(written) == sorted(name) {
 			return name
 		}
 	}
 
 	return ""
+}
+
+// sorted returns a word's letters in their order.
+func sorted(word string) string {
+	letters := []rune(word)
+	slices.Sort(letters)
+
+	return string(letters)
 }
