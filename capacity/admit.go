@@ -213,7 +213,11 @@ func inOneBlock(
 		fs := strings.FieldsFunc(one.Edits.Constraint, func(r rune) bool { return strings.ContainsRune("[|]", r) })
 		if len(fs) > 0 {
 			several = append(several, parts[i].Name)
-		} else if fs = features(candidates(parts[i], snap)); slices.Contains(fs, "") {
+		} else {
+			fs = features(candidates(parts[i], snap))
+		}
+
+		if slices.Contains(fs, "") {
 			out = append(out, parts[i].Name)
 		}
 
@@ -288,8 +292,8 @@ func admitUnmanaged(wish Wish, snap *Snapshot, names []string) Verdict {
 func ofOther(snap *Snapshot, id, partitions string) Verdict {
 	for _, p := range snap.Partitions {
 		if p.Has(id) {
-			return refuse(WrongPartition, "reservation %s belongs to partition %s, not to %s; submit with "+
-				"--partition=%s",
+			return refuse(WrongPartition,
+				"reservation %s belongs to partition %s, not to %s; submit with --partition=%s",
 				id, p.Name, partitions, p.Name)
 		}
 	}
@@ -376,8 +380,8 @@ func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now tim
 	}
 
 	if few, short := ShortOfHosts(all, now); short {
-		v.Warnings = append(v.Warnings,
-			fmt.Sprintf("%s; it waits until the others are back: use --nodes=%d to run now", few.FewHosts(), few.Usable))
+		v.Warnings = append(v.Warnings, fmt.Sprintf("%s; it waits until the others are back: use --nodes=%d to run now",
+			few.FewHosts(), few.Usable))
 	}
 
 	return v

@@ -169,17 +169,12 @@ func PastFences(all []SlurmReservation) map[string]SlurmReservation {
 
 // PastFence reports a site's reservation whose jobs Slurm starts through a fence.
 func PastFence(reservation string, fence SlurmReservation) Problem {
-	return Problemf(
-		"past-fence",
-		Subject{Slot: fence.Guard().Slot},
-		"let it end by then, or make it without MAINT, OVERLAP and FLEX: jobs that end before the fence start in it "+
-			"as well",
-		"Slurm starts jobs with --reservation=%s through the fence over %s at %s; sync lowers their limits once they "+
-			"run",
-		reservation,
-		hostlist.Compress(fence.Nodes),
-		FormatUTC(fence.Start),
-	)
+	return Problemf("past-fence", Subject{Slot: fence.Guard().Slot},
+		"let it end by then, or make it without MAINT, OVERLAP and FLEX: "+
+			"jobs that end before the fence start in it as well",
+		"Slurm starts jobs with --reservation=%s through the fence over %s at %s; "+
+			"sync lowers their limits once they run",
+		reservation, hostlist.Compress(fence.Nodes), FormatUTC(fence.Start))
 }
 
 // pastFence returns the warning for a job in such a reservation; "" for others.
