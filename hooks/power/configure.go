@@ -66,11 +66,13 @@ func (s *Site) configure(ctx context.Context, at place, reservation string, snap
 	}
 
 	request, err := configuration(s.Cluster, at, reservation, snap, s.Now())
+	changed := false
 	if err == nil {
-		var changed bool
-		if changed, err = s.Configure(ctx, request); changed {
-			record.Message = "configured compute node group " + at.slot
-		}
+		changed, err = s.Configure(ctx, request)
+	}
+
+	if changed {
+		record.Message = "configured compute node group " + at.slot
 	}
 
 	if err != nil {
@@ -86,9 +88,9 @@ func (s *Site) configure(ctx context.Context, at place, reservation string, snap
 	return err
 }
 
-// configuration is what a compute node group must match: the reservation, and the subnets in its zone.
-func configuration(cluster string, at place, reservation string, snap *capacity.Snapshot,
-	now time.Time,
+// configuration returns what a compute node group must match: the reservation, and the subnets in its zone.
+func configuration(
+	cluster string, at place, reservation string, snap *capacity.Snapshot, now time.Time,
 ) (pcs.ConfigureRequest, error) {
 	request := pcs.ConfigureRequest{Cluster: cluster, Group: at.slot}
 	if reservation == "" {

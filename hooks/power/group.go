@@ -12,7 +12,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
-// group is a set of nodes that is launched whole or not at all: the nodes of one job, and of every job that shares a
+// group names the nodes that are launched whole or not at all: the nodes of one job, and of every job that shares a
 // node with it.
 type group struct {
 	nodes []string // nodes in the order of Slurm's hostlists
@@ -24,7 +24,7 @@ type group struct {
 	parts []part // set by plan
 }
 
-// part is the nodes of a group that are in one slot, sorted.
+// part holds the nodes of a group that are in one slot, sorted.
 type part struct {
 	place    place
 	template string // with its version
@@ -32,7 +32,7 @@ type part struct {
 	targets  []target // in the order in which they are tried
 }
 
-// place is where a node belongs, by the node's name alone. Nodes of guests belong nowhere: see capacity.Provider.
+// place says where a node belongs, by the node's name alone. Nodes of guests belong nowhere: see capacity.Provider.
 type place struct {
 	partition capacity.PartitionSettings
 	group     capacity.GroupSettings
@@ -54,7 +54,7 @@ type target struct {
 	azID string
 }
 
-// waiting are the nodes that jobs have.
+// waiting returns the nodes that jobs have.
 func waiting(jobs []capacity.Job) (waits []capacity.ResumeJob) {
 	for _, j := range jobs {
 		if j.Allocated() {
@@ -89,7 +89,8 @@ func launchGroups(nodes []string, waits []capacity.ResumeJob, known []capacity.J
 			case g == nil:
 				g = other
 			default: // the job joins them
-				g.jobs, g.lost = append(g.jobs, other.jobs...), append(g.lost, other.lost...)
+				g.jobs = append(g.jobs, other.jobs...)
+				g.lost = append(g.lost, other.lost...)
 				for n, its := range of {
 					if its == other {
 						of[n] = g
@@ -136,30 +137,34 @@ func (c *call) plan(groups []group) (ready []group, unplaced []failed) {
 	slices.SortStableFunc(largest, func(a, b group) int { return len(b.nodes) - len(a.nodes) })
 
 	for _, g := range largest {
-		var err error
-		if g.parts, err = c.divide(g); err != nil {
+		parts, err := c.divide(g)
+		if err != nil {
 			unplaced = append(unplaced, failed{group: g, why: err})
 			continue
 		}
 
-		first := &g.parts[0]
-		if g.each = len(g.nodes) == 1 && !first.targets[0].hold; g.each {
-			i := slices.IndexFunc(ready, func(o group) bool {
-				return o.each && o.parts[0].place.slot == first.place.slot &&
-					slices.Equal(o.parts[0].targets, first.targets)
-			})
-			if i >= 0 {
-				o := &ready[i]
-				o.nodes, o.jobs = append(o.nodes, g.nodes...), append(o.jobs, g.jobs...)
-				o.parts[0].nodes = o.nodes
-				continue
-			}
+		g.parts = parts
+		g.each = len(g.nodes) == 1 && !parts[0].targets[0].hold
+
+		i := slices.IndexFunc(ready, g.sharesCall)
+		if i < 0 {
+			ready = append(ready, g)
+			continue
 		}
 
-		ready = append(ready, g)
+		o := &ready[i]
+		o.nodes = append(o.nodes, g.nodes...)
+		o.jobs = append(o.jobs, g.jobs...)
+		o.parts[0].nodes = o.nodes
 	}
 
 	return ready, unplaced
+}
+
+// sharesCall reports whether one call can launch both groups: of one node each, in the same slot and targets.
+func (g group) sharesCall(o group) bool {
+	return g.each && o.each && g.parts[0].place.slot == o.parts[0].place.slot &&
+		slices.Equal(g.parts[0].targets, o.parts[0].targets)
 }
 
 // divide divides a group by slot, each part with its targets.
@@ -185,7 +190,8 @@ func (c *call) divide(g group) (parts []part, err error) {
 	}
 
 	for i, p := range parts {
-		if parts[i].targets, err = c.targets(g.jobs, p.place, len(p.nodes)); err != nil {
+		parts[i].targets, err = c.targets(g.jobs, p.place, len(p.nodes))
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -206,10 +212,12 @@ func (c *call) targets(jobs []capacity.Job, at place, nodes int) (all []target, 
 	if len(jobs) == 0 {
 		p.AllowAccounts = nil // there is no account to check
 
-		var v capacity.Verdict
-		if common, v = capacity.AdmitLaunch(capacity.NoJob, p, at.slot, c.snap, c.now); v.Refused {
+		admitted, v := capacity.AdmitLaunch(capacity.NoJob, p, at.slot, c.snap, c.now)
+		if v.Refused {
 			return nil, &refusal{Verdict: v}
 		}
+
+		common = admitted
 	}
 
 	var wishes []capacity.Wish
@@ -263,9 +271,12 @@ func (c *call) targets(jobs []capacity.Job, at place, nodes int) (all []target, 
 // in returns the snapshot's settings of a place.
 func (at place) in(snap *capacity.Snapshot) (capacity.Partition, capacity.NodeGroup) {
 	p, _ := snap.Partition(at.partition.Name)
-	return p, p.Groups[slices.IndexFunc(p.Groups, func(g capacity.NodeGroup) bool { return g.Name == at.group.Name })]
+	i := slices.IndexFunc(p.Groups, func(g capacity.NodeGroup) bool { return g.Name == at.group.Name })
+
+	return p, p.Groups[i]
 }
 
+// admit judges a job by what Slurm has of it, as a launch in one slot.
 func (c *call) admit(j capacity.Job, at place) ([]capacity.Reservation, capacity.Verdict) {
 	p, _ := at.in(c.snap)
 	request := capacity.Request{
@@ -289,24 +300,27 @@ func targetsIn(g capacity.NodeGroup, r capacity.Reservation, wishes []capacity.W
 			return w.InstanceType != "" && w.InstanceType != instanceType || w.SubnetID != "" && w.SubnetID != subnet
 		})
 	}
+
 	for _, instanceType := range g.Types() {
 		for _, s := range g.Subnets {
 			switch {
 			case refused(instanceType, s.ID):
 			case r.ID == "":
-				targets = append(targets,
-					target{subnetID: s.ID, azID: s.AZID, instanceType: instanceType, kind: capacity.OnDemand})
+				targets = append(targets, target{
+					subnetID:     s.ID,
+					azID:         s.AZID,
+					instanceType: instanceType,
+					kind:         capacity.OnDemand,
+				})
 			case s.AZID == r.AZID && instanceType == r.InstanceType:
-				return []target{
-					{
-						reservationID:  r.ID,
-						subnetID:       s.ID,
-						azID:           s.AZID,
-						instanceType:   instanceType,
-						kind:           r.Kind,
-						placementGroup: r.PlacementGroup,
-					},
-				}
+				return []target{{
+					reservationID:  r.ID,
+					subnetID:       s.ID,
+					azID:           s.AZID,
+					instanceType:   instanceType,
+					kind:           r.Kind,
+					placementGroup: r.PlacementGroup,
+				}}
 			}
 		}
 	}
@@ -314,7 +328,7 @@ func targetsIn(g capacity.NodeGroup, r capacity.Reservation, wishes []capacity.W
 	return targets
 }
 
-// launchToken is the ClientToken of a launch: the same when the same power-up is repeated, another for a requeued
+// launchToken returns the ClientToken of a launch: the same when the same power-up is repeated, another for a requeued
 // job. what is the whole request except the nodes: EC2 binds a token to the parameters of its first use, even of a
 // failed one. Nodes without a job have nothing but time to tell two power-ups apart, so their token lasts for ten
 // seconds of AWS's clock. attempt counts earlier launches under the same circumstances whose instances have ended:
@@ -330,6 +344,7 @@ func (c *call) launchToken(jobs []capacity.Job, nodes []string, attempt int, wha
 	if len(jobs) == 0 {
 		fmt.Fprintf(&b, " %d", c.now.Unix()/10)
 	}
+
 	// 64 hexadecimal digits: the longest token that EC2 takes.
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(b.String())))
 }
@@ -348,9 +363,11 @@ func (c *call) tags(jobs []capacity.Job, partition string, nodes []string, reser
 
 		return append(split(nodes[:half]), split(nodes[half:])...)
 	}
+
 	tags := capacity.NodesTags(split(nodes))
 	tags[capacity.TagCluster] = c.mark
 	tags[capacity.TagPartition] = partition
+
 	// One call gives all its instances the same tags. Of several nodes, the launch index picks one, and the console
 	// shows it next to the name.
 	tags[capacity.TagName] = hook.Clip(hostlist.Compress(nodes), capacity.MaxTagValue)
@@ -370,7 +387,7 @@ func (c *call) tags(jobs []capacity.Job, partition string, nodes []string, reser
 	return tags
 }
 
-// on are the group's jobs that have any of the nodes.
+// on returns the group's jobs that have any of the nodes.
 func (g group) on(nodes []string) []capacity.Job {
 	if !g.each {
 		return g.jobs
@@ -381,7 +398,7 @@ func (g group) on(nodes []string) []capacity.Job {
 	})
 }
 
-// shown are the jobs' ids as squeue shows them.
+// shown returns the jobs' ids as squeue shows them.
 func shown(jobs []capacity.Job) (ids []string) {
 	for _, j := range jobs {
 		ids = append(ids, j.Shown)
@@ -389,7 +406,7 @@ func shown(jobs []capacity.Job) (ids []string) {
 	return ids
 }
 
-// without is a list without some of its names.
+// without returns a list without some of its names.
 func without(names []string, gone func(name string) bool) []string {
 	return slices.DeleteFunc(slices.Clone(names), gone)
 }

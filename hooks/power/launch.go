@@ -48,8 +48,10 @@ func (c *call) resume(ctx context.Context, waits []capacity.ResumeJob) error {
 	if len(nodes) == 0 {
 		return err
 	}
+
 	// A run by hand has no SLURM_RESUME_FILE.
 	groups := launchGroups(nodes, append(waits, waiting(c.jobs)...), c.jobs)
+
 	unread := c.factsErr
 	if c.jobsErr != nil { // nothing is launched without Slurm's answer about accounts
 		unread = fmt.Errorf("asking Slurm for its jobs: %w", c.jobsErr)
@@ -99,7 +101,10 @@ func (c *call) begin(ctx context.Context) (stop func()) {
 	c.launches = c.State.Requests(state.LaunchTurns, launchBurst, time.Second/launchesASecond)
 	c.holds = c.State.Requests(state.HoldTurns, holdBurst, time.Second/holdsASecond)
 
-	return func() { stopWork(); stopFinish() }
+	return func() {
+		stopWork()
+		stopFinish()
+	}
 }
 
 // poweringUp returns the nodes that Slurm waits for. A node that is up belongs to jobs. A node that Slurm does not
@@ -135,12 +140,9 @@ func (c *call) poweringUp() ([]string, error) {
 	}
 
 	list := hostlist.Compress(down)
-	err := fmt.Errorf(
-		"nodes %s are not powered up by Slurm, or Slurm does not have them: nothing is launched for them; "+
-			"`scontrol update nodename=%s state=POWER_UP` makes Slurm do so",
-		list,
-		list,
-	)
+	err := fmt.Errorf("nodes %s are not powered up by Slurm, or Slurm does not have them: nothing is launched for "+
+		"them; "+
+		"`scontrol update nodename=%s state=POWER_UP` makes Slurm do so", list, list)
 	c.Error("not launched", "err", err)
 
 	return launch, err
@@ -172,7 +174,7 @@ func (c *call) takeTurn(requests *state.Requests) time.Time {
 	return now.Add(wait)
 }
 
-// launching is a group while it is launched.
+// launching follows a group while it is launched.
 type launching struct {
 	*call
 	group
@@ -202,7 +204,7 @@ func (l *launching) waitForTurn(requests *state.Requests) error {
 	return nil
 }
 
-// launched is the instance of a node, and the reservation that it was launched into. The address is not valid if the
+// launched holds the instance of a node, and the reservation that it was launched into. The address is not valid if the
 // instance has none.
 type launched struct {
 	instance    capacity.Instance
@@ -243,7 +245,7 @@ func (c *call) launch(g group, turn time.Time) error {
 	return c.takeDown(failed{g, why, l.got})
 }
 
-// launchParts launches the nodes that have no instance of this power-up, in one target after the other.
+// launchParts launches the nodes that have no instance of this power-up.
 func (l *launching) launchParts() error {
 	for _, p := range l.parts {
 		missing, err := l.adopt(p)
@@ -251,26 +253,51 @@ func (l *launching) launchParts() error {
 			return err
 		}
 
-		var full error // EC2's first answer for lack of room
-		for _, t := range p.targets {
-			for err = nil; err == nil && len(missing) > 0; {
-				missing, err = l.launchInto(p, t, missing)
-			}
-
-			if !errors.Is(err, capacity.ErrNoRoom) {
-				break
-			}
-
-			full = cmp.Or(full, err)
-			err = full
-		}
-
+		err = l.launchPart(p, missing)
 		if err != nil {
 			return err
 		}
 	}
 
 	return nil
+}
+
+// launchPart launches nodes into one target after the other, until all have an instance.
+func (l *launching) launchPart(p part, missing []string) error {
+	var firstErr error
+
+	for _, t := range p.targets {
+		var err error
+
+		missing, err = l.fill(p, t, missing)
+		if err == nil {
+			return nil
+		}
+
+		if !errors.Is(err, capacity.ErrNoRoom) {
+			return err
+		}
+
+		if firstErr == nil {
+			firstErr = err // EC2's first answer says most
+		}
+	}
+
+	return firstErr
+}
+
+// fill launches nodes into a target, call by call, until none is missing or EC2 refuses. It returns the missing ones.
+func (l *launching) fill(p part, t target, missing []string) ([]string, error) {
+	for len(missing) > 0 {
+		var err error
+
+		missing, err = l.launchInto(p, t, missing)
+		if err != nil {
+			return missing, err
+		}
+	}
+
+	return nil, nil
 }
 
 // launchInto launches nodes into a target, or into an ODCR that it creates there, which is cancelled if that fails. It
@@ -315,21 +342,19 @@ func (l *launching) adopt(p part) (missing []string, err error) {
 	)
 	for _, n := range p.nodes {
 		live := l.live[n]
-		if len(live) == 1 && !live[0].Launched.Before(l.since) {
-			reservation := live[0].Tags[capacity.TagReservation]
-			if slices.ContainsFunc(p.targets, func(t target) bool { return t.reservationID == reservation }) {
-				if err := l.has(n, live[0], reservation); err != nil {
-					return nil, err
-				}
+		if !l.isCurrent(live, p) {
+			missing = append(missing, n)
+			stale = append(stale, live...)
 
-				adopted = append(adopted, n)
-
-				continue
-			}
+			continue
 		}
 
-		missing = append(missing, n)
-		stale = append(stale, live...)
+		err = l.has(n, live[0], live[0].Tags[capacity.TagReservation])
+		if err != nil {
+			return nil, err
+		}
+
+		adopted = append(adopted, n)
 	}
 
 	if len(adopted) > 0 {
@@ -346,20 +371,31 @@ func (l *launching) adopt(p part) (missing []string, err error) {
 	return missing, err
 }
 
-// has notes the instance of a node.
-func (l *launching) has(node string, i capacity.Instance, reservation string) (err error) {
-	got := launched{instance: i, reservation: reservation}
-	if got.address, err = netip.ParseAddr(i.PrivateIP); err != nil {
+// isCurrent reports whether a node has one living instance, and this power-up launched it in one of the part's targets.
+func (l *launching) isCurrent(live []capacity.Instance, p part) bool {
+	if len(live) != 1 || live[0].Launched.Before(l.since) {
+		return false
+	}
+
+	reservation := live[0].Tags[capacity.TagReservation]
+
+	return slices.ContainsFunc(p.targets, func(t target) bool { return t.reservationID == reservation })
+}
+
+// has notes the instance of a node. The error is for one without an address, which is noted as well.
+func (l *launching) has(node string, i capacity.Instance, reservation string) error {
+	address, err := netip.ParseAddr(i.PrivateIP)
+	if err != nil {
 		err = fmt.Errorf("instance %s has no private address: %w", i.ID, err)
 	}
 
-	l.got[node] = got
+	l.got[node] = launched{instance: i, reservation: reservation, address: address}
 
 	return err
 }
 
-// runInstances is one RunInstances for nodes: all of them or none, or as many one-node groups as fit; it returns the
-// others. If its token is used, or its instances have ended already, the next attempt has another token. The
+// runInstances launches nodes by one RunInstances: all of them or none, or as many one-node groups as fit; it returns
+// the others. If its token is used, or its instances have ended already, the next attempt has another token. The
 // reservation is the target's, or the ODCR that was created there and backs nothing soon.
 func (l *launching) runInstances(p part, t target, reservation string, nodes []string) (missing []string, err error) {
 	jobs := l.on(nodes)
@@ -416,8 +452,8 @@ func (l *launching) byIndex(t target, nodes []string, instances []capacity.Insta
 	var errs error
 	for _, i := range instances {
 		if i.LaunchIndex < 0 || i.LaunchIndex >= len(nodes) {
-			return nodes, fmt.Errorf(
-				"instance %s has launch index %d in a launch of %d", i.ID, i.LaunchIndex, len(nodes))
+			return nodes, fmt.Errorf("instance %s has launch index %d in a launch of %d",
+				i.ID, i.LaunchIndex, len(nodes))
 		}
 
 		errs = cmp.Or(errs, l.has(nodes[i.LaunchIndex], i, cmp.Or(t.reservationID, i.ReservationID)))
@@ -447,14 +483,16 @@ func (l *launching) setAddresses(nodes []string) error {
 			return nil
 		}
 
-		if sleep(ctx, time.Second); ctx.Err() != nil {
+		sleep(ctx, time.Second)
+
+		if ctx.Err() != nil {
 			return err
 		}
 	}
 }
 
-// records are one for each reservation that nodes were launched into, of one-node groups one for each node, with the
-// instances in the order of the nodes.
+// records returns one for each reservation that nodes were launched into, of one-node groups one for each node, with
+// the instances in the order of the nodes.
 func (l *launching) records(nodes []string) (all []state.Record) {
 	of := map[string][]string{}
 	for _, n := range nodes {
@@ -469,13 +507,11 @@ func (l *launching) records(nodes []string) (all []state.Record) {
 	for _, nodes := range of {
 		at, _ := placeOf(l.Settings, nodes[0])
 		r := state.Record{
-			At:        l.Now(),
-			Hook:      "resume",
-			Partition: at.partition.Name,
-			Nodes:     hostlist.Compress(nodes),
-			Jobs: shown(
-				l.on(nodes),
-			),
+			At:          l.Now(),
+			Hook:        "resume",
+			Partition:   at.partition.Name,
+			Nodes:       hostlist.Compress(nodes),
+			Jobs:        shown(l.on(nodes)),
 			Reservation: l.got[nodes[0]].reservation,
 			Code:        string(capacity.OK),
 			Message:     "launched",

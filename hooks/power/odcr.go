@@ -20,7 +20,7 @@ import (
 // cancelTime bounds the cancellation of ODCRs; one that is not cancelled by then ends at its EndDate.
 const cancelTime = 15 * time.Second
 
-// odcr is the ODCR of a launch.
+// odcr holds the ODCR of a launch.
 type odcr struct {
 	capacity.Reservation
 	token, partition string
@@ -33,26 +33,14 @@ type odcr struct {
 // createODCR creates an ODCR for nodes, in the target's zone. It is in the ledger before it is ordered, and until it
 // is certain that it does not exist.
 func (l *launching) createODCR(p part, t target, nodes []string) (odcr, error) {
-	// An ODCR for another platform would be paid for in vain.
-	var image capacity.ImagePlatform
-
-	err := l.persist(l.work, "describe the image", func() (err error) {
-		image, err = l.ImagePlatform(l.finish, p.template)
-		return err
-	})
+	platform, err := l.platformOf(p.template)
 	if err != nil {
 		return odcr{}, err
 	}
 
-	if image.Platform == "" {
-		image.Platform = capacity.LinuxUNIX
-		l.Warn("capacity is held for "+image.Platform+", since nobody knows what the image runs", "template",
-			p.template)
-	}
+	var runs []capacity.JobRun
 
 	jobs := l.on(nodes)
-
-	var runs []capacity.JobRun
 	for _, j := range jobs {
 		runs = append(runs, capacity.JobRun{ID: j.ID, Restarts: j.Restarts})
 	}
@@ -64,13 +52,13 @@ func (l *launching) createODCR(p part, t target, nodes []string) (odcr, error) {
 	order := capacity.HoldOrder{
 		InstanceType: t.instanceType,
 		AZID:         t.azID,
-		Platform:     image.Platform,
+		Platform:     platform,
 		Count:        len(nodes),
 		Tags:         tags,
-		End:          l.now.Add(capacity.HoldTime).Truncate(time.Second),
-	} // EC2 takes whole seconds
+		End:          l.now.Add(capacity.HoldTime).Truncate(time.Second), // EC2 takes whole seconds
+	}
 	for attempt := range mostAttempts {
-		order.ClientToken = l.launchToken(jobs, nodes, attempt, "hold", t.azID, t.instanceType, image.Platform)
+		order.ClientToken = l.launchToken(jobs, nodes, attempt, "hold", t.azID, t.instanceType, platform)
 
 		err = l.waitForTurn(l.holds)
 		if err != nil {
@@ -103,8 +91,8 @@ func (l *launching) createODCR(p part, t target, nodes []string) (odcr, error) {
 		if err == nil && r.State.Live() {
 			entry.ReservationID = r.ID
 			_, err := l.Enlist(entry, l.Now(), l.Settings.Reserve.Allows)
-			_ = l.did(err, "create an ODCR", "reservation", r.ID, "zone", t.azID, "type", t.instanceType, "count",
-				len(nodes), "end", order.End)
+			_ = l.did(err, "create an ODCR", "reservation", r.ID, "zone", t.azID,
+				"type", t.instanceType, "count", len(nodes), "end", order.End)
 			r.Total = len(nodes) // EC2 may report it later
 
 			return odcr{
@@ -116,9 +104,11 @@ func (l *launching) createODCR(p part, t target, nodes []string) (odcr, error) {
 			}, nil
 		}
 
-		used := err == nil ||
-			errors.Is(err, capacity.ErrTokenUsed) // EC2 answers with one that has been cancelled since
-		if err == nil || !used && capacity.MadeNothing(err) { // otherwise it may exist and cost money
+		// To a used token EC2 may answer with an ODCR that has been cancelled since.
+		used := err == nil || errors.Is(err, capacity.ErrTokenUsed)
+
+		// Otherwise it may exist and cost money.
+		if err == nil || !used && capacity.MadeNothing(err) {
 			l.unlist(order.ClientToken)
 		}
 
@@ -128,6 +118,27 @@ func (l *launching) createODCR(p part, t target, nodes []string) (odcr, error) {
 	}
 
 	return odcr{}, capacity.ErrTokenUsed
+}
+
+// platformOf returns the platform for which capacity is held: an ODCR for another than the image's would be paid for in
+// vain.
+func (l *launching) platformOf(template string) (string, error) {
+	var image capacity.ImagePlatform
+
+	err := l.persist(l.work, "describe the image", func() (err error) {
+		image, err = l.ImagePlatform(l.finish, template)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+
+	if image.Platform == "" {
+		image.Platform = capacity.LinuxUNIX
+		l.Warn("capacity is held for "+image.Platform+", since nobody knows what the image runs", "template", template)
+	}
+
+	return image.Platform, nil
 }
 
 // letGo cancels the ODCRs of launches when all their instances run, or have ended, or time runs out.
@@ -140,8 +151,9 @@ func (c *call) letGo() {
 	for len(boots) > 0 && c.work.Err() == nil {
 		shown, _ := c.FindInstances(c.work, capacity.InstanceQuery{IDs: boots})
 		boots = without(boots, func(id string) bool {
-			return slices.ContainsFunc(shown,
-				func(i capacity.Instance) bool { return i.ID == id && (i.State == "running" || i.Ended()) })
+			return slices.ContainsFunc(shown, func(i capacity.Instance) bool {
+				return i.ID == id && (i.State == "running" || i.Ended())
+			})
 		})
 		if len(boots) > 0 {
 			sleep(c.work, time.Second)
@@ -177,13 +189,14 @@ func (c *call) cancelODCRs(list ...odcr) {
 	}
 }
 
+// unlist takes an ODCR that no longer exists out of the ledger.
 func (c *call) unlist(token string) {
 	if err := c.Released(c.Now(), token); err != nil {
 		c.Warn("the ledger keeps what is not held any more", "err", err)
 	}
 }
 
-// record is how long the ODCR was held, and why it could not be cancelled.
+// record says how long the ODCR was held, and why it could not be cancelled.
 func (o odcr) record(now time.Time, err error) state.Record {
 	round := func(d time.Duration) string { return d.Round(100 * time.Millisecond).String() }
 
@@ -192,8 +205,8 @@ func (o odcr) record(now time.Time, err error) state.Record {
 		idle = o.launched.Sub(o.since)
 	}
 
-	message := fmt.Sprintf("held %d × %s in %s for %s, idle for %s", o.Total, o.InstanceType, o.AZID,
-		round(now.Sub(o.since)), round(idle))
+	message := fmt.Sprintf("held %d × %s in %s for %s, idle for %s",
+		o.Total, o.InstanceType, o.AZID, round(now.Sub(o.since)), round(idle))
 	r := state.Record{
 		At:          now,
 		Hook:        "hold",
@@ -207,12 +220,9 @@ func (o odcr) record(now time.Time, err error) state.Record {
 		p, code := problem(err)
 		r.Code = string(p.Code)
 		r.EC2Code = code
-		r.Message = hook.OneLine(
-			fmt.Sprintf(
-				"%s; it could not be cancelled: %s; EC2 ends it at %s, or up to an hour later; until then places "+
-					"that are free are paid",
-				message, p.Text(), capacity.FormatUTC(o.End)),
-		)
+		r.Message = hook.OneLine(fmt.Sprintf("%s; it could not be cancelled: %s; "+
+			"EC2 ends it at %s, or up to an hour later; until then places that are free are paid",
+			message, p.Text(), capacity.FormatUTC(o.End)))
 	}
 
 	return r

@@ -42,26 +42,37 @@ import (
 // slurmctld takes, so that a hook can still do its rest.
 const slurmTimeout = 8 * time.Second
 
-// program is what the two programs differ in.
+// program holds what the two programs differ in.
 type program struct {
 	name, setting, calledAs string
 	what, advice            string // for the log, and where it fails
 	do                      func(ctx context.Context, s *Site) error
 }
 
-// Resume is the whole of pcs-capacity-resume; it returns the exit status.
+// Resume runs pcs-capacity-resume; it returns the exit status.
 func Resume(args []string) int {
 	// The process is short-lived, and 1,000 nodes take a few MB: less time for garbage collection, and no more memory
 	// than a call of squeue.
 	debug.SetGCPercent(400)
-	return program{"resume", "ResumeProgram", "ResumeProgram", "power up", "", PowerUp}.run(args)
+
+	return program{
+		name:     "resume",
+		setting:  "ResumeProgram",
+		calledAs: "ResumeProgram",
+		what:     "power up",
+		do:       PowerUp,
+	}.run(args)
 }
 
-// Suspend is the whole of pcs-capacity-suspend; it returns the exit status.
+// Suspend runs pcs-capacity-suspend; it returns the exit status.
 func Suspend(args []string) int {
 	return program{
-		"suspend", "SuspendProgram", "SuspendProgram and ResumeFailProgram", "power down",
-		"; sync, or the next launch of these nodes, terminates what is left", PowerDown,
+		name:     "suspend",
+		setting:  "SuspendProgram",
+		calledAs: "SuspendProgram and ResumeFailProgram",
+		what:     "power down",
+		advice:   "; sync, or the next launch of these nodes, terminates what is left",
+		do:       PowerDown,
 	}.run(args)
 }
 
@@ -93,13 +104,14 @@ names, and syslog.
 	if unset != nil {
 		log.Warn("going on without its environment", "err", unset)
 	}
+
 	// Slurm 23.02 and newer end a ResumeProgram with SIGTERM at ResumeTimeout.
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	defer stop()
 
 	nodes, err := theirs.start(log, cfg.Domain(), args[0])
 	if nodes == "" {
-		if err = theirs.wait(err); err != nil {
+		if err := theirs.wait(err); err != nil {
 			log.Error("nodes of the site's own", "err", err)
 			return 1
 		}
@@ -138,17 +150,17 @@ func (p program) withoutSettings(unread error, theirs *chained, list string) {
 	}
 
 	ours, err := theirs.start(log, known, list)
-
 	if ours != "" && p.setting == "ResumeProgram" {
 		client := slurm.New("")
 		client.Timeout = slurmTimeout
 		why := capacity.Problemf(capacity.SettingsUnreadable, capacity.Subject{}, "", "%v", unread)
+
 		if err := giveUp(context.Background(), client, ours, reason(why)); err != nil {
 			log.Error("the nodes stay as they are until ResumeTimeout", "nodes", ours, "err", err)
 		}
 	}
 
-	if err = theirs.wait(err); err != nil {
+	if err := theirs.wait(err); err != nil {
 		log.Error("nodes of the site's own", "err", err)
 	}
 }
@@ -179,7 +191,7 @@ func giveUp(ctx context.Context, client *slurm.Client, list, reason string) erro
 	return client.PowerDownForce(ctx, booting, reason)
 }
 
-// World is what the power hooks act on: Slurm, EC2, PCS and the files in state_dir. Each verb is one call.
+// World has the verbs of the power hooks, on Slurm, EC2, PCS and the files in state_dir. Each is one call.
 type World interface {
 	Config(ctx context.Context) (slurm.Config, error)
 	Partitions(ctx context.Context) ([]capacity.SlurmPartition, error)
@@ -199,17 +211,14 @@ type World interface {
 	Terminate(ctx context.Context, instances []capacity.Instance) error
 	CreateODCR(ctx context.Context, o capacity.HoldOrder) (capacity.Reservation, error)
 	CancelODCR(ctx context.Context, id string) error
-	Reservations(
-		ctx context.Context,
-		ids []string,
-	) (found []capacity.Reservation, missing []capacity.Missing, err error)
+	Reservations(ctx context.Context, ids []string) ([]capacity.Reservation, []capacity.Missing, error)
 	FindReservations(ctx context.Context, q ec2.ReservationQuery) ([]capacity.Reservation, error)
 	Subnets(ctx context.Context, ids []string) (found []ec2.Subnet, missing []capacity.Missing, err error)
 	PinTemplate(ctx context.Context, reference string) (string, error)
 	FindInstances(ctx context.Context, q capacity.InstanceQuery) ([]capacity.Instance, error)
 	ConsoleSays(ctx context.Context, id string) (string, error)
 	ImagePlatform(ctx context.Context, template string) (capacity.ImagePlatform, error)
-	// Offset is AWS's time minus the machine's.
+	// Offset returns AWS's time minus the machine's.
 	Offset() time.Duration
 
 	Slots(ctx context.Context, cluster string, names []string) (reservations map[string]string, err error)
@@ -226,7 +235,7 @@ type (
 	ec2Client   = ec2.Client
 )
 
-// adapters are the World.
+// adapters implement the World.
 type adapters struct {
 	*slurmClient
 	*ec2Client
@@ -234,17 +243,17 @@ type adapters struct {
 	pcs.Provisioner
 }
 
-// Reservations are EC2's: Slurm has others.
+// Reservations describes EC2's: Slurm has others.
 func (a adapters) Reservations(ctx context.Context, ids []string) ([]capacity.Reservation, []capacity.Missing, error) {
 	return a.ec2Client.Reservations(ctx, ids)
 }
 
-// Slots are compute node groups, each with the reservation that it was set up for.
+// Slots lists compute node groups, each with the reservation that it was set up for.
 func (a adapters) Slots(ctx context.Context, cluster string, names []string) (map[string]string, error) {
 	return a.Provisioner.PCS.Slots(ctx, cluster, names)
 }
 
-// Site is the cluster and the account that a hook works in.
+// Site describes the cluster and the account that a hook works in.
 type Site struct {
 	World
 	*journal
@@ -253,7 +262,7 @@ type Site struct {
 	Cluster  string // the PCS cluster; "" for self-managed Slurm
 }
 
-// NewSite is for one call by slurmctld, with a hostlist.
+// NewSite returns the Site of one call by slurmctld, with a hostlist.
 func NewSite(w World, dir state.Dir, settings capacity.Settings, cluster, nodes string, log *slog.Logger) *Site {
 	return &Site{
 		World:    w,
@@ -264,7 +273,7 @@ func NewSite(w World, dir state.Dir, settings capacity.Settings, cluster, nodes 
 	}
 }
 
-// Now is AWS's time.
+// Now returns AWS's time.
 func (s *Site) Now() time.Time { return time.Now().Add(s.Offset()) }
 
 // connect makes the adapters the World. It asks nobody.
@@ -288,7 +297,7 @@ func (s *Site) connect(aws *ec2.Client) {
 	s.World = a
 }
 
-// PowerUp is what pcs-capacity-resume does. With provider ec2 it launches the nodes. With provider pcs, where PCS
+// PowerUp does the work of pcs-capacity-resume. With provider ec2 it launches the nodes. With provider pcs, where PCS
 // launches them, it makes their compute node groups match the reservations.
 //
 // Every node that Slurm powers up is launched, or goes through POWER_DOWN_FORCE, after which Slurm requeues its job.
@@ -328,9 +337,10 @@ func PowerUp(ctx context.Context, s *Site) error {
 	}
 
 	if len(foreign) > 0 {
-		s.Warn("no node_group of the settings has these nodes; they are left alone", "nodes",
-			hostlist.Compress(foreign))
+		s.Warn("no node_group of the settings has these nodes; they are left alone",
+			"nodes", hostlist.Compress(foreign))
 	}
+
 	// Side by side: PCS takes minutes to change a compute node group.
 	var (
 		configured, launched error
@@ -363,11 +373,10 @@ func (s *Site) keepAccess(ctx context.Context, aws *ec2.Client) {
 		s.Warn("EC2 does not say all", "untold", words)
 	}
 
-	var (
-		a   state.HookAccess
-		err error
-	)
-	if a.Account, a.Source, err = aws.Shared().Whose(context.WithoutCancel(ctx)); err != nil {
+	account, source, err := aws.Shared().Whose(context.WithoutCancel(ctx))
+
+	a := state.HookAccess{Account: account, Source: source}
+	if err != nil {
 		a.Without = err.Error()
 	}
 
@@ -376,7 +385,7 @@ func (s *Site) keepAccess(ctx context.Context, aws *ec2.Client) {
 	}
 }
 
-// known is the mark as the settings have it, or as an earlier hook learned it; "" if neither.
+// known returns the mark as the settings have it, or as an earlier hook learned it; "" if neither.
 func (s *Site) known() string {
 	if s.Cluster != "" {
 		return s.Cluster
@@ -396,6 +405,7 @@ func (s *Site) ask(ctx context.Context) (mark string, resumeTimeout time.Duratio
 		if mark := s.known(); mark != "" {
 			return mark, defaultResumeTimeout, nil
 		}
+
 		return "", 0, fmt.Errorf("asking Slurm for the name of its cluster: %w", err)
 	}
 
@@ -404,15 +414,16 @@ func (s *Site) ask(ctx context.Context) (mark string, resumeTimeout time.Duratio
 		return s.Cluster, resumeTimeout, nil
 	}
 
-	if there, err := s.Partitions(ctx); err == nil {
-		var ours []string
-		for _, p := range s.Settings.Partitions {
-			ours = append(ours, p.Name)
-		}
+	var ours []string
+	for _, p := range s.Settings.Partitions {
+		ours = append(ours, p.Name)
+	}
 
-		resumeTimeout = cmp.Or(controller.ShortestResumeTimeout(there, ours), defaultResumeTimeout)
-	} else {
+	partitions, err := s.Partitions(ctx)
+	if err != nil {
 		s.Warn("asking Slurm for its partitions; taking the ResumeTimeout of slurm.conf", "err", err)
+	} else {
+		resumeTimeout = cmp.Or(controller.ShortestResumeTimeout(partitions, ours), defaultResumeTimeout)
 	}
 
 	mark, notKept, err := s.State.LearnMark(controller.StateSaveLocation, controller.ClusterName)
@@ -426,7 +437,7 @@ func (s *Site) ask(ctx context.Context) (mark string, resumeTimeout time.Duratio
 // defaultResumeTimeout is Slurm's: slurm.conf(5).
 const defaultResumeTimeout = 60 * time.Second
 
-// chained is the program that a site used for its own nodes before ours replaced it.
+// chained runs the program that a site used for its own nodes before ours replaced it.
 type chained struct {
 	program     string
 	environment []string
@@ -487,8 +498,8 @@ func (c *chained) wait(err error) error {
 	return err
 }
 
-// journal is the log of one call by Slurm, and its records. The log has a line for each AWS call, and a last line that
-// sums up the records.
+// journal keeps the log of one call by Slurm, and its records. The log has a line for each AWS call, and a last line
+// that sums up the records.
 type journal struct {
 	*slog.Logger
 	what  string // such as "power up"
@@ -515,17 +526,19 @@ func (j *journal) did(err error, what string, attrs ...any) error {
 // aws logs a call of AWS.
 func (j *journal) aws(a ec2.Call) {
 	j.LogAttrs(context.Background(), slog.LevelInfo, "AWS call", a.Attrs()...)
+
 	j.mu.Lock()
 	defer j.mu.Unlock()
 
-	j.requests, j.refused = append(j.requests, a.RequestID), append(j.refused, a.Code)
+	j.requests = append(j.requests, a.RequestID)
+	j.refused = append(j.refused, a.Code)
 }
 
 // record writes records.
 func (s *Site) record(records ...state.Record) {
 	for _, r := range records {
-		s.Info(r.Message, "nodes", r.Nodes, "jobs", r.Jobs, "reservation", r.Reservation, "code", r.Code, "aws_code",
-			r.EC2Code, "instances", r.Instances)
+		s.Info(r.Message, "nodes", r.Nodes, "jobs", r.Jobs, "reservation", r.Reservation,
+			"code", r.Code, "aws_code", r.EC2Code, "instances", r.Instances)
 	}
 
 	s.mu.Lock()
@@ -544,6 +557,7 @@ func (j *journal) end(err error, advice string) int {
 
 	sums := map[string][]string{"aws_codes": j.refused, "aws_request_ids": j.requests}
 	add := func(name string, more ...string) { sums[name] = append(sums[name], more...) }
+
 	for _, r := range j.kept {
 		add("jobs", r.Jobs...)
 		add("reservations", r.Reservation)
@@ -554,8 +568,8 @@ func (j *journal) end(err error, advice string) int {
 
 	attrs := []any{"nodes", j.list, "ms", time.Since(j.began).Milliseconds()}
 	for _, name := range []string{"jobs", "reservations", "instances", "codes", "aws_codes", "aws_request_ids"} {
-		all := slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(sums[name]))),
-			func(s string) bool { return s == "" })
+		all := slices.Compact(slices.Sorted(slices.Values(sums[name])))
+		all = without(all, func(s string) bool { return s == "" })
 		if len(all) > 0 {
 			attrs = append(attrs, name, all)
 		}

@@ -18,18 +18,18 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// headStart is how long only squeue runs next to the calls to AWS. Slurm's other programs would delay them by more,
-// and AWS's answers take longest. Measured on two cores.
+// headStart delays Slurm's other programs: until then only squeue runs next to the calls to AWS. Slurm's other programs
+// would delay them by more, and AWS's answers take longest. Measured on two cores.
 const headStart = 4 * time.Millisecond
 
-// call is one power-up of nodes that we launch, with what was read for it.
+// call holds one power-up of nodes that we launch, with what was read for it.
 type call struct {
 	*Site
 	mark  string // the value of our mark
 	nodes []string
 	shown []capacity.Node // those that Slurm shows
 	jobs  []capacity.Job
-	// factsErr is why EC2's part is not known, the rest of the fields but one.
+	// factsErr says why EC2's answers are not known, shownErr and jobsErr why Slurm's are not.
 	factsErr, shownErr, jobsErr error
 
 	snap      *capacity.Snapshot
@@ -37,7 +37,7 @@ type call struct {
 	live      map[string][]capacity.Instance // our instances by the node that they were launched for
 	templates map[string]template            // the current versions of the settings' launch templates
 	since     time.Time                      // AWS's time before which this power-up cannot have launched anything
-	taken     map[string]int                 // taken counts the places in reservations that this call's launches will use
+	taken     map[string]int                 // counts the places in reservations that this call's launches will use
 	odcrs     []odcr                         // that were launched into
 
 	budget time.Duration
@@ -47,14 +47,14 @@ type call struct {
 	launches, holds    *state.Requests
 }
 
-// template is a launch template's version, or why it is unknown.
+// template holds a launch template's version, or why it is unknown.
 type template struct {
 	version string
 	err     error
 }
 
-// waits are the jobs and nodes of SLURM_RESUME_FILE, which is there only for a while. Without it, as in a run by hand,
-// the jobs are those that squeue shows on the nodes.
+// waits reads the jobs and nodes of SLURM_RESUME_FILE, which is there only for a while. Without it, as in a run by
+// hand, the jobs are those that squeue shows on the nodes.
 func (j *journal) waits() (waits []capacity.ResumeJob, byHand bool) {
 	path := os.Getenv("SLURM_RESUME_FILE")
 	if path == "" {
@@ -72,9 +72,8 @@ func (j *journal) waits() (waits []capacity.ResumeJob, byHand bool) {
 // read reads what a power-up needs, all side by side: it waits only for the slowest answer. The error is for a cluster
 // that is unknown: then nothing can be launched.
 func (s *Site) read(ctx context.Context, nodes []string, last *capacity.Snapshot, byHand bool) (*call, error) {
-	c := &call{Site: s, nodes: nodes, taken: map[string]int{}}
 	began := time.Now()
-	c.mark = s.known()
+	c := &call{Site: s, mark: s.known(), nodes: nodes, taken: map[string]int{}}
 
 	ctx, stop := context.WithTimeout(ctx, mostBudget*2/3)
 	defer stop()
@@ -182,7 +181,7 @@ func (c *call) tryFacts(ctx context.Context, last *capacity.Snapshot) error {
 	return nil
 }
 
-// platforms are those of the launch templates' images, as the last pass of sync read them for the versions that are
+// platforms returns those of the launch templates' images, as the last pass of sync read them for the versions that are
 // launched now: a reservation for another platform is passed over. EC2 is not asked: an unknown one blocks no launch.
 func (c *call) platforms(last *capacity.Snapshot) map[string]capacity.ImagePlatform {
 	known := map[string]capacity.ImagePlatform{}
@@ -205,9 +204,11 @@ func (c *call) see(ours []capacity.Instance) {
 	}
 }
 
-// instances are those with a mark.
+// instances lists those with a mark.
 func (s *Site) instances(ctx context.Context, mark string) ([]capacity.Instance, error) {
-	found, err := s.FindInstances(ctx, capacity.InstanceQuery{Tags: map[string][]string{capacity.TagCluster: {mark}}})
+	marked := map[string][]string{capacity.TagCluster: {mark}}
+	found, err := s.FindInstances(ctx, capacity.InstanceQuery{Tags: marked})
+
 	return capacity.WithNodes(found), err
 }
 
@@ -241,9 +242,11 @@ func (s *Site) freshFacts(ctx context.Context, names map[string]bool, last *capa
 	reads, ctx := errgroup.WithContext(ctx)
 	for i, g := range selects {
 		reads.Go(func() (err error) {
-			if selected[i], err = s.FindReservations(ctx, ec2.ReservationQuery{Tags: g.Select.Tags}); err != nil {
+			selected[i], err = s.FindReservations(ctx, ec2.ReservationQuery{Tags: g.Select.Tags})
+			if err != nil {
 				return fmt.Errorf("finding the reservations of node group %s: %w", g.Name, err)
 			}
+
 			return nil
 		})
 	}
@@ -251,34 +254,17 @@ func (s *Site) freshFacts(ctx context.Context, names map[string]bool, last *capa
 	reads.Go(func() error {
 		known, missing, err := s.Subnets(ctx, subnets)
 		for _, m := range missing {
-			s.Warn("EC2 does not describe a subnet of the settings; nothing is launched into it", "subnet", m.ID,
-				"err", m.Err)
+			s.Warn("EC2 does not describe a subnet of the settings; nothing is launched into it",
+				"subnet", m.ID, "err", m.Err)
 		}
 
 		seen.Subnets = ec2.Plain(known)
 
 		return err
 	})
-	reads.Go(func() error {
-		some, unknown, err := s.Reservations(ctx, ids)
-		if err != nil {
-			return err
-		}
-
-		for _, m := range unknown {
-			// A reservation missing from one answer still has its slot: no other may take it.
-			if last == nil {
-				break
-			}
-
-			if before, ok := last.Reservation(m.ID); ok && before.LiveAt(s.Now()) {
-				some = append(some, before)
-			}
-		}
-
-		found = some
-
-		return nil
+	reads.Go(func() (err error) {
+		found, err = s.describeReservations(ctx, ids, last)
+		return err
 	})
 
 	if err := reads.Wait(); err != nil {
@@ -288,4 +274,23 @@ func (s *Site) freshFacts(ctx context.Context, names map[string]bool, last *capa
 	seen.Reservations = append(slices.Concat(selected...), found...)
 
 	return seen, nil
+}
+
+// describeReservations returns reservations as EC2 describes them. One that is missing from EC2's answer still has its
+// slot, which no other may take: it is returned as the last snapshot has it.
+func (s *Site) describeReservations(
+	ctx context.Context, ids []string, last *capacity.Snapshot,
+) ([]capacity.Reservation, error) {
+	found, missing, err := s.Reservations(ctx, ids)
+	if err != nil || last == nil {
+		return found, err
+	}
+
+	for _, m := range missing {
+		if before, ok := last.Reservation(m.ID); ok && before.LiveAt(s.Now()) {
+			found = append(found, before)
+		}
+	}
+
+	return found, nil
 }

@@ -25,15 +25,15 @@ const (
 	// clockSlack covers the error in comparing EC2's launch times, which have whole seconds, with the time of the call,
 	// corrected by a Date header: both are off by less than a second.
 	clockSlack = 2 * time.Second
-	// unseenTime is how long EC2 may not show an instance by its tags: EC2 Developer Guide,
-	// "Eventual consistency", names five minutes for what depends on a change.
+	// unseenTime bounds how long EC2 may not show an instance by its tags: EC2 Developer Guide, "Eventual consistency",
+	// names five minutes for what depends on a change.
 	unseenTime = 5 * time.Minute
 )
 
-// PowerDown is what pcs-capacity-suspend does, as SuspendProgram and as ResumeFailProgram. It terminates the instances
-// of the nodes, and takes nodes that did not boot out of DOWN, even if a termination failed: the place in the block is
-// paid for, and the next launch of a node terminates the leftovers. It touches only instances with our cluster's mark.
-// Only nodes that did not boot, and an unknown mark, need slurmctld.
+// PowerDown does the work of pcs-capacity-suspend, as SuspendProgram and as ResumeFailProgram. It terminates the
+// instances of the nodes, and takes nodes that did not boot out of DOWN, even if a termination failed: the place in the
+// block is paid for, and the next launch of a node terminates the leftovers. It touches only instances with our
+// cluster's mark. Only nodes that did not boot, and an unknown mark, need slurmctld.
 func PowerDown(ctx context.Context, s *Site) error {
 	ctx, cancel := context.WithTimeout(ctx, suspendBudget)
 	defer cancel()
@@ -45,10 +45,11 @@ func PowerDown(ctx context.Context, s *Site) error {
 
 	mark := s.known()
 	if mark == "" { // a hook that knows no mark can touch nothing
-		if err := s.insist(ctx, "ask Slurm for its cluster", func() (err error) {
+		err := s.insist(ctx, "ask Slurm for its cluster", func() (err error) {
 			mark, _, err = s.ask(ctx)
 			return err
-		}); err != nil {
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -73,7 +74,9 @@ func (j *journal) insist(ctx context.Context, what string, try func() error) err
 
 		j.Warn("tried again: "+what, "err", err)
 
-		if sleep(ctx, pause); ctx.Err() != nil {
+		sleep(ctx, pause)
+
+		if ctx.Err() != nil {
 			return err
 		}
 	}
@@ -113,12 +116,14 @@ func (s *Site) terminate(ctx context.Context, mark string, nodes []string) error
 		s.Warn("instances are found by their tags alone", "err", err)
 	}
 
-	var ours []capacity.Instance
+	var ours, ends []capacity.Instance
 
-	err = s.insist(ctx, "list our instances", func() (err error) { ours, err = s.instances(ctx, mark); return err })
+	err = s.insist(ctx, "list our instances", func() (err error) {
+		ours, err = s.instances(ctx, mark)
+		return err
+	})
+
 	called := s.began.Add(s.Offset())
-
-	var ends []capacity.Instance
 	if err == nil {
 		ends = s.toTerminate(ours, records, mark, nodes, called)
 		if len(ends) == 0 {
@@ -150,8 +155,8 @@ func (s *Site) terminate(ctx context.Context, mark string, nodes []string) error
 }
 
 // toTerminate chooses the instances of nodes that a power-down terminates.
-func (s *Site) toTerminate(ours []capacity.Instance, records []state.Record, mark string, nodes []string,
-	called time.Time,
+func (s *Site) toTerminate(
+	ours []capacity.Instance, records []state.Record, mark string, nodes []string, called time.Time,
 ) (ends []capacity.Instance) {
 	recorded := recordedFor(nodes, records, called)
 	for _, i := range ours {
@@ -195,9 +200,9 @@ func recordedFor(nodes []string, records []state.Record, called time.Time) map[s
 			for i, id := range r.Instances {
 				// A failed launch is terminated whole, and its record may have fewer instances than nodes; otherwise
 				// they are in the order of the nodes.
-				mine := r.Code != string(capacity.OK) &&
-					slices.ContainsFunc(of, func(n string) bool { return slices.Contains(nodes, n) })
-				if mine || len(of) == len(r.Instances) && slices.Contains(nodes, of[i]) {
+				touches := slices.ContainsFunc(of, func(n string) bool { return slices.Contains(nodes, n) })
+				whole := r.Code != string(capacity.OK) && touches
+				if whole || len(of) == len(r.Instances) && slices.Contains(nodes, of[i]) {
 					found[id] = r.At
 				}
 			}
@@ -250,24 +255,12 @@ func (s *Site) giveBack(ctx context.Context, nodes []string) {
 
 	now := s.began.Add(s.Offset())
 	record := state.Record{
-		At:    now,
-		Hook:  "resume",
-		Nodes: hostlist.Compress(lost),
-		Jobs:  shown(jobs),
-		Code:  string(capacity.NotBooted),
-		Message: "the instance did not register with Slurm within ResumeTimeout; its image, its slurm.conf or its " +
-			"network may be broken",
-	}
-	if id := last[lost[0]].instance; id != "" {
-		const late = "the instance did not register with Slurm within ResumeTimeout; its console says"
-
-		record.Message = fmt.Sprintf(late+" why: `aws ec2 get-console-output --latest --output text --instance-id %s`",
-			id)
-		if says, err := s.ConsoleSays(ctx, id); err != nil {
-			s.Warn("the console is not known", "err", err)
-		} else if says != "" {
-			record.Message = fmt.Sprintf(late+": %s", says)
-		}
+		At:      now,
+		Hook:    "resume",
+		Nodes:   hostlist.Compress(lost),
+		Jobs:    shown(jobs),
+		Code:    string(capacity.NotBooted),
+		Message: s.notBooted(ctx, last[lost[0]].instance),
 	}
 
 	for i, job := range jobs { // requeued by now
@@ -280,11 +273,32 @@ func (s *Site) giveBack(ctx context.Context, nodes []string) {
 	}
 
 	s.record(record)
+
 	word := fmt.Sprintf("pcs-capacity: nodes %s did not boot: %s", record.Nodes, record.Message)
 	s.putOff(ctx, jobs, jobs, retry{now: s.began, failures: failuresOf(append(records, record), now)}, word)
 }
 
-// lastLaunch is the record of the last launch of a node that came to something, and its instance.
+// notBooted says why an instance did not boot, by its console; instance is "" if it is unknown.
+func (s *Site) notBooted(ctx context.Context, instance string) string {
+	const late = "the instance did not register with Slurm within ResumeTimeout; its "
+	if instance == "" {
+		return late + "image, its slurm.conf or its network may be broken"
+	}
+
+	says, err := s.ConsoleSays(ctx, instance)
+	if err != nil {
+		s.Warn("the console is not known", "err", err)
+	}
+
+	if err != nil || says == "" {
+		return late + "console says why: " +
+			"`aws ec2 get-console-output --latest --output text --instance-id " + instance + "`"
+	}
+
+	return late + "console says: " + says
+}
+
+// lastLaunch holds the record of the last launch of a node that came to something, and its instance.
 type lastLaunch struct {
 	state.Record
 	instance string

@@ -17,7 +17,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// refusal is our own reason not to launch; same is what it counts as, if anything.
+// refusal gives our own reason not to launch; same is what it counts as, if anything.
 type refusal struct {
 	capacity.Verdict
 	same error
@@ -32,7 +32,7 @@ func refuse(code capacity.Code, format string, args ...any) *refusal {
 	}
 }
 
-// errNoTime is why something is not begun.
+// errNoTime says that something was not begun.
 var errNoTime = &refusal{
 	Verdict: refuse("interrupted", "there was no time left to launch").Verdict,
 	same:    context.DeadlineExceeded,
@@ -43,8 +43,8 @@ func isUndecided(why error) bool {
 	return errors.Is(why, ec2.ErrNotNow) || errors.Is(why, context.DeadlineExceeded) || errors.Is(why, context.Canceled)
 }
 
-// problem is what an error says to people: with AWS's code and message as they are and what to do about it, or with a
-// code of ours. ec2Code is AWS's alone.
+// problem returns what an error says to people: with AWS's code and message as they are and what to do about it, or
+// with a code of ours. ec2Code is AWS's alone.
 func problem(err error) (p capacity.Problem, ec2Code string) {
 	var (
 		ours   *refusal
@@ -74,7 +74,7 @@ func problem(err error) (p capacity.Problem, ec2Code string) {
 // maxReason keeps a node's Reason readable in sinfo -R.
 const maxReason = 250
 
-// reason is the node's Reason, which every user of the cluster sees. If it must be cut, the fix stays.
+// reason returns the node's Reason, which every user of the cluster sees. If it must be cut, the fix stays.
 func reason(p capacity.Problem) string {
 	fix := ""
 	if p.Fix != "" {
@@ -84,8 +84,8 @@ func reason(p capacity.Problem) string {
 	return hook.OneLine(hook.Clip(string(p.Code)+": "+p.Sentence, maxReason-len(fix)) + fix)
 }
 
-// failureMemory is how long a failure counts for the pause of its job: see capacity.RetryAt. A launch that AWS has not
-// decided never counts: the next one may succeed as soon as AWS answers.
+// failureMemory bounds how long a failure counts for the pause of its job: see capacity.RetryAt. A launch that AWS has
+// not decided never counts: the next one may succeed as soon as AWS answers.
 const failureMemory = 2 * time.Hour
 
 // failuresOf counts the runs of jobs, by their shown names, that failed since a while before now, in AWS's time.
@@ -104,7 +104,8 @@ func failuresOf(records []state.Record, now time.Time) map[string]int {
 		}
 
 		for i, restarts := range r.Restarts {
-			if one := (run{r.Jobs[i], restarts}); !runs[one] {
+			one := run{r.Jobs[i], restarts}
+			if !runs[one] {
 				runs[one] = true
 				failures[one.job]++
 			}
@@ -114,7 +115,7 @@ func failuresOf(records []state.Record, now time.Time) map[string]int {
 	return failures
 }
 
-// failed is a group that is not launched, and why. got is what was launched for it.
+// failed names a group that is not launched, and why. got is what was launched for it.
 type failed struct {
 	group
 	why error
@@ -144,7 +145,6 @@ func (c *call) takeDownFor(why error, groups []failed) error {
 	defer cancel()
 
 	p, code := problem(why)
-
 	record := state.Record{
 		At:      c.Now(),
 		Hook:    "resume",
@@ -162,7 +162,8 @@ func (c *call) takeDownFor(why error, groups []failed) error {
 		jobs = append(jobs, g.jobs...)
 		for _, n := range g.nodes {
 			if l, ok := g.got[n]; ok {
-				record.Reservation, record.Instances = l.reservation, append(record.Instances, l.instance.ID)
+				record.Reservation = l.reservation
+				record.Instances = append(record.Instances, l.instance.ID)
 			}
 		}
 	}
@@ -178,32 +179,22 @@ func (c *call) takeDownFor(why error, groups []failed) error {
 		}
 	}
 
-	records, err := c.State.Records()
-	if err != nil {
-		c.Warn("how often the jobs failed before is not known", "err", err)
-	}
-
-	retry := retry{now: c.Now().Add(-c.Offset()), undecided: isUndecided(why)}
-	if ours := (*refusal)(nil); errors.As(why, &ours) {
-		retry.notBefore = ours.NotBefore.Add(-c.Offset())
-	}
-
-	if !retry.undecided {
-		retry.failures = failuresOf(append(records, record), record.At)
-	}
-
+	retry := c.retryAfter(why, record)
 	c.record(record)
-	word := hook.OneLine(
-		fmt.Sprintf("pcs-capacity: nodes %s were not launched: %s: %s", record.Nodes, p.Code, p.Text()),
-	)
+
+	text := fmt.Sprintf("pcs-capacity: nodes %s were not launched: %s: %s", record.Nodes, p.Code, p.Text())
+	word := hook.OneLine(text)
 	c.notify(ctx, word, jobs...) // jobs lose their terminals with their nodes
 
-	down := c.did(c.PowerDownForce(ctx, nodes, reason(p)),
-		"power nodes down", "nodes", record.Nodes, "reason", reason(p))
+	down := c.PowerDownForce(ctx, nodes, reason(p))
+	_ = c.did(down, "power nodes down", "nodes", record.Nodes, "reason", reason(p))
 
 	var queue []capacity.Job
 	if down == nil && slices.ContainsFunc(jobs, func(j capacity.Job) bool { return j.Batch }) {
-		if queue, err = c.BriefJobs(ctx); err != nil {
+		var err error
+
+		queue, err = c.BriefJobs(ctx)
+		if err != nil {
 			c.Warn("jobs start as early as Slurm lets them", "err", err)
 		}
 	}
@@ -215,6 +206,28 @@ func (c *call) takeDownFor(why error, groups []failed) error {
 	}
 
 	return nil
+}
+
+// retryAfter returns when the jobs of a launch that failed may start again. record is that of the failure, which our
+// records do not have yet.
+func (c *call) retryAfter(why error, record state.Record) retry {
+	records, err := c.State.Records()
+	if err != nil {
+		c.Warn("how often the jobs failed before is not known", "err", err)
+	}
+
+	r := retry{now: c.Now().Add(-c.Offset()), undecided: isUndecided(why)}
+
+	var ours *refusal
+	if errors.As(why, &ours) {
+		r.notBefore = ours.NotBefore.Add(-c.Offset())
+	}
+
+	if !r.undecided {
+		r.failures = failuresOf(append(records, record), record.At)
+	}
+
+	return r
 }
 
 // notifyTime bounds the messages to jobs. They are sent before the nodes are taken away, which must not wait for long.
@@ -236,7 +249,7 @@ func (s *Site) notify(ctx context.Context, text string, jobs ...capacity.Job) {
 	}
 }
 
-// retry is what decides when jobs that were not launched may start again. Its times are in the controller's clock.
+// retry decides when jobs that were not launched may start again. Its times are in the controller's clock.
 type retry struct {
 	now       time.Time
 	notBefore time.Time      // an earlier start would be refused; zero if unknown
@@ -250,8 +263,8 @@ func (s *Site) putOff(ctx context.Context, jobs, queue []capacity.Job, r retry, 
 	of := map[string][]string{}
 	for _, j := range jobs {
 		text := word
-		i := slices.IndexFunc(queue, func(q capacity.Job) bool { return q.Shown == j.Shown })
 
+		i := slices.IndexFunc(queue, func(q capacity.Job) bool { return q.Shown == j.Shown })
 		if i >= 0 && j.Batch {
 			from := queue[i]
 			from.NumNodes = max(len(j.Nodes), 1) // the queue does not say it
@@ -281,7 +294,7 @@ func (s *Site) comment(ctx context.Context, text string, jobs ...string) {
 	_ = s.did(s.SetAdminComment(ctx, text, jobs...), "write the AdminComment", "jobs", jobs, "text", text)
 }
 
-// refusedJob is a job with nodes that it may never have: only its owner can lift the refusal.
+// refusedJob names a job with nodes that it may never have: only its owner can lift the refusal.
 type refusedJob struct {
 	name      string         // Slurm's for the job, or for a het job as a whole
 	jobs      []capacity.Job // its components
@@ -296,8 +309,9 @@ func (c *call) refusedJobs(nodes []string) (refused []refusedJob) {
 		r := refusedJob{name: j.Shown, jobs: []capacity.Job{j}}
 		if j.HetJobID != 0 {
 			r.name = strconv.Itoa(j.HetJobID)
-			r.jobs = slices.DeleteFunc(slices.Clone(c.jobs),
-				func(o capacity.Job) bool { return o.HetJobID != j.HetJobID })
+			r.jobs = slices.DeleteFunc(slices.Clone(c.jobs), func(o capacity.Job) bool {
+				return o.HetJobID != j.HetJobID
+			})
 		}
 
 		if !j.Allocated() || slices.ContainsFunc(refused, func(o refusedJob) bool { return o.name == r.name }) {
@@ -316,6 +330,7 @@ func (c *call) refusedJobs(nodes []string) (refused []refusedJob) {
 				r.partition = at.partition.Name
 				r.why = &refusal{Verdict: v}
 				refused = append(refused, r)
+
 				break
 			}
 		}
@@ -335,6 +350,7 @@ func withoutRefused(groups []group, refused []refusedJob) (without []group, shar
 	}
 
 	isRefused := func(j capacity.Job) bool { return of[j.ID].why != nil }
+
 	for _, g := range groups {
 		i := slices.IndexFunc(g.jobs, isRefused)
 		if i < 0 {
@@ -345,7 +361,9 @@ func withoutRefused(groups []group, refused []refusedJob) (without []group, shar
 		p, _ := problem(of[g.jobs[i].ID].why)
 		name := g.jobs[i].Shown
 		why := refuse(p.Code, "job %s, for which they were powered up, is refused", name)
-		if g.jobs = slices.DeleteFunc(slices.Clone(g.jobs), isRefused); len(g.jobs) > 0 {
+
+		g.jobs = slices.DeleteFunc(slices.Clone(g.jobs), isRefused)
+		if len(g.jobs) > 0 {
 			why = refuse("shared-with-refused", "job %s, which shares these nodes, is refused", name)
 		}
 
@@ -371,6 +389,7 @@ func (c *call) holdJob(ctx context.Context, r refusedJob) {
 	p, _ := problem(r.why)
 	text := fmt.Sprintf("partition %s refuses this job: %s: %s", r.partition, p.Code, p.Text())
 	note := "pcs-capacity: " + text
+
 	// Slurm keeps with the first component of a het job what sort of job it is.
 	requeues := slices.ContainsFunc(r.jobs, func(j capacity.Job) bool { return j.Batch && j.Requeue })
 	if requeues {
@@ -391,6 +410,7 @@ func (c *call) holdJob(ctx context.Context, r refusedJob) {
 		Code:      string(p.Code),
 		Message:   hook.OneLine(p.Text()),
 	})
+
 	c.notify(ctx, "pcs-capacity: "+text, r.jobs...)
 	c.comment(ctx, note, shown(r.jobs)...)
 
