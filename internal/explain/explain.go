@@ -106,7 +106,7 @@ func window(id string, w capacity.Window, now time.Time) string {
 	return fmt.Sprintf("%s is open; jobs must be gone by %s", id, at(w.Fence, now))
 }
 
-// OfCode is the page of a code.
+// OfCode writes the page of a code.
 func OfCode(m capacity.Meaning) Explanation {
 	e := Explanation{Subject: "code " + string(m.Code), Code: string(m.Code), Answer: m.Text, Advice: m.Do}
 
@@ -137,8 +137,13 @@ var shownBy = map[string]string{
 }
 
 // OfNode says what a node waits for. surplus: a guard of ours over nodes beyond the instances has it.
-func OfNode(n capacity.Node, settings capacity.Settings, surplus bool, snap *capacity.Snapshot,
-	records []state.Record, now time.Time,
+func OfNode(
+	n capacity.Node,
+	settings capacity.Settings,
+	surplus bool,
+	snap *capacity.Snapshot,
+	records []state.Record,
+	now time.Time,
 ) Explanation {
 	e := about("node " + n.Name)
 	e.fact("state", "%s", n.Word())
@@ -163,25 +168,27 @@ func OfNode(n capacity.Node, settings capacity.Settings, surplus bool, snap *cap
 
 	e.fact("reason", "%s", n.Reason)
 
-	failed := false
-	for _, r := range slices.Backward(records) {
-		if names, err := hostlist.Expand(r.Nodes); err == nil && slices.Contains(names, n.Name) {
-			e.fact("last "+r.Hook, "%s: %s", capacity.FormatUTC(r.At), strings.TrimSpace(r.Code+": "+r.Message))
-			failed = r.Hook == "resume" && r.Code != string(capacity.OK)
-			break
-		}
+	last, found := lastRecord(n.Name, records)
+	failed := last.Hook == "resume" && last.Code != string(capacity.OK)
+	if found {
+		e.fact("last "+last.Hook, "%s: %s",
+			capacity.FormatUTC(last.At), strings.TrimSpace(last.Code+": "+last.Message))
 	}
 
 	down := n.PoweredDown() || n.PoweringDown()
+	broken := !n.Up() && !down
+	slurmdDied := strings.HasPrefix(n.Reason, "Not responding") ||
+		strings.HasPrefix(n.Reason, "Node unexpectedly rebooted")
+
 	code, where := slotWords(standing, now)
 	giveBack := "`" + capacity.GiveBack(n.Name, n.Out(), part.Provider) + "`."
 	switch {
 	case n.Boots():
 		e.say(Boots, nothing+".", "is booting.")
-	case !n.Up() && !down && (strings.HasPrefix(n.Reason, "Not responding") || strings.HasPrefix(n.Reason, "Node unexpectedly rebooted")):
+	case broken && slurmdDied:
 		e.say(Broken, "See `journalctl -u pcs-capacity-slurmd` there, or have it launched again: "+giveBack,
 			"takes no jobs: its slurmd has died, or its instance has.")
-	case !n.Up() && !down:
+	case broken:
 		e.say(Broken, "Fix what the reason names, then run "+giveBack, "takes no jobs: its state is %s.", n.Word())
 	case code == NoCapacity:
 		e.say(code, "Give the node group its next reservation in the settings, or remove the partition from them.",
@@ -204,16 +211,30 @@ func OfNode(n capacity.Node, settings capacity.Settings, surplus bool, snap *cap
 	return e
 }
 
+// lastRecord returns the last record of a node.
+func lastRecord(node string, records []state.Record) (last state.Record, found bool) {
+	for _, r := range slices.Backward(records) {
+		names, err := hostlist.Expand(r.Nodes)
+		if err == nil && slices.Contains(names, node) {
+			return r, true
+		}
+	}
+
+	return state.Record{}, false
+}
+
 // OfPartition says whether a partition takes jobs. troubles are problems that somebody should look at.
-func OfPartition(p capacity.Partition, waiting int, troubles []capacity.Problem, snap *capacity.Snapshot,
-	now time.Time,
+func OfPartition(
+	p capacity.Partition, waiting int, troubles []capacity.Problem, snap *capacity.Snapshot, now time.Time,
 ) Explanation {
 	e := about("partition " + p.Name)
 	order := []string{Open, WaitsToOpen, Fenced, NodesOut, NotKnown, NoCapacity}
+
 	best := NoCapacity
 	where := ""
 	for _, at := range capacity.Places([]capacity.Partition{p}) {
 		code, words := slotWords(snap.Standing(at, now), now)
+
 		out := 0
 		for _, o := range at.Slot.Out {
 			out += o.Count
@@ -222,7 +243,7 @@ func OfPartition(p capacity.Partition, waiting int, troubles []capacity.Problem,
 
 		if code == Open && out > 0 && out >= at.Slot.Count {
 			code = NodesOut
-			words = words + ", and none of its nodes gets jobs"
+			words += ", and none of its nodes gets jobs"
 		}
 
 		if where == "" || slices.Index(order, code) < slices.Index(order, best) {
@@ -251,7 +272,8 @@ func OfPartition(p capacity.Partition, waiting int, troubles []capacity.Problem,
 	case best == NodesOut:
 		do = "Fix what the reasons name, then return the nodes to service; `pcs-capacity status` has the command."
 	case best == NoCapacity:
-		do = "Give it its next reservation: `pcs-capacity offerings` shows what is for sale, `pcs-capacity setup` adds it."
+		do = "Give it its next reservation: `pcs-capacity offerings` shows what is for sale, " +
+			"`pcs-capacity setup` adds it."
 	case trouble:
 		do = "See the lines marked 'trouble'."
 	case waiting > 0:
@@ -287,6 +309,7 @@ func slotWords(at capacity.Standing, now time.Time) (code, words string) {
 		if next := at.Next.Reservation.ID; next != "" {
 			words += fmt.Sprintf("; %s opens at %s", next, capacity.FormatUTC(at.Next.Window.Start))
 		}
+
 		return Fenced, words
 	}
 

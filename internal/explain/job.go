@@ -18,13 +18,12 @@ const ourWord = "pcs-capacity: "
 // aYear: from this far ahead, Slurm's estimate of a start is the end of an infinite fence.
 const aYear = 300 * 24 * time.Hour
 
-// atFence is the largest distance from its fence at which a job ends whose limit was fitted to the fence in whole
-// minutes.
+// atFence bounds how far from its fence a job ends whose limit was fitted to the fence in whole minutes.
 const atFence = time.Minute
 
 const slurmStarts = nothing + ": Slurm starts it then."
 
-// screen is that of a job.
+// screen makes the explanation of a job.
 type screen struct {
 	Explanation
 	j         capacity.Job
@@ -44,9 +43,15 @@ func OfJob(j capacity.Job, snap *capacity.Snapshot, records []state.Record, now 
 		told = j.AdminComment
 	}
 
-	prospects := capacity.Prospects(req, snap, now)
-	e := &screen{about("job " + j.Shown), j, req, prospects, snap, now, strings.TrimPrefix(told, ourWord)}
-	waits := j.State == "PENDING"
+	e := &screen{
+		Explanation: about("job " + j.Shown),
+		j:           j,
+		req:         req,
+		prospects:   capacity.Prospects(req, snap, now),
+		snap:        snap,
+		now:         now,
+		told:        strings.TrimPrefix(told, ourWord),
+	}
 
 	e.fact("partition", "%s", strings.Join(req.Partitions, ", "))
 
@@ -56,64 +61,48 @@ func OfJob(j capacity.Job, snap *capacity.Snapshot, records []state.Record, now 
 	}
 
 	e.fact("time limit", "%s", limit)
-	limit = e.limit()
-	e.fact("limit", "%s", limit)
+	fitted := e.limit()
+	e.fact("limit", "%s", fitted)
 	e.fact("constraint", "%s", req.Constraint)
+
+	waits := j.State == "PENDING"
+	managed := func(name string) bool {
+		_, ours := snap.Partition(name)
+		return ours
+	}
 
 	switch {
 	case j.State == "RUNNING" && j.Configuring():
 		e.boots()
 	case j.State == "RUNNING" || j.State == "SUSPENDED":
-		e.runs(limit != "")
+		e.runs(fitted != "")
 	case j.State == capacity.Revoked:
-		e.say(Ended,
-			"See `squeue --federation -j {}` for where it is.",
+		e.say(Ended, "See `squeue --federation -j {}` for where it is.",
 			"is not in this cluster's queue: another cluster of the federation runs it.")
 	case !waits:
 		e.say(Ended, "See `sacct -j {}` for how it went.", "is over: %s.", j.State)
-	case !slices.ContainsFunc(req.Partitions, func(name string) bool { _, ours := snap.Partition(name); return ours }):
-		e.say(Unmanaged,
-			"Ask Slurm: `scontrol show job {}`.", "waits in a partition that pcs-capacity does not manage.")
+	case !slices.ContainsFunc(req.Partitions, managed):
+		e.say(Unmanaged, "Ask Slurm: `scontrol show job {}`.",
+			"waits in a partition that pcs-capacity does not manage.")
 	default:
 		e.waits(records, ourHold)
 	}
 
 	if waits {
-		for _, p := range e.prospects {
-			if p.Reservation.ID != "" {
-				e.fact("reservation", "%s", window(p.Reservation.ID, p.Window, now))
-			}
-		}
-
-		if e.Code != string(capacity.Mismatched) {
-			for _, m := range capacity.PassedOver(req, snap, now) {
-				e.fact("passed over", "%s", m.Text())
-			}
-		}
+		e.reservations()
 	}
 
 	for name := range strings.SplitSeq(j.Reservation, ",") {
 		if fence, past := snap.PastFences[name]; past && j.Active() {
-			e.fact(
-				"past the fence",
-				"Slurm starts it in reservation %s even if it does not end before the fence; sync then lowers its "+
-					"limit to end by %s",
-				name,
-				capacity.FormatUTC(fence),
-			)
+			e.fact("past the fence", "Slurm starts it in reservation %s even if it does not end before the fence; "+
+				"sync then lowers its limit to end by %s", name, capacity.FormatUTC(fence))
 		}
 	}
 
 	e.fact("told", "%s", e.told)
 
-	if says := j.Reason; waits {
-		if j.Start.Sub(now) > aYear {
-			says += "; start " + j.Start.UTC().Format(time.DateOnly) + ": that is how it shows a fence without an end"
-		} else if j.Start.After(now) {
-			says += "; start " + capacity.FormatUTC(j.Start)
-		}
-
-		e.fact("squeue says", "%s", says)
+	if waits {
+		e.fact("squeue says", "%s", squeueSays(j, now))
 	}
 
 	e.age(snap, now)
@@ -121,13 +110,45 @@ func OfJob(j capacity.Job, snap *capacity.Snapshot, records []state.Record, now 
 	return e.Explanation
 }
 
-// fence is that of a job that has nodes; zero if there is none. The first of several partitions is theirs: sbatch(1).
+// reservations lists those that a job may wait for, and those that are passed over.
+func (e *screen) reservations() {
+	for _, p := range e.prospects {
+		if p.Reservation.ID != "" {
+			e.fact("reservation", "%s", window(p.Reservation.ID, p.Window, e.now))
+		}
+	}
+
+	if e.Code == string(capacity.Mismatched) {
+		return // the answer names them
+	}
+
+	for _, m := range capacity.PassedOver(e.req, e.snap, e.now) {
+		e.fact("passed over", "%s", m.Text())
+	}
+}
+
+// squeueSays returns Slurm's reason for a job that waits, and its estimate of the start.
+func squeueSays(j capacity.Job, now time.Time) string {
+	switch {
+	case j.Start.Sub(now) > aYear:
+		return j.Reason + "; start " + j.Start.UTC().Format(time.DateOnly) +
+			": that is how it shows a fence without an end"
+	case j.Start.After(now):
+		return j.Reason + "; start " + capacity.FormatUTC(j.Start)
+	}
+
+	return j.Reason
+}
+
+// fence returns that of a job that has nodes; zero if there is none. The first of several partitions is theirs:
+// sbatch(1).
 func (e *screen) fence() time.Time { return e.snap.FenceOf(e.req.Partitions[0], e.j.Nodes, e.now) }
 
 // limit says that the end of a job is that of its fence, set by sync; "" if it is not.
 func (e *screen) limit() string {
 	j := e.j
 	fence := e.fence()
+
 	switch {
 	case j.Pending() && e.snap.Fitted(j), j.Running() && e.snap.Fitted(j) && !fence.IsZero():
 		return "sync fits it to the fence while the job runs"
@@ -141,8 +162,8 @@ func (e *screen) limit() string {
 // boots says how long a job waits for its nodes at most. Some may boot for longer than the job has them.
 func (e *screen) boots() {
 	j := e.j
-	e.say(Boots, nothing+".",
-		"has had its nodes, %s, since %s, and waits until they have booted.", j.Hostlist(), at(j.Start, e.now))
+	e.say(Boots, nothing+".", "has had its nodes, %s, since %s, and waits until they have booted.",
+		j.Hostlist(), at(j.Start, e.now))
 
 	p, _ := e.snap.Partition(e.req.Partitions[0])
 	if p.ResumeTimeout.Duration <= 0 || p.ResumeTimeout.Duration > aYear {
@@ -155,8 +176,8 @@ func (e *screen) boots() {
 	}
 
 	gaveUp := j.Start.Add(p.ResumeTimeout.Duration)
-	e.fact("at the latest",
-		"%s: Slurm gives up nodes that have not booted by then (ResumeTimeout), and %s", at(gaveUp, e.now), then)
+	e.fact("at the latest", "%s: Slurm gives up nodes that have not booted by then (ResumeTimeout), and %s",
+		at(gaveUp, e.now), then)
 }
 
 // requeuedFor finds the reason in what sync wrote into a job's AdminComment when it took the job off its nodes.
@@ -164,6 +185,7 @@ var requeuedFor = regexp.MustCompile(`(?s)^` + ourWord + `requeued at .*? UTC: (
 
 func (e *screen) runs(limitIsOurs bool) {
 	j := e.j
+
 	until := ""
 	if !j.End.IsZero() && j.TimeLimit.Bounded() {
 		until = " until " + at(j.End, e.now) + " at the latest"
@@ -206,12 +228,14 @@ func (e *screen) waits(records []state.Record, ourHold bool) {
 	j := e.j
 	verdict := capacity.Admit(e.req, e.snap, e.now)
 	failed, hasFailed := lastFailure(j.Shown, records)
+
 	ours := strings.HasPrefix(j.AdminComment, ourWord)
 	_, notLaunched, wasNot := strings.Cut(j.AdminComment, " were not launched: ")
+	requeued := requeuedFor.FindStringSubmatch(j.AdminComment)
 
 	few, short := capacity.ShortOfHosts(e.prospects, e.now)
-	requeued := requeuedFor.FindStringSubmatch(j.AdminComment)
 	fits := slices.DeleteFunc(slices.Clone(e.prospects), func(p capacity.Prospect) bool { return !p.Fits })
+
 	if j.Held && ourHold { // which no hold on it shows
 		e.fact("keep held", "administrators: `scontrol update jobid=%s admincomment=`, then `scontrol hold %s`",
 			j.Shown, j.Shown)
@@ -228,8 +252,8 @@ func (e *screen) waits(records []state.Record, ourHold bool) {
 	case j.Held && j.Reason == "JobHeldAdmin":
 		e.say(Held, "Administrators: "+release, "is held, and only an administrator can release it.")
 	case j.Held && j.Reason != "JobHeldUser" && !j.HoldUntold():
-		e.say(Held, "See what Slurm has of it, `scontrol show job {}`; then "+release,
-			"is held; Slurm says why: %s.", j.Reason)
+		e.say(Held, "See what Slurm has of it, `scontrol show job {}`; then "+release, "is held; Slurm says why: %s.",
+			j.Reason)
 	case j.Held:
 		e.say(Held, "Release it: "+release, "is held, by its owner or by an administrator.")
 	case !j.Waits():
@@ -239,10 +263,9 @@ func (e *screen) waits(records []state.Record, ourHold bool) {
 	case verdict.Refused:
 		e.never(verdict)
 	case short:
-		do := fmt.Sprintf(
-			"Wait until the others are back, or ask for fewer: `scontrol update jobid={} numnodes=%d`.", few.Usable)
-		e.say(WaitsForHost, do,
-			"asks for %d nodes, but only %d of the %d hosts of %s are usable.",
+		do := fmt.Sprintf("Wait until the others are back, or ask for fewer: `scontrol update jobid={} numnodes=%d`.",
+			few.Usable)
+		e.say(WaitsForHost, do, "asks for %d nodes, but only %d of the %d hosts of %s are usable.",
 			few.Needs, few.Usable, few.Reservation.Size(), few.Reservation.ID)
 	case ours && (wasNot || hasFailed):
 		code, _, _ := strings.Cut(notLaunched, ":")
@@ -259,11 +282,11 @@ func (e *screen) waits(records []state.Record, ourHold bool) {
 		e.say(LaunchFailed, nothing+" yet. If it fails again and again, show an administrator this screen.",
 			"waits because its nodes could not be launched (%s); it is tried again %s.", code, again)
 	case j.Eligible.After(e.now) && requeued != nil && len(fits) > 0 && fits[0].Window.Start.After(j.Eligible):
-		e.say(NextBlock, slurmStarts,
-			"was requeued: %s. It waits for the next block, %s.", requeued[1], e.opens(fits[0]))
+		e.say(NextBlock, slurmStarts, "was requeued: %s. It waits for the next block, %s.",
+			requeued[1], e.opens(fits[0]))
 	case j.Eligible.After(e.now) && requeued != nil:
-		e.say(WaitsToBegin, slurmStarts,
-			"was requeued: %s. It may start again at %s.", requeued[1], at(j.Eligible, e.now))
+		e.say(WaitsToBegin, slurmStarts, "was requeued: %s. It may start again at %s.",
+			requeued[1], at(j.Eligible, e.now))
 	case j.Eligible.After(e.now):
 		why := "--begin"
 		if j.Restarts > 0 {
@@ -286,15 +309,18 @@ func (e *screen) opens(p capacity.Prospect) string {
 	return fmt.Sprintf("%s, which opens at %s", p.Reservation.ID, at(p.Window.Start, e.now))
 }
 
+// never explains a job that is refused as it is.
 func (e *screen) never(v capacity.Verdict) {
 	do := "Cancel it, `scancel {}`, and submit it as the first line says."
 
-	req := e.req
-	req.TimeLimit = capacity.Limit{}
-	req.TimeMin = capacity.Limit{}
+	unlimited := e.req
+	unlimited.TimeLimit = capacity.Limit{}
+	unlimited.TimeMin = capacity.Limit{}
+	fits := capacity.Admit(unlimited, e.snap, e.now).Edits.TimeLimit
 	goesOn := e.j.Requeues() &&
 		slices.ContainsFunc(e.prospects, func(p capacity.Prospect) bool { return p.GoesOn(e.req, e.snap) })
-	switch fits := capacity.Admit(req, e.snap, e.now).Edits.TimeLimit; {
+
+	switch {
 	case v.Code == capacity.TooLong && fits.Bounded() && goesOn:
 		do = fmt.Sprintf("Let it go on in the next block: `scontrol update jobid={} timemin=%s`.", fits)
 	case v.Code == capacity.TooLong && fits.Bounded():
@@ -304,7 +330,8 @@ func (e *screen) never(v capacity.Verdict) {
 	case v.Code == capacity.TooLong, v.Code == capacity.NoReservation:
 		do = "Leave it until an administrator has the next block, or cancel it: `scancel {}`."
 	case v.Code == capacity.Mismatched:
-		do = "Leave it until an administrator has fixed that (`pcs-capacity check` says how), or cancel it: `scancel {}`."
+		do = "Leave it until an administrator has fixed that (`pcs-capacity check` says how), " +
+			"or cancel it: `scancel {}`."
 	}
 
 	e.say(string(v.Code), do, "%s: %s.", v.Outlook(), v.Sentence)
@@ -312,41 +339,22 @@ func (e *screen) never(v capacity.Verdict) {
 
 // forCapacity explains a job that is admitted and waits. fits are the prospects that take it.
 func (e *screen) forCapacity(fits []capacity.Prospect, v capacity.Verdict) {
-	j := e.j
-	later := func(p capacity.Prospect) bool { return p.Window.Start.After(e.now) }
 	if len(fits) == 0 {
-		anywhere := e.req
-		anywhere.Constraint = ""
-		elsewhere := slices.DeleteFunc(capacity.Prospects(anywhere, e.snap, e.now),
-			func(p capacity.Prospect) bool { return !p.Fits || p.Reservation.ID == "" })
-		if len(elsewhere) > 0 {
-			e.say(Constrained, "Leave it until those nodes have their next block, or let it run elsewhere: "+
-				"`scontrol update jobid={} features=`.",
-				"has the constraint %s, and no reservation of those nodes takes it now; %s would.", j.Constraint,
-				elsewhere[0].Reservation.ID)
-
-			return
-		}
-
-		e.say(NotKnown, "Ask an administrator to look at `pcs-capacity status`.",
-			"waits, and nothing is known of a reservation for it.")
-
-		for _, w := range v.Warnings {
-			e.fact("warning", "%s", w)
-		}
-
+		e.withoutProspect(v)
 		return
 	}
 
+	j := e.j
 	p := fits[0]
-
+	later := func(p capacity.Prospect) bool { return p.Window.Start.After(e.now) }
 	where := cmp.Or(p.Reservation.ID, "partition "+p.Partition.Name) + ", which is open"
-	left := p.Usable
 
 	var out []string
+
+	left := p.Usable
 	for _, o := range p.Slot.Out {
 		out = append(out, o.String())
-		left = left - o.Count
+		left -= o.Count
 	}
 
 	here := slices.DeleteFunc(slices.Clone(e.prospects), later)
@@ -358,28 +366,20 @@ func (e *screen) forCapacity(fits []capacity.Prospect, v capacity.Verdict) {
 		e.say(NodesOut, "Ask an administrator; `pcs-capacity status` has the command that returns them to service.",
 			"fits into %s, but too few of its nodes get jobs: %s.", where, strings.Join(out, ", "))
 	case !later(p) && j.HetJobID != 0:
-		e.say(
-			WaitsInQueue,
-			fmt.Sprintf("Make sure that there is room for all at once: `squeue -j %d`. What holds them back is "+
-				"Slurm's reason above.", j.HetJobID),
-			"by itself fits into %s; it starts together with the other components of job %d.",
-			where,
-			j.HetJobID,
-		)
+		do := fmt.Sprintf("Make sure that there is room for all at once: `squeue -j %d`. "+
+			"What holds them back is Slurm's reason above.", j.HetJobID)
+		e.say(WaitsInQueue, do, "by itself fits into %s; it starts together with the other components of job %d.",
+			where, j.HetJobID)
 	case !later(p):
-		e.say(
-			WaitsInQueue,
-			nothing+". `squeue -p "+p.Partition.Name+" -t PD --sort=-p` shows the queue, the next job first.",
-			"fits into %s; it waits for free nodes, or for its turn in the queue.",
-			where,
-		)
+		do := nothing + ". `squeue -p " + p.Partition.Name + " -t PD --sort=-p` shows the queue, the next job first."
+		e.say(WaitsInQueue, do, "fits into %s; it waits for free nodes, or for its turn in the queue.", where)
 	case len(here) > 0:
 		h := slices.MaxFunc(here, func(a, b capacity.Prospect) int { return cmp.Compare(a.Room, b.Room) })
+
 		do := slurmStarts
 		if minutes := int(h.Room / time.Minute); minutes > 0 {
-			do = nothing + "; or shorten it, to run now: `scontrol update jobid={} timelimit=" + capacity.FormatMinutes(
-				minutes,
-			) + "`."
+			do = fmt.Sprintf(nothing+"; or shorten it, to run now: `scontrol update jobid={} timelimit=%s`.",
+				capacity.FormatMinutes(minutes))
 		}
 
 		e.say(BehindFence, do, "is too long for what is left of %s; it waits for %s.", h.Reservation.ID, e.opens(p))
@@ -388,10 +388,35 @@ func (e *screen) forCapacity(fits []capacity.Prospect, v capacity.Verdict) {
 	}
 }
 
+// withoutProspect explains a job that no reservation takes, although it is admitted.
+func (e *screen) withoutProspect(v capacity.Verdict) {
+	anywhere := e.req
+	anywhere.Constraint = ""
+	elsewhere := slices.DeleteFunc(capacity.Prospects(anywhere, e.snap, e.now), func(p capacity.Prospect) bool {
+		return !p.Fits || p.Reservation.ID == ""
+	})
+
+	if len(elsewhere) > 0 {
+		e.say(Constrained, "Leave it until those nodes have their next block, or let it run elsewhere: "+
+			"`scontrol update jobid={} features=`.",
+			"has the constraint %s, and no reservation of those nodes takes it now; %s would.",
+			e.j.Constraint, elsewhere[0].Reservation.ID)
+
+		return
+	}
+
+	e.say(NotKnown, "Ask an administrator to look at `pcs-capacity status`.",
+		"waits, and nothing is known of a reservation for it.")
+
+	for _, w := range v.Warnings {
+		e.fact("warning", "%s", w)
+	}
+}
+
 // rules begin Slurm's reasons that free nodes alone do not lift: job_reason_string of 22.05 to 26.05.
 var rules = regexp.MustCompile(`^(Assoc|Dependency|Invalid|Job's account|JobArrayTaskLimit|Licenses|Partition|QOS)`)
 
-// lastFailure is the last power-up for a job, if it failed.
+// lastFailure returns the last power-up for a job; false if it did not fail.
 func lastFailure(shown string, records []state.Record) (state.Record, bool) {
 	for _, r := range slices.Backward(records) {
 		if r.Hook == "resume" && slices.Contains(r.Jobs, shown) {

@@ -36,7 +36,7 @@ type Start struct {
 	Warnings     []string `json:"warnings"`
 }
 
-// Queue is what Slurm shows of the nodes and of other jobs; nil if it did not answer.
+// Queue holds what Slurm shows of the nodes and of other jobs; nil if it did not answer.
 type Queue struct {
 	Idle    map[string]int // counts the idle nodes of each slot
 	Waiting map[string]int // counts jobs that wait for nodes in each partition
@@ -45,6 +45,7 @@ type Queue struct {
 // When says when a job could start that the filter judges as v.
 func When(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, queue *Queue, now time.Time) Start {
 	s := Start{Code: string(v.Code), Warnings: append([]string{}, v.Warnings...)}
+
 	stated := req.TimeLimit
 	if v.Edits.TimeLimit.Set { // the filter chooses the limit
 		req.TimeLimit = capacity.Limit{}
@@ -67,6 +68,7 @@ func When(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, que
 	}
 
 	open := slices.DeleteFunc(slices.Clone(fits), func(p capacity.Prospect) bool { return !isOpen(p, now) })
+
 	p := fits[0]
 	if len(open) > 0 {
 		p = slices.MaxFunc(open, func(a, b capacity.Prospect) int {
@@ -76,8 +78,9 @@ func When(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, que
 
 	s.Partition = p.Partition.Name
 	s.Reservation = p.Reservation.ID
-	s.Start = p.Window.Start
 	s.Fence = p.Window.Fence
+
+	s.Start = p.Window.Start
 	if s.Start.Before(now) {
 		s.Start = now
 	}
@@ -131,11 +134,12 @@ func Left(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, now
 	if len(open) == 0 {
 		s := When(req, v, snap, nil, now)
 		s.TimeLimit = ""
+
 		return s
 	}
 
-	p := slices.MaxFunc(open,
-		func(a, b capacity.Prospect) int { return cmp.Compare(length(a.Longest), length(b.Longest)) })
+	byLength := func(a, b capacity.Prospect) int { return cmp.Compare(length(a.Longest), length(b.Longest)) }
+	p := slices.MaxFunc(open, byLength)
 
 	return Start{
 		Code:        Now,
@@ -155,7 +159,7 @@ func isOpen(p capacity.Prospect, now time.Time) bool {
 
 func needs(p capacity.Prospect) int { return max(1, p.Needs) }
 
-// lacks is the number of idle nodes that a job lacks; 0 if Slurm did not answer.
+// lacks returns the number of idle nodes that a job lacks; 0 if Slurm did not answer.
 func (q *Queue) lacks(p capacity.Prospect) int {
 	if q == nil {
 		return 0
