@@ -11,6 +11,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
+// account divides the paid time of one reservation among the classes and the jobs.
 type account struct {
 	history  *history
 	runs     map[string][]*run // by node
@@ -26,11 +27,20 @@ type account struct {
 func (a *account) divide() (Reservation, error) {
 	h := a.history
 	a.sums = Sums{}
-	if a.fence = h.last().Fence; a.fence.IsZero() || h.end().Before(a.fence) {
+
+	a.fence = h.last().Fence
+	if a.fence.IsZero() || h.end().Before(a.fence) {
 		a.fence = forever
 	}
 
-	one := Reservation{ID: h.id, Paid: *h.last(), Start: h.start, End: h.end(), From: a.from, Sums: a.sums}
+	one := Reservation{
+		ID:    h.id,
+		Paid:  *h.last(),
+		Start: h.start,
+		End:   h.end(),
+		From:  a.from,
+		Sums:  a.sums,
+	}
 
 	all, err := a.nodes()
 	if err != nil {
@@ -53,7 +63,7 @@ func (a *account) divide() (Reservation, error) {
 	return one, nil
 }
 
-// nodes are all that the reservation ever had, in the order of their names.
+// nodes lists all that the reservation ever had, in the order of their names.
 func (a *account) nodes() ([]string, error) {
 	all := map[string]bool{}
 	for _, s := range a.history.stays {
@@ -88,6 +98,7 @@ func (a *account) stay(s stay, all []string) {
 			down = len(names)
 		}
 	}
+
 	// What has no node, or one that is off: a run that began there after the sample takes of it.
 	free := s.paid.Size - listed
 
@@ -101,6 +112,7 @@ func (a *account) stay(s stay, all []string) {
 		what, on := states[name]
 		if on && listed > s.paid.Size { // more than is paid for: settings that changed meanwhile
 			listed--
+
 			continue
 		}
 
@@ -143,7 +155,7 @@ func most(all []piece, p piece) (n int) {
 	return n
 }
 
-// piece is a time of a node in which it is in one class, or in that of its runs.
+// piece holds a time of a node in which it is in one class, or in that of its runs.
 type piece struct {
 	from, to time.Time
 	class    Class
@@ -152,10 +164,9 @@ type piece struct {
 
 // pieces divides a stay of a node that is up, boots, is drained or down, or "" for off.
 func (a *account) pieces(s stay, node, what string) []piece {
-	cuts := []time.Time{s.from, s.to}
-
 	var here []*run
 
+	cuts := []time.Time{s.from, s.to}
 	boots := s.to
 	for _, r := range a.runs[node] {
 		if !r.from.Before(s.to) {
@@ -223,17 +234,18 @@ func (a *account) idle(s stay) Class {
 	return Idle
 }
 
-// give divides a time of a node among the runs that share it, in equal parts: Slurm does not
-// say which of them needs the instance.
+// give divides a time of a node among the runs that share it, in equal parts: Slurm does not say which of them needs
+// the instance.
 func (a *account) give(p piece) {
 	length := seconds(p.from, p.to)
 	each := length / int64(len(p.runs))
+
 	rest := length % int64(len(p.runs))
 	for _, r := range p.runs {
 		n := each
 		if rest > 0 {
-			n = n + 1
-			rest = rest - 1
+			n++
+			rest--
 		}
 
 		a.sums[r.class] += n
@@ -241,8 +253,8 @@ func (a *account) give(p piece) {
 	}
 }
 
-// put puts a time of some nodes without a job into a class: that of the fence where it is
-// behind that, and unknown where sync did not run.
+// put puts a time of some nodes without a job into a class: that of the fence where it is behind that, and unknown
+// where sync did not run.
 func (a *account) put(s stay, from, to time.Time, nodes int, c Class) {
 	if nodes == 0 {
 		return

@@ -12,7 +12,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// history is the history of one reservation in the samples.
+// history follows one reservation through the samples.
 type history struct {
 	id string
 	// start is its own; what stays say follows it.
@@ -21,7 +21,7 @@ type history struct {
 	gone  time.Time // when it was no longer there; zero if it was in the last sample
 }
 
-// stay is a time in which nothing changed, as far as it was seen.
+// stay holds a time in which nothing changed, as far as it was seen.
 type stay struct {
 	from, to time.Time
 	paid     *state.Paid
@@ -86,11 +86,16 @@ func replay(samples []state.Sample, until time.Time) []*history {
 
 // add appends a stay, as a part of the last one where nothing has changed.
 func (h *history) add(s stay) {
-	if n := len(h.stays); n > 0 {
-		if last := &h.stays[n-1]; last.paid == s.paid && last.known == s.known && last.to.Equal(s.from) {
-			last.to = s.to
-			return
-		}
+	n := len(h.stays)
+	if n == 0 {
+		h.stays = append(h.stays, s)
+		return
+	}
+
+	last := &h.stays[n-1]
+	if last.paid == s.paid && last.known == s.known && last.to.Equal(s.from) {
+		last.to = s.to
+		return
 	}
 
 	h.stays = append(h.stays, s)
@@ -108,7 +113,7 @@ func (h *history) end() time.Time {
 	return end
 }
 
-// paidUntil is up to when it is paid for at a time.
+// paidUntil returns up to when it is paid for at a time.
 func (h *history) paidUntil(now time.Time) time.Time {
 	if end := h.end(); !end.IsZero() {
 		return earliest(end, now)
@@ -116,8 +121,8 @@ func (h *history) paidUntil(now time.Time) time.Time {
 	return now
 }
 
-// within are the stays from a time to another without a hole: what no sample saw is not
-// known, and as it was before, or, if it was not seen before, after.
+// within returns the stays from a time to another without a hole: what no sample saw is not known, and as it was
+// before, or, if it was not seen before, after.
 func (h *history) within(from, to time.Time) (whole []stay) {
 	at := from
 	before := h.stays[0].paid
@@ -127,7 +132,9 @@ func (h *history) within(from, to time.Time) (whole []stay) {
 		}
 
 		before = s.paid
-		s.from, s.to = latest(s.from, from), earliest(s.to, to)
+		s.from = latest(s.from, from)
+
+		s.to = earliest(s.to, to)
 		if s.from.Before(s.to) {
 			whole = append(whole, s)
 		}
@@ -142,7 +149,7 @@ func (h *history) within(from, to time.Time) (whole []stay) {
 	return whole
 }
 
-// run is one time that a job held nodes.
+// run holds one time that a job held nodes.
 type run struct {
 	capacity.Run
 	class Class
@@ -154,7 +161,7 @@ type run struct {
 // forever is after every end.
 var forever = time.Unix(1<<40, 0)
 
-// runs are all that are known, by node and in the order of their starts.
+// runs returns all that are known, by node and in the order of their starts.
 func (in Input) runs() (map[string][]*run, error) {
 	accounted := map[string][]capacity.Run{}
 	for _, r := range in.Accounted {
@@ -162,7 +169,6 @@ func (in Input) runs() (map[string][]*run, error) {
 	}
 
 	byNode := map[string][]*run{}
-
 	add := func(r capacity.Run, vague bool) error {
 		one := &run{Run: r, class: kindOf(r.State), from: r.Start, to: endOf(r), vague: vague}
 		if !one.from.Before(one.to) {
@@ -180,10 +186,12 @@ func (in Input) runs() (map[string][]*run, error) {
 
 		return nil
 	}
+
 	for _, r := range in.sampled() {
 		if slices.ContainsFunc(accounted[r.Job], func(a capacity.Run) bool { return overlap(a, r) }) {
 			continue
 		}
+
 		// Of one that was only missed nobody knows when it ended.
 		if err := add(r, r.State == "" || r.State == "REQUEUED"); err != nil {
 			return nil, err
@@ -203,7 +211,7 @@ func (in Input) runs() (map[string][]*run, error) {
 	return byNode, nil
 }
 
-// sampled are the runs that sync saw. One that still ran in the last sample counts as long as that holds.
+// sampled returns the runs that sync saw. One that still ran in the last sample counts as long as that holds.
 func (in Input) sampled() map[string]capacity.Run {
 	all := map[string]capacity.Run{}
 	closed := func(at time.Time, still map[string]capacity.Run) {
@@ -235,7 +243,7 @@ func (in Input) sampled() map[string]capacity.Run {
 	return all
 }
 
-// endOf is forever for a run that still goes on.
+// endOf returns the end of a run; forever if it still goes on.
 func endOf(r capacity.Run) time.Time { return cmp.Or(r.End, forever) }
 
 func overlap(a, b capacity.Run) bool {

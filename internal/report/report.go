@@ -15,7 +15,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// Class is the use of paid time.
+// Class names a use of paid time.
 type Class string
 
 // The classes, in the order in which they are shown.
@@ -32,7 +32,7 @@ const (
 	Unknown     Class = "unknown"
 )
 
-// Classes are all of them.
+// Classes lists all of them, in the order in which they are shown.
 var Classes = []Class{
 	Useful,
 	LostRequeue,
@@ -60,10 +60,10 @@ var Meanings = map[Class]string{
 	Unknown:     "unknown: sync did not run",
 }
 
-// Sums are node-seconds by class.
+// Sums counts node-seconds by class.
 type Sums map[Class]int64
 
-// Total is the sum of all classes.
+// Total returns the sum of all classes.
 func (s Sums) Total() int64 {
 	var total int64
 	for _, n := range s {
@@ -73,13 +73,13 @@ func (s Sums) Total() int64 {
 	return total
 }
 
-// Hours are the node-hours of all classes.
+// Hours writes the node-hours of all classes.
 func (s Sums) Hours() string { return Hours(s.Total()) }
 
-// UsefulPart is the useful part of all.
+// UsefulPart writes the useful part of all, in percent.
 func (s Sums) UsefulPart() string { return Part(s[Useful], s.Total()) }
 
-// Lost are the node-hours that were not useful.
+// Lost writes the node-hours that were not useful.
 func (s Sums) Lost() string { return Hours(s.Total() - s[Useful]) }
 
 // LostTo says how jobs lost theirs.
@@ -93,13 +93,13 @@ func (s Sums) LostTo() (why []string) {
 	return why
 }
 
-// Hours are hours to the nearest hundredth.
+// Hours writes hours to the nearest hundredth.
 func Hours(seconds int64) string {
 	n := (seconds + 18) / 36
 	return fmt.Sprintf("%d.%02d", n/100, n%100)
 }
 
-// Part is a part of a whole, in percent; "" of nothing.
+// Part writes a part of a whole, in percent; "" of nothing.
 func Part(part, whole int64) string {
 	if whole == 0 {
 		return ""
@@ -107,7 +107,7 @@ func Part(part, whole int64) string {
 	return fmt.Sprintf("%.1f%%", 100*float64(part)/float64(whole))
 }
 
-// Input is the data of a report. All times are AWS's.
+// Input holds the data of a report. All times are AWS's.
 type Input struct {
 	Samples   []state.Sample // those of sync, oldest first
 	Accounted []capacity.Run // the runs of Slurm's accounting, which go before those that sync saw
@@ -128,7 +128,7 @@ type Report struct {
 	Gaps         []Gap         `json:"unknown"` // the times that nobody knows, by reservation and time
 }
 
-// Reservation is one of them.
+// Reservation says where the paid time of one of them went.
 type Reservation struct {
 	ID   string     `json:"id"`
 	Paid state.Paid `json:"paid"` // as it was last seen
@@ -141,10 +141,10 @@ type Reservation struct {
 	Whole int64     `json:"-"`    // the node-seconds from Start to End, or to Until where it has no end
 }
 
-// Nodes are the number and the type of its instances.
+// Nodes writes the number and the type of its instances.
 func (r Reservation) Nodes() string { return fmt.Sprintf("%d x %s", r.Paid.Size, r.Paid.InstanceType) }
 
-// Share is the share of an account, a user or a job in the nodes.
+// Share holds the share of an account, a user or a job in the nodes.
 type Share struct {
 	Account string `json:"account"`
 	User    string `json:"user,omitempty"`
@@ -152,10 +152,10 @@ type Share struct {
 	Sums    Sums   `json:"node_seconds"`
 }
 
-// Which is the job; "all" for an account or a user.
+// Which names the job; "all" for an account or a user.
 func (s Share) Which() string { return cmp.Or(s.Job, "all") }
 
-// Gap is a time of which nobody knows all.
+// Gap marks a time of which nobody knows all.
 type Gap struct {
 	Reservation string    `json:"reservation"`
 	From        time.Time `json:"from"`
@@ -164,7 +164,7 @@ type Gap struct {
 	Reason      string    `json:"reason"`
 }
 
-// Begins is the first time that the report is about; Until if it is about none.
+// Begins returns the first time that the report is about; Until if it is about none.
 func (in Input) Begins() time.Time {
 	begin := in.Until
 	for _, h := range in.histories() {
@@ -182,8 +182,8 @@ func (in Input) histories() []*history {
 	})
 }
 
-// Make makes a report. The classes of each reservation add up to what was paid, to the
-// second. The error is for a hostlist that cannot be read.
+// Make makes a report. The classes of each reservation add up to what was paid, to the second. The error is for a
+// hostlist that cannot be read.
 func Make(in Input) (Report, error) {
 	runs, err := in.runs()
 	if err != nil {
@@ -193,7 +193,13 @@ func Make(in Input) (Report, error) {
 	r := Report{From: in.Begins(), Until: in.Until, Total: Sums{}}
 	parts := &shares{{}, {}, {}}
 	for _, h := range in.histories() {
-		a := &account{history: h, runs: runs, parts: parts, from: latest(h.start, in.From), to: h.paidUntil(in.Until)}
+		a := &account{
+			history: h,
+			runs:    runs,
+			parts:   parts,
+			from:    latest(h.start, in.From),
+			to:      h.paidUntil(in.Until),
+		}
 
 		one, err := a.divide()
 		if err != nil {
@@ -233,8 +239,8 @@ func latest(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b},
 
 func earliest(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}, time.Time.Compare) }
 
-// Accounted returns what Slurm's accounting has of a time, which is AWS's, as the samples of sync are.
-// offset is AWS's time minus Slurm's. Without a database the error is [slurm.ErrNoAccounting].
+// Accounted returns what Slurm's accounting has of a time, which is AWS's, as the samples of sync are. offset is AWS's
+// time minus Slurm's. Without a database the error is [slurm.ErrNoAccounting].
 func Accounted(
 	ctx context.Context, s *slurm.Client, from, until time.Time, offset time.Duration,
 ) ([]capacity.Run, error) {
@@ -245,7 +251,9 @@ func Accounted(
 
 	for i := range runs {
 		r := &runs[i]
-		if r.Start = r.Start.Add(offset).Truncate(time.Second); !r.End.IsZero() {
+
+		r.Start = r.Start.Add(offset).Truncate(time.Second)
+		if !r.End.IsZero() {
 			r.End = r.End.Add(offset).Truncate(time.Second)
 		}
 	}
@@ -269,7 +277,7 @@ func (all *shares) add(r capacity.Run, c Class, n int64) {
 	}
 }
 
-// sorted are some parts, the largest first.
+// sorted returns some parts, the largest first.
 func sorted(parts map[[3]string]Sums) []Share {
 	all := make([]Share, 0, len(parts))
 	for k, sums := range parts {
@@ -284,13 +292,13 @@ func sorted(parts map[[3]string]Sums) []Share {
 	return all
 }
 
-// Cost is the cost of the used time of a reservation. Unknown amounts are the zero Money.
+// Cost holds the cost of the used time of a reservation. Unknown amounts are the zero Money.
 type Cost struct {
 	// Fee paid for all of it, from start to end; InReport for the part that the report is about.
 	Fee      capacity.Money `json:"fee,omitzero"`
 	InReport capacity.Money `json:"fee_in_report,omitzero"`
-	// PerUsed is the price of a useful hour of one GPU, OnDemand that of an hour on demand; of
-	// one node, where nobody knows how many GPUs it has. PerPaid counts every paid hour.
+	// PerUsed is the price of a useful hour of one GPU, OnDemand that of an hour on demand; of one node, where nobody
+	// knows how many GPUs it has. PerPaid counts every paid hour.
 	PerUsed  capacity.Money `json:"per_used_hour,omitzero"`
 	PerPaid  capacity.Money `json:"per_paid_hour,omitzero"`
 	OnDemand capacity.Money `json:"on_demand,omitzero"`
@@ -305,17 +313,15 @@ func (c Cost) Unit() string {
 	return "GPU"
 }
 
-// Costs divides the fee of a reservation by what was used of it. fee is zero if it is not
-// known; onDemand is the price of an instance for an hour on demand, which is also what an
-// On-Demand Capacity Reservation costs; zero if it is not known.
+// Costs divides the fee of a reservation by what was used of it. fee is zero if it is not known; onDemand is the price
+// of an instance for an hour on demand, which is also what an On-Demand Capacity Reservation costs; zero if it is not
+// known.
 func (r Reservation) Costs(fee, onDemand capacity.Money) Cost {
-	each := r.Paid.GPUs
-	c := Cost{Fee: fee, PerNode: each == 0}
-
-	each = max(each, 1)
-	c.OnDemand = onDemand.PerHour(each, time.Hour)
+	each := max(r.Paid.GPUs, 1)
 	paid := r.Sums.Total()
 	used := r.Sums[Useful]
+
+	c := Cost{Fee: fee, PerNode: r.Paid.GPUs == 0, OnDemand: onDemand.PerHour(each, time.Hour)}
 	switch {
 	case !r.Paid.Kind.Bought() && onDemand != capacity.Money{}:
 		// Used or not, each of its hours costs what one on demand does.
