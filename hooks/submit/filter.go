@@ -27,7 +27,7 @@ import (
 // job_submit.lua kills it after the same time, and then does not call it for a while.
 const FilterDeadline = 2 * time.Second
 
-// Main is pcs-capacity-filter, which only the Lua shims call. It returns the exit status: 1 when the answer cannot be
+// Main runs pcs-capacity-filter, which only the Lua shims call. It returns the exit status: 1 when the answer cannot be
 // written. After [FilterDeadline] it ends the process without an answer.
 func Main(args []string) int {
 	time.AfterFunc(FilterDeadline, func() { os.Exit(1) })
@@ -43,9 +43,9 @@ func Main(args []string) int {
 // this machine's clock, which the snapshot's offset corrects to AWS's.
 //
 // The answer is for the shim: lines "set FIELD HEX", "warn HEX", "code CODE", "refuse HEX" and "needs HEX", the number
-// of nodes for cli_filter.lua to add up those of a heterogeneous job, then "end". Limits are
-// whole minutes; a time in a sentence is this machine's local one, as in squeue, followed by UTC. An error on our
-// side is logged and reported, and the job is accepted as it is.
+// of nodes for cli_filter.lua to add up those of a heterogeneous job, then "end". Limits are whole minutes; a time in a
+// sentence is this machine's local one, as in squeue, followed by UTC. An error on our side is logged and reported, and
+// the job is accepted as it is.
 func Answer(args []string, machineNow time.Time, log *slog.Logger) string {
 	began := time.Now()
 
@@ -174,37 +174,42 @@ var (
 	jobSubmitLua string
 )
 
-// CLIFilter is the text of cli_filter.lua for a site: planPath is the plan in stateDir, filterPath the absolute path of
-// pcs-capacity-filter. Slurm refuses every submission on a host whose cli_filter.lua is missing or wrong, so write it
-// beside its place and rename it.
+// CLIFilter returns the text of cli_filter.lua for a site: planPath is the plan in stateDir, filterPath the absolute
+// path of pcs-capacity-filter. Slurm refuses every submission on a host whose cli_filter.lua is missing or wrong, so
+// write it beside its place and rename it.
 func CLIFilter(planPath, stateDir, filterPath string) string {
 	return script(cliFilterLua, planPath, stateDir, filterPath)
 }
 
-// JobSubmit is the text of job_submit.lua for a site; the paths are as in [CLIFilter], except that they are in
+// JobSubmit returns the text of job_submit.lua for a site; the paths are as in [CLIFilter], except that they are in
 // local_dir, on a disk of slurmctld's own machine.
 func JobSubmit(planPath, stateDir, filterPath string) string {
 	return script(jobSubmitLua, planPath, stateDir, filterPath)
 }
 
-// LoadLine is the last line of a site's own cli_filter.lua or job_submit.lua; it loads our script from a file. Our
+// LoadLine returns the last line of a site's own cli_filter.lua or job_submit.lua; it loads our script from a file. Our
 // script wraps the site's functions: they run first, and their refusals stand. Without the file, the site's script
 // works alone.
 func LoadLine(path string) string { return "pcall(dofile, " + luaString(path) + ")" }
 
 // script puts the shared part and the paths into a script.
 func script(text, planPath, stateDir, filterPath string) string {
-	text = strings.Replace(text, "-- @ASK@\n", askLua, 1)
-	return strings.NewReplacer("@PLAN@", luaString(planPath), "@QUOTED_PLAN@", luaString(shellWord(planPath)),
-		"@STATE_DIR@", luaString(stateDir), "@FILTER@", luaString(filterPath),
-		"@QUOTED_FILTER@", luaString(shellWord(filterPath))).Replace(text)
+	paths := strings.NewReplacer(
+		"@PLAN@", luaString(planPath),
+		"@QUOTED_PLAN@", luaString(shellWord(planPath)),
+		"@STATE_DIR@", luaString(stateDir),
+		"@FILTER@", luaString(filterPath),
+		"@QUOTED_FILTER@", luaString(shellWord(filterPath)),
+	)
+
+	return paths.Replace(strings.Replace(text, "-- @ASK@\n", askLua, 1))
 }
 
 // shellWord quotes text for sh.
 func shellWord(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// luaString quotes text for Lua 5.1. Everything but letters, digits and the usual
-// punctuation of paths is written as \ddd, so that no byte can end the string.
+// luaString quotes text for Lua 5.1. Everything but letters, digits and the usual punctuation of paths is written as
+// \ddd, so that no byte can end the string.
 func luaString(text string) string {
 	var b strings.Builder
 	b.WriteByte('"')

@@ -25,8 +25,8 @@ func decodeFields(args []string) (map[string]string, error) {
 	for _, arg := range args {
 		key, value, found := strings.Cut(arg, "=")
 		if !found {
-			return nil, fmt.Errorf(
-				"argument %q is not key=hex; only the Lua shims call this program", hook.Clip(arg, 40))
+			return nil, fmt.Errorf("argument %q is not key=hex; only the Lua shims call this "+
+				"program", hook.Clip(arg, 40))
 		}
 
 		text, err := hex.DecodeString(value)
@@ -59,9 +59,7 @@ func Request(fields map[string]string) (capacity.Request, error) {
 		Comment:      fields["comment"],
 		Was:          fields["was"],
 		Started:      fields["started"] != "",
-		Begin: moment(
-			fields["begin"],
-		),
+		Begin:        moment(fields["begin"]),
 		Deadline:     moment(fields["deadline"]),
 		Constraint:   fields["constraint"],
 		Reservation:  fields["reservation"],
@@ -71,14 +69,14 @@ func Request(fields map[string]string) (capacity.Request, error) {
 		Together:     count(fields["together"]),
 		Tasks:        count(fields["ntasks"]),
 		TasksPerNode: count(fields["ntasks-per-node"]),
-		CPUsPerTask: count(
-			fields["cpus-per-task"],
-		),
-		Overcommit:  fields["overcommit"] == "set",
-		GPUs:        gpus(fields["gpus"]),
-		GPUsPerNode: max(gpus(fields["gpus-per-node"]), gres(fields["gres"])),
-		GPUsPerTask: max(gpus(fields["gpus-per-task"]), gres(fields["tres-per-task"])),
+		CPUsPerTask:  count(fields["cpus-per-task"]),
+		Overcommit:   fields["overcommit"] == "set",
+		GPUs:         gpus(fields["gpus"]),
+		GPUsPerNode:  max(gpus(fields["gpus-per-node"]), gres(fields["gres"])),
+		GPUsPerTask:  max(gpus(fields["gpus-per-task"]), gres(fields["tres-per-task"])),
+		Requeue:      requeueOf(fields["requeue"]),
 	}
+
 	if text := fields["signal"]; text != "" && text != "0@0" {
 		req.Signal = time.Minute // which sbatch does not show
 		if _, seconds, given := strings.Cut(text, "@"); given {
@@ -86,27 +84,32 @@ func Request(fields map[string]string) (capacity.Request, error) {
 		}
 	}
 
-	switch fields["requeue"] {
-	case "no-requeue", "0":
-		req.Requeue = capacity.RequeueNo
-	case "invalid-context": // of srun and salloc, which have no such option
-		req.Requeue = capacity.RequeueNever
-	case "unset", "65534":
-		req.Requeue = capacity.RequeueUnsaid
-	}
-
-	var err error
-	if req.TimeLimit, err = capacity.ParseLimit(fields["time"]); err != nil {
+	limit, err := capacity.ParseLimit(fields["time"])
+	if err != nil {
 		return req, err
 	}
 
-	if req.TimeLimit.Unlimited { // sync fits such a job too
-		req.TimeLimit = capacity.Limit{}
+	if !limit.Unlimited { // sync fits a job without a limit
+		req.TimeLimit = limit
 	}
 
 	req.TimeMin, err = capacity.ParseLimit(fields["time-min"])
 
 	return req, err
+}
+
+// requeueOf reads --requeue and --no-requeue, as sbatch or slurmctld shows them.
+func requeueOf(option string) capacity.Requeue {
+	switch option {
+	case "no-requeue", "0":
+		return capacity.RequeueNo
+	case "invalid-context": // of srun and salloc, which have no such option
+		return capacity.RequeueNever
+	case "unset", "65534":
+		return capacity.RequeueUnsaid
+	}
+
+	return ""
 }
 
 // moment reads a time: seconds since 1970 from slurmctld, local time without a zone from sbatch, in the standard form
@@ -155,7 +158,7 @@ func relative(text string, now time.Time) time.Time {
 	return later
 }
 
-// unreadable is the sentence for a --begin that sbatch shows in a form of the user's own; "" for others. The job is
+// unreadable returns the warning for a --begin that sbatch shows in a form of the user's own; "" for others. The job is
 // judged as if it began at once, and Slurm itself delays it.
 func unreadable(begin string) string {
 	if begin == "" || begin == "0" || begin == "Unknown" || !moment(begin).IsZero() {
@@ -206,8 +209,8 @@ func gpus(option string) int {
 // noVal stands in slurmctld for a number that was not given.
 const noVal = 0xfffffffe
 
-// count reads the least number of nodes or tasks: "4", "4-8", "1k" (1024). It is 0 if
-// none is given, which sbatch shows as "1-0" and slurmctld as 0xfffe or 0xfffffffe.
+// count reads the least number of nodes or tasks: "4", "4-8", "1k" (1024). It is 0 if none is given, which sbatch shows
+// as "1-0" and slurmctld as 0xfffe or 0xfffffffe.
 func count(text string) int {
 	if strings.HasSuffix(text, "-0") {
 		return 0
