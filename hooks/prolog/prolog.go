@@ -1,6 +1,6 @@
-// Package prolog is what slurmd and slurmstepd run before a job starts: the Prolog, which compares
-// an instance with its reservation, and the TaskProlog, which sets the variables of the job.
-// It links no AWS SDK, and keeps no job from starting.
+// Package prolog holds what slurmd and slurmstepd run before a job starts: the Prolog, which compares an instance with
+// its reservation, and the TaskProlog, which sets the variables of the job. It links no AWS SDK, and keeps no job from
+// starting.
 package prolog
 
 import (
@@ -31,32 +31,23 @@ const (
 	MetadataDeadline   = time.Second
 )
 
-// jobVariables are the variables that a job may find in its environment.
+// jobVariables lists the variables that a job may find in its environment.
 var jobVariables = []string{
-	"PCS_CAPACITY_RESERVATION_ID", "PCS_CAPACITY_REQUEUE", "PCS_CAPACITY_FENCE",
-	"PCS_CAPACITY_RECLAIM", "PCS_CAPACITY_END", "PCS_CAPACITY_FACTS",
+	"PCS_CAPACITY_RESERVATION_ID",
+	"PCS_CAPACITY_REQUEUE",
+	"PCS_CAPACITY_FENCE",
+	"PCS_CAPACITY_RECLAIM",
+	"PCS_CAPACITY_END",
+	"PCS_CAPACITY_FACTS",
 }
 
-// JobEnvironment is the output of a TaskProlog for slurmstepd: the reservation behind a node of a slot, and its end in
-// Unix seconds. A variable without a known value is unset, because a job submitted from another job has inherited its
-// variables. The times are those at the job's start; the file of facts, which sync keeps in dir, follows an extension.
-// snap may be nil. If several reservations share the slot, only EC2 knows which one it is, and the variables are unset.
+// JobEnvironment writes the output of a TaskProlog for slurmstepd: the reservation behind a node of a slot, and its end
+// in Unix seconds. A variable without a known value is unset, because a job submitted from another job has inherited
+// its variables. The times are those at the job's start; the file of facts, which sync keeps in dir, follows an
+// extension. snap may be nil. If several reservations share the slot, only EC2 knows which one it is, and the variables
+// are unset.
 func JobEnvironment(dir state.Dir, snap *capacity.Snapshot, slot string, now time.Time) string {
-	values := map[string]string{}
-	if snap != nil {
-		if at, ok := snap.Place(slot); ok {
-			if current := snap.Standing(at, now).Current; len(current) == 1 {
-				values[jobVariables[0]] = current[0].Reservation.ID
-				values["PCS_CAPACITY_FACTS"] = dir.FactsPath(slot)
-				w := current[0].Window
-				for i, at := range []time.Time{capacity.RequeueAt(w.Fence, snap.KillWait.Duration), w.Fence, w.Reclaim, w.End} {
-					if !w.Unbounded() {
-						values[jobVariables[i+1]] = fmt.Sprint(at.Unix())
-					}
-				}
-			}
-		}
-	}
+	values := variables(dir, snap, slot, now)
 
 	var b strings.Builder
 	for _, name := range jobVariables {
@@ -68,6 +59,41 @@ func JobEnvironment(dir state.Dir, snap *capacity.Snapshot, slot string, now tim
 	}
 
 	return b.String()
+}
+
+// variables returns the values of jobVariables that are known.
+func variables(dir state.Dir, snap *capacity.Snapshot, slot string, now time.Time) map[string]string {
+	if snap == nil {
+		return nil
+	}
+
+	at, ok := snap.Place(slot)
+	if !ok {
+		return nil
+	}
+
+	current := snap.Standing(at, now).Current
+	if len(current) != 1 {
+		return nil
+	}
+
+	values := map[string]string{
+		"PCS_CAPACITY_RESERVATION_ID": current[0].Reservation.ID,
+		"PCS_CAPACITY_FACTS":          dir.FactsPath(slot),
+	}
+
+	w := current[0].Window
+	if w.Unbounded() {
+		return values
+	}
+
+	unix := func(t time.Time) string { return fmt.Sprint(t.Unix()) }
+	values["PCS_CAPACITY_REQUEUE"] = unix(capacity.RequeueAt(w.Fence, snap.KillWait.Duration))
+	values["PCS_CAPACITY_FENCE"] = unix(w.Fence)
+	values["PCS_CAPACITY_RECLAIM"] = unix(w.Reclaim)
+	values["PCS_CAPACITY_END"] = unix(w.End)
+
+	return values
 }
 
 // Prolog checks the instance behind a node before a job starts there. It returns no error: a failing Prolog would
@@ -90,6 +116,7 @@ func (p Prolog) Run(ctx context.Context, node, slot, job string) {
 		if !errors.Is(err, fs.ErrNotExist) { // a state_dir that is not shared is no fault
 			log.Info("the instance is not compared with its reservation", "err", err)
 		}
+
 		return
 	}
 
@@ -125,7 +152,7 @@ func (p Prolog) Run(ctx context.Context, node, slot, job string) {
 	}
 }
 
-// Main is pcs-capacity-prolog: slurmd runs it as the Prolog of a job, slurmstepd as the TaskProlog of each task. It
+// Main runs pcs-capacity-prolog: slurmd runs it as the Prolog of a job, slurmstepd as the TaskProlog of each task. It
 // returns the exit status, which is 0 whenever Slurm calls it. After [PrologDeadline] or [TaskPrologDeadline] it ends
 // the process. A node without settings runs jobs as before.
 func Main([]string) int {
@@ -168,7 +195,7 @@ on a node, slurmstepd before each task. As Prolog it logs to prolog.log in the f
 	return 0
 }
 
-// place is this node and its slot; "" if the node is not ours or there are no settings.
+// place returns this node and its slot; "" if the node is not ours or there are no settings.
 func place() (cfg *config.Config, node, slot string) {
 	node = os.Getenv("SLURMD_NODENAME")
 
@@ -180,8 +207,8 @@ func place() (cfg *config.Config, node, slot string) {
 	return cfg, node, slot
 }
 
-// taskProlog is the output for slurmstepd. It runs as the user, once for each task on the machine, and has no log of
-// its own: the Prolog's log reports broken files.
+// taskProlog returns the output for slurmstepd. It runs as the user, once for each task on the machine, and has no log
+// of its own: the Prolog's log reports broken files.
 func taskProlog() string {
 	cfg, _, slot := place()
 	if slot == "" {
@@ -190,6 +217,7 @@ func taskProlog() string {
 
 	dir := state.Dir(cfg.StateDir)
 	now := time.Now()
+
 	snap, _ := dir.ReadSnapshot()
 	if snap != nil {
 		now = now.Add(snap.ClockOffset.Duration)
@@ -210,7 +238,11 @@ var questions = []struct {
 	looks *regexp.Regexp
 	into  func(*capacity.Metadata) *string
 }{
-	{"instance-id", regexp.MustCompile(`^i-[0-9a-f]+$`), func(m *capacity.Metadata) *string { return &m.InstanceID }},
+	{
+		"instance-id",
+		regexp.MustCompile(`^i-[0-9a-f]+$`),
+		func(m *capacity.Metadata) *string { return &m.InstanceID },
+	},
 	{
 		"instance-type",
 		regexp.MustCompile(`^[a-z0-9-]+\.[a-z0-9-]+$`),
@@ -238,18 +270,20 @@ func metadata(ctx context.Context) (capacity.Metadata, error) {
 		base = metadataEndpoint
 	}
 
-	client := &http.Client{Transport: &http.Transport{Proxy: nil}, // the address is this machine's alone
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := &http.Client{
+		Transport:     &http.Transport{Proxy: nil}, // the address is this machine's alone
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 
-	token, err := ask(ctx, client, http.MethodPut, base+"/latest/api/token", "X-aws-ec2-metadata-token-ttl-seconds",
-		"60")
+	token, err := ask(ctx, client, http.MethodPut, base+"/latest/api/token",
+		"X-aws-ec2-metadata-token-ttl-seconds", "60")
 	if err != nil {
 		return m, err
 	}
 
 	for _, q := range questions {
-		answer, err := ask(ctx, client, http.MethodGet, base+"/latest/meta-data/"+q.path, "X-aws-ec2-metadata-token",
-			token)
+		answer, err := ask(ctx, client, http.MethodGet, base+"/latest/meta-data/"+q.path,
+			"X-aws-ec2-metadata-token", token)
 		if errors.Is(err, errNone) {
 			continue
 		}
