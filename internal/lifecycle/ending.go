@@ -21,9 +21,9 @@ var warnings = []int{5, 15, 60}
 const mostEnds = 5
 
 // endings requeues, holds or warns the jobs whose fence is near. It records the marks of requeued jobs first, so the
-// pass after a killed one knows what is left to do. A suspended job is resumed, so that the next pass, or its limit, can
-// end it like others: a signal does not reach it, its limit does not run out, and Slurm keeps its priority at 0, which a
-// requeue would take along as a hold.
+// pass after a killed one knows what is left to do. A suspended job is resumed, so that the next pass, or its limit,
+// can end it like others: a signal does not reach it, its limit does not run out, and Slurm keeps its priority at 0,
+// which a requeue would take along as a hold.
 func endings(seen Seen) (actions []Action) {
 	byNode := fencedNodes(seen)
 	ending := map[string]state.Mark{}
@@ -209,8 +209,8 @@ func unfinished(seen Seen) (actions []Action) {
 	return actions
 }
 
-// endsItself reports whether a job ends by the fence by a limit that neither the submit filter nor sync has set: it is not
-// requeued. A limit that was set ends a job up to a minute earlier than it could, and Slurm requeues none for that.
+// endsItself reports whether a job ends by the fence by a limit that neither the submit filter nor sync has set: it is
+// not requeued. A limit that was set ends a job up to a minute earlier than it could, and Slurm requeues none for that.
 func (f fenced) endsItself(j capacity.Job, mark state.Mark) bool {
 	return !mark.Fit && mark.From == 0 && j.TimeLimit.Bounded() && !j.End.IsZero() && !j.End.After(f.fence)
 }

@@ -28,8 +28,8 @@ func fences(s Seen) (actions []Action, problems []capacity.Problem) {
 			continue
 		}
 
-		if closed := s.surplus(v, nodes); !v.Partition.Provider.Launches() && v.Reservation.ID != "" &&
-			len(closed) > 0 {
+		closed := s.surplus(v, nodes)
+		if !v.Partition.Provider.Launches() && v.Reservation.ID != "" && len(closed) > 0 {
 			about := aboutNodes(v.Slot.Name, closed)
 			all := len(nodes)
 			about.Partition = v.Partition.Name
@@ -414,9 +414,9 @@ func near(a, b time.Time) bool { return a.Sub(b).Abs() <= sameTime }
 
 func sorted(names []string) []string { return slices.Sorted(slices.Values(names)) }
 
-// mayGo reports whether a fence has nothing left to guard. Its name says what it guards: it goes when EC2 says that this
-// has ended or no longer ends, or when it never gets this slot because another reservation has it; never because the
-// settings do not name it, for they may be the wrong settings.
+// mayGo reports whether a fence has nothing left to guard. Its name says what it guards: it goes when EC2 says that
+// this has ended or no longer ends, or when it never gets this slot because another reservation has it; never because
+// the settings do not name it, for they may be the wrong settings.
 func (s Seen) mayGo(g capacity.Guard) bool {
 	if g.Block == "" {
 		return true
@@ -431,20 +431,19 @@ func (s Seen) mayGo(g capacity.Guard) bool {
 		return true
 	}
 
+	isNever := func(t capacity.Turn) bool { return t.Reservation.ID == g.Block && t.Never }
 	for _, v := range s.slots() {
 		if v.Slot.Name == g.Slot {
-			for _, t := range s.Snap.Turns(v.Place) {
-				if t.Reservation.ID == g.Block && t.Never {
-					return true
-				}
+			if slices.ContainsFunc(s.Snap.Turns(v.Place), isNever) {
+				return true
 			}
 
 			continue
 		}
-		// The settings have it in another slot.
-		if !v.Former && slices.Contains(v.Slot.ReservationIDs, g.Block) &&
-			(v.Reservation.ID == g.Block || v.Next.Reservation.ID == g.Block) {
-			return true
+
+		has := v.Reservation.ID == g.Block || v.Next.Reservation.ID == g.Block
+		if has && !v.Former && slices.Contains(v.Slot.ReservationIDs, g.Block) {
+			return true // the settings have it in another slot
 		}
 	}
 

@@ -29,28 +29,32 @@ func (p *pass) describe(ids []string) []question {
 		missing []capacity.Missing
 	)
 
-	return []question{{"describing reservations " + strings.Join(ids, ", "), func(ctx context.Context) (err error) {
-		found, missing, err = p.EC2.Reservations(ctx, ids)
-		return err
-	}, func(answered bool) {
-		for _, r := range found {
-			if !p.known(r.ID) {
-				p.told(r)
+	return []question{{
+		doing: "describing reservations " + strings.Join(ids, ", "),
+		ask: func(ctx context.Context) (err error) {
+			found, missing, err = p.EC2.Reservations(ctx, ids)
+			return err
+		},
+		take: func(answered bool) {
+			for _, r := range found {
+				if !p.known(r.ID) {
+					p.told(r)
+				}
 			}
-		}
 
-		for _, id := range ids {
-			if r, ok := p.seen.old().Reservation(id); !answered && ok && !p.known(id) {
-				p.aws.Reservations = append(p.aws.Reservations, r)
+			for _, id := range ids {
+				if r, ok := p.seen.old().Reservation(id); !answered && ok && !p.known(id) {
+					p.aws.Reservations = append(p.aws.Reservations, r)
+				}
 			}
-		}
 
-		for _, m := range missing {
-			if !p.known(m.ID) {
-				p.missing(m)
+			for _, m := range missing {
+				if !p.known(m.ID) {
+					p.missing(m)
+				}
 			}
-		}
-	}}}
+		},
+	}}
 }
 
 // reservations describes the reservations that no node group names: those that AWS's other answers name, and those that

@@ -27,8 +27,8 @@ type fenced struct {
 	onEnd             capacity.OnEnd // of jobs whose comment has none
 }
 
-// fencedNodes names the slot of each node whose slot has a reservation. If Slurm's own time of a fence is the same within
-// sameTime, it is used, so the coarse clock offset does not move limits back and forth.
+// fencedNodes names the slot of each node whose slot has a reservation. If Slurm's own time of a fence is the same
+// within sameTime, it is used, so the coarse clock offset does not move limits back and forth.
 func fencedNodes(seen Seen) map[string]fenced {
 	byNode := map[string]fenced{}
 	for _, v := range seen.slots() {
@@ -62,10 +62,10 @@ func fencedNodes(seen Seen) map[string]fenced {
 // limitChanges finds the running jobs whose time limit does not end where it should; byNode names the fenced slot of
 // each node. All times are in Slurm's clock.
 //
-// A job that would cross the fence is lowered to it, whoever set the limit (R2): after boot, Slurm sets the end to
-// boot done + limit and does not look at reservations again. A job whose mark says Fit and that would end more than a
-// minute before the fence is raised to it, or to its owner's limit; so is one that sync has lowered, up to the limit that
-// it had. Nothing else changes: no limit that we chose is raised past what accounting allows, or where that meters use. A
+// A job that would cross the fence is lowered to it, whoever set the limit (R2): after boot, Slurm sets the end to boot
+// done + limit and does not look at reservations again. A job whose mark says Fit and that would end more than a minute
+// before the fence is raised to it, or to its owner's limit; so is one that sync has lowered, up to the limit that it
+// had. Nothing else changes: no limit that we chose is raised past what accounting allows, or where that meters use. A
 // job that has run since before the slot's turn is never raised: it runs on instances of the previous block and ends at
 // that block's fence, and slurmctld ends a job over its limit up to 30 s late (PERIODIC_TIMEOUT).
 func (s Seen) limitChanges(jobs []capacity.Job, byNode map[string]fenced) (changes []limitChange) {
@@ -141,8 +141,8 @@ func earliestFence(j capacity.Job, byNode map[string]fenced) (fenced, bool) {
 // limitNote begins the AdminComment of a job whose limit sync has changed.
 const limitNote = "pcs-capacity: the time limit is "
 
-// note tells the owner of the job about the change; "" if the job's AdminComment is about something else. by is the fence
-// in AWS's time.
+// note tells the owner of the job about the change; "" if the job's AdminComment is about something else. by is the
+// fence in AWS's time.
 func (c limitChange) note(by time.Time) string {
 	if says := c.job.AdminComment; says != "" && !strings.HasPrefix(says, limitNote) {
 		return ""
@@ -204,8 +204,8 @@ func limits(seen Seen) (actions []Action) {
 	return append(keepMarks(seen, cuts), actions...)
 }
 
-// set sets the limit. Of a job that had none Slurm counts it from when the old one was taken off, which it does not show:
-// it is read back and set again.
+// set sets the limit. Of a job that had none Slurm counts it from when the old one was taken off, which it does not
+// show: it is read back and set again.
 func (c limitChange) set(ctx context.Context, w World) error {
 	if err := w.Slurm.SetTimeLimit(ctx, c.job.Shown, c.minutes); err != nil || c.job.TimeLimit.Bounded() {
 		return err
@@ -239,12 +239,12 @@ func (s Seen) restored(jobs []capacity.Job, byNode map[string]fenced) (changes [
 	return changes
 }
 
-// on_end= in a comment says what happens to the job at the fence. Users can write it at any time, so it counts only from
-// before the job's start (R7): each pass records it, and for a job that has started the last record from before counts;
-// so does the limit that a job with --time-min stated, which Slurm forgets when it shortens the job.
+// on_end= in a comment says what happens to the job at the fence. Users can write it at any time, so it counts only
+// from before the job's start (R7): each pass records it, and for a job that has started the last record from before
+// counts; so does the limit that a job with --time-min stated, which Slurm forgets when it shortens the job.
 //
-// A limit that is neither the one that the last pass saw nor the one that it set is somebody else's: it counts as one that
-// the job stated. Only at a start Slurm itself shortens limits, before 25.05.3 to --time-min.
+// A limit that is neither the one that the last pass saw nor the one that it set is somebody else's: it counts as one
+// that the job stated. Only at a start Slurm itself shortens limits, before 25.05.3 to --time-min.
 //
 // A job that is submitted and starts between two passes is first seen running, and its comment is trusted as it is, so
 // for the length of one pass a user can still write on_end=. That gains nothing over writing it at submission. Where
@@ -265,64 +265,76 @@ func trustedMarks(snap *capacity.Snapshot, jobs []capacity.Job, before map[strin
 		}
 		switch j.State {
 		case "PENDING":
-			was, known := before[markKey(j.Shown)]
-			if !known {
-				was = before[tasksKey(j.Shown)] // a task that somebody has changed waits apart from the others
-			}
-
-			switch {
-			case was.Ending:
-				said.Release = was.Release
-				said.Cut = was.Cut
-				said.From = was.From
-				said.Fit = was.Fit
-				said.UpTo = was.UpTo
-			case said.Fit && was.SetByOthers(j.TimeLimit, j.Restarts, false):
-				said.UpTo = j.TimeLimit.Minutes
-			case said.Fit:
-				said.UpTo = was.UpTo
-			case j.TimeMin.Bounded() && j.TimeLimit.Bounded() && j.TimeMin.Minutes < j.TimeLimit.Minutes:
-				said.Fit = true
-				said.UpTo = j.TimeLimit.Minutes
-			}
-
-			if said.Fit {
-				said.Saw = j.TimeLimit.Minutes
-			}
-
-			marks[markKey(j.Shown)] = said
+			marks[markKey(j.Shown)] = markPending(j, said, before)
 		case "RUNNING", "SUSPENDED":
-			seen, ok := before[j.Shown]
-			if !ok || seen.Restarts != j.Restarts {
-				seen, ok = before[tasksKey(j.Shown)]
-			}
-
-			if ok && seen.Restarts == j.Restarts {
-				said.Fit = seen.Fit
-
-				said.UpTo = seen.UpTo
-				said.OnEnd = seen.OnEnd
-				said.Told = seen.Told
-				if seen.Cuts(j.TimeLimit) { // else somebody has set another
-					said.Cut = seen.Cut
-					said.From = seen.From
-				}
-
-				if seen.SetByOthers(j.TimeLimit, j.Restarts, true) {
-					said.UpTo = j.TimeLimit.Minutes
-				}
-			}
-
-			if said.Fit {
-				said.Saw = j.TimeLimit.Minutes
-				said.Started = true
-			}
-
-			marks[j.Shown] = said
+			marks[j.Shown] = markStarted(j, said, before)
 		}
 	}
 
 	return marks
+}
+
+// markPending completes the mark of a job that waits. What was done to its limit counts only while a requeue is
+// unfinished.
+func markPending(j capacity.Job, said state.Mark, before map[string]state.Mark) state.Mark {
+	was, known := before[markKey(j.Shown)]
+	if !known {
+		was = before[tasksKey(j.Shown)] // a task that somebody has changed waits apart from the others
+	}
+
+	switch {
+	case was.Ending:
+		said.Release = was.Release
+		said.Cut = was.Cut
+		said.From = was.From
+		said.Fit = was.Fit
+		said.UpTo = was.UpTo
+	case said.Fit && was.SetByOthers(j.TimeLimit, j.Restarts, false):
+		said.UpTo = j.TimeLimit.Minutes
+	case said.Fit:
+		said.UpTo = was.UpTo
+	case j.TimeMin.Bounded() && j.TimeLimit.Bounded() && j.TimeMin.Minutes < j.TimeLimit.Minutes:
+		said.Fit = true
+		said.UpTo = j.TimeLimit.Minutes
+	}
+
+	if said.Fit {
+		said.Saw = j.TimeLimit.Minutes
+	}
+
+	return said
+}
+
+// markStarted completes the mark of a job that has started. What its user writes after the start does not count: the
+// last mark of the same run does.
+func markStarted(j capacity.Job, said state.Mark, before map[string]state.Mark) state.Mark {
+	was, known := before[j.Shown]
+	if !known || was.Restarts != j.Restarts {
+		was, known = before[tasksKey(j.Shown)]
+	}
+
+	if known && was.Restarts == j.Restarts {
+		said.Fit = was.Fit
+		said.UpTo = was.UpTo
+		said.OnEnd = was.OnEnd
+		said.Told = was.Told
+
+		if was.Cuts(j.TimeLimit) { // else somebody has set another
+			said.Cut = was.Cut
+			said.From = was.From
+		}
+
+		if was.SetByOthers(j.TimeLimit, j.Restarts, true) {
+			said.UpTo = j.TimeLimit.Minutes
+		}
+	}
+
+	if said.Fit {
+		said.Saw = j.TimeLimit.Minutes
+		said.Started = true
+	}
+
+	return said
 }
 
 // tasksKey is the key of the pending tasks of an array, for one of its tasks.

@@ -84,41 +84,44 @@ func endedBlocks(s Seen) (actions []Action) {
 	return actions
 }
 
-// returned gives nodes back to Slurm: those that did not boot within ResumeTimeout and are still DOWN (ResumeFailProgram
-// does so at once, but Slurm calls it only once, and it may have been killed), and those that are off while a job still
-// completes there, which would wait until another job powers them up. Slurm 24.11 has such jobs when a job that ended
-// before a restart of slurmctld is requeued after it.
+// returned gives nodes back to Slurm: those that did not boot within ResumeTimeout and are still DOWN
+// (ResumeFailProgram does so at once, but Slurm calls it only once, and it may have been killed), and those that are
+// off while a job still completes there, which would wait until another job powers them up. Slurm 24.11 has such jobs
+// when a job that ended before a restart of slurmctld is requeued after it.
 func returned(s Seen) (actions []Action) {
 	jobs := s.completing()
 	for _, kind := range []struct {
 		is          func(n capacity.Node) bool
 		why, reason string
 	}{
-		{capacity.Node.TimedOut, "DOWN since ResumeTimeout, and ResumeFailProgram did not", "ResumeTimeout reached: returned to service by sync"},
 		{
-			func(n capacity.Node) bool { return n.PoweredDown() && jobs[n.Name] != "" },
-			"powered down with a job still completing there", "powered down with a job completing: returned to service by sync",
+			is:     capacity.Node.TimedOut,
+			why:    "DOWN since ResumeTimeout, and ResumeFailProgram did not",
+			reason: "ResumeTimeout reached: returned to service by sync",
+		},
+		{
+			is:     func(n capacity.Node) bool { return n.PoweredDown() && jobs[n.Name] != "" },
+			why:    "powered down with a job still completing there",
+			reason: "powered down with a job completing: returned to service by sync",
 		},
 	} {
 		for slot, nodes := range s.ofSlots(kind.is) {
 			about := aboutNodes(slot, nodes)
-			actions = append(
-				actions,
-				action("return-nodes", about, fmt.Sprintf("return %s to service: %s", about.Node, kind.why),
-					func(ctx context.Context, w World) error {
-						// Nodes are read before jobs, and another job may have powered one up since.
-						now, err := w.Slurm.Nodes(ctx, nodes...)
-						if err != nil {
-							return err
-						}
+			text := fmt.Sprintf("return %s to service: %s", about.Node, kind.why)
+			powerDown := func(ctx context.Context, w World) error {
+				// Nodes are read before jobs, and another job may have powered one up since.
+				now, err := w.Slurm.Nodes(ctx, nodes...)
+				if err != nil {
+					return err
+				}
 
-						if slices.ContainsFunc(now, func(n capacity.Node) bool { return !kind.is(n) }) {
-							return errMoot
-						}
+				if slices.ContainsFunc(now, func(n capacity.Node) bool { return !kind.is(n) }) {
+					return errMoot
+				}
 
-						return w.Slurm.PowerDownForce(ctx, nodes, kind.reason)
-					}),
-			)
+				return w.Slurm.PowerDownForce(ctx, nodes, kind.reason)
+			}
+			actions = append(actions, action("return-nodes", about, text, powerDown))
 		}
 	}
 
@@ -240,9 +243,9 @@ func (c *Cluster) without(
 	return "Slurm has no such node"
 }
 
-// nodesOwn returns which of its living instances a node is; "" if that is not known. Newer Slurm, 24.11 for one, takes the
-// address from the connection by which slurmd registers, which may be that of another network card: then the node is the
-// instance of its last launch.
+// nodesOwn returns which of its living instances a node is; "" if that is not known. Newer Slurm, 24.11 for one, takes
+// the address from the connection by which slurmd registers, which may be that of another network card: then the node
+// is the instance of its last launch.
 func nodesOwn(n capacity.Node, living []capacity.Instance, launched func(node string) string) string {
 	for _, i := range living {
 		if i.PrivateIP == n.Address {
@@ -268,24 +271,26 @@ func endOrphans(s Seen) (actions []Action) {
 	}
 
 	for _, o := range s.Snap.Orphans {
-		if s.Now.Sub(o.Since) >= orphanTime {
-			_, _, slot, _ := s.Settings.PlaceOf(o.Node)
-			actions = append(actions, action("end-instance",
-				capacity.Subject{
-					Slot:        slot,
-					Node:        o.Node,
-					Instance:    o.Instance,
-					Reservation: o.Reservation,
-				},
-				fmt.Sprintf("terminate instance %s of node %s%s: %s", o.Instance, o.Node, in(o.Reservation), o.Why),
-				func(ctx context.Context, w World) error {
-					err := w.EC2.Terminate(ctx, []capacity.Instance{{ID: o.Instance}})
-					s.Snap.Orphans = slices.DeleteFunc(s.Snap.Orphans,
-						func(other capacity.Orphan) bool { return err == nil && other == o })
-
-					return err
-				}))
+		if s.Now.Sub(o.Since) < orphanTime {
+			continue
 		}
+
+		_, _, slot, _ := s.Settings.PlaceOf(o.Node)
+		about := capacity.Subject{
+			Slot:        slot,
+			Node:        o.Node,
+			Instance:    o.Instance,
+			Reservation: o.Reservation,
+		}
+		text := fmt.Sprintf("terminate instance %s of node %s%s: %s", o.Instance, o.Node, in(o.Reservation), o.Why)
+		terminate := func(ctx context.Context, w World) error {
+			err := w.EC2.Terminate(ctx, []capacity.Instance{{ID: o.Instance}})
+			s.Snap.Orphans = slices.DeleteFunc(s.Snap.Orphans,
+				func(other capacity.Orphan) bool { return err == nil && other == o })
+
+			return err
+		}
+		actions = append(actions, action("end-instance", about, text, terminate))
 	}
 
 	return actions

@@ -32,9 +32,7 @@ const (
 func due(
 	snap *capacity.Snapshot, report Report, before map[string]time.Time,
 ) (all []Notice, told map[string]time.Time) {
-	cluster := report.Cluster
 	now := report.At
-	at := now.UTC().Truncate(time.Second)
 
 	told = maps.Clone(before)
 	if told == nil {
@@ -43,124 +41,160 @@ func due(
 
 	maps.DeleteFunc(told, func(_ string, at time.Time) bool { return now.Sub(at) > keepNotices })
 
-	seen := map[string]bool{}
-
-	add := func(code capacity.Code, about capacity.Subject, user, key, format string, args ...any) {
-		n := Notice{capacity.Problemf(code, about, "", format, args...), user, at, string(code) + " " + key}
-		if _, known := told[n.key]; !known && !seen[n.key] {
-			all = append(all, n)
-		}
-
-		seen[n.key] = true
-	}
+	d := notices{now: now, told: told, seen: map[string]bool{}}
 	if lost := now.Sub(snap.TakenAt); lost > capacity.StaleAfter {
-		add(capacity.HeartbeatLost, capacity.Subject{}, "", snap.TakenAt.UTC().Format(time.RFC3339),
+		d.add(capacity.HeartbeatLost, capacity.Subject{}, "", snap.TakenAt.UTC().Format(time.RFC3339),
 			"AWS last answered %s ago, at %s; fences hold, but changes of reservations are not seen",
 			capacity.FormatDuration(lost), capacity.FormatUTC(snap.TakenAt))
 	}
 
 	slots := snap.Standings(now)
 	for _, v := range slots {
-		idling := "idling " + v.Slot.Name
-		idle := 0
-		if cluster != nil {
-			isIdle := func(n capacity.Node) bool { return nodeClass(n) == "idle" }
-			idle = len(cluster.those(cluster.SlotNodes(v.Slot.Name), isIdle))
-		}
-
-		switch {
-		case cluster == nil:
-		case idle == 0 || v.Reservation.State != capacity.StateActive:
-			delete(told, idling)
-		case told[idling].IsZero():
-			told[idling] = at
-		}
-
-		about := capacity.Subject{Partition: v.Partition.Name, Slot: v.Slot.Name}
-		for _, id := range v.Slot.ReservationIDs {
-			about.Reservation = id
-			if r, known := snap.Reservation(id); known && !r.LiveAt(now) && !told["opened "+id].IsZero() {
-				add("closed", about, "", id, "%s of slot %s is over (%s)", id, about.Slot, r.State)
-			}
-		}
-
-		r := v.Reservation
-		w := v.Window
-		about.Reservation = r.ID
-		if r.ID == "" || w.Start.After(now) {
-			continue
-		}
-
-		if r.State == capacity.StateActive {
-			until := ""
-			if !w.Unbounded() {
-				until = ", free of jobs by " + capacity.FormatUTC(w.Fence)
-			}
-
-			add("opened", about, "", r.ID,
-				"%s is open: %d x %s for slot %s%s", r.ID, r.Size(), r.InstanceType, about.Slot, until)
-		}
-
-		left := w.Fence.Sub(now)
-		if w.Unbounded() || left <= 0 {
-			continue
-		}
-
-		ends := r.ID + " " + w.Fence.UTC().Format(time.RFC3339) // an extension makes a new key
-		if left <= fenceNear {
-			add("fence-near", about, "", ends, "jobs on %s must end by %s, in %s", r.ID, capacity.FormatUTC(w.Fence),
-				capacity.FormatUntil(left))
-		}
-
-		if left <= successor && v.Next.Reservation.ID == "" && !succeeded(v, slots) {
-			add("no-successor", about, "", ends,
-				"slot %s has no block after %s, whose last job must be gone by %s", about.Slot, r.ID,
-				capacity.FormatUTC(w.Fence))
-		}
-
-		if since := told[idling]; idle > 0 && !since.IsZero() && now.Sub(since) >= idleAfter {
-			add("idle", about, "", about.Slot+" "+since.UTC().Format(time.RFC3339),
-				"%d nodes of slot %s, which are paid for in %s, have had no job since %s", idle, about.Slot, r.ID,
-				capacity.FormatUTC(since))
-		}
+		idle := d.countIdle(v, report.Cluster)
+		d.addClosed(v, snap)
+		d.addSlot(v, slots, idle)
 	}
 
 	for _, r := range report.Rolling {
 		if r.Ready && r.Block.Start.After(now) {
-			add("set-up", r.about(), "", r.Block.ID,
+			d.add("set-up", r.about(), "", r.Block.ID,
 				"%s is set up: slot %s has it from %s", r.Block.ID, r.Slot, capacity.FormatUTC(r.Block.Start))
 		}
 	}
 
 	for _, p := range report.All() {
 		if p.Code.At("notice") {
-			add(p.Code, p.About, "", p.Sentence, "%s", p.Text())
+			d.add(p.Code, p.About, "", p.Sentence, "%s", p.Text())
 		}
 	}
-	// Jobs whose owners were told, in the AdminComment, that they can never start: the site can tell them in another way.
-	most := len(all) + jobsAPass
-	for _, j := range report.Jobs {
-		if j.State != "PENDING" || !saysRefused(j.AdminComment) {
-			continue
-		}
 
-		if len(all) == most {
-			seen["never-starts "+j.Shown] = true
-		} else {
-			add(capacity.NeverStarts, capacity.Subject{Partition: j.Partition, Job: j.Shown}, j.User, j.Shown,
-				"job %s of %s: %s",
-				j.Shown, j.User, strings.TrimPrefix(j.AdminComment, "pcs-capacity: "))
-		}
-	}
+	d.addRefused(report.Jobs)
 
 	maps.DeleteFunc(told, func(key string, _ time.Time) bool { // what is over may come again
 		name, _, _ := strings.Cut(key, " ")
 		code := capacity.Code(name)
-		return code.At("pass") && code.At("notice") && !seen[key] &&
+		return code.At("pass") && code.At("notice") && !d.seen[key] &&
 			(code != capacity.NeverStarts || report.Jobs != nil)
 	})
 
-	return all, told
+	return d.all, told
+}
+
+// notices collects what people are told after one pass.
+type notices struct {
+	now  time.Time
+	all  []Notice
+	told map[string]time.Time // by key: what earlier passes have told, and since when nodes are idle
+	seen map[string]bool      // the keys of this pass, told now or before
+}
+
+func (d *notices) add(code capacity.Code, about capacity.Subject, user, key, format string, args ...any) {
+	problem := capacity.Problemf(code, about, "", format, args...)
+
+	n := Notice{problem, user, d.now.UTC().Truncate(time.Second), string(code) + " " + key}
+	if _, known := d.told[n.key]; !known && !d.seen[n.key] {
+		d.all = append(d.all, n)
+	}
+
+	d.seen[n.key] = true
+}
+
+func idling(v capacity.Standing) string { return "idling " + v.Slot.Name }
+
+// countIdle returns the number of a slot's idle nodes, and records since when it has any. Without an answer of Slurm's
+// the record stays.
+func (d *notices) countIdle(v capacity.Standing, cluster *Cluster) int {
+	if cluster == nil {
+		return 0
+	}
+
+	isIdle := func(n capacity.Node) bool { return nodeClass(n) == "idle" }
+	idle := len(cluster.those(cluster.SlotNodes(v.Slot.Name), isIdle))
+
+	switch {
+	case idle == 0 || v.Reservation.State != capacity.StateActive:
+		delete(d.told, idling(v))
+	case d.told[idling(v)].IsZero():
+		d.told[idling(v)] = d.now.UTC().Truncate(time.Second)
+	}
+
+	return idle
+}
+
+// addClosed tells of the reservations of a slot that are over, if people were told that they opened.
+func (d *notices) addClosed(v capacity.Standing, snap *capacity.Snapshot) {
+	for _, id := range v.Slot.ReservationIDs {
+		r, known := snap.Reservation(id)
+		if !known || r.LiveAt(d.now) || d.told["opened "+id].IsZero() {
+			continue
+		}
+
+		about := capacity.Subject{Partition: v.Partition.Name, Slot: v.Slot.Name, Reservation: id}
+		d.add("closed", about, "", id, "%s of slot %s is over (%s)", id, about.Slot, r.State)
+	}
+}
+
+// addSlot tells of the reservation that has a slot: that it is open, ends soon, has no successor, or has idle nodes.
+func (d *notices) addSlot(v capacity.Standing, slots []capacity.Standing, idle int) {
+	r := v.Reservation
+	w := v.Window
+	if r.ID == "" || w.Start.After(d.now) {
+		return
+	}
+
+	about := capacity.Subject{Partition: v.Partition.Name, Slot: v.Slot.Name, Reservation: r.ID}
+	if r.State == capacity.StateActive {
+		until := ""
+		if !w.Unbounded() {
+			until = ", free of jobs by " + capacity.FormatUTC(w.Fence)
+		}
+
+		d.add("opened", about, "", r.ID,
+			"%s is open: %d x %s for slot %s%s", r.ID, r.Size(), r.InstanceType, about.Slot, until)
+	}
+
+	left := w.Fence.Sub(d.now)
+	if w.Unbounded() || left <= 0 {
+		return
+	}
+
+	ends := r.ID + " " + w.Fence.UTC().Format(time.RFC3339) // an extension makes a new key
+	if left <= fenceNear {
+		d.add("fence-near", about, "", ends,
+			"jobs on %s must end by %s, in %s", r.ID, capacity.FormatUTC(w.Fence), capacity.FormatUntil(left))
+	}
+
+	if left <= successor && v.Next.Reservation.ID == "" && !succeeded(v, slots) {
+		d.add("no-successor", about, "", ends,
+			"slot %s has no block after %s, whose last job must be gone by %s", about.Slot, r.ID,
+			capacity.FormatUTC(w.Fence))
+	}
+
+	since := d.told[idling(v)]
+	if idle > 0 && !since.IsZero() && d.now.Sub(since) >= idleAfter {
+		d.add("idle", about, "", about.Slot+" "+since.UTC().Format(time.RFC3339),
+			"%d nodes of slot %s, which are paid for in %s, have had no job since %s", idle, about.Slot, r.ID,
+			capacity.FormatUTC(since))
+	}
+}
+
+// addRefused tells of jobs whose owners were told, in the AdminComment, that they can never start: the site can tell
+// them in another way.
+func (d *notices) addRefused(jobs []capacity.Job) {
+	most := len(d.all) + jobsAPass
+	for _, j := range jobs {
+		if j.State != "PENDING" || !saysRefused(j.AdminComment) {
+			continue
+		}
+
+		if len(d.all) == most { // a later pass tells of it
+			d.seen["never-starts "+j.Shown] = true
+			continue
+		}
+
+		d.add(capacity.NeverStarts, capacity.Subject{Partition: j.Partition, Job: j.Shown}, j.User, j.Shown,
+			"job %s of %s: %s", j.Shown, j.User, strings.TrimPrefix(j.AdminComment, "pcs-capacity: "))
+	}
 }
 
 // jobsAPass bounds the jobs that one pass reports: each delivery may take some seconds.

@@ -166,13 +166,37 @@ func (p *pass) places(ctx context.Context) {
 
 	var questions []question
 	for _, g := range selects {
-		var found []capacity.Reservation
+		questions = append(questions, p.askSelected(g))
+	}
 
-		doing := fmt.Sprintf("finding the reservations of node group %s by tag", g.Name)
-		questions = append(questions, question{doing, func(ctx context.Context) (err error) {
+	p.aws.Platforms = map[string]capacity.ImagePlatform{}
+	for _, template := range p.Settings.LaunchTemplates() {
+		questions = append(questions, p.askPlatform(template))
+	}
+
+	if len(subnets) > 0 {
+		questions = append(questions, p.askSubnets(subnets))
+	}
+
+	if len(groups) > 0 {
+		questions = append(questions, p.askHeld(groups))
+	}
+	// Last: the tags may find some already.
+	p.together(ctx, append(questions, p.describe(p.named)...)...)
+}
+
+// askSelected asks for the reservations with a node group's tags. Without an answer, those that it had are described
+// by id.
+func (p *pass) askSelected(g capacity.GroupSettings) question {
+	var found []capacity.Reservation
+
+	return question{
+		doing: fmt.Sprintf("finding the reservations of node group %s by tag", g.Name),
+		ask: func(ctx context.Context) (err error) {
 			found, err = p.EC2.FindReservations(ctx, ec2.ReservationQuery{Tags: g.Select.Tags})
 			return err
-		}, func(answered bool) {
+		},
+		take: func(answered bool) {
 			p.told(found...)
 
 			for _, r := range p.seen.old().Reservations {
@@ -180,42 +204,53 @@ func (p *pass) places(ctx context.Context) {
 					p.ids = append(p.ids, r.ID)
 				}
 			}
-		}})
+		},
 	}
+}
 
-	p.aws.Platforms = map[string]capacity.ImagePlatform{}
-	for _, t := range p.Settings.LaunchTemplates() {
-		var image capacity.ImagePlatform
+// askPlatform asks for the platform of a launch template's image.
+func (p *pass) askPlatform(template string) question {
+	var image capacity.ImagePlatform
 
-		questions = append(questions, question{"", func(ctx context.Context) (err error) {
-			image, err = p.EC2.ImagePlatform(ctx, t)
+	return question{
+		ask: func(ctx context.Context) (err error) {
+			image, err = p.EC2.ImagePlatform(ctx, template)
 			return err
-		}, func(bool) {
+		},
+		take: func(bool) {
 			if image.Platform == "" { // a version never changes, so earlier answers stay true
 				image.Platform = p.seen.old().PlatformOf(image.Template)
 			}
 
-			p.aws.Platforms[t] = image
-		}})
+			p.aws.Platforms[template] = image
+		},
 	}
+}
 
-	if len(subnets) > 0 {
-		var missing []capacity.Missing
+// askSubnets asks for the zones of subnets.
+func (p *pass) askSubnets(ids []string) question {
+	var missing []capacity.Missing
 
-		questions = append(questions, question{"", func(ctx context.Context) error {
-			found, bad, err := p.EC2.Subnets(ctx, subnets)
+	return question{
+		ask: func(ctx context.Context) error {
+			found, bad, err := p.EC2.Subnets(ctx, ids)
 			p.aws.Subnets = ec2.Plain(found)
 			missing = bad
 			return err
-		}, func(bool) { p.subnets(missing) }})
+		},
+		take: func(bool) { p.subnets(missing) },
 	}
+}
 
-	if len(groups) > 0 {
-		doing := "reading the compute node groups " + strings.Join(groups, ", ")
-		questions = append(questions, question{doing, func(ctx context.Context) (err error) {
+// askHeld asks PCS for the reservations that compute node groups hold.
+func (p *pass) askHeld(groups []string) question {
+	return question{
+		doing: "reading the compute node groups " + strings.Join(groups, ", "),
+		ask: func(ctx context.Context) (err error) {
 			p.aws.Held, err = p.Held(ctx, groups)
 			return err
-		}, func(answered bool) {
+		},
+		take: func(answered bool) {
 			if !answered { // about some perhaps; they hold what they held before
 				p.aws.Held = nil
 			}
@@ -225,10 +260,8 @@ func (p *pass) places(ctx context.Context) {
 					p.ids = append(p.ids, id)
 				}
 			}
-		}})
+		},
 	}
-	// Last: the tags may find some already.
-	p.together(ctx, append(questions, p.describe(p.named)...)...)
 }
 
 // subnets takes EC2's answer about the subnets' zones. Unanswered zones stay as they were.
@@ -255,13 +288,16 @@ func (p *pass) instances(ctx context.Context) {
 		return
 	}
 
-	p.together(ctx, question{"", func(ctx context.Context) error {
-		found, err := p.EC2.FindInstances(ctx,
-			capacity.InstanceQuery{Tags: map[string][]string{capacity.TagReservation: ids}})
-		p.aws.Instances = capacity.WithNodes(found)
+	p.together(ctx, question{
+		ask: func(ctx context.Context) error {
+			tagged := capacity.InstanceQuery{Tags: map[string][]string{capacity.TagReservation: ids}}
+			found, err := p.EC2.FindInstances(ctx, tagged)
+			p.aws.Instances = capacity.WithNodes(found)
 
-		return err
-	}, func(bool) {}})
+			return err
+		},
+		take: func(bool) {},
+	})
 }
 
 // mismatches says why launches into a slot's current reservation would fail.

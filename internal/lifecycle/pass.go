@@ -341,8 +341,8 @@ type Seen struct {
 	Jobs, Elsewhere, Ended []capacity.Job
 	// Unread are jobs of our partitions and nodes of which not all can be read: they stay as they are.
 	Unread []capacity.Job
-	// Marks are the trusted marks of jobs: see trustedMarks. What is done to a job changes its mark. MarksFile is what the
-	// last pass kept. Off are the jobs that this pass has taken off their nodes.
+	// Marks are the trusted marks of jobs: see trustedMarks. What is done to a job changes its mark. MarksFile is what
+	// the last pass kept. Off are the jobs that this pass has taken off their nodes.
 	Marks, MarksFile map[string]state.Mark
 	Off              map[string]bool
 	OrphansSeen      bool      // the snapshot's orphans were read by this pass

@@ -149,8 +149,8 @@ func setbackProblems(s Seen) (problems []capacity.Problem) {
 	return problems
 }
 
-// rollOver sets up the next blocks and removes the slots of ended ones, as setup and teardown do, and keeps why it cannot
-// go on: a problem until it is over, but no failure of the pass, which has done all that jobs need now.
+// rollOver sets up the next blocks and removes the slots of ended ones, as setup and teardown do, and keeps why it
+// cannot go on: a problem until it is over, but no failure of the pass, which has done all that jobs need now.
 func (p *pass) rollOver(ctx context.Context) {
 	if p.RollOver == nil || p.seen.NoAWS {
 		return

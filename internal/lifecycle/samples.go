@@ -60,8 +60,8 @@ func (s Seen) paid() map[string]*state.Paid {
 				Fence:        w.Fence,
 				End:          w.End,
 			}
-			// A reservation that waits for its turn has no nodes. If several share a slot, only EC2 knows which node runs
-			// in which: they are filled one after the other.
+			// A reservation that waits for its turn has no nodes. If several share a slot, only EC2 knows which node
+			// runs in which: they are filled one after the other.
 			if r.ID == v.Reservation.ID || v.Window.Unbounded() && v.Reservation.ID != "" && w.Unbounded() {
 				mine := nodes[:min(len(nodes), max(r.Size(), 0))]
 				nodes = nodes[len(mine):]
@@ -243,16 +243,20 @@ func (s Seen) run(j capacity.Job) capacity.Run {
 func published(s Seen, local state.Dir) []Action {
 	all := facts(s)
 
-	return []Action{action("keep-snapshot", capacity.Subject{}, "", func(_ context.Context, w World) error {
-		if local == "" || local == w.State {
-			return nil
-		}
-		return local.WriteSnapshot(s.Snap)
-	}), action("keep-snapshot", capacity.Subject{}, "", func(_ context.Context, w World) error {
-		return w.State.WriteSnapshot(s.Snap)
-	}), action("keep-facts", capacity.Subject{}, "", func(_ context.Context, w World) error {
-		return w.State.WriteFacts(all)
-	})}
+	return []Action{
+		action("keep-snapshot", capacity.Subject{}, "", func(_ context.Context, w World) error {
+			if local == "" || local == w.State {
+				return nil
+			}
+			return local.WriteSnapshot(s.Snap)
+		}),
+		action("keep-snapshot", capacity.Subject{}, "", func(_ context.Context, w World) error {
+			return w.State.WriteSnapshot(s.Snap)
+		}),
+		action("keep-facts", capacity.Subject{}, "", func(_ context.Context, w World) error {
+			return w.State.WriteFacts(all)
+		}),
+	}
 }
 
 // facts returns what running jobs may read about their reservations. If several share a slot, only EC2 knows which

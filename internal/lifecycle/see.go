@@ -195,7 +195,8 @@ func otherOwners(s Seen) (told []capacity.Problem) {
 		}
 
 		told = append(told, capacity.Problemf("other-owner", capacity.Subject{Slot: g.Slot, Reservation: g.Block}, "",
-			"other settings%s made Slurm reservation %s, which keeps jobs off %s; it is left alone: use those settings, or, if nobody does, `scontrol delete ReservationName=%s`",
+			"other settings%s made Slurm reservation %s, which keeps jobs off %s; it is left alone: use those "+
+				"settings, or, if nobody does, `scontrol delete ReservationName=%s`",
 			who, r.Name, hostlist.Compress(r.Nodes), r.Name))
 	}
 
@@ -231,17 +232,10 @@ func (p *pass) lookForImpaired(ctx context.Context) {
 
 	for _, id := range slices.Sorted(maps.Keys(said)) {
 		if node := nodes[id]; node != "" {
-			p.say(
-				capacity.HostImpaired,
-				capacity.Subject{Node: node},
-				fmt.Sprintf(
-					"`scontrol update nodename=%s state=drain reason=host`; when its jobs are over, `scontrol update nodename=%[1]s state=power_down`: it gets another host",
-					node),
-				"EC2 says of instance %s of node %s: %s",
-				id,
-				node,
-				said[id],
-			)
+			fix := fmt.Sprintf("`scontrol update nodename=%s state=drain reason=host`; when its jobs are over, "+
+				"`scontrol update nodename=%[1]s state=power_down`: it gets another host", node)
+			p.say(capacity.HostImpaired, capacity.Subject{Node: node}, fix,
+				"EC2 says of instance %s of node %s: %s", id, node, said[id])
 		}
 	}
 }
@@ -256,7 +250,25 @@ func (p *pass) unreadable() []error {
 	return config.UnreadableByHooks(p.seen.Cluster.ConfPath, p.seen.Cluster.SlurmUID)
 }
 
+// addSlurm adds Slurm's half of the snapshot, and reports what is wrong with it.
 func (p *pass) addSlurm() {
+	p.addConfig()
+	p.addWalls()
+	p.addPastFences()
+	p.addPartitions()
+
+	for _, at := range capacity.Places(slices.Concat(p.seen.Snap.Former, p.seen.Snap.Partitions)) {
+		p.addSlot(at)
+	}
+
+	for _, at := range capacity.Places(p.seen.Snap.Partitions) {
+		p.sayGone(at)
+		p.lacks(at)
+	}
+}
+
+// addConfig adds slurmctld's settings, and judges what its hooks and we may read and write.
+func (p *pass) addConfig() {
 	p.seen.Snap.TimeMinCollapses = p.seen.Cluster.Version.TimeMinCollapses()
 	p.seen.Snap.NoRequeue = p.seen.Cluster.NoRequeue
 	p.seen.Snap.SlurmCluster = p.seen.Cluster.ClusterName
@@ -280,14 +292,22 @@ func (p *pass) addSlurm() {
 		p.say("no-limit-ends", capacity.Subject{}, "set it to a number of minutes, or remove it",
 			"OverTimeLimit=UNLIMITED: no time limit ends a job, so that jobs run on until EC2 takes their nodes")
 	}
+}
 
-	if err := p.seen.Cluster.WallsErr; err == nil {
+// addWalls adds the limits of accounting. If slurmdbd does not answer, the previous ones stay.
+func (p *pass) addWalls() {
+	err := p.seen.Cluster.WallsErr
+	if err == nil {
 		p.seen.Snap.Walls = p.seen.Cluster.Walls
-	} else {
-		p.problem("accounting-unanswered", fmt.Errorf("%w; the previous ones are kept", err))
-		p.seen.Snap.Walls.Unknown = p.seen.Snap.Walls.Unknown || p.seen.Old == nil
+		return
 	}
 
+	p.problem("accounting-unanswered", fmt.Errorf("%w; the previous ones are kept", err))
+	p.seen.Snap.Walls.Unknown = p.seen.Snap.Walls.Unknown || p.seen.Old == nil
+}
+
+// addPartitions adds Slurm's partitions to ours, and reports what of Slurm's cannot be read.
+func (p *pass) addPartitions() {
 	p.seen.Snap.DefaultPartition = ""
 	for _, sp := range p.seen.Cluster.Partitions {
 		if sp.Default {
@@ -307,38 +327,36 @@ func (p *pass) addSlurm() {
 		}
 	}
 
+	for i := range p.seen.Snap.Partitions {
+		part := &p.seen.Snap.Partitions[i]
+
+		sp, there := p.seen.Cluster.partition(part.Name)
+		if !there {
+			p.say(capacity.NoPartition, capacity.Subject{Partition: part.Name},
+				"add it, or remove it from the settings", "Slurm has no partition %s", part.Name)
+			continue
+		}
+
+		part.MaxTime = sp.MaxTime
+		part.QOS = sp.QOS
+		part.ResumeTimeout.Duration = cmp.Or(sp.ResumeTimeout, p.seen.Cluster.ResumeTimeout)
+	}
+}
+
+// addPastFences adds the fences that jobs may have crossed, and reports each.
+func (p *pass) addPastFences() {
 	p.seen.Snap.PastFences = map[string]time.Time{}
 	past := capacity.PastFences(p.seen.Cluster.Reservations)
 	for _, name := range slices.Sorted(maps.Keys(past)) {
 		fence := past[name].ByClock(p.seen.Snap.ClockOffset.Duration)
 		p.seen.Snap.PastFences[name] = fence.Start
+
 		problem := capacity.PastFence(name, fence)
 		if at, ours := p.seen.Snap.Place(problem.About.Slot); ours {
 			problem.About.Partition = at.Partition.Name
 		}
 
 		p.seen.Snap.Add(problem)
-	}
-
-	for i := range p.seen.Snap.Partitions {
-		part := &p.seen.Snap.Partitions[i]
-		if sp, there := p.seen.Cluster.partition(part.Name); there {
-			part.MaxTime = sp.MaxTime
-			part.QOS = sp.QOS
-			part.ResumeTimeout.Duration = cmp.Or(sp.ResumeTimeout, p.seen.Cluster.ResumeTimeout)
-		} else {
-			p.say(capacity.NoPartition, capacity.Subject{Partition: part.Name},
-				"add it, or remove it from the settings", "Slurm has no partition %s", part.Name)
-		}
-	}
-
-	for _, at := range capacity.Places(slices.Concat(p.seen.Snap.Former, p.seen.Snap.Partitions)) {
-		p.addSlot(at)
-	}
-
-	for _, at := range capacity.Places(p.seen.Snap.Partitions) {
-		p.sayGone(at)
-		p.lacks(at)
 	}
 }
 
@@ -357,7 +375,8 @@ func (p *pass) sayGone(at capacity.Place) {
 
 	said := capacity.Problemf("nodes-lost", capacity.Subject{Partition: partition, Slot: slot, Node: nodes},
 		"restart slurmctld",
-		"Slurm no longer shows nodes %s of partition %s, so that no job gets them: they are FUTURE, as `scontrol update state=FUTURE` sets them, and Slurm before 25.05.7 and 25.11.3 by itself",
+		"Slurm no longer shows nodes %s of partition %s, so that no job gets them: they are FUTURE, as `scontrol "+
+			"update state=FUTURE` sets them, and Slurm before 25.05.7 and 25.11.3 by itself",
 		nodes, partition)
 	said.Severity = capacity.Note
 	if slices.ContainsFunc(p.seen.old().Problems,

@@ -27,7 +27,7 @@ const (
 // notLaunched is part of the AdminComment of a job whose launch failed.
 const notLaunched = " were not launched: "
 
-// tellsAPass is how many owners one pass tells: each takes one scontrol, about 7 ms.
+// tellsAPass bounds the owners that one pass tells: each takes one scontrol, about 7 ms.
 const tellsAPass = 200
 
 // saysRefused reports whether an AdminComment tells a job's owner that it cannot start.
@@ -43,7 +43,7 @@ type waiter struct {
 	known  map[asks]cannot
 }
 
-// cannot is why a job of ours waits forever; zero if it does not.
+// cannot says why a job of ours waits forever; zero if it does not.
 type cannot struct {
 	refused string // that it can never start, or not as things are, and why
 	few     string // hosts have failed
@@ -77,32 +77,41 @@ func (w *waiter) why(j *capacity.Job) (c cannot) {
 	v := capacity.Admit(req, w.snap, w.now)
 	if v.Refused && ours == len(req.Partitions) {
 		// A clock, settings or a fence that one pass alone has read is no reason to tell anybody.
-		if w.before == nil || capacity.Admit(w.before.Request(*j), w.before, w.before.TakenAt).Refused {
-			c.refused = v.Outlook() + ": " + v.Sentence
-		} else {
+		if w.before != nil && !capacity.Admit(w.before.Request(*j), w.before, w.before.TakenAt).Refused {
 			c.unsure = true
+			return c
 		}
-	} else if few, short := capacity.ShortOfHosts(capacity.Prospects(req, w.snap, w.now), w.now); short {
-		c.few = few.FewHosts()
-		if few.Usable > 0 {
-			c.few += fmt.Sprintf("; to start now ask for fewer: scontrol update numnodes=%d jobid=", few.Usable)
-		}
+
+		c.refused = v.Outlook() + ": " + v.Sentence
+
+		return c
+	}
+
+	few, short := capacity.ShortOfHosts(capacity.Prospects(req, w.snap, w.now), w.now)
+	if !short {
+		return c
+	}
+
+	c.few = few.FewHosts()
+	if few.Usable > 0 {
+		c.few += fmt.Sprintf("; to start now ask for fewer: scontrol update numnodes=%d jobid=", few.Usable)
 	}
 
 	return c
 }
 
-// note is the AdminComment that a waiting job needs; "" if the present one may stay.
+// note returns the AdminComment that a waiting job needs; "" if the present one may stay.
 func (w *waiter) note(j capacity.Job) string {
 	says := j.AdminComment
 	told := saysRefused(says) || strings.HasPrefix(says, fewHosts)
-	if !j.Waits() || j.AdminHeld() ||
-		says != "" && !told && !strings.HasPrefix(says, again) && !strings.Contains(says, notLaunched) {
+	ours := told || strings.HasPrefix(says, again) || strings.Contains(says, notLaunched)
+	if !j.Waits() || j.AdminHeld() || says != "" && !ours {
 		return "" // it waits for another reason, which its owner knows
 	}
 
-	want := ""
 	c := w.judge(&j)
+	want := ""
+
 	switch {
 	case c.refused != "" && saysRefused(says):
 		return "" // told once, even if the numbers change
@@ -129,10 +138,11 @@ func (w *waiter) note(j capacity.Job) string {
 	return want
 }
 
-// fitsAPass is how many jobs one pass gives a limit. Each takes one scontrol, about 7 ms, and the pass has more to do.
+// fitsAPass bounds the jobs to which one pass gives a limit: each takes one scontrol, about 7 ms, and the pass has
+// more to do.
 const fitsAPass = 1000
 
-// unfit is a pending job that can never start without a limit, and the submit filter's edits for it.
+// unfit has a pending job that can never start without a limit, and the submit filter's edits for it.
 type unfit struct {
 	job   capacity.Job
 	edits capacity.Edits
@@ -187,11 +197,16 @@ func waiting(seen Seen) []Action {
 
 		if u, is := w.unfit(j, defaults); is {
 			fits = append(fits, u)
-		} else if len(tell) < tellsAPass {
-			if text := w.note(j); text != "" {
-				plain := strings.TrimPrefix(text, "pcs-capacity: ")
-				tell = append(tell, tellOwner(j, text, fmt.Sprintf("tell the owner of job %s: %s", j.Shown, plain)))
-			}
+			continue
+		}
+
+		if len(tell) == tellsAPass {
+			continue
+		}
+
+		if text := w.note(j); text != "" {
+			plain := strings.TrimPrefix(text, "pcs-capacity: ")
+			tell = append(tell, tellOwner(j, text, fmt.Sprintf("tell the owner of job %s: %s", j.Shown, plain)))
 		}
 	}
 
@@ -209,18 +224,28 @@ func waiting(seen Seen) []Action {
 	return slices.Concat(keepMarks(seen, marks), fitAll(fits), tell)
 }
 
-// asks is what a job's verdict depends on, except for a Begin that is past.
+// asks holds all of a job that its verdict depends on: jobs that ask for the same get the same verdict.
 type asks struct {
 	partition, account, user, qos, comment, constraint, reservation string
 	limit, timeMin                                                  capacity.Limit
-	begin, deadline                                                 time.Time
+	begin, deadline                                                 time.Time // no begin if it is past
 	nodes                                                           int
 }
 
 func asksOf(j *capacity.Job, now time.Time) asks {
 	a := asks{
-		j.Partition, j.Account, j.User, j.QOS, j.Comment, j.Constraint, j.Reservation, j.TimeLimit, j.TimeMin,
-		j.Eligible, j.Deadline, j.NumNodes,
+		partition:   j.Partition,
+		account:     j.Account,
+		user:        j.User,
+		qos:         j.QOS,
+		comment:     j.Comment,
+		constraint:  j.Constraint,
+		reservation: j.Reservation,
+		limit:       j.TimeLimit,
+		timeMin:     j.TimeMin,
+		begin:       j.Eligible,
+		deadline:    j.Deadline,
+		nodes:       j.NumNodes,
 	}
 	if a.begin.Before(now.Add(-time.Hour)) { // more than any clock error: no verdict depends on it
 		a.begin = time.Time{}
@@ -229,21 +254,21 @@ func asksOf(j *capacity.Job, now time.Time) asks {
 	return a
 }
 
-// fitAll sets the limits of jobs. The first action sets all of them, because one call reads them all, and one reads them
-// all back.
+// fitAll sets the limits of jobs. The first action sets all of them, because one call reads them all, and one reads
+// them all back.
 func fitAll(fits []unfit) (actions []Action) {
 	var failed map[string]error
 	for _, u := range fits {
 		job := u.job.Shown
 		text := fmt.Sprintf("set the time limit of job %s, which has none of its own, to %s with --time-min=%s", job,
 			u.edits.TimeLimit, u.edits.TimeMin)
-		actions = append(actions,
-			action("set-limit", capacity.Subject{Job: job}, text, func(ctx context.Context, w World) error {
-				if failed == nil {
-					failed = setLimits(ctx, w, fits)
-				}
-				return failed[job]
-			}))
+		set := func(ctx context.Context, w World) error {
+			if failed == nil {
+				failed = setLimits(ctx, w, fits)
+			}
+			return failed[job]
+		}
+		actions = append(actions, action("set-limit", capacity.Subject{Job: job}, text, set))
 	}
 
 	return actions
@@ -274,14 +299,14 @@ func setLimits(ctx context.Context, w World, fits []unfit) map[string]error {
 	return failed
 }
 
-// relabels is how long after a requeue Slurm may turn any hold into an administrator's: when the job's last run has
-// been cleaned up, and again when the scheduler next runs (seen on 24.11: up to 5 s on a busy machine).
+// relabels bounds the time after a requeue in which Slurm may turn any hold into an administrator's: when the job's
+// last run has been cleaned up, and again when the scheduler next runs (seen on 24.11: up to 5 s on a busy machine).
 const relabels = 10 * time.Second
 
-// endedHolds gives our holds to the jobs' owners, who can then release them. The note that the hold is ours stays for a moment, in which Slurm may turn the
-// hold into an administrator's again. A later hold by an administrator stays. If an administrator holds a job that
-// only administrators can release, Slurm shows no difference (22.05 to 25.11): whoever places such a hold must clear
-// our note as well.
+// endedHolds gives our holds to the jobs' owners, who can then release them. The note that the hold is ours stays for a
+// moment, in which Slurm may turn the hold into an administrator's again. A later hold by an administrator stays. If an
+// administrator holds a job that only administrators can release, Slurm shows no difference (22.05 to 25.11): whoever
+// places such a hold must clear our note as well.
 func endedHolds(seen Seen) []Action {
 	now := seen.SlurmNow()
 
@@ -298,7 +323,8 @@ func endedHolds(seen Seen) []Action {
 		}
 
 		over := !since.Add(relabels).After(now)
-		if admin := j.AdminHeld() && (over || !j.HoldUntold()); admin || over { // else a later pass does
+		admin := j.AdminHeld() && (over || !j.HoldUntold())
+		if admin || over { // else a later pass does
 			actions = append(actions, endHold(j, admin, over, rest))
 		}
 	}
@@ -306,8 +332,8 @@ func endedHolds(seen Seen) []Action {
 	return actions
 }
 
-// endHold turns our hold into one that the job's owner can release, if it is still an administrator's. With over nothing
-// can make it an administrator's again, so the rest of our note replaces it.
+// endHold turns our hold into one that the job's owner can release, if it is still an administrator's. With over
+// nothing can make it an administrator's again, so the rest of our note replaces it.
 func endHold(j capacity.Job, admin, over bool, rest string) Action {
 	text := ""
 	if admin {

@@ -38,12 +38,22 @@ func (w Watch) Run(ctx context.Context) error {
 		return err
 	}
 
-	var (
-		said []capacity.Problem
-		last Report
-	)
+	// The last good settings stay in use; the next pass reports why newer ones cannot be used.
+	refresh := func(renew bool) {
+		var next Sources
 
-	locked := false
+		next, err = w.Sources(ctx, renew)
+		if err == nil {
+			sources = next
+		}
+	}
+
+	var (
+		said   []capacity.Problem
+		last   Report
+		locked bool
+		waited bool
+	)
 
 	unlock := func() {}
 	defer func() { unlock() }()
@@ -51,8 +61,6 @@ func (w Watch) Run(ctx context.Context) error {
 	for pass := 0; ; pass++ {
 		if !locked {
 			unlock()
-
-			var waited bool
 
 			unlock, waited = w.lock(ctx, sources.State)
 			if ctx.Err() != nil {
@@ -63,12 +71,7 @@ func (w Watch) Run(ctx context.Context) error {
 			last = Report{}
 
 			if waited { // the settings and the credentials may have changed meanwhile
-				var next Sources
-
-				next, err = w.Sources(ctx, true)
-				if err == nil {
-					sources = next
-				}
+				refresh(true)
 
 				pass = -1
 
@@ -76,18 +79,18 @@ func (w Watch) Run(ctx context.Context) error {
 			}
 		}
 
-		sources.Broken = err
-
 		w.alive("")
 
+		sources.Broken = err
 		sources.OursOnly = pass%everywhere != 0 && last.Jobs != nil
 		sources.AlsoOurs = last.AlsoOurs
-		snap, report, _ := Pass(ctx, sources)
-		last = report
 
+		snap, report, _ := Pass(ctx, sources)
 		if ctx.Err() != nil {
 			return nil
 		}
+
+		last = report
 
 		report.Add(After(ctx, sources, snap, report)...)
 
@@ -114,25 +117,30 @@ func (w Watch) Run(ctx context.Context) error {
 			wait = min(wait, at.Sub(now)+time.Second)
 		}
 
-		for end := time.Now().Add(wait); ; w.alive(status(report, problems)) {
-			left := time.Until(end)
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-time.After(min(left, aliveEvery)):
-			}
-
-			if left <= aliveEvery {
-				break
-			}
+		if w.wait(ctx, wait, status(report, problems)) != nil {
+			return nil
 		}
 
-		var next Sources
+		refresh(report.NoAWS)
+	}
+}
 
-		next, err = w.Sources(ctx, report.NoAWS)
-		if err == nil {
-			sources = next
+// wait returns after a time, or with an error when ctx ends. Meanwhile it calls Alive with what the last pass did.
+func (w Watch) wait(ctx context.Context, wait time.Duration, passed string) error {
+	end := time.Now().Add(wait)
+	for {
+		left := time.Until(end)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(min(left, aliveEvery)):
 		}
+
+		if left <= aliveEvery {
+			return nil
+		}
+
+		w.alive(passed)
 	}
 }
 
@@ -200,8 +208,8 @@ const tellTime = 10 * time.Second
 // metricsFile is for node_exporter's textfile collector, which reads *.prom.
 const metricsFile = "pcs_capacity.prom"
 
-// After delivers the notices of a pass where the settings want them, and writes its metrics. A pass that had no lock has no
-// snapshot.
+// After delivers the notices of a pass where the settings want them, and writes its metrics. A pass that had no lock
+// has no snapshot.
 func After(ctx context.Context, s Sources, snap *capacity.Snapshot, report Report) (problems []capacity.Problem) {
 	if snap == nil {
 		return nil
@@ -229,8 +237,8 @@ type Sources struct {
 	Settings capacity.Settings
 	Poll     time.Duration // the longest time between two passes of Watch
 	Local    state.Dir     // the folder that slurmctld reads; "" if slurmctld is not on this host
-	// Held returns, of the named compute node groups of PCS, those that exist, each with the reservation that it was set
-	// up for; "" if for none. Nil when no partition has provider pcs.
+	// Held returns, of the named compute node groups of PCS, those that exist, each with the reservation that it was
+	// set up for; "" if for none. Nil when no partition has provider pcs.
 	Held func(ctx context.Context, groups []string) (map[string]string, error)
 	// OursOnly: this pass ignores jobs of partitions that are not ours, except those of AlsoOurs.
 	OursOnly bool

@@ -92,8 +92,8 @@ type EC2 interface {
 	// Untold returns warnings: what EC2 has withheld for lack of permission since the last call of Untold.
 	Untold() []string
 
-	// Reservations describes reservations by id. An id that EC2 does not describe is in missing, with the reason; err is
-	// for a query that failed as a whole.
+	// Reservations describes reservations by id. An id that EC2 does not describe is in missing, with the reason; err
+	// is for a query that failed as a whole.
 	Reservations(
 		ctx context.Context, ids []string,
 	) (found []capacity.Reservation, missing []capacity.Missing, err error)
@@ -183,7 +183,8 @@ func markOf(dir state.Dir, stateSave, clusterName string) (string, error) {
 	switch {
 	case err == nil && keptErr == nil && mark != kept:
 		return "", fmt.Errorf(
-			"the cluster's mark is %s in %s and %s in %s; run sync on Slurm's controller, and delete %[4]s/mark if it does so already",
+			"the cluster's mark is %s in %s and %s in %s; run sync on Slurm's controller, and delete %[4]s/mark if "+
+				"it does so already",
 			mark, stateSave, kept, dir)
 	case err == nil:
 		return mark, nil
