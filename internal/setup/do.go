@@ -22,8 +22,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// Apply carries out a plan of setup or teardown. It can be killed at any point, then planned and applied again: names are unique in
-// EC2 and PCS, so a later run finds everything by name. A plan with mismatches is refused.
+// Apply carries out a plan of setup or teardown. It can be killed at any point, then planned and applied again: names
+// are unique in EC2 and PCS, so a later run finds everything by name. A plan with mismatches is refused.
 func (s Setup) Apply(ctx context.Context, p *Plan) error {
 	if wrong := p.Mismatches(); len(wrong) > 0 {
 		return refused(wrong)
@@ -135,7 +135,8 @@ func placeFence(ctx context.Context, w World, queue, slot, reservation string) e
 		case to.Waited() < fencePatience:
 		case err == nil && len(in.Nodes) == 0:
 			return fmt.Errorf(
-				"Slurm shows no nodes of compute node group %s after %s, so no fence can stand on them, and they are not put into queue %s; make sure that slurmctld of the cluster runs (`scontrol show nodes`)",
+				"Slurm shows no nodes of compute node group %s after %s, so no fence can stand on them, and they are "+
+					"not put into queue %s; make sure that slurmctld of the cluster runs (`scontrol show nodes`)",
 				slot, capacity.FormatDuration(fencePatience), queue)
 		default:
 			return fmt.Errorf("no fence could be placed on the nodes of %s, so they are not put into queue %s: %w",
@@ -161,7 +162,8 @@ func drain(ctx context.Context, w World, queue, slot string, nodes []string, for
 	now, _, err := w.Slots(ctx, queue, map[string][]string{slot: nodes})
 	if jobs := now[slot].Jobs; err == nil && len(jobs) > 0 {
 		return fmt.Errorf(
-			"%w: %s started on %s meanwhile; run this again when they have ended, or return the nodes to service with `scontrol update nodename=%s state=resume`",
+			"%w: %s started on %s meanwhile; run this again when they have ended, or return the nodes to service "+
+				"with `scontrol update nodename=%s state=resume`",
 			ErrJobsRun, strings.Join(jobs, ", "), slot, strings.Join(now[slot].Nodes, ","))
 	}
 
@@ -208,8 +210,8 @@ func (t *inspection) terminate(ctx context.Context, w World) error {
 
 // Slurm is slurmctld, as setup and teardown need it.
 type Slurm interface {
-	// Slots reads nodes, jobs and reservations of slots by name, and the number of jobs that wait in a partition. nodes are
-	// nodes of a slot whose names do not show it.
+	// Slots reads nodes, jobs and reservations of slots by name, and the number of jobs that wait in a partition. nodes
+	// are nodes of a slot whose names do not show it.
 	Slots(
 		ctx context.Context, partition string, nodes map[string][]string,
 	) (slots map[string]site.SlurmSlot, waiting int, err error)

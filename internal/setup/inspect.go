@@ -39,8 +39,8 @@ type inspection struct {
 	// launch describes that of the nodes: its Template is the wanted one, without an id; zero if there is none to plan.
 	launch site.Launch
 
-	// slot takes the reservation; template, group and wantedEntry are what is wanted of it; written and made are what steps
-	// have made so far.
+	// slot takes the reservation; template, group and wantedEntry are what is wanted of it; written and made are what
+	// steps have made so far.
 	slot        site.Slot
 	template    capacity.LaunchTemplateSpec
 	group       pcs.NodeGroup // without ID, status and template
@@ -62,8 +62,8 @@ func (in *inspection) warn(message string, args ...any) {
 
 func (in *inspection) stops() bool { return len(in.Of(capacity.Admin)) > 0 }
 
-// sideBySide makes the reads of a stage: each writes fields of its own, and reads only what earlier stages have written.
-// One of a stage at most finds problems.
+// sideBySide makes the reads of a stage: each writes fields of its own, and reads only what earlier stages have
+// written. One of a stage at most finds problems.
 func (in *inspection) sideBySide(ctx context.Context, stage ...func(ctx context.Context, in *inspection) error) error {
 	reads, ctx := errgroup.WithContext(ctx)
 	for _, one := range stage {
@@ -118,7 +118,8 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 
 	if in.like.ID != "" && in.like.TemplateID == "" {
 		in.warn(
-			"node group %s has no launch template of its own; image, instance profile and security groups are taken from the group",
+			"node group %s has no launch template of its own; image, instance profile and security groups are taken "+
+				"from the group",
 			in.like.Name)
 	}
 
@@ -134,7 +135,8 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	return in, s.readLaunch(ctx, in)
 }
 
-// readCluster reads the PCS cluster with its node groups and queues, and counts the instances of ours. Self-managed Slurm has none.
+// readCluster reads the PCS cluster with its node groups and queues, and counts the instances of ours. Self-managed
+// Slurm has none.
 func (s Setup) readCluster(ctx context.Context, in *inspection) (err error) {
 	if in.Provider != capacity.ProviderPCS {
 		in.Cluster.Name = in.request.Mark
@@ -303,9 +305,9 @@ func (s Setup) readVPC(ctx context.Context, in *inspection) error {
 	return err
 }
 
-// subnets are the requested ones, else the present ones of the nodes in the reservation, and then nodes get all of them;
-// else those of the node group in the settings, those of its partition, or on PCS those of like and of the cluster, of
-// which they get those in the reservation's zone: no other takes a launch into it.
+// subnets are the requested ones, else the present ones of the nodes in the reservation, and then nodes get all of
+// them; else those of the node group in the settings, those of its partition, or on PCS those of like and of the
+// cluster, of which they get those in the reservation's zone: no other takes a launch into it.
 func (in *inspection) subnets() (ids []string, all bool) {
 	asked := in.request.SubnetIDs
 	own := in.entry()

@@ -106,9 +106,10 @@ func (r RollOver) Remove(ctx context.Context, partition, slot string) (did []str
 	})
 }
 
-// alone carries out a plan as sync may, and returns what was begun. It keeps out setup and teardown, and reads the settings
-// again: they may have changed since the pass began. It does nothing without a plan, while another one, or PCS with a change
-// of an earlier pass, is at work, and where the settings have no such partition any more; the next pass goes on.
+// alone carries out a plan as sync may, and returns what was begun. It keeps out setup and teardown, and reads the
+// settings again: they may have changed since the pass began. It does nothing without a plan, while another one, or PCS
+// with a change of an earlier pass, is at work, and where the settings have no such partition any more; the next pass
+// goes on.
 func (r RollOver) alone(
 	ctx context.Context, partition, slot string, plan func(s Setup, c *config.Config) (*Plan, []string, error),
 ) (did []string, err error) {

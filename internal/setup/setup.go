@@ -32,7 +32,8 @@ type Setup struct {
 	PCS   *pcs.Client
 	EC2   *ec2.Client
 	Slurm Slurm // asked by teardown, and by setup on PCS: without it no fence is waited for
-	// Fence places the fences that the settings call for, as a pass of sync does. A roll over needs none: passes are made anyway.
+	// Fence places the fences that the settings call for, as a pass of sync does. A roll over needs none: passes are
+	// made anyway.
 	Fence func(ctx context.Context) error
 	Poll  time.Duration // the time between two polls of PCS; 0 for a growing one
 	// Unattended is for passes of sync, which never wait for PCS (pcs.ErrAtWork). Settings, Slurm
@@ -50,8 +51,8 @@ type Request struct {
 	Mark     string            // identifies a self-managed cluster; on PCS it is the cluster's name
 	Cluster  string            // a PCS cluster, by name or id; "" takes it from Config
 	Queue    string            // the PCS queue or Slurm partition
-	// NodeGroup is the base name of the slots, or the prefix of the Slurm node names. Teardown takes one slot, too, and ""
-	// for the queue with all of its node groups.
+	// NodeGroup is the base name of the slots, or the prefix of the Slurm node names. Teardown takes one slot, too, and
+	// "" for the queue with all of its node groups.
 	NodeGroup   string
 	Reservation string
 

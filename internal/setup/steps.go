@@ -84,7 +84,8 @@ func (in *inspection) templateStep() Step {
 }
 
 // groupStep returns the node group's step, and compares an existing node group with the wanted one. It leaves the node
-// group that there is then in the inspection. The version of its launch template is unknown until that one's step is carried out.
+// group that there is then in the inspection. The version of its launch template is unknown until that one's step is
+// carried out.
 func (in *inspection) groupStep(template Step) (Step, pcs.Comparison) {
 	g := in.group
 	now := pcs.NodeGroup{}
@@ -295,8 +296,8 @@ func reservationsOf(p capacity.PartitionSettings) (ids []string) {
 	return ids
 }
 
-// partition returns the present partition, nil for none, and the wanted one: with the reservation, and in a file of ours
-// without ended ones.
+// partition returns the present partition, nil for none, and the wanted one: with the reservation, and in a file of
+// ours without ended ones.
 func (in *inspection) partition() (old *capacity.PartitionSettings, wanted capacity.PartitionSettings) {
 	p := in.settings()
 	wanted = p

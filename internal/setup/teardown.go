@@ -115,9 +115,9 @@ func (s Setup) findRemains(ctx context.Context, r Request) (*inspection, error) 
 	return t, err
 }
 
-// nameRemains notes the slots that go, each with what is there of it. They are those of the settings, of our node groups
-// in the queue, of what carries our tag with the queue's name, and those of the requested name, of which Slurm may have
-// something left. A node group without our tag stays, with a warning.
+// nameRemains notes the slots that go, each with what is there of it. They are those of the settings, of our node
+// groups in the queue, of what carries our tag with the queue's name, and those of the requested name, of which Slurm
+// may have something left. A node group without our tag stays, with a warning.
 func (t *inspection) nameRemains(templates []capacity.LaunchTemplate, instances []capacity.Instance) {
 	var names []string
 
@@ -386,7 +386,8 @@ func planTeardown(read inspection) *Plan {
 		step("", Terminate, WhatInstances, t.request.Queue, t.terminate,
 			Detail{"instances", cmp.Or(strings.TrimPrefix(strconv.Itoa(n), "0"), "those launched meanwhile")})
 		t.byHand = append(t.byHand,
-			"remove the nodes from slurm.conf on Slurm's controller, and restart slurmctld, with\n  pcs-capacity hooks install")
+			"remove the nodes from slurm.conf on Slurm's controller, and restart slurmctld, with\n"+
+				"  pcs-capacity hooks install")
 	}
 
 	p.Problems = t.Problems
@@ -511,7 +512,8 @@ func (t *inspection) checkJobs() {
 	for _, base := range bases { // which leads to the slots when nothing else is left of them
 		if t.SlurmErr != nil {
 			t.byHand = append(t.byHand, fmt.Sprintf(
-				"Slurm does not answer here; where it does, remove its reservations with\n  pcs-capacity teardown %s--queue %s --node-group %s",
+				"Slurm does not answer here; where it does, remove its reservations with\n"+
+					"  pcs-capacity teardown %s--queue %s --node-group %s",
 				which, t.request.Queue, base))
 		}
 	}

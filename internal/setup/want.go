@@ -255,8 +255,8 @@ func (in *inspection) launchSubnets() []ec2.Subnet {
 	return there
 }
 
-// interfaceSubnet returns the subnet inside the network interfaces, where setup writes those: the first candidate in the
-// reservation's zone. All nodes are in that one. On EC2 each launch names its subnet.
+// interfaceSubnet returns the subnet inside the network interfaces, where setup writes those: the first candidate in
+// the reservation's zone. All nodes are in that one. On EC2 each launch names its subnet.
 func (in *inspection) interfaceSubnet() string {
 	there := in.inZone(in.chosen)
 	if efa := in.efa(); efa == "" || efa == capacity.NoEFA || in.OnEC2() || len(there) == 0 {
@@ -407,7 +407,8 @@ func NodeScript(confServer string) string {
 	return strings.Replace(nodeScript, " CONF_SERVER", option, 1)
 }
 
-// chooseUserData brings the copied user data into the form that PCS wants; on provider ec2 the start of slurmd is added.
+// chooseUserData brings the copied user data into the form that PCS wants; on provider ec2 the start of slurmd is
+// added.
 func (in *inspection) chooseUserData() {
 	var err error
 	if in.OnEC2() {
