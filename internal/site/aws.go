@@ -82,8 +82,8 @@ func (s *Survey) cluster(f *findings) {
 	}
 }
 
-// denials say who may not call an action: of the questions that EC2 was asked for them, of PCS's reads, and of launches.
-// PCS launches with a role of its own.
+// denials say who may not call an action: of the questions that EC2 was asked for them, of PCS's reads, and of
+// launches. PCS launches with a role of its own.
 func (s *Survey) denials() map[string]string {
 	who := map[string]string{}
 	for _, err := range s.asked() {
@@ -325,7 +325,8 @@ func launchedBySlurm(t capacity.LaunchTemplate, g capacity.GroupSettings, c *slu
 	return found
 }
 
-// launchedByPCS returns the fault of the template of a compute node group of ours. PCS has compared the rest when it made the group.
+// launchedByPCS returns the fault of the template of a compute node group of ours. PCS has compared the rest when it
+// made the group.
 func launchedByPCS(t capacity.LaunchTemplate, g pcs.NodeGroup) []lack {
 	id := g.Tags[capacity.TagReservation]
 	what := fmt.Sprintf("launches into %q instead of %s", t.ReservationID, id)

@@ -54,7 +54,8 @@ func (s *Survey) hooks(f *findings) {
 
 	if needed["cli_filter"] && !slices.ContainsFunc(s.Hooks, func(h Hook) bool { return h.Name == "cli_filter" }) {
 		f.fail(string(capacity.ScriptMissing),
-			"run this on a login node, or write slurm.conf's path into SLURM_CONF, and run `pcs-capacity hooks install`",
+			"run this on a login node, or write slurm.conf's path into SLURM_CONF, and run `pcs-capacity hooks "+
+				"install`",
 			"no folder with slurm.conf is here, and so no submit filter")
 	}
 
@@ -136,7 +137,8 @@ func (s *Survey) hookAccess(f *findings) {
 			"hook-credentials",
 			"give the controller an instance profile, or write AWS_PROFILE or other variables into "+config.EnvironmentPath(
 				s.Config.Path),
-			"the last hook that slurmctld started had no AWS credentials, so that nothing is launched or terminated: %s",
+			"the last hook that slurmctld started had no AWS credentials, so that nothing is launched or "+
+				"terminated: %s",
 			last.Without,
 		)
 	case last.Account != "" && s.Account != "" && last.Account != s.Account:
@@ -144,7 +146,8 @@ func (s *Survey) hookAccess(f *findings) {
 			"hook-credentials",
 			"run check with the hooks' credentials, or write AWS_PROFILE or other variables into "+config.EnvironmentPath(
 				s.Config.Path),
-			"the last hook that slurmctld started had AWS credentials%s, and this command those of account %s: what is said here of AWS is not what hooks find",
+			"the last hook that slurmctld started had AWS credentials%s, and this command those of account %s: what "+
+				"is said here of AWS is not what hooks find",
 			whose(*last),
 			s.Account,
 		)
@@ -218,9 +221,9 @@ func (s *Survey) runs(f *findings, check, path string) {
 	}
 }
 
-// Missing tries the steps that setup will take on this host, and returns those that fail: a queue must not be left without
-// settings, fence or filter. It changes nothing. cluster is zero on self-managed Slurm. For a
-// queue that users already have, a missing filter is only a warning.
+// Missing tries the steps that setup will take on this host, and returns those that fail: a queue must not be left
+// without settings, fence or filter. It changes nothing. cluster is zero on self-managed Slurm. For a queue that users
+// already have, a missing filter is only a warning.
 func (in Sources) Missing(ctx context.Context, cluster pcs.Cluster, newQueue bool) (missing capacity.Problems) {
 	s := &Survey{Here: in.Here}
 	s.Cluster = cluster
@@ -324,8 +327,8 @@ func (s *Survey) state(f *findings) {
 
 const shareIt = "put state_dir on a shared file system, such as EFS or FSx: see Two hosts in docs/operations.md"
 
-// outlives judges the file system of state_dir: whether it outlives this host, and whether the backup of slurmctld has it.
-// What else a backup needs cannot be seen from here.
+// outlives judges the file system of state_dir: whether it outlives this host, and whether the backup of slurmctld has
+// it. What else a backup needs cannot be seen from here.
 func (s *Survey) outlives(f *findings) {
 	const kept = "the record of purchases and the samples of report"
 
@@ -341,7 +344,8 @@ func (s *Survey) outlives(f *findings) {
 		f.warn("state-dir", shareIt, "%s is on %s; locking may not work there", dir, m)
 	case s.onPCS():
 		f.warn("state-dir", shareIt,
-			"%s is on %s, a disk of a host that PCS replaces when it is unhealthy, if it has launched it: %s would be lost with it",
+			"%s is on %s, a disk of a host that PCS replaces when it is unhealthy, if it has launched it: %s would "+
+				"be lost with it",
 			dir, m, kept)
 	default:
 		f.ok("state-dir", "%s is on %s, and would be lost with this host", dir, m)
@@ -351,7 +355,8 @@ func (s *Survey) outlives(f *findings) {
 	case c == nil || len(c.Backups) == 0 || !s.onEC2():
 	case m.Shared():
 		f.ok("backup",
-			"%s takes over slurmctld, and needs the package, the settings, job_submit.lua, pcs-capacity.conf and AWS credentials, like this host",
+			"%s takes over slurmctld, and needs the package, the settings, job_submit.lua, pcs-capacity.conf and "+
+				"AWS credentials, like this host",
 			strings.Join(c.Backups, ", "))
 	default:
 		f.warn("backup", shareIt,

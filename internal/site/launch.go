@@ -56,8 +56,8 @@ func (l *Launch) readImage(ctx context.Context, aws *ec2.Client) (err error) {
 	return err
 }
 
-// readNetwork reads the security groups of nodes with EFA and, for nodes of PCS, the way out: the route tables, and where
-// those lead nowhere the endpoints.
+// readNetwork reads the security groups of nodes with EFA and, for nodes of PCS, the way out: the route tables, and
+// where those lead nowhere the endpoints.
 func (l *Launch) readNetwork(ctx context.Context, aws *ec2.Client) error {
 	l.Region = aws.Region()
 
@@ -96,10 +96,12 @@ func (l Launch) role() (found capacity.Problems) {
 	found.Add(capacity.Problem{
 		Severity: capacity.Note,
 		Sentence: fmt.Sprintf(
-			"PCS takes an instance profile only if the name of its role begins with AWSPCS, or its path has /aws-pcs/, and %s does not show that",
+			"PCS takes an instance profile only if the name of its role begins with AWSPCS, or its path has "+
+				"/aws-pcs/, and %s does not show that",
 			profile),
 		Fix: fmt.Sprintf(
-			"look with `aws iam get-instance-profile --instance-profile-name %s --query InstanceProfile.Roles[].Arn`; policy sync passes only such roles",
+			"look with `aws iam get-instance-profile --instance-profile-name %s --query "+
+				"InstanceProfile.Roles[].Arn`; policy sync passes only such roles",
 			name),
 	})
 
@@ -108,7 +110,8 @@ func (l Launch) role() (found capacity.Problems) {
 
 // GPUImage prints the id of the newest image with GPU drivers that PCS publishes: AWS PCS User Guide, "Using PCS-ready
 // DLAMI with AWS PCS".
-const GPUImage = "`aws ssm get-parameter --name /aws/service/pcs/ami/dlami-base-ubuntu2404/x86_64/latest/ami-id --query Parameter.Value`"
+const GPUImage = "`aws ssm get-parameter --name /aws/service/pcs/ami/dlami-base-ubuntu2404/x86_64/latest/ami-id " +
+	"--query Parameter.Value`"
 
 // driverWords are words for drivers in an image's name, description and tags, by the device files.
 // Images for other devices are not judged.
@@ -133,9 +136,11 @@ func (l Launch) drivers() (found capacity.Problems) {
 		"drivers",
 		capacity.Subject{},
 		fmt.Sprintf(
-			"%s, or, if it has them, say so with a tag: `aws ec2 create-tags --region %s --resources %s --tags Key=drivers,Value=%s`",
+			"%s, or, if it has them, say so with a tag: `aws ec2 create-tags --region %s --resources %s --tags "+
+				"Key=drivers,Value=%s`",
 			fix, l.Region, l.Image.ID, maker),
-		"nothing says that image %s (%s) has drivers for the %d %s of %s, and Slurm drains a node that shows fewer GPUs than configured",
+		"nothing says that image %s (%s) has drivers for the %d %s of %s, and Slurm drains a node that shows fewer "+
+			"GPUs than configured",
 		l.Image.ID,
 		l.Image.Name,
 		l.Type.GPUs,
@@ -146,8 +151,8 @@ func (l Launch) drivers() (found capacity.Problems) {
 	return found
 }
 
-// Tried judges EC2's answers to dry runs of a node group's launches, where err is why nothing was asked: what EC2 refuses,
-// one reason once, a note where it did not answer, and the subnets that it would launch into.
+// Tried judges EC2's answers to dry runs of a node group's launches, where err is why nothing was asked: what EC2
+// refuses, one reason once, a note where it did not answer, and the subnets that it would launch into.
 func Tried(group string, tried []ec2.Tried, err error) (all capacity.Problems) {
 	say := func(severity capacity.Severity, what string, args ...any) {
 		all.Add(capacity.Problem{Severity: severity, Sentence: fmt.Sprintf(what, args...)})
@@ -171,7 +176,8 @@ func Tried(group string, tried []ec2.Tried, err error) (all capacity.Problems) {
 			takes = append(takes, one.SubnetID)
 		case ec2.Denied:
 			say(capacity.Note,
-				"whether EC2 would launch a node of %s was not asked: %s is not allowed here; its key pair, placement group, tags and architecture are unchecked",
+				"whether EC2 would launch a node of %s was not asked: %s is not allowed here; its key pair, "+
+					"placement group, tags and architecture are unchecked",
 				group, one.Says)
 		case ec2.Silent:
 			say(capacity.Note, silent, group, one.Says)

@@ -42,12 +42,14 @@ func (l *Launch) closedIn(subnet ec2.Subnet) string {
 		public = *asks
 	}
 
+	toInternet := strings.HasPrefix(route.Via, "igw-") && route.To == everywhere
+
 	switch {
 	case route.To == "":
 		return "no route leads out of the VPC"
 	case route.Gone:
 		return "its route leads to " + route.Via + ", which is gone"
-	case strings.HasPrefix(route.Via, "igw-") && route.To == everywhere && (!public || len(l.Template.NetworkInterfaces) > 1):
+	case toInternet && (!public || len(l.Template.NetworkInterfaces) > 1):
 		return "its route leads to " + route.Via + ", and nodes get no public address"
 	}
 
@@ -67,8 +69,10 @@ func (l Launch) wayOut() (all capacity.Problems) {
 			continue
 		}
 
-		reason, fix := why+", and the VPC has no endpoint for it", fmt.Sprintf(
-			"run `aws ec2 create-vpc-endpoint --region %s --vpc-id %s --service-name com.amazonaws.%[1]s.pcs --vpc-endpoint-type Interface --private-dns-enabled --subnet-ids %[3]s --security-group-ids %[4]s`",
+		reason := why + ", and the VPC has no endpoint for it"
+		fix := fmt.Sprintf(
+			"run `aws ec2 create-vpc-endpoint --region %s --vpc-id %s --service-name com.amazonaws.%[1]s.pcs "+
+				"--vpc-endpoint-type Interface --private-dns-enabled --subnet-ids %[3]s --security-group-ids %[4]s`",
 			l.Region, subnet.VPC, subnet.ID, strings.Join(l.Template.SecurityGroupIDs, " "))
 		if len(l.Endpoints) > 0 {
 			id := l.Endpoints[0].ID
@@ -103,16 +107,11 @@ func (l Launch) efaRules() (found capacity.Problems) {
 				return r.Out == side.out && r.All && slices.Contains(own, r.Peer)
 			})
 		}) {
-			found.Add(capacity.Problemf(
-				capacity.RuleMissing,
-				capacity.Subject{},
-				fmt.Sprintf(
-					"run `aws ec2 authorize-security-group-%s --region %s --group-id %s --ip-permissions 'IpProtocol=-1,UserIdGroupPairs=[{GroupId=%[3]s}]'`",
-					side.verb, l.Region, own[0]),
+			fix := fmt.Sprintf("run `aws ec2 authorize-security-group-%s --region %s --group-id %s --ip-permissions "+
+				"'IpProtocol=-1,UserIdGroupPairs=[{GroupId=%[3]s}]'`", side.verb, l.Region, own[0])
+			found.Add(capacity.Problemf(capacity.RuleMissing, capacity.Subject{}, fix,
 				"security group %s has no rule by which nodes connect to each other by EFA: all traffic %s itself",
-				strings.Join(own, ", "),
-				side.words,
-			))
+				strings.Join(own, ", "), side.words))
 		}
 	}
 

@@ -11,8 +11,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
-// Where AWS ParallelCluster is, and what says its version: "aws-parallelcluster-cookbook-3.11.1", written when the image
-// was made.
+// Where AWS ParallelCluster is, and what says its version: "aws-parallelcluster-cookbook-3.11.1", written when the
+// image was made.
 const (
 	parallelClusterFolder  = "/opt/parallelcluster/"
 	parallelClusterVersion = "/opt/parallelcluster/.bootstrapped"

@@ -40,7 +40,8 @@ type Slot struct {
 	ReservationID string         // the value of our tag; "" if there is none
 	Ours          bool           // false for a node group of that name without our tag
 	Instances     int            // counts the node group's instances
-	// Template is the launch template of the slot's name, zero if there is none; Uses is what a node group of ours launches with.
+	// Template is the launch template of the slot's name, zero if there is none; Uses is what a node group of ours
+	// launches with.
 	Template, Uses capacity.LaunchTemplate
 	// Nodes come from the settings and from instances; Slurm holds what Slurm has of the slot.
 	Nodes []string
@@ -164,8 +165,8 @@ func Absent(err error) bool {
 			"NotFound") || strings.Contains(code, "Malformed") || strings.HasSuffix(code, ".Unavailable"))
 }
 
-// Live reports whether a reservation is open or may still open, over whether it has ended. One that EC2 does not describe
-// is neither: it may only be missing from this answer.
+// Live reports whether a reservation is open or may still open, over whether it has ended. One that EC2 does not
+// describe is neither: it may only be missing from this answer.
 func (s *Site) Live(id string) (live, over bool) {
 	r, known := s.Known[id]
 	live = known && r.State.Live() && (r.End.IsZero() || r.End.After(s.Now))

@@ -42,7 +42,8 @@ func commandsFix(err error) string {
 	case errors.Is(err, exec.ErrNotFound):
 		return "install Slurm's commands here, or put their folder into PATH"
 	case strings.Contains(text, "cannot stat file"), strings.Contains(text, "establish a configuration source"):
-		return "put slurm.conf there, or name it with SLURM_CONF; on a configless host make sure that sackd or slurmd runs"
+		return "put slurm.conf there, or name it with SLURM_CONF; on a configless host make sure that sackd or " +
+			"slurmd runs"
 	}
 
 	return "run `scontrol --version` here and fix what it says, such as a library that is not found"
@@ -52,14 +53,17 @@ func commandsFix(err error) string {
 func (s *Survey) softLimits(f *findings) {
 	if s.Slurmctld.Version.TimeMinCollapses() {
 		f.warn("time-min", "keep `pcs-capacity sync --watch` running, or use Slurm 25.05.3 or newer",
-			"Slurm %s cuts jobs to their --time-min while a fence is in the future; sync raises the limits that it chose itself, not those that users state",
+			"Slurm %s cuts jobs to their --time-min while a fence is in the future; sync raises the limits that it "+
+				"chose itself, not those that users state",
 			s.Slurmctld.Version)
 	}
 
 	if s.Slurmctld.CrossesFences() {
 		f.warn("fences",
-			"remove time_min_as_soft_limit from SchedulerParameters, or keep `pcs-capacity sync --watch` running: it lowers limits that cross a fence",
-			"SchedulerParameters has time_min_as_soft_limit: Slurm starts a job with --time-min through a fence, and without sync the job runs into the end of the block")
+			"remove time_min_as_soft_limit from SchedulerParameters, or keep `pcs-capacity sync --watch` running: "+
+				"it lowers limits that cross a fence",
+			"SchedulerParameters has time_min_as_soft_limit: Slurm starts a job with --time-min through a fence, "+
+				"and without sync the job runs into the end of the block")
 	}
 }
 
@@ -91,7 +95,8 @@ func (s *Survey) overTime(f *findings) {
 
 // hookPrograms looks for Slurm's programs in the way of slurmctld's hooks.
 func (s *Survey) hookPrograms(f *findings) {
-	const fix = "run `pcs-capacity hooks install settings` here, with that Slurm's folder first in PATH: it writes the folder down"
+	const fix = "run `pcs-capacity hooks install settings` here, with that Slurm's folder first in PATH: it writes " +
+		"the folder down"
 
 	folder := s.HookFolder
 	found := s.HookCommands.Is
@@ -117,7 +122,8 @@ func (s *Survey) slurmctld(f *findings) {
 		return
 	}
 
-	fix := "see `systemctl status slurmctld` and its log on the controller, or run this on a host where `scontrol ping` answers"
+	fix := "see `systemctl status slurmctld` and its log on the controller, or run this on a host where `scontrol " +
+		"ping` answers"
 	if s.onPCS() || s.Cluster.ID != "" {
 		fix = "run this on a login node of the cluster, where sackd runs and port 6817 of the cluster is open"
 	}
@@ -206,7 +212,8 @@ func (s *Survey) astray(f *findings) {
 				hostlist.Compress(left))
 		}
 
-		what := "partition %s holds %s, which the settings have elsewhere: its jobs run on reserved capacity, and nothing here checks them"
+		what := "partition %s holds %s, which the settings have elsewhere: its jobs run on reserved capacity, and " +
+			"nothing here checks them"
 		if p.Default {
 			f.fail("partition", fix, what+"; it is the default, for jobs without -p", p.Name, hostlist.Compress(astray))
 			continue
@@ -239,15 +246,16 @@ func (s *Survey) staticNodes(f *findings) {
 	f.fail(
 		"static-nodes",
 		fmt.Sprintf(
-			"run `pcs-capacity hooks install`, which sets SuspendTime for our partitions alone; if slurm.conf sets it itself, add SuspendExcNodes=%s there",
+			"run `pcs-capacity hooks install`, which sets SuspendTime for our partitions alone; if slurm.conf sets "+
+				"it itself, add SuspendExcNodes=%s there",
 			list),
 		"Slurm powers %s down after SuspendTime, and only nodes of the settings are launched again",
 		list,
 	)
 }
 
-// shortWaits looks for a srun that gives up before its nodes have booted. That of 22.05 waits by the times of slurm.conf
-// itself, not by those of a partition.
+// shortWaits looks for a srun that gives up before its nodes have booted. That of 22.05 waits by the times of
+// slurm.conf itself, not by those of a partition.
 func (s *Survey) shortWaits(f *findings) {
 	c := s.Slurmctld
 	boot := s.Settings.Timing.BootAllowance.Duration
@@ -255,9 +263,11 @@ func (s *Survey) shortWaits(f *findings) {
 		f.warn(
 			"srun",
 			fmt.Sprintf(
-				"raise ResumeTimeout of slurm.conf, for example to %d, which holds for your other nodes as well; jobs of sbatch need nothing",
+				"raise ResumeTimeout of slurm.conf, for example to %d, which holds for your other nodes as well; "+
+					"jobs of sbatch need nothing",
 				int((boot/5).Seconds())),
-			"srun and salloc of Slurm 22.05 give a job's nodes up after %d s, five times ResumeTimeout and SuspendTimeout of slurm.conf, and nodes may take %s to boot",
+			"srun and salloc of Slurm 22.05 give a job's nodes up after %d s, five times ResumeTimeout and "+
+				"SuspendTimeout of slurm.conf, and nodes may take %s to boot",
 			int(waits.Seconds()),
 			capacity.FormatExact(boot),
 		)
@@ -292,7 +302,8 @@ func (s *Survey) powerSettings(f *findings) {
 		f.fail(
 			"resume-timeout",
 			fmt.Sprintf(
-				"run `pcs-capacity hooks install`, which sets ResumeTimeout=%d for our partitions, or set a smaller boot_allowance",
+				"run `pcs-capacity hooks install`, which sets ResumeTimeout=%d for our partitions, or set a smaller "+
+					"boot_allowance",
 				int(max(boot.Seconds(), 900))),
 			"Slurm gives a node up after ResumeTimeout, %s, but it may take %s to boot",
 			capacity.FormatExact(has),

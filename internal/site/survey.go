@@ -78,8 +78,8 @@ type Survey struct {
 	ReservationsErr error
 	Subnets         Read[[]ec2.Subnet] // those of the settings and of our PCS node groups, but for Unfound
 	Unfound         []capacity.Missing // the subnets that EC2 does not describe
-	// Platforms and Templates are by how the settings name the launch template; those of PCS node groups by ID:VERSION. A
-	// template that EC2 does not have is zero.
+	// Platforms and Templates are by how the settings name the launch template; those of PCS node groups by ID:VERSION.
+	// A template that EC2 does not have is zero.
 	Platforms map[string]Read[capacity.ImagePlatform]
 	Templates map[string]Read[capacity.LaunchTemplate]
 	Launches  []*Launch // of a node of each group
@@ -90,8 +90,8 @@ type Survey struct {
 	Partitions Read[[]capacity.SlurmPartition]
 	Nodes      Read[[]capacity.Node]
 	Guards     Read[[]capacity.SlurmReservation] // all reservations of Slurm
-	// HookCommands are Slurm's programs in HookFolder, which slurmctld's hooks take; where that is "", the error says why they
-	// find none. Controller: slurmctld's slurm.conf is on this host.
+	// HookCommands are Slurm's programs in HookFolder, which slurmctld's hooks take; where that is "", the error says
+	// why they find none. Controller: slurmctld's slurm.conf is on this host.
 	Controller   bool
 	HookFolder   string
 	HookCommands Read[slurm.Version]
