@@ -66,7 +66,8 @@ func (in Include) Text() (text string, notes []string) {
 
 		if theirs := in.Site.value("ResumeFailProgram"); theirs != "" && theirs != in.Site.value("SuspendProgram") {
 			notes = append(notes,
-				"ResumeFailProgram is your own, "+theirs+", and is not called any more: nodes of yours that do not boot go to your SuspendProgram")
+				"ResumeFailProgram is your own, "+theirs+", and is not called any more: nodes of yours that do not "+
+					"boot go to your SuspendProgram")
 		}
 
 		if in.Site.value("TreeWidth") == "" {
@@ -165,7 +166,9 @@ func (in Include) nodes() (text string, notes []string) {
 
 		if t, known := in.Templates[g.LaunchTemplate]; known && !t.AsksConfServer() {
 			notes = append(notes, fmt.Sprintf(
-				"user data of launch template %s has no --conf-server: give the nodes of node group %s a copy of slurm.conf, %s, gres.conf and %s, each time that they change: in the image, by user data, or on a shared file system",
+				"user data of launch template %s has no --conf-server: give the nodes of node group %s a copy of "+
+					"slurm.conf, %s, gres.conf and %s, each time that they change: in the image, by user data, or on a "+
+					"shared file system",
 				t.Name, g.Name, IncludeFile, GresFile))
 		}
 	}
@@ -273,9 +276,9 @@ func gpuType(t ec2.InstanceType) string {
 	return strings.ToLower(strings.ReplaceAll(t.GPUName, " ", "_"))
 }
 
-// Gres is the text of GresFile for the nodes that gres.conf does not have itself, "" if none needs it, and what a person
-// has to do beside it. It names the files: Slurm takes no AutoDetect for nodes with State=CLOUD, not even
-// one that gres.conf has for all nodes, and slurmctld does not start with it (gres.conf(5)).
+// Gres is the text of GresFile for the nodes that gres.conf does not have itself, "" if none needs it, and what a
+// person has to do beside it. It names the files: Slurm takes no AutoDetect for nodes with State=CLOUD, not even one
+// that gres.conf has for all nodes, and slurmctld does not start with it (gres.conf(5)).
 func (in Include) Gres() (text string, notes []string) {
 	for _, g := range groups(in.Settings) {
 		t := in.Types[g.InstanceType]

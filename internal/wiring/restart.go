@@ -35,7 +35,8 @@ func FindPlugin(running slurm.Config, hook string) error {
 	file := hook + "_lua.so"
 	if folders, missing := running.LacksPlugin(file); missing {
 		return fmt.Errorf(
-			"this Slurm has no %s in %s, and does not work with %s; install the Slurm package that has it, or build Slurm with Lua's headers installed, and run this again",
+			"this Slurm has no %s in %s, and does not work with %s; install the Slurm package that has it, or build "+
+				"Slurm with Lua's headers installed, and run this again",
 			file, strings.Join(folders, " or "), pluginSetting(hook))
 	}
 
@@ -136,7 +137,8 @@ func (e *notStarted) restore(ctx context.Context, made []Change) error {
 	switch {
 	case err == nil:
 		return fmt.Errorf(
-			"with this change %w. The former files are back, and slurmctld runs again; correct what it complains about, and run this again",
+			"with this change %w. The former files are back, and slurmctld runs again; correct what it complains "+
+				"about, and run this again",
 			e)
 	case errors.As(err, &again):
 		return fmt.Errorf("%w. The former files are back, and it does not start with them either%s", e, again.blame())
@@ -153,7 +155,8 @@ func (e *notStarted) blame() string {
 	}
 
 	return fmt.Sprintf(
-		", because of a line that slurmctld had not read yet, and that pcs-capacity did not write: %s: %s; correct it, run `systemctl start slurmctld`, and run this again",
+		", because of a line that slurmctld had not read yet, and that pcs-capacity did not write: %s: %s; correct "+
+			"it, run `systemctl start slurmctld`, and run this again",
 		where, text)
 }
 

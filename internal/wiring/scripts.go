@@ -105,9 +105,9 @@ func (p *Plan) Install(s Script) error {
 	return p.err
 }
 
-// Remove plans the end of the script. It stays while a site's own one names it: some would not run without it, and Slurm
-// would refuse every submission. So it would while it runs the script, which is asked right before the file goes, and at
-// once where nothing before it in the plan may end that.
+// Remove plans the end of the script. It stays while a site's own one names it: some would not run without it, and
+// Slurm would refuse every submission. So it would while it runs the script, which is asked right before the file goes,
+// and at once where nothing before it in the plan may end that.
 func (p *Plan) Remove(ctx context.Context, s Script) error {
 	path := s.Path
 	if site, there := p.read(path); there && !marked(site) {
@@ -157,7 +157,8 @@ func (s Site) StillOn(hook string, running slurm.Config) error {
 	}
 
 	return fmt.Errorf(
-		"%s, and Slurm refuses every submission without the script; remove lua first (`pcs-capacity hooks remove settings` does, if install wrote it), and restart slurmctld",
+		"%s, and Slurm refuses every submission without the script; remove lua first (`pcs-capacity hooks remove "+
+			"settings` does, if install wrote it), and restart slurmctld",
 		who)
 }
 

@@ -101,7 +101,8 @@ func (p *Plan) RemoveSettings(ctx context.Context, s Settings, script Script) er
 
 	if p.err == nil && runsLua(s.list("JobSubmitPlugins")) {
 		p.byHand(
-			"slurm.conf has JobSubmitPlugins=lua itself, so that %s stays; remove it, restart slurmctld, and run this again",
+			"slurm.conf has JobSubmitPlugins=lua itself, so that %s stays; remove it, restart slurmctld, and run "+
+				"this again",
 			script.Path)
 
 		return nil
@@ -158,8 +159,8 @@ func (s Settings) systemctl(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// gone are the nodes and partitions that our file had before and that neither it nor the site has after: slurmctld loses
-// them at its restart, and with them their jobs.
+// gone are the nodes and partitions that our file had before and that neither it nor the site has after: slurmctld
+// loses them at its restart, and with them their jobs.
 func (s Site) gone(before, after string) ([]string, error) {
 	was, err := parse(strings.Split(before, "\n"))
 	is, failed := parse(strings.Split(after, "\n"))
@@ -186,7 +187,8 @@ func (p *Plan) ending(ctx context.Context, s Settings, after string) {
 	p.err = err
 	if ids := ended(all, gone); err == nil && len(ids) > 0 {
 		p.err = fmt.Errorf(
-			"removing %s would end jobs there: %s; wait until they have ended, move those that wait (`scontrol update jobid=ID partition=NAME`), or add --force",
+			"removing %s would end jobs there: %s; wait until they have ended, move those that wait (`scontrol "+
+				"update jobid=ID partition=NAME`), or add --force",
 			hostlist.Compress(gone), strings.Join(ids, ", "))
 	}
 }

@@ -26,7 +26,8 @@ type Site struct {
 	Included   bool            // slurm.conf includes our file
 }
 
-// ReadSite reads slurm.conf at a path, the gres.conf beside it if there is one, and what they include. It fails on names of nodes that cannot be told apart.
+// ReadSite reads slurm.conf at a path, the gres.conf beside it if there is one, and what they include. It fails on
+// names of nodes that cannot be told apart.
 func ReadSite(conf string) (Site, error) {
 	if _, err := os.Stat(conf); err != nil {
 		return Site{}, err
@@ -185,7 +186,8 @@ func (s Site) Switches(settings capacity.Settings) (sentences []string, err erro
 	if len(left) > 0 {
 		list := hostlist.Compress(left)
 		sentences = append(sentences, fmt.Sprintf(
-			"topology.conf has no switch for %s, and with topology/tree Slurm refuses each of their jobs; add the line `SwitchName=pcs-capacity Nodes=%s`, or those of `pcs-capacity topology`, and restart slurmctld",
+			"topology.conf has no switch for %s, and with topology/tree Slurm refuses each of their jobs; add the "+
+				"line `SwitchName=pcs-capacity Nodes=%s`, or those of `pcs-capacity topology`, and restart slurmctld",
 			list, list))
 	}
 
@@ -193,7 +195,8 @@ func (s Site) Switches(settings capacity.Settings) (sentences []string, err erro
 		func(name string) bool { return s.nodes[name] || slices.Contains(ours, name) })
 	if len(stale) > 0 {
 		sentences = append(sentences, fmt.Sprintf(
-			"topology.conf still has switches for %s, which neither slurm.conf nor the settings have; take these nodes out of it, and restart slurmctld",
+			"topology.conf still has switches for %s, which neither slurm.conf nor the settings have; take these "+
+				"nodes out of it, and restart slurmctld",
 			hostlist.Compress(stale)))
 	}
 
