@@ -64,7 +64,8 @@ type Log struct {
 
 // Notify is whom sync tells what people want to know.
 type Notify struct {
-	// Command is the path of a program that gets JSON, Webhook a URL, or file:///PATH of a file that has it; "" for none.
+	// Command is the path of a program that gets JSON, Webhook a URL, or file:///PATH of a file that has it; "" for
+	// none.
 	Command string `toml:"command"`
 	Webhook string `toml:"webhook"`
 }
@@ -77,7 +78,8 @@ func Default() *Config {
 		StateDir: "/var/lib/pcs-capacity", LocalDir: "/var/cache/pcs-capacity", Submit: Submit{Strict: true},
 		Timing: Timing{
 			Poll: d(60 * time.Second), DrainMargin: d(10 * time.Minute), BootAllowance: d(10 * time.Minute),
-			// EC2 begins to terminate the instances of a block 30 minutes before its end: EC2 User Guide, "Capacity Blocks".
+			// EC2 begins to terminate the instances of a block 30 minutes before its end: EC2 User Guide, "Capacity
+			// Blocks".
 			ReclaimLead: d(30 * time.Minute),
 		}, Log: Log{Dir: "/var/log/pcs-capacity"},
 	}
@@ -229,7 +231,8 @@ func decodeText(path, text string, into any) (keys []toml.Key, errs []error) {
 	if err != nil {
 		var parse toml.ParseError
 		if errors.As(err, &parse) {
-			// At the end of the file the library may give the number of the line before or after, even if there is none.
+			// At the end of the file the library may give the number of the line before or after, even if there is
+			// none.
 			line := min(max(parse.Position.Line, 1), strings.Count(text, "\n")+1)
 			return nil, []error{fmt.Errorf("%s:%d: %s", path, line, parse.Message)}
 		}

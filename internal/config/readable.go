@@ -15,9 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// UnreadableByHooks returns why the programs that slurmctld starts cannot read their settings or their environment: they
-// run as SlurmUser, and look beside slurmctld's slurm.conf first. Each error ends with its remedy. Where slurm.conf is not
-// on this host, or to another user than root and SlurmUser, nothing is known, and nothing is returned.
+// UnreadableByHooks returns why the programs that slurmctld starts cannot read their settings or their environment:
+// they run as SlurmUser, and look beside slurmctld's slurm.conf first. Each error ends with its remedy. Where
+// slurm.conf is not on this host, or to another user than root and SlurmUser, nothing is known, and nothing is
+// returned.
 func UnreadableByHooks(slurmConf string, slurmUser int) (errs []error) {
 	if _, err := os.Stat(slurmConf); err != nil {
 		return nil
@@ -50,8 +51,8 @@ func as(uid int, do func()) {
 	go func() {
 		defer close(done)
 
-		// The kernel keeps these three for each thread. Nobody else gets this one: it ends with its goroutine, which does
-		// not unlock it.
+		// The kernel keeps these three for each thread. Nobody else gets this one: it ends with its goroutine, which
+		// does not unlock it.
 		runtime.LockOSThread()
 
 		gid, groups := groupsOf(uid)

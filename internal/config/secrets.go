@@ -63,7 +63,8 @@ func (c *Config) Exposed(slurmUser int) (errs []error) {
 	text, err := os.ReadFile(environment)
 	if err == nil && secretVariable.Match(text) && readable(environment) {
 		errs = append(errs, fmt.Errorf(
-			"others can read %s, which has a secret; give it to SlurmUser's group, such as with `chgrp slurm %s`, and chmod 640 %s",
+			"others can read %s, which has a secret; give it to SlurmUser's group, such as with `chgrp slurm %s`, "+
+				"and chmod 640 %s",
 			environment, environment, environment))
 	}
 

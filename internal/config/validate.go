@@ -209,8 +209,8 @@ func validateSlots(g capacity.GroupSettings, provider capacity.Provider, fail fu
 	}
 }
 
-// GroupName says what is wrong with the name of a node group; "" if nothing. It begins the names of nodes; PCS takes 3 to
-// 25 letters, digits and hyphens, starting with a letter and not with pcs_, and the slots add "-a" and "-b".
+// GroupName says what is wrong with the name of a node group; "" if nothing. It begins the names of nodes; PCS takes 3
+// to 25 letters, digits and hyphens, starting with a letter and not with pcs_, and the slots add "-a" and "-b".
 func GroupName(provider capacity.Provider, name string) string {
 	if !provider.Configures() {
 		if !slurmName.MatchString(name) {
@@ -248,14 +248,16 @@ func validateReserve(
 		fail("reserve = %q is not known; use \"never\" or \"per-job\"", g.Reserve)
 	case g.Reserve == capacity.ReservePerJob && all.MaxInstances == 0:
 		fail(
-			"reserve = \"per-job\" holds nothing while max_instances of [reserve] is 0; say how many instances may be held at once")
+			"reserve = \"per-job\" holds nothing while max_instances of [reserve] is 0; say how many instances may " +
+				"be held at once")
 	case g.Reserve == capacity.ReservePerJob && !onDemand:
 		fail("reserve = \"per-job\" is for provider ec2 and purchase_option = \"on-demand\"; leave it out")
 	}
 
 	if len(g.OtherTypes) > 0 && g.Reserve == capacity.ReservePerJob {
 		fail(
-			"other_instance_types cannot be together with reserve = \"per-job\": a job's nodes are to be alike; give each type a node_group of its own")
+			"other_instance_types cannot be together with reserve = \"per-job\": a job's nodes are to be alike; give " +
+				"each type a node_group of its own")
 	}
 
 	if len(g.OtherTypes) > 0 && !onDemand {

@@ -113,8 +113,8 @@ func WritePartition(file string, p capacity.PartitionSettings) error {
 	return writeFile(file, text)
 }
 
-// writeFile writes a file of settings, and makes its folder. Users' commands read it, so that a new one is 0644 whatever the
-// umask is.
+// writeFile writes a file of settings, and makes its folder. Users' commands read it, so that a new one is 0644
+// whatever the umask is.
 func writeFile(file, text string) error {
 	err := makeFolder(filepath.Dir(file))
 	if err == nil {
