@@ -187,9 +187,8 @@ func (c Prospect) fitTime(req Request, walls Walls, start time.Time) Verdict {
 	v := Verdict{Problem: Problem{Code: OK}, Edits: Edits{TimeLimit: Minutes(minutes), TimeMin: timeMin}}
 	if timeMin.Minutes < minutes && metered {
 		v.Edits.TimeLimit = timeMin
-		v.Warnings = append(v.Warnings, fmt.Sprintf(
-			"Slurm's accounting limits what you may use over time, so the job gets %s; state what it needs with --time",
-			timeMin))
+		v.Warnings = append(v.Warnings, fmt.Sprintf("Slurm's accounting limits what you may use over time, "+
+			"so the job gets %s; state what it needs with --time", timeMin))
 	}
 
 	return v
@@ -260,7 +259,7 @@ func (v Verdict) Outlook() string {
 	return CannotStart
 }
 
-// Edits are changes to a job before it is submitted; a zero field changes nothing.
+// Edits change a job before it is submitted; a zero field changes nothing.
 type Edits struct {
 	TimeLimit  Limit  `json:"time_limit,omitzero"`
 	TimeMin    Limit  `json:"time_min,omitzero"`

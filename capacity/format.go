@@ -145,7 +145,7 @@ func ParseDuration(text string) (time.Duration, error) {
 // longest is the longest time that ParseDuration reads: the sum of three such times does not overflow.
 const longest = 90 * 365 * day
 
-// timeLayouts are the forms of ParseTime.
+// timeLayouts lists the forms of ParseTime.
 var timeLayouts = []string{
 	time.RFC3339,
 	"2006-01-02T15:04Z07:00",

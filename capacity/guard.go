@@ -100,14 +100,14 @@ type SlurmReservation struct {
 // SlurmInfinite is the length that Slurm stores for Duration=infinite.
 const SlurmInfinite = 365 * 24 * time.Hour
 
-// Infinite is true for a reservation that was requested without an end. Slurm may move the start after it has set the
+// Infinite reports whether the reservation was requested without an end. Slurm may move the start after it has set the
 // end, so less than a year may lie between them.
 func (r SlurmReservation) Infinite() bool {
 	return r.End.IsZero() || r.End.Sub(r.Start) >= 300*24*time.Hour
 }
 
-// Ours reports whether a Slurm reservation carries our mark (R9). PCS's own
-// (<node-group>-scheduled) and ParallelCluster's (pcluster-*) are never ours.
+// Ours reports whether a Slurm reservation carries our mark (R9). PCS's own (<node-group>-scheduled) and
+// ParallelCluster's (pcluster-*) are never ours.
 func (r SlurmReservation) Ours() bool {
 	_, named := ParseGuard(r.Name)
 	return named && slices.Contains(r.Flags, "IGNORE_JOBS") &&
@@ -182,11 +182,9 @@ func pastFence(req Request, snap *Snapshot) string {
 	for name := range strings.SplitSeq(req.Reservation, ",") {
 		if fence, is := snap.PastFences[name]; is {
 			return fmt.Sprintf(
-				"Slurm starts jobs with --reservation=%s even if they do not end before the fence; the job's limit is "+
-					"then lowered to end by %s: state a --time that ends before",
-				name,
-				FormatUTC(fence),
-			)
+				"Slurm starts jobs with --reservation=%s even if they do not end before the fence; "+
+					"the job's limit is then lowered to end by %s: state a --time that ends before",
+				name, FormatUTC(fence))
 		}
 	}
 

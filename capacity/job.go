@@ -55,7 +55,7 @@ type ResumeJob struct {
 	Nodes []string // those to power up
 }
 
-// Pending is true for a job that waits for its start and holds no node. A requeued job is not pending until its last
+// Pending reports whether the job waits for its start and holds no node. A requeued job is not pending until its last
 // run has been cleaned up.
 func (j Job) Pending() bool { return j.State == "PENDING" }
 
@@ -63,27 +63,28 @@ func (j Job) Pending() bool { return j.State == "PENDING" }
 // that it depends on did not end as --dependency demands.
 const DependencyNeverSatisfied = "DependencyNeverSatisfied"
 
-// Waits is true for a pending job that Slurm may start some time as it is, or after a release.
+// Waits reports whether the job is pending and Slurm may start it some time as it is, or after a release.
 func (j Job) Waits() bool { return j.Pending() && j.Reason != DependencyNeverSatisfied }
 
-// Completing is true for a job whose run is over while its nodes still clean up. State is COMPLETING too: squeue does
+// Completing reports whether the job's run is over while its nodes still clean up. State is COMPLETING too: squeue does
 // not show how the job ended.
 func (j Job) Completing() bool { return j.StateFlag == "COMPLETING" }
 
-// Settled is true for a pending job whose last run has left nothing behind. On 22.05 a requeued job keeps the start
-// of its last run, or "Cleaning" as its reason, until PrologSlurmctld has ended and its nodes are free. Until then
-// Slurm may change a hold.
+// Settled reports whether the job is pending and its last run has left nothing behind. On 22.05 a requeued job keeps
+// the start of its last run, or "Cleaning" as its reason, until PrologSlurmctld has ended and its nodes are free. Until
+// then Slurm may change a hold.
 func (j Job) Settled() bool {
 	return j.Pending() && j.Reason != "Cleaning" && (!j.Held || j.Start.IsZero())
 }
 
-// AdminHeld is true for a job that an administrator holds, as far as Slurm's reason shows: neither its owner nor Slurm.
+// AdminHeld reports whether an administrator holds the job, as far as Slurm's reason shows: neither its owner nor
+// Slurm.
 func (j Job) AdminHeld() bool {
 	_, slurms := j.SlurmHold()
 	return j.Held && j.Reason != "JobHeldUser" && !slurms
 }
 
-// HoldUntold is true for a job that was requeued held while Slurm does not say whose hold it is: up to 24.11 until
+// HoldUntold reports whether the job was requeued held and Slurm does not say whose hold it is: up to 24.11 until
 // the last run is cleaned up, on 22.05 possibly forever. Meanwhile only slurmctld knows whose hold it is.
 func (j Job) HoldUntold() bool {
 	return j.Held && j.plainReason() == "job requeued in held state"
@@ -92,29 +93,29 @@ func (j Job) HoldUntold() bool {
 // plainReason returns the reason without the underscores that some versions write for spaces.
 func (j Job) plainReason() string { return strings.ReplaceAll(j.Reason, "_", " ") }
 
-// Configuring is true for a job that has its nodes while some of them still boot.
+// Configuring reports whether the job has its nodes while some of them still boot.
 func (j Job) Configuring() bool { return j.StateFlag == "CONFIGURING" }
 
-// Running is true for a job whose program runs: its nodes have booted, and Start is when they had. A suspended job is
+// Running reports whether the job's program runs: its nodes have booted, and Start is when they had. A suspended job is
 // not running.
 func (j Job) Running() bool { return j.State == "RUNNING" && !j.Configuring() }
 
-// Allocated is true for a job that holds nodes, booted or not.
+// Allocated reports whether the job holds nodes, booted or not.
 func (j Job) Allocated() bool { return j.State == "RUNNING" || j.State == "SUSPENDED" }
 
-// Active is true for a job that holds nodes or will hold them: it has not ended, or is still completing.
+// Active reports whether the job holds nodes or will hold them: it has not ended, or is still completing.
 func (j Job) Active() bool { return j.Pending() || j.Allocated() || j.Completing() }
 
 // Revoked is the state of a job that another cluster of the federation runs: it does not wait here.
 const Revoked = "REVOKED"
 
-// EndedStates are the base states of jobs that have ended here: JOB STATE CODES of squeue(1).
+// EndedStates lists the base states of jobs that have ended here: JOB STATE CODES of squeue(1).
 var EndedStates = []string{
 	"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY",
 	"PREEMPTED", Revoked, "TIMEOUT",
 }
 
-// Ended is true for a job that is over and whose nodes are cleaned up.
+// Ended reports whether the job is over and its nodes are cleaned up.
 func (j Job) Ended() bool { return slices.Contains(EndedStates, j.State) && !j.Completing() }
 
 // Requeues reports whether Slurm can requeue the job.

@@ -49,8 +49,8 @@ func Match(r Reservation, g NodeGroup, now time.Time) (found []Problem) {
 	}
 
 	if r.State == StateActive && r.Size() == 0 {
-		add(NoInstances, "see it in EC2, or use another reservation", "reservation %s is open and has no instances",
-			r.ID)
+		add(NoInstances, "see it in EC2, or use another reservation",
+			"reservation %s is open and has no instances", r.ID)
 	}
 
 	// An ended or not yet opened reservation has no instances; its state says more.
@@ -97,12 +97,9 @@ func StateMismatch(r Reservation, now time.Time) *Problem {
 	case r.State == StateActive || r.State == StateScheduled:
 		return nil
 	case r.State == StatePaymentPending:
-		return problem(
-			"payment-pending",
+		return problem("payment-pending",
 			"run this again once its state is scheduled; EC2 bills within 5 minutes to 12 hours",
-			"the payment of reservation %s is still pending",
-			r.ID,
-		)
+			"the payment of reservation %s is still pending", r.ID)
 	case r.State.Expected():
 		return problem(WrongState, "run this again once its state is scheduled or active",
 			"reservation %s is in state %s", r.ID, r.State)

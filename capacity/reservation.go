@@ -34,13 +34,13 @@ func (k Kind) Bought() bool { return kinds[k].bought }
 // Reserved reports whether launches go into a reservation.
 func (k Kind) Reserved() bool { return k != OnDemand }
 
-// Market is the purchasing option (MarketType) of a launch into such a reservation; "" for none.
+// Market returns the purchasing option (MarketType) of a launch into such a reservation; "" for none.
 func (k Kind) Market() string { return kinds[k].market }
 
-// PCSPurchaseOption is PCS's purchase option, such as CAPACITY_BLOCK; "" for unknown kinds.
+// PCSPurchaseOption returns PCS's purchase option, such as CAPACITY_BLOCK; "" for unknown kinds.
 func (k Kind) PCSPurchaseOption() string { return kinds[k].pcs }
 
-// KindOfPCS is the kind of a PCS purchase option. OnDemand also stands for an ODCR, and "" means on demand. An
+// KindOfPCS returns the kind of a PCS purchase option. OnDemand also stands for an ODCR, and "" means on demand. An
 // unknown option stays verbatim.
 func KindOfPCS(option string) Kind {
 	for _, k := range []Kind{CapacityBlock, OnDemand} {
@@ -56,7 +56,7 @@ func KindOfPCS(option string) Kind {
 	return Kind(option)
 }
 
-// PurchaseOptions are the options that a node group may have.
+// PurchaseOptions lists the options that a node group may have.
 var PurchaseOptions = []Kind{CapacityBlock, ODCR, OnDemand}
 
 // Buys reports whether a node group with this purchase option can use a reservation of the given kind. Nobody uses
@@ -119,8 +119,8 @@ type Reservation struct {
 	Total     int `json:"total"` // TotalInstanceCount. Use Size, which also covers blocks before their start.
 	Available int `json:"available"`
 
-	// Unhealthy counts the instances of an open block that EC2 reports as
-	// unavailable (DescribeCapacityBlockStatus); 0 when EC2 said nothing.
+	// Unhealthy counts the instances of an open block that EC2 reports as unavailable (DescribeCapacityBlockStatus); 0
+	// when EC2 said nothing.
 	Unhealthy int `json:"unhealthy,omitempty"`
 	// Interconnect: EC2 calls the network between the instances of its UltraServers impaired.
 	Interconnect  bool `json:"interconnect_impaired,omitempty"`
@@ -153,14 +153,14 @@ type Reservation struct {
 	Tags             map[string]string `json:"tags,omitempty"`
 }
 
-// Missing is a reservation that EC2 would not describe, and why.
+// Missing names a reservation that EC2 would not describe, and why.
 type Missing struct {
 	ID     string
 	Err    error
 	Unread bool // EC2 has described it, in an answer that cannot be read
 }
 
-// Size is the number of instances that the reservation has, or will have once it opens: the larger of
+// Size returns the number of instances that the reservation has, or will have once it opens: the larger of
 // TotalInstanceCount and the bought or committed number.
 func (r Reservation) Size() int {
 	bought, err := strconv.Atoi(r.Tags[RequestedQuantityTag])
@@ -171,10 +171,10 @@ func (r Reservation) Size() int {
 	return max(r.Total, bought, r.Committed)
 }
 
-// UsableSize is Size without the failed hosts.
+// UsableSize returns Size without the failed hosts.
 func (r Reservation) UsableSize() int { return max(0, r.Size()-r.Unhealthy) }
 
-// Used is the number of instances that run in the reservation; 0 before it opens.
+// Used returns the number of instances that run in the reservation; 0 before it opens.
 func (r Reservation) Used() int {
 	if r.State != StateActive {
 		return 0

@@ -9,7 +9,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
-// Settings is the part of an administrator's settings that decisions depend on.
+// Settings holds the part of an administrator's settings that decisions depend on.
 type Settings struct {
 	Cluster    string
 	Submit     Submit
@@ -18,7 +18,7 @@ type Settings struct {
 	Partitions []PartitionSettings
 }
 
-// PartitionSettings are one [[partition]].
+// PartitionSettings holds one [[partition]].
 type PartitionSettings struct {
 	Name          string   `toml:"name"`
 	Provider      Provider `toml:"provider"`
@@ -40,7 +40,7 @@ func (s Settings) RollsOver(partition string) bool {
 	})
 }
 
-// Group is a node group by its name; zero if the partition has none of it.
+// Group returns a node group by its name; zero if the partition has none of it.
 func (p PartitionSettings) Group(name string) (g GroupSettings) {
 	if at := slices.IndexFunc(p.Groups, func(g GroupSettings) bool { return g.Name == name }); at >= 0 {
 		g = p.Groups[at]
@@ -48,7 +48,7 @@ func (p PartitionSettings) Group(name string) (g GroupSettings) {
 	return g
 }
 
-// GroupSettings are one [[partition.node_group]].
+// GroupSettings holds one [[partition.node_group]].
 type GroupSettings struct {
 	// Name is the base name of the PCS compute node groups NAME-a and NAME-b, or the
 	// prefix of the Slurm node names NAME-1, NAME-2, ….
@@ -66,13 +66,13 @@ type GroupSettings struct {
 	// Dynamic starts nodes of a Capacity Block for jobs, instead of keeping all of them up.
 	Dynamic        bool   `toml:"dynamic,omitempty"`
 	LaunchTemplate string `toml:"launch_template,omitempty"` // what provider ec2 launches from: lt-… or a name
-	// Slots is how many reservations provider ec2 can use at once: with 2 the nodes are
-	// NAME-a-1, … and NAME-b-1, … 0 stands for 1.
+	// Slots is how many reservations provider ec2 can use at once: with 2 the nodes are NAME-a-1, … and NAME-b-1, … 0
+	// stands for 1.
 	Slots int       `toml:"slots,omitzero"`
 	Nodes NodeNames `toml:"nodes,omitempty"` // those of provider ec2 with other names than its slots give them
 }
 
-// NodeNames are names of nodes in the order of their bytes; as text they are a hostlist.
+// NodeNames lists names of nodes in the order of their bytes; as text they are a hostlist.
 type NodeNames []string
 
 // UnmarshalText reads a hostlist.
@@ -148,13 +148,13 @@ func (g NodeGroup) ReservationIDs() []string {
 	return ids
 }
 
-// SlotNames are the slots of a node group. PCS takes one block per compute node group, and an update replaces its
+// SlotNames returns the slots of a node group. PCS takes one block per compute node group, and an update replaces its
 // nodes, so on PCS a node group has two slots.
 func SlotNames(p Provider, group string) []string {
 	return GroupSettings{Name: group}.SlotNames(p)
 }
 
-// SlotNames are the slots of the node group: with PCS two; with provider ec2 one, or two if the settings say so.
+// SlotNames returns the slots of the node group: with PCS two; with provider ec2 one, or two if the settings say so.
 func (g GroupSettings) SlotNames(p Provider) []string {
 	if p == ProviderPCS || g.Slots == 2 {
 		return []string{g.Name + "-a", g.Name + "-b"}
@@ -162,8 +162,8 @@ func (g GroupSettings) SlotNames(p Provider) []string {
 	return []string{g.Name}
 }
 
-// SlotOf is the slot of a Slurm node that the settings do not list, by the node's name: SLOT-NUMBER. It is false for
-// any other name.
+// SlotOf returns the slot of a Slurm node that the settings do not list, by the node's name: SLOT-NUMBER. It is false
+// for any other name.
 func SlotOf(node string) (slot string, ok bool) {
 	at := strings.LastIndexByte(node, '-')
 	if at < 1 || at == len(node)-1 || strings.Trim(node[at+1:], "0123456789") != "" {
@@ -183,6 +183,7 @@ func (s Settings) PlaceOf(node string) (p PartitionSettings, g GroupSettings, sl
 				if _, listed := slices.BinarySearch(g.Nodes, node); listed {
 					return p, g, g.Name, true
 				}
+
 				continue
 			}
 

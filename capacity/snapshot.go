@@ -56,7 +56,7 @@ type Submit struct {
 	StaleAfter Duration `json:"stale_after"`
 }
 
-// Partition is a managed Slurm partition: its nodes come from reserved capacity.
+// Partition describes a managed Slurm partition: its nodes come from reserved capacity.
 type Partition struct {
 	Name          string   `json:"name"`
 	Provider      Provider `json:"provider"`
@@ -117,7 +117,7 @@ type Slot struct {
 	PoweredUp time.Time `json:"powered_up,omitzero"`
 }
 
-// NodesOut are nodes that are drained, down or failed for one reason.
+// NodesOut names nodes that are drained, down or failed for one reason.
 type NodesOut struct {
 	Nodes  string `json:"nodes"` // a hostlist
 	Count  int    `json:"count"`

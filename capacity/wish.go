@@ -97,7 +97,7 @@ func wishWords(comment string) []string {
 	return strings.FieldsFunc(comment, func(r rune) bool { return strings.ContainsRune(", \t\n\r", r) })
 }
 
-// wishKeys are the keys of a comment that are ours: how to write each, and what it sets.
+// wishKeys lists the keys of a comment that are ours: how to write each, and what it sets.
 var wishKeys = map[string]struct {
 	write string
 	valid func(value string) bool
@@ -155,9 +155,8 @@ func nearKeys(comment string) (warnings []string) {
 		key, value, ok := strings.Cut(word, "=")
 		known := strings.ToLower(word)
 		if _, ours := wishKeys[known]; ours && strings.Contains(word, "_") {
-			warnings = append(warnings, fmt.Sprintf(
-				"%s in --comment has no value and changes nothing; write %s=… as one word, without spaces",
-				word, known))
+			warnings = append(warnings, fmt.Sprintf("%s in --comment has no value and changes nothing; "+
+				"write %s=… as one word, without spaces", word, known))
 		}
 
 		if !ok || key == "" {
@@ -165,9 +164,9 @@ func nearKeys(comment string) (warnings []string) {
 		}
 
 		if meant := nearKey(key, value); meant != "" && meant != key {
-			warnings = append(warnings, fmt.Sprintf(
-				"%s= in --comment is not a key of pcs-capacity and changes nothing; did you mean %s=?",
-				clip(key), meant))
+			warnings = append(warnings, fmt.Sprintf("%s= in --comment is not a key of pcs-capacity and changes "+
+				"nothing; "+
+				"did you mean %s=?", clip(key), meant))
 		}
 	}
 
