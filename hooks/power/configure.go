@@ -14,8 +14,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// configureBudget is the time for changes of compute node groups: PCS replaces a launch
-// template in minutes, and Slurm's ResumeTimeout does not wait for it.
+// configureBudget bounds the changes of compute node groups: PCS replaces a launch template in minutes, and Slurm's
+// ResumeTimeout does not wait for it.
 const configureBudget = 15 * time.Minute
 
 // configureSlots makes the compute node groups of slots match their reservations. PCS itself launches the nodes;

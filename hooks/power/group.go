@@ -44,7 +44,7 @@ func placeOf(s capacity.Settings, node string) (at place, ok bool) {
 	return at, ok && !at.partition.Provider.Guest()
 }
 
-// target is a place to launch into; reservationID is "" for on-demand capacity.
+// target names a place to launch into; reservationID is "" for on-demand capacity.
 type target struct {
 	reservationID, subnetID, instanceType string
 	kind                                  capacity.Kind

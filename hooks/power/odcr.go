@@ -65,18 +65,8 @@ func (l *launching) createODCR(p part, t target, nodes []string) (odcr, error) {
 			return odcr{}, err
 		}
 
-		entry, err := l.Enlist(capacity.Held{
-			Token:        order.ClientToken,
-			InstanceType: t.instanceType,
-			Count:        len(nodes),
-			Since:        l.Now(),
-			Until:        order.End,
-		}, l.Now(), l.Settings.Reserve.Allows)
-		if errors.Is(err, capacity.ErrReserveLimit) { // another place may take less
-			return odcr{}, &refusal{refuse("reserve-limit", "%v", err).Verdict, capacity.ErrNoRoom}
-		}
-
-		if err != nil { // without the ledger nobody knows how much is held
+		entry, err := l.enlist(order)
+		if err != nil {
 			return odcr{}, err
 		}
 
@@ -118,6 +108,25 @@ func (l *launching) createODCR(p part, t target, nodes []string) (odcr, error) {
 	}
 
 	return odcr{}, capacity.ErrTokenUsed
+}
+
+// enlist puts an order into the ledger, without which nobody knows how much is held. If an earlier run has enlisted the
+// same order, it returns that run's entry.
+func (l *launching) enlist(order capacity.HoldOrder) (capacity.Held, error) {
+	held := capacity.Held{
+		Token:        order.ClientToken,
+		InstanceType: order.InstanceType,
+		Count:        order.Count,
+		Since:        l.Now(),
+		Until:        order.End,
+	}
+
+	entry, err := l.Enlist(held, l.Now(), l.Settings.Reserve.Allows)
+	if errors.Is(err, capacity.ErrReserveLimit) { // another place may take less
+		return entry, &refusal{refuse("reserve-limit", "%v", err).Verdict, capacity.ErrNoRoom}
+	}
+
+	return entry, err
 }
 
 // platformOf returns the platform for which capacity is held: an ODCR for another than the image's would be paid for in
