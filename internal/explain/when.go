@@ -53,18 +53,7 @@ func When(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, que
 
 	fits := slices.DeleteFunc(capacity.Prospects(req, snap, now), func(p capacity.Prospect) bool { return !p.Fits })
 	if v.Refused || len(fits) == 0 {
-		s.Message = v.Sentence
-		switch {
-		case v.Refused:
-		case v.Code == capacity.OK || v.Code == capacity.NotManaged:
-			s.Code = Unmanaged
-			s.Message = "its partition is not managed by pcs-capacity; ask Slurm: sbatch --test-only"
-		default: // strict = false, or EC2 did not describe the reservation
-			s.Message = strings.Join(v.Warnings, "; ")
-			s.Warnings = []string{}
-		}
-
-		return s
+		return withoutStart(v)
 	}
 
 	open := slices.DeleteFunc(slices.Clone(fits), func(p capacity.Prospect) bool { return !isOpen(p, now) })
@@ -118,6 +107,23 @@ func When(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, que
 		s.Message = "when EC2 has room: its nodes are launched on demand"
 	default:
 		s.Code = Now
+	}
+
+	return s
+}
+
+// withoutStart says why nobody can tell when a job starts that the filter judges as v.
+func withoutStart(v capacity.Verdict) Start {
+	s := Start{Code: string(v.Code), Message: v.Sentence, Warnings: append([]string{}, v.Warnings...)}
+
+	switch {
+	case v.Refused:
+	case v.Code == capacity.OK || v.Code == capacity.NotManaged:
+		s.Code = Unmanaged
+		s.Message = "its partition is not managed by pcs-capacity; ask Slurm: sbatch --test-only"
+	default: // strict = false, or EC2 did not describe the reservation
+		s.Message = strings.Join(v.Warnings, "; ")
+		s.Warnings = []string{}
 	}
 
 	return s
