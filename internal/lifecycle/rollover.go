@@ -46,19 +46,25 @@ func (r Rolling) about() capacity.Subject {
 func rollings(s Seen) (all []Rolling, lack []capacity.Problem) {
 	for _, part := range s.Snap.Partitions {
 		for _, g := range part.Groups {
-			rolls := s.Settings.RollsOver(part.Name) && g.PurchaseOption.Bought()
 			if !part.Provider.Configures() {
 				continue
 			}
 
-			for _, r := range s.rollingsOf(part, g) {
-				if rolls {
-					all = append(all, r)
-				} else if !r.Ready && !r.Over && r.Slot == "" {
-					lack = append(lack, capacity.Problemf("no-node-group", r.about(),
-						fmt.Sprintf("run `pcs-capacity setup --reservation %s --queue %s --node-group %s`", r.Block.ID, part.Name, g.Name),
-						"reservation %s has no compute node group yet", r.Block.ID))
+			found := s.rollingsOf(part, g)
+			if s.Settings.RollsOver(part.Name) && g.PurchaseOption.Bought() {
+				all = append(all, found...)
+				continue
+			}
+
+			for _, r := range found {
+				if r.Ready || r.Over || r.Slot != "" {
+					continue
 				}
+
+				fix := fmt.Sprintf("run `pcs-capacity setup --reservation %s --queue %s --node-group %s`",
+					r.Block.ID, part.Name, g.Name)
+				lack = append(lack, capacity.Problemf("no-node-group", r.about(), fix,
+					"reservation %s has no compute node group yet", r.Block.ID))
 			}
 		}
 	}

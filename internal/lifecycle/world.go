@@ -385,15 +385,16 @@ func (c *Cluster) out(names []string) []capacity.NodesOut {
 
 	type kind struct{ state, reason string }
 
+	kindOf := func(name string) kind { return kind{byName[name].Out(), byName[name].Reason} }
+
 	var all []capacity.NodesOut
-	for k, names := range grouped(down, func(name string) kind { return kind{byName[name].Out(), byName[name].Reason} }) {
-		all = append(all,
-			capacity.NodesOut{
-				Nodes:  hostlist.Compress(names),
-				Count:  len(names),
-				State:  k.state,
-				Reason: k.reason,
-			})
+	for k, names := range grouped(down, kindOf) {
+		all = append(all, capacity.NodesOut{
+			Nodes:  hostlist.Compress(names),
+			Count:  len(names),
+			State:  k.state,
+			Reason: k.reason,
+		})
 	}
 
 	return all
