@@ -183,8 +183,9 @@ func (in *inspection) checkUnused(compared pcs.Comparison) {
 		}
 	}
 
-	in.problem("in-use", fmt.Sprintf("wait until the reservation of %s has ended, or until its nodes are down",
-		in.slot.Name), "node group %s has %d instances, which this change would replace under their jobs: %s", in.slot.Name,
+	fix := fmt.Sprintf("wait until the reservation of %s has ended, or until its nodes are down", in.slot.Name)
+	in.problem("in-use", fix,
+		"node group %s has %d instances, which this change would replace under their jobs: %s", in.slot.Name,
 		in.slot.Instances, strings.Join(changed, ", "))
 }
 

@@ -96,7 +96,9 @@ func (s Setup) begin(r Request) *inspection {
 func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	in := s.begin(r)
 	in.Region = s.PCS.Region()
-	if err := in.sideBySide(ctx, s.readCluster, s.readReservation, s.readInside); err != nil {
+
+	err := in.sideBySide(ctx, s.readCluster, s.readReservation, s.readInside)
+	if err != nil {
 		return nil, err
 	}
 
@@ -112,7 +114,8 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	in.nameSlots()
 	in.chooseLike()
 
-	if err := in.sideBySide(ctx, s.readSlots, s.readLike, s.readType, s.readOthers, s.readVPC, s.readSlurm); err != nil {
+	err = in.sideBySide(ctx, s.readSlots, s.readLike, s.readType, s.readOthers, s.readVPC, s.readSlurm)
+	if err != nil {
 		return nil, err
 	}
 

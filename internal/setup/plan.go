@@ -17,23 +17,17 @@ func plan(read inspection) *Plan {
 	p := &Plan{Cluster: in.Cluster, Reservation: in.reservation}
 	stop := func() bool { p.Problems = in.Problems; return in.stops() }
 
-	if in.checkAsked(); stop() {
-		return p
+	match := func() {
+		in.want()
+		in.checkMatch()
+		in.checkSubnets()
 	}
+	for _, check := range []func(){in.checkAsked, in.checkBound, in.chooseSlot, match} {
+		check()
 
-	if in.checkBound(); stop() {
-		return p
-	}
-
-	if in.chooseSlot(); stop() {
-		return p
-	}
-
-	in.want()
-	in.checkMatch()
-
-	if in.checkSubnets(); stop() {
-		return p
+		if stop() {
+			return p
+		}
 	}
 
 	in.checkLaunch()
@@ -55,9 +49,11 @@ func plan(read inspection) *Plan {
 	}
 
 	template := in.templateStep()
-	if in.OnEC2() { // the settings name the template, and slurm.conf has no node before them
+	if in.OnEC2() {
+		// The settings name the template, and slurm.conf has no node before them.
 		p.Actions = append([]Step{template}, files...)
-	} else { // wherever it stops, there is no queue without settings, which the filter and sync go by, and without a fence
+	} else {
+		// Wherever it stops, there is no queue without settings, which the filter and sync go by, and without a fence.
 		group, compared := in.groupStep(template)
 		p.Actions = append(files, template, group)
 		if in.waits && !in.reservation.End.IsZero() {

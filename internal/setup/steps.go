@@ -198,19 +198,21 @@ func (in *inspection) fenceStep(group Verb) Step {
 // files are the steps for the files of the configuration, so that the partition is in it.
 func (in *inspection) files() []Step {
 	c := in.request.Config
-
 	there := in.file
 	path := in.request.ConfigPath
+
 	place := config.Place{Region: in.Region}
 	if !in.OnEC2() { // self-managed Slurm has no name in the settings
 		place.Cluster = in.Cluster.Name
 	}
 
 	main := Step{What: WhatFile, Name: path, Verb: Nothing}
+	asPackaged := c.Cluster == "" && len(c.Partitions) == 0 && (c.Region == "" || c.Region == place.Region)
+
 	switch {
 	case c.Path == "": // there is none
 		main.Verb = Create
-	case !in.OnEC2() && c.Cluster == "" && len(c.Partitions) == 0 && (c.Region == "" || c.Region == place.Region): // as the packages bring it
+	case !in.OnEC2() && asPackaged:
 		main.Verb = Update
 	case c.Region != "" && c.Region != place.Region,
 		c.Cluster != place.Cluster && (in.OnEC2() || c.Cluster != in.Cluster.ID):
@@ -309,14 +311,16 @@ func (in *inspection) partition() (old *capacity.PartitionSettings, wanted capac
 
 	wanted.AllowAccounts = in.allowAccounts()
 	wanted.Groups = slices.Clone(p.Groups)
-	for i := range wanted.Groups {
-		if g := &wanted.Groups[i]; p.File == in.file.path && in.file.ours {
-			g.ReservationIDs = slices.DeleteFunc(slices.Clone(g.ReservationIDs),
-				func(id string) bool { _, over := in.Live(id); return over })
+	if p.File == in.file.path && in.file.ours {
+		isOver := func(id string) bool { _, over := in.Live(id); return over }
+		for i := range wanted.Groups {
+			g := &wanted.Groups[i]
+			g.ReservationIDs = slices.DeleteFunc(slices.Clone(g.ReservationIDs), isOver)
 		}
 	}
 
-	if i := slices.IndexFunc(wanted.Groups, func(g capacity.GroupSettings) bool { return g.Name == in.wantedEntry.Name }); i >= 0 {
+	isWanted := func(g capacity.GroupSettings) bool { return g.Name == in.wantedEntry.Name }
+	if i := slices.IndexFunc(wanted.Groups, isWanted); i >= 0 {
 		wanted.Groups[i] = in.merge(wanted.Groups[i])
 	} else {
 		wanted.Groups = append(wanted.Groups, in.wantedEntry)

@@ -270,29 +270,59 @@ func planTeardown(read inspection) *Plan {
 
 	t.checkJobs()
 
-	step := func(slot string, verb Verb, what, name string, do func(ctx context.Context, w World) error, details ...Detail) {
-		p.Actions = append(p.Actions, Step{
-			What:    what,
-			Name:    name,
-			Verb:    verb,
-			Details: details,
-		}.with(t, slot, do))
+	for _, steps := range []func(p *Plan){
+		t.planDrain,
+		t.planSettings,
+		t.planFences,
+		t.planQueue,
+		t.planGroups,
+		t.planTemplates,
+		t.planInstances,
+	} {
+		steps(p)
 	}
+
+	p.Problems = t.Problems
+	p.ByHand = append([]string{}, t.byHand...)
+
+	return p
+}
+
+// planStep adds a step to a plan; slot is "" for one of the whole queue.
+func (t *inspection) planStep(p *Plan, slot string, step Step, do func(ctx context.Context, w World) error) {
+	p.Actions = append(p.Actions, step.with(t, slot, do))
+}
+
+func (t *inspection) planDrain(p *Plan) {
 	for _, slot := range t.Slots {
-		if nodes := slot.Slurm.Nodes; len(nodes) > 0 && !t.Provider.Guest() {
-			step(slot.Name, Drain, WhatNodes, slot.Name, func(ctx context.Context, w World) error {
-				return drain(ctx, w, t.request.Queue, slot.Name, nodes, t.request.Force)
-			}, Detail{"nodes", strconv.Itoa(len(nodes))})
+		nodes := slot.Slurm.Nodes
+		if len(nodes) == 0 || t.Provider.Guest() {
+			continue
 		}
+
+		step := Step{
+			What:    WhatNodes,
+			Name:    slot.Name,
+			Verb:    Drain,
+			Details: []Detail{{"nodes", strconv.Itoa(len(nodes))}},
+		}
+		t.planStep(p, slot.Name, step, func(ctx context.Context, w World) error {
+			return drain(ctx, w, t.request.Queue, slot.Name, nodes, t.request.Force)
+		})
 	}
-	// The settings, if their file is ours, and with them the fences.
+}
+
+// planSettings changes the settings, if their file is ours, and with them the fences.
+func (t *inspection) planSettings(p *Plan) {
 	before := t.settings()
 	left, changes := t.left()
-	switch what := "the partition"; {
+
+	switch {
 	case !changes:
 	case t.file.err != nil:
 		t.problem(capacity.ConfigFile, "make the file readable", "%s", t.file.err)
 	case !t.file.ours || before.File != t.file.path:
+		what := "the partition"
 		if len(left.Groups) > 0 {
 			what = strings.Join(p.Reservations(), ", ")
 		}
@@ -305,95 +335,110 @@ func planTeardown(read inspection) *Plan {
 		t.problem(capacity.PartitionFile, "take "+what+" out of it, and run this again"+again,
 			"partition %q is written in %s, which is not ours to change", before.Name, before.File)
 	default:
-		verb := Delete
-		stay := []Detail(nil)
+		step := Step{What: WhatFile, Name: before.File, Verb: Delete}
 		for _, g := range left.Groups {
-			verb = Update
-
-			stay = append(stay, Detail{"node_group", g.Name})
+			step.Verb = Update
+			step.Details = append(step.Details, Detail{"node_group", g.Name})
 		}
 
-		step(
-			"",
-			verb,
-			WhatFile,
-			before.File,
-			func(ctx context.Context, w World) error { return t.forget(ctx, w, before, left) },
-			stay...)
+		t.planStep(p, "", step, func(ctx context.Context, w World) error { return t.forget(ctx, w, before, left) })
 	}
+}
 
+func (t *inspection) planFences(p *Plan) {
 	for _, slot := range t.Slots {
 		for _, name := range slot.Slurm.Reservations {
-			step(slot.Name, Delete, WhatFence, name,
+			t.planStep(p, slot.Name, Step{What: WhatFence, Name: name, Verb: Delete},
 				func(ctx context.Context, w World) error { return w.DeleteReservation(ctx, name) })
 		}
 	}
+}
 
-	if q, found := t.Queue(t.request.Queue); found && t.Ours(q.Tags) {
-		stays := without(q.GroupIDs, t.groupIDs()...)
-		verb := Update
-
-		var names []string
-		for _, id := range stays {
-			g, _ := t.Group(id)
-			names = append(names, g.Name)
-		}
-
-		details := []Detail{{"node groups", cmp.Or(strings.Join(names, ", "), "none")}}
-		if t.deletesQueue() {
-			verb = Delete
-			details = nil
-		}
-
-		if verb == Delete || len(stays) < len(q.GroupIDs) {
-			step("", verb, WhatQueue, q.Name, func(ctx context.Context, w World) error {
-				err := w.ReleaseQueue(ctx, t.Cluster, q.Name, t.groupIDs(), verb == Delete)
-				if err == nil && t.unattended { // the next pass deletes the fence, and then the nodes go
-					err = fmt.Errorf("queue %s has changed: %w", q.Name, pcs.ErrAtWork)
-				}
-
-				return err
-			}, details...)
-		}
+// planQueue takes our node groups out of the queue, or deletes it.
+func (t *inspection) planQueue(p *Plan) {
+	q, found := t.Queue(t.request.Queue)
+	if !found || !t.Ours(q.Tags) {
+		return
 	}
 
+	stays := without(q.GroupIDs, t.groupIDs()...)
+
+	var names []string
+	for _, id := range stays {
+		g, _ := t.Group(id)
+		names = append(names, g.Name)
+	}
+
+	deletes := t.deletesQueue()
+	step := Step{What: WhatQueue, Name: q.Name}
+	switch {
+	case deletes:
+		step.Verb = Delete
+	case len(stays) < len(q.GroupIDs):
+		step.Verb = Update
+		step.Details = []Detail{{"node groups", cmp.Or(strings.Join(names, ", "), "none")}}
+	default:
+		return
+	}
+
+	t.planStep(p, "", step, func(ctx context.Context, w World) error {
+		err := w.ReleaseQueue(ctx, t.Cluster, q.Name, t.groupIDs(), deletes)
+		if err == nil && t.unattended { // the next pass deletes the fence, and then the nodes go
+			err = fmt.Errorf("queue %s has changed: %w", q.Name, pcs.ErrAtWork)
+		}
+
+		return err
+	})
+}
+
+func (t *inspection) planGroups(p *Plan) {
 	for _, slot := range t.Slots {
-		if slot.Group != nil {
-			step(
-				slot.Name,
-				Delete,
-				WhatNodeGroup,
-				slot.Name,
-				func(ctx context.Context, w World) error { return w.DeleteNodeGroup(ctx, t.Cluster, slot.Name) },
-				Detail{
-					"reservation",
-					slot.ReservationID,
-				},
-				Detail{"instances", strings.TrimPrefix(strconv.Itoa(slot.Instances), "0")},
-			)
+		if slot.Group == nil {
+			continue
 		}
-	}
 
+		step := Step{
+			What: WhatNodeGroup,
+			Name: slot.Name,
+			Verb: Delete,
+			Details: []Detail{
+				{"reservation", slot.ReservationID},
+				{"instances", strings.TrimPrefix(strconv.Itoa(slot.Instances), "0")},
+			},
+		}
+		t.planStep(p, slot.Name, step,
+			func(ctx context.Context, w World) error { return w.DeleteNodeGroup(ctx, t.Cluster, slot.Name) })
+	}
+}
+
+func (t *inspection) planTemplates(p *Plan) {
 	for _, slot := range t.Slots {
 		if lt := slot.Template; lt.ID != "" {
-			step(slot.Name, Delete, WhatTemplate, lt.Name,
+			t.planStep(p, slot.Name, Step{What: WhatTemplate, Name: lt.Name, Verb: Delete},
 				func(ctx context.Context, w World) error { return w.DeleteLaunchTemplate(ctx, lt.ID, t.Cluster.Name) })
 		}
 	}
+}
 
-	if n := t.instances(); t.OnEC2() &&
-		n+len(p.Actions) > 0 { // last, with those that come after the plan is made; on PCS the node groups end theirs
-		step("", Terminate, WhatInstances, t.request.Queue, t.terminate,
-			Detail{"instances", cmp.Or(strings.TrimPrefix(strconv.Itoa(n), "0"), "those launched meanwhile")})
-		t.byHand = append(t.byHand,
-			"remove the nodes from slurm.conf on Slurm's controller, and restart slurmctld, with\n"+
-				"  pcs-capacity hooks install")
+// planInstances ends the instances on EC2 last, with those that come after the plan is made. On PCS the node groups end
+// theirs.
+func (t *inspection) planInstances(p *Plan) {
+	n := t.instances()
+	if !t.OnEC2() || n+len(p.Actions) == 0 {
+		return
 	}
 
-	p.Problems = t.Problems
-	p.ByHand = append([]string{}, t.byHand...)
-
-	return p
+	count := cmp.Or(strings.TrimPrefix(strconv.Itoa(n), "0"), "those launched meanwhile")
+	step := Step{
+		What:    WhatInstances,
+		Name:    t.request.Queue,
+		Verb:    Terminate,
+		Details: []Detail{{"instances", count}},
+	}
+	t.planStep(p, "", step, t.terminate)
+	t.byHand = append(t.byHand,
+		"remove the nodes from slurm.conf on Slurm's controller, and restart slurmctld, with\n"+
+			"  pcs-capacity hooks install")
 }
 
 // left are the queue's settings without what goes: the whole partition, or a node group, or from its entry the
