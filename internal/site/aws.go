@@ -212,7 +212,8 @@ func (s *Survey) group(f *findings, snap *capacity.Snapshot, g capacity.NodeGrou
 
 			if slices.Contains(lasting, m) {
 				f.problem("reservation", capacity.Admin, m)
-			} else if g.PurchaseOption.Reserved() { // goes away by itself, or only costs the surplus nodes; else there is other capacity
+			} else if g.PurchaseOption.Reserved() {
+				// It goes away by itself, or only costs the surplus nodes. A group that buys on demand has other capacity.
 				f.problem("reservation", capacity.Note, m)
 			}
 		}

@@ -128,29 +128,25 @@ func (s *Survey) hookSettings(f *findings) {
 // hookAccess checks the last hook's access to AWS. It differs from the access of the user who runs
 // check: Slurm hands no environment on.
 func (s *Survey) hookAccess(f *findings) {
-	switch last, err := s.LastHook.Is, s.LastHook.Err; {
+	last, err := s.LastHook.Is, s.LastHook.Err
+	environment := config.EnvironmentPath(s.Config.Path)
+
+	switch {
 	case err != nil:
 		f.failWords("hook-credentials", err.Error(), "delete it; the next power-up writes it again")
 	case last == nil: // none has run
 	case last.Without != "":
-		f.fail(
-			"hook-credentials",
-			"give the controller an instance profile, or write AWS_PROFILE or other variables into "+config.EnvironmentPath(
-				s.Config.Path),
+		f.fail("hook-credentials",
+			"give the controller an instance profile, or write AWS_PROFILE or other variables into "+environment,
 			"the last hook that slurmctld started had no AWS credentials, so that nothing is launched or "+
 				"terminated: %s",
-			last.Without,
-		)
+			last.Without)
 	case last.Account != "" && s.Account != "" && last.Account != s.Account:
-		f.warn(
-			"hook-credentials",
-			"run check with the hooks' credentials, or write AWS_PROFILE or other variables into "+config.EnvironmentPath(
-				s.Config.Path),
+		f.warn("hook-credentials",
+			"run check with the hooks' credentials, or write AWS_PROFILE or other variables into "+environment,
 			"the last hook that slurmctld started had AWS credentials%s, and this command those of account %s: what "+
 				"is said here of AWS is not what hooks find",
-			whose(*last),
-			s.Account,
-		)
+			whose(*last), s.Account)
 	default:
 		f.ok("hook-credentials", "the last hook that slurmctld started had AWS credentials%s", whose(*last))
 	}

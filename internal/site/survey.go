@@ -68,12 +68,12 @@ type Survey struct {
 	Site     // what AWS says of the cluster; SlurmErr is why slurmctld does not answer
 	Settings capacity.Settings
 
-	AWSErr          error                                   // why no call of AWS succeeds: then nothing else is known of it
+	AWSErr          error                                   // why no call of AWS succeeds: nothing else is known then
 	Offset          time.Duration                           // AWS's time minus the machine's; 0 if AWS did not answer
-	Account         string                                  // that of the credentials of this command; "" if it is not known
+	Account         string                                  // that of this command's credentials; "" if not known
 	NoCluster       *capacity.Problem                       // the settings name no PCS cluster that there is
 	ClusterErr      error                                   // why the PCS cluster, or a part of it, is not known
-	Asked           map[string]Read[struct{}]               // what EC2 answers when it is asked for permissions, by action
+	Asked           map[string]Read[struct{}]               // what EC2 answers when asked for permissions, by action
 	Selected        map[string]Read[[]capacity.Reservation] // by the node group that selects them
 	ReservationsErr error
 	Subnets         Read[[]ec2.Subnet] // those of the settings and of our PCS node groups, but for Unfound
@@ -214,11 +214,15 @@ func (in Sources) Survey(ctx context.Context) *Survey {
 		func() { maps.Copy(s.Templates, each(groups, version)) },
 		func() { s.Subnets.Is, s.Unfound, s.Subnets.Err = in.EC2.Subnets(aws, subnets) },
 		func() { // only an instance of ours decides: the policy covers no others
-			if s.onEC2() && s.Slurmctld != nil {
-				if ours, err := in.EC2.FindInstances(aws, capacity.InstanceQuery{ClusterName: s.Slurmctld.ClusterName}); err == nil &&
-					len(ours) > 0 {
-					s.Asked["ec2:TerminateInstances"] = Read[struct{}]{Err: in.EC2.TryTerminate(aws, ours[0].ID)}
-				}
+			if !s.onEC2() || s.Slurmctld == nil {
+				return
+			}
+
+			named := capacity.InstanceQuery{ClusterName: s.Slurmctld.ClusterName}
+
+			ours, err := in.EC2.FindInstances(aws, named)
+			if err == nil && len(ours) > 0 {
+				s.Asked["ec2:TerminateInstances"] = Read[struct{}]{Err: in.EC2.TryTerminate(aws, ours[0].ID)}
 			}
 		},
 	)
@@ -246,14 +250,17 @@ func sideBySide(reads ...func()) {
 
 // readSlurmctld asks slurmctld for its settings, and the programs for their version.
 func (in Sources) readSlurmctld(ctx context.Context, s *Survey) {
-	sideBySide(func() { s.Commands.Is, s.Commands.Err = in.Slurm.Version(ctx) }, func() {
-		running, err := in.Slurm.Config(ctx)
+	sideBySide(
+		func() { s.Commands.Is, s.Commands.Err = in.Slurm.Version(ctx) },
+		func() {
+			running, err := in.Slurm.Config(ctx)
 
-		s.SlurmErr = err
-		if err == nil {
-			s.Slurmctld = &running
-		}
-	})
+			s.SlurmErr = err
+			if err == nil {
+				s.Slurmctld = &running
+			}
+		},
+	)
 }
 
 // readRights has slurmctld delete a reservation that does not exist, which it tells only to users who may delete one.
@@ -282,7 +289,9 @@ func (in Sources) readSlurm(ctx context.Context, s *Survey) {
 
 			s.Controller = true
 			s.Unreadable = config.UnreadableByHooks(conf, s.Slurmctld.SlurmUID)
-			if s.HookFolder, s.HookCommands.Err = slurm.HookFolder(conf, slurm.Daemon()); s.HookFolder != "" {
+
+			s.HookFolder, s.HookCommands.Err = slurm.HookFolder(conf, slurm.Daemon())
+			if s.HookFolder != "" {
 				s.HookCommands.Is, s.HookCommands.Err = (&slurm.Client{Dir: s.HookFolder}).Version(ctx)
 			}
 		},
