@@ -197,11 +197,12 @@ func (in Include) nodes() (text string, notes []string) {
 // power are the options for power saving that a line of a partition lacks: those of slurm.conf would
 // hold for nodes of the site's as well. Its longer times hold for ours too.
 func (in Include) power(line string) (missing string) {
+	boot := in.Settings.Timing.BootAllowance.Duration
 	for _, one := range []struct {
 		key  string
 		time time.Duration
 	}{
-		{"ResumeTimeout", max(leastResumeTimeout, in.Settings.Timing.BootAllowance.Duration, in.Site.seconds("ResumeTimeout"))},
+		{"ResumeTimeout", max(leastResumeTimeout, boot, in.Site.seconds("ResumeTimeout"))},
 		{"SuspendTimeout", max(suspendTimeout, in.Site.seconds("SuspendTimeout"))},
 		{"SuspendTime", cmp.Or(in.Site.seconds("SuspendTime"), suspendTime)},
 	} {

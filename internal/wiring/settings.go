@@ -20,7 +20,7 @@ type Settings struct {
 	// Pending: slurmctld runs with other settings than slurm.conf has, as after a run of ours
 	// that was killed before the restart.
 	Pending   bool
-	Restarts  bool                                            // the slurmctld that reads slurm.conf is the one of this host
+	Restarts  bool                                            // slurm.conf's slurmctld runs on this host
 	Slurm     Slurmctld                                       // nil where it does not answer
 	Running   slurm.Config                                    // what it runs with; zero where it does not answer
 	Force     bool                                            // takes nodes away from jobs
@@ -165,8 +165,9 @@ func (s Site) gone(before, after string) ([]string, error) {
 	was, err := parse(strings.Split(before, "\n"))
 	is, failed := parse(strings.Split(after, "\n"))
 	stay := append(is.names(), s.names()...)
+	lost := slices.DeleteFunc(was.names(), func(name string) bool { return slices.Contains(stay, name) })
 
-	return slices.DeleteFunc(was.names(), func(name string) bool { return slices.Contains(stay, name) }), cmp.Or(err, failed)
+	return lost, cmp.Or(err, failed)
 }
 
 // names lists those of the nodes and partitions.
