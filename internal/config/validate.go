@@ -63,9 +63,16 @@ func (c *Config) validate() []error {
 	}
 
 	if c.Notify.Webhook != "" && !isWebhook(c.Notify.Webhook) {
-		all.at(c.Path,
-			"notify.webhook")("is not a URL; it begins with https://, or with file:/// for a file that has it")
+		fail := all.at(c.Path, "notify.webhook")
+		fail("is not a URL; it begins with https://, or with file:/// for a file that has it")
 	}
+
+	return append(all, c.validatePartitions()...)
+}
+
+// validatePartitions checks each partition and node group, and that no name is used twice.
+func (c *Config) validatePartitions() []error {
+	var all wrongs
 
 	settings := c.Domain()
 

@@ -188,7 +188,10 @@ func WritePlace(path string, place Place) error {
 	}
 
 	lines := ""
-	for _, one := range []struct{ key, is, wanted string }{{"region", now.Region, place.Region}, {"cluster", now.Cluster, place.Cluster}} {
+	for _, one := range []struct{ key, is, wanted string }{
+		{"region", now.Region, place.Region},
+		{"cluster", now.Cluster, place.Cluster},
+	} {
 		switch {
 		case one.is != "" && one.is != one.wanted:
 			return fmt.Errorf("writing settings: %s has %s = %q by now, not %q", path, one.key, one.is, one.wanted)
@@ -201,7 +204,7 @@ func WritePlace(path string, place Place) error {
 	rest := text
 	for strings.HasPrefix(rest, "#") {
 		line, after, _ := strings.Cut(rest, "\n")
-		head = head + line + "\n"
+		head += line + "\n"
 		rest = after
 	}
 
