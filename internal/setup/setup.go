@@ -140,19 +140,15 @@ func (s Setup) Plan(ctx context.Context, r Request) (*Plan, error) {
 	return p.listed(), ctx.Err()
 }
 
-// listed is the plan with empty lists in place of nil ones: null would mean "unknown" in JSON.
+// listed replaces the plan's nil lists with empty ones: null would mean "unknown" in JSON.
 func (p *Plan) listed() *Plan {
 	for _, list := range []*[]string{&p.Cluster.SubnetIDs, &p.Cluster.SecurityGroupIDs} {
 		*list = append([]string{}, *list...)
 	}
 
 	p.Actions = append([]Step{}, p.Actions...)
-	p.Problems = append(
-		capacity.Problems{},
-		p.Problems...)
-	p.Cluster.Failures = append(
-		pcs.Failures{},
-		p.Cluster.Failures...)
+	p.Problems = append(capacity.Problems{}, p.Problems...)
+	p.Cluster.Failures = append(pcs.Failures{}, p.Cluster.Failures...)
 
 	return p
 }
