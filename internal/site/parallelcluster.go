@@ -38,12 +38,15 @@ func (s *Survey) parallelClusterFences(f *findings) {
 
 	var static []string
 	for _, p := range s.Partitions.Is {
-		if slices.ContainsFunc(s.Settings.Partitions,
-			func(of capacity.PartitionSettings) bool { return of.Name == p.Name && !of.Provider.Guest() }) {
-			static = append(
-				static,
-				slices.DeleteFunc(slices.Clone(p.Nodes),
-					func(name string) bool { return !parallelClusterStatic.MatchString(name) })...)
+		isOurs := func(of capacity.PartitionSettings) bool { return of.Name == p.Name && !of.Provider.Guest() }
+		if !slices.ContainsFunc(s.Settings.Partitions, isOurs) {
+			continue
+		}
+
+		for _, name := range p.Nodes {
+			if parallelClusterStatic.MatchString(name) {
+				static = append(static, name)
+			}
 		}
 	}
 
