@@ -62,7 +62,7 @@ type Log struct {
 	Dir string `toml:"dir"`
 }
 
-// Notify is whom sync tells what people want to know.
+// Notify names the program and the URL that get sync's notices.
 type Notify struct {
 	// Command is the path of a program that gets JSON, Webhook a URL, or file:///PATH of a file that has it; "" for
 	// none.
@@ -75,13 +75,18 @@ func Default() *Config {
 	d := func(d time.Duration) capacity.Duration { return capacity.Duration{Duration: d} }
 
 	return &Config{
-		StateDir: "/var/lib/pcs-capacity", LocalDir: "/var/cache/pcs-capacity", Submit: Submit{Strict: true},
+		StateDir: "/var/lib/pcs-capacity",
+		LocalDir: "/var/cache/pcs-capacity",
+		Submit:   Submit{Strict: true},
 		Timing: Timing{
-			Poll: d(60 * time.Second), DrainMargin: d(10 * time.Minute), BootAllowance: d(10 * time.Minute),
+			Poll:          d(60 * time.Second),
+			DrainMargin:   d(10 * time.Minute),
+			BootAllowance: d(10 * time.Minute),
 			// EC2 begins to terminate the instances of a block 30 minutes before its end: EC2 User Guide, "Capacity
 			// Blocks".
 			ReclaimLead: d(30 * time.Minute),
-		}, Log: Log{Dir: "/var/log/pcs-capacity"},
+		},
+		Log: Log{Dir: "/var/log/pcs-capacity"},
 	}
 }
 
