@@ -158,7 +158,7 @@ func (i *installation) isInstalled(first string) {
 	i.Helper()
 
 	said := i.manage(i.install, first)
-	if !strings.Contains(said, "systemctl enable --now pcs-capacity-sync") {
+	if !strings.Contains(said, "Continue with the quick start") {
 		i.Errorf("the installation does not say what to do next:\n%s", said)
 	}
 
