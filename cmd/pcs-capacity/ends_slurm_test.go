@@ -98,6 +98,7 @@ func TestLong_R2_R11_LimitsFollowTheEnd(t *testing.T) {
 	r.expect()
 
 	move(odcr.End.Add(-90 * time.Minute))
+	r.expect() // an earlier end counts when two passes have read it
 	r.expect("update-fence gpu", "lower-limit gpu "+long, "lower-limit gpu "+endless, "lower-limit gpu "+own)
 	ends(long, endless, own)
 	move(odcr.End.Add(90 * time.Minute))
