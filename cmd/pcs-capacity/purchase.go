@@ -35,7 +35,7 @@ type buying struct {
 	Again      bool `help:"Buy once more what was bought before."`
 	DryRun     bool `help:"Show what would be bought, ask EC2 whether these credentials may buy it, and buy nothing. EC2 says nothing of stock or payment then."`
 	Wait       bool `help:"Follow the payment to its end."                                                                                                                         default:"true" negatable:""`
-	OnlyBuyer  bool `help:"Nobody else has bought in the last minutes: do not wait until EC2 shows what others bought, where state_dir is new."                                                                env:"PCS_CAPACITY_ONLY_BUYER"`
+	OnlyBuyer  bool `help:"Nobody else buys now: do not wait for EC2 to show other purchases where state_dir is new."                                                                env:"PCS_CAPACITY_ONLY_BUYER"`
 }
 
 // Help is shown below the flags.

@@ -108,19 +108,19 @@ func (b *Buyer) open(ctx context.Context) (*deal, error) {
 	return d, nil
 }
 
-// waitForOthers waits until EC2 shows all that may have been bought without a record in this state_dir. Whoever has waited
-// looks again at what was bought and what is for sale.
+// waitForOthers waits until EC2 shows every purchase that this state_dir may have no record of. After a wait, look again
+// at what was bought and at what is for sale.
 func (d *deal) waitForOthers(ctx context.Context) (waited bool, err error) {
 	left := (Lag - d.Recorded).Round(time.Second)
 	if left <= 0 || d.DryRun {
 		return false, nil
 	}
 
-	progress := d.Customer.Start(
-		fmt.Sprintf("this state_dir (%s) has no record of the last minutes, and EC2 shows a purchase up to %s late: "+
-			"waiting %s, so that nothing is bought twice; if nobody can have bought meanwhile, --only-buyer does not wait",
-			d.StateDir, capacity.FormatDuration(Lag), capacity.FormatDuration(left)),
-	)
+	d.Customer.Say("This state_dir (%s) has no record of the last minutes, and EC2 may show a purchase %s late. "+
+		"Nothing is bought for %s, so that nothing is bought twice. If nobody else buys now, use --only-buyer.",
+		d.StateDir, capacity.FormatDuration(Lag), capacity.FormatDuration(left))
+
+	progress := d.Customer.Start("waiting for EC2 to show other purchases")
 	defer progress.Done()
 
 	if !d.sleep(ctx, left) {

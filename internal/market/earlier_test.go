@@ -129,5 +129,5 @@ func TestR3_BoughtWithoutARecord(t *testing.T) {
 		t.Errorf("%v, %+v; bought: %+v", err, block, w.sim.Ledger())
 	}
 
-	w.says("waiting 5m, so that nothing is bought twice", "Nothing is bought now")
+	w.says("Nothing is bought for 5m, so that nothing is bought twice. If nobody else buys now, use --only-buyer.", "Nothing is bought now")
 }
