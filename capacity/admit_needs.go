@@ -249,8 +249,8 @@ const (
 	CannotStart   = "cannot start as things are"
 )
 
-// Outlook says whether a refused job can still start. It can never only where its owner asked for what is not given,
-// whatever the minute: another block, an extension, a mended clock or settings that are whole again lift all else.
+// Outlook says whether a refused job can still start. CanNeverStart is for requests that no later minute grants, such
+// as an account that is not allowed. A new block, an extension or corrected settings can lift every other refusal.
 func (v Verdict) Outlook() string {
 	if v.Code.Never() {
 		return CanNeverStart

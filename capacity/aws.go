@@ -193,8 +193,8 @@ func (i Instance) Ended() bool { return i.State == "shutting-down" || i.State ==
 // Node returns the Slurm node that one of our instances was launched for; "" if its tags do not say.
 func (i Instance) Node() string { return WithNodes([]Instance{i})[0].Tags[TagNode] }
 
-// InstanceQuery selects among the instances that have not been terminated: those that are all that it says. It has to
-// say something.
+// InstanceQuery selects instances that have not been terminated and that match every field set. At least one must be
+// set.
 type InstanceQuery struct {
 	IDs         []string
 	Tags        map[string][]string // for each key one of the values, at most 200; none selects nothing

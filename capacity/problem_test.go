@@ -28,9 +28,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// Each code stands once in the table, with a line that says what it means.
-// "Never" is said of what no minute that is left could allow, and of nothing else that refuses a job: blocks, fences,
-// clocks and settings change.
+// A job is told "never" only for a refusal that no later minute can lift: blocks, fences, clocks and settings change.
 func TestOutlook(t *testing.T) {
 	never := map[Code]bool{
 		BadComment:         true,
@@ -56,6 +54,7 @@ func TestOutlook(t *testing.T) {
 	}
 }
 
+// Each code stands once in the table, with a line that says what it means.
 func TestCodes(t *testing.T) {
 	seen := map[Code]bool{}
 	for _, m := range Codes {

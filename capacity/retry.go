@@ -8,7 +8,7 @@ import (
 )
 
 // A job that could not be launched waits longer after each refusal. Slurm would try again within seconds or minutes,
-// for ever, which keeps other jobs from the nodes and uses up EC2's request limits. After the first refusal Slurm's own
+// forever, which keeps other jobs from the nodes and uses up EC2's request limits. After the first refusal Slurm's own
 // delay is enough, because most do not recur.
 const (
 	firstPause    = 30 * time.Second

@@ -16,8 +16,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 )
 
-// completeLine answers a shell that wants a command line completed; then it is true. The line is in COMP_LINE. Ids and
-// names come from what sync saw last, so that neither AWS nor Slurm is asked.
+// completeLine answers a shell that wants a command line completed; then it is true. The line is in COMP_LINE. It asks
+// neither AWS nor Slurm: ids and names come from what sync saw last.
 func completeLine(parser *kong.Kong) bool {
 	line, asked := os.LookupEnv("COMP_LINE")
 	if !asked {

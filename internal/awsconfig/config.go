@@ -106,7 +106,7 @@ func (s *Shared) Offset() time.Duration { return s.clock.offset() }
 // covers a pass of sync, and every command.
 const keepVerdict = 30 * time.Second
 
-// credentials takes those of the AWS SDK's chain. That there are none is found out once.
+// credentials come from the AWS SDK's chain, which is asked only once if it has none.
 type credentials struct {
 	chain    aws.CredentialsProvider
 	metadata bool // the chain has come to its end, which is to ask the metadata of the instance

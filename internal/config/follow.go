@@ -10,9 +10,9 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Follow reports why a running program does not go on with these settings after those of was. A setting that a file
-// has lost is more often a file half written than a wish for the default, and the default would move fences. What the
-// state and the marks of jobs depend on changes with a restart only.
+// Follow reports why a running program keeps the settings in was instead of these. A setting that has disappeared is
+// more often a half-written file than a wish for the default, and the default would move fences. state_dir and cluster
+// change only with a restart, because state and marks of jobs depend on them.
 func (c *Config) Follow(was *Config) error {
 	var errs []error
 	for _, key := range []string{"region", "cluster", "state_dir", "timing"} {
@@ -40,7 +40,7 @@ func (c *Config) Follow(was *Config) error {
 	return errors.Join(errs...)
 }
 
-// stillThere reports whether the file is there that had a partition. Teardown removes the file of its partition.
+// stillThere reports whether the file that had a partition still exists. Teardown removes the file of its partition.
 func stillThere(p capacity.PartitionSettings) bool {
 	_, err := os.Stat(p.File)
 	return err == nil

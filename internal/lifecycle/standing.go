@@ -9,7 +9,7 @@ import (
 // This file keeps jobs from being cut by a mistake: a job that a fence ends is lost, and a fence that stands where it
 // was a minute longer costs nothing.
 
-// slots are the states of all slots, with the fences that this pass goes by.
+// slots returns the state of every slot, with the fence that this pass uses.
 func (s Seen) slots() []capacity.Standing {
 	all := s.Snap.Standings(s.Now)
 	if s.Cluster == nil {
@@ -26,9 +26,9 @@ func (s Seen) slots() []capacity.Standing {
 	return all
 }
 
-// fence is the time of a fence by which this pass goes; computed is what settings and EC2 say, zero for none. What EC2
-// has not said in this pass moves no fence. One moves to an earlier time only when the last pass has read that too, and
-// then to the later of what the two have read.
+// fence returns the time that this pass uses for a fence. computed follows from the settings and EC2; zero means none.
+// A fence stays where it is unless EC2 has described its reservation in this pass. It moves to an earlier time only if
+// the last pass computed one too, and then to the later of the two.
 func (s Seen) fence(slot, block string, computed time.Time) time.Time {
 	have, stands := s.stands(capacity.Guard{
 		Kind:  capacity.GuardFence,
@@ -73,7 +73,7 @@ func (s Seen) fenceBefore(block string) (fence time.Time, known bool) {
 	return fence, !fence.IsZero()
 }
 
-// stands is the Slurm reservation of ours for a place; of several, the one that begins first.
+// stands returns our Slurm reservation for a place; of several, the one that begins first.
 func (s Seen) stands(of capacity.Guard) (first capacity.SlurmReservation, stands bool) {
 	for _, r := range s.Cluster.Reservations {
 		g := r.Guard()
@@ -87,8 +87,8 @@ func (s Seen) stands(of capacity.Guard) (first capacity.SlurmReservation, stands
 	return first, stands
 }
 
-// settled is a wanted Slurm reservation with the times that it goes by; w is in Slurm's clock. Where EC2 has not
-// described its reservation in this pass, the times that stand stay.
+// settled returns a wanted Slurm reservation, in Slurm's clock. It keeps the present times if EC2 has not described the
+// reservation in this pass.
 func (s Seen) settled(w capacity.SlurmReservation) capacity.SlurmReservation {
 	have, stands := s.stands(w.Guard())
 	over := !have.End.IsZero() && !have.End.After(s.SlurmNow())
