@@ -124,7 +124,7 @@ func (d *deal) waitForOthers(ctx context.Context) (waited bool, err error) {
 	defer progress.Done()
 
 	if !d.sleep(ctx, left) {
-		return false, fmt.Errorf("interrupted: %w; nothing was bought", context.Cause(ctx))
+		return false, fmt.Errorf("nothing was bought: %w", ctx.Err())
 	}
 
 	d.Recorded = Lag
@@ -153,7 +153,7 @@ func (d *deal) send(ctx context.Context, i Intent,
 	call func(context.Context) (reservation string, err error),
 ) (Intent, error) {
 	if ctx.Err() != nil {
-		return i, fmt.Errorf("interrupted: %w; nothing was bought", ctx.Err())
+		return i, fmt.Errorf("nothing was bought: %w", ctx.Err())
 	}
 
 	if err := d.recorded(); err != nil {
