@@ -13,6 +13,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/model"
 )
@@ -195,6 +196,8 @@ func slurmCommand(ts *testscript.TestScript, neg bool, args []string) {
 	case "up":
 		f.up(args[1:]...)
 		ts.Setenv("PATH", f.StateSave+":"+ts.Getenv("PATH"))
+		// Slurm's clock is the machine's: beside a clock of AWS that stands still, every fence would drift.
+		ts.Value("sim").(*awssim.Sim).Clock().SetSpeed(1)
 	case "down", "denied":
 		f.Lock()
 		defer f.Unlock()

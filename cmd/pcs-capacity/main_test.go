@@ -154,7 +154,8 @@ func simMoment(text string) (m awssim.Moment) {
 }
 
 // TestTranscripts runs testdata/*.txtar and those of its folders: terminal sessions that read as a manual. Each has a
-// simulated AWS of its own, whose clock stands still until `sim clock` moves it. slurmctld is down.
+// simulated AWS of its own, whose clock stands still until `sim clock` moves it or `slurm up` has it run. slurmctld is
+// down until then.
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
 
