@@ -31,6 +31,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/facts"
 	"github.com/pcs-capacity/pcs-capacity/internal/hook"
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
@@ -193,6 +194,8 @@ func giveUp(ctx context.Context, client *slurm.Client, list, reason string) erro
 
 // World has the verbs of the power hooks, on Slurm, EC2, PCS and the files in state_dir. Each is one call.
 type World interface {
+	facts.AWS
+
 	Config(ctx context.Context) (slurm.Config, error)
 	Partitions(ctx context.Context) ([]capacity.SlurmPartition, error)
 	BriefJobs(ctx context.Context) ([]capacity.Job, error)
@@ -211,13 +214,8 @@ type World interface {
 	Terminate(ctx context.Context, instances []capacity.Instance) error
 	CreateODCR(ctx context.Context, o capacity.HoldOrder) (capacity.Reservation, error)
 	CancelODCR(ctx context.Context, id string) error
-	Reservations(ctx context.Context, ids []string) ([]capacity.Reservation, []capacity.Missing, error)
-	FindReservations(ctx context.Context, q ec2.ReservationQuery) ([]capacity.Reservation, error)
-	Subnets(ctx context.Context, ids []string) (found []ec2.Subnet, missing []capacity.Missing, err error)
 	PinTemplate(ctx context.Context, reference string) (string, error)
-	FindInstances(ctx context.Context, q capacity.InstanceQuery) ([]capacity.Instance, error)
 	ConsoleSays(ctx context.Context, id string) (string, error)
-	ImagePlatform(ctx context.Context, template string) (capacity.ImagePlatform, error)
 	// Offset returns AWS's time minus the machine's.
 	Offset() time.Duration
 

@@ -3,7 +3,6 @@ package power
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/facts"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
@@ -170,7 +170,6 @@ func (c *call) tryFacts(ctx context.Context, last *capacity.Snapshot) error {
 	}
 
 	c.now = c.Now()
-	seen.Before = last
 	seen.Instances = ours
 	seen.Now = c.now
 	seen.Platforms = c.platforms(last)
@@ -215,82 +214,17 @@ func (s *Site) instances(ctx context.Context, mark string) ([]capacity.Instance,
 // freshFacts asks EC2 about the reservations and subnets of the named partitions: a launch is decided on the current
 // state, never on the snapshot file.
 func (s *Site) freshFacts(ctx context.Context, names map[string]bool, last *capacity.Snapshot) (capacity.Seen, error) {
-	var (
-		subnets, ids []string
-		selects      []capacity.GroupSettings
-	)
+	var q facts.Query
 	for _, p := range s.Settings.Partitions {
-		if !names[p.Name] {
-			continue
-		}
-
-		for _, g := range p.Groups {
-			subnets = append(subnets, g.SubnetIDs...)
-			ids = append(ids, g.ReservationIDs...)
-			if g.Select != nil {
-				selects = append(selects, g)
-			}
+		if names[p.Name] {
+			q.Groups = append(q.Groups, p.Groups...)
 		}
 	}
 
-	var (
-		seen  capacity.Seen
-		found []capacity.Reservation
-	)
-
-	selected := make([][]capacity.Reservation, len(selects))
-	reads, ctx := errgroup.WithContext(ctx)
-	for i, g := range selects {
-		reads.Go(func() (err error) {
-			selected[i], err = s.FindReservations(ctx, ec2.ReservationQuery{Tags: g.Select.Tags})
-			if err != nil {
-				return fmt.Errorf("finding the reservations of node group %s: %w", g.Name, err)
-			}
-
-			return nil
-		})
+	answers := facts.Read(ctx, s.World, q)
+	for _, m := range answers.MissingSubnets {
+		s.Warn("EC2 does not describe a subnet of the settings; nothing is launched into it", "subnet", m.ID, "err", m.Err)
 	}
 
-	reads.Go(func() error {
-		known, missing, err := s.Subnets(ctx, subnets)
-		for _, m := range missing {
-			s.Warn("EC2 does not describe a subnet of the settings; nothing is launched into it",
-				"subnet", m.ID, "err", m.Err)
-		}
-
-		seen.Subnets = ec2.Plain(known)
-
-		return err
-	})
-	reads.Go(func() (err error) {
-		found, err = s.describeReservations(ctx, ids, last)
-		return err
-	})
-
-	if err := reads.Wait(); err != nil {
-		return capacity.Seen{}, err
-	}
-
-	seen.Reservations = append(slices.Concat(selected...), found...)
-
-	return seen, nil
-}
-
-// describeReservations returns reservations as EC2 describes them. One that is missing from EC2's answer still has its
-// slot, which no other may take: it is returned as the last snapshot has it.
-func (s *Site) describeReservations(
-	ctx context.Context, ids []string, last *capacity.Snapshot,
-) ([]capacity.Reservation, error) {
-	found, missing, err := s.Reservations(ctx, ids)
-	if err != nil || last == nil {
-		return found, err
-	}
-
-	for _, m := range missing {
-		if before, ok := last.Reservation(m.ID); ok && before.LiveAt(s.Now()) {
-			found = append(found, before)
-		}
-	}
-
-	return found, nil
+	return answers.Fresh(last, s.Now())
 }

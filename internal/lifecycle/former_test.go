@@ -49,49 +49,6 @@ func TestFormerSlots(t *testing.T) {
 	}
 }
 
-// A reservation that sync saw end is no problem once EC2 has forgotten it; an id that it never saw is.
-func TestEC2ForgetsWhatHasEnded(t *testing.T) {
-	w := newStage(t)
-	old := oneSlot("ec2", []string{"cr-0"}, block("cr-0", "-48h", "-1h", capacity.StateExpired))
-	w.sources.State = state.Dir(model.Dir(t))
-	for id, said := range map[string]bool{"cr-0": false, "cr-1": true} {
-		p := passOf(w.sources, Seen{Old: old, Snap: &capacity.Snapshot{}})
-		p.MachineTime = func() time.Time { return noon }
-		p.missing(capacity.Missing{ID: id, Err: errors.New("InvalidCapacityReservationId.NotFound")})
-
-		if _, known := capacity.Build(capacity.Settings{}, p.aws).Reservation(id); known == said ||
-			len(p.seen.Snap.Of(capacity.Admin)) > 0 != said {
-			t.Errorf("%s: known %t, said %q", id, known, p.seen.Snap.Of(capacity.Admin))
-		}
-	}
-}
-
-// If EC2's answer about a reservation cannot be read, what was known of it is kept, however long.
-func TestAnAnswerThatCannotBeRead(t *testing.T) {
-	w := newStage(t)
-	old := oneSlot("ec2", []string{"cr-0"}, block("cr-0", "-48h", "48h", capacity.StateActive))
-	for id, kept := range map[string]bool{"cr-0": true, "cr-1": false} {
-		p := passOf(w.sources, Seen{Old: old, Snap: &capacity.Snapshot{}})
-		p.MachineTime = func() time.Time { return noon.Add(2 * missingFor) }
-		p.missing(capacity.Missing{ID: id, Err: errors.New("EndDate"), Unread: true})
-
-		_, known := capacity.Build(capacity.Settings{}, p.aws).Reservation(id)
-		if want := "EC2's answer about reservation " + id + " cannot be read: EndDate; what was known of it is kept"; known != kept ||
-			strings.Join(p.seen.Snap.Of(capacity.Admin), "\n") != want ||
-			len(p.absent) > 0 ||
-			p.failed != nil {
-			t.Errorf(
-				"%s: known %t, said %q, absent %v, failed %v",
-				id,
-				known,
-				p.seen.Snap.Of(capacity.Admin),
-				p.absent,
-				p.failed,
-			)
-		}
-	}
-}
-
 // Running jobs read when their reservation ends. Of several in one slot nobody knows which one is a job's.
 func TestFacts(t *testing.T) {
 	endless := func(id string) capacity.Reservation {
@@ -117,7 +74,7 @@ func TestFacts(t *testing.T) {
 		group.Slots = append([]capacity.Slot{{Name: "empty"}}, group.Slots...)
 
 		got := ""
-		for _, f := range facts(Seen{Snap: snap, Now: noon}) {
+		for _, f := range jobFacts(Seen{Snap: snap, Now: noon}) {
 			if got += f.ReservationID + " never"; !f.Fence.IsZero() {
 				got = f.ReservationID + " " + capacity.FormatUTC(f.Fence)
 			}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/facts"
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
@@ -424,7 +425,7 @@ func (s Seen) mayGo(g capacity.Guard) bool {
 
 	r, known := s.Snap.Reservation(g.Block)
 	if since, missing := s.Snap.Missing[g.Block]; !known {
-		return missing && s.Now.Sub(since) >= missingFor
+		return missing && s.Now.Sub(since) >= facts.MissingFor
 	}
 
 	if !r.LiveAt(s.Now) || r.End.IsZero() && !r.Kind.Bought() {
@@ -470,7 +471,7 @@ func keptFences(s Seen) (problems []capacity.Problem) {
 		} else if since, missing := s.Snap.Missing[g.Block]; missing && !known {
 			problems = append(problems, capacity.Problemf(capacity.ReservationMissing, about, "",
 				"EC2 has not described reservation %s since %s; its fence %s stays until %s",
-				g.Block, capacity.FormatUTC(since), r.Name, capacity.FormatUTC(since.Add(missingFor))))
+				g.Block, capacity.FormatUTC(since), r.Name, capacity.FormatUTC(since.Add(facts.MissingFor))))
 		}
 	}
 

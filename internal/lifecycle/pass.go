@@ -8,7 +8,7 @@
 //   - time limits of running jobs, which boot time pushes over the fence and which
 //     Slurm before 25.05.3 cuts down to their --time-min.
 //
-// A pass sees, decides and does: pass.go has all of it in its order. It reads (observe.go, keep.go, see*.go) one value,
+// A pass sees, decides and does: pass.go has all of it in its order. It reads (observe.go, see.go) one value,
 // [Seen]. Each decision is a function of that value and returns actions. What an action does is written where it is
 // decided, in the calls of a [World]: Slurm, EC2 and our own files, or their model in the tests.
 //
@@ -266,26 +266,18 @@ type pass struct {
 	done   []Done
 	failed []error
 
-	aws capacity.Seen // what AWS has answered
-	// named are the reservations that node groups name, ids all others to describe. absent are those that EC2 does not
-	// describe, with the times since when.
-	named, ids []string
-	absent     map[string]time.Time
-	// asked: AWS has been called. down: no call would be answered.
-	asked, down bool
+	asked bool // there was something to ask AWS
 }
 
 func newPass(s Sources) *pass {
 	return &pass{
 		Sources: s,
-		absent:  map[string]time.Time{},
 		seen: Seen{
 			Settings: s.Settings,
 			Owner:    s.Owner,
 			OwnerIs:  s.OwnerIs,
 			Poll:     s.Poll,
 			Snap:     &capacity.Snapshot{},
-			Told:     map[string]bool{},
 		},
 	}
 }

@@ -241,7 +241,7 @@ func (s Seen) run(j capacity.Job) capacity.Run {
 // published writes the snapshot and the plan for their readers, and the facts for running jobs. slurmctld's own copy
 // comes first, because state_dir may be on a file server that hangs.
 func published(s Seen, local state.Dir) []Action {
-	all := facts(s)
+	all := jobFacts(s)
 
 	return []Action{
 		action("keep-snapshot", capacity.Subject{}, "", func(_ context.Context, w World) error {
@@ -259,9 +259,9 @@ func published(s Seen, local state.Dir) []Action {
 	}
 }
 
-// facts returns what running jobs may read about their reservations. If several share a slot, only EC2 knows which
+// jobFacts returns what running jobs may read about their reservations. If several share a slot, only EC2 knows which
 // one a node runs in, so there are no facts.
-func facts(s Seen) map[string]state.Facts {
+func jobFacts(s Seen) map[string]state.Facts {
 	all := map[string]state.Facts{}
 	for _, v := range s.slots() {
 		if v.Reservation.ID == "" || len(v.Current) > 1 {

@@ -176,7 +176,7 @@ func (p *pass) askGuarded(ctx context.Context) {
 
 	for _, m := range missing {
 		if !m.Unread {
-			p.absent[m.ID] = cmp.Or(p.seen.old().Missing[m.ID], p.seen.second())
+			snap.Missing[m.ID] = cmp.Or(p.seen.old().Missing[m.ID], p.seen.second())
 		}
 	}
 }

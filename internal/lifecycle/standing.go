@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -98,4 +99,43 @@ func (s Seen) settled(w capacity.SlurmReservation) capacity.SlurmReservation {
 	}
 
 	return w
+}
+
+// formerSlots are the slots of the last snapshot whose reservation is live and that the settings do not give them any
+// more, each alone in a partition and with only that reservation. One whose fence somebody has removed is forgotten.
+func formerSlots(s Seen) (all []capacity.Partition) {
+	for _, v := range s.old().Standings(s.Now) {
+		r, known := s.Snap.Reservation(v.Reservation.ID)
+		now, _ := s.Snap.Place(v.Slot.Name)
+		if !known || !r.LiveAt(s.Now) || v.Slot.Nodes == "" ||
+			now.Slot != nil && slices.Contains(now.Slot.ReservationIDs, r.ID) {
+			continue
+		}
+
+		if s.Cluster != nil {
+			if _, there := s.Cluster.fence(v.Slot.Name, r.ID); !there {
+				continue
+			}
+		}
+
+		p := *v.Partition
+		g := *v.Group
+		slot := *v.Slot
+		slot.ReservationIDs = []string{r.ID}
+		g.Slots = []capacity.Slot{slot}
+		p.Groups = []capacity.NodeGroup{g}
+		all = append(all, p)
+	}
+
+	return all
+}
+
+func (c *Cluster) fence(slot, block string) (fence capacity.SlurmReservation, there bool) {
+	for _, r := range c.Reservations {
+		if r.Fences(slot, block) {
+			return r, true
+		}
+	}
+
+	return fence, false
 }

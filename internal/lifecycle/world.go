@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/facts"
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
@@ -83,27 +83,14 @@ type Slurm interface {
 
 // EC2 has the calls of a pass to EC2.
 type EC2 interface {
+	facts.AWS
+
 	Region() string
 	// Offset is AWS's time minus the machine's.
 	Offset() time.Duration
-	// Explain puts an error of EC2 or PCS into words, without parts that differ each time, such as the request id.
-	// general: every other call would fail with it too, as with expired credentials.
-	Explain(err error) (words string, general bool)
 	// Untold returns warnings: what EC2 has withheld for lack of permission since the last call of Untold.
 	Untold() []string
 
-	// Reservations describes reservations by id. An id that EC2 does not describe is in missing, with the reason; err
-	// is for a query that failed as a whole.
-	Reservations(
-		ctx context.Context, ids []string,
-	) (found []capacity.Reservation, missing []capacity.Missing, err error)
-	FindReservations(ctx context.Context, q ec2.ReservationQuery) ([]capacity.Reservation, error)
-	FindInstances(ctx context.Context, q capacity.InstanceQuery) ([]capacity.Instance, error)
-	// Subnets is to subnets what Reservations is to reservations.
-	Subnets(ctx context.Context, ids []string) (found []ec2.Subnet, missing []capacity.Missing, err error)
-	// ImagePlatform is the platform of a launch template's image; unknown without the permission to ask, which Untold
-	// then reports.
-	ImagePlatform(ctx context.Context, template string) (capacity.ImagePlatform, error)
 	// Impaired are running instances whose host is impaired, or that EC2 is about to stop: its words, by instance.
 	Impaired(ctx context.Context) (map[string]string, error)
 

@@ -1,0 +1,343 @@
+// Package facts asks AWS what launches, fences and checks are decided on: reservations, subnets, images and the
+// reservations of PCS compute node groups.
+//
+// [Read] asks side by side and keeps each answer beside its error. What an unanswered question means is the caller's
+// policy:
+//
+//   - sync goes on with what the last snapshot knew: [Answers.Keep];
+//   - a launch is decided on current answers, or not at all: [Answers.Fresh];
+//   - check judges the answers and the errors as they are.
+package facts
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+)
+
+// AWS answers the questions. The adapter ec2 does so at a site, the model in tests.
+type AWS interface {
+	// Reservations describes reservations by id. One that EC2 does not describe is in missing, with the reason; err
+	// is for a query that failed as a whole.
+	Reservations(
+		ctx context.Context, ids []string,
+	) (found []capacity.Reservation, missing []capacity.Missing, err error)
+	FindReservations(ctx context.Context, q ec2.ReservationQuery) ([]capacity.Reservation, error)
+	FindInstances(ctx context.Context, q capacity.InstanceQuery) ([]capacity.Instance, error)
+	// Subnets is to subnets what Reservations is to reservations.
+	Subnets(ctx context.Context, ids []string) (found []ec2.Subnet, missing []capacity.Missing, err error)
+	// ImagePlatform is the platform of a launch template's image; unknown without the permission to ask.
+	ImagePlatform(ctx context.Context, template string) (capacity.ImagePlatform, error)
+	// Explain puts an error of EC2 or PCS into words, without parts that differ each time, such as the request id.
+	// general: every other call would fail with it too, as with expired credentials.
+	Explain(err error) (words string, general bool)
+}
+
+// Query says what to ask for.
+type Query struct {
+	// Groups are asked about by what their settings name: reservations by id and by tag, and subnets.
+	Groups []capacity.GroupSettings
+	// Reservations and Subnets are ids beside those of Groups.
+	Reservations []string
+	Subnets      []string
+	// Templates are launch templates, for the platforms of their images.
+	Templates []string
+	// NodeGroups are PCS compute node groups. Held returns those that exist, each with its reservation, "" for none;
+	// the reservations are described, too.
+	NodeGroups []string
+	Held       func(ctx context.Context, groups []string) (map[string]string, error)
+	// Instances asks for the instances that are tagged with the reservations.
+	Instances bool
+	// Offline is why AWS cannot be asked at all; nil if it can.
+	Offline error
+	// FirstLimit bounds each of the first calls; 0 leaves it to the context.
+	FirstLimit time.Duration
+}
+
+// Answer is a value, or why it is not known.
+type Answer[T any] struct {
+	Value T
+	Err   error
+}
+
+// Answers has what AWS said. A question that was not asked has a zero answer.
+type Answers struct {
+	Selected       map[string]Answer[[]capacity.Reservation] // by the node group that selects them by tag
+	Platforms      map[string]Answer[capacity.ImagePlatform] // by launch template
+	Subnets        Answer[[]ec2.Subnet]
+	MissingSubnets []capacity.Missing
+	Held           Answer[map[string]string]
+	Reservations   []capacity.Reservation // those described by id
+	Missing        []capacity.Missing     // those that EC2 does not describe
+	Instances      []capacity.Instance    // with their nodes' tags
+
+	// Asked reports whether there was anything to ask. Down is why no further call would be answered, nil if it would.
+	Asked bool
+	Down  error
+
+	aws      AWS
+	groups   []capacity.GroupSettings
+	ids      []string  // the reservations that were to be described
+	failures []failure // of the questions, in their order
+}
+
+// failure is a question without an answer. doing names one whose answer is needed to know as much as before; it is ""
+// for one without which what was known stays true, and for what every call would meet.
+type failure struct {
+	doing   string
+	err     error
+	general bool
+}
+
+// question is a call to AWS. If down is not nil, it is not made, and that is its error.
+type question struct {
+	doing string
+	ask   func(ctx context.Context, down error) error
+}
+
+// sideBySide is the number of concurrent calls: EC2 refills its buckets for Describe calls by 10 a second and more
+// (EC2 API Reference, "Request throttling").
+const sideBySide = 8
+
+// Read asks in two rounds: what q names, and the reservations that only PCS names. The instances need both.
+func Read(ctx context.Context, aws AWS, q Query) *Answers {
+	a := &Answers{
+		aws:       aws,
+		groups:    q.Groups,
+		Selected:  map[string]Answer[[]capacity.Reservation]{},
+		Platforms: map[string]Answer[capacity.ImagePlatform]{},
+	}
+	if q.Offline != nil {
+		a.Down = q.Offline
+		a.failures = []failure{{err: q.Offline, general: true}}
+	}
+
+	ids := slices.Clone(q.Reservations)
+	subnets := slices.Clone(q.Subnets)
+
+	var (
+		first    []question
+		selected = make([]Answer[[]capacity.Reservation], len(q.Groups))
+		images   = make([]Answer[capacity.ImagePlatform], len(q.Templates))
+	)
+	for i, g := range q.Groups {
+		ids = append(ids, g.ReservationIDs...)
+		subnets = append(subnets, g.SubnetIDs...)
+
+		if g.Select != nil {
+			first = append(first, ask(fmt.Sprintf("finding the reservations of node group %s by tag", g.Name),
+				&selected[i], func(ctx context.Context) ([]capacity.Reservation, error) {
+					return aws.FindReservations(ctx, ec2.ReservationQuery{Tags: g.Select.Tags})
+				}))
+		}
+	}
+
+	for i, template := range q.Templates {
+		first = append(first, ask("", &images[i], func(ctx context.Context) (capacity.ImagePlatform, error) {
+			return aws.ImagePlatform(ctx, template)
+		}))
+	}
+
+	if subnets = sorted(subnets); len(subnets) > 0 {
+		first = append(first, ask("", &a.Subnets, func(ctx context.Context) (found []ec2.Subnet, err error) {
+			found, a.MissingSubnets, err = aws.Subnets(ctx, subnets)
+			return found, err
+		}))
+	}
+
+	if len(q.NodeGroups) > 0 {
+		first = append(first, ask("reading the compute node groups "+strings.Join(q.NodeGroups, ", "), &a.Held,
+			func(ctx context.Context) (map[string]string, error) { return q.Held(ctx, q.NodeGroups) }))
+	}
+
+	ids = sorted(ids)
+	a.ask(ctx, q.FirstLimit, append(first, a.describe(ids)...)...)
+
+	for i, g := range q.Groups {
+		if g.Select != nil {
+			a.Selected[g.Name] = selected[i]
+		}
+	}
+
+	for i, template := range q.Templates {
+		a.Platforms[template] = images[i]
+	}
+
+	var others []string
+	for _, id := range a.Held.Value {
+		if !slices.Contains(ids, id) && !a.known(id) {
+			others = append(others, id)
+		}
+	}
+
+	a.ask(ctx, 0, a.describe(sorted(others))...)
+
+	if q.Instances {
+		a.readInstances(ctx)
+	}
+
+	return a
+}
+
+// sorted returns the ids in their order, each once.
+func sorted(ids []string) []string {
+	ids = slices.DeleteFunc(slices.Sorted(slices.Values(ids)), func(id string) bool { return id == "" })
+	return slices.Compact(ids)
+}
+
+// ask makes a question whose answer goes to a place of its own.
+func ask[T any](doing string, to *Answer[T], read func(ctx context.Context) (T, error)) question {
+	return question{doing, func(ctx context.Context, down error) error {
+		if to.Err = down; down == nil {
+			to.Value, to.Err = read(ctx)
+		}
+
+		return to.Err
+	}}
+}
+
+// describe asks about reservations by id.
+func (a *Answers) describe(ids []string) []question {
+	if len(ids) == 0 {
+		return nil
+	}
+
+	a.ids = append(a.ids, ids...)
+
+	var answer Answer[[]capacity.Reservation]
+
+	one := ask("describing reservations "+strings.Join(ids, ", "), &answer,
+		func(ctx context.Context) ([]capacity.Reservation, error) {
+			found, missing, err := a.aws.Reservations(ctx, ids)
+			a.Reservations = append(a.Reservations, found...)
+			a.Missing = append(a.Missing, missing...)
+
+			return found, err
+		})
+
+	return []question{one}
+}
+
+// ask makes calls side by side. An error that every call would meet stops further calls.
+func (a *Answers) ask(ctx context.Context, limit time.Duration, questions ...question) {
+	a.Asked = a.Asked || len(questions) > 0
+	errs := make([]error, len(questions))
+	down := a.Down
+
+	var group errgroup.Group
+	group.SetLimit(sideBySide)
+
+	for i, q := range questions {
+		group.Go(func() error {
+			ctx := ctx
+			if limit > 0 {
+				var cancel func()
+
+				ctx, cancel = context.WithTimeout(ctx, limit)
+				defer cancel()
+			}
+
+			errs[i] = q.ask(ctx, down)
+
+			return nil
+		})
+	}
+
+	_ = group.Wait() // the errors are in errs
+
+	for i, q := range questions {
+		if errs[i] == nil || down != nil {
+			continue
+		}
+
+		_, general := a.aws.Explain(errs[i])
+		if general && a.Down == nil {
+			a.Down = errs[i]
+			a.failures = append(a.failures, failure{err: errs[i], general: true})
+		}
+
+		if !general {
+			a.failures = append(a.failures, failure{doing: q.doing, err: errs[i]})
+		}
+	}
+}
+
+// readInstances finds the instances in the reservations, which show the reservations' slots when no snapshot does.
+func (a *Answers) readInstances(ctx context.Context) {
+	var ids []string
+	for _, r := range a.described() {
+		ids = append(ids, r.ID)
+	}
+
+	if len(ids) == 0 {
+		return
+	}
+
+	var found Answer[[]capacity.Instance]
+	a.ask(ctx, 0, ask("", &found, func(ctx context.Context) ([]capacity.Instance, error) {
+		tagged := capacity.InstanceQuery{Tags: map[string][]string{capacity.TagReservation: ids}}
+		return a.aws.FindInstances(ctx, tagged)
+	}))
+	a.Instances = capacity.WithNodes(found.Value)
+}
+
+// described returns the reservations that EC2 described, those that tags selected first. Some may be there twice.
+func (a *Answers) described() (all []capacity.Reservation) {
+	for _, group := range slices.Sorted(maps.Keys(a.Selected)) {
+		all = append(all, a.Selected[group].Value...)
+	}
+
+	return append(all, a.Reservations...)
+}
+
+func (a *Answers) known(id string) bool {
+	return slices.ContainsFunc(a.described(), func(r capacity.Reservation) bool { return r.ID == id })
+}
+
+// facts returns the answers as they are.
+func (a *Answers) facts(now time.Time) capacity.Seen {
+	f := capacity.Seen{
+		Reservations: a.described(),
+		Subnets:      ec2.Plain(a.Subnets.Value),
+		Platforms:    map[string]capacity.ImagePlatform{},
+		Held:         a.Held.Value,
+		Instances:    a.Instances,
+		Now:          now,
+	}
+	for template, image := range a.Platforms {
+		f.Platforms[template] = image.Value
+	}
+
+	return f
+}
+
+// Fresh returns the facts for a launch: an answer that is missing is an error. A reservation that EC2 leaves out still
+// has its slot, which no other may take: it stays as the last snapshot has it. last may be nil.
+func (a *Answers) Fresh(last *capacity.Snapshot, now time.Time) (capacity.Seen, error) {
+	for _, failed := range a.failures {
+		return capacity.Seen{}, fmt.Errorf("%s: %w", cmp.Or(failed.doing, "asking EC2"), failed.err)
+	}
+
+	f := a.facts(now)
+	f.Before = last
+	if last == nil {
+		return f, nil
+	}
+
+	for _, m := range a.Missing {
+		if r, ok := last.Reservation(m.ID); ok && r.LiveAt(now) {
+			f.Reservations = append(f.Reservations, r)
+		}
+	}
+
+	return f, nil
+}
