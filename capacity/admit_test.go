@@ -162,7 +162,7 @@ func TestAdmit(t *testing.T) {
 			name: "reservation of no partition", req: Request{Partitions: gpu, Comment: "capacity_reservation_id=cr-0123456789abcdef0"},
 			code: UnknownReservation, refused: true, message: blockA.ID,
 		},
-		{name: "a wish for capacity that is none", req: Request{Partitions: gpu, Comment: "capacity=now"}, code: BadComment, refused: true, message: "capacity=\"now\" in --comment cannot be right; write capacity=reserve, capacity=reuse or capacity=any"},
+		{name: "a wish for capacity that is none", req: Request{Partitions: gpu, Comment: "capacity=now"}, code: BadComment, refused: true, message: "capacity=\"now\" in --comment is not valid; write capacity=reserve, capacity=reuse or capacity=any"},
 		{name: "nothing is held in a block", req: Request{Partitions: gpu, Comment: "capacity=reserve"}, code: NoMatchingCapacity, refused: true, message: "partition gpu has nothing that matches capacity=reserve in --comment; it has cr-"},
 		{name: "an end that nobody knows", req: Request{Partitions: gpu, Comment: "on_end=restart"}, code: BadComment, refused: true, message: "write on_end=stop, on_end=requeue or on_end=hold"},
 		{name: "malformed id", req: Request{Partitions: gpu, Comment: "capacity_reservation_id=cr-x"}, code: BadComment, refused: true, message: "cr-0123456789abcdef0"},

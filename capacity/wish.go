@@ -70,7 +70,7 @@ func parseWish(comment string) (Wish, []string) {
 			problems = append(problems, fmt.Sprintf("%s is given twice in --comment; give it once", key))
 		case !k.valid(value):
 			problems = append(problems,
-				fmt.Sprintf("%s=%q in --comment cannot be right; write %s", key, clip(value), k.write))
+				fmt.Sprintf("%s=%q in --comment is not valid; write %s", key, clip(value), k.write))
 		}
 
 		seen[key] = true

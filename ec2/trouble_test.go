@@ -53,7 +53,7 @@ func TestExplainGeneralTrouble(t *testing.T) {
 	const (
 		renew   = "renew them, for example with `aws sso login`"
 		accept  = "AWS does not accept the credentials (%s in us-east-2); check them with `aws sts get-caller-identity`, and that the account has enabled the region"
-		none    = "; give the machine an instance profile, or set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+		none    = "; set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use a host with an instance profile"
 		network = "; check the network, VPC endpoints and AWS_ENDPOINT_URL"
 	)
 	for name, test := range map[string]struct {

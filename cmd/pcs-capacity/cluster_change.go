@@ -93,7 +93,7 @@ func (c *clusterChange) once(ctx context.Context, cfg *maybeConfig, agreed *setu
 		reflect.DeepEqual(agreed.Mismatches(), p.Mismatches())
 	if !same {
 		if agreed != nil {
-			c.t.Say("Something has changed in the meantime. The new plan:")
+			c.t.Say("The plan has changed in the meantime:")
 		}
 
 		if err := c.show(p); err != nil || c.dryRun || p.Done() || !c.t.Yes {
@@ -229,7 +229,7 @@ func firstPass(ctx context.Context, g *Globals, t *terminal.Terminal, aws *ec2.C
 
 	var failed []string
 	if passErr != nil {
-		t.Say("Slurm or AWS did not take all of it yet. Run `pcs-capacity sync` on a host with Slurm:")
+		t.Say("Slurm or AWS did not accept every change. Run `pcs-capacity sync` on a host with Slurm:")
 
 		failed = strings.Split(passErr.Error(), "\n")
 	}

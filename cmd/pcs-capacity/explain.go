@@ -23,7 +23,7 @@ import (
 
 // ExplainCmd says why something does not start.
 type ExplainCmd struct {
-	What string `arg:"" predictor:"explained" placeholder:"JOB|NODE|PARTITION|CODE" help:"A job as squeue shows it, a node, a partition, or a code of a message."`
+	What string `arg:"" name:"job|node|partition|code" predictor:"explained" placeholder:"JOB|NODE|PARTITION|CODE" help:"A job as squeue shows it, a node, a partition, or a code of a message."`
 }
 
 // Help is shown below the flags.

@@ -293,9 +293,9 @@ func applyPlan(
 
 	switch {
 	case len(plan.Changes) == 0 && installs:
-		t.Say("Everything is there already; nothing to do.")
+		t.Say("Everything is set up already; nothing to do.")
 	case len(plan.Changes) == 0:
-		t.Say("Nothing of ours is there; nothing to do.")
+		t.Say("Nothing is installed; nothing to do.")
 	case dryRun:
 		t.Say("Dry run: nothing was changed.")
 	default:

@@ -68,10 +68,10 @@ func TestCtrlCEndsAQuestion(t *testing.T) {
 // A command that waits for a silent AWS says at a terminal what it waits for, and since when.
 func TestSignsOfLife(t *testing.T) {
 	for command, says := range map[string]string{
-		"list":                                "asking 1 regions (",
+		"list":                                "asking 1 region (",
 		"check":                               "asking AWS and Slurm (",
 		"timeline":                            "asking EC2 (",
-		"offerings -t p5.48xlarge -n 4 -d 1d": "asking 1 regions (",
+		"offerings -t p5.48xlarge -n 4 -d 1d": "asking 1 region (",
 	} {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()

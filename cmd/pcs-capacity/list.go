@@ -107,7 +107,7 @@ func (c *ListCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg
 	}
 
 	if account() == "" {
-		t.Say("AWS did not say whose account this is, so shared reservations are not marked.")
+		t.Say("AWS did not identify this account, so shared reservations are not marked.")
 	}
 
 	if err := c.show(t, doc); err != nil {
@@ -171,7 +171,7 @@ func (c *ListCmd) ask(ctx context.Context, aws *ec2.Client) (list regionList, er
 // warnOfRegions names the regions that are missing in an answer.
 func warnOfRegions(t *terminal.Terminal, failed []market.RegionFailure) {
 	for _, f := range failed {
-		t.Say("warning: %s is missing in this answer: %s", f.Region, f.Reason())
+		t.Say("warning: %s is missing from this answer: %s", f.Region, f.Reason())
 	}
 }
 
@@ -364,7 +364,7 @@ func summary(rows []listRow, k capacity.Kind, missing bool) string {
 	case len(rows) == 0:
 		text += "none"
 	case k.Bought():
-		text += fmt.Sprintf("%d, %d of them open or to come", len(rows), live)
+		text += fmt.Sprintf("%d, %d open or upcoming", len(rows), live)
 	default:
 		text += fmt.Sprintf("%d; %d of %d instances free", len(rows), free, total)
 		if total > 0 {

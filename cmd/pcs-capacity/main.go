@@ -43,7 +43,7 @@ type CLI struct {
 	Globals
 
 	List      ListCmd       `cmd:"" group:"buy"   help:"List reservations, in one region or all."`
-	Fit       FitCmd        `cmd:"" group:"buy"   help:"Tell whether there is capacity for a job, or what to buy."`
+	Fit       FitCmd        `cmd:"" group:"buy"   help:"Show whether there is capacity for a job, or what to buy."`
 	Offerings OfferingsCmd  `cmd:"" group:"buy"   help:"List Capacity Blocks for sale."`
 	Purchase  PurchaseCmd   `cmd:"" group:"buy"   help:"Buy a Capacity Block that offerings listed, at most once."`
 	Extend    ExtendCmd     `cmd:"" group:"buy"   help:"Extend a Capacity Block."`
@@ -53,14 +53,14 @@ type CLI struct {
 	Teardown  TeardownCmd   `cmd:"" group:"use"   help:"Remove what setup made for a queue, or for a node group in it."`
 	Hooks     HooksCmd      `cmd:"" group:"use"   help:"Install, show or remove the scripts and settings with which Slurm runs our hooks."`
 	Status    StatusCmd     `cmd:"" group:"run"   help:"Show each partition: reservation, window, nodes, jobs, next event."`
-	Explain   ExplainCmd    `cmd:"" group:"run"   help:"Say why a job, a node or a partition does not start, or what a code means, and what to do."`
-	When      WhenCmd       `cmd:"" group:"run"   help:"Say when a job could start: now, in the next block, or not at all."`
+	Explain   ExplainCmd    `cmd:"" group:"run"   help:"Explain why a job, node or partition does not start, or what a code means, and what to do."`
+	When      WhenCmd       `cmd:"" group:"run"   help:"Show when a job could start: now, in the next block, or not at all."`
 	Left      LeftCmd       `cmd:"" group:"run"   help:"Print the longest time limit that fits now, for sbatch --time."`
 	Sync      SyncCmd       `cmd:"" group:"run"   help:"Reconcile Slurm with the reservations: one pass, or --watch."`
 	Check     CheckCmd      `cmd:"" group:"run"   help:"Check everything, and say how to fix what is wrong."`
 	Notify    NotifyCmd     `cmd:"" group:"run"   help:"Test notifications."`
 	Timeline  TimelineCmd   `cmd:"" group:"run"   help:"Draw the coming weeks: blocks, fences, gaps."`
-	Report    ReportCmd     `cmd:"" group:"run"   help:"Say where every paid node-hour went, and what it cost."`
+	Report    ReportCmd     `cmd:"" group:"run"   help:"Show where every paid node-hour went, and what it cost."`
 	Topology  TopologyCmd   `cmd:"" group:"other" help:"Print topology.conf from where EC2 says the reservations are in its network."`
 	IAMPolicy IAMPolicyCmd  `cmd:"" group:"other" help:"Print the IAM policy of an administrator, of the service, or of Slurm's controller."        name:"iam-policy"`
 	Settings  ConfigCmd     `cmd:"" group:"other" help:"Show the settings in effect, defaults included."                                            name:"config"`

@@ -503,7 +503,7 @@ func TestFitsATerminal(t *testing.T) {
 	}{
 		"a mistake": {[]string{"reserve", "-t", "p5.48xlarge", "-n", "4", "--subnet-ids", "subnet-0e200000000000a01"}, "pcs-capacity: give --probe to release it at once, or --for TIME to hold it"},
 		"an error":  {append(slices.Clone(setup), "--yes", "--subnet-ids", "subnet-0e200000000000b02"), "pcs-capacity: reservation cr-0e2000000000000a1 is in us-east-2a (use2-az1), but node group gpu-a has only subnet-0e200000000000b02 in us-east-2b (use2-az2)"},
-		"fit":       {[]string{"fit", "-t", "p5.48xlarge", "-n", "24", "-d", "3d"}, "24 x p5.48xlarge for 3d: nothing fits. Nearest is cr-0e2000000000000a1: it has 4 instances, 20 fewer than asked."},
+		"fit":       {[]string{"fit", "-t", "p5.48xlarge", "-n", "24", "-d", "3d"}, "24 x p5.48xlarge for 3d: nothing fits. The nearest is cr-0e2000000000000a1: it has 4 instances, 20 fewer than asked."},
 		"extend":    {[]string{"extend", block, "--duration", "7d", "--dry-run"}, "cr-0e2000000000000a1: 4 x p5.48xlarge in us-east-2a (use2-az1), region us-east-2, account 111122223333, active"},
 		"setup":     {append(slices.Clone(setup), "--yes"), "Start the service on one host. Without it, fences do not follow extensions:"},
 		"help":      {[]string{"--help"}, "Reserved GPU capacity, made native to Slurm."},

@@ -95,12 +95,12 @@ func (c *OfferingsCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal
 		}
 
 		if instead != nil {
-			t.Say("What is for sale instead is not known: %s", instead)
+			t.Say("The search for alternatives failed: %s", instead)
 		}
 
 		if o := found.Largest; o != nil {
 			t.Say(
-				"The largest block for sale instead has %d, in %s from %s: ask for --count %[1]d.",
+				"The largest block for sale has %d, in %s from %s: use --count %[1]d.",
 				market.SoldCount(o.Offering),
 				o.Region,
 				t.Time(o.Start),
@@ -111,7 +111,7 @@ func (c *OfferingsCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal
 		what := "the first"
 		switch {
 		case short:
-			t.Say("None of those in the best zones lasts %s.", capacity.FormatDuration(length))
+			t.Say("No block in the best zones lasts %s.", capacity.FormatDuration(length))
 
 			what += ", which lasts " + best.Lasts()
 		case best.ID != found.Offers[0].ID:
@@ -289,7 +289,7 @@ func showFit(t *terminal.Terminal, need capacity.Need, a market.FitAnswer, own o
 
 	best := a.Candidates[0]
 	if !a.Fits {
-		t.Say("%s: nothing fits. Nearest is %s: %s.", what, best.ID, best.Message)
+		t.Say("%s: nothing fits. The nearest is %s: %s.", what, best.ID, best.Message)
 		own.say(t, false, all...)
 		return nil
 	}
@@ -306,7 +306,7 @@ func showFit(t *terminal.Terminal, need capacity.Need, a market.FitAnswer, own o
 // sayWhatIsForSale tells which offering would fill the need.
 func sayWhatIsForSale(t *terminal.Terminal, need capacity.Need, own string, a market.FitAnswer) {
 	if a.SaleErr != nil {
-		t.Say("What is for sale is not known: %s", a.SaleErr)
+		t.Say("The search for blocks for sale failed: %s", a.SaleErr)
 		return
 	}
 
@@ -318,11 +318,11 @@ func sayWhatIsForSale(t *terminal.Terminal, need capacity.Need, own string, a ma
 	switch {
 	case len(a.Offers) > 0:
 		first := a.Offers[0]
-		t.Say("%s would fill it, for %s from %s on:\n%s", first.ID, first.Fee,
+		t.Say("%s would fit, for %s from %s on:\n%s", first.ID, first.Fee,
 			t.Time(first.Start), purchaseCommand(first, a.Length, own))
 	case len(a.Sale.Offers) > 0:
 		q := a.Sale.Query()
-		t.Say("None of the blocks for sale would fill it: pcs-capacity offerings -t %s -n %d -d %s", q.InstanceType,
+		t.Say("None of the blocks for sale would fit: pcs-capacity offerings -t %s -n %d -d %s", q.InstanceType,
 			q.Count, capacity.FormatDuration(q.Duration))
 	default:
 		for _, why := range a.Sale.WhyNone(t.Time) {

@@ -179,7 +179,7 @@ func (v purchaseView) preview(p market.PurchasePreview) error {
 	}
 
 	if p.OrderedAs != "" {
-		t.Say("EC2 has %s under another id now, %s: zone, start, end and count are the same.", p.OrderedAs, o.ID)
+		t.Say("EC2 now lists %s as %s; zone, start, end and count are the same.", p.OrderedAs, o.ID)
 	}
 
 	t.Say("%s: %s in %s, region %s, account %s", o.ID, what, capacity.FormatZone(o.AZID, o.AZ), o.Region,
@@ -201,7 +201,7 @@ func (v purchaseView) preview(p market.PurchasePreview) error {
 	}
 
 	if o.Count > 1 {
-		t.Say("Hosts can fail: for a job that needs all %d nodes, one or two spare ones are worth their fee.", o.Count)
+		t.Say("Hosts can fail: if a job needs all %d nodes, consider one or two spare ones.", o.Count)
 	}
 
 	return nil
@@ -251,7 +251,7 @@ func (v purchaseView) zone(o capacity.Offering) error {
 	v.t.Say("WARNING: %s.", wrong)
 
 	if !v.AnyZone {
-		v.t.Say("WARNING: The purchase takes --any-zone.")
+		v.t.Say("WARNING: the purchase needs --any-zone.")
 	}
 
 	return nil
@@ -285,7 +285,7 @@ func (v purchaseView) result(p market.Result) error {
 	case p.DryRun:
 		r.ID = "cr-…"
 		v.t.Say(
-			"Dry run: these credentials may buy it; EC2 was asked nothing else, and nothing was bought. After the "+
+			"Dry run: these credentials may buy it; EC2 checked nothing else, and nothing was bought. After the "+
 				"purchase, go on with:\n%s",
 			market.NextStep(v.cfg.Config, v.subnets(), r),
 		)
@@ -421,7 +421,7 @@ func (v extensionView) preview(p market.ExtensionPreview) {
 		capacity.FormatDuration(o.End.Sub(r.End)))
 
 	if o.Start.Equal(r.End) {
-		t.Say("  gap      none: it begins where the block ends, and instances run on")
+		t.Say("  gap      none: it begins where the block ends, and instances keep running")
 	} else {
 		t.Say("WARNING: the extension begins at %s, but the block ends at %s.", t.Time(o.Start), t.Time(r.End))
 	}
@@ -440,10 +440,10 @@ func (v extensionView) result(x market.Result) error {
 
 	switch {
 	case x.DryRun:
-		v.t.Say("Dry run: these credentials may buy it; EC2 was asked nothing else, and nothing was bought.")
+		v.t.Say("Dry run: these credentials may buy it; EC2 checked nothing else, and nothing was bought.")
 	case x.Extension.State == capacity.ExtensionPaid:
 		v.t.Say(
-			"The end has moved. `pcs-capacity sync` moves the fence to %s; a sync --watch that runs does it by itself.",
+			"The end has moved. `pcs-capacity sync` moves the fence to %s; a running sync --watch does so by itself.",
 			v.t.Time(row.Fence),
 		)
 	default:

@@ -54,11 +54,11 @@ func (c *ReserveCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 		return err
 	}
 
-	costs := fmt.Sprintf("%d × %s cost what they cost on demand", c.Count, c.InstanceType)
+	costs := fmt.Sprintf("%d × %s at the on-demand price", c.Count, c.InstanceType)
 	if c.Probe {
-		t.Say("A probe is paid for the seconds that it takes: %s.", costs)
+		t.Say("A probe is charged for the seconds that it takes: %s.", costs)
 	} else {
-		t.Say("What is held is paid, used or not: %s, for up to %s.", costs, capacity.FormatExact(time.Duration(c.For)))
+		t.Say("Held capacity is charged, used or not: %s, for up to %s.", costs, capacity.FormatExact(time.Duration(c.For)))
 
 		if err := t.Confirm("Hold it?"); err != nil {
 			return err
@@ -86,7 +86,7 @@ func (c *ReserveCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 		t.Say("%s has room for %d × %s; it was held for %s and released.", r.AZID, c.Count, c.InstanceType,
 			capacity.FormatExact(answer.Held.Round(time.Second)))
 	default:
-		t.Say("%s holds %d × %s in %s until %s. Release it when it has done its work:\n  pcs-capacity release %s",
+		t.Say("%s holds %d × %s in %s until %s. Release it when you no longer need it:\n  pcs-capacity release %s",
 			r.ID, c.Count, c.InstanceType, r.AZID, t.Time(r.End), r.ID)
 	}
 

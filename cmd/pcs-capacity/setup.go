@@ -56,7 +56,7 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 ) error {
 	change := clusterChange{
 		g: g, t: t, dryRun: c.DryRun, question: "Apply this plan?", doing: "applying the plan",
-		nothing: "Everything is there already", outcome: "nothing was created",
+		nothing: "Everything is set up already", outcome: "nothing was created",
 	}
 	change.setup = setup.Setup{
 		PCS: pcsClient, EC2: ec2, Slurm: setup.InSlurm{Client: slurm.New(cfg.Cluster)},
@@ -81,7 +81,7 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 				capacity.Problem{
 					Severity: capacity.Note,
 					Sentence: fmt.Sprintf(
-						"%s in names stands for the cluster's id, which is made when this is carried out",
+						"names contain %s until the cluster gets its id, when the plan is applied",
 						request.Mark,
 					),
 				},
@@ -149,8 +149,7 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 		r.MaxNodes = *c.MaxNodes
 		if r.MaxNodes < 1 {
 			return r, usage(
-				"--max-nodes=%d: use at least 1; without it, as many as the node group has in the reservation, else "+
-					"all of it",
+				"--max-nodes=%d: use at least 1; the default is the node group's size in the reservation, else all of it",
 				r.MaxNodes,
 			)
 		}
@@ -223,8 +222,22 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 	queue, _ := cfg.Partition(c.Queue)
 	nodes := max(1, queue.Group(c.NodeGroup).MaxNodes)
 
+	until := ""
+	if !plan.Reservation.End.IsZero() {
+		until = ", until " + t.Time(plan.Reservation.End)
+	}
+
+	t.Say(
+		"Queue %s is set up with %d × %s of %s%s.",
+		c.Queue,
+		nodes,
+		plan.Reservation.InstanceType,
+		plan.Reservation.ID,
+		until,
+	)
+
 	if plan.Reservation.State != capacity.StateActive && !plan.Reservation.Start.IsZero() {
-		t.Say("The block opens at %s; jobs that are submitted before wait for it.", t.Time(plan.Reservation.Start))
+		t.Say("The block opens at %s; jobs submitted before then wait for it.", t.Time(plan.Reservation.Start))
 	}
 
 	if c.Provider == capacity.ProviderEC2 {
@@ -241,20 +254,6 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 			watchCommand(g, cfg))
 	}
 
-	until := ""
-	if !plan.Reservation.End.IsZero() {
-		until = ", until " + t.Time(plan.Reservation.End)
-	}
-
-	t.Say(
-		"Queue %s is set up with %d × %s of %s%s.",
-		c.Queue,
-		nodes,
-		plan.Reservation.InstanceType,
-		plan.Reservation.ID,
-		until,
-	)
-
 	return nil
 }
 
@@ -262,7 +261,7 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 func whatUsersCan(r capacity.Reservation, timing capacity.Timing, queue string, nodes int, now time.Time) string {
 	if w := timing.Window(r); !w.Unbounded() && !w.Fence.After(now) {
 		return fmt.Sprintf(
-			"No job starts in %s any more: jobs had to be gone by %s. Users of %s wait for its next reservation.",
+			"No more jobs start in %s: they had to end by %s. Jobs in %s wait for its next reservation.",
 			r.ID,
 			capacity.FormatUTC(w.Fence),
 			queue,

@@ -33,8 +33,8 @@ func TestWhatUsersCan(t *testing.T) {
 	}{
 		"before it opens":  {block, simStart.Add(-time.Hour), "Users can submit:\n  sbatch --partition=gpu --nodes=4 train.sh"},
 		"open":             {block, end.Add(-41 * time.Minute), "Users can submit:"},
-		"behind the fence": {block, end.Add(-40 * time.Minute), "No job starts in cr-1 any more: jobs had to be gone by 2026-11-21 11:20 UTC. Users of gpu wait for its next reservation."},
-		"over":             {block, end.Add(time.Hour), "No job starts in cr-1"},
+		"behind the fence": {block, end.Add(-40 * time.Minute), "No more jobs start in cr-1: they had to end by 2026-11-21 11:20 UTC. Jobs in gpu wait for its next reservation."},
+		"over":             {block, end.Add(time.Hour), "No more jobs start in cr-1"},
 		"without an end":   {endless, end, "Users can submit:"},
 	} {
 		if got := whatUsersCan(c.r, timing, "gpu", 4, c.now); !strings.HasPrefix(got, c.says) {

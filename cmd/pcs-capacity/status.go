@@ -22,9 +22,9 @@ type StatusCmd struct {
 
 // Help is shown below the flags.
 func (StatusCmd) Help() string {
-	return `Asks AWS and Slurm, and changes nothing. What cannot be asked is shown as it was when sync
-last saw it; with a sync that runs, users need no AWS credentials. The exit status is 1 if there are problems that need an administrator; user problems,
-for the owners of jobs, and notes leave it 0.`
+	return `Asks AWS and Slurm, and changes nothing. What does not answer is shown as sync last saw
+it; while sync runs, users need no AWS credentials. The exit status is 1 if there are problems
+that need an administrator; user problems, for the owners of jobs, and notes leave it 0.`
 }
 
 // statusRow is one slot of a partition.
@@ -211,7 +211,7 @@ func sayAge(t *terminal.Terminal, snap, written *capacity.Snapshot, answered *bo
 	case answered == nil:
 		aws = "no reservation to ask about"
 	case !*answered && snap.TakenAt.IsZero():
-		aws = "no answer yet, so the reservations are those of the settings"
+		aws = "no answer yet, so the reservations of the settings are shown"
 	case !*answered:
 		aws = fmt.Sprintf("as of %s, %s", t.Time(snap.TakenAt), ago(snap.TakenAt))
 	}

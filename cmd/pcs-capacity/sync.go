@@ -21,8 +21,8 @@ type SyncCmd struct {
 // Help is shown below the flags.
 func (SyncCmd) Help() string {
 	return `Reads the reservations and Slurm, writes what the submit filter reads, places a Slurm
-reservation (the fence) over the nodes of each block from the moment when jobs must be
-gone, corrects time limits, and terminates instances of this cluster that belong to no node.
+reservation (the fence) over the nodes of each block from the moment when jobs must
+end, corrects time limits, and terminates instances of this cluster that belong to no node.
 Needs the rights of a Slurm operator.
 
 A fence is removed when its block has ended, or by teardown. The fences of other settings are left

@@ -68,7 +68,7 @@ func (c *TopologyCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config
 
 		if leaf.Path == nil {
 			t.Say(
-				"warning: EC2 does not say where the reservation of %s is in the network; its nodes are behind a "+
+				"warning: EC2 does not report where the reservation of %s is in its network; its nodes get a "+
 					"switch of their own",
 				s.Slot.Name,
 			)

@@ -100,7 +100,12 @@ func (c *WhenCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Con
 		start = explain.When(req, verdict, snap, readQueue(ctx, cfg, snap, req.Partitions), now)
 	}
 
-	if err := showStart(t, start, whenText(t, start, now)); err != nil {
+	line := whenText(t, start, now)
+	if c.Partition == "" {
+		line = "partition " + snap.DefaultPartition + ": " + line
+	}
+
+	if err := showStart(t, start, line); err != nil {
 		return err
 	}
 
@@ -244,7 +249,7 @@ func showStart(t *terminal.Terminal, s explain.Start, line string) error {
 	}
 
 	if line != "" {
-		fmt.Fprintln(t.Out, line)
+		t.Tell("%s", line)
 	}
 
 	for _, warning := range s.Warnings {
@@ -283,6 +288,10 @@ func (c *LeftCmd) Run(t *terminal.Terminal, cfg *config.Config) error {
 	left := explain.Left(req, verdict, snap, now)
 	if err := showStart(t, left, left.TimeLimit); err != nil {
 		return err
+	}
+
+	if c.Partition == "" { // to stderr: sbatch gets what stands in stdout
+		t.Say("Partition %s.", snap.DefaultPartition)
 	}
 
 	if left.TimeLimit != "" {

@@ -200,8 +200,8 @@ func (n *NoCredentials) Words(in func(error) string) string {
 		why = " (" + in(n.err) + ")"
 	}
 
-	return "there are no AWS credentials" + why + "; give the machine an instance profile, or set AWS_PROFILE or " +
-		"AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+	return "there are no AWS credentials" + why + "; set AWS_PROFILE, or AWS_ACCESS_KEY_ID and " +
+		"AWS_SECRET_ACCESS_KEY, or use a host with an instance profile"
 }
 
 // Unwrap is the error of the chain.

@@ -68,7 +68,7 @@ func TestNoCredentialsIsOneVerdict(t *testing.T) {
 				if !errors.As(err, &none) ||
 					!strings.Contains(
 						err.Error(),
-						"there are no AWS credentials; give the machine an instance profile",
+						"there are no AWS credentials; set AWS_PROFILE",
 					) {
 					t.Errorf("%v", err)
 				}

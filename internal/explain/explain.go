@@ -96,14 +96,14 @@ func window(id string, w capacity.Window, now time.Time) string {
 	case w.Start.After(now) && w.Unbounded():
 		return fmt.Sprintf("%s opens at %s", id, at(w.Start, now))
 	case w.Start.After(now):
-		return fmt.Sprintf("%s opens at %s; jobs must be gone by %s", id, at(w.Start, now), capacity.FormatUTC(w.Fence))
+		return fmt.Sprintf("%s opens at %s; jobs must end by %s", id, at(w.Start, now), capacity.FormatUTC(w.Fence))
 	case w.Unbounded():
 		return id + " is open, without an end"
 	case !w.Fence.After(now):
-		return fmt.Sprintf("%s: jobs had to be gone by %s", id, at(w.Fence, now))
+		return fmt.Sprintf("%s: jobs had to end by %s", id, at(w.Fence, now))
 	}
 
-	return fmt.Sprintf("%s is open; jobs must be gone by %s", id, at(w.Fence, now))
+	return fmt.Sprintf("%s is open; jobs must end by %s", id, at(w.Fence, now))
 }
 
 // OfCode writes the page of a code.
@@ -243,7 +243,7 @@ func OfPartition(
 
 		if code == Open && out > 0 && out >= at.Slot.Count {
 			code = NodesOut
-			words += ", and none of its nodes gets jobs"
+			words += ", and none of its nodes accepts jobs"
 		}
 
 		if where == "" || slices.Index(order, code) < slices.Index(order, best) {
@@ -254,13 +254,13 @@ func OfPartition(
 		e.fact("slot "+at.Slot.Name, "%s", words)
 	}
 
-	e.fact("jobs that wait", "%d", waiting)
+	e.fact("pending jobs", "%d", waiting)
 
 	trouble := false
 	for _, t := range troubles {
 		name := "note"
 		if t.Severity != capacity.Note {
-			name = "trouble"
+			name = "problem"
 			trouble = true
 		}
 
@@ -275,7 +275,7 @@ func OfPartition(
 		do = "Give it its next reservation: `pcs-capacity offerings` shows what is for sale, " +
 			"`pcs-capacity setup` adds it."
 	case trouble:
-		do = "See the lines marked 'trouble'."
+		do = "See the lines marked 'problem'."
 	case waiting > 0:
 		do += " `pcs-capacity explain JOB` says what a job waits for."
 	}

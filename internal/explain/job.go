@@ -99,10 +99,10 @@ func OfJob(j capacity.Job, snap *capacity.Snapshot, records []state.Record, now 
 		}
 	}
 
-	e.fact("told", "%s", e.told)
+	e.fact("message", "%s", e.told)
 
 	if waits {
-		e.fact("squeue says", "%s", squeueSays(j, now))
+		e.fact("squeue", "%s", squeueSays(j, now))
 	}
 
 	e.age(snap, now)
@@ -123,7 +123,7 @@ func (e *screen) reservations() {
 	}
 
 	for _, m := range capacity.PassedOver(e.req, e.snap, e.now) {
-		e.fact("passed over", "%s", m.Text())
+		e.fact("skipped", "%s", m.Text())
 	}
 }
 
@@ -162,7 +162,7 @@ func (e *screen) limit() string {
 // boots says how long a job waits for its nodes at most. Some may boot for longer than the job has them.
 func (e *screen) boots() {
 	j := e.j
-	e.say(Boots, nothing+".", "has had its nodes, %s, since %s, and waits until they have booted.",
+	e.say(Boots, nothing+".", "got nodes %s at %s, and waits for them to boot.",
 		j.Hostlist(), at(j.Start, e.now))
 
 	p, _ := e.snap.Partition(e.req.Partitions[0])
@@ -170,13 +170,13 @@ func (e *screen) boots() {
 		return
 	}
 
-	then := "ends it"
+	then := "ends the job"
 	if j.Requeues() {
-		then = "requeues it"
+		then = "requeues the job"
 	}
 
 	gaveUp := j.Start.Add(p.ResumeTimeout.Duration)
-	e.fact("at the latest", "%s: Slurm gives up nodes that have not booted by then (ResumeTimeout), and %s",
+	e.fact("at the latest", "%s: Slurm gives up on nodes that have not booted by then (ResumeTimeout), and %s",
 		at(gaveUp, e.now), then)
 }
 
@@ -252,7 +252,7 @@ func (e *screen) waits(records []state.Record, ourHold bool) {
 	case j.Held && j.Reason == "JobHeldAdmin":
 		e.say(Held, "Administrators: "+release, "is held, and only an administrator can release it.")
 	case j.Held && j.Reason != "JobHeldUser" && !j.HoldUntold():
-		e.say(Held, "See what Slurm has of it, `scontrol show job {}`; then "+release, "is held; Slurm says why: %s.",
+		e.say(Held, "See `scontrol show job {}`, then "+release, "is held; Slurm gives the reason: %s.",
 			j.Reason)
 	case j.Held:
 		e.say(Held, "Release it: "+release, "is held, by its owner or by an administrator.")
@@ -265,7 +265,7 @@ func (e *screen) waits(records []state.Record, ourHold bool) {
 	case short:
 		do := fmt.Sprintf("Wait until the others are back, or ask for fewer: `scontrol update jobid={} numnodes=%d`.",
 			few.Usable)
-		e.say(WaitsForHost, do, "asks for %d nodes, but only %d of the %d hosts of %s are usable.",
+		e.say(WaitsForHost, do, "asks for %d nodes, but only %d of the %d hosts of %s can be used.",
 			few.Needs, few.Usable, few.Reservation.Size(), few.Reservation.ID)
 	case ours && (wasNot || hasFailed):
 		code, _, _ := strings.Cut(notLaunched, ":")
@@ -326,11 +326,11 @@ func (e *screen) never(v capacity.Verdict) {
 	case v.Code == capacity.TooLong && fits.Bounded():
 		do = fmt.Sprintf("Shorten it: `scontrol update jobid={} timelimit=%s`.", fits)
 	case v.Code == capacity.AccountNotAllowed:
-		do = "Give it an account that may: `scontrol update jobid={} account=NAME`; or ask an administrator."
+		do = "Give it an account that is allowed: `scontrol update jobid={} account=NAME`; or ask an administrator."
 	case v.Code == capacity.TooLong, v.Code == capacity.NoReservation:
-		do = "Leave it until an administrator has the next block, or cancel it: `scancel {}`."
+		do = "Wait until an administrator has the next block, or cancel it: `scancel {}`."
 	case v.Code == capacity.Mismatched:
-		do = "Leave it until an administrator has fixed that (`pcs-capacity check` says how), " +
+		do = "Wait until an administrator has fixed that (`pcs-capacity check` says how), " +
 			"or cancel it: `scancel {}`."
 	}
 
@@ -360,11 +360,11 @@ func (e *screen) forCapacity(fits []capacity.Prospect, v capacity.Verdict) {
 	here := slices.DeleteFunc(slices.Clone(e.prospects), later)
 	switch {
 	case !later(p) && rules.MatchString(j.Reason):
-		e.say(WaitsByRule, "See what Slurm has of it: `scontrol show job {}`.",
+		e.say(WaitsByRule, "See `scontrol show job {}`.",
 			"fits into %s; Slurm holds it back: %s.", where, j.Reason)
 	case !later(p) && p.Reservation.ID != "" && len(out) > 0 && left < p.Needs:
 		e.say(NodesOut, "Ask an administrator; `pcs-capacity status` has the command that returns them to service.",
-			"fits into %s, but too few of its nodes get jobs: %s.", where, strings.Join(out, ", "))
+			"fits into %s, but too few of its nodes accept jobs: %s.", where, strings.Join(out, ", "))
 	case !later(p) && j.HetJobID != 0:
 		do := fmt.Sprintf("Make sure that there is room for all at once: `squeue -j %d`. "+
 			"What holds them back is Slurm's reason above.", j.HetJobID)
@@ -397,7 +397,7 @@ func (e *screen) withoutProspect(v capacity.Verdict) {
 	})
 
 	if len(elsewhere) > 0 {
-		e.say(Constrained, "Leave it until those nodes have their next block, or let it run elsewhere: "+
+		e.say(Constrained, "Wait until those nodes have their next block, or let it run elsewhere: "+
 			"`scontrol update jobid={} features=`.",
 			"has the constraint %s, and no reservation of those nodes takes it now; %s would.",
 			e.j.Constraint, elsewhere[0].Reservation.ID)
@@ -406,7 +406,7 @@ func (e *screen) withoutProspect(v capacity.Verdict) {
 	}
 
 	e.say(NotKnown, "Ask an administrator to look at `pcs-capacity status`.",
-		"waits, and nothing is known of a reservation for it.")
+		"waits, and no reservation for it is known.")
 
 	for _, w := range v.Warnings {
 		e.fact("warning", "%s", w)

@@ -398,13 +398,18 @@ func AskRegions[T any](ctx context.Context, progress Progress, aws *ec2.Client, 
 
 	var answered atomic.Int32
 
-	progress.Now(fmt.Sprintf("asking %d regions", len(regions)))
+	noun := "regions"
+	if len(regions) == 1 {
+		noun = "region"
+	}
+
+	progress.Now(fmt.Sprintf("asking %d %s", len(regions), noun))
 
 	for i, region := range regions {
 		group.Go(func() error {
 			answers[i], errs[i] = ask(ctx, aws.In(region))
 
-			progress.Now(fmt.Sprintf("asked %d of %d regions", answered.Add(1), len(regions)))
+			progress.Now(fmt.Sprintf("asked %d of %d %s", answered.Add(1), len(regions), noun))
 			return nil
 		})
 	}

@@ -83,7 +83,7 @@ func (s *Survey) Judge() capacity.Problems {
 
 // partitioned judges whether the settings have anything.
 func (s *Survey) partitioned(f *findings) {
-	f.ok("settings", "%s, partitions: %d", s.Config.Path, len(s.Config.Partitions))
+	f.ok("settings", "%s is valid; partitions: %d", s.Config.Path, len(s.Config.Partitions))
 
 	if len(s.Config.Partitions) == 0 {
 		f.warn("settings", "run `pcs-capacity setup`, or add a [[partition]]", "the settings have no partition")
