@@ -45,7 +45,7 @@ func (cmd *demoCmd) Run() error {
 
 	out.Tell("AWS is simulated and costs nothing; Slurm is real. … stands for lines that are left out.")
 
-	t := &teller{Terminal: out, ctx: ctx, all: cmd.All, work: filepath.Join(dir, "work")}
+	t := &script{Terminal: out, ctx: ctx, all: cmd.All, work: filepath.Join(dir, "work")}
 
 	t.bin, err = programs(cmd.Bin)
 	if err != nil {
@@ -96,90 +96,90 @@ func (cmd *demoCmd) Run() error {
 }
 
 // play buys a block, makes a queue of it, and submits to it.
-func (t *teller) play() {
-	t.say("\n# What is for sale?")
+func (t *script) play() {
+	t.print("\n# What is for sale?")
 	t.run(
 		"pcs-capacity offerings --instance-type p5.48xlarge --count 2 --duration 1d",
-		wants{output: `cb-[0-9a-f]+ .*use2-az1`, shows: `ID|use2-az1`},
+		expectation{output: `cb-[0-9a-f]+ .*use2-az1`, shows: `ID|use2-az1`},
 	)
 	offering := t.find(`(?m)^(cb-[0-9a-f]+) .*use2-az1`)
 	price := strings.ReplaceAll(t.find(`(?m)^`+offering+`.* ([0-9.,]+) USD`), ",", "")
-	t.say("\n# Buying cannot be undone, so the fee has to be said.")
+	t.print("\n# Buying cannot be undone, so the fee has to be stated.")
 	t.run("pcs-capacity purchase "+offering+" -t p5.48xlarge -n 2 -d 1d --confirm-fee "+price,
-		wants{output: `scheduled|active`, shows: `fence|reclaim|end  |fee  |is scheduled`})
+		expectation{output: `scheduled|active`, shows: `fence|reclaim|end  |fee  |is scheduled`})
 	block := t.find(`\bcr-[0-9a-f]{17}\b`)
 	setup := "pcs-capacity setup --queue gpu --node-group gpu --reservation " + block + " --like compute --dynamic --yes"
 
 	t.note("\n# A subnet in another zone than the block's is refused, before anything is created.")
-	t.run(setup+" --subnet-ids subnet-01ab00000000000b2", wants{status: 1, output: `is in us-east-2a \(use2-az1\)`})
-	t.say("\n# One command makes a queue of it.")
+	t.run(setup+" --subnet-ids subnet-01ab00000000000b2", expectation{status: 1, output: `is in us-east-2a \(use2-az1\)`})
+	t.print("\n# One command makes a queue of it.")
 	t.run(
 		setup,
-		wants{
+		expectation{
 			output: `Users can submit`,
 			shows:  `^create +(launch|compute|Slurm|queue)|market type|Users can submit|sbatch`,
 		},
 	)
-	t.waitFor("pcs-capacity sync", wants{}) // the first may come while slurmctld starts again
-	t.run("sinfo", wants{output: `(?m)^gpu +up .* idle~ gpu-a-\[1-2\]`})
-	t.run("pcs-capacity status", wants{output: block})
+	t.waitFor("pcs-capacity sync", expectation{}) // the first may come while slurmctld starts again
+	t.run("sinfo", expectation{output: `(?m)^gpu +up .* idle~ gpu-a-\[1-2\]`})
+	t.run("pcs-capacity status", expectation{output: block})
 
-	t.say("\n# A job needs no --time: it gets what fits.")
+	t.print("\n# A job needs no --time: it gets what fits.")
 	t.run(
 		`sbatch -p gpu -N2 -o train.out --wrap 'srun printenv SLURMD_NODENAME; sleep 20'`,
-		wants{output: "Submitted batch job", shows: "."},
+		expectation{output: "Submitted batch job", shows: "."},
 	)
 	train := t.find(`batch job (\d+)`)
-	t.waitFor("squeue -h -t all -j "+train+" -o '%T on %N'", wants{output: `RUNNING on gpu-a-\[1-2\]`})
+	t.waitFor("squeue -h -t all -j "+train+" -o '%T on %N'", expectation{output: `RUNNING on gpu-a-\[1-2\]`})
 	t.waitFor(
 		"pcs-capacity sync; squeue -p gpu -o '%5i %8T %12N %l'",
-		wants{output: `RUNNING .* 1:\d\d:00`, shows: "1-2|TIME"},
+		expectation{output: `RUNNING .* 1:\d\d:00`, shows: "1-2|TIME"},
 	)
-	t.say("\n# A job that cannot end before the block does is refused, with the time that fits.")
+	t.print("\n# A job that cannot end before the block does is refused, with the time that fits.")
 	t.run(
 		"sbatch -p gpu -t 3-00:00:00 --wrap hostname",
-		wants{status: 1, output: `Use --time=0?1:\d\d:00 or less`, shows: "capacity"},
+		expectation{status: 1, output: `Use --time=0?1:\d\d:00 or less`, shows: "capacity"},
 	)
-	t.say("\n# Slurm itself keeps jobs out of the end of the block, by a fence.")
-	t.run("scontrol show reservation", wants{output: `pcs-capacity-fence-gpu-a`, shows: "Name="})
-	t.run("capacity-lab sim instances", wants{output: `(?s)("running".*` + block + `.*"capacity-block".*){2}`})
+	t.print("\n# Slurm itself keeps jobs out of the end of the block, by a fence.")
+	t.run("scontrol show reservation", expectation{output: `pcs-capacity-fence-gpu-a`, shows: "Name="})
+	t.run("capacity-lab sim instances", expectation{output: `(?s)("running".*` + block + `.*"capacity-block".*){2}`})
 
-	t.say("\n# A job is made longer than what is left.")
+	t.print("\n# A job gets a limit that crosses the end of the block.")
 	t.run(
 		`sbatch -p gpu --hold -t 10 -o long.out --wrap 'srun hostname; sleep 300'`,
-		wants{output: "Submitted batch job", shows: "."},
+		expectation{output: "Submitted batch job", shows: "."},
 	)
 	long := t.find(`batch job (\d+)`)
-	t.run("scontrol update jobid="+long+" timelimit=12:00:00 && scontrol release "+long, wants{shows: "."})
-	t.run("pcs-capacity explain "+long, wants{output: `must end by`, shows: "Job|must|is open|Shorten"})
-	t.say("\n# An extension of the block moves the fence, and lets it go.")
-	t.run("pcs-capacity extend "+block+" --duration 1d --dry-run", wants{output: block})
+	t.run("scontrol update jobid="+long+" timelimit=12:00:00 && scontrol release "+long, expectation{shows: "."})
+	t.run("pcs-capacity explain "+long, expectation{output: `must end by`, shows: "Job|must|is open|Shorten"})
+	t.print("\n# An extension of the block moves the fence, and the job starts.")
+	t.run("pcs-capacity extend "+block+" --duration 1d --dry-run", expectation{output: block})
 	fee := strings.ReplaceAll(t.find(`([0-9][0-9.,]*) USD`), ",", "")
-	t.run("pcs-capacity extend "+block+" --duration 1d --confirm-fee "+fee, wants{output: block, shows: "^  fence"})
-	t.waitFor("pcs-capacity sync", wants{output: `move the fence`})
-	t.waitFor("squeue -h -t all -j "+long+" -o 'job %i is %T'", wants{output: `is RUNNING`})
-	t.run("pcs-capacity explain "+long, wants{output: `runs on gpu-a-1`, shows: "runs on"})
-	t.run("cat train.out", wants{output: `gpu-a-2`})
+	t.run("pcs-capacity extend "+block+" --duration 1d --confirm-fee "+fee, expectation{output: block, shows: "^  fence"})
+	t.waitFor("pcs-capacity sync", expectation{output: `move the fence`})
+	t.waitFor("squeue -h -t all -j "+long+" -o 'job %i is %T'", expectation{output: `is RUNNING`})
+	t.run("pcs-capacity explain "+long, expectation{output: `runs on gpu-a-1`, shows: "runs on"})
+	t.run("cat train.out", expectation{output: `gpu-a-2`})
 
 	t.note("\n# A job that names the block runs on an instance inside it.")
 	t.run(
 		`sbatch --wait -p gpu --comment "capacity_reservation_id=`+block+`" -o job.out --wrap 'echo "ran on $SLURMD_NODENAME until $(date -u -d @$PCS_CAPACITY_FENCE +%H:%M)"'`,
-		wants{output: "Submitted batch job"},
+		expectation{output: "Submitted batch job"},
 	)
-	t.run("cat job.out", wants{output: `ran on gpu-a-\d until \d\d:\d\d`})
-	t.run("scancel "+long+"; pcs-capacity sync", wants{})
+	t.run("cat job.out", expectation{output: `ran on gpu-a-\d until \d\d:\d\d`})
+	t.run("scancel "+long+"; pcs-capacity sync", expectation{})
 
-	t.say("\n# Where did the paid hours go so far?")
+	t.print("\n# Where did the paid hours go so far?")
 	t.run(
 		"pcs-capacity report",
-		wants{output: `(?s)[1-9][0-9.]*% of them useful.*` + block, shows: "% of them useful|RESERVATION|^cr-"},
+		expectation{output: `(?s)[1-9][0-9.]*% of them useful.*` + block, shows: "% of them useful|RESERVATION|^cr-"},
 	)
-	t.run("pcs-capacity timeline --weeks 1 --svg "+t.picture(), wants{output: `(?s)gpu.*` + block})
-	t.run("cat "+t.picture(), wants{output: `(?s)<svg .*` + block + `.*</svg>`})
+	t.run("pcs-capacity timeline --weeks 1 --svg "+t.picture(), expectation{output: `(?s)gpu.*` + block})
+	t.run("cat "+t.picture(), expectation{output: `(?s)<svg .*` + block + `.*</svg>`})
 }
 
 // picture is the file of the timeline.
-func (t *teller) picture() string { return filepath.Join(t.work, "timeline.svg") }
+func (t *script) picture() string { return filepath.Join(t.work, "timeline.svg") }
 
 // patience bounds the tries of waitFor, and each command.
 const patience = 60 * time.Second
@@ -187,8 +187,9 @@ const patience = 60 * time.Second
 // widest bounds the columns of the demo, and of its commands where nothing else does.
 const widest = 100
 
-// teller runs commands and notices what is not as told. It shows those that are worth a reader's time, or all of them.
-type teller struct {
+// script runs commands and compares their output with what is expected. It shows those that are worth a reader's
+// time, or all of them.
+type script struct {
 	*terminal.Terminal
 	ctx context.Context
 	// env is the file to source before each command, work the folder to run it in, bin where the programs are.
@@ -199,50 +200,50 @@ type teller struct {
 	commands       int
 }
 
-// wants is the expected result of a command: it ends with the status and prints a match of output.
-type wants struct {
+// expectation is the expected result of a command: it ends with the status and prints a match of output.
+type expectation struct {
 	status int
 	output string
 	shows  string // matches the lines that are worth showing; "" if not even the command is
 }
 
-func (t *teller) say(format string, args ...any) {
+func (t *script) print(format string, args ...any) {
 	if !t.failed {
 		t.Tell(format, args...)
 	}
 }
 
 // note says what belongs to a command that is not shown.
-func (t *teller) note(format string, args ...any) {
+func (t *script) note(format string, args ...any) {
 	if t.all {
-		t.say(format, args...)
+		t.print(format, args...)
 	}
 }
 
 // command shows the command to run.
-func (t *teller) command(line string) {
+func (t *script) command(line string) {
 	if !t.failed {
 		fmt.Fprintln(t.Out, terminal.WrapCommand("$ "+line, t.OutWidth))
 	}
 }
 
-func (t *teller) wrong(format string, args ...any) {
+func (t *script) fail(format string, args ...any) {
 	t.Tell("✗ "+format, args...)
 	t.failed = true
 }
 
 // run runs a command, and compares.
-func (t *teller) run(command string, w wants) { t.try(command, w, 0) }
+func (t *script) run(command string, w expectation) { t.try(command, w, 0) }
 
 // waitFor runs a command until its result is as expected, and shows its last run.
-func (t *teller) waitFor(command string, w wants) { t.try(command, w, patience) }
+func (t *script) waitFor(command string, w expectation) { t.try(command, w, patience) }
 
-func (t *teller) try(command string, w wants, most time.Duration) {
+func (t *script) try(command string, w expectation, most time.Duration) {
 	if t.failed {
 		return
 	}
 
-	if t.shown(w) {
+	if t.isShown(w) {
 		t.command(command)
 	}
 
@@ -255,32 +256,32 @@ func (t *teller) try(command string, w wants, most time.Duration) {
 		problem = w.unmet(t.sh(command), t.last)
 	}
 
-	if problem != "" && !t.shown(w) {
+	if problem != "" && !t.isShown(w) {
 		t.command(command)
 	}
 
 	t.show(w, problem)
 }
 
-// shown tells whether a command is shown that does what it should.
-func (t *teller) shown(w wants) bool { return t.all || w.shows != "" }
+// isShown reports whether a command is shown that does what it should.
+func (t *script) isShown(w expectation) bool { return t.all || w.shows != "" }
 
 // find returns the first match in the last output, or its first group.
-func (t *teller) find(pattern string) string {
+func (t *script) find(pattern string) string {
 	if t.failed {
 		return ""
 	}
 
 	m := regexp.MustCompile(pattern).FindStringSubmatch(t.last)
 	if m == nil {
-		t.wrong("the output has no match of %s", pattern)
+		t.fail("the output has no match of %s", pattern)
 		return ""
 	}
 
 	return m[len(m)-1]
 }
 
-func (w wants) unmet(status int, output string) string {
+func (w expectation) unmet(status int, output string) string {
 	switch {
 	case status != w.status:
 		return fmt.Sprintf("it ended with status %d, not %d", status, w.status)
@@ -292,7 +293,7 @@ func (w wants) unmet(status int, output string) string {
 }
 
 // sh runs a command in the environment of the lab and keeps its output.
-func (t *teller) sh(command string) (status int) {
+func (t *script) sh(command string) (status int) {
 	ctx, cancel := context.WithTimeout(t.ctx, patience)
 	defer cancel()
 
@@ -328,7 +329,7 @@ func (t *teller) sh(command string) (status int) {
 
 // show shows what the last command printed: all of it where something is wrong, else the
 // lines that are worth it, with a sign where some before them are left out.
-func (t *teller) show(w wants, problem string) {
+func (t *script) show(w expectation, problem string) {
 	whole := t.all || problem != ""
 	if text := strings.TrimRight(t.last, "\n"); text != "" && (whole || w.shows != "") {
 		worth := regexp.MustCompile(w.shows)
@@ -344,6 +345,6 @@ func (t *teller) show(w wants, problem string) {
 	}
 
 	if problem != "" {
-		t.wrong("%s", problem)
+		t.fail("%s", problem)
 	}
 }

@@ -103,7 +103,7 @@ func (p *pcsPlayer) pass() error {
 			continue
 		}
 
-		if notYetOpen(group) {
+		if isScheduled(group) {
 			if err := p.keepHold(group); err != nil {
 				return err
 			}
@@ -222,7 +222,7 @@ func (p *pcsPlayer) dropHolds(cluster awssim.PCSCluster) error {
 			cluster.NodeGroups,
 			func(g awssim.PCSNodeGroup) bool { return g.Name == name && inSlurm(g.Status) },
 		)
-		if i >= 0 && notYetOpen(cluster.NodeGroups[i]) && nodes == nodesOf(cluster.NodeGroups[i]).Hostlist() {
+		if i >= 0 && isScheduled(cluster.NodeGroups[i]) && nodes == nodesOf(cluster.NodeGroups[i]).Hostlist() {
 			continue
 		}
 

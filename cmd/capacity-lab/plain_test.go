@@ -108,7 +108,7 @@ func (p *plain) until(line, want string) string {
 	defer cancel()
 
 	var out string
-	if slurmlab.Until(ctx, func() bool {
+	if slurmlab.WaitUntil(ctx, func() bool {
 		said, err := p.on(line)
 		out = said
 		return err == nil && strings.Contains(out, want)

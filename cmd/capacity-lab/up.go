@@ -162,7 +162,7 @@ func (cmd *upCmd) newLab() (*lab, error) {
 		return nil, fmt.Errorf("a lab is running in %s already; stop it, or choose another --dir", dir)
 	}
 
-	if err := beginAnew(dir); err != nil {
+	if err := resetFolder(dir); err != nil {
 		logTo.Close()
 		return nil, err
 	}
@@ -173,8 +173,8 @@ func (cmd *upCmd) newLab() (*lab, error) {
 	return l, nil
 }
 
-// beginAnew forgets the settings and the state of an earlier lab in the folder. Its logs and its homes stay.
-func beginAnew(dir string) error {
+// resetFolder forgets the settings and the state of an earlier lab in the folder. Its logs and its homes stay.
+func resetFolder(dir string) error {
 	for _, sub := range []string{"etc", "hooks", "state-pcs-capacity", "local-pcs-capacity", "machines"} {
 		if err := os.RemoveAll(filepath.Join(dir, sub)); err != nil {
 			return err

@@ -110,7 +110,7 @@ func (p *pcsPlayer) configOf(cluster awssim.PCSCluster) slurmlab.Config {
 	return c
 }
 
-// inSlurm tells whether PCS shows Slurm a node group or queue in this status.
+// inSlurm reports whether PCS shows Slurm a node group or queue in this status.
 func inSlurm(status string) bool { return status == "ACTIVE" || status == "UPDATING" }
 
 // nodesOf makes nodes GROUP-1 to GROUP-MAX; the name of the group is a feature
@@ -154,8 +154,8 @@ func groupOf(node string) string {
 	return node[:max(i, 0)]
 }
 
-// notYetOpen tells whether the group waits for its reservation to begin.
-func notYetOpen(group awssim.PCSNodeGroup) bool {
+// isScheduled reports whether the group waits for its reservation to begin.
+func isScheduled(group awssim.PCSNodeGroup) bool {
 	return slices.Contains([]string{"scheduled", "payment-pending", "pending"}, group.ReservationState)
 }
 

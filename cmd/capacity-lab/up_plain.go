@@ -185,7 +185,7 @@ func (p *plainSite) startStatic(ctx context.Context) error {
 
 	var said string
 
-	err = slurmlab.Until(ctx, func() bool {
+	err = slurmlab.WaitUntil(ctx, func() bool {
 		said, _ = p.head.Run(ctx, "sinfo --noheader --format=%T --nodes cpu-1")
 		return strings.HasPrefix(said, "idle\n")
 	})

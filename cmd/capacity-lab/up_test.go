@@ -165,7 +165,7 @@ func (p *upProcess) until(t *testing.T, command string, ok func(string) bool) st
 	defer cancel()
 
 	var out string
-	if err := slurmlab.Until(ctx, func() bool { out = p.sh(t, command); return ok(out) }); err != nil {
+	if err := slurmlab.WaitUntil(ctx, func() bool { out = p.sh(t, command); return ok(out) }); err != nil {
 		t.Fatalf("%s: still %q", command, out)
 	}
 

@@ -96,7 +96,7 @@ func (f *fakeSlurm) serve(conn net.Conn, now time.Time) {
 	f.Lock()
 	defer f.Unlock()
 
-	f.GoTo(now)
+	f.AdvanceTo(now)
 
 	if text, err := f.answer(verb+said["state"], said); err != nil {
 		fmt.Fprintf(conn, "1\n%v\n", err)

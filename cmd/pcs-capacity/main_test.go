@@ -543,7 +543,7 @@ func TestFitsATerminal(t *testing.T) {
 	}
 }
 
-// ofAName tells whether part ends, after a dash, within a word that is wider than a column of a
+// ofAName reports whether part ends, after a dash, within a word that is wider than a column of a
 // table: the name of an image. Such a word has to be broken somewhere.
 func ofAName(part string, words []string) bool {
 	const widest = 44 // DETAILS of the checks' table

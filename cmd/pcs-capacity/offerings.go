@@ -176,7 +176,7 @@ const offeringColumns = "ID: ID; TYPE: InstanceType drop 3; COUNT: Count drop 7;
 	"END: End drop 8; LASTS: Lasts; FEE: Fee; INSTANCE-HOUR: PerHour drop 2; GPU-HOUR: PerGPUHour drop 5; " +
 	"SUBNET: SubnetWord; SUBNET ID: SubnetID drop 1; MARKS: Marks drop 6"
 
-// FitCmd tells whether there is capacity for something.
+// FitCmd reports whether there is capacity for something.
 type FitCmd struct {
 	InstanceType typeName `required:"" short:"t" help:"Instance type, such as p5.48xlarge."                   placeholder:"TYPE"`
 	Count        count    `required:"" short:"n" help:"Number of instances."                                  placeholder:"N"`

@@ -26,7 +26,7 @@ import (
 // unless the word for the line is another.
 type fake struct {
 	model.Host
-	world *model.World
+	world *model.Model
 	word  func(line string) string // what comes of a call: see answers and the calls below
 	ctx   context.Context
 	stop  func() // ends the time in which something may begin

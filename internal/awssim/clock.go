@@ -186,7 +186,7 @@ func (m *Moment) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// IsZero tells whether the scenario left it out.
+// IsZero reports whether the scenario left it out.
 func (m Moment) IsZero() bool { return !m.set }
 
 // At is the moment in a simulation that started at start, in whole seconds, as EC2 shows times.
@@ -267,29 +267,29 @@ func (r *region) hide(id string, lag *Duration) {
 	}
 }
 
-// shows tells whether a thing is visible yet.
-func (r *region) shows(id string) bool { return !r.sim.now.Before(r.hidden[id]) }
+// isVisible reports whether a thing is visible yet.
+func (r *region) isVisible(id string) bool { return !r.sim.now.Before(r.hidden[id]) }
 
 // keepTags has a resource show its present tags for a while. Called before they change.
 func (r *region) keepTags(id string, tags map[string]string) {
 	if lag := r.sim.lag.Tags; lag != nil {
-		r.oldTags[id] = oldTags{maps.Clone(r.shownTags(id, tags)), r.sim.now.Add(time.Duration(*lag))}
+		r.oldTags[id] = oldTags{maps.Clone(r.visibleTags(id, tags)), r.sim.now.Add(time.Duration(*lag))}
 	}
 }
 
-// shownTags are the tags that a resource with these tags shows.
-func (r *region) shownTags(id string, tags map[string]string) map[string]string {
+// visibleTags are the tags that a resource with these tags shows.
+func (r *region) visibleTags(id string, tags map[string]string) map[string]string {
 	if old, ok := r.oldTags[id]; ok && r.sim.now.Before(old.until) {
 		return old.tags
 	}
 	return tags
 }
 
-// shown keeps the items that are visible.
-func shown[T any](r *region, items []T, id func(T) string) []T {
+// visible keeps the items that are visible.
+func visible[T any](r *region, items []T, id func(T) string) []T {
 	var out []T
 	for _, item := range items {
-		if r.shows(id(item)) {
+		if r.isVisible(id(item)) {
 			out = append(out, item)
 		}
 	}

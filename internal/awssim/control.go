@@ -212,8 +212,8 @@ func (f *Fault) matches(c *call) bool {
 		(f.Region == "" || f.Region == c.Region)
 }
 
-// hitBefore waits out the latency and tells whether the call goes on to its effect.
-func (s *Sim) hitBefore(f *Fault, r *http.Request) bool {
+// awaitLatency waits out the latency and tells whether the call goes on to its effect.
+func (s *Sim) awaitLatency(f *Fault, r *http.Request) bool {
 	select { // or until the client is gone
 	case <-time.After(time.Duration(f.Latency)):
 	case <-r.Context().Done():
@@ -230,7 +230,7 @@ func (s *Sim) hitBefore(f *Fault, r *http.Request) bool {
 	return f.Effect != FailBefore && f.Effect != CutBefore && f.Effect != Silent
 }
 
-// breaks tells whether the answer is lost after the effect.
+// breaks reports whether the answer is lost after the effect.
 func (f *Fault) breaks() bool { return f.Effect == FailAfter || f.Effect == CutAfter }
 
 // AddFault makes calls fail from now on and returns the fault's id.
@@ -317,8 +317,8 @@ func (s *Sim) takeFault(c *call) *Fault {
 	return nil
 }
 
-// breakOff answers with the fault's error, or cuts the connection.
-func (s *Sim) breakOff(w http.ResponseWriter, c *call, f *Fault) {
+// dropConnection answers with the fault's error, or cuts the connection.
+func (s *Sim) dropConnection(w http.ResponseWriter, c *call, f *Fault) {
 	if f.Effect == CutBefore || f.Effect == CutAfter || f.Effect == Silent {
 		panic(http.ErrAbortHandler) // net/http closes the connection without an answer
 	}

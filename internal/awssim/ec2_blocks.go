@@ -63,7 +63,7 @@ func (s *Sim) describeCapacityBlockOfferings(c *call, in *describeCapacityBlockO
 	}
 
 	for _, o := range part {
-		o.id, o.shown = o.makeID(round), s.now
+		o.id, o.listedAt = o.makeID(round), s.now
 		c.region.issued[o.id] = o
 		shown = append(shown, o.wire())
 	}
@@ -71,7 +71,7 @@ func (s *Sim) describeCapacityBlockOfferings(c *call, in *describeCapacityBlockO
 	return object{"CapacityBlockOfferings": shown, "NextToken": next}, err
 }
 
-// serves tells whether the template sells what is asked, and how many instances and UltraServers that is.
+// serves reports whether the template sells what is asked, and how many instances and UltraServers that is.
 func (t *offeringTemplate) serves(in *describeCapacityBlockOfferingsInput) (count, servers int, ok bool) {
 	if t.UltraServer != in.UltraserverType || t.zone.optIn == "not-opted-in" && !in.AllAvailabilityZones {
 		return 0, 0, false
@@ -224,8 +224,8 @@ func (s *Sim) forSale(r *region, id string) (*offering, error) {
 		)
 	}
 
-	old := s.scenario.OfferingIDsLast > 0 && s.now.Sub(o.shown) > time.Duration(s.scenario.OfferingIDsLast)
-	if old || !o.atPurchase() && !o.start.After(s.now) || o.from.left(o.start, o.end) < o.count {
+	old := s.scenario.OfferingIDsLast > 0 && s.now.Sub(o.listedAt) > time.Duration(s.scenario.OfferingIDsLast)
+	if old || !o.atPurchase() && !o.start.After(s.now) || o.from.remaining(o.start, o.end) < o.count {
 		return nil, apiErrorf(
 			"InvalidCapacityBlockOfferingIdExpired",
 			"The Capacity Block offering '%s' is no longer available",
@@ -253,7 +253,7 @@ func (s *Sim) wireBlocks(r *region, res *reservation) []object {
 }
 
 func (s *Sim) blockObjects(c *call) (all []object) {
-	for _, res := range c.region.shownReservations() {
+	for _, res := range c.region.visibleReservations() {
 		all = append(all, s.wireBlocks(c.region, res)...)
 	}
 	return all
@@ -264,7 +264,7 @@ func blockNotFound(id string) error {
 }
 
 func (s *Sim) blockStatuses(c *call) (all []object) {
-	for _, res := range c.region.shownReservations() {
+	for _, res := range c.region.visibleReservations() {
 		for n, id := range res.blockIDs {
 			all = append(all, res.status(n, id))
 		}
@@ -365,7 +365,7 @@ func (s *Sim) checkSearch(r *region, in *describeCapacityBlockOfferingsInput) er
 	return nil
 }
 
-// sellsBlocks tells whether EC2 sells blocks of a type in the region at all, be some left or not.
+// sellsBlocks reports whether EC2 sells blocks of a type in the region at all, be some left or not.
 func (r *region) sellsBlocks(instanceType string) bool {
 	for _, o := range r.offerings {
 		if o.Type == instanceType {

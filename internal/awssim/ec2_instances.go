@@ -211,7 +211,7 @@ type describeInstancesInput struct {
 func (s *Sim) describeInstances(c *call, in *describeInstancesInput) (any, error) {
 	id := func(i *instance) string { return i.ID }
 
-	items, err := byID(shown(c.region, c.region.byLaunch(), id), in.InstanceIds, id, instanceNotFound)
+	items, err := byID(visible(c.region, c.region.byLaunch(), id), in.InstanceIds, id, instanceNotFound)
 	if err != nil {
 		return nil, err
 	}
@@ -246,7 +246,7 @@ type terminateInstancesInput struct {
 
 func (s *Sim) terminateInstances(c *call, in *terminateInstancesInput) (any, error) {
 	for _, id := range in.InstanceIds {
-		if c.region.instances[id] == nil || !c.region.shows(id) {
+		if c.region.instances[id] == nil || !c.region.isVisible(id) {
 			return nil, instanceNotFound(id)
 		}
 	}
@@ -279,7 +279,7 @@ func instanceNotFound(id string) error {
 }
 
 func (s *Sim) statusObjects(c *call) (all []object) {
-	for _, i := range shown(c.region, c.region.byLaunch(), func(i *instance) string { return i.ID }) {
+	for _, i := range visible(c.region, c.region.byLaunch(), func(i *instance) string { return i.ID }) {
 		if i.State != stateRunning {
 			continue
 		}
@@ -321,7 +321,7 @@ type getConsoleOutputInput struct {
 }
 
 func (s *Sim) getConsoleOutput(c *call, in *getConsoleOutputInput) (any, error) {
-	if c.region.instances[in.InstanceId] == nil || !c.region.shows(in.InstanceId) {
+	if c.region.instances[in.InstanceId] == nil || !c.region.isVisible(in.InstanceId) {
 		return nil, instanceNotFound(in.InstanceId)
 	}
 
@@ -343,7 +343,7 @@ func (s *Sim) OnConsole(read func(instanceID string) string) { s.do(func() { s.c
 // reservationTopologies are the network nodes of reservations, from the top of the network down. Reservations that are
 // neither active nor pending have none. Here reservations of one type and zone share all nodes but the lowest.
 func (s *Sim) reservationTopologies(c *call) (all []object) {
-	for _, res := range c.region.shownReservations() {
+	for _, res := range c.region.visibleReservations() {
 		w := s.wireReservation(c.region, res)
 		zone, _ := w["AvailabilityZoneId"].(string)
 		one := object{

@@ -100,7 +100,7 @@ func (s *Sim) wireTemplate(t *launchTemplate) object {
 		"CreatedBy":            s.caller(),
 		"DefaultVersionNumber": t.defaultVersion,
 		"LatestVersionNumber":  t.newest(),
-		"Tags":                 t.in.shownTags(t.id, t.tags),
+		"Tags":                 t.in.visibleTags(t.id, t.tags),
 	}
 }
 
@@ -180,7 +180,7 @@ func (s *Sim) deleteLaunchTemplate(c *call, in *deleteLaunchTemplateInput) (any,
 
 func (s *Sim) templateObjects(c *call) (all []object) {
 	for _, t := range sortedValues(c.region.templates) {
-		if c.region.shows(t.id) {
+		if c.region.isVisible(t.id) {
 			all = append(all, s.wireTemplate(t))
 		}
 	}
@@ -201,14 +201,14 @@ func (r *region) template(id, name string) (*launchTemplate, error) {
 			"The request must contain the parameter LaunchTemplateId or LaunchTemplateName",
 		)
 	case id != "":
-		if t := r.templates[id]; t != nil && r.shows(id) {
+		if t := r.templates[id]; t != nil && r.isVisible(id) {
 			return t, nil
 		}
 		return nil, templateNotFound(id)
 	}
 
 	for _, t := range r.templates {
-		if t.name == name && r.shows(t.id) {
+		if t.name == name && r.isVisible(t.id) {
 			return t, nil
 		}
 	}
@@ -216,7 +216,7 @@ func (r *region) template(id, name string) (*launchTemplate, error) {
 	return nil, templateNameNotFound(name)
 }
 
-// hasTemplate tells whether a name is taken, by a template that is visible or not.
+// hasTemplate reports whether a name is taken, by a template that is visible or not.
 func (r *region) hasTemplate(name string) bool {
 	for _, t := range r.templates {
 		if t.name == name {
@@ -302,7 +302,7 @@ func (s *Sim) describeLaunchTemplateVersions(c *call, in *describeLaunchTemplate
 	}
 
 	if len(in.Versions) == 0 {
-		for _, n := range slices.Backward(t.shownVersions()) {
+		for _, n := range slices.Backward(t.visibleVersions()) {
 			in.Versions = append(in.Versions, strconv.FormatInt(n, 10))
 		}
 	}
@@ -346,7 +346,7 @@ func (t *launchTemplate) version(which string) (*templateVersion, error) {
 		}
 	}
 
-	if v := t.versions[n]; v != nil && t.in.shows(t.versionKey(n)) {
+	if v := t.versions[n]; v != nil && t.in.isVisible(t.versionKey(n)) {
 		return v, nil
 	}
 
@@ -357,14 +357,14 @@ func (t *launchTemplate) version(which string) (*templateVersion, error) {
 // versionKey stands for a version where ids are kept.
 func (t *launchTemplate) versionKey(n int64) string { return t.id + ":" + strconv.FormatInt(n, 10) }
 
-// shownVersions are the numbers of the versions that are visible, oldest first.
-func (t *launchTemplate) shownVersions() []int64 {
-	return shown(t.in, slices.Sorted(maps.Keys(t.versions)), t.versionKey)
+// visibleVersions are the numbers of the versions that are visible, oldest first.
+func (t *launchTemplate) visibleVersions() []int64 {
+	return visible(t.in, slices.Sorted(maps.Keys(t.versions)), t.versionKey)
 }
 
 // newest is the newest version that is visible.
 func (t *launchTemplate) newest() int64 {
-	if all := t.shownVersions(); len(all) > 0 {
+	if all := t.visibleVersions(); len(all) > 0 {
 		return all[len(all)-1]
 	}
 	return t.latest

@@ -58,7 +58,7 @@ func (s *Sim) wireReservation(r *region, res *reservation) object {
 }
 
 func (s *Sim) reservationObjects(c *call) (all []object) {
-	for _, res := range c.region.shownReservations() {
+	for _, res := range c.region.visibleReservations() {
 		all = append(all, s.wireReservation(c.region, res))
 	}
 	return all

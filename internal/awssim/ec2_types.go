@@ -29,7 +29,7 @@ func newInstanceType(t InstanceTypeScenario) *instanceType {
 
 func (t *instanceType) soldAsBlocks() bool { return slices.Contains(t.UsageClasses, "capacity-block") }
 
-// offers tells whether the region, or the one zone of it, has the type at all.
+// offers reports whether the region, or the one zone of it, has the type at all.
 func (r *region) offers(instanceType, zoneID string) bool {
 	for p := range r.capacity {
 		if p.instanceType == instanceType && (zoneID == "" || p.zoneID == zoneID) {

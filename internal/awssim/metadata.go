@@ -35,8 +35,8 @@ func (s *Sim) routeMetadata(mux *http.ServeMux) {
 func (s *Sim) serveMetadata(w http.ResponseWriter, r *http.Request) {
 	id, path := r.PathValue("instance"), r.PathValue("path")
 	c := &call{Service: "imds", Operation: path[strings.LastIndexByte(path, '/')+1:]}
-	if fault := s.takeFault(c); fault != nil && (!s.hitBefore(fault, r) || fault.breaks()) {
-		s.breakOff(w, c, fault)
+	if fault := s.takeFault(c); fault != nil && (!s.awaitLatency(fault, r) || fault.breaks()) {
+		s.dropConnection(w, c, fault)
 		return
 	}
 
@@ -94,7 +94,7 @@ func (s *Sim) metadata(i *instance, r *http.Request, path string) (string, int) 
 
 	if tag, ok := strings.CutPrefix(item, "tags/instance/"); ok {
 		value, there := i.Tags[tag]
-		if !there || !s.regions[i.Region].showsTags(i.data) {
+		if !there || !s.regions[i.Region].hasTagsInMetadata(i.data) {
 			return "", http.StatusNotFound
 		}
 
@@ -133,9 +133,9 @@ func (s *Sim) metadataToken(i *instance, r *http.Request) (string, int) {
 	return token, http.StatusOK
 }
 
-// showsTags tells whether an instance finds its tags in its metadata: the launch says so, else the account's default
+// hasTagsInMetadata reports whether an instance finds its tags in its metadata: the launch says so, else the account's default
 // (EC2 User Guide, "Order of precedence for instance metadata options").
-func (r *region) showsTags(d launchData) bool {
+func (r *region) hasTagsInMetadata(d launchData) bool {
 	if d.MetadataOptions != nil && d.MetadataOptions.InstanceMetadataTags != "" {
 		return d.MetadataOptions.InstanceMetadataTags == "enabled"
 	}
@@ -147,7 +147,7 @@ var metadataTagKey = regexp.MustCompile(`^[0-9a-zA-Z\-_+=,.@:]{1,255}$`)
 // checkTagKeys refuses a launch with a tag key that cannot be in the path of instance metadata. Code and message as in
 // aws/karpenter-provider-aws, issue 1527, and seek-oss/aec, pull request 411.
 func (r *region) checkTagKeys(o launchOrder) error {
-	if !r.showsTags(o.launchData) {
+	if !r.hasTagsInMetadata(o.launchData) {
 		return nil
 	}
 

@@ -74,10 +74,10 @@ type offering struct {
 	count      int // instances
 	servers    int // UltraServers, or 0
 	start, end time.Time
-	shown      time.Time // when a search showed it
+	listedAt      time.Time // when a search showed it
 }
 
-// atPurchase tells whether the block starts so long after its purchase, not at a fixed time.
+// atPurchase reports whether the block starts so long after its purchase, not at a fixed time.
 func (o *offering) atPurchase() bool { return o.from.Lasts > 0 }
 
 func (o *offering) duration() time.Duration { return o.end.Sub(o.start) }
@@ -93,7 +93,7 @@ func (t *offeringTemplate) offersFor(now time.Time, count, servers int, asked ti
 
 	add := func(start, end time.Time) {
 		o := &offering{from: t, count: count, servers: servers, start: start, end: end}
-		if t.left(start, end) >= count {
+		if t.remaining(start, end) >= count {
 			out = append(out, o)
 		}
 	}
@@ -128,15 +128,15 @@ func (t *offeringTemplate) offersFor(now time.Time, count, servers int, asked ti
 	return out
 }
 
-// left counts the instances that are not sold for a time.
-func (t *offeringTemplate) left(start, end time.Time) int {
+// remaining counts the instances that are not sold for a time.
+func (t *offeringTemplate) remaining(start, end time.Time) int {
 	if t.Stock == 0 {
 		return t.MaxCount * max(t.PerServer, 1)
 	}
 
 	left := t.Stock
 	for _, res := range t.sold {
-		if res.holds() && res.start.Before(end) && start.Before(res.end) {
+		if res.keepsCapacity() && res.start.Before(end) && start.Before(res.end) {
 			left -= res.count
 		}
 	}
@@ -163,7 +163,7 @@ func (o *offering) makeID(round uint64) string {
 	return "cb-0" + hex.EncodeToString(sum[:8])
 }
 
-// validHours tells whether EC2 sells blocks of so many hours: up to 14 days in steps of one day, then
+// validHours reports whether EC2 sells blocks of so many hours: up to 14 days in steps of one day, then
 // in steps of seven (SDK documentation of CapacityDurationHours).
 func validHours(hours int) bool {
 	days := hours / 24
@@ -243,7 +243,7 @@ func (s *Sim) describeExtensionOfferings(c *call, in *describeExtensionOfferings
 
 	d := time.Duration(hours) * time.Hour
 	end := res.end.Add(d)
-	sold := res.offered != nil && end.Sub(res.start) <= maxDays*day && res.offered.left(res.end, end) >= res.count
+	sold := res.offered != nil && end.Sub(res.start) <= maxDays*day && res.offered.remaining(res.end, end) >= res.count
 	if sold {
 		sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%s", res.ID, wireTime(res.end), d))
 		o := &extensionOffering{id: "cbe-0" + hex.EncodeToString(sum[:8]), res: res, end: res.end, d: d}
@@ -345,7 +345,7 @@ func (s *Sim) purchaseExtension(c *call, in *purchaseExtensionInput) (any, error
 	}
 
 	end := o.end.Add(o.d)
-	if !o.end.Equal(res.end) || res.offered.left(res.end, end) < res.count {
+	if !o.end.Equal(res.end) || res.offered.remaining(res.end, end) < res.count {
 		return nil, apiErrorf(
 			"InvalidCapacityBlockExtensionOfferingIdExpired",
 			"The Capacity Block extension offering '%s' is no longer available",
@@ -363,7 +363,7 @@ func (s *Sim) purchaseExtension(c *call, in *purchaseExtensionInput) (any, error
 	c.region.hide(e.key(), s.lag.Purchases)
 	out := object{"CapacityBlockExtensions": []object{e.wire()}}
 	s.later(time.Duration(s.scenario.PaymentDelay), func() {
-		if s.unpaid || !res.holds() || res.reclaiming {
+		if s.unpaid || !res.keepsCapacity() || res.reclaiming {
 			e.status = "payment-failed" // the block keeps its old end
 			return
 		}
@@ -385,7 +385,7 @@ func (s *Sim) describeExtensionHistory(c *call, in *describeExtensionHistoryInpu
 	ids := in.CapacityReservationIds
 
 	found, err := byID(
-		c.region.shownReservations(),
+		c.region.visibleReservations(),
 		ids,
 		func(res *reservation) string { return res.ID },
 		reservationNotFound,
@@ -397,7 +397,7 @@ func (s *Sim) describeExtensionHistory(c *call, in *describeExtensionHistoryInpu
 	var all []object
 	for _, res := range found {
 		for _, e := range res.extensions {
-			if c.region.shows(e.key()) {
+			if c.region.isVisible(e.key()) {
 				all = append(all, e.wire())
 			}
 		}

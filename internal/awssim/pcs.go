@@ -23,9 +23,9 @@ type pcsAnswer struct {
 	body   []byte
 }
 
-// pcsThing has the fields of clusters, node groups and queues that List operations show. Like them it is kept as
+// pcsResource has the fields of clusters, node groups and queues that List operations show. Like them it is kept as
 // it is on the wire: their exported members have the service model's names.
-type pcsThing struct {
+type pcsResource struct {
 	Name       string    `json:"name"`
 	ID         string    `json:"id"`
 	ARN        string    `json:"arn"`
@@ -52,9 +52,9 @@ const (
 	statusDeleting = "DELETING"
 )
 
-type pcsHolder interface{ thing() *pcsThing }
+type pcsObject interface{ resource() *pcsResource }
 
-func (t *pcsThing) thing() *pcsThing { return t }
+func (t *pcsResource) resource() *pcsResource { return t }
 
 // pcsRequest is a request of PCS, but for the members of what it creates or updates. The identifiers are resolved.
 type pcsRequest struct {
@@ -162,9 +162,9 @@ func (in *pcsRequest) find(p *pcsState) (err error) {
 }
 
 // pcsFind finds something by its name or id.
-func pcsFind[T pcsHolder](all []T, kind, identifier string) (found T, err error) {
+func pcsFind[T pcsObject](all []T, kind, identifier string) (found T, err error) {
 	for _, one := range all {
-		if t := one.thing(); t.ID == identifier || t.Name == identifier {
+		if t := one.resource(); t.ID == identifier || t.Name == identifier {
 			return one, nil
 		}
 	}
@@ -173,7 +173,7 @@ func pcsFind[T pcsHolder](all []T, kind, identifier string) (found T, err error)
 }
 
 // complete gives a new thing PCS's own members; its ARN follows on that of what it is in.
-func (s *Sim) complete(t *pcsThing, kind, in string) {
+func (s *Sim) complete(t *pcsResource, kind, in string) {
 	t.kind = kind
 	if t.ID == "" {
 		id := s.newID("pcs")
@@ -185,7 +185,7 @@ func (s *Sim) complete(t *pcsThing, kind, in string) {
 }
 
 // change puts a thing into a status, and has done called when PCS has taken its time.
-func (s *Sim) change(t *pcsThing, status string, done func()) {
+func (s *Sim) change(t *pcsResource, status string, done func()) {
 	t.Status, t.ModifiedAt = status, s.pcsNow()
 	s.later(time.Duration(s.scenario.PCSDelay), func() {
 		t.Status, t.ModifiedAt = statusActive, s.pcsNow()
@@ -198,7 +198,7 @@ func (s *Sim) change(t *pcsThing, status string, done func()) {
 func (s *Sim) pcsNow() time.Time { return s.now.UTC().Truncate(time.Millisecond) }
 
 // must refuses a change of something that PCS is changing already.
-func (t *pcsThing) must(be ...string) error {
+func (t *pcsResource) must(be ...string) error {
 	if slices.Contains(be, t.Status) {
 		return nil
 	}
@@ -206,13 +206,13 @@ func (t *pcsThing) must(be ...string) error {
 }
 
 // pcsList is the only page of a list, in the order of names: a page has up to 100, and a cluster 10 of each.
-func pcsList[T pcsHolder](list string, things []T) (any, error) {
-	all := []pcsThing{} // an empty list, not null
+func pcsList[T pcsObject](list string, things []T) (any, error) {
+	all := []pcsResource{} // an empty list, not null
 	for _, one := range things {
-		all = append(all, *one.thing())
+		all = append(all, *one.resource())
 	}
 
-	slices.SortFunc(all, func(a, b pcsThing) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b pcsResource) int { return strings.Compare(a.Name, b.Name) })
 
 	return object{list: all}, nil
 }
@@ -232,9 +232,9 @@ func checkPCSTags(v *pcsValidation, tags map[string]string) {
 
 // tagResource tags a cluster, node group or queue, or lists its tags.
 func (s *Sim) tagResource(c *call, in *pcsRequest) (any, error) {
-	var tagged *pcsThing
+	var tagged *pcsResource
 	for _, cl := range c.region.pcs.clusters {
-		things := []pcsHolder{cl}
+		things := []pcsObject{cl}
 		for _, g := range cl.groups {
 			things = append(things, g)
 		}
@@ -244,8 +244,8 @@ func (s *Sim) tagResource(c *call, in *pcsRequest) (any, error) {
 		}
 
 		for _, one := range things {
-			if one.thing().ARN == in.ARN {
-				tagged = one.thing()
+			if one.resource().ARN == in.ARN {
+				tagged = one.resource()
 			}
 		}
 	}
@@ -299,21 +299,21 @@ func (v *pcsValidation) err() error {
 }
 
 // pcsConflict is about something that is there; nil for nothing.
-func pcsConflict(about *pcsThing, format string, args ...any) error {
-	return pcsAbout("ConflictException", about, format, args...)
+func pcsConflict(about *pcsResource, format string, args ...any) error {
+	return pcsErrorAbout("ConflictException", about, format, args...)
 }
 
-func pcsQuota(about *pcsThing, format string, args ...any) error {
-	e := pcsAbout("ServiceQuotaExceededException", about, format, args...)
+func pcsQuota(about *pcsResource, format string, args ...any) error {
+	e := pcsErrorAbout("ServiceQuotaExceededException", about, format, args...)
 	e.Detail["serviceCode"] = "pcs"
 	return e
 }
 
 func pcsNotFound(kind, id string) error {
-	return pcsAbout("ResourceNotFoundException", &pcsThing{kind: kind, ID: id}, "no %s has the name or id %q", kind, id)
+	return pcsErrorAbout("ResourceNotFoundException", &pcsResource{kind: kind, ID: id}, "no %s has the name or id %q", kind, id)
 }
 
-func pcsAbout(code string, about *pcsThing, format string, args ...any) *APIError {
+func pcsErrorAbout(code string, about *pcsResource, format string, args ...any) *APIError {
 	e := apiErrorf(code, format, args...)
 	e.Detail = map[string]any{}
 	if about != nil {

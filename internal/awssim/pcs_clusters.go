@@ -11,7 +11,7 @@ import (
 
 // pcsCluster is a cluster with all that belongs to it.
 type pcsCluster struct {
-	pcsThing
+	pcsResource
 	Scheduler          pcsScheduler  `json:"scheduler"`
 	Size               string        `json:"size"`
 	Networking         pcsNetworking `json:"networking"`
@@ -78,7 +78,7 @@ func (s *Sim) updateCluster(c *call, in *pcsRequest) (any, error) {
 	}
 
 	cl.SlurmConfiguration = cl.SlurmConfiguration.merge(change.SlurmConfiguration)
-	s.change(&cl.pcsThing, statusUpdating, func() {})
+	s.change(&cl.pcsResource, statusUpdating, func() {})
 
 	return object{"cluster": cl}, nil
 }
@@ -112,7 +112,7 @@ func (s *Sim) buildPCS(r *region, sc RegionScenario) error {
 func (s *Sim) buildCluster(r *region, c ClusterScenario) error {
 	cl := &pcsCluster{
 		region:     r,
-		pcsThing:   pcsThing{ID: c.ID, Name: c.Name, tags: copyTags(c.Tags)},
+		pcsResource:   pcsResource{ID: c.ID, Name: c.Name, tags: copyTags(c.Tags)},
 		Size:       cmp.Or(c.Size, "SMALL"),
 		Scheduler:  pcsScheduler{Type: "SLURM", Version: cmp.Or(c.SlurmVersion, "25.05")},
 		Networking: pcsNetworking{SubnetIDs: c.Subnets, SecurityGroupIDs: c.SecurityGroups},
@@ -124,12 +124,12 @@ func (s *Sim) buildCluster(r *region, c ClusterScenario) error {
 		return fmt.Errorf("it needs a subnet of the region, and size SMALL, MEDIUM or LARGE")
 	}
 
-	s.complete(&cl.pcsThing, kindCluster, s.arn("pcs", r.name, "cluster/"))
+	s.complete(&cl.pcsResource, kindCluster, s.arn("pcs", r.name, "cluster/"))
 
 	r.pcs.clusters = append(r.pcs.clusters, cl)
 	for _, g := range c.NodeGroups {
 		made := &pcsGroup{
-			pcsThing: pcsThing{ID: g.ID, Name: g.Name, tags: copyTags(g.Tags), Status: statusActive},
+			pcsResource: pcsResource{ID: g.ID, Name: g.Name, tags: copyTags(g.Tags), Status: statusActive},
 			AMI:      g.Image, SubnetIDs: g.Subnets, PurchaseOption: g.PurchaseOption, InstanceProfile: g.InstanceProfile,
 			LaunchTemplate: pcsTemplate{ID: g.LaunchTemplate, Version: cmp.Or(g.Version, "1")},
 			Scaling:        pcsScaling{Min: g.Min, Max: g.Max}, Instances: []pcsInstance{{Type: g.Type}},
@@ -140,7 +140,7 @@ func (s *Sim) buildCluster(r *region, c ClusterScenario) error {
 	}
 
 	for _, sc := range c.Queues {
-		q := &pcsQueue{pcsThing: pcsThing{ID: sc.ID, Name: sc.Name, tags: copyTags(sc.Tags), Status: statusActive}}
+		q := &pcsQueue{pcsResource: pcsResource{ID: sc.ID, Name: sc.Name, tags: copyTags(sc.Tags), Status: statusActive}}
 		for _, name := range sc.NodeGroups {
 			g, err := pcsFind(cl.groups, kindGroup, name)
 			if err != nil {

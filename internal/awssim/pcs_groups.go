@@ -14,7 +14,7 @@ const clusterQuota = 10
 
 // pcsGroup is a compute node group.
 type pcsGroup struct {
-	pcsThing
+	pcsResource
 	AMI                  string        `json:"amiId,omitempty"`
 	SubnetIDs            []string      `json:"subnetIds"`
 	PurchaseOption       string        `json:"purchaseOption"`
@@ -51,7 +51,7 @@ func (s *Sim) createNodeGroup(c *call, in *pcsRequest) (any, error) {
 
 	if other, err := pcsFind(cl.groups, kindGroup, in.GroupName); err == nil {
 		return nil, pcsConflict(
-			&other.pcsThing,
+			&other.pcsResource,
 			"cluster %s has a compute node group with the name %q",
 			cl.Name,
 			in.GroupName,
@@ -66,7 +66,7 @@ func (s *Sim) createNodeGroup(c *call, in *pcsRequest) (any, error) {
 	g.Name, g.tags = in.GroupName, copyTags(in.Tags)
 	if len(cl.groups) >= clusterQuota {
 		return nil, pcsQuota(
-			&cl.pcsThing,
+			&cl.pcsResource,
 			"cluster %s has %d compute node groups, and the quota is %d",
 			cl.Name,
 			len(cl.groups),
@@ -78,7 +78,7 @@ func (s *Sim) createNodeGroup(c *call, in *pcsRequest) (any, error) {
 		return nil, err
 	}
 
-	s.change(&g.pcsThing, statusCreating, func() {})
+	s.change(&g.pcsResource, statusCreating, func() {})
 
 	return object{"computeNodeGroup": g}, nil
 }
@@ -91,7 +91,7 @@ func (s *Sim) addGroup(cl *pcsCluster, g *pcsGroup) error {
 	}
 
 	g.nodes, g.replace = map[string]string{}, map[string]bool{}
-	s.complete(&g.pcsThing, kindGroup, cl.ARN+"/computenodegroup/")
+	s.complete(&g.pcsResource, kindGroup, cl.ARN+"/computenodegroup/")
 	g.ClusterID = cl.ID
 	cl.groups = append(cl.groups, g)
 
@@ -109,7 +109,7 @@ func (cl *pcsCluster) checkSize(g *pcsGroup) error {
 
 	if limit := sizeLimits[cl.Size]; total > limit {
 		return pcsQuota(
-			&cl.pcsThing,
+			&cl.pcsResource,
 			"the total of maxInstanceCount across all compute node groups of cluster %s would be %d, and a %s cluster "+
 				"has at most %d nodes",
 			cl.Name,
@@ -164,7 +164,7 @@ func (s *Sim) updateNodeGroup(c *call, in *pcsRequest) (any, error) {
 	}
 
 	*g = updated
-	s.change(&g.pcsThing, statusUpdating, func() {
+	s.change(&g.pcsResource, statusUpdating, func() {
 		for _, id := range g.nodes {
 			g.replace[id] = g.replace[id] || replaces
 		}
@@ -180,11 +180,11 @@ func (s *Sim) deleteNodeGroup(c *call, in *pcsRequest) (any, error) {
 	}
 
 	if queues := cl.queuesOf(g.ID); len(queues) > 0 {
-		return nil, pcsConflict(&g.pcsThing, "compute node group %s is in the queue %s: remove it from the queue first",
+		return nil, pcsConflict(&g.pcsResource, "compute node group %s is in the queue %s: remove it from the queue first",
 			g.Name, strings.Join(queues, ", "))
 	}
 
-	s.change(&g.pcsThing, statusDeleting, func() {
+	s.change(&g.pcsResource, statusDeleting, func() {
 		remove(&cl.groups, g)
 		s.terminateNodes(cl, g)
 	})
@@ -201,7 +201,7 @@ func (s *Sim) terminateNodes(cl *pcsCluster, g *pcsGroup) {
 
 // pcsQueue is a queue.
 type pcsQueue struct {
-	pcsThing
+	pcsResource
 	Groups             []pcsMember `json:"computeNodeGroupConfigurations"`
 	SlurmConfiguration pcsSettings `json:"slurmConfiguration,omitempty"`
 }
@@ -231,7 +231,7 @@ func (s *Sim) createQueue(c *call, in *pcsRequest) (any, error) {
 
 	q.Name, q.tags = in.QueueName, copyTags(in.Tags)
 	if other, err := pcsFind(cl.queues, kindQueue, q.Name); err == nil {
-		return nil, pcsConflict(&other.pcsThing, "cluster %s has a queue with the name %q", cl.Name, q.Name)
+		return nil, pcsConflict(&other.pcsResource, "cluster %s has a queue with the name %q", cl.Name, q.Name)
 	}
 
 	var v pcsValidation
@@ -245,7 +245,7 @@ func (s *Sim) createQueue(c *call, in *pcsRequest) (any, error) {
 
 	if len(cl.queues) >= clusterQuota {
 		return nil, pcsQuota(
-			&cl.pcsThing,
+			&cl.pcsResource,
 			"cluster %s has %d queues, and the quota is %d",
 			cl.Name,
 			len(cl.queues),
@@ -254,7 +254,7 @@ func (s *Sim) createQueue(c *call, in *pcsRequest) (any, error) {
 	}
 
 	s.addQueue(cl, q)
-	s.change(&q.pcsThing, statusCreating, func() {})
+	s.change(&q.pcsResource, statusCreating, func() {})
 
 	return object{"queue": q}, nil
 }
@@ -265,7 +265,7 @@ func (s *Sim) addQueue(cl *pcsCluster, q *pcsQueue) {
 		q.Groups = []pcsMember{} // a required member, so an empty list and not null
 	}
 
-	s.complete(&q.pcsThing, kindQueue, cl.ARN+"/queue/")
+	s.complete(&q.pcsResource, kindQueue, cl.ARN+"/queue/")
 	q.ClusterID = cl.ID
 	cl.queues = append(cl.queues, q)
 }
@@ -311,7 +311,7 @@ func (s *Sim) updateQueue(c *call, in *pcsRequest) (any, error) {
 	}
 
 	q.SlurmConfiguration = q.SlurmConfiguration.merge(change.SlurmConfiguration)
-	s.change(&q.pcsThing, statusUpdating, func() {})
+	s.change(&q.pcsResource, statusUpdating, func() {})
 
 	return object{"queue": q}, nil
 }
@@ -322,7 +322,7 @@ func (s *Sim) deleteQueue(c *call, in *pcsRequest) (any, error) {
 		return nil, err
 	}
 
-	s.change(&q.pcsThing, statusDeleting, func() {
+	s.change(&q.pcsResource, statusDeleting, func() {
 		remove(&cl.queues, q)
 		// API reference, DeleteQueue: nodes of a group that is in no other queue are terminated.
 		for _, g := range cl.groups {

@@ -191,7 +191,7 @@ func (g *pcsGroup) target(r *region) *reservation {
 	return r.reservations[data.target().CapacityReservationId]
 }
 
-// isMultipart tells whether user data is a MIME multi-part archive.
+// isMultipart reports whether user data is a MIME multi-part archive.
 func isMultipart(data []byte) bool {
 	message, err := mail.ReadMessage(bytes.NewReader(data))
 	if err != nil {

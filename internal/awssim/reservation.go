@@ -55,8 +55,8 @@ type block struct {
 	tags map[string]string
 }
 
-// holds tells whether the reservation still keeps capacity.
-func (res *reservation) holds() bool {
+// keepsCapacity reports whether the reservation still keeps capacity.
+func (res *reservation) keepsCapacity() bool {
 	return slices.Contains([]string{"active", "pending", "scheduled", "payment-pending"}, res.state)
 }
 
@@ -91,15 +91,15 @@ func (r *region) byCreation() []*reservation {
 
 // reservation finds one by id, or returns the fault of the id.
 func (r *region) reservation(id string) (*reservation, error) {
-	if res := r.reservations[id]; res != nil && r.shows(id) {
+	if res := r.reservations[id]; res != nil && r.isVisible(id) {
 		return res, nil
 	}
 	return nil, reservationNotFound(id)
 }
 
-// shownReservations are the reservations that EC2 shows, oldest first.
-func (r *region) shownReservations() []*reservation {
-	return shown(r, r.byCreation(), func(res *reservation) string { return res.ID })
+// visibleReservations are the reservations that EC2 shows, oldest first.
+func (r *region) visibleReservations() []*reservation {
+	return visible(r, r.byCreation(), func(res *reservation) string { return res.ID })
 }
 
 // wellFormed reports whether an id has its prefix and hexadecimal digits, as EC2 makes them. EC2 does not look for
@@ -228,7 +228,7 @@ func (s *Sim) followEnd(r *region, res *reservation) {
 
 	unless := func(run func()) func() {
 		return func() {
-			if res.end.Equal(end) && res.holds() {
+			if res.end.Equal(end) && res.keepsCapacity() {
 				run()
 			}
 		}

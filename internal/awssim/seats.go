@@ -47,7 +47,7 @@ func (r *region) targetSeats(o launchOrder, at site, id string) ([]*reservation,
 	}
 	// One code for a full reservation and for one that does not fit: its message says "compatible and available".
 	n := min(o.max, r.available(res))
-	if n < o.min || !res.fits(at) || res.reclaiming {
+	if n < o.min || !res.accepts(at) || res.reclaiming {
 		return nil, reservationExceeded()
 	}
 
@@ -72,7 +72,7 @@ func (r *region) checkTarget(o launchOrder, at site) error {
 	}
 
 	res, err := r.openTarget(o, at, id)
-	if err == nil && (!res.fits(at) || res.reclaiming) {
+	if err == nil && (!res.accepts(at) || res.reclaiming) {
 		err = reservationExceeded()
 	}
 
@@ -116,7 +116,7 @@ func (r *region) openTarget(o launchOrder, at site, id string) (*reservation, er
 func (r *region) openSeats(o launchOrder, at site) []*reservation {
 	var seats []*reservation
 	for _, res := range r.byCreation() {
-		if res.kind != kindODCR || res.match != "open" || res.state != "active" || !res.fits(at) {
+		if res.kind != kindODCR || res.match != "open" || res.state != "active" || !res.accepts(at) {
 			continue
 		}
 
@@ -128,10 +128,10 @@ func (r *region) openSeats(o launchOrder, at site) []*reservation {
 	return seats
 }
 
-// fits tells whether a launch has the attributes of the reservation. Zones are compared by id:
+// accepts reports whether a launch has the attributes of the reservation. Zones are compared by id:
 // names differ between accounts (EC2 User Guide, capacity-reservation-sharing). An ODCR that was made
 // in a cluster placement group takes launches in that group only (EC2 User Guide, cr-cpg).
-func (res *reservation) fits(at site) bool {
+func (res *reservation) accepts(at site) bool {
 	return res.Type == at.kind.Name && res.zone.id == at.subnet.zone.id && res.platform == at.platform &&
 		res.tenancy == at.tenancy && (res.placementGroup == "" || res.placementGroup == at.placementGroup)
 }
@@ -176,7 +176,7 @@ func (r *region) available(res *reservation) int {
 func (r *region) freeCapacity(p pool) int {
 	free := r.capacity[p]
 	for _, res := range r.reservations {
-		if res.kind == kindODCR && res.holds() && res.Type == p.instanceType && res.zone.id == p.zoneID && !res.shared {
+		if res.kind == kindODCR && res.keepsCapacity() && res.Type == p.instanceType && res.zone.id == p.zoneID && !res.shared {
 			free -= res.count
 		}
 	}

@@ -74,8 +74,8 @@ func (s *Sim) serveAWS(w http.ResponseWriter, r *http.Request) {
 	}
 
 	fault := s.takeFault(c)
-	if fault != nil && !s.hitBefore(fault, r) {
-		s.breakOff(w, c, fault)
+	if fault != nil && !s.awaitLatency(fault, r) {
+		s.dropConnection(w, c, fault)
 		return
 	}
 
@@ -83,7 +83,7 @@ func (s *Sim) serveAWS(w http.ResponseWriter, r *http.Request) {
 	s.do(func() { out, err = s.dispatch(c) })
 
 	if fault != nil && fault.breaks() {
-		s.breakOff(w, c, fault)
+		s.dropConnection(w, c, fault)
 		return
 	}
 

@@ -183,7 +183,7 @@ func TestAFenceOfAnUnknownReservation(t *testing.T) {
 			st.aws.Hidden = []string{"cr-1"}
 		}
 
-		st.GoTo(st.Now().Add(wait))
+		st.AdvanceTo(st.Now().Add(wait))
 
 		_, _, _ = Pass(t.Context(), st.sources)
 		if there := len(st.slurm.Fences) > 0; there != stays {

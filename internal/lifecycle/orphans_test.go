@@ -80,7 +80,7 @@ func TestOrphanOfALostLaunchEnds(t *testing.T) {
 				},
 				Work: time.Hour,
 			})
-			st.GoTo(st.Now().Add(time.Second))
+			st.AdvanceTo(st.Now().Add(time.Second))
 
 			if lost = false; len(st.aws.Instances) != 1 || j.State != "PENDING" {
 				t.Fatalf("%d instances, the job is %s: %s", len(st.aws.Instances), j.State, j.AdminComment)

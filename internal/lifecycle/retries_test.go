@@ -70,7 +70,7 @@ func TestJobComesForwardWhenAWSAnswers(t *testing.T) {
 	st.pass(time.Minute)
 
 	j := st.job(60, "")
-	j.Stays, j.Eligible = false, st.slurm.Now.Add(2*time.Minute)
+	j.Never, j.Eligible = false, st.slurm.Now.Add(2*time.Minute)
 	j.AdminComment = "pcs-capacity: nodes solo-1 were not launched: RequestLimitExceeded: no" + capacity.RetryNote(
 		0,
 		j.Eligible,

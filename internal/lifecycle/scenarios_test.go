@@ -445,7 +445,7 @@ var scenarios = []struct {
 			}
 
 			j.Shown, j.TimeMin = "12_"+string(rune('0'+i)), capacity.Minutes(1)
-			j.Stays, j.AdminComment = i > 1, "see ticket 12"
+			j.Never, j.AdminComment = i > 1, "see ticket 12"
 		}
 
 		st.slurm.Jobs = slices.DeleteFunc(
@@ -548,13 +548,13 @@ var scenarios = []struct {
 		boots := st.boots(st.job(24*60, "", "solo-3"))
 		st.passes(2*time.Hour, 2)
 		st.slurm.Node("solo-3").State = model.Idle
-		st.GoTo(opens.Add(3 * time.Hour))
+		st.AdvanceTo(opens.Add(3 * time.Hour))
 		st.note("the nodes of job %s are up", boots.Shown)
 		st.fails["set time limit"] = errors.New("slurmctld is busy")
 		st.pass(3 * time.Hour)
 	}},
 	{"limits that Slurm cut are raised, up to what each may have", func(st *stage) {
-		st.slurm.Old = true
+		st.slurm.CutsToFloor = true
 		st.solo().OnEnd = capacity.StopAtEnd
 		st.openBlock()
 
@@ -568,7 +568,7 @@ var scenarios = []struct {
 		st.pass(2 * time.Hour)
 	}},
 	{"a limit that the owner of a fitted job lowers stays", func(st *stage) {
-		st.slurm.Old = true
+		st.slurm.CutsToFloor = true
 		st.solo().OnEnd = capacity.StopAtEnd
 		st.openBlock()
 		j := st.job(31, "fitted", "solo-1")
@@ -644,7 +644,7 @@ var scenarios = []struct {
 
 		for _, reason := range []string{"JobHeldAdmin", "JobHeldAdmin", "JobHeldUser", "job requeued in held state", "JobHeldAdmin"} {
 			j := st.job(60, "", nothing...)
-			j.Stays, j.Held, j.Reason, j.Eligible = true, true, reason, opens
+			j.Never, j.Held, j.Reason, j.Eligible = true, true, reason, opens
 			j.AdminComment = capacity.HoldNote(opens.Add(-time.Hour), "cr-1 is not this partition's")
 		}
 

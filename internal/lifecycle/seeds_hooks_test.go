@@ -49,7 +49,7 @@ func (m *month) resume(nodes []string) {
 		if has := slices.DeleteFunc(slices.Clone(j.Nodes), func(n string) bool { return !slices.Contains(nodes, n) }); len(
 			has,
 		) > 0 &&
-			j.Over == "" {
+			j.Outcome == "" {
 			jobs = append(jobs, fmt.Sprintf(`{"job_id": %d, "nodes_resume": %q}`, j.ID, hostlist.Compress(has)))
 		}
 	}

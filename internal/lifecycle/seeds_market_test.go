@@ -93,7 +93,7 @@ func (b *run) pause(_ context.Context, d time.Duration) bool {
 	if at, due := NextBoundary(m.seen, m.Now()); due && at.Before(to) {
 		m.until(to)
 	} else {
-		m.GoTo(to)
+		m.AdvanceTo(to)
 	}
 
 	b.waited += d

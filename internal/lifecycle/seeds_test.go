@@ -37,7 +37,7 @@ func init() {
 // month is a cluster through which time goes on from step to step, with the real decisions and what they really do.
 type month struct {
 	*rapid.T
-	*model.World
+	*model.Model
 	test    *testing.T
 	slurm   *model.Slurm
 	aws     *model.EC2
@@ -119,9 +119,9 @@ func TestSeeds(t *testing.T) {
 
 func newMonth(rt *rapid.T, t *testing.T, said map[string]int) *month {
 	w := model.New(monthBegins)
-	m := &month{T: rt, test: t, said: said, decided: map[string]int{}, World: w, slurm: w.Slurm, aws: w.EC2}
+	m := &month{T: rt, test: t, said: said, decided: map[string]int{}, Model: w, slurm: w.Slurm, aws: w.EC2}
 	m.Skew = rapid.SampledFrom([]time.Duration{0, 3 * time.Minute, -20 * time.Second}).Draw(rt, "skew")
-	m.slurm.Old = rapid.Bool().Draw(rt, "old Slurm")
+	m.slurm.CutsToFloor = rapid.Bool().Draw(rt, "old Slurm")
 	m.slurm.Add("gpu", "gpu-a", 4)
 	m.slurm.Add("gpu", "gpu-b", 4)
 	m.slurm.Add("solo", "solo", 4)
@@ -258,7 +258,7 @@ func (m *month) shows() string {
 	}
 
 	for _, j := range m.slurm.Jobs {
-		if j.Over == "" {
+		if j.Outcome == "" {
 			fmt.Fprintf(
 				&b,
 				"job %s %s %s on %v until %s, limit %s, %q\n",
@@ -464,7 +464,7 @@ func (m *month) loseDir() { m.sources.State, m.lost = state.Dir(model.Dir(m)), m
 // settle makes the pass of a step. One that fails is followed by another a few seconds later.
 func (m *month) settle() {
 	if _, err := m.pass(); err != nil && !m.Now().Before(m.down) {
-		m.GoTo(m.Now().Add(10 * time.Second))
+		m.AdvanceTo(m.Now().Add(10 * time.Second))
 		_, _ = m.pass()
 	}
 }
@@ -515,7 +515,7 @@ func (m *month) until(next time.Time) {
 			to = m.down
 		}
 
-		m.GoTo(to)
+		m.AdvanceTo(to)
 		m.settle()
 	}
 }
@@ -571,11 +571,11 @@ func (m *month) submit(rt *rapid.T) {
 		)
 	}
 
-	m.GoTo(m.Now())
+	m.AdvanceTo(m.Now())
 }
 
 func (m *month) live() []*model.Job {
-	return slices.DeleteFunc(slices.Clone(m.slurm.Jobs), func(j *model.Job) bool { return j.Over != "" })
+	return slices.DeleteFunc(slices.Clone(m.slurm.Jobs), func(j *model.Job) bool { return j.Outcome != "" })
 }
 
 // user changes, cancels, requeues, holds or releases a job.
@@ -604,11 +604,11 @@ func (m *month) user(rt *rapid.T) {
 		}
 	case "hold":
 		if j.State == "PENDING" {
-			j.Stays, j.Held, j.Reason = true, true, "JobHeldUser"
+			j.Never, j.Held, j.Reason = true, true, "JobHeldUser"
 		}
 	case "release":
 		if j.State == "PENDING" {
-			j.Stays, j.Held, j.Reason = false, false, ""
+			j.Never, j.Held, j.Reason = false, false, ""
 		}
 	}
 }
@@ -664,7 +664,7 @@ func (m *month) name() {
 
 	m.slurm.Jobs = slices.DeleteFunc(
 		m.slurm.Jobs,
-		func(j *model.Job) bool { return j.Over != "" && m.slurm.Now.Sub(j.End) > time.Hour },
+		func(j *model.Job) bool { return j.Outcome != "" && m.slurm.Now.Sub(j.End) > time.Hour },
 	)
 	g := &m.sources.Settings.Partitions[1].Groups[0]
 	g.ReservationIDs = []string{"cr-bad"} // R8: which EC2 never describes
@@ -724,7 +724,7 @@ func (m *month) hostFails(rt *rapid.T) {
 			m.say("the host of %s fails", node)
 			m.aws.End(i.ID)
 			m.aws.Change(i.ReservationID, func(r *capacity.Reservation) { r.Unhealthy++ })
-			m.GoTo(m.Now())
+			m.AdvanceTo(m.Now())
 			m.settle()
 
 			return
@@ -907,7 +907,7 @@ func (m *month) meetHook(rt *rapid.T) {
 		switch {
 		case what == "time":
 			m.say("%s pass in the middle of the pass", later)
-			m.GoTo(m.Now().Add(later))
+			m.AdvanceTo(m.Now().Add(later))
 		case what == "user" && len(live) > 0:
 			m.user(rt)
 		case what == "extension":
@@ -1066,11 +1066,11 @@ func (m *month) ends() {
 	m.lastOrders()
 
 	for range 4 {
-		m.GoTo(m.Now().Add(6 * time.Minute))
+		m.AdvanceTo(m.Now().Add(6 * time.Minute))
 		m.settle()
 	}
 
-	m.GoTo(m.Now()) // Slurm calls its programs
+	m.AdvanceTo(m.Now()) // Slurm calls its programs
 
 	for _, r := range m.aws.All { // R4
 		if one, _ := m.aws.Real(r.ID); r.Kind == capacity.ODCR && r.ID != "cr-theirs" && one.State.Live() &&
@@ -1112,7 +1112,7 @@ func (m *month) ends() {
 				Work: time.Hour,
 			},
 		)
-		m.GoTo(m.Now().Add(time.Second))
+		m.AdvanceTo(m.Now().Add(time.Second))
 
 		if j.State != "RUNNING" {
 			m.bad("job %s does not start on slot %s", j.Shown, s.Slot.Name)

@@ -20,7 +20,7 @@ import (
 // own clock. It keeps a tape of what passes change and say.
 type stage struct {
 	*testing.T
-	*model.World
+	*model.Model
 	tape    strings.Builder
 	slurm   *model.Slurm
 	aws     *model.EC2
@@ -45,7 +45,7 @@ func newStage(t *testing.T) *stage {
 	w := model.New(opens.Add(-time.Hour))
 	st := &stage{
 		T:     t,
-		World: w,
+		Model: w,
 		slurm: w.Slurm,
 		aws:   w.EC2,
 		said:  map[string]bool{},
@@ -145,7 +145,7 @@ func (st *stage) call(c model.Call) (err error) {
 
 // pass makes a pass at a time of AWS's clock, since opens, and writes down what it does.
 func (st *stage) pass(at time.Duration) Report {
-	st.GoTo(opens.Add(at))
+	st.AdvanceTo(opens.Add(at))
 	st.write("pass at %s", model.Clock(st.Now()))
 
 	var (
@@ -163,7 +163,7 @@ func (st *stage) pass(at time.Duration) Report {
 		st.isAsPlanned(planned, report)
 	}
 
-	st.GoTo(st.Now()) // Slurm calls its programs
+	st.AdvanceTo(st.Now()) // Slurm calls its programs
 
 	return report
 }
@@ -306,7 +306,7 @@ func (st *stage) job(limit int, comment string, nodes ...string) *model.Job {
 		}
 	}
 
-	j.Stays = len(nodes) == 0 // Slurm does not start it
+	j.Never = len(nodes) == 0 // Slurm does not start it
 
 	return j
 }
@@ -316,7 +316,7 @@ func (st *stage) boots(j *model.Job) *model.Job {
 	j.StateFlag = "CONFIGURING"
 	for _, name := range j.Nodes {
 		n := st.slurm.Node(name)
-		n.State, n.Booted = model.Boots, time.Time{} // until the scenario says so
+		n.State, n.BootedAt = model.Boots, time.Time{} // until the scenario says so
 	}
 
 	return j

@@ -15,7 +15,7 @@ import (
 
 // EC2 is the region's.
 type EC2 struct {
-	*World
+	*Model
 	All       []capacity.Reservation // the reservations that there are. A State of "" goes by the time.
 	Instances []capacity.Instance    // those that have not been terminated
 	Hosts     map[string]string      // EC2's words about hosts that it is about to take away, by instance
@@ -49,8 +49,8 @@ type change struct {
 // consistent bounds how long EC2 shows what was: the EC2 Developer Guide names five minutes.
 const consistent = 5 * time.Minute
 
-// shown returns what EC2 shows of all.
-func shown[T any](e *EC2, all []T, id func(T) string) (found []T) {
+// visible returns what EC2 shows of all.
+func visible[T any](e *EC2, all []T, id func(T) string) (found []T) {
 	late := map[string]bool{}
 	for id, c := range e.before {
 		if e.Late && e.Now().Sub(c.at) < consistent {
@@ -69,7 +69,7 @@ func shown[T any](e *EC2, all []T, id func(T) string) (found []T) {
 }
 
 func (e *EC2) reservations() (all []capacity.Reservation) {
-	for _, r := range shown(e, e.All, func(r capacity.Reservation) string { return r.ID }) {
+	for _, r := range visible(e, e.All, func(r capacity.Reservation) string { return r.ID }) {
 		if !slices.Contains(e.Hidden, r.ID) {
 			all = append(all, e.stated(r))
 		}
@@ -79,7 +79,7 @@ func (e *EC2) reservations() (all []capacity.Reservation) {
 }
 
 func (e *EC2) instances() []capacity.Instance {
-	return shown(e, e.Instances, func(i capacity.Instance) string { return i.ID })
+	return visible(e, e.Instances, func(i capacity.Instance) string { return i.ID })
 }
 
 // Reserve makes a reservation, which EC2 may show late.
@@ -109,7 +109,7 @@ func (e *EC2) End(ids ...string) {
 }
 
 func (e *EC2) reservation(id string) *capacity.Reservation {
-	return named(e.All, func(r capacity.Reservation) bool { return r.ID == id })
+	return checkName(e.All, func(r capacity.Reservation) bool { return r.ID == id })
 }
 
 // Real returns a reservation as it is, whatever EC2 shows.
@@ -238,7 +238,7 @@ func (e *EC2) Launch(_ context.Context, l capacity.Launch) ([]capacity.Instance,
 	)
 
 	return answer(
-		e.World,
+		e.Model,
 		Call{Verb: "launch", Text: text, Change: true, EC2: true},
 		func() ([]capacity.Instance, error) { return e.launch(l) },
 	)
@@ -291,7 +291,7 @@ func (e *EC2) CreateODCR(_ context.Context, o capacity.HoldOrder) (capacity.Rese
 	text := fmt.Sprintf("of %d %s in %s, token %s", o.Count, o.InstanceType, o.AZID, o.ClientToken)
 
 	return answer(
-		e.World,
+		e.Model,
 		Call{Verb: "create ODCR", Text: text, Change: true, EC2: true},
 		func() (r capacity.Reservation, err error) {
 			made, err := e.bound(o.ClientToken, o)
@@ -351,7 +351,7 @@ func (e *EC2) Terminate(_ context.Context, instances []capacity.Instance) error 
 
 // read is a call that has what there is then as its answer.
 func read[T any](e *EC2, verb, text string, what func() T) (T, error) {
-	return answer(e.World, Call{Verb: verb, Text: text, EC2: true}, func() (T, error) { return what(), nil })
+	return answer(e.Model, Call{Verb: verb, Text: text, EC2: true}, func() (T, error) { return what(), nil })
 }
 
 // find answers a read: of all that EC2 shows then, with those that are asked for.
@@ -370,7 +370,7 @@ func (e *EC2) Reservations(
 	}
 
 	for _, id := range ids {
-		if r := named(all, func(r capacity.Reservation) bool { return r.ID == id }); r != nil {
+		if r := checkName(all, func(r capacity.Reservation) bool { return r.ID == id }); r != nil {
 			found = append(found, *r)
 		} else {
 			missing = append(missing, capacity.Missing{ID: id, Err: errNotFound})

@@ -62,7 +62,7 @@ func (e *EC2) sell(verb string, s ec2.Sale, offering string, deliver func(capaci
 	}
 
 	return e.change(verb, offering, func() error {
-		if o := named(e.ForSale, func(o capacity.Offering) bool { return o.ID == offering }); o != nil {
+		if o := checkName(e.ForSale, func(o capacity.Offering) bool { return o.ID == offering }); o != nil {
 			return deliver(*o)
 		}
 		return errNotSold

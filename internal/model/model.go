@@ -21,8 +21,8 @@ import (
 // Mark is the mark of the modeled cluster.
 const Mark = "lab/0123456789abcdef"
 
-// World is a cluster, and the region of AWS that it runs in.
-type World struct {
+// Model is a cluster, and the region of AWS that it runs in.
+type Model struct {
 	Slurm *Slurm
 	EC2   *EC2
 	PCS   *PCS
@@ -60,10 +60,10 @@ type Call struct {
 }
 
 // New is an empty world at a time of Slurm's clock.
-func New(now time.Time) *World {
-	w := &World{}
+func New(now time.Time) *Model {
+	w := &Model{}
 	w.Slurm = &Slurm{
-		World:        w,
+		Model:        w,
 		Now:          now,
 		Boot:         5 * time.Minute,
 		RequeueDelay: 2 * time.Minute,
@@ -71,25 +71,25 @@ func New(now time.Time) *World {
 		Fences:       map[string]Reservation{},
 	}
 	w.EC2 = &EC2{
-		World:     w,
+		Model:     w,
 		Extended:  map[string][]capacity.Extension{},
 		Templates: map[string]capacity.LaunchTemplate{},
 		before:    map[string]change{},
 		tokens:    map[string]*order{},
 	}
-	w.PCS = &PCS{World: w}
+	w.PCS = &PCS{Model: w}
 
 	return w
 }
 
 // Now is the time by AWS's clock.
-func (w *World) Now() time.Time { return w.Slurm.Now.Add(-w.Skew) }
+func (w *Model) Now() time.Time { return w.Slurm.Now.Add(-w.Skew) }
 
-// GoTo lets time pass up to a moment of AWS's clock: jobs end, nodes boot, reservations begin and end, jobs start.
-func (w *World) GoTo(to time.Time) {
+// AdvanceTo lets time pass up to a moment of AWS's clock: jobs end, nodes boot, reservations begin and end, jobs start.
+func (w *Model) AdvanceTo(to time.Time) {
 	s := w.Slurm
 	for to = to.Add(w.Skew); ; {
-		s.happen()
+		s.advance()
 		s.runPrograms()
 
 		if !s.Now.Before(to) {
@@ -101,7 +101,7 @@ func (w *World) GoTo(to time.Time) {
 }
 
 // MarkIn writes the id of the cluster into slurmctld's folder.
-func (w *World) MarkIn(dir string) error {
+func (w *Model) MarkIn(dir string) error {
 	w.Slurm.StateSave = dir
 	if err := os.WriteFile(filepath.Join(dir, "clustername"), []byte("lab\n"), 0o644); err != nil {
 		return err
@@ -111,7 +111,7 @@ func (w *World) MarkIn(dir string) error {
 }
 
 // Do has a call have its effect.
-func (w *World) Do(c Call, do func() error) error {
+func (w *Model) Do(c Call, do func() error) error {
 	if w.Before != nil {
 		if err := w.Before(c); err != nil {
 			return err
@@ -139,20 +139,20 @@ func (w *World) Do(c Call, do func() error) error {
 }
 
 // change is a call that changes AWS.
-func (w *World) change(verb, text string, do func() error) error {
+func (w *Model) change(verb, text string, do func() error) error {
 	return w.Do(Call{Verb: verb, Text: text, Change: true, EC2: true}, do)
 }
 
 // answer is the answer of a call that has it as its effect.
-func answer[T any](w *World, c Call, do func() (T, error)) (made T, err error) {
+func answer[T any](w *Model, c Call, do func() (T, error)) (made T, err error) {
 	if err = w.Do(c, func() (err error) { made, err = do(); return err }); err != nil {
 		made = *new(T)
 	}
 	return made, err
 }
 
-// named is the one of all that is meant; nil if it is not there.
-func named[T any](all []T, is func(T) bool) *T {
+// checkName is the one of all that is meant; nil if it is not there.
+func checkName[T any](all []T, is func(T) bool) *T {
 	if i := slices.IndexFunc(all, is); i >= 0 {
 		return &all[i]
 	}
@@ -194,7 +194,7 @@ func (h Host) Enlist(
 	text := strings.TrimSpace(fmt.Sprintf("%d, token %s %s", of.Count, of.Token, of.ReservationID))
 
 	return answer(
-		h.EC2.World,
+		h.EC2.Model,
 		Call{Verb: "enlist", Text: text, Change: true},
 		func() (capacity.Held, error) { return h.Dir.Enlist(of, now, allowed) },
 	)

@@ -61,7 +61,7 @@ func TestLong_ModelIsSlurm(t *testing.T) {
 	})
 
 	w := model.New(time.Now().Truncate(time.Second))
-	w.Slurm.Old, w.Slurm.Boot = true, 0
+	w.Slurm.CutsToFloor, w.Slurm.Boot = true, 0
 	w.Slurm.Add("gpu", "gpu", 3)
 
 	p := &program{
@@ -110,7 +110,7 @@ func (p *program) run(steps int) {
 }
 
 func (p *program) live() []*model.Job {
-	return slices.DeleteFunc(slices.Clone(p.model.Jobs), func(j *model.Job) bool { return j.Over != "" })
+	return slices.DeleteFunc(slices.Clone(p.model.Jobs), func(j *model.Job) bool { return j.Outcome != "" })
 }
 
 // slurmVerbs are those of passes and of hooks.
@@ -130,7 +130,7 @@ func (p *program) both(text string, call func(slurmVerbs) error) {
 	}
 }
 
-func (p *program) goOn() { p.model.World.GoTo(time.Now().Truncate(time.Second)) }
+func (p *program) goOn() { p.model.Model.AdvanceTo(time.Now().Truncate(time.Second)) }
 
 // same waits until both show the same.
 func (p *program) same() {
@@ -141,7 +141,7 @@ func (p *program) same() {
 	ctx, cancel := context.WithTimeout(p.ctx, 90*time.Second)
 	defer cancel()
 
-	if slurmlab.Until(ctx, func() bool {
+	if slurmlab.WaitUntil(ctx, func() bool {
 		p.goOn()
 		real, modeled = p.shows(p.real), p.shows(p.model)
 		return slices.Equal(real, modeled)
@@ -503,7 +503,7 @@ func TestModelIsEC2(t *testing.T) {
 
 		now = now.Add(5 * time.Minute)
 		clock.Set(now)
-		w.GoTo(now)
+		w.AdvanceTo(now)
 
 		if diff := cmp.Diff(shows(real), shows(w.EC2)); diff != "" {
 			t.Fatalf("%s\n(-EC2 +model)\n%s", strings.Join(steps, "\n"), diff)

@@ -16,7 +16,7 @@ import (
 // PCS is a cluster of PCS, as setup, teardown and passes see it: a verb is over when PCS has done it. Slurm's nodes and
 // partitions come from its node groups and queues.
 type PCS struct {
-	*World
+	*Model
 	Cluster pcs.Cluster
 	Groups  []pcs.NodeGroup
 	Queues  []pcs.Queue
@@ -31,12 +31,12 @@ func (p *PCS) Inventory() pcs.Inventory {
 
 // Group is a node group by its name, nil if there is none.
 func (p *PCS) Group(name string) *pcs.NodeGroup {
-	return named(p.Groups, func(g pcs.NodeGroup) bool { return g.Name == name })
+	return checkName(p.Groups, func(g pcs.NodeGroup) bool { return g.Name == name })
 }
 
 // Queue is a queue by its name, nil if there is none.
 func (p *PCS) Queue(name string) *pcs.Queue {
-	return named(p.Queues, func(q pcs.Queue) bool { return q.Name == name })
+	return checkName(p.Queues, func(q pcs.Queue) bool { return q.Name == name })
 }
 
 // errInvalid is PCS's answer to what cannot be.
@@ -158,7 +158,7 @@ func (p *PCS) inSlurm() {
 			s.Add(queues[g.ID], g.Name, g.Max)
 
 			for _, n := range s.All[len(s.All)-g.Max:] {
-				n.Shows = s.Now.Add(p.Shows)
+				n.VisibleAt = s.Now.Add(p.Shows)
 			}
 		}
 	}
@@ -273,7 +273,7 @@ func (e *EC2) EnsureLaunchTemplate(
 	spec capacity.LaunchTemplateSpec,
 ) (capacity.LaunchTemplate, error) {
 	return answer(
-		e.World,
+		e.Model,
 		Call{Verb: "ensure launch template", Text: spec.Name, Change: true, EC2: true},
 		func() (capacity.LaunchTemplate, error) {
 			t := e.Planned(spec)

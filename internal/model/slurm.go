@@ -18,9 +18,9 @@ import (
 
 // Slurm is slurmctld, with its clock.
 type Slurm struct {
-	*World
+	*Model
 	Now time.Time
-	Old bool // Old cuts jobs with --time-min to their floor, as Slurm before 25.05.3
+	CutsToFloor bool // Old cuts jobs with --time-min to their floor, as Slurm before 25.05.3
 	// Boot is a node's boot time. RequeueDelay must pass after a requeue before a job starts again; 0 is at once, as with
 	// --requeue=expedite.
 	Boot, RequeueDelay, KillWait time.Duration
@@ -59,8 +59,8 @@ type Node struct {
 	capacity.Node
 	Partition, Slot string
 	Job             *Job
-	Asked, Booted   time.Time // when ResumeProgram was called, and when it is up; zero if that is not known yet
-	Shows           time.Time // when Slurm begins to show it
+	ResumedAt, BootedAt   time.Time // when ResumeProgram was called, and when it is up; zero if that is not known yet
+	VisibleAt           time.Time // when Slurm begins to show it
 	down            bool      // it is powered down when its job ends
 }
 
@@ -69,9 +69,9 @@ type Job struct {
 	capacity.Job
 	// Slot names the slot in which it may run; "" is anywhere. Stays: Slurm does not start it.
 	Slot  string
-	Stays bool
+	Never bool
 	Work  time.Duration // what is left to do
-	Over  string        // how it ended; "" if it has not
+	Outcome  string        // how it ended; "" if it has not
 }
 
 // Add adds nodes SLOT-1, SLOT-2, … to a partition.
@@ -114,8 +114,8 @@ func (s *Slurm) Submit(j Job) *Job {
 	return &j
 }
 
-// ends sets the end of a job that has its nodes, by its limit.
-func (j *Job) ends() {
+// setEnd sets the end of a job that has its nodes, by its limit.
+func (j *Job) setEnd() {
 	j.End = j.Start.Add(capacity.SlurmInfinite)
 	if j.TimeLimit.Bounded() {
 		j.End = j.Start.Add(j.TimeLimit.Duration())
@@ -126,7 +126,7 @@ func (j *Job) ends() {
 func (s *Slurm) End(j *Job, how string) {
 	s.free(j, how)
 	j.State = how
-	j.Over = how
+	j.Outcome = how
 	j.End = s.Now
 }
 
@@ -150,12 +150,12 @@ func (s *Slurm) next(to time.Time) time.Time {
 	}
 
 	for _, n := range s.All {
-		consider(n.Booted)
-		consider(n.Asked.Add(s.ResumeTimeout))
+		consider(n.BootedAt)
+		consider(n.ResumedAt.Add(s.ResumeTimeout))
 	}
 
 	for _, j := range s.Jobs {
-		if j.Over == "" {
+		if j.Outcome == "" {
 			consider(j.Eligible)
 		}
 
@@ -168,8 +168,8 @@ func (s *Slurm) next(to time.Time) time.Time {
 	return next
 }
 
-// happen lets happen what is due.
-func (s *Slurm) happen() {
+// advance lets happen what is due.
+func (s *Slurm) advance() {
 	maps.DeleteFunc(s.Fences, func(_ string, r Reservation) bool { return !r.End.After(s.Now) })
 
 	for _, i := range slices.Clone(s.EC2.Instances) {
@@ -182,11 +182,11 @@ func (s *Slurm) happen() {
 		switch i := n.InstanceID; {
 		case i != "" && !slices.ContainsFunc(s.EC2.Instances, func(one capacity.Instance) bool { return one.ID == i }):
 			s.off(n, "NODE_FAIL") // somebody has ended it
-		case n.PoweringUp() && n.Booted.IsZero() && s.ResumeTimeout > 0 && !s.Now.Before(n.Asked.Add(s.ResumeTimeout)):
+		case n.PoweringUp() && n.BootedAt.IsZero() && s.ResumeTimeout > 0 && !s.Now.Before(n.ResumedAt.Add(s.ResumeTimeout)):
 			s.off(n, "RESUME_TIMEOUT")
 			n.State, n.Reason = GivenUp, "ResumeTimeout reached"
 			s.suspends = append(s.suspends, n.Name)
-		case n.PoweringUp() && !n.Booted.IsZero() && !n.Booted.After(s.Now):
+		case n.PoweringUp() && !n.BootedAt.IsZero() && !n.BootedAt.After(s.Now):
 			n.State = Idle
 			if n.Job != nil {
 				n.State = Busy
@@ -203,7 +203,7 @@ func (s *Slurm) happen() {
 			ready {
 			// The limit counts from when all nodes are up, and no reservation is looked at again.
 			j.StateFlag, j.Start = "", s.Now
-			j.ends()
+			j.setEnd()
 		}
 
 		switch {
@@ -216,7 +216,7 @@ func (s *Slurm) happen() {
 	}
 
 	for _, j := range s.Jobs {
-		if j.State == "PENDING" && !j.Stays && !j.Eligible.After(s.Now) {
+		if j.State == "PENDING" && !j.Never && !j.Eligible.After(s.Now) {
 			s.start(j)
 		}
 	}
@@ -278,7 +278,7 @@ func (s *Slurm) start(j *Job) {
 			j.TimeLimit = capacity.Minutes(room[n.Slot])
 		}
 
-		j.ends()
+		j.setEnd()
 
 		var boot []*Node
 		for _, n := range nodes[n.Slot] {
@@ -308,7 +308,7 @@ func (s *Slurm) limit(j *Job, node string) (minutes int, fits bool) {
 
 	room := capacity.MaxMinutes
 
-	if s.Old && j.TimeMin.Bounded() {
+	if s.CutsToFloor && j.TimeMin.Bounded() {
 		want = least
 	}
 
@@ -342,13 +342,13 @@ func (s *Slurm) powerUp(nodes []*Node) {
 	var names []string
 	for _, n := range nodes {
 		n.State = Boots
-		n.Asked = s.Now
+		n.ResumedAt = s.Now
 
-		n.Booted = time.Time{}
+		n.BootedAt = time.Time{}
 		n.Reason = ""
 		names = append(names, n.Name)
 		if s.Resume == nil {
-			n.Booted = s.Now.Add(s.Boot)
+			n.BootedAt = s.Now.Add(s.Boot)
 		}
 	}
 
@@ -388,8 +388,8 @@ func (s *Slurm) off(n *Node, how string) {
 // at gives a node an address, from which it boots.
 func (s *Slurm) at(n *Node, address string) {
 	n.Address = address
-	if n.PoweringUp() && n.Booted.IsZero() {
-		n.Booted = s.Now.Add(s.Boot)
+	if n.PoweringUp() && n.BootedAt.IsZero() {
+		n.BootedAt = s.Now.Add(s.Boot)
 	}
 
 	for _, i := range s.EC2.Instances {
@@ -439,7 +439,7 @@ func (s *Slurm) Requeue(j *Job, how string) {
 
 func (s *Slurm) find(shown string) (*Job, error) {
 	for _, j := range s.Jobs {
-		if j.Shown == shown && j.Over == "" {
+		if j.Shown == shown && j.Outcome == "" {
 			return j, nil
 		}
 	}
@@ -492,7 +492,7 @@ func (s *Slurm) Config(context.Context) (c slurm.Config, err error) {
 			KillWait:          s.KillWait,
 			ResumeTimeout:     s.ResumeTimeout,
 		}
-		if s.Old {
+		if s.CutsToFloor {
 			c.Version.Major = 24
 		}
 
@@ -508,7 +508,7 @@ func (s *Slurm) Config(context.Context) (c slurm.Config, err error) {
 func (s *Slurm) Nodes(_ context.Context, names ...string) (nodes []capacity.Node, err error) {
 	err = s.read("nodes", func() {
 		for _, n := range s.All {
-			if (len(names) == 0 || slices.Contains(names, n.Name)) && !n.Shows.After(s.Now) {
+			if (len(names) == 0 || slices.Contains(names, n.Name)) && !n.VisibleAt.After(s.Now) {
 				nodes = append(nodes, n.Node)
 			}
 		}
@@ -533,7 +533,7 @@ func (s *Slurm) Partitions(context.Context) (all []capacity.SlurmPartition, err 
 		for _, name := range s.partitions {
 			one := capacity.SlurmPartition{Name: name}
 			for _, n := range s.All {
-				if n.Partition == name && !n.Shows.After(s.Now) {
+				if n.Partition == name && !n.VisibleAt.After(s.Now) {
 					one.Nodes = append(one.Nodes, n.Name)
 				}
 			}
@@ -582,7 +582,7 @@ func (s *Slurm) JobsOf(
 				)
 			switch {
 			case !asked || wanted != nil && !wanted(j.Job):
-			case j.Over == "":
+			case j.Outcome == "":
 				live = append(live, j.Job)
 			case s.Now.Sub(j.End) < 5*time.Minute:
 				ended = append(ended, j.Job)
@@ -731,7 +731,7 @@ func (s *Slurm) SetTimeLimit(_ context.Context, job string, minutes int) error {
 		func(j *Job) {
 			j.TimeLimit = capacity.Minutes(minutes)
 			if j.State == "RUNNING" {
-				j.ends()
+				j.setEnd()
 			}
 		},
 		job,
@@ -751,7 +751,7 @@ func (s *Slurm) Edit(_ context.Context, edits map[string]capacity.Edits) map[str
 			func(j *Job) {
 				j.TimeLimit = e.TimeLimit
 				if j.State == "RUNNING" {
-					j.ends()
+					j.setEnd()
 				} else {
 					j.TimeMin = e.TimeMin
 				}
@@ -787,13 +787,13 @@ func (s *Slurm) RequeueJob(_ context.Context, before capacity.Job, hold bool) (a
 		s.Requeue(j, "REQUEUED")
 
 		if hold {
-			j.Stays = true
+			j.Never = true
 			j.Held = true
 			j.Reason = "JobHeldAdmin"
 			j.Start = time.Time{}
 		}
 
-		if s.RequeueDelay == 0 && !j.Stays {
+		if s.RequeueDelay == 0 && !j.Never {
 			s.start(j)
 		}
 
@@ -827,7 +827,7 @@ func (s *Slurm) UserHold(_ context.Context, jobs ...string) error {
 		"user hold",
 		"of job "+strings.Join(jobs, ","),
 		true,
-		func(j *Job) { j.Stays, j.Held, j.Reason = true, true, "JobHeldUser" },
+		func(j *Job) { j.Never, j.Held, j.Reason = true, true, "JobHeldUser" },
 		jobs...)
 }
 
@@ -838,7 +838,7 @@ func (s *Slurm) Cancel(_ context.Context, jobs ...string) error {
 
 // Release ends a hold.
 func (s *Slurm) Release(_ context.Context, job string) error {
-	return s.onJobs("release", "job "+job, false, func(j *Job) { j.Stays, j.Held, j.Reason = false, false, "" }, job)
+	return s.onJobs("release", "job "+job, false, func(j *Job) { j.Never, j.Held, j.Reason = false, false, "" }, job)
 }
 
 // SetAdminComment writes a note on jobs.

@@ -20,7 +20,7 @@ import (
 // world is a model of AWS, Slurm and the settings: what setup and teardown read of it is a value, and what they do
 // changes it.
 type world struct {
-	*model.World
+	*model.Model
 	*model.Slurm
 	*model.EC2
 	*model.PCS
@@ -66,7 +66,7 @@ func blockOf(id string, start, end int) capacity.Reservation {
 func newWorld() *world {
 	m := model.New(today)
 	w := &world{
-		World: m,
+		Model: m,
 		Slurm: m.Slurm,
 		EC2:   m.EC2,
 		PCS:   m.PCS,
@@ -298,7 +298,7 @@ func (w *world) PlaceFences(context.Context) error {
 }
 
 func (w *world) Pause(_ context.Context, to *pcs.Pace) error {
-	w.GoTo(w.World.Now().Add(to.Next(time.Minute)))
+	w.AdvanceTo(w.Model.Now().Add(to.Next(time.Minute)))
 	return w.noWait
 }
 

@@ -109,7 +109,7 @@ var finished = []string{
 func (c *Cluster) WaitJob(ctx context.Context, id string, states ...string) (map[string]string, error) {
 	var last map[string]string
 
-	err := Until(ctx, func() bool {
+	err := WaitUntil(ctx, func() bool {
 		if job, err := c.Job(ctx, id); err == nil {
 			last = job
 		}
@@ -129,7 +129,7 @@ func (c *Cluster) WaitJob(ctx context.Context, id string, states ...string) (map
 func (c *Cluster) WaitNode(ctx context.Context, name string, condition func(state string) bool) (string, error) {
 	var last string
 
-	err := Until(ctx, func() bool {
+	err := WaitUntil(ctx, func() bool {
 		node, err := c.Node(ctx, name)
 		if err == nil {
 			last = node["State"]
@@ -144,10 +144,10 @@ func (c *Cluster) WaitNode(ctx context.Context, name string, condition func(stat
 	return last, nil
 }
 
-// Until looks until ok, and returns the error of ctx if that ends first. Most looks start a program of Slurm's, which
+// WaitUntil looks until ok, and returns the error of ctx if that ends first. Most looks start a program of Slurm's, which
 // costs a core some 50 ms. So the pause between two is eight times as long as a look took, from 50 ms to 3 s: one test
 // that waits takes a ninth of a core at most, and the less the busier the machine is.
-func Until(ctx context.Context, ok func() bool) error {
+func WaitUntil(ctx context.Context, ok func() bool) error {
 	for {
 		began := time.Now()
 

@@ -92,8 +92,8 @@ func (c *Cluster) startDaemon(
 
 func (d *daemon) signal(sig syscall.Signal) { d.cmd.Process.Signal(sig) }
 
-// ended returns whether and how the daemon ended.
-func (d *daemon) ended() (string, bool) {
+// hasEnded returns whether and how the daemon ended.
+func (d *daemon) hasEnded() (string, bool) {
 	select {
 	case <-d.done:
 		return d.cmd.ProcessState.String(), true
@@ -107,11 +107,11 @@ func (c *Cluster) await(ctx context.Context, d *daemon, ready func() bool) error
 	ctx, cancel := context.WithTimeout(ctx, hang)
 	defer cancel()
 
-	err := Until(ctx, func() bool {
-		_, ended := d.ended()
+	err := WaitUntil(ctx, func() bool {
+		_, ended := d.hasEnded()
 		return ended || ready()
 	})
-	if state, ended := d.ended(); ended {
+	if state, ended := d.hasEnded(); ended {
 		err = errors.New(state)
 	}
 
@@ -266,7 +266,7 @@ func (c *Cluster) running(name string) bool {
 		return false
 	}
 
-	_, ended := d.ended()
+	_, ended := d.hasEnded()
 
 	return !ended
 }

@@ -115,7 +115,7 @@ func (c *Cluster) endProlog(fifo string, nodes []string) {
 	}
 }
 
-// booting tells whether a job may still get all its nodes, and waits for one.
+// booting reports whether a job may still get all its nodes, and waits for one.
 func booting(states map[string]string, nodes []string) (waits bool) {
 	for _, node := range nodes {
 		state := states[node]

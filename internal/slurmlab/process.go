@@ -54,15 +54,15 @@ func (p process) kill() {
 	}
 }
 
-// looks tell whose a process is, as far as we may read them.
-type looks struct {
+// processInfo tell whose a process is, as far as we may read them.
+type processInfo struct {
 	program     string // Debian installs slurmctld as slurmctld-wlm; an upgraded one reads "slurmctld (deleted)"
 	environment []string
 	folder      string
 	files       []string // that it has open; of a slurmstepd without an environment only
 }
 
-func look(pid int) (l looks) {
+func inspect(pid int) (l processInfo) {
 	p, err := procfs.NewProc(pid)
 	if err != nil {
 		return l
@@ -71,7 +71,7 @@ func look(pid int) (l looks) {
 	path, _ := p.Executable()
 	l.program = filepath.Base(path)
 	l.environment, _ = p.Environ()
-	if l.nameless() {
+	if l.isNameless() {
 		l.folder, _ = p.Cwd()
 		l.files, _ = p.FileDescriptorTargets()
 	}
@@ -79,8 +79,8 @@ func look(pid int) (l looks) {
 	return l
 }
 
-// nameless: a slurmstepd whose environment says nothing. Slurm 25.05 empties it.
-func (l looks) nameless() bool {
+// isNameless: a slurmstepd whose environment says nothing. Slurm 25.05 empties it.
+func (l processInfo) isNameless() bool {
 	return strings.HasPrefix(l.program, "slurmstepd") &&
 		!slices.ContainsFunc(
 			l.environment,
@@ -88,11 +88,11 @@ func (l looks) nameless() bool {
 		)
 }
 
-// belongs reports whether the process is the cluster's, or one of its node's: daemons that were started with it, and
+// belongsTo reports whether the process is the cluster's, or one of its node's: daemons that were started with it, and
 // what jobs left running on a node. The shell of a user who has set SLURM_CONF is neither, so it is never touched. A
 // slurmstepd without an environment runs in the folder of the cluster's logs, and has its node's log open.
-func (l looks) belongs(conf, node string) bool {
-	if l.nameless() {
+func (l processInfo) belongsTo(conf, node string) bool {
+	if l.isNameless() {
 		logs := filepath.Join(filepath.Dir(filepath.Dir(conf)), "log")
 		return l.folder == logs && (node == "" || slices.Contains(l.files, filepath.Join(logs, "slurmd-"+node+".log")))
 	}
@@ -135,7 +135,7 @@ func stopOwned(conf, node string) error {
 	for begin := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		all, running := allProcesses(), map[process]bool{}
 		for _, s := range all {
-			if found[s.process] || look(s.pid).belongs(conf, node) {
+			if found[s.process] || inspect(s.pid).belongsTo(conf, node) {
 				running[s.process] = true
 			}
 		}

@@ -240,7 +240,7 @@ func TestSlurmlab(t *testing.T) {
 
 			return pids
 		}
-		if err := slurmlab.Until(deadline(t), func() bool { return len(running(waits)) > 1 }); err != nil {
+		if err := slurmlab.WaitUntil(deadline(t), func() bool { return len(running(waits)) > 1 }); err != nil {
 			t.Fatalf("no prolog waits: %v: %v", err, mentioning(dir))
 		}
 

@@ -49,9 +49,9 @@ $ printf '%s\n' \
 
 		var out strings.Builder
 
-		told := &teller{Terminal: &terminal.Terminal{Out: &out, OutWidth: width}, ctx: t.Context(), env: env, work: dir}
-		told.say("# A job that waits is made longer than what is left of the block.")
-		told.run(command, wants{output: "a line that is there, for sure, but with other words"})
+		told := &script{Terminal: &terminal.Terminal{Out: &out, OutWidth: width}, ctx: t.Context(), env: env, work: dir}
+		told.print("# A job that waits is made longer than what is left of the block.")
+		told.run(command, expectation{output: "a line that is there, for sure, but with other words"})
 
 		if diff := cmp.Diff(want, out.String()); diff != "" {
 			t.Errorf("%d columns (-want +got):\n%s", width, diff)
