@@ -159,7 +159,7 @@ func stopLab(t *testing.T, env []string) {
 
 		_ = syscall.Kill(n, syscall.SIGTERM)
 
-		if err := slurmlab.waitUntil(context.Background(), func() bool {
+		if err := slurmlab.WaitUntil(context.Background(), func() bool {
 			program, err := os.Readlink("/proc/" + pid + "/exe") // a zombie has none
 			return err != nil || program == ""
 		}); err != nil {

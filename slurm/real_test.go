@@ -178,7 +178,7 @@ func poll[T any](t *testing.T, what string, get func() (T, bool)) T {
 	t.Helper()
 
 	var value T
-	if err := slurmlab.waitUntil(deadline(t), func() (done bool) { value, done = get(); return done }); err != nil {
+	if err := slurmlab.WaitUntil(deadline(t), func() (done bool) { value, done = get(); return done }); err != nil {
 		t.Fatalf("%s did not get there: %+v", what, value)
 	}
 

@@ -43,7 +43,7 @@ func (cmd *demoCmd) Run() error {
 		out.OutWidth = widest
 	}
 
-	out.Tell("AWS is simulated and costs nothing; Slurm is real. … stands for lines that are left out.")
+	out.Print("AWS is simulated and costs nothing; Slurm is real. … stands for lines that are left out.")
 
 	t := &script{Terminal: out, ctx: ctx, all: cmd.All, work: filepath.Join(dir, "work")}
 
@@ -78,15 +78,15 @@ func (cmd *demoCmd) Run() error {
 		return end(fmt.Errorf("demo: %s, and the last is not as it should be", summary))
 	}
 
-	out.Tell("\ndemo: %s, all did what they say (--all shows them).", summary)
+	out.Print("\ndemo: %s, all did what they say (--all shows them).", summary)
 
 	if !cmd.Keep {
-		out.Tell("To go on in such a lab: capacity-lab demo --keep")
+		out.Print("To go on in such a lab: capacity-lab demo --keep")
 		return end(nil)
 	}
 
-	out.Tell("Picture: %s", t.picture())
-	out.Tell(
+	out.Print("Picture: %s", t.picture())
+	out.Print(
 		"The lab still runs. To stop it:\n  kill %d\nTo go on in it:\n  . %s; pcs-capacity status",
 		lab.process.Pid,
 		t.env,
@@ -209,7 +209,7 @@ type expectation struct {
 
 func (t *script) print(format string, args ...any) {
 	if !t.failed {
-		t.Tell(format, args...)
+		t.Print(format, args...)
 	}
 }
 
@@ -228,7 +228,7 @@ func (t *script) command(line string) {
 }
 
 func (t *script) fail(format string, args ...any) {
-	t.Tell("✗ "+format, args...)
+	t.Print("✗ "+format, args...)
 	t.failed = true
 }
 
@@ -336,7 +336,7 @@ func (t *script) show(w expectation, problem string) {
 		begin := "  "
 		for line := range strings.SplitSeq(text, "\n") {
 			if whole || worth.MatchString(line) {
-				t.Tell("%s%s", begin, line)
+				t.Print("%s%s", begin, line)
 				begin = "  "
 			} else if line != "" {
 				begin = "… "

@@ -43,7 +43,7 @@ func run(args []string) int {
 		return 2
 	}
 
-	if err := cmp.Or(command.Run(), t.Lost()); err != nil {
+	if err := cmp.Or(command.Run(), t.WriteErr()); err != nil {
 		t.Say("capacity-lab: error: %s", err)
 		return 1
 	}

@@ -208,7 +208,7 @@ func newWiredOn(t *testing.T, change func(*slurmlab.Config)) *wired {
 		}
 		go func() {
 			// A real one boots so long that Slurm knows its address by then.
-			if slurmlab.waitUntil(t.Context(), func() bool {
+			if slurmlab.WaitUntil(t.Context(), func() bool {
 				fields, _ := w.cluster.Node(t.Context(), node)
 				return fields["NodeAddr"] == e.Instance.PrivateIP
 			}) != nil {
@@ -249,7 +249,7 @@ func newWiredOn(t *testing.T, change func(*slurmlab.Config)) *wired {
 		`[ "$1" = restart ] || exec test ! -e `+down+"; touch "+asked+"; while [ -e "+asked+" ]; do sleep 0.1; done",
 	)
 	go func() {
-		for slurmlab.waitUntil(t.Context(), func() bool { _, err := os.Stat(asked); return err == nil }) == nil {
+		for slurmlab.WaitUntil(t.Context(), func() bool { _, err := os.Stat(asked); return err == nil }) == nil {
 			os.Remove(down)
 
 			if err := w.restartSlurm(); err != nil {

@@ -288,7 +288,7 @@ func (s *session) until(what string, ok func() bool) {
 	ctx, cancel := context.WithTimeout(s.Context(), mostWait)
 	defer cancel()
 
-	if slurmlab.waitUntil(ctx, ok) != nil {
+	if slurmlab.WaitUntil(ctx, ok) != nil {
 		s.Fatalf("waited in vain until %s:\n%s", what, s.text())
 	}
 }

@@ -97,7 +97,7 @@ func (c *ListCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg
 	}
 	kept := c.kept(all.found)
 	for _, r := range kept {
-		doc.Reservations = append(doc.Reservations, newListRow(r, account(), subnets().In(r.AZID), own))
+		doc.Reservations = append(doc.Reservations, newListRow(r, account(), subnets().Zone(r.AZID), own))
 	}
 
 	progress.Done()
@@ -396,7 +396,7 @@ func (c *ListCmd) show(t *terminal.Terminal, d listDocument) error {
 
 		rows := slices.Clone(d.Reservations)
 		rows = slices.DeleteFunc(rows, func(r listRow) bool { return r.Kind.Bought() != k.Bought() })
-		t.Tell("%s", summary(rows, k, len(d.FailedRegions) > 0))
+		t.Print("%s", summary(rows, k, len(d.FailedRegions) > 0))
 
 		if err := t.Rows(rows, listColumns); err != nil {
 			return err

@@ -207,7 +207,7 @@ var errLater = errors.New("later")
 // exitStatus writes an error, each of several on its own line, and that the result could not be
 // written, and returns the exit status.
 func exitStatus(t *terminal.Terminal, err error) int {
-	if lost := t.Lost(); lost != nil && !errors.Is(err, lost) { // else the error says so
+	if lost := t.WriteErr(); lost != nil && !errors.Is(err, lost) { // else the error says so
 		t.Say("pcs-capacity: writing the result: %s", lost)
 
 		err = cmp.Or(err, errShown)

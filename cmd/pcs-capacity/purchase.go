@@ -93,7 +93,7 @@ func (c *PurchaseCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 	return newBuyer(t, cfg, aws, c.buying).Purchase(ctx, market.PurchaseOrder{
 		OfferingID: c.Offering, Query: query,
 		Zone: c.Zone, Platform: c.Platform, Fee: c.ConfirmFee.Money, Again: c.Again, Wait: c.Wait,
-		Show: view.preview, Tell: view.result,
+		Preview: view.preview, Report: view.result,
 	})
 }
 
@@ -219,7 +219,7 @@ func (v purchaseView) zone(o capacity.Offering) error {
 	where := capacity.FormatZone(o.AZID, o.AZ)
 
 	subnets := v.subnets()
-	use := subnets.In(o.AZID)
+	use := subnets.Zone(o.AZID)
 	wrong := usage(
 		"the cluster has no subnet in %s, where this block would be; it has %s. Only a subnet in the block's "+
 			"own zone can run its nodes: %s",
@@ -380,7 +380,7 @@ func (c *ExtendCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeCon
 		c.buying,
 	).Extend(ctx, market.ExtensionOrder{
 		ReservationID: c.Reservation, Length: length,
-		Fee: c.ConfirmFee.Money, Again: c.Again, Wait: c.Wait, Show: view.preview, Tell: view.result,
+		Fee: c.ConfirmFee.Money, Again: c.Again, Wait: c.Wait, Preview: view.preview, Report: view.result,
 	})
 }
 

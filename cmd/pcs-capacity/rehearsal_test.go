@@ -229,7 +229,7 @@ func (r *rehearsal) sync() []string {
 func (r *rehearsal) until(what string, ok func() bool) {
 	r.Helper()
 
-	if slurmlab.waitUntil(r.ctx, ok) != nil {
+	if slurmlab.WaitUntil(r.ctx, ok) != nil {
 		r.Fatalf("waited in vain until %s", what)
 	}
 }

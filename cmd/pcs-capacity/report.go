@@ -279,7 +279,7 @@ const largestJobs = 10
 
 // tables shows all of it to a person.
 func (d reportDocument) tables(t *terminal.Terminal) error {
-	t.Tell("%s to %s: %s node-hours were paid, %s of them useful.\n", t.Time(d.From), t.Time(d.Until), d.Total.Hours(),
+	t.Print("%s to %s: %s node-hours were paid, %s of them useful.\n", t.Time(d.From), t.Time(d.Until), d.Total.Hours(),
 		cmp.Or(d.Total.UsefulPart(), "none"))
 
 	var classes []classLine

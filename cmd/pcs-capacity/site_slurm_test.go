@@ -180,7 +180,7 @@ func (w *wired) wait(what string, done func() bool) {
 	ctx, cancel := context.WithTimeout(w.Context(), 2*time.Minute)
 	defer cancel()
 
-	if slurmlab.waitUntil(ctx, done) != nil {
+	if slurmlab.WaitUntil(ctx, done) != nil {
 		w.Fatalf("not seen: %s", what)
 	}
 }

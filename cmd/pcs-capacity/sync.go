@@ -66,11 +66,11 @@ func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg
 
 	if t.Format == terminal.Table {
 		for _, d := range report.Done {
-			t.Tell("%s", d)
+			t.Print("%s", d)
 		}
 
 		if len(report.Done) == 0 && err == nil {
-			t.Tell("nothing to do")
+			t.Print("nothing to do")
 		}
 
 		for _, p := range report.All() {

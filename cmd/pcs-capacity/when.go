@@ -217,7 +217,7 @@ func whenText(t *terminal.Terminal, s explain.Start, now time.Time) string {
 			outlook = "never as it is"
 		}
 
-		return fmt.Sprintf("%s (%s): %s", outlook, s.Code, t.Zoned(s.Message))
+		return fmt.Sprintf("%s (%s): %s", outlook, s.Code, t.Localize(s.Message))
 	}
 
 	var text string
@@ -249,11 +249,11 @@ func showStart(t *terminal.Terminal, s explain.Start, line string) error {
 	}
 
 	if line != "" {
-		t.Tell("%s", line)
+		t.Print("%s", line)
 	}
 
 	for _, warning := range s.Warnings {
-		t.Say("%s", t.Zoned(warning))
+		t.Say("%s", t.Localize(warning))
 	}
 
 	return nil
@@ -285,7 +285,7 @@ func (c *LeftCmd) Run(t *terminal.Terminal, cfg *config.Config) error {
 		return err
 	}
 
-	left := explain.Left(req, verdict, snap, now)
+	left := explain.Longest(req, verdict, snap, now)
 	if err := showStart(t, left, left.TimeLimit); err != nil {
 		return err
 	}
@@ -302,7 +302,7 @@ func (c *LeftCmd) Run(t *terminal.Terminal, cfg *config.Config) error {
 		left.Message = "the next block opens " + t.Soon(left.Start, now)
 	}
 
-	t.Say("No time limit fits now: %s.", t.Zoned(left.Message))
+	t.Say("No time limit fits now: %s.", t.Localize(left.Message))
 
 	return errShown
 }

@@ -67,7 +67,7 @@ func TestWhen(t *testing.T) {
 				t.Errorf("%s: %s\nwant %s: %s", start.Code, got, c.code, c.line)
 			}
 
-			left := explain.Left(req, capacity.Admit(req, snap, now), snap, now)
+			left := explain.Longest(req, capacity.Admit(req, snap, now), snap, now)
 			if left.TimeLimit != c.left {
 				t.Errorf("left: %q, want %q", left.TimeLimit, c.left)
 			}

@@ -211,7 +211,7 @@ func (p *power) machine(e awssim.InstanceEvent) {
 
 		p.boots.Go(func() {
 			addressed := false
-			err := slurmlab.waitUntil(p.ctx, func() bool {
+			err := slurmlab.WaitUntil(p.ctx, func() bool {
 				fields, err := p.cluster.Node(p.ctx, node)
 				addressed = err == nil && fields["NodeAddr"] == e.Instance.PrivateIP
 				return addressed || !p.runs(e.Instance.ID)
@@ -304,7 +304,7 @@ func (p *power) launches(prefix string) (n int) {
 func (p *power) until(what string, ok func() bool) {
 	p.t.Helper()
 
-	if err := slurmlab.waitUntil(hookstest.Deadline(p.t), ok); err != nil {
+	if err := slurmlab.WaitUntil(hookstest.Deadline(p.t), ok); err != nil {
 		p.t.Fatalf("waiting until %s: %v", what, err)
 	}
 }

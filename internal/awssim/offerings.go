@@ -74,7 +74,7 @@ type offering struct {
 	count      int // instances
 	servers    int // UltraServers, or 0
 	start, end time.Time
-	listedAt      time.Time // when a search showed it
+	listedAt   time.Time // when a search showed it
 }
 
 // atPurchase reports whether the block starts so long after its purchase, not at a fixed time.

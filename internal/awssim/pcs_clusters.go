@@ -111,11 +111,11 @@ func (s *Sim) buildPCS(r *region, sc RegionScenario) error {
 
 func (s *Sim) buildCluster(r *region, c ClusterScenario) error {
 	cl := &pcsCluster{
-		region:     r,
-		pcsResource:   pcsResource{ID: c.ID, Name: c.Name, tags: copyTags(c.Tags)},
-		Size:       cmp.Or(c.Size, "SMALL"),
-		Scheduler:  pcsScheduler{Type: "SLURM", Version: cmp.Or(c.SlurmVersion, "25.05")},
-		Networking: pcsNetworking{SubnetIDs: c.Subnets, SecurityGroupIDs: c.SecurityGroups},
+		region:      r,
+		pcsResource: pcsResource{ID: c.ID, Name: c.Name, tags: copyTags(c.Tags)},
+		Size:        cmp.Or(c.Size, "SMALL"),
+		Scheduler:   pcsScheduler{Type: "SLURM", Version: cmp.Or(c.SlurmVersion, "25.05")},
+		Networking:  pcsNetworking{SubnetIDs: c.Subnets, SecurityGroupIDs: c.SecurityGroups},
 		SlurmConfiguration: pcsSettings{
 			"scaleDownIdleTimeInSeconds": 600.0,
 		},
@@ -130,7 +130,7 @@ func (s *Sim) buildCluster(r *region, c ClusterScenario) error {
 	for _, g := range c.NodeGroups {
 		made := &pcsGroup{
 			pcsResource: pcsResource{ID: g.ID, Name: g.Name, tags: copyTags(g.Tags), Status: statusActive},
-			AMI:      g.Image, SubnetIDs: g.Subnets, PurchaseOption: g.PurchaseOption, InstanceProfile: g.InstanceProfile,
+			AMI:         g.Image, SubnetIDs: g.Subnets, PurchaseOption: g.PurchaseOption, InstanceProfile: g.InstanceProfile,
 			LaunchTemplate: pcsTemplate{ID: g.LaunchTemplate, Version: cmp.Or(g.Version, "1")},
 			Scaling:        pcsScaling{Min: g.Min, Max: g.Max}, Instances: []pcsInstance{{Type: g.Type}},
 		}

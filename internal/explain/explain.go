@@ -58,52 +58,54 @@ const (
 	Broken       = "not-usable"
 )
 
-func (e *Explanation) fact(name, format string, args ...any) {
+func (e *Explanation) add(name, format string, args ...any) {
 	if value := fmt.Sprintf(format, args...); value != "" {
 		e.Facts = append(e.Facts, Fact{name, value})
 	}
 }
 
-// nothing begins the advice where there is nothing to do.
-const nothing = "Nothing to do"
+// nothingToDo begins the advice where there is nothing to do.
+const nothingToDo = "Nothing to do"
 
-func about(subject string) Explanation { return Explanation{Subject: subject, Facts: []Fact{}} }
+func newExplanation(subject string) Explanation {
+	return Explanation{Subject: subject, Facts: []Fact{}}
+}
 
-// say answers with a sentence that begins with the subject. {} in do is the subject's name.
-func (e *Explanation) say(code, do, format string, args ...any) {
+// answer sets the answer, a sentence that begins with the subject. {} in do is the subject's name.
+func (e *Explanation) answer(code, do, format string, args ...any) {
 	kind, name, _ := strings.Cut(e.Subject, " ")
 	e.Code = code
 	e.Advice = strings.ReplaceAll(do, "{}", name)
 	e.Answer = strings.ToUpper(kind[:1]) + e.Subject[1:] + " " + fmt.Sprintf(format, args...)
 }
 
-func (e *Explanation) age(snap *capacity.Snapshot, now time.Time) {
+func (e *Explanation) addAge(snap *capacity.Snapshot, now time.Time) {
 	if snap.Stale(now) {
-		e.fact("as of", "%s ago: is `pcs-capacity sync --watch` running?",
+		e.add("as of", "%s ago: is `pcs-capacity sync --watch` running?",
 			capacity.FormatUTC(snap.TakenAt)+", "+capacity.FormatDuration(now.Sub(snap.TakenAt)))
 	}
 }
 
-func at(t, now time.Time) string {
+func formatTime(t, now time.Time) string {
 	if t.Before(now) {
 		return fmt.Sprintf("%s, %s ago", capacity.FormatUTC(t), capacity.FormatUntil(now.Sub(t)))
 	}
 	return fmt.Sprintf("%s, in %s", capacity.FormatUTC(t), capacity.FormatUntil(t.Sub(now)))
 }
 
-func window(id string, w capacity.Window, now time.Time) string {
+func describeWindow(id string, w capacity.Window, now time.Time) string {
 	switch {
 	case w.Start.After(now) && w.Unbounded():
-		return fmt.Sprintf("%s opens at %s", id, at(w.Start, now))
+		return fmt.Sprintf("%s opens at %s", id, formatTime(w.Start, now))
 	case w.Start.After(now):
-		return fmt.Sprintf("%s opens at %s; jobs must end by %s", id, at(w.Start, now), capacity.FormatUTC(w.Fence))
+		return fmt.Sprintf("%s opens at %s; jobs must end by %s", id, formatTime(w.Start, now), capacity.FormatUTC(w.Fence))
 	case w.Unbounded():
 		return id + " is open, without an end"
 	case !w.Fence.After(now):
-		return fmt.Sprintf("%s: jobs had to end by %s", id, at(w.Fence, now))
+		return fmt.Sprintf("%s: jobs had to end by %s", id, formatTime(w.Fence, now))
 	}
 
-	return fmt.Sprintf("%s is open; jobs must end by %s", id, at(w.Fence, now))
+	return fmt.Sprintf("%s is open; jobs must end by %s", id, formatTime(w.Fence, now))
 }
 
 // OfCode writes the page of a code.
@@ -115,11 +117,11 @@ func OfCode(m capacity.Meaning) Explanation {
 		by = append(by, shownBy[at])
 	}
 
-	e.fact("who acts", "%s", m.Who())
-	e.fact("shown by", "%s", strings.Join(by, "; "))
+	e.add("who acts", "%s", m.Who())
+	e.add("shown by", "%s", strings.Join(by, "; "))
 
 	if m.More != "" {
-		e.fact("more", "docs/%s", m.More)
+		e.add("more", "docs/%s", m.More)
 	}
 
 	return e
@@ -145,33 +147,33 @@ func OfNode(
 	records []state.Record,
 	now time.Time,
 ) Explanation {
-	e := about("node " + n.Name)
-	e.fact("state", "%s", n.Word())
+	e := newExplanation("node " + n.Name)
+	e.add("state", "%s", n.Word())
 	part, _, named, _ := settings.PlaceOf(n.Name)
 
 	place, ours := snap.Place(named)
 	if !ours {
-		e.say(Unmanaged, "Ask Slurm: `scontrol show node {}`.", "belongs to no partition that pcs-capacity manages.")
+		e.answer(Unmanaged, "Ask Slurm: `scontrol show node {}`.", "belongs to no partition that pcs-capacity manages.")
 		return e
 	}
 
-	e.fact("partition", "%s, slot %s", part.Name, named)
+	e.add("partition", "%s, slot %s", part.Name, named)
 
 	standing := snap.Standing(place, now)
 	for _, t := range standing.Current {
-		e.fact("reservation", "%s", window(t.Reservation.ID, t.Window, now))
+		e.add("reservation", "%s", describeWindow(t.Reservation.ID, t.Window, now))
 	}
 
 	if next := standing.Next; next.Reservation.ID != "" {
-		e.fact("next", "%s", window(next.Reservation.ID, next.Window, now))
+		e.add("next", "%s", describeWindow(next.Reservation.ID, next.Window, now))
 	}
 
-	e.fact("reason", "%s", n.Reason)
+	e.add("reason", "%s", n.Reason)
 
 	last, found := lastRecord(n.Name, records)
 	failed := last.Hook == "resume" && last.Code != string(capacity.OK)
 	if found {
-		e.fact("last "+last.Hook, "%s: %s",
+		e.add("last "+last.Hook, "%s: %s",
 			capacity.FormatUTC(last.At), strings.TrimSpace(last.Code+": "+last.Message))
 	}
 
@@ -180,33 +182,33 @@ func OfNode(
 	slurmdDied := strings.HasPrefix(n.Reason, "Not responding") ||
 		strings.HasPrefix(n.Reason, "Node unexpectedly rebooted")
 
-	code, where := slotWords(standing, now)
+	code, where := describeSlot(standing, now)
 	giveBack := "`" + capacity.GiveBack(n.Name, n.Out(), part.Provider) + "`."
 	switch {
 	case n.Boots():
-		e.say(Boots, nothing+".", "is booting.")
+		e.answer(Boots, nothingToDo+".", "is booting.")
 	case broken && slurmdDied:
-		e.say(Broken, "See `journalctl -u pcs-capacity-slurmd` there, or have it launched again: "+giveBack,
+		e.answer(Broken, "See `journalctl -u pcs-capacity-slurmd` there, or have it launched again: "+giveBack,
 			"takes no jobs: its slurmd has died, or its instance has.")
 	case broken:
-		e.say(Broken, "Fix what the reason names, then run "+giveBack, "takes no jobs: its state is %s.", n.Word())
+		e.answer(Broken, "Fix what the reason names, then run "+giveBack, "takes no jobs: its state is %s.", n.Word())
 	case code == NoCapacity:
-		e.say(code, "Give the node group its next reservation in the settings, or remove the partition from them.",
+		e.answer(code, "Give the node group its next reservation in the settings, or remove the partition from them.",
 			"takes no jobs: %s.", where)
 	case code != Open:
-		e.say(code, nothing+".", "takes no jobs: %s.", where)
+		e.answer(code, nothingToDo+".", "takes no jobs: %s.", where)
 	case surplus:
-		e.say(Surplus, nothing+".", "takes no jobs: its slot has more nodes than instances, or than `max_nodes`.")
+		e.answer(Surplus, nothingToDo+".", "takes no jobs: its slot has more nodes than instances, or than `max_nodes`.")
 	case down && failed:
-		e.say(LaunchFailed, nothing+" yet. If it fails again and again, see `pcs-capacity status`.",
+		e.answer(LaunchFailed, nothingToDo+" yet. If it fails again and again, see `pcs-capacity status`.",
 			"is powered down: its last launch failed. It is launched again when a job needs it.")
 	case down:
-		e.say(PoweredDown, nothing+".", "is powered down; it is launched when a job needs it.")
+		e.answer(PoweredDown, nothingToDo+".", "is powered down; it is launched when a job needs it.")
 	default:
-		e.say(Runs, nothing+".", "is up and takes jobs.")
+		e.answer(Runs, nothingToDo+".", "is up and takes jobs.")
 	}
 
-	e.age(snap, now)
+	e.addAge(snap, now)
 
 	return e
 }
@@ -227,18 +229,18 @@ func lastRecord(node string, records []state.Record) (last state.Record, found b
 func OfPartition(
 	p capacity.Partition, waiting int, troubles []capacity.Problem, snap *capacity.Snapshot, now time.Time,
 ) Explanation {
-	e := about("partition " + p.Name)
+	e := newExplanation("partition " + p.Name)
 	order := []string{Open, WaitsToOpen, Fenced, NodesOut, NotKnown, NoCapacity}
 
 	best := NoCapacity
 	where := ""
 	for _, at := range capacity.Places([]capacity.Partition{p}) {
-		code, words := slotWords(snap.Standing(at, now), now)
+		code, words := describeSlot(snap.Standing(at, now), now)
 
 		out := 0
 		for _, o := range at.Slot.Out {
 			out += o.Count
-			e.fact("nodes", "%s", o)
+			e.add("nodes", "%s", o)
 		}
 
 		if code == Open && out > 0 && out >= at.Slot.Count {
@@ -251,10 +253,10 @@ func OfPartition(
 			where = words
 		}
 
-		e.fact("slot "+at.Slot.Name, "%s", words)
+		e.add("slot "+at.Slot.Name, "%s", words)
 	}
 
-	e.fact("pending jobs", "%d", waiting)
+	e.add("pending jobs", "%d", waiting)
 
 	trouble := false
 	for _, t := range troubles {
@@ -264,10 +266,10 @@ func OfPartition(
 			trouble = true
 		}
 
-		e.fact(name, "%s", t.Text())
+		e.add(name, "%s", t.Text())
 	}
 
-	do := nothing + "."
+	do := nothingToDo + "."
 	switch {
 	case best == NodesOut:
 		do = "Fix what the reasons name, then return the nodes to service; `pcs-capacity status` has the command."
@@ -285,15 +287,15 @@ func OfPartition(
 		takes = "takes jobs"
 	}
 
-	e.say(best, do, "%s: %s.", takes, where)
-	e.age(snap, now)
+	e.answer(best, do, "%s: %s.", takes, where)
+	e.addAge(snap, now)
 
 	return e
 }
 
-func slotWords(at capacity.Standing, now time.Time) (code, words string) {
+func describeSlot(at capacity.Standing, now time.Time) (code, words string) {
 	w := at.Window
-	words = window(at.Reservation.ID, w, now)
+	words = describeWindow(at.Reservation.ID, w, now)
 	switch {
 	case !at.Group.PurchaseOption.Reserved():
 		return Open, "nodes are launched on demand"

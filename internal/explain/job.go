@@ -12,8 +12,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// ourWord begins an AdminComment that a program of ours wrote.
-const ourWord = "pcs-capacity: "
+// commentPrefix begins an AdminComment that a program of ours wrote.
+const commentPrefix = "pcs-capacity: "
 
 // aYear: from this far ahead, Slurm's estimate of a start is the end of an infinite fence.
 const aYear = 300 * 24 * time.Hour
@@ -21,7 +21,7 @@ const aYear = 300 * 24 * time.Hour
 // atFence bounds how far from its fence a job ends whose limit was fitted to the fence in whole minutes.
 const atFence = time.Minute
 
-const slurmStarts = nothing + ": Slurm starts it then."
+const slurmStarts = nothingToDo + ": Slurm starts it then."
 
 // screen makes the explanation of a job.
 type screen struct {
@@ -31,7 +31,7 @@ type screen struct {
 	prospects []capacity.Prospect
 	snap      *capacity.Snapshot
 	now       time.Time
-	told      string // what a program of ours wrote into the job
+	message   string // what a program of ours wrote into the job
 }
 
 // OfJob says why a job does not start, or what happens to it. now is AWS's time.
@@ -44,26 +44,26 @@ func OfJob(j capacity.Job, snap *capacity.Snapshot, records []state.Record, now 
 	}
 
 	e := &screen{
-		Explanation: about("job " + j.Shown),
+		Explanation: newExplanation("job " + j.Shown),
 		j:           j,
 		req:         req,
 		prospects:   capacity.Prospects(req, snap, now),
 		snap:        snap,
 		now:         now,
-		told:        strings.TrimPrefix(told, ourWord),
+		message:     strings.TrimPrefix(told, commentPrefix),
 	}
 
-	e.fact("partition", "%s", strings.Join(req.Partitions, ", "))
+	e.add("partition", "%s", strings.Join(req.Partitions, ", "))
 
 	limit := req.TimeLimit.String()
 	if req.TimeMin.Bounded() {
 		limit += ", at least " + req.TimeMin.String()
 	}
 
-	e.fact("time limit", "%s", limit)
-	fitted := e.limit()
-	e.fact("limit", "%s", fitted)
-	e.fact("constraint", "%s", req.Constraint)
+	e.add("time limit", "%s", limit)
+	fitted := e.fittedLimit()
+	e.add("limit", "%s", fitted)
+	e.add("constraint", "%s", req.Constraint)
 
 	waits := j.State == "PENDING"
 	managed := func(name string) bool {
@@ -73,19 +73,19 @@ func OfJob(j capacity.Job, snap *capacity.Snapshot, records []state.Record, now 
 
 	switch {
 	case j.State == "RUNNING" && j.Configuring():
-		e.boots()
+		e.explainBoot()
 	case j.State == "RUNNING" || j.State == "SUSPENDED":
-		e.runs(fitted != "")
+		e.explainRun(fitted != "")
 	case j.State == capacity.Revoked:
-		e.say(Ended, "See `squeue --federation -j {}` for where it is.",
+		e.answer(Ended, "See `squeue --federation -j {}` for where it is.",
 			"is not in this cluster's queue: another cluster of the federation runs it.")
 	case !waits:
-		e.say(Ended, "See `sacct -j {}` for how it went.", "is over: %s.", j.State)
+		e.answer(Ended, "See `sacct -j {}` for how it went.", "is over: %s.", j.State)
 	case !slices.ContainsFunc(req.Partitions, managed):
-		e.say(Unmanaged, "Ask Slurm: `scontrol show job {}`.",
+		e.answer(Unmanaged, "Ask Slurm: `scontrol show job {}`.",
 			"waits in a partition that pcs-capacity does not manage.")
 	default:
-		e.waits(records, ourHold)
+		e.explainPending(records, ourHold)
 	}
 
 	if waits {
@@ -94,18 +94,18 @@ func OfJob(j capacity.Job, snap *capacity.Snapshot, records []state.Record, now 
 
 	for name := range strings.SplitSeq(j.Reservation, ",") {
 		if fence, past := snap.PastFences[name]; past && j.Active() {
-			e.fact("past the fence", "Slurm starts it in reservation %s even if it does not end before the fence; "+
+			e.add("past the fence", "Slurm starts it in reservation %s even if it does not end before the fence; "+
 				"sync then lowers its limit to end by %s", name, capacity.FormatUTC(fence))
 		}
 	}
 
-	e.fact("message", "%s", e.told)
+	e.add("message", "%s", e.message)
 
 	if waits {
-		e.fact("squeue", "%s", squeueSays(j, now))
+		e.add("squeue", "%s", squeueReason(j, now))
 	}
 
-	e.age(snap, now)
+	e.addAge(snap, now)
 
 	return e.Explanation
 }
@@ -114,7 +114,7 @@ func OfJob(j capacity.Job, snap *capacity.Snapshot, records []state.Record, now 
 func (e *screen) reservations() {
 	for _, p := range e.prospects {
 		if p.Reservation.ID != "" {
-			e.fact("reservation", "%s", window(p.Reservation.ID, p.Window, e.now))
+			e.add("reservation", "%s", describeWindow(p.Reservation.ID, p.Window, e.now))
 		}
 	}
 
@@ -123,12 +123,12 @@ func (e *screen) reservations() {
 	}
 
 	for _, m := range capacity.PassedOver(e.req, e.snap, e.now) {
-		e.fact("skipped", "%s", m.Text())
+		e.add("skipped", "%s", m.Text())
 	}
 }
 
-// squeueSays returns Slurm's reason for a job that waits, and its estimate of the start.
-func squeueSays(j capacity.Job, now time.Time) string {
+// squeueReason returns Slurm's reason for a job that waits, and its estimate of the start.
+func squeueReason(j capacity.Job, now time.Time) string {
 	switch {
 	case j.Start.Sub(now) > aYear:
 		return j.Reason + "; start " + j.Start.UTC().Format(time.DateOnly) +
@@ -144,8 +144,8 @@ func squeueSays(j capacity.Job, now time.Time) string {
 // sbatch(1).
 func (e *screen) fence() time.Time { return e.snap.FenceOf(e.req.Partitions[0], e.j.Nodes, e.now) }
 
-// limit says that the end of a job is that of its fence, set by sync; "" if it is not.
-func (e *screen) limit() string {
+// fittedLimit says that the end of a job is that of its fence, set by sync; "" if it is not.
+func (e *screen) fittedLimit() string {
 	j := e.j
 	fence := e.fence()
 
@@ -159,11 +159,11 @@ func (e *screen) limit() string {
 	return ""
 }
 
-// boots says how long a job waits for its nodes at most. Some may boot for longer than the job has them.
-func (e *screen) boots() {
+// explainBoot says how long a job waits for its nodes at most. Some may boot for longer than the job has them.
+func (e *screen) explainBoot() {
 	j := e.j
-	e.say(Boots, nothing+".", "got nodes %s at %s, and waits for them to boot.",
-		j.Hostlist(), at(j.Start, e.now))
+	e.answer(Boots, nothingToDo+".", "got nodes %s at %s, and waits for them to boot.",
+		j.Hostlist(), formatTime(j.Start, e.now))
 
 	p, _ := e.snap.Partition(e.req.Partitions[0])
 	if p.ResumeTimeout.Duration <= 0 || p.ResumeTimeout.Duration > aYear {
@@ -176,22 +176,22 @@ func (e *screen) boots() {
 	}
 
 	gaveUp := j.Start.Add(p.ResumeTimeout.Duration)
-	e.fact("at the latest", "%s: Slurm gives up on nodes that have not booted by then (ResumeTimeout), and %s",
-		at(gaveUp, e.now), then)
+	e.add("at the latest", "%s: Slurm gives up on nodes that have not booted by then (ResumeTimeout), and %s",
+		formatTime(gaveUp, e.now), then)
 }
 
 // requeuedFor finds the reason in what sync wrote into a job's AdminComment when it took the job off its nodes.
-var requeuedFor = regexp.MustCompile(`(?s)^` + ourWord + `requeued at .*? UTC: (.+?)(?:; |$)`)
+var requeuedFor = regexp.MustCompile(`(?s)^` + commentPrefix + `requeued at .*? UTC: (.+?)(?:; |$)`)
 
-func (e *screen) runs(limitIsOurs bool) {
+func (e *screen) explainRun(limitIsOurs bool) {
 	j := e.j
 
 	until := ""
 	if !j.End.IsZero() && j.TimeLimit.Bounded() {
-		until = " until " + at(j.End, e.now) + " at the latest"
+		until = " until " + formatTime(j.End, e.now) + " at the latest"
 	}
 
-	e.say(Runs, nothing+".", "runs on %s%s.", j.Hostlist(), until)
+	e.answer(Runs, nothingToDo+".", "runs on %s%s.", j.Hostlist(), until)
 
 	fence := e.fence()
 	if fence.IsZero() {
@@ -202,7 +202,7 @@ func (e *screen) runs(limitIsOurs bool) {
 	wish, _ := j.Wish()
 	onEnd := cmp.Or(wish.OnEnd, p.OnEnd)
 	if j.State == "SUSPENDED" {
-		e.fact("suspended", "sync resumes it at %s, so that it ends by the fence",
+		e.add("suspended", "sync resumes it at %s, so that it ends by the fence",
 			capacity.FormatUTC(capacity.RequeueAt(fence, e.snap.KillWait.Duration)))
 	} else if !limitIsOurs && j.TimeLimit.Bounded() && !j.End.After(fence) {
 		onEnd = capacity.StopAtEnd // its owner's limit
@@ -220,16 +220,16 @@ func (e *screen) runs(limitIsOurs bool) {
 		e.Advice += " Save what you need before its limit: `sbatch --signal=B:USR1@600` sends a signal."
 	}
 
-	e.fact("at the fence", "%s: %s", capacity.FormatUTC(fence), end)
+	e.add("at the fence", "%s: %s", capacity.FormatUTC(fence), end)
 }
 
-// waits explains a job that waits in a partition of ours: first what prevents any start, then what the job waits for.
-func (e *screen) waits(records []state.Record, ourHold bool) {
+// explainPending explains a job that waits in a partition of ours: first what prevents any start, then what the job waits for.
+func (e *screen) explainPending(records []state.Record, ourHold bool) {
 	j := e.j
 	verdict := capacity.Admit(e.req, e.snap, e.now)
 	failed, hasFailed := lastFailure(j.Shown, records)
 
-	ours := strings.HasPrefix(j.AdminComment, ourWord)
+	ours := strings.HasPrefix(j.AdminComment, commentPrefix)
 	_, notLaunched, wasNot := strings.Cut(j.AdminComment, " were not launched: ")
 	requeued := requeuedFor.FindStringSubmatch(j.AdminComment)
 
@@ -237,7 +237,7 @@ func (e *screen) waits(records []state.Record, ourHold bool) {
 	fits := slices.DeleteFunc(slices.Clone(e.prospects), func(p capacity.Prospect) bool { return !p.Fits })
 
 	if j.Held && ourHold { // which no hold on it shows
-		e.fact("keep held", "administrators: `scontrol update jobid=%s admincomment=`, then `scontrol hold %s`",
+		e.add("keep held", "administrators: `scontrol update jobid=%s admincomment=`, then `scontrol hold %s`",
 			j.Shown, j.Shown)
 	}
 
@@ -246,57 +246,57 @@ func (e *screen) waits(records []state.Record, ourHold bool) {
 	hold, slurms := j.SlurmHold()
 	switch {
 	case slurms:
-		e.say(Held, hold.Do, "is held by Slurm: %s.", hold.Why)
+		e.answer(Held, hold.Do, "is held by Slurm: %s.", hold.Why)
 	case j.Held && (ourHold || ours):
-		e.say(Held, "To let it go on: "+release, "is held: %s.", strings.TrimSuffix(e.told, "."))
+		e.answer(Held, "To let it go on: "+release, "is held: %s.", strings.TrimSuffix(e.message, "."))
 	case j.Held && j.Reason == "JobHeldAdmin":
-		e.say(Held, "Administrators: "+release, "is held, and only an administrator can release it.")
+		e.answer(Held, "Administrators: "+release, "is held, and only an administrator can release it.")
 	case j.Held && j.Reason != "JobHeldUser" && !j.HoldUntold():
-		e.say(Held, "See `scontrol show job {}`, then "+release, "is held; Slurm gives the reason: %s.",
+		e.answer(Held, "See `scontrol show job {}`, then "+release, "is held; Slurm gives the reason: %s.",
 			j.Reason)
 	case j.Held:
-		e.say(Held, "Release it: "+release, "is held, by its owner or by an administrator.")
+		e.answer(Held, "Release it: "+release, "is held, by its owner or by an administrator.")
 	case !j.Waits():
-		e.say(NeverByRule,
+		e.answer(NeverByRule,
 			"Cancel it: `scancel {}`; or let it run without that job: `scontrol update jobid={} dependency=`.",
 			"never starts: a job that it depends on did not end as --dependency demands, or is not known.")
 	case verdict.Refused:
-		e.never(verdict)
+		e.explainRefusal(verdict)
 	case short:
 		do := fmt.Sprintf("Wait until the others are back, or ask for fewer: `scontrol update jobid={} numnodes=%d`.",
 			few.Usable)
-		e.say(WaitsForHost, do, "asks for %d nodes, but only %d of the %d hosts of %s can be used.",
+		e.answer(WaitsForHost, do, "asks for %d nodes, but only %d of the %d hosts of %s can be used.",
 			few.Needs, few.Usable, few.Reservation.Size(), few.Reservation.ID)
 	case ours && (wasNot || hasFailed):
 		code, _, _ := strings.Cut(notLaunched, ":")
 		if hasFailed {
 			code = failed.Code
-			e.fact("last try", "%s on %s: %s", capacity.FormatUTC(failed.At), failed.Nodes, failed.Message)
+			e.add("last try", "%s on %s: %s", capacity.FormatUTC(failed.At), failed.Nodes, failed.Message)
 		}
 
 		again := "when Slurm next finds nodes for it"
 		if j.Eligible.After(e.now) {
-			again = "at " + at(j.Eligible, e.now)
+			again = "at " + formatTime(j.Eligible, e.now)
 		}
 
-		e.say(LaunchFailed, nothing+" yet. If it fails again and again, show an administrator this screen.",
+		e.answer(LaunchFailed, nothingToDo+" yet. If it fails again and again, show an administrator this screen.",
 			"waits because its nodes could not be launched (%s); it is tried again %s.", code, again)
 	case j.Eligible.After(e.now) && requeued != nil && len(fits) > 0 && fits[0].Window.Start.After(j.Eligible):
-		e.say(NextBlock, slurmStarts, "was requeued: %s. It waits for the next block, %s.",
+		e.answer(NextBlock, slurmStarts, "was requeued: %s. It waits for the next block, %s.",
 			requeued[1], e.opens(fits[0]))
 	case j.Eligible.After(e.now) && requeued != nil:
-		e.say(WaitsToBegin, slurmStarts, "was requeued: %s. It may start again at %s.",
-			requeued[1], at(j.Eligible, e.now))
+		e.answer(WaitsToBegin, slurmStarts, "was requeued: %s. It may start again at %s.",
+			requeued[1], formatTime(j.Eligible, e.now))
 	case j.Eligible.After(e.now):
 		why := "--begin"
 		if j.Restarts > 0 {
 			why = "Slurm's pause after a requeue, or --begin"
 		}
 
-		e.say(WaitsToBegin, nothing+", or `scontrol update jobid={} starttime=now`.", "may not start before %s (%s).",
-			at(j.Eligible, e.now), why)
+		e.answer(WaitsToBegin, nothingToDo+", or `scontrol update jobid={} starttime=now`.", "may not start before %s (%s).",
+			formatTime(j.Eligible, e.now), why)
 	default:
-		e.forCapacity(fits, verdict)
+		e.explainWait(fits, verdict)
 
 		if requeued != nil && strings.HasPrefix(requeued[1], "EC2 ") {
 			e.Answer = fmt.Sprintf("Job %s was requeued: %s. %s", j.Shown, requeued[1], e.Answer)
@@ -306,11 +306,11 @@ func (e *screen) waits(records []state.Record, ourHold bool) {
 
 // opens names the reservation that a job waits for.
 func (e *screen) opens(p capacity.Prospect) string {
-	return fmt.Sprintf("%s, which opens at %s", p.Reservation.ID, at(p.Window.Start, e.now))
+	return fmt.Sprintf("%s, which opens at %s", p.Reservation.ID, formatTime(p.Window.Start, e.now))
 }
 
-// never explains a job that is refused as it is.
-func (e *screen) never(v capacity.Verdict) {
+// explainRefusal explains a job that is refused as it is.
+func (e *screen) explainRefusal(v capacity.Verdict) {
 	do := "Cancel it, `scancel {}`, and submit it as the first line says."
 
 	unlimited := e.req
@@ -334,13 +334,13 @@ func (e *screen) never(v capacity.Verdict) {
 			"or cancel it: `scancel {}`."
 	}
 
-	e.say(string(v.Code), do, "%s: %s.", v.Outlook(), v.Sentence)
+	e.answer(string(v.Code), do, "%s: %s.", v.Outlook(), v.Sentence)
 }
 
-// forCapacity explains a job that is admitted and waits. fits are the prospects that take it.
-func (e *screen) forCapacity(fits []capacity.Prospect, v capacity.Verdict) {
+// explainWait explains a job that is admitted and waits. fits are the prospects that take it.
+func (e *screen) explainWait(fits []capacity.Prospect, v capacity.Verdict) {
 	if len(fits) == 0 {
-		e.withoutProspect(v)
+		e.explainNoProspect(v)
 		return
 	}
 
@@ -360,36 +360,36 @@ func (e *screen) forCapacity(fits []capacity.Prospect, v capacity.Verdict) {
 	here := slices.DeleteFunc(slices.Clone(e.prospects), later)
 	switch {
 	case !later(p) && rules.MatchString(j.Reason):
-		e.say(WaitsByRule, "See `scontrol show job {}`.",
+		e.answer(WaitsByRule, "See `scontrol show job {}`.",
 			"fits into %s; Slurm holds it back: %s.", where, j.Reason)
 	case !later(p) && p.Reservation.ID != "" && len(out) > 0 && left < p.Needs:
-		e.say(NodesOut, "Ask an administrator; `pcs-capacity status` has the command that returns them to service.",
+		e.answer(NodesOut, "Ask an administrator; `pcs-capacity status` has the command that returns them to service.",
 			"fits into %s, but too few of its nodes accept jobs: %s.", where, strings.Join(out, ", "))
 	case !later(p) && j.HetJobID != 0:
 		do := fmt.Sprintf("Make sure that there is room for all at once: `squeue -j %d`. "+
 			"What holds them back is Slurm's reason above.", j.HetJobID)
-		e.say(WaitsInQueue, do, "by itself fits into %s; it starts together with the other components of job %d.",
+		e.answer(WaitsInQueue, do, "by itself fits into %s; it starts together with the other components of job %d.",
 			where, j.HetJobID)
 	case !later(p):
-		do := nothing + ". `squeue -p " + p.Partition.Name + " -t PD --sort=-p` shows the queue, the next job first."
-		e.say(WaitsInQueue, do, "fits into %s; it waits for free nodes, or for its turn in the queue.", where)
+		do := nothingToDo + ". `squeue -p " + p.Partition.Name + " -t PD --sort=-p` shows the queue, the next job first."
+		e.answer(WaitsInQueue, do, "fits into %s; it waits for free nodes, or for its turn in the queue.", where)
 	case len(here) > 0:
 		h := slices.MaxFunc(here, func(a, b capacity.Prospect) int { return cmp.Compare(a.Room, b.Room) })
 
 		do := slurmStarts
 		if minutes := int(h.Room / time.Minute); minutes > 0 {
-			do = fmt.Sprintf(nothing+"; or shorten it, to run now: `scontrol update jobid={} timelimit=%s`.",
+			do = fmt.Sprintf(nothingToDo+"; or shorten it, to run now: `scontrol update jobid={} timelimit=%s`.",
 				capacity.FormatMinutes(minutes))
 		}
 
-		e.say(BehindFence, do, "is too long for what is left of %s; it waits for %s.", h.Reservation.ID, e.opens(p))
+		e.answer(BehindFence, do, "is too long for what is left of %s; it waits for %s.", h.Reservation.ID, e.opens(p))
 	default:
-		e.say(WaitsToOpen, slurmStarts, "waits for %s.", e.opens(p))
+		e.answer(WaitsToOpen, slurmStarts, "waits for %s.", e.opens(p))
 	}
 }
 
-// withoutProspect explains a job that no reservation takes, although it is admitted.
-func (e *screen) withoutProspect(v capacity.Verdict) {
+// explainNoProspect explains a job that no reservation takes, although it is admitted.
+func (e *screen) explainNoProspect(v capacity.Verdict) {
 	anywhere := e.req
 	anywhere.Constraint = ""
 	elsewhere := slices.DeleteFunc(capacity.Prospects(anywhere, e.snap, e.now), func(p capacity.Prospect) bool {
@@ -397,7 +397,7 @@ func (e *screen) withoutProspect(v capacity.Verdict) {
 	})
 
 	if len(elsewhere) > 0 {
-		e.say(Constrained, "Wait until those nodes have their next block, or let it run elsewhere: "+
+		e.answer(Constrained, "Wait until those nodes have their next block, or let it run elsewhere: "+
 			"`scontrol update jobid={} features=`.",
 			"has the constraint %s, and no reservation of those nodes takes it now; %s would.",
 			e.j.Constraint, elsewhere[0].Reservation.ID)
@@ -405,11 +405,11 @@ func (e *screen) withoutProspect(v capacity.Verdict) {
 		return
 	}
 
-	e.say(NotKnown, "Ask an administrator to look at `pcs-capacity status`.",
+	e.answer(NotKnown, "Ask an administrator to look at `pcs-capacity status`.",
 		"waits, and no reservation for it is known.")
 
 	for _, w := range v.Warnings {
-		e.fact("warning", "%s", w)
+		e.add("warning", "%s", w)
 	}
 }
 

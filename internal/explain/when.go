@@ -53,7 +53,7 @@ func When(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, que
 
 	fits := slices.DeleteFunc(capacity.Prospects(req, snap, now), func(p capacity.Prospect) bool { return !p.Fits })
 	if v.Refused || len(fits) == 0 {
-		return withoutStart(v)
+		return noStart(v)
 	}
 
 	open := slices.DeleteFunc(slices.Clone(fits), func(p capacity.Prospect) bool { return !isOpen(p, now) })
@@ -61,7 +61,7 @@ func When(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, que
 	p := fits[0]
 	if len(open) > 0 {
 		p = slices.MaxFunc(open, func(a, b capacity.Prospect) int {
-			return cmp.Or(cmp.Compare(queue.lacks(b), queue.lacks(a)), cmp.Compare(a.Room, b.Room))
+			return cmp.Or(cmp.Compare(queue.missing(b), queue.missing(a)), cmp.Compare(a.Room, b.Room))
 		})
 	}
 
@@ -96,9 +96,9 @@ func When(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, que
 	case queue == nil:
 		s.Code = WaitsInQueue
 		s.Message = "when nodes are free: Slurm did not answer"
-	case queue.lacks(p) > 0:
+	case queue.missing(p) > 0:
 		s.Code = WaitsInQueue
-		s.Message = fmt.Sprintf("when nodes are free: it needs %d, and %d are idle", needs(p), queue.Idle[p.Slot.Name])
+		s.Message = fmt.Sprintf("when nodes are free: it needs %d, and %d are idle", nodesNeeded(p), queue.Idle[p.Slot.Name])
 	case queue.Waiting[p.Partition.Name] > 0:
 		s.Code = WaitsInQueue
 		s.Message = fmt.Sprintf("when its turn comes: other jobs wait for nodes (%d)", queue.Waiting[p.Partition.Name])
@@ -112,8 +112,8 @@ func When(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, que
 	return s
 }
 
-// withoutStart says why nobody can tell when a job starts that the filter judges as v.
-func withoutStart(v capacity.Verdict) Start {
+// noStart says why nobody can tell when a job starts that the filter judges as v.
+func noStart(v capacity.Verdict) Start {
 	s := Start{Code: string(v.Code), Message: v.Sentence, Warnings: append([]string{}, v.Warnings...)}
 
 	switch {
@@ -129,9 +129,9 @@ func withoutStart(v capacity.Verdict) Start {
 	return s
 }
 
-// Left says how long a job may run that starts now in one of the open reservations; its TimeLimit is "" if none does.
+// Longest says how long a job may run that starts now in one of the open reservations; its TimeLimit is "" if none does.
 // It leaves a minute for the submission.
-func Left(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, now time.Time) Start {
+func Longest(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, now time.Time) Start {
 	req.TimeLimit = capacity.Limit{}
 	soon := now.Add(time.Minute)
 	open := slices.DeleteFunc(capacity.Prospects(req, snap, soon), func(p capacity.Prospect) bool {
@@ -144,7 +144,7 @@ func Left(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, now
 		return s
 	}
 
-	byLength := func(a, b capacity.Prospect) int { return cmp.Compare(length(a.Longest), length(b.Longest)) }
+	byLength := func(a, b capacity.Prospect) int { return cmp.Compare(limitMinutes(a.Longest), limitMinutes(b.Longest)) }
 	p := slices.MaxFunc(open, byLength)
 
 	return Start{
@@ -163,17 +163,17 @@ func isOpen(p capacity.Prospect, now time.Time) bool {
 	return !p.Window.Start.After(now) && (p.Reservation.ID == "" || p.Reservation.State == capacity.StateActive)
 }
 
-func needs(p capacity.Prospect) int { return max(1, p.Needs) }
+func nodesNeeded(p capacity.Prospect) int { return max(1, p.Needs) }
 
-// lacks returns the number of idle nodes that a job lacks; 0 if Slurm did not answer.
-func (q *Queue) lacks(p capacity.Prospect) int {
+// missing returns the number of idle nodes that a job lacks; 0 if Slurm did not answer.
+func (q *Queue) missing(p capacity.Prospect) int {
 	if q == nil {
 		return 0
 	}
-	return max(0, needs(p)-q.Idle[p.Slot.Name])
+	return max(0, nodesNeeded(p)-q.Idle[p.Slot.Name])
 }
 
-func length(l capacity.Limit) int {
+func limitMinutes(l capacity.Limit) int {
 	if l.Unlimited {
 		return math.MaxInt
 	}

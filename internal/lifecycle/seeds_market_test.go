@@ -133,8 +133,8 @@ func (o *decision) run(b *run) error {
 					ReservationID: o.id,
 					Length:        o.length,
 					Wait:          o.wait,
-					Show:          func(market.ExtensionPreview) {},
-					Tell:          func(market.Result) error { return tell() },
+					Preview:       func(market.ExtensionPreview) {},
+					Report:        func(market.Result) error { return tell() },
 				},
 			)
 		}
@@ -145,8 +145,8 @@ func (o *decision) run(b *run) error {
 				OfferingID: o.id,
 				Query:      o.query,
 				Wait:       o.wait,
-				Show:       func(market.PurchasePreview) error { return nil },
-				Tell: func(r market.Result) error {
+				Preview:    func(market.PurchasePreview) error { return nil },
+				Report: func(r market.Result) error {
 					m.aws.Change(r.Reservation.ID, func(one *capacity.Reservation) { one.Tags["team"] = o.team })
 					return tell()
 				},

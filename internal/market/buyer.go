@@ -132,8 +132,8 @@ func (d *deal) waitForOthers(ctx context.Context) (waited bool, err error) {
 	return true, nil
 }
 
-// ours reports whether an intent belongs to the account of the credentials.
-func (d *deal) ours(i Intent) bool {
+// isOurs reports whether an intent belongs to the account of the credentials.
+func (d *deal) isOurs(i Intent) bool {
 	return i.Account == "" || d.account == "" || i.Account == d.account
 }
 
@@ -156,7 +156,7 @@ func (d *deal) send(ctx context.Context, i Intent,
 		return i, fmt.Errorf("nothing was bought: %w", ctx.Err())
 	}
 
-	if err := d.recorded(); err != nil {
+	if err := d.checkRecorded(); err != nil {
 		return i, err
 	}
 
@@ -217,8 +217,8 @@ func (d *deal) record(i Intent) {
 	}
 }
 
-// recorded returns nil as long as all intents on disk are up to date. Otherwise nothing more is sent.
-func (d *deal) recorded() error {
+// checkRecorded returns nil as long as all intents on disk are up to date. Otherwise nothing more is sent.
+func (d *deal) checkRecorded() error {
 	if d.unrecorded == nil {
 		return nil
 	}
@@ -231,8 +231,8 @@ func (d *deal) recorded() error {
 	)
 }
 
-// end records the end of a purchase or an extension that EC2 has made. One made by another machine has no intent here.
-func (d *deal) end(i Intent, phase Phase, code string, err error) {
+// recordEnd records the end of a purchase or an extension that EC2 has made. One made by another machine has no intent here.
+func (d *deal) recordEnd(i Intent, phase Phase, code string, err error) {
 	if i.ID == "" {
 		return
 	}

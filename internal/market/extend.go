@@ -17,11 +17,11 @@ type ExtensionOrder struct {
 	ReservationID string
 	Length        time.Duration // a length that EC2 sells: ec2.Length
 
-	Fee   capacity.Money // the only accepted fee; without it the customer is asked
-	Again bool           // extends by the same length once more, even shortly after the last time
-	Wait  bool           // follows the payment until the end has moved
-	Show  func(ExtensionPreview)
-	Tell  func(Result) error
+	Fee     capacity.Money // the only accepted fee; without it the customer is asked
+	Again   bool           // extends by the same length once more, even shortly after the last time
+	Wait    bool           // follows the payment until the end has moved
+	Preview func(ExtensionPreview)
+	Report  func(Result) error
 }
 
 // ExtensionPreview is the extension before it is bought.
@@ -86,7 +86,7 @@ func (d *deal) extend(ctx context.Context, o ExtensionOrder) error {
 		return d.takeUpExtension(ctx, o, earlier)
 	}
 
-	if err := d.extendable(r, history, o.Length, now); err != nil {
+	if err := d.checkExtendable(r, history, o.Length, now); err != nil {
 		return err
 	}
 
@@ -104,7 +104,7 @@ func (d *deal) extend(ctx context.Context, o ExtensionOrder) error {
 		return d.extend(ctx, o)
 	}
 
-	o.Show(ExtensionPreview{r, history, offering, d.account})
+	o.Preview(ExtensionPreview{r, history, offering, d.account})
 
 	if err := accept(d.Customer, o.Fee, offering, d.DryRun); err != nil {
 		return err
@@ -122,7 +122,7 @@ func (d *deal) extend(ctx context.Context, o ExtensionOrder) error {
 		if err := d.EC2.PurchaseExtension(ctx, ec2.Try, offering.ID, r.ID); err != nil {
 			return notBought(err)
 		}
-		return o.Tell(Result{Intent: intent, Reservation: r, DryRun: true})
+		return o.Report(Result{Intent: intent, Reservation: r, DryRun: true})
 	}
 
 	intent, err = d.send(ctx, intent, func(ctx context.Context) (string, error) {
@@ -205,7 +205,7 @@ func (d *deal) finishExtension(ctx context.Context, o ExtensionOrder, result Res
 
 		result.Extension, result.Reservation, err = d.followExtension(ctx, i)
 		if errors.Is(err, errNotPaid) {
-			d.end(i, Failed, result.Extension.State, err)
+			d.recordEnd(i, Failed, result.Extension.State, err)
 		}
 
 		if err != nil {
@@ -215,11 +215,11 @@ func (d *deal) finishExtension(ctx context.Context, o ExtensionOrder, result Res
 		result.Extension = seen
 	}
 
-	if err := o.Tell(result); err != nil {
+	if err := o.Report(result); err != nil {
 		return err
 	}
 
-	d.end(i, Done, "", nil)
+	d.recordEnd(i, Done, "", nil)
 
 	return nil
 }
@@ -235,8 +235,8 @@ const (
 // which the next run of a killed script could ask for it again. The shortest one is a day long.
 const recentTime = 24 * time.Hour
 
-// extendable returns why EC2 will not extend a block by a length; nil if no obstacle is known.
-func (d *deal) extendable(r capacity.Reservation, history []capacity.Extension, length time.Duration,
+// checkExtendable returns why EC2 will not extend a block by a length; nil if no obstacle is known.
+func (d *deal) checkExtendable(r capacity.Reservation, history []capacity.Extension, length time.Duration,
 	now time.Time,
 ) error {
 	at := d.Customer.Time

@@ -21,7 +21,7 @@ func TestExtension(t *testing.T) {
 	)
 
 	order := w.extension(dollarBlock, usd(t, "960"), &bought)
-	order.Show = func(p ExtensionPreview) { preview = p }
+	order.Preview = func(p ExtensionPreview) { preview = p }
 
 	try := *b
 	try.DryRun = true
@@ -90,7 +90,7 @@ func TestCutOffExtensionIsTakenUp(t *testing.T) {
 	var bought Result
 
 	order := w.extension(dollarBlock, usd(t, "960"), &bought)
-	order.Tell = func(Result) error { return errDeclined } // nobody hears of it
+	order.Report = func(Result) error { return errDeclined } // nobody hears of it
 	if err := b.Extend(t.Context(), order); err == nil {
 		t.Fatal("it was not cut off")
 	}
@@ -287,7 +287,7 @@ func TestExtendable(t *testing.T) {
 			one.account = ""
 		}
 
-		err := one.extendable(r, c.history, length, now)
+		err := one.checkExtendable(r, c.history, length, now)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -116,7 +116,7 @@ func GroupFor(cfg *config.Config, instanceType string,
 // NextStep lists the steps that make a block usable, in lines to read or to run, with the names of
 // the settings where they have a node group for it.
 func NextStep(cfg *config.Config, subnets Subnets, r capacity.Reservation) string {
-	p, g, found := GroupFor(cfg, r.InstanceType, subnets.In(r.AZID).Subnets)
+	p, g, found := GroupFor(cfg, r.InstanceType, subnets.Zone(r.AZID).Subnets)
 	switch {
 	case found && !p.Provider.Configures() && g.Select != nil:
 		return fmt.Sprintf(

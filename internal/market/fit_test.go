@@ -95,7 +95,7 @@ func TestR8_FitOfWhatIsNotKnown(t *testing.T) {
 func TestReadSubnets(t *testing.T) {
 	w := newWorld(t, nil)
 	s := ReadSubnets(t.Context(), w.aws, []string{subnetA1}, true)
-	if a, b := s.In("use2-az1"), s.In("use2-az2"); s.Err != nil || len(s.Own) != 1 || len(a.Subnets) != 1 ||
+	if a, b := s.Zone("use2-az1"), s.Zone("use2-az2"); s.Err != nil || len(s.Own) != 1 || len(a.Subnets) != 1 ||
 		a.Subnets[0] != subnetA1 ||
 		len(a.Neighbours) != 1 ||
 		a.Neighbours[0] != subnetA2 ||
@@ -105,8 +105,8 @@ func TestReadSubnets(t *testing.T) {
 	}
 
 	if s := ReadSubnets(t.Context(), w.aws, []string{subnetA1}, false); s.Err != nil ||
-		len(s.In("use2-az1").Neighbours) != 0 ||
-		s.In("use2-az2").Rank() != 2 {
+		len(s.Zone("use2-az1").Neighbours) != 0 ||
+		s.Zone("use2-az2").Rank() != 2 {
 		t.Errorf("nobody asked for the others: %+v", s)
 	}
 
@@ -127,7 +127,7 @@ func TestReadSubnets(t *testing.T) {
 		},
 	)
 
-	if s := ReadSubnets(t.Context(), w.aws, []string{subnetA1}, true); s.Err == nil || s.In("use2-az1").Subnets != nil {
+	if s := ReadSubnets(t.Context(), w.aws, []string{subnetA1}, true); s.Err == nil || s.Zone("use2-az1").Subnets != nil {
 		t.Errorf("the others are not known: %+v", s)
 	}
 }

@@ -161,8 +161,8 @@ func (i Intent) String() string {
 	return fmt.Sprintf("%s %s of offering %s", i.Kind, i.ID, i.Offering.ID)
 }
 
-// ordered is the id of the offering under which the purchase was ordered.
-func (i Intent) ordered() string { return cmp.Or(i.OrderedAs, i.Offering.ID) }
+// orderedID is the id of the offering under which the purchase was ordered.
+func (i Intent) orderedID() string { return cmp.Or(i.OrderedAs, i.Offering.ID) }
 
 // alias names, after the offering's id, the other id under which somebody ordered the same block.
 func (i Intent) alias(id string) string {

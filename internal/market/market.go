@@ -18,8 +18,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Teller shows progress to a person, in sentences.
-type Teller interface {
+// Reporter shows progress to a person, in sentences.
+type Reporter interface {
 	Say(format string, args ...any)
 	// Time writes a time as the reader wants it.
 	Time(at time.Time) string
@@ -38,7 +38,7 @@ type Progress interface {
 
 // Customer confirms the fee, and is told what happens.
 type Customer interface {
-	Teller
+	Reporter
 	// ConfirmFee asks whether the fee of an offering is accepted; nil means yes.
 	ConfirmFee(o capacity.Offering) error
 }

@@ -21,10 +21,10 @@ type PurchaseOrder struct {
 	Fee   capacity.Money // the only accepted fee; without it the customer is asked
 	Again bool           // buys one more after a purchase of the same offering
 	Wait  bool           // follows the payment until the block is scheduled
-	// Show is called before the fee is confirmed, and nothing is bought after an error of it; Tell is called with the
+	// Preview is called before the fee is confirmed, and nothing is bought after an error of it; Tell is called with the
 	// outcome. Until Tell has returned nil, the purchase counts as unreported, and the next run takes it up.
-	Show func(PurchasePreview) error
-	Tell func(Result) error
+	Preview func(PurchasePreview) error
+	Report  func(Result) error
 }
 
 // PurchasePreview is the block before it is bought.
@@ -87,7 +87,7 @@ func (d *deal) purchase(ctx context.Context, o PurchaseOrder) error {
 	}
 
 	preview := PurchasePreview{Offering: offering, OrderedAs: intent.OrderedAs, Account: d.account, Now: d.EC2.Now()}
-	if err := o.Show(preview); err != nil {
+	if err := o.Preview(preview); err != nil {
 		return err
 	}
 
@@ -96,7 +96,7 @@ func (d *deal) purchase(ctx context.Context, o PurchaseOrder) error {
 	}
 
 	if typed := o.Fee == (capacity.Money{}) && !d.DryRun; typed {
-		offering, err = d.afterTyping(ctx, o.Query, offering)
+		offering, err = d.findConfirmed(ctx, o.Query, offering)
 		if err != nil {
 			return err
 		}
@@ -118,7 +118,7 @@ func (d *deal) purchase(ctx context.Context, o PurchaseOrder) error {
 		if _, err := d.EC2.Purchase(ctx, ec2.Try, offering.ID, intent.Platform, d.tags(intent)); err != nil {
 			return notBought(err)
 		}
-		return o.Tell(Result{Intent: intent, DryRun: true})
+		return o.Report(Result{Intent: intent, DryRun: true})
 	}
 
 	var r capacity.Reservation
@@ -138,7 +138,7 @@ func (d *deal) purchase(ctx context.Context, o PurchaseOrder) error {
 
 // tags let any machine find the block again, and see its fee.
 func (d *deal) tags(i Intent) map[string]string {
-	tags := map[string]string{capacity.TagPurchase: i.ID, capacity.TagOffering: i.ordered()}
+	tags := map[string]string{capacity.TagPurchase: i.ID, capacity.TagOffering: i.orderedID()}
 	if i.Fee != (capacity.Money{}) {
 		tags[capacity.TagFee] = i.Fee.String()
 	}
@@ -183,21 +183,21 @@ func (d *deal) takeUpPurchase(ctx context.Context, o PurchaseOrder, i Intent) er
 			i.Offering.ID, i.alias(o.OfferingID), at, i.Reservation)
 	}
 
-	r, err := shown(ctx, d.EC2, i.Reservation)
+	r, err := readPurchased(ctx, d.EC2, i.Reservation)
 	if err != nil {
 		return err
 	}
 
 	result := Result{Intent: i, Reservation: r}
 	if d.DryRun || i.Phase == Done && r.State != capacity.StatePaymentPending {
-		return o.Tell(result)
+		return o.Report(result)
 	}
 
 	return d.finishPurchase(ctx, o, result)
 }
 
-// shown returns the purchased reservation, which has only its id until EC2 shows it.
-func shown(ctx context.Context, aws World, id string) (capacity.Reservation, error) {
+// readPurchased returns the purchased reservation, which has only its id until EC2 shows it.
+func readPurchased(ctx context.Context, aws World, id string) (capacity.Reservation, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 
@@ -221,17 +221,17 @@ func (d *deal) finishPurchase(ctx context.Context, o PurchaseOrder, result Resul
 		result.Reservation, err = d.followPayment(ctx, result.Reservation)
 		if err != nil {
 			if errors.Is(err, errNotPaid) {
-				d.end(result.Intent, Failed, string(result.Reservation.State), err)
+				d.recordEnd(result.Intent, Failed, string(result.Reservation.State), err)
 			}
 			return err
 		}
 	}
 
-	if err := o.Tell(result); err != nil {
+	if err := o.Report(result); err != nil {
 		return err
 	}
 
-	d.end(result.Intent, Done, "", nil)
+	d.recordEnd(result.Intent, Done, "", nil)
 
 	return nil
 }

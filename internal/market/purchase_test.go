@@ -19,11 +19,11 @@ func TestPurchase(t *testing.T) {
 
 	var preview PurchasePreview
 
-	order.Show = func(p PurchasePreview) error { preview = p; return nil }
+	order.Preview = func(p PurchasePreview) error { preview = p; return nil }
 
 	// An error from Show buys nothing.
 	refused := order
-	refused.Show = func(PurchasePreview) error { return errDeclined }
+	refused.Preview = func(PurchasePreview) error { return errDeclined }
 	if err := b.Purchase(t.Context(), refused); !errors.Is(err, errDeclined) || len(w.sim.Ledger()) != 0 {
 		t.Errorf("it was shown and not wanted: %v", err)
 	}
@@ -91,7 +91,7 @@ func TestCutOffPurchaseIsTakenUp(t *testing.T) {
 
 	b := w.buyer()
 	shown, order, bought := w.purchase()
-	order.Tell = func(Result) error { return errDeclined } // nobody hears of it
+	order.Report = func(Result) error { return errDeclined } // nobody hears of it
 	if err := b.Purchase(t.Context(), order); err == nil {
 		t.Fatal("it was not cut off")
 	}

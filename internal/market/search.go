@@ -99,7 +99,7 @@ type regionAnswer struct {
 // Run asks the regions. It is an error when none answers; the result then has only Failed.
 func (s Search) Run(ctx context.Context) (*Found, error) {
 	f := &Found{Offers: []Offer{}, search: s}
-	s.EC2.OnWait(f.tellWait)
+	s.EC2.OnWait(f.reportWait)
 
 	var err error
 
@@ -126,7 +126,7 @@ func (f *Found) ask(ctx context.Context, aws *ec2.Client) (regionAnswer, error) 
 	if !ec2.IsUltraServer(q.InstanceType) {
 		answer.types, typesErr = aws.InstanceTypes(ctx, []string{q.InstanceType})
 		if typesErr == nil {
-			answer.unsold = unsold(ctx, aws, q.InstanceType, answer.types)
+			answer.unsold = whyUnsold(ctx, aws, q.InstanceType, answer.types)
 			if answer.unsold != "" {
 				return answer, nil
 			}
@@ -155,8 +155,8 @@ func (f *Found) ask(ctx context.Context, aws *ec2.Client) (regionAnswer, error) 
 	return answer, nil
 }
 
-// tellWait reports a wait for EC2's request limits: 10 searches, then one in 7 seconds.
-func (f *Found) tellWait(w ec2.Wait) {
+// reportWait reports a wait for EC2's request limits: 10 searches, then one in 7 seconds.
+func (f *Found) reportWait(w ec2.Wait) {
 	after := capacity.FormatDuration(w.For)
 	if w.Throttled != "" {
 		f.search.Progress.Say("EC2 throttles searches in %s (%s); asking again in %s.", w.Region, w.Throttled, after)
@@ -165,8 +165,8 @@ func (f *Found) tellWait(w ec2.Wait) {
 	}
 }
 
-// unsold is the reason why EC2 sells no block of a type in a region; "" if it does.
-func unsold(ctx context.Context, aws *ec2.Client, instanceType string, types map[string]ec2.InstanceType) string {
+// whyUnsold is the reason why EC2 sells no block of a type in a region; "" if it does.
+func whyUnsold(ctx context.Context, aws *ec2.Client, instanceType string, types map[string]ec2.InstanceType) string {
 	about, known := types[instanceType]
 	if known && slices.Contains(about.UsageClasses, ec2.BlockUsage) {
 		return ""
@@ -287,7 +287,7 @@ func (f *Found) WhyNone(at func(time.Time) string) []string {
 	case len(asked) == 0:
 		return why
 	case len(dear) > 0:
-		return append(why, f.search.tooDear(dear))
+		return append(why, f.search.describeCheapest(dear))
 	}
 
 	window := ""
@@ -307,8 +307,8 @@ func (f *Found) WhyNone(at func(time.Time) string) []string {
 		capacity.FormatDuration(q.Duration), strings.Join(asked, ", "), window))
 }
 
-// tooDear names the cheapest offering where none is affordable.
-func (s Search) tooDear(found []capacity.Offering) string {
+// describeCheapest names the cheapest offering where none is affordable.
+func (s Search) describeCheapest(found []capacity.Offering) string {
 	least := slices.MinFunc(found, func(a, b capacity.Offering) int { return compareFees(a.Fee, b.Fee) })
 	what := fmt.Sprintf("The cheapest block of %d x %s for about %s costs %s", s.Query.Count, s.Query.InstanceType,
 		capacity.FormatDuration(s.Query.Duration), least.Fee)
@@ -329,7 +329,7 @@ const (
 // the lowest price of an instance-hour.
 func SortOffers(offers []Offer, by string, subnets Subnets) {
 	for i := range offers {
-		offers[i].ZoneUse = subnets.In(offers[i].AZID)
+		offers[i].ZoneUse = subnets.Zone(offers[i].AZID)
 	}
 
 	slices.SortStableFunc(offers, func(a, b Offer) int {
@@ -550,9 +550,9 @@ func (u ZoneUse) SubnetID() string {
 	return ""
 }
 
-// In returns the cluster's subnets in a zone. They are unknown until EC2 shows the zone, which can
+// Zone returns the cluster's subnets in a zone. They are unknown until EC2 shows the zone, which can
 // take until a block opens.
-func (s Subnets) In(azID string) ZoneUse {
+func (s Subnets) Zone(azID string) ZoneUse {
 	if s.Err != nil || azID == "" {
 		return ZoneUse{}
 	}
@@ -630,9 +630,9 @@ func pickOffering(found []capacity.Offering, id string, known capacity.Offering)
 	return slices.MinFunc(same, func(x, y capacity.Offering) int { return compareFees(x.Fee, y.Fee) }), true
 }
 
-// afterTyping finds an offering once more after somebody has typed its fee: its id may have expired
+// findConfirmed finds an offering once more after somebody has typed its fee: its id may have expired
 // meanwhile. The typed fee accepts that very fee.
-func (d *deal) afterTyping(ctx context.Context, q ec2.OfferingQuery,
+func (d *deal) findConfirmed(ctx context.Context, q ec2.OfferingQuery,
 	typed capacity.Offering,
 ) (capacity.Offering, error) {
 	now, err := findOffering(ctx, d.EC2, q, typed.ID, typed)

@@ -427,7 +427,7 @@ func TestR10_SubnetsOfAZone(t *testing.T) {
 		"use2-az3": {[]string{}, []string{}, 2}, "us-east-2a": {[]string{}, []string{}, 2},
 		"": {nil, nil, 2}, // EC2 may show no zone until a block opens
 	} {
-		use := s.In(zone)
+		use := s.Zone(zone)
 		if !slices.Equal(use.Subnets, want.own) || !slices.Equal(use.Neighbours, want.near) ||
 			(use.Subnets == nil) != (want.own == nil) ||
 			use.Rank() != want.rank {
@@ -436,7 +436,7 @@ func TestR10_SubnetsOfAZone(t *testing.T) {
 	}
 
 	s.Err = errors.New("access denied")
-	if use := s.In("use2-az1"); use.Subnets != nil || use.Neighbours != nil {
+	if use := s.Zone("use2-az1"); use.Subnets != nil || use.Neighbours != nil {
 		t.Errorf("it is not known, and still %+v", use)
 	}
 }
@@ -448,14 +448,14 @@ func TestR3_AnotherFeeAfterTyping(t *testing.T) {
 	query := ec2.OfferingQuery{InstanceType: shown.InstanceType, Count: shown.Count, Duration: day}
 	d := &deal{Buyer: w.buyer(), close: func() {}}
 
-	now, err := d.afterTyping(t.Context(), query, shown)
+	now, err := d.findConfirmed(t.Context(), query, shown)
 	if err != nil || now.ID == shown.ID || !sameBlock(now, shown) || now.Fee != shown.Fee {
 		t.Fatalf("%+v became %+v: %v", shown, now, err)
 	}
 
 	typed := shown
 	typed.Fee = usd(t, "1.00")
-	if _, err := d.afterTyping(t.Context(), query, typed); err == nil ||
+	if _, err := d.findConfirmed(t.Context(), query, typed); err == nil ||
 		!strings.Contains(err.Error(), "not the 1.00 USD that you typed; nothing was bought") {
 		t.Errorf("typed for another fee: %v", err)
 	}

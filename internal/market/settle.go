@@ -24,7 +24,7 @@ func (d *deal) settleEarlier(ctx context.Context) error {
 		}
 
 		switch {
-		case !d.ours(i):
+		case !d.isOurs(i):
 			d.Customer.Say(
 				"The outcome of %s is unknown, but belongs to account %s; it is left for a run with the credentials "+
 					"of that account.",
@@ -83,18 +83,18 @@ func (d *deal) settle(ctx context.Context, i Intent) (Intent, error) {
 
 			return i, nil
 		case err != nil && wouldShow:
-			return i, d.unknown(i, err)
+			return i, d.unknownOutcome(i, err)
 		case err != nil:
 			progress.Now("asking again: " + firstLine(err))
 		}
 
 		if !d.sleep(ctx, wait) {
-			return i, d.unknown(i, context.Cause(ctx))
+			return i, d.unknownOutcome(i, context.Cause(ctx))
 		}
 	}
 }
 
-func (d *deal) unknown(i Intent, err error) error {
+func (d *deal) unknownOutcome(i Intent, err error) error {
 	return fmt.Errorf(
 		"%s: it is not known whether it was made: %w; run this again, which finds out before it buys anything "+
 			"(recorded in %s)",
@@ -191,13 +191,13 @@ func (d *deal) followPayment(ctx context.Context, r capacity.Reservation) (capac
 		if !d.sleep(ctx, wait) {
 			return r, fmt.Errorf(
 				"reservation %s is bought and %s, and its payment is no longer followed; run this again to follow it",
-				r.ID, stateInWords(r.State))
+				r.ID, describeState(r.State))
 		}
 
-		found, err := shown(ctx, d.EC2, r.ID)
+		found, err := readPurchased(ctx, d.EC2, r.ID)
 		switch {
 		case err != nil && ctx.Err() == nil:
-			progress.Now(fmt.Sprintf("%s was %s; asking again: %s", r.ID, stateInWords(r.State), firstLine(err)))
+			progress.Now(fmt.Sprintf("%s was %s; asking again: %s", r.ID, describeState(r.State), firstLine(err)))
 		case err == nil && found.State != "":
 			r = found
 			progress.Now(fmt.Sprintf("%s is %s", r.ID, r.State))
@@ -226,7 +226,7 @@ func (d *deal) followExtension(ctx context.Context, i Intent) (capacity.Extensio
 				"extension %s of %s is %s: %w, so the block still ends at %s; see AWS Billing, then run this again",
 				i.Offering.ID, i.Reservation, e.State, errNotPaid, d.Customer.Time(i.OldEnd))
 		case err == nil && e.State == capacity.ExtensionPaid:
-			r, err := shown(ctx, aws, i.Reservation)
+			r, err := readPurchased(ctx, aws, i.Reservation)
 			if err == nil && !r.End.Before(i.NewEnd) {
 				return e, r, nil
 			}
@@ -246,7 +246,7 @@ func (d *deal) followExtension(ctx context.Context, i Intent) (capacity.Extensio
 	}
 }
 
-func stateInWords(s capacity.State) string {
+func describeState(s capacity.State) string {
 	if s == "" {
 		return "not shown by EC2 yet"
 	}
@@ -275,18 +275,18 @@ func (d *deal) boughtBefore(ctx context.Context, offering string, known capacity
 
 	recorded := map[string]bool{}
 	for _, i := range intents {
-		same := i.Offering.ID == offering || i.ordered() == offering || sameBlock(i.Offering, known)
-		if i.Kind != BuyBlock || !same || i.Region != d.EC2.Region() || !d.ours(i) {
+		same := i.Offering.ID == offering || i.orderedID() == offering || sameBlock(i.Offering, known)
+		if i.Kind != BuyBlock || !same || i.Region != d.EC2.Region() || !d.isOurs(i) {
 			continue
 		}
 
 		recorded[i.ID] = true
-		if r, shown := i.shownBy(tagged); shown && (i.Phase == Sending || i.Phase == Failed) {
+		if r, shown := i.findIn(tagged); shown && (i.Phase == Sending || i.Phase == Failed) {
 			i.Phase, i.Reservation = Bought, r.ID // even if the file differs: EC2 has it
 		}
 
 		at := slices.IndexFunc(tagged, func(r capacity.Reservation) bool { return r.ID == i.Reservation })
-		gone := at >= 0 && undone(tagged[at])
+		gone := at >= 0 && isUndone(tagged[at])
 		if gone && i.Phase == Done {
 			why := "its payment failed"
 			if tagged[at].State != capacity.StatePaymentFailed {
@@ -308,13 +308,13 @@ func (d *deal) boughtBefore(ctx context.Context, offering string, known capacity
 	}
 
 	for _, r := range tagged {
-		if !recorded[r.Tags[capacity.TagPurchase]] && !undone(r) {
+		if !recorded[r.Tags[capacity.TagPurchase]] && !isUndone(r) {
 			bought = append(bought, purchaseOfTags(r))
 		}
 	}
 
 	if len(bought) == 0 {
-		return Intent{}, false, d.recorded()
+		return Intent{}, false, d.checkRecorded()
 	}
 
 	slices.SortFunc(bought, func(x, y Intent) int { return y.At.Compare(x.At) })
@@ -326,10 +326,10 @@ func (d *deal) boughtBefore(ctx context.Context, offering string, known capacity
 	return bought[0], true, nil
 }
 
-// shownBy finds the purchase of an intent among reservations: one of its kind with its tag.
-func (i Intent) shownBy(tagged []capacity.Reservation) (capacity.Reservation, bool) {
+// findIn finds the purchase of an intent among reservations: one of its kind with its tag.
+func (i Intent) findIn(tagged []capacity.Reservation) (capacity.Reservation, bool) {
 	at := slices.IndexFunc(tagged, func(r capacity.Reservation) bool {
-		return r.Tags[capacity.TagPurchase] == i.ID && r.Kind == capacity.CapacityBlock && !undone(r)
+		return r.Tags[capacity.TagPurchase] == i.ID && r.Kind == capacity.CapacityBlock && !isUndone(r)
 	})
 	if at < 0 {
 		return capacity.Reservation{}, false
@@ -338,8 +338,8 @@ func (i Intent) shownBy(tagged []capacity.Reservation) (capacity.Reservation, bo
 	return tagged[at], true
 }
 
-// undone reports whether a purchase never came to be, or was given back.
-func undone(r capacity.Reservation) bool {
+// isUndone reports whether a purchase never came to be, or was given back.
+func isUndone(r capacity.Reservation) bool {
 	switch r.State {
 	case capacity.StatePaymentFailed, capacity.StateUnsupported, capacity.StateFailed, capacity.StateCancelled:
 		return true

@@ -224,7 +224,7 @@ func (w *world) offering(currency string) capacity.Offering {
 func (w *world) order(offeringID string, fee capacity.Money, bought *Result) PurchaseOrder {
 	return PurchaseOrder{
 		OfferingID: offeringID, Query: fourForADay, Fee: fee, Wait: true,
-		Show: func(PurchasePreview) error { return nil }, Tell: func(r Result) error { *bought = r; return nil },
+		Preview: func(PurchasePreview) error { return nil }, Report: func(r Result) error { *bought = r; return nil },
 	}
 }
 
@@ -239,7 +239,7 @@ func (w *world) purchase() (capacity.Offering, PurchaseOrder, *Result) {
 func (w *world) extension(reservationID string, fee capacity.Money, bought *Result) ExtensionOrder {
 	return ExtensionOrder{
 		ReservationID: reservationID, Length: day, Fee: fee, Wait: true,
-		Show: func(ExtensionPreview) {}, Tell: func(r Result) error { *bought = r; return nil },
+		Preview: func(ExtensionPreview) {}, Report: func(r Result) error { *bought = r; return nil },
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 // Slurm is slurmctld, with its clock.
 type Slurm struct {
 	*Model
-	Now time.Time
+	Now         time.Time
 	CutsToFloor bool // Old cuts jobs with --time-min to their floor, as Slurm before 25.05.3
 	// Boot is a node's boot time. RequeueDelay must pass after a requeue before a job starts again; 0 is at once, as with
 	// --requeue=expedite.
@@ -57,21 +57,21 @@ const (
 // Node is a node. Its address and instance are those of its instance.
 type Node struct {
 	capacity.Node
-	Partition, Slot string
-	Job             *Job
-	ResumedAt, BootedAt   time.Time // when ResumeProgram was called, and when it is up; zero if that is not known yet
+	Partition, Slot     string
+	Job                 *Job
+	ResumedAt, BootedAt time.Time // when ResumeProgram was called, and when it is up; zero if that is not known yet
 	VisibleAt           time.Time // when Slurm begins to show it
-	down            bool      // it is powered down when its job ends
+	down                bool      // it is powered down when its job ends
 }
 
 // Job is a job.
 type Job struct {
 	capacity.Job
 	// Slot names the slot in which it may run; "" is anywhere. Stays: Slurm does not start it.
-	Slot  string
-	Never bool
-	Work  time.Duration // what is left to do
-	Outcome  string        // how it ended; "" if it has not
+	Slot    string
+	Never   bool
+	Work    time.Duration // what is left to do
+	Outcome string        // how it ended; "" if it has not
 }
 
 // Add adds nodes SLOT-1, SLOT-2, … to a partition.

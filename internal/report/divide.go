@@ -48,7 +48,7 @@ func (a *account) divide() (Reservation, error) {
 	}
 
 	for _, s := range h.within(a.from, a.to) {
-		a.stay(s, all)
+		a.divideStay(s, all)
 	}
 
 	whole := one.End
@@ -57,7 +57,7 @@ func (a *account) divide() (Reservation, error) {
 	}
 
 	for _, s := range h.within(h.start, whole) {
-		one.Whole += int64(s.paid.Size) * seconds(s.from, s.to)
+		one.Whole += int64(s.paid.Size) * secondsBetween(s.from, s.to)
 	}
 
 	return one, nil
@@ -82,8 +82,8 @@ func (a *account) nodes() ([]string, error) {
 	return slices.Sorted(maps.Keys(all)), nil
 }
 
-// stay divides a time in which nothing was seen to change.
-func (a *account) stay(s stay, all []string) {
+// divideStay divides a time in which nothing was seen to change.
+func (a *account) divideStay(s stay, all []string) {
 	states := map[string]string{}
 	listed := 0
 	down := 0
@@ -105,8 +105,8 @@ func (a *account) stay(s stay, all []string) {
 	var taken []piece
 
 	failed := min(max(0, s.paid.Unhealthy-down), max(free, 0))
-	a.put(s, s.from, s.to, max(free, 0)-failed, a.idle(s))
-	a.put(s, s.from, s.to, failed, Hardware)
+	a.addIdle(s, s.from, s.to, max(free, 0)-failed, a.idleClass(s))
+	a.addIdle(s, s.from, s.to, failed, Hardware)
 
 	for _, name := range all {
 		what, on := states[name]
@@ -119,24 +119,24 @@ func (a *account) stay(s stay, all []string) {
 		for _, p := range a.pieces(s, name, what) {
 			switch {
 			case len(p.runs) > 0 && !on:
-				if most(taken, p) >= free-failed {
+				if mostAtOnce(taken, p) >= free-failed {
 					continue // more nodes than are paid for: what was seen is not all true
 				}
 
 				taken = append(taken, p)
-				a.put(s, p.from, p.to, -1, a.idle(s))
-				a.give(p)
+				a.addIdle(s, p.from, p.to, -1, a.idleClass(s))
+				a.splitAmongRuns(p)
 			case len(p.runs) > 0:
-				a.give(p)
+				a.splitAmongRuns(p)
 			case on:
-				a.put(s, p.from, p.to, 1, p.class)
+				a.addIdle(s, p.from, p.to, 1, p.class)
 			}
 		}
 	}
 }
 
-// most counts the pieces of all that share a moment within p; of all moments, the most.
-func most(all []piece, p piece) (n int) {
+// mostAtOnce counts the pieces of all that share a moment within p; of all moments, the most.
+func mostAtOnce(all []piece, p piece) (n int) {
 	for _, at := range append(slices.Clone(all), p) {
 		if at.from.Before(p.from) || !at.from.Before(p.to) {
 			continue
@@ -203,7 +203,7 @@ func (a *account) pieces(s stay, node, what string) []piece {
 
 	var all []piece
 	for i := 1; i < len(cuts); i++ {
-		p := piece{from: cuts[i-1], to: cuts[i], class: a.idle(s)}
+		p := piece{from: cuts[i-1], to: cuts[i], class: a.idleClass(s)}
 		if !p.from.Before(p.to) {
 			continue
 		}
@@ -227,17 +227,17 @@ func (a *account) pieces(s stay, node, what string) []piece {
 	return all
 }
 
-func (a *account) idle(s stay) Class {
+func (a *account) idleClass(s stay) Class {
 	if s.paid.Waits {
 		return IdleWaiting
 	}
 	return Idle
 }
 
-// give divides a time of a node among the runs that share it, in equal parts: Slurm does not say which of them needs
+// splitAmongRuns divides a time of a node among the runs that share it, in equal parts: Slurm does not say which of them needs
 // the instance.
-func (a *account) give(p piece) {
-	length := seconds(p.from, p.to)
+func (a *account) splitAmongRuns(p piece) {
+	length := secondsBetween(p.from, p.to)
 	each := length / int64(len(p.runs))
 
 	rest := length % int64(len(p.runs))
@@ -253,16 +253,16 @@ func (a *account) give(p piece) {
 	}
 }
 
-// put puts a time of some nodes without a job into a class: that of the fence where it is behind that, and unknown
+// addIdle puts a time of some nodes without a job into a class: that of the fence where it is behind that, and unknown
 // where sync did not run.
-func (a *account) put(s stay, from, to time.Time, nodes int, c Class) {
+func (a *account) addIdle(s stay, from, to time.Time, nodes int, c Class) {
 	if nodes == 0 {
 		return
 	}
 
 	if to.After(a.fence) {
 		begin := latest(from, a.fence)
-		a.sums[FenceTail] += int64(nodes) * seconds(begin, to)
+		a.sums[FenceTail] += int64(nodes) * secondsBetween(begin, to)
 		to = begin
 	}
 
@@ -270,18 +270,18 @@ func (a *account) put(s stay, from, to time.Time, nodes int, c Class) {
 		return
 	}
 
-	n := int64(nodes) * seconds(from, to)
+	n := int64(nodes) * secondsBetween(from, to)
 	if !s.known {
 		c = Unknown
 
-		a.gap(s, n)
+		a.addGap(s, n)
 	}
 
 	a.sums[c] += n
 }
 
-// gap notes a time of which nobody knows all.
-func (a *account) gap(s stay, nodeSeconds int64) {
+// addGap notes a time of which nobody knows all.
+func (a *account) addGap(s stay, nodeSeconds int64) {
 	begin := s.from
 	end := earliest(s.to, a.fence)
 	if n := len(a.gaps); n > 0 && !a.gaps[n-1].To.Before(begin) {
@@ -298,4 +298,4 @@ func (a *account) gap(s stay, nodeSeconds int64) {
 	a.gaps[len(a.gaps)-1].NodeSeconds += nodeSeconds
 }
 
-func seconds(from, to time.Time) int64 { return to.Unix() - from.Unix() }
+func secondsBetween(from, to time.Time) int64 { return to.Unix() - from.Unix() }

@@ -198,7 +198,7 @@ func addsUp(t *testing.T, r Report) {
 			end = earliest(end, one.End)
 		}
 
-		want += int64(one.Paid.Size) * seconds(latest(one.Start, r.From), end)
+		want += int64(one.Paid.Size) * secondsBetween(latest(one.Start, r.From), end)
 	}
 
 	var jobs int64

@@ -80,8 +80,8 @@ func (t *Terminal) Say(format string, args ...any) {
 	fmt.Fprintln(t.Err, Wrap(fmt.Sprintf(format, args...), t.ErrWidth))
 }
 
-// Tell writes a sentence that is a result to stdout, as Say does to stderr.
-func (t *Terminal) Tell(format string, args ...any) {
+// Print writes a sentence that is a result to stdout, as Say does to stderr.
+func (t *Terminal) Print(format string, args ...any) {
 	fmt.Fprintln(t.Out, Wrap(fmt.Sprintf(format, args...), t.OutWidth))
 }
 
@@ -185,19 +185,19 @@ func (t *Terminal) Page(first string, facts [][2]string, last string) {
 		width = max(width, utf8.RuneCountInString(f[0]))
 	}
 
-	fmt.Fprintln(t.Out, t.block(t.Zoned(first), 0))
+	fmt.Fprintln(t.Out, t.block(t.Localize(first), 0))
 	fmt.Fprintln(t.Out)
 
 	for _, f := range facts {
-		fmt.Fprintf(t.Out, "  %-*s  %s\n", width, f[0], t.block(t.Zoned(f[1]), width+4))
+		fmt.Fprintf(t.Out, "  %-*s  %s\n", width, f[0], t.block(t.Localize(f[1]), width+4))
 	}
 
 	fmt.Fprintln(t.Out)
-	fmt.Fprintln(t.Out, t.block(t.Zoned(last), 0))
+	fmt.Fprintln(t.Out, t.block(t.Localize(last), 0))
 }
 
-// Zoned has the times of a text in the zone that tables show.
-func (t *Terminal) Zoned(text string) string {
+// Localize has the times of a text in the zone that tables show.
+func (t *Terminal) Localize(text string) string {
 	return capacity.ReplaceTimes(text, func(_ string, at time.Time) string { return t.Time(at) })
 }
 
@@ -248,8 +248,8 @@ func (s *stdout) Write(p []byte) (int, error) {
 // Fd is for those who ask whether it is a terminal.
 func (s *stdout) Fd() uintptr { return s.file.Fd() }
 
-// Lost returns the error that kept output from stdout; nil if all was written.
-func (t *Terminal) Lost() error {
+// WriteErr returns the error that kept output from stdout; nil if all was written.
+func (t *Terminal) WriteErr() error {
 	s, ok := t.Out.(*stdout)
 	if !ok {
 		return nil

@@ -199,7 +199,7 @@ func TestSentencesFitTheTerminal(t *testing.T) {
 
 			term := &terminal.Terminal{Out: &out, Err: &err, ErrWidth: width, OutWidth: width}
 			term.Say("%s", said)
-			term.Tell("%s", said)
+			term.Print("%s", said)
 
 			if err.String() != want+"\n" || out.String() != err.String() {
 				t.Errorf("%d columns: %q and %q, want %q", width, err.String(), out.String(), want)
