@@ -34,8 +34,8 @@ type findingRow struct {
 	Fix    string        `json:"fix"`
 }
 
-// Shown is the finding with its fix.
-func (r findingRow) Shown() string {
+// Text is the finding with its fix.
+func (r findingRow) Text() string {
 	if r.Fix == "" {
 		return r.What
 	}
@@ -63,7 +63,7 @@ func (c *CheckCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal) er
 		sources.PCS = newPCS(sources.EC2)
 	}
 
-	sources.Hooks, err = hooksHere(ctx, &maybeConfig{cfg, true})
+	sources.Hooks, err = readHooks(ctx, &maybeConfig{cfg, true})
 	if err != nil {
 		return err
 	}
@@ -77,9 +77,9 @@ func (c *CheckCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal) er
 	return c.show(t, survey.Judge())
 }
 
-// hooksHere looks at the scripts of this host, and at the settings of self-managed Slurm. Without settings
+// readHooks looks at the scripts of this host, and at the settings of self-managed Slurm. Without settings
 // of ours, or without the filter, nobody knows what is old.
-func hooksHere(ctx context.Context, cfg *maybeConfig) (hooks []site.Hook, err error) {
+func readHooks(ctx context.Context, cfg *maybeConfig) (hooks []site.Hook, err error) {
 	dirs := wiring.Folders()
 	for _, hook := range []string{wiring.CLIFilter, wiring.JobSubmit} {
 		for _, path := range scriptPaths(ctx, cfg.Config, hook, dirs) {
@@ -147,9 +147,9 @@ func (c *CheckCmd) show(t *terminal.Terminal, found capacity.Problems) error {
 	}
 
 	failed := len(found.Of(capacity.Admin)) > 0
-	err := t.Show(checkDocument{!failed, found}, rows, "CHECK: Check; STATUS: Status; WHAT, AND WHAT TO DO: Shown wrap")
+	err := t.Show(checkDocument{!failed, found}, rows, "CHECK: Check; STATUS: Status; WHAT, AND WHAT TO DO: Text wrap")
 	if failed {
-		err = errors.Join(err, errShown)
+		err = errors.Join(err, errReported)
 	}
 
 	return err

@@ -40,7 +40,7 @@ type clusterChange struct {
 func (c *clusterChange) run(ctx context.Context, cfg *maybeConfig) (p *setup.Plan, err error) {
 	var agreed *setup.Plan
 	for {
-		p, err = c.once(ctx, cfg, agreed)
+		p, err = c.attempt(ctx, cfg, agreed)
 		if err != nil || c.applied || c.dryRun || p.Done() {
 			return p, err
 		}
@@ -56,8 +56,8 @@ func (c *clusterChange) run(ctx context.Context, cfg *maybeConfig) (p *setup.Pla
 // changeWait bounds a command's wait for another one, which waits for PCS.
 const changeWait = 15 * time.Minute
 
-// once plans, and carries out what was agreed to; with --yes that is any plan.
-func (c *clusterChange) once(ctx context.Context, cfg *maybeConfig, agreed *setup.Plan) (p *setup.Plan, err error) {
+// attempt plans, and carries out what was agreed to; with --yes that is any plan.
+func (c *clusterChange) attempt(ctx context.Context, cfg *maybeConfig, agreed *setup.Plan) (p *setup.Plan, err error) {
 	does := !c.dryRun && (c.t.Yes || agreed != nil)
 
 	var lockErr error
@@ -171,10 +171,10 @@ func (c *clusterChange) show(p *setup.Plan) error {
 	switch n := len(wrong); {
 	case n == 1:
 		c.t.Say("1 problem found; %s.", c.outcome)
-		return errShown
+		return errReported
 	case n > 1:
 		c.t.Say("%d problems found; %s.", n, c.outcome)
-		return errShown
+		return errReported
 	case c.dryRun:
 		for _, answer := range p.Of(capacity.Good) {
 			c.t.Say("%s.", answer)
@@ -216,7 +216,7 @@ func pass(
 func firstPass(ctx context.Context, g *Globals, t *terminal.Terminal, aws *ec2.Client, pcsClient *pcs.Client,
 	expected func(capacity.Problem) bool,
 ) (complete bool, err error) {
-	sayUntold(t, aws) // a pass has its own
+	warnIncomplete(t, aws) // a pass has its own
 
 	report, passErr, err := pass(ctx, g, aws, pcsClient, true)
 	if err != nil {

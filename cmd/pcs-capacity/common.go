@@ -20,13 +20,13 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// asking is the part of a command that asks regions.
-type asking struct {
+// regionFlags is the part of a command that asks regions.
+type regionFlags struct {
 	Regions []string `help:"Regions to ask, or all." placeholder:"REGION"`
 }
 
-// chosen are the regions to ask.
-func (a asking) chosen(ctx context.Context, aws *ec2.Client) ([]string, error) {
+// choose returns the regions to ask.
+func (a regionFlags) choose(ctx context.Context, aws *ec2.Client) ([]string, error) {
 	return market.ChooseRegions(ctx, aws, a.Regions)
 }
 
@@ -103,9 +103,9 @@ func (m *moment) UnmarshalText(text []byte) (err error) {
 // What the linker sets in packages.
 var version, commit, date = "devel", "unknown", "unknown"
 
-// tellSystemd tells systemd, where it started the program as a service, that the program is
+// notifySystemd tells systemd, where it started the program as a service, that the program is
 // alive; and that it is ready, from the first pass on.
-func tellSystemd(passed string) {
+func notifySystemd(passed string) {
 	words := daemon.SdNotifyWatchdog
 	if passed != "" {
 		words += "\n" + daemon.SdNotifyReady + "\nSTATUS=" + passed

@@ -25,7 +25,7 @@ func completeLine(parser *kong.Kong) bool {
 	}
 
 	var reservations, partitions, groups, codes []string
-	if cfg, err := config.Load(config.Find(settingsOf(strings.Fields(line)))); err == nil {
+	if cfg, err := config.Load(config.Find(configFlag(strings.Fields(line)))); err == nil {
 		if snap, err := state.Dir(cfg.StateDir).ReadSnapshot(); err == nil {
 			for _, r := range snap.Reservations {
 				reservations = append(reservations, r.ID)
@@ -73,8 +73,8 @@ func passGlobal(commands complete.Commands, global *kongcompletion.PositionalPre
 	}
 }
 
-// settingsOf returns the value of --config in a line.
-func settingsOf(line []string) string {
+// configFlag returns the value of --config in a line.
+func configFlag(line []string) string {
 	for n, word := range line {
 		if path, ok := strings.CutPrefix(word, "--config="); ok {
 			return path

@@ -47,7 +47,7 @@ func (c *ExplainCmd) Run(ctx context.Context, t *terminal.Terminal, maybe *maybe
 		}
 	}
 
-	if page, known := ofAWSCode(c.What); known {
+	if page, known := explainAWSCode(c.What); known {
 		return showExplanation(t, page)
 	}
 
@@ -56,7 +56,7 @@ func (c *ExplainCmd) Run(ctx context.Context, t *terminal.Terminal, maybe *maybe
 		return usageError{err}
 	}
 
-	snap, now, err := lastPass(cfg)
+	snap, now, err := readSnapshot(cfg)
 	if err != nil {
 		return err
 	}
@@ -143,8 +143,8 @@ func (c *ExplainCmd) explain(ctx context.Context, cfg *config.Config, snap *capa
 	return explain.OfNode(nodes[i], cfg.Domain(), surplus, snap, records, now), nil
 }
 
-// ofAWSCode is the page of an error code of AWS: what it means as the answer of each call.
-func ofAWSCode(code string) (explain.Explanation, bool) {
+// explainAWSCode is the page of an error code of AWS: what it means as the answer of each call.
+func explainAWSCode(code string) (explain.Explanation, bool) {
 	e := explain.Explanation{
 		Subject: "code " + code,
 		Code:    code,

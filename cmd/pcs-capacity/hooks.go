@@ -87,7 +87,7 @@ func filterPlaces() []string {
 func findFilter() (string, error) {
 	places := filterPlaces()
 	for _, path := range places {
-		if runs(path) {
+		if isExecutable(path) {
 			return path, nil
 		}
 	}
@@ -100,13 +100,13 @@ func findFilter() (string, error) {
 	)
 }
 
-// runs reports whether a file can be run.
-func runs(path string) bool {
+// isExecutable reports whether a file can be run.
+func isExecutable(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-func folders() ([]string, error) {
+func slurmFolders() ([]string, error) {
 	dirs := wiring.Folders()
 	if len(dirs) == 0 {
 		return nil, usage("no folder with slurm.conf was found; name the file with SLURM_CONF")
@@ -140,7 +140,7 @@ func include(ctx context.Context, g *Globals, cfg *config.Config) (in included, 
 	}
 
 	for _, program := range programs {
-		if path := filepath.Join(filepath.Dir(filter), program); !runs(path) {
+		if path := filepath.Join(filepath.Dir(filter), program); !isExecutable(path) {
 			return in, fmt.Errorf("no program at %s, which Slurm would have to run; install the package", path)
 		}
 	}
@@ -158,7 +158,7 @@ func include(ctx context.Context, g *Globals, cfg *config.Config) (in included, 
 		return in, err
 	}
 
-	unread, err := launched(ctx, g, cfg, &of)
+	unread, err := readNodeTypes(ctx, g, cfg, &of)
 	if err != nil {
 		return in, err
 	}
@@ -172,7 +172,7 @@ func include(ctx context.Context, g *Globals, cfg *config.Config) (in included, 
 
 // readSite reads slurm.conf.
 func readSite() (wiring.Site, error) {
-	dirs, err := folders()
+	dirs, err := slurmFolders()
 	if err != nil {
 		return wiring.Site{}, err
 	}
@@ -180,9 +180,9 @@ func readSite() (wiring.Site, error) {
 	return wiring.ReadSite(filepath.Join(dirs[0], "slurm.conf"))
 }
 
-// launched fills in the instance types and launch templates of the node groups that we launch.
+// readNodeTypes fills in the instance types and launch templates of the node groups that we launch.
 // notes name templates that cannot be read.
-func launched(ctx context.Context, g *Globals, cfg *config.Config, in *wiring.Include) (notes []string, err error) {
+func readNodeTypes(ctx context.Context, g *Globals, cfg *config.Config, in *wiring.Include) (notes []string, err error) {
 	var names []string
 	for _, p := range in.Settings.Partitions {
 		for _, group := range p.Groups {

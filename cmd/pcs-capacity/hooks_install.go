@@ -45,7 +45,7 @@ that loads it is shown. Yours then runs first.`
 
 // Run plans, shows, asks and writes.
 func (c *HooksInstallCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *config.Config) error {
-	dirs, err := folders()
+	dirs, err := slurmFolders()
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (c *HooksInstallCmd) settings(ctx context.Context, g *Globals, cfg *config.
 
 	plan.ByHand = append(plan.ByHand, in.notes...)
 
-	return plan.InstallSettings(ctx, slurmSettings(ctx, cfg, in.site, true, c.Force), in.text, in.gres)
+	return plan.InstallSettings(ctx, planSettings(ctx, cfg, in.site, true, c.Force), in.text, in.gres)
 }
 
 // HooksRemoveCmd takes back what install wrote.
@@ -131,7 +131,7 @@ other nodes.`
 
 // Run plans, shows, asks and removes.
 func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *config.Config) error {
-	dirs, err := folders()
+	dirs, err := slurmFolders()
 	if err != nil {
 		return err
 	}
@@ -142,9 +142,9 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 	askedAWS := false // what the settings of the PCS cluster are
 	ours := func(hook, path string) wiring.Script {
 		return wiring.Script{Hook: hook, Path: path, Runs: func(ctx context.Context, waits bool) error {
-			runs := func() error { return slurmRuns(ctx, cfg, dirs, hook, askedAWS) }
+			runs := func() error { return checkUnused(ctx, cfg, dirs, hook, askedAWS) }
 			if waits { // for the moments that a restart of slurmctld takes
-				return until(ctx, runs)
+				return retryUntilRestarted(ctx, runs)
 			}
 
 			return runs()
@@ -165,7 +165,7 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 			return err
 		}
 
-		if err := plan.RemoveSettings(ctx, slurmSettings(ctx, cfg, site, false, c.Force), job); err != nil {
+		if err := plan.RemoveSettings(ctx, planSettings(ctx, cfg, site, false, c.Force), job); err != nil {
 			return err
 		}
 
@@ -194,9 +194,9 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 	return applyPlan(ctx, t, cfg, plan, false, true, "Remove this?", c.DryRun)
 }
 
-// slurmRuns says why the script of a hook cannot go now: slurmctld runs it, or slurm.conf says so. A slurmctld that is
+// checkUnused says why the script of a hook cannot go now: slurmctld runs it, or slurm.conf says so. A slurmctld that is
 // down starts with what slurm.conf says, and on PCS with what AWS has said.
-func slurmRuns(ctx context.Context, cfg *config.Config, dirs []string, hook string, askedAWS bool) error {
+func checkUnused(ctx context.Context, cfg *config.Config, dirs []string, hook string, askedAWS bool) error {
 	running, unknown := slurm.New(cfg.Cluster).Config(ctx)
 	read := askedAWS
 	for _, dir := range dirs {
@@ -245,11 +245,11 @@ func switchHook(ctx context.Context, g *Globals, cfg *config.Config, plan *wirin
 		return err
 	}
 
-	return noBlockOpen(ctx, cfg, aws)
+	return checkNoBlockOpen(ctx, cfg, aws)
 }
 
-// noBlockOpen refuses to touch the cluster while a block is open: paid hours are not for changes of slurmctld.
-func noBlockOpen(ctx context.Context, cfg *config.Config, aws *ec2.Client) error {
+// checkNoBlockOpen refuses to touch the cluster while a block is open: paid hours are not for changes of slurmctld.
+func checkNoBlockOpen(ctx context.Context, cfg *config.Config, aws *ec2.Client) error {
 	all, err := aws.FindReservations(ctx, ec2.ReservationQuery{})
 	if err != nil {
 		return err
@@ -323,8 +323,8 @@ func applyPlan(
 		return nil
 	}
 
-	err := until(ctx, func() error {
-		_, ours, err := runsOurs(ctx, cfg)
+	err := retryUntilRestarted(ctx, func() error {
+		_, ours, err := readRunning(ctx, cfg)
 		if err == nil && installs && !ours { // without ours, slurm.conf may have the same by hand
 			err = errors.New("it has other settings than were written")
 		}
@@ -341,8 +341,8 @@ func applyPlan(
 // restartTime bounds the wait for slurmctld after its restart.
 const restartTime = 30 * time.Second
 
-// until tries for the time of a restart of slurmctld until it succeeds.
-func until(ctx context.Context, try func() error) error {
+// retryUntilRestarted tries for the time of a restart of slurmctld until it succeeds.
+func retryUntilRestarted(ctx context.Context, try func() error) error {
 	for end := time.Now().Add(restartTime); ; {
 		err := try()
 		if err == nil || time.Now().After(end) {
@@ -357,12 +357,12 @@ func until(ctx context.Context, try func() error) error {
 	}
 }
 
-// slurmSettings returns those of slurm.conf, beside what slurmctld runs with: it may not have been
+// planSettings returns those of slurm.conf, beside what slurmctld runs with: it may not have been
 // restarted since they were written, when a run of ours was cut off.
-func slurmSettings(ctx context.Context, cfg *config.Config, site wiring.Site, installed, force bool) wiring.Settings {
+func planSettings(ctx context.Context, cfg *config.Config, site wiring.Site, installed, force bool) wiring.Settings {
 	s := wiring.Settings{Site: site, Force: force}
 
-	running, ours, err := runsOurs(ctx, cfg)
+	running, ours, err := readRunning(ctx, cfg)
 	if err == nil {
 		s.Slurm = slurm.New(cfg.Cluster)
 
@@ -377,8 +377,8 @@ func slurmSettings(ctx context.Context, cfg *config.Config, site wiring.Site, in
 	return s
 }
 
-// runsOurs returns what slurmctld runs with, and whether that is our settings.
-func runsOurs(ctx context.Context, cfg *config.Config) (running slurm.Config, ours bool, err error) {
+// readRunning returns what slurmctld runs with, and whether that is our settings.
+func readRunning(ctx context.Context, cfg *config.Config) (running slurm.Config, ours bool, err error) {
 	client := slurm.New(cfg.Cluster)
 
 	running, err = client.Config(ctx)

@@ -23,7 +23,7 @@ type ListCmd struct {
 	Blocks        bool     `                                                           help:"Only Capacity Blocks."`
 	ODCR          bool     `                   name:"odcr"                             help:"Only On-Demand Capacity Reservations."`
 	InstanceTypes []string `                                                           help:"Only these instance types."                                                                 placeholder:"TYPE"`
-	asking
+	regionFlags
 	GPUOnly       bool  `                   name:"gpu-only"                         help:"Only types that have GPUs or Neuron devices."`
 	AvailableOnly bool  `                                                           help:"Only reservations with a free instance now."`
 	ActiveOnly    bool  `                                                           help:"Only reservations that are open now."`
@@ -73,7 +73,7 @@ func (c *ListCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg
 	subnets := inBackground(func() market.Subnets { return readSubnets(ctx, cfg, aws) })
 	slurm := inBackground(func() idleNodes { return readIdle(ctx, cfg) })
 
-	regions, err := c.chosen(ctx, aws)
+	regions, err := c.choose(ctx, aws)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (c *ListCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg
 		TakenAt: aws.Now().UTC().Truncate(time.Second), Regions: regions, FailedRegions: failed,
 		Missing: c.missing(cfg, home, regions, failed, all), Reservations: []listRow{},
 	}
-	kept := c.kept(all.found)
+	kept := c.filter(all.found)
 	for _, r := range kept {
 		doc.Reservations = append(doc.Reservations, newListRow(r, account(), subnets().Zone(r.AZID), own))
 	}
@@ -123,7 +123,7 @@ func (c *ListCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg
 	own.say(t, true, kept...)
 
 	if len(failed)+len(doc.Missing) > 0 {
-		return errShown
+		return errReported
 	}
 
 	return nil
@@ -175,20 +175,20 @@ func warnOfRegions(t *terminal.Terminal, failed []market.RegionFailure) {
 	}
 }
 
-// wants reports whether a kind is asked for; without a choice every kind is.
-func (c *ListCmd) wants(k capacity.Kind) bool {
+// includesKind reports whether a kind is asked for; without a choice every kind is.
+func (c *ListCmd) includesKind(k capacity.Kind) bool {
 	return c.Blocks == c.ODCR || c.Blocks == k.Bought()
 }
 
-// kept are the reservations to show: live ones first, then by start, region and id.
-func (c *ListCmd) kept(all []capacity.Reservation) []capacity.Reservation {
+// filter returns the reservations to show: live ones first, then by start, region and id.
+func (c *ListCmd) filter(all []capacity.Reservation) []capacity.Reservation {
 	over := func(r capacity.Reservation) int {
 		if r.State.Live() {
 			return 0
 		}
 		return 1
 	}
-	kept := slices.DeleteFunc(slices.Clone(all), func(r capacity.Reservation) bool { return !c.keeps(r) })
+	kept := slices.DeleteFunc(slices.Clone(all), func(r capacity.Reservation) bool { return !c.matches(r) })
 	slices.SortFunc(kept, func(a, b capacity.Reservation) int {
 		return cmp.Or(
 			over(a)-over(b),
@@ -201,13 +201,13 @@ func (c *ListCmd) kept(all []capacity.Reservation) []capacity.Reservation {
 	return kept
 }
 
-func (c *ListCmd) keeps(r capacity.Reservation) bool {
+func (c *ListCmd) matches(r capacity.Reservation) bool {
 	size := r.Size()
 	if c.AvailableOnly {
 		size = r.Available
 	}
 
-	return c.wants(r.Kind) && size >= int(c.MinCapacity) && (!c.AvailableOnly || size > 0) &&
+	return c.includesKind(r.Kind) && size >= int(c.MinCapacity) && (!c.AvailableOnly || size > 0) &&
 		(!c.ActiveOnly || r.State == capacity.StateActive) &&
 		(len(c.IDs) == 0 || len(c.InstanceTypes) == 0 || slices.Contains(c.InstanceTypes, r.InstanceType))
 }
@@ -344,8 +344,8 @@ func (r listRow) Marks() string {
 	return strings.Join(all, ", ")
 }
 
-// summary stands above a table of blocks or of ODCRs. With a region missing, none is only what the others have.
-func summary(rows []listRow, k capacity.Kind, missing bool) string {
+// summarize returns the line above a table of blocks or of ODCRs. With a region missing, none is only what the others have.
+func summarize(rows []listRow, k capacity.Kind, missing bool) string {
 	live, free, total := 0, 0, 0
 	for _, r := range rows {
 		if r.State.Live() {
@@ -386,17 +386,17 @@ func (c *ListCmd) show(t *terminal.Terminal, d listDocument) error {
 	}
 
 	for i, k := range []capacity.Kind{capacity.CapacityBlock, capacity.ODCR} {
-		if !c.wants(k) {
+		if !c.includesKind(k) {
 			continue
 		}
 
-		if i > 0 && c.wants(capacity.CapacityBlock) {
+		if i > 0 && c.includesKind(capacity.CapacityBlock) {
 			fmt.Fprintln(t.Out)
 		}
 
 		rows := slices.Clone(d.Reservations)
 		rows = slices.DeleteFunc(rows, func(r listRow) bool { return r.Kind.Bought() != k.Bought() })
-		t.Print("%s", summary(rows, k, len(d.FailedRegions) > 0))
+		t.Print("%s", summarize(rows, k, len(d.FailedRegions) > 0))
 
 		if err := t.Rows(rows, listColumns); err != nil {
 			return err

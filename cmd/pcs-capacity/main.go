@@ -149,7 +149,7 @@ func run(args []string) int {
 
 	err = command.Run()
 
-	sayUntold(t, cli.aws)
+	warnIncomplete(t, cli.aws)
 
 	return exitStatus(t, err)
 }
@@ -180,8 +180,8 @@ func newParser(ctx context.Context, cli *CLI) (*kong.Kong, error) {
 	)
 }
 
-// sayUntold warns of what EC2 has not told. aws may be nil.
-func sayUntold(t *terminal.Terminal, aws *ec2.Client) {
+// warnIncomplete warns of what EC2 has not told. aws may be nil.
+func warnIncomplete(t *terminal.Terminal, aws *ec2.Client) {
 	if aws == nil {
 		return
 	}
@@ -198,8 +198,8 @@ func (e usageError) Unwrap() error { return e.error }
 
 func usage(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// errShown ends a command with status 1 when everything has been said already.
-var errShown = errors.New("shown already")
+// errReported ends a command with status 1 when everything has been said already.
+var errReported = errors.New("shown already")
 
 // errLater ends a command with status 3: not now, but later.
 var errLater = errors.New("later")
@@ -210,7 +210,7 @@ func exitStatus(t *terminal.Terminal, err error) int {
 	if lost := t.WriteErr(); lost != nil && !errors.Is(err, lost) { // else the error says so
 		t.Say("pcs-capacity: writing the result: %s", lost)
 
-		err = cmp.Or(err, errShown)
+		err = cmp.Or(err, errReported)
 	}
 
 	if err == nil {
@@ -221,7 +221,7 @@ func exitStatus(t *terminal.Terminal, err error) int {
 		return 3
 	}
 
-	if !errors.Is(err, errShown) {
+	if !errors.Is(err, errReported) {
 		for _, line := range errorLines(err) {
 			t.Say("pcs-capacity: %s", line)
 		}

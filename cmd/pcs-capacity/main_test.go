@@ -402,7 +402,7 @@ func TestExitStatus(t *testing.T) {
 	}{
 		"done":                  {nil, 0, ""},
 		"failed":                {errors.New("describing x: no"), 1, "pcs-capacity: describing x: no\n"},
-		"said already":          {errShown, 1, ""},
+		"said already":          {errReported, 1, ""},
 		"a mistake in use":      {fmt.Errorf("setup: %w", usage("--count=0: use at least 1")), 2, "pcs-capacity: setup: --count=0: use at least 1\n"},
 		"several, a line each":  {errors.Join(errors.New("one"), errors.New("two")), 1, "pcs-capacity: one\npcs-capacity: two\n"},
 		"settings with mistake": {usageError{errors.Join(errors.New("a.toml:1: x"), errors.New("a.toml:2: y"))}, 2, "pcs-capacity: a.toml:1: x\npcs-capacity: a.toml:2: y\n"},

@@ -22,7 +22,7 @@ type OfferingsCmd struct {
 	Zone         string   `                      help:"Only blocks in this zone, such as use2-az1."                                      placeholder:"AZ-ID"`
 	MaxPrice     usd      `                      help:"Highest price for the whole block, in USD."                                       placeholder:"USD"`
 	Sort         string   `                      help:"Earliest start first, or lowest price of an instance-hour: ${enum}."                                  enum:"start,price" default:"start"`
-	asking
+	regionFlags
 }
 
 // Help is shown below the flags.
@@ -51,7 +51,7 @@ func (c *OfferingsCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal
 
 	subnets := inBackground(func() market.Subnets { return readSubnets(ctx, cfg, aws) })
 
-	regions, err := c.chosen(ctx, aws)
+	regions, err := c.choose(ctx, aws)
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (c *OfferingsCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal
 	warnOfRegions(t, found.Failed)
 
 	if none || len(found.Failed) > 0 {
-		return errShown
+		return errReported
 	}
 
 	return nil
@@ -182,7 +182,7 @@ type FitCmd struct {
 	Count        count    `required:"" short:"n" help:"Number of instances."                                  placeholder:"N"`
 	Duration     span     `required:"" short:"d" help:"How long, such as 7d or 36h."`
 	By           moment   `                      help:"When it must be done, such as 2026-12-01 or tomorrow." placeholder:"TIME"`
-	asking
+	regionFlags
 }
 
 // Help is shown below the flags.
@@ -206,7 +206,7 @@ func (c *FitCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg 
 	subnets := inBackground(func() market.Subnets { return readSubnets(ctx, cfg, aws) })
 	slurm := inBackground(func() idleNodes { return readIdle(ctx, cfg) })
 
-	regions, err := c.chosen(ctx, aws)
+	regions, err := c.choose(ctx, aws)
 	if err != nil {
 		return err
 	}
@@ -244,13 +244,13 @@ func (c *FitCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg 
 	}
 
 	if !answer.Fits {
-		sayWhatIsForSale(t, need, aws.Region(), answer)
+		printOffers(t, need, aws.Region(), answer)
 	}
 
 	warnOfRegions(t, answer.Failed)
 
 	if !answer.Fits {
-		return errShown
+		return errReported
 	}
 
 	return nil
@@ -303,8 +303,8 @@ func showFit(t *terminal.Terminal, need capacity.Need, a market.FitAnswer, own o
 	return nil
 }
 
-// sayWhatIsForSale tells which offering would fill the need.
-func sayWhatIsForSale(t *terminal.Terminal, need capacity.Need, own string, a market.FitAnswer) {
+// printOffers tells which offering would fill the need.
+func printOffers(t *terminal.Terminal, need capacity.Need, own string, a market.FitAnswer) {
 	if a.SaleErr != nil {
 		t.Say("The search for blocks for sale failed: %s", a.SaleErr)
 		return

@@ -77,7 +77,7 @@ func TestLong_SiteReservations(t *testing.T) {
 		t.Errorf("the job with MAINT ends at %s, the fence is at %s", j.End, fence)
 	}
 
-	snap, _, err := lastPass(r.cfg)
+	snap, _, err := readSnapshot(r.cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

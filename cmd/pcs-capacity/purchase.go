@@ -18,19 +18,19 @@ import (
 type PurchaseCmd struct {
 	Offering string `arg:"" help:"Id of the offering, cb-…, as offerings shows it."`
 
-	buying       `         embed:""`
-	Platform     string   `         help:"Platform of the image that will run. Default: Linux/UNIX."`
-	InstanceType typeName `         help:"Same as for offerings."                                                                                   short:"t" placeholder:"TYPE"`
-	Count        count    `         help:"Same as for offerings."                                                                                   short:"n" placeholder:"N"`
-	Duration     span     `         help:"Same as for offerings."                                                                                   short:"d"`
-	StartAfter   moment   `         help:"Earliest start."                                                                                                    placeholder:"TIME"`
-	EndBy        moment   `         help:"Latest end."                                                                                                        placeholder:"TIME"`
-	Zone         string   `         help:"AZ id of the block. The block there from --start-after to --end-by is bought even if its id has changed."           placeholder:"AZ-ID"`
-	AnyZone      bool     `         help:"Buy even if the cluster has no subnet in the block's zone, or if that is unknown."`
+	purchaseFlags `         embed:""`
+	Platform      string   `         help:"Platform of the image that will run. Default: Linux/UNIX."`
+	InstanceType  typeName `         help:"Same as for offerings."                                                                                   short:"t" placeholder:"TYPE"`
+	Count         count    `         help:"Same as for offerings."                                                                                   short:"n" placeholder:"N"`
+	Duration      span     `         help:"Same as for offerings."                                                                                   short:"d"`
+	StartAfter    moment   `         help:"Earliest start."                                                                                                    placeholder:"TIME"`
+	EndBy         moment   `         help:"Latest end."                                                                                                        placeholder:"TIME"`
+	Zone          string   `         help:"AZ id of the block. The block there from --start-after to --end-by is bought even if its id has changed."           placeholder:"AZ-ID"`
+	AnyZone       bool     `         help:"Buy even if the cluster has no subnet in the block's zone, or if that is unknown."`
 }
 
-// buying are the flags of the commands that buy.
-type buying struct {
+// purchaseFlags are the flags of the commands that buy.
+type purchaseFlags struct {
 	ConfirmFee usd  `help:"The fee in USD that you accept. Refused when EC2 now asks for another."                                                               placeholder:"USD"`
 	Again      bool `help:"Buy once more what was bought before."`
 	DryRun     bool `help:"Show what would be bought, ask EC2 whether these credentials may buy it, and buy nothing. EC2 says nothing of stock or payment then."`
@@ -90,7 +90,7 @@ func (c *PurchaseCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 		EndBy:        c.EndBy.Time,
 	}
 
-	return newBuyer(t, cfg, aws, c.buying).Purchase(ctx, market.PurchaseOrder{
+	return newBuyer(t, cfg, aws, c.purchaseFlags).Purchase(ctx, market.PurchaseOrder{
 		OfferingID: c.Offering, Query: query,
 		Zone: c.Zone, Platform: c.Platform, Fee: c.ConfirmFee.Money, Again: c.Again, Wait: c.Wait,
 		Preview: view.preview, Report: view.result,
@@ -194,7 +194,7 @@ func (v purchaseView) preview(p market.PurchasePreview) error {
 			capacity.FormatDuration(asked-o.Duration()), capacity.FormatDuration(asked))
 	}
 
-	t.Say("  fee      %s", feeInWords(o))
+	t.Say("  fee      %s", formatFee(o))
 
 	if err := v.zone(o); err != nil {
 		return err
@@ -207,8 +207,8 @@ func (v purchaseView) preview(p market.PurchasePreview) error {
 	return nil
 }
 
-// feeInWords is the fee of a block or an extension.
-func feeInWords(o capacity.Offering) string {
+// formatFee is the fee of a block or an extension.
+func formatFee(o capacity.Offering) string {
 	return fmt.Sprintf("%s for all of it, charged at once; %s an instance-hour", o.Fee,
 		o.Fee.PerHour(o.Count, o.Duration()).Amount())
 }
@@ -320,7 +320,7 @@ func (c customer) ConfirmFee(o capacity.Offering) error {
 }
 
 // newBuyer is a buyer with the settings' own limits.
-func newBuyer(t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client, flags buying) *market.Buyer {
+func newBuyer(t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client, flags purchaseFlags) *market.Buyer {
 	dir := state.Dir(cfg.StateDir)
 	buyer := &market.Buyer{
 		EC2:      aws,
@@ -343,9 +343,9 @@ func newBuyer(t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client, flags buy
 
 // ExtendCmd extends a block.
 type ExtendCmd struct {
-	Reservation string `arg:"" predictor:"reservation" help:"Block to extend, cr-…."`
-	Duration    span   `                               help:"By how much, such as 7d. EC2 sells 1 to 14 days, then whole weeks; it is rounded up." required:"" short:"d"`
-	buying      `                                                                                                                                                        embed:""`
+	Reservation   string `arg:"" predictor:"reservation" help:"Block to extend, cr-…."`
+	Duration      span   `                               help:"By how much, such as 7d. EC2 sells 1 to 14 days, then whole weeks; it is rounded up." required:"" short:"d"`
+	purchaseFlags `                                                                                                                                                        embed:""`
 }
 
 // Help is shown below the flags.
@@ -377,7 +377,7 @@ func (c *ExtendCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeCon
 		t,
 		cfg,
 		aws,
-		c.buying,
+		c.purchaseFlags,
 	).Extend(ctx, market.ExtensionOrder{
 		ReservationID: c.Reservation, Length: length,
 		Fee: c.ConfirmFee.Money, Again: c.Again, Wait: c.Wait, Preview: view.preview, Report: view.result,
@@ -426,7 +426,7 @@ func (v extensionView) preview(p market.ExtensionPreview) {
 		t.Say("WARNING: the extension begins at %s, but the block ends at %s.", t.Time(o.Start), t.Time(r.End))
 	}
 
-	t.Say("  fee      %s", feeInWords(o))
+	t.Say("  fee      %s", formatFee(o))
 }
 
 // result shows what was bought and says what comes next.

@@ -353,7 +353,7 @@ func (r *rehearsal) document() statusDocument {
 
 	var out, errs strings.Builder
 	if err := (&StatusCmd{}).Run(r.ctx, &Globals{}, &terminal.Terminal{Out: &out, Err: &errs, Format: terminal.JSON}, r.cfg); err != nil &&
-		!errors.Is(err, errShown) {
+		!errors.Is(err, errReported) {
 		r.Fatalf("status: %v\n%s%s", err, out.String(), errs.String())
 	}
 

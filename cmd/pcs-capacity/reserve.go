@@ -81,7 +81,7 @@ func (c *ReserveCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 	switch {
 	case r.ID == "":
 		t.Say("No zone has room for %d × %s now.", c.Count, c.InstanceType)
-		return errShown
+		return errReported
 	case c.Probe:
 		t.Say("%s has room for %d × %s; it was held for %s and released.", r.AZID, c.Count, c.InstanceType,
 			capacity.FormatExact(answer.Held.Round(time.Second)))
@@ -119,7 +119,7 @@ func (c *ReleaseCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 	}
 
 	if c.Unused {
-		return c.unused(ctx, t, cfg, aws, pcsClient)
+		return c.releaseUnused(ctx, t, cfg, aws, pcsClient)
 	}
 
 	h, err := newHolder(ctx, cfg, aws)
@@ -144,7 +144,7 @@ const unusedColumns = "ID: ID; TYPE: InstanceType; AZ ID: AZID; COUNT: Total; FR
 	"ENDS: End drop 1; WHY: Why wrap; " +
 	"RELEASED: Released; ERROR: Error wrap"
 
-func (c *ReleaseCmd) unused(ctx context.Context, t *terminal.Terminal, cfg *config.Config, aws *ec2.Client,
+func (c *ReleaseCmd) releaseUnused(ctx context.Context, t *terminal.Terminal, cfg *config.Config, aws *ec2.Client,
 	pcsClient *pcs.Client,
 ) error {
 	found, err := lifecycle.Clean(ctx, lifecycle.From(cfg, aws, pcsClient))
@@ -160,7 +160,7 @@ func (c *ReleaseCmd) unused(ctx context.Context, t *terminal.Terminal, cfg *conf
 		if !n.Released {
 			t.Say("%s", n)
 
-			err = errShown
+			err = errReported
 		}
 	}
 

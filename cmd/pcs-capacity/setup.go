@@ -66,7 +66,7 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 		},
 	}
 	change.plan = func(ctx context.Context, cfg *maybeConfig) (*setup.Plan, error) {
-		if err := c.find(cfg); err != nil {
+		if err := c.setDefaults(cfg); err != nil {
 			return nil, err
 		}
 
@@ -89,7 +89,7 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 		}
 
 		if err == nil && len(plan.Mismatches()) == 0 {
-			err = c.tryHost(ctx, cfg, plan)
+			err = c.checkHost(ctx, cfg, plan)
 		}
 
 		return plan, err
@@ -103,9 +103,9 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 	return c.finish(ctx, g, t, ec2, pcsClient, made)
 }
 
-// tryHost adds to a plan what keeps it from being carried out on this host.
-func (c *SetupCmd) tryHost(ctx context.Context, cfg *maybeConfig, plan *setup.Plan) error {
-	hooks, err := hooksHere(ctx, cfg)
+// checkHost adds to a plan what keeps it from being carried out on this host.
+func (c *SetupCmd) checkHost(ctx context.Context, cfg *maybeConfig, plan *setup.Plan) error {
+	hooks, err := readHooks(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -119,8 +119,8 @@ func (c *SetupCmd) tryHost(ctx context.Context, cfg *maybeConfig, plan *setup.Pl
 	return nil
 }
 
-// find fills in what was not named: who launches the nodes, the node group.
-func (c *SetupCmd) find(cfg *maybeConfig) (err error) {
+// setDefaults fills in what was not named: who launches the nodes, the node group.
+func (c *SetupCmd) setDefaults(cfg *maybeConfig) (err error) {
 	queue, known := cfg.Partition(c.Queue)
 	if c.Provider == "" {
 		c.Provider = capacity.ProviderPCS
@@ -211,7 +211,7 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 	}
 
 	if !complete {
-		return errShown
+		return errReported
 	}
 
 	cfg, err := readConfig(g)
@@ -247,7 +247,7 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 		)
 	}
 
-	t.Say("%s", whatUsersCan(plan.Reservation, cfg.Domain().Timing, c.Queue, nodes, aws.Now()))
+	t.Say("%s", submitHint(plan.Reservation, cfg.Domain().Timing, c.Queue, nodes, aws.Now()))
 
 	if _, runs, _ := state.Dir(cfg.StateDir).Watcher(); !runs {
 		t.Say("Start the service on one host. Without it, fences do not follow extensions:\n  %s",
@@ -257,8 +257,8 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 	return nil
 }
 
-// whatUsersCan says what users can do with a reservation that has been set up.
-func whatUsersCan(r capacity.Reservation, timing capacity.Timing, queue string, nodes int, now time.Time) string {
+// submitHint says what users can do with a reservation that has been set up.
+func submitHint(r capacity.Reservation, timing capacity.Timing, queue string, nodes int, now time.Time) string {
 	if w := timing.Window(r); !w.Unbounded() && !w.Fence.After(now) {
 		return fmt.Sprintf(
 			"No more jobs start in %s: they had to end by %s. Jobs in %s wait for its next reservation.",

@@ -37,7 +37,7 @@ func TestWhatUsersCan(t *testing.T) {
 		"over":             {block, end.Add(time.Hour), "No more jobs start in cr-1"},
 		"without an end":   {endless, end, "Users can submit:"},
 	} {
-		if got := whatUsersCan(c.r, timing, "gpu", 4, c.now); !strings.HasPrefix(got, c.says) {
+		if got := submitHint(c.r, timing, "gpu", 4, c.now); !strings.HasPrefix(got, c.says) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
@@ -107,7 +107,7 @@ func TestStatusIsRedForAdministratorsOnly(t *testing.T) {
 		doc.Add(c.said...)
 
 		text, err := json.Marshal(doc.All())
-		if red := doc.outcome(c.err) != nil; red != c.red || err != nil || string(text) != c.json {
+		if red := doc.exitError(c.err) != nil; red != c.red || err != nil || string(text) != c.json {
 			t.Errorf("%s: red %t, %s, %v", name, red, text, err)
 		}
 	}

@@ -183,26 +183,26 @@ func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, c
 			t.Say("%s", p)
 		}
 
-		sayAge(t, snap, written, aws, cluster != nil, now)
+		printAge(t, snap, written, aws, cluster != nil, now)
 	}
 
 	if len(cfg.Partitions) == 0 {
 		t.Say("The settings have no partition; `pcs-capacity setup` adds one.")
 	}
 
-	return doc.outcome(err)
+	return doc.exitError(err)
 }
 
-// outcome is an error where something could not be asked, or needs an administrator.
-func (d *statusDocument) outcome(err error) error {
+// exitError is an error where something could not be asked, or needs an administrator.
+func (d *statusDocument) exitError(err error) error {
 	if err != nil || len(d.Of(capacity.Admin)) > 0 {
-		return errShown
+		return errReported
 	}
 	return nil
 }
 
-// sayAge says how old what is shown is.
-func sayAge(t *terminal.Terminal, snap, written *capacity.Snapshot, answered *bool, slurmAnswered bool,
+// printAge says how old what is shown is.
+func printAge(t *terminal.Terminal, snap, written *capacity.Snapshot, answered *bool, slurmAnswered bool,
 	now time.Time,
 ) {
 	ago := func(at time.Time) string { return capacity.FormatDuration(max(0, now.Sub(at))) + " ago" }
@@ -260,7 +260,7 @@ func newStatusRow(s capacity.Standing, cluster *lifecycle.Cluster, jobs []capaci
 		now:         now,
 	}
 	if row.Reservation == "" {
-		row.State = slotWithout(s)
+		row.State = emptySlotState(s)
 		ids := s.Slot.ReservationIDs
 		if row.State == "ended" && s.Partition.Provider == capacity.ProviderPCS {
 			ids = ids[:1] // what the slot was set up for; others were there before it
@@ -305,8 +305,8 @@ func newStatusRow(s capacity.Standing, cluster *lifecycle.Cluster, jobs []capaci
 	return row
 }
 
-// slotWithout is the state of a slot that has no live reservation.
-func slotWithout(s capacity.Standing) string {
+// emptySlotState is the state of a slot that has no live reservation.
+func emptySlotState(s capacity.Standing) string {
 	switch {
 	case !s.Group.PurchaseOption.Reserved():
 		return "on-demand"

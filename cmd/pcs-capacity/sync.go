@@ -43,7 +43,7 @@ func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg
 		return lifecycle.Watch{
 			Sources: settings.Sources,
 			Say:     func(line string) { t.Say("%s", line) },
-			Alive:   tellSystemd,
+			Alive:   notifySystemd,
 		}.Run(
 			ctx,
 		)
@@ -85,7 +85,7 @@ func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg
 	}
 
 	if err != nil && t.Format == terminal.Table { // the problems have said it all
-		return errShown
+		return errReported
 	}
 
 	return err

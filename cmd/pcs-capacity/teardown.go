@@ -83,7 +83,7 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 	}
 
 	if change.applied {
-		sayPaid(ctx, t, aws, plan.Reservations())
+		printPaid(ctx, t, aws, plan.Reservations())
 	}
 
 	return nil
@@ -101,8 +101,8 @@ func staleSwitches(cfg *maybeConfig) []string {
 	return stale
 }
 
-// sayPaid says which reservations stay, and are paid.
-func sayPaid(ctx context.Context, t *terminal.Terminal, aws *ec2.Client, ids []string) {
+// printPaid says which reservations stay, and are paid.
+func printPaid(ctx context.Context, t *terminal.Terminal, aws *ec2.Client, ids []string) {
 	found, _, err := aws.Reservations(ctx, ids)
 	if err != nil { // teardown is done; this is only said beside it
 		return

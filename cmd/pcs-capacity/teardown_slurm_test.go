@@ -144,7 +144,7 @@ func TestLong_Teardown(t *testing.T) {
 	r.running(job)
 
 	out, err := r.run(&TeardownCmd{Queue: "gpu"})
-	if !errors.Is(err, errShown) || !strings.Contains(out, "pcs-capacity: job "+job+" is running on these nodes\n") ||
+	if !errors.Is(err, errReported) || !strings.Contains(out, "pcs-capacity: job "+job+" is running on these nodes\n") ||
 		node("gpu-a-1").Has("DRAIN") {
 		t.Errorf("with job %s: %v\n%s", job, err, out)
 	}

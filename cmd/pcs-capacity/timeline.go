@@ -93,7 +93,7 @@ func (c *TimelineCmd) reservations(ctx context.Context, t *terminal.Terminal, cf
 		return all, aws.Now().UTC().Truncate(time.Second), err
 	}
 
-	snap, seen, noSnap := lastPass(cfg.Config)
+	snap, seen, noSnap := readSnapshot(cfg.Config)
 	if aws.Offset() != 0 { // its refusal had the time
 		seen = aws.Now()
 	}

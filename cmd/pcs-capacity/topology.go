@@ -28,7 +28,7 @@ sync last saw.`
 
 // Run asks EC2 and prints the lines.
 func (c *TopologyCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Config, aws *ec2.Client) error {
-	snap, _, err := lastPass(cfg)
+	snap, _, err := readSnapshot(cfg)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (c *TopologyCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config
 
 	var leaves []capacity.Leaf
 	for _, s := range slots {
-		leaf := capacity.Leaf{Nodes: nodesOfSlot(s)}
+		leaf := capacity.Leaf{Nodes: slotNodes(s)}
 		for _, r := range snap.Standing(s, snap.TakenAt).Current {
 			leaf.Path = found[r.Reservation.ID]
 			if leaf.Path != nil {
@@ -82,7 +82,7 @@ func (c *TopologyCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config
 	return err
 }
 
-// nodesOfSlot is the hostlist of a slot, also before Slurm has its nodes.
-func nodesOfSlot(at capacity.Place) string {
+// slotNodes is the hostlist of a slot, also before Slurm has its nodes.
+func slotNodes(at capacity.Place) string {
 	return cmp.Or(at.Slot.Nodes, fmt.Sprintf("%s-[1-%d]", at.Slot.Name, at.Group.MaxNodes))
 }

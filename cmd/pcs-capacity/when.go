@@ -85,7 +85,7 @@ func (n *nodeCount) UnmarshalText(text []byte) error {
 
 // Run judges a job that is not submitted.
 func (c *WhenCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Config) error {
-	snap, now, err := lastPass(cfg)
+	snap, now, err := readSnapshot(cfg)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (c *WhenCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Con
 		start = explain.When(req, verdict, snap, readQueue(ctx, cfg, snap, req.Partitions), now)
 	}
 
-	line := whenText(t, start, now)
+	line := formatStart(t, start, now)
 	if c.Partition == "" {
 		line = "partition " + snap.DefaultPartition + ": " + line
 	}
@@ -116,7 +116,7 @@ func (c *WhenCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Con
 		return errLater
 	}
 
-	return errShown
+	return errReported
 }
 
 // judge has the filter judge a job. Without a partition the job is Slurm's default partition's.
@@ -142,8 +142,8 @@ func (s jobSize) judge(limit capacity.Limit, snap *capacity.Snapshot,
 	return req, submit.Verdict(req, "cli_filter", snap, now.Add(-snap.ClockOffset.Duration)), nil
 }
 
-// lastPass reads what sync last saw, and the time by AWS's clock.
-func lastPass(cfg *config.Config) (*capacity.Snapshot, time.Time, error) {
+// readSnapshot reads what sync last saw, and the time by AWS's clock.
+func readSnapshot(cfg *config.Config) (*capacity.Snapshot, time.Time, error) {
 	dir := state.Dir(cfg.StateDir)
 	snap, err := dir.ReadSnapshot()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -206,8 +206,8 @@ func readQueue(ctx context.Context, cfg *config.Config, snap *capacity.Snapshot,
 	return queue
 }
 
-// whenText is the answer in one line.
-func whenText(t *terminal.Terminal, s explain.Start, now time.Time) string {
+// formatStart is the answer in one line.
+func formatStart(t *terminal.Terminal, s explain.Start, now time.Time) string {
 	switch {
 	case s.Code == explain.Unmanaged || s.Code == explain.NotKnown:
 		return fmt.Sprintf("unknown (%s): %s", s.Code, s.Message)
@@ -275,7 +275,7 @@ status is 1.
 
 // Run prints the limit.
 func (c *LeftCmd) Run(t *terminal.Terminal, cfg *config.Config) error {
-	snap, now, err := lastPass(cfg)
+	snap, now, err := readSnapshot(cfg)
 	if err != nil {
 		return err
 	}
@@ -304,5 +304,5 @@ func (c *LeftCmd) Run(t *terminal.Terminal, cfg *config.Config) error {
 
 	t.Say("No time limit fits now: %s.", t.Localize(left.Message))
 
-	return errShown
+	return errReported
 }

@@ -63,7 +63,7 @@ func TestWhen(t *testing.T) {
 			req := capacity.Request{Partitions: []string{"gpu"}, Nodes: 2, TimeLimit: c.limit}
 			start := explain.When(req, capacity.Admit(req, snap, now), snap, c.queue, now)
 			term := &terminal.Terminal{UTC: true}
-			if got := whenText(term, start, now); start.Code != c.code || got != c.line {
+			if got := formatStart(term, start, now); start.Code != c.code || got != c.line {
 				t.Errorf("%s: %s\nwant %s: %s", start.Code, got, c.code, c.line)
 			}
 
