@@ -20,7 +20,6 @@ type awsCmd struct {
 	Speed    float64   `                    placeholder:"N"       help:"Simulated seconds per second; 0 stands still (${default})."                                    default:"1"`
 }
 
-// Help is shown by --help.
 func (*awsCmd) Help() string {
 	return `Prints shell "export" lines once it listens, and serves until it is interrupted:
 
@@ -31,7 +30,6 @@ func (*awsCmd) Help() string {
 Nothing leaves this machine and nothing costs money. "capacity-lab sim" changes the clock and makes calls fail.`
 }
 
-// Run is called by kong.
 func (cmd *awsCmd) Run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -73,7 +71,7 @@ func (cmd *awsCmd) serve(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// exports are KEY=value pairs as lines that a POSIX shell can source.
+// exports returns KEY=value pairs as lines that a POSIX shell can source.
 func exports(env []string) string {
 	var b strings.Builder
 	for _, variable := range env {

@@ -26,7 +26,6 @@ type demoCmd struct {
 	Unkind bool   `                              help:"AWS is slow to show new things, and its clock is wrong."`
 }
 
-// Run is called by kong.
 func (cmd *demoCmd) Run() error {
 	ctx, interrupted := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer interrupted()
@@ -178,7 +177,7 @@ func (t *script) play() {
 	t.run("cat "+t.picture(), expectation{output: `(?s)<svg .*` + block + `.*</svg>`})
 }
 
-// picture is the file of the timeline.
+// picture returns the path of the drawn timeline.
 func (t *script) picture() string { return filepath.Join(t.work, "timeline.svg") }
 
 // patience bounds the tries of waitFor, and each command.

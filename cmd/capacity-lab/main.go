@@ -24,7 +24,7 @@ type cli struct {
 
 func main() { os.Exit(run(os.Args[1:])) }
 
-// run is the whole program; it returns the exit status, 2 for a mistake in the arguments.
+// run runs the program and returns its exit status, 2 for a mistake in the arguments.
 func run(args []string) int {
 	if len(args) == 0 {
 		args = []string{"--help"}

@@ -238,7 +238,7 @@ func (p *pcsPlayer) dropHolds(cluster awssim.PCSCluster) error {
 	return nil
 }
 
-// resume is Slurm's ResumeProgram: it launches an instance behind each node.
+// resume acts as Slurm's ResumeProgram: it launches an instance behind each node.
 // A slurmctld that is restarted while nodes power up calls it for them again.
 func (p *pcsPlayer) resume(ctx context.Context, nodes []string) {
 	p.reloading.RLock()
@@ -258,7 +258,7 @@ func (p *pcsPlayer) resume(ctx context.Context, nodes []string) {
 	}
 }
 
-// suspend is Slurm's SuspendProgram.
+// suspend acts as Slurm's SuspendProgram.
 func (p *pcsPlayer) suspend(ctx context.Context, nodes []string) {
 	p.reloading.RLock()
 	defer p.reloading.RUnlock()
@@ -270,7 +270,7 @@ func (p *pcsPlayer) suspend(ctx context.Context, nodes []string) {
 	}
 }
 
-// nodeOf is the name that PCS gave to the node of an instance.
+// nodeOf returns the name that PCS gave to the node of an instance.
 func (p *pcsPlayer) nodeOf(instance awssim.Instance) string {
 	cluster, _ := p.cluster()
 	for _, group := range cluster.NodeGroups {

@@ -23,7 +23,6 @@ type simCmd struct {
 	Clear   bool     `                                                help:"End all faults."`
 }
 
-// Help is shown by --help.
 func (*simCmd) Help() string {
 	return `Without FIELD=VALUE it shows what is there, as JSON.
 
@@ -36,7 +35,6 @@ lag instances=5s templates=5s tags=5s reservations=5s purchases=1m: what is made
 ledger: the purchases that took effect. instances: the instances.`
 }
 
-// Run is called by kong.
 func (cmd *simCmd) Run() error { return cmd.send(terminal.Stdout) }
 
 // send sends one control request to the simulator that AWS_ENDPOINT_URL names and writes its answer, which is JSON.

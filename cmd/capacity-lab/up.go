@@ -33,7 +33,6 @@ type upCmd struct {
 	Detach   bool   `                                                help:"Run in the background, and print what the shell should evaluate; kill $CAPACITY_LAB_PID stops it."`
 }
 
-// Run is called by kong.
 func (cmd *upCmd) Run() error {
 	if cmd.Detach {
 		return cmd.detach(terminal.Stdout)
@@ -190,7 +189,7 @@ func resetFolder(dir string) error {
 	return nil
 }
 
-// programs is the folder of the product's programs: that of this one, unless another is given.
+// programs returns the folder of the product's programs: that of this one, unless another is given.
 func programs(given string) (string, error) {
 	if given != "" {
 		return filepath.Abs(given)

@@ -34,7 +34,7 @@ func (l *lab) writeEnv() error {
 	return os.WriteFile(l.envFile(), []byte(b.String()), 0o644)
 }
 
-// program is the path of a program that Slurm calls: beside the product's command, or where a package has it.
+// program returns the path of a program that Slurm calls: beside the product's command, or where a package has it.
 func (l *lab) program(name string) string {
 	packaged := filepath.Join(l.Bin, "../libexec/pcs-capacity", name)
 	if _, err := os.Stat(packaged); err == nil {
@@ -44,7 +44,7 @@ func (l *lab) program(name string) string {
 	return filepath.Join(l.Bin, name)
 }
 
-// prologs are the lines of slurm.conf that make the product's program Prolog and TaskProlog.
+// prologs returns the lines of slurm.conf that make the product's program Prolog and TaskProlog.
 // Without it the lab runs without them. Every instance has its metadata at one address; here
 // all of them are one machine, so that a wrapper says where those of the node are.
 func (l *lab) prologs() ([]string, error) {
@@ -91,7 +91,7 @@ dir = %q
 	return os.WriteFile(l.path("etc", "pcs-capacity", "config.toml"), []byte(text), 0o644)
 }
 
-// cliFilter is the product's Lua shim; "" without the product's filter. PCS has no job_submit: AWS PCS User Guide,
+// cliFilter returns the product's Lua shim; "" without the product's filter. PCS has no job_submit: AWS PCS User Guide,
 // "Slurm CLI filter plugins".
 func (l *lab) cliFilter() string {
 	filter, shared := l.program("pcs-capacity-filter"), l.path("state-pcs-capacity")

@@ -51,7 +51,7 @@ func (l *lab) startPCS(ctx context.Context) error {
 	return nil
 }
 
-// powered is a configuration whose nodes the player powers up and down. Functions cannot be compared.
+// powered returns a configuration whose nodes the player powers up and down. Functions cannot be compared.
 func (p *pcsPlayer) powered(config slurmlab.Config) slurmlab.Config {
 	config.Resume, config.Suspend = p.resume, p.suspend
 	return config
@@ -148,7 +148,7 @@ func lines(settings map[string]string) (all []string) {
 	return all
 }
 
-// groupOf is the node group of a node: names are GROUP-N.
+// groupOf returns the node group of a node: names are GROUP-N.
 func groupOf(node string) string {
 	i := strings.LastIndexByte(node, '-')
 	return node[:max(i, 0)]
@@ -159,7 +159,7 @@ func isScheduled(group awssim.PCSNodeGroup) bool {
 	return slices.Contains([]string{"scheduled", "payment-pending", "pending"}, group.ReservationState)
 }
 
-// launchFailure is the reason that PCS gives to a node: AWS PCS User Guide, "Capacity Blocks FAQ".
+// launchFailure returns the reason that PCS gives to a node: AWS PCS User Guide, "Capacity Blocks FAQ".
 func launchFailure(err error) string {
 	code := "InternalError"
 

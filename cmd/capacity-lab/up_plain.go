@@ -99,7 +99,7 @@ var hidden = []string{
 	"/var/log/slurm",
 }
 
-// image is the image of all machines, with more files.
+// image returns the image of all machines, with more files.
 func image(more map[string]string) map[string]string {
 	files := map[string]string{
 		"/etc/hosts":                headAddress + " head\n" + staticAddress + " cpu-1\n",
@@ -210,7 +210,7 @@ func (p *plainSite) environment() []string {
 	return append(all, "AWS_EC2_METADATA_DISABLED=true")
 }
 
-// serveAWS is AWS, and the metadata service, in the network of the machines.
+// serveAWS serves AWS and the metadata service in the network of the machines.
 func (p *plainSite) serveAWS(ctx context.Context) error {
 	for _, address := range []string{awsAddress, metadataAddress} {
 		if out, err := p.head.Run(ctx, "ip address add "+address+"/32 dev switch"); err != nil {
@@ -320,7 +320,7 @@ func (p *plainSite) stop() error {
 	return errors.Join(errs...)
 }
 
-// bootScripts are the scripts of user data, in the order in which cloud-init runs them.
+// bootScripts returns the scripts of user data, in the order in which cloud-init runs them.
 func bootScripts(userData string) ([]string, error) {
 	plain, err := base64.StdEncoding.DecodeString(userData)
 	if err != nil {

@@ -18,7 +18,6 @@ import (
 // CheckCmd reports everything that is wrong.
 type CheckCmd struct{}
 
-// Help is shown below the flags.
 func (CheckCmd) Help() string {
 	return `Looks at settings, AWS, Slurm, hooks and files, and changes nothing. Every failure has its
 fix. Run it where sync runs, as the user that sync runs as. The exit status is 1 if anything
@@ -34,7 +33,7 @@ type findingRow struct {
 	Fix    string        `json:"fix"`
 }
 
-// Text is the finding with its fix.
+// Text returns the finding with its fix.
 func (r findingRow) Text() string {
 	if r.Fix == "" {
 		return r.What

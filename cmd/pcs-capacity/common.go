@@ -36,7 +36,6 @@ type span time.Duration
 
 func (s span) String() string { return capacity.FormatDuration(time.Duration(s)) }
 
-// UnmarshalText reads a span.
 func (s *span) UnmarshalText(text []byte) error {
 	d, err := capacity.ParseDuration(string(text))
 	if err == nil && d <= 0 {
@@ -55,7 +54,6 @@ func (s *span) UnmarshalText(text []byte) error {
 // count is a number on the command line, of 1 or more.
 type count int
 
-// UnmarshalText reads a count.
 func (c *count) UnmarshalText(text []byte) error {
 	n, err := strconv.Atoi(string(text))
 	if err != nil || n < 1 {
@@ -71,7 +69,6 @@ func (c *count) UnmarshalText(text []byte) error {
 // that name.
 type typeName string
 
-// UnmarshalText reads a name.
 func (n *typeName) UnmarshalText(text []byte) error {
 	*n = typeName(text)
 	if !strings.Contains(string(text), ".") && !strings.HasPrefix(string(text), "u-") {
@@ -84,7 +81,6 @@ func (n *typeName) UnmarshalText(text []byte) error {
 // usd is an amount on the command line, also as JSON shows it, with USD.
 type usd struct{ capacity.Money }
 
-// UnmarshalText reads an amount.
 func (m *usd) UnmarshalText(text []byte) (err error) {
 	m.Money, err = capacity.ParseMoney(strings.TrimSuffix(string(text), " "+capacity.USD), capacity.USD)
 	return err
@@ -94,7 +90,6 @@ func (m *usd) UnmarshalText(text []byte) (err error) {
 // zone: 2026-12-01, "2026-12-01 08:00", tomorrow, or RFC 3339.
 type moment struct{ time.Time }
 
-// UnmarshalText reads a moment.
 func (m *moment) UnmarshalText(text []byte) (err error) {
 	m.Time, err = capacity.ParseTime(string(text), time.Now())
 	return err
@@ -114,7 +109,7 @@ func notifySystemd(passed string) {
 	_, _ = daemon.SdNotify(false, words) // nobody else could be told
 }
 
-// readConfig is the settings for commands that cannot do without.
+// readConfig reads the settings for commands that require them.
 func readConfig(g *Globals) (*config.Config, error) {
 	c, err := config.Load(config.Find(g.Config))
 	if err != nil {
@@ -156,7 +151,7 @@ func newEC2(ctx context.Context, g *Globals, c *maybeConfig) (client *ec2.Client
 
 func newPCS(aws *ec2.Client) *pcs.Client { return pcs.From(aws.Shared()) }
 
-// sourcesIfAny are the sources of the control loop, for a command that also works without AWS.
+// sourcesIfAny returns the sources of the control loop, for a command that also works without AWS.
 func sourcesIfAny(ctx context.Context, g *Globals, cfg *config.Config) lifecycle.Sources {
 	aws, err := ec2.New(ctx, ec2.Options{Region: g.region(cfg), Profile: g.Profile})
 	if err != nil {

@@ -98,7 +98,6 @@ type CompletionCmd struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
-// Help is shown below the flags.
 func (CompletionCmd) Help() string {
 	return `Only needed if the program was not installed from a package: packages bring the scripts. Put into
 the shell's startup file:
@@ -110,7 +109,6 @@ the shell's startup file:
 Reservation ids and names of partitions and node groups are those that sync last saw.`
 }
 
-// Run prints it.
 func (c *CompletionCmd) Run(t *terminal.Terminal) error {
 	text, err := completions.ReadFile("completions/pcs-capacity." + c.Shell)
 	if err != nil {

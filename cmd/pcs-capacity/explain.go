@@ -26,7 +26,6 @@ type ExplainCmd struct {
 	What string `arg:"" name:"job|node|partition|code" predictor:"explained" placeholder:"JOB|NODE|PARTITION|CODE" help:"A job as squeue shows it, a node, a partition, or a code of a message."`
 }
 
-// Help is shown below the flags.
 func (ExplainCmd) Help() string {
 	return `The first line is the answer, the last one says what to do. It reads what sync last saw of AWS, asks
 Slurm, and needs no AWS credentials. Users who may read the hooks' records also see the last launch.
@@ -35,7 +34,7 @@ For a code, such as too-long, nodes-out or AWS's InsufficientInstanceCapacity, i
 means and what to do, without asking Slurm.`
 }
 
-// jobNames are how squeue shows jobs.
+// jobNames matches a job as squeue shows it.
 var jobNames = regexp.MustCompile(`^[0-9]+([_+].*)?$`)
 
 // Run finds out what is asked for, and explains it.
@@ -143,7 +142,7 @@ func (c *ExplainCmd) explain(ctx context.Context, cfg *config.Config, snap *capa
 	return explain.OfNode(nodes[i], cfg.Domain(), surplus, snap, records, now), nil
 }
 
-// explainAWSCode is the page of an error code of AWS: what it means as the answer of each call.
+// explainAWSCode explains an error code of AWS, for each call that can return it.
 func explainAWSCode(code string) (explain.Explanation, bool) {
 	e := explain.Explanation{
 		Subject: "code " + code,

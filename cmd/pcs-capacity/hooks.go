@@ -18,7 +18,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// HooksCmd is about what Slurm has to have to run our hooks.
+// HooksCmd groups the commands for the scripts and settings with which Slurm runs our hooks.
 type HooksCmd struct {
 	Print   HooksPrintCmd   `cmd:"" help:"Print a hook's script, the settings, or the user data of nodes."`
 	Install HooksInstallCmd `cmd:"" help:"Write scripts and settings where Slurm looks for them."`
@@ -29,12 +29,12 @@ type HooksCmd struct {
 // a file that slurm.conf includes, on PCS custom settings of the cluster.
 const settingsHook = "settings"
 
-// forceFlag is for sites whose blocks leave no time between them, and for nodes that go.
+// forceFlag serves sites whose blocks leave no time between them, and the removal of nodes with jobs.
 type forceFlag struct {
 	Force bool `help:"Continue even if jobs run on nodes, or wait in partitions, that are removed; they end with them. On PCS: change the cluster's settings even while a block is open. PCS restarts slurmctld; jobs keep running."`
 }
 
-// script is the text of the hook's file with these settings.
+// script returns the text of the hook's file with these settings.
 func script(cfg *config.Config, hook, path string) (wiring.Script, error) {
 	filter, err := findFilter()
 	if err != nil {

@@ -27,7 +27,6 @@ type HooksInstallCmd struct {
 	DryRun bool `                                                                     help:"Show what would be done, and change nothing."`
 }
 
-// Help is shown below the flags.
 func (HooksInstallCmd) Help() string {
 	return `Without a HOOK, for self-managed Slurm: job_submit.lua, then the settings of slurm.conf
 in a file that it includes, with nodes and partitions, then a restart of slurmctld. For AWS PCS:
@@ -121,7 +120,6 @@ type HooksRemoveCmd struct {
 	DryRun bool `                                                                     help:"Show what would be done, and change nothing."`
 }
 
-// Help is shown below the flags.
 func (HooksRemoveCmd) Help() string {
 	return `Settings go first, then scripts, because Slurm refuses every submission while a setting is on and its
 script is gone. A script stays while slurmctld, slurm.conf or a script of yours still names it. Files

@@ -30,7 +30,6 @@ type ListCmd struct {
 	MinCapacity   count `                                                           help:"Only reservations of at least N instances, free or not; with --available-only N free ones." placeholder:"N"`
 }
 
-// Help is shown below the flags.
 func (ListCmd) Help() string {
 	return `Lists what this account owns and what others share with it. A block that has not opened
 yet shows the size that was bought. SUBNET is a subnet of the configured cluster in that
@@ -136,7 +135,6 @@ func inBackground[T any](get func() T) func() T {
 	return get
 }
 
-// ask asks one region.
 func (c *ListCmd) ask(ctx context.Context, aws *ec2.Client) (list regionList, err error) {
 	if len(c.IDs) > 0 {
 		list.found, list.missing, err = aws.Reservations(ctx, c.IDs)
@@ -227,7 +225,7 @@ func (m missingReservation) String() string {
 	return fmt.Sprintf("%s: %s: %s", m.ID, m.Code, m.Message)
 }
 
-// missing are the ids of the command line that no region knows: they are never hidden, and never hide the others (R8).
+// missing returns the ids of the command line that no region knows: they are never hidden, and never hide the others (R8).
 // Of a list of the whole region home they are also those of the settings; one that EC2 cut by type or state cannot tell.
 func (c *ListCmd) missing(
 	cfg *maybeConfig,
@@ -265,7 +263,7 @@ func (c *ListCmd) missing(
 	return append(missing, unknownIn(cfg.Config, home, all.found)...)
 }
 
-// unknownIn are the ids of the settings that are not among all reservations of a region.
+// unknownIn returns the ids of the settings that are not among all reservations of a region.
 func unknownIn(cfg *config.Config, region string, all []capacity.Reservation) (missing []missingReservation) {
 	for _, p := range cfg.Partitions {
 		for _, g := range p.Groups {

@@ -97,7 +97,7 @@ var groups = kong.Groups{
 // versionFlag shows the version, wherever it stands.
 type versionFlag bool
 
-// BeforeReset is called by kong before anything is missed on the command line.
+// BeforeReset prints the version. kong calls it before it reports missing arguments.
 func (versionFlag) BeforeReset(app *kong.Kong) error {
 	if _, err := fmt.Fprintf(app.Stdout, "pcs-capacity %s (commit %s, %s)\n", version, commit, date); err != nil {
 		return err
@@ -110,7 +110,7 @@ func (versionFlag) BeforeReset(app *kong.Kong) error {
 
 func main() { os.Exit(run(os.Args[1:])) }
 
-// run is the whole program; it returns the exit status.
+// run runs the program and returns its exit status.
 func run(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -234,8 +234,7 @@ func exitStatus(t *terminal.Terminal, err error) int {
 	return 1
 }
 
-// errorLines are an error's lines, each once. Of a command that a signal has stopped they end with that, in a word; what
-// else is said of a call that was cut short stays.
+// errorLines splits an error into its lines, each once. "interrupted" is the last one if a signal has stopped the command.
 func errorLines(err error) (lines []string) {
 	for line := range strings.SplitSeq(err.Error(), "\n") {
 		line = strings.TrimSuffix(strings.TrimSuffix(line, context.Canceled.Error()), ": ")

@@ -14,7 +14,6 @@ import (
 // ConfigCmd shows the settings in effect.
 type ConfigCmd struct{}
 
-// Help is shown below the flags.
 func (ConfigCmd) Help() string {
 	return `Checks all files of the settings, and prints them as TOML with every default. What may be a
 secret is not shown.`
@@ -64,7 +63,6 @@ type IAMPolicyCmd struct {
 	Role string `arg:"" enum:"admin,sync,hooks" help:"Who gets the policy: admin, sync or hooks."`
 }
 
-// Help is shown below the flags.
 func (IAMPolicyCmd) Help() string {
 	return `Prints an IAM policy as JSON, without calling AWS:
 
@@ -76,7 +74,6 @@ Actions that change something require pcs-capacity's tag with the settings' clus
 allows such a condition. docs/permissions.md says what you can remove.`
 }
 
-// Run prints it.
 func (c *IAMPolicyCmd) Run(g *Globals, t *terminal.Terminal, cfg *maybeConfig) error {
 	_, err := fmt.Fprint(t.Out, permissions.Policy(c.Role, capacity.AWSPartitionOf(g.region(cfg.Config)), cfg.Cluster))
 	return err

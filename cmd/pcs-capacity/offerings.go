@@ -25,7 +25,6 @@ type OfferingsCmd struct {
 	regionFlags
 }
 
-// Help is shown below the flags.
 func (OfferingsCmd) Help() string {
 	return `EC2 sells 1 to 14 days, then whole weeks to 26; a length is rounded up. Blocks end at 11:30 UTC,
 so EC2 also offers some that are a little shorter or longer.
@@ -130,7 +129,7 @@ func (c *OfferingsCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal
 	return nil
 }
 
-// purchaseCommand is the whole command that buys a block, for somebody in the region own. It names the block
+// purchaseCommand returns the whole command that buys a block, for somebody in the region own. It names the block
 // itself, since EC2 soon shows it under another id.
 func purchaseCommand(o market.Offer, asked time.Duration, own string) string {
 	command := fmt.Sprintf(
@@ -156,7 +155,7 @@ func purchaseCommand(o market.Offer, asked time.Duration, own string) string {
 	)
 }
 
-// roundedLength is a length that EC2 sells, with a notice where it is another one.
+// roundedLength returns a length that EC2 sells, with a notice where it is another one.
 func roundedLength(t *terminal.Terminal, asked time.Duration) (time.Duration, error) {
 	length, err := ec2.Length(asked)
 	if err != nil {
@@ -185,7 +184,6 @@ type FitCmd struct {
 	regionFlags
 }
 
-// Help is shown below the flags.
 func (FitCmd) Help() string {
 	return `Nodes of the configured partitions that Slurm has idle are free, though EC2 counts them as used.
 

@@ -75,7 +75,7 @@ type owner struct {
 	problem   string // of one that waits
 }
 
-// UsedBy is partition and slot, as gpu/gpu-a.
+// UsedBy returns partition and slot, such as gpu/gpu-a.
 func (o owner) UsedBy() string {
 	if o.Slot == "" {
 		return o.Partition

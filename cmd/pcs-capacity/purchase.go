@@ -38,7 +38,6 @@ type purchaseFlags struct {
 	OnlyBuyer  bool `help:"Nobody else buys now: do not wait for EC2 to show other purchases where state_dir is new."                                                                env:"PCS_CAPACITY_ONLY_BUYER"`
 }
 
-// Help is shown below the flags.
 func (PurchaseCmd) Help() string {
 	return `A Capacity Block is paid in advance and cannot be cancelled, moved or refunded. The request
 is sent once and never repeated. If its answer is lost, or this is killed, run the same
@@ -75,7 +74,6 @@ func (c *PurchaseCmd) check() error {
 	return nil
 }
 
-// Run buys.
 func (c *PurchaseCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client) error {
 	if err := c.check(); err != nil {
 		return err
@@ -207,7 +205,7 @@ func (v purchaseView) preview(p market.PurchasePreview) error {
 	return nil
 }
 
-// formatFee is the fee of a block or an extension.
+// formatFee returns the fee of a block or an extension.
 func formatFee(o capacity.Offering) string {
 	return fmt.Sprintf("%s for all of it, charged at once; %s an instance-hour", o.Fee,
 		o.Fee.PerHour(o.Count, o.Duration()).Amount())
@@ -319,7 +317,6 @@ func (c customer) ConfirmFee(o capacity.Offering) error {
 	return c.Type(fmt.Sprintf("This cannot be undone. Type the fee (%s) to buy", fee), fee)
 }
 
-// newBuyer is a buyer with the settings' own limits.
 func newBuyer(t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client, flags purchaseFlags) *market.Buyer {
 	dir := state.Dir(cfg.StateDir)
 	buyer := &market.Buyer{
@@ -348,7 +345,6 @@ type ExtendCmd struct {
 	purchaseFlags `                                                                                                                                                        embed:""`
 }
 
-// Help is shown below the flags.
 func (ExtendCmd) Help() string {
 	return `An extension begins when the block ends, so its instances keep running. It is paid in advance
 and cannot be cancelled. EC2 sells it from 56 days until one hour before the end; a block lasts
@@ -359,7 +355,6 @@ command again. The same length again within a day buys nothing without --again.
   pcs-capacity extend cr-0123456789abcdef0 --duration 7d --confirm-fee 31464.00`
 }
 
-// Run extends.
 func (c *ExtendCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client) error {
 	if !capacity.IsReservationID(c.Reservation) {
 		return usage("%q is not the id of a reservation (cr-…); `pcs-capacity list --blocks` lists them",

@@ -27,7 +27,6 @@ type ReportCmd struct {
 	Price        map[string]string `                                                              help:"Price of an instance-hour of a type on demand, to compare with and for ODCRs; or the whole fee of a block that was bought elsewhere, cr-…=USD. Can be given several times." placeholder:"TYPE=USD"`
 }
 
-// Help is shown below the flags.
 func (ReportCmd) Help() string {
 	return `Each paid hour of each instance of a reservation is in exactly one class: a job used it, it was
 lost to a requeue, a time limit or a failure, or nothing ran. The command reads what sync has
@@ -40,7 +39,6 @@ run are shown as unknown. Fees are those that purchase and extend recorded, and 
 // lookBack bounds how far a report goes back unless it is told otherwise.
 const lookBack = 30 * 24 * time.Hour
 
-// Run reads and shows.
 func (c *ReportCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Config) error {
 	prices, err := c.check()
 	if err != nil {
@@ -142,7 +140,7 @@ func (c *ReportCmd) check() (map[string]usd, error) {
 	return prices, nil
 }
 
-// period is the time of the report; from is zero where reservations are named.
+// period returns the time of the report; from is zero where reservations are named.
 func (c *ReportCmd) period(now time.Time) (from, until time.Time) {
 	from, until = c.From.Time, now
 	if !c.Until.IsZero() && c.Until.Before(now) {
@@ -183,7 +181,6 @@ func recordedFees(dir state.Dir, made *report.Report) (map[string]capacity.Money
 	return fees, nil
 }
 
-// show writes the report.
 func (c *ReportCmd) show(t *terminal.Terminal, doc reportDocument) error {
 	if t.Format != terminal.Table {
 		return t.Show(doc, doc.rows(), "")

@@ -27,7 +27,6 @@ type ReserveCmd struct {
 	Platform     string   `                      help:"Platform of the image that will run."                                                    default:"Linux/UNIX"`
 }
 
-// Help is shown below the flags.
 func (ReserveCmd) Help() string {
 	return `Holds capacity with an On-Demand Capacity Reservation (ODCR), which costs as much as running
 instances, used or not. It accepts only launches that name it, and ends by itself. [reserve] in
@@ -99,7 +98,6 @@ type ReleaseCmd struct {
 	Unused       bool     `                                      help:"Release everything that no job needs."`
 }
 
-// Help is shown below the flags.
 func (ReleaseCmd) Help() string {
 	return `Cancels On-Demand Capacity Reservations that pcs-capacity holds for this cluster, and no
 others. Instances that run there go on, on demand.
@@ -110,7 +108,6 @@ stays until its end, unless the command was killed before it could print the id.
 same in each pass. Exit status 1: something could not be released.`
 }
 
-// Run gives each back.
 func (c *ReleaseCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Config, aws *ec2.Client,
 	pcsClient *pcs.Client,
 ) error {
@@ -171,7 +168,7 @@ func (c *ReleaseCmd) releaseUnused(ctx context.Context, t *terminal.Terminal, cf
 	return err
 }
 
-// newHolder is for the cluster that the settings are for.
+// newHolder returns a holder for the cluster of the settings.
 func newHolder(ctx context.Context, cfg *config.Config, aws *ec2.Client) (market.Holder, error) {
 	mark, err := clusterMark(ctx, cfg, true)
 	if err != nil {
@@ -181,7 +178,7 @@ func newHolder(ctx context.Context, cfg *config.Config, aws *ec2.Client) (market
 	return market.Holder{EC2: aws, State: state.Dir(cfg.StateDir), Limits: cfg.Reserve, Cluster: mark}, nil
 }
 
-// clusterMark is the mark of the settings' cluster.
+// clusterMark returns the mark of the settings' cluster.
 func clusterMark(ctx context.Context, cfg *config.Config, create bool) (string, error) {
 	if cfg.Cluster != "" {
 		return cfg.Cluster, nil

@@ -36,7 +36,6 @@ type SetupCmd struct {
 	DryRun        bool     `help:"Show the plan, check what can be checked, and change nothing."`
 }
 
-// Help is shown below the flags.
 func (SetupCmd) Help() string {
 	return `Shows its plan and asks before it changes anything. If something is in the way, it shows
 only that, and creates nothing. It can be run again at any time: what already exists is
@@ -50,7 +49,6 @@ func (*SetupCmd) AfterApply(g *Globals) error {
 	return nil
 }
 
-// Run plans, shows, asks and applies.
 func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig, ec2 *ec2.Client,
 	pcsClient *pcs.Client,
 ) error {

@@ -20,14 +20,13 @@ type StatusCmd struct {
 	Partition string `arg:"" optional:"" predictor:"partition" help:"Show only this partition."`
 }
 
-// Help is shown below the flags.
 func (StatusCmd) Help() string {
 	return `Asks AWS and Slurm, and changes nothing. What does not answer is shown as sync last saw
 it; while sync runs, users need no AWS credentials. The exit status is 1 if there are problems
 that need an administrator; user problems, for the owners of jobs, and notes leave it 0.`
 }
 
-// statusRow is one slot of a partition.
+// statusRow describes one slot of a partition.
 type statusRow struct {
 	Partition   string         `json:"partition"`
 	Slot        string         `json:"slot"`
@@ -60,7 +59,7 @@ func (r statusRow) Up() string {
 	return fmt.Sprintf("%d/%d", *r.NodesUp, *r.NodesTotal)
 }
 
-// Waiting is how many jobs wait in the partition, in the first of its rows only: they are not of a slot.
+// Waiting returns the number of jobs that wait in the partition, in the first of its rows only: they have no slot.
 func (r statusRow) Waiting() *int {
 	if r.another {
 		return nil
@@ -69,7 +68,7 @@ func (r statusRow) Waiting() *int {
 	return r.Pending
 }
 
-// Event is the next one, and in what time.
+// Event names the next event and the time until it.
 func (r statusRow) Event() string {
 	if r.Next == "" {
 		return ""
@@ -88,7 +87,6 @@ type statusDocument struct {
 	capacity.Problems `json:"problems"`
 }
 
-// Run asks and shows.
 func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *config.Config) error {
 	if c.Partition != "" {
 		if _, found := cfg.Partition(c.Partition); !found {
@@ -193,7 +191,7 @@ func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, c
 	return doc.exitError(err)
 }
 
-// exitError is an error where something could not be asked, or needs an administrator.
+// exitError returns an error if something could not be asked, or needs an administrator.
 func (d *statusDocument) exitError(err error) error {
 	if err != nil || len(d.Of(capacity.Admin)) > 0 {
 		return errReported
@@ -305,7 +303,7 @@ func newStatusRow(s capacity.Standing, cluster *lifecycle.Cluster, jobs []capaci
 	return row
 }
 
-// emptySlotState is the state of a slot that has no live reservation.
+// emptySlotState returns the state of a slot that has no live reservation.
 func emptySlotState(s capacity.Standing) string {
 	switch {
 	case !s.Group.PurchaseOption.Reserved():

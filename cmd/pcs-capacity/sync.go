@@ -18,7 +18,6 @@ type SyncCmd struct {
 	Watch  bool `help:"Keep running: make a pass every [timing] poll, and whenever a block opens, reaches its fence or ends."`
 }
 
-// Help is shown below the flags.
 func (SyncCmd) Help() string {
 	return `Reads the reservations and Slurm, writes what the submit filter reads, places a Slurm
 reservation (the fence) over the nodes of each block from the moment when jobs must
@@ -91,7 +90,7 @@ func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg
 	return err
 }
 
-// NotifyCmd is about what people are told.
+// NotifyCmd groups the commands for notifications.
 type NotifyCmd struct {
 	Test NotifyTestCmd `cmd:"" help:"Send a test message."`
 }
@@ -99,13 +98,11 @@ type NotifyCmd struct {
 // NotifyTestCmd delivers one message.
 type NotifyTestCmd struct{}
 
-// Help is shown below the flags.
 func (NotifyTestCmd) Help() string {
 	return `Runs command of [notify] and posts to its webhook, as sync does for a notice. The exit status
 is 1 if one of them fails.`
 }
 
-// Run delivers it.
 func (c *NotifyTestCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Config) error {
 	if cfg.Notify.Command == "" && cfg.Notify.Webhook == "" {
 		return fmt.Errorf("[notify] of %s has no command and no webhook; add one", cfg.Path)

@@ -25,7 +25,6 @@ type TeardownCmd struct {
 	DryRun    bool              `                                help:"Show the plan, and change nothing."`
 }
 
-// Help is shown below the flags.
 func (TeardownCmd) Help() string {
 	return `Undoes setup: drains the nodes, removes the settings and the fences, takes the node groups
 out of the queue and deletes them with their instances, then the queue and the launch
@@ -37,7 +36,6 @@ The reservation itself stays: a Capacity Block is paid for. It can be killed and
 at any time.`
 }
 
-// Run plans, shows, asks and applies.
 func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client,
 	pcsClient *pcs.Client,
 ) error {

@@ -20,14 +20,12 @@ type TimelineCmd struct {
 	SVG   string `help:"Also write the picture to this file."                                                      placeholder:"FILE" name:"svg" type:"path"`
 }
 
-// Help is shown below the flags.
 func (TimelineCmd) Help() string {
 	return `Draws each partition's reservations of the settings, the gaps between them, and the Capacity
 Blocks of the region that no partition uses yet. Jobs end at the fence; EC2 takes the
 instances back from the reclaim on. COLUMNS sets the width.`
 }
 
-// Run asks EC2 and draws.
 func (c *TimelineCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client) error {
 	all, now, err := c.reservations(ctx, t, cfg, aws)
 	if err != nil {

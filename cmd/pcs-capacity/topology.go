@@ -16,7 +16,6 @@ import (
 // TopologyCmd prints topology.conf.
 type TopologyCmd struct{}
 
-// Help is shown below the flags.
 func (TopologyCmd) Help() string {
 	return `For self-managed Slurm: prints where the reservations are in EC2's network, as lines
 for topology.conf of TopologyPlugin=topology/tree, even before any node is launched.
@@ -82,7 +81,7 @@ func (c *TopologyCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config
 	return err
 }
 
-// slotNodes is the hostlist of a slot, also before Slurm has its nodes.
+// slotNodes returns the hostlist of a slot, also before Slurm has its nodes.
 func slotNodes(at capacity.Place) string {
 	return cmp.Or(at.Slot.Nodes, fmt.Sprintf("%s-[1-%d]", at.Slot.Name, at.Group.MaxNodes))
 }

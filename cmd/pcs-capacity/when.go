@@ -28,7 +28,7 @@ type WhenCmd struct {
 	jobSize `embed:""`
 }
 
-// jobSize is what else decides where a job fits.
+// jobSize has the flags that decide, beside the time limit, where a job fits.
 type jobSize struct {
 	Partition   string    `short:"p" predictor:"partition" help:"Partitions, as for sbatch. Default: Slurm's default partition." placeholder:"NAMES"`
 	Nodes       nodeCount `short:"N"                       help:"Minimum number of nodes."                                       placeholder:"1"     default:"1"`
@@ -36,7 +36,6 @@ type jobSize struct {
 	Account     string    `short:"A"                       help:"Account of the job. Without one, accounts are not checked."     placeholder:"NAME"`
 }
 
-// Help is shown below the flags.
 func (WhenCmd) Help() string {
 	return `Answers as the submit filter does, from what sync last saw. It needs no AWS credentials.
 It considers reservations and limits, not your place in the queue: "now" means that enough
@@ -72,7 +71,6 @@ type nodeCount string
 
 var nodeCounts = regexp.MustCompile(`^[1-9][0-9]{0,8}[kKmM]?(-[0-9]+[kKmM]?)?$`)
 
-// UnmarshalText reads a count.
 func (n *nodeCount) UnmarshalText(text []byte) error {
 	if !nodeCounts.Match(text) {
 		return fmt.Errorf("%q is not a number of nodes; write it like 4 or 4-8", text)
@@ -206,7 +204,7 @@ func readQueue(ctx context.Context, cfg *config.Config, snap *capacity.Snapshot,
 	return queue
 }
 
-// formatStart is the answer in one line.
+// formatStart returns the answer in one line.
 func formatStart(t *terminal.Terminal, s explain.Start, now time.Time) string {
 	switch {
 	case s.Code == explain.Unmanaged || s.Code == explain.NotKnown:
@@ -264,7 +262,6 @@ type LeftCmd struct {
 	jobSize `embed:""`
 }
 
-// Help is shown below the flags.
 func (LeftCmd) Help() string {
 	return `Prints the longest time limit that fits now, less a minute for the submission, in a form
 that sbatch takes. It needs no AWS credentials. If none fits, stdout stays empty and the exit
@@ -273,7 +270,6 @@ status is 1.
   sbatch -p gpu --time=$(pcs-capacity left -p gpu) train.sh`
 }
 
-// Run prints the limit.
 func (c *LeftCmd) Run(t *terminal.Terminal, cfg *config.Config) error {
 	snap, now, err := readSnapshot(cfg)
 	if err != nil {

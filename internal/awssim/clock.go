@@ -33,10 +33,10 @@ func NewClock(at time.Time, speed float64) *Clock {
 	return &Clock{base: at.UTC().Round(0), real: now, speed: max(speed, 0), changed: make(chan struct{})}
 }
 
-// MachineClock is a clock that shows the machine's time and runs at its speed.
+// MachineClock returns a clock that shows the machine's time and runs at its speed.
 func MachineClock() *Clock { return NewClock(time.Time{}, 1) }
 
-// Now is the simulated time, in UTC.
+// Now returns the simulated time, in UTC.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,7 +47,7 @@ func (c *Clock) now() time.Time {
 	return c.base.Add(time.Duration(float64(time.Since(c.real)) * c.speed))
 }
 
-// Speed is simulated seconds per real second.
+// Speed returns simulated seconds per real second.
 func (c *Clock) Speed() float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,7 +103,7 @@ func (c *Clock) rebase(to func(now time.Time) time.Time, speed float64) {
 	c.changed = make(chan struct{})
 }
 
-// Changed is closed at the next Set, Advance or SetSpeed.
+// Changed returns a channel that is closed at the next Set, Advance or SetSpeed.
 func (c *Clock) Changed() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -189,7 +189,7 @@ func (m *Moment) UnmarshalText(text []byte) error {
 // IsZero reports whether the scenario left it out.
 func (m Moment) IsZero() bool { return !m.set }
 
-// At is the moment in a simulation that started at start, in whole seconds, as EC2 shows times.
+// At returns the moment in a simulation that started at start, in whole seconds, as EC2 shows times.
 func (m Moment) At(start time.Time) time.Time {
 	start = start.UTC()
 	switch {
@@ -277,7 +277,7 @@ func (r *region) keepTags(id string, tags map[string]string) {
 	}
 }
 
-// visibleTags are the tags that a resource with these tags shows.
+// visibleTags returns the tags that a resource with these tags shows.
 func (r *region) visibleTags(id string, tags map[string]string) map[string]string {
 	if old, ok := r.oldTags[id]; ok && r.sim.now.Before(old.until) {
 		return old.tags

@@ -273,7 +273,7 @@ func (s *Sim) blockStatuses(c *call) (all []object) {
 	return all
 }
 
-// status is the health of the n-th block of a reservation: nothing unless it is open. Total is the
+// status returns the health of the n-th block of a reservation: nothing unless it is open. Total is the
 // sum of the other two (SDK documentation of CapacityBlockStatus), so running instances count as
 // available; dead hosts fill the first UltraServers.
 func (res *reservation) status(n int, id string) object {

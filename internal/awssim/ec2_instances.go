@@ -191,7 +191,7 @@ func (s *Sim) wireInstance(i *instance) object {
 	return w
 }
 
-// groupObjects are the security groups of some ids, as answers name them.
+// groupObjects returns the security groups of some ids, as answers name them.
 func (r *region) groupObjects(ids []string) []object {
 	var all []object
 	for _, id := range ids {
@@ -340,7 +340,7 @@ func (s *Sim) getConsoleOutput(c *call, in *getConsoleOutputInput) (any, error) 
 // OnConsole has an instance's console say what read returns. It may not call the simulator.
 func (s *Sim) OnConsole(read func(instanceID string) string) { s.do(func() { s.console = read }) }
 
-// reservationTopologies are the network nodes of reservations, from the top of the network down. Reservations that are
+// reservationTopologies returns the network nodes of reservations, from the top of the network down. Reservations that are
 // neither active nor pending have none. Here reservations of one type and zone share all nodes but the lowest.
 func (s *Sim) reservationTopologies(c *call) (all []object) {
 	for _, res := range c.region.visibleReservations() {
@@ -363,7 +363,7 @@ func (s *Sim) reservationTopologies(c *call) (all []object) {
 	return all
 }
 
-// networkNode is the id of a node of the network, as EC2 hashes it for each account.
+// networkNode returns the id of a node of the network, as EC2 hashes it for each account.
 func networkNode(of ...string) string {
 	return fmt.Sprintf("nn-%.17x", sha256.Sum256(fmt.Append(nil, of)))[:20]
 }

@@ -114,7 +114,7 @@ func (d launchData) marketType() string {
 	return d.InstanceMarketOptions.MarketType
 }
 
-// target is the reservation, or the resource group, that the launch names.
+// target returns the reservation, or the resource group, that the launch names.
 func (d launchData) target() reservationTarget {
 	if d.CapacityReservationSpecification == nil ||
 		d.CapacityReservationSpecification.CapacityReservationTarget == nil {
@@ -253,7 +253,7 @@ var reservationPlatforms = map[string]string{
 	"SQL Server Web":                                             "Linux with SQL Server Web",
 }
 
-// reservationPlatform is the platform of an image in the words of a reservation.
+// reservationPlatform returns the platform of an image in the words of a reservation.
 func reservationPlatform(details string) string {
 	if name, ok := reservationPlatforms[details]; ok {
 		return name

@@ -357,12 +357,12 @@ func (t *launchTemplate) version(which string) (*templateVersion, error) {
 // versionKey stands for a version where ids are kept.
 func (t *launchTemplate) versionKey(n int64) string { return t.id + ":" + strconv.FormatInt(n, 10) }
 
-// visibleVersions are the numbers of the versions that are visible, oldest first.
+// visibleVersions returns the numbers of the versions that are visible, oldest first.
 func (t *launchTemplate) visibleVersions() []int64 {
 	return visible(t.in, slices.Sorted(maps.Keys(t.versions)), t.versionKey)
 }
 
-// newest is the newest version that is visible.
+// newest returns the newest version that is visible.
 func (t *launchTemplate) newest() int64 {
 	if all := t.visibleVersions(); len(all) > 0 {
 		return all[len(all)-1]

@@ -166,7 +166,7 @@ func (s *Sim) iamARN(resource string) string {
 	return "arn:" + capacity.AWSPartitionOf(s.homeRegion()).Name + ":iam::" + s.scenario.Account + ":" + resource
 }
 
-// routeTableObjects are the main route table of each VPC, which leads to a NAT gateway unless the VPC is isolated.
+// routeTableObjects returns the main route table of each VPC, which leads to a NAT gateway unless the VPC is isolated.
 func (s *Sim) routeTableObjects(c *call) (all []object) {
 	for _, v := range c.region.vpcs {
 		id := strings.TrimPrefix(v.ID, "vpc-")

@@ -537,7 +537,7 @@ func fill(into, from any, strict bool) error {
 	return d.Decode(into)
 }
 
-// wireTime is a time as EC2 writes it; the zero time is "".
+// wireTime returns a time as EC2 writes it; the zero time is "".
 func wireTime(t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -111,7 +111,7 @@ func (s *Sim) createCapacityReservation(c *call, in *createCapacityReservationIn
 	})
 }
 
-// namedZone is the zone of a name or an id. What EC2 answers to both is not known.
+// namedZone returns the zone of a name or an id. What EC2 answers to both is not known.
 func (r *region) namedZone(name, id string) (*zone, error) {
 	if (name == "") == (id == "") {
 		return nil, apiErrorf("InvalidParameterCombination", "Specify either AvailabilityZone or AvailabilityZoneId")

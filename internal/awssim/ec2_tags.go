@@ -192,7 +192,7 @@ func (s *Sim) idempotent(c *call, token string, run func() (replay func() (any, 
 	return replay()
 }
 
-// fingerprint is the request without its token.
+// fingerprint returns the request without its token.
 func fingerprint(form url.Values) string {
 	rest := url.Values{}
 	for k, v := range form {

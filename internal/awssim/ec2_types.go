@@ -132,7 +132,7 @@ func (t *instanceType) wire() object {
 // rootDevice is the name of every image's root volume.
 const rootDevice = "/dev/xvda"
 
-// rootVolume is the source of an image's root volume.
+// rootVolume returns the source of an image's root volume.
 func (i ImageScenario) rootVolume() blockDevice {
 	size, on := cmp.Or(i.RootGiB, 8), true
 
@@ -173,7 +173,7 @@ func (s *Sim) imageObjects(c *call) (all []object) {
 // Owners of images that EC2 names by an alias.
 const ownedByAWS, accountOfAWS = "amazon", "137112412989"
 
-// midnight is the beginning of a day as EC2 writes it; "" for none.
+// midnight returns the beginning of a day as EC2 writes it; "" for none.
 func midnight(date string) string {
 	if date == "" {
 		return ""

@@ -145,7 +145,7 @@ type launchInterface struct {
 	stays        bool // when its instance ends
 }
 
-// wire is the k-th interface of an instance as EC2 shows it.
+// wire returns the k-th interface of an instance as EC2 shows it.
 func (n launchInterface) wire(r *region, instanceID string, k int) object {
 	return object{
 		"NetworkInterfaceId": fmt.Sprintf("eni%s%02x", instanceID[1:len(instanceID)-2], k),
@@ -157,7 +157,7 @@ func (n launchInterface) wire(r *region, instanceID string, k int) object {
 	}
 }
 
-// primaryInterface is the one at device index 0 of the first network card.
+// primaryInterface returns the interface at device index 0 of the first network card.
 func (o launchOrder) primaryInterface() (networkInterface, error) {
 	for _, n := range o.NetworkInterfaces {
 		if number(n.DeviceIndex) == 0 && number(n.NetworkCardIndex) == 0 {
@@ -171,7 +171,7 @@ func (o launchOrder) primaryInterface() (networkInterface, error) {
 	)
 }
 
-// number is the value of an optional integer.
+// number returns the value of an optional integer, 0 for none.
 func number(n *int) int {
 	if n == nil {
 		return 0

@@ -99,7 +99,7 @@ func (r *region) checkOrder(o launchOrder) (site, error) {
 	return at, nil
 }
 
-// otherZones is the hint with which EC2 ends its capacity errors.
+// otherZones returns the hint with which EC2 ends its capacity errors.
 func (r *region) otherZones(at site) string {
 	var zones []string
 	for _, z := range r.zones {
@@ -162,7 +162,7 @@ func (r *region) launchSubnet(o launchOrder) (*subnet, error) {
 	return sn, nil
 }
 
-// namedSubnet is the subnet with the id. The account has no default VPC.
+// namedSubnet returns the subnet with the id. The account has no default VPC.
 func (r *region) namedSubnet(id string) (*subnet, error) {
 	if id == "" {
 		return nil, apiErrorf("VPCIdNotSpecified", "No default VPC for this user")

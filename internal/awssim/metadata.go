@@ -21,7 +21,7 @@ const (
 	maxTokenTTL = 21600
 )
 
-// MetadataURL is the value of AWS_EC2_METADATA_SERVICE_ENDPOINT for an instance, of a simulator that listens.
+// MetadataURL returns the value of AWS_EC2_METADATA_SERVICE_ENDPOINT for an instance, of a simulator that listens.
 func (s *Sim) MetadataURL(instance string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

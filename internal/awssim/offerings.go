@@ -82,7 +82,7 @@ func (o *offering) atPurchase() bool { return o.from.Lasts > 0 }
 
 func (o *offering) duration() time.Duration { return o.end.Sub(o.start) }
 
-// fee is the price of the whole block.
+// fee returns the price of the whole block.
 func (t *offeringTemplate) fee(count int, d time.Duration) string {
 	return fmt.Sprintf("%.2f", t.Price*float64(count)*d.Hours())
 }
@@ -144,7 +144,7 @@ func (t *offeringTemplate) remaining(start, end time.Time) int {
 	return left
 }
 
-// makeID is the same for the same block: two searches show one offering, unless another round is asked for. One that
+// makeID returns the same id for the same block: two searches show one offering, unless another round is asked for. One that
 // starts at purchase has no fixed times.
 func (o *offering) makeID(round uint64) string {
 	key := fmt.Sprintf("%s/%s/%s/%d/%d", o.from.zone.id, o.from.Type, o.from.UltraServer, o.count, o.duration())

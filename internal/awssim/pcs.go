@@ -194,7 +194,7 @@ func (s *Sim) change(t *pcsResource, status string, done func()) {
 	})
 }
 
-// pcsNow is the time as PCS shows it.
+// pcsNow returns the time as PCS shows it.
 func (s *Sim) pcsNow() time.Time { return s.now.UTC().Truncate(time.Millisecond) }
 
 // must refuses a change of something that PCS is changing already.
@@ -205,7 +205,7 @@ func (t *pcsResource) must(be ...string) error {
 	return pcsConflict(t, "%s %s is in status %s, not ACTIVE", t.kind, t.ID, t.Status)
 }
 
-// pcsList is the only page of a list, in the order of names: a page has up to 100, and a cluster 10 of each.
+// pcsList returns the only page of a list, in the order of names: a page has up to 100, and a cluster 10 of each.
 func pcsList[T pcsObject](list string, things []T) (any, error) {
 	all := []pcsResource{} // an empty list, not null
 	for _, one := range things {
@@ -298,7 +298,7 @@ func (v *pcsValidation) err() error {
 	}
 }
 
-// pcsConflict is about something that is there; nil for nothing.
+// pcsConflict returns the error about an existing resource; about may be nil.
 func pcsConflict(about *pcsResource, format string, args ...any) error {
 	return pcsErrorAbout("ConflictException", about, format, args...)
 }

@@ -49,7 +49,7 @@ func checkPCSName(v *pcsValidation, field, name string, longest int) {
 // sizeLimits are the nodes that a cluster size manages, as the sum of maxInstanceCount over its node groups.
 var sizeLimits = map[string]int{"SMALL": 32, "MEDIUM": 512, "LARGE": 2048}
 
-// updateCluster is refused while the cluster or any of its node groups and queues is being changed.
+// updateCluster fails while the cluster or any of its node groups and queues is being changed.
 func (s *Sim) updateCluster(c *call, in *pcsRequest) (any, error) {
 	cl := in.cluster
 	err := cl.must(statusActive)

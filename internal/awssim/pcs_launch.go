@@ -185,7 +185,7 @@ func (r *region) templateOf(g *pcsGroup) (data launchData, version string, err e
 	return v.data.read().launchData, strconv.FormatInt(v.number, 10), nil
 }
 
-// target is the reservation into which a node group launches, or nil.
+// target returns the reservation into which a node group launches, or nil.
 func (g *pcsGroup) target(r *region) *reservation {
 	data, _, _ := r.templateOf(g)
 	return r.reservations[data.target().CapacityReservationId]

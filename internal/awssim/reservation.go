@@ -97,7 +97,7 @@ func (r *region) reservation(id string) (*reservation, error) {
 	return nil, reservationNotFound(id)
 }
 
-// visibleReservations are the reservations that EC2 shows, oldest first.
+// visibleReservations returns the reservations that EC2 shows, oldest first.
 func (r *region) visibleReservations() []*reservation {
 	return visible(r, r.byCreation(), func(res *reservation) string { return res.ID })
 }

@@ -237,15 +237,15 @@ type QueueScenario struct {
 	Tags       map[string]string `toml:"tags"`
 }
 
-// DefaultScenario is a world for tests and newcomers: several regions, blocks that end at 11:30 UTC,
+// DefaultScenario returns a scenario for tests and newcomers: several regions, blocks that end at 11:30 UTC,
 // ODCRs, and the PCS cluster "ml". It is the embedded scenarios/default.toml.
 func DefaultScenario() *Scenario { return mustParse("scenarios/default.toml", defaultTOML) }
 
-// LabScenario is a world for a Slurm on the same machine: subnets inside 127/8 and short blocks near
+// LabScenario returns a scenario for a Slurm on the same machine: subnets inside 127/8 and short blocks near
 // now. It is the embedded scenarios/lab.toml.
 func LabScenario() *Scenario { return mustParse("scenarios/lab.toml", labTOML) }
 
-// PlainScenario is the account of the quick start on Slurm. It is the embedded scenarios/plain.toml.
+// PlainScenario returns the account of the quick start on Slurm. It is the embedded scenarios/plain.toml.
 func PlainScenario() *Scenario { return mustParse("scenarios/plain.toml", plainTOML) }
 
 // LoadScenario reads a scenario file.

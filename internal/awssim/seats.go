@@ -79,7 +79,7 @@ func (r *region) checkTarget(o launchOrder, at site) error {
 	return err
 }
 
-// openTarget is the reservation that the order names, if it takes launches of this market type now.
+// openTarget returns the reservation that the order names, if it takes launches of this market type now.
 func (r *region) openTarget(o launchOrder, at site, id string) (*reservation, error) {
 	res, err := r.reservation(id)
 	if err != nil {
@@ -136,7 +136,7 @@ func (res *reservation) accepts(at site) bool {
 		res.tenancy == at.tenancy && (res.placementGroup == "" || res.placementGroup == at.placementGroup)
 }
 
-// market is the market type with which a launch into the reservation must come.
+// market returns the market type with which a launch into the reservation must come.
 func (res *reservation) market() string {
 	switch res.kind {
 	case kindBlock:
@@ -172,7 +172,7 @@ func (r *region) available(res *reservation) int {
 	return max(0, res.count-r.used(res)-(res.deadHosts-onDeadHosts))
 }
 
-// freeCapacity is EC2's free capacity for launches on demand and for new ODCRs.
+// freeCapacity returns EC2's free capacity for launches on demand and for new ODCRs.
 func (r *region) freeCapacity(p pool) int {
 	free := r.capacity[p]
 	for _, res := range r.reservations {
@@ -200,7 +200,7 @@ func reservationExceeded() error { // message as in hashicorp/terraform-provider
 		"The requested reservation does not have sufficient compatible and available capacity for this request.")
 }
 
-// insufficientCapacity is listed under the server errors of EC2's error codes, so its status is 500.
+// insufficientCapacity returns the error that AWS lists under the server errors of EC2's error codes, hence status 500.
 func insufficientCapacity(instanceType, zoneName, hint string) error {
 	e := apiErrorf("InsufficientInstanceCapacity",
 		"We currently do not have sufficient %s capacity in the Availability Zone you requested (%s). "+

@@ -80,7 +80,7 @@ func New(sc *Scenario, clock *Clock) (*Sim, error) {
 	return s, nil
 }
 
-// Clock is the clock of the simulation.
+// Clock returns the clock of the simulation.
 func (s *Sim) Clock() *Clock { return s.clock }
 
 // Listen serves on a loopback address such as 127.0.0.1:0 and returns the base URL.

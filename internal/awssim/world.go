@@ -213,7 +213,7 @@ func (r *region) group(id string) *SecurityGroupScenario {
 	return find(r.groups, func(g *SecurityGroupScenario) bool { return g.ID == id })
 }
 
-// find is the first item that is wanted, or nil.
+// find returns the first item that is wanted, or nil.
 func find[T any](items []T, wanted func(*T) bool) *T {
 	for i := range items {
 		if wanted(&items[i]) {
@@ -224,7 +224,7 @@ func find[T any](items []T, wanted func(*T) bool) *T {
 	return nil
 }
 
-// copyTags is a copy that is never nil.
+// copyTags returns a copy that is never nil.
 func copyTags(tags map[string]string) map[string]string {
 	out := map[string]string{}
 	maps.Copy(out, tags)

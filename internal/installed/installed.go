@@ -23,7 +23,7 @@ var (
 	InstallDEB = []string{"dpkg", "--root=ROOT", "--force-confold", "--install"}
 )
 
-// Package is the one file in the folder that has the pattern.
+// Package returns the one file in the folder that has the pattern.
 func Package(folder, pattern string) (string, error) {
 	found, err := filepath.Glob(filepath.Join(folder, pattern))
 	if err != nil || len(found) != 1 {
@@ -112,7 +112,7 @@ func New(dir, users string) (Root, error) {
 	return r, errors.Join(errs...)
 }
 
-// At is the path outside of the root of one inside.
+// At returns the path outside of the root of one inside.
 func (r Root) At(path string) string { return filepath.Join(string(r), path) }
 
 // Write writes a file and makes its folder.

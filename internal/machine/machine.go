@@ -23,7 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Machine is a running one.
+// Machine is a running Linux machine.
 type Machine struct {
 	name, folder string
 	cmd          *exec.Cmd
@@ -46,7 +46,7 @@ type Config struct {
 //go:embed boot.sh
 var bootScript string
 
-// Possible is an error where machines cannot run.
+// Possible returns an error where machines cannot run.
 func Possible() error {
 	if os.Getuid() != 0 {
 		return errors.New("machines in namespaces of their own need root")
@@ -203,10 +203,10 @@ func (m *Machine) connect(ctx context.Context, c Config) error {
 		in(pid, "link", "set", "eth0", "up"), in(pid, "route", "add", "default", "dev", "eth0"))
 }
 
-// Log is the path of what the machine's first process prints.
+// Log returns the path of what the machine's first process prints.
 func (m *Machine) Log() string { return filepath.Join(m.folder, "console.log") }
 
-// Enter are the words before a command that run it on the machine, as root in a short
+// Enter returns the words before a command that run it on the machine, as root in a short
 // environment to which more is added.
 func (m *Machine) Enter(environment ...string) []string {
 	words := []string{

@@ -18,7 +18,6 @@ type Command struct {
 	Dir string `arg:"" type:"existingdir" help:"Folder for the pages."`
 }
 
-// Run is called by kong.
 func (c Command) Run(app *kong.Kong) error {
 	for name, text := range Pages(app.Model) {
 		if err := os.WriteFile(filepath.Join(c.Dir, name+".1.md"), []byte(text), 0o644); err != nil {
@@ -29,7 +28,7 @@ func (c Command) Run(app *kong.Kong) error {
 	return nil
 }
 
-// Pages are the pages of section 1 by name: "git", "git-commit" and so on.
+// Pages returns the pages of section 1 by name: "git", "git-commit" and so on.
 func Pages(app *kong.Application) map[string]string {
 	pages := map[string]string{}
 

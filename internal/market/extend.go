@@ -12,7 +12,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 )
 
-// ExtensionOrder is an extension to buy. Show and Tell must be set, as in PurchaseOrder.
+// ExtensionOrder is an extension to buy. Preview and Report must be set, as in PurchaseOrder.
 type ExtensionOrder struct {
 	ReservationID string
 	Length        time.Duration // a length that EC2 sells: ec2.Length
@@ -156,7 +156,7 @@ func findExtension(ctx context.Context, aws World, r capacity.Reservation,
 	return pickExtension(found, length), nil
 }
 
-// pickExtension is findExtension's choice among the offerings.
+// pickExtension returns findExtension's choice among the offerings.
 func pickExtension(found []capacity.Offering, length time.Duration) capacity.Offering {
 	return slices.MinFunc(found, func(x, y capacity.Offering) int {
 		return cmp.Or(cmp.Compare((x.Duration()-length).Abs(), (y.Duration()-length).Abs()), compareFees(x.Fee, y.Fee))

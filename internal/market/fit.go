@@ -92,7 +92,7 @@ func (q FitQuestion) searchSale(ctx context.Context, a *FitAnswer, now time.Time
 	SortOffers(a.Offers, ByStart, a.Subnets)
 }
 
-// overhead is the time of a block that no job can use: boot at its start, and the time from the fence to its end.
+// overhead returns the time of a block that no job can use: boot at its start, and the time from the fence to its end.
 func overhead(t capacity.Timing) time.Duration {
 	return t.BootAllowance.Duration + t.DrainMargin.Duration + t.ReclaimLead.Duration
 }

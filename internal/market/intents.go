@@ -24,7 +24,7 @@ const intentsFolder = "intents"
 
 func (f Intents) name(id string) string { return filepath.Join(intentsFolder, id+".json") }
 
-// Path is the file of the intent of that id.
+// Path returns the file of the intent of that id.
 func (f Intents) Path(id string) string { return f.StateDir.PrivatePath(f.name(id)) }
 
 // Write writes one intent, to disk and not only to the cache, replacing its file, and reads it back.
@@ -161,7 +161,7 @@ func (i Intent) String() string {
 	return fmt.Sprintf("%s %s of offering %s", i.Kind, i.ID, i.Offering.ID)
 }
 
-// orderedID is the id of the offering under which the purchase was ordered.
+// orderedID returns the id of the offering under which the purchase was ordered.
 func (i Intent) orderedID() string { return cmp.Or(i.OrderedAs, i.Offering.ID) }
 
 // alias names, after the offering's id, the other id under which somebody ordered the same block.

@@ -6,7 +6,7 @@
 //     an Intent, on disk before the call is sent. The call is sent a single time, and as
 //     long as the outcome of an earlier run is not known, nothing is bought.
 //
-// It knows no command line and no terminal: it takes plain parameters, reports its progress to a Teller, and returns
+// It knows no command line and no terminal: it takes plain parameters, reports its progress to a Reporter, and returns
 // its findings. Its messages name the flags of pcs-capacity.
 package market
 

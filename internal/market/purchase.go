@@ -9,7 +9,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 )
 
-// PurchaseOrder is a block to buy. Show and Tell must be set.
+// PurchaseOrder is a block to buy. Preview and Report must be set.
 type PurchaseOrder struct {
 	OfferingID string
 	Query      ec2.OfferingQuery // the search that finds the offering: EC2 cannot look one up by its id
@@ -21,8 +21,8 @@ type PurchaseOrder struct {
 	Fee   capacity.Money // the only accepted fee; without it the customer is asked
 	Again bool           // buys one more after a purchase of the same offering
 	Wait  bool           // follows the payment until the block is scheduled
-	// Preview is called before the fee is confirmed, and nothing is bought after an error of it; Tell is called with the
-	// outcome. Until Tell has returned nil, the purchase counts as unreported, and the next run takes it up.
+	// Preview is called before the fee is confirmed, and nothing is bought after an error of it; Report is called with the
+	// outcome. Until Report has returned nil, the purchase counts as unreported, and the next run takes it up.
 	Preview func(PurchasePreview) error
 	Report  func(Result) error
 }
@@ -150,7 +150,7 @@ func (d *deal) tags(i Intent) map[string]string {
 	return tags
 }
 
-// block is the block that the order describes without its id; zero if it says too little.
+// block returns the block that the order describes without its id; zero if it says too little.
 func (o PurchaseOrder) block(region string) capacity.Offering {
 	if o.Zone == "" || o.Query.StartAfter.IsZero() || o.Query.EndBy.IsZero() {
 		return capacity.Offering{}

@@ -46,10 +46,10 @@ func (s Search) offer(o capacity.Offering, gpus int) Offer {
 	}
 }
 
-// Lasts is its length.
+// Lasts returns the length of the block.
 func (o Offer) Lasts() string { return capacity.FormatDuration(o.Duration()) }
 
-// Marks are the UltraServers and the difference to the requested length.
+// Marks lists the UltraServers and the difference to the requested length.
 func (o Offer) Marks() string {
 	var marks []string
 	if o.UltraServerType != "" {
@@ -165,7 +165,7 @@ func (f *Found) reportWait(w ec2.Wait) {
 	}
 }
 
-// whyUnsold is the reason why EC2 sells no block of a type in a region; "" if it does.
+// whyUnsold returns the reason why EC2 sells no block of a type in a region; "" if it does.
 func whyUnsold(ctx context.Context, aws *ec2.Client, instanceType string, types map[string]ec2.InstanceType) string {
 	about, known := types[instanceType]
 	if known && slices.Contains(about.UsageClasses, ec2.BlockUsage) {
@@ -240,7 +240,7 @@ func (f *Found) FindLargest(ctx context.Context) error {
 	return err
 }
 
-// largestIn is the earliest offering of the largest count in the client's region.
+// largestIn returns the earliest offering of the largest count in the client's region.
 func (f *Found) largestIn(ctx context.Context, aws *ec2.Client) (*capacity.Offering, error) {
 	var largest *capacity.Offering
 
@@ -583,10 +583,10 @@ func sameBlock(a, b capacity.Offering) bool {
 		!a.Start.IsZero() && a.Start.Equal(b.Start) && a.End.Equal(b.End)
 }
 
-// soldType is the type by which EC2 sells a block: of its UltraServers, else of its instances.
+// soldType returns the type by which EC2 sells a block: of its UltraServers, else of its instances.
 func soldType(o capacity.Offering) string { return cmp.Or(o.UltraServerType, o.InstanceType) }
 
-// SoldCount is the number of UltraServers of a block, else of its instances.
+// SoldCount returns the number of UltraServers of a block, else of its instances.
 func SoldCount(o capacity.Offering) int { return cmp.Or(o.UltraServerCount, o.Count) }
 
 // findOffering asks EC2 anew, for today's fee. If EC2 no longer has the id, another offering of the
@@ -612,7 +612,7 @@ func findOffering(ctx context.Context, aws World, q ec2.OfferingQuery, id string
 	return o, nil
 }
 
-// pickOffering is findOffering's choice among the offerings.
+// pickOffering returns findOffering's choice among the offerings.
 func pickOffering(found []capacity.Offering, id string, known capacity.Offering) (capacity.Offering, bool) {
 	if i := slices.IndexFunc(found, func(o capacity.Offering) bool { return o.ID == id }); i >= 0 {
 		return found[i], true

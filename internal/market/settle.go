@@ -149,7 +149,7 @@ func extensionOf(ctx context.Context, aws World, i Intent) (capacity.Extension, 
 	return e, found, err
 }
 
-// extension is the newest one of a history that the intent can have made.
+// extension returns the newest extension of a history that the intent can have made.
 func (i Intent) extension(history []capacity.Extension) (newest capacity.Extension, found bool) {
 	for _, e := range history {
 		if e.OfferingID == i.Offering.ID && e.From.Equal(i.OldEnd) && !e.Purchased.Before(i.At.Add(-clockSlack)) &&

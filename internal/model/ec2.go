@@ -211,7 +211,7 @@ type order struct {
 	ids     []string
 }
 
-// bound is the order of a token, new if the token is; it fails for another request than that.
+// bound returns the order of a token, new if the token is; it fails for another request than that.
 func (e *EC2) bound(token string, request any) (o *order, err error) {
 	text := fmt.Sprintf("%+v", request)
 	if e.tokens[token] == nil {
@@ -349,7 +349,7 @@ func (e *EC2) Terminate(_ context.Context, instances []capacity.Instance) error 
 	return e.change("terminate", strings.Join(ids, ","), func() error { e.End(ids...); return nil })
 }
 
-// read is a call that has what there is then as its answer.
+// read makes a call that changes nothing.
 func read[T any](e *EC2, verb, text string, what func() T) (T, error) {
 	return answer(e.Model, Call{Verb: verb, Text: text, EC2: true}, func() (T, error) { return what(), nil })
 }
@@ -403,7 +403,7 @@ func (e *EC2) FindInstances(_ context.Context, q capacity.InstanceQuery) ([]capa
 	})
 }
 
-// Subnets are in the zone that the end of their name says: subnet-a in use2-az1, subnet-b in use2-az2.
+// Subnets returns subnets, in the zone that the end of a name says: subnet-a in use2-az1, subnet-b in use2-az2.
 func (e *EC2) Subnets(_ context.Context, ids []string) (found []ec2.Subnet, missing []capacity.Missing, err error) {
 	found, err = read(e, "describe subnets", "", func() (all []ec2.Subnet) {
 		for _, id := range ids {
@@ -426,17 +426,16 @@ func (e *EC2) Subnets(_ context.Context, ids []string) (found []ec2.Subnet, miss
 	return found, nil, err
 }
 
-// Impaired are the Hosts.
 func (e *EC2) Impaired(context.Context) (map[string]string, error) {
 	return read(e, "describe hosts", "", func() map[string]string { return e.Hosts })
 }
 
-// PinTemplate is the version of a launch template that is launched now.
+// PinTemplate returns the version of a launch template that is launched now.
 func (e *EC2) PinTemplate(_ context.Context, name string) (string, error) {
 	return read(e, "describe a launch template", "", func() string { return name + ":1" })
 }
 
-// ImagePlatform is not known.
+// ImagePlatform returns no platform.
 func (e *EC2) ImagePlatform(context.Context, string) (capacity.ImagePlatform, error) {
 	return read(e, "describe an image", "", func() (unknown capacity.ImagePlatform) { return unknown })
 }
@@ -464,7 +463,7 @@ func (e *EC2) date() {
 	e.clock.Learn(wrong - e.Skew)
 }
 
-// Offset is AWS's time minus that of the machine, whose clock is Slurm's.
+// Offset returns AWS's time minus the machine's, whose clock is Slurm's.
 func (e *EC2) Offset() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -479,7 +478,7 @@ func (e *EC2) Offset() time.Duration {
 // Explain has no other words for an error.
 func (e *EC2) Explain(err error) (words string, general bool) { return err.Error(), false }
 
-// Untold is nothing: all is allowed.
+// Untold returns nothing: all calls are allowed.
 func (e *EC2) Untold() []string { return nil }
 
 // OnWait has nothing to tell: EC2 has no request limits here.

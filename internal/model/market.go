@@ -12,7 +12,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 )
 
-// Offerings are the blocks for sale.
+// Offerings returns the blocks for sale.
 func (e *EC2) Offerings(_ context.Context, q ec2.OfferingQuery) ([]capacity.Offering, error) {
 	return find(
 		e,
@@ -53,7 +53,7 @@ func (e *EC2) Extensions(_ context.Context, id string) ([]capacity.Extension, er
 	)
 }
 
-// errNotSold is EC2's answer to who wants what is not for sale.
+// errNotSold is EC2's error for an offering that is not for sale.
 var errNotSold = errors.New("InvalidParameterValue: not for sale")
 
 func (e *EC2) sell(verb string, s ec2.Sale, offering string, deliver func(capacity.Offering) error) error {

@@ -35,7 +35,7 @@ type Model struct {
 	mu sync.Mutex
 }
 
-// Dir is a temporary folder in memory, where there is one: state_dir is made sure of on the disk at each change.
+// Dir returns a temporary folder in memory, where there is one: state_dir is made sure of on the disk at each change.
 func Dir(t interface {
 	TempDir() string
 	Cleanup(func())
@@ -59,7 +59,7 @@ type Call struct {
 	EC2    bool   // it is no call of Slurm
 }
 
-// New is an empty world at a time of Slurm's clock.
+// New returns an empty model at a time of Slurm's clock.
 func New(now time.Time) *Model {
 	w := &Model{}
 	w.Slurm = &Slurm{
@@ -82,7 +82,7 @@ func New(now time.Time) *Model {
 	return w
 }
 
-// Now is the time by AWS's clock.
+// Now returns the time by AWS's clock.
 func (w *Model) Now() time.Time { return w.Slurm.Now.Add(-w.Skew) }
 
 // AdvanceTo lets time pass up to a moment of AWS's clock: jobs end, nodes boot, reservations begin and end, jobs start.
@@ -138,12 +138,12 @@ func (w *Model) Do(c Call, do func() error) error {
 	return err
 }
 
-// change is a call that changes AWS.
+// change makes a call that changes AWS.
 func (w *Model) change(verb, text string, do func() error) error {
 	return w.Do(Call{Verb: verb, Text: text, Change: true, EC2: true}, do)
 }
 
-// answer is the answer of a call that has it as its effect.
+// answer makes a call and returns its result.
 func answer[T any](w *Model, c Call, do func() (T, error)) (made T, err error) {
 	if err = w.Do(c, func() (err error) { made, err = do(); return err }); err != nil {
 		made = *new(T)
@@ -151,7 +151,7 @@ func answer[T any](w *Model, c Call, do func() (T, error)) (made T, err error) {
 	return made, err
 }
 
-// checkName is the one of all that is meant; nil if it is not there.
+// checkName returns the named one of all; nil if there is none.
 func checkName[T any](all []T, is func(T) bool) *T {
 	if i := slices.IndexFunc(all, is); i >= 0 {
 		return &all[i]
@@ -159,7 +159,7 @@ func checkName[T any](all []T, is func(T) bool) *T {
 	return nil
 }
 
-// Host is the controller, on which hooks run: they see all of the world, and their files.
+// Host is the controller, on which hooks run: they see the whole model and their files.
 type Host struct {
 	*Slurm
 	*EC2
@@ -167,7 +167,7 @@ type Host struct {
 	state.Dir
 }
 
-// Reservations are EC2's.
+// Reservations returns EC2's reservations.
 func (h Host) Reservations(ctx context.Context, ids []string) ([]capacity.Reservation, []capacity.Missing, error) {
 	return h.EC2.Reservations(ctx, ids)
 }

@@ -24,25 +24,25 @@ type PCS struct {
 	Shows   time.Duration // how long after a node group Slurm shows its nodes
 }
 
-// Inventory is all of it.
+// Inventory returns the whole cluster.
 func (p *PCS) Inventory() pcs.Inventory {
 	return pcs.Inventory{Cluster: p.Cluster, Groups: slices.Clone(p.Groups), Queues: slices.Clone(p.Queues)}
 }
 
-// Group is a node group by its name, nil if there is none.
+// Group returns a node group by its name, nil if there is none.
 func (p *PCS) Group(name string) *pcs.NodeGroup {
 	return checkName(p.Groups, func(g pcs.NodeGroup) bool { return g.Name == name })
 }
 
-// Queue is a queue by its name, nil if there is none.
+// Queue returns a queue by its name, nil if there is none.
 func (p *PCS) Queue(name string) *pcs.Queue {
 	return checkName(p.Queues, func(q pcs.Queue) bool { return q.Name == name })
 }
 
-// errInvalid is PCS's answer to what cannot be.
+// errInvalid is PCS's error for an invalid request.
 var errInvalid = errors.New("ValidationException")
 
-// Slots are the node groups of the names, each with the reservation that it was set up for.
+// Slots returns the node groups of the names, each with the reservation that it was set up for.
 func (p *PCS) Slots(_ context.Context, _ string, names []string) (map[string]string, error) {
 	return read(p.EC2, "list node groups", "", func() map[string]string {
 		found := map[string]string{}
@@ -238,7 +238,7 @@ func (p *PCS) ReleaseQueue(_ context.Context, _ pcs.Cluster, name string, groups
 	})
 }
 
-// Template is a launch template by its id.
+// Template returns a launch template by its id.
 func (e *EC2) Template(id string) (found capacity.LaunchTemplate) {
 	for _, t := range e.Templates {
 		if t.ID == id {

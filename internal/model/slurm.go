@@ -54,7 +54,7 @@ const (
 	GivenUp = "DOWN+CLOUD+POWERED_DOWN"
 )
 
-// Node is a node. Its address and instance are those of its instance.
+// Node is a node of the model. Its address and instance are those of its instance.
 type Node struct {
 	capacity.Node
 	Partition, Slot     string
@@ -64,7 +64,7 @@ type Node struct {
 	down                bool      // it is powered down when its job ends
 }
 
-// Job is a job.
+// Job is a job of the model, with the work that it has to do.
 type Job struct {
 	capacity.Job
 	// Slot names the slot in which it may run; "" is anywhere. Stays: Slurm does not start it.
@@ -97,7 +97,7 @@ func (s *Slurm) Add(partition, slot string, n int) {
 	}
 }
 
-// Node is the node of a name.
+// Node returns the node of a name.
 func (s *Slurm) Node(name string) *Node {
 	return s.All[slices.IndexFunc(s.All, func(n *Node) bool { return n.Name == name })]
 }
@@ -168,7 +168,7 @@ func (s *Slurm) next(to time.Time) time.Time {
 	return next
 }
 
-// advance lets happen what is due.
+// advance makes everything happen that is due.
 func (s *Slurm) advance() {
 	maps.DeleteFunc(s.Fences, func(_ string, r Reservation) bool { return !r.End.After(s.Now) })
 
@@ -295,7 +295,7 @@ func (s *Slurm) start(j *Job) {
 	}
 }
 
-// limit is the limit in minutes with which a job may start on a node now.
+// limit returns the limit in minutes with which a job may start on a node now.
 func (s *Slurm) limit(j *Job, node string) (minutes int, fits bool) {
 	want, least := capacity.MaxMinutes, capacity.MaxMinutes
 	if j.TimeLimit.Bounded() {
@@ -367,7 +367,7 @@ func (s *Slurm) suspend(n *Node) {
 	s.off(n, "POWER_DOWN")
 }
 
-// off is a node without an instance. A job on it ends.
+// off takes the instance from a node. A job on it ends.
 func (s *Slurm) off(n *Node, how string) {
 	n.State = Off
 
@@ -399,7 +399,7 @@ func (s *Slurm) at(n *Node, address string) {
 	}
 }
 
-// LaunchInto is a ResumeProgram that always does what it has to: it launches nodes into a reservation, or takes them
+// LaunchInto returns a ResumeProgram that never fails: it launches nodes into a reservation, or takes them
 // down where there is no room for all.
 func (s *Slurm) LaunchInto(reservation string, nodes []string) {
 	launched, err := s.EC2.launch(
@@ -482,7 +482,6 @@ func (s *Slurm) onNodes(verb, text string, nodes []string, do func(n *Node)) err
 	})
 }
 
-// Config is slurmctld's.
 func (s *Slurm) Config(context.Context) (c slurm.Config, err error) {
 	err = s.read("config", func() {
 		c = slurm.Config{
@@ -548,7 +547,7 @@ func (s *Slurm) Partitions(context.Context) (all []capacity.SlurmPartition, err 
 // specNodes is a flag that Slurm shows of each reservation of named nodes, and takes from nobody.
 const specNodes = "SPEC_NODES"
 
-// Reservations are Slurm's.
+// Reservations returns Slurm's reservations.
 func (s *Slurm) Reservations(context.Context) (all []Reservation, err error) {
 	err = s.read("reservations", func() {
 		for _, name := range slices.Sorted(maps.Keys(s.Fences)) {
@@ -561,13 +560,12 @@ func (s *Slurm) Reservations(context.Context) (all []Reservation, err error) {
 	return all, err
 }
 
-// Walls are the Limits.
 func (s *Slurm) Walls(context.Context, string) (walls capacity.Walls, err error) {
 	err = s.read("walls", func() { walls = s.Limits })
 	return walls, err
 }
 
-// JobsOf are the jobs of the partitions, or all, and those that ended a moment ago.
+// JobsOf returns the jobs of the partitions, or all, and those that ended a moment ago.
 func (s *Slurm) JobsOf(
 	_ context.Context,
 	partitions []string,
@@ -622,7 +620,7 @@ func merged(jobs []capacity.Job) (all []capacity.Job) {
 	return all
 }
 
-// Tasks are tasks of arrays.
+// Tasks returns tasks of arrays.
 func (s *Slurm) Tasks(ctx context.Context, names []string) (tasks []capacity.Job, err error) {
 	for _, name := range names {
 		j, one := s.Job(ctx, name)
@@ -632,7 +630,7 @@ func (s *Slurm) Tasks(ctx context.Context, names []string) (tasks []capacity.Job
 	return tasks, err
 }
 
-// Job is a job, without a name if there is none.
+// Job returns a job, without a name if there is none.
 func (s *Slurm) Job(_ context.Context, shown string) (found capacity.Job, err error) {
 	err = s.read("job", func() {
 		for _, j := range s.Jobs {
@@ -658,7 +656,7 @@ func span(r Reservation) string {
 	return text
 }
 
-// Clock is a time as calls have it: the day of the year 2027, and the time.
+// Clock formats a time as calls have it: the day of the year 2027, and the time.
 func Clock(t time.Time) string {
 	if t.IsZero() {
 		return "never"

@@ -80,7 +80,7 @@ func (c *Cluster) startDatabase(ctx context.Context) error {
 	return err
 }
 
-// slurmdbdConf is the text of slurmdbd.conf.
+// slurmdbdConf returns the text of slurmdbd.conf.
 func (c *Cluster) slurmdbdConf() string {
 	return fmt.Sprintf(`# Written by slurmlab; changed at the next start or reload.
 AuthType=auth/munge

@@ -76,7 +76,7 @@ func fields(line string) map[string]string {
 	return out
 }
 
-// NodeStates is the State of every node.
+// NodeStates returns the State of every node.
 func (c *Cluster) NodeStates(ctx context.Context) (map[string]string, error) {
 	out, err := c.Command(ctx, "scontrol", "-o", "show", "node")
 	if err != nil {

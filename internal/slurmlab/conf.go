@@ -127,7 +127,7 @@ func (c *Cluster) writeGPUs() (string, error) {
 	return gres.String(), nil
 }
 
-// slurmConf is the text of slurm.conf.
+// slurmConf returns the text of slurm.conf.
 func (c *Cluster) slurmConf() string {
 	cfg := c.cfg
 	overridden := map[string]bool{}
@@ -296,7 +296,7 @@ func (c *Cluster) writeNodes(b *strings.Builder, group NodeGroup) {
 	}
 }
 
-// partitions are the PartitionName lines. The first one of the static group is the default.
+// partitions returns the PartitionName lines. The first one of the static group is the default.
 func (cfg Config) partitions() (lines []string) {
 	nodes := map[string][]string{}
 	for name := range cfg.Partitions {

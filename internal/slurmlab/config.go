@@ -69,10 +69,10 @@ type NodeGroup struct {
 	AlwaysOn bool // exempts the nodes from SuspendTime; Slurm then powers them down on request only
 }
 
-// Name is the name of the group's i-th node; the first is 1.
+// Name returns the name of the group's i-th node; the first is 1.
 func (g NodeGroup) Name(i int) string { return fmt.Sprintf("%s%d", g.Prefix, i) }
 
-// Hostlist is all nodes of the group in Slurm's notation.
+// Hostlist returns all nodes of the group in Slurm's notation.
 func (g NodeGroup) Hostlist() string {
 	if g.Count == 1 {
 		return g.Name(1)
@@ -153,12 +153,12 @@ func (cfg Config) validate() error {
 	return nil
 }
 
-// groups are the static group and then the cloud groups.
+// groups returns the static group and then the cloud groups.
 func (cfg Config) groups() []NodeGroup {
 	return append([]NodeGroup{cfg.Static}, cfg.CloudGroups...)
 }
 
-// nodes are the names of all nodes.
+// nodes returns the names of all nodes.
 func (cfg Config) nodes() (names []string) {
 	for _, group := range cfg.groups() {
 		for i := 1; i <= group.Count; i++ {

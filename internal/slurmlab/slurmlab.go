@@ -237,10 +237,10 @@ func (c *Cluster) Reload(ctx context.Context, cfg Config) error {
 	return c.startStatic(ctx) // new ones; those that run are left alone
 }
 
-// Dir is the folder of the cluster, absolute and without symbolic links.
+// Dir returns the folder of the cluster, absolute and without symbolic links.
 func (c *Cluster) Dir() string { return c.dir }
 
-// Conf is the path of slurm.conf.
+// Conf returns the path of slurm.conf.
 func (c *Cluster) Conf() string { return c.conf }
 
 // RegistersAddress reports whether this Slurm may take the address of a cloud node from the connection by which its
@@ -248,24 +248,24 @@ func (c *Cluster) Conf() string { return c.conf }
 // machine that connection comes from 127.0.0.1.
 func (c *Cluster) RegistersAddress() bool { return c.version >= 2300 }
 
-// Log is the path of a daemon's log: "slurmctld", "munged", "slurmdbd", "mariadbd" or "slurmd-NODE".
+// Log returns the path of a daemon's log: "slurmctld", "munged", "slurmdbd", "mariadbd" or "slurmd-NODE".
 func (c *Cluster) Log(name string) string {
 	return filepath.Join(c.dir, "log", name+".log")
 }
 
-// Env is the environment in which Slurm's commands talk to this cluster.
+// Env returns the environment in which Slurm's commands talk to this cluster.
 func (c *Cluster) Env() []string {
 	return []string{"PATH=" + searchPath(), "HOME=" + c.dir, "SLURM_CONF=" + c.conf}
 }
 
-// searchPath is PATH with the folders of daemons, which a login shell of an ordinary user lacks.
+// searchPath returns PATH with the folders of daemons, which a login shell of an ordinary user lacks.
 func searchPath() string {
 	return os.Getenv("PATH") + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 }
 
 func (c *Cluster) stoppingFile() string { return filepath.Join(c.dir, "run", "stopping") }
 
-// installedVersion is slurmctld's release, 2511 for 25.11.
+// installedVersion returns slurmctld's release, 2511 for 25.11.
 func installedVersion(ctx context.Context) (int, error) {
 	path, err := findProgram("slurmctld")
 	if err != nil {

@@ -231,7 +231,7 @@ func (t *Terminal) columns(rows reflect.Value, spec string) (all []*column) {
 // oneYear is a stretch of time in which month and day tell a time.
 const oneYear = 300 * 24 * time.Hour
 
-// valueOf is the field or the answer of the method that a path leads to.
+// valueOf returns the field or the answer of the method that a path leads to.
 func valueOf(row reflect.Value, path string) any {
 	for name := range strings.SplitSeq(path, ".") {
 		if method := row.MethodByName(name); method.IsValid() {
@@ -356,7 +356,7 @@ func wrapLines(cell string, width int) string {
 // joints break a word that is too wide, as a path or an ARN can be, the best first.
 var joints = []string{"/", ":", "=", ",", "-", "_"}
 
-// cellWords are the words of a line. One that is too wide is in pieces: up to each joint, or
+// cellWords returns the words of a line. One that is too wide is in pieces: up to each joint, or
 // where there is none that fits, of the width.
 func cellWords(line string, width int) []string {
 	var words []string

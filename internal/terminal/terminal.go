@@ -53,7 +53,7 @@ type Terminal struct {
 	Interrupted <-chan struct{}
 }
 
-// Standard is the terminal of this process.
+// Standard returns the terminal of this process.
 func Standard() *Terminal {
 	draw := term.IsTerminal(int(os.Stderr.Fd()))
 
@@ -144,7 +144,7 @@ func (t *Terminal) Soon(at, now time.Time) string {
 	return at.In(t.Zone()).Format("Mon 2006-01-02 15:04")
 }
 
-// Zone is the one that times are shown in.
+// Zone returns the time zone of tables and sentences.
 func (t *Terminal) Zone() *time.Location {
 	if t.UTC {
 		return time.UTC
@@ -245,7 +245,7 @@ func (s *stdout) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Fd is for those who ask whether it is a terminal.
+// Fd returns the descriptor, by which a caller can ask whether it is a terminal.
 func (s *stdout) Fd() uintptr { return s.file.Fd() }
 
 // WriteErr returns the error that kept output from stdout; nil if all was written.

@@ -45,7 +45,7 @@ func WrapCommand(line string, width int) string {
 	return fill(pieces, `\`, 0, indent(line)+4, width)
 }
 
-// shellWords are the words of a line, each with the blanks that follow it.
+// shellWords returns the words of a line, each with the blanks that follow it.
 func shellWords(line string) []string {
 	var (
 		words []string

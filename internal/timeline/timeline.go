@@ -67,7 +67,7 @@ type Span struct {
 	From, To time.Time
 }
 
-// Spans are the phases of a block at a time, in order and without overlap.
+// Spans returns the phases of a block at a time, in order and without overlap.
 func Spans(b capacity.Block, now time.Time) []Span {
 	var spans []Span
 
@@ -181,7 +181,7 @@ func (c Chart) column(t time.Time, width int) int {
 	return int(min(max(at+0.5, -1), float64(width)+1)) // far away times do not fit an int of every machine
 }
 
-// nowColumn is the column that the time of the drawing falls into.
+// nowColumn returns the column that the time of the drawing falls into.
 func (c Chart) nowColumn(width int) (int, bool) {
 	if c.Now.Before(c.From) || !c.Now.Before(c.To) {
 		return 0, false
@@ -239,7 +239,7 @@ func (c Chart) place(spans []Span, width, least int) []stretch {
 	return row
 }
 
-// cells are the columns of one row, width in all.
+// cells returns the columns of one row, width in all.
 func (c Chart) cells(spans []Span, width int) []Phase {
 	row := make([]Phase, width)
 	for _, s := range c.place(spans, width, 1) {
@@ -264,7 +264,7 @@ type row struct {
 	notes []string
 }
 
-// rows are the partitions, each with its blocks.
+// rows returns the partitions, each with its blocks.
 func (c Chart) rows() (all []row) {
 	for _, lane := range c.Lanes {
 		of := row{name: clean(cmp.Or(lane.Partition, "no partition"))}
@@ -313,7 +313,7 @@ func (c Chart) head() string {
 	)
 }
 
-// times are the points in the life of a block.
+// times returns the points in the life of a block.
 func (c Chart) times(b capacity.Block) string {
 	w := b.Window
 	if !b.Reservation.Kind.Bought() { // EC2 takes nothing back from an ODCR

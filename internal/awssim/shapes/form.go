@@ -154,7 +154,7 @@ func (c *checker) formList(path string, list listShape, p *parameter) (values []
 	return values
 }
 
-// formName is a member's name in a form: it begins with a capital letter.
+// formName returns a member's name in a form: it begins with a capital letter.
 func formName(m memberShape) string {
 	return cmp.Or(m.query, strings.ToUpper(m.wire[:1])+m.wire[1:])
 }

@@ -91,7 +91,7 @@ func CheckJSON(service, operation string, body []byte) error {
 	})
 }
 
-// Operations are the names of the operations that the record holds of a service, sorted.
+// Operations returns the names of the operations that the record holds of a service, sorted.
 func Operations(service string) []string {
 	shapes, ok := recordedShapes()[service]
 	if !ok {
