@@ -40,13 +40,19 @@ var forms = []form{
 		purge:     []string{"dpkg", "--root=ROOT", "--purge"},
 		keptAside: ".dpkg-dist",
 		only: []string{
-			"usr/share/doc/pcs-capacity/changelog.Debian.gz", "usr/share/doc/pcs-capacity/copyright",
-			"usr/share/doc/pcs-capacity/third-party-licences.gz", "usr/share/lintian/overrides/pcs-capacity", "usr/share/zsh/vendor-completions/_pcs-capacity",
+			"usr/share/doc/pcs-capacity/changelog.Debian.gz",
+			"usr/share/doc/pcs-capacity/copyright",
+			"usr/share/doc/pcs-capacity/third-party-licences.gz",
+			"usr/share/lintian/overrides/pcs-capacity",
+			"usr/share/zsh/vendor-completions/_pcs-capacity",
 		},
 	},
 	{
-		name:    "rpm",
-		pattern: "pcs-capacity-[0-9]*." + map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH] + ".rpm",
+		name: "rpm",
+		pattern: "pcs-capacity-[0-9]*." + map[string]string{
+			"amd64": "x86_64",
+			"arm64": "aarch64",
+		}[runtime.GOARCH] + ".rpm",
 		install: []string{
 			"rpm",
 			"--root",
@@ -330,7 +336,13 @@ func (i *installation) hasFiles(name string) {
 	var got []string
 
 	pages, docs := 0, 0
-	for _, folder := range []string{"etc", "usr", "var/lib/pcs-capacity", "var/cache/pcs-capacity", "var/log/pcs-capacity"} {
+	for _, folder := range []string{
+		"etc",
+		"usr",
+		"var/lib/pcs-capacity",
+		"var/cache/pcs-capacity",
+		"var/log/pcs-capacity",
+	} {
 		err := filepath.WalkDir(i.at(folder), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil {
 				return err
@@ -377,7 +389,9 @@ func (i *installation) hasFiles(name string) {
 			case entry.IsDir():
 			case strings.HasPrefix(path, "usr/share/man/man1/pcs-capacity"):
 				pages++
-			case strings.HasPrefix(path, "usr/share/doc/pcs-capacity/") && slices.Contains([]string{".md", ".svg", ".json"}, filepath.Ext(path)) && !strings.Contains(path, "sbom"):
+			case strings.HasPrefix(path, "usr/share/doc/pcs-capacity/") &&
+				slices.Contains([]string{".md", ".svg", ".json"}, filepath.Ext(path)) &&
+				!strings.Contains(path, "sbom"):
 				docs++
 			default:
 				got = append(got, path)

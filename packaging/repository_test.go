@@ -155,7 +155,14 @@ func (r *repository) url() string    { return "file://" + r.folder() }
 
 // subscribe puts the repository's own file of settings, and its key, where docs/installing.md does.
 func (r *repository) subscribe(key string) {
-	for _, folder := range []string{"etc/apt/apt.conf.d", "etc/apt/preferences.d", "var/lib/apt/lists/partial", "var/cache/apt/archives/partial", "var/log/apt", "etc/apt/trusted.gpg.d"} {
+	for _, folder := range []string{
+		"etc/apt/apt.conf.d",
+		"etc/apt/preferences.d",
+		"var/lib/apt/lists/partial",
+		"var/cache/apt/archives/partial",
+		"var/log/apt",
+		"etc/apt/trusted.gpg.d",
+	} {
 		if err := os.MkdirAll(r.root.At(folder), 0o755); err != nil {
 			r.Fatal(err)
 		}
@@ -228,7 +235,8 @@ func (r *repository) is(archive string) {
 		got = r.must("rpm", "--root", string(r.root), "-q", "--queryformat", "%{VERSION}", "pcs-capacity")
 	} else {
 		want = strings.TrimSpace(r.must("dpkg-deb", "--field", archive, "Version"))
-		got = r.must("dpkg-query", "--admindir="+r.root.At("var/lib/dpkg"), "--show", "--showformat=${Version}", "pcs-capacity")
+		got = r.must("dpkg-query", "--admindir="+
+			r.root.At("var/lib/dpkg"), "--show", "--showformat=${Version}", "pcs-capacity")
 	}
 
 	if strings.TrimPrefix(got, "warning: ") != want {

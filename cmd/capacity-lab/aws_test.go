@@ -109,7 +109,11 @@ func TestAWSPrintsAnEnvironmentThatWorks(t *testing.T) {
 		}
 	}
 
-	for field, want := range map[string]string{"effect=explode": "fail-before", "colour=1": "colour", "effect": "NAME=VALUE"} {
+	for field, want := range map[string]string{
+		"effect=explode": "fail-before",
+		"colour=1":       "colour",
+		"effect":         "NAME=VALUE",
+	} {
 		if err := (&simCmd{Request: "faults", Fields: []string{field}}).send(io.Discard); err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", field, err, want)
@@ -140,7 +144,9 @@ func scenarioFile(t *testing.T, text string) string {
 // The control commands never talk to AWS.
 func TestControlOnlyOnThisMachine(t *testing.T) {
 	for endpoint, want := range map[string]string{
-		"": "not set", "https://ec2.us-east-2.amazonaws.com": "not a simulator", "http://192.0.2.1:80": "not a simulator",
+		"":                                    "not set",
+		"https://ec2.us-east-2.amazonaws.com": "not a simulator",
+		"http://192.0.2.1:80":                 "not a simulator",
 	} {
 		t.Setenv("AWS_ENDPOINT_URL", endpoint)
 

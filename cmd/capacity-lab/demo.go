@@ -107,10 +107,14 @@ func (t *script) play() {
 	t.run("pcs-capacity purchase "+offering+" -t p5.48xlarge -n 2 -d 1d --confirm-fee "+price,
 		expectation{output: `scheduled|active`, shows: `fence|reclaim|end  |fee  |is scheduled`})
 	block := t.find(`\bcr-[0-9a-f]{17}\b`)
-	setup := "pcs-capacity setup --queue gpu --node-group gpu --reservation " + block + " --like compute --dynamic --yes"
+	setup := "pcs-capacity setup --queue gpu --node-group gpu --reservation " + block +
+		" --like compute --dynamic --yes"
 
 	t.note("\n# A subnet in another zone than the block's is refused, before anything is created.")
-	t.run(setup+" --subnet-ids subnet-01ab00000000000b2", expectation{status: 1, output: `is in us-east-2a \(use2-az1\)`})
+	t.run(setup+" --subnet-ids subnet-01ab00000000000b2", expectation{
+		status: 1,
+		output: `is in us-east-2a \(use2-az1\)`,
+	})
 	t.print("\n# One command makes a queue of it.")
 	t.run(
 		setup,
@@ -154,7 +158,10 @@ func (t *script) play() {
 	t.print("\n# An extension of the block moves the fence, and the job starts.")
 	t.run("pcs-capacity extend "+block+" --duration 1d --dry-run", expectation{output: block})
 	fee := strings.ReplaceAll(t.find(`([0-9][0-9.,]*) USD`), ",", "")
-	t.run("pcs-capacity extend "+block+" --duration 1d --confirm-fee "+fee, expectation{output: block, shows: "^  fence"})
+	t.run("pcs-capacity extend "+block+" --duration 1d --confirm-fee "+fee, expectation{
+		output: block,
+		shows:  "^  fence",
+	})
 	t.waitFor("pcs-capacity sync", expectation{output: `move the fence`})
 	t.waitFor("squeue -h -t all -j "+long+" -o 'job %i is %T'", expectation{output: `is RUNNING`})
 	t.run("pcs-capacity explain "+long, expectation{output: `runs on gpu-a-1`, shows: "runs on"})
@@ -162,7 +169,8 @@ func (t *script) play() {
 
 	t.note("\n# A job that names the block runs on an instance inside it.")
 	t.run(
-		`sbatch --wait -p gpu --comment "capacity_reservation_id=`+block+`" -o job.out --wrap 'echo "ran on $SLURMD_NODENAME until $(date -u -d @$PCS_CAPACITY_FENCE +%H:%M)"'`,
+		`sbatch --wait -p gpu --comment "capacity_reservation_id=`+block+
+			`" -o job.out --wrap 'echo "ran on $SLURMD_NODENAME until $(date -u -d @$PCS_CAPACITY_FENCE +%H:%M)"'`,
 		expectation{output: "Submitted batch job"},
 	)
 	t.run("cat job.out", expectation{output: `ran on gpu-a-\d until \d\d:\d\d`})

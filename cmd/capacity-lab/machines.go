@@ -85,7 +85,8 @@ func (l *lab) bootNodes() {
 			return nil, errors.New("it is not a node of the cluster")
 		}
 
-		if err := os.WriteFile(metadataFile(l.Dir, name), []byte(l.sim.MetadataURL(instance.ID)+"\n"), 0o644); err != nil {
+		url := l.sim.MetadataURL(instance.ID) + "\n"
+		if err := os.WriteFile(metadataFile(l.Dir, name), []byte(url), 0o644); err != nil {
 			return nil, err
 		}
 

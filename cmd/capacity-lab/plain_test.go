@@ -152,7 +152,8 @@ func (p *plain) quickStart() {
 	p.Helper()
 
 	settings, commands := quickStart(p.T, "quick-start-slurm.md")
-	if err := os.WriteFile(filepath.Join(p.dir, "home", "train.sh"), []byte("#!/bin/sh\nsrun sh -c 'echo $SLURMD_NODENAME on $(hostname)' >train.out\n"), 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(p.dir, "home", "train.sh"),
+		[]byte("#!/bin/sh\nsrun sh -c 'echo $SLURMD_NODENAME on $(hostname)' >train.out\n"), 0o755); err != nil {
 		p.Fatal(err)
 	}
 
@@ -205,8 +206,9 @@ func (p *plain) quickStart() {
 	}
 }
 
-// TestLongQuickStart: on a Slurm that nobody prepared. Then GPUs are asked for with their type and without, slurmd is killed, a node is
-// rebooted, and the site takes topology/tree: check names the line without which Slurm refuses each job, and with it jobs run.
+// TestLongQuickStart: on a Slurm that nobody prepared. Then GPUs are asked for with their type and without, slurmd is
+// killed, a node is rebooted, and the site takes topology/tree: check names the line without which Slurm refuses each
+// job, and with it jobs run.
 func TestLongQuickStart(t *testing.T) {
 	t.Parallel()
 	p := startPlain(t)
@@ -238,7 +240,8 @@ func TestLongQuickStart(t *testing.T) {
 	const submit, fix = "sbatch -p gpu -N2 --output=/dev/null --wrap hostname", "SwitchName=pcs-capacity Nodes=gpu-[1-4]"
 
 	restart(
-		"echo TopologyPlugin=topology/tree >>/etc/slurm/slurm.conf && echo SwitchName=site Nodes=cpu-1 >/etc/slurm/topology.conf",
+		"echo TopologyPlugin=topology/tree >>/etc/slurm/slurm.conf && echo SwitchName=site Nodes=cpu-1 " +
+			">/etc/slurm/topology.conf",
 	)
 
 	if out, err := p.on(submit); err == nil || !strings.Contains(out, " configuration is not available") {

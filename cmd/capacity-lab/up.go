@@ -206,7 +206,8 @@ func ownFolder(dir string) error {
 		return err
 	}
 
-	for _, look := range []func(string) (os.FileInfo, error){os.Lstat, os.Stat} { // the link, if it is one, and the folder
+	// the link, if it is one, and the folder
+	for _, look := range []func(string) (os.FileInfo, error){os.Lstat, os.Stat} {
 		info, err := look(dir)
 		if err != nil {
 			return err

@@ -62,7 +62,8 @@ func (l *lab) prologs() ([]string, error) {
 	// somebody's folder; Slurm fails tasks whose TaskProlog does not start.
 	task := l.path("hooks", "pcs-capacity-taskprolog")
 	taskText := fmt.Sprintf("#!/bin/sh\n[ -x %[1]s ] || exit 0\nexec %[1]s\n", shellQuote(program))
-	if err := errors.Join(os.WriteFile(wrapper, []byte(text), 0o755), os.WriteFile(task, []byte(taskText), 0o755)); err != nil {
+	if err := errors.Join(os.WriteFile(wrapper, []byte(text), 0o755),
+		os.WriteFile(task, []byte(taskText), 0o755)); err != nil {
 		return nil, err
 	}
 

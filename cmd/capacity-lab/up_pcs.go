@@ -116,8 +116,15 @@ func inSlurm(status string) bool { return status == "ACTIVE" || status == "UPDAT
 // nodesOf makes nodes GROUP-1 to GROUP-MAX; the name of the group is a feature
 // of theirs, as on PCS. A group of a fixed size is static: its nodes stay up.
 func nodesOf(group awssim.PCSNodeGroup) slurmlab.NodeGroup {
-	nodes := slurmlab.NodeGroup{Prefix: group.Name + "-", Count: group.Max, CPUs: group.VCPUs, MemoryMB: int(
-		group.MemoryMiB), GPUs: group.GPUs, Features: group.Name, AlwaysOn: group.Min > 0 && group.Min == group.Max}
+	nodes := slurmlab.NodeGroup{
+		Prefix:   group.Name + "-",
+		Count:    group.Max,
+		CPUs:     group.VCPUs,
+		MemoryMB: int(group.MemoryMiB),
+		GPUs:     group.GPUs,
+		Features: group.Name,
+		AlwaysOn: group.Min > 0 && group.Min == group.Max,
+	}
 	if group.GPUs > 0 {
 		nodes.Features += ",gpu"
 	}

@@ -51,9 +51,11 @@ func TestSlurmRollsOver(t *testing.T) {
 	}
 
 	path := filepath.Join(t.TempDir(), "world.toml")
-	third := "  [[region.reservation]]\n  id = \"cr-0cccccccccccccccc\"\n  kind = \"capacity-block\"\n  type = \"p5.48xlarge\"\n  zone = \"us-east-2a\"\n  count = 2\n  start = \"+3h\"\n  end = \"+23h\"\n\n"
+	third := "  [[region.reservation]]\n  id = \"cr-0cccccccccccccccc\"\n  kind = \"capacity-block\"\n  type = " +
+		"\"p5.48xlarge\"\n  zone = \"us-east-2a\"\n  count = 2\n  start = \"+3h\"\n  end = \"+23h\"\n\n"
 
-	text := strings.NewReplacer(`"+23h"`, `"+30m"`, `"+10m"`, `"+20m"`, `"+40m"`, `"+2h"`, "  [[region.launch_template]]\n  id    = \"lt-0a", third+"  [[region.launch_template]]\n  id    = \"lt-0a").
+	text := strings.NewReplacer(`"+23h"`, `"+30m"`, `"+10m"`, `"+20m"`, `"+40m"`, `"+2h"`,
+		"  [[region.launch_template]]\n  id    = \"lt-0a", third+"  [[region.launch_template]]\n  id    = \"lt-0a").
 		Replace(string(world))
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
@@ -74,7 +76,8 @@ func TestSlurmRollsOver(t *testing.T) {
 	aws := ec2.From(shared)
 
 	settings := filepath.Join(t.TempDir(), "config.toml")
-	if err := os.WriteFile(settings, fmt.Appendf(nil, rollingSettings, filepath.Join(p.dir, "state-pcs-capacity")), 0o644); err != nil {
+	if err := os.WriteFile(settings, fmt.Appendf(nil, rollingSettings, filepath.Join(p.dir, "state-pcs-capacity")),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 
@@ -115,7 +118,12 @@ func TestSlurmRollsOver(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	watched := make(chan error, 1)
 	go func() {
-		watched <- lifecycle.Watch{Sources: follower.Sources, Say: func(line string) { mu.Lock(); defer mu.Unlock(); lines = append(lines, line) }}.Run(ctx)
+		watched <- lifecycle.Watch{Sources: follower.Sources, Say: func(line string) {
+			mu.Lock()
+			defer mu.Unlock()
+
+			lines = append(lines, line)
+		}}.Run(ctx)
 	}()
 
 	stop := sync.OnceFunc(func() {
@@ -160,7 +168,10 @@ func TestSlurmRollsOver(t *testing.T) {
 		t.Errorf("the job did not go on: %s", out)
 	}
 
-	for _, want := range []string{"remove compute node group gpu-a of cr-0aaaaaaaaaaaaaaaa, which has ended: delete compute node group gpu-a", "set up cr-0cccccccccccccccc in partition gpu: create compute node group gpu-a"} {
+	for _, want := range []string{
+		"remove compute node group gpu-a of cr-0aaaaaaaaaaaaaaaa, which has ended: delete compute node group gpu-a",
+		"set up cr-0cccccccccccccccc in partition gpu: create compute node group gpu-a",
+	} {
 		if !strings.Contains(said(), want) {
 			t.Errorf("sync did not say %q", want)
 		}

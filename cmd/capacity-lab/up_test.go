@@ -62,8 +62,8 @@ type upProcess struct {
 	stderr *strings.Builder
 }
 
-// startUp runs up in a new folder, or in dir, with the product's Prolog and none of its other programs. It does not wait
-// until the lab is ready.
+// startUp runs up in a new folder, or in dir, with the product's Prolog and none of its other programs. It does not
+// wait until the lab is ready.
 func startUp(t *testing.T, dir string, args ...string) *upProcess {
 	t.Helper()
 
@@ -307,7 +307,12 @@ func TestFolderOfAnotherUser(t *testing.T) {
 
 	theirs := filepath.Join(t.TempDir(), "theirs")
 	link := filepath.Join(t.TempDir(), "link")
-	for _, err := range []error{os.Mkdir(theirs, 0o777), os.Chown(theirs, 65534, 65534), os.Symlink(t.TempDir(), link), os.Lchown(link, 65534, 65534)} {
+	for _, err := range []error{
+		os.Mkdir(theirs, 0o777),
+		os.Chown(theirs, 65534, 65534),
+		os.Symlink(t.TempDir(), link),
+		os.Lchown(link, 65534, 65534),
+	} {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -102,7 +102,8 @@ func newWiredOn(t *testing.T, change func(*slurmlab.Config)) *wired {
 	scenario.ShutdownDelay, scenario.CleanupDelay = 0, 0
 
 	region := &scenario.Regions[0]
-	for i, image := range []string{"ami-0e200000000000a01", "ami-0e200000000000c03", "ami-0e200000000000fff"} { // of Linux, of RHEL, and none
+	// of Linux, of RHEL, and none
+	for i, image := range []string{"ami-0e200000000000a01", "ami-0e200000000000c03", "ami-0e200000000000fff"} {
 		region.LaunchTemplates = append(
 			region.LaunchTemplates,
 			awssim.LaunchTemplateScenario{
@@ -138,7 +139,8 @@ func newWiredOn(t *testing.T, change func(*slurmlab.Config)) *wired {
 		t.Fatal(err)
 	}
 
-	for _, folder := range []string{dir, filepath.Dir(program), filepath.Dir(filepath.Dir(program))} { // for another user
+	// for another user
+	for _, folder := range []string{dir, filepath.Dir(program), filepath.Dir(filepath.Dir(program))} {
 		if err := os.Chmod(folder, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -381,8 +383,13 @@ func TestLong_CheckNamesEachFault(t *testing.T) {
 	}
 
 	if _, err := aws.Launch(t.Context(), capacity.Launch{
-		ClientToken: "one", LaunchTemplate: "lt-0e2000000000000a2", InstanceType: "c7i.4xlarge", SubnetID: "subnet-0e200000000000a01",
-		Kind: capacity.OnDemand, Count: 1, Tags: map[string]string{capacity.TagCluster: capacity.ClusterMark("lab", "0123456789abcdef")},
+		ClientToken:    "one",
+		LaunchTemplate: "lt-0e2000000000000a2",
+		InstanceType:   "c7i.4xlarge",
+		SubnetID:       "subnet-0e200000000000a01",
+		Kind:           capacity.OnDemand,
+		Count:          1,
+		Tags:           map[string]string{capacity.TagCluster: capacity.ClusterMark("lab", "0123456789abcdef")},
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -416,7 +423,8 @@ func TestLong_CheckNamesEachFault(t *testing.T) {
 		t.Errorf("%+v, %v", there, err)
 	}
 
-	if out, err := w.cluster.Command(t.Context(), "sbatch", "-p", "gpu", "-N", "1", "-t", "30-00:00:00", "--wrap", "true"); err == nil ||
+	if out, err := w.cluster.Command(t.Context(), "sbatch", "-p", "gpu", "-N", "1", "-t", "30-00:00:00", "--wrap",
+		"true"); err == nil ||
 		!strings.Contains(out, "pcs-capacity: ") {
 		t.Errorf("a job that is too long: %v: %s", err, out)
 	}

@@ -258,7 +258,11 @@ func watchCommand(g *Globals, cfg *config.Config) string {
 	}
 
 	run := "pcs-capacity"
-	for _, flag := range []struct{ name, value string }{{"--config", cfg.Path}, {"--region", g.Region}, {"--profile", g.Profile}} {
+	for _, flag := range []struct{ name, value string }{
+		{"--config", cfg.Path},
+		{"--region", g.Region},
+		{"--profile", g.Profile},
+	} {
 		if flag.value != "" && flag.value != config.SystemPath {
 			run += " " + flag.name + " " + flag.value
 		}

@@ -82,7 +82,8 @@ func TestLong_R2_R11_LimitsFollowTheEnd(t *testing.T) {
 
 	r.scontrol("reconfigure") // slurm.conf does not have it
 
-	if out, err := r.cluster.Command(r.ctx, "squeue", "--all", "--states=all", "--noheader", "--Format=TimeLimit", "--jobs="+orphan); err != nil ||
+	if out, err := r.cluster.Command(r.ctx, "squeue", "--all", "--states=all", "--noheader", "--Format=TimeLimit",
+		"--jobs="+orphan); err != nil ||
 		!strings.Contains(out, "NOT_SET") {
 		t.Errorf("the limit of a job without a partition: %s%v", out, err)
 	}
@@ -121,8 +122,8 @@ func TestLong_R2_R11_LimitsFollowTheEnd(t *testing.T) {
 	r.expect()
 }
 
-// TestLong_ArrayAtItsFence: tasks of an array are requeued at the fence while others wait, and none stays held; one that
-// an administrator has suspended is resumed before. They go on in the next block.
+// TestLong_ArrayAtItsFence: tasks of an array are requeued at the fence while others wait, and none stays held; one
+// that an administrator has suspended is resumed before. They go on in the next block.
 func TestLong_ArrayAtItsFence(t *testing.T) {
 	if !ownProcess(t) {
 		return
@@ -136,7 +137,8 @@ func TestLong_ArrayAtItsFence(t *testing.T) {
 		strings.Replace(rehearsalConfig, `["`+first+`"]`, `["`+first+`", "`+second+`"]`, 1),
 		killWaitsAnHour,
 	)
-	// By its --time-min the limit is ours, and Slurm could start a task again in front of the fence: it is held meanwhile.
+	// By its --time-min the limit is ours, and Slurm could start a task again in front of the fence: it is held
+	// meanwhile.
 	array := r.submit("-C", "gpu", "-t", "60", "--time-min=2", "--array=0-5", "--comment=on_end=requeue")
 	tasks := func() []capacity.Job {
 		var names []string

@@ -126,8 +126,10 @@ func TestExplainScreens(t *testing.T) {
 		)
 	}
 	boots := func(j *capacity.Job) { j.StateFlag, j.Start = "CONFIGURING", now(-3*time.Minute) }
-	refused := "partition gpu refuses this job: account-not-allowed: account \"vision\" may not use the reservations of partition gpu; allowed: nlp; change it before you release it"
-	notLaunched := "pcs-capacity: nodes gpu-[1-2] were not launched: InsufficientInstanceCapacity: There is no Spot capacity available that matches your request; attempt 3, again in 1m"
+	refused := "partition gpu refuses this job: account-not-allowed: account \"vision\" may not use the " +
+		"reservations of partition gpu; allowed: nlp; change it before you release it"
+	notLaunched := "pcs-capacity: nodes gpu-[1-2] were not launched: InsufficientInstanceCapacity: There is no Spot " +
+		"capacity available that matches your request; attempt 3, again in 1m"
 	failed := state.Record{
 		At:        now(-20 * time.Second),
 		Hook:      "resume",
@@ -206,7 +208,8 @@ func TestExplainScreens(t *testing.T) {
 	}
 	requeued := func(why string) func(j *capacity.Job) {
 		return func(j *capacity.Job) {
-			j.Restarts, j.Reason, j.AdminComment = 1, "BeginTime", "pcs-capacity: requeued at 2026-11-20 17:18 UTC: "+why
+			j.Restarts, j.Reason, j.AdminComment = 1, "BeginTime", "pcs-capacity: requeued at 2026-11-20 17:18 UTC: "+
+				why
 		}
 	}
 	begins := func(d time.Duration) func(j *capacity.Job) {
@@ -218,7 +221,8 @@ func TestExplainScreens(t *testing.T) {
 	}
 
 	const (
-		atFence     = "jobs on cr-0e2000000000000a1 must end by 2026-11-20 17:20 UTC; it goes on in cr-0e2000000000000a2, which opens at 2026-11-20 22:00 UTC"
+		atFence = "jobs on cr-0e2000000000000a1 must end by 2026-11-20 17:20 UTC; it goes on in " +
+			"cr-0e2000000000000a2, which opens at 2026-11-20 22:00 UTC"
 		interrupted = "EC2 takes gpu-1 of reservation cr-0e2000000000000a1 back within 2 minutes"
 	)
 
@@ -341,7 +345,8 @@ func TestExplainScreens(t *testing.T) {
 				job(
 					held,
 					told(
-						"pcs-capacity: requeued at 2026-11-20 17:18 UTC: jobs on cr-0e2000000000000a1 must end by 2026-11-20 17:20 UTC; release it to go on",
+						"pcs-capacity: requeued at 2026-11-20 17:18 UTC: jobs on cr-0e2000000000000a1 must end by "+
+							"2026-11-20 17:20 UTC; release it to go on",
 					),
 				),
 				at(blockEnd),
@@ -402,7 +407,9 @@ func TestExplainScreens(t *testing.T) {
 				job(
 					maint,
 					told(
-						"pcs-capacity: requeued at 2026-11-20 17:18 UTC: jobs on cr-0e2000000000000a1 must end by 2026-11-20 17:20 UTC; it goes on in cr-0e2000000000000a2, which opens at 2026-11-20 22:00 UTC",
+						"pcs-capacity: requeued at 2026-11-20 17:18 UTC: jobs on cr-0e2000000000000a1 must end by "+
+							"2026-11-20 17:20 UTC; it goes on in cr-0e2000000000000a2, which opens at 2026-11-20 "+
+							"22:00 UTC",
 					),
 				),
 				at(blockEnd),
@@ -537,7 +544,8 @@ func TestExplainScreens(t *testing.T) {
 				[]capacity.Problem{
 					{
 						Severity: capacity.Admin,
-						Sentence: "partition gpu: 3 of 4 hosts of cr-0e2000000000000a1 have failed, 1 are usable; open a case with AWS Support",
+						Sentence: "partition gpu: 3 of 4 hosts of cr-0e2000000000000a1 have failed, 1 are usable; " +
+							"open a case with AWS Support",
 					},
 				},
 				dead,

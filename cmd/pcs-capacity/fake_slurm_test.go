@@ -115,13 +115,16 @@ func (f *fakeSlurm) answer(verb string, said map[string]string) (text string, er
 	switch verb {
 	case "squeue ": // there are no jobs
 	case "scontrol show config ":
-		text = "ClusterName = ml\nSLURM_VERSION = 25.11.0\nStateSaveLocation = " + f.StateSave + "\nKillWait = 30 sec\nResumeTimeout = 1800 sec\n" +
-			"CliFilterPlugins = cli_filter/lua\nSlurmctldHost[0] = head\nSlurmctldParameters = enable_configless\nPrivateData = cloud\n"
+		text = "ClusterName = ml\nSLURM_VERSION = 25.11.0\nStateSaveLocation = " + f.StateSave +
+			"\nKillWait = 30 sec\nResumeTimeout = 1800 sec\n" +
+			"CliFilterPlugins = cli_filter/lua\nSlurmctldHost[0] = head\nSlurmctldParameters = " +
+			"enable_configless\nPrivateData = cloud\n"
 	case "scontrol show node ":
 		all, _ := f.Nodes(ctx, nodes...)
 		for _, n := range all {
 			text += fmt.Sprintf(
-				"NodeName=%s CPUTot=192 RealMemory=1 AvailableFeatures=%s Gres=gpu:%d NodeAddr=%[1]s NodeHostName=%[1]s "+
+				"NodeName=%s CPUTot=192 RealMemory=1 AvailableFeatures=%s Gres=gpu:%d NodeAddr=%[1]s "+
+					"NodeHostName=%[1]s "+
 					"State=%[4]s Partitions=gpu Reason=%[5]s [root@now]\n",
 				n.Name,
 				strings.Join(n.Features, ","),
@@ -172,6 +175,15 @@ func (f *fakeSlurm) answer(verb string, said map[string]string) (text string, er
 		}
 
 		err = f.CreateReservation(ctx, r)
+	case "scontrol update ": // a fence: a slow machine can measure another offset of AWS's clock in the next pass
+		r := f.Fences[said["reservationname"]]
+
+		var start int64
+		if _, err := fmt.Sscanf(said["starttime"], "uts%d", &start); err == nil {
+			r.Start = time.Unix(start, 0)
+		}
+
+		err = f.UpdateReservation(ctx, r)
 	case "scontrol delete ":
 		err = f.DeleteReservation(ctx, said["reservationname"])
 	case "scontrol update DRAIN":

@@ -139,14 +139,18 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 	all := c.Hook == "" || c.Hook == settingsHook
 	askedAWS := false // what the settings of the PCS cluster are
 	ours := func(hook, path string) wiring.Script {
-		return wiring.Script{Hook: hook, Path: path, Runs: func(ctx context.Context, waits bool) error {
-			runs := func() error { return checkUnused(ctx, cfg, dirs, hook, askedAWS) }
-			if waits { // for the moments that a restart of slurmctld takes
-				return retryUntilRestarted(ctx, runs)
-			}
+		return wiring.Script{
+			Hook: hook,
+			Path: path,
+			Runs: func(ctx context.Context, waits bool) error {
+				runs := func() error { return checkUnused(ctx, cfg, dirs, hook, askedAWS) }
+				if waits { // for the moments that a restart of slurmctld takes
+					return retryUntilRestarted(ctx, runs)
+				}
 
-			return runs()
-		}}
+				return runs()
+			},
+		}
 	}
 
 	job := ours(wiring.JobSubmit, filepath.Join(dirs[0], wiring.JobSubmit+".lua"))
@@ -192,8 +196,8 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 	return applyPlan(ctx, t, cfg, plan, false, true, "Remove this?", c.DryRun)
 }
 
-// checkUnused says why the script of a hook cannot go now: slurmctld runs it, or slurm.conf says so. A slurmctld that is
-// down starts with what slurm.conf says, and on PCS with what AWS has said.
+// checkUnused says why the script of a hook cannot go now: slurmctld runs it, or slurm.conf says so. A slurmctld that
+// is down starts with what slurm.conf says, and on PCS with what AWS has said.
 func checkUnused(ctx context.Context, cfg *config.Config, dirs []string, hook string, askedAWS bool) error {
 	running, unknown := slurm.New(cfg.Cluster).Config(ctx)
 	read := askedAWS

@@ -45,7 +45,9 @@ func TestCtrlCEndsAQuestion(t *testing.T) {
 		"apply the plan": {setup, "Apply this plan? Type yes to go on: ", (*session).ctrlC},
 		"the fee":        {purchase, "Type the fee (21143.81) to buy: ", (*session).ctrlC},
 		"a signal":       {purchase, "Type the fee (21143.81) to buy: ", func(s *session) { s.signal(os.Interrupt) }},
-		"termination":    {setup, "Apply this plan? Type yes to go on: ", func(s *session) { s.signal(syscall.SIGTERM) }},
+		"termination": {setup, "Apply this plan? Type yes to go on: ", func(s *session) {
+			s.signal(syscall.SIGTERM)
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSession(t, c.args...)
@@ -176,7 +178,8 @@ func newSessionWith(t *testing.T, fault awssim.Fault, args ...string) *session {
 	}
 
 	settings := filepath.Join(dir, "config.toml")
-	if err := os.WriteFile(settings, fmt.Appendf(nil, "cluster = \"ml\"\nstate_dir = %q\n", s.state), 0o644); err != nil {
+	if err := os.WriteFile(settings, fmt.Appendf(nil, "cluster = \"ml\"\nstate_dir = %q\n", s.state),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 

@@ -91,8 +91,11 @@ func (c *ListCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg
 
 	own := ownedOf(cfg, aws, inRegion(home, all.found), slurm())
 	doc := listDocument{
-		TakenAt: aws.Now().UTC().Truncate(time.Second), Regions: regions, FailedRegions: failed,
-		Missing: c.missing(cfg, home, regions, failed, all), Reservations: []listRow{},
+		TakenAt:       aws.Now().UTC().Truncate(time.Second),
+		Regions:       regions,
+		FailedRegions: failed,
+		Missing:       c.missing(cfg, home, regions, failed, all),
+		Reservations:  []listRow{},
 	}
 	kept := c.filter(all.found)
 	for _, r := range kept {
@@ -225,8 +228,9 @@ func (m missingReservation) String() string {
 	return fmt.Sprintf("%s: %s: %s", m.ID, m.Code, m.Message)
 }
 
-// missing returns the ids of the command line that no region knows: they are never hidden, and never hide the others (R8).
-// Of a list of the whole region home they are also those of the settings; one that EC2 cut by type or state cannot tell.
+// missing returns the ids of the command line that no region knows: they are never hidden, and never hide the others
+// (R8). Of a list of the whole region home they are also those of the settings; one that EC2 cut by type or state
+// cannot tell.
 func (c *ListCmd) missing(
 	cfg *maybeConfig,
 	home string,
@@ -284,7 +288,8 @@ func unknownIn(cfg *config.Config, region string, all []capacity.Reservation) (m
 // listRow is one reservation.
 type listRow struct {
 	capacity.Reservation
-	// Count is the number bought, also before a block opens; nil where EC2 does not say any more, as of an expired block.
+	// Count is the number bought, also before a block opens; nil where EC2 does not say any more, as of an expired
+	// block.
 	Count *int `json:"count"`
 	Used  int  `json:"used"`
 	owner
@@ -342,15 +347,17 @@ func (r listRow) Marks() string {
 	return strings.Join(all, ", ")
 }
 
-// summarize returns the line above a table of blocks or of ODCRs. With a region missing, none is only what the others have.
+// summarize returns the line above a table of blocks or of ODCRs. With a region missing, none is only what the others
+// have.
 func summarize(rows []listRow, k capacity.Kind, missing bool) string {
-	live, free, total := 0, 0, 0
+	var live, free, total int
 	for _, r := range rows {
 		if r.State.Live() {
 			live++
 		}
 
-		free, total = free+r.Available, total+r.Size()
+		free += r.Available
+		total += r.Size()
 	}
 
 	text := "On-Demand Capacity Reservations: "

@@ -22,8 +22,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// TestRareLoad: 20 users submit 1000 jobs, or as many as PCS_CAPACITY_LOAD says, of four kinds, as fast as Slurm takes them, while blocks open
-// and close under `sync --watch`. Each submission is answered as it should be, none is lost, no
+// TestRareLoad: 20 users submit 1000 jobs, or as many as PCS_CAPACITY_LOAD says, of four kinds, as fast as Slurm takes
+// them, while blocks open and close under `sync --watch`. Each submission is answered as it should be, none is lost, no
 // job runs past the fence of its block, and sync stays small.
 func TestRareLoad(t *testing.T) {
 	total, err := strconv.Atoi(cmp.Or(os.Getenv("PCS_CAPACITY_LOAD"), "1000"))
@@ -46,7 +46,8 @@ func TestRareLoad(t *testing.T) {
 	for i := range 40 {
 		start := 150*i - 30
 		world += fmt.Sprintf(
-			"  { id = \"cr-0e20000000000f%03d\", kind = \"capacity-block\", type = \"p5.48xlarge\", zone = \"us-east-2a\", count = 4, start = \"%+ds\", end = \"%+ds\" },\n",
+			"  { id = \"cr-0e20000000000f%03d\", kind = \"capacity-block\", type = \"p5.48xlarge\", zone = "+
+				"\"us-east-2a\", count = 4, start = \"%+ds\", end = \"%+ds\" },\n",
 			i,
 			start,
 			start+130,

@@ -234,7 +234,8 @@ func exitStatus(t *terminal.Terminal, err error) int {
 	return 1
 }
 
-// errorLines splits an error into its lines, each once. "interrupted" is the last one if a signal has stopped the command.
+// errorLines splits an error into its lines, each once. "interrupted" is the last one if a signal has stopped the
+// command.
 func errorLines(err error) (lines []string) {
 	for line := range strings.SplitSeq(err.Error(), "\n") {
 		line = strings.TrimSuffix(strings.TrimSuffix(line, context.Canceled.Error()), ": ")

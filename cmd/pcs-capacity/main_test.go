@@ -116,7 +116,8 @@ var transcripts = map[string]func(*awssim.Scenario){
 		now.ID, now.Start, now.Committed = "cr-00000000000000003", awssim.Moment{}, awssim.Moment{}
 		s.Regions[0].Reservations = []awssim.ReservationScenario{odcr, assessed, now}
 	},
-	// Ten probes that were never given back, and four ODCRs of others and of people that look like them, on pages of two.
+	// Ten probes that were never given back, and four ODCRs of others and of people that look like them, on pages of
+	// two.
 	"clean": func(s *awssim.Scenario) {
 		all := make([]awssim.ReservationScenario, 14)
 		for n := range all {
@@ -400,12 +401,24 @@ func TestExitStatus(t *testing.T) {
 		status int
 		text   string
 	}{
-		"done":                  {nil, 0, ""},
-		"failed":                {errors.New("describing x: no"), 1, "pcs-capacity: describing x: no\n"},
-		"said already":          {errReported, 1, ""},
-		"a mistake in use":      {fmt.Errorf("setup: %w", usage("--count=0: use at least 1")), 2, "pcs-capacity: setup: --count=0: use at least 1\n"},
-		"several, a line each":  {errors.Join(errors.New("one"), errors.New("two")), 1, "pcs-capacity: one\npcs-capacity: two\n"},
-		"settings with mistake": {usageError{errors.Join(errors.New("a.toml:1: x"), errors.New("a.toml:2: y"))}, 2, "pcs-capacity: a.toml:1: x\npcs-capacity: a.toml:2: y\n"},
+		"done":         {nil, 0, ""},
+		"failed":       {errors.New("describing x: no"), 1, "pcs-capacity: describing x: no\n"},
+		"said already": {errReported, 1, ""},
+		"a mistake in use": {
+			fmt.Errorf("setup: %w", usage("--count=0: use at least 1")),
+			2,
+			"pcs-capacity: setup: --count=0: use at least 1\n",
+		},
+		"several, a line each": {
+			errors.Join(errors.New("one"), errors.New("two")),
+			1,
+			"pcs-capacity: one\npcs-capacity: two\n",
+		},
+		"settings with mistake": {
+			usageError{errors.Join(errors.New("a.toml:1: x"), errors.New("a.toml:2: y"))},
+			2,
+			"pcs-capacity: a.toml:1: x\npcs-capacity: a.toml:2: y\n",
+		},
 	} {
 		var out strings.Builder
 		if status := exitStatus(&terminal.Terminal{Err: &out}, c.err); status != c.status || out.String() != c.text {
@@ -413,7 +426,12 @@ func TestExitStatus(t *testing.T) {
 		}
 	}
 
-	for _, args := range [][]string{{"offering"}, {"offerings"}, {"--output=xml", "list"}, {"--config", filepath.Join(t.TempDir(), "none.toml"), "sync"}} {
+	for _, args := range [][]string{
+		{"offering"},
+		{"offerings"},
+		{"--output=xml", "list"},
+		{"--config", filepath.Join(t.TempDir(), "none.toml"), "sync"},
+	} {
 		if status := run(args); status != 2 {
 			t.Errorf("%q: exit status %d, want 2", args, status)
 		}
@@ -423,7 +441,8 @@ func TestExitStatus(t *testing.T) {
 func TestSpan(t *testing.T) {
 	const day = 24 * time.Hour
 	for text, want := range map[string]time.Duration{
-		"7d": 7 * day, "36h": 36 * time.Hour, "2w": 14 * day, "1d12h": 36 * time.Hour, "1w1d30m": 8*day + 30*time.Minute, "90m": 90 * time.Minute,
+		"7d": 7 * day, "36h": 36 * time.Hour, "2w": 14 * day, "1d12h": 36 * time.Hour, "1w1d30m": 8*day +
+			30*time.Minute, "90m": 90 * time.Minute,
 		"": 0, "7": 0, "0d": 0, "-1d": 0, "d": 0, "1d-2h": 0, "7days": 0, "1h1d": 0, "99999999d": 0,
 	} {
 		var s span
@@ -501,12 +520,30 @@ func TestFitsATerminal(t *testing.T) {
 		args []string
 		line string // in a pipe
 	}{
-		"a mistake": {[]string{"reserve", "-t", "p5.48xlarge", "-n", "4", "--subnet-ids", "subnet-0e200000000000a01"}, "pcs-capacity: give --probe to release it at once, or --for TIME to hold it"},
-		"an error":  {append(slices.Clone(setup), "--yes", "--subnet-ids", "subnet-0e200000000000b02"), "pcs-capacity: reservation cr-0e2000000000000a1 is in us-east-2a (use2-az1), but node group gpu-a has only subnet-0e200000000000b02 in us-east-2b (use2-az2)"},
-		"fit":       {[]string{"fit", "-t", "p5.48xlarge", "-n", "24", "-d", "3d"}, "24 x p5.48xlarge for 3d: nothing fits. The nearest is cr-0e2000000000000a1: it has 4 instances, 20 fewer than asked."},
-		"extend":    {[]string{"extend", block, "--duration", "7d", "--dry-run"}, "cr-0e2000000000000a1: 4 x p5.48xlarge in us-east-2a (use2-az1), region us-east-2, account 111122223333, active"},
-		"setup":     {append(slices.Clone(setup), "--yes"), "Start the service on one host. Without it, fences do not follow extensions:"},
-		"help":      {[]string{"--help"}, "Reserved GPU capacity, made native to Slurm."},
+		"a mistake": {
+			[]string{"reserve", "-t", "p5.48xlarge", "-n", "4", "--subnet-ids", "subnet-0e200000000000a01"},
+			"pcs-capacity: give --probe to release it at once, or --for TIME to hold it",
+		},
+		"an error": {
+			append(slices.Clone(setup), "--yes", "--subnet-ids", "subnet-0e200000000000b02"),
+			"pcs-capacity: reservation cr-0e2000000000000a1 is in us-east-2a (use2-az1), but node group gpu-a has " +
+				"only subnet-0e200000000000b02 in us-east-2b (use2-az2)",
+		},
+		"fit": {
+			[]string{"fit", "-t", "p5.48xlarge", "-n", "24", "-d", "3d"},
+			"24 x p5.48xlarge for 3d: nothing fits. The nearest is cr-0e2000000000000a1: it has 4 instances, 20 " +
+				"fewer than asked.",
+		},
+		"extend": {
+			[]string{"extend", block, "--duration", "7d", "--dry-run"},
+			"cr-0e2000000000000a1: 4 x p5.48xlarge in us-east-2a (use2-az1), region us-east-2, account " +
+				"111122223333, active",
+		},
+		"setup": {
+			append(slices.Clone(setup), "--yes"),
+			"Start the service on one host. Without it, fences do not follow extensions:",
+		},
+		"help": {[]string{"--help"}, "Reserved GPU capacity, made native to Slurm."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSession(t, c.args...)
@@ -606,13 +643,20 @@ func TestErrorCodesComeWithAdvice(t *testing.T) {
 
 			sim.ClearFaults()
 
-			if _, err := sim.AddFault(awssim.Fault{Service: "ec2", Operation: call, Effect: awssim.FailBefore, Code: r.Code, Message: "EC2 says: " + r.Says + "."}); err != nil {
+			if _, err := sim.AddFault(awssim.Fault{
+				Service:   "ec2",
+				Operation: call,
+				Effect:    awssim.FailBefore,
+				Code:      r.Code,
+				Message:   "EC2 says: " + r.Says + ".",
+			}); err != nil {
 				t.Fatal(err)
 			}
 
 			dir := t.TempDir()
 			config := filepath.Join(dir, "config.toml")
-			if err := os.WriteFile(config, fmt.Appendf(nil, "cluster = \"ml\"\nstate_dir = %q\n[reserve]\nmax_instances = 64\n", dir), 0o644); err != nil {
+			if err := os.WriteFile(config, fmt.Appendf(nil,
+				"cluster = \"ml\"\nstate_dir = %q\n[reserve]\nmax_instances = 64\n", dir), 0o644); err != nil {
 				t.Fatal(err)
 			}
 

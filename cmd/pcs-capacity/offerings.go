@@ -56,13 +56,20 @@ func (c *OfferingsCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal
 	}
 
 	query := ec2.OfferingQuery{
-		InstanceType: string(c.InstanceType), Count: int(c.Count), Duration: length,
-		StartAfter: c.StartAfter.Time, EndBy: c.EndBy.Time,
+		InstanceType: string(c.InstanceType),
+		Count:        int(c.Count),
+		Duration:     length,
+		StartAfter:   c.StartAfter.Time,
+		EndBy:        c.EndBy.Time,
 	}
 
 	found, err := market.Search{
-		EC2: aws, Regions: regions, Zone: c.Zone, MaxPrice: c.MaxPrice.Money,
-		Progress: progress, Query: query,
+		EC2:      aws,
+		Regions:  regions,
+		Zone:     c.Zone,
+		MaxPrice: c.MaxPrice.Money,
+		Progress: progress,
+		Query:    query,
 	}.Run(ctx)
 	if err != nil {
 		return err
@@ -224,8 +231,13 @@ func (c *FitCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg 
 	}
 
 	answer, err := market.FitQuestion{
-		EC2: aws, Need: need, Regions: regions, Subnets: subnets, Idle: idle,
-		Timing: cfg.Timing.Domain(), Progress: progress,
+		EC2:      aws,
+		Need:     need,
+		Regions:  regions,
+		Subnets:  subnets,
+		Idle:     idle,
+		Timing:   cfg.Timing.Domain(),
+		Progress: progress,
 	}.Ask(ctx)
 	if err != nil {
 		return err

@@ -69,7 +69,9 @@ func TestLong_R5_R9_SyncEndsOrphans(t *testing.T) {
 		t.Helper()
 		r.scontrol("update", "nodename="+node, "state=POWER_UP")
 
-		if _, err := r.cluster.WaitNode(r.ctx, node, func(s string) bool { return !strings.Contains(s, "POWER") }); err != nil {
+		if _, err := r.cluster.WaitNode(r.ctx, node, func(s string) bool {
+			return !strings.Contains(s, "POWER")
+		}); err != nil {
 			t.Fatal(err)
 		}
 
@@ -93,7 +95,9 @@ func TestLong_R5_R9_SyncEndsOrphans(t *testing.T) {
 
 	r.scontrol("update", "nodename=gpu-3", "state=POWER_UP")
 
-	if _, err := r.cluster.WaitNode(r.ctx, "gpu-3", func(s string) bool { return strings.Contains(s, "POWERING_UP") }); err != nil {
+	if _, err := r.cluster.WaitNode(r.ctx, "gpu-3", func(s string) bool {
+		return strings.Contains(s, "POWERING_UP")
+	}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -178,7 +182,8 @@ func TestLong_R5_R9_SyncEndsOrphans(t *testing.T) {
 		) ||
 		!strings.Contains(
 			text,
-			"instance "+others.ID+" (gpu-4) is left alone: it has the mark lab/0123456789abcdef, and this cluster's is "+lab,
+			"instance "+others.ID+
+				" (gpu-4) is left alone: it has the mark lab/0123456789abcdef, and this cluster's is "+lab,
 		) ||
 		!strings.Contains(
 			text,

@@ -57,9 +57,9 @@ max_nodes = 2
 `
 )
 
-// TestLong_NextBlockOnPCS: on PCS each block has a compute node group of its own, and both groups
-// are in the same queue. The job that a fence puts back goes on in the second block, and one that waited runs there. PCS's own reservation, one of
-// ParallelCluster's, and an administrator's that has a name like ours stay as they are.
+// TestLong_NextBlockOnPCS: on PCS each block has a compute node group of its own, and both groups are in the same
+// queue. The job that a fence puts back goes on in the second block, and one that waited runs there. PCS's own
+// reservation, one of ParallelCluster's, and an administrator's that has a name like ours stay as they are.
 func TestLong_NextBlockOnPCS(t *testing.T) {
 	if !ownProcess(t) {
 		return

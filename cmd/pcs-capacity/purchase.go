@@ -89,9 +89,15 @@ func (c *PurchaseCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 	}
 
 	return newBuyer(t, cfg, aws, c.purchaseFlags).Purchase(ctx, market.PurchaseOrder{
-		OfferingID: c.Offering, Query: query,
-		Zone: c.Zone, Platform: c.Platform, Fee: c.ConfirmFee.Money, Again: c.Again, Wait: c.Wait,
-		Preview: view.preview, Report: view.result,
+		OfferingID: c.Offering,
+		Query:      query,
+		Zone:       c.Zone,
+		Platform:   c.Platform,
+		Fee:        c.ConfirmFee.Money,
+		Again:      c.Again,
+		Wait:       c.Wait,
+		Preview:    view.preview,
+		Report:     view.result,
 	})
 }
 
@@ -374,8 +380,13 @@ func (c *ExtendCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeCon
 		aws,
 		c.purchaseFlags,
 	).Extend(ctx, market.ExtensionOrder{
-		ReservationID: c.Reservation, Length: length,
-		Fee: c.ConfirmFee.Money, Again: c.Again, Wait: c.Wait, Preview: view.preview, Report: view.result,
+		ReservationID: c.Reservation,
+		Length:        length,
+		Fee:           c.ConfirmFee.Money,
+		Again:         c.Again,
+		Wait:          c.Wait,
+		Preview:       view.preview,
+		Report:        view.result,
 	})
 }
 
@@ -387,7 +398,9 @@ type extensionView struct {
 
 // preview says what would be bought, and how the ends move.
 func (v extensionView) preview(p market.ExtensionPreview) {
-	t, r, o := v.t, p.Reservation, p.Offering
+	t := v.t
+	r := p.Reservation
+	o := p.Offering
 	extended := r
 	extended.End = o.End
 	before, after := v.cfg.Timing.Domain().Window(r), v.cfg.Timing.Domain().Window(extended)

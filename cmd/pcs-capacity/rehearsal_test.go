@@ -197,7 +197,8 @@ func newRehearsalIn(
 	}
 
 	r.path = filepath.Join(t.TempDir(), "config.toml")
-	if err := os.WriteFile(r.path, fmt.Appendf(nil, settings, filepath.Join(dir, "capacity"), filepath.Join(dir, "local")), 0o644); err != nil {
+	if err := os.WriteFile(r.path, fmt.Appendf(nil, settings, filepath.Join(dir, "capacity"),
+		filepath.Join(dir, "local")), 0o644); err != nil {
 		t.Fatal(err)
 	}
 
@@ -352,7 +353,11 @@ func (r *rehearsal) document() statusDocument {
 	r.Helper()
 
 	var out, errs strings.Builder
-	if err := (&StatusCmd{}).Run(r.ctx, &Globals{}, &terminal.Terminal{Out: &out, Err: &errs, Format: terminal.JSON}, r.cfg); err != nil &&
+	if err := (&StatusCmd{}).Run(r.ctx, &Globals{}, &terminal.Terminal{
+		Out:    &out,
+		Err:    &errs,
+		Format: terminal.JSON,
+	}, r.cfg); err != nil &&
 		!errors.Is(err, errReported) {
 		r.Fatalf("status: %v\n%s%s", err, out.String(), errs.String())
 	}

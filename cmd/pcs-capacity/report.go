@@ -173,7 +173,8 @@ func recordedFees(dir state.Dir, made *report.Report) (map[string]capacity.Money
 		case i.Phase == market.Failed || i.Phase == market.Sending:
 		case i.Kind != market.ExtendBlock:
 			fees[id] = i.Fee
-		case fees[id] != capacity.Money{} && !i.NewEnd.After(ends[id]): // one whose payment failed has not moved the end
+		// one whose payment failed has not moved the end
+		case fees[id] != capacity.Money{} && !i.NewEnd.After(ends[id]):
 			fees[id] = fees[id].Plus(i.Fee)
 		}
 	}

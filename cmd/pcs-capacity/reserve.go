@@ -57,7 +57,8 @@ func (c *ReserveCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 	if c.Probe {
 		t.Say("A probe is charged for the seconds that it takes: %s.", costs)
 	} else {
-		t.Say("Held capacity is charged, used or not: %s, for up to %s.", costs, capacity.FormatExact(time.Duration(c.For)))
+		t.Say("Held capacity is charged, used or not: %s, for up to %s.", costs,
+			capacity.FormatExact(time.Duration(c.For)))
 
 		if err := t.Confirm("Hold it?"); err != nil {
 			return err
@@ -65,8 +66,12 @@ func (c *ReserveCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 	}
 
 	answer, err := h.Hold(ctx, market.HoldRequest{
-		InstanceType: string(c.InstanceType), Platform: c.Platform,
-		Count: int(c.Count), Subnets: c.SubnetIDs, For: time.Duration(c.For), Probe: c.Probe,
+		InstanceType: string(c.InstanceType),
+		Platform:     c.Platform,
+		Count:        int(c.Count),
+		Subnets:      c.SubnetIDs,
+		For:          time.Duration(c.For),
+		Probe:        c.Probe,
 	})
 	if err == nil || len(answer.Tries) > 0 { // a question that failed is no empty list (R8)
 		err = errors.Join(err, t.Rows(answer.Tries, heldColumns))

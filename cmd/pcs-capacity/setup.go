@@ -53,11 +53,18 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 	pcsClient *pcs.Client,
 ) error {
 	change := clusterChange{
-		g: g, t: t, dryRun: c.DryRun, question: "Apply this plan?", doing: "applying the plan",
-		nothing: "Everything is set up already", outcome: "nothing was created",
+		g:        g,
+		t:        t,
+		dryRun:   c.DryRun,
+		question: "Apply this plan?",
+		doing:    "applying the plan",
+		nothing:  "Everything is set up already",
+		outcome:  "nothing was created",
 	}
 	change.setup = setup.Setup{
-		PCS: pcsClient, EC2: ec2, Slurm: setup.InSlurm{Client: slurm.New(cfg.Cluster)},
+		PCS:   pcsClient,
+		EC2:   ec2,
+		Slurm: setup.InSlurm{Client: slurm.New(cfg.Cluster)},
 		Fence: func(ctx context.Context) error { // its node groups are ours to set up
 			_, failed, err := pass(ctx, g, ec2, pcsClient, false)
 			return errors.Join(err, failed)
@@ -139,15 +146,24 @@ func (c *SetupCmd) setDefaults(cfg *maybeConfig) (err error) {
 
 func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request, error) {
 	r := setup.Request{
-		Provider: c.Provider, Cluster: c.Cluster, Queue: c.Queue, NodeGroup: c.NodeGroup,
-		Reservation: c.Reservation, Like: c.Like, AMI: c.AMI, SubnetIDs: c.SubnetIDs, EFA: capacity.EFAMode(c.EFA),
-		AllowAccounts: c.AllowAccounts, ConfigPath: cfg.Path,
+		Provider:      c.Provider,
+		Cluster:       c.Cluster,
+		Queue:         c.Queue,
+		NodeGroup:     c.NodeGroup,
+		Reservation:   c.Reservation,
+		Like:          c.Like,
+		AMI:           c.AMI,
+		SubnetIDs:     c.SubnetIDs,
+		EFA:           capacity.EFAMode(c.EFA),
+		AllowAccounts: c.AllowAccounts,
+		ConfigPath:    cfg.Path,
 	}
 	if c.MaxNodes != nil {
 		r.MaxNodes = *c.MaxNodes
 		if r.MaxNodes < 1 {
 			return r, usage(
-				"--max-nodes=%d: use at least 1; the default is the node group's size in the reservation, else all of it",
+				"--max-nodes=%d: use at least 1; the default is the node group's size in the reservation, else all "+
+					"of it",
 				r.MaxNodes,
 			)
 		}

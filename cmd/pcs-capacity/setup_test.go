@@ -31,11 +31,20 @@ func TestWhatUsersCan(t *testing.T) {
 		now  time.Time
 		says string
 	}{
-		"before it opens":  {block, simStart.Add(-time.Hour), "Users can submit:\n  sbatch --partition=gpu --nodes=4 train.sh"},
-		"open":             {block, end.Add(-41 * time.Minute), "Users can submit:"},
-		"behind the fence": {block, end.Add(-40 * time.Minute), "No more jobs start in cr-1: they had to end by 2026-11-21 11:20 UTC. Jobs in gpu wait for its next reservation."},
-		"over":             {block, end.Add(time.Hour), "No more jobs start in cr-1"},
-		"without an end":   {endless, end, "Users can submit:"},
+		"before it opens": {
+			block,
+			simStart.Add(-time.Hour),
+			"Users can submit:\n  sbatch --partition=gpu --nodes=4 train.sh",
+		},
+		"open": {block, end.Add(-41 * time.Minute), "Users can submit:"},
+		"behind the fence": {
+			block,
+			end.Add(-40 * time.Minute),
+			"No more jobs start in cr-1: they had to end by 2026-11-21 11:20 UTC. Jobs in gpu wait for its next " +
+				"reservation.",
+		},
+		"over":           {block, end.Add(time.Hour), "No more jobs start in cr-1"},
+		"without an end": {endless, end, "Users can submit:"},
 	} {
 		if got := submitHint(c.r, timing, "gpu", 4, c.now); !strings.HasPrefix(got, c.says) {
 			t.Errorf("%s: %q", name, got)
@@ -54,7 +63,12 @@ func TestSetupKeepsDynamic(t *testing.T) {
 		dynamic *bool
 		want    bool
 	}{
-		{"on", nil, true}, {"on", new(bool), false}, {"off", nil, false}, {"off", &yes, true}, {"new", nil, false}, {"new", &yes, true},
+		{"on", nil, true},
+		{"on", new(bool), false},
+		{"off", nil, false},
+		{"off", &yes, true},
+		{"new", nil, false},
+		{"new", &yes, true},
 	} {
 		r, err := (&SetupCmd{Queue: "gpu", NodeGroup: test.group, Dynamic: test.dynamic}).request(t.Context(), cfg)
 		if err != nil || r.Dynamic != test.want {
@@ -69,7 +83,14 @@ func TestIdleNodes(t *testing.T) {
 	slurm := newFakeSlurm(t, t.Cleanup, t.TempDir(), time.Now)
 	slurm.up("gpu-[1-6]")
 	slurm.Lock()
-	for i, state := range []string{"IDLE+CLOUD", "MIXED+CLOUD", "ALLOCATED+CLOUD", "IDLE+CLOUD+POWERED_DOWN", "IDLE+CLOUD+POWERING_UP", "IDLE+CLOUD"} {
+	for i, state := range []string{
+		"IDLE+CLOUD",
+		"MIXED+CLOUD",
+		"ALLOCATED+CLOUD",
+		"IDLE+CLOUD+POWERED_DOWN",
+		"IDLE+CLOUD+POWERING_UP",
+		"IDLE+CLOUD",
+	} {
 		slurm.All[i].State = state
 	}
 	slurm.Unlock()
@@ -97,11 +118,22 @@ func TestStatusIsRedForAdministratorsOnly(t *testing.T) {
 		red  bool
 		json string
 	}{
-		"nothing":                   {json: `[]`},
-		"what users and nobody do":  {said: []capacity.Problem{note, user}, json: `[{"code":"never-starts","severity":"user","about":{"job":"7"},"message":"job 7 can never start"},{"severity":"note","message":"cr-9 has ended"}]`},
-		"what an administrator has": {said: []capacity.Problem{user, admin}, red: true, json: `[{"severity":"admin","message":"a host has failed","fix":"open a case"},{"code":"never-starts","severity":"user","about":{"job":"7"},"message":"job 7 can never start"}]`},
-		"what could not be asked":   {err: errors.New("no answer"), red: true, json: `[]`},
-		"one of no known severity":  {said: []capacity.Problem{{Sentence: "x"}}, red: true, json: `[{"severity":"","message":"x"}]`},
+		"nothing": {json: `[]`},
+		"what users and nobody do": {
+			said: []capacity.Problem{note, user},
+			json: `[{"code":"never-starts","severity":"user","about":{"job":"7"},"message":"job 7 can never start"},{"severity":"note","message":"cr-9 has ended"}]`,
+		},
+		"what an administrator has": {
+			said: []capacity.Problem{user, admin},
+			red:  true,
+			json: `[{"severity":"admin","message":"a host has failed","fix":"open a case"},{"code":"never-starts","severity":"user","about":{"job":"7"},"message":"job 7 can never start"}]`,
+		},
+		"what could not be asked": {err: errors.New("no answer"), red: true, json: `[]`},
+		"one of no known severity": {
+			said: []capacity.Problem{{Sentence: "x"}},
+			red:  true,
+			json: `[{"severity":"","message":"x"}]`,
+		},
 	} {
 		doc := statusDocument{}
 		doc.Add(c.said...)

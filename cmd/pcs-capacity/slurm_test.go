@@ -9,8 +9,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 )
 
-// TestSlurm_R2_R11_Fence: a job that crosses the fence waits, and one that fits runs. A limit that
-// comes to cross it is lowered. An extension moves the fence, the limit is again what it was, and the job that waited runs.
+// TestSlurm_R2_R11_Fence: a job that crosses the fence waits, and one that fits runs. A limit that comes to cross it is
+// lowered. An extension moves the fence, the limit is again what it was, and the job that waited runs.
 func TestSlurm_R2_R11_Fence(t *testing.T) {
 	if !ownProcess(t) {
 		return
@@ -85,7 +85,8 @@ var requeueNow = strings.NewReplacer(
 	"+3h",
 	"+45m",
 	"\n]\n",
-	"\n  { id = \"cr-0e2000000000000e5\", kind = \"capacity-block\", type = \"p5.48xlarge\", zone = \"us-east-2a\", count = 4, start = \"+46m\", end = \"+30h\" },\n]\n",
+	"\n  { id = \"cr-0e2000000000000e5\", kind = \"capacity-block\", type = \"p5.48xlarge\", zone = \"us-east-2a\", "+
+		"count = 4, start = \"+46m\", end = \"+30h\" },\n]\n",
 ).Replace(rehearsalWorld)
 
 func killWaitsAnHour(c *slurmlab.Config) { c.Extra = append(c.Extra, "KillWait=3600") }

@@ -204,7 +204,10 @@ func printAge(t *terminal.Terminal, snap, written *capacity.Snapshot, answered *
 	now time.Time,
 ) {
 	ago := func(at time.Time) string { return capacity.FormatDuration(max(0, now.Sub(at))) + " ago" }
-	aws, slurm, sync := "live", "live", "never"
+	aws := "live"
+	slurm := "live"
+	sync := "never"
+
 	switch {
 	case answered == nil:
 		aws = "no reservation to ask about"
@@ -276,7 +279,9 @@ func newStatusRow(s capacity.Standing, cluster *lifecycle.Cluster, jobs []capaci
 		ours[n] = true
 	}
 
-	up, total, running, pending := 0, len(ours), 0, 0
+	total := len(ours)
+
+	var up, running, pending int
 	for i := range cluster.Nodes {
 		if n := &cluster.Nodes[i]; ours[n.Name] {
 			row.NodeStates[n.Word()]++

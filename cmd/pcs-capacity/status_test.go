@@ -26,7 +26,16 @@ func TestWaitingJobsAreShownOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if got, want := strings.Fields(out.String()), []string{"SLOT", "PENDING", "gpu-a", "7", "gpu-b", "-", "big", "-"}; !slices.Equal(
+	if got, want := strings.Fields(out.String()), []string{
+		"SLOT",
+		"PENDING",
+		"gpu-a",
+		"7",
+		"gpu-b",
+		"-",
+		"big",
+		"-",
+	}; !slices.Equal(
 		got,
 		want,
 	) {
@@ -41,11 +50,14 @@ func TestErrorLines(t *testing.T) {
 		err  error
 		want []string
 	}{
-		"an error":               {errors.New("oops"), []string{"oops"}},
-		"a signal":               {context.Canceled, []string{"interrupted"}},
-		"a signal, twice":        {errors.Join(context.Canceled, context.Canceled), []string{"interrupted"}},
-		"a call that it cut":     {errors.Join(canceled, canceled), []string{"asking us-east-2", "interrupted"}},
-		"a signal, and an error": {errors.Join(canceled, errors.New("oops")), []string{"asking us-east-2", "oops", "interrupted"}},
+		"an error":           {errors.New("oops"), []string{"oops"}},
+		"a signal":           {context.Canceled, []string{"interrupted"}},
+		"a signal, twice":    {errors.Join(context.Canceled, context.Canceled), []string{"interrupted"}},
+		"a call that it cut": {errors.Join(canceled, canceled), []string{"asking us-east-2", "interrupted"}},
+		"a signal, and an error": {
+			errors.Join(canceled, errors.New("oops")),
+			[]string{"asking us-east-2", "oops", "interrupted"},
+		},
 	} {
 		if got := errorLines(c.err); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)

@@ -111,7 +111,10 @@ func programForOutput(t *testing.T) func(stdout *os.File, args ...string) (statu
 		Size:         4,
 		Start:        hour,
 	}
-	if err := state.Dir(filepath.Join(dir, "state")).AppendSample(state.Sample{At: hour, Paid: map[string]*state.Paid{"cr-1": &paid}}, nil, time.Minute); err != nil {
+	if err := state.Dir(filepath.Join(dir, "state")).AppendSample(state.Sample{
+		At:   hour,
+		Paid: map[string]*state.Paid{"cr-1": &paid},
+	}, nil, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 

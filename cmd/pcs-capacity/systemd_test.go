@@ -48,8 +48,8 @@ func systemd(t *testing.T) (heard func(within time.Duration) []string) {
 	}
 }
 
-// TestWatchIsAlive: `sync --watch` under systemd, on a machine where Slurm does not answer, says that it lives when a pass
-// begins, and that it is ready when the first one has ended, with what came of it. The unit listens to that.
+// TestWatchIsAlive: `sync --watch` under systemd, on a machine where Slurm does not answer, says that it lives when a
+// pass begins, and that it is ready when the first one has ended, with what came of it. The unit listens to that.
 func TestWatchIsAlive(t *testing.T) {
 	heard := systemd(t)
 	s := newSession(t, "sync", "--watch")

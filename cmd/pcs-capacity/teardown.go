@@ -40,8 +40,13 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 	pcsClient *pcs.Client,
 ) error {
 	change := clusterChange{
-		g: g, t: t, dryRun: c.DryRun, question: "Tear this down?", doing: "tearing down",
-		nothing: "Nothing is left to remove for queue " + c.Queue, outcome: "nothing was removed",
+		g:        g,
+		t:        t,
+		dryRun:   c.DryRun,
+		question: "Tear this down?",
+		doing:    "tearing down",
+		nothing:  "Nothing is left to remove for queue " + c.Queue,
+		outcome:  "nothing was removed",
 	}
 
 	change.setup = setup.Setup{PCS: pcsClient, EC2: aws, Slurm: setup.InSlurm{Client: slurm.New(cfg.Cluster)}}

@@ -118,7 +118,13 @@ func TestLong_Teardown(t *testing.T) {
 	two := 2
 
 	const block, fence, foreign = "cr-0e2000000000000a1", "pcs-capacity-fence-gpu-a", "gpu-a-scheduled"
-	if out, err := r.run(&SetupCmd{Reservation: block, Queue: "gpu", NodeGroup: "gpu", Like: "compute", MaxNodes: &two}); err != nil {
+	if out, err := r.run(&SetupCmd{
+		Reservation: block,
+		Queue:       "gpu",
+		NodeGroup:   "gpu",
+		Like:        "compute",
+		MaxNodes:    &two,
+	}); err != nil {
 		t.Fatal(out, err)
 	}
 	// PCS's own reservation, and one of an administrator under our name.
@@ -144,7 +150,8 @@ func TestLong_Teardown(t *testing.T) {
 	r.running(job)
 
 	out, err := r.run(&TeardownCmd{Queue: "gpu"})
-	if !errors.Is(err, errReported) || !strings.Contains(out, "pcs-capacity: job "+job+" is running on these nodes\n") ||
+	if !errors.Is(err, errReported) ||
+		!strings.Contains(out, "pcs-capacity: job "+job+" is running on these nodes\n") ||
 		node("gpu-a-1").Has("DRAIN") {
 		t.Errorf("with job %s: %v\n%s", job, err, out)
 	}

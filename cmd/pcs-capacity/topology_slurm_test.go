@@ -23,7 +23,11 @@ func TestLong_Topology(t *testing.T) {
 	run := func(args ...string) string {
 		t.Helper()
 
-		out, err := exec.CommandContext(r.ctx, "pcs-capacity", append([]string{"--config", r.path, "topology"}, args...)...).
+		out, err := exec.CommandContext(r.ctx, "pcs-capacity", append([]string{
+			"--config",
+			r.path,
+			"topology",
+		}, args...)...).
 			Output()
 		if err != nil {
 			t.Fatalf("topology %q: %v: %s", args, err, out)
@@ -35,7 +39,8 @@ func TestLong_Topology(t *testing.T) {
 	r.sync()
 
 	lines := run()
-	if err := os.WriteFile(filepath.Join(filepath.Dir(r.cluster.Conf()), "topology.conf"), []byte(lines), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(filepath.Dir(r.cluster.Conf()), "topology.conf"), []byte(lines),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 

@@ -75,8 +75,12 @@ func TestWatchSaysEachTroubleOnce(t *testing.T) {
 		lines int // about AWS
 		says  string
 	}{
-		"expired token": {awssim.Fault{Code: "ExpiredToken"}, 1, "the AWS credentials have expired (ExpiredToken in us-east-2); renew them"},
-		"no answer":     {awssim.Fault{Effect: awssim.CutBefore}, 1, "AWS cannot be reached at "},
+		"expired token": {
+			awssim.Fault{Code: "ExpiredToken"},
+			1,
+			"the AWS credentials have expired (ExpiredToken in us-east-2); renew them",
+		},
+		"no answer": {awssim.Fault{Effect: awssim.CutBefore}, 1, "AWS cannot be reached at "},
 		// One for subnets, two tags, the node groups, and the reservation.
 		"server error": {awssim.Fault{}, 5, "InternalError: An internal error has occurred"},
 	} {

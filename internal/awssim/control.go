@@ -190,8 +190,12 @@ type Fault struct {
 func Denies(action string) Fault {
 	service, operation, _ := strings.Cut(action, ":")
 	f := Fault{
-		Operation: operation, Effect: FailBefore, Code: "AccessDeniedException", Status: http.StatusForbidden,
-		Message: "User: arn:aws:iam::111122223333:user/simulated is not authorized to perform: " + action + " because no identity-based policy allows the " + action + " action",
+		Operation: operation,
+		Effect:    FailBefore,
+		Code:      "AccessDeniedException",
+		Status:    http.StatusForbidden,
+		Message: "User: arn:aws:iam::111122223333:user/simulated is not authorized to perform: " + action +
+			" because no identity-based policy allows the " + action + " action",
 	}
 	if service == "ec2" {
 		f.Code = "UnauthorizedOperation"

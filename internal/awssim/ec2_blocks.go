@@ -119,12 +119,22 @@ func (in *describeCapacityBlockOfferingsInput) check() error {
 func (o *offering) wire() object {
 	d := o.duration()
 	w := object{
-		"CapacityBlockOfferingId": o.id, "InstanceType": o.from.Type, "AvailabilityZone": o.from.zone.name, "InstanceCount": o.count,
-		"StartDate": o.start, "EndDate": o.end, "CapacityBlockDurationHours": int(d.Hours()), "CapacityBlockDurationMinutes": int(d.Minutes()) % 60,
+		"CapacityBlockOfferingId":      o.id,
+		"InstanceType":                 o.from.Type,
+		"AvailabilityZone":             o.from.zone.name,
+		"InstanceCount":                o.count,
+		"StartDate":                    o.start,
+		"EndDate":                      o.end,
+		"CapacityBlockDurationHours":   int(d.Hours()),
+		"CapacityBlockDurationMinutes": int(d.Minutes()) % 60,
 		"UpfrontFee": o.from.fee(
 			o.count,
 			d,
-		), "CurrencyCode": o.from.Currency, "Tenancy": "default", "ZoneType": o.from.zone.kind, "UltraserverType": o.from.UltraServer,
+		),
+		"CurrencyCode":    o.from.Currency,
+		"Tenancy":         "default",
+		"ZoneType":        o.from.zone.kind,
+		"UltraserverType": o.from.UltraServer,
 	}
 	if o.servers > 0 {
 		w["UltraserverCount"] = o.servers
@@ -169,10 +179,24 @@ func (s *Sim) purchaseCapacityBlock(c *call, in *purchaseCapacityBlockInput) (an
 
 	now := s.now.Truncate(time.Second)
 	res := &reservation{
-		ID: s.newID("cr"), kind: kindBlock, Type: o.from.Type, zone: o.from.zone,
-		zoneName: o.from.zone.name, count: o.count, state: "payment-pending", platform: in.InstancePlatform,
-		tenancy: "default", match: "targeted", created: now, start: o.start, end: o.end, owner: s.scenario.Account,
-		ultraServer: o.from.UltraServer, perServer: o.from.PerServer, tags: tags, offered: o.from,
+		ID:          s.newID("cr"),
+		kind:        kindBlock,
+		Type:        o.from.Type,
+		zone:        o.from.zone,
+		zoneName:    o.from.zone.name,
+		count:       o.count,
+		state:       "payment-pending",
+		platform:    in.InstancePlatform,
+		tenancy:     "default",
+		match:       "targeted",
+		created:     now,
+		start:       o.start,
+		end:         o.end,
+		owner:       s.scenario.Account,
+		ultraServer: o.from.UltraServer,
+		perServer:   o.from.PerServer,
+		tags:        tags,
+		offered:     o.from,
 	}
 	if o.atPurchase() {
 		res.start = s.now.Add(time.Duration(o.from.StartsIn))
@@ -185,9 +209,17 @@ func (s *Sim) purchaseCapacityBlock(c *call, in *purchaseCapacityBlockInput) (an
 	c.region.hide(res.ID, s.lag.Purchases)
 	o.from.sold = append(o.from.sold, res)
 	s.ledger = append(s.ledger, Purchase{
-		At: s.now, Region: c.Region,
-		Kind: "block", OfferingID: o.id, ReservationID: res.ID, InstanceType: res.Type, Count: res.count,
-		Start: res.start, End: res.end, Fee: o.from.fee(o.count, o.duration()), Currency: o.from.Currency,
+		At:            s.now,
+		Region:        c.Region,
+		Kind:          "block",
+		OfferingID:    o.id,
+		ReservationID: res.ID,
+		InstanceType:  res.Type,
+		Count:         res.count,
+		Start:         res.start,
+		End:           res.end,
+		Fee:           o.from.fee(o.count, o.duration()),
+		Currency:      o.from.Currency,
 	})
 	result := object{
 		"CapacityBlocks":      s.wireBlocks(c.region, res),
@@ -242,10 +274,16 @@ func (s *Sim) wireBlocks(r *region, res *reservation) []object {
 	shown := s.wireReservation(r, res)
 	for _, id := range res.blockIDs {
 		out = append(out, object{
-			"CapacityBlockId": id, "CapacityReservationIds": []string{res.ID},
-			"UltraserverType": res.ultraServer, "AvailabilityZone": shown["AvailabilityZone"],
-			"AvailabilityZoneId": shown["AvailabilityZoneId"], "CreateDate": shown["CreateDate"],
-			"StartDate": shown["StartDate"], "EndDate": shown["EndDate"], "State": shown["State"], "Tags": r.blocks[id].tags,
+			"CapacityBlockId":        id,
+			"CapacityReservationIds": []string{res.ID},
+			"UltraserverType":        res.ultraServer,
+			"AvailabilityZone":       shown["AvailabilityZone"],
+			"AvailabilityZoneId":     shown["AvailabilityZoneId"],
+			"CreateDate":             shown["CreateDate"],
+			"StartDate":              shown["StartDate"],
+			"EndDate":                shown["EndDate"],
+			"State":                  shown["State"],
+			"Tags":                   r.blocks[id].tags,
 		})
 	}
 

@@ -86,8 +86,11 @@ func (in *runInstancesInput) order(r *region) (launchOrder, error) {
 	}
 
 	o := launchOrder{
-		launchData: in.launchData, min: in.MinCount, max: in.MaxCount, subnet: in.SubnetId,
-		tags: tags,
+		launchData: in.launchData,
+		min:        in.MinCount,
+		max:        in.MaxCount,
+		subnet:     in.SubnetId,
+		tags:       tags,
 	}
 	if in.LaunchTemplate != nil {
 		err = o.template(r, *in.LaunchTemplate)
@@ -340,8 +343,8 @@ func (s *Sim) getConsoleOutput(c *call, in *getConsoleOutputInput) (any, error) 
 // OnConsole has an instance's console say what read returns. It may not call the simulator.
 func (s *Sim) OnConsole(read func(instanceID string) string) { s.do(func() { s.console = read }) }
 
-// reservationTopologies returns the network nodes of reservations, from the top of the network down. Reservations that are
-// neither active nor pending have none. Here reservations of one type and zone share all nodes but the lowest.
+// reservationTopologies returns the network nodes of reservations, from the top of the network down. Reservations that
+// are neither active nor pending have none. Here reservations of one type and zone share all nodes but the lowest.
 func (s *Sim) reservationTopologies(c *call) (all []object) {
 	for _, res := range c.region.visibleReservations() {
 		w := s.wireReservation(c.region, res)

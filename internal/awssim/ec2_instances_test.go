@@ -31,31 +31,73 @@ func TestLaunchRefusals(t *testing.T) {
 		in   *runInput
 		want string
 	}{
-		"block without market type":      {run(1, "p5.48xlarge", defSubnetA, into(openBlock)), "InvalidParameterValue"},
-		"market type without a target":   {run(1, "p5.48xlarge", defSubnetA, market("capacity-block")), "InvalidParameterValue"},
-		"market type of blocks for ODCR": {run(1, "g6.12xlarge", defSubnetA, intoBlock(gpuODCR)), "InvalidParameterValue"},
-		"unknown reservation":            {run(1, "p5.48xlarge", defSubnetA, intoBlock("cr-0123456789abcdef0")), "InvalidCapacityReservationId.NotFound"},
-		"malformed reservation":          {run(1, "p5.48xlarge", defSubnetA, intoBlock("block")), "InvalidCapacityReservationId.Malformed"},
-		"block not open yet":             {run(1, "p5.48xlarge", defSubnetA, intoBlock(laterBlock)), "InvalidCapacityReservationState.PendingActivation"},
-		"block never paid":               {run(1, "p5en.48xlarge", defSubnetC, intoBlock(failedBlock)), "InvalidCapacityReservationState"},
-		"block that is over":             {run(1, "trn1.32xlarge", defSubnetB, intoBlock(pastBlock)), "InvalidCapacityReservationState"},
-		"more than the block has":        {run(17, "p5.48xlarge", defSubnetA, intoBlock(openBlock)), "ReservationCapacityExceeded"},
-		"another type":                   {run(1, "c7i.4xlarge", defSubnetA, into(gpuODCR)), "ReservationCapacityExceeded"},
-		"another zone":                   {run(1, "p5.48xlarge", defSubnetB, intoBlock(openBlock)), "ReservationCapacityExceeded"},
-		"another platform":               {run(1, "g6.12xlarge", defSubnetA, into(gpuODCR), image(defRHELImage)), "ReservationCapacityExceeded"},
+		"block without market type": {run(1, "p5.48xlarge", defSubnetA, into(openBlock)), "InvalidParameterValue"},
+		"market type without a target": {
+			run(1, "p5.48xlarge", defSubnetA, market("capacity-block")),
+			"InvalidParameterValue",
+		},
+		"market type of blocks for ODCR": {
+			run(1, "g6.12xlarge", defSubnetA, intoBlock(gpuODCR)),
+			"InvalidParameterValue",
+		},
+		"unknown reservation": {
+			run(1, "p5.48xlarge", defSubnetA, intoBlock("cr-0123456789abcdef0")),
+			"InvalidCapacityReservationId.NotFound",
+		},
+		"malformed reservation": {
+			run(1, "p5.48xlarge", defSubnetA, intoBlock("block")),
+			"InvalidCapacityReservationId.Malformed",
+		},
+		"block not open yet": {
+			run(1, "p5.48xlarge", defSubnetA, intoBlock(laterBlock)),
+			"InvalidCapacityReservationState.PendingActivation",
+		},
+		"block never paid": {
+			run(1, "p5en.48xlarge", defSubnetC, intoBlock(failedBlock)),
+			"InvalidCapacityReservationState",
+		},
+		"block that is over": {
+			run(1, "trn1.32xlarge", defSubnetB, intoBlock(pastBlock)),
+			"InvalidCapacityReservationState",
+		},
+		"more than the block has": {
+			run(17, "p5.48xlarge", defSubnetA, intoBlock(openBlock)),
+			"ReservationCapacityExceeded",
+		},
+		"another type": {run(1, "c7i.4xlarge", defSubnetA, into(gpuODCR)), "ReservationCapacityExceeded"},
+		"another zone": {run(1, "p5.48xlarge", defSubnetB, intoBlock(openBlock)), "ReservationCapacityExceeded"},
+		"another platform": {
+			run(1, "g6.12xlarge", defSubnetA, into(gpuODCR), image(defRHELImage)),
+			"ReservationCapacityExceeded",
+		},
 		"another tenancy": {run(1, "g6.12xlarge", defSubnetA, into(gpuODCR), func(in *runInput) {
 			in.Placement = &types.Placement{Tenancy: types.TenancyDedicated}
 		}), "ReservationCapacityExceeded"},
-		"interruptible without market type": {run(1, "c7i.4xlarge", defSubnetA, into(borrowedODCR)), "InvalidParameterValue"},
-		"interruptible market for a block":  {run(1, "p5.48xlarge", defSubnetA, into(openBlock), interruptible), "InvalidParameterValue"},
-		"target and preference open":        {run(1, "g6.12xlarge", defSubnetA, into(gpuODCR), preference("open")), "InvalidParameterCombination"},
-		"reservations only, none matches":   {run(1, "c7i.4xlarge", defSubnetA, preference("capacity-reservations-only")), "ReservationCapacityExceeded"},
-		"more than EC2 has":                 {run(9, "g6.12xlarge", defSubnetA), "InsufficientInstanceCapacity"},
-		"type not in the zone":              {run(1, "g6.12xlarge", defSubnetC), "Unsupported"},
-		"unknown type":                      {run(1, "p9.huge", defSubnetA), "InvalidParameterValue"},
-		"unknown subnet":                    {run(1, "c7i.4xlarge", "subnet-1"), "InvalidSubnetID.NotFound"},
-		"unknown image":                     {run(1, "c7i.4xlarge", defSubnetA, image("ami-1")), "InvalidAMIID.NotFound"},
-		"image of another architecture":     {run(1, "c7i.4xlarge", defSubnetA, image(defARMImage)), "InvalidParameterValue"},
+		"interruptible without market type": {
+			run(1, "c7i.4xlarge", defSubnetA, into(borrowedODCR)),
+			"InvalidParameterValue",
+		},
+		"interruptible market for a block": {
+			run(1, "p5.48xlarge", defSubnetA, into(openBlock), interruptible),
+			"InvalidParameterValue",
+		},
+		"target and preference open": {
+			run(1, "g6.12xlarge", defSubnetA, into(gpuODCR), preference("open")),
+			"InvalidParameterCombination",
+		},
+		"reservations only, none matches": {
+			run(1, "c7i.4xlarge", defSubnetA, preference("capacity-reservations-only")),
+			"ReservationCapacityExceeded",
+		},
+		"more than EC2 has":    {run(9, "g6.12xlarge", defSubnetA), "InsufficientInstanceCapacity"},
+		"type not in the zone": {run(1, "g6.12xlarge", defSubnetC), "Unsupported"},
+		"unknown type":         {run(1, "p9.huge", defSubnetA), "InvalidParameterValue"},
+		"unknown subnet":       {run(1, "c7i.4xlarge", "subnet-1"), "InvalidSubnetID.NotFound"},
+		"unknown image":        {run(1, "c7i.4xlarge", defSubnetA, image("ami-1")), "InvalidAMIID.NotFound"},
+		"image of another architecture": {
+			run(1, "c7i.4xlarge", defSubnetA, image(defARMImage)),
+			"InvalidParameterValue",
+		},
 		"unknown security group": {run(1, "c7i.4xlarge", defSubnetA, func(in *runInput) {
 			in.SecurityGroupIds = []string{"sg-1"}
 		}), "InvalidGroup.NotFound"},
@@ -68,10 +110,18 @@ func TestLaunchRefusals(t *testing.T) {
 		"unknown ARN of a profile": {run(1, "c7i.4xlarge", defSubnetA, func(in *runInput) {
 			in.IamInstanceProfile = &types.IamInstanceProfileSpecification{Arn: aws.String(profile + "2")}
 		}), "InvalidParameterValue"},
-		"unknown placement group":      {run(1, "c7i.4xlarge", defSubnetA, inGroup("nowhere")), "InvalidPlacementGroup.Unknown"},
-		"no subnet and no default VPC": {run(1, "c7i.4xlarge", "", func(in *runInput) { in.SubnetId = nil }), "VPCIdNotSpecified"},
+		"unknown placement group": {
+			run(1, "c7i.4xlarge", defSubnetA, inGroup("nowhere")),
+			"InvalidPlacementGroup.Unknown",
+		},
+		"no subnet and no default VPC": {run(1, "c7i.4xlarge", "", func(in *runInput) {
+			in.SubnetId = nil
+		}), "VPCIdNotSpecified"},
 		"subnet given twice": {run(1, "c7i.4xlarge", defSubnetA, func(in *runInput) {
-			in.NetworkInterfaces = []types.InstanceNetworkInterfaceSpecification{{DeviceIndex: aws.Int32(0), SubnetId: aws.String(defSubnetA)}}
+			in.NetworkInterfaces = []types.InstanceNetworkInterfaceSpecification{{
+				DeviceIndex: aws.Int32(0),
+				SubnetId:    aws.String(defSubnetA),
+			}}
 		}), "InvalidParameterCombination"},
 		"placement in another zone": {run(1, "c7i.4xlarge", defSubnetA, func(in *runInput) {
 			in.Placement = &types.Placement{AvailabilityZone: aws.String("us-east-2b")}
@@ -79,10 +129,16 @@ func TestLaunchRefusals(t *testing.T) {
 		"too much user data": {run(1, "c7i.4xlarge", defSubnetA, func(in *runInput) {
 			in.UserData = aws.String(base64.StdEncoding.EncodeToString(make([]byte, maxUserData+1)))
 		}), "InvalidParameterValue"},
-		"fewer than one":   {run(0, "c7i.4xlarge", defSubnetA), "InvalidParameterValue"},
-		"tag of AWS":       {run(1, "c7i.4xlarge", defSubnetA, tagged("aws:team", "nlp")), "InvalidParameterValue"},
-		"unknown template": {run(1, "c7i.4xlarge", defSubnetA, template("lt-0123456789abcdef0", "")), "InvalidLaunchTemplateId.NotFound"},
-		"unknown version":  {run(1, "c7i.4xlarge", defSubnetA, template(defTemplate, "7")), "InvalidLaunchTemplateId.VersionNotFound"},
+		"fewer than one": {run(0, "c7i.4xlarge", defSubnetA), "InvalidParameterValue"},
+		"tag of AWS":     {run(1, "c7i.4xlarge", defSubnetA, tagged("aws:team", "nlp")), "InvalidParameterValue"},
+		"unknown template": {
+			run(1, "c7i.4xlarge", defSubnetA, template("lt-0123456789abcdef0", "")),
+			"InvalidLaunchTemplateId.NotFound",
+		},
+		"unknown version": {
+			run(1, "c7i.4xlarge", defSubnetA, template(defTemplate, "7")),
+			"InvalidLaunchTemplateId.VersionNotFound",
+		},
 		"user data that is not base64": {run(1, "c7i.4xlarge", defSubnetA, func(in *runInput) {
 			in.UserData = aws.String("#!/bin/sh")
 		}), "InvalidUserData.Malformed"},
@@ -185,7 +241,9 @@ func TestLifeOfAnInstance(t *testing.T) {
 		}
 	}
 
-	ended := do(t, w.ec2.TerminateInstances, &ec2.TerminateInstancesInput{InstanceIds: []string{id}}).TerminatingInstances[0]
+	ended := do(t, w.ec2.TerminateInstances, &ec2.TerminateInstancesInput{
+		InstanceIds: []string{id},
+	}).TerminatingInstances[0]
 	if ended.PreviousState.Name != "running" || ended.CurrentState.Name != "shutting-down" {
 		t.Errorf("from %s to %s", ended.PreviousState.Name, ended.CurrentState.Name)
 	}
@@ -265,7 +323,9 @@ func TestDryRunOfALaunch(t *testing.T) {
 		{run(1, "c7i.4xlarge", "subnet-0ffffffffffffffff"), "InvalidSubnetID.NotFound"},
 		{run(1, "c7i.4xlarge", defSubnetA, into("cr-0ffffffffffffffff")), "InvalidCapacityReservationId.NotFound"},
 		{run(1, "g6.12xlarge", defSubnetB, into(gpuODCR)), "ReservationCapacityExceeded"}, // another zone
-		{run(1, "c7i.4xlarge", defSubnetA, func(in *runInput) { in.KeyName = aws.String("nobody") }), "InvalidKeyPair.NotFound"},
+		{run(1, "c7i.4xlarge", defSubnetA, func(in *runInput) {
+			in.KeyName = aws.String("nobody")
+		}), "InvalidKeyPair.NotFound"},
 		{run(1, "c7i.4xlarge", defSubnetA, func(in *runInput) {
 			in.LaunchTemplate = &types.LaunchTemplateSpecification{LaunchTemplateName: aws.String("nobody")}
 		}), "InvalidLaunchTemplateName.NotFoundException"},
@@ -286,7 +346,10 @@ func TestDryRunOfALaunch(t *testing.T) {
 func TestLaunchWithInterfaceAndProfile(t *testing.T) {
 	w := newEC2World(t)
 
-	for _, p := range []types.IamInstanceProfileSpecification{{Name: aws.String("AWSPCS-nodes")}, {Arn: aws.String(profile)}} {
+	for _, p := range []types.IamInstanceProfileSpecification{
+		{Name: aws.String("AWSPCS-nodes")},
+		{Arn: aws.String(profile)},
+	} {
 		out := do(t, w.ec2.RunInstances, run(1, "c7i.4xlarge", defSubnetA, func(in *runInput) {
 			in.SubnetId = nil
 			in.IamInstanceProfile = &p

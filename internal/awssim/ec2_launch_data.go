@@ -164,8 +164,8 @@ func mergeTags(template, call map[string]string) map[string]string {
 	return out
 }
 
-// checkNames refuses a launch with a key pair or a placement group that is not there. EC2 looks them up when it launches,
-// not when a launch template is made. Codes: EC2 API Reference, "Error codes".
+// checkNames refuses a launch with a key pair or a placement group that is not there. EC2 looks them up when it
+// launches, not when a launch template is made. Codes: EC2 API Reference, "Error codes".
 func (r *region) checkNames(o launchOrder) error {
 	if o.KeyName != "" && !slices.Contains(r.keyPairs, o.KeyName) {
 		return apiErrorf("InvalidKeyPair.NotFound", "The key pair '%s' does not exist", o.KeyName)

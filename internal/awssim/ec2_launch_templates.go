@@ -49,7 +49,9 @@ func (s *Sim) buildLaunchTemplate(r *region, lt LaunchTemplateScenario) error {
 	}
 
 	data := templateView{launchData: launchData{
-		ImageId: lt.Image, InstanceType: lt.Type, KeyName: lt.KeyName,
+		ImageId:          lt.Image,
+		InstanceType:     lt.Type,
+		KeyName:          lt.KeyName,
 		SecurityGroupIds: lt.SecurityGroups,
 	}}
 	if lt.PlacementGroup != "" {
@@ -85,8 +87,14 @@ func (s *Sim) buildLaunchTemplate(r *region, lt LaunchTemplateScenario) error {
 	}
 
 	r.templates[lt.ID] = &launchTemplate{
-		in: r, id: lt.ID, name: lt.Name, created: s.now, defaultVersion: 1, latest: 1,
-		tags: copyTags(lt.Tags), versions: map[int64]*templateVersion{1: {number: 1, created: s.now, data: raw}},
+		in:             r,
+		id:             lt.ID,
+		name:           lt.Name,
+		created:        s.now,
+		defaultVersion: 1,
+		latest:         1,
+		tags:           copyTags(lt.Tags),
+		versions:       map[int64]*templateVersion{1: {number: 1, created: s.now, data: raw}},
 	}
 
 	return nil
@@ -144,8 +152,13 @@ func (s *Sim) createLaunchTemplate(c *call, in *createLaunchTemplateInput) (any,
 		}
 
 		t := &launchTemplate{
-			in: c.region, id: s.newID("lt"), name: in.LaunchTemplateName, created: s.now, defaultVersion: 1, tags: tags,
-			versions: map[int64]*templateVersion{},
+			in:             c.region,
+			id:             s.newID("lt"),
+			name:           in.LaunchTemplateName,
+			created:        s.now,
+			defaultVersion: 1,
+			tags:           tags,
+			versions:       map[int64]*templateVersion{},
 		}
 		t.add(s.now, in.VersionDescription, in.LaunchTemplateData)
 		c.region.templates[t.id] = t

@@ -32,8 +32,10 @@ func (s *Sim) ec2Operations() map[string]operation {
 			},
 		),
 		"DescribeAvailabilityZones": s.describe(describing{
-			items: s.zoneObjects, answer: "AvailabilityZones",
-			filters: "zone-name zone-id zone-type opt-in-status region-name group-name state", more: "AllAvailabilityZones",
+			items:   s.zoneObjects,
+			answer:  "AvailabilityZones",
+			filters: "zone-name zone-id zone-type opt-in-status region-name group-name state",
+			more:    "AllAvailabilityZones",
 		}),
 		"DescribeSubnets": s.describe(
 			describing{
@@ -60,8 +62,13 @@ func (s *Sim) ec2Operations() map[string]operation {
 		),
 		"DescribeSecurityGroups": s.describe(
 			describing{
-				items: s.securityGroupObjects, answer: "SecurityGroups", id: "GroupId", noSuchID: groupNotFound,
-				least: 5, most: 1000, filters: "group-id group-name vpc-id tag",
+				items:    s.securityGroupObjects,
+				answer:   "SecurityGroups",
+				id:       "GroupId",
+				noSuchID: groupNotFound,
+				least:    5,
+				most:     1000,
+				filters:  "group-id group-name vpc-id tag",
 			},
 		),
 		"DescribeImages": s.describe(
@@ -84,7 +91,8 @@ func (s *Sim) ec2Operations() map[string]operation {
 				noSuchID: typeNotFound,
 				least:    5,
 				most:     100,
-				filters: "instance-type current-generation bare-metal supported-usage-class=SupportedUsageClasses vcpu-info.default-vcpus=VCpuInfo.DefaultVCpus " +
+				filters: "instance-type current-generation bare-metal supported-usage-class=SupportedUsageClasses " +
+					"vcpu-info.default-vcpus=VCpuInfo.DefaultVCpus " +
 					"processor-info.supported-architecture=ProcessorInfo.SupportedArchitectures",
 			},
 		),
@@ -113,7 +121,10 @@ func (s *Sim) ec2Operations() map[string]operation {
 		"DescribeInstances": ec2Op(s.describeInstances),
 		"DescribeInstanceStatus": s.describe(
 			describing{
-				items: s.statusObjects, answer: "InstanceStatuses", least: 5, most: 1000,
+				items:   s.statusObjects,
+				answer:  "InstanceStatuses",
+				least:   5,
+				most:    1000,
 				filters: "system-status.status=SystemStatus.Status event.code=Events.Code",
 			},
 		),
@@ -123,16 +134,28 @@ func (s *Sim) ec2Operations() map[string]operation {
 		// EC2 has no filter for the kind of reservation nor for the zone id.
 		"DescribeCapacityReservations": s.describe(
 			describing{
-				items: s.reservationObjects, answer: "CapacityReservations", id: "CapacityReservationId",
-				noSuchID: reservationNotFound, least: 1, most: 1000, filters: "instance-type owner-id instance-platform availability-zone tenancy " +
-					"outpost-arn placement-group-arn state start-date end-date end-date-type instance-match-criteria tag",
+				items:    s.reservationObjects,
+				answer:   "CapacityReservations",
+				id:       "CapacityReservationId",
+				noSuchID: reservationNotFound,
+				least:    1,
+				most:     1000,
+				filters: "instance-type owner-id instance-platform availability-zone tenancy " +
+					"outpost-arn placement-group-arn state start-date end-date end-date-type " +
+					"instance-match-criteria tag",
 			},
 		),
 		// Ids and pages of topologies: SDK documentation of both operations.
 		"DescribeCapacityReservationTopology": s.describe(
 			describing{
-				items: s.reservationTopologies, answer: "CapacityReservations", id: "CapacityReservationId",
-				noSuchID: reservationNotFound, mostIDs: 10, least: 1, most: 10, filters: "availability-zone instance-type",
+				items:    s.reservationTopologies,
+				answer:   "CapacityReservations",
+				id:       "CapacityReservationId",
+				noSuchID: reservationNotFound,
+				mostIDs:  10,
+				least:    1,
+				most:     10,
+				filters:  "availability-zone instance-type",
 			},
 		),
 		"CreateCapacityReservation": ec2Op(s.createCapacityReservation),
@@ -142,8 +165,14 @@ func (s *Sim) ec2Operations() map[string]operation {
 		"PurchaseCapacityBlock":          ec2Op(s.purchaseCapacityBlock),
 		"DescribeCapacityBlocks": s.describe(
 			describing{
-				items: s.blockObjects, answer: "CapacityBlocks", id: "CapacityBlockId", noSuchID: blockNotFound,
-				least: 1, most: 1000, filters: "capacity-block-id ultraserver-type availability-zone start-date end-date create-date state tag",
+				items:    s.blockObjects,
+				answer:   "CapacityBlocks",
+				id:       "CapacityBlockId",
+				noSuchID: blockNotFound,
+				least:    1,
+				most:     1000,
+				filters: "capacity-block-id ultraserver-type availability-zone start-date end-date create-date " +
+					"state tag",
 			},
 		),
 		"DescribeCapacityBlockStatus": s.describe(
@@ -195,7 +224,8 @@ func ec2Op[In any](run func(*call, *In) (any, error)) operation {
 
 		if dryRun {
 			return nil, &APIError{
-				Code: "DryRunOperation", Status: http.StatusPreconditionFailed,
+				Code:    "DryRunOperation",
+				Status:  http.StatusPreconditionFailed,
 				Message: "Request would have succeeded, but DryRun flag is set.",
 			}
 		}
@@ -223,8 +253,9 @@ func (s *Sim) stsOperations() map[string]operation {
 			RequestID string   `xml:"ResponseMetadata>RequestId"`
 		}{
 			Result: identity{
-				Arn:    s.caller(),
-				UserId: "AIDASIMULATED", Account: s.scenario.Account,
+				Arn:     s.caller(),
+				UserId:  "AIDASIMULATED",
+				Account: s.scenario.Account,
 			},
 			RequestID: c.requestID,
 		})

@@ -98,10 +98,21 @@ func (s *Sim) createCapacityReservation(c *call, in *createCapacityReservationIn
 		res := &reservation{
 			ID: s.newID(
 				"cr",
-			), kind: kindODCR, Type: in.InstanceType, zone: z, zoneName: z.name, count: in.InstanceCount,
-			state: "active", platform: in.InstancePlatform, tenancy: cmp.Or(in.Tenancy, "default"),
-			match: cmp.Or(in.InstanceMatchCriteria, "open"), created: now, start: now, end: in.EndDate,
-			owner: s.scenario.Account, tags: tags,
+			),
+			kind:     kindODCR,
+			Type:     in.InstanceType,
+			zone:     z,
+			zoneName: z.name,
+			count:    in.InstanceCount,
+			state:    "active",
+			platform: in.InstancePlatform,
+			tenancy:  cmp.Or(in.Tenancy, "default"),
+			match:    cmp.Or(in.InstanceMatchCriteria, "open"),
+			created:  now,
+			start:    now,
+			end:      in.EndDate,
+			owner:    s.scenario.Account,
+			tags:     tags,
 		}
 		c.region.reservations[res.ID] = res
 		c.region.hide(res.ID, s.lag.Reservations)
@@ -191,7 +202,8 @@ func (r *region) changeable(id string) (*reservation, error) {
 		)
 	case res.kind == kindBlock: // SDK documentation of CancelCapacityReservation
 		return nil, apiErrorf("UnsupportedOperation", "You can't modify or cancel a Capacity Block")
-	case res.state != "active" && res.state != "pending" && res.state != "assessing": // EC2 User Guide, capacity-reservations-release
+	// EC2 User Guide, capacity-reservations-release
+	case res.state != "active" && res.state != "pending" && res.state != "assessing":
 		return nil, apiErrorf("InvalidCapacityReservationState", "The Capacity Reservation '%s' is %s", id, res.state)
 	}
 

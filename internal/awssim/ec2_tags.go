@@ -61,7 +61,8 @@ func checkTags(tags []tag) error {
 		case strings.HasPrefix(strings.ToLower(t.Key), "aws:"):
 			return apiErrorf(
 				"InvalidParameterValue",
-				"Value ( %s ) for parameter key is invalid. Tag keys starting with 'aws:' are reserved for internal use",
+				"Value ( %s ) for parameter key is invalid. Tag keys starting with 'aws:' are reserved for internal "+
+					"use",
 				t.Key,
 			)
 		case utf8.RuneCountInString(t.Key) > 127: // both lengths: EC2 API Reference, Tag

@@ -119,11 +119,22 @@ func (s *Sim) run(r *region, o launchOrder) ([]*instance, error) {
 }
 
 func (s *Sim) newInstance(r *region, o launchOrder, at site, seat *reservation) *instance {
-	i := &instance{Instance: Instance{
-		ID: s.newID("i"), Region: r.name, Zone: at.subnet.zone.name, Type: at.kind.Name,
-		State: statePending, SubnetID: at.subnet.id, ImageID: at.image.ID, LaunchTime: s.now.Truncate(time.Second),
-		UserData: o.UserData, Tags: copyTags(o.tags),
-	}, subnet: at.subnet, data: o.launchData}
+	i := &instance{
+		Instance: Instance{
+			ID:         s.newID("i"),
+			Region:     r.name,
+			Zone:       at.subnet.zone.name,
+			Type:       at.kind.Name,
+			State:      statePending,
+			SubnetID:   at.subnet.id,
+			ImageID:    at.image.ID,
+			LaunchTime: s.now.Truncate(time.Second),
+			UserData:   o.UserData,
+			Tags:       copyTags(o.tags),
+		},
+		subnet: at.subnet,
+		data:   o.launchData,
+	}
 	if seat != nil {
 		i.seat, i.ReservationID = seat, seat.ID
 		seat.launched++

@@ -107,7 +107,8 @@ func (s *Sim) metadata(i *instance, r *http.Request, path string) (string, int) 
 	}
 	if p := i.data.IamInstanceProfile; p != nil {
 		profile := cmp.Or(p.Arn, s.iamARN("instance-profile/"+p.Name))
-		items["iam/info"] = `{"Code": "Success", "InstanceProfileArn": "` + profile + `", "InstanceProfileId": "AIPASIMULATED"}`
+		items["iam/info"] = `{"Code": "Success", "InstanceProfileArn": "` + profile +
+			`", "InstanceProfileId": "AIPASIMULATED"}`
 	}
 
 	if value, there := items[item]; there {
@@ -133,8 +134,8 @@ func (s *Sim) metadataToken(i *instance, r *http.Request) (string, int) {
 	return token, http.StatusOK
 }
 
-// hasTagsInMetadata reports whether an instance finds its tags in its metadata: the launch says so, else the account's default
-// (EC2 User Guide, "Order of precedence for instance metadata options").
+// hasTagsInMetadata reports whether an instance finds its tags in its metadata: the launch says so, else the account's
+// default (EC2 User Guide, "Order of precedence for instance metadata options").
 func (r *region) hasTagsInMetadata(d launchData) bool {
 	if d.MetadataOptions != nil && d.MetadataOptions.InstanceMetadataTags != "" {
 		return d.MetadataOptions.InstanceMetadataTags == "enabled"

@@ -144,8 +144,8 @@ func (t *offeringTemplate) remaining(start, end time.Time) int {
 	return left
 }
 
-// makeID returns the same id for the same block: two searches show one offering, unless another round is asked for. One that
-// starts at purchase has no fixed times.
+// makeID returns the same id for the same block: two searches show one offering, unless another round is asked for. One
+// that starts at purchase has no fixed times.
 func (o *offering) makeID(round uint64) string {
 	key := fmt.Sprintf("%s/%s/%s/%d/%d", o.from.zone.id, o.from.Type, o.from.UltraServer, o.count, o.duration())
 	if o.atPurchase() {
@@ -357,8 +357,17 @@ func (s *Sim) purchaseExtension(c *call, in *purchaseExtensionInput) (any, error
 	res.extensions = append(res.extensions, e)
 	s.ledger = append(s.ledger,
 		Purchase{
-			At: s.now, Region: c.Region, Kind: "extension", OfferingID: o.id, ReservationID: res.ID,
-			InstanceType: res.Type, Count: res.count, Start: o.end, End: end, Fee: o.fee(), Currency: o.currency(),
+			At:            s.now,
+			Region:        c.Region,
+			Kind:          "extension",
+			OfferingID:    o.id,
+			ReservationID: res.ID,
+			InstanceType:  res.Type,
+			Count:         res.count,
+			Start:         o.end,
+			End:           end,
+			Fee:           o.fee(),
+			Currency:      o.currency(),
 		})
 	c.region.hide(e.key(), s.lag.Purchases)
 	out := object{"CapacityBlockExtensions": []object{e.wire()}}

@@ -76,13 +76,19 @@ type pcsRequest struct {
 func (s *Sim) pcsOperations() map[string]operation {
 	operations := map[string]operation{}
 	for name, handle := range map[string]func(*call, *pcsRequest) (any, error){
-		"GetCluster":    func(_ *call, in *pcsRequest) (any, error) { return object{"cluster": in.cluster}, nil },
-		"ListClusters":  func(c *call, _ *pcsRequest) (any, error) { return pcsList("clusters", c.region.pcs.clusters) },
+		"GetCluster": func(_ *call, in *pcsRequest) (any, error) { return object{"cluster": in.cluster}, nil },
+		"ListClusters": func(c *call, _ *pcsRequest) (any, error) {
+			return pcsList("clusters", c.region.pcs.clusters)
+		},
 		"UpdateCluster": s.updateCluster,
 
 		"CreateComputeNodeGroup": s.createNodeGroup,
-		"GetComputeNodeGroup":    func(_ *call, in *pcsRequest) (any, error) { return object{"computeNodeGroup": in.group}, nil },
-		"ListComputeNodeGroups":  func(_ *call, in *pcsRequest) (any, error) { return pcsList("computeNodeGroups", in.cluster.groups) },
+		"GetComputeNodeGroup": func(_ *call, in *pcsRequest) (any, error) {
+			return object{"computeNodeGroup": in.group}, nil
+		},
+		"ListComputeNodeGroups": func(_ *call, in *pcsRequest) (any, error) {
+			return pcsList("computeNodeGroups", in.cluster.groups)
+		},
 		"UpdateComputeNodeGroup": s.updateNodeGroup,
 		"DeleteComputeNodeGroup": s.deleteNodeGroup,
 
@@ -293,8 +299,9 @@ func (v *pcsValidation) err() error {
 	}
 
 	return &APIError{
-		Code: "ValidationException", Message: message,
-		Detail: map[string]any{"reason": "fieldValidationFailed", "fieldList": v.fields},
+		Code:    "ValidationException",
+		Message: message,
+		Detail:  map[string]any{"reason": "fieldValidationFailed", "fieldList": v.fields},
 	}
 }
 
@@ -310,7 +317,10 @@ func pcsQuota(about *pcsResource, format string, args ...any) error {
 }
 
 func pcsNotFound(kind, id string) error {
-	return pcsErrorAbout("ResourceNotFoundException", &pcsResource{kind: kind, ID: id}, "no %s has the name or id %q", kind, id)
+	return pcsErrorAbout("ResourceNotFoundException", &pcsResource{
+		kind: kind,
+		ID:   id,
+	}, "no %s has the name or id %q", kind, id)
 }
 
 func pcsErrorAbout(code string, about *pcsResource, format string, args ...any) *APIError {

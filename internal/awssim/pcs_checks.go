@@ -58,7 +58,8 @@ func checkGroup(cl *pcsCluster, g, old *pcsGroup) error {
 	checkImage(&v, cl.region, g, template)
 
 	if userData, _ := base64.StdEncoding.DecodeString(template.UserData); len(userData) > 0 && !isMultipart(userData) {
-		// AWS PCS User Guide, "Working with Amazon EC2 user data". AWS may refuse it here, or let nodes fail: nobody knows.
+		// AWS PCS User Guide, "Working with Amazon EC2 user data". AWS may refuse it here, or let nodes fail: nobody
+		// knows.
 		v.add("customLaunchTemplate", "the user data of the launch template is not in the MIME multi-part format")
 	}
 
@@ -148,8 +149,13 @@ type pcsPurchase struct {
 // Sources: AWS PCS User Guide, "Using Amazon EC2 Capacity Blocks for ML" and "Using ODCRs".
 var pcsPurchases = map[string]pcsPurchase{
 	"CAPACITY_BLOCK": {
-		market: "capacity-block", kind: kindBlock, mustTarget: true,
-		states: []string{"scheduled", "active"}, sizeCaps: true, slurm: 2405, description: "a Capacity Block",
+		market:      "capacity-block",
+		kind:        kindBlock,
+		mustTarget:  true,
+		states:      []string{"scheduled", "active"},
+		sizeCaps:    true,
+		slurm:       2405,
+		description: "a Capacity Block",
 	},
 	"ONDEMAND": {
 		kind:        kindODCR,

@@ -129,10 +129,14 @@ func (s *Sim) buildCluster(r *region, c ClusterScenario) error {
 	r.pcs.clusters = append(r.pcs.clusters, cl)
 	for _, g := range c.NodeGroups {
 		made := &pcsGroup{
-			pcsResource: pcsResource{ID: g.ID, Name: g.Name, tags: copyTags(g.Tags), Status: statusActive},
-			AMI:         g.Image, SubnetIDs: g.Subnets, PurchaseOption: g.PurchaseOption, InstanceProfile: g.InstanceProfile,
-			LaunchTemplate: pcsTemplate{ID: g.LaunchTemplate, Version: cmp.Or(g.Version, "1")},
-			Scaling:        pcsScaling{Min: g.Min, Max: g.Max}, Instances: []pcsInstance{{Type: g.Type}},
+			pcsResource:     pcsResource{ID: g.ID, Name: g.Name, tags: copyTags(g.Tags), Status: statusActive},
+			AMI:             g.Image,
+			SubnetIDs:       g.Subnets,
+			PurchaseOption:  g.PurchaseOption,
+			InstanceProfile: g.InstanceProfile,
+			LaunchTemplate:  pcsTemplate{ID: g.LaunchTemplate, Version: cmp.Or(g.Version, "1")},
+			Scaling:         pcsScaling{Min: g.Min, Max: g.Max},
+			Instances:       []pcsInstance{{Type: g.Type}},
 		}
 		if err := s.addGroup(cl, made); err != nil {
 			return fmt.Errorf("node group %s: %w", g.Name, err)
@@ -140,7 +144,9 @@ func (s *Sim) buildCluster(r *region, c ClusterScenario) error {
 	}
 
 	for _, sc := range c.Queues {
-		q := &pcsQueue{pcsResource: pcsResource{ID: sc.ID, Name: sc.Name, tags: copyTags(sc.Tags), Status: statusActive}}
+		q := &pcsQueue{
+			pcsResource: pcsResource{ID: sc.ID, Name: sc.Name, tags: copyTags(sc.Tags), Status: statusActive},
+		}
 		for _, name := range sc.NodeGroups {
 			g, err := pcsFind(cl.groups, kindGroup, name)
 			if err != nil {

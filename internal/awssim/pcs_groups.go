@@ -180,7 +180,8 @@ func (s *Sim) deleteNodeGroup(c *call, in *pcsRequest) (any, error) {
 	}
 
 	if queues := cl.queuesOf(g.ID); len(queues) > 0 {
-		return nil, pcsConflict(&g.pcsResource, "compute node group %s is in the queue %s: remove it from the queue first",
+		return nil, pcsConflict(&g.pcsResource, "compute node group %s is in the queue %s: remove it from the queue "+
+			"first",
 			g.Name, strings.Join(queues, ", "))
 	}
 

@@ -137,7 +137,10 @@ func (s *Sim) launchInto(cl *pcsCluster, g *pcsGroup, sn *subnet, instanceType s
 		},
 		tags: map[string]string{tagClusterID: cl.ID, tagGroupID: g.ID},
 	}
-	if err := order.template(cl.region, templateReference{LaunchTemplateId: g.LaunchTemplate.ID, Version: g.LaunchTemplate.Version}); err != nil {
+	if err := order.template(cl.region, templateReference{
+		LaunchTemplateId: g.LaunchTemplate.ID,
+		Version:          g.LaunchTemplate.Version,
+	}); err != nil {
 		return nil, err
 	}
 
@@ -278,9 +281,15 @@ func (cl *pcsCluster) view() PCSCluster {
 
 func (g *pcsGroup) view(r *region) PCSNodeGroup {
 	view := PCSNodeGroup{
-		ID:   g.ID,
-		Name: g.Name, Status: g.Status, InstanceType: g.Instances[0].Type, Min: g.Scaling.Min, Max: g.Scaling.Max,
-		PurchaseOption: g.PurchaseOption, Settings: g.SlurmConfiguration.custom(), Instances: maps.Clone(g.nodes),
+		ID:             g.ID,
+		Name:           g.Name,
+		Status:         g.Status,
+		InstanceType:   g.Instances[0].Type,
+		Min:            g.Scaling.Min,
+		Max:            g.Scaling.Max,
+		PurchaseOption: g.PurchaseOption,
+		Settings:       g.SlurmConfiguration.custom(),
+		Instances:      maps.Clone(g.nodes),
 	}
 	if t := r.types[view.InstanceType]; t != nil {
 		view.VCPUs = t.VCPUs

@@ -286,7 +286,10 @@ func TestClusterAndItsPartsWaitForEachOther(t *testing.T) {
 	q := w.queue("gpu", g)
 	wantConflict("delete of a group in a queue", deleteGroup(w, g.Id))
 
-	if _, err := w.pcs.DeleteQueue(t.Context(), &pcs.DeleteQueueInput{ClusterIdentifier: aws.String("hpc"), QueueIdentifier: q.Id}); err != nil {
+	if _, err := w.pcs.DeleteQueue(t.Context(), &pcs.DeleteQueueInput{
+		ClusterIdentifier: aws.String("hpc"),
+		QueueIdentifier:   q.Id,
+	}); err != nil {
 		t.Fatal(err)
 	}
 

@@ -137,14 +137,24 @@ func (s *Sim) buildReservation(r *region, rs ReservationScenario) error {
 	}
 
 	res := &reservation{
-		ID: rs.ID, kind: cmp.Or(rs.Kind, kindODCR), Type: rs.Type, zone: z, zoneName: cmp.Or(
-			rs.OwnerZoneName,
-			z.name,
-		), count: rs.Count, platform: cmp.Or(rs.Platform, "Linux/UNIX"), tenancy: cmp.Or(rs.Tenancy,
-			"default"), match: cmp.Or(rs.Match, "targeted"), created: s.now.Add(-time.Hour).Truncate(time.Second),
-		start: rs.Start.At(s.now), end: rs.End.At(s.now), owner: cmp.Or(rs.Owner, s.scenario.Account),
-		shared: rs.Owner != "" && rs.Owner != s.scenario.Account, ultraServer: rs.UltraServer, tags: copyTags(rs.Tags),
-		placementGroup: rs.PlacementGroup, committed: rs.Committed.At(s.now),
+		ID:             rs.ID,
+		kind:           cmp.Or(rs.Kind, kindODCR),
+		Type:           rs.Type,
+		zone:           z,
+		zoneName:       cmp.Or(rs.OwnerZoneName, z.name),
+		count:          rs.Count,
+		platform:       cmp.Or(rs.Platform, "Linux/UNIX"),
+		tenancy:        cmp.Or(rs.Tenancy, "default"),
+		match:          cmp.Or(rs.Match, "targeted"),
+		created:        s.now.Add(-time.Hour).Truncate(time.Second),
+		start:          rs.Start.At(s.now),
+		end:            rs.End.At(s.now),
+		owner:          cmp.Or(rs.Owner, s.scenario.Account),
+		shared:         rs.Owner != "" && rs.Owner != s.scenario.Account,
+		ultraServer:    rs.UltraServer,
+		tags:           copyTags(rs.Tags),
+		placementGroup: rs.PlacementGroup,
+		committed:      rs.Committed.At(s.now),
 	}
 	if res.start.IsZero() {
 		res.start = res.created

@@ -176,7 +176,8 @@ func (r *region) available(res *reservation) int {
 func (r *region) freeCapacity(p pool) int {
 	free := r.capacity[p]
 	for _, res := range r.reservations {
-		if res.kind == kindODCR && res.keepsCapacity() && res.Type == p.instanceType && res.zone.id == p.zoneID && !res.shared {
+		if res.kind == kindODCR && res.keepsCapacity() && res.Type == p.instanceType && res.zone.id == p.zoneID &&
+			!res.shared {
 			free -= res.count
 		}
 	}

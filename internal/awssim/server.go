@@ -101,7 +101,8 @@ func parseCall(r *http.Request, body []byte) (*call, error) {
 	m := scope.FindStringSubmatch(r.Header.Get("Authorization"))
 	if m == nil {
 		return c, &APIError{
-			Code: "AuthFailure", Status: http.StatusUnauthorized,
+			Code:   "AuthFailure",
+			Status: http.StatusUnauthorized,
 			Message: "AWS was not able to validate the provided access credentials: no credential scope in the " +
 				"Authorization header",
 		}
@@ -168,7 +169,8 @@ func (s *Sim) dispatch(c *call) ([]byte, error) {
 	c.region = s.regions[c.Region]
 	if c.region == nil && c.Service != "sts" {
 		return nil, &APIError{
-			Code: "AuthFailure", Status: http.StatusUnauthorized,
+			Code:   "AuthFailure",
+			Status: http.StatusUnauthorized,
 			Message: "AWS was not able to validate the provided access credentials: the simulated account has no " +
 				"region " + c.Region,
 		}

@@ -62,10 +62,20 @@ func New(sc *Scenario, clock *Clock) (*Sim, error) {
 	clock.Advance(time.Duration(sc.ClockOffset))
 
 	s := &Sim{
-		scenario: sc, clock: clock, now: clock.Now(), unpaid: sc.FailPayments,
-		lag: sc.Lag, regions: map[string]*region{}, calls: map[CallKey]int{}, buckets: map[CallKey]*rate.Limiter{},
-		tokens: map[tokenKey]tokenUse{}, callers: map[string]map[string]bool{}, cleared: make(chan struct{}),
-		wake: make(chan struct{}, 1), deliver: make(chan struct{}, 1), stop: make(chan struct{}),
+		scenario: sc,
+		clock:    clock,
+		now:      clock.Now(),
+		unpaid:   sc.FailPayments,
+		lag:      sc.Lag,
+		regions:  map[string]*region{},
+		calls:    map[CallKey]int{},
+		buckets:  map[CallKey]*rate.Limiter{},
+		tokens:   map[tokenKey]tokenUse{},
+		callers:  map[string]map[string]bool{},
+		cleared:  make(chan struct{}),
+		wake:     make(chan struct{}, 1),
+		deliver:  make(chan struct{}, 1),
+		stop:     make(chan struct{}),
 	}
 
 	s.ec2, s.pcs = s.ec2Operations(), s.pcsOperations()

@@ -29,12 +29,20 @@ func TestFaultsAroundAPurchase(t *testing.T) {
 		code   string // "" for a cut connection
 		bought int
 	}{
-		"500 before":    {Fault{Effect: FailBefore}, "InternalError", 0},
-		"500 after":     {Fault{Effect: FailAfter}, "InternalError", 1},
-		"throttled":     {Fault{Effect: FailBefore, Code: "RequestLimitExceeded", Status: 503}, "RequestLimitExceeded", 0},
-		"cut before":    {Fault{Effect: CutBefore}, "", 0},
-		"cut after":     {Fault{Effect: CutAfter}, "", 1},
-		"refused after": {Fault{Effect: FailAfter, Code: "UnauthorizedOperation", Status: 403, Message: "no"}, "UnauthorizedOperation", 1},
+		"500 before": {Fault{Effect: FailBefore}, "InternalError", 0},
+		"500 after":  {Fault{Effect: FailAfter}, "InternalError", 1},
+		"throttled": {
+			Fault{Effect: FailBefore, Code: "RequestLimitExceeded", Status: 503},
+			"RequestLimitExceeded",
+			0,
+		},
+		"cut before": {Fault{Effect: CutBefore}, "", 0},
+		"cut after":  {Fault{Effect: CutAfter}, "", 1},
+		"refused after": {
+			Fault{Effect: FailAfter, Code: "UnauthorizedOperation", Status: 403, Message: "no"},
+			"UnauthorizedOperation",
+			1,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newEC2World(t)
@@ -73,7 +81,8 @@ func post(t testing.TB, endpoint, service, region string, form url.Values) (int,
 
 	req.Header.Set(
 		"Authorization",
-		"AWS4-HMAC-SHA256 Credential=AKIA/20261201/"+region+"/"+service+"/aws4_request, SignedHeaders=host, Signature=0",
+		"AWS4-HMAC-SHA256 Credential=AKIA/20261201/"+region+"/"+service+
+			"/aws4_request, SignedHeaders=host, Signature=0",
 	)
 
 	resp, err := http.DefaultClient.Do(req)
@@ -105,20 +114,39 @@ func TestUnknownRequests(t *testing.T) {
 		form url.Values
 		want string // in the answer
 	}{
-		"operation":  {v("Action", "StartInstances"), "<Code>InvalidAction</Code><Message>The action StartInstances "},
-		"parameter":  {v("Action", "DescribeSubnets", "SubnetID.1", "subnet-1"), "<Code>UnknownParameter</Code><Message>The parameter SubnetID.1 "},
-		"list gap":   {v("Action", "DescribeSubnets", "SubnetId.2", "subnet-1"), "<Code>UnknownParameter</Code>"},
-		"member":     {v("Action", "DescribeSubnets", "Filter.1.Name", "vpc-id", "Filter.1.Valu.1", "x"), "Filter.1.Valu.1"},
-		"version":    {url.Values{"Action": {"DescribeSubnets"}, "Version": {"2014-01-01"}}, "<Code>NoSuchVersion</Code>"},
+		"operation": {v("Action", "StartInstances"), "<Code>InvalidAction</Code><Message>The action StartInstances "},
+		"parameter": {
+			v("Action", "DescribeSubnets", "SubnetID.1", "subnet-1"),
+			"<Code>UnknownParameter</Code><Message>The parameter SubnetID.1 ",
+		},
+		"list gap": {v("Action", "DescribeSubnets", "SubnetId.2", "subnet-1"), "<Code>UnknownParameter</Code>"},
+		"member": {
+			v("Action", "DescribeSubnets", "Filter.1.Name", "vpc-id", "Filter.1.Valu.1", "x"),
+			"Filter.1.Valu.1",
+		},
+		"version": {
+			url.Values{"Action": {"DescribeSubnets"}, "Version": {"2014-01-01"}},
+			"<Code>NoSuchVersion</Code>",
+		},
 		"no action":  {v(), "<Code>MissingAction</Code>"},
 		"bad number": {v("Action", "DescribeSubnets", "MaxResults", "many"), "<Code>InvalidParameterValue</Code>"},
 		"bad time": {
-			v("Action", "CreateCapacityReservation", "InstanceType", "t", "InstancePlatform", "p", "InstanceCount", "1", "EndDate", "soon"),
+			v("Action", "CreateCapacityReservation", "InstanceType", "t", "InstancePlatform", "p", "InstanceCount",
+				"1", "EndDate", "soon"),
 			"<Code>InvalidParameterValue</Code><Message>Value (soon) for parameter EndDate is invalid.",
 		},
-		"bad value":      {v("Action", "DescribeInstances", "DryRun", "yes"), "<Code>InvalidParameterValue</Code><Message>Value (yes) for parameter DryRun "},
-		"misspelt":       {v("Action", "TerminateInstances", "InstanceIds.1", "i-1"), "<Code>UnknownParameter</Code><Message>The parameter InstanceIds.1 "},
-		"missing member": {v("Action", "PurchaseCapacityBlock", "InstancePlatform", "Linux/UNIX"), "<Code>MissingParameter</Code>"},
+		"bad value": {
+			v("Action", "DescribeInstances", "DryRun", "yes"),
+			"<Code>InvalidParameterValue</Code><Message>Value (yes) for parameter DryRun ",
+		},
+		"misspelt": {
+			v("Action", "TerminateInstances", "InstanceIds.1", "i-1"),
+			"<Code>UnknownParameter</Code><Message>The parameter InstanceIds.1 ",
+		},
+		"missing member": {
+			v("Action", "PurchaseCapacityBlock", "InstancePlatform", "Linux/UNIX"),
+			"<Code>MissingParameter</Code>",
+		},
 	} {
 		status, body := post(t, w.endpoint, "ec2", "us-east-2", test.form)
 		if status != 400 || !strings.Contains(body, test.want) {
@@ -176,20 +204,34 @@ func TestSilence(t *testing.T) {
 // EC2 does not look for what cannot be one of its ids.
 func TestMalformedIDs(t *testing.T) {
 	w := newEC2World(t)
-	for id, code := range map[string]string{"i-xyz": "InvalidInstanceID.Malformed", "cr-1": "InvalidInstanceID.Malformed", "i-0123456789abcdef0": "InvalidInstanceID.NotFound"} {
+	for id, code := range map[string]string{
+		"i-xyz":               "InvalidInstanceID.Malformed",
+		"cr-1":                "InvalidInstanceID.Malformed",
+		"i-0123456789abcdef0": "InvalidInstanceID.NotFound",
+	} {
 		fails(t, w.ec2.DescribeInstances, &ec2.DescribeInstancesInput{InstanceIds: []string{id}}, code)
 		fails(t, w.ec2.TerminateInstances, &ec2.TerminateInstancesInput{InstanceIds: []string{id}}, code)
 	}
 
-	for id, code := range map[string]string{"default": "InvalidGroupId.Malformed", "sg-": "InvalidGroupId.Malformed", "sg-0123456789abcdef0": "InvalidGroup.NotFound"} {
+	for id, code := range map[string]string{
+		"default":              "InvalidGroupId.Malformed",
+		"sg-":                  "InvalidGroupId.Malformed",
+		"sg-0123456789abcdef0": "InvalidGroup.NotFound",
+	} {
 		fails(t, w.ec2.DescribeSecurityGroups, &ec2.DescribeSecurityGroupsInput{GroupIds: []string{id}}, code)
 	}
 
-	for id, code := range map[string]string{"node": "InvalidAMIID.Malformed", "ami-0123456789abcdef0": "InvalidAMIID.NotFound"} {
+	for id, code := range map[string]string{
+		"node":                  "InvalidAMIID.Malformed",
+		"ami-0123456789abcdef0": "InvalidAMIID.NotFound",
+	} {
 		fails(t, w.ec2.DescribeImages, &ec2.DescribeImagesInput{ImageIds: []string{id}}, code)
 	}
 
-	for id, code := range map[string]string{"lt-gpu": "InvalidLaunchTemplateId.Malformed", "lt-0123456789abcdef0": "InvalidLaunchTemplateId.NotFound"} {
+	for id, code := range map[string]string{
+		"lt-gpu":               "InvalidLaunchTemplateId.Malformed",
+		"lt-0123456789abcdef0": "InvalidLaunchTemplateId.NotFound",
+	} {
 		fails(
 			t,
 			w.ec2.DescribeLaunchTemplates,
@@ -198,7 +240,10 @@ func TestMalformedIDs(t *testing.T) {
 		)
 	}
 
-	for id, code := range map[string]string{"cr-gpu": "InvalidCapacityReservationId.Malformed", "cr-0123456789abcdef0": "InvalidCapacityReservationId.NotFound"} {
+	for id, code := range map[string]string{
+		"cr-gpu":               "InvalidCapacityReservationId.Malformed",
+		"cr-0123456789abcdef0": "InvalidCapacityReservationId.NotFound",
+	} {
 		fails(
 			t,
 			w.ec2.DescribeCapacityReservations,

@@ -24,7 +24,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim/shapes"
 )
 
-// checkShapes fails the test for every answer as PCS that differs from AWS's service model. Those as EC2 are made by it.
+// checkShapes fails the test for every answer as PCS that differs from AWS's service model. Those as EC2 are made by
+// it.
 func checkShapes(t testing.TB, sim *Sim) {
 	sim.OnResponse(func(service, operation string, status int, body []byte) {
 		if service != "pcs" {

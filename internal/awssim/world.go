@@ -85,13 +85,26 @@ func (s *Sim) build() error {
 
 func (s *Sim) buildRegion(rs RegionScenario, types map[string]*instanceType) (*region, error) {
 	r := &region{
-		name: rs.Name, optIn: cmp.Or(rs.OptIn, "opt-in-not-required"), vpcs: rs.VPCs,
-		groups: slices.Clone(rs.SecurityGroups), images: slices.Clone(rs.Images), types: types, keyPairs: rs.KeyPairs,
+		name:            rs.Name,
+		optIn:           cmp.Or(rs.OptIn, "opt-in-not-required"),
+		vpcs:            rs.VPCs,
+		groups:          slices.Clone(rs.SecurityGroups),
+		images:          slices.Clone(rs.Images),
+		types:           types,
+		keyPairs:        rs.KeyPairs,
 		placementGroups: rs.PlacementGroups,
-		capacity:        map[pool]int{}, limits: rs.Limits, metadataTags: rs.MetadataTags,
-		sim: s, hidden: map[string]time.Time{}, oldTags: map[string]oldTags{}, issued: map[string]*offering{},
-		extensions: map[string]*extensionOffering{}, reservations: map[string]*reservation{},
-		blocks: map[string]*block{}, templates: map[string]*launchTemplate{}, instances: map[string]*instance{},
+		capacity:        map[pool]int{},
+		limits:          rs.Limits,
+		metadataTags:    rs.MetadataTags,
+		sim:             s,
+		hidden:          map[string]time.Time{},
+		oldTags:         map[string]oldTags{},
+		issued:          map[string]*offering{},
+		extensions:      map[string]*extensionOffering{},
+		reservations:    map[string]*reservation{},
+		blocks:          map[string]*block{},
+		templates:       map[string]*launchTemplate{},
+		instances:       map[string]*instance{},
 	}
 	for _, z := range rs.Zones {
 		r.zones = append(

@@ -168,7 +168,11 @@ func world(b *testing.B, nodes int) *awssim.Sim {
 		b.Fatal(err)
 	}
 
-	if _, err := sim.AddFault(awssim.Fault{Service: "ec2", Effect: awssim.Delay, Latency: awssim.Duration(50 * time.Millisecond)}); err != nil {
+	if _, err := sim.AddFault(awssim.Fault{
+		Service: "ec2",
+		Effect:  awssim.Delay,
+		Latency: awssim.Duration(50 * time.Millisecond),
+	}); err != nil {
 		b.Fatal(err)
 	}
 
@@ -209,7 +213,8 @@ func BenchmarkResume(b *testing.B) {
 				"true",
 			)
 			list := fmt.Sprintf("gpu-[1-%d]", nodes)
-			for strings.Count(slurm(b, cluster, "scontrol", "--oneliner", "show", "node", list), "POWERING_UP") < nodes {
+			for strings.Count(slurm(b, cluster, "scontrol", "--oneliner", "show", "node", list),
+				"POWERING_UP") < nodes {
 				time.Sleep(200 * time.Millisecond)
 			}
 
@@ -257,8 +262,10 @@ var kinds = []struct {
 // BenchmarkSubmit times sbatch with each of the Lua scripts, beside an empty one in its place.
 func BenchmarkSubmit(b *testing.B) {
 	const (
-		emptySubmit = "function slurm_job_submit() return slurm.SUCCESS end\nfunction slurm_job_modify() return slurm.SUCCESS end\n"
-		emptyFilter = "function slurm_cli_setup_defaults() return slurm.SUCCESS end\nfunction slurm_cli_pre_submit() return slurm.SUCCESS end\n" +
+		emptySubmit = "function slurm_job_submit() return slurm.SUCCESS end\nfunction slurm_job_modify() return " +
+			"slurm.SUCCESS end\n"
+		emptyFilter = "function slurm_cli_setup_defaults() return slurm.SUCCESS end\nfunction " +
+			"slurm_cli_pre_submit() return slurm.SUCCESS end\n" +
 			"function slurm_cli_post_submit() return slurm.SUCCESS end\n"
 	)
 
@@ -295,7 +302,11 @@ func BenchmarkSubmit(b *testing.B) {
 					MinTime:  minutes(30),
 					Groups: []capacity.NodeGroup{{
 						Name:         "gpu",
-						InstanceType: "p5.48xlarge", PurchaseOption: capacity.CapacityBlock, MaxNodes: 4, Subnets: []capacity.Subnet{{ID: subnet, AZID: "use2-az1", AZ: "us-east-2a"}},
+						InstanceType: "p5.48xlarge", PurchaseOption: capacity.CapacityBlock, MaxNodes: 4, Subnets: []capacity.Subnet{{
+							ID:   subnet,
+							AZID: "use2-az1",
+							AZ:   "us-east-2a",
+						}},
 						Slots: []capacity.Slot{{Name: "gpu", ReservationIDs: []string{block}}},
 					}},
 				},

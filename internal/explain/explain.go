@@ -98,7 +98,8 @@ func describeWindow(id string, w capacity.Window, now time.Time) string {
 	case w.Start.After(now) && w.Unbounded():
 		return fmt.Sprintf("%s opens at %s", id, formatTime(w.Start, now))
 	case w.Start.After(now):
-		return fmt.Sprintf("%s opens at %s; jobs must end by %s", id, formatTime(w.Start, now), capacity.FormatUTC(w.Fence))
+		return fmt.Sprintf("%s opens at %s; jobs must end by %s", id, formatTime(w.Start, now),
+			capacity.FormatUTC(w.Fence))
 	case w.Unbounded():
 		return id + " is open, without an end"
 	case !w.Fence.After(now):
@@ -198,7 +199,8 @@ func OfNode(
 	case code != Open:
 		e.answer(code, nothingToDo+".", "takes no jobs: %s.", where)
 	case surplus:
-		e.answer(Surplus, nothingToDo+".", "takes no jobs: its slot has more nodes than instances, or than `max_nodes`.")
+		e.answer(Surplus, nothingToDo+".",
+			"takes no jobs: its slot has more nodes than instances, or than `max_nodes`.")
 	case down && failed:
 		e.answer(LaunchFailed, nothingToDo+" yet. If it fails again and again, see `pcs-capacity status`.",
 			"is powered down: its last launch failed. It is launched again when a job needs it.")

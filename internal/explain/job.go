@@ -223,7 +223,8 @@ func (e *screen) explainRun(limitIsOurs bool) {
 	e.add("at the fence", "%s: %s", capacity.FormatUTC(fence), end)
 }
 
-// explainPending explains a job that waits in a partition of ours: first what prevents any start, then what the job waits for.
+// explainPending explains a job that waits in a partition of ours: first what prevents any start, then what the job
+// waits for.
 func (e *screen) explainPending(records []state.Record, ourHold bool) {
 	j := e.j
 	verdict := capacity.Admit(e.req, e.snap, e.now)
@@ -293,8 +294,8 @@ func (e *screen) explainPending(records []state.Record, ourHold bool) {
 			why = "Slurm's pause after a requeue, or --begin"
 		}
 
-		e.answer(WaitsToBegin, nothingToDo+", or `scontrol update jobid={} starttime=now`.", "may not start before %s (%s).",
-			formatTime(j.Eligible, e.now), why)
+		e.answer(WaitsToBegin, nothingToDo+", or `scontrol update jobid={} starttime=now`.",
+			"may not start before %s (%s).", formatTime(j.Eligible, e.now), why)
 	default:
 		e.explainWait(fits, verdict)
 
@@ -371,7 +372,8 @@ func (e *screen) explainWait(fits []capacity.Prospect, v capacity.Verdict) {
 		e.answer(WaitsInQueue, do, "by itself fits into %s; it starts together with the other components of job %d.",
 			where, j.HetJobID)
 	case !later(p):
-		do := nothingToDo + ". `squeue -p " + p.Partition.Name + " -t PD --sort=-p` shows the queue, the next job first."
+		do := nothingToDo + ". `squeue -p " + p.Partition.Name +
+			" -t PD --sort=-p` shows the queue, the next job first."
 		e.answer(WaitsInQueue, do, "fits into %s; it waits for free nodes, or for its turn in the queue.", where)
 	case len(here) > 0:
 		h := slices.MaxFunc(here, func(a, b capacity.Prospect) int { return cmp.Compare(a.Room, b.Room) })

@@ -98,7 +98,8 @@ func When(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, que
 		s.Message = "when nodes are free: Slurm did not answer"
 	case queue.missing(p) > 0:
 		s.Code = WaitsInQueue
-		s.Message = fmt.Sprintf("when nodes are free: it needs %d, and %d are idle", nodesNeeded(p), queue.Idle[p.Slot.Name])
+		s.Message = fmt.Sprintf("when nodes are free: it needs %d, and %d are idle", nodesNeeded(p),
+			queue.Idle[p.Slot.Name])
 	case queue.Waiting[p.Partition.Name] > 0:
 		s.Code = WaitsInQueue
 		s.Message = fmt.Sprintf("when its turn comes: other jobs wait for nodes (%d)", queue.Waiting[p.Partition.Name])
@@ -129,8 +130,8 @@ func noStart(v capacity.Verdict) Start {
 	return s
 }
 
-// Longest says how long a job may run that starts now in one of the open reservations; its TimeLimit is "" if none does.
-// It leaves a minute for the submission.
+// Longest says how long a job may run that starts now in one of the open reservations; its TimeLimit is "" if none
+// does. It leaves a minute for the submission.
 func Longest(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, now time.Time) Start {
 	req.TimeLimit = capacity.Limit{}
 	soon := now.Add(time.Minute)
@@ -144,7 +145,9 @@ func Longest(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, 
 		return s
 	}
 
-	byLength := func(a, b capacity.Prospect) int { return cmp.Compare(limitMinutes(a.Longest), limitMinutes(b.Longest)) }
+	byLength := func(a, b capacity.Prospect) int {
+		return cmp.Compare(limitMinutes(a.Longest), limitMinutes(b.Longest))
+	}
 	p := slices.MaxFunc(open, byLength)
 
 	return Start{

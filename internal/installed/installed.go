@@ -51,7 +51,9 @@ func Later(ctx context.Context, top, dist, dir, form, version string) (string, e
 	changed, path := filepath.Join(dir, "config.toml"), filepath.Join(dir, "nfpm.yaml")
 	text := strings.NewReplacer("dist/config.toml", changed, "compression: xz", "compression: gzip").
 		Replace(string(recipe))
-	if err := errors.Join(os.WriteFile(changed, append(settings, "# new in "+version+"\n"...), 0o644), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+
+	settings = append(settings, "# new in "+version+"\n"...)
+	if err := errors.Join(os.WriteFile(changed, settings, 0o644), os.WriteFile(path, []byte(text), 0o644)); err != nil {
 		return "", err
 	}
 
@@ -96,9 +98,15 @@ func New(dir, users string) (Root, error) {
 	}
 
 	for path, text := range map[string]string{
-		"run/systemd/system/.keep": "", "systemctl.log": "", "tmp/.keep": "",
-		"etc/passwd": users, "etc/group": strings.ReplaceAll(users, "::/", ":"),
-		"var/lib/dpkg/status": "", "var/lib/dpkg/available": "", "var/lib/dpkg/info/.keep": "", "var/lib/dpkg/updates/.keep": "",
+		"run/systemd/system/.keep":   "",
+		"systemctl.log":              "",
+		"tmp/.keep":                  "",
+		"etc/passwd":                 users,
+		"etc/group":                  strings.ReplaceAll(users, "::/", ":"),
+		"var/lib/dpkg/status":        "",
+		"var/lib/dpkg/available":     "",
+		"var/lib/dpkg/info/.keep":    "",
+		"var/lib/dpkg/updates/.keep": "",
 	} {
 		errs = append(errs, r.Write(path, text, 0o644))
 	}

@@ -98,7 +98,8 @@ func (m *Machine) start(ctx context.Context, c Config) error {
 		}
 
 		path := filepath.Join(c.Folder, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), mode)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755),
+			os.WriteFile(path, []byte(text), mode)); err != nil {
 			return err
 		}
 	}

@@ -86,7 +86,8 @@ func TestMachines(t *testing.T) {
 		{two, "curl -s http://10.0.0.1/", "from outside"},
 	} {
 		out, err := c.m.Run(t.Context(), c.script, "SECRET=set")
-		for !strings.Contains(out, c.want) && strings.Contains(c.script, "cat /") && t.Context().Err() == nil { // init may still write it
+		// init may still write it
+		for !strings.Contains(out, c.want) && strings.Contains(c.script, "cat /") && t.Context().Err() == nil {
 			out, err = c.m.Run(t.Context(), c.script, "SECRET=set")
 		}
 

@@ -76,7 +76,8 @@ func page(app *kong.Application, n *kong.Node) string {
 	summary := strings.TrimPrefix(strings.TrimPrefix(n.Summary(), n.Path()), " ")
 	write("# SYNOPSIS\n\n**%s** %s\n\n", n.FullPath(), escape(summary))
 
-	if detail = strings.TrimSpace(detail); detail != "" {
+	detail = strings.TrimSpace(detail)
+	if detail != "" {
 		write("# DESCRIPTION\n\n%s\n\n", paragraphs(detail))
 	}
 
@@ -146,7 +147,8 @@ func paragraphs(text string) string {
 
 // escape keeps text from being read as Markdown; backquotes stay, they are ours.
 func escape(text string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `_`, `\_`, `<`, `\<`, `>`, `\>`, `[`, `\[`, `]`, `\]`, `#`, `\#`, `|`, `\|`).
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `_`, `\_`, `<`, `\<`, `>`, `\>`, `[`, `\[`, `]`, `\]`, `#`, `\#`,
+		`|`, `\|`).
 		Replace(text)
 }
 

@@ -51,9 +51,9 @@ type World interface {
 	PurchaseExtension(ctx context.Context, s ec2.Sale, offering, reservation string) error
 }
 
-// callTimeout bounds the call that buys. EC2 may then take settleTime to show the purchase: it shows a change everywhere
-// within minutes, and for what depends on it AWS says to ask again for up to five (EC2 Developer Guide, "Eventual
-// consistency"). What it does not show by then was not bought.
+// callTimeout bounds the call that buys. EC2 may then take settleTime to show the purchase: it shows a change
+// everywhere within minutes, and for what depends on it AWS says to ask again for up to five (EC2 Developer Guide,
+// "Eventual consistency"). What it does not show by then was not bought.
 const callTimeout, settleTime = time.Minute, 5 * time.Minute
 
 // Lag bounds how long after its begin EC2 does not show a purchase.
@@ -108,8 +108,8 @@ func (b *Buyer) open(ctx context.Context) (*deal, error) {
 	return d, nil
 }
 
-// waitForOthers waits until EC2 shows every purchase that this state_dir may have no record of. After a wait, look again
-// at what was bought and at what is for sale.
+// waitForOthers waits until EC2 shows every purchase that this state_dir may have no record of. After a wait, look
+// again at what was bought and at what is for sale.
 func (d *deal) waitForOthers(ctx context.Context) (waited bool, err error) {
 	left := (Lag - d.Recorded).Round(time.Second)
 	if left <= 0 || d.DryRun {
@@ -231,7 +231,8 @@ func (d *deal) checkRecorded() error {
 	)
 }
 
-// recordEnd records the end of a purchase or an extension that EC2 has made. One made by another machine has no intent here.
+// recordEnd records the end of a purchase or an extension that EC2 has made. One made by another machine has no intent
+// here.
 func (d *deal) recordEnd(i Intent, phase Phase, code string, err error) {
 	if i.ID == "" {
 		return

@@ -52,19 +52,30 @@ func TestBoughtBefore(t *testing.T) {
 		intents []Intent
 		want    string
 	}{
-		"none":                    {},
-		"it":                      {[]Intent{intent("a", known, 0, nil)}, "a"},
-		"under another id":        {[]Intent{intent("a", renamed, 0, nil)}, "a"},
-		"ordered under its id":    {[]Intent{intent("a", other, 0, func(i *Intent) { i.OrderedAs = id })}, "a"},
-		"its id, ordered as else": {[]Intent{intent("a", capacity.Offering{ID: id}, 0, func(i *Intent) { i.OrderedAs = other.ID })}, "a"},
-		"another":                 {[]Intent{intent("a", other, 0, nil)}, ""},
-		"an extension":            {[]Intent{intent("a", known, 0, func(i *Intent) { i.Kind = ExtendBlock })}, ""},
-		"another region":          {[]Intent{intent("a", known, 0, func(i *Intent) { i.Region = "us-west-2" })}, ""},
-		"another account":         {[]Intent{intent("a", known, 0, func(i *Intent) { i.Account = "444455556666" })}, ""},
-		"it failed":               {[]Intent{intent("a", known, 0, func(i *Intent) { i.Phase = Failed })}, ""},
-		"behind another":          {[]Intent{intent("a", other, time.Hour, nil), intent("b", known, 0, nil)}, "b"},
-		"the newest":              {[]Intent{intent("a", known, time.Hour, nil), intent("b", known, 0, nil), intent("c", known, 2*time.Hour, nil)}, "b"},
-		"the one cut off":         {[]Intent{intent("a", known, time.Hour, func(i *Intent) { i.Phase = Bought }), intent("b", known, 0, nil)}, "a"},
+		"none":                 {},
+		"it":                   {[]Intent{intent("a", known, 0, nil)}, "a"},
+		"under another id":     {[]Intent{intent("a", renamed, 0, nil)}, "a"},
+		"ordered under its id": {[]Intent{intent("a", other, 0, func(i *Intent) { i.OrderedAs = id })}, "a"},
+		"its id, ordered as else": {[]Intent{intent("a", capacity.Offering{ID: id}, 0, func(i *Intent) {
+			i.OrderedAs = other.ID
+		})}, "a"},
+		"another":         {[]Intent{intent("a", other, 0, nil)}, ""},
+		"an extension":    {[]Intent{intent("a", known, 0, func(i *Intent) { i.Kind = ExtendBlock })}, ""},
+		"another region":  {[]Intent{intent("a", known, 0, func(i *Intent) { i.Region = "us-west-2" })}, ""},
+		"another account": {[]Intent{intent("a", known, 0, func(i *Intent) { i.Account = "444455556666" })}, ""},
+		"it failed":       {[]Intent{intent("a", known, 0, func(i *Intent) { i.Phase = Failed })}, ""},
+		"behind another":  {[]Intent{intent("a", other, time.Hour, nil), intent("b", known, 0, nil)}, "b"},
+		"the newest": {
+			[]Intent{
+				intent("a", known, time.Hour, nil),
+				intent("b", known, 0, nil),
+				intent("c", known, 2*time.Hour, nil),
+			},
+			"b",
+		},
+		"the one cut off": {[]Intent{intent("a", known, time.Hour, func(i *Intent) {
+			i.Phase = Bought
+		}), intent("b", known, 0, nil)}, "a"},
 	} {
 		b.StateDir = state.Dir(t.TempDir())
 		d := w.deal(b)
@@ -129,5 +140,6 @@ func TestR3_BoughtWithoutARecord(t *testing.T) {
 		t.Errorf("%v, %+v; bought: %+v", err, block, w.sim.Ledger())
 	}
 
-	w.says("Nothing is bought for 5m, so that nothing is bought twice. If nobody else buys now, use --only-buyer.", "Nothing is bought now")
+	w.says("Nothing is bought for 5m, so that nothing is bought twice. If nobody else buys now, use --only-buyer.",
+		"Nothing is bought now")
 }

@@ -302,8 +302,15 @@ func recentExtension(r capacity.Reservation, history []capacity.Extension, lengt
 	for _, e := range slices.Backward(history) {
 		if e.To.Sub(e.From) == length && e.State != capacity.ExtensionFailed && now.Sub(e.Purchased) < recentTime {
 			i := Intent{
-				Kind: ExtendBlock, Phase: Done, At: e.Purchased, Region: r.Region, Fee: e.Fee,
-				Reservation: r.ID, Asked: capacity.Duration{Duration: length}, OldEnd: e.From, NewEnd: e.To,
+				Kind:        ExtendBlock,
+				Phase:       Done,
+				At:          e.Purchased,
+				Region:      r.Region,
+				Fee:         e.Fee,
+				Reservation: r.ID,
+				Asked:       capacity.Duration{Duration: length},
+				OldEnd:      e.From,
+				NewEnd:      e.To,
 			}
 			i.Offering.ID = e.OfferingID
 

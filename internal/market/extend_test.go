@@ -108,7 +108,9 @@ func TestCutOffExtensionIsTakenUp(t *testing.T) {
 
 	w.says("An earlier run bought an extension of " + dollarBlock)
 
-	if i, found, err := (&deal{Buyer: b}).earlierExtension(dollarBlock, func(i Intent) bool { return i.Phase == Bought }); found ||
+	if i, found, err := (&deal{Buyer: b}).earlierExtension(dollarBlock, func(i Intent) bool {
+		return i.Phase == Bought
+	}); found ||
 		err != nil {
 		t.Errorf("it is taken up again: %+v, %v", i, err)
 	}
@@ -181,12 +183,33 @@ func TestNothingToExtend(t *testing.T) {
 		dry   bool
 		code  string
 	}{
-		"no such block":      {id: "cr-0ffffffffffffffff", code: reservationNotFound},
-		"no history":         {id: dollarBlock, fault: awssim.Fault{Operation: "DescribeCapacityBlockExtensionHistory"}, code: "UnauthorizedOperation"},
-		"nothing for sale":   {id: dollarBlock, fault: awssim.Fault{Operation: "DescribeCapacityBlockExtensionOfferings"}, code: "UnauthorizedOperation"},
-		"EC2 would refuse":   {id: dollarBlock, dry: true, fault: awssim.Fault{Operation: "PurchaseCapacityBlockExtension"}, code: "UnauthorizedOperation"},
-		"EC2 refuses":        {id: dollarBlock, fault: awssim.Fault{Operation: "PurchaseCapacityBlockExtension"}, code: "UnauthorizedOperation"},
-		"it is not a block":  {id: dollarBlock, fault: awssim.Fault{Operation: "DescribeCapacityReservations"}, code: "UnauthorizedOperation"},
+		"no such block": {id: "cr-0ffffffffffffffff", code: reservationNotFound},
+		"no history": {
+			id:    dollarBlock,
+			fault: awssim.Fault{Operation: "DescribeCapacityBlockExtensionHistory"},
+			code:  "UnauthorizedOperation",
+		},
+		"nothing for sale": {
+			id:    dollarBlock,
+			fault: awssim.Fault{Operation: "DescribeCapacityBlockExtensionOfferings"},
+			code:  "UnauthorizedOperation",
+		},
+		"EC2 would refuse": {
+			id:    dollarBlock,
+			dry:   true,
+			fault: awssim.Fault{Operation: "PurchaseCapacityBlockExtension"},
+			code:  "UnauthorizedOperation",
+		},
+		"EC2 refuses": {
+			id:    dollarBlock,
+			fault: awssim.Fault{Operation: "PurchaseCapacityBlockExtension"},
+			code:  "UnauthorizedOperation",
+		},
+		"it is not a block": {
+			id:    dollarBlock,
+			fault: awssim.Fault{Operation: "DescribeCapacityReservations"},
+			code:  "UnauthorizedOperation",
+		},
 		"EC2 has none by it": {id: dollarBlock},
 	} {
 		w := newWorld(t, nil)
@@ -223,10 +246,19 @@ func TestPickExtension(t *testing.T) {
 		found []capacity.Offering
 		want  string
 	}{
-		"the only one":            {[]capacity.Offering{offering("a", 9*day, "1")}, "a"},
-		"the nearest, longer":     {[]capacity.Offering{offering("a", 4*day, "1"), offering("b", 8*day, "9"), offering("c", 9*day, "1")}, "b"},
-		"the nearest, shorter":    {[]capacity.Offering{offering("a", 4*day, "1"), offering("b", 6*day, "9"), offering("c", 9*day, "1")}, "b"},
-		"the cheapest of the two": {[]capacity.Offering{offering("a", 6*day, "2"), offering("b", 8*day, "1"), offering("c", 6*day, "3")}, "b"},
+		"the only one": {[]capacity.Offering{offering("a", 9*day, "1")}, "a"},
+		"the nearest, longer": {
+			[]capacity.Offering{offering("a", 4*day, "1"), offering("b", 8*day, "9"), offering("c", 9*day, "1")},
+			"b",
+		},
+		"the nearest, shorter": {
+			[]capacity.Offering{offering("a", 4*day, "1"), offering("b", 6*day, "9"), offering("c", 9*day, "1")},
+			"b",
+		},
+		"the cheapest of the two": {
+			[]capacity.Offering{offering("a", 6*day, "2"), offering("b", 8*day, "1"), offering("c", 6*day, "3")},
+			"b",
+		},
 	} {
 		if got := pickExtension(c.found, 7*day); got.ID != c.want {
 			t.Errorf("%s: %s", name, got.ID)
@@ -264,14 +296,31 @@ func TestExtendable(t *testing.T) {
 		"56 days left":       {change: func(r *capacity.Reservation) { r.End = now.Add(56 * day) }},
 		"182 days in all":    {change: func(r *capacity.Reservation) { r.Start = r.End.Add(-181 * day) }},
 
-		"an ODCR":           {change: func(r *capacity.Reservation) { r.Kind = capacity.ODCR }, want: "On-Demand Capacity Reservation"},
-		"an expired one":    {change: func(r *capacity.Reservation) { r.State = capacity.StateExpired }, want: "extends blocks that are scheduled or active"},
-		"somebody else's":   {change: func(r *capacity.Reservation) { r.OwnerID = "444455556666" }, want: "belongs to account 444455556666"},
-		"under an hour":     {change: func(r *capacity.Reservation) { r.End = now.Add(59 * time.Minute) }, want: "until one hour before the end"},
-		"over 56 days left": {change: func(r *capacity.Reservation) { r.End = now.Add(56*day + time.Hour) }, want: "in the last 56 days, from " + now.Add(time.Hour).UTC().Format(time.RFC3339)},
-		"183 days in all":   {change: func(r *capacity.Reservation) { r.Start = r.End.Add(-182 * day) }, want: "at most 182 days"},
-		"7 days more":       {change: func(r *capacity.Reservation) { r.Start = r.End.Add(-176 * day) }, length: 7 * day, want: "at most 182 days"},
-		"one is pending":    {history: []capacity.Extension{{State: capacity.ExtensionPaid}, {State: capacity.ExtensionPending}}, want: "sells no other until it is paid"},
+		"an ODCR": {change: func(r *capacity.Reservation) {
+			r.Kind = capacity.ODCR
+		}, want: "On-Demand Capacity Reservation"},
+		"an expired one": {change: func(r *capacity.Reservation) {
+			r.State = capacity.StateExpired
+		}, want: "extends blocks that are scheduled or active"},
+		"somebody else's": {change: func(r *capacity.Reservation) {
+			r.OwnerID = "444455556666"
+		}, want: "belongs to account 444455556666"},
+		"under an hour": {change: func(r *capacity.Reservation) {
+			r.End = now.Add(59 * time.Minute)
+		}, want: "until one hour before the end"},
+		"over 56 days left": {change: func(r *capacity.Reservation) {
+			r.End = now.Add(56*day + time.Hour)
+		}, want: "in the last 56 days, from " + now.Add(time.Hour).UTC().Format(time.RFC3339)},
+		"183 days in all": {change: func(r *capacity.Reservation) {
+			r.Start = r.End.Add(-182 * day)
+		}, want: "at most 182 days"},
+		"7 days more": {change: func(r *capacity.Reservation) {
+			r.Start = r.End.Add(-176 * day)
+		}, length: 7 * day, want: "at most 182 days"},
+		"one is pending": {
+			history: []capacity.Extension{{State: capacity.ExtensionPaid}, {State: capacity.ExtensionPending}},
+			want:    "sells no other until it is paid",
+		},
 	} {
 		r, length := good, day
 		if c.change != nil {
@@ -316,7 +365,13 @@ func TestRecentExtension(t *testing.T) {
 		"another length": {[]capacity.Extension{extension("a", 2*day, time.Hour, capacity.ExtensionPaid)}, ""},
 		"not paid":       {[]capacity.Extension{extension("a", day, time.Hour, capacity.ExtensionFailed)}, ""},
 		"a day ago":      {[]capacity.Extension{extension("a", day, day, capacity.ExtensionPaid)}, ""},
-		"the newest":     {[]capacity.Extension{extension("a", day, 2*time.Hour, capacity.ExtensionPaid), extension("b", day, time.Hour, capacity.ExtensionPaid)}, "b"},
+		"the newest": {
+			[]capacity.Extension{
+				extension("a", day, 2*time.Hour, capacity.ExtensionPaid),
+				extension("b", day, time.Hour, capacity.ExtensionPaid),
+			},
+			"b",
+		},
 	} {
 		i, found := recentExtension(capacity.Reservation{ID: "cr-1"}, c.history, day, now)
 		if found != (c.want != "") || i.Offering.ID != c.want ||

@@ -73,8 +73,10 @@ func (q FitQuestion) searchSale(ctx context.Context, a *FitAnswer, now time.Time
 	}
 
 	search := Search{
-		EC2: q.EC2, Regions: q.Regions, Progress: q.Progress,
-		Query: ec2.OfferingQuery{InstanceType: q.Need.InstanceType, Count: q.Need.Count, Duration: a.Length},
+		EC2:      q.EC2,
+		Regions:  q.Regions,
+		Progress: q.Progress,
+		Query:    ec2.OfferingQuery{InstanceType: q.Need.InstanceType, Count: q.Need.Count, Duration: a.Length},
 	}
 	a.Sale, a.SaleErr = search.Run(ctx)
 	a.Failed = unionOfFailures(a.Failed, a.Sale.Failed)

@@ -127,7 +127,8 @@ func TestReadSubnets(t *testing.T) {
 		},
 	)
 
-	if s := ReadSubnets(t.Context(), w.aws, []string{subnetA1}, true); s.Err == nil || s.Zone("use2-az1").Subnets != nil {
+	if s := ReadSubnets(t.Context(), w.aws, []string{subnetA1}, true); s.Err == nil ||
+		s.Zone("use2-az1").Subnets != nil {
 		t.Errorf("the others are not known: %+v", s)
 	}
 }
@@ -165,13 +166,46 @@ func TestNextStep(t *testing.T) {
 		groups   []capacity.GroupSettings
 		want     string
 	}{
-		"by id":                  {"", capacity.ProviderEC2, append(others, group("gpu", nil), group("second", nil)), "  add \"cr-1\" to capacity_reservation_ids of node_group \"gpu\" of partition \"big\" (/p.toml), then run\n  pcs-capacity sync"},
-		"by tags":                {"", capacity.ProviderEC2, append(others, selects), "  give cr-1 the tags that node_group \"gpu\" of partition \"big\" selects (/p.toml), then run\n  pcs-capacity sync"},
-		"no group":               {"", capacity.ProviderEC2, others, "  add \"cr-1\" to a [[partition.node_group]] of p5.48xlarge in us-east-2a (use2-az1) (/c.toml), then run\n  pcs-capacity sync"},
-		"no group, two clusters": {"ml", capacity.ProviderEC2, others, "  pcs-capacity setup --reservation cr-1 --queue QUEUE"},
-		"PCS":                    {"ml", capacity.ProviderPCS, []capacity.GroupSettings{group("gpu", nil)}, "  pcs-capacity setup --reservation cr-1 --queue big --node-group gpu"},
-		"PCS by tags":            {"ml", capacity.ProviderPCS, []capacity.GroupSettings{selects}, "  pcs-capacity setup --reservation cr-1 --queue big --node-group gpu"},
-		"PCS, no group":          {"ml", capacity.ProviderPCS, others, "  pcs-capacity setup --reservation cr-1 --queue QUEUE"},
+		"by id": {
+			"",
+			capacity.ProviderEC2,
+			append(others, group("gpu", nil), group("second", nil)),
+			"  add \"cr-1\" to capacity_reservation_ids of node_group \"gpu\" of partition \"big\" (/p.toml), then " +
+				"run\n  pcs-capacity sync",
+		},
+		"by tags": {
+			"",
+			capacity.ProviderEC2,
+			append(others, selects),
+			"  give cr-1 the tags that node_group \"gpu\" of partition \"big\" selects (/p.toml), then run\n  " +
+				"pcs-capacity sync",
+		},
+		"no group": {
+			"",
+			capacity.ProviderEC2,
+			others,
+			"  add \"cr-1\" to a [[partition.node_group]] of p5.48xlarge in us-east-2a (use2-az1) (/c.toml), then " +
+				"run\n  pcs-capacity sync",
+		},
+		"no group, two clusters": {
+			"ml",
+			capacity.ProviderEC2,
+			others,
+			"  pcs-capacity setup --reservation cr-1 --queue QUEUE",
+		},
+		"PCS": {
+			"ml",
+			capacity.ProviderPCS,
+			[]capacity.GroupSettings{group("gpu", nil)},
+			"  pcs-capacity setup --reservation cr-1 --queue big --node-group gpu",
+		},
+		"PCS by tags": {
+			"ml",
+			capacity.ProviderPCS,
+			[]capacity.GroupSettings{selects},
+			"  pcs-capacity setup --reservation cr-1 --queue big --node-group gpu",
+		},
+		"PCS, no group": {"ml", capacity.ProviderPCS, others, "  pcs-capacity setup --reservation cr-1 --queue QUEUE"},
 	} {
 		cfg := &config.Config{
 			Cluster: c.cluster,
@@ -185,7 +219,8 @@ func TestNextStep(t *testing.T) {
 		}
 	}
 
-	if got, want := NextStep(&config.Config{}, subnets, r), "  pcs-capacity setup --reservation cr-1 --queue QUEUE"; got != want {
+	if got, want := NextStep(&config.Config{}, subnets,
+		r), "  pcs-capacity setup --reservation cr-1 --queue QUEUE"; got != want {
 		t.Errorf("without settings:\n%s\nwant\n%s", got, want)
 	}
 }

@@ -89,8 +89,12 @@ func (h Holder) Hold(ctx context.Context, req HoldRequest) (HoldAnswer, error) {
 
 		zones = append(zones, subnet.AZID)
 		order := capacity.HoldOrder{
-			ClientToken: rand.Text(), InstanceType: req.InstanceType, AZID: subnet.AZID,
-			Platform: req.Platform, Count: req.Count, End: h.EC2.Now().Add(length).Truncate(time.Second),
+			ClientToken:  rand.Text(),
+			InstanceType: req.InstanceType,
+			AZID:         subnet.AZID,
+			Platform:     req.Platform,
+			Count:        req.Count,
+			End:          h.EC2.Now().Add(length).Truncate(time.Second),
 			Tags: map[string]string{
 				capacity.TagCluster: h.Cluster,
 				capacity.TagHold:    purpose,
@@ -128,8 +132,11 @@ func (h Holder) Hold(ctx context.Context, req HoldRequest) (HoldAnswer, error) {
 // order enters the ODCR into the ledger before EC2 is asked.
 func (h Holder) order(ctx context.Context, o capacity.HoldOrder) (capacity.Reservation, error) {
 	entry := capacity.Held{
-		Token: o.ClientToken, InstanceType: o.InstanceType, Count: o.Count, Since: h.EC2.Now(),
-		Until: o.End,
+		Token:        o.ClientToken,
+		InstanceType: o.InstanceType,
+		Count:        o.Count,
+		Since:        h.EC2.Now(),
+		Until:        o.End,
 	}
 	if err := h.State.Create(); err != nil {
 		return capacity.Reservation{}, err

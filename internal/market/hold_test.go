@@ -95,12 +95,22 @@ func TestR4_HoldTriesEachZoneOnce(t *testing.T) {
 func TestHoldWithoutRoom(t *testing.T) {
 	w := newWorld(t, nil)
 	answer, err := w.holder().
-		Hold(t.Context(), HoldRequest{InstanceType: "g6.12xlarge", Platform: capacity.LinuxUNIX, Count: 1, Subnets: []string{subnetA1}, For: time.Hour})
+		Hold(t.Context(), HoldRequest{
+			InstanceType: "g6.12xlarge",
+			Platform:     capacity.LinuxUNIX,
+			Count:        1,
+			Subnets:      []string{subnetA1},
+			For:          time.Hour,
+		})
 	if err != nil || len(answer.Tries) != 1 || answer.Reservation.ID != "" || len(w.ledger()) != 0 {
 		t.Errorf("%v, %+v, ledger %+v", err, answer, w.ledger())
 	}
 
-	if _, err := w.holder().Hold(t.Context(), HoldRequest{InstanceType: "g6.12xlarge", Count: 1, Subnets: []string{"subnet-0ffffffffffffffff"}}); ec2.Code(
+	if _, err := w.holder().Hold(t.Context(), HoldRequest{
+		InstanceType: "g6.12xlarge",
+		Count:        1,
+		Subnets:      []string{"subnet-0ffffffffffffffff"},
+	}); ec2.Code(
 		err,
 	) != "InvalidSubnetID.NotFound" {
 		t.Errorf("a subnet that there is not: %v", err)
@@ -116,7 +126,13 @@ func TestHoldWithoutRoom(t *testing.T) {
 	)
 
 	answer, err = w.holder().
-		Hold(t.Context(), HoldRequest{InstanceType: "g6.12xlarge", Platform: capacity.LinuxUNIX, Count: 1, Subnets: []string{subnetA1, subnetB}, For: time.Hour})
+		Hold(t.Context(), HoldRequest{
+			InstanceType: "g6.12xlarge",
+			Platform:     capacity.LinuxUNIX,
+			Count:        1,
+			Subnets:      []string{subnetA1, subnetB},
+			For:          time.Hour,
+		})
 	if ec2.Code(err) != "UnauthorizedOperation" || len(answer.Tries) != 0 || len(w.ledger()) != 0 {
 		t.Errorf("who may not hold tries on: %v, %+v, ledger %+v", err, answer, w.ledger())
 	}
@@ -130,7 +146,10 @@ func TestRefusedHoldLeavesTheLedger(t *testing.T) {
 		fault awssim.Fault
 		left  int
 	}{
-		"no room":          {awssim.Fault{Effect: awssim.FailBefore, Code: "InsufficientInstanceCapacity", Status: 500, Count: 1}, 0},
+		"no room": {
+			awssim.Fault{Effect: awssim.FailBefore, Code: "InsufficientInstanceCapacity", Status: 500, Count: 1},
+			0,
+		},
 		"no answer":        {awssim.Fault{Effect: awssim.CutAfter}, 1},
 		"an unclear error": {awssim.Fault{Effect: awssim.FailAfter}, 1},
 	} {
@@ -140,7 +159,14 @@ func TestRefusedHoldLeavesTheLedger(t *testing.T) {
 			w.fault(c.fault)
 
 			answer, err := w.holder().
-				Hold(t.Context(), HoldRequest{InstanceType: "g6.12xlarge", Platform: capacity.LinuxUNIX, Count: 4, Subnets: []string{subnetB}, For: time.Hour, Probe: probe})
+				Hold(t.Context(), HoldRequest{
+					InstanceType: "g6.12xlarge",
+					Platform:     capacity.LinuxUNIX,
+					Count:        4,
+					Subnets:      []string{subnetB},
+					For:          time.Hour,
+					Probe:        probe,
+				})
 			if len(w.ledger()) != c.left || (err != nil) != (c.left > 0) || answer.Reservation.ID != "" {
 				t.Errorf("%s, probe %t: %v, %+v, ledger %+v", name, probe, err, answer, w.ledger())
 			}

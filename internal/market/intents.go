@@ -118,7 +118,8 @@ const (
 	// Sending: the outcome is unknown. The call may or may not have reached EC2, and EC2
 	// must be asked before anything is bought.
 	Sending Phase = "sending"
-	// Bought: EC2 has made it, but the command was killed before its end, and nobody may know. The next run takes it up.
+	// Bought: EC2 has made it, but the command was killed before its end, and nobody may know. The next run takes it
+	// up.
 	Bought Phase = "bought"
 	// Done: bought, and reported.
 	Done Phase = "done"

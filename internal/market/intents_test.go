@@ -48,7 +48,9 @@ func TestIntents(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if diff := cmp.Diff([]Intent{first, second}, got, cmp.Comparer(func(a, b capacity.Money) bool { return a == b })); diff != "" {
+	if diff := cmp.Diff([]Intent{first, second}, got, cmp.Comparer(func(a, b capacity.Money) bool {
+		return a == b
+	})); diff != "" {
 		t.Error(diff)
 	}
 	// Other files hide no intent: here an unfinished write, and somebody's notes.

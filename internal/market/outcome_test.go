@@ -273,7 +273,10 @@ func TestPaymentOfWhatDoesNotShow(t *testing.T) {
 		t.Errorf("what shows is waited for: %v, %+v", err, r)
 	}
 
-	if _, err := d.followPayment(t.Context(), capacity.Reservation{ID: bought.ID, State: capacity.StateExpired}); err != nil {
+	if _, err := d.followPayment(t.Context(), capacity.Reservation{
+		ID:    bought.ID,
+		State: capacity.StateExpired,
+	}); err != nil {
 		t.Errorf("one that has ended since was paid: %v", err)
 	}
 }
@@ -426,12 +429,16 @@ func TestExtensionOfAnIntent(t *testing.T) {
 		history []capacity.Extension
 		want    string
 	}{
-		"none":             {},
-		"it":               {[]capacity.Extension{extension("a", time.Second, nil)}, "a"},
-		"by EC2's clock":   {[]capacity.Extension{extension("a", -clockSlack, nil)}, "a"},
-		"an earlier one":   {[]capacity.Extension{extension("a", -clockSlack-1, nil)}, ""},
-		"another offering": {[]capacity.Extension{extension("a", 0, func(e *capacity.Extension) { e.OfferingID = "cbe-2" })}, ""},
-		"another end":      {[]capacity.Extension{extension("a", 0, func(e *capacity.Extension) { e.From = opening })}, ""},
+		"none":           {},
+		"it":             {[]capacity.Extension{extension("a", time.Second, nil)}, "a"},
+		"by EC2's clock": {[]capacity.Extension{extension("a", -clockSlack, nil)}, "a"},
+		"an earlier one": {[]capacity.Extension{extension("a", -clockSlack-1, nil)}, ""},
+		"another offering": {[]capacity.Extension{extension("a", 0, func(e *capacity.Extension) {
+			e.OfferingID = "cbe-2"
+		})}, ""},
+		"another end": {[]capacity.Extension{extension("a", 0, func(e *capacity.Extension) {
+			e.From = opening
+		})}, ""},
 		"the newest last":  {[]capacity.Extension{extension("a", 0, nil), extension("b", time.Second, nil)}, "b"},
 		"the newest first": {[]capacity.Extension{extension("a", time.Second, nil), extension("b", 0, nil)}, "a"},
 		"at once":          {[]capacity.Extension{extension("a", 0, nil), extension("b", 0, nil)}, "b"},
@@ -444,7 +451,8 @@ func TestExtensionOfAnIntent(t *testing.T) {
 
 func TestIntentInWords(t *testing.T) {
 	i := Intent{ID: "buy-1", Kind: BuyBlock, Offering: capacity.Offering{ID: "cb-1"}, Reservation: "cr-1"}
-	if got := i.String() + "|" + i.boughtAs() + "|" + i.alias("cb-1") + "|" + i.alias("cb-2"); got != "purchase buy-1 of offering cb-1|as cr-1|| (the same block as cb-2)" {
+	if got := i.String() + "|" + i.boughtAs() + "|" + i.alias("cb-1") + "|" +
+		i.alias("cb-2"); got != "purchase buy-1 of offering cb-1|as cr-1|| (the same block as cb-2)" {
 		t.Error(got)
 	}
 
@@ -511,7 +519,10 @@ func TestExtensionWaitsForTheNewEnd(t *testing.T) {
 			t.Errorf("%s: %v, %+v", code, err, bought)
 		}
 
-		for _, want := range []string{"EC2 does not show the extension yet", "paid; waiting for EC2 to show the new end"} {
+		for _, want := range []string{
+			"EC2 does not show the extension yet",
+			"paid; waiting for EC2 to show the new end",
+		} {
 			if !strings.Contains(w.said(), want) {
 				t.Errorf("%s: said %s", code, w.said())
 			}

@@ -21,8 +21,8 @@ type PurchaseOrder struct {
 	Fee   capacity.Money // the only accepted fee; without it the customer is asked
 	Again bool           // buys one more after a purchase of the same offering
 	Wait  bool           // follows the payment until the block is scheduled
-	// Preview is called before the fee is confirmed, and nothing is bought after an error of it; Report is called with the
-	// outcome. Until Report has returned nil, the purchase counts as unreported, and the next run takes it up.
+	// Preview is called before the fee is confirmed, and nothing is bought after an error of it; Report is called with
+	// the outcome. Until Report has returned nil, the purchase counts as unreported, and the next run takes it up.
 	Preview func(PurchasePreview) error
 	Report  func(Result) error
 }

@@ -169,7 +169,12 @@ func TestABlockUnderAnotherID(t *testing.T) {
 	for name, c := range map[string]struct {
 		named, typed, dry bool
 		looks             int
-	}{"typed": {named: true, typed: true, looks: 2}, "given": {named: true, looks: 1}, "dry": {named: true, typed: true, dry: true, looks: 1}, "its id": {looks: 1}} {
+	}{
+		"typed":  {named: true, typed: true, looks: 2},
+		"given":  {named: true, looks: 1},
+		"dry":    {named: true, typed: true, dry: true, looks: 1},
+		"its id": {looks: 1},
+	} {
 		w := newWorld(t, func(s *awssim.Scenario) { s.NewOfferingIDs = true })
 		b := w.buyer()
 		b.Customer, b.DryRun = accepting{&w.customer}, c.dry

@@ -41,8 +41,12 @@ type Offer struct {
 
 func (s Search) offer(o capacity.Offering, gpus int) Offer {
 	return Offer{
-		Offering: o, Seconds: int(o.Duration().Seconds()), PerHour: o.Fee.PerHour(o.Count, o.Duration()),
-		PerGPUHour: o.Fee.PerHour(o.Count*gpus, o.Duration()), GPUs: gpus, longer: o.Duration() - s.Query.Duration,
+		Offering:   o,
+		Seconds:    int(o.Duration().Seconds()),
+		PerHour:    o.Fee.PerHour(o.Count, o.Duration()),
+		PerGPUHour: o.Fee.PerHour(o.Count*gpus, o.Duration()),
+		GPUs:       gpus,
+		longer:     o.Duration() - s.Query.Duration,
 	}
 }
 
@@ -66,8 +70,8 @@ func (o Offer) Marks() string {
 	return strings.Join(marks, ", ")
 }
 
-// Best returns the first of sorted offers that lasts as long as asked, in a zone as good as that of the first of all; if
-// there is none, the first, which is short.
+// Best returns the first of sorted offers that lasts as long as asked, in a zone as good as that of the first of all;
+// if there is none, the first, which is short.
 func Best(offers []Offer) (best Offer, short bool) {
 	for _, o := range offers {
 		if o.longer >= 0 && o.Rank() == offers[0].Rank() {

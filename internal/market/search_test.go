@@ -51,8 +51,18 @@ func TestMaxPriceIsInItsCurrency(t *testing.T) {
 		{usd(t, "1000000"), "960.00 USD", ""},
 		{usd(t, "960"), "960.00 USD", ""},
 		{money(t, "480", "CNY"), "480.00 CNY", ""},
-		{usd(t, "959.99"), "", "The cheapest block of 4 x p5.48xlarge for about 1d costs 480.00 CNY, which cannot be compared with --max-price 959.99 USD."},
-		{money(t, "1000000", "EUR"), "", "The cheapest block of 4 x p5.48xlarge for about 1d costs 480.00 CNY, which cannot be compared with --max-price 1000000.00 EUR."},
+		{
+			usd(t, "959.99"),
+			"",
+			"The cheapest block of 4 x p5.48xlarge for about 1d costs 480.00 CNY, which cannot be compared with " +
+				"--max-price 959.99 USD.",
+		},
+		{
+			money(t, "1000000", "EUR"),
+			"",
+			"The cheapest block of 4 x p5.48xlarge for about 1d costs 480.00 CNY, which cannot be compared with " +
+				"--max-price 1000000.00 EUR.",
+		},
 	} {
 		// A client of its own, since it makes 10 searches at once and then one in 7 seconds.
 		found := newWorld(t, nil).search(c.most)
@@ -140,7 +150,10 @@ func TestSortOffers(t *testing.T) {
 		byZone:     map[string][]string{"use2-az1": {"subnet-1"}},
 		nearByZone: map[string][]string{"use2-az2": {"subnet-2"}},
 	}
-	for by, want := range map[string]string{ByStart: "dear long yuan late near nowhere", ByPrice: "yuan long late dear near nowhere"} {
+	for by, want := range map[string]string{
+		ByStart: "dear long yuan late near nowhere",
+		ByPrice: "yuan long late dear near nowhere",
+	} {
 		SortOffers(offers, by, subnets)
 
 		var got []string
@@ -155,7 +168,11 @@ func TestSortOffers(t *testing.T) {
 }
 
 func (w *world) searches() int {
-	return w.sim.Calls()[awssim.CallKey{Service: "ec2", Operation: "DescribeCapacityBlockOfferings", Region: "us-east-2"}]
+	return w.sim.Calls()[awssim.CallKey{
+		Service:   "ec2",
+		Operation: "DescribeCapacityBlockOfferings",
+		Region:    "us-east-2",
+	}]
 }
 
 // A search reports its waits.
@@ -187,13 +204,27 @@ func TestWhyNone(t *testing.T) {
 		after, by time.Time
 		want      []string
 	}{
-		"nobody answered":  {answers: []regionAnswer{{}}},
-		"nothing anywhere": {answers: []regionAnswer{{region: "a"}, {}, {region: "b"}}, want: []string{"EC2 has no block of 4 x p5.48xlarge for 1d for sale in a, b."}},
-		"from":             {answers: []regionAnswer{{region: "a"}}, after: after, want: []string{"EC2 has no block of 4 x p5.48xlarge for 1d for sale in a from 10 12:00."}},
-		"until":            {answers: []regionAnswer{{region: "a"}}, by: by, want: []string{"EC2 has no block of 4 x p5.48xlarge for 1d for sale in a until 12 12:00."}},
+		"nobody answered": {answers: []regionAnswer{{}}},
+		"nothing anywhere": {
+			answers: []regionAnswer{{region: "a"}, {}, {region: "b"}},
+			want:    []string{"EC2 has no block of 4 x p5.48xlarge for 1d for sale in a, b."},
+		},
+		"from": {
+			answers: []regionAnswer{{region: "a"}},
+			after:   after,
+			want:    []string{"EC2 has no block of 4 x p5.48xlarge for 1d for sale in a from 10 12:00."},
+		},
+		"until": {
+			answers: []regionAnswer{{region: "a"}},
+			by:      by,
+			want:    []string{"EC2 has no block of 4 x p5.48xlarge for 1d for sale in a until 12 12:00."},
+		},
 		"not sold in one": {
 			answers: []regionAnswer{{region: "a", unsold: "Not in a."}, {region: "b"}}, after: after, by: by,
-			want: []string{"Not in a.", "EC2 has no block of 4 x p5.48xlarge for 1d for sale in b from 10 12:00 until 12 12:00."},
+			want: []string{
+				"Not in a.",
+				"EC2 has no block of 4 x p5.48xlarge for 1d for sale in b from 10 12:00 until 12 12:00.",
+			},
 		},
 		"not sold in any": {answers: []regionAnswer{{region: "a", unsold: "Not in a."}}, want: []string{"Not in a."}},
 	} {
@@ -353,7 +384,9 @@ func TestR8_AskRegions(t *testing.T) {
 	stopped, cancel := context.WithCancel(t.Context())
 	cancel()
 
-	if _, _, err := AskRegions(stopped, &w.customer, w.aws, regions, func(context.Context, *ec2.Client) (int, error) { return 1, nil }); !errors.Is(
+	if _, _, err := AskRegions(stopped, &w.customer, w.aws, regions, func(context.Context, *ec2.Client) (int, error) {
+		return 1, nil
+	}); !errors.Is(
 		err,
 		context.Canceled,
 	) {
@@ -389,7 +422,10 @@ func TestRegionFailure(t *testing.T) {
 	}
 
 	one, two := RegionFailure{Region: "a", Message: "first"}, RegionFailure{Region: "b"}
-	if diff := cmp.Diff([]RegionFailure{one, two}, unionOfFailures([]RegionFailure{one}, []RegionFailure{{Region: "a", Message: "again"}, two})); diff != "" {
+	if diff := cmp.Diff([]RegionFailure{one, two}, unionOfFailures([]RegionFailure{one}, []RegionFailure{
+		{Region: "a", Message: "again"},
+		two,
+	})); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -423,7 +459,11 @@ func TestR10_SubnetsOfAZone(t *testing.T) {
 		own, near []string
 		rank      int
 	}{
-		"use2-az1": {[]string{"subnet-1", "subnet-2"}, []string{}, 0}, "use2-az2": {[]string{}, []string{"subnet-3"}, 1},
+		"use2-az1": {
+			[]string{"subnet-1", "subnet-2"},
+			[]string{},
+			0,
+		}, "use2-az2": {[]string{}, []string{"subnet-3"}, 1},
 		"use2-az3": {[]string{}, []string{}, 2}, "us-east-2a": {[]string{}, []string{}, 2},
 		"": {nil, nil, 2}, // EC2 may show no zone until a block opens
 	} {
@@ -515,14 +555,38 @@ func TestPickOffering(t *testing.T) {
 		id, want string
 		found    []capacity.Offering
 	}{
-		"its id first":           {"cb-0", "cb-0", []capacity.Offering{known, offering("cb-1", "4.00", noon)}},
-		"its id last":            {"cb-0", "cb-0", []capacity.Offering{offering("cb-1", "5.00", noon), known}},
-		"the same fee":           {"cb-0", "cb-3", []capacity.Offering{offering("cb-1", "4.00", noon), offering("cb-2", "6.00", noon), offering("cb-3", "5.00", noon)}},
-		"the same fee, first":    {"cb-0", "cb-3", []capacity.Offering{offering("cb-3", "5.00", noon), offering("cb-1", "4.00", noon)}},
-		"the cheapest":           {"cb-0", "cb-2", []capacity.Offering{offering("cb-1", "9.00", noon), offering("cb-2", "6.00", noon), offering("cb-3", "7.00", noon)}},
-		"no other block":         {"cb-0", "", []capacity.Offering{offering("cb-1", "5.00", noon.Add(day))}},
-		"nothing":                {"cb-0", "", nil},
-		"the other has that fee": {"cb-0", "cb-2", []capacity.Offering{offering("cb-1", "5.00", noon.Add(day)), offering("cb-2", "6.00", noon)}},
+		"its id first": {"cb-0", "cb-0", []capacity.Offering{known, offering("cb-1", "4.00", noon)}},
+		"its id last":  {"cb-0", "cb-0", []capacity.Offering{offering("cb-1", "5.00", noon), known}},
+		"the same fee": {
+			"cb-0",
+			"cb-3",
+			[]capacity.Offering{
+				offering("cb-1", "4.00", noon),
+				offering("cb-2", "6.00", noon),
+				offering("cb-3", "5.00", noon),
+			},
+		},
+		"the same fee, first": {
+			"cb-0",
+			"cb-3",
+			[]capacity.Offering{offering("cb-3", "5.00", noon), offering("cb-1", "4.00", noon)},
+		},
+		"the cheapest": {
+			"cb-0",
+			"cb-2",
+			[]capacity.Offering{
+				offering("cb-1", "9.00", noon),
+				offering("cb-2", "6.00", noon),
+				offering("cb-3", "7.00", noon),
+			},
+		},
+		"no other block": {"cb-0", "", []capacity.Offering{offering("cb-1", "5.00", noon.Add(day))}},
+		"nothing":        {"cb-0", "", nil},
+		"the other has that fee": {
+			"cb-0",
+			"cb-2",
+			[]capacity.Offering{offering("cb-1", "5.00", noon.Add(day)), offering("cb-2", "6.00", noon)},
+		},
 	} {
 		if got, there := pickOffering(c.found, c.id, known); got.ID != c.want || there != (c.want != "") {
 			t.Errorf("%s: %q, %t", name, got.ID, there)

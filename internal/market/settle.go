@@ -238,7 +238,8 @@ func (d *deal) followExtension(ctx context.Context, i Intent) (capacity.Extensio
 
 		if !d.sleep(ctx, wait) {
 			return e, capacity.Reservation{}, fmt.Errorf(
-				"the extension of %s to %s is bought, and its payment is no longer followed; run this again to follow it",
+				"the extension of %s to %s is bought, and its payment is no longer followed; run this again to "+
+					"follow it",
 				i.Reservation,
 				d.Customer.Time(i.NewEnd),
 			)

@@ -21,9 +21,24 @@ func TestNothingIsBoughtForAnotherFee(t *testing.T) {
 		fee      capacity.Money
 		says     string
 	}{
-		"a lower fee":            {dollars, dollarBlock, usd(t, "959.99"), "its fee is 960.00 USD, not the 959.99 USD of --confirm-fee"},
-		"a higher fee":           {dollars, dollarBlock, usd(t, "960.01"), "its fee is 960.00 USD, not the 960.01 USD of --confirm-fee"},
-		"another currency":       {yuan, yuanBlock, usd(t, "480"), "its fee is 480.00 CNY, not the 480.00 USD of --confirm-fee"},
+		"a lower fee": {
+			dollars,
+			dollarBlock,
+			usd(t, "959.99"),
+			"its fee is 960.00 USD, not the 959.99 USD of --confirm-fee",
+		},
+		"a higher fee": {
+			dollars,
+			dollarBlock,
+			usd(t, "960.01"),
+			"its fee is 960.00 USD, not the 960.01 USD of --confirm-fee",
+		},
+		"another currency": {
+			yuan,
+			yuanBlock,
+			usd(t, "480"),
+			"its fee is 480.00 CNY, not the 480.00 USD of --confirm-fee",
+		},
 		"nobody has accepted it": {dollars, dollarBlock, capacity.Money{}, "declined"},
 	} {
 		var block Result

@@ -97,7 +97,8 @@ func newWorld(t *testing.T, change func(*awssim.Scenario)) *world {
 	t.Cleanup(func() { sim.Close() })
 
 	files := t.TempDir()
-	if err := sim.Serve(t.Setenv, "AWS_CONFIG_FILE="+files+"/config", "AWS_SHARED_CREDENTIALS_FILE="+files+"/credentials"); err != nil {
+	if err := sim.Serve(t.Setenv, "AWS_CONFIG_FILE="+files+"/config", "AWS_SHARED_CREDENTIALS_FILE="+files+
+		"/credentials"); err != nil {
 		t.Fatal(err)
 	}
 

@@ -1,7 +1,7 @@
-// Package model is a cluster in memory: slurmctld, EC2 and PCS, as far as blocks and jobs meet in them, behind the calls that
-// the product makes. It has their refusals and their unkind parts: boot time pushes the end of a job past a reservation,
-// an old Slurm cuts jobs with --time-min to their floor, an active reservation cannot be moved, EC2 shows late what it
-// did, answers get lost. Its clock is set; time passes only then. It is for tests that take milliseconds.
+// Package model is a cluster in memory: slurmctld, EC2 and PCS, as far as blocks and jobs meet in them, behind the
+// calls that the product makes. It has their refusals and their unkind parts: boot time pushes the end of a job past a
+// reservation, an old Slurm cuts jobs with --time-min to their floor, an active reservation cannot be moved, EC2 shows
+// late what it did, answers get lost. Its clock is set; time passes only then. It is for tests that take milliseconds.
 package model
 
 import (

@@ -334,8 +334,8 @@ func (p *program) step() {
 	}
 }
 
-// TestModelIsEC2 runs a random program of launches, terminations and hours on the model and on the simulated EC2, over the
-// wire. After each step both show the same block and instances.
+// TestModelIsEC2 runs a random program of launches, terminations and hours on the model and on the simulated EC2, over
+// the wire. After each step both show the same block and instances.
 func TestModelIsEC2(t *testing.T) {
 	const block = "cr-0e2000000000000a1" // 16 × p5.48xlarge, open
 
@@ -537,7 +537,11 @@ func launch(t *testing.T, l capacity.Launch, ids map[string]map[ec2Verbs]string)
 
 // kind is what a caller makes of an error.
 func kind(err error) string {
-	for name, is := range map[string]error{"no room": capacity.ErrNoRoom, "token used": capacity.ErrTokenUsed, "refused": capacity.ErrRefused} {
+	for name, is := range map[string]error{
+		"no room":    capacity.ErrNoRoom,
+		"token used": capacity.ErrTokenUsed,
+		"refused":    capacity.ErrRefused,
+	} {
 		if errors.Is(err, is) {
 			return name
 		}

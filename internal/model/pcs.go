@@ -191,7 +191,10 @@ func (p *PCS) EnsureQueue(_ context.Context, want pcs.Queue) error {
 	return p.change("ensure queue", want.Name, func() error {
 		q := p.Queue(want.Name)
 		switch {
-		case slices.ContainsFunc(want.GroupIDs, func(id string) bool { _, there := p.Inventory().Group(id); return !there }):
+		case slices.ContainsFunc(want.GroupIDs, func(id string) bool {
+			_, there := p.Inventory().Group(id)
+			return !there
+		}):
 			return fmt.Errorf("%w: queue %s has a node group that is not there", errInvalid, want.Name)
 		case q == nil:
 			p.Queues = append(p.Queues, want)

@@ -21,8 +21,8 @@ type Slurm struct {
 	*Model
 	Now         time.Time
 	CutsToFloor bool // Old cuts jobs with --time-min to their floor, as Slurm before 25.05.3
-	// Boot is a node's boot time. RequeueDelay must pass after a requeue before a job starts again; 0 is at once, as with
-	// --requeue=expedite.
+	// Boot is a node's boot time. RequeueDelay must pass after a requeue before a job starts again; 0 is at once, as
+	// with --requeue=expedite.
 	Boot, RequeueDelay, KillWait time.Duration
 	StateSave                    string         // slurmctld's folder
 	Limits                       capacity.Walls // those of accounting
@@ -182,7 +182,8 @@ func (s *Slurm) advance() {
 		switch i := n.InstanceID; {
 		case i != "" && !slices.ContainsFunc(s.EC2.Instances, func(one capacity.Instance) bool { return one.ID == i }):
 			s.off(n, "NODE_FAIL") // somebody has ended it
-		case n.PoweringUp() && n.BootedAt.IsZero() && s.ResumeTimeout > 0 && !s.Now.Before(n.ResumedAt.Add(s.ResumeTimeout)):
+		case n.PoweringUp() && n.BootedAt.IsZero() && s.ResumeTimeout > 0 &&
+			!s.Now.Before(n.ResumedAt.Add(s.ResumeTimeout)):
 			s.off(n, "RESUME_TIMEOUT")
 			n.State, n.Reason = GivenUp, "ResumeTimeout reached"
 			s.suspends = append(s.suspends, n.Name)
@@ -408,7 +409,9 @@ func (s *Slurm) LaunchInto(reservation string, nodes []string) {
 			ReservationID: reservation,
 			Count:         len(nodes),
 			Tags: map[string]string{
-				capacity.TagCluster: Mark, capacity.TagNodes: hostlist.Compress(nodes), capacity.TagReservation: reservation,
+				capacity.TagCluster:     Mark,
+				capacity.TagNodes:       hostlist.Compress(nodes),
+				capacity.TagReservation: reservation,
 			},
 		},
 	)
@@ -825,7 +828,11 @@ func (s *Slurm) UserHold(_ context.Context, jobs ...string) error {
 		"user hold",
 		"of job "+strings.Join(jobs, ","),
 		true,
-		func(j *Job) { j.Never, j.Held, j.Reason = true, true, "JobHeldUser" },
+		func(j *Job) {
+			j.Never = true
+			j.Held = true
+			j.Reason = "JobHeldUser"
+		},
 		jobs...)
 }
 
@@ -836,7 +843,11 @@ func (s *Slurm) Cancel(_ context.Context, jobs ...string) error {
 
 // Release ends a hold.
 func (s *Slurm) Release(_ context.Context, job string) error {
-	return s.onJobs("release", "job "+job, false, func(j *Job) { j.Never, j.Held, j.Reason = false, false, "" }, job)
+	return s.onJobs("release", "job "+job, false, func(j *Job) {
+		j.Never = false
+		j.Held = false
+		j.Reason = ""
+	}, job)
 }
 
 // SetAdminComment writes a note on jobs.

@@ -234,8 +234,8 @@ func (a *account) idleClass(s stay) Class {
 	return Idle
 }
 
-// splitAmongRuns divides a time of a node among the runs that share it, in equal parts: Slurm does not say which of them needs
-// the instance.
+// splitAmongRuns divides a time of a node among the runs that share it, in equal parts: Slurm does not say which of
+// them needs the instance.
 func (a *account) splitAmongRuns(p piece) {
 	length := secondsBetween(p.from, p.to)
 	each := length / int64(len(p.runs))

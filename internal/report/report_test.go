@@ -91,20 +91,39 @@ func TestClasses(t *testing.T) {
 		until     float64
 		want      map[Class]int // minutes
 	}{
-		"nothing runs": {samples: all(one(line(0, up, nil)), beats(5, 595)), until: 700, want: map[Class]int{Idle: 1120, FenceTail: 80}},
-		"until now":    {samples: all(one(line(0, up, nil)), beats(5, 30)), until: 32, want: map[Class]int{Idle: 64}},
+		"nothing runs": {
+			samples: all(one(line(0, up, nil)), beats(5, 595)),
+			until:   700,
+			want:    map[Class]int{Idle: 1120, FenceTail: 80},
+		},
+		"until now": {samples: all(one(line(0, up, nil)), beats(5, 30)), until: 32, want: map[Class]int{Idle: 64}},
 		"boot, then a job, and another that waits": {
 			samples: all(one(line(0, paid(func(p *state.Paid) { p.Nodes, p.Waits = nil, true }), nil),
-				line(1, paid(func(p *state.Paid) { p.Nodes, p.Waits = map[string]string{"boot": "gpu-[1-2]"}, true }), nil),
-				line(6, paid(func(p *state.Paid) { p.Waits = true }), map[string]capacity.Run{"7.0": ran("7", "gpu-1", 5, 0, "")})), beats(10, 20)),
+				line(1, paid(func(p *state.Paid) {
+					p.Nodes, p.Waits = map[string]string{"boot": "gpu-[1-2]"}, true
+				}), nil),
+				line(6, paid(func(p *state.Paid) {
+					p.Waits = true
+				}), map[string]capacity.Run{"7.0": ran("7", "gpu-1", 5, 0, "")})), beats(10, 20)),
 			// 2 nodes wait for 1 minute; they boot for 4 (the job starts then) and 5 minutes.
 			until: 20, want: map[Class]int{IdleWaiting: 2 + 14, Boot: 9, Useful: 15},
 		},
 		"how jobs end": {
-			samples: all(one(line(0, up, nil), line(1, up, map[string]capacity.Run{"1.0": ran("1", "gpu-1", 1, 0, ""), "2.0": ran("2", "gpu-2", 1, 0, "")}),
-				line(5, up, map[string]capacity.Run{"1.0": ran("1", "gpu-1", 1, 4, "FAILED"), "2.0": ran("2", "gpu-2", 1, 3, "TIMEOUT"), "3.0": ran("3", "gpu-[1-2]", 4, 0, "")}),
-				line(8, up, map[string]capacity.Run{"3.0": ran("3", "gpu-[1-2]", 4, 8, "REQUEUED"), "4.0": ran("4", "gpu-2", 8, 9, "CANCELLED")})), beats(10, 10)),
-			until: 10, want: map[Class]int{Idle: 2 + 1 + 2 + 1, LostFailure: 3, LostTimeout: 2, LostRequeue: 8, Useful: 1},
+			samples: all(one(line(0, up, nil), line(1, up, map[string]capacity.Run{
+				"1.0": ran("1", "gpu-1", 1, 0, ""),
+				"2.0": ran("2", "gpu-2", 1, 0, ""),
+			}),
+				line(5, up, map[string]capacity.Run{
+					"1.0": ran("1", "gpu-1", 1, 4, "FAILED"),
+					"2.0": ran("2", "gpu-2", 1, 3, "TIMEOUT"),
+					"3.0": ran("3", "gpu-[1-2]", 4, 0, ""),
+				}),
+				line(8, up, map[string]capacity.Run{
+					"3.0": ran("3", "gpu-[1-2]", 4, 8, "REQUEUED"),
+					"4.0": ran("4", "gpu-2", 8, 9, "CANCELLED"),
+				})), beats(10, 10)),
+			until: 10,
+			want:  map[Class]int{Idle: 2 + 1 + 2 + 1, LostFailure: 3, LostTimeout: 2, LostRequeue: 8, Useful: 1},
 		},
 		"jobs that share a node": {samples: one(line(0, up, map[string]capacity.Run{
 			"1.0": ran("1", "gpu-1", 0, 4, "COMPLETED"),
@@ -112,34 +131,49 @@ func TestClasses(t *testing.T) {
 		})), until: 8, want: map[Class]int{Useful: 2, LostFailure: 6, Idle: 8}},
 		"a host fails": {
 			samples: one(line(0, up, map[string]capacity.Run{"1.0": ran("1", "gpu-[1-2]", 0, 0, "")}),
-				line(3, paid(func(p *state.Paid) { p.Unhealthy, p.Nodes = 1, map[string]string{"up": "gpu-2", "down": "gpu-1"} }), map[string]capacity.Run{"1.0": ran("1", "gpu-[1-2]", 0, 3, "NODE_FAIL")}),
+				line(3, paid(func(p *state.Paid) {
+					p.Unhealthy, p.Nodes = 1, map[string]string{"up": "gpu-2", "down": "gpu-1"}
+				}), map[string]capacity.Run{"1.0": ran("1", "gpu-[1-2]", 0, 3, "NODE_FAIL")}),
 				line(5, paid(func(p *state.Paid) { p.Unhealthy, p.Nodes = 1, map[string]string{"up": "gpu-2"} }), nil)),
 			until: 8, want: map[Class]int{LostFailure: 6, Hardware: 5, Idle: 5},
 		},
 		"drained, and a job goes on": {
-			samples: one(line(0, paid(func(p *state.Paid) { p.Nodes = map[string]string{"drain": "gpu-[1-2]"} }), map[string]capacity.Run{"1.0": ran("1", "gpu-1", 0, 4, "COMPLETED")})),
-			until:   6, want: map[Class]int{Useful: 4, Hardware: 8},
+			samples: one(line(0, paid(func(p *state.Paid) {
+				p.Nodes = map[string]string{"drain": "gpu-[1-2]"}
+			}), map[string]capacity.Run{"1.0": ran("1", "gpu-1", 0, 4, "COMPLETED")})),
+			until: 6, want: map[Class]int{Useful: 4, Hardware: 8},
 		},
 		"sync begins late": {samples: one(line(20, up, nil)), until: 25, want: map[Class]int{Unknown: 40, Idle: 10}},
 		"sync dies": {
 			// Its last line holds for 9 minutes. One job runs through, nobody saw the other's end.
-			samples: one(line(0, up, map[string]capacity.Run{"1.0": ran("1", "gpu-1", 0, 0, ""), "2.0": ran("2", "gpu-2", 0, 0, "")}),
+			samples: one(line(0, up, map[string]capacity.Run{
+				"1.0": ran("1", "gpu-1", 0, 0, ""),
+				"2.0": ran("2", "gpu-2", 0, 0, ""),
+			}),
 				line(60, up, map[string]capacity.Run{"2.0": ran("2", "gpu-2", 0, 60, "")})),
 			until: 61, want: map[Class]int{Useful: 61, Unknown: 60, Idle: 1},
 		},
 		"sync dies, and the accounting knows": {
 			samples: one(line(0, up, map[string]capacity.Run{"1.0": ran("1", "gpu-1", 0, 0,
-				""), "2.0": ran("2", "gpu-2", 0, 0, "")}), line(60, up, map[string]capacity.Run{"2.0": ran("2", "gpu-2", 0, 60, "")})),
-			accounted: []capacity.Run{ran("1", "gpu-1", 0, 0, "RUNNING"), ran("2", "gpu-2", 0, 20, "FAILED"), ran("3", "gpu-2", 20,
-				50, "COMPLETED")}, until: 61, want: map[Class]int{Useful: 91, LostFailure: 20, Unknown: 10, Idle: 1},
+				""), "2.0": ran("2", "gpu-2", 0, 0, "")}), line(60, up, map[string]capacity.Run{
+				"2.0": ran("2", "gpu-2", 0, 60, ""),
+			})),
+			accounted: []capacity.Run{
+				ran("1", "gpu-1", 0, 0, "RUNNING"),
+				ran("2", "gpu-2", 0, 20, "FAILED"),
+				ran("3", "gpu-2", 20,
+					50, "COMPLETED"),
+			}, until: 61, want: map[Class]int{Useful: 91, LostFailure: 20, Unknown: 10, Idle: 1},
 		},
 		"sync dies for good": {
 			samples: one(line(0, up, map[string]capacity.Run{"1.0": ran("1", "gpu-1", 0, 0, "")})),
 			until:   600, want: map[Class]int{Useful: 9, Idle: 9, Unknown: 2 * 551, FenceTail: 80},
 		},
 		"a job behind the fence, though it may not": {
-			samples: all(one(line(0, up, nil)), beats(5, 550), one(line(555, up, map[string]capacity.Run{"1.0": ran("1", "gpu-1", 555, 570, "COMPLETED")})), beats(560, 595)),
-			until:   600, want: map[Class]int{Idle: 1115, Useful: 15, FenceTail: 70},
+			samples: all(one(line(0, up, nil)), beats(5, 550), one(line(555, up, map[string]capacity.Run{
+				"1.0": ran("1", "gpu-1", 555, 570, "COMPLETED"),
+			})), beats(560, 595)),
+			until: 600, want: map[Class]int{Idle: 1115, Useful: 15, FenceTail: 70},
 		},
 		"a short job on a node that was off at both samples": {
 			samples: one(line(0, paid(func(p *state.Paid) {

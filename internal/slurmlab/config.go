@@ -16,8 +16,8 @@ type Config struct {
 	Dir string
 
 	// Accounting runs slurmdbd on a MariaDB of the cluster's own: with AccountingStorageEnforce=associations a job runs
-	// under an account that sacctmgr gave its user, and nobody but root has one at first. Every Start begins with an empty
-	// database, which takes about three seconds.
+	// under an account that sacctmgr gave its user, and nobody but root has one at first. Every Start begins with an
+	// empty database, which takes about three seconds.
 	Accounting bool
 
 	// Static nodes are started with the cluster and never powered down.
@@ -35,8 +35,8 @@ type Config struct {
 	SuspendProgram    string
 	ResumeFailProgram string
 
-	// Resume and Suspend are called instead if ResumeProgram is empty, each call on a goroutine of its own; ctx ends with
-	// Stop. nil: the slurmd runs on this machine, see StartNode.
+	// Resume and Suspend are called instead if ResumeProgram is empty, each call on a goroutine of its own; ctx ends
+	// with Stop. nil: the slurmd runs on this machine, see StartNode.
 	Resume  func(ctx context.Context, nodes []string)
 	Suspend func(ctx context.Context, nodes []string)
 

@@ -206,9 +206,9 @@ func (c *Cluster) stopController() error {
 // not an error. The node is not registered yet when StartNode returns, which takes up to a second: start several nodes
 // side by side.
 func (c *Cluster) StartNode(ctx context.Context, name, addr string) error {
-	// slurmd -b claims to have booted one second ago, and slurmctld ignores a node whose boot is older than the power-up
-	// that it asked for, counted in whole seconds ("Still waiting for boot of node"): one that registers within the same
-	// second stays POWERING_UP until ResumeTimeout.
+	// slurmd -b claims to have booted one second ago, and slurmctld ignores a node whose boot is older than the
+	// power-up that it asked for, counted in whole seconds ("Still waiting for boot of node"): one that registers
+	// within the same second stays POWERING_UP until ResumeTimeout.
 	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -229,7 +229,8 @@ func (c *Cluster) startNode(ctx context.Context, name, addr string) error {
 	}
 
 	if addr != "" {
-		if _, err := c.Command(ctx, "scontrol", "update", "nodename="+name, "nodeaddr="+addr, "nodehostname="+addr); err != nil {
+		_, err := c.Command(ctx, "scontrol", "update", "nodename="+name, "nodeaddr="+addr, "nodehostname="+addr)
+		if err != nil {
 			return fmt.Errorf("starting node %s: %w", name, err)
 		}
 	}
@@ -308,8 +309,9 @@ const (
 	portBlocks = 40
 	blockSize  = 500
 
-	controllerPort = 0  // offsets in a block
-	ownerPort      = 1  // whoever listens there has the block; also SlurmdPort, which no slurmd binds: every node has its own
+	controllerPort = 0 // offsets in a block
+	// whoever listens there has the block; also SlurmdPort, which no slurmd binds: every node has its own
+	ownerPort      = 1
 	accountingPort = 2  // slurmdbd's
 	firstNodePort  = 10 // the nodes' own
 )

@@ -15,17 +15,64 @@ func TestBelongs(t *testing.T) {
 		node   string
 		wanted bool
 	}{
-		"slurmctld":                     {processInfo{program: "slurmctld", environment: env(nodeVariable+"=slurmctld", "SLURM_CONF="+conf)}, "", true},
-		"another lab's":                 {processInfo{program: "slurmctld", environment: env(nodeVariable+"=slurmctld", "SLURM_CONF=/other/etc/slurm.conf")}, "", false},
-		"a user's shell":                {processInfo{program: "bash", environment: env("SLURM_CONF=" + conf)}, "", false},
-		"a job":                         {processInfo{program: "sleep", environment: env("SLURM_CONF="+conf, "SLURMD_NODENAME=gpu-1")}, "gpu-1", true},
-		"a job on another node":         {processInfo{program: "sleep", environment: env("SLURM_CONF="+conf, "SLURMD_NODENAME=gpu-2")}, "gpu-1", false},
-		"what becomes a slurmd":         {processInfo{program: "dash", environment: env("SLURM_CONF="+conf, nodeVariable+"=gpu-1")}, "gpu-1", true},
-		"a step":                        {processInfo{program: "slurmstepd", environment: env("SLURM_CONF="+conf, nodeVariable+"=gpu-1")}, "gpu-1", true},
-		"a bare step":                   {processInfo{program: "slurmstepd", environment: env(""), folder: "/lab/log"}, "", true},
-		"a bare step elsewhere":         {processInfo{program: "slurmstepd", folder: "/other/log"}, "", false},
-		"a bare step of the node":       {processInfo{program: "slurmstepd", folder: "/lab/log", files: []string{"/dev/null", "/lab/log/slurmd-gpu-1.log"}}, "gpu-1", true},
-		"a bare step of another node":   {processInfo{program: "slurmstepd", folder: "/lab/log", files: []string{"/lab/log/slurmd-gpu-2.log"}}, "gpu-1", false},
+		"slurmctld": {
+			processInfo{program: "slurmctld", environment: env(nodeVariable+"=slurmctld", "SLURM_CONF="+conf)},
+			"",
+			true,
+		},
+		"another lab's": {
+			processInfo{
+				program:     "slurmctld",
+				environment: env(nodeVariable+"=slurmctld", "SLURM_CONF=/other/etc/slurm.conf"),
+			},
+			"",
+			false,
+		},
+		"a user's shell": {
+			processInfo{program: "bash", environment: env("SLURM_CONF=" + conf)},
+			"",
+			false,
+		},
+		"a job": {
+			processInfo{program: "sleep", environment: env("SLURM_CONF="+conf, "SLURMD_NODENAME=gpu-1")},
+			"gpu-1",
+			true,
+		},
+		"a job on another node": {
+			processInfo{program: "sleep", environment: env("SLURM_CONF="+conf, "SLURMD_NODENAME=gpu-2")},
+			"gpu-1",
+			false,
+		},
+		"what becomes a slurmd": {
+			processInfo{program: "dash", environment: env("SLURM_CONF="+conf, nodeVariable+"=gpu-1")},
+			"gpu-1",
+			true,
+		},
+		"a step": {
+			processInfo{program: "slurmstepd", environment: env("SLURM_CONF="+conf, nodeVariable+"=gpu-1")},
+			"gpu-1",
+			true,
+		},
+		"a bare step": {
+			processInfo{program: "slurmstepd", environment: env(""), folder: "/lab/log"},
+			"",
+			true,
+		},
+		"a bare step elsewhere": {processInfo{program: "slurmstepd", folder: "/other/log"}, "", false},
+		"a bare step of the node": {
+			processInfo{
+				program: "slurmstepd",
+				folder:  "/lab/log",
+				files:   []string{"/dev/null", "/lab/log/slurmd-gpu-1.log"},
+			},
+			"gpu-1",
+			true,
+		},
+		"a bare step of another node": {
+			processInfo{program: "slurmstepd", folder: "/lab/log", files: []string{"/lab/log/slurmd-gpu-2.log"}},
+			"gpu-1",
+			false,
+		},
 		"a shell in the folder of logs": {processInfo{program: "bash", folder: "/lab/log"}, "", false},
 	} {
 		if got := c.looks.belongsTo(conf, c.node); got != c.wanted {

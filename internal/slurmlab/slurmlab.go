@@ -88,8 +88,12 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	}
 
 	c := &Cluster{
-		user: me.Username, dir: cfg.Dir, conf: filepath.Join(cfg.Dir, "etc", "slurm.conf"), version: version,
-		nodePort: map[string]int{}, nodes: map[string]*daemon{},
+		user:     me.Username,
+		dir:      cfg.Dir,
+		conf:     filepath.Join(cfg.Dir, "etc", "slurm.conf"),
+		version:  version,
+		nodePort: map[string]int{},
+		nodes:    map[string]*daemon{},
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	if err := c.start(ctx, cfg); err != nil {
@@ -118,7 +122,13 @@ func (c *Cluster) start(ctx context.Context, cfg Config) error {
 		return err
 	}
 
-	for _, step := range []func(context.Context) error{c.servePower, c.startMunged, c.startAccounting, c.startController, c.startStatic} {
+	for _, step := range []func(context.Context) error{
+		c.servePower,
+		c.startMunged,
+		c.startAccounting,
+		c.startController,
+		c.startStatic,
+	} {
 		if err := step(ctx); err != nil {
 			return err
 		}

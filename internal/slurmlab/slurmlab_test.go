@@ -186,7 +186,10 @@ func TestSlurmlab(t *testing.T) {
 		}
 	})
 	t.Run("Lua judges submissions", func(t *testing.T) {
-		for flag, want := range map[string]string{"--comment=refuse": "refused by cli_filter", "--job-name=refuse": "refused by job_submit"} {
+		for flag, want := range map[string]string{
+			"--comment=refuse":  "refused by cli_filter",
+			"--job-name=refuse": "refused by job_submit",
+		} {
 			if _, err := cluster.Submit(deadline(t), "true", flag); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, expected %q", flag, err, want)
 			}

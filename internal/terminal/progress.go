@@ -26,8 +26,8 @@ const slow = time.Second
 // Start begins to tell about something; end it with Done. Off a terminal each new step is a line.
 func (t *Terminal) Start(what string) *Progress { return t.progress(what, 0, false) }
 
-// Slow tells on a terminal about something that takes more than a second. Elsewhere it tells nothing: it is for questions,
-// whose answer says everything.
+// Slow tells on a terminal about something that takes more than a second. Elsewhere it tells nothing: it is for
+// questions, whose answer says everything.
 func (t *Terminal) Slow(what string) *Progress { return t.progress(what, slow, true) }
 
 func (t *Terminal) progress(what string, after time.Duration, silent bool) *Progress {

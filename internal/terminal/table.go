@@ -30,8 +30,8 @@ func (t *Terminal) Rows(rows any, columns string) error { return t.Show(rows, ro
 //	ID: ID; COUNT: Count drop 2; GPU-HOUR: PerGPU.Amount right; WHY NOT: Message wrap
 //
 // A table without rows is not shown. Columns with drop make room in a narrow terminal, 1 first. Cells with wrap may be
-// broken into lines. Numbers and money are aligned to the right, and so is what has right. A nil pointer is a value that
-// is not known.
+// broken into lines. Numbers and money are aligned to the right, and so is what has right. A nil pointer is a value
+// that is not known.
 func (t *Terminal) Show(doc, rows any, columns string) error {
 	switch t.Format {
 	case JSON, YAML:

@@ -228,13 +228,20 @@ func TestTableFitsTheTerminal(t *testing.T) {
 		ID, Note, More, Less string
 	}{{"cr-1", "a long sentence about it, which goes on and on", "0123456789", "abc"}}
 	for width, want := range map[int]string{
-		0:  "ID    NOTE                                            MORE        LESS\ncr-1  a long sentence about it, which goes on and on  0123456789  abc\n",
-		60: "ID    NOTE                                  MORE        LESS\ncr-1  a long sentence about it, which goes  0123456789  abc\n      on and on\n",
-		40: "ID    NOTE                          LESS\ncr-1  a long sentence about it,     abc\n      which goes on and on\n",
+		0: "ID    NOTE                                            MORE        LESS\ncr-1  a long sentence about " +
+			"it, which goes on and on  0123456789  abc\n",
+		60: "ID    NOTE                                  MORE        LESS\ncr-1  a long sentence about it, which " +
+			"goes  0123456789  abc\n      on and on\n",
+		40: "ID    NOTE                          LESS\ncr-1  a long sentence about it,     abc\n      which goes on " +
+			"and on\n",
 		30: "ID    NOTE\ncr-1  a long sentence about\n      it, which goes on and on\n",
 	} {
 		var out strings.Builder
-		if err := (&terminal.Terminal{Out: &out, Format: terminal.Table, Width: width}).Rows(rows, "ID: ID; NOTE: Note wrap; MORE: More drop 1; LESS: Less drop 2"); err != nil ||
+		if err := (&terminal.Terminal{
+			Out:    &out,
+			Format: terminal.Table,
+			Width:  width,
+		}).Rows(rows, "ID: ID; NOTE: Note wrap; MORE: More drop 1; LESS: Less drop 2"); err != nil ||
 			out.String() != want {
 			t.Errorf("%d columns:\n%s\nwant\n%s%v", width, out.String(), want, err)
 		}

@@ -44,20 +44,23 @@ const (
 
 // looks show the phases: in the legend, in text, on a light and on a dark page with a contrast of 3 (WCAG 2).
 var looks = [phases]struct{ meaning, glyph, light, dark string }{
-	Blank: {"", " ", "", ""}, Waiting: {"not open yet", "·", "#57606a", "#9da7b3"},
-	Open: {"open for jobs", "█", "#1a7f37", "#3fb950"},
+	Blank:   {"", " ", "", ""},
+	Waiting: {"not open yet", "·", "#57606a", "#9da7b3"},
+	Open:    {"open for jobs", "█", "#1a7f37", "#3fb950"},
 	Unpaid: {
 		"payment pending",
 		"░",
 		"#9a6700",
 		"#d29922",
-	}, Draining: {"drain margin: no jobs", "▄", "#bc6c00", "#e3b341"},
+	},
+	Draining: {"drain margin: no jobs", "▄", "#bc6c00", "#e3b341"},
 	Reclaimed: {
 		"EC2 takes instances back",
 		"╳",
 		"#cf222e",
 		"#ff7b72",
-	}, Gap: {"gap: no capacity", "╌", "#8250df", "#bc8cff"},
+	},
+	Gap: {"gap: no capacity", "╌", "#8250df", "#bc8cff"},
 	Now: {"now", "│", "#1f2328", "#f0f6fc"},
 }
 
@@ -160,7 +163,8 @@ func (c Chart) ticks(most int) (all []time.Time) {
 		first = first.AddDate(0, 0, -(int(first.Weekday())+6)%7)
 	}
 	// Wall time, so that a day of 23 or 25 hours shifts nothing.
-	for at := time.Date(first.Year(), first.Month(), first.Day(), 0, 0, 0, 0, c.Zone); at.Before(c.To); at = at.AddDate(0, 0, step) {
+	midnight := time.Date(first.Year(), first.Month(), first.Day(), 0, 0, 0, 0, c.Zone)
+	for at := midnight; at.Before(c.To); at = at.AddDate(0, 0, step) {
 		if !at.Before(c.From) {
 			all = append(all, at)
 		}

@@ -174,10 +174,15 @@ func TestTicks(t *testing.T) {
 		most     int
 		want     []string
 	}{
-		"days":     {at(0), at(24 * 3), 6, []string{"Nov 21", "Nov 22", "Nov 23"}},
-		"weeks":    {at(0), at(24 * 30), 5, []string{"Nov 23", "Nov 30", "Dec 07", "Dec 14"}},
-		"none":     {at(0), at(24 * 30), 1, nil},
-		"DST ends": {time.Date(2026, 10, 24, 0, 0, 0, 0, zone), time.Date(2026, 10, 27, 0, 0, 0, 0, zone), 4, []string{"Oct 24", "Oct 25", "Oct 26"}},
+		"days":  {at(0), at(24 * 3), 6, []string{"Nov 21", "Nov 22", "Nov 23"}},
+		"weeks": {at(0), at(24 * 30), 5, []string{"Nov 23", "Nov 30", "Dec 07", "Dec 14"}},
+		"none":  {at(0), at(24 * 30), 1, nil},
+		"DST ends": {
+			time.Date(2026, 10, 24, 0, 0, 0, 0, zone),
+			time.Date(2026, 10, 27, 0, 0, 0, 0, zone),
+			4,
+			[]string{"Oct 24", "Oct 25", "Oct 26"},
+		},
 	} {
 		chart := Chart{Now: noon, From: c.from, To: c.to, Zone: zone}
 
@@ -302,13 +307,29 @@ func TestSVG(t *testing.T) {
 		shows []string
 	}{
 		{sample(berlin(t)), []string{
-			"Capacity in us-east-2, 2026-11-16 to 2026-12-05, now 2026-11-20 13:00 CET", "gpu", "batch", "empty", "no partition",
-			"cr-0e2000000000000a1", "start Nov 18 12:30, fence Nov 26 11:50, reclaim Nov 26 12:00, end Nov 26 12:30", "cr-0e2000000000000e7",
+			"Capacity in us-east-2, 2026-11-16 to 2026-12-05, now 2026-11-20 13:00 CET",
+			"gpu",
+			"batch",
+			"empty",
+			"no partition",
+			"cr-0e2000000000000a1",
+			"start Nov 18 12:30, fence Nov 26 11:50, reclaim Nov 26 12:00, end Nov 26 12:30",
+			"cr-0e2000000000000e7",
 			"gap of 2d40m: from Nov 26 11:50 to Nov 28 12:30",
-			"start Nov 16 09:00, no end", "no reservation in this time", "UltraServer, payment-pending", "prefers-color-scheme:dark",
+			"start Nov 16 09:00, no end",
+			"no reservation in this time",
+			"UltraServer, payment-pending",
+			"prefers-color-scheme:dark",
 		}},
 		{
-			Chart{Region: "<&>", Now: noon, From: at(0), To: at(48), Zone: time.UTC, Lanes: []capacity.Lane{lane("</style><b onload='x'>", evil)}},
+			Chart{
+				Region: "<&>",
+				Now:    noon,
+				From:   at(0),
+				To:     at(48),
+				Zone:   time.UTC,
+				Lanes:  []capacity.Lane{lane("</style><b onload='x'>", evil)},
+			},
 			[]string{"</style><b onload='x'>"},
 		},
 	} {

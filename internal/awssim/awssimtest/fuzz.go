@@ -35,8 +35,10 @@ func (a *answerer) Do(r *http.Request) (*http.Response, error) {
 	}
 
 	return &http.Response{
-		StatusCode: a.status, Request: r, Header: http.Header{"Content-Type": {a.contentType}},
-		Body: io.NopCloser(strings.NewReader(a.body)),
+		StatusCode: a.status,
+		Request:    r,
+		Header:     http.Header{"Content-Type": {a.contentType}},
+		Body:       io.NopCloser(strings.NewReader(a.body)),
 	}, nil
 }
 

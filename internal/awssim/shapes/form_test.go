@@ -30,8 +30,12 @@ func TestCheckForm(t *testing.T) {
 			},
 		},
 		{
-			"a name of requests alone", "ec2", "RunInstances", launch + "&NetworkInterface.1.Ipv6Addresses.1.Ipv6Address=fd00::1&NetworkInterface.1.Ipv6AddressesSet.1.Ipv6Address=fd00::1",
-			[]string{"NetworkInterface.1.Ipv6AddressesSet.1.Ipv6Address: unknown member of InstanceNetworkInterfaceSpecification"},
+			"a name of requests alone", "ec2", "RunInstances", launch +
+				"&NetworkInterface.1.Ipv6Addresses.1.Ipv6Address=fd00::1&NetworkInterface.1.Ipv6AddressesSet.1.Ipv6Address=fd00::1",
+			[]string{
+				"NetworkInterface.1.Ipv6AddressesSet.1.Ipv6Address: unknown member of " +
+					"InstanceNetworkInterfaceSpecification",
+			},
 		},
 		{
 			"required in a list", "ec2", "RunInstances", launch + "&ElasticInferenceAccelerator.1.Count=1",
@@ -46,7 +50,13 @@ func TestCheckForm(t *testing.T) {
 			"nothing to say", "sts", "GetCallerIdentity", "Action=GetCallerIdentity&Version=2011-06-15&Account=1",
 			[]string{"Account: unknown member of GetCallerIdentityRequest"},
 		},
-		{"operation not recorded", "ec2", "Nonsense", "", []string{"the operation is not in the record of shapes: add it to shapes.py and run that"}},
+		{
+			"operation not recorded",
+			"ec2",
+			"Nonsense",
+			"",
+			[]string{"the operation is not in the record of shapes: add it to shapes.py and run that"},
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			form, err := url.ParseQuery(test.form)

@@ -205,8 +205,10 @@ func parseShapes(text string) (map[string]*serviceShapes, error) {
 		case "service":
 			service = &serviceShapes{
 				operations: map[string]*operationShape{},
-				structures: map[string]*structureShape{}, lists: map[string]listShape{}, maps: map[string]string{},
-				enums: map[string][]string{},
+				structures: map[string]*structureShape{},
+				lists:      map[string]listShape{},
+				maps:       map[string]string{},
+				enums:      map[string][]string{},
 			}
 			services[name] = service
 		case "operation":

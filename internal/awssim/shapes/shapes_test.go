@@ -33,7 +33,8 @@ func TestCheckPCS(t *testing.T) {
 			"unknown member in a list", "GetQueue", 200, goodQueue,
 			[]string{"computeNodeGroupId", "ComputeNodeGroupId"},
 			[]string{
-				"queue.computeNodeGroupConfigurations[0].ComputeNodeGroupId: unknown member of ComputeNodeGroupConfiguration",
+				"queue.computeNodeGroupConfigurations[0].ComputeNodeGroupId: unknown member of " +
+					"ComputeNodeGroupConfiguration",
 			},
 		},
 		{

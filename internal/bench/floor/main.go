@@ -111,6 +111,7 @@ func powerUp(ctx context.Context, list string) error {
 
 	names := strings.Join(nodes, ",")
 
-	return exec.Command("scontrol", "update", "nodename="+names, "nodeaddr="+strings.Join(addresses, ","), "nodehostname="+names).
+	return exec.Command("scontrol", "update", "nodename="+names, "nodeaddr="+
+		strings.Join(addresses, ","), "nodehostname="+names).
 		Run()
 }
