@@ -15,9 +15,9 @@ import (
 
 // awsCmd serves the simulated AWS account alone.
 type awsCmd struct {
-	Scenario string    `type:"existingfile" placeholder:"FILE"    help:"Scenario of the AWS account; default: the built-in one."`
-	Now      time.Time `                    placeholder:"RFC3339" help:"Time at which the simulated clock starts; default: now."    format:"2006-01-02T15:04:05Z07:00"`
-	Speed    float64   `                    placeholder:"N"       help:"Simulated seconds per second; 0 stands still (${default})."                                    default:"1"`
+	Scenario string    `type:"existingfile" placeholder:"FILE" help:"Scenario of the AWS account; default: the built-in one."`
+	Now      time.Time `placeholder:"RFC3339" help:"Time at which the simulated clock starts; default: now." format:"2006-01-02T15:04:05Z07:00"`
+	Speed    float64   `placeholder:"N" help:"Simulated seconds per second; 0 stands still (${default})." default:"1"`
 }
 
 func (*awsCmd) Help() string {

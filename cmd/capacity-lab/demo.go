@@ -21,9 +21,9 @@ import (
 // is run as it is shown, by a shell. More is run than shown, and all of it is verified.
 type demoCmd struct {
 	Bin    string `type:"path" placeholder:"DIR" help:"Folder of the product's programs; default: that of capacity-lab."`
-	All    bool   `                              help:"Show every command that is run, and all its output."`
-	Keep   bool   `                              help:"Leave the lab running, to go on there."`
-	Unkind bool   `                              help:"AWS is slow to show new things, and its clock is wrong."`
+	All    bool   `help:"Show every command that is run, and all its output."`
+	Keep   bool   `help:"Leave the lab running, to go on there."`
+	Unkind bool   `help:"AWS is slow to show new things, and its clock is wrong."`
 }
 
 func (cmd *demoCmd) Run() error {

@@ -16,7 +16,7 @@ import (
 type cli struct {
 	Demo demoCmd `cmd:"" help:"Show a block from its offer to its report, with real commands."`
 	Up   upCmd   `cmd:"" help:"Run simulated AWS and a real Slurm together."`
-	AWS  awsCmd  `cmd:"" help:"Run simulated AWS alone."                                       name:"aws"`
+	AWS  awsCmd  `cmd:"" help:"Run simulated AWS alone." name:"aws"`
 	Sim  simCmd  `cmd:"" help:"Control simulated AWS: its clock, its faults, its records."`
 
 	Manual manual.Command `cmd:"" hidden:"" help:"Write the manual pages, as Markdown."`

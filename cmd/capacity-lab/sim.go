@@ -19,8 +19,8 @@ import (
 // simCmd controls a simulator that runs.
 type simCmd struct {
 	Request string   `arg:"" enum:"clock,faults,instances,lag,ledger" help:"What to show or to change."`
-	Fields  []string `arg:""                                          help:"The change."                optional:"" name:"field=value"`
-	Clear   bool     `                                                help:"End all faults."`
+	Fields  []string `arg:"" help:"The change." optional:"" name:"field=value"`
+	Clear   bool     `help:"End all faults."`
 }
 
 func (*simCmd) Help() string {

@@ -24,13 +24,13 @@ import (
 // upCmd is "capacity-lab up": simulated AWS and a real Slurm, wired together in
 // this process, until a signal comes. By itself it is a PCS cluster, an open block, and sync.
 type upCmd struct {
-	Dir      string `default:"/tmp/capacity-lab" type:"path"         help:"Folder for every file of the lab. Its path must be short (unix sockets)."`
-	Bare     bool   `                                                help:"Leave out the open block (cr-01ab00000000000b1, two p5.48xlarge for two hours), and sync."`
-	Scenario string `                            type:"existingfile" help:"Scenario of the AWS account; default: the built-in lab scenario."                                                                                 placeholder:"FILE"`
-	Bin      string `                            type:"path"         help:"Folder of the product's programs; default: that of capacity-lab."                                                                                 placeholder:"DIR"`
-	Plain    bool   `                                                help:"Slurm as a distribution installs it, on machines of its own, not set up for the product. on-head COMMAND runs one on its controller. Takes root."`
-	Unkind   bool   `                                                help:"AWS is slow to show new things, and its clock is wrong."`
-	Detach   bool   `                                                help:"Run in the background, and print what the shell should evaluate; kill $CAPACITY_LAB_PID stops it."`
+	Dir      string `default:"/tmp/capacity-lab" type:"path" help:"Folder for every file of the lab. Its path must be short (unix sockets)."`
+	Bare     bool   `help:"Leave out the open block (cr-01ab00000000000b1, two p5.48xlarge for two hours), and sync."`
+	Scenario string `type:"existingfile" help:"Scenario of the AWS account; default: the built-in lab scenario." placeholder:"FILE"`
+	Bin      string `type:"path" help:"Folder of the product's programs; default: that of capacity-lab." placeholder:"DIR"`
+	Plain    bool   `help:"Slurm as a distribution installs it, on machines of its own, not set up for the product. on-head COMMAND runs one on its controller. Takes root."`
+	Unkind   bool   `help:"AWS is slow to show new things, and its clock is wrong."`
+	Detach   bool   `help:"Run in the background, and print what the shell should evaluate; kill $CAPACITY_LAB_PID stops it."`
 }
 
 func (cmd *upCmd) Run() error {

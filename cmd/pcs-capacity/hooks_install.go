@@ -24,7 +24,7 @@ import (
 type HooksInstallCmd struct {
 	Hook string `arg:"" optional:"" enum:"cli_filter,job_submit,settings," default:"" help:"cli_filter: on every host where users submit. job_submit: on the host of a slurmctld that you run yourself. settings: those of slurm.conf, or of the PCS cluster. Default: all that the cluster needs."`
 	forceFlag
-	DryRun bool `                                                                     help:"Show what would be done, and change nothing."`
+	DryRun bool `help:"Show what would be done, and change nothing."`
 }
 
 func (HooksInstallCmd) Help() string {
@@ -117,7 +117,7 @@ func (c *HooksInstallCmd) settings(ctx context.Context, g *Globals, cfg *config.
 type HooksRemoveCmd struct {
 	Hook string `arg:"" optional:"" enum:"cli_filter,job_submit,settings," default:"" help:"cli_filter, job_submit or settings. Default: all."`
 	forceFlag
-	DryRun bool `                                                                     help:"Show what would be done, and change nothing."`
+	DryRun bool `help:"Show what would be done, and change nothing."`
 }
 
 func (HooksRemoveCmd) Help() string {

@@ -19,15 +19,15 @@ import (
 
 // ListCmd lists reservations.
 type ListCmd struct {
-	IDs           []string `arg:"" optional:"" name:"id"       predictor:"reservation" help:"Only these reservations, cr-…."`
-	Blocks        bool     `                                                           help:"Only Capacity Blocks."`
-	ODCR          bool     `                   name:"odcr"                             help:"Only On-Demand Capacity Reservations."`
-	InstanceTypes []string `                                                           help:"Only these instance types."                                                                 placeholder:"TYPE"`
+	IDs           []string `arg:"" optional:"" name:"id" predictor:"reservation" help:"Only these reservations, cr-…."`
+	Blocks        bool     `help:"Only Capacity Blocks."`
+	ODCR          bool     `name:"odcr" help:"Only On-Demand Capacity Reservations."`
+	InstanceTypes []string `help:"Only these instance types." placeholder:"TYPE"`
 	regionFlags
-	GPUOnly       bool  `                   name:"gpu-only"                         help:"Only types that have GPUs or Neuron devices."`
-	AvailableOnly bool  `                                                           help:"Only reservations with a free instance now."`
-	ActiveOnly    bool  `                                                           help:"Only reservations that are open now."`
-	MinCapacity   count `                                                           help:"Only reservations of at least N instances, free or not; with --available-only N free ones." placeholder:"N"`
+	GPUOnly       bool  `name:"gpu-only" help:"Only types that have GPUs or Neuron devices."`
+	AvailableOnly bool  `help:"Only reservations with a free instance now."`
+	ActiveOnly    bool  `help:"Only reservations that are open now."`
+	MinCapacity   count `help:"Only reservations of at least N instances, free or not; with --available-only N free ones." placeholder:"N"`
 }
 
 func (ListCmd) Help() string {

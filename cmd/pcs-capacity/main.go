@@ -42,29 +42,29 @@ AWS_ENDPOINT_URL come from the environment, as for the AWS CLI.
 type CLI struct {
 	Globals
 
-	List      ListCmd       `cmd:"" group:"buy"   help:"List reservations, in one region or all."`
-	Fit       FitCmd        `cmd:"" group:"buy"   help:"Show whether there is capacity for a job, or what to buy."`
-	Offerings OfferingsCmd  `cmd:"" group:"buy"   help:"List Capacity Blocks for sale."`
-	Purchase  PurchaseCmd   `cmd:"" group:"buy"   help:"Buy a Capacity Block that offerings listed, at most once."`
-	Extend    ExtendCmd     `cmd:"" group:"buy"   help:"Extend a Capacity Block."`
-	Reserve   ReserveCmd    `cmd:"" group:"buy"   help:"Hold capacity on demand for a while, or probe whether there is room."`
-	Release   ReleaseCmd    `cmd:"" group:"buy"   help:"Release held capacity."`
-	Setup     SetupCmd      `cmd:"" group:"use"   help:"Make a reservation usable: launch template, node group, queue, settings."`
-	Teardown  TeardownCmd   `cmd:"" group:"use"   help:"Remove what setup made for a queue, or for a node group in it."`
-	Hooks     HooksCmd      `cmd:"" group:"use"   help:"Install, show or remove the scripts and settings with which Slurm runs our hooks."`
-	Status    StatusCmd     `cmd:"" group:"run"   help:"Show each partition: reservation, window, nodes, jobs, next event."`
-	Explain   ExplainCmd    `cmd:"" group:"run"   help:"Explain why a job, node or partition does not start, or what a code means, and what to do."`
-	When      WhenCmd       `cmd:"" group:"run"   help:"Show when a job could start: now, in the next block, or not at all."`
-	Left      LeftCmd       `cmd:"" group:"run"   help:"Print the longest time limit that fits now, for sbatch --time."`
-	Sync      SyncCmd       `cmd:"" group:"run"   help:"Reconcile Slurm with the reservations: one pass, or --watch."`
-	Check     CheckCmd      `cmd:"" group:"run"   help:"Check everything, and say how to fix what is wrong."`
-	Notify    NotifyCmd     `cmd:"" group:"run"   help:"Test notifications."`
-	Timeline  TimelineCmd   `cmd:"" group:"run"   help:"Draw the coming weeks: blocks, fences, gaps."`
-	Report    ReportCmd     `cmd:"" group:"run"   help:"Show where every paid node-hour went, and what it cost."`
+	List      ListCmd       `cmd:"" group:"buy" help:"List reservations, in one region or all."`
+	Fit       FitCmd        `cmd:"" group:"buy" help:"Show whether there is capacity for a job, or what to buy."`
+	Offerings OfferingsCmd  `cmd:"" group:"buy" help:"List Capacity Blocks for sale."`
+	Purchase  PurchaseCmd   `cmd:"" group:"buy" help:"Buy a Capacity Block that offerings listed, at most once."`
+	Extend    ExtendCmd     `cmd:"" group:"buy" help:"Extend a Capacity Block."`
+	Reserve   ReserveCmd    `cmd:"" group:"buy" help:"Hold capacity on demand for a while, or probe whether there is room."`
+	Release   ReleaseCmd    `cmd:"" group:"buy" help:"Release held capacity."`
+	Setup     SetupCmd      `cmd:"" group:"use" help:"Make a reservation usable: launch template, node group, queue, settings."`
+	Teardown  TeardownCmd   `cmd:"" group:"use" help:"Remove what setup made for a queue, or for a node group in it."`
+	Hooks     HooksCmd      `cmd:"" group:"use" help:"Install, show or remove the scripts and settings with which Slurm runs our hooks."`
+	Status    StatusCmd     `cmd:"" group:"run" help:"Show each partition: reservation, window, nodes, jobs, next event."`
+	Explain   ExplainCmd    `cmd:"" group:"run" help:"Explain why a job, node or partition does not start, or what a code means, and what to do."`
+	When      WhenCmd       `cmd:"" group:"run" help:"Show when a job could start: now, in the next block, or not at all."`
+	Left      LeftCmd       `cmd:"" group:"run" help:"Print the longest time limit that fits now, for sbatch --time."`
+	Sync      SyncCmd       `cmd:"" group:"run" help:"Reconcile Slurm with the reservations: one pass, or --watch."`
+	Check     CheckCmd      `cmd:"" group:"run" help:"Check everything, and say how to fix what is wrong."`
+	Notify    NotifyCmd     `cmd:"" group:"run" help:"Test notifications."`
+	Timeline  TimelineCmd   `cmd:"" group:"run" help:"Draw the coming weeks: blocks, fences, gaps."`
+	Report    ReportCmd     `cmd:"" group:"run" help:"Show where every paid node-hour went, and what it cost."`
 	Topology  TopologyCmd   `cmd:"" group:"other" help:"Print topology.conf from where EC2 says the reservations are in its network."`
-	IAMPolicy IAMPolicyCmd  `cmd:"" group:"other" help:"Print the IAM policy of an administrator, of the service, or of Slurm's controller."        name:"iam-policy"`
-	Settings  ConfigCmd     `cmd:"" group:"other" help:"Show the settings in effect, defaults included."                                            name:"config"`
-	Complete  CompletionCmd `cmd:"" group:"other" help:"Print the completion script of a shell."                                                    name:"completion"`
+	IAMPolicy IAMPolicyCmd  `cmd:"" group:"other" help:"Print the IAM policy of an administrator, of the service, or of Slurm's controller." name:"iam-policy"`
+	Settings  ConfigCmd     `cmd:"" group:"other" help:"Show the settings in effect, defaults included." name:"config"`
+	Complete  CompletionCmd `cmd:"" group:"other" help:"Print the completion script of a shell." name:"completion"`
 
 	Manual manual.Command `cmd:"" hidden:"" help:"Write the manual pages, as Markdown."`
 }
@@ -74,11 +74,11 @@ type Globals struct {
 	Config   string          `group:"global" help:"Settings file. Default: pcs-capacity/config.toml beside the file that SLURM_CONF names, else /etc/pcs-capacity/config.toml." placeholder:"FILE" predictor:"file"`
 	Region   string          `group:"global" help:"AWS region. Default: the settings, then the AWS SDK's own chain."`
 	Profile  string          `group:"global" help:"AWS profile of the shared configuration files."`
-	Output   terminal.Format `group:"global" help:"Output format: ${enum}."                                                                                                                                         short:"o" enum:"table,json,yaml,csv" default:"table"`
+	Output   terminal.Format `group:"global" help:"Output format: ${enum}." short:"o" enum:"table,json,yaml,csv" default:"table"`
 	Wide     bool            `group:"global" help:"Show every column of a table, however wide. Piped output always has all."`
-	UTC      bool            `group:"global" help:"Show times in tables in UTC instead of local time."                                                                                                                                                                   name:"utc"`
-	Yes      bool            `group:"global" help:"Answer yes to questions; needed where there is no terminal. Does not confirm a purchase."                                                                        short:"y"`
-	LogLevel slog.Level      `group:"global" help:"Lowest level to log to stderr: debug, info, warn or error."                                                                                                                                           default:"warn"`
+	UTC      bool            `group:"global" help:"Show times in tables in UTC instead of local time." name:"utc"`
+	Yes      bool            `group:"global" help:"Answer yes to questions; needed where there is no terminal. Does not confirm a purchase." short:"y"`
+	LogLevel slog.Level      `group:"global" help:"Lowest level to log to stderr: debug, info, warn or error." default:"warn"`
 
 	aws *ec2.Client // the command's client of EC2; nil if it has asked for none
 

@@ -15,13 +15,13 @@ import (
 // OfferingsCmd lists Capacity Blocks for sale.
 type OfferingsCmd struct {
 	InstanceType typeName `required:"" short:"t" help:"Instance type, such as p5.48xlarge, or UltraServer type, such as u-p6e-gb200x72." placeholder:"TYPE"`
-	Count        count    `required:"" short:"n" help:"Number of instances, or of UltraServers."                                         placeholder:"N"`
+	Count        count    `required:"" short:"n" help:"Number of instances, or of UltraServers." placeholder:"N"`
 	Duration     span     `required:"" short:"d" help:"How long, such as 7d or 36h."`
-	StartAfter   moment   `                      help:"Earliest start, such as 2026-12-01 or tomorrow."                                  placeholder:"TIME"`
-	EndBy        moment   `                      help:"Latest end, such as 2026-12-01 or tomorrow."                                      placeholder:"TIME"`
-	Zone         string   `                      help:"Only blocks in this zone, such as use2-az1."                                      placeholder:"AZ-ID"`
-	MaxPrice     usd      `                      help:"Highest price for the whole block, in USD."                                       placeholder:"USD"`
-	Sort         string   `                      help:"Earliest start first, or lowest price of an instance-hour: ${enum}."                                  enum:"start,price" default:"start"`
+	StartAfter   moment   `help:"Earliest start, such as 2026-12-01 or tomorrow." placeholder:"TIME"`
+	EndBy        moment   `help:"Latest end, such as 2026-12-01 or tomorrow." placeholder:"TIME"`
+	Zone         string   `help:"Only blocks in this zone, such as use2-az1." placeholder:"AZ-ID"`
+	MaxPrice     usd      `help:"Highest price for the whole block, in USD." placeholder:"USD"`
+	Sort         string   `help:"Earliest start first, or lowest price of an instance-hour: ${enum}." enum:"start,price" default:"start"`
 	regionFlags
 }
 
@@ -184,10 +184,10 @@ const offeringColumns = "ID: ID; TYPE: InstanceType drop 3; COUNT: Count drop 7;
 
 // FitCmd reports whether there is capacity for something.
 type FitCmd struct {
-	InstanceType typeName `required:"" short:"t" help:"Instance type, such as p5.48xlarge."                   placeholder:"TYPE"`
-	Count        count    `required:"" short:"n" help:"Number of instances."                                  placeholder:"N"`
+	InstanceType typeName `required:"" short:"t" help:"Instance type, such as p5.48xlarge." placeholder:"TYPE"`
+	Count        count    `required:"" short:"n" help:"Number of instances." placeholder:"N"`
 	Duration     span     `required:"" short:"d" help:"How long, such as 7d or 36h."`
-	By           moment   `                      help:"When it must be done, such as 2026-12-01 or tomorrow." placeholder:"TIME"`
+	By           moment   `help:"When it must be done, such as 2026-12-01 or tomorrow." placeholder:"TIME"`
 	regionFlags
 }
 

@@ -18,24 +18,24 @@ import (
 type PurchaseCmd struct {
 	Offering string `arg:"" help:"Id of the offering, cb-…, as offerings shows it."`
 
-	purchaseFlags `         embed:""`
-	Platform      string   `         help:"Platform of the image that will run. Default: Linux/UNIX."`
-	InstanceType  typeName `         help:"Same as for offerings."                                                                                   short:"t" placeholder:"TYPE"`
-	Count         count    `         help:"Same as for offerings."                                                                                   short:"n" placeholder:"N"`
-	Duration      span     `         help:"Same as for offerings."                                                                                   short:"d"`
-	StartAfter    moment   `         help:"Earliest start."                                                                                                    placeholder:"TIME"`
-	EndBy         moment   `         help:"Latest end."                                                                                                        placeholder:"TIME"`
-	Zone          string   `         help:"AZ id of the block. The block there from --start-after to --end-by is bought even if its id has changed."           placeholder:"AZ-ID"`
-	AnyZone       bool     `         help:"Buy even if the cluster has no subnet in the block's zone, or if that is unknown."`
+	purchaseFlags `embed:""`
+	Platform      string   `help:"Platform of the image that will run. Default: Linux/UNIX."`
+	InstanceType  typeName `help:"Same as for offerings." short:"t" placeholder:"TYPE"`
+	Count         count    `help:"Same as for offerings." short:"n" placeholder:"N"`
+	Duration      span     `help:"Same as for offerings." short:"d"`
+	StartAfter    moment   `help:"Earliest start." placeholder:"TIME"`
+	EndBy         moment   `help:"Latest end." placeholder:"TIME"`
+	Zone          string   `help:"AZ id of the block. The block there from --start-after to --end-by is bought even if its id has changed." placeholder:"AZ-ID"`
+	AnyZone       bool     `help:"Buy even if the cluster has no subnet in the block's zone, or if that is unknown."`
 }
 
 // purchaseFlags are the flags of the commands that buy.
 type purchaseFlags struct {
-	ConfirmFee usd  `help:"The fee in USD that you accept. Refused when EC2 now asks for another."                                                               placeholder:"USD"`
+	ConfirmFee usd  `help:"The fee in USD that you accept. Refused when EC2 now asks for another." placeholder:"USD"`
 	Again      bool `help:"Buy once more what was bought before."`
 	DryRun     bool `help:"Show what would be bought, ask EC2 whether these credentials may buy it, and buy nothing. EC2 says nothing of stock or payment then."`
-	Wait       bool `help:"Follow the payment to its end."                                                                                                                         default:"true" negatable:""`
-	OnlyBuyer  bool `help:"Nobody else buys now: do not wait for EC2 to show other purchases where state_dir is new."                                                                env:"PCS_CAPACITY_ONLY_BUYER"`
+	Wait       bool `help:"Follow the payment to its end." default:"true" negatable:""`
+	OnlyBuyer  bool `help:"Nobody else buys now: do not wait for EC2 to show other purchases where state_dir is new." env:"PCS_CAPACITY_ONLY_BUYER"`
 }
 
 func (PurchaseCmd) Help() string {
@@ -347,8 +347,8 @@ func newBuyer(t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client, flags pur
 // ExtendCmd extends a block.
 type ExtendCmd struct {
 	Reservation   string `arg:"" predictor:"reservation" help:"Block to extend, cr-…."`
-	Duration      span   `                               help:"By how much, such as 7d. EC2 sells 1 to 14 days, then whole weeks; it is rounded up." required:"" short:"d"`
-	purchaseFlags `                                                                                                                                                        embed:""`
+	Duration      span   `help:"By how much, such as 7d. EC2 sells 1 to 14 days, then whole weeks; it is rounded up." required:"" short:"d"`
+	purchaseFlags `embed:""`
 }
 
 func (ExtendCmd) Help() string {

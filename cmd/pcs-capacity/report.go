@@ -22,9 +22,9 @@ import (
 // ReportCmd says where paid hours went.
 type ReportCmd struct {
 	Reservations []string          `arg:"" optional:"" predictor:"reservation" name:"reservation" help:"Report only these reservations (cr-…), each from its start. Default: all of the last 30 days."`
-	From         moment            `                                                              help:"Begin here, such as 2026-12-01."                                                                                                                                            placeholder:"TIME"`
-	Until        moment            `                                                              help:"End here, such as 2026-12-31. Default: now."                                                                                                                                placeholder:"TIME"`
-	Price        map[string]string `                                                              help:"Price of an instance-hour of a type on demand, to compare with and for ODCRs; or the whole fee of a block that was bought elsewhere, cr-…=USD. Can be given several times." placeholder:"TYPE=USD"`
+	From         moment            `help:"Begin here, such as 2026-12-01." placeholder:"TIME"`
+	Until        moment            `help:"End here, such as 2026-12-31. Default: now." placeholder:"TIME"`
+	Price        map[string]string `help:"Price of an instance-hour of a type on demand, to compare with and for ODCRs; or the whole fee of a block that was bought elsewhere, cr-…=USD. Can be given several times." placeholder:"TYPE=USD"`
 }
 
 func (ReportCmd) Help() string {

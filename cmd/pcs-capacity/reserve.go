@@ -19,12 +19,12 @@ import (
 
 // ReserveCmd holds capacity, or asks whether it could be held.
 type ReserveCmd struct {
-	InstanceType typeName `required:"" short:"t" help:"Instance type, such as p5.48xlarge."                placeholder:"TYPE"`
-	Count        count    `required:"" short:"n" help:"Number of instances, all in one zone."              placeholder:"N"`
-	SubnetIDs    []string `required:""           help:"Subnets whose zones are tried, in this order."                         name:"subnet-ids"`
-	Probe        bool     `                      help:"Release it at once; only show which zone has room."`
-	For          span     `                      help:"Hold it for at most this long, such as 30m or 2h."  placeholder:"2h"`
-	Platform     string   `                      help:"Platform of the image that will run."                                                    default:"Linux/UNIX"`
+	InstanceType typeName `required:"" short:"t" help:"Instance type, such as p5.48xlarge." placeholder:"TYPE"`
+	Count        count    `required:"" short:"n" help:"Number of instances, all in one zone." placeholder:"N"`
+	SubnetIDs    []string `required:"" help:"Subnets whose zones are tried, in this order." name:"subnet-ids"`
+	Probe        bool     `help:"Release it at once; only show which zone has room."`
+	For          span     `help:"Hold it for at most this long, such as 30m or 2h." placeholder:"2h"`
+	Platform     string   `help:"Platform of the image that will run." default:"Linux/UNIX"`
 }
 
 func (ReserveCmd) Help() string {
@@ -100,7 +100,7 @@ func (c *ReserveCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 // ReleaseCmd gives back what is held.
 type ReleaseCmd struct {
 	Reservations []string `arg:"" optional:"" name:"reservation" help:"Reservations to release (cr-…)."`
-	Unused       bool     `                                      help:"Release everything that no job needs."`
+	Unused       bool     `help:"Release everything that no job needs."`
 }
 
 func (ReleaseCmd) Help() string {

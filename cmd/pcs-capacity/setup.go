@@ -21,18 +21,18 @@ import (
 // SetupCmd makes a reservation usable in a cluster.
 type SetupCmd struct {
 	Provider    capacity.Provider `enum:"pcs,ec2,none," default:"" help:"Who launches the nodes: pcs, or ec2 for self-managed Slurm. Default: that of the queue in the settings, else pcs. With none, another program launches the nodes, and there is nothing to set up."`
-	Reservation string            `                                help:"Reservation to make usable, cr-…."                                                                                                                                                                required:"" predictor:"reservation" placeholder:"CR"`
-	Cluster     string            `                                help:"PCS cluster, by name or id. Default: the settings, else the only one of the region."`
-	Queue       string            `                                help:"PCS queue, which is the Slurm partition; created if it does not exist."                                                                                                                           required:"" predictor:"partition"`
-	NodeGroup   string            `                                help:"Base name of the node groups: NAME-a and NAME-b take blocks in turn. With ec2: the nodes are NAME-1, NAME-2, …. Default: that of the settings, else the name of the queue."                                   predictor:"node-group"  placeholder:"NAME"`
+	Reservation string            `help:"Reservation to make usable, cr-…." required:"" predictor:"reservation" placeholder:"CR"`
+	Cluster     string            `help:"PCS cluster, by name or id. Default: the settings, else the only one of the region."`
+	Queue       string            `help:"PCS queue, which is the Slurm partition; created if it does not exist." required:"" predictor:"partition"`
+	NodeGroup   string            `help:"Base name of the node groups: NAME-a and NAME-b take blocks in turn. With ec2: the nodes are NAME-1, NAME-2, …. Default: that of the settings, else the name of the queue." predictor:"node-group" placeholder:"NAME"`
 
 	Like          string   `help:"Node group of the cluster to copy AMI, instance profile, security groups, volumes and user data from. Default: the only other one, or the only one with a queue. With ec2: launch template, as ID[:VERSION] or NAME[:VERSION]." placeholder:"NODE_GROUP"`
-	AMI           string   `help:"AMI, instead of that of --like."                                                                                                                                                                                                placeholder:"AMI"        name:"ami"`
-	SubnetIDs     []string `help:"Subnets. Default: those of the node group, else those of --like and of the cluster that are in the reservation's zone; with ec2, those of the settings."                                                                        placeholder:"SUBNET"     name:"subnet-ids"`
-	EFA           string   `help:"Network interfaces of a type with EFA: efa gives each an address, as PCS documents; efa-only only the first, as EC2 recommends; none uses no EFA. Default: that of the node group, else efa."                                   placeholder:"MODE"       name:"efa"        enum:"efa,efa-only,none," default:""`
-	MaxNodes      *int     `help:"Number of nodes. Default: as many as the node group has in the reservation, else its full size."                                                                                                                                placeholder:"N"`
-	AllowAccounts []string `help:"Slurm accounts that may use the queue, if its settings do not name them yet."                                                                                                                                                   placeholder:"ACCOUNT"`
-	Dynamic       *bool    `help:"Start nodes only for jobs. Default: the node group's setting, else all nodes of a paid block are up from the first minute."                                                                                                                                                                                     negatable:""`
+	AMI           string   `help:"AMI, instead of that of --like." placeholder:"AMI" name:"ami"`
+	SubnetIDs     []string `help:"Subnets. Default: those of the node group, else those of --like and of the cluster that are in the reservation's zone; with ec2, those of the settings." placeholder:"SUBNET" name:"subnet-ids"`
+	EFA           string   `help:"Network interfaces of a type with EFA: efa gives each an address, as PCS documents; efa-only only the first, as EC2 recommends; none uses no EFA. Default: that of the node group, else efa." placeholder:"MODE" name:"efa" enum:"efa,efa-only,none," default:""`
+	MaxNodes      *int     `help:"Number of nodes. Default: as many as the node group has in the reservation, else its full size." placeholder:"N"`
+	AllowAccounts []string `help:"Slurm accounts that may use the queue, if its settings do not name them yet." placeholder:"ACCOUNT"`
+	Dynamic       *bool    `help:"Start nodes only for jobs. Default: the node group's setting, else all nodes of a paid block are up from the first minute." negatable:""`
 	DryRun        bool     `help:"Show the plan, check what can be checked, and change nothing."`
 }
 

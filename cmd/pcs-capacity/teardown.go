@@ -18,11 +18,11 @@ import (
 // TeardownCmd removes what setup made.
 type TeardownCmd struct {
 	Provider  capacity.Provider `enum:"pcs,ec2,none," default:"" help:"Who launches the nodes: pcs, ec2, or none. Default: that of the partition in the settings, else pcs if they name a cluster."`
-	Cluster   string            `                                help:"PCS cluster, by name or id. Default: the settings."`
-	Queue     string            `                                help:"PCS queue, which is the Slurm partition."                                                                                      required:"" predictor:"partition"`
-	NodeGroup string            `                                help:"Only this node group: a base name (NAME), or on PCS one of its two (NAME-a). Default: all of the queue, and the queue itself."             predictor:"node-group" placeholder:"NAME"`
-	Force     bool              `                                help:"Continue even if jobs run there; they end with their nodes."`
-	DryRun    bool              `                                help:"Show the plan, and change nothing."`
+	Cluster   string            `help:"PCS cluster, by name or id. Default: the settings."`
+	Queue     string            `help:"PCS queue, which is the Slurm partition." required:"" predictor:"partition"`
+	NodeGroup string            `help:"Only this node group: a base name (NAME), or on PCS one of its two (NAME-a). Default: all of the queue, and the queue itself." predictor:"node-group" placeholder:"NAME"`
+	Force     bool              `help:"Continue even if jobs run there; they end with their nodes."`
+	DryRun    bool              `help:"Show the plan, and change nothing."`
 }
 
 func (TeardownCmd) Help() string {

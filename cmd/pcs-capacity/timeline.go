@@ -15,9 +15,9 @@ import (
 
 // TimelineCmd draws when capacity can be used.
 type TimelineCmd struct {
-	Weeks count  `help:"Draw this many weeks from now, or from --from. Default: until the last end, at least 2."   placeholder:"N"`
+	Weeks count  `help:"Draw this many weeks from now, or from --from. Default: until the last end, at least 2." placeholder:"N"`
 	From  moment `help:"Begin here, such as 2026-12-01 or tomorrow. Default: the first start, at most a week ago." placeholder:"TIME"`
-	SVG   string `help:"Also write the picture to this file."                                                      placeholder:"FILE" name:"svg" type:"path"`
+	SVG   string `help:"Also write the picture to this file." placeholder:"FILE" name:"svg" type:"path"`
 }
 
 func (TimelineCmd) Help() string {

@@ -31,9 +31,9 @@ type WhenCmd struct {
 // jobSize has the flags that decide, beside the time limit, where a job fits.
 type jobSize struct {
 	Partition   string    `short:"p" predictor:"partition" help:"Partitions, as for sbatch. Default: Slurm's default partition." placeholder:"NAMES"`
-	Nodes       nodeCount `short:"N"                       help:"Minimum number of nodes."                                       placeholder:"1"     default:"1"`
-	Reservation string    `                                help:"Slurm reservations of the job, as for sbatch."                  placeholder:"NAMES"`
-	Account     string    `short:"A"                       help:"Account of the job. Without one, accounts are not checked."     placeholder:"NAME"`
+	Nodes       nodeCount `short:"N" help:"Minimum number of nodes." placeholder:"1" default:"1"`
+	Reservation string    `help:"Slurm reservations of the job, as for sbatch." placeholder:"NAMES"`
+	Account     string    `short:"A" help:"Account of the job. Without one, accounts are not checked." placeholder:"NAME"`
 }
 
 func (WhenCmd) Help() string {
