@@ -87,7 +87,8 @@ reclaim_lead = %q
 
 [log]
 dir = %q
-`, l.region(), cluster, l.path("state-pcs-capacity"), l.path("local-pcs-capacity"), time.Duration(l.scenario.ReclaimLead), l.path("log"))
+`, l.region(), cluster, l.path("state-pcs-capacity"), l.path("local-pcs-capacity"),
+		time.Duration(l.scenario.ReclaimLead), l.path("log"))
 
 	return os.WriteFile(l.path("etc", "pcs-capacity", "config.toml"), []byte(text), 0o644)
 }

@@ -182,7 +182,9 @@ func readSite() (wiring.Site, error) {
 
 // readNodeTypes fills in the instance types and launch templates of the node groups that we launch.
 // notes name templates that cannot be read.
-func readNodeTypes(ctx context.Context, g *Globals, cfg *config.Config, in *wiring.Include) (notes []string, err error) {
+func readNodeTypes(ctx context.Context, g *Globals, cfg *config.Config,
+	in *wiring.Include,
+) (notes []string, err error) {
 	var names []string
 	for _, p := range in.Settings.Partitions {
 		for _, group := range p.Groups {

@@ -90,7 +90,10 @@ type Globals struct {
 
 // groups are the headings of the help, in its order.
 var groups = kong.Groups{
-	"buy": "Find and buy", "use": "Make it a queue", "run": "Run it", "other": "More",
+	"buy":    "Find and buy",
+	"use":    "Make it a queue",
+	"run":    "Run it",
+	"other":  "More",
 	"global": "Global flags",
 }
 

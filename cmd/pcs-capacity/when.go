@@ -129,7 +129,11 @@ func (s jobSize) judge(limit capacity.Limit, snap *capacity.Snapshot,
 	}
 
 	req, err := submit.Request(map[string]string{
-		"from": "cli_filter", "user": os.Getenv("USER"), "partition": partition, "account": s.Account, "nodes": string(s.Nodes),
+		"from":        "cli_filter",
+		"user":        os.Getenv("USER"),
+		"partition":   partition,
+		"account":     s.Account,
+		"nodes":       string(s.Nodes),
 		"reservation": s.Reservation,
 	})
 	req.TimeLimit = limit

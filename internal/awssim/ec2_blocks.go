@@ -91,7 +91,8 @@ func (in *describeCapacityBlockOfferingsInput) check() error {
 	switch {
 	case !validHours(in.CapacityDurationHours):
 		return apiErrorf("InvalidParameterValue", "Value (%d) for parameter capacityDurationHours is invalid. "+
-			"Specify 1 to 14 days in increments of 24 hours, or up to 182 days in increments of 168 hours.", in.CapacityDurationHours)
+			"Specify 1 to 14 days in increments of 24 hours, or up to 182 days in increments of 168 hours.",
+			in.CapacityDurationHours)
 	case instances == servers:
 		return apiErrorf(
 			"InvalidParameterCombination",

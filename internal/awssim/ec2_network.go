@@ -52,10 +52,18 @@ func (s *Sim) subnetObjects(c *call) (all []object) {
 		all = append(
 			all,
 			object{
-				"SubnetId": sn.id, "SubnetArn": s.arn("ec2", c.Region, "subnet/"+sn.id), "VpcId": sn.vpc,
-				"State": "available", "CidrBlock": sn.prefix.String(), "AvailableIpAddressCount": c.region.freeAddresses(sn),
-				"AvailabilityZone": sn.zone.name, "AvailabilityZoneId": sn.zone.id, "DefaultForAz": false,
-				"MapPublicIpOnLaunch": false, "OwnerId": s.scenario.Account, "Tags": sn.tags,
+				"SubnetId":                sn.id,
+				"SubnetArn":               s.arn("ec2", c.Region, "subnet/"+sn.id),
+				"VpcId":                   sn.vpc,
+				"State":                   "available",
+				"CidrBlock":               sn.prefix.String(),
+				"AvailableIpAddressCount": c.region.freeAddresses(sn),
+				"AvailabilityZone":        sn.zone.name,
+				"AvailabilityZoneId":      sn.zone.id,
+				"DefaultForAz":            false,
+				"MapPublicIpOnLaunch":     false,
+				"OwnerId":                 s.scenario.Account,
+				"Tags":                    sn.tags,
 			},
 		)
 	}

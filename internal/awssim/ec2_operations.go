@@ -22,174 +22,153 @@ const ec2Version = "2016-11-15"
 
 // ec2Operations names every EC2 operation of the simulator.
 func (s *Sim) ec2Operations() map[string]operation {
-	return map[string]operation{
-		"DescribeRegions": s.describe(
-			describing{
-				items:   s.regionObjects,
-				answer:  "Regions",
-				filters: "region-name endpoint opt-in-status",
-				more:    "AllRegions",
-			},
-		),
-		"DescribeAvailabilityZones": s.describe(describing{
+	all := map[string]operation{
+		"GetConsoleOutput":                        ec2Op(s.getConsoleOutput),
+		"CreateLaunchTemplate":                    ec2Op(s.createLaunchTemplate),
+		"CreateLaunchTemplateVersion":             ec2Op(s.createLaunchTemplateVersion),
+		"DeleteLaunchTemplate":                    ec2Op(s.deleteLaunchTemplate),
+		"DescribeLaunchTemplateVersions":          ec2Op(s.describeLaunchTemplateVersions),
+		"RunInstances":                            ec2Op(s.runInstances),
+		"DescribeInstances":                       ec2Op(s.describeInstances),
+		"TerminateInstances":                      ec2Op(s.terminateInstances),
+		"CreateTags":                              ec2Op(s.createTags),
+		"CreateCapacityReservation":               ec2Op(s.createCapacityReservation),
+		"CancelCapacityReservation":               ec2Op(s.cancelCapacityReservation),
+		"DescribeCapacityBlockOfferings":          ec2Op(s.describeCapacityBlockOfferings),
+		"PurchaseCapacityBlock":                   ec2Op(s.purchaseCapacityBlock),
+		"DescribeCapacityBlockExtensionOfferings": ec2Op(s.describeExtensionOfferings),
+		"PurchaseCapacityBlockExtension":          ec2Op(s.purchaseExtension),
+		"DescribeCapacityBlockExtensionHistory":   ec2Op(s.describeExtensionHistory),
+	}
+	for name, d := range s.describeOperations() {
+		all[name] = s.describe(d)
+	}
+
+	return all
+}
+
+// describeOperations has the operations that list resources, page by page.
+func (s *Sim) describeOperations() map[string]describing {
+	return map[string]describing{
+		"DescribeRegions": {
+			items:   s.regionObjects,
+			answer:  "Regions",
+			filters: "region-name endpoint opt-in-status",
+			more:    "AllRegions",
+		},
+		"DescribeAvailabilityZones": {
 			items:   s.zoneObjects,
 			answer:  "AvailabilityZones",
 			filters: "zone-name zone-id zone-type opt-in-status region-name group-name state",
 			more:    "AllAvailabilityZones",
-		}),
-		"DescribeSubnets": s.describe(
-			describing{
-				items:    s.subnetObjects,
-				answer:   "Subnets",
-				id:       "SubnetId",
-				noSuchID: subnetNotFound,
-				least:    5,
-				most:     1000,
-				filters:  "subnet-id vpc-id availability-zone availability-zone-id cidr-block state tag",
-			},
-		),
-		"DescribeRouteTables": s.describe(
-			describing{items: s.routeTableObjects, answer: "RouteTables", least: 5, most: 100, filters: "vpc-id"},
-		),
-		"DescribeVpcEndpoints": s.describe(
-			describing{
-				items:   func(*call) []object { return nil },
-				answer:  "VpcEndpoints",
-				least:   1,
-				most:    1000,
-				filters: "vpc-id",
-			},
-		),
-		"DescribeSecurityGroups": s.describe(
-			describing{
-				items:    s.securityGroupObjects,
-				answer:   "SecurityGroups",
-				id:       "GroupId",
-				noSuchID: groupNotFound,
-				least:    5,
-				most:     1000,
-				filters:  "group-id group-name vpc-id tag",
-			},
-		),
-		"DescribeImages": s.describe(
-			describing{
-				items:    s.imageObjects,
-				answer:   "Images",
-				id:       "ImageId",
-				noSuchID: imageNotFound,
-				least:    1,
-				most:     1000,
-				filters:  "image-id name architecture owner-id state tag",
-				more:     "Owners IncludeDeprecated IncludeDisabled",
-			},
-		),
-		"DescribeInstanceTypes": s.describe(
-			describing{
-				items:    s.typeObjects,
-				answer:   "InstanceTypes",
-				id:       "InstanceType",
-				noSuchID: typeNotFound,
-				least:    5,
-				most:     100,
-				filters: "instance-type current-generation bare-metal supported-usage-class=SupportedUsageClasses " +
-					"vcpu-info.default-vcpus=VCpuInfo.DefaultVCpus " +
-					"processor-info.supported-architecture=ProcessorInfo.SupportedArchitectures",
-			},
-		),
-
-		"GetConsoleOutput": ec2Op(s.getConsoleOutput),
-
-		"CreateLaunchTemplate":        ec2Op(s.createLaunchTemplate),
-		"CreateLaunchTemplateVersion": ec2Op(s.createLaunchTemplateVersion),
-		"DeleteLaunchTemplate":        ec2Op(s.deleteLaunchTemplate),
-		"DescribeLaunchTemplates": s.describe(
-			describing{
-				items:      s.templateObjects,
-				answer:     "LaunchTemplates",
-				id:         "LaunchTemplateId",
-				noSuchID:   templateNotFound,
-				name:       "LaunchTemplateName",
-				noSuchName: templateNameNotFound,
-				least:      1,
-				most:       200,
-				filters:    "launch-template-name create-time tag",
-			},
-		),
-		"DescribeLaunchTemplateVersions": ec2Op(s.describeLaunchTemplateVersions),
-
-		"RunInstances":      ec2Op(s.runInstances),
-		"DescribeInstances": ec2Op(s.describeInstances),
-		"DescribeInstanceStatus": s.describe(
-			describing{
-				items:   s.statusObjects,
-				answer:  "InstanceStatuses",
-				least:   5,
-				most:    1000,
-				filters: "system-status.status=SystemStatus.Status event.code=Events.Code",
-			},
-		),
-		"TerminateInstances": ec2Op(s.terminateInstances),
-		"CreateTags":         ec2Op(s.createTags),
-
+		},
+		"DescribeSubnets": {
+			items:    s.subnetObjects,
+			answer:   "Subnets",
+			id:       "SubnetId",
+			noSuchID: subnetNotFound,
+			least:    5,
+			most:     1000,
+			filters:  "subnet-id vpc-id availability-zone availability-zone-id cidr-block state tag",
+		},
+		"DescribeRouteTables": {items: s.routeTableObjects, answer: "RouteTables", least: 5, most: 100, filters: "vpc-id"},
+		"DescribeVpcEndpoints": {
+			items:   func(*call) []object { return nil },
+			answer:  "VpcEndpoints",
+			least:   1,
+			most:    1000,
+			filters: "vpc-id",
+		},
+		"DescribeSecurityGroups": {
+			items:    s.securityGroupObjects,
+			answer:   "SecurityGroups",
+			id:       "GroupId",
+			noSuchID: groupNotFound,
+			least:    5,
+			most:     1000,
+			filters:  "group-id group-name vpc-id tag",
+		},
+		"DescribeImages": {
+			items:    s.imageObjects,
+			answer:   "Images",
+			id:       "ImageId",
+			noSuchID: imageNotFound,
+			least:    1,
+			most:     1000,
+			filters:  "image-id name architecture owner-id state tag",
+			more:     "Owners IncludeDeprecated IncludeDisabled",
+		},
+		"DescribeInstanceTypes": {
+			items:    s.typeObjects,
+			answer:   "InstanceTypes",
+			id:       "InstanceType",
+			noSuchID: typeNotFound,
+			least:    5,
+			most:     100,
+			filters: "instance-type current-generation bare-metal supported-usage-class=SupportedUsageClasses " +
+				"vcpu-info.default-vcpus=VCpuInfo.DefaultVCpus " +
+				"processor-info.supported-architecture=ProcessorInfo.SupportedArchitectures",
+		},
+		"DescribeLaunchTemplates": {
+			items:      s.templateObjects,
+			answer:     "LaunchTemplates",
+			id:         "LaunchTemplateId",
+			noSuchID:   templateNotFound,
+			name:       "LaunchTemplateName",
+			noSuchName: templateNameNotFound,
+			least:      1,
+			most:       200,
+			filters:    "launch-template-name create-time tag",
+		},
+		"DescribeInstanceStatus": {
+			items:   s.statusObjects,
+			answer:  "InstanceStatuses",
+			least:   5,
+			most:    1000,
+			filters: "system-status.status=SystemStatus.Status event.code=Events.Code",
+		},
 		// EC2 has no filter for the kind of reservation nor for the zone id.
-		"DescribeCapacityReservations": s.describe(
-			describing{
-				items:    s.reservationObjects,
-				answer:   "CapacityReservations",
-				id:       "CapacityReservationId",
-				noSuchID: reservationNotFound,
-				least:    1,
-				most:     1000,
-				filters: "instance-type owner-id instance-platform availability-zone tenancy " +
-					"outpost-arn placement-group-arn state start-date end-date end-date-type " +
-					"instance-match-criteria tag",
-			},
-		),
+		"DescribeCapacityReservations": {
+			items:    s.reservationObjects,
+			answer:   "CapacityReservations",
+			id:       "CapacityReservationId",
+			noSuchID: reservationNotFound,
+			least:    1,
+			most:     1000,
+			filters: "instance-type owner-id instance-platform availability-zone tenancy " +
+				"outpost-arn placement-group-arn state start-date end-date end-date-type " +
+				"instance-match-criteria tag",
+		},
 		// Ids and pages of topologies: SDK documentation of both operations.
-		"DescribeCapacityReservationTopology": s.describe(
-			describing{
-				items:    s.reservationTopologies,
-				answer:   "CapacityReservations",
-				id:       "CapacityReservationId",
-				noSuchID: reservationNotFound,
-				mostIDs:  10,
-				least:    1,
-				most:     10,
-				filters:  "availability-zone instance-type",
-			},
-		),
-		"CreateCapacityReservation": ec2Op(s.createCapacityReservation),
-		"CancelCapacityReservation": ec2Op(s.cancelCapacityReservation),
-
-		"DescribeCapacityBlockOfferings": ec2Op(s.describeCapacityBlockOfferings),
-		"PurchaseCapacityBlock":          ec2Op(s.purchaseCapacityBlock),
-		"DescribeCapacityBlocks": s.describe(
-			describing{
-				items:    s.blockObjects,
-				answer:   "CapacityBlocks",
-				id:       "CapacityBlockId",
-				noSuchID: blockNotFound,
-				least:    1,
-				most:     1000,
-				filters: "capacity-block-id ultraserver-type availability-zone start-date end-date create-date " +
-					"state tag",
-			},
-		),
-		"DescribeCapacityBlockStatus": s.describe(
-			describing{
-				items:    s.blockStatuses,
-				answer:   "CapacityBlockStatuses",
-				id:       "CapacityBlockId",
-				noSuchID: blockNotFound,
-				least:    1,
-				most:     1000,
-				filters:  "interconnect-status",
-			},
-		),
-
-		"DescribeCapacityBlockExtensionOfferings": ec2Op(s.describeExtensionOfferings),
-		"PurchaseCapacityBlockExtension":          ec2Op(s.purchaseExtension),
-		"DescribeCapacityBlockExtensionHistory":   ec2Op(s.describeExtensionHistory),
+		"DescribeCapacityReservationTopology": {
+			items:    s.reservationTopologies,
+			answer:   "CapacityReservations",
+			id:       "CapacityReservationId",
+			noSuchID: reservationNotFound,
+			mostIDs:  10,
+			least:    1,
+			most:     10,
+			filters:  "availability-zone instance-type",
+		},
+		"DescribeCapacityBlocks": {
+			items:    s.blockObjects,
+			answer:   "CapacityBlocks",
+			id:       "CapacityBlockId",
+			noSuchID: blockNotFound,
+			least:    1,
+			most:     1000,
+			filters: "capacity-block-id ultraserver-type availability-zone start-date end-date create-date " +
+				"state tag",
+		},
+		"DescribeCapacityBlockStatus": {
+			items:    s.blockStatuses,
+			answer:   "CapacityBlockStatuses",
+			id:       "CapacityBlockId",
+			noSuchID: blockNotFound,
+			least:    1,
+			most:     1000,
+			filters:  "interconnect-status",
+		},
 	}
 }
 

@@ -11,13 +11,27 @@ import (
 
 func (s *Sim) wireReservation(r *region, res *reservation) object {
 	w := object{
-		"CapacityReservationId": res.ID, "OwnerId": res.owner, "CapacityReservationArn": fmt.Sprintf(
+		"CapacityReservationId": res.ID,
+		"OwnerId":               res.owner,
+		"CapacityReservationArn": fmt.Sprintf(
 			"arn:%s:ec2:%s:%s:capacity-reservation/%s", capacity.AWSPartitionOf(r.name).Name, r.name, res.owner, res.ID),
-		"AvailabilityZone": res.zoneName, "AvailabilityZoneId": res.zone.id, "InstanceType": res.Type,
-		"InstancePlatform": res.platform, "Tenancy": res.tenancy, "TotalInstanceCount": 0, "AvailableInstanceCount": 0,
-		"EbsOptimized": false, "EphemeralStorage": false, "State": res.state, "StartDate": res.start, "EndDate": res.end,
-		"EndDateType": "unlimited", "InstanceMatchCriteria": res.match, "CreateDate": res.created,
-		"ReservationType": "default", "Tags": res.tags,
+		"AvailabilityZone":       res.zoneName,
+		"AvailabilityZoneId":     res.zone.id,
+		"InstanceType":           res.Type,
+		"InstancePlatform":       res.platform,
+		"Tenancy":                res.tenancy,
+		"TotalInstanceCount":     0,
+		"AvailableInstanceCount": 0,
+		"EbsOptimized":           false,
+		"EphemeralStorage":       false,
+		"State":                  res.state,
+		"StartDate":              res.start,
+		"EndDate":                res.end,
+		"EndDateType":            "unlimited",
+		"InstanceMatchCriteria":  res.match,
+		"CreateDate":             res.created,
+		"ReservationType":        "default",
+		"Tags":                   res.tags,
 	}
 	if !res.end.IsZero() {
 		w["EndDateType"] = "limited"

@@ -102,24 +102,34 @@ func (t *instanceType) wire() object {
 	}
 
 	w := object{
-		"InstanceType": t.Name, "CurrentGeneration": true, "BareMetal": false,
-		"SupportedUsageClasses": t.UsageClasses, "Hypervisor": "nitro",
-		"ProcessorInfo": object{"SupportedArchitectures": []string{t.Architecture}},
+		"InstanceType":          t.Name,
+		"CurrentGeneration":     true,
+		"BareMetal":             false,
+		"SupportedUsageClasses": t.UsageClasses,
+		"Hypervisor":            "nitro",
+		"ProcessorInfo":         object{"SupportedArchitectures": []string{t.Architecture}},
 		"VCpuInfo": object{
-			"DefaultVCpus": t.VCPUs, "DefaultCores": t.VCPUs / t.ThreadsPerCore,
+			"DefaultVCpus":          t.VCPUs,
+			"DefaultCores":          t.VCPUs / t.ThreadsPerCore,
 			"DefaultThreadsPerCore": t.ThreadsPerCore,
-		}, "MemoryInfo": object{"SizeInMiB": t.MemoryMiB}, "NetworkInfo": network,
-		"DedicatedHostsSupported": false, "SupportedVirtualizationTypes": []string{"hvm"},
+		},
+		"MemoryInfo":                   object{"SizeInMiB": t.MemoryMiB},
+		"NetworkInfo":                  network,
+		"DedicatedHostsSupported":      false,
+		"SupportedVirtualizationTypes": []string{"hvm"},
 	}
 	if t.GPUs > 0 {
-		w["GpuInfo"] = object{"TotalGpuMemoryInMiB": t.GPUs * t.GPUMemoryMiB, "Gpus": []object{
-			{
-				"Name":         t.GPUName,
-				"Manufacturer": "NVIDIA",
-				"Count":        t.GPUs,
-				"MemoryInfo":   object{"SizeInMiB": t.GPUMemoryMiB},
+		w["GpuInfo"] = object{
+			"TotalGpuMemoryInMiB": t.GPUs * t.GPUMemoryMiB,
+			"Gpus": []object{
+				{
+					"Name":         t.GPUName,
+					"Manufacturer": "NVIDIA",
+					"Count":        t.GPUs,
+					"MemoryInfo":   object{"SizeInMiB": t.GPUMemoryMiB},
+				},
 			},
-		}}
+		}
 	}
 
 	if t.NeuronDevices > 0 {
@@ -159,11 +169,22 @@ func (s *Sim) imageObjects(c *call) (all []object) {
 		}
 
 		all = append(all, object{
-			"ImageId": i.ID, "Name": i.Name, "Description": i.Description, "State": "available",
-			"OwnerId": owner, "ImageOwnerAlias": alias, "Architecture": i.Architecture, "CreationDate": midnight(i.Created),
-			"DeprecationTime": midnight(i.Deprecated), "PlatformDetails": i.Platform,
-			"RootDeviceName": rootDevice, "RootDeviceType": "ebs", "ImageType": "machine", "Public": false,
-			"BlockDeviceMappings": []blockDevice{i.rootVolume()}, "Tags": copyTags(i.Tags),
+			"ImageId":             i.ID,
+			"Name":                i.Name,
+			"Description":         i.Description,
+			"State":               "available",
+			"OwnerId":             owner,
+			"ImageOwnerAlias":     alias,
+			"Architecture":        i.Architecture,
+			"CreationDate":        midnight(i.Created),
+			"DeprecationTime":     midnight(i.Deprecated),
+			"PlatformDetails":     i.Platform,
+			"RootDeviceName":      rootDevice,
+			"RootDeviceType":      "ebs",
+			"ImageType":           "machine",
+			"Public":              false,
+			"BlockDeviceMappings": []blockDevice{i.rootVolume()},
+			"Tags":                copyTags(i.Tags),
 		})
 	}
 

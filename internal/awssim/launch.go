@@ -160,10 +160,16 @@ type launchInterface struct {
 func (n launchInterface) wire(r *region, instanceID string, k int) object {
 	return object{
 		"NetworkInterfaceId": fmt.Sprintf("eni%s%02x", instanceID[1:len(instanceID)-2], k),
-		"SubnetId":           n.subnet.id, "VpcId": n.subnet.vpc, "PrivateIpAddress": n.address, "InterfaceType": n.kind,
-		"Groups": r.groupObjects(n.groups), "Attachment": object{
-			"DeviceIndex": n.device, "NetworkCardIndex": n.card,
-			"Status": "attached", "DeleteOnTermination": !n.stays,
+		"SubnetId":           n.subnet.id,
+		"VpcId":              n.subnet.vpc,
+		"PrivateIpAddress":   n.address,
+		"InterfaceType":      n.kind,
+		"Groups":             r.groupObjects(n.groups),
+		"Attachment": object{
+			"DeviceIndex":         n.device,
+			"NetworkCardIndex":    n.card,
+			"Status":              "attached",
+			"DeleteOnTermination": !n.stays,
 		},
 	}
 }

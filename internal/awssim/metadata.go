@@ -102,8 +102,11 @@ func (s *Sim) metadata(i *instance, r *http.Request, path string) (string, int) 
 	}
 
 	items := map[string]string{
-		"instance-id": i.ID, "instance-type": i.Type, "ami-launch-index": strconv.Itoa(i.AMILaunchIndex),
-		"placement/region": i.Region, "placement/availability-zone-id": i.subnet.zone.id,
+		"instance-id":                    i.ID,
+		"instance-type":                  i.Type,
+		"ami-launch-index":               strconv.Itoa(i.AMILaunchIndex),
+		"placement/region":               i.Region,
+		"placement/availability-zone-id": i.subnet.zone.id,
 	}
 	if p := i.data.IamInstanceProfile; p != nil {
 		profile := cmp.Or(p.Arn, s.iamARN("instance-profile/"+p.Name))

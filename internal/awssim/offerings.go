@@ -249,11 +249,19 @@ func (s *Sim) describeExtensionOfferings(c *call, in *describeExtensionOfferings
 		o := &extensionOffering{id: "cbe-0" + hex.EncodeToString(sum[:8]), res: res, end: res.end, d: d}
 		c.region.extensions[o.id] = o
 		all = append(all, object{
-			"CapacityBlockExtensionOfferingId": o.id, "InstanceType": res.Type,
-			"InstanceCount": res.count, "AvailabilityZone": res.zoneName, "AvailabilityZoneId": res.zone.id,
-			"StartDate": res.start, "CapacityBlockExtensionStartDate": o.end, "CapacityBlockExtensionEndDate": o.end.Add(o.d),
-			"CapacityBlockExtensionDurationHours": hours, "UpfrontFee": o.fee(), "CurrencyCode": o.currency(),
-			"Tenancy": "default", "ZoneType": res.zone.kind,
+			"CapacityBlockExtensionOfferingId":    o.id,
+			"InstanceType":                        res.Type,
+			"InstanceCount":                       res.count,
+			"AvailabilityZone":                    res.zoneName,
+			"AvailabilityZoneId":                  res.zone.id,
+			"StartDate":                           res.start,
+			"CapacityBlockExtensionStartDate":     o.end,
+			"CapacityBlockExtensionEndDate":       o.end.Add(o.d),
+			"CapacityBlockExtensionDurationHours": hours,
+			"UpfrontFee":                          o.fee(),
+			"CurrencyCode":                        o.currency(),
+			"Tenancy":                             "default",
+			"ZoneType":                            res.zone.kind,
 		})
 	}
 
@@ -319,11 +327,19 @@ func (e *extension) wire() object {
 	res := e.res
 
 	return object{
-		"CapacityBlockExtensionOfferingId": e.id, "CapacityReservationId": res.ID, "InstanceType": res.Type,
-		"InstanceCount": res.count, "AvailabilityZone": res.zoneName, "AvailabilityZoneId": res.zone.id,
-		"CapacityBlockExtensionDurationHours": int(e.d.Hours()), "CapacityBlockExtensionStatus": e.status,
-		"CapacityBlockExtensionPurchaseDate": e.purchased, "CapacityBlockExtensionStartDate": e.end,
-		"CapacityBlockExtensionEndDate": e.end.Add(e.d), "UpfrontFee": e.fee(), "CurrencyCode": e.currency(),
+		"CapacityBlockExtensionOfferingId":    e.id,
+		"CapacityReservationId":               res.ID,
+		"InstanceType":                        res.Type,
+		"InstanceCount":                       res.count,
+		"AvailabilityZone":                    res.zoneName,
+		"AvailabilityZoneId":                  res.zone.id,
+		"CapacityBlockExtensionDurationHours": int(e.d.Hours()),
+		"CapacityBlockExtensionStatus":        e.status,
+		"CapacityBlockExtensionPurchaseDate":  e.purchased,
+		"CapacityBlockExtensionStartDate":     e.end,
+		"CapacityBlockExtensionEndDate":       e.end.Add(e.d),
+		"UpfrontFee":                          e.fee(),
+		"CurrencyCode":                        e.currency(),
 	}
 }
 

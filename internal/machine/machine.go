@@ -133,8 +133,9 @@ func (m *Machine) start(ctx context.Context, c Config) error {
 
 	m.cmd.Stderr = log
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{
-		Setsid:     true,
-		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWPID,
+		Setsid: true,
+		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC |
+			syscall.CLONE_NEWPID,
 	}
 	if err := m.cmd.Start(); err != nil {
 		m.cmd = nil
