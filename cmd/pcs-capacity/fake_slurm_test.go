@@ -175,15 +175,6 @@ func (f *fakeSlurm) answer(verb string, said map[string]string) (text string, er
 		}
 
 		err = f.CreateReservation(ctx, r)
-	case "scontrol update ": // a fence: a slow machine can measure another offset of AWS's clock in the next pass
-		r := f.Fences[said["reservationname"]]
-
-		var start int64
-		if _, err := fmt.Sscanf(said["starttime"], "uts%d", &start); err == nil {
-			r.Start = time.Unix(start, 0)
-		}
-
-		err = f.UpdateReservation(ctx, r)
 	case "scontrol delete ":
 		err = f.DeleteReservation(ctx, said["reservationname"])
 	case "scontrol update DRAIN":
