@@ -2,7 +2,7 @@
 // capacity, makes it usable in Slurm, and keeps the two in step.
 //
 // Results go to stdout, everything else to stderr. Exit status: 0 yes or done, 1 no
-// or failed, 2 usage or configuration.
+// or failed, 2 usage or configuration, 3 later (only of when).
 package main
 
 import (

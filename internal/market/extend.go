@@ -48,14 +48,15 @@ func (d *deal) extend(ctx context.Context, o ExtensionOrder) error {
 	if err := d.settleEarlier(ctx); err != nil {
 		return err
 	}
+
 	// The run that bought it may have been killed, so that nobody knows of it: a repeated request means this one.
-	cutOff, found, err := d.earlierExtension(o.ReservationID, func(i Intent) bool { return i.Phase == Bought })
+	interrupted, found, err := d.earlierExtension(o.ReservationID, func(i Intent) bool { return i.Phase == Bought })
 	if err != nil {
 		return err
 	}
 
 	if found {
-		return d.takeUpExtension(ctx, o, cutOff)
+		return d.takeUpExtension(ctx, o, interrupted)
 	}
 
 	r, err := ec2.Reservation(ctx, d.EC2, o.ReservationID)
@@ -69,21 +70,14 @@ func (d *deal) extend(ctx context.Context, o ExtensionOrder) error {
 	}
 
 	now := d.EC2.Now()
-	earlier, found := recentExtension(r, history, o.Length, now)
-	if !found { // EC2 may not show it yet
-		earlier, found, err = d.earlierExtension(r.ID, func(i Intent) bool {
-			e, _ := i.extension(history)
-			return i.Phase == Done && i.Asked.Duration == o.Length && now.Sub(i.At) < recentTime &&
-				e.State != capacity.ExtensionFailed
-		})
-	}
 
+	repeated, found, err := d.repeatedExtension(r, history, o.Length, now)
 	if err != nil {
 		return err
 	}
 
 	if found && !o.Again {
-		return d.takeUpExtension(ctx, o, earlier)
+		return d.takeUpExtension(ctx, o, repeated)
 	}
 
 	if err := d.checkExtendable(r, history, o.Length, now); err != nil {
@@ -110,6 +104,29 @@ func (d *deal) extend(ctx context.Context, o ExtensionOrder) error {
 		return err
 	}
 
+	return d.buyExtension(ctx, o, r, offering)
+}
+
+// repeatedExtension returns a recent extension by the same length, as EC2 shows it, or as an intent records it: EC2 may
+// not show it yet.
+func (d *deal) repeatedExtension(r capacity.Reservation, history []capacity.Extension, length time.Duration,
+	now time.Time,
+) (Intent, bool, error) {
+	if i, found := recentExtension(r, history, length, now); found {
+		return i, true, nil
+	}
+
+	return d.earlierExtension(r.ID, func(i Intent) bool {
+		e, _ := i.extension(history)
+		return i.Phase == Done && i.Asked.Duration == length && now.Sub(i.At) < recentTime &&
+			e.State != capacity.ExtensionFailed
+	})
+}
+
+// buyExtension buys an extension whose fee is accepted, or in a dry run asks EC2 whether it may.
+func (d *deal) buyExtension(ctx context.Context, o ExtensionOrder, r capacity.Reservation,
+	offering capacity.Offering,
+) error {
 	intent := d.newIntent(ExtendBlock)
 	intent.Reservation = r.ID
 	intent.Offering = offering
@@ -125,7 +142,7 @@ func (d *deal) extend(ctx context.Context, o ExtensionOrder) error {
 		return o.Report(Result{Intent: intent, Reservation: r, DryRun: true})
 	}
 
-	intent, err = d.send(ctx, intent, func(ctx context.Context) (string, error) {
+	intent, err := d.send(ctx, intent, func(ctx context.Context) (string, error) {
 		return r.ID, d.EC2.PurchaseExtension(ctx, ec2.Buy, offering.ID, r.ID)
 	})
 	if err != nil {

@@ -107,7 +107,13 @@ func (d *deal) purchase(ctx context.Context, o PurchaseOrder) error {
 	}
 
 	intent.Offering = offering
-	intent.Fee = offering.Fee
+
+	return d.buyBlock(ctx, o, intent)
+}
+
+// buyBlock buys the offering of an intent whose fee is accepted, or in a dry run asks EC2 whether it may.
+func (d *deal) buyBlock(ctx context.Context, o PurchaseOrder, intent Intent) error {
+	intent.Fee = intent.Offering.Fee
 
 	intent.Platform = o.Platform
 	if intent.Platform == "" {
@@ -115,7 +121,7 @@ func (d *deal) purchase(ctx context.Context, o PurchaseOrder) error {
 	}
 
 	if d.DryRun {
-		if _, err := d.EC2.Purchase(ctx, ec2.Try, offering.ID, intent.Platform, d.tags(intent)); err != nil {
+		if _, err := d.EC2.Purchase(ctx, ec2.Try, intent.Offering.ID, intent.Platform, d.tags(intent)); err != nil {
 			return notBought(err)
 		}
 		return o.Report(Result{Intent: intent, DryRun: true})
@@ -123,8 +129,8 @@ func (d *deal) purchase(ctx context.Context, o PurchaseOrder) error {
 
 	var r capacity.Reservation
 
-	intent, err = d.send(ctx, intent, func(ctx context.Context) (string, error) {
-		r, err = d.EC2.Purchase(ctx, ec2.Buy, offering.ID, intent.Platform, d.tags(intent))
+	intent, err := d.send(ctx, intent, func(ctx context.Context) (id string, err error) {
+		r, err = d.EC2.Purchase(ctx, ec2.Buy, intent.Offering.ID, intent.Platform, d.tags(intent))
 		return r.ID, err
 	})
 	if err != nil {
