@@ -95,36 +95,11 @@ func (c *OfferingsCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal
 		return err
 	}
 
-	if none {
-		for _, why := range found.WhyNone(t.Time) {
-			t.Say("%s", why)
-		}
-
-		if instead != nil {
-			t.Say("The search for alternatives failed: %s", instead)
-		}
-
-		if o := found.Largest; o != nil {
-			t.Say(
-				"The largest block for sale has %d, in %s from %s: use --count %[1]d.",
-				market.SoldCount(o.Offering),
-				o.Region,
-				t.Time(o.Start),
-			)
-		}
-	} else if t.Format == terminal.Table {
-		best, short := market.Best(found.Offers)
-		what := "the first"
-		switch {
-		case short:
-			t.Say("No block in the best zones lasts %s.", capacity.FormatDuration(length))
-
-			what += ", which lasts " + best.Lasts()
-		case best.ID != found.Offers[0].ID:
-			what += " that lasts " + capacity.FormatDuration(length)
-		}
-
-		t.Say("To buy %s:\n%s", what, purchaseCommand(best, length, aws.Region()))
+	switch {
+	case none:
+		printNone(t, found, instead)
+	case t.Format == terminal.Table:
+		printPurchase(t, found.Offers, length, aws.Region())
 	}
 
 	warnOfRegions(t, found.Failed)
@@ -134,6 +109,38 @@ func (c *OfferingsCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal
 	}
 
 	return nil
+}
+
+// printNone says why nothing is for sale, and what is instead; err is set if that could not be found out.
+func printNone(t *terminal.Terminal, found *market.Found, err error) {
+	for _, why := range found.WhyNone(t.Time) {
+		t.Say("%s", why)
+	}
+
+	if err != nil {
+		t.Say("The search for alternatives failed: %s", err)
+	}
+
+	if o := found.Largest; o != nil {
+		t.Say("The largest block for sale has %d, in %s from %s: use --count %[1]d.", market.SoldCount(o.Offering),
+			o.Region, t.Time(o.Start))
+	}
+}
+
+// printPurchase prints the command that buys the best offer: the first that lasts as long as was asked for.
+func printPurchase(t *terminal.Terminal, offers []market.Offer, length time.Duration, region string) {
+	best, short := market.Best(offers)
+	what := "the first"
+	switch {
+	case short:
+		t.Say("No block in the best zones lasts %s.", capacity.FormatDuration(length))
+
+		what += ", which lasts " + best.Lasts()
+	case best.ID != offers[0].ID:
+		what += " that lasts " + capacity.FormatDuration(length)
+	}
+
+	t.Say("To buy %s:\n%s", what, purchaseCommand(best, length, region))
 }
 
 // purchaseCommand returns the whole command that buys a block, for somebody in the region own. It names the block
