@@ -15,7 +15,7 @@ type call[In, Out any] func(context.Context, *In, ...func(*ec2.Options)) (*Out, 
 
 // api holds the operations of EC2 that we call. The linker keeps each method of a type that is
 // reached through an interface: of *ec2.Client, some 800, which are 35 MB.
-// So *ec2.Client stays in newAPI, and [paged] takes the place of the paginators.
+// So *ec2.Client stays in newAPI, and [newPager] takes the place of the paginators.
 type api struct {
 	CancelCapacityReservation               call[ec2.CancelCapacityReservationInput, ec2.CancelCapacityReservationOutput]
 	CreateCapacityReservation               call[ec2.CreateCapacityReservationInput, ec2.CreateCapacityReservationOutput]
@@ -72,8 +72,8 @@ func newAPI(c *ec2.Client) *api {
 	}
 }
 
-// listed reads what is on all pages of an operation; doing begins the words of an error.
-func listed[In, Out, A any](
+// listAll reads what is on all pages of an operation; doing begins the words of an error.
+func listAll[In, Out, A any](
 	ctx context.Context,
 	c *Client,
 	doing string,
@@ -81,7 +81,7 @@ func listed[In, Out, A any](
 	in *In,
 	on func(*Out) []A,
 ) ([]A, error) {
-	return awsconfig.All(ctx, doing+" in "+c.region, paged(call, in), on)
+	return awsconfig.All(ctx, doing+" in "+c.region, newPager(call, in), on)
 }
 
 // pager is a paginator of an operation whose input and output have a NextToken.
@@ -91,8 +91,8 @@ type pager[In, Out any] struct {
 	begun bool
 }
 
-// paged goes through the pages of an operation; see awsconfig.All.
-func paged[In, Out any](call call[In, Out], in *In) *pager[In, Out] {
+// newPager goes through the pages of an operation; see awsconfig.All.
+func newPager[In, Out any](call call[In, Out], in *In) *pager[In, Out] {
 	return &pager[In, Out]{call: call, in: in}
 }
 

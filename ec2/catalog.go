@@ -37,7 +37,7 @@ func (c *Client) InstanceTypes(ctx context.Context, names []string) (map[string]
 
 	known, unread := map[string]InstanceType{}, []string{}
 	for _, name := range unique(names) {
-		if t, ok := c.types.known(name); ok {
+		if t, ok := c.types.get(name); ok {
 			known[name] = t
 		} else {
 			unread = append(unread, name)
@@ -63,7 +63,7 @@ func (c *Client) BlockTypes(ctx context.Context) (map[string]InstanceType, error
 const BlockUsage = string(types.UsageClassTypeCapacityBlock)
 
 func (c *Client) instanceTypes(ctx context.Context, which types.Filter) (map[string]InstanceType, error) {
-	types, err := listed(
+	types, err := listAll(
 		ctx,
 		c,
 		"describing instance types",
@@ -79,7 +79,7 @@ func (c *Client) instanceTypes(ctx context.Context, which types.Filter) (map[str
 	for _, a := range types {
 		t := instanceType(a)
 		found[t.Name] = t
-		c.types.keep(t.Name, t)
+		c.types.put(t.Name, t)
 	}
 
 	return found, nil

@@ -45,7 +45,7 @@ type Client struct {
 // cache keeps what was read, by name.
 type cache[T any] struct{ all sync.Map }
 
-func (c *cache[T]) known(name string) (T, bool) {
+func (c *cache[T]) get(name string) (T, bool) {
 	known, ok := c.all.Load(name)
 	if !ok {
 		return *new(T), false
@@ -54,18 +54,18 @@ func (c *cache[T]) known(name string) (T, bool) {
 	return known.(T), true
 }
 
-func (c *cache[T]) keep(name string, what T) { c.all.Store(name, what) }
+func (c *cache[T]) put(name string, what T) { c.all.Store(name, what) }
 
 // shared is the state that the clients of all regions share.
 type shared struct {
 	*awsconfig.Shared
-	refill   time.Duration // the time after which EC2 allows one more scarce call
-	tellWait func(Wait)
-	settle   time.Duration // settleTime
+	refill time.Duration // the time after which EC2 allows one more scarce call
+	onWait func(Wait)
+	settle time.Duration // settleTime
 
-	mu      sync.Mutex
-	regions map[string]*Client
-	untold  []string // each once
+	mu       sync.Mutex
+	regions  map[string]*Client
+	withheld []string // each once
 }
 
 // New makes a client. It calls no AWS service, except for instance metadata when nothing else names the region.
@@ -107,11 +107,11 @@ func (s *shared) in(region string) *Client {
 	}
 
 	c := &Client{
-		shared: s, region: region, api: newAPI(ec2.NewFromConfig(s.Config, noRetryAfter(noCapacity...), func(
+		shared: s, region: region, api: newAPI(ec2.NewFromConfig(s.Config, withoutRetry(noCapacityCodes...), func(
 			o *ec2.Options,
 		) {
 			o.Region = region
-			o.APIOptions = append(o.APIOptions, awsconfig.Advise(Remedies), awsconfig.NameNotNow(noCapacity...))
+			o.APIOptions = append(o.APIOptions, awsconfig.Advise(Remedies), awsconfig.WrapUndecided(noCapacityCodes...))
 		})),
 		scarce: newScarce(s.refill),
 	}
@@ -127,27 +127,27 @@ func (c *Client) Now() time.Time { return time.Now().Add(c.Offset()) }
 // or failed; 0 before the first answer. All regions share it.
 func (c *Client) Offset() time.Duration { return c.shared.Shared.Offset() }
 
-// Untold returns what EC2 withheld for lack of permission since the last call of Untold: sentences,
+// Withheld returns what EC2 withheld for lack of permission since the last call of Untold: sentences,
 // each with the denied action and its cost. All regions share the list.
-func (c *Client) Untold() []string {
+func (c *Client) Withheld() []string {
 	c.shared.mu.Lock()
 	defer c.shared.mu.Unlock()
 
-	untold := c.shared.untold
-	c.shared.untold = nil
+	untold := c.shared.withheld
+	c.shared.withheld = nil
 
 	return untold
 }
 
-// without notes a question that was not answered, and the cost.
-func (c *Client) without(err error, unknown string) {
-	words := unknown + ": " + steady(err)
+// addWithheld notes a question that was not answered, and the cost.
+func (c *Client) addWithheld(err error, unknown string) {
+	words := unknown + ": " + stableText(err)
 
 	c.shared.mu.Lock()
 	defer c.shared.mu.Unlock()
 
-	if !slices.Contains(c.shared.untold, words) {
-		c.shared.untold = append(c.shared.untold, words)
+	if !slices.Contains(c.shared.withheld, words) {
+		c.shared.withheld = append(c.shared.withheld, words)
 	}
 }
 

@@ -22,9 +22,9 @@ import (
 // ErrNotSent is an error of a purchase that EC2 has not seen.
 var ErrNotSent = errors.New("not sent")
 
-// ErrNotNow matches the error of a call that EC2 has not decided: it throttles, has failed, or gives no answer. The same
+// ErrUndecided matches the error of a call that EC2 has not decided: it throttles, has failed, or gives no answer. The same
 // call may succeed a moment later.
-var ErrNotNow = awsconfig.ErrNotNow
+var ErrUndecided = awsconfig.ErrUndecided
 
 // ErrNotDescribed stands for an id that EC2 silently left out of its answer.
 var ErrNotDescribed = errors.New("EC2 left it out of its answer")
@@ -36,7 +36,7 @@ func Code(err error) string { return awsconfig.Code(err) }
 // and its remedy; the error's own text if err holds no answer of AWS.
 func Message(err error) string {
 	if advice := Advice(err); advice != "" {
-		return said(err) + "; " + advice
+		return rawMessage(err) + "; " + advice
 	}
 
 	var answer smithy.APIError
@@ -47,19 +47,19 @@ func Message(err error) string {
 	return err.Error()
 }
 
-// said is EC2's message alone; the error's own text if err holds no answer of AWS.
-func said(err error) string {
+// rawMessage is EC2's message alone; the error's own text if err holds no answer of AWS.
+func rawMessage(err error) string {
 	var answer smithy.APIError
 	if !errors.As(err, &answer) {
 		return err.Error()
 	}
 
-	return withoutStop(answer.ErrorMessage())
+	return trimPeriod(answer.ErrorMessage())
 }
 
-// tried is the outcome of a call with DryRun, which never succeeds: EC2 says
+// dryRunError is the outcome of a call with DryRun, which never succeeds: EC2 says
 // DryRunOperation where it would have done the call.
-func tried(err error, what string) error {
+func dryRunError(err error, what string) error {
 	switch {
 	case Code(err) == "DryRunOperation":
 		return nil
@@ -70,8 +70,8 @@ func tried(err error, what string) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// notAllowed reports whether EC2 denied the call, or lacks the operation.
-func notAllowed(err error) bool {
+// isDenied reports whether EC2 denied the call, or lacks the operation.
+func isDenied(err error) bool {
 	switch Code(err) {
 	case unauthorized, accessDenied, "UnsupportedOperation", "InvalidAction":
 		return true
@@ -80,21 +80,21 @@ func notAllowed(err error) bool {
 	return false
 }
 
-// noTemplate reports whether EC2 says that a template or version does not exist, or leaves it out. The
+// isTemplateMissing reports whether EC2 says that a template or version does not exist, or leaves it out. The
 // codes differ between operations by a suffix.
-func noTemplate(err error) bool {
+func isTemplateMissing(err error) bool {
 	code := Code(err)
 	return errors.Is(err, ErrNotDescribed) ||
 		strings.HasPrefix(code, "InvalidLaunchTemplate") && strings.Contains(code, "NotFound")
 }
 
-// nameTaken reports whether there is a launch template of the name already.
-func nameTaken(err error) bool {
+// isNameTaken reports whether there is a launch template of the name already.
+func isNameTaken(err error) bool {
 	return Code(err) == "InvalidLaunchTemplateName.AlreadyExistsException"
 }
 
-// throttled reports whether EC2 turned the call away because of its request limits.
-func throttled(err error) bool { return Code(err) == requestLimitExceeded }
+// isThrottled reports whether EC2 turned the call away because of its request limits.
+func isThrottled(err error) bool { return Code(err) == requestLimitExceeded }
 
 const requestLimitExceeded = "RequestLimitExceeded"
 
@@ -102,14 +102,14 @@ const requestLimitExceeded = "RequestLimitExceeded"
 // quick succession (seen in 2026-08). The SDK treats it as neither.
 const limitExceeded = "CapacityBlockDescribeLimitExceeded"
 
-// NotSold reports whether EC2 says that it sells no block of the type in the region; others may.
-func NotSold(err error) bool {
+// IsNotSold reports whether EC2 says that it sells no block of the type in the region; others may.
+func IsNotSold(err error) bool {
 	return Code(err) == invalidValue && strings.Contains(Message(err), notSoldText)
 }
 
-// tooFast reports whether EC2 refused a search because earlier ones were too recent.
-func tooFast(err error) bool {
-	return throttled(err) || Code(err) == limitExceeded && !strings.Contains(Message(err), noQuotaText)
+// isTooFast reports whether EC2 refused a search because earlier ones were too recent.
+func isTooFast(err error) bool {
+	return isThrottled(err) || Code(err) == limitExceeded && !strings.Contains(Message(err), noQuotaText)
 }
 
 const (
@@ -117,14 +117,14 @@ const (
 	tokenMismatch   = "IdempotentParameterMismatch"
 )
 
-func noReservation(err error) bool { return Code(err) == badReservationID+".NotFound" }
+func isReservationMissing(err error) bool { return Code(err) == badReservationID+".NotFound" }
 
-func noInstance(err error) bool { return Code(err) == goneInstanceID }
+func isInstanceMissing(err error) bool { return Code(err) == goneInstanceID }
 
-// notYet reports whether EC2 may refuse a launch so only because the reservation is new.
-func notYet(err error) bool {
+// isMaybeTooNew reports whether EC2 may refuse a launch so only because the reservation is new.
+func isMaybeTooNew(err error) bool {
 	code := Code(err)
-	return noReservation(err) || code == "ReservationCapacityExceeded" ||
+	return isReservationMissing(err) || code == "ReservationCapacityExceeded" ||
 		strings.HasPrefix(code, "InvalidCapacityReservationState")
 }
 
@@ -138,8 +138,8 @@ func (r retryerExcept) IsErrorRetryable(err error) bool {
 	return !slices.Contains(r.codes, Code(err)) && r.RetryerV2.IsErrorRetryable(err)
 }
 
-// noRetryAfter is an option of a client or a call: errors of these codes are final.
-func noRetryAfter(codes ...string) func(*ec2.Options) {
+// withoutRetry is an option of a client or a call: errors of these codes are final.
+func withoutRetry(codes ...string) func(*ec2.Options) {
 	return func(o *ec2.Options) {
 		if r, ok := o.Retryer.(aws.RetryerV2); ok {
 			o.Retryer = retryerExcept{r, codes}
@@ -153,11 +153,11 @@ const (
 	goneInstanceID   = "InvalidInstanceID.NotFound"
 )
 
-// withoutBad calls EC2 with ids, each until EC2 takes it. EC2 refuses a whole call for one bad id, with a code that
+// skipBadIDs calls EC2 with ids, each until EC2 takes it. EC2 refuses a whole call for one bad id, with a code that
 // begins with codePrefix, and the SDK reads an answer whole or not at all. withoutBad then asks for the id that EC2
 // names, or else for one half, and for the others. It returns the error for each bad id, and stops at any other
 // error: also when none can be read.
-func withoutBad(ids []string, codePrefix string, call func(ids []string) error) (bad map[string]error, err error) {
+func skipBadIDs(ids []string, codePrefix string, call func(ids []string) error) (bad map[string]error, err error) {
 	bad = map[string]error{}
 	readable := false
 
@@ -170,7 +170,7 @@ func withoutBad(ids []string, codePrefix string, call func(ids []string) error) 
 
 		err := call(ids)
 		switch refused := strings.HasPrefix(Code(err), codePrefix); {
-		case err != nil && !refused && !unreadable(err):
+		case err != nil && !refused && !isUnreadable(err):
 			return err
 		case err == nil || len(ids) == 1 && refused:
 			readable = true
@@ -206,27 +206,27 @@ func withoutBad(ids []string, codePrefix string, call func(ids []string) error) 
 	return bad, err
 }
 
-// unreadable reports whether AWS has answered what the SDK cannot read.
-func unreadable(err error) bool { return errors.As(err, new(*smithy.DeserializationError)) }
+// isUnreadable reports whether AWS has answered what the SDK cannot read.
+func isUnreadable(err error) bool { return errors.As(err, new(*smithy.DeserializationError)) }
 
 // This file decides, by EC2's code, what an error means for a call that makes something. The HTTP
 // status is not enough: InsufficientInstanceCapacity is a refusal and comes with 500.
 
-// noCapacity are refusals of EC2 that may come with a server error's status. Asking again at
+// noCapacityCodes are refusals of EC2 that may come with a server error's status. Asking again at
 // once gives the same answer: the caller decides when to try again.
-var noCapacity = []string{
+var noCapacityCodes = []string{
 	"InsufficientInstanceCapacity",
 	"InsufficientHostCapacity",
 	"InsufficientReservedInstanceCapacity",
 	"ReservationCapacityExceeded",
 }
 
-// noHold are the codes with which EC2 refuses to hold capacity of one type in one zone where another type or zone may
+// noHoldCodes are the codes with which EC2 refuses to hold capacity of one type in one zone where another type or zone may
 // work: the codes of a launch, types that a zone does not offer, and quotas, which are for families of types.
-var noHold = []string{"Unsupported", "VcpuLimitExceeded", "InstanceLimitExceeded"}
+var noHoldCodes = []string{"Unsupported", "VcpuLimitExceeded", "InstanceLimitExceeded"}
 
-// unclear are codes of EC2 that say nothing about the effect, whatever status they come with.
-var unclear = []string{"InternalError", "InternalFailure", "ServiceUnavailable", "Unavailable", "RequestTimeout"}
+// unclearCodes are codes of EC2 that say nothing about the effect, whatever status they come with.
+var unclearCodes = []string{"InternalError", "InternalFailure", "ServiceUnavailable", "Unavailable", "RequestTimeout"}
 
 // errUnclear: whether something was made is not known.
 var errUnclear = errors.New("unclear")
@@ -247,16 +247,16 @@ func Outcome(err error, more ...string) error {
 	code := Code(err)
 	switch {
 	case errors.Is(err, ErrNotSent),
-		errors.As(err, &silent) && silent.NotAsked(),
+		errors.As(err, &silent) && silent.WasNotSent(),
 		errors.As(err, &dial) && (dial.Op == "dial" || dial.Op == "proxyconnect"):
 		return capacity.ErrRefused // EC2 has not seen it
-	case code == "" || slices.Contains(unclear, code):
+	case code == "" || slices.Contains(unclearCodes, code):
 		return errUnclear
-	case tokenUsed(err):
+	case isTokenUsed(err):
 		return capacity.ErrTokenUsed
-	case noRoom(err) || slices.Contains(more, code):
+	case isNoRoom(err) || slices.Contains(more, code):
 		return capacity.ErrNoRoom
-	case throttled(err): // EC2 turns it away at the door: EC2 Developer Guide, "Request throttling"
+	case isThrottled(err): // EC2 turns it away at the door: EC2 Developer Guide, "Request throttling"
 		return capacity.ErrRefused
 	case errors.As(err, &answer) && answer.HTTPStatusCode() >= http.StatusBadRequest && answer.HTTPStatusCode() < http.StatusInternalServerError:
 		return capacity.ErrRefused
@@ -265,9 +265,9 @@ func Outcome(err error, more ...string) error {
 	return errUnclear
 }
 
-// Refused reports whether certainly nothing was made: EC2 refused, or never saw the call. Other
+// IsRefused reports whether certainly nothing was made: EC2 refused, or never saw the call. Other
 // server errors, a cut connection and a timeout leave the effect unknown.
-func Refused(err error) bool { return capacity.MadeNothing(Outcome(err)) }
+func IsRefused(err error) bool { return capacity.MadeNothing(Outcome(err)) }
 
 // withOutcome adds the outcome to an error; more is as in Outcome.
 func withOutcome(err error, more ...string) error {
@@ -287,20 +287,20 @@ type refused struct{ error }
 func (r *refused) Unwrap() error        { return r.error }
 func (r *refused) Is(target error) bool { return target == capacity.ErrRefused }
 
-// tokenUsed reports whether EC2 refused a launch for its ClientToken alone.
-func tokenUsed(err error) bool {
+// isTokenUsed reports whether EC2 refused a launch for its ClientToken alone.
+func isTokenUsed(err error) bool {
 	code := Code(err)
 	return code == tokenTerminated || code == tokenMismatch
 }
 
-// noRoom reports whether EC2 has no room for a launch in its reservation or subnet; another may have.
-func noRoom(err error) bool {
+// isNoRoom reports whether EC2 has no room for a launch in its reservation or subnet; another may have.
+func isNoRoom(err error) bool {
 	code := Code(err)
 	switch code {
 	case "UnfulfillableCapacity", "InsufficientFreeAddressesInSubnet":
 		return true
 	}
 
-	return slices.Contains(noCapacity, code) || strings.HasPrefix(code, "InvalidCapacityReservationState") ||
+	return slices.Contains(noCapacityCodes, code) || strings.HasPrefix(code, "InvalidCapacityReservationState") ||
 		strings.HasPrefix(code, badReservationID)
 }

@@ -23,7 +23,7 @@ type Image struct {
 	// Created and Deprecated are dates; Deprecated is "" for an image that EC2 goes on to offer.
 	Created, Deprecated string
 	Description         string
-	Says                string // its name, its description and its tags in this account, in lower case
+	Keywords            string // its name, its description and its tags in this account, in lower case
 	Platform            string // in the words of a reservation ("Linux/UNIX"); "" if these have none for it
 }
 
@@ -53,8 +53,8 @@ func (c *Client) Image(ctx context.Context, id string) (Image, error) {
 	image := out.Images[0]
 	found := Image{
 		ID: id, Name: aws.ToString(image.Name), Description: aws.ToString(image.Description),
-		Owner: cmp.Or(aws.ToString(image.ImageOwnerAlias), aws.ToString(image.OwnerId)), Created: dateOf(
-			image.CreationDate), Deprecated: dateOf(image.DeprecationTime),
+		Owner: cmp.Or(aws.ToString(image.ImageOwnerAlias), aws.ToString(image.OwnerId)), Created: dateIn(
+			image.CreationDate), Deprecated: dateIn(image.DeprecationTime),
 		Platform: reservationPlatform(aws.ToString(image.PlatformDetails)),
 	}
 	says := []string{found.Name, found.Description}
@@ -62,7 +62,7 @@ func (c *Client) Image(ctx context.Context, id string) (Image, error) {
 		says = append(says, aws.ToString(t.Key), aws.ToString(t.Value))
 	}
 
-	found.Says = strings.ToLower(strings.Join(says, " "))
+	found.Keywords = strings.ToLower(strings.Join(says, " "))
 
 	return found, nil
 }
@@ -77,8 +77,8 @@ func (i Image) String() string {
 	return text
 }
 
-// dateOf is the date in a time as EC2 writes it.
-func dateOf(written *string) string {
+// dateIn is the date in a time as EC2 writes it.
+func dateIn(written *string) string {
 	date, _, _ := strings.Cut(aws.ToString(written), "T")
 	return date
 }
@@ -90,7 +90,7 @@ func (c *Client) SecurityGroups(ctx context.Context, ids []string) (map[string][
 		return found, nil
 	}
 	// A filter, since one unknown id would make EC2 refuse the whole call.
-	groups, err := listed(
+	groups, err := listAll(
 		ctx,
 		c,
 		"describing security groups",
@@ -148,7 +148,7 @@ func reservationPlatform(details string) string {
 // that this means now. Without permission, or without an image in the template, the platform is unknown and there is no
 // error. A missing image is an error with EC2's code InvalidAMIID.NotFound; the version is returned even then.
 func (c *Client) ImagePlatform(ctx context.Context, template string) (capacity.ImagePlatform, error) {
-	t, pin, err := c.launchable(ctx, template)
+	t, pin, err := c.resolveTemplate(ctx, template)
 	found := capacity.ImagePlatform{Template: pin}
 	if err != nil || t.LaunchTemplateData == nil { // that is told
 		return found, err
@@ -163,8 +163,8 @@ func (c *Client) ImagePlatform(ctx context.Context, template string) (capacity.I
 		found.Platform, err = c.platform(ctx, image)
 	}
 
-	if notAllowed(err) {
-		c.without(err, "what the image of launch template "+template+" runs is not known")
+	if isDenied(err) {
+		c.addWithheld(err, "what the image of launch template "+template+" runs is not known")
 		return found, nil
 	}
 
@@ -177,13 +177,13 @@ func (c *Client) ImagePlatform(ctx context.Context, template string) (capacity.I
 
 // platform is the platform of an AMI, which never changes.
 func (c *Client) platform(ctx context.Context, image string) (string, error) {
-	if known, ok := c.platforms.known(image); ok {
+	if known, ok := c.platforms.get(image); ok {
 		return known, nil
 	}
 
 	described, err := c.Image(ctx, image)
 	if err == nil {
-		c.platforms.keep(image, described.Platform)
+		c.platforms.put(image, described.Platform)
 	}
 
 	return described.Platform, err

@@ -88,7 +88,7 @@ func (c *Client) instances(ctx context.Context, filters ...types.Filter) ([]capa
 	in := &ec2.DescribeInstancesInput{MaxResults: aws.Int32(pageSize), Filters: append(filters,
 		filter("instance-state-name", "pending", "running", "shutting-down", "stopping", "stopped"))}
 
-	return listed(
+	return listAll(
 		ctx,
 		c,
 		"describing instances",
@@ -119,8 +119,8 @@ func (c *Client) Terminate(ctx context.Context, instances []capacity.Instance) e
 	// EC2 takes 1000 instances in one call.
 	for some := range slices.Chunk(slices.Sorted(maps.Keys(launched)), pageSize) {
 		left := some
-		err := c.againWhile(ctx, noInstance, func() error {
-			bad, err := withoutBad(left, goneInstanceID, func(ids []string) error {
+		err := c.retryWhile(ctx, isInstanceMissing, func() error {
+			bad, err := skipBadIDs(left, goneInstanceID, func(ids []string) error {
 				_, err := c.api.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: ids})
 				return err
 			})
@@ -132,7 +132,7 @@ func (c *Client) Terminate(ctx context.Context, instances []capacity.Instance) e
 
 			return bad[left[0]]
 		})
-		if noInstance(err) && !slices.ContainsFunc(left, young) {
+		if isInstanceMissing(err) && !slices.ContainsFunc(left, young) {
 			continue
 		}
 
@@ -157,11 +157,11 @@ func (c *Client) Impaired(ctx context.Context) (map[string]string, error) {
 	} {
 		in := &ec2.DescribeInstanceStatusInput{Filters: []types.Filter{which}}
 
-		statuses, err := listed(ctx, c, "describing the status of instances", c.api.DescribeInstanceStatus, in,
+		statuses, err := listAll(ctx, c, "describing the status of instances", c.api.DescribeInstanceStatus, in,
 			func(page *ec2.DescribeInstanceStatusOutput) []types.InstanceStatus { return page.InstanceStatuses })
 		switch {
-		case notAllowed(err):
-			c.without(err, "which hosts in "+c.region+" are impaired, or about to be retired, is not known")
+		case isDenied(err):
+			c.addWithheld(err, "which hosts in "+c.region+" are impaired, or about to be retired, is not known")
 			return nil, nil
 		case err != nil:
 			return nil, err
@@ -195,7 +195,7 @@ const maxReservationTopologies = 10
 func (c *Client) ReservationTopology(ctx context.Context, ids []string) (map[string][]string, error) {
 	found := map[string][]string{}
 	for some := range slices.Chunk(unique(ids), maxReservationTopologies) {
-		if _, err := withoutBad(some, badReservationID, func(ids []string) error {
+		if _, err := skipBadIDs(some, badReservationID, func(ids []string) error {
 			out, err := c.api.DescribeCapacityReservationTopology(ctx, &ec2.DescribeCapacityReservationTopologyInput{CapacityReservationIds: ids})
 			if err != nil {
 				return fmt.Errorf("reading where reservations are in the network of %s: %w", c.region, err)
@@ -226,7 +226,7 @@ func (c *Client) Account(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, accountTime)
 	defer cancel()
 
-	account, _, err := c.Shared().Whose(ctx)
+	account, _, err := c.Shared().Account(ctx)
 	if err != nil {
 		return "", fmt.Errorf("reading the AWS credentials: %w", err)
 	}
@@ -243,11 +243,11 @@ func (c *Client) Account(ctx context.Context) (string, error) {
 	return aws.ToString(out.Account), nil
 }
 
-// gaveUp is a line of an instance's console that says why it is no node: of our user data, or of slurmd.
-var gaveUp = regexp.MustCompile(`(pcs-capacity: |slurmd: (fatal|error): )[[:print:]]{1,200}`)
+// bootFailureLine is a line of an instance's console that says why it is no node: of our user data, or of slurmd.
+var bootFailureLine = regexp.MustCompile(`(pcs-capacity: |slurmd: (fatal|error): )[[:print:]]{1,200}`)
 
-// ConsoleSays is the last line on an instance's console that says why it is no node; "" if there is none.
-func (c *Client) ConsoleSays(ctx context.Context, id string) (string, error) {
+// BootFailure is the last line on an instance's console that says why it is no node; "" if there is none.
+func (c *Client) BootFailure(ctx context.Context, id string) (string, error) {
 	out, err := c.api.GetConsoleOutput(ctx, &ec2.GetConsoleOutputInput{InstanceId: &id, Latest: aws.Bool(true)})
 	if err != nil {
 		return "", fmt.Errorf("reading the console of %s: %w", id, err)
@@ -259,7 +259,7 @@ func (c *Client) ConsoleSays(ctx context.Context, id string) (string, error) {
 	}
 
 	last := ""
-	for _, line := range gaveUp.FindAll(text, -1) {
+	for _, line := range bootFailureLine.FindAll(text, -1) {
 		last = string(line)
 	}
 

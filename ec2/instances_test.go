@@ -150,7 +150,7 @@ func TestImpaired(t *testing.T) {
 		return "[  12.3] cloud-init: pcs-capacity: the image has no curl; install it there\r\n" + id + " login: "
 	})
 
-	if says, err := c.ConsoleSays(t.Context(), launched[0].ID); err != nil ||
+	if says, err := c.BootFailure(t.Context(), launched[0].ID); err != nil ||
 		says != "pcs-capacity: the image has no curl; install it there" {
 		t.Errorf("the console says %q, %v", says, err)
 	}
@@ -174,7 +174,7 @@ func TestImpaired(t *testing.T) {
 		},
 	)
 
-	if said, err := c.Impaired(t.Context()); err != nil || said != nil || len(c.Untold()) != 1 {
+	if said, err := c.Impaired(t.Context()); err != nil || said != nil || len(c.Withheld()) != 1 {
 		t.Errorf("without permission: %v, %v", said, err)
 	}
 }
@@ -198,7 +198,7 @@ func TestCatalog(t *testing.T) {
 
 	image, err := c.Image(t.Context(), "ami-0e200000000000c03")
 	if err != nil ||
-		image != (Image{ID: "ami-0e200000000000c03", Name: "rhel-9-x86_64", Owner: "111122223333", Created: "2026-10-01", Says: "rhel-9-x86_64 ", Platform: "Red Hat Enterprise Linux"}) {
+		image != (Image{ID: "ami-0e200000000000c03", Name: "rhel-9-x86_64", Owner: "111122223333", Created: "2026-10-01", Keywords: "rhel-9-x86_64 ", Platform: "Red Hat Enterprise Linux"}) {
 		t.Errorf("image %+v, %v", image, err)
 	}
 
@@ -325,7 +325,7 @@ func TestNotNow(t *testing.T) {
 		_, _, read := c.Reservations(t.Context(), []string{openBlock})
 
 		for _, err := range []error{launch, read} {
-			if err == nil || errors.Is(err, ErrNotNow) != test.notNow {
+			if err == nil || errors.Is(err, ErrUndecided) != test.notNow {
 				t.Errorf("%s: not now %t: %v", name, !test.notNow, err)
 			}
 		}

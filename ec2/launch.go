@@ -24,8 +24,8 @@ func (c *Client) Launch(ctx context.Context, l capacity.Launch) ([]capacity.Inst
 
 	var out *ec2.RunInstancesOutput
 
-	err = c.againWhile(ctx, func(err error) bool { return l.Fresh && notYet(err) }, func() (err error) {
-		out, err = c.api.RunInstances(ctx, in, once)
+	err = c.retryWhile(ctx, func(err error) bool { return l.Fresh && isMaybeTooNew(err) }, func() (err error) {
+		out, err = c.api.RunInstances(ctx, in, sendOnce)
 		return err
 	})
 	if err != nil {
@@ -41,7 +41,7 @@ func (c *Client) Launch(ctx context.Context, l capacity.Launch) ([]capacity.Inst
 }
 
 func (c *Client) launchInput(ctx context.Context, l capacity.Launch) (*ec2.RunInstancesInput, error) {
-	template, pin, err := c.launchable(ctx, l.LaunchTemplate)
+	template, pin, err := c.resolveTemplate(ctx, l.LaunchTemplate)
 	if err != nil {
 		return nil, err
 	}
@@ -63,18 +63,18 @@ func (c *Client) launchInput(ctx context.Context, l capacity.Launch) (*ec2.RunIn
 		}
 	}
 
-	if inSubnet(in.NetworkInterfaces, l.SubnetID); len(in.NetworkInterfaces) == 0 {
+	if setSubnet(in.NetworkInterfaces, l.SubnetID); len(in.NetworkInterfaces) == 0 {
 		in.SubnetId = aws.String(l.SubnetID)
 	}
 
-	into(in, l)
+	setTarget(in, l)
 
 	return in, nil
 }
 
-// into sends a launch to its reservation, market and placement group.
-func into(in *ec2.RunInstancesInput, l capacity.Launch) {
-	in.CapacityReservationSpecification, in.InstanceMarketOptions = target(l.Kind, l.ReservationID), nil
+// setTarget sends a launch to its reservation, market and placement group.
+func setTarget(in *ec2.RunInstancesInput, l capacity.Launch) {
+	in.CapacityReservationSpecification, in.InstanceMarketOptions = reservationTarget(l.Kind, l.ReservationID), nil
 	if market := types.MarketType(l.Kind.Market()); market != "" {
 		in.InstanceMarketOptions = &types.InstanceMarketOptionsRequest{MarketType: market}
 	}
@@ -84,9 +84,9 @@ func into(in *ec2.RunInstancesInput, l capacity.Launch) {
 	}
 }
 
-// target sends a launch to a reservation. Without one it keeps the launch out of all
+// reservationTarget sends a launch to a reservation. Without one it keeps the launch out of all
 // reservations: by EC2's default it would use up anybody's open ODCR.
-func target(kind capacity.Kind, reservationID string) *types.CapacityReservationSpecification {
+func reservationTarget(kind capacity.Kind, reservationID string) *types.CapacityReservationSpecification {
 	if !kind.Reserved() || reservationID == "" {
 		return &types.CapacityReservationSpecification{
 			CapacityReservationPreference: types.CapacityReservationPreferenceNone,
@@ -107,9 +107,9 @@ func target(kind capacity.Kind, reservationID string) *types.CapacityReservation
 // settleTime must pass before "not found" is believed; nearly everything shows within seconds.
 const settleTime = 15 * time.Second
 
-// againWhile repeats a call, with growing pauses, while its error means "not found", for settleTime
+// retryWhile repeats a call, with growing pauses, while its error means "not found", for settleTime
 // and as long as ctx allows. It returns the last error.
-func (c *Client) againWhile(ctx context.Context, absent func(error) bool, call func() error) error {
+func (c *Client) retryWhile(ctx context.Context, absent func(error) bool, call func() error) error {
 	began := time.Now()
 	for pause := c.shared.settle / 64; ; pause *= 2 {
 		err := call()
@@ -132,13 +132,13 @@ const pinTime = time.Minute
 // template's default one. A launch and its repetition are the same only with the same version. A caller without the
 // permission ec2:DescribeLaunchTemplateVersions gets back what was given.
 func (c *Client) PinTemplate(ctx context.Context, reference string) (string, error) {
-	_, pin, err := c.launchable(ctx, reference)
+	_, pin, err := c.resolveTemplate(ctx, reference)
 	return pin, err
 }
 
-// launchable is the version of a launch template that is launched from, and its ID:NUMBER. A caller who may not read
+// resolveTemplate is the version of a launch template that is launched from, and its ID:NUMBER. A caller who may not read
 // it gets no version, and what was given.
-func (c *Client) launchable(
+func (c *Client) resolveTemplate(
 	ctx context.Context,
 	reference string,
 ) (v types.LaunchTemplateVersion, pin string, err error) {
@@ -147,14 +147,14 @@ func (c *Client) launchable(
 
 	v, err = c.version(ctx, reference, pinTime)
 	switch {
-	case notAllowed(err):
-		c.without(err, "whether launch template "+reference+" has network interfaces is not known, nor its version")
+	case isDenied(err):
+		c.addWithheld(err, "whether launch template "+reference+" has network interfaces is not known, nor its version")
 		return types.LaunchTemplateVersion{}, reference, nil
 	case err != nil:
 		return v, "", err
 	}
 
-	return v, pinned(v), nil
+	return v, pinnedRef(v), nil
 }
 
 // templateReference reads ID[:VERSION] or NAME[:VERSION]; names have no colon.
@@ -174,9 +174,9 @@ func templateReference(s string) *types.LaunchTemplateSpecification {
 	return spec
 }
 
-// inSubnet puts new network interfaces into a subnet: EC2 refuses a subnet together with interfaces
+// setSubnet puts new network interfaces into a subnet: EC2 refuses a subnet together with interfaces
 // (InvalidParameterCombination), from the call or the template.
-func inSubnet(interfaces []types.InstanceNetworkInterfaceSpecification, subnetID string) {
+func setSubnet(interfaces []types.InstanceNetworkInterfaceSpecification, subnetID string) {
 	for i := range interfaces {
 		if interfaces[i].NetworkInterfaceId == nil { // one that exists is in its subnet
 			interfaces[i].SubnetId = aws.String(subnetID)

@@ -107,7 +107,7 @@ func TestInterfacesOfATemplateCanAllBeSent(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	inSubnet(sent, "subnet-1")
+	setSubnet(sent, "subnet-1")
 
 	first, second := sent[0], sent[1]
 	if *first.SubnetId != "subnet-1" || *first.DeviceIndex != 0 || *first.AssociatePublicIpAddress ||
@@ -251,7 +251,7 @@ func TestLaunchTemplateThatAnotherRunMade(t *testing.T) {
 		t.Fatal(err) // what EC2 answered, though it does not show
 	}
 
-	if _, err := c.EnsureLaunchTemplate(t.Context(), spec(openBlock)); !noTemplate(err) {
+	if _, err := c.EnsureLaunchTemplate(t.Context(), spec(openBlock)); !isTemplateMissing(err) {
 		t.Errorf("no way to read it: %v", err)
 	}
 

@@ -24,8 +24,8 @@ import (
 // ErrNotOurs is returned for a launch template that lacks our tag (R9).
 var ErrNotOurs = errors.New("it does not carry our tag")
 
-// newest is a version of a launch template that EC2 resolves itself.
-const newest = "$Latest"
+// latestVersion is a version of a launch template that EC2 resolves itself.
+const latestVersion = "$Latest"
 
 // LaunchTemplate reads one version of a launch template, by id or name; an empty version is the newest. The second
 // value is false when there is no such template or version.
@@ -49,27 +49,30 @@ func (c *Client) LaunchTemplate(
 
 	reads, readCtx := errgroup.WithContext(ctx)
 	reads.Go(func() (err error) { out, err = c.api.DescribeLaunchTemplates(readCtx, in); return err })
-	reads.Go(func() (err error) { v, err = c.version(readCtx, idOrName+":"+cmp.Or(version, newest), 0); return err })
+	reads.Go(func() (err error) {
+		v, err = c.version(readCtx, idOrName+":"+cmp.Or(version, latestVersion), 0)
+		return err
+	})
 
 	switch err := reads.Wait(); {
-	case noTemplate(err) || err == nil && len(out.LaunchTemplates) == 0:
+	case isTemplateMissing(err) || err == nil && len(out.LaunchTemplates) == 0:
 		return t, false, nil
 	case err != nil:
 		return t, false, fmt.Errorf("describing launch template %s in %s: %w", idOrName, c.region, err)
 	}
 
-	t, err = c.described(ctx, out.LaunchTemplates[0], v)
+	t, err = c.withImage(ctx, out.LaunchTemplates[0], v)
 
 	return t, err == nil, err
 }
 
-// described is a template with one version, and the AMI that a launch would take now.
-func (c *Client) described(
+// withImage is a template with one version, and the AMI that a launch would take now.
+func (c *Client) withImage(
 	ctx context.Context,
 	t types.LaunchTemplate,
 	v types.LaunchTemplateVersion,
 ) (capacity.LaunchTemplate, error) {
-	d := describe(t, v)
+	d := launchTemplate(t, v)
 	if isParameter(d.ImageID) {
 		image, err := c.resolvedImage(ctx, v)
 		if err != nil {
@@ -107,7 +110,7 @@ func (c *Client) TemplateVersion(ctx context.Context, reference string) (capacit
 	}
 
 	v, err := c.version(ctx, reference, 0)
-	if noTemplate(err) {
+	if isTemplateMissing(err) {
 		return capacity.LaunchTemplate{}, false, nil
 	}
 
@@ -115,7 +118,7 @@ func (c *Client) TemplateVersion(ctx context.Context, reference string) (capacit
 		return capacity.LaunchTemplate{}, false, err
 	}
 
-	return describe(
+	return launchTemplate(
 		types.LaunchTemplate{LaunchTemplateId: v.LaunchTemplateId, LaunchTemplateName: v.LaunchTemplateName},
 		v,
 	), true, nil
@@ -134,26 +137,26 @@ func (c *Client) version(
 	reference string,
 	keep time.Duration,
 ) (types.LaunchTemplateVersion, error) {
-	known, ok := c.versions.known(reference)
-	if ok && (pinned(known.LaunchTemplateVersion) == reference || time.Since(known.at) < keep) {
+	known, ok := c.versions.get(reference)
+	if ok && (pinnedRef(known.LaunchTemplateVersion) == reference || time.Since(known.at) < keep) {
 		return known.LaunchTemplateVersion, nil
 	}
 
-	v, err := c.askVersion(ctx, templateReference(reference), false)
+	v, err := c.describeVersion(ctx, templateReference(reference), false)
 	if err != nil {
 		return v, fmt.Errorf("reading launch template %s in %s: %w", reference, c.region, err)
 	}
 
-	for _, name := range []string{reference, pinned(v)} {
-		c.versions.keep(name, templateRead{v, time.Now()})
+	for _, name := range []string{reference, pinnedRef(v)} {
+		c.versions.put(name, templateRead{v, time.Now()})
 	}
 
 	return v, nil
 }
 
-// askVersion asks EC2 for one version of a launch template. resolved: with the AMI that a launch would take now, which
+// describeVersion asks EC2 for one version of a launch template. resolved: with the AMI that a launch would take now, which
 // takes the permission ssm:GetParameters.
-func (c *Client) askVersion(
+func (c *Client) describeVersion(
 	ctx context.Context,
 	t *types.LaunchTemplateSpecification,
 	resolved bool,
@@ -178,13 +181,13 @@ func (c *Client) askVersion(
 	return out.LaunchTemplateVersions[0], nil
 }
 
-func numberOf(v types.LaunchTemplateVersion) string {
+func versionNumber(v types.LaunchTemplateVersion) string {
 	return strconv.FormatInt(aws.ToInt64(v.VersionNumber), 10)
 }
 
-// pinned is ID:NUMBER of a version.
-func pinned(v types.LaunchTemplateVersion) string {
-	return aws.ToString(v.LaunchTemplateId) + ":" + numberOf(v)
+// pinnedRef is ID:NUMBER of a version.
+func pinnedRef(v types.LaunchTemplateVersion) string {
+	return aws.ToString(v.LaunchTemplateId) + ":" + versionNumber(v)
 }
 
 // parameterPrefix begins the ImageId of a launch template whose AMI is named by a parameter of AWS Systems Manager.
@@ -194,7 +197,7 @@ func isParameter(imageID string) bool { return strings.HasPrefix(imageID, parame
 
 // resolvedImage is the AMI that a launch from this version would take now.
 func (c *Client) resolvedImage(ctx context.Context, v types.LaunchTemplateVersion) (string, error) {
-	resolved, err := c.askVersion(ctx, templateReference(pinned(v)), true)
+	resolved, err := c.describeVersion(ctx, templateReference(pinnedRef(v)), true)
 	if err != nil {
 		return "", fmt.Errorf(
 			"resolving image %s of launch template %s: %w",
@@ -213,20 +216,20 @@ func (c *Client) PlannedTemplate(
 	ctx context.Context,
 	spec capacity.LaunchTemplateSpec,
 ) (capacity.LaunchTemplate, error) {
-	_, written, err := c.planned(ctx, spec)
+	_, written, err := c.planTemplate(ctx, spec)
 	if err != nil {
 		return capacity.LaunchTemplate{}, err
 	}
 
-	t := describe(types.LaunchTemplate{LaunchTemplateName: aws.String(spec.Name)}, written)
+	t := launchTemplate(types.LaunchTemplate{LaunchTemplateName: aws.String(spec.Name)}, written)
 	t.Version, t.Tags = "", spec.Tags
 
 	return t, nil
 }
 
-// planned is the request for a spec, and the first version of its template as EC2 will show it: the answer of
+// planTemplate is the request for a spec, and the first version of its template as EC2 will show it: the answer of
 // CreateLaunchTemplate does not.
-func (c *Client) planned(
+func (c *Client) planTemplate(
 	ctx context.Context,
 	spec capacity.LaunchTemplateSpec,
 ) (data *types.RequestLaunchTemplateData, v types.LaunchTemplateVersion, err error) {
@@ -261,7 +264,7 @@ func (c *Client) EnsureLaunchTemplate(
 	ctx context.Context,
 	spec capacity.LaunchTemplateSpec,
 ) (t capacity.LaunchTemplate, err error) {
-	data, written, err := c.planned(ctx, spec)
+	data, written, err := c.planTemplate(ctx, spec)
 	if err != nil {
 		return t, err
 	}
@@ -274,11 +277,11 @@ func (c *Client) EnsureLaunchTemplate(
 	now, found := there[spec.Name]
 	if !found {
 		created, err := c.createTemplate(ctx, spec, data, written)
-		if !nameTaken(err) {
+		if !isNameTaken(err) {
 			return created, err
 		}
 		// Somebody was faster, or an earlier run of ours was: names are unique.
-		err = c.againWhile(ctx, noTemplate, func() error {
+		err = c.retryWhile(ctx, isTemplateMissing, func() error {
 			now, found, err = c.LaunchTemplate(ctx, spec.Name, "")
 			if err == nil && !found {
 				err = ErrNotDescribed
@@ -294,7 +297,7 @@ func (c *Client) EnsureLaunchTemplate(
 	switch {
 	case now.Tags[capacity.TagCluster] != spec.Tags[capacity.TagCluster]:
 		return t, fmt.Errorf("launch template %s (%s): %w", now.Name, now.ID, ErrNotOurs)
-	case now.Digest == describe(types.LaunchTemplate{}, written).Digest:
+	case now.Digest == launchTemplate(types.LaunchTemplate{}, written).Digest:
 		return now, nil
 	}
 
@@ -324,13 +327,13 @@ func (c *Client) createTemplate(
 		return t, fmt.Errorf("creating launch template %s in %s: %w", spec.Name, c.region, err)
 	}
 
-	return c.settled(ctx, describe(*out.LaunchTemplate, written))
+	return c.waitSettled(ctx, launchTemplate(*out.LaunchTemplate, written))
 }
 
-// settled returns a template as written, once EC2 shows that version to readers such as PCS, or after settleTime.
-func (c *Client) settled(ctx context.Context, t capacity.LaunchTemplate) (capacity.LaunchTemplate, error) {
-	err := c.againWhile(ctx, noTemplate, func() error { _, err := c.version(ctx, t.ID+":"+t.Version, 0); return err })
-	if err != nil && !noTemplate(err) {
+// waitSettled returns a template as written, once EC2 shows that version to readers such as PCS, or after settleTime.
+func (c *Client) waitSettled(ctx context.Context, t capacity.LaunchTemplate) (capacity.LaunchTemplate, error) {
+	err := c.retryWhile(ctx, isTemplateMissing, func() error { _, err := c.version(ctx, t.ID+":"+t.Version, 0); return err })
+	if err != nil && !isTemplateMissing(err) {
 		return capacity.LaunchTemplate{}, err
 	}
 
@@ -359,7 +362,7 @@ func (c *Client) addVersion(
 		LaunchTemplateId: aws.String(now.ID), LaunchTemplateData: data, VersionDescription: written.VersionDescription,
 		// EC2 takes 64 characters.
 		ClientToken: aws.String(
-			fmt.Sprintf("%s-%s-%.32s", now.ID, now.Version, describe(types.LaunchTemplate{}, written).Digest),
+			fmt.Sprintf("%s-%s-%.32s", now.ID, now.Version, launchTemplate(types.LaunchTemplate{}, written).Digest),
 		),
 	})
 	if err == nil && out.LaunchTemplateVersion == nil {
@@ -376,7 +379,7 @@ func (c *Client) addVersion(
 		Tags:               tagList(now.Tags),
 	}
 
-	return c.settled(ctx, describe(of, *out.LaunchTemplateVersion))
+	return c.waitSettled(ctx, launchTemplate(of, *out.LaunchTemplateVersion))
 }
 
 // TagLaunchTemplate adds tags to a launch template; its other tags stay.
@@ -400,7 +403,7 @@ func (c *Client) DeleteLaunchTemplate(ctx context.Context, idOrName, cluster str
 	}
 
 	_, err = c.api.DeleteLaunchTemplate(ctx, &ec2.DeleteLaunchTemplateInput{LaunchTemplateId: aws.String(t.ID)})
-	if err != nil && !noTemplate(err) {
+	if err != nil && !isTemplateMissing(err) {
 		return fmt.Errorf("deleting launch template %s: %w", t.Name, err)
 	}
 
@@ -417,7 +420,7 @@ func (c *Client) newestVersions(
 	ctx context.Context,
 	filters ...types.Filter,
 ) (there []capacity.LaunchTemplate, err error) {
-	templates, err := listed(
+	templates, err := listAll(
 		ctx,
 		c,
 		"describing launch templates",
@@ -441,10 +444,10 @@ func (c *Client) newestVersions(
 				0,
 			)
 			if err == nil {
-				all[i], err = c.described(readCtx, t, v)
+				all[i], err = c.withImage(readCtx, t, v)
 			}
 
-			if noTemplate(err) { // deleted since
+			if isTemplateMissing(err) { // deleted since
 				return nil
 			}
 
@@ -466,11 +469,11 @@ func (c *Client) newestVersions(
 // Developer Guide, "Request throttling").
 const templatesAtOnce = 10
 
-func describe(t types.LaunchTemplate, v types.LaunchTemplateVersion) capacity.LaunchTemplate {
+func launchTemplate(t types.LaunchTemplate, v types.LaunchTemplateVersion) capacity.LaunchTemplate {
 	d := v.LaunchTemplateData
 	out := capacity.LaunchTemplate{
 		ID: aws.ToString(t.LaunchTemplateId), Name: aws.ToString(t.LaunchTemplateName),
-		Version: numberOf(
+		Version: versionNumber(
 			v,
 		), Tags: tagMap(t.Tags), ImageID: aws.ToString(d.ImageId), InstanceType: string(d.InstanceType),
 		KeyName: aws.ToString(d.KeyName), SecurityGroupIDs: slices.Clone(d.SecurityGroupIds),

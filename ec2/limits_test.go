@@ -60,8 +60,8 @@ func TestThrottledSearchWaitsAndAsksAgain(t *testing.T) {
 		t.Errorf("throttled for ever: %v", err)
 	}
 
-	if n := attempts("DescribeCapacityBlockOfferings"); n != 3+mostThrottled {
-		t.Errorf("%d attempts, want %d", n-3, mostThrottled)
+	if n := attempts("DescribeCapacityBlockOfferings"); n != 3+maxThrottled {
+		t.Errorf("%d attempts, want %d", n-3, maxThrottled)
 	}
 }
 
@@ -139,7 +139,7 @@ func TestPurchaseThatWaitsIsNotSent(t *testing.T) {
 	c.OnWait(func(Wait) { cancel() })
 
 	_, err := c.Purchase(ctx, Buy, "cb-0", "Linux/UNIX", nil)
-	if !Refused(err) || !errors.Is(err, ErrNotSent) || attempts("PurchaseCapacityBlock") != 0 {
+	if !IsRefused(err) || !errors.Is(err, ErrNotSent) || attempts("PurchaseCapacityBlock") != 0 {
 		t.Errorf("error %v, %d attempts", err, attempts("PurchaseCapacityBlock"))
 	}
 }
@@ -162,7 +162,7 @@ func TestListingsEnd(t *testing.T) {
 		return &ec2.DescribeInstancesOutput{NextToken: aws.String("more")}, nil
 	}
 
-	found, err := searched(
+	found, err := search(
 		t.Context(),
 		c,
 		c.scarce.offerings,
@@ -178,7 +178,7 @@ func TestListingsEnd(t *testing.T) {
 	}
 
 	const said = "there may be more capacity blocks in us-east-2: EC2 sent 5 pages with nothing on them and says that there are more; try again later"
-	if untold := c.Untold(); len(found) != 3 || sent != 8 || !slices.Equal(untold, []string{said}) {
+	if untold := c.Withheld(); len(found) != 3 || sent != 8 || !slices.Equal(untold, []string{said}) {
 		t.Errorf("%d found on %d pages, and said %q", len(found), sent, untold)
 	}
 

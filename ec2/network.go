@@ -25,13 +25,13 @@ type RouteTable struct {
 // Route is one of a table's.
 type Route struct {
 	// To is a CIDR block or a prefix list; Via the id of what it leads to, such as igw-… or nat-….
-	To, Via string
-	Gone    bool // what it leads to is no longer there
+	To, Via   string
+	Blackhole bool // what it leads to is no longer there
 }
 
 // RouteTables describes all route tables of a VPC.
 func (c *Client) RouteTables(ctx context.Context, vpc string) ([]RouteTable, error) {
-	return listed(
+	return listAll(
 		ctx,
 		c,
 		"describing the route tables of "+vpc,
@@ -67,7 +67,7 @@ func (c *Client) RouteTables(ctx context.Context, vpc string) ([]RouteTable, err
 						aws.ToString(r.NetworkInterfaceId),
 						aws.ToString(r.GatewayId),
 					)
-					t.Routes = append(t.Routes, Route{To: to, Via: via, Gone: r.State == types.RouteStateBlackhole})
+					t.Routes = append(t.Routes, Route{To: to, Via: via, Blackhole: r.State == types.RouteStateBlackhole})
 				}
 
 				all = append(all, t)
@@ -88,7 +88,7 @@ type Endpoint struct {
 func (c *Client) PCSEndpoints(ctx context.Context, vpc string) ([]Endpoint, error) {
 	in := &ec2.DescribeVpcEndpointsInput{Filters: []types.Filter{filter("vpc-id", vpc)}}
 
-	all, err := listed(
+	all, err := listAll(
 		ctx,
 		c,
 		"describing the endpoints of "+vpc,
@@ -140,8 +140,8 @@ type Subnet struct {
 	Public bool // an instance with one network interface gets a public address, where its launch does not say
 }
 
-// Plain leaves out those facts.
-func Plain(detailed []Subnet) (all []capacity.Subnet) {
+// PlainSubnets leaves out those facts.
+func PlainSubnets(detailed []Subnet) (all []capacity.Subnet) {
 	for _, s := range detailed {
 		all = append(all, s.Subnet)
 	}
@@ -153,7 +153,7 @@ func Plain(detailed []Subnet) (all []capacity.Subnet) {
 func (c *Client) Subnets(ctx context.Context, ids []string) (found []Subnet, missing []capacity.Missing, err error) {
 	ids = unique(ids)
 
-	bad, err := withoutBad(ids, "InvalidSubnetI", func(ids []string) error {
+	bad, err := skipBadIDs(ids, "InvalidSubnetI", func(ids []string) error {
 		some, err := c.describeSubnets(ctx, &ec2.DescribeSubnetsInput{SubnetIds: ids})
 		found = append(found, some...)
 		return err
@@ -185,7 +185,7 @@ func (c *Client) VPCSubnets(ctx context.Context, vpcs ...string) ([]Subnet, erro
 }
 
 func (c *Client) describeSubnets(ctx context.Context, in *ec2.DescribeSubnetsInput) ([]Subnet, error) {
-	return listed(
+	return listAll(
 		ctx,
 		c,
 		"describing subnets",

@@ -26,16 +26,16 @@ type OfferingQuery struct {
 
 const day = 24 * time.Hour
 
-// mostInstances is the largest block: EC2 User Guide, "Capacity Blocks", Limitations.
-const mostInstances = 64
+// maxInstances is the largest block: EC2 User Guide, "Capacity Blocks", Limitations.
+const maxInstances = 64
 
 // IsUltraServer reports whether a type is one of UltraServers, such as u-p6e-gb200x72:
 // those have no dot in their name, as instance types have.
 func IsUltraServer(name string) bool { return !strings.Contains(name, ".") }
 
-// lengths are the lengths of blocks that EC2 sells, shortest first: whole days up to 14, then whole weeks up to 26 (EC2
+// blockLengths are the lengths of blocks that EC2 sells, shortest first: whole days up to 14, then whole weeks up to 26 (EC2
 // API Reference, DescribeCapacityBlockOfferings, CapacityDurationHours).
-func lengths() []time.Duration {
+func blockLengths() []time.Duration {
 	var all []time.Duration
 	for d := day; d <= 14*day; d += day {
 		all = append(all, d)
@@ -48,13 +48,13 @@ func lengths() []time.Duration {
 	return all
 }
 
-// Length rounds a duration up to one that EC2 sells.
-func Length(d time.Duration) (time.Duration, error) {
+// BlockLength rounds a duration up to one that EC2 sells.
+func BlockLength(d time.Duration) (time.Duration, error) {
 	if d <= 0 {
 		return 0, fmt.Errorf("a block of %s is too short; ask for a day or more", d)
 	}
 
-	all := lengths()
+	all := blockLengths()
 	i, _ := slices.BinarySearch(all, d)
 	if i == len(all) {
 		return 0, fmt.Errorf("a block of %d days is too long; EC2 sells at most %d", (d+day-1)/day, all[len(all)-1]/day)
@@ -67,16 +67,16 @@ func Length(d time.Duration) (time.Duration, error) {
 // 6.7 s), and when EC2 throttles it. Answers may be shorter or longer than the asked duration,
 // since all blocks end at the same time of day: compare Start and End.
 func (c *Client) Offerings(ctx context.Context, q OfferingQuery) ([]capacity.Offering, error) {
-	length, err := Length(q.Duration)
+	length, err := BlockLength(q.Duration)
 	if err != nil {
 		return nil, err
 	}
 
-	if q.Count > mostInstances && !IsUltraServer(q.InstanceType) {
+	if q.Count > maxInstances && !IsUltraServer(q.InstanceType) {
 		return nil, fmt.Errorf(
 			"a block of %d instances is too large; EC2 sells at most %d in one",
 			q.Count,
-			mostInstances,
+			maxInstances,
 		)
 	}
 
@@ -92,11 +92,11 @@ func (c *Client) Offerings(ctx context.Context, q OfferingQuery) ([]capacity.Off
 		return nil, err
 	}
 
-	if err := c.bound(in, q); err != nil {
+	if err := c.setWindow(in, q); err != nil {
 		return nil, err
 	}
 
-	found, err := searched(
+	found, err := search(
 		ctx,
 		c,
 		c.scarce.offerings,
@@ -130,9 +130,9 @@ func (c *Client) Offerings(ctx context.Context, q OfferingQuery) ([]capacity.Off
 	return all, nil
 }
 
-// bound sets the window of a search. EC2 refuses an earliest start in the past, so one that is over
+// setWindow sets the window of a search. EC2 refuses an earliest start in the past, so one that is over
 // is left out. bound comes last, once AWS's time is known.
-func (c *Client) bound(in *ec2.DescribeCapacityBlockOfferingsInput, q OfferingQuery) error {
+func (c *Client) setWindow(in *ec2.DescribeCapacityBlockOfferingsInput, q OfferingQuery) error {
 	now := c.Now()
 	switch {
 	case !q.EndBy.IsZero() && !q.EndBy.After(now):
@@ -163,8 +163,8 @@ const (
 	scarceRefill = 20 * time.Second / 3 // 0.15 a second
 )
 
-// mostThrottled bounds how often a search is throttled before it gives up: somebody else uses up the account's calls.
-const mostThrottled = 10
+// maxThrottled bounds how often a search is throttled before it gives up: somebody else uses up the account's calls.
+const maxThrottled = 10
 
 // scarce holds the calls of one region to what EC2 allows.
 type scarce struct {
@@ -185,10 +185,10 @@ type Wait struct {
 
 // OnWait sets the function that is called, from any goroutine, before a call in any region waits
 // for EC2's request limits. Set it before the first call.
-func (c *Client) OnWait(tell func(Wait)) { c.shared.tellWait = tell }
+func (c *Client) OnWait(tell func(Wait)) { c.shared.onWait = tell }
 
-// allowed waits until this process may make one more scarce call.
-func (c *Client) allowed(ctx context.Context, l *rate.Limiter) error {
+// waitAllowed waits until this process may make one more scarce call.
+func (c *Client) waitAllowed(ctx context.Context, l *rate.Limiter) error {
 	turn := l.Reserve()
 	if d := turn.Delay(); d > 0 {
 		if err := c.sleep(ctx, Wait{Region: c.region, For: d}); err != nil {
@@ -201,7 +201,7 @@ func (c *Client) allowed(ctx context.Context, l *rate.Limiter) error {
 }
 
 func (c *Client) sleep(ctx context.Context, w Wait) error {
-	if tell := c.shared.tellWait; tell != nil {
+	if tell := c.shared.onWait; tell != nil {
 		tell(w)
 	}
 
@@ -213,12 +213,12 @@ func (c *Client) sleep(ctx context.Context, w Wait) error {
 	}
 }
 
-// mostEmpty bounds the empty pages in a row that a search reads. Each costs 6.7 s, and EC2 was seen to send 72.
-const mostEmpty = 5
+// maxEmptyPages bounds the empty pages in a row that a search reads. Each costs 6.7 s, and EC2 was seen to send 72.
+const maxEmptyPages = 5
 
-// searched reads the pages of a search, a scarce call that changes nothing: what is searched, and what is on a page. It
+// search reads the pages of a search, a scarce call that changes nothing: what is searched, and what is on a page. It
 // waits where EC2 throttles it, and asks again. After mostEmpty empty pages in a row it stops, and says so.
-func searched[In, Out, A any](
+func search[In, Out, A any](
 	ctx context.Context,
 	c *Client,
 	l *rate.Limiter,
@@ -227,15 +227,15 @@ func searched[In, Out, A any](
 	in *In,
 	on func(*Out) []A,
 ) (all []A, err error) {
-	pages := paged(call, in)
+	pages := newPager(call, in)
 	for empty, refused := 0, 0; pages.HasMorePages(); {
-		if err := c.allowed(ctx, l); err != nil {
+		if err := c.waitAllowed(ctx, l); err != nil {
 			return nil, fmt.Errorf("searching %s: %w", what, err)
 		}
 		// The SDK would retry within a second or so, when the next call is allowed after 6.7 s.
-		page, err := pages.NextPage(ctx, noRetryAfter(requestLimitExceeded))
+		page, err := pages.NextPage(ctx, withoutRetry(requestLimitExceeded))
 		refused++
-		if tooFast(err) && refused < mostThrottled {
+		if isTooFast(err) && refused < maxThrottled {
 			err = c.sleep(ctx, Wait{Region: c.region, For: c.shared.refill, Throttled: Code(err)})
 			if err == nil {
 				continue
@@ -253,8 +253,8 @@ func searched[In, Out, A any](
 			empty = 0
 		}
 
-		if empty == mostEmpty && pages.HasMorePages() {
-			c.without(
+		if empty == maxEmptyPages && pages.HasMorePages() {
+			c.addWithheld(
 				fmt.Errorf(
 					"EC2 sent %d pages with nothing on them and says that there are more; try again later",
 					empty,
@@ -269,9 +269,9 @@ func searched[In, Out, A any](
 	return all, nil
 }
 
-// once sends a call a single time. The purchase operations take no ClientToken, and the SDK's standard retryer would
+// sendOnce sends a call a single time. The purchase operations take no ClientToken, and the SDK's standard retryer would
 // repeat them after a server error or a cut connection: two blocks, paid in advance (R3).
-func once(o *ec2.Options) {
+func sendOnce(o *ec2.Options) {
 	o.Retryer = aws.NopRetryer{}
 	o.RetryMaxAttempts = 1
 }
@@ -300,7 +300,7 @@ func (c *Client) Purchase(
 	offeringID, platform string,
 	tags map[string]string,
 ) (capacity.Reservation, error) {
-	if err := c.allowed(ctx, c.scarce.purchases); err != nil {
+	if err := c.waitAllowed(ctx, c.scarce.purchases); err != nil {
 		return capacity.Reservation{}, fmt.Errorf("%w: offering %s: %w", ErrNotSent, offeringID, err)
 	}
 
@@ -311,11 +311,11 @@ func (c *Client) Purchase(
 			InstancePlatform:  types.CapacityReservationInstancePlatform(platform),
 			TagSpecifications: tagged(tags, types.ResourceTypeCapacityReservation),
 		},
-		once,
+		sendOnce,
 	)
 	switch {
 	case s != Buy:
-		return capacity.Reservation{}, tried(
+		return capacity.Reservation{}, dryRunError(
 			err,
 			fmt.Sprintf("trying to purchase offering %s in %s", offeringID, c.region),
 		)
@@ -346,7 +346,7 @@ func (c *Client) ExtensionOfferings(
 	reservationID string,
 	d time.Duration,
 ) ([]capacity.Offering, error) {
-	length, err := Length(d)
+	length, err := BlockLength(d)
 	if err != nil {
 		return nil, err
 	}
@@ -356,7 +356,7 @@ func (c *Client) ExtensionOfferings(
 		CapacityBlockExtensionDurationHours: aws.Int32(int32(length / time.Hour)),
 	}
 
-	found, err := searched(
+	found, err := search(
 		ctx,
 		c,
 		c.scarce.extensionOfferings,
@@ -399,7 +399,7 @@ func (c *Client) ExtensionOfferings(
 // PurchaseExtension buys an extension of a block, in exactly one attempt: see
 // Purchase. Extensions carry no tags; after an unknown outcome look into Extensions.
 func (c *Client) PurchaseExtension(ctx context.Context, s Sale, offeringID, reservationID string) error {
-	if err := c.allowed(ctx, c.scarce.extensions); err != nil {
+	if err := c.waitAllowed(ctx, c.scarce.extensions); err != nil {
 		return fmt.Errorf("%w: extension %s of %s: %w", ErrNotSent, offeringID, reservationID, err)
 	}
 
@@ -408,10 +408,10 @@ func (c *Client) PurchaseExtension(ctx context.Context, s Sale, offeringID, rese
 		CapacityBlockExtensionOfferingId: aws.String(
 			offeringID,
 		), CapacityReservationId: aws.String(reservationID),
-	}, once)
+	}, sendOnce)
 	switch {
 	case s != Buy:
-		return tried(
+		return dryRunError(
 			err,
 			fmt.Sprintf("trying to purchase extension %s of %s in %s", offeringID, reservationID, c.region),
 		)
@@ -426,7 +426,7 @@ func (c *Client) PurchaseExtension(ctx context.Context, s Sale, offeringID, rese
 func (c *Client) Extensions(ctx context.Context, reservationID string) ([]capacity.Extension, error) {
 	in := &ec2.DescribeCapacityBlockExtensionHistoryInput{CapacityReservationIds: []string{reservationID}}
 
-	answers, err := listed(
+	answers, err := listAll(
 		ctx,
 		c,
 		"describing the extensions of "+reservationID,

@@ -128,8 +128,8 @@ func TestR3_PurchaseIsSentOnce(t *testing.T) {
 			fault(t, sim, test.fault)
 
 			_, err := c.Purchase(t.Context(), Buy, o.ID, "Linux/UNIX", nil)
-			if err == nil || Refused(err) != test.refused {
-				t.Errorf("error %v, refused %v", err, Refused(err))
+			if err == nil || IsRefused(err) != test.refused {
+				t.Errorf("error %v, refused %v", err, IsRefused(err))
 			}
 
 			if n := attempts("PurchaseCapacityBlock"); n != 1 {
@@ -190,7 +190,7 @@ func TestR3_ExtensionIsSentOnce(t *testing.T) {
 
 	fault(t, sim, awssim.Fault{Effect: awssim.CutAfter, Operation: "PurchaseCapacityBlockExtension"})
 
-	if err := c.PurchaseExtension(t.Context(), Buy, found[0].ID, openBlock); err == nil || Refused(err) {
+	if err := c.PurchaseExtension(t.Context(), Buy, found[0].ID, openBlock); err == nil || IsRefused(err) {
 		t.Errorf("error %v", err)
 	}
 
@@ -250,7 +250,7 @@ func TestPurchaseWithoutAConnectionIsRefused(t *testing.T) {
 	c.api = newAPI(
 		ec2.NewFromConfig(c.shared.Config, func(o *ec2.Options) { o.BaseEndpoint = aws.String("http://" + address) }),
 	)
-	if _, err := c.Purchase(t.Context(), Buy, "cb-0", "Linux/UNIX", nil); err == nil || !Refused(err) {
+	if _, err := c.Purchase(t.Context(), Buy, "cb-0", "Linux/UNIX", nil); err == nil || !IsRefused(err) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -151,7 +151,7 @@ func TestImagePlatform(t *testing.T) {
 		}
 
 		got, err := again.ImagePlatform(t.Context(), reference)
-		if said := strings.Join(again.Untold(), "\n"); err != nil || got.Platform != "" ||
+		if said := strings.Join(again.Withheld(), "\n"); err != nil || got.Platform != "" ||
 			!strings.HasPrefix(got.Template, reference) ||
 			!strings.Contains(said, action+" is not allowed") {
 			t.Errorf("without %s: %+v, %v; told is %q", action, got, err, said)

@@ -17,12 +17,12 @@ func Advice(err error) string { return awsconfig.Advice(err) }
 
 // The calls for which a code has a meaning of its own.
 var (
-	searching  = []string{"DescribeCapacityBlockOfferings"}
-	buying     = []string{"PurchaseCapacityBlock", "PurchaseCapacityBlockExtension"}
-	extending  = []string{"DescribeCapacityBlockExtensionOfferings", "PurchaseCapacityBlockExtension"}
-	describing = []string{"DescribeCapacityReservations"}
-	launching  = []string{"RunInstances"}
-	holding    = []string{"CreateCapacityReservation"}
+	searchCalls   = []string{"DescribeCapacityBlockOfferings"}
+	purchaseCalls = []string{"PurchaseCapacityBlock", "PurchaseCapacityBlockExtension"}
+	extendCalls   = []string{"DescribeCapacityBlockExtensionOfferings", "PurchaseCapacityBlockExtension"}
+	describeCalls = []string{"DescribeCapacityReservations"}
+	launchCalls   = []string{"RunInstances"}
+	holdCalls     = []string{"CreateCapacityReservation"}
 )
 
 // Remedies are EC2's codes that our calls can meet and that need a person;
@@ -35,7 +35,7 @@ var Remedies = slices.Concat(
 	[]awsconfig.Remedy{
 		{
 			Code:  limitExceeded,
-			Calls: searching,
+			Calls: searchCalls,
 			Says:  noQuotaText,
 			Means: "the account's quota for Capacity Blocks is 0 in this region",
 			Do: `raise the quota "Concurrent Capacity Blocks" (L-64569A79) of this region in Service Quotas: ` +
@@ -43,58 +43,58 @@ var Remedies = slices.Concat(
 				"--desired-value 1",
 		},
 		{
-			Code: limitExceeded, Calls: searching, Means: "searches follow each other too fast",
+			Code: limitExceeded, Calls: searchCalls, Means: "searches follow each other too fast",
 			Do: "others search with this account too; try again in a minute",
 		},
 		{
 			Code:  invalidValue,
-			Calls: searching,
+			Calls: searchCalls,
 			Says:  notSoldText,
 			Means: "EC2 does not sell this type as a Capacity Block there",
 			Do:    "ask other regions: `pcs-capacity offerings --regions all`",
 		},
 		{
 			Code:  invalidValue,
-			Calls: searching,
+			Calls: searchCalls,
 			Says:  "start date",
 			Means: "the requested times are past, or in the wrong order",
 			Do:    "give a later --start-after or --end-by",
 		},
 		{
 			Code:  unauthorized,
-			Calls: searching,
+			Calls: searchCalls,
 			Says:  notApprovedText,
 			Means: "AWS has not approved the account for UltraServers",
 			Do:    "ask your AWS account team to approve the account for UltraServers",
 		},
 	},
-	awsconfig.Remedies(buying[:1], "the offering is gone; somebody else may have it",
+	awsconfig.Remedies(purchaseCalls[:1], "the offering is gone; somebody else may have it",
 		"run `pcs-capacity offerings` again", "InvalidCapacityBlockOfferingIdExpired",
 		"InvalidCapacityBlockOfferingIdNotFound"),
 	awsconfig.Remedies(
-		buying[:1],
+		purchaseCalls[:1],
 		"the id is not one of an offering",
 		"copy it from `pcs-capacity offerings`",
 		"InvalidCapacityBlockOfferingIdMalformed",
 	),
-	awsconfig.Remedies(buying[1:],
+	awsconfig.Remedies(purchaseCalls[1:],
 		"the extension is not for sale any more", "run this again for a new offering",
 		"InvalidCapacityBlockExtensionOfferingIdExpired",
 		"InvalidCapacityBlockExtensionOfferingIdNotFound"),
 	[]awsconfig.Remedy{
 		{
-			Code: "InvalidCapacityReservationState", Calls: extending, Means: "the block cannot be extended now",
+			Code: "InvalidCapacityReservationState", Calls: extendCalls, Means: "the block cannot be extended now",
 			Do: "extend it while it is scheduled or active, from 56 days to 1 hour before its end, when no other " +
 				"extension is being paid",
 		},
 		{
-			Code: requestLimitExceeded, Calls: buying, Means: "too many purchases in a short time",
+			Code: requestLimitExceeded, Calls: purchaseCalls, Means: "too many purchases in a short time",
 			Do: "EC2 allows 10 purchases, then one in 7 seconds: run this again in a minute",
 		},
 	},
 	// Reservations
 	awsconfig.Remedies(
-		describing,
+		describeCalls,
 		"this account has no such reservation in this region",
 		checkReservation,
 		badReservationID+".NotFound",
@@ -102,41 +102,41 @@ var Remedies = slices.Concat(
 		badReservationID+".Unavailable",
 	),
 	awsconfig.Remedies(
-		describing, "EC2 has no Capacity Reservations in this region", "check the region", "UnsupportedException"),
+		describeCalls, "EC2 has no Capacity Reservations in this region", "check the region", "UnsupportedException"),
 	// Launching: the codes are in the Reason of the node
 	awsconfig.Remedies(
-		launching,
+		launchCalls,
 		"there is no free instance where the launch was sent",
 		"wait: Slurm tries again, at longer and longer intervals",
-		noCapacity...),
+		noCapacityCodes...),
 	awsconfig.Remedies(
-		launching,
+		launchCalls,
 		"EC2 cannot fill the launch",
 		"wait: Slurm tries again, at longer and longer intervals",
 		"UnfulfillableCapacity",
 	),
-	awsconfig.Remedies(launching, "the block is not open yet", "wait until it opens",
+	awsconfig.Remedies(launchCalls, "the block is not open yet", "wait until it opens",
 		"InvalidCapacityReservationState.PendingActivation"),
-	awsconfig.Remedies(launching, "the reservation is not active", "see its state with `pcs-capacity list`",
+	awsconfig.Remedies(launchCalls, "the reservation is not active", "see its state with `pcs-capacity list`",
 		"InvalidCapacityReservationState", "InvalidCapacityReservationState.Unavailable"),
-	awsconfig.Remedies(launching, "the reservation cannot be used by this account, or is gone", checkReservation,
+	awsconfig.Remedies(launchCalls, "the reservation cannot be used by this account, or is gone", checkReservation,
 		badReservationID+".NotFound", badReservationID+".Malformed", badReservationID+".Unavailable"),
 	awsconfig.Remedies(
-		launching,
+		launchCalls,
 		"the account's quota is used up; Capacity Blocks do not count",
 		"raise the quota of this type in Service Quotas, or terminate other instances",
 		"VcpuLimitExceeded",
 		"InstanceLimitExceeded",
 	),
 	awsconfig.Remedies(
-		launching,
+		launchCalls,
 		"the subnet has no free address",
 		"name another subnet of the zone in subnet_ids, or take a template with fewer addresses a node (`setup --efa "+
 			"efa-only`)",
 		"InsufficientFreeAddressesInSubnet",
 	),
 	awsconfig.Remedies(
-		launching,
+		launchCalls,
 		"EC2 does not offer this type with these options in this zone",
 		"compare the launch template with the instance type and the zone",
 		"Unsupported",
@@ -144,14 +144,14 @@ var Remedies = slices.Concat(
 	[]awsconfig.Remedy{
 		{
 			Code:  invalidValue,
-			Calls: launching,
+			Calls: launchCalls,
 			Says:  "market type",
 			Means: "the purchase option is not that of the reservation",
 			Do:    "set purchase_option of the node_group to the kind that `pcs-capacity list` shows",
 		},
 	},
 	awsconfig.Remedies(
-		launching,
+		launchCalls,
 		"something in the launch template or the node_group conflicts with the launch",
 		"fix what EC2 names in the launch template or the node_group",
 		invalidValue,
@@ -160,13 +160,13 @@ var Remedies = slices.Concat(
 		"AttachmentLimitExceeded",
 	),
 	awsconfig.Remedies(
-		launching,
+		launchCalls,
 		"the launch template has CPU credits, which this type does not have",
 		"remove CreditSpecification from the launch template",
 		"InstanceCreditSpecification.NotSupported",
 	),
 	awsconfig.Remedies(
-		launching,
+		launchCalls,
 		"the launch template names something that does not exist in this region",
 		"fix the launch template, or create what it names",
 		"InvalidKeyPair.NotFound",
@@ -176,10 +176,10 @@ var Remedies = slices.Concat(
 		"InvalidAMIID.NotFound",
 		"InvalidAMIID.Malformed",
 	),
-	awsconfig.Remedies(launching, "the subnet does not exist in this region", "fix subnet_ids of the node_group",
+	awsconfig.Remedies(launchCalls, "the subnet does not exist in this region", "fix subnet_ids of the node_group",
 		"InvalidSubnetID.NotFound"),
 	awsconfig.Remedies(
-		launching,
+		launchCalls,
 		"EC2 has bound the client token to another launch each time",
 		"power the nodes up again in a minute",
 		tokenTerminated,
@@ -196,25 +196,25 @@ var Remedies = slices.Concat(
 	),
 	// Holding
 	awsconfig.Remedies(
-		holding,
+		holdCalls,
 		"there is no room for all of it in the zone",
 		"wait, or add subnets of other zones, or other_instance_types",
-		noCapacity...),
+		noCapacityCodes...),
 	awsconfig.Remedies(
-		holding,
+		holdCalls,
 		"the account's quota is used up: held capacity counts like running instances",
 		"raise the quota of this type in Service Quotas, or terminate other instances",
 		"VcpuLimitExceeded",
 		"InstanceLimitExceeded",
 	),
 	awsconfig.Remedies(
-		holding,
+		holdCalls,
 		"EC2 does not have this type, or no reservations of it, in the zone",
 		"name another type, or subnets of other zones",
 		"Unsupported",
 	),
 	awsconfig.Remedies(
-		holding,
+		holdCalls,
 		"EC2 does not accept the request",
 		"compare the type and the platform with what `aws ec2 describe-instance-types` shows",
 		invalidValue,
@@ -241,14 +241,14 @@ const (
 // Explain puts an error of EC2, or of another AWS service, into words that stay the same when it repeats: without the
 // request's id. An error that every call would meet is general; its words are one sentence with the remedy.
 func (c *Client) Explain(err error) (words string, general bool) {
-	if words := c.trouble(err); words != "" {
+	if words := c.generalProblem(err); words != "" {
 		return words, true
 	}
-	return steady(err), false
+	return stableText(err), false
 }
 
-// steady is the text of an error without the parts that differ each time.
-func steady(err error) string {
+// stableText is the text of an error without the parts that differ each time.
+func stableText(err error) string {
 	text := err.Error()
 
 	var answer *awshttp.ResponseError
@@ -258,22 +258,22 @@ func steady(err error) string {
 			short = code + ": " + Message(answer)
 		}
 
-		text = strings.Replace(text, withoutStop(answer.Error()), withoutStop(short), 1)
+		text = strings.Replace(text, trimPeriod(answer.Error()), trimPeriod(short), 1)
 	}
 
 	return text
 }
 
-func withoutStop(sentence string) string { return strings.TrimSuffix(sentence, ".") }
+func trimPeriod(sentence string) string { return strings.TrimSuffix(sentence, ".") }
 
-// trouble is the sentence for an error that every call would meet, else "".
-func (c *Client) trouble(err error) string {
+// generalProblem is the sentence for an error that every call would meet, else "".
+func (c *Client) generalProblem(err error) string {
 	var none *awsconfig.NoCredentials
 	if errors.As(err, &none) {
-		return none.Words(steady)
+		return none.Text(stableText)
 	}
 
-	if r, found := awsconfig.Find(awsconfig.General, "", err); found {
+	if r, found := awsconfig.FindRemedy(awsconfig.General, "", err); found {
 		return fmt.Sprintf("%s (%s in %s); %s", r.Means, r.Code, c.region, r.Do)
 	}
 
@@ -286,7 +286,7 @@ func (c *Client) trouble(err error) string {
 		return "AWS cannot be reached: " + silent.Error()
 	}
 
-	if gone := awsconfig.Unanswered(err, c.region, aws.ToString(c.shared.Config.BaseEndpoint)); gone != nil {
+	if gone := awsconfig.AsUnreachable(err, c.region, aws.ToString(c.shared.Config.BaseEndpoint)); gone != nil {
 		return gone.Error()
 	}
 

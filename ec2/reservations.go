@@ -27,8 +27,8 @@ func (c *Client) Reservations(
 
 	var bad map[string]error
 
-	all, err := c.inspected(ctx, func() (all []capacity.Reservation, err error) {
-		bad, err = withoutBad(ids, badReservationID, func(ids []string) error {
+	all, err := c.listWithBlocks(ctx, func() (all []capacity.Reservation, err error) {
+		bad, err = skipBadIDs(ids, badReservationID, func(ids []string) error {
 			// EC2 takes no MaxResults together with ids.
 			some, err := c.describeReservations(
 				ctx,
@@ -53,7 +53,7 @@ func (c *Client) Reservations(
 		case i >= 0:
 			found = append(found, all[i])
 		case bad[id] != nil:
-			missing = append(missing, capacity.Missing{ID: id, Err: bad[id], Unread: unreadable(bad[id])})
+			missing = append(missing, capacity.Missing{ID: id, Err: bad[id], Unread: isUnreadable(bad[id])})
 		default:
 			missing = append(missing, capacity.Missing{ID: id, Err: ErrNotDescribed})
 		}
@@ -90,7 +90,7 @@ func (c *Client) reservation(a types.CapacityReservation) capacity.Reservation {
 	// CapacityReservation.
 	ultra, _ := capacity.OnlyInUltraServers(aws.ToString(a.InstanceType))
 	r := capacity.Reservation{
-		ID: aws.ToString(a.CapacityReservationId), Kind: kind(a), State: capacity.State(a.State),
+		ID: aws.ToString(a.CapacityReservationId), Kind: kindOf(a), State: capacity.State(a.State),
 		InstanceType: aws.ToString(a.InstanceType), Region: c.region, AZID: aws.ToString(a.AvailabilityZoneId),
 		AZ: aws.ToString(a.AvailabilityZone), Total: int(aws.ToInt32(a.TotalInstanceCount)),
 		Available: int(aws.ToInt32(a.AvailableInstanceCount)), Platform: string(a.InstancePlatform),
@@ -111,9 +111,9 @@ func (c *Client) reservation(a types.CapacityReservation) capacity.Reservation {
 	return r
 }
 
-// kind is the kind of a reservation. EC2 may leave the type of an ODCR empty. A type that is new stays verbatim: no
+// kindOf is the kind of a reservation. EC2 may leave the type of an ODCR empty. A type that is new stays verbatim: no
 // node group takes such a reservation.
-func kind(a types.CapacityReservation) capacity.Kind {
+func kindOf(a types.CapacityReservation) capacity.Kind {
 	switch {
 	case a.ReservationType == types.CapacityReservationTypeCapacityBlock:
 		return capacity.CapacityBlock
@@ -136,8 +136,8 @@ type ReservationQuery struct {
 	Plain         bool              // one call alone: how many hosts of blocks have failed is not asked
 }
 
-// HoldsOf selects the ODCRs that we made for a cluster, by its mark, and that may still cost money.
-func HoldsOf(cluster string) ReservationQuery {
+// HoldsQuery selects the ODCRs that we made for a cluster, by its mark, and that may still cost money.
+func HoldsQuery(cluster string) ReservationQuery {
 	return ReservationQuery{
 		Tags:   map[string]string{capacity.TagCluster: cluster},
 		TagKey: capacity.TagHold,
@@ -180,7 +180,7 @@ func (c *Client) FindReservations(ctx context.Context, q ReservationQuery) ([]ca
 		return list()
 	}
 
-	return c.inspected(ctx, list)
+	return c.listWithBlocks(ctx, list)
 }
 
 // describeReservations translates page by page, since EC2's own form takes several times the room.
@@ -188,7 +188,7 @@ func (c *Client) describeReservations(
 	ctx context.Context,
 	in *ec2.DescribeCapacityReservationsInput,
 ) ([]capacity.Reservation, error) {
-	return listed(ctx, c, "describing capacity reservations", c.api.DescribeCapacityReservations, in,
+	return listAll(ctx, c, "describing capacity reservations", c.api.DescribeCapacityReservations, in,
 		func(page *ec2.DescribeCapacityReservationsOutput) (all []capacity.Reservation) {
 			for _, a := range page.CapacityReservations {
 				all = append(all, c.reservation(a))
@@ -215,7 +215,7 @@ func (c *Client) askBlocks(ctx context.Context) (answer func() blocks) {
 		asked sync.WaitGroup
 	)
 	asked.Go(func() {
-		b.all, b.allErr = listed(
+		b.all, b.allErr = listAll(
 			ctx,
 			c,
 			"describing capacity blocks",
@@ -225,7 +225,7 @@ func (c *Client) askBlocks(ctx context.Context) (answer func() blocks) {
 		)
 	})
 	asked.Go(func() {
-		b.statuses, b.statusErr = listed(
+		b.statuses, b.statusErr = listAll(
 			ctx,
 			c,
 			"describing the status of capacity blocks",
@@ -240,10 +240,10 @@ func (c *Client) askBlocks(ctx context.Context) (answer func() blocks) {
 	return func() blocks { asked.Wait(); return b }
 }
 
-// inspected returns the reservations that list finds. The live blocks among them are marked if they are UltraServers,
+// listWithBlocks returns the reservations that list finds. The live blocks among them are marked if they are UltraServers,
 // and their failed hosts are counted. It asks only when there is one. Without permission for these two calls, or in a
 // region without them, the answers are missing: see Untold.
-func (c *Client) inspected(
+func (c *Client) listWithBlocks(
 	ctx context.Context,
 	list func() ([]capacity.Reservation, error),
 ) ([]capacity.Reservation, error) {
@@ -261,10 +261,10 @@ func (c *Client) inspected(
 		return nil, err
 	}
 
-	return all, c.inspectBlocks(all, answer)
+	return all, c.addBlockDetails(all, answer)
 }
 
-func (c *Client) inspectBlocks(rs []capacity.Reservation, answer func() blocks) error {
+func (c *Client) addBlockDetails(rs []capacity.Reservation, answer func() blocks) error {
 	live := map[string]*capacity.Reservation{}
 	open := false
 	for i, r := range rs {
@@ -282,8 +282,8 @@ func (c *Client) inspectBlocks(rs []capacity.Reservation, answer func() blocks) 
 
 	told := answer()
 	switch {
-	case notAllowed(told.allErr):
-		c.without(
+	case isDenied(told.allErr):
+		c.addWithheld(
 			told.allErr,
 			"which blocks of "+c.region+" are UltraServers goes by their instance type, and one of a new family "+
 				"counts as an UltraServer",
@@ -301,8 +301,8 @@ func (c *Client) inspectBlocks(rs []capacity.Reservation, answer func() blocks) 
 	told.addUltraServers(live)
 
 	if !open {
-		if notAllowed(told.statusErr) { // nothing is lost yet
-			c.without(
+		if isDenied(told.statusErr) { // nothing is lost yet
+			c.addWithheld(
 				told.statusErr,
 				"how many hosts of the blocks in "+c.region+" have failed will not be known when they open",
 			)
@@ -312,12 +312,12 @@ func (c *Client) inspectBlocks(rs []capacity.Reservation, answer func() blocks) 
 	}
 
 	switch {
-	case notAllowed(told.statusErr):
+	case isDenied(told.statusErr):
 		for _, r := range live {
 			r.HealthUnknown = true
 		}
 
-		c.without(told.statusErr, "how many hosts of the blocks in "+c.region+" have failed is not known")
+		c.addWithheld(told.statusErr, "how many hosts of the blocks in "+c.region+" have failed is not known")
 	case told.statusErr != nil:
 		return told.statusErr
 	}
@@ -391,7 +391,7 @@ func (c *Client) CreateODCR(ctx context.Context, o capacity.HoldOrder) (capacity
 			o.Count,
 			o.InstanceType,
 			o.AZID,
-			withOutcome(err, noHold...),
+			withOutcome(err, noHoldCodes...),
 		)
 	}
 
@@ -401,7 +401,7 @@ func (c *Client) CreateODCR(ctx context.Context, o capacity.HoldOrder) (capacity
 // CancelODCR cancels an ODCR; its instances go on. An ODCR that has ended is no error. For one that
 // EC2 does not know, it asks again for a while: it may be new.
 func (c *Client) CancelODCR(ctx context.Context, id string) error {
-	err := c.againWhile(ctx, noReservation, func() error {
+	err := c.retryWhile(ctx, isReservationMissing, func() error {
 		_, err := c.api.CancelCapacityReservation(
 			ctx,
 			&ec2.CancelCapacityReservationInput{CapacityReservationId: aws.String(id)},

@@ -247,7 +247,7 @@ func TestBlocksThatAreExpected(t *testing.T) {
 		sim.ResetCalls()
 
 		found, _, err := c.Reservations(t.Context(), ids)
-		if err != nil || len(found) != len(ids) || len(c.Untold()) != 0 {
+		if err != nil || len(found) != len(ids) || len(c.Withheld()) != 0 {
 			t.Fatalf("%v: %v, %v", ids, found, err)
 		}
 
@@ -362,7 +362,7 @@ func TestUltraServerIsKnownByItsType(t *testing.T) {
 func TestWithoutBadLeavesOutWhatCannotBeRead(t *testing.T) {
 	broken := &smithy.OperationError{Err: &smithy.DeserializationError{Err: errors.New("EndDate")}}
 	for ids, want := range map[string]string{"a": "", "a b c": "", "a x c": "x", "x": "failed", "x y": "failed", "x a y": "x y"} {
-		bad, err := withoutBad(strings.Fields(ids), "Invalid", func(ids []string) error {
+		bad, err := skipBadIDs(strings.Fields(ids), "Invalid", func(ids []string) error {
 			if slices.ContainsFunc(ids, func(id string) bool { return id > "w" }) {
 				return broken
 			}
@@ -540,12 +540,12 @@ func TestR4_Hold(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 
-	held, err := c.FindReservations(t.Context(), HoldsOf("ml"))
+	held, err := c.FindReservations(t.Context(), HoldsQuery("ml"))
 	if err != nil || len(held) != 1 || held[0].ID != r.ID { // one, though it was asked for twice
 		t.Fatalf("held %+v, %v", held, err)
 	}
 
-	if others, err := c.FindReservations(t.Context(), HoldsOf("m")); err != nil || len(others) != 0 {
+	if others, err := c.FindReservations(t.Context(), HoldsQuery("m")); err != nil || len(others) != 0 {
 		t.Errorf("of another cluster: %+v, %v", others, err)
 	}
 
@@ -567,7 +567,7 @@ func TestR4_Hold(t *testing.T) {
 		}
 	}
 
-	if held, err := c.FindReservations(t.Context(), HoldsOf("ml")); err != nil || len(held) != 0 {
+	if held, err := c.FindReservations(t.Context(), HoldsQuery("ml")); err != nil || len(held) != 0 {
 		t.Errorf("held %+v, %v", held, err)
 	}
 }

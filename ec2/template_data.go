@@ -25,8 +25,8 @@ func (c *Client) templateData(
 ) (*types.RequestLaunchTemplateData, error) {
 	data := &types.RequestLaunchTemplateData{}
 	if spec.From != "" {
-		source, err := c.version(ctx, spec.From+":"+cmp.Or(spec.FromVersion, newest), 0)
-		if noTemplate(err) {
+		source, err := c.version(ctx, spec.From+":"+cmp.Or(spec.FromVersion, latestVersion), 0)
+		if isTemplateMissing(err) {
 			return nil, fmt.Errorf("launch template %s has no version %s to copy", spec.From, spec.FromVersion)
 		}
 
@@ -82,10 +82,10 @@ func overlay(data *types.RequestLaunchTemplateData, spec capacity.LaunchTemplate
 	}
 	// The operator belongs to the other template, and a protected instance could not be terminated.
 	data.DisableApiTermination = nil
-	data.IamInstanceProfile, data.Operator = profile(spec.InstanceProfile), nil
+	data.IamInstanceProfile, data.Operator = instanceProfile(spec.InstanceProfile), nil
 	overlayMetadata(data, spec)
 	// A reservation has its own placement and one Availability Zone; those of the copy could only be wrong there.
-	data.Placement = placement(spec.PlacementGroup)
+	data.Placement = placementRequest(spec.PlacementGroup)
 	data.CapacityReservationSpecification, data.InstanceMarketOptions = nil, nil
 
 	if !spec.Kind.Reserved() || spec.ReservationID == "" {
@@ -105,8 +105,8 @@ func overlay(data *types.RequestLaunchTemplateData, spec capacity.LaunchTemplate
 // groupID matches the id of a placement group.
 var groupID = regexp.MustCompile(`^pg-[0-9a-f]{8,}$`)
 
-// placement names a placement group as EC2 wants it; nil for none.
-func placement(group string) *types.LaunchTemplatePlacementRequest {
+// placementRequest names a placement group as EC2 wants it; nil for none.
+func placementRequest(group string) *types.LaunchTemplatePlacementRequest {
 	switch {
 	case group == "":
 		return nil
@@ -117,8 +117,8 @@ func placement(group string) *types.LaunchTemplatePlacementRequest {
 	return &types.LaunchTemplatePlacementRequest{GroupName: aws.String(group)}
 }
 
-// profile names an instance profile as EC2 wants it; nil for none.
-func profile(arnOrName string) *types.LaunchTemplateIamInstanceProfileSpecificationRequest {
+// instanceProfile names an instance profile as EC2 wants it; nil for none.
+func instanceProfile(arnOrName string) *types.LaunchTemplateIamInstanceProfileSpecificationRequest {
 	switch {
 	case arnOrName == "":
 		return nil
@@ -228,17 +228,17 @@ func properties(structure any) (map[string]any, error) {
 		return nil, fmt.Errorf("the fields of %T: %w", structure, err)
 	}
 
-	said, _ := withoutEmpty(tree).(map[string]any)
+	said, _ := removeEmpty(tree).(map[string]any)
 
 	return said, nil
 }
 
-// withoutEmpty is nil if nothing is left.
-func withoutEmpty(tree any) any {
+// removeEmpty is nil if nothing is left.
+func removeEmpty(tree any) any {
 	switch v := tree.(type) {
 	case map[string]any:
 		for key, value := range v {
-			value = withoutEmpty(value)
+			value = removeEmpty(value)
 			if value == nil {
 				delete(v, key)
 			} else {
@@ -255,7 +255,7 @@ func withoutEmpty(tree any) any {
 		}
 
 		for i := range v {
-			v[i] = withoutEmpty(v[i])
+			v[i] = removeEmpty(v[i])
 		}
 	case string:
 		if v == "" {

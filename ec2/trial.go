@@ -30,16 +30,16 @@ type Trial struct {
 	Subnets                  []string // those that nodes may be launched into
 }
 
-// Tried is EC2's answer for one subnet.
-type Tried struct {
+// TrialResult is EC2's answer for one subnet.
+type TrialResult struct {
 	SubnetID string
 	Verdict  Verdict // what the answer means. Room is no part of it.
 	// Code and Says are EC2's refusal, Fix our advice, "" for none. Of another verdict, Says is what
 	// went wrong, and of Denied the action that is not allowed.
-	Code, Says, Fix string
-	// Aside: EC2 takes no launch into the reservation now, because it is not open or full, so that
+	Code, Message, Fix string
+	// NoReservation: EC2 takes no launch into the reservation now, because it is not open or full, so that
 	// the launch was tried without the reservation.
-	Aside bool
+	NoReservation bool
 }
 
 // Verdict classifies EC2's answer to a dry run.
@@ -47,39 +47,39 @@ type Verdict int
 
 // The verdicts.
 const (
-	Takes   Verdict = iota // EC2 would launch
+	Accepts Verdict = iota // EC2 would launch
 	Refuses                // EC2 would not
 	Denied                 // the caller may not launch, so that EC2 did not look
 	Silent                 // no answer, or none that says anything
 )
 
-// judged is EC2's answer, without a subnet.
-func judged(err error) Tried {
+// trialResult is EC2's answer, without a subnet.
+func trialResult(err error) TrialResult {
 	switch outcome := Outcome(err); {
 	case outcome == nil || outcome == capacity.ErrNoRoom: // no dry run tells of room
-		return Tried{}
+		return TrialResult{}
 	case DeniedAction(err) != "":
-		return Tried{Verdict: Denied, Says: DeniedAction(err)}
-	case outcome == errUnclear || throttled(err):
-		return Tried{Verdict: Silent, Says: Message(err)}
+		return TrialResult{Verdict: Denied, Message: DeniedAction(err)}
+	case outcome == errUnclear || isThrottled(err):
+		return TrialResult{Verdict: Silent, Message: Message(err)}
 	}
 
-	return Tried{Verdict: Refuses, Code: Code(err), Says: said(err), Fix: Advice(err)}
+	return TrialResult{Verdict: Refuses, Code: Code(err), Message: rawMessage(err), Fix: Advice(err)}
 }
 
 // TryLaunches asks EC2 by DryRun whether it would take the launches of a trial, side by side. The
 // error is for a launch template that cannot be read.
-func (c *Client) TryLaunches(ctx context.Context, t Trial) ([]Tried, error) {
+func (c *Client) TryLaunches(ctx context.Context, t Trial) ([]TrialResult, error) {
 	build, err := c.trialInput(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 
-	answers := make([]Tried, len(t.Subnets))
+	answers := make([]TrialResult, len(t.Subnets))
 
 	var all sync.WaitGroup
 	for i, subnet := range t.Subnets {
-		all.Go(func() { answers[i] = c.try(ctx, t, subnet, build) })
+		all.Go(func() { answers[i] = c.tryInSubnet(ctx, t, subnet, build) })
 	}
 
 	all.Wait()
@@ -90,7 +90,7 @@ func (c *Client) TryLaunches(ctx context.Context, t Trial) ([]Tried, error) {
 // launchBuilder is the request of a launch, which may be changed.
 type launchBuilder func(l capacity.Launch) (*ec2.RunInstancesInput, error)
 
-func (c *Client) try(ctx context.Context, t Trial, subnet string, build launchBuilder) Tried {
+func (c *Client) tryInSubnet(ctx context.Context, t Trial, subnet string, build launchBuilder) TrialResult {
 	l := t.Launch
 
 	l.SubnetID = subnet
@@ -105,13 +105,13 @@ func (c *Client) try(ctx context.Context, t Trial, subnet string, build launchBu
 		l.PlacementGroup = ""
 
 		err = c.tryOne(ctx, l, build)
-		if Outcome(err, noHold...) == capacity.ErrNoRoom { // what is bought as a block is perhaps not sold on demand
+		if Outcome(err, noHoldCodes...) == capacity.ErrNoRoom { // what is bought as a block is perhaps not sold on demand
 			err = nil
 		}
 	}
 
-	answer := judged(err)
-	answer.SubnetID, answer.Aside = subnet, aside
+	answer := trialResult(err)
+	answer.SubnetID, answer.NoReservation = subnet, aside
 
 	return answer
 }
@@ -125,7 +125,7 @@ func (c *Client) tryOne(ctx context.Context, l capacity.Launch, build launchBuil
 	in.DryRun = aws.Bool(true)
 	_, err = c.api.RunInstances(ctx, in)
 
-	return tried(err, fmt.Sprintf("asking to launch %d × %s in %s", l.Count, l.InstanceType, c.region))
+	return dryRunError(err, fmt.Sprintf("asking to launch %d × %s in %s", l.Count, l.InstanceType, c.region))
 }
 
 // trialInput returns how a launch of the trial is asked for.
@@ -142,7 +142,7 @@ func (c *Client) trialInput(ctx context.Context, t Trial) (launchBuilder, error)
 	case !t.Inline:
 		return func(l capacity.Launch) (*ec2.RunInstancesInput, error) { return c.launchInput(ctx, l) }, nil
 	default:
-		template, _, err := c.launchable(ctx, t.Launch.LaunchTemplate)
+		template, _, err := c.resolveTemplate(ctx, t.Launch.LaunchTemplate)
 		if err != nil {
 			return nil, err
 		}
@@ -174,15 +174,15 @@ func inlineInput(data *types.RequestLaunchTemplateData, t Trial, l capacity.Laun
 	in.MinCount, in.MaxCount = aws.Int32(1), aws.Int32(1)
 	in.InstanceType = types.InstanceType(l.InstanceType)
 	in.ImageId = aws.String(cmp.Or(t.ImageID, aws.ToString(in.ImageId)))
-	if p := profile(t.InstanceProfile); p != nil {
+	if p := instanceProfile(t.InstanceProfile); p != nil {
 		in.IamInstanceProfile = &types.IamInstanceProfileSpecification{Arn: p.Arn, Name: p.Name}
 	}
 
-	if inSubnet(in.NetworkInterfaces, l.SubnetID); len(in.NetworkInterfaces) == 0 {
+	if setSubnet(in.NetworkInterfaces, l.SubnetID); len(in.NetworkInterfaces) == 0 {
 		in.SubnetId = aws.String(l.SubnetID)
 	}
 
-	into(in, l)
+	setTarget(in, l)
 
 	for _, more := range tagged(l.Tags, types.ResourceTypeInstance, types.ResourceTypeVolume) {
 		at := slices.IndexFunc(
@@ -205,11 +205,11 @@ func inlineInput(data *types.RequestLaunchTemplateData, t Trial, l capacity.Laun
 	return in, nil
 }
 
-// Reads are the actions that TryRead knows.
-var Reads = slices.Sorted(maps.Keys(new(api).dry()))
+// ReadActions are the actions that TryRead knows.
+var ReadActions = slices.Sorted(maps.Keys(new(api).dryRuns()))
 
-// dry calls the reads of EC2 with DryRun, by the action that IAM asks for.
-func (a *api) dry() map[string]func(context.Context) error {
+// dryRuns calls the reads of EC2 with DryRun, by the action that IAM asks for.
+func (a *api) dryRuns() map[string]func(context.Context) error {
 	yes := aws.Bool(true)
 
 	return map[string]func(context.Context) error{
@@ -232,7 +232,7 @@ func (a *api) dry() map[string]func(context.Context) error {
 		"ec2:DescribeInstances": dryRun(a.DescribeInstances, ec2.DescribeInstancesInput{DryRun: yes}),
 		"ec2:DescribeLaunchTemplateVersions": dryRun(
 			a.DescribeLaunchTemplateVersions,
-			ec2.DescribeLaunchTemplateVersionsInput{DryRun: yes, Versions: []string{newest}},
+			ec2.DescribeLaunchTemplateVersionsInput{DryRun: yes, Versions: []string{latestVersion}},
 		),
 		"ec2:DescribeLaunchTemplates": dryRun(
 			a.DescribeLaunchTemplates,
@@ -248,7 +248,7 @@ func dryRun[In, Out any](call call[In, Out], in In) func(context.Context) error 
 
 // TryRead asks EC2 whether the caller may call one of Reads, and reads nothing: nil means yes.
 func (c *Client) TryRead(ctx context.Context, action string) error {
-	return tried(c.api.dry()[action](ctx), "asking for "+action)
+	return dryRunError(c.api.dryRuns()[action](ctx), "asking for "+action)
 }
 
 // TryTerminate asks EC2 whether the caller may end an instance, and ends nothing.
@@ -258,7 +258,7 @@ func (c *Client) TryTerminate(ctx context.Context, id string) error {
 		&ec2.TerminateInstancesInput{InstanceIds: []string{id}, DryRun: aws.Bool(true)},
 	)
 
-	return tried(err, "asking to terminate "+id)
+	return dryRunError(err, "asking to terminate "+id)
 }
 
 // DeniedAction is the action of EC2 or PCS that the caller has no permission for; "" if err is something else.

@@ -120,7 +120,7 @@ func TestTryLaunches(t *testing.T) {
 			var got []string
 			for i, one := range tried {
 				words := cmp.Or(one.Code, "ok")
-				if one.Aside && one.Verdict == Takes {
+				if one.NoReservation && one.Verdict == Accepts {
 					words += " aside"
 				}
 
@@ -141,7 +141,7 @@ func TestTryLaunches(t *testing.T) {
 		t.Errorf("%d instances, %d launch templates", n, calls("CreateLaunchTemplate"))
 	}
 
-	if _, err := c.TryLaunches(t.Context(), Trial{Inline: true, Launch: into("nobody", "", capacity.OnDemand)}); !noTemplate(
+	if _, err := c.TryLaunches(t.Context(), Trial{Inline: true, Launch: into("nobody", "", capacity.OnDemand)}); !isTemplateMissing(
 		err,
 	) {
 		t.Error(fmt.Sprint(err))
@@ -178,7 +178,7 @@ func TestOutcome(t *testing.T) {
 		"a block before its time":        {err: answered(400, "InvalidCapacityReservationState.PendingActivation"), want: capacity.ErrNoRoom},
 		"no such reservation":            {err: answered(400, "InvalidCapacityReservationId.NotFound"), want: capacity.ErrNoRoom},
 		"a quota":                        {err: answered(400, "VcpuLimitExceeded"), want: capacity.ErrRefused},
-		"a quota, of a hold":             {err: answered(400, "VcpuLimitExceeded"), want: capacity.ErrNoRoom, more: noHold},
+		"a quota, of a hold":             {err: answered(400, "VcpuLimitExceeded"), want: capacity.ErrNoRoom, more: noHoldCodes},
 		"a token":                        {err: answered(400, "IdempotentParameterMismatch"), want: capacity.ErrTokenUsed},
 		"throttled":                      {err: answered(503, "RequestLimitExceeded"), want: capacity.ErrRefused},
 		"not allowed":                    {err: answered(403, "UnauthorizedOperation"), want: capacity.ErrRefused},

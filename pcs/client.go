@@ -55,20 +55,20 @@ var ErrNotOurs = errors.New("it does not carry our tag")
 // Code is the name of AWS's exception, verbatim ("ConflictException"); "" if err holds no answer of AWS.
 func Code(err error) string { return awsconfig.Code(err) }
 
-// NotFound reports whether PCS does not know the thing.
-func NotFound(err error) bool {
+// IsNotFound reports whether PCS does not know the thing.
+func IsNotFound(err error) bool {
 	var absent *types.ResourceNotFoundException
 	return errors.As(err, &absent)
 }
 
-// inConflict reports whether PCS is changing the thing, or has one of that name.
-func inConflict(err error) bool {
+// isConflict reports whether PCS is changing the thing, or has one of that name.
+func isConflict(err error) bool {
 	var conflict *types.ConflictException
 	return errors.As(err, &conflict)
 }
 
 // Calls that PCS can refuse because of a quota or of their parameters.
-var changing = []string{
+var changeCalls = []string{
 	"CreateComputeNodeGroup",
 	"UpdateComputeNodeGroup",
 	"CreateQueue",
@@ -81,19 +81,19 @@ var changing = []string{
 var Remedies = []awsconfig.Remedy{
 	{
 		Code:  "ValidationException",
-		Calls: changing,
+		Calls: changeCalls,
 		Means: "PCS does not take the request",
 		Do:    "change what the message names",
 	},
 	{
 		Code:  "ServiceQuotaExceededException",
-		Calls: changing,
+		Calls: changeCalls,
 		Means: "the cluster is full: 10 node groups, 10 queues, and as many nodes as its size allows",
 		Do:    "remove a queue that is not used with `pcs-capacity teardown`, or set a lower --max-nodes",
 	},
 	{
 		Code:  "ConflictException",
-		Calls: append([]string{"DeleteComputeNodeGroup", "DeleteQueue"}, changing...),
+		Calls: append([]string{"DeleteComputeNodeGroup", "DeleteQueue"}, changeCalls...),
 		Means: "the cluster, node group or queue keeps changing; the program has waited 5 minutes",
 		Do:    "see in PCS who changes it, and run this again",
 	},

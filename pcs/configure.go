@@ -40,7 +40,7 @@ func (p Provisioner) Configure(ctx context.Context, r ConfigureRequest) (changed
 			cluster.Name,
 			r.Group,
 		)
-	case !cluster.Ours(g.Tags):
+	case !cluster.Owns(g.Tags):
 		return false, fmt.Errorf("compute node group %s: %w", g.Name, ErrNotOurs)
 	case g.TemplateID == "":
 		return false, fmt.Errorf(
@@ -58,7 +58,7 @@ func (p Provisioner) Configure(ctx context.Context, r ConfigureRequest) (changed
 		)
 	}
 
-	want, err := p.wantedBy(ctx, r, cluster, g)
+	want, err := p.wantedGroup(ctx, r, cluster, g)
 	if err != nil {
 		return false, err
 	}
@@ -68,9 +68,9 @@ func (p Provisioner) Configure(ctx context.Context, r ConfigureRequest) (changed
 	return changed, err
 }
 
-// wantedBy is the node group with the changes of the request. A launch template is written only
+// wantedGroup is the node group with the changes of the request. A launch template is written only
 // when the group may be changed at all.
-func (p Provisioner) wantedBy(
+func (p Provisioner) wantedGroup(
 	ctx context.Context,
 	r ConfigureRequest,
 	cluster Cluster,
@@ -122,7 +122,7 @@ func (p Provisioner) wantedBy(
 
 	want.TemplateVersion = "" // not made yet
 
-	if err := errors.Join(keeps(WhatNodeGroup, g.Name, g.Lost()), p.checkUnused(ctx, g, true)); err != nil {
+	if err := errors.Join(checkLost(WhatNodeGroup, g.Name, g.LostByUpdate()), p.checkUnused(ctx, g, true)); err != nil {
 		return NodeGroup{}, err
 	}
 

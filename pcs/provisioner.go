@@ -46,23 +46,23 @@ const (
 	WhatCluster   = "PCS cluster"
 )
 
-func (p Provisioner) tell(what, name, status string) {
+func (p Provisioner) report(what, name, status string) {
 	if p.Progress != nil {
 		p.Progress(what, name, status)
 	}
 }
 
-// rounds bounds how often a change of a thing is tried; patience bounds the wait for it while PCS
+// maxChanges bounds how often a change of a thing is tried; patience bounds the wait for it while PCS
 // is changing the thing or its cluster, in looks of a fixed time.
-const rounds, patience = 5, 60
+const maxChanges, maxLooks = 5, 60
 
 // conflictTime is the patience where the time between looks grows.
 const conflictTime = 5 * time.Minute
 
-// until reads a thing, when PCS has finished with it, and changes it, until step reports that it is done; changed tells
+// converge reads a thing, when PCS has finished with it, and changes it, until step reports that it is done; changed tells
 // step, and the caller, that a change was sent. PCS takes no change while it is changing the thing or its cluster:
 // until waits for that. A thing that is not there is not found.
-func until[T interface{ status() Status }](
+func converge[T interface{ status() Status }](
 	ctx context.Context,
 	p Provisioner,
 	what, cluster, name string,
@@ -76,10 +76,10 @@ func until[T interface{ status() Status }](
 
 	most := conflictTime
 	if p.Poll > 0 {
-		most = patience * p.Poll
+		most = maxLooks * p.Poll
 	}
 
-	for changes := 0; changes < rounds && busy.waited < most; {
+	for changes := 0; changes < maxChanges && busy.waited < most; {
 		var found, done bool
 
 		one, found, err = read(ctx, cluster, name)
@@ -95,7 +95,7 @@ func until[T interface{ status() Status }](
 		}
 
 		switch {
-		case inConflict(err):
+		case isConflict(err):
 			conflict = err
 			if err := p.wait(ctx, &busy, what, name, Updating); err != nil {
 				return one, changed, err
@@ -118,7 +118,7 @@ func until[T interface{ status() Status }](
 	return one, changed, err
 }
 
-func notOurs(what, name string) error { return fmt.Errorf("%s %s: %w", what, name, ErrNotOurs) }
+func errNotOurs(what, name string) error { return fmt.Errorf("%s %s: %w", what, name, ErrNotOurs) }
 
 // EnsureNodeGroup creates or updates the node group of the wanted name, and waits until PCS is done. It makes a group
 // of ours anew that an earlier run could not create. wanted has the cluster's id, and in Tags our mark and the
@@ -127,7 +127,7 @@ func notOurs(what, name string) error { return fmt.Errorf("%s %s: %w", what, nam
 func (p Provisioner) EnsureNodeGroup(ctx context.Context, want NodeGroup, mayCreate bool) (NodeGroup, bool, error) {
 	made := false
 
-	return until(
+	return converge(
 		ctx,
 		p,
 		WhatNodeGroup,
@@ -143,7 +143,7 @@ func (p Provisioner) EnsureNodeGroup(ctx context.Context, want NodeGroup, mayCre
 				made = true
 				return false, p.createGroup(ctx, want)
 			case g.Tags[capacity.TagCluster] != want.Tags[capacity.TagCluster]:
-				return false, notOurs(WhatNodeGroup, g.Name)
+				return false, errNotOurs(WhatNodeGroup, g.Name)
 			case g.Status == CreateFailed && (made || !mayCreate):
 				return false, fmt.Errorf(
 					"PCS could not create node group %s: %s; `pcs-capacity setup` creates it again",
@@ -151,7 +151,7 @@ func (p Provisioner) EnsureNodeGroup(ctx context.Context, want NodeGroup, mayCre
 					g.Failures,
 				)
 			case g.Status == CreateFailed:
-				if err := keeps(WhatNodeGroup, g.Name, g.Unknown); err != nil {
+				if err := checkLost(WhatNodeGroup, g.Name, g.Unknown); err != nil {
 					return false, err
 				}
 				return false, p.deleteGroup(ctx, g)
@@ -161,7 +161,7 @@ func (p Provisioner) EnsureNodeGroup(ctx context.Context, want NodeGroup, mayCre
 				return true, nil
 			}
 
-			if err := errors.Join(keeps(WhatNodeGroup, g.Name, g.Lost()), p.checkUnused(ctx, g, compared.Disruptive())); err != nil {
+			if err := errors.Join(checkLost(WhatNodeGroup, g.Name, g.LostByUpdate()), p.checkUnused(ctx, g, compared.Disruptive())); err != nil {
 				return false, err
 			}
 
@@ -189,7 +189,7 @@ func (p Provisioner) checkUnused(ctx context.Context, g NodeGroup, disruptive bo
 // EnsureQueue creates the queue of the wanted name, or adds the wanted node groups and Slurm
 // settings to it, and waits until PCS is done.
 func (p Provisioner) EnsureQueue(ctx context.Context, want Queue) error {
-	_, _, err := until(
+	_, _, err := converge(
 		ctx,
 		p,
 		WhatQueue,
@@ -216,7 +216,7 @@ func (p Provisioner) EnsureQueue(ctx context.Context, want Queue) error {
 
 				return false, send(ctx, p, "create", WhatQueue, want.Name, p.PCS.api.CreateQueue, in)
 			case q.Tags[capacity.TagCluster] != want.Tags[capacity.TagCluster]:
-				return false, notOurs(WhatQueue, q.Name)
+				return false, errNotOurs(WhatQueue, q.Name)
 			case q.Status == CreateFailed || q.Status == UpdateFailed && changed:
 				return false, fmt.Errorf("queue %s is %s: %s", q.Name, q.Status, q.Failures)
 			case len(more) == 0 && settings == nil && q.Status == Active:
@@ -239,7 +239,7 @@ func (p Provisioner) ReleaseQueue(
 	groups []string,
 	deleteEmpty bool,
 ) error {
-	_, _, err := until(
+	_, _, err := converge(
 		ctx,
 		p,
 		WhatQueue,
@@ -254,8 +254,8 @@ func (p Provisioner) ReleaseQueue(
 			switch {
 			case !found:
 				return true, nil
-			case !cluster.Ours(q.Tags):
-				return false, notOurs(WhatQueue, name)
+			case !cluster.Owns(q.Tags):
+				return false, errNotOurs(WhatQueue, name)
 			case changed && (q.Status == UpdateFailed || q.Status == DeleteFailed):
 				return false, fmt.Errorf("queue %s is %s: %s", name, q.Status, q.Failures)
 			case deleteEmpty && len(rest) == 0:
@@ -265,7 +265,7 @@ func (p Provisioner) ReleaseQueue(
 				return true, nil
 			}
 
-			if err = p.updateQueue(ctx, q, rest, nil); NotFound(err) {
+			if err = p.updateQueue(ctx, q, rest, nil); IsNotFound(err) {
 				err = nil
 			}
 
@@ -279,7 +279,7 @@ func (p Provisioner) ReleaseQueue(
 // DeleteNodeGroup deletes a node group of ours that is in no queue, with its instances, and waits
 // until it is gone. A missing group is no error.
 func (p Provisioner) DeleteNodeGroup(ctx context.Context, cluster Cluster, name string) error {
-	_, _, err := until(
+	_, _, err := converge(
 		ctx,
 		p,
 		WhatNodeGroup,
@@ -290,8 +290,8 @@ func (p Provisioner) DeleteNodeGroup(ctx context.Context, cluster Cluster, name 
 			switch {
 			case !found:
 				return true, nil
-			case !cluster.Ours(g.Tags):
-				return false, notOurs(WhatNodeGroup, name)
+			case !cluster.Owns(g.Tags):
+				return false, errNotOurs(WhatNodeGroup, name)
 			case changed && g.Status == DeleteFailed:
 				return false, fmt.Errorf("PCS could not delete compute node group %s: %s", name, g.Failures)
 			}
@@ -306,9 +306,9 @@ func (p Provisioner) DeleteNodeGroup(ctx context.Context, cluster Cluster, name 
 // Looks at a thing that PCS changes follow each other in a growing time, so that the end is noticed
 // within a tenth of the time that it took, and a long change takes few calls.
 const (
-	firstLook  = 200 * time.Millisecond
-	mostBehind = 10 // one part in
-	lastLook   = 10 * time.Second
+	minPoll   = 200 * time.Millisecond
+	pollShare = 10 // one part in
+	maxPoll   = 10 * time.Second
 )
 
 // Pace is the time between looks at one thing that changes, and how long they have taken so far.
@@ -317,7 +317,7 @@ type Pace struct{ waited time.Duration }
 // Next is the time until the next look: every, or for 0 one that grows.
 func (p *Pace) Next(every time.Duration) time.Duration {
 	if every == 0 {
-		every = min(max(firstLook, p.waited/mostBehind), lastLook)
+		every = min(max(minPoll, p.waited/pollShare), maxPoll)
 	}
 
 	p.waited += every
@@ -348,7 +348,7 @@ func (p Provisioner) wait(ctx context.Context, to *Pace, what, name string, stat
 		return fmt.Errorf("%s %s is %s: %w", what, name, status, ErrAtWork)
 	}
 
-	p.tell(what, name, "wait")
+	p.report(what, name, "wait")
 
 	if err := p.Pause(ctx, to); err != nil {
 		return fmt.Errorf("waiting for %s %s, which is %s: %w; run this again to continue", what, name, status, err)
@@ -404,7 +404,7 @@ func (i Inventory) NotSettled() (what, fix string) {
 // "". PCS only takes the whole list, so ChangeClusterSettings reads it first and keeps all others.
 // It returns when the cluster is ACTIVE again.
 func (p Provisioner) ChangeClusterSettings(ctx context.Context, cluster string, change map[string]string) error {
-	_, _, err := until(
+	_, _, err := converge(
 		ctx,
 		p,
 		WhatCluster,

@@ -86,15 +86,15 @@ func (c *Client) Inventory(ctx context.Context, cluster string) (inv Inventory, 
 	return inv, err
 }
 
-// atOnce bounds the calls side by side that read things of one kind. PCS publishes no rates; a cluster has up to 10
+// maxConcurrent bounds the calls side by side that read things of one kind. PCS publishes no rates; a cluster has up to 10
 // of each.
-const atOnce = 10
+const maxConcurrent = 10
 
 // sideBySide makes reads at once, and returns the first error in their order, not in time:
 // an outage has one sentence, however often it is met.
 func sideBySide(reads ...func() error) error {
 	var all errgroup.Group
-	all.SetLimit(atOnce)
+	all.SetLimit(maxConcurrent)
 
 	errs := make([]error, len(reads))
 	for i, read := range reads {
@@ -183,7 +183,7 @@ func (c *Client) Queues(ctx context.Context, cluster string) ([]Queue, error) {
 func (c *Client) tags(ctx context.Context, what, name, arn string) (tags map[string]string, found bool, err error) {
 	out, err := c.api.ListTagsForResource(ctx, &pcs.ListTagsForResourceInput{ResourceArn: &arn})
 	switch {
-	case NotFound(err):
+	case IsNotFound(err):
 		return nil, false, nil
 	case err != nil:
 		return nil, false, fmt.Errorf("reading the tags of %s %s: %w", what, name, err)
@@ -301,7 +301,7 @@ func (c *Client) Slots(ctx context.Context, cluster string, names []string) (map
 	slots := map[string]string{}
 	for _, g := range tagged {
 		slots[g.Name] = ""
-		if owner.Ours(g.Tags) {
+		if owner.Owns(g.Tags) {
 			slots[g.Name] = g.Tags[capacity.TagReservation]
 		}
 	}

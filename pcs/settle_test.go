@@ -24,7 +24,7 @@ func TestPace(t *testing.T) {
 			at += p.Next(0)
 		}
 
-		if late := at - test.takes; late > min(test.takes/mostBehind+firstLook, lastLook) || looks > test.looks ||
+		if late := at - test.takes; late > min(test.takes/pollShare+minPoll, maxPoll) || looks > test.looks ||
 			p.Waited() != at {
 			t.Errorf("what takes %s is noticed %s late, by %d looks, want %d", test.takes, late, looks, test.looks)
 		}

@@ -165,8 +165,8 @@ func (i Inventory) Queue(name string) (Queue, bool) {
 	return i.Queues[at], true
 }
 
-// Ours reports whether tags carry our mark for the cluster (R9).
-func (c Cluster) Ours(tags map[string]string) bool { return tags[capacity.TagCluster] == c.Name }
+// Owns reports whether tags carry our mark for the cluster (R9).
+func (c Cluster) Owns(tags map[string]string) bool { return tags[capacity.TagCluster] == c.Name }
 
 // Setting is one setting of a node group, as found and as wanted, in words for people.
 type Setting struct {

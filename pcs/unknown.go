@@ -68,7 +68,7 @@ func describe[In, Out any](
 	}
 
 	switch {
-	case NotFound(err):
+	case IsNotFound(err):
 		return nil, false, nil
 	case err == nil && members == nil:
 		err = ErrNotDescribed
@@ -113,25 +113,25 @@ func unknownIn(t reflect.Type, value any, path string) (names []string) {
 	return slices.Compact(names)
 }
 
-// Lost are the unknown settings that an update of the group could lose: PCS replaces each member that it gets, and
+// LostByUpdate are the unknown settings that an update of the group could lose: PCS replaces each member that it gets, and
 // keeps all others.
-func (g NodeGroup) Lost() []string {
-	return within(g.Unknown, "customLaunchTemplate", "scalingConfiguration")
+func (g NodeGroup) LostByUpdate() []string {
+	return namesIn(g.Unknown, "customLaunchTemplate", "scalingConfiguration")
 }
 
-// Lost are the unknown settings that an update of the queue, with the wanted Slurm settings, could lose; each update
+// LostByUpdate are the unknown settings that an update of the queue, with the wanted Slurm settings, could lose; each update
 // sends the list of its node groups.
-func (q Queue) Lost(want map[string]string) []string {
+func (q Queue) LostByUpdate(want map[string]string) []string {
 	members := []string{"computeNodeGroupConfigurations"}
 	if q.withSettings(want) != nil {
 		members = append(members, "slurmConfiguration")
 	}
 
-	return within(q.Unknown, members...)
+	return namesIn(q.Unknown, members...)
 }
 
-// within are the names of settings that lie in one of the members.
-func within(names []string, members ...string) (all []string) {
+// namesIn are the names of settings that lie in one of the members.
+func namesIn(names []string, members ...string) (all []string) {
 	for _, name := range names {
 		if member, _, deeper := strings.Cut(name, "."); deeper && slices.Contains(members, member) {
 			all = append(all, name)
@@ -146,8 +146,8 @@ var ErrUnknown = errors.New(
 	"it has settings that this version of pcs-capacity does not know, and this change could lose them",
 )
 
-// keeps refuses a change that could lose settings.
-func keeps(what, name string, lost []string) error {
+// checkLost refuses a change that could lose settings.
+func checkLost(what, name string, lost []string) error {
 	if len(lost) == 0 {
 		return nil
 	}

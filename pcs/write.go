@@ -50,10 +50,10 @@ func send[In, Out any](
 	in *In,
 	options ...func(*pcs.Options),
 ) error {
-	p.tell(what, name, verb)
+	p.report(what, name, verb)
 
 	_, err := call(ctx, in, options...)
-	if err == nil || verb == "delete" && NotFound(err) {
+	if err == nil || verb == "delete" && IsNotFound(err) {
 		return nil
 	}
 
@@ -90,7 +90,7 @@ func (p Provisioner) updateGroup(ctx context.Context, want, now NodeGroup) error
 	}
 
 	if !sends {
-		p.tell(WhatNodeGroup, now.Name, "update")
+		p.report(WhatNodeGroup, now.Name, "update")
 		return nil
 	}
 
@@ -113,7 +113,7 @@ func (c *Client) Tag(ctx context.Context, arn string, tags map[string]string) er
 // updateQueue replaces the whole list of node groups, as PCS demands, and the whole list of Slurm
 // settings; nil settings stay as they are.
 func (p Provisioner) updateQueue(ctx context.Context, q Queue, groups []string, settings map[string]string) error {
-	if err := keeps(WhatQueue, q.Name, q.Lost(settings)); err != nil {
+	if err := checkLost(WhatQueue, q.Name, q.LostByUpdate(settings)); err != nil {
 		return err
 	}
 

@@ -22,7 +22,7 @@ var ErrNoAccounting = errors.New("slurm has no accounting database")
 // which is free text where Slurm does not check it.
 var runFields = []string{"jobid", "user", "partition", "start", "end", "state", "nodelist", "account"}
 
-var accountedJob = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]+([_+][0-9]+)?$`) })
+var sacctJobID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]+([_+][0-9]+)?$`) })
 
 // accountingTimeout bounds a call of sacct: months of a busy cluster are many rows.
 const accountingTimeout = 2 * time.Minute
@@ -40,16 +40,16 @@ func (c *Client) Runs(ctx context.Context, from, until time.Time) ([]capacity.Ru
 	}
 
 	slow := Client{Conf: c.Conf, Dir: c.Dir, Timeout: accountingTimeout}
-	mark := newMark() // which no account can hold
+	delimiter := newDelimiter() // which no account can hold
 	at := func(t time.Time) string { return "uts" + strconv.FormatInt(t.Unix(), 10) }
 
 	out, err := slow.run(ctx, "sacct", "--allusers", "--duplicates", "--allocations", "--noheader", "--parsable",
-		"--delimiter="+mark, "--starttime="+at(from), "--endtime="+at(until), "--format="+strings.Join(runFields, ","))
+		"--delimiter="+delimiter, "--starttime="+at(from), "--endtime="+at(until), "--format="+strings.Join(runFields, ","))
 	if err != nil {
 		return nil, fmt.Errorf("reading Slurm's accounting: %w", err)
 	}
 
-	runs, err := parseRuns(string(out), mark)
+	runs, err := parseRuns(string(out), delimiter)
 	if err != nil {
 		return nil, fmt.Errorf("reading Slurm's accounting: %w", err)
 	}
@@ -59,27 +59,27 @@ func (c *Client) Runs(ctx context.Context, from, until time.Time) ([]capacity.Ru
 }
 
 // parseRuns reads records whose fields each end with mark. Those of jobs that had no node are left out.
-func parseRuns(text, mark string) ([]capacity.Run, error) {
+func parseRuns(text, delimiter string) ([]capacity.Run, error) {
 	var runs []capacity.Run
 
-	fields := strings.Split(text, mark)
+	fields := strings.Split(text, delimiter)
 	for ; len(fields) > len(runFields); fields = fields[len(runFields):] {
 		r := capacity.Run{
 			Job: strings.TrimPrefix(fields[0], "\n"), User: fields[1], Partition: fields[2],
 			Nodes: fields[6], Account: fields[7],
 		}
 		r.State, _, _ = strings.Cut(fields[5], " ") // CANCELLED by 1001
-		started, ok := accountedTime(fields[3])
+		started, ok := parseSacctTime(fields[3])
 		if !ok || r.Nodes == "" || strings.HasPrefix(r.Nodes, "None") {
 			continue
 		}
 
 		r.Start = started
-		if end, ok := accountedTime(fields[4]); ok {
+		if end, ok := parseSacctTime(fields[4]); ok {
 			r.End = end
 		}
 
-		if !accountedJob().MatchString(r.Job) {
+		if !sacctJobID().MatchString(r.Job) {
 			return nil, fmt.Errorf("sacct names a job %s", quote(r.Job))
 		}
 
@@ -93,8 +93,8 @@ func parseRuns(text, mark string) ([]capacity.Run, error) {
 	return runs, nil
 }
 
-// accountedTime reads seconds since 1970; Unknown and None are no time.
-func accountedTime(text string) (time.Time, bool) {
+// parseSacctTime reads seconds since 1970; Unknown and None are no time.
+func parseSacctTime(text string) (time.Time, bool) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	return time.Unix(n, 0).UTC(), err == nil && n > 0
 }
@@ -136,7 +136,7 @@ func (c *Client) Walls(ctx context.Context, cluster string) (w capacity.Walls, e
 
 	w.QOS, w.Associations = map[string]capacity.Wall{}, map[string]capacity.Wall{}
 	for _, f := range qos {
-		q, err := wall(f[2], f[3:])
+		q, err := parseWall(f[2], f[3:])
 		if err != nil {
 			return w, err
 		}
@@ -153,12 +153,12 @@ func (c *Client) Walls(ctx context.Context, cluster string) (w capacity.Walls, e
 	parents, grouped := map[string]string{}, map[string]bool{} // of accounts
 	for _, f := range rows {
 		if account, user := f[0], f[1]; user == "" {
-			parents[account], grouped[account] = f[3], anySet(f[7:10])
+			parents[account], grouped[account] = f[3], hasAny(f[7:10])
 		}
 	}
 
 	for _, f := range rows {
-		a, err := wall(f[6], f[7:])
+		a, err := parseWall(f[6], f[7:])
 		if err != nil {
 			return w, err
 		}
@@ -188,18 +188,18 @@ func (c *Client) Walls(ctx context.Context, cluster string) (w capacity.Walls, e
 	return w, nil
 }
 
-func wall(limit string, meters []string) (w capacity.Wall, err error) {
+func parseWall(limit string, meters []string) (w capacity.Wall, err error) {
 	w.MaxWall, err = capacity.ParseLimit(limit)
 	if !w.MaxWall.Bounded() {
 		w.MaxWall = capacity.Limit{}
 	}
 
-	w.Metered = anySet(meters)
+	w.Metered = hasAny(meters)
 
 	return w, err
 }
 
-func anySet(values []string) bool {
+func hasAny(values []string) bool {
 	return slices.ContainsFunc(values, func(v string) bool { return v != "" })
 }
 

@@ -31,7 +31,7 @@ const DefaultTimeout = 15 * time.Second
 type Client struct {
 	// Conf is the path of slurm.conf. Empty: the environment's SLURM_CONF, and without that Slurm's own default.
 	Conf    string
-	Dir     string        // the folder of scontrol and squeue. Empty: as [Place] decides.
+	Dir     string        // the folder of scontrol and squeue. Empty: as [ProgramHints] decides.
 	PCS     bool          // the cluster is one of AWS PCS, whose programs are those of the cluster's release
 	Timeout time.Duration // bounds each call. Zero: [DefaultTimeout].
 
@@ -44,15 +44,15 @@ func New(pcsCluster string) *Client { return &Client{PCS: pcsCluster != ""} }
 
 // What a call can fail with, as far as a caller can act on it. The error itself is always a [*CallError].
 var (
-	ErrUnreachable = errors.New("slurmctld does not answer")
-	ErrNoJob       = errors.New("no such job")
-	ErrNoNode      = errors.New("no such node, or not as many values as nodes")
-	ErrNotBatch    = errors.New("only batch jobs can do this")
-	ErrRefused     = errors.New("the job does not allow this: --no-requeue, or not running")
-	ErrNoReserve   = errors.New("no such Slurm reservation")
-	ErrReserved    = errors.New("a Slurm reservation of this name exists")
-	ErrDenied      = errors.New("not allowed: Slurm operator or administrator rights are needed")
-	errAgain       = errors.New("slurmctld may do this at the next attempt")
+	ErrUnreachable       = errors.New("slurmctld does not answer")
+	ErrNoJob             = errors.New("no such job")
+	ErrNoNode            = errors.New("no such node, or not as many values as nodes")
+	ErrNotBatch          = errors.New("only batch jobs can do this")
+	ErrRefused           = errors.New("the job does not allow this: --no-requeue, or not running")
+	ErrNoReservation     = errors.New("no such Slurm reservation")
+	ErrReservationExists = errors.New("a Slurm reservation of this name exists")
+	ErrDenied            = errors.New("not allowed: Slurm operator or administrator rights are needed")
+	errTransient         = errors.New("slurmctld may do this at the next attempt")
 	// ErrNoEffect is no CallError: slurmctld took the change.
 	ErrNoEffect = errors.New("slurmctld took the change, but the job does not have it")
 )
@@ -70,13 +70,13 @@ var causes = []struct {
 	{"Could not establish a configuration source", ErrUnreachable},
 	{"cannot stat file", ErrUnreachable},
 	{"Invalid job id specified", ErrNoJob},
-	{"Resource temporarily unavailable", errAgain}, // 24.11, 26.05; see again
+	{"Resource temporarily unavailable", errTransient}, // 24.11, 26.05; see again
 	{"Only batch jobs are accepted or processed", ErrNotBatch},
 	{"Requested operation is presently disabled", ErrRefused},
 	{"Invalid node name specified", ErrNoNode},
 	{" not found", ErrNoNode}, // "Node x not found"
-	{"Duplicate reservation name", ErrReserved},
-	{"Requested reservation is invalid", ErrNoReserve},
+	{"Duplicate reservation name", ErrReservationExists},
+	{"Requested reservation is invalid", ErrNoReservation},
 	{"Access/permission denied", ErrDenied},
 	{"Invalid user id", ErrDenied}, // 22.05, for reservations
 }
@@ -119,7 +119,7 @@ func (c *Client) run(ctx context.Context, program string, args ...string) ([]byt
 func (c *Client) runInto(ctx context.Context, stdout io.Writer, variables []string, program string,
 	args ...string,
 ) error {
-	path, err := c.find(ctx, program)
+	path, err := c.findProgram(ctx, program)
 	if err != nil {
 		return &CallError{Command: append([]string{program}, args...), Exit: -1, Err: err}
 	}
@@ -170,11 +170,11 @@ func (c *Client) start(ctx context.Context, stdout io.Writer, variables []string
 	return &CallError{
 		Command: append([]string{path}, args...), Exit: exit,
 		// as scontrol of Slurm 26.05 says it
-		Stderr: Clean(strings.ReplaceAll(said, " error:Unable ", " error: Unable "), 2000), Err: cause(said, err),
+		Stderr: Clean(strings.ReplaceAll(said, " error:Unable ", " error: Unable "), 2000), Err: causeOf(said, err),
 	}
 }
 
-func cause(said string, err error) error {
+func causeOf(said string, err error) error {
 	for _, known := range causes {
 		if strings.Contains(said, known.text) {
 			return fmt.Errorf("%w (%w)", known.err, err)
@@ -208,11 +208,11 @@ func (c *Client) environment() []string {
 	return env
 }
 
-// find returns the absolute path of one of Slurm's programs.
-func (c *Client) find(ctx context.Context, program string) (string, error) {
+// findProgram returns the absolute path of one of Slurm's programs.
+func (c *Client) findProgram(ctx context.Context, program string) (string, error) {
 	folders := []string{c.Dir}
 	if c.Dir == "" {
-		folders = c.place(ctx).Folders()
+		folders = c.programHints(ctx).Folders()
 	}
 
 	return findIn(folders, program)

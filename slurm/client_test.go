@@ -33,7 +33,7 @@ func hookEnvironment(t *testing.T, cluster *slurmlab.Cluster, _ *slurm.Client) {
 		t,
 		os.WriteFile(
 			filepath.Join(filepath.Dir(cluster.Conf()), slurm.IncludeFile),
-			[]byte(slurm.Note(filepath.Dir(scontrol))),
+			[]byte(slurm.FolderLine(filepath.Dir(scontrol))),
 			0o644,
 		),
 	)

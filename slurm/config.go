@@ -358,17 +358,17 @@ func partitionSeconds(text string) (time.Duration, error) {
 	return configSeconds(text)
 }
 
-// siteWord begins a line of IncludeFile that keeps what the site's slurm.conf says itself of a setting of ours.
-const siteWord = "# slurm.conf itself has "
+// sitePrefix begins a line of IncludeFile that keeps what the site's slurm.conf says itself of a setting of ours.
+const sitePrefix = "# slurm.conf itself has "
 
 // SiteLine is the line that keeps the site's value of a setting: ResumeProgram and SuspendProgram of
 // ours call the site's for nodes that are not ours, and lists are merged.
-func SiteLine(setting, value string) string { return siteWord + setting + "=" + value + "\n" }
+func SiteLine(setting, value string) string { return sitePrefix + setting + "=" + value + "\n" }
 
 // SiteValue is the value that a text of IncludeFile keeps for a setting; "" if none.
-func SiteValue(text, setting string) string { return afterWord(text, siteWord+setting+"=") }
+func SiteValue(text, setting string) string { return valueAfter(text, sitePrefix+setting+"=") }
 
 // SiteProgram is the program that is kept beside the slurm.conf for a setting; "" if none.
 func SiteProgram(conf, setting string) string {
-	return included(cmp.Or(conf, DefaultConf), siteWord+setting+"=")
+	return includedValue(cmp.Or(conf, DefaultConf), sitePrefix+setting+"=")
 }

@@ -36,7 +36,7 @@ func FuzzComment(f *testing.F) {
 	f.Add("capacity=any\n7|7|RUNNING")
 	f.Add(record("", nil))
 	f.Fuzz(func(t *testing.T, comment string) {
-		mark := newMark()
+		mark := newDelimiter()
 		for _, fields := range []jobFields{allFields, briefFields} {
 			text := recordOf(
 				fields,

@@ -31,7 +31,7 @@ func (c *Client) SetTimeLimit(ctx context.Context, job string, minutes int) erro
 			capacity.MaxMinutes)
 	}
 
-	return c.change(
+	return c.changeJobs(
 		ctx,
 		[]string{job},
 		"setting the time limit",
@@ -62,7 +62,7 @@ func (c *Client) Edit(ctx context.Context, edits map[string]capacity.Edits) map[
 			args = append(args, "features="+e.Constraint)
 		}
 
-		_, err := c.onJobs(ctx, []string{job}, "setting the time limit", "update", "jobid", args...)
+		_, err := c.runOnJobs(ctx, []string{job}, "setting the time limit", "update", "jobid", args...)
 		if err != nil && !errors.Is(err, ErrNoJob) {
 			failed[job] = err
 		}
@@ -80,7 +80,7 @@ func (c *Client) Edit(ctx context.Context, edits map[string]capacity.Edits) map[
 		}
 
 		for _, now := range jobs {
-			if now.Shown == job && now.Pending() && !has(now, e) {
+			if now.Shown == job && now.Pending() && !hasEdits(now, e) {
 				failed[job] = fmt.Errorf("setting the time limit, job %s: %w (%s, at least %s)", job, ErrNoEffect,
 					now.TimeLimit, now.TimeMin)
 			}
@@ -90,7 +90,7 @@ func (c *Client) Edit(ctx context.Context, edits map[string]capacity.Edits) map[
 	return failed
 }
 
-func has(j capacity.Job, e capacity.Edits) bool {
+func hasEdits(j capacity.Job, e capacity.Edits) bool {
 	return (!e.TimeLimit.Bounded() || j.TimeLimit == e.TimeLimit) && (!e.TimeMin.Bounded() || j.TimeMin == e.TimeMin) &&
 		(e.Constraint == "" || j.Constraint == e.Constraint)
 }
@@ -99,7 +99,7 @@ func has(j capacity.Job, e capacity.Edits) bool {
 // not change. The text becomes one printable line of at most [MaxComment] bytes.
 func (c *Client) SetAdminComment(ctx context.Context, text string, jobs ...string) error {
 	text = Clean(text, MaxComment)
-	return c.change(ctx, jobs, "setting the AdminComment", func(j capacity.Job) bool { return j.AdminComment == text },
+	return c.changeJobs(ctx, jobs, "setting the AdminComment", func(j capacity.Job) bool { return j.AdminComment == text },
 		"update", "jobid", "admincomment="+text)
 }
 
@@ -113,7 +113,7 @@ func (c *Client) Notify(ctx context.Context, job, text string) error {
 		return errors.New("notifying a job: the message is empty")
 	}
 
-	_, err := c.onJobs(ctx, []string{job}, "notifying", "notify", "", text)
+	_, err := c.runOnJobs(ctx, []string{job}, "notifying", "notify", "", text)
 
 	return err
 }
@@ -129,7 +129,7 @@ func (c *Client) RequeueJob(ctx context.Context, before capacity.Job, hold bool)
 		verb = "requeuehold"
 	}
 
-	_, err = c.onJobs(ctx, []string{wholeHetJob(before.Shown)}, "requeueing", verb, "")
+	_, err = c.runOnJobs(ctx, []string{hetJobID(before.Shown)}, "requeueing", verb, "")
 	after, read := c.Job(ctx, before.Shown)
 	switch {
 	case read != nil:
@@ -145,7 +145,7 @@ func (c *Client) RequeueJob(ctx context.Context, before capacity.Job, hold bool)
 
 // ResumeJob lets a suspended job run again. Slurm gives it back the priority that it took.
 func (c *Client) ResumeJob(ctx context.Context, job string) error {
-	_, err := c.onJobs(ctx, []string{job}, "resuming", "resume", "")
+	_, err := c.runOnJobs(ctx, []string{job}, "resuming", "resume", "")
 	return err
 }
 
@@ -153,7 +153,7 @@ func (c *Client) ResumeJob(ctx context.Context, job string) error {
 func (c *Client) Cancel(ctx context.Context, jobs ...string) error {
 	var args []string
 	for _, job := range jobs {
-		name, err := parseJobName(wholeHetJob(job))
+		name, err := parseJobName(hetJobID(job))
 		if err != nil {
 			return fmt.Errorf("cancelling: %w", err)
 		}
@@ -168,8 +168,8 @@ func (c *Client) Cancel(ctx context.Context, jobs ...string) error {
 	return nil
 }
 
-// wholeHetJob returns the id that requeue takes: it does not know a component ("Invalid job id").
-func wholeHetJob(job string) string {
+// hetJobID returns the id that requeue takes: it does not know a component ("Invalid job id").
+func hetJobID(job string) string {
 	whole, _, _ := strings.Cut(job, "+")
 	return whole
 }
@@ -178,16 +178,16 @@ func wholeHetJob(job string) string {
 // begin time for some seconds or minutes, and when that has passed Slurm takes the hold for an administrator's (seen on
 // 24.11); so the begin time is taken away first.
 func (c *Client) UserHold(ctx context.Context, jobs ...string) error {
-	if _, err := c.onJobs(ctx, jobs, "holding", "update", "jobid", "starttime=now"); err != nil {
+	if _, err := c.runOnJobs(ctx, jobs, "holding", "update", "jobid", "starttime=now"); err != nil {
 		return err
 	}
-	return c.change(ctx, jobs, "holding", func(j capacity.Job) bool { return j.Held }, "uhold", "")
+	return c.changeJobs(ctx, jobs, "holding", func(j capacity.Job) bool { return j.Held }, "uhold", "")
 }
 
-// Begin keeps a pending job from starting before a time, in whole seconds.
+// SetBeginTime keeps a pending job from starting before a time, in whole seconds.
 // squeue's start is no proof: a job that was requeued shows that of its last run at first. Its eligible time is.
-func (c *Client) Begin(ctx context.Context, job string, at time.Time) error {
-	return c.change(
+func (c *Client) SetBeginTime(ctx context.Context, job string, at time.Time) error {
+	return c.changeJobs(
 		ctx,
 		[]string{job},
 		"setting the begin time",
@@ -200,11 +200,11 @@ func (c *Client) Begin(ctx context.Context, job string, at time.Time) error {
 
 // Release undoes a hold.
 func (c *Client) Release(ctx context.Context, job string) error {
-	return c.change(ctx, []string{job}, "releasing", func(j capacity.Job) bool { return !j.Held }, "release", "")
+	return c.changeJobs(ctx, []string{job}, "releasing", func(j capacity.Job) bool { return !j.Held }, "release", "")
 }
 
-// change runs scontrol once for jobs and reads them back: took says whether a job has the change.
-func (c *Client) change(
+// changeJobs runs scontrol once for jobs and reads them back: took says whether a job has the change.
+func (c *Client) changeJobs(
 	ctx context.Context,
 	jobs []string,
 	what string,
@@ -212,7 +212,7 @@ func (c *Client) change(
 	verb, key string,
 	args ...string,
 ) error {
-	names, err := c.onJobs(ctx, jobs, what, verb, key, args...)
+	names, err := c.runOnJobs(ctx, jobs, what, verb, key, args...)
 	if err != nil {
 		return err
 	}
@@ -243,9 +243,9 @@ func (c *Client) change(
 	return nil
 }
 
-// onJobs runs scontrol VERB [KEY=]JOB,JOB… ARGS. The "--" keeps a text that begins with a
+// runOnJobs runs scontrol VERB [KEY=]JOB,JOB… ARGS. The "--" keeps a text that begins with a
 // hyphen from being read as an option. If one job does not take the change, the others do.
-func (c *Client) onJobs(ctx context.Context, jobs []string, what, verb, key string, args ...string) ([]jobName, error) {
+func (c *Client) runOnJobs(ctx context.Context, jobs []string, what, verb, key string, args ...string) ([]jobName, error) {
 	var (
 		names     []jobName
 		arguments []string
@@ -265,8 +265,8 @@ func (c *Client) onJobs(ctx context.Context, jobs []string, what, verb, key stri
 	}
 
 	_, err := c.run(ctx, "scontrol", append([]string{"--", verb, argument}, args...)...)
-	for range again {
-		if !errors.Is(err, errAgain) {
+	for range maxRetries {
+		if !errors.Is(err, errTransient) {
 			break
 		}
 
@@ -280,10 +280,10 @@ func (c *Client) onJobs(ctx context.Context, jobs []string, what, verb, key stri
 	return names, nil
 }
 
-// again limits how often a refused change is repeated. slurmctld 24.11.5 and 26.05.5 refuse a change of the
+// maxRetries limits how often a refused change is repeated. slurmctld 24.11.5 and 26.05.5 refuse a change of the
 // partition of a pending job at random, two times out of three, with an error that something
 // else of its thread has left behind; it has changed nothing then.
-const again = 30
+const maxRetries = 30
 
 // jobName is a job under the name by which scontrol changes it and nothing else. The id alone is not such a name: that
 // of an array's last task is the whole array's, and that of a het job's first component the whole het job's.
@@ -294,10 +294,10 @@ type jobName struct {
 }
 
 var (
-	oneJob = sync.OnceValue(
+	jobPattern = sync.OnceValue(
 		func() *regexp.Regexp { return regexp.MustCompile(`^([1-9][0-9]{0,9})(?:[_+][0-9]{1,9})?$`) },
 	)
-	someTasks = sync.OnceValue(func() *regexp.Regexp {
+	tasksPattern = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(
 			`^([1-9][0-9]{0,9})_(\[[0-9,-]+)(?:%[0-9]+)?\]$`)
 	})
@@ -306,11 +306,11 @@ var (
 // parseJobName reads a job's name as squeue shows it: "12", "12_3", "12+1", or the tasks
 // of an array that are still pending together, "12_[1-4,7%2]".
 func parseJobName(shown string) (jobName, error) {
-	if parts := oneJob().FindStringSubmatch(shown); parts != nil {
+	if parts := jobPattern().FindStringSubmatch(shown); parts != nil {
 		return jobName{base: parts[1], argument: shown, rows: []string{shown}}, nil
 	}
 
-	if parts := someTasks().FindStringSubmatch(shown); parts != nil {
+	if parts := tasksPattern().FindStringSubmatch(shown); parts != nil {
 		// Without what follows the "%": that is how many may run at a time, which scontrol does not take here.
 		argument := parts[1] + "_" + parts[2] + "]"
 

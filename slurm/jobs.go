@@ -120,10 +120,10 @@ func (c *Client) Job(ctx context.Context, shown string) (job capacity.Job, err e
 }
 
 func (c *Client) eachJob(ctx context.Context, fields jobFields, take func(capacity.Job) error, more ...string) error {
-	mark := newMark()
+	delimiter := newDelimiter()
 
-	r := jobReader{fields: fields, mark: []byte(mark), take: take}
-	err := c.runInto(ctx, &r, []string{"SQUEUE_FORMAT2=" + fields.format(mark)},
+	r := jobReader{wanted: fields, delimiter: []byte(delimiter), take: take}
+	err := c.runInto(ctx, &r, []string{"SQUEUE_FORMAT2=" + fields.format(delimiter)},
 		"squeue", append([]string{"--all", "--noheader", "--noconvert", "--sort=i"}, more...)...)
 	if err = r.end(err); err != nil {
 		return fmt.Errorf("listing jobs: %w", err)
@@ -149,7 +149,7 @@ type plainField struct {
 // plainFields are ended by plainEnd.
 var plainFields = []plainField{
 	{"JobID", intField(func(j *capacity.Job) *int { return &j.ID })},
-	{"JobArrayID", func(j *capacity.Job, text string) error { return readShown(j, text) }},
+	{"JobArrayID", func(j *capacity.Job, text string) error { return parseShown(j, text) }},
 	{"State", func(j *capacity.Job, text string) error { j.State, j.StateFlag = splitState(text); return nil }},
 	{"TimeLimit", func(j *capacity.Job, text string) error {
 		if text == "NOT_SET" { // its partition, whose limit it would have, is gone
@@ -195,16 +195,16 @@ var plainFields = []plainField{
 	}},
 }
 
-const plainEnd = "|"
+const plainDelimiter = "|"
 
-// markedField is a field that a user can write, or that may hold plainEnd.
-type markedField struct {
-	name string
-	of   func(j *capacity.Job) *string
+// delimitedField is a field that a user can write, or that may hold plainEnd.
+type delimitedField struct {
+	name  string
+	field func(j *capacity.Job) *string
 }
 
-// markedFields are ended by the mark.
-var markedFields = []markedField{
+// delimitedFields are ended by the mark.
+var delimitedFields = []delimitedField{
 	{"Partition", func(j *capacity.Job) *string { return &j.Partition }},
 	{"Account", func(j *capacity.Job) *string { return &j.Account }},
 	{"QOS", func(j *capacity.Job) *string { return &j.QOS }},
@@ -218,42 +218,42 @@ var markedFields = []markedField{
 
 // jobFields are fields that squeue is asked for, in their order; the last of plain is ended by the mark.
 type jobFields struct {
-	plain  []plainField
-	marked []markedField
+	plain     []plainField
+	delimited []delimitedField
 }
 
-var allFields = jobFields{plainFields, markedFields}
+var allFields = jobFields{plainFields, delimitedFields}
 
 // briefFields are the columns of BriefJobs: each costs squeue about a fiftieth of its time.
-var briefFields = allFields.without("StartTime", "EndTime", "Deadline", "PriorityLong", "NumNodes", "QOS",
+var briefFields = allFields.omit("StartTime", "EndTime", "Deadline", "PriorityLong", "NumNodes", "QOS",
 	"UserName", "Reason", "Feature", "Reservation")
 
-func (f jobFields) without(names ...string) jobFields {
+func (f jobFields) omit(names ...string) jobFields {
 	return jobFields{slices.DeleteFunc(slices.Clone(f.plain), func(p plainField) bool {
 		return slices.Contains(names, p.name)
-	}), slices.DeleteFunc(slices.Clone(f.marked), func(m markedField) bool {
+	}), slices.DeleteFunc(slices.Clone(f.delimited), func(m delimitedField) bool {
 		return slices.Contains(names, m.name)
 	})}
 }
 
-// newMark is a text that nobody can guess: 130 random bits. It begins with a letter, since
+// newDelimiter is a text that nobody can guess: 130 random bits. It begins with a letter, since
 // squeue would take a digit for the width of the field.
-func newMark() string { return "m" + rand.Text() }
+func newDelimiter() string { return "m" + rand.Text() }
 
 // format is the value of SQUEUE_FORMAT2. A colon without a width means the whole text.
-func (f jobFields) format(mark string) string {
+func (f jobFields) format(delimiter string) string {
 	var all []string
 	for i, p := range f.plain {
-		end := plainEnd
+		end := plainDelimiter
 		if i == len(f.plain)-1 {
-			end = mark
+			end = delimiter
 		}
 
 		all = append(all, p.name+":"+end)
 	}
 
-	for _, m := range f.marked {
-		all = append(all, m.name+":"+mark)
+	for _, m := range f.delimited {
+		all = append(all, m.name+":"+delimiter)
 	}
 
 	return strings.Join(all, ",")
@@ -263,14 +263,14 @@ func (f jobFields) format(mark string) string {
 // more than one record is kept. A field that cannot be read is Unread of its job. Anything else
 // than whole records is an error: jobs that are left out would be taken for gone.
 type jobReader struct {
-	fields jobFields
-	mark   []byte
-	take   func(capacity.Job) error
-	unread []byte       // the beginning of a record
-	texts  [][]byte     // of the record that is read
-	job    capacity.Job // that is read
-	last   capacity.Job // texts that it has too are in memory once
-	err    error
+	wanted    jobFields
+	delimiter []byte
+	take      func(capacity.Job) error
+	unread    []byte       // the beginning of a record
+	fields    [][]byte     // of the record that is read
+	job       capacity.Job // that is read
+	last      capacity.Job // texts that it has too are in memory once
+	err       error
 }
 
 // Write implements io.Writer.
@@ -278,7 +278,7 @@ func (r *jobReader) Write(text []byte) (int, error) {
 	r.unread = append(r.unread, text...)
 	unread := r.unread
 	for {
-		rest, whole := r.cut(unread)
+		rest, whole := r.split(unread)
 		if !whole {
 			break
 		}
@@ -312,16 +312,16 @@ func (r *jobReader) end(err error) error {
 	return err
 }
 
-// cut cuts the first record of text into its fields. whole is false if there is less than it, and what ends it.
-func (r *jobReader) cut(text []byte) (rest []byte, whole bool) {
-	r.texts = r.texts[:0]
-	for range 1 + len(r.fields.marked) {
-		field, after, ended := bytes.Cut(text, r.mark)
+// split cuts the first record of text into its fields. whole is false if there is less than it, and what ends it.
+func (r *jobReader) split(text []byte) (rest []byte, whole bool) {
+	r.fields = r.fields[:0]
+	for range 1 + len(r.wanted.delimited) {
+		field, after, ended := bytes.Cut(text, r.delimiter)
 		if !ended {
 			return nil, false
 		}
 
-		r.texts, text = append(r.texts, field), after
+		r.fields, text = append(r.fields, field), after
 	}
 
 	return text, len(text) > 0
@@ -329,15 +329,15 @@ func (r *jobReader) cut(text []byte) (rest []byte, whole bool) {
 
 func (r *jobReader) read() capacity.Job {
 	r.last, r.job = r.job, capacity.Job{}
-	plain := string(r.texts[0])
-	if n := strings.Count(plain, plainEnd) + 1; n != len(r.fields.plain) {
-		r.job.Unread = fmt.Sprintf("squeue shows %d fields, not %d: %s", n, len(r.fields.plain), quote(plain))
+	plain := string(r.fields[0])
+	if n := strings.Count(plain, plainDelimiter) + 1; n != len(r.wanted.plain) {
+		r.job.Unread = fmt.Sprintf("squeue shows %d fields, not %d: %s", n, len(r.wanted.plain), quote(plain))
 	}
 
-	for _, f := range r.fields.plain {
+	for _, f := range r.wanted.plain {
 		var text string
 
-		text, plain, _ = strings.Cut(plain, plainEnd)
+		text, plain, _ = strings.Cut(plain, plainDelimiter)
 		if err := f.read(&r.job, text); err != nil && r.job.Unread == "" {
 			r.job.Unread = fmt.Sprintf("squeue's %s: %v", f.name, err)
 		}
@@ -350,14 +350,14 @@ func (r *jobReader) read() capacity.Job {
 		}
 	}
 
-	for i, f := range r.fields.marked {
-		text, before := r.texts[1+i], *f.of(&r.last)
+	for i, f := range r.wanted.delimited {
+		text, before := r.fields[1+i], *f.field(&r.last)
 		switch string(text) {
 		case "(null)", "N/A":
 		case before:
-			*f.of(&r.job) = before
+			*f.field(&r.job) = before
 		default: // what is not UTF-8 is U+FFFD, byte by byte
-			*f.of(&r.job) = string(bytes.Runes(text))
+			*f.field(&r.job) = string(bytes.Runes(text))
 		}
 	}
 
@@ -396,8 +396,8 @@ func timeField(of func(j *capacity.Job) *time.Time) func(j *capacity.Job, text s
 	}
 }
 
-// readShown reads "12", "12_3", "12+1" or "12_[1-4%2]".
-func readShown(j *capacity.Job, text string) error {
+// parseShown reads "12", "12_3", "12+1" or "12_[1-4%2]".
+func parseShown(j *capacity.Job, text string) error {
 	base, task, array := strings.Cut(text, "_")
 	base, component, het := strings.Cut(base, "+")
 	id, err := strconv.ParseUint(base, 10, 32)

@@ -41,7 +41,7 @@ func (c *Client) Nodes(ctx context.Context, names ...string) ([]capacity.Node, e
 		return nil, fmt.Errorf("listing nodes: %w", err)
 	}
 
-	if text := strings.TrimSpace(string(out)); len(records(out, "NodeName")) == 0 && text != "" && text != noNodes {
+	if text := strings.TrimSpace(string(out)); len(records(out, "NodeName")) == 0 && text != "" && text != noNodesAnswer {
 		return nil, fmt.Errorf("listing nodes: scontrol answers with no node: %.80q", text)
 	}
 
@@ -58,8 +58,8 @@ func (c *Client) Nodes(ctx context.Context, names ...string) ([]capacity.Node, e
 	return nodes, nil
 }
 
-// noNodes is the answer of scontrol on a cluster without nodes.
-const noNodes = "No nodes in the system"
+// noNodesAnswer is the answer of scontrol on a cluster without nodes.
+const noNodesAnswer = "No nodes in the system"
 
 // nodeReason cuts the reason out of the end of a node's line. Slurm puts "[user@time]" after its first line.
 var nodeReason = sync.OnceValue(
@@ -133,32 +133,32 @@ func (c *Client) SetAddresses(ctx context.Context, addresses map[string]netip.Ad
 // without an address is looked up by its name, ten times in as many seconds if nobody
 // knows it. Slurm 24.11 answers nobody meanwhile, for each such node.
 func (c *Client) PowerDownForce(ctx context.Context, nodes []string, reason string) error {
-	addresses := slices.Repeat([]string{nowhere}, len(hostlist.Sort(nodes))) // a node that is named twice has one
-	return c.onNodes(ctx, nodes, "POWER_DOWN_FORCE", reason, "nodeaddr="+strings.Join(addresses, ","))
+	addresses := slices.Repeat([]string{unreachableAddress}, len(hostlist.Sort(nodes))) // a node that is named twice has one
+	return c.updateNodes(ctx, nodes, "POWER_DOWN_FORCE", reason, "nodeaddr="+strings.Join(addresses, ","))
 }
 
-// nowhere is an address to which Linux opens no connection, and says so at once: the
+// unreachableAddress is an address to which Linux opens no connection, and says so at once: the
 // broadcast address (ENETUNREACH of connect(2)).
-const nowhere = "255.255.255.255"
+const unreachableAddress = "255.255.255.255"
 
 // PowerDown powers the nodes down when their jobs have ended, also those that they boot for. Until
 // then they get no others, which plain POWER_DOWN would give nodes that are shared (22.05).
 func (c *Client) PowerDown(ctx context.Context, nodes []string, reason string) error {
-	return c.onNodes(ctx, nodes, "POWER_DOWN_ASAP", reason)
+	return c.updateNodes(ctx, nodes, "POWER_DOWN_ASAP", reason)
 }
 
 // PowerUp resumes nodes for which no job waits.
 func (c *Client) PowerUp(ctx context.Context, nodes []string) error {
-	return c.onNodes(ctx, nodes, "POWER_UP", "")
+	return c.updateNodes(ctx, nodes, "POWER_UP", "")
 }
 
 // Drain keeps new jobs off the nodes; those that run go on. The reason stays on the nodes until they are resumed.
 func (c *Client) Drain(ctx context.Context, nodes []string, reason string) error {
-	return c.onNodes(ctx, nodes, "DRAIN", reason)
+	return c.updateNodes(ctx, nodes, "DRAIN", reason)
 }
 
-// onNodes updates state, reason, or both, and what else is given, in one call for all nodes.
-func (c *Client) onNodes(ctx context.Context, nodes []string, state, reason string, more ...string) error {
+// updateNodes updates state, reason, or both, and what else is given, in one call for all nodes.
+func (c *Client) updateNodes(ctx context.Context, nodes []string, state, reason string, more ...string) error {
 	list, err := nodeArgument(nodes)
 	if err != nil {
 		return fmt.Errorf("updating nodes: %w", err)
@@ -221,7 +221,7 @@ func unixTime(text string) (time.Time, error) {
 	return time.Unix(seconds, 0).UTC(), nil
 }
 
-// CreateReservation creates a Slurm reservation. A name in use gives [ErrReserved]. Without the flag IGNORE_JOBS it
+// CreateReservation creates a Slurm reservation. A name in use gives [ErrReservationExists]. Without the flag IGNORE_JOBS it
 // fails while jobs run there. The comment is left out where Slurm has none, so that a mark in the name is the only one
 // that works everywhere.
 func (c *Client) CreateReservation(ctx context.Context, r capacity.SlurmReservation) error {
@@ -280,7 +280,7 @@ func (c *Client) DeleteReservation(ctx context.Context, name string) error {
 	}
 
 	_, err := c.run(ctx, "scontrol", "delete", "reservationname="+name)
-	if err != nil && !errors.Is(err, ErrNoReserve) {
+	if err != nil && !errors.Is(err, ErrNoReservation) {
 		return fmt.Errorf("deleting Slurm reservation %s: %w", name, err)
 	}
 

@@ -53,9 +53,9 @@ func parseJobFields(t testing.TB, fields jobFields, text []byte, mark string) ([
 
 	read := func(pieces iter.Seq[[]byte]) (jobs []capacity.Job, err error) {
 		r := jobReader{
-			fields: fields,
-			mark:   []byte(mark),
-			take:   func(j capacity.Job) error { jobs = append(jobs, j); return nil },
+			wanted:    fields,
+			delimiter: []byte(mark),
+			take:      func(j capacity.Job) error { jobs = append(jobs, j); return nil },
 		}
 		for piece := range pieces {
 			if _, err = r.Write(piece); err != nil {
@@ -193,13 +193,13 @@ func recordOf(fields jobFields, mark string, replaced map[string]string) string 
 		b.WriteString(value)
 
 		if i < len(fields.plain)-1 {
-			b.WriteString(plainEnd)
+			b.WriteString(plainDelimiter)
 		}
 	}
 
 	b.WriteString(mark)
 
-	for _, f := range fields.marked {
+	for _, f := range fields.delimited {
 		value, ok := text[f.name]
 		if !ok {
 			value = "(null)"
@@ -242,7 +242,7 @@ func TestParseSomeFields(t *testing.T) {
 		t.Errorf("BriefJobs (-want +got):\n%s", diff)
 	}
 
-	if n := len(briefFields.plain) + len(briefFields.marked); n != 14 || briefFields.plain[9].name != "NodeList" {
+	if n := len(briefFields.plain) + len(briefFields.delimited); n != 14 || briefFields.plain[9].name != "NodeList" {
 		t.Errorf("%d fields: %+v", n, briefFields)
 	}
 }
@@ -349,9 +349,9 @@ func TestJobsAreTakenWhileSqueuePrints(t *testing.T) {
 	taken := 0
 
 	r := jobReader{
-		fields: allFields,
-		mark:   []byte(recordedMark),
-		take:   func(capacity.Job) error { taken++; return nil },
+		wanted:    allFields,
+		delimiter: []byte(recordedMark),
+		take:      func(capacity.Job) error { taken++; return nil },
 	}
 	one := record(recordedMark, map[string]string{"Comment": strings.Repeat("x", 1000)})
 	for range 1000 {
@@ -369,7 +369,7 @@ func TestJobsAreTakenWhileSqueuePrints(t *testing.T) {
 	}
 	// The taker may stop early: that ends squeue, and the taker's error is the one that counts.
 	enough, killed := errors.New("enough"), errors.New("signal: broken pipe")
-	r = jobReader{fields: allFields, mark: []byte(recordedMark), take: func(capacity.Job) error { return enough }}
+	r = jobReader{wanted: allFields, delimiter: []byte(recordedMark), take: func(capacity.Job) error { return enough }}
 	if _, err := r.Write([]byte(one)); !errors.Is(err, enough) || !errors.Is(r.end(killed), enough) {
 		t.Errorf("%v, %v", err, r.end(killed))
 	}
@@ -377,9 +377,9 @@ func TestJobsAreTakenWhileSqueuePrints(t *testing.T) {
 
 // R7: a user's text forges no record, even a whole one without the mark, or with the mark of another call.
 func TestR7_ForgedRecords(t *testing.T) {
-	for _, comment := range []string{record("", nil), record("\n", nil), "\n" + record(newMark(), nil), "x" + record("|",
+	for _, comment := range []string{record("", nil), record("\n", nil), "\n" + record(newDelimiter(), nil), "x" + record("|",
 		map[string]string{"Comment": "|"}), "\x00", "m\nm"} {
-		mark := newMark()
+		mark := newDelimiter()
 
 		text := record(
 			mark,
@@ -395,7 +395,7 @@ func TestR7_ForgedRecords(t *testing.T) {
 		}
 	}
 
-	if mark := newMark(); mark == newMark() {
+	if mark := newDelimiter(); mark == newDelimiter() {
 		t.Error("two calls have the same mark")
 	}
 }

@@ -21,13 +21,13 @@ var pcsPrograms = "/opt/aws/pcs/scheduler"
 // IncludeFile names the file that `hooks install` writes beside slurm.conf, which includes it.
 const IncludeFile = "pcs-capacity.conf"
 
-// Place collects the hints about where Slurm's programs are. Folders puts them in order.
-type Place struct {
-	Release string   // the folder of the PCS cluster's release; "" if it is not on PCS, or not known
-	Path    []string // the entries of PATH. slurmctld starts its programs without one.
-	Parent  string   // the executable of the parent process
-	Noted   string   // the folder that `hooks install` wrote down
-	PCS     []string // the folders of AWS PCS
+// ProgramHints collects the hints about where Slurm's programs are. Folders puts them in order.
+type ProgramHints struct {
+	Release  string   // the folder of the PCS cluster's release; "" if it is not on PCS, or not known
+	Path     []string // the entries of PATH. slurmctld starts its programs without one.
+	Parent   string   // the executable of the parent process
+	Recorded string   // the folder that `hooks install` wrote down
+	PCS      []string // the folders of AWS PCS
 }
 
 // usualFolders have Slurm's programs on most hosts.
@@ -35,7 +35,7 @@ var usualFolders = []string{"/usr/bin", "/usr/local/bin", "/opt/slurm/bin"}
 
 // Folders lists where to look for Slurm's programs, in this order: the PCS cluster's release; PATH; the folder of the
 // slurmctld whose program this is; what was written down; the usual ones; the newest of PCS.
-func (p Place) Folders() (all []string) {
+func (p ProgramHints) Folders() (all []string) {
 	add := func(folders ...string) {
 		for _, folder := range folders {
 			if filepath.IsAbs(folder) && !slices.Contains(all, folder) { // a relative one would depend on where we run
@@ -50,7 +50,7 @@ func (p Place) Folders() (all []string) {
 		add(filepath.Join(filepath.Dir(daemon), "../bin"))
 	}
 
-	add(p.Noted)
+	add(p.Recorded)
 	add(usualFolders...)
 
 	newest := slices.Clone(p.PCS)
@@ -66,29 +66,29 @@ func isController(executable string) bool {
 	return name == "slurmctld" || name == "slurmscriptd"
 }
 
-// Usual reports whether every program of ours looks in a folder by itself.
-func Usual(folder string) bool { return slices.Contains(usualFolders, folder) }
+// IsUsualFolder reports whether every program of ours looks in a folder by itself.
+func IsUsualFolder(folder string) bool { return slices.Contains(usualFolders, folder) }
 
-// noteWord begins the line of IncludeFile that has the folder of Slurm's programs.
-const noteWord = "# Slurm's programs are in "
+// folderPrefix begins the line of IncludeFile that has the folder of Slurm's programs.
+const folderPrefix = "# Slurm's programs are in "
 
-// Note is the line of IncludeFile that says where Slurm's programs are, for what slurmctld starts without a PATH.
-func Note(folder string) string { return noteWord + folder + "\n" }
+// FolderLine is the line of IncludeFile that says where Slurm's programs are, for what slurmctld starts without a PATH.
+func FolderLine(folder string) string { return folderPrefix + folder + "\n" }
 
-// Noted is the folder that IncludeFile beside the slurm.conf names; "" if none.
-func Noted(conf string) string { return included(conf, noteWord) }
+// RecordedFolder is the folder that IncludeFile beside the slurm.conf names; "" if none.
+func RecordedFolder(conf string) string { return includedValue(conf, folderPrefix) }
 
-// included returns the rest of the line of IncludeFile that begins with word; "" if no line does.
-func included(conf, word string) string {
+// includedValue returns the rest of the line of IncludeFile that begins with word; "" if no line does.
+func includedValue(conf, word string) string {
 	text, err := os.ReadFile(filepath.Join(filepath.Dir(conf), IncludeFile))
 	if err != nil {
 		return ""
 	}
 
-	return afterWord(string(text), word)
+	return valueAfter(string(text), word)
 }
 
-func afterWord(text, word string) string {
+func valueAfter(text, word string) string {
 	for line := range strings.Lines(text) {
 		if rest, ok := strings.CutPrefix(line, word); ok {
 			return strings.TrimSpace(rest)
@@ -98,8 +98,8 @@ func afterWord(text, word string) string {
 	return ""
 }
 
-// WrittenNodes are the nodes that IncludeFile beside the slurm.conf defines.
-func WrittenNodes(conf string) (names []string) {
+// IncludedNodes are the nodes that IncludeFile beside the slurm.conf defines.
+func IncludedNodes(conf string) (names []string) {
 	text, _ := os.ReadFile(filepath.Join(filepath.Dir(conf), IncludeFile))
 	for line := range strings.Lines(string(text)) {
 		list, is := strings.CutPrefix(line, "NodeName=")
@@ -118,10 +118,10 @@ func WrittenNodes(conf string) (names []string) {
 // DefaultConf is slurm.conf where SLURM_CONF names none.
 const DefaultConf = "/etc/slurm/slurm.conf"
 
-// place looks at this process and this host.
-func (c *Client) place(ctx context.Context) Place {
+// programHints looks at this process and this host.
+func (c *Client) programHints(ctx context.Context) ProgramHints {
 	conf := cmp.Or(c.Conf, os.Getenv("SLURM_CONF"), DefaultConf)
-	p := Place{Path: filepath.SplitList(os.Getenv("PATH")), Noted: Noted(conf), PCS: pcsFolders()}
+	p := ProgramHints{Path: filepath.SplitList(os.Getenv("PATH")), Recorded: RecordedFolder(conf), PCS: pcsFolders()}
 	p.Parent, _ = os.Readlink(fmt.Sprintf("/proc/%d/exe", os.Getppid())) // "" without the right to see it
 	if c.PCS {
 		p.Release = c.releaseFolder(ctx, p.PCS)
@@ -194,14 +194,14 @@ func (c *Client) releaseFolder(ctx context.Context, folders []string) string {
 
 // Folder returns the folder from which this client runs Slurm's programs.
 func (c *Client) Folder(ctx context.Context) (string, error) {
-	path, err := c.find(ctx, "scontrol")
+	path, err := c.findProgram(ctx, "scontrol")
 	return filepath.Dir(path), err
 }
 
 // HookFolder returns the folder in which a program that slurmctld starts, without a PATH, finds scontrol. conf is
 // slurmctld's slurm.conf, daemon its executable ("" if it is not known).
 func HookFolder(conf, daemon string) (string, error) {
-	path, err := findIn(Place{Parent: daemon, Noted: Noted(conf), PCS: pcsFolders()}.Folders(), "scontrol")
+	path, err := findIn(ProgramHints{Parent: daemon, Recorded: RecordedFolder(conf), PCS: pcsFolders()}.Folders(), "scontrol")
 	if err != nil {
 		return "", err
 	}
@@ -209,9 +209,9 @@ func HookFolder(conf, daemon string) (string, error) {
 	return filepath.Dir(path), nil
 }
 
-// Daemon is the executable of the slurmctld that runs on this host; "" if none does, or if
+// DaemonPath is the executable of the slurmctld that runs on this host; "" if none does, or if
 // those of several are different.
-func Daemon() string {
+func DaemonPath() string {
 	executables, _ := filepath.Glob("/proc/[0-9]*/exe") // the pattern is valid
 
 	var one string

@@ -189,7 +189,7 @@ func warnIncomplete(t *terminal.Terminal, aws *ec2.Client) {
 		return
 	}
 
-	for _, words := range aws.Untold() {
+	for _, words := range aws.Withheld() {
 		t.Say("WARNING: %s", words)
 	}
 }

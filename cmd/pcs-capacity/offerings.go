@@ -171,7 +171,7 @@ func purchaseCommand(o market.Offer, asked time.Duration, own string) string {
 
 // roundedLength returns a length that EC2 sells, with a notice where it is another one.
 func roundedLength(t *terminal.Terminal, asked time.Duration) (time.Duration, error) {
-	length, err := ec2.Length(asked)
+	length, err := ec2.BlockLength(asked)
 	if err != nil {
 		return 0, usage("--duration: %w", err)
 	}
@@ -327,7 +327,7 @@ func printOffers(t *terminal.Terminal, need capacity.Need, own string, a market.
 		return
 	}
 
-	if sold, err := ec2.Length(need.Duration); err == nil && sold != a.Length {
+	if sold, err := ec2.BlockLength(need.Duration); err == nil && sold != a.Length {
 		t.Say("Work of %s needs a block of %s: nodes boot first, and jobs must end before the block does.",
 			capacity.FormatDuration(need.Duration), capacity.FormatDuration(a.Length))
 	}

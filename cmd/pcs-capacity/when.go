@@ -128,7 +128,7 @@ func (s jobSize) judge(limit capacity.Limit, snap *capacity.Snapshot,
 		)
 	}
 
-	req, err := submit.Request(map[string]string{
+	req, err := submit.ParseRequest(map[string]string{
 		"from":        "cli_filter",
 		"user":        os.Getenv("USER"),
 		"partition":   partition,
@@ -141,7 +141,7 @@ func (s jobSize) judge(limit capacity.Limit, snap *capacity.Snapshot,
 		return req, capacity.Verdict{}, err
 	}
 
-	return req, submit.Verdict(req, "cli_filter", snap, now.Add(-snap.ClockOffset.Duration)), nil
+	return req, submit.Decide(req, "cli_filter", snap, now.Add(-snap.ClockOffset.Duration)), nil
 }
 
 // readSnapshot reads what sync last saw, and the time by AWS's clock.

@@ -20,7 +20,7 @@ const configureBudget = 15 * time.Minute
 
 // configureSlots makes the compute node groups of slots match their reservations. PCS itself launches the nodes;
 // nothing is taken down here.
-func (s *Site) configureSlots(ctx context.Context, slots map[string]place, last *capacity.Snapshot) error {
+func (s *Hook) configureSlots(ctx context.Context, slots map[string]slotInfo, last *capacity.Snapshot) error {
 	ctx, cancel := context.WithTimeout(ctx, configureBudget)
 	defer cancel()
 
@@ -55,14 +55,14 @@ func (s *Site) configureSlots(ctx context.Context, slots map[string]place, last 
 }
 
 // configure makes a compute node group match the reservation that it was set up for, "" for none, and records it.
-func (s *Site) configure(ctx context.Context, at place, reservation string, snap *capacity.Snapshot) error {
+func (s *Hook) configure(ctx context.Context, at slotInfo, reservation string, snap *capacity.Snapshot) error {
 	record := state.Record{
 		At:          s.Now(),
 		Hook:        "resume",
 		Partition:   at.partition.Name,
 		Reservation: reservation,
 		Code:        string(capacity.OK),
-		Message:     "compute node group " + at.slot + " is as it should be",
+		Message:     "compute node group " + at.name + " is as it should be",
 	}
 
 	request, err := configuration(s.Cluster, at, reservation, snap, s.Now())
@@ -72,12 +72,12 @@ func (s *Site) configure(ctx context.Context, at place, reservation string, snap
 	}
 
 	if changed {
-		record.Message = "configured compute node group " + at.slot
+		record.Message = "configured compute node group " + at.name
 	}
 
 	if err != nil {
-		err = fmt.Errorf("compute node group %s: %w", at.slot, err)
-		p, code := problem(err)
+		err = fmt.Errorf("compute node group %s: %w", at.name, err)
+		p, code := problemOf(err)
 		record.Code = string(p.Code)
 		record.EC2Code = code
 		record.Message = hook.OneLine(p.Text())
@@ -90,14 +90,14 @@ func (s *Site) configure(ctx context.Context, at place, reservation string, snap
 
 // configuration returns what a compute node group must match: the reservation, and the subnets in its zone.
 func configuration(
-	cluster string, at place, reservation string, snap *capacity.Snapshot, now time.Time,
+	cluster string, at slotInfo, reservation string, snap *capacity.Snapshot, now time.Time,
 ) (pcs.ConfigureRequest, error) {
-	request := pcs.ConfigureRequest{Cluster: cluster, Group: at.slot}
+	request := pcs.ConfigureRequest{Cluster: cluster, Group: at.name}
 	if reservation == "" {
 		return request, errors.New("it was set up for no reservation; run `pcs-capacity setup`")
 	}
 
-	p, g := at.in(snap)
+	p, g := at.settingsIn(snap)
 	r, known := snap.Reservation(reservation)
 	if !known {
 		return request, refuse(capacity.ReservationNotKnown,

@@ -92,10 +92,10 @@ var answers = map[string]error{
 	"throttled": &model.Refusal{
 		Code:    "RequestLimitExceeded",
 		Message: "Slow down.",
-		Outcome: errors.Join(capacity.ErrRefused, ec2.ErrNotNow),
+		Outcome: errors.Join(capacity.ErrRefused, ec2.ErrUndecided),
 	},
-	"unknown": fmt.Errorf("connection reset by peer%.0w", ec2.ErrNotNow),
-	"lost":    fmt.Errorf("connection reset by peer%.0w", ec2.ErrNotNow), // after the effect
+	"unknown": fmt.Errorf("connection reset by peer%.0w", ec2.ErrUndecided),
+	"lost":    fmt.Errorf("connection reset by peer%.0w", ec2.ErrUndecided), // after the effect
 }
 
 var (
@@ -318,7 +318,7 @@ func (w *fake) kept(t *testing.T) []state.Record {
 	return all
 }
 
-func (w *fake) site() *Site { return &Site{World: w, State: w.Dir, journal: logless(), Cluster: "ml"} }
+func (w *fake) site() *Hook { return &Hook{World: w, State: w.Dir, journal: logless(), Cluster: "ml"} }
 
 // begun is the call after it has begun in the World, unless that has stopped.
 func begun(w *fake, c *call) *call {

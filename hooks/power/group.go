@@ -26,21 +26,21 @@ type group struct {
 
 // part holds the nodes of a group that are in one slot, sorted.
 type part struct {
-	place    place
+	slot     slotInfo
 	template string // with its version
 	nodes    []string
 	targets  []target // in the order in which they are tried
 }
 
-// place says where a node belongs, by the node's name alone. Nodes of guests belong nowhere: see capacity.Provider.
-type place struct {
+// slotInfo says where a node belongs, by the node's name alone. Nodes of guests belong nowhere: see capacity.Provider.
+type slotInfo struct {
 	partition capacity.PartitionSettings
 	group     capacity.GroupSettings
-	slot      string
+	name      string
 }
 
-func placeOf(s capacity.Settings, node string) (at place, ok bool) {
-	at.partition, at.group, at.slot, ok = s.PlaceOf(node)
+func slotOf(s capacity.Settings, node string) (at slotInfo, ok bool) {
+	at.partition, at.group, at.name, ok = s.PlaceOf(node)
 	return at, ok && !at.partition.Provider.Guest()
 }
 
@@ -54,8 +54,8 @@ type target struct {
 	azID string
 }
 
-// waiting returns the nodes that jobs have.
-func waiting(jobs []capacity.Job) (waits []capacity.ResumeJob) {
+// allocations returns the nodes that jobs have.
+func allocations(jobs []capacity.Job) (waits []capacity.ResumeJob) {
 	for _, j := range jobs {
 		if j.Allocated() {
 			waits = append(waits, capacity.ResumeJob{ID: j.ID, Nodes: j.Nodes})
@@ -132,14 +132,14 @@ func launchGroups(nodes []string, waits []capacity.ResumeJob, known []capacity.J
 
 // plan decides everything before the first launch: the largest groups first, because they find room in the fewest
 // places. It returns separately the groups for which nothing is launched.
-func (c *call) plan(groups []group) (ready []group, unplaced []failed) {
+func (c *call) plan(groups []group) (ready []group, unplaced []failedGroup) {
 	largest := slices.Clone(groups)
 	slices.SortStableFunc(largest, func(a, b group) int { return len(b.nodes) - len(a.nodes) })
 
 	for _, g := range largest {
-		parts, err := c.divide(g)
+		parts, err := c.splitBySlot(g)
 		if err != nil {
-			unplaced = append(unplaced, failed{group: g, why: err})
+			unplaced = append(unplaced, failedGroup{group: g, err: err})
 			continue
 		}
 
@@ -163,19 +163,19 @@ func (c *call) plan(groups []group) (ready []group, unplaced []failed) {
 
 // sharesCall reports whether one call can launch both groups: of one node each, in the same slot and targets.
 func (g group) sharesCall(o group) bool {
-	return g.each && o.each && g.parts[0].place.slot == o.parts[0].place.slot &&
+	return g.each && o.each && g.parts[0].slot.name == o.parts[0].slot.name &&
 		slices.Equal(g.parts[0].targets, o.parts[0].targets)
 }
 
-// divide divides a group by slot, each part with its targets.
-func (c *call) divide(g group) (parts []part, err error) {
+// splitBySlot divides a group by slot, each part with its targets.
+func (c *call) splitBySlot(g group) (parts []part, err error) {
 	if len(g.jobs) == 0 && len(g.lost) > 0 {
 		return nil, refuse("job-gone", "job %d ended before its nodes were launched", g.lost[0])
 	}
 
 	for _, n := range g.nodes {
-		at, _ := placeOf(c.Settings, n)
-		i := slices.IndexFunc(parts, func(p part) bool { return p.place.slot == at.slot })
+		at, _ := slotOf(c.Settings, n)
+		i := slices.IndexFunc(parts, func(p part) bool { return p.slot.name == at.name })
 		if i < 0 {
 			template := c.templates[at.group.LaunchTemplate]
 			if template.err != nil {
@@ -183,14 +183,14 @@ func (c *call) divide(g group) (parts []part, err error) {
 			}
 
 			i = len(parts)
-			parts = append(parts, part{place: at, template: template.version})
+			parts = append(parts, part{slot: at, template: template.version})
 		}
 
 		parts[i].nodes = append(parts[i].nodes, n)
 	}
 
 	for i, p := range parts {
-		parts[i].targets, err = c.targets(g.jobs, p.place, len(p.nodes))
+		parts[i].targets, err = c.targets(g.jobs, p.slot, len(p.nodes))
 		if err != nil {
 			return nil, err
 		}
@@ -205,14 +205,14 @@ func (c *call) divide(g group) (parts []part, err error) {
 
 // targets returns the slot's reservations to which every job is admitted, those with enough room first, each with the
 // node group's one subnet in its zone. Nodes without a job may use any reservation that has the slot.
-func (c *call) targets(jobs []capacity.Job, at place, nodes int) (all []target, err error) {
-	p, g := at.in(c.snap)
+func (c *call) targets(jobs []capacity.Job, at slotInfo, nodes int) (all []target, err error) {
+	p, g := at.settingsIn(c.snap)
 
 	var common []capacity.Reservation
 	if len(jobs) == 0 {
 		p.AllowAccounts = nil // there is no account to check
 
-		admitted, v := capacity.AdmitLaunch(capacity.NoJob, p, at.slot, c.snap, c.now)
+		admitted, v := capacity.AdmitLaunch(capacity.NoJob, p, at.name, c.snap, c.now)
 		if v.Refused {
 			return nil, &refusal{Verdict: v}
 		}
@@ -268,8 +268,8 @@ func (c *call) targets(jobs []capacity.Job, at place, nodes int) (all []target, 
 	return all, nil
 }
 
-// in returns the snapshot's settings of a place.
-func (at place) in(snap *capacity.Snapshot) (capacity.Partition, capacity.NodeGroup) {
+// settingsIn returns the snapshot's settings of a place.
+func (at slotInfo) settingsIn(snap *capacity.Snapshot) (capacity.Partition, capacity.NodeGroup) {
 	p, _ := snap.Partition(at.partition.Name)
 	i := slices.IndexFunc(p.Groups, func(g capacity.NodeGroup) bool { return g.Name == at.group.Name })
 
@@ -277,8 +277,8 @@ func (at place) in(snap *capacity.Snapshot) (capacity.Partition, capacity.NodeGr
 }
 
 // admit judges a job by what Slurm has of it, as a launch in one slot.
-func (c *call) admit(j capacity.Job, at place) ([]capacity.Reservation, capacity.Verdict) {
-	p, _ := at.in(c.snap)
+func (c *call) admit(j capacity.Job, at slotInfo) ([]capacity.Reservation, capacity.Verdict) {
+	p, _ := at.settingsIn(c.snap)
 	request := capacity.Request{
 		Partitions: []string{p.Name},
 		Account:    j.Account,
@@ -288,7 +288,7 @@ func (c *call) admit(j capacity.Job, at place) ([]capacity.Reservation, capacity
 		Nodes:      len(j.Nodes),
 	}
 
-	return capacity.AdmitLaunch(request, p, at.slot, c.snap, c.now)
+	return capacity.AdmitLaunch(request, p, at.name, c.snap, c.now)
 }
 
 // targetsIn returns the targets in a reservation, in the order to try: one, in the group's subnet in its zone,
@@ -381,14 +381,14 @@ func (c *call) tags(jobs []capacity.Job, partition string, nodes []string, reser
 
 	if len(jobs) > 0 {
 		// As short as possible: EC2 returns it with each instance.
-		tags[capacity.TagJob] = hook.Clip(hostlist.Compress(shown(jobs)), capacity.MaxTagValue)
+		tags[capacity.TagJob] = hook.Clip(hostlist.Compress(jobNames(jobs)), capacity.MaxTagValue)
 	}
 
 	return tags
 }
 
-// on returns the group's jobs that have any of the nodes.
-func (g group) on(nodes []string) []capacity.Job {
+// jobsOn returns the group's jobs that have any of the nodes.
+func (g group) jobsOn(nodes []string) []capacity.Job {
 	if !g.each {
 		return g.jobs
 	}
@@ -398,15 +398,15 @@ func (g group) on(nodes []string) []capacity.Job {
 	})
 }
 
-// shown returns the jobs' ids as squeue shows them.
-func shown(jobs []capacity.Job) (ids []string) {
+// jobNames returns the jobs' ids as squeue shows them.
+func jobNames(jobs []capacity.Job) (ids []string) {
 	for _, j := range jobs {
 		ids = append(ids, j.Shown)
 	}
 	return ids
 }
 
-// without returns a list without some of its names.
-func without(names []string, gone func(name string) bool) []string {
+// removeFunc returns a list without some of its names.
+func removeFunc(names []string, gone func(name string) bool) []string {
 	return slices.DeleteFunc(slices.Clone(names), gone)
 }

@@ -19,23 +19,23 @@ import (
 // It rejects calls beyond that, which costs more time than waiting; one is left for other launches in the account. It
 // takes 50 CreateCapacityReservation calls at once and then 5 a second, its default for mutating calls.
 const (
-	launchBurst     = 4
-	launchesASecond = 2
-	holdBurst       = 40
-	holdsASecond    = 5
+	launchBurst       = 4
+	launchesPerSecond = 2
+	holdBurst         = 40
+	holdsPerSecond    = 5
 )
 
 const (
-	// mostBudget is the longest time for a power-up. Well below Slurm's ResumeTimeout, it leaves the nodes time to
+	// maxBudget is the longest time for a power-up. Well below Slurm's ResumeTimeout, it leaves the nodes time to
 	// boot.
-	mostBudget = 2 * time.Minute
-	// failuresOfBudget is the share of the budget for handling failures, counted from each launch: a third.
-	failuresOfBudget = 3
-	// addressOfBudget is the share of the budget for attempts to set addresses, a quarter: a launched node without its
+	maxBudget = 2 * time.Minute
+	// failureShare is the share of the budget for handling failures, counted from each launch: a third.
+	failureShare = 3
+	// addressShare is the share of the budget for attempts to set addresses, a quarter: a launched node without its
 	// address is lost.
-	addressOfBudget = 4
-	// mostAttempts is how many launches may have the same circumstances: see launchToken.
-	mostAttempts = 10
+	addressShare = 4
+	// maxAttempts is how many launches may have the same circumstances: see launchToken.
+	maxAttempts = 10
 )
 
 // resume launches nodes, group by group, side by side: all of a group or nothing. Groups for which that fails are taken
@@ -44,13 +44,13 @@ const (
 func (c *call) resume(ctx context.Context, waits []capacity.ResumeJob) error {
 	defer c.begin(ctx)()
 
-	nodes, err := c.poweringUp()
+	nodes, err := c.nodesPoweringUp()
 	if len(nodes) == 0 {
 		return err
 	}
 
 	// A run by hand has no SLURM_RESUME_FILE.
-	groups := launchGroups(nodes, append(waits, waiting(c.jobs)...), c.jobs)
+	groups := launchGroups(nodes, append(waits, allocations(c.jobs)...), c.jobs)
 
 	unread := c.factsErr
 	if c.jobsErr != nil { // nothing is launched without Slurm's answer about accounts
@@ -58,16 +58,16 @@ func (c *call) resume(ctx context.Context, waits []capacity.ResumeJob) error {
 	}
 
 	if unread != nil {
-		var all []failed
+		var all []failedGroup
 		for _, g := range groups {
-			all = append(all, failed{group: g, why: unread})
+			all = append(all, failedGroup{group: g, err: unread})
 		}
 
 		return errors.Join(err, c.takeDown(all...))
 	}
 
 	refused := c.refusedJobs(nodes)
-	groups, shared := withoutRefused(groups, refused)
+	groups, shared := splitRefused(groups, refused)
 	groups, unplaced := c.plan(groups)
 
 	errs := make([]error, len(groups)+1)
@@ -79,12 +79,12 @@ func (c *call) resume(ctx context.Context, waits []capacity.ResumeJob) error {
 	})
 
 	for i, g := range groups {
-		turn := c.takeTurn(c.requestsOf(g)) // in order: a small group must not take the room of a large one
+		turn := c.reserveTurn(c.limiterFor(g)) // in order: a small group must not take the room of a large one
 		all.Go(func() { errs[i+1] = c.launch(g, turn) })
 	}
 
 	all.Wait()
-	c.letGo() // last: it waits for the instances
+	c.releaseHolds() // last: it waits for the instances
 
 	return errors.Join(append(errs, err)...)
 }
@@ -98,8 +98,8 @@ func (c *call) begin(ctx context.Context) (stop func()) {
 
 	c.work, stopWork = context.WithDeadline(ctx, c.began.Add(c.budget*2/3))
 	c.finish, stopFinish = context.WithDeadline(c.last, c.began.Add(c.budget))
-	c.launches = c.State.Requests(state.LaunchTurns, launchBurst, time.Second/launchesASecond)
-	c.holds = c.State.Requests(state.HoldTurns, holdBurst, time.Second/holdsASecond)
+	c.launches = c.State.Requests(state.LaunchTurns, launchBurst, time.Second/launchesPerSecond)
+	c.holds = c.State.Requests(state.HoldTurns, holdBurst, time.Second/holdsPerSecond)
 
 	return func() {
 		stopWork()
@@ -107,15 +107,15 @@ func (c *call) begin(ctx context.Context) (stop func()) {
 	}
 }
 
-// poweringUp returns the nodes that Slurm waits for. A node that is up belongs to jobs. A node that Slurm does not
+// nodesPoweringUp returns the nodes that Slurm waits for. A node that is up belongs to jobs. A node that Slurm does not
 // wait for would get a paid instance without use; the error names such nodes.
-func (c *call) poweringUp() ([]string, error) {
-	if c.shownErr != nil {
-		return nil, fmt.Errorf("asking Slurm for the nodes' states, without which nothing is launched: %w", c.shownErr)
+func (c *call) nodesPoweringUp() ([]string, error) {
+	if c.statesErr != nil {
+		return nil, fmt.Errorf("asking Slurm for the nodes' states, without which nothing is launched: %w", c.statesErr)
 	}
 
 	known := map[string]capacity.Node{}
-	for _, n := range c.shown {
+	for _, n := range c.states {
 		known[n.Name] = n
 	}
 
@@ -148,8 +148,8 @@ func (c *call) poweringUp() ([]string, error) {
 	return launch, err
 }
 
-// requestsOf returns the limit of the first call that launches a group.
-func (c *call) requestsOf(g group) *state.Requests {
+// limiterFor returns the limit of the first call that launches a group.
+func (c *call) limiterFor(g group) *state.Requests {
 	if g.parts[0].targets[0].hold {
 		return c.holds
 	}
@@ -157,8 +157,8 @@ func (c *call) requestsOf(g group) *state.Requests {
 	return c.launches
 }
 
-// takeTurn returns when the account's limit of requests allows one more; zero if there is no time for that.
-func (c *call) takeTurn(requests *state.Requests) time.Time {
+// reserveTurn returns when the account's limit of requests allows one more; zero if there is no time for that.
+func (c *call) reserveTurn(requests *state.Requests) time.Time {
 	ends, _ := c.work.Deadline()
 	now := time.Now()
 
@@ -174,19 +174,19 @@ func (c *call) takeTurn(requests *state.Requests) time.Time {
 	return now.Add(wait)
 }
 
-// launching follows a group while it is launched.
-type launching struct {
+// groupLaunch follows a group while it is launched.
+type groupLaunch struct {
 	*call
 	group
-	got  map[string]launched // by node
-	turn time.Time           // of its first call; zero after that
+	launched map[string]launched // by node
+	turn     time.Time           // of its first call; zero after that
 }
 
 // waitForTurn waits until the account's limit of requests allows one more, or fails if there is no time for that.
-func (l *launching) waitForTurn(requests *state.Requests) error {
+func (l *groupLaunch) waitForTurn(requests *state.Requests) error {
 	turn := l.turn
 	if turn.IsZero() {
-		turn = l.takeTurn(requests)
+		turn = l.reserveTurn(requests)
 	}
 
 	l.turn = time.Time{}
@@ -216,9 +216,9 @@ type launched struct {
 // is taken down: the whole group, or those of its nodes that are launched each by itself. That terminates what was
 // launched for it. turn is that of the first call; zero if it has none. The error is for nodes that Slurm has still.
 func (c *call) launch(g group, turn time.Time) error {
-	l := &launching{c, g, map[string]launched{}, turn}
+	l := &groupLaunch{c, g, map[string]launched{}, turn}
 	why := l.launchParts()
-	done := without(g.nodes, func(n string) bool { return !l.got[n].address.IsValid() })
+	done := removeFunc(g.nodes, func(n string) bool { return !l.launched[n].address.IsValid() })
 	if why != nil && !g.each {
 		done = nil
 	}
@@ -238,15 +238,15 @@ func (c *call) launch(g group, turn time.Time) error {
 		return nil
 	}
 
-	rest := without(g.nodes, func(n string) bool { return slices.Contains(done, n) })
-	g.jobs = g.on(rest)
+	rest := removeFunc(g.nodes, func(n string) bool { return slices.Contains(done, n) })
+	g.jobs = g.jobsOn(rest)
 	g.nodes = rest
 
-	return c.takeDown(failed{g, why, l.got})
+	return c.takeDown(failedGroup{g, why, l.launched})
 }
 
 // launchParts launches the nodes that have no instance of this power-up.
-func (l *launching) launchParts() error {
+func (l *groupLaunch) launchParts() error {
 	for _, p := range l.parts {
 		missing, err := l.adopt(p)
 		if err != nil {
@@ -263,7 +263,7 @@ func (l *launching) launchParts() error {
 }
 
 // launchPart launches nodes into one target after the other, until all have an instance.
-func (l *launching) launchPart(p part, missing []string) error {
+func (l *groupLaunch) launchPart(p part, missing []string) error {
 	var firstErr error
 
 	for _, t := range p.targets {
@@ -287,7 +287,7 @@ func (l *launching) launchPart(p part, missing []string) error {
 }
 
 // fill launches nodes into a target, call by call, until none is missing or EC2 refuses. It returns the missing ones.
-func (l *launching) fill(p part, t target, missing []string) ([]string, error) {
+func (l *groupLaunch) fill(p part, t target, missing []string) ([]string, error) {
 	for len(missing) > 0 {
 		var err error
 
@@ -302,7 +302,7 @@ func (l *launching) fill(p part, t target, missing []string) ([]string, error) {
 
 // launchInto launches nodes into a target, or into an ODCR that it creates there, which is cancelled if that fails. It
 // returns the nodes for which there was no room.
-func (l *launching) launchInto(p part, t target, nodes []string) (missing []string, err error) {
+func (l *groupLaunch) launchInto(p part, t target, nodes []string) (missing []string, err error) {
 	if !t.hold {
 		return l.runInstances(p, t, t.reservationID, nodes)
 	}
@@ -320,7 +320,7 @@ func (l *launching) launchInto(p part, t target, nodes []string) (missing []stri
 
 	held.launched = l.Now()
 	for _, n := range nodes {
-		held.instances = append(held.instances, l.got[n].instance.ID)
+		held.instances = append(held.instances, l.launched[n].instance.ID)
 	}
 
 	l.mu.Lock()
@@ -335,7 +335,7 @@ func (l *launching) launchInto(p part, t target, nodes []string) (missing []stri
 // and returns the other nodes. Slurm powers up only nodes that it considers powered down, so an instance of an older
 // power-up is useless and would keep the new one out of the block. Of two instances nobody knows which one Slurm waits
 // for, so both are terminated.
-func (l *launching) adopt(p part) (missing []string, err error) {
+func (l *groupLaunch) adopt(p part) (missing []string, err error) {
 	var (
 		adopted []string
 		stale   []capacity.Instance
@@ -349,7 +349,7 @@ func (l *launching) adopt(p part) (missing []string, err error) {
 			continue
 		}
 
-		err = l.has(n, live[0], live[0].Tags[capacity.TagReservation])
+		err = l.addInstance(n, live[0], live[0].Tags[capacity.TagReservation])
 		if err != nil {
 			return nil, err
 		}
@@ -364,15 +364,15 @@ func (l *launching) adopt(p part) (missing []string, err error) {
 	if len(stale) > 0 {
 		const what = "terminate instances of an older launch"
 
-		err = l.persist(l.work, what, func() error { return l.Terminate(l.finish, stale) })
-		err = l.did(err, what, "instances", capacity.InstanceIDs(stale))
+		err = l.retryUndecided(l.work, what, func() error { return l.Terminate(l.finish, stale) })
+		err = l.logResult(err, what, "instances", capacity.InstanceIDs(stale))
 	}
 
 	return missing, err
 }
 
 // isCurrent reports whether a node has one living instance, and this power-up launched it in one of the part's targets.
-func (l *launching) isCurrent(live []capacity.Instance, p part) bool {
+func (l *groupLaunch) isCurrent(live []capacity.Instance, p part) bool {
 	if len(live) != 1 || live[0].Launched.Before(l.since) {
 		return false
 	}
@@ -382,14 +382,14 @@ func (l *launching) isCurrent(live []capacity.Instance, p part) bool {
 	return slices.ContainsFunc(p.targets, func(t target) bool { return t.reservationID == reservation })
 }
 
-// has notes the instance of a node. The error is for one without an address, which is noted as well.
-func (l *launching) has(node string, i capacity.Instance, reservation string) error {
+// addInstance notes the instance of a node. The error is for one without an address, which is noted as well.
+func (l *groupLaunch) addInstance(node string, i capacity.Instance, reservation string) error {
 	address, err := netip.ParseAddr(i.PrivateIP)
 	if err != nil {
 		err = fmt.Errorf("instance %s has no private address: %w", i.ID, err)
 	}
 
-	l.got[node] = launched{instance: i, reservation: reservation, address: address}
+	l.launched[node] = launched{instance: i, reservation: reservation, address: address}
 
 	return err
 }
@@ -397,8 +397,8 @@ func (l *launching) has(node string, i capacity.Instance, reservation string) er
 // runInstances launches nodes by one RunInstances: all of them or none, or as many one-node groups as fit; it returns
 // the others. If its token is used, or its instances have ended already, the next attempt has another token. The
 // reservation is the target's, or the ODCR that was created there and backs nothing soon.
-func (l *launching) runInstances(p part, t target, reservation string, nodes []string) (missing []string, err error) {
-	jobs := l.on(nodes)
+func (l *groupLaunch) runInstances(p part, t target, reservation string, nodes []string) (missing []string, err error) {
+	jobs := l.jobsOn(nodes)
 	order := capacity.Launch{
 		LaunchTemplate: p.template,
 		InstanceType:   t.instanceType,
@@ -409,19 +409,19 @@ func (l *launching) runInstances(p part, t target, reservation string, nodes []s
 		Fresh:          t.hold,
 		Count:          len(nodes),
 		Least:          len(nodes),
-		Tags:           l.tags(jobs, p.place.partition.Name, nodes, t.reservationID),
+		Tags:           l.tags(jobs, p.slot.partition.Name, nodes, t.reservationID),
 	}
 	if l.each {
 		order.Least = 1
 	}
 
-	for attempt := range mostAttempts {
+	for attempt := range maxAttempts {
 		order.ClientToken = l.launchToken(jobs, nodes, attempt, reservation, t.subnetID, t.instanceType, p.template)
 
 		// A repeated order has the same token: EC2 answers with what an unanswered one has launched.
 		var instances []capacity.Instance
 
-		err = l.persist(l.work, "launch", func() error {
+		err = l.retryUndecided(l.work, "launch", func() error {
 			err = l.waitForTurn(l.launches)
 			if err != nil {
 				return err
@@ -437,18 +437,18 @@ func (l *launching) runInstances(p part, t target, reservation string, nodes []s
 		case err != nil:
 			return nodes, err
 		case slices.ContainsFunc(instances, capacity.Instance.Ended):
-			err = fmt.Errorf("%d launches of %s have ended already", mostAttempts, hostlist.Compress(nodes))
+			err = fmt.Errorf("%d launches of %s have ended already", maxAttempts, hostlist.Compress(nodes))
 		default:
-			return l.byIndex(t, nodes, instances, order.Least)
+			return l.assignByIndex(t, nodes, instances, order.Least)
 		}
 	}
 
 	return nodes, err
 }
 
-// byIndex gives the instances of a call to its nodes by their launch index, and returns the nodes that have none; least
+// assignByIndex gives the instances of a call to its nodes by their launch index, and returns the nodes that have none; least
 // is the lowest acceptable number of instances.
-func (l *launching) byIndex(t target, nodes []string, instances []capacity.Instance, least int) ([]string, error) {
+func (l *groupLaunch) assignByIndex(t target, nodes []string, instances []capacity.Instance, least int) ([]string, error) {
 	var errs error
 	for _, i := range instances {
 		if i.LaunchIndex < 0 || i.LaunchIndex >= len(nodes) {
@@ -456,10 +456,10 @@ func (l *launching) byIndex(t target, nodes []string, instances []capacity.Insta
 				i.ID, i.LaunchIndex, len(nodes))
 		}
 
-		errs = cmp.Or(errs, l.has(nodes[i.LaunchIndex], i, cmp.Or(t.reservationID, i.ReservationID)))
+		errs = cmp.Or(errs, l.addInstance(nodes[i.LaunchIndex], i, cmp.Or(t.reservationID, i.ReservationID)))
 	}
 
-	missing := without(nodes, func(n string) bool { return l.got[n].instance.ID != "" })
+	missing := removeFunc(nodes, func(n string) bool { return l.launched[n].instance.ID != "" })
 	if len(nodes)-len(missing) < least {
 		return missing, fmt.Errorf("EC2 launched %d instances for %d nodes", len(nodes)-len(missing), len(nodes))
 	}
@@ -468,17 +468,17 @@ func (l *launching) byIndex(t target, nodes []string, instances []capacity.Insta
 }
 
 // setAddresses tells Slurm where nodes are, while there is time.
-func (l *launching) setAddresses(nodes []string) error {
-	ctx, cancel := context.WithTimeout(l.last, l.budget/addressOfBudget)
+func (l *groupLaunch) setAddresses(nodes []string) error {
+	ctx, cancel := context.WithTimeout(l.last, l.budget/addressShare)
 	defer cancel()
 
 	addresses := map[string]netip.Addr{}
 	for _, n := range nodes {
-		addresses[n] = l.got[n].address
+		addresses[n] = l.launched[n].address
 	}
 
 	for {
-		err := l.did(l.SetAddresses(ctx, addresses), "set the addresses of nodes", "nodes", hostlist.Compress(nodes))
+		err := l.logResult(l.SetAddresses(ctx, addresses), "set the addresses of nodes", "nodes", hostlist.Compress(nodes))
 		if err == nil {
 			return nil
 		}
@@ -493,10 +493,10 @@ func (l *launching) setAddresses(nodes []string) error {
 
 // records returns one for each reservation that nodes were launched into, of one-node groups one for each node, with
 // the instances in the order of the nodes.
-func (l *launching) records(nodes []string) (all []state.Record) {
+func (l *groupLaunch) records(nodes []string) (all []state.Record) {
 	of := map[string][]string{}
 	for _, n := range nodes {
-		key := l.got[n].reservation
+		key := l.launched[n].reservation
 		if l.each {
 			key = n
 		}
@@ -505,19 +505,19 @@ func (l *launching) records(nodes []string) (all []state.Record) {
 	}
 
 	for _, nodes := range of {
-		at, _ := placeOf(l.Settings, nodes[0])
+		at, _ := slotOf(l.Settings, nodes[0])
 		r := state.Record{
 			At:          l.Now(),
 			Hook:        "resume",
 			Partition:   at.partition.Name,
 			Nodes:       hostlist.Compress(nodes),
-			Jobs:        shown(l.on(nodes)),
-			Reservation: l.got[nodes[0]].reservation,
+			Jobs:        jobNames(l.jobsOn(nodes)),
+			Reservation: l.launched[nodes[0]].reservation,
 			Code:        string(capacity.OK),
 			Message:     "launched",
 		}
 		for _, n := range nodes {
-			r.Instances = append(r.Instances, l.got[n].instance.ID)
+			r.Instances = append(r.Instances, l.launched[n].instance.ID)
 		}
 
 		all = append(all, r)

@@ -63,7 +63,7 @@ func (w *fake) has(c *call, id, node string, after time.Duration, reservation st
 		},
 	)
 	if c != nil {
-		c.see(capacity.WithNodes(w.Instances))
+		c.indexInstances(capacity.WithNodes(w.Instances))
 	}
 
 	return &w.Instances[len(w.Instances)-1]
@@ -152,7 +152,7 @@ func TestLaunchStories(t *testing.T) {
 func TestLaunchAttempts(t *testing.T) {
 	for word, want := range map[string]string{"token used": "IdempotentParameterMismatch It is used", "ended": "failed 10 launches of gpu-[1-2] have ended already"} {
 		script := ""
-		for i := range mostAttempts {
+		for i := range maxAttempts {
 			script += fmt.Sprintf("launch gpu-[1-2] %s 2 %c → %s\n", two, 'A'+i, word)
 		}
 
@@ -188,8 +188,8 @@ func TestLaunchOfSharedCalls(t *testing.T) {
 	})
 
 	for index, fits := range map[int]bool{-1: false, 0: true, 1: true, 2: false} {
-		l := &launching{got: map[string]launched{}}
-		if _, err := l.byIndex(target{}, []string{"gpu-1", "gpu-2"}, []capacity.Instance{{ID: "i-1", LaunchIndex: index, PrivateIP: "10.0.0.1"}}, 1); (err == nil) != fits {
+		l := &groupLaunch{launched: map[string]launched{}}
+		if _, err := l.assignByIndex(target{}, []string{"gpu-1", "gpu-2"}, []capacity.Instance{{ID: "i-1", LaunchIndex: index, PrivateIP: "10.0.0.1"}}, 1); (err == nil) != fits {
 			t.Errorf("launch index %d: %v", index, err)
 		}
 	}
@@ -234,7 +234,7 @@ func TestInstancesOfAnotherClusterAreNotOurs(t *testing.T) {
 	w.has(nil, "i-1", "gpu-1", 0, one)
 
 	w.has(nil, "i-2", "gpu-1", 0, one).Tags[capacity.TagCluster] = "other"
-	if found, err := w.site().instances(t.Context(), "ml"); err != nil || len(found) != 1 || found[0].ID != "i-1" {
+	if found, err := w.site().listInstances(t.Context(), "ml"); err != nil || len(found) != 1 || found[0].ID != "i-1" {
 		t.Errorf("%+v, %v", found, err)
 	}
 }
@@ -432,7 +432,7 @@ func TestLetGoStories(t *testing.T) {
 				}
 				c := begun(w, newCall(nil))
 				c.odcrs = []odcr{h("a"), h("b")}
-				c.letGo()
+				c.releaseHolds()
 			})
 		})
 	}

@@ -32,20 +32,20 @@ type odcr struct {
 
 // createODCR creates an ODCR for nodes, in the target's zone. It is in the ledger before it is ordered, and until it
 // is certain that it does not exist.
-func (l *launching) createODCR(p part, t target, nodes []string) (odcr, error) {
-	platform, err := l.platformOf(p.template)
+func (l *groupLaunch) createODCR(p part, t target, nodes []string) (odcr, error) {
+	platform, err := l.imagePlatform(p.template)
 	if err != nil {
 		return odcr{}, err
 	}
 
 	var runs []capacity.JobRun
 
-	jobs := l.on(nodes)
+	jobs := l.jobsOn(nodes)
 	for _, j := range jobs {
 		runs = append(runs, capacity.JobRun{ID: j.ID, Restarts: j.Restarts})
 	}
 
-	tags := l.tags(jobs, p.place.partition.Name, nodes, "")
+	tags := l.tags(jobs, p.slot.partition.Name, nodes, "")
 	tags[capacity.TagHold] = capacity.HoldJobs(runs)
 	tags[capacity.TagName] = "held for " + hook.Clip(tags[capacity.TagName], capacity.MaxTagValue-10)
 
@@ -57,7 +57,7 @@ func (l *launching) createODCR(p part, t target, nodes []string) (odcr, error) {
 		Tags:         tags,
 		End:          l.now.Add(capacity.HoldTime).Truncate(time.Second), // EC2 takes whole seconds
 	}
-	for attempt := range mostAttempts {
+	for attempt := range maxAttempts {
 		order.ClientToken = l.launchToken(jobs, nodes, attempt, "hold", t.azID, t.instanceType, platform)
 
 		err = l.waitForTurn(l.holds)
@@ -74,22 +74,22 @@ func (l *launching) createODCR(p part, t target, nodes []string) (odcr, error) {
 
 		var r capacity.Reservation
 
-		err = l.persist(l.work, "create an ODCR", func() (err error) {
+		err = l.retryUndecided(l.work, "create an ODCR", func() (err error) {
 			r, err = l.CreateODCR(l.finish, order)
 			return err
 		})
 		if err == nil && r.State.Live() {
 			entry.ReservationID = r.ID
 			_, err := l.Enlist(entry, l.Now(), l.Settings.Reserve.Allows)
-			_ = l.did(err, "create an ODCR", "reservation", r.ID, "zone", t.azID,
+			_ = l.logResult(err, "create an ODCR", "reservation", r.ID, "zone", t.azID,
 				"type", t.instanceType, "count", len(nodes), "end", order.End)
 			r.Total = len(nodes) // EC2 may report it later
 
 			return odcr{
 				Reservation: r,
 				token:       order.ClientToken,
-				partition:   p.place.partition.Name,
-				jobs:        shown(jobs),
+				partition:   p.slot.partition.Name,
+				jobs:        jobNames(jobs),
 				since:       l.Now(),
 			}, nil
 		}
@@ -112,7 +112,7 @@ func (l *launching) createODCR(p part, t target, nodes []string) (odcr, error) {
 
 // enlist puts an order into the ledger, without which nobody knows how much is held. If an earlier run has enlisted the
 // same order, it returns that run's entry.
-func (l *launching) enlist(order capacity.HoldOrder) (capacity.Held, error) {
+func (l *groupLaunch) enlist(order capacity.HoldOrder) (capacity.Held, error) {
 	held := capacity.Held{
 		Token:        order.ClientToken,
 		InstanceType: order.InstanceType,
@@ -129,12 +129,12 @@ func (l *launching) enlist(order capacity.HoldOrder) (capacity.Held, error) {
 	return entry, err
 }
 
-// platformOf returns the platform for which capacity is held: an ODCR for another than the image's would be paid for in
+// imagePlatform returns the platform for which capacity is held: an ODCR for another than the image's would be paid for in
 // vain.
-func (l *launching) platformOf(template string) (string, error) {
+func (l *groupLaunch) imagePlatform(template string) (string, error) {
 	var image capacity.ImagePlatform
 
-	err := l.persist(l.work, "describe the image", func() (err error) {
+	err := l.retryUndecided(l.work, "describe the image", func() (err error) {
 		image, err = l.ImagePlatform(l.finish, template)
 		return err
 	})
@@ -150,8 +150,8 @@ func (l *launching) platformOf(template string) (string, error) {
 	return image.Platform, nil
 }
 
-// letGo cancels the ODCRs of launches when all their instances run, or have ended, or time runs out.
-func (c *call) letGo() {
+// releaseHolds cancels the ODCRs of launches when all their instances run, or have ended, or time runs out.
+func (c *call) releaseHolds() {
 	var boots []string
 	for _, o := range c.odcrs {
 		boots = append(boots, o.instances...)
@@ -159,7 +159,7 @@ func (c *call) letGo() {
 
 	for len(boots) > 0 && c.work.Err() == nil {
 		shown, _ := c.FindInstances(c.work, capacity.InstanceQuery{IDs: boots})
-		boots = without(boots, func(id string) bool {
+		boots = removeFunc(boots, func(id string) bool {
 			return slices.ContainsFunc(shown, func(i capacity.Instance) bool {
 				return i.ID == id && (i.State == "running" || i.Ended())
 			})
@@ -183,7 +183,7 @@ func (c *call) cancelODCRs(list ...odcr) {
 	var all sync.WaitGroup
 	for i, o := range list {
 		all.Go(func() {
-			errs[i] = c.persist(ctx, "cancel an ODCR", func() error { return c.CancelODCR(ctx, o.ID) })
+			errs[i] = c.retryUndecided(ctx, "cancel an ODCR", func() error { return c.CancelODCR(ctx, o.ID) })
 		})
 	}
 
@@ -226,7 +226,7 @@ func (o odcr) record(now time.Time, err error) state.Record {
 		Message:     message,
 	}
 	if err != nil {
-		p, code := problem(err)
+		p, code := problemOf(err)
 		r.Code = string(p.Code)
 		r.EC2Code = code
 		r.Message = hook.OneLine(fmt.Sprintf("%s; it could not be cancelled: %s; "+

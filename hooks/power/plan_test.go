@@ -62,7 +62,7 @@ func newCall(snap *capacity.Snapshot) *call {
 	}
 
 	return &call{
-		Site:      &Site{Settings: settings},
+		Hook:      &Hook{Settings: settings},
 		mark:      "ml",
 		snap:      snap,
 		now:       noon,
@@ -97,7 +97,7 @@ func TestPlan(t *testing.T) {
 	for _, g := range ready {
 		text := fmt.Sprintf("%t: ", g.each)
 		for _, p := range g.parts {
-			text += strings.Join(p.nodes, ",") + " in " + p.place.slot + ":"
+			text += strings.Join(p.nodes, ",") + " in " + p.slot.name + ":"
 			for _, target := range p.targets {
 				text += " " + target.reservationID
 			}
@@ -116,7 +116,7 @@ func TestPlan(t *testing.T) {
 
 	var codes []string
 	for _, r := range refused {
-		p, _ := problem(r.why)
+		p, _ := problemOf(r.err)
 		codes = append(codes, r.nodes[0]+" "+string(p.Code))
 	}
 
@@ -141,7 +141,7 @@ func TestPartsOfTwoSlots(t *testing.T) {
 	u.Settings.Partitions[0].Groups[0].Slots = 2
 
 	nodes := []string{"gpu-a-1", "gpu-a-2", "gpu-b-1"}
-	parts, err := u.divide(group{nodes: nodes, jobs: []capacity.Job{nlp(1, nodes...)}})
+	parts, err := u.splitBySlot(group{nodes: nodes, jobs: []capacity.Job{nlp(1, nodes...)}})
 	if err != nil || len(parts) != 2 || len(parts[0].nodes) != 2 || parts[0].targets[0].reservationID != one ||
 		len(parts[1].nodes) != 1 ||
 		parts[1].targets[0].reservationID != two {
@@ -152,7 +152,7 @@ func TestPartsOfTwoSlots(t *testing.T) {
 
 	u = newCall(snap)
 	u.Settings.Partitions[0].Groups[0].Slots = 2
-	if parts, err := u.divide(group{nodes: nodes, jobs: []capacity.Job{nlp(1, nodes...)}}); err == nil ||
+	if parts, err := u.splitBySlot(group{nodes: nodes, jobs: []capacity.Job{nlp(1, nodes...)}}); err == nil ||
 		len(u.taken) != 0 {
 		t.Errorf("without one of them: %+v, taken %v", parts, u.taken)
 	}
@@ -194,10 +194,10 @@ func TestAdmitKeepsJobsApart(t *testing.T) {
 	}
 }
 
-func (u *call) place(t *testing.T, node string) place {
+func (u *call) place(t *testing.T, node string) slotInfo {
 	t.Helper()
 
-	at, ok := placeOf(u.Settings, node)
+	at, ok := slotOf(u.Settings, node)
 	if !ok {
 		t.Fatalf("%s is not ours", node)
 	}
@@ -269,7 +269,7 @@ func TestFailuresAreCounted(t *testing.T) {
 		suspend,
 		refused,
 	}
-	if diff := cmp.Diff(map[string]int{"1": 2, "2": 1}, failuresOf(records, noon)); diff != "" {
+	if diff := cmp.Diff(map[string]int{"1": 2, "2": 1}, countFailures(records, noon)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
@@ -394,10 +394,10 @@ func TestTargetsBeforeAFence(t *testing.T) {
 		snap.Reservations[i].End = noon.Add(8*time.Minute + 30*time.Second)
 	}
 
-	at := place{
+	at := slotInfo{
 		partition: capacity.PartitionSettings{Name: "gpu"},
 		group:     capacity.GroupSettings{Name: "gpu"},
-		slot:      "gpu",
+		name:      "gpu",
 	}
 
 	for name, c := range map[string]struct {
@@ -424,10 +424,10 @@ func TestTargetsBeforeAFence(t *testing.T) {
 func TestChooseTargets(t *testing.T) {
 	snap := twoReservations()
 
-	at := place{
+	at := slotInfo{
 		partition: capacity.PartitionSettings{Name: "gpu"},
 		group:     capacity.GroupSettings{Name: "gpu"},
-		slot:      "gpu",
+		name:      "gpu",
 	}
 	job := func(account, comment string) capacity.Job {
 		return capacity.Job{ID: 7, Account: account, Comment: comment}
@@ -462,7 +462,7 @@ func TestChooseTargets(t *testing.T) {
 
 			text := strings.Join(words, " ")
 			if err != nil {
-				p, _ := problem(err)
+				p, _ := problemOf(err)
 				text = string(p.Code)
 			}
 
@@ -494,10 +494,10 @@ func TestChooseTargetsOnDemand(t *testing.T) {
 		},
 	}
 
-	at := place{
+	at := slotInfo{
 		partition: capacity.PartitionSettings{Name: "gpu"},
 		group:     capacity.GroupSettings{Name: "gpu"},
-		slot:      "gpu",
+		name:      "gpu",
 	}
 
 	const (
@@ -535,7 +535,7 @@ func TestChooseTargetsOnDemand(t *testing.T) {
 
 			got := strings.Join(words, " ")
 			if err != nil {
-				p, _ := problem(err)
+				p, _ := problemOf(err)
 				got = string(p.Code)
 			}
 

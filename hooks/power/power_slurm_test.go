@@ -168,7 +168,7 @@ func startPower(t *testing.T, settingsText string, change func(*slurmlab.Config)
 	})
 	// What the tests start as slurmctld would is no child of it: as `hooks install` has noted, Slurm is there.
 	scontrol := hookstest.Program(t, "scontrol")
-	if err := os.WriteFile(filepath.Join(filepath.Dir(p.cluster.Conf()), slurm.IncludeFile), []byte(slurm.Note(filepath.Dir(scontrol))), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(filepath.Dir(p.cluster.Conf()), slurm.IncludeFile), []byte(slurm.FolderLine(filepath.Dir(scontrol))), 0o644); err != nil {
 		t.Fatal(err)
 	}
 

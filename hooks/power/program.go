@@ -47,7 +47,7 @@ const slurmTimeout = 8 * time.Second
 type program struct {
 	name, setting, calledAs string
 	what, advice            string // for the log, and where it fails
-	do                      func(ctx context.Context, s *Site) error
+	do                      func(ctx context.Context, s *Hook) error
 }
 
 // Resume runs pcs-capacity-resume; it returns the exit status.
@@ -91,7 +91,7 @@ names, and syslog.
 		return 2
 	}
 
-	theirs := newChained(p.setting)
+	theirs := newSiteProgram(p.setting)
 	path := config.Find("")
 	unset := config.LoadEnvironment(config.EnvironmentPath(path))
 
@@ -121,29 +121,29 @@ names, and syslog.
 	}
 
 	log.Info(p.what, "nodes", nodes, "resume_file", os.Getenv("SLURM_RESUME_FILE"))
-	s := NewSite(nil, state.Dir(cfg.StateDir), cfg.Domain(), cfg.Cluster, nodes, log)
+	s := NewHook(nil, state.Dir(cfg.StateDir), cfg.Domain(), cfg.Cluster, nodes, log)
 	s.what = p.what
 	s.began = began
 
-	aws, made := ec2.New(ctx, ec2.Options{Region: cfg.Region, Called: s.aws})
+	aws, made := ec2.New(ctx, ec2.Options{Region: cfg.Region, OnCall: s.logCall})
 	if made == nil {
 		s.connect(aws)
 		made = p.do(ctx, s)
 		s.keepAccess(ctx, aws)
 	}
 
-	return s.end(theirs.wait(errors.Join(err, made)), p.advice)
+	return s.finish(theirs.wait(errors.Join(err, made)), p.advice)
 }
 
 // withoutSettings does what is left to do when the settings cannot be read. Nobody launches our nodes then, and Slurm
 // is told so: it gives their jobs other nodes at once, instead of after ResumeTimeout, and check finds the reason on
 // the nodes. Beside a program of the site's, only those are known to be ours that hooks install wrote.
-func (p program) withoutSettings(unread error, theirs *chained, list string) {
+func (p program) withoutSettings(unread error, theirs *siteProgram, list string) {
 	log := hook.Log(config.Default().Log.Dir, p.name)
 	log.Error("nothing is launched or terminated without settings", "err", unread)
 
 	known := capacity.Settings{}
-	if written := slurm.WrittenNodes(os.Getenv("SLURM_CONF")); len(written) > 0 {
+	if written := slurm.IncludedNodes(os.Getenv("SLURM_CONF")); len(written) > 0 {
 		group := capacity.GroupSettings{Nodes: written}
 		known.Partitions = []capacity.PartitionSettings{
 			{Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{group}},
@@ -156,7 +156,7 @@ func (p program) withoutSettings(unread error, theirs *chained, list string) {
 		client.Timeout = slurmTimeout
 		why := capacity.Problemf(capacity.SettingsUnreadable, capacity.Subject{}, "", "%v", unread)
 
-		if err := giveUp(context.Background(), client, ours, reason(why)); err != nil {
+		if err := powerDownBooting(context.Background(), client, ours, nodeReason(why)); err != nil {
 			log.Error("the nodes stay as they are until ResumeTimeout", "nodes", ours, "err", err)
 		}
 	}
@@ -166,8 +166,8 @@ func (p program) withoutSettings(unread error, theirs *chained, list string) {
 	}
 }
 
-// giveUp powers down those nodes of a hostlist that are booting.
-func giveUp(ctx context.Context, client *slurm.Client, list, reason string) error {
+// powerDownBooting powers down those nodes of a hostlist that are booting.
+func powerDownBooting(ctx context.Context, client *slurm.Client, list, reason string) error {
 	names, err := hostlist.Expand(list)
 	if err != nil {
 		return err
@@ -202,7 +202,7 @@ type World interface {
 	Nodes(ctx context.Context, names ...string) ([]capacity.Node, error)
 	SetAddresses(ctx context.Context, addresses map[string]netip.Addr) error
 	PowerDownForce(ctx context.Context, nodes []string, reason string) error
-	Begin(ctx context.Context, job string, at time.Time) error
+	SetBeginTime(ctx context.Context, job string, at time.Time) error
 	SetAdminComment(ctx context.Context, text string, jobs ...string) error
 	Notify(ctx context.Context, job, text string) error
 	RequeueJob(ctx context.Context, before capacity.Job, hold bool) (after capacity.Job, err error)
@@ -215,7 +215,7 @@ type World interface {
 	CreateODCR(ctx context.Context, o capacity.HoldOrder) (capacity.Reservation, error)
 	CancelODCR(ctx context.Context, id string) error
 	PinTemplate(ctx context.Context, reference string) (string, error)
-	ConsoleSays(ctx context.Context, id string) (string, error)
+	BootFailure(ctx context.Context, id string) (string, error)
 	// Offset returns AWS's time minus the machine's.
 	Offset() time.Duration
 
@@ -251,8 +251,8 @@ func (a adapters) Slots(ctx context.Context, cluster string, names []string) (ma
 	return a.Provisioner.PCS.Slots(ctx, cluster, names)
 }
 
-// Site describes the cluster and the account that a hook works in.
-type Site struct {
+// Hook describes the cluster and the account that a hook works in.
+type Hook struct {
 	World
 	*journal
 	State    state.Dir
@@ -260,9 +260,9 @@ type Site struct {
 	Cluster  string // the PCS cluster; "" for self-managed Slurm
 }
 
-// NewSite returns the Site of one call by slurmctld, with a hostlist.
-func NewSite(w World, dir state.Dir, settings capacity.Settings, cluster, nodes string, log *slog.Logger) *Site {
-	return &Site{
+// NewHook returns the Site of one call by slurmctld, with a hostlist.
+func NewHook(w World, dir state.Dir, settings capacity.Settings, cluster, nodes string, log *slog.Logger) *Hook {
+	return &Hook{
 		World:    w,
 		State:    dir,
 		Settings: settings,
@@ -272,10 +272,10 @@ func NewSite(w World, dir state.Dir, settings capacity.Settings, cluster, nodes 
 }
 
 // Now returns AWS's time.
-func (s *Site) Now() time.Time { return time.Now().Add(s.Offset()) }
+func (s *Hook) Now() time.Time { return time.Now().Add(s.Offset()) }
 
 // connect makes the adapters the World. It asks nobody.
-func (s *Site) connect(aws *ec2.Client) {
+func (s *Hook) connect(aws *ec2.Client) {
 	a := adapters{slurmClient: slurm.New(s.Cluster), ec2Client: aws, Dir: s.State}
 	a.slurmClient.Timeout = slurmTimeout
 	for _, p := range s.Settings.Partitions {
@@ -302,8 +302,8 @@ func (s *Site) connect(aws *ec2.Client) {
 // A node that is up is left alone. The error is for nodes that could not be handled: Slurm leaves them to
 // ResumeTimeout, or does not wait for them. Running again with the same nodes is harmless: launches carry a
 // ClientToken, and the instances of an earlier run are adopted.
-func PowerUp(ctx context.Context, s *Site) error {
-	waits, byHand := s.waits() // first: the file is there only for a while
+func PowerUp(ctx context.Context, s *Hook) error {
+	waits, byHand := s.readResumeFile() // first: the file is there only for a while
 
 	last, err := s.State.ReadSnapshot()
 	if err != nil {
@@ -321,14 +321,14 @@ func PowerUp(ctx context.Context, s *Site) error {
 
 	var nodes, foreign []string
 
-	slots := map[string]place{}
+	slots := map[string]slotInfo{}
 	for _, n := range names {
-		at, ours := placeOf(s.Settings, n)
+		at, ours := slotOf(s.Settings, n)
 		switch {
 		case !ours:
 			foreign = append(foreign, n)
 		case at.partition.Provider == capacity.ProviderPCS:
-			slots[at.slot] = at
+			slots[at.name] = at
 		default:
 			nodes = append(nodes, n)
 		}
@@ -366,12 +366,12 @@ func PowerUp(ctx context.Context, s *Site) error {
 
 // keepAccess writes down, for `check`, whether this hook had credentials of AWS, and whose. They have been looked for
 // by now; this asks nobody but the metadata of the instance.
-func (s *Site) keepAccess(ctx context.Context, aws *ec2.Client) {
-	for _, words := range aws.Untold() {
+func (s *Hook) keepAccess(ctx context.Context, aws *ec2.Client) {
+	for _, words := range aws.Withheld() {
 		s.Warn("EC2 does not say all", "untold", words)
 	}
 
-	account, source, err := aws.Shared().Whose(context.WithoutCancel(ctx))
+	account, source, err := aws.Shared().Account(context.WithoutCancel(ctx))
 
 	a := state.HookAccess{Account: account, Source: source}
 	if err != nil {
@@ -383,8 +383,8 @@ func (s *Site) keepAccess(ctx context.Context, aws *ec2.Client) {
 	}
 }
 
-// known returns the mark as the settings have it, or as an earlier hook learned it; "" if neither.
-func (s *Site) known() string {
+// knownMark returns the mark as the settings have it, or as an earlier hook learned it; "" if neither.
+func (s *Hook) knownMark() string {
 	if s.Cluster != "" {
 		return s.Cluster
 	}
@@ -394,13 +394,13 @@ func (s *Site) known() string {
 	return mark
 }
 
-// ask asks slurmctld for the value of our mark, the PCS cluster or else a ClusterMark, and for the shortest
+// describeCluster asks slurmctld for the value of our mark, the PCS cluster or else a ClusterMark, and for the shortest
 // ResumeTimeout of our partitions. It keeps the mark for a hook that finds no slurmctld; with a mark that is known
 // without it, it is no error if nobody answers, and the timeout is Slurm's default.
-func (s *Site) ask(ctx context.Context) (mark string, resumeTimeout time.Duration, err error) {
+func (s *Hook) describeCluster(ctx context.Context) (mark string, resumeTimeout time.Duration, err error) {
 	controller, err := s.Config(ctx)
 	if err != nil {
-		if mark := s.known(); mark != "" {
+		if mark := s.knownMark(); mark != "" {
 			return mark, defaultResumeTimeout, nil
 		}
 
@@ -435,20 +435,20 @@ func (s *Site) ask(ctx context.Context) (mark string, resumeTimeout time.Duratio
 // defaultResumeTimeout is Slurm's: slurm.conf(5).
 const defaultResumeTimeout = 60 * time.Second
 
-// chained runs the program that a site used for its own nodes before ours replaced it.
-type chained struct {
+// siteProgram runs the program that a site used for its own nodes before ours replaced it.
+type siteProgram struct {
 	program     string
 	environment []string
 	running     *exec.Cmd
 }
 
-// newChained runs before anything changes the environment: the site's program gets Slurm's.
-func newChained(setting string) *chained {
-	return &chained{program: slurm.SiteProgram(os.Getenv("SLURM_CONF"), setting), environment: os.Environ()}
+// newSiteProgram runs before anything changes the environment: the site's program gets Slurm's.
+func newSiteProgram(setting string) *siteProgram {
+	return &siteProgram{program: slurm.SiteProgram(os.Getenv("SLURM_CONF"), setting), environment: os.Environ()}
 }
 
 // start starts the site's program for the nodes that are not ours, and returns ours; without such a program, all nodes.
-func (c *chained) start(log *slog.Logger, settings capacity.Settings, list string) (ours string, err error) {
+func (c *siteProgram) start(log *slog.Logger, settings capacity.Settings, list string) (ours string, err error) {
 	if c.program == "" {
 		return list, nil
 	}
@@ -460,7 +460,7 @@ func (c *chained) start(log *slog.Logger, settings capacity.Settings, list strin
 
 	var own, theirs []string
 	for _, name := range names {
-		if _, is := placeOf(settings, name); is {
+		if _, is := slotOf(settings, name); is {
 			own = append(own, name)
 		} else {
 			theirs = append(theirs, name)
@@ -484,7 +484,7 @@ func (c *chained) start(log *slog.Logger, settings capacity.Settings, list strin
 }
 
 // wait ends with the site's program, so Slurm waits for it as before; err is passed through.
-func (c *chained) wait(err error) error {
+func (c *siteProgram) wait(err error) error {
 	if c.running == nil {
 		return err
 	}
@@ -510,8 +510,8 @@ type journal struct {
 	refused  []string // AWS's error codes
 }
 
-// did logs what was done, or that it failed, and returns the error.
-func (j *journal) did(err error, what string, attrs ...any) error {
+// logResult logs what was done, or that it failed, and returns the error.
+func (j *journal) logResult(err error, what string, attrs ...any) error {
 	if err != nil {
 		j.Warn("failed: "+what, append(attrs, "err", err)...)
 	} else {
@@ -521,8 +521,8 @@ func (j *journal) did(err error, what string, attrs ...any) error {
 	return err
 }
 
-// aws logs a call of AWS.
-func (j *journal) aws(a ec2.Call) {
+// logCall logs a call of AWS.
+func (j *journal) logCall(a ec2.Call) {
 	j.LogAttrs(context.Background(), slog.LevelInfo, "AWS call", a.Attrs()...)
 
 	j.mu.Lock()
@@ -533,7 +533,7 @@ func (j *journal) aws(a ec2.Call) {
 }
 
 // record writes records.
-func (s *Site) record(records ...state.Record) {
+func (s *Hook) record(records ...state.Record) {
 	for _, r := range records {
 		s.Info(r.Message, "nodes", r.Nodes, "jobs", r.Jobs, "reservation", r.Reservation,
 			"code", r.Code, "aws_code", r.EC2Code, "instances", r.Instances)
@@ -548,8 +548,8 @@ func (s *Site) record(records ...state.Record) {
 	}
 }
 
-// end logs the sum of the call, and returns the exit status. advice is for a non-nil err.
-func (j *journal) end(err error, advice string) int {
+// finish logs the sum of the call, and returns the exit status. advice is for a non-nil err.
+func (j *journal) finish(err error, advice string) int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 
@@ -567,7 +567,7 @@ func (j *journal) end(err error, advice string) int {
 	attrs := []any{"nodes", j.list, "ms", time.Since(j.began).Milliseconds()}
 	for _, name := range []string{"jobs", "reservations", "instances", "codes", "aws_codes", "aws_request_ids"} {
 		all := slices.Compact(slices.Sorted(slices.Values(sums[name])))
-		all = without(all, func(s string) bool { return s == "" })
+		all = removeFunc(all, func(s string) bool { return s == "" })
 		if len(all) > 0 {
 			attrs = append(attrs, name, all)
 		}

@@ -26,7 +26,7 @@ func TestHookKeepsItsAccount(t *testing.T) {
 		t.Setenv(key, value)
 	}
 
-	s := NewSite(nil, state.Dir(t.TempDir()), capacity.Settings{}, "", "", slog.New(slog.DiscardHandler))
+	s := NewHook(nil, state.Dir(t.TempDir()), capacity.Settings{}, "", "", slog.New(slog.DiscardHandler))
 
 	aws, err := ec2.New(t.Context(), ec2.Options{Region: "us-east-2"})
 	if err != nil {
@@ -55,10 +55,10 @@ func TestHookKnowsItsMarkWithoutSlurmctld(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	s := NewSite(nil, state.Dir(t.TempDir()), capacity.Settings{}, "", "", slog.New(slog.DiscardHandler))
+	s := NewHook(nil, state.Dir(t.TempDir()), capacity.Settings{}, "", "", slog.New(slog.DiscardHandler))
 	s.connect(aws)
 
-	if mark, _, err := s.ask(t.Context()); err == nil {
+	if mark, _, err := s.describeCluster(t.Context()); err == nil {
 		t.Errorf("without an earlier hook: %q", mark)
 	}
 
@@ -66,7 +66,7 @@ func TestHookKnowsItsMarkWithoutSlurmctld(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if mark, timeout, err := s.ask(t.Context()); err != nil || mark != "ml/1" || timeout != defaultResumeTimeout {
+	if mark, timeout, err := s.describeCluster(t.Context()); err != nil || mark != "ml/1" || timeout != defaultResumeTimeout {
 		t.Errorf("%q, %s, %v", mark, timeout, err)
 	}
 }
@@ -91,14 +91,14 @@ func TestLastLineOfACall(t *testing.T) {
 				}}),
 			),
 		}
-		j.aws(ec2.Call{RequestID: "r-1", Code: "Throttling"})
-		(&Site{World: adapters{Dir: state.Dir(t.TempDir())}, journal: j}).record(
+		j.logCall(ec2.Call{RequestID: "r-1", Code: "Throttling"})
+		(&Hook{World: adapters{Dir: state.Dir(t.TempDir())}, journal: j}).record(
 			[]state.Record{
 				{Jobs: []string{"8"}, Reservation: "cr-1", Code: "ok", Instances: []string{"i-2", "i-1"}},
 				{Jobs: []string{"7", "8"}, Code: "no-room", EC2Code: "ReservationCapacityExceeded"},
 			}...)
 
-		status := j.end(failure, "; look")
+		status := j.finish(failure, "; look")
 		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 		if last := lines[len(lines)-1]; last != want || (status == 0) != (failure == nil) {
 			t.Errorf("%d:\n%s\nwant\n%s", status, last, want)
@@ -142,7 +142,7 @@ func TestSitesProgramGetsItsNodes(t *testing.T) {
 		{"gpu-1,lent-[1-2]", "gpu-1", "lent-[1-2]", false},
 	} {
 		_ = os.Remove(said)
-		program := newChained("ResumeProgram")
+		program := newSiteProgram("ResumeProgram")
 
 		t.Setenv("AWS_PROFILE", "of-our-hooks")
 
@@ -163,7 +163,7 @@ func TestSitesProgramGetsItsNodes(t *testing.T) {
 		}
 	}
 
-	if c := newChained("SuspendProgram"); c.program != "" {
+	if c := newSiteProgram("SuspendProgram"); c.program != "" {
 		t.Errorf("SuspendProgram is %s", c.program)
 	}
 }
@@ -247,12 +247,12 @@ func TestPoweringUp(t *testing.T) {
 		"one is going down":   {[]string{"IDLE+CLOUD+POWERING_DOWN", "ALLOCATED+CLOUD+POWERING_UP", "IDLE+CLOUD"}, nil, "gpu-2", "nodes gpu-1 are not"},
 		"Slurm does not tell": {nil, errNoTime, "", "without which nothing is launched"},
 	} {
-		call := &call{Site: &Site{journal: logless()}, nodes: []string{"gpu-1", "gpu-2", "gpu-3"}, shownErr: c.err}
+		call := &call{Hook: &Hook{journal: logless()}, nodes: []string{"gpu-1", "gpu-2", "gpu-3"}, statesErr: c.err}
 		for i, state := range c.states {
-			call.shown = append(call.shown, capacity.Node{Name: call.nodes[i], State: state})
+			call.states = append(call.states, capacity.Node{Name: call.nodes[i], State: state})
 		}
 
-		got, err := call.poweringUp()
+		got, err := call.nodesPoweringUp()
 		if strings.Join(got, " ") != c.want || (err != nil) != (c.fails != "") ||
 			err != nil && !strings.Contains(err.Error(), c.fails) {
 			t.Errorf("%s: %q, %v", name, got, err)
@@ -311,7 +311,7 @@ func TestResumeStories(t *testing.T) {
 				w.queue(up.jobs...)
 
 				for _, n := range up.nodes {
-					up.shown = append(up.shown, capacity.Node{Name: n, State: "ALLOCATED+CLOUD+POWERING_UP"})
+					up.states = append(up.states, capacity.Node{Name: n, State: "ALLOCATED+CLOUD+POWERING_UP"})
 				}
 
 				waiting := []capacity.ResumeJob{{ID: 1, Nodes: []string{"gpu-1", "gpu-2"}}}
@@ -340,7 +340,7 @@ func TestLargeGroupsTakeTheirTurnFirst(t *testing.T) {
 
 		for _, n := range w.Slurm.All {
 			c.nodes = append(c.nodes, n.Name)
-			c.shown = append(c.shown, capacity.Node{Name: n.Name, State: "ALLOCATED+CLOUD+POWERING_UP"})
+			c.states = append(c.states, capacity.Node{Name: n.Name, State: "ALLOCATED+CLOUD+POWERING_UP"})
 		}
 
 		slow := w.Dir.Requests(state.LaunchTurns, 1, 10*time.Second) // others have used up the burst
@@ -415,15 +415,15 @@ func TestSelectIsLiteral(t *testing.T) {
 	}
 }
 
-func reading(aws *ec2.Client, group capacity.GroupSettings) *Site {
-	return &Site{World: adapters{ec2Client: aws}, journal: logless(), Settings: capacity.Settings{
+func reading(aws *ec2.Client, group capacity.GroupSettings) *Hook {
+	return &Hook{World: adapters{ec2Client: aws}, journal: logless(), Settings: capacity.Settings{
 		Partitions: []capacity.PartitionSettings{
 			{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{group}},
 		},
 	}}
 }
 
-func (s *Site) fresh(t *testing.T) *capacity.Snapshot {
+func (s *Hook) fresh(t *testing.T) *capacity.Snapshot {
 	t.Helper()
 
 	seen, err := s.freshFacts(t.Context(), map[string]bool{"gpu": true}, nil)
@@ -488,11 +488,11 @@ func TestFactsWithoutEC2(t *testing.T) {
 
 	s := reading(simulatedEC2(t), group)
 	c := &call{
-		Site:  s,
-		mark:  "ml",
-		nodes: []string{"gpu-1"},
-		jobs:  single(1).jobs,
-		shown: []capacity.Node{{Name: "gpu-1", State: "ALLOCATED+CLOUD+POWERING_UP"}},
+		Hook:   s,
+		mark:   "ml",
+		nodes:  []string{"gpu-1"},
+		jobs:   single(1).jobs,
+		states: []capacity.Node{{Name: "gpu-1", State: "ALLOCATED+CLOUD+POWERING_UP"}},
 	}
 	if c.factsErr = c.readFacts(ctx, nil); c.factsErr == nil {
 		t.Fatal("EC2 answers")

@@ -24,13 +24,13 @@ const headStart = 4 * time.Millisecond
 
 // call holds one power-up of nodes that we launch, with what was read for it.
 type call struct {
-	*Site
-	mark  string // the value of our mark
-	nodes []string
-	shown []capacity.Node // those that Slurm shows
-	jobs  []capacity.Job
+	*Hook
+	mark   string // the value of our mark
+	nodes  []string
+	states []capacity.Node // those that Slurm shows
+	jobs   []capacity.Job
 	// factsErr says why EC2's answers are not known, shownErr and jobsErr why Slurm's are not.
-	factsErr, shownErr, jobsErr error
+	factsErr, statesErr, jobsErr error
 
 	snap      *capacity.Snapshot
 	now       time.Time
@@ -53,9 +53,9 @@ type template struct {
 	err     error
 }
 
-// waits reads the jobs and nodes of SLURM_RESUME_FILE, which is there only for a while. Without it, as in a run by
+// readResumeFile reads the jobs and nodes of SLURM_RESUME_FILE, which is there only for a while. Without it, as in a run by
 // hand, the jobs are those that squeue shows on the nodes.
-func (j *journal) waits() (waits []capacity.ResumeJob, byHand bool) {
+func (j *journal) readResumeFile() (waits []capacity.ResumeJob, byHand bool) {
 	path := os.Getenv("SLURM_RESUME_FILE")
 	if path == "" {
 		return nil, true
@@ -71,11 +71,11 @@ func (j *journal) waits() (waits []capacity.ResumeJob, byHand bool) {
 
 // read reads what a power-up needs, all side by side: it waits only for the slowest answer. The error is for a cluster
 // that is unknown: then nothing can be launched.
-func (s *Site) read(ctx context.Context, nodes []string, last *capacity.Snapshot, byHand bool) (*call, error) {
+func (s *Hook) read(ctx context.Context, nodes []string, last *capacity.Snapshot, byHand bool) (*call, error) {
 	began := time.Now()
-	c := &call{Site: s, mark: s.known(), nodes: nodes, taken: map[string]int{}}
+	c := &call{Hook: s, mark: s.knownMark(), nodes: nodes, taken: map[string]int{}}
 
-	ctx, stop := context.WithTimeout(ctx, mostBudget*2/3)
+	ctx, stop := context.WithTimeout(ctx, maxBudget*2/3)
 	defer stop()
 
 	var (
@@ -92,11 +92,11 @@ func (s *Site) read(ctx context.Context, nodes []string, last *capacity.Snapshot
 	}
 
 	reads.Go(func() {
-		mark, timeout, unknown = s.ask(ctx)
-		c.budget = min(timeout*3/4, mostBudget)
+		mark, timeout, unknown = s.describeCluster(ctx)
+		c.budget = min(timeout*3/4, maxBudget)
 		time.AfterFunc(c.budget*2/3-time.Since(began), stop)
 	})
-	reads.Go(func() { c.shown, c.shownErr = s.Nodes(ctx, nodes...) })
+	reads.Go(func() { c.states, c.statesErr = s.Nodes(ctx, nodes...) })
 	reads.Wait()
 
 	if unknown != nil {
@@ -120,7 +120,7 @@ func (s *Site) read(ctx context.Context, nodes []string, last *capacity.Snapshot
 
 // readFacts reads what launches are decided on. last is the last snapshot; nil if there is none.
 func (c *call) readFacts(ctx context.Context, last *capacity.Snapshot) error {
-	return c.persist(ctx, "ask EC2 what launches are decided on", func() error { return c.tryFacts(ctx, last) })
+	return c.retryUndecided(ctx, "ask EC2 what launches are decided on", func() error { return c.tryFacts(ctx, last) })
 }
 
 // tryFacts asks EC2 once, side by side.
@@ -128,7 +128,7 @@ func (c *call) tryFacts(ctx context.Context, last *capacity.Snapshot) error {
 	partitions := map[string]bool{}
 	c.templates = map[string]template{}
 	for _, n := range c.nodes {
-		at, _ := placeOf(c.Settings, n)
+		at, _ := slotOf(c.Settings, n)
 		partitions[at.partition.Name] = true
 		c.templates[at.group.LaunchTemplate] = template{}
 	}
@@ -140,7 +140,7 @@ func (c *call) tryFacts(ctx context.Context, last *capacity.Snapshot) error {
 
 	reads, readCtx := errgroup.WithContext(ctx)
 	reads.Go(func() (err error) {
-		ours, err = c.instances(readCtx, c.mark)
+		ours, err = c.listInstances(readCtx, c.mark)
 		return err
 	})
 	reads.Go(func() (err error) {
@@ -152,7 +152,7 @@ func (c *call) tryFacts(ctx context.Context, last *capacity.Snapshot) error {
 	for _, name := range slices.Collect(maps.Keys(c.templates)) {
 		reads.Go(func() error {
 			version, err := c.PinTemplate(readCtx, name)
-			if errors.Is(err, ec2.ErrNotNow) {
+			if errors.Is(err, ec2.ErrUndecided) {
 				return err
 			}
 
@@ -175,7 +175,7 @@ func (c *call) tryFacts(ctx context.Context, last *capacity.Snapshot) error {
 	seen.Platforms = c.platforms(last)
 	c.snap = capacity.Build(c.Settings, seen)
 	c.snap.TakenAt = c.now
-	c.see(ours)
+	c.indexInstances(ours)
 
 	return nil
 }
@@ -193,8 +193,8 @@ func (c *call) platforms(last *capacity.Snapshot) map[string]capacity.ImagePlatf
 	return known
 }
 
-// see files instances by their nodes.
-func (c *call) see(ours []capacity.Instance) {
+// indexInstances files instances by their nodes.
+func (c *call) indexInstances(ours []capacity.Instance) {
 	c.live = map[string][]capacity.Instance{}
 	for _, i := range ours {
 		if node := i.Tags[capacity.TagNode]; node != "" && !i.Ended() {
@@ -203,8 +203,8 @@ func (c *call) see(ours []capacity.Instance) {
 	}
 }
 
-// instances lists those with a mark.
-func (s *Site) instances(ctx context.Context, mark string) ([]capacity.Instance, error) {
+// listInstances lists those with a mark.
+func (s *Hook) listInstances(ctx context.Context, mark string) ([]capacity.Instance, error) {
 	marked := map[string][]string{capacity.TagCluster: {mark}}
 	found, err := s.FindInstances(ctx, capacity.InstanceQuery{Tags: marked})
 
@@ -213,7 +213,7 @@ func (s *Site) instances(ctx context.Context, mark string) ([]capacity.Instance,
 
 // freshFacts asks EC2 about the reservations and subnets of the named partitions: a launch is decided on the current
 // state, never on the snapshot file.
-func (s *Site) freshFacts(ctx context.Context, names map[string]bool, last *capacity.Snapshot) (capacity.Seen, error) {
+func (s *Hook) freshFacts(ctx context.Context, names map[string]bool, last *capacity.Snapshot) (capacity.Seen, error) {
 	var q facts.Query
 	for _, p := range s.Settings.Partitions {
 		if names[p.Name] {

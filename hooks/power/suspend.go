@@ -20,8 +20,8 @@ const (
 	// suspendBudget bounds a run. Slurm calls SuspendProgram once for a power-down, so a run uses all of it before it
 	// leaves an instance to the next launch of its node, or to sync.
 	suspendBudget = 90 * time.Second
-	// longestPause bounds the pauses between two attempts.
-	longestPause = 15 * time.Second
+	// maxPause bounds the pauses between two attempts.
+	maxPause = 15 * time.Second
 	// clockSlack covers the error in comparing EC2's launch times, which have whole seconds, with the time of the call,
 	// corrected by a Date header: both are off by less than a second.
 	clockSlack = 2 * time.Second
@@ -34,7 +34,7 @@ const (
 // instances of the nodes, and takes nodes that did not boot out of DOWN, even if a termination failed: the place in the
 // block is paid for, and the next launch of a node terminates the leftovers. It touches only instances with our
 // cluster's mark. Only nodes that did not boot, and an unknown mark, need slurmctld.
-func PowerDown(ctx context.Context, s *Site) error {
+func PowerDown(ctx context.Context, s *Hook) error {
 	ctx, cancel := context.WithTimeout(ctx, suspendBudget)
 	defer cancel()
 
@@ -43,10 +43,10 @@ func PowerDown(ctx context.Context, s *Site) error {
 		return fmt.Errorf("reading the nodes to power down: %w", err)
 	}
 
-	mark := s.known()
+	mark := s.knownMark()
 	if mark == "" { // a hook that knows no mark can touch nothing
-		err := s.insist(ctx, "ask Slurm for its cluster", func() (err error) {
-			mark, _, err = s.ask(ctx)
+		err := s.retry(ctx, "ask Slurm for its cluster", func() (err error) {
+			mark, _, err = s.describeCluster(ctx)
 			return err
 		})
 		if err != nil {
@@ -55,7 +55,7 @@ func PowerDown(ctx context.Context, s *Site) error {
 	}
 
 	var both sync.WaitGroup
-	both.Go(func() { s.giveBack(ctx, nodes) })
+	both.Go(func() { s.resetFailedNodes(ctx, nodes) })
 
 	err = s.terminate(ctx, mark, nodes)
 
@@ -64,9 +64,9 @@ func PowerDown(ctx context.Context, s *Site) error {
 	return err
 }
 
-// insist tries again until it succeeds or ctx ends.
-func (j *journal) insist(ctx context.Context, what string, try func() error) error {
-	for pause := time.Second; ; pause = min(2*pause, longestPause) {
+// retry tries again until it succeeds or ctx ends.
+func (j *journal) retry(ctx context.Context, what string, try func() error) error {
+	for pause := time.Second; ; pause = min(2*pause, maxPause) {
 		err := try()
 		if err == nil || ctx.Err() != nil {
 			return err
@@ -82,14 +82,14 @@ func (j *journal) insist(ctx context.Context, what string, try func() error) err
 	}
 }
 
-// persist tries a call of AWS again until AWS decides it or ctx ends. It returns AWS's last answer, which says more
+// retryUndecided tries a call of AWS again until AWS decides it or ctx ends. It returns AWS's last answer, which says more
 // than that there was no time left.
-func (j *journal) persist(ctx context.Context, what string, try func() error) error {
+func (j *journal) retryUndecided(ctx context.Context, what string, try func() error) error {
 	var err, undecided error
 
-	_ = j.insist(ctx, what, func() error {
+	_ = j.retry(ctx, what, func() error {
 		err = try()
-		if errors.Is(err, ec2.ErrNotNow) {
+		if errors.Is(err, ec2.ErrUndecided) {
 			undecided = err
 			return err
 		}
@@ -110,7 +110,7 @@ func (j *journal) persist(ctx context.Context, what string, try func() error) er
 // A slow call must not hit a newer launch of the same nodes. Slurm powers a node up again no earlier than
 // SuspendTimeout (30 s by default) after it called SuspendProgram, and only if it considers the node powered down. So
 // an instance launched after this call belongs to a newer launch and is left alone.
-func (s *Site) terminate(ctx context.Context, mark string, nodes []string) error {
+func (s *Hook) terminate(ctx context.Context, mark string, nodes []string) error {
 	records, err := s.State.Records()
 	if err != nil {
 		s.Warn("instances are found by their tags alone", "err", err)
@@ -118,20 +118,20 @@ func (s *Site) terminate(ctx context.Context, mark string, nodes []string) error
 
 	var ours, ends []capacity.Instance
 
-	err = s.insist(ctx, "list our instances", func() (err error) {
-		ours, err = s.instances(ctx, mark)
+	err = s.retry(ctx, "list our instances", func() (err error) {
+		ours, err = s.listInstances(ctx, mark)
 		return err
 	})
 
 	called := s.began.Add(s.Offset())
 	if err == nil {
-		ends = s.toTerminate(ours, records, mark, nodes, called)
+		ends = s.selectInstances(ours, records, mark, nodes, called)
 		if len(ends) == 0 {
 			s.Info("no instance to terminate")
 			return nil
 		}
 
-		err = s.insist(ctx, "terminate instances", func() error { return s.Terminate(ctx, ends) })
+		err = s.retry(ctx, "terminate instances", func() error { return s.Terminate(ctx, ends) })
 	}
 
 	record := state.Record{
@@ -143,7 +143,7 @@ func (s *Site) terminate(ctx context.Context, mark string, nodes []string) error
 		Message:   "terminated",
 	}
 	if err != nil {
-		p, code := problem(err)
+		p, code := problemOf(err)
 		record.Code = string(capacity.FailedOtherwise)
 		record.EC2Code = code
 		record.Message = p.Text()
@@ -154,11 +154,11 @@ func (s *Site) terminate(ctx context.Context, mark string, nodes []string) error
 	return err
 }
 
-// toTerminate chooses the instances of nodes that a power-down terminates.
-func (s *Site) toTerminate(
+// selectInstances chooses the instances of nodes that a power-down terminates.
+func (s *Hook) selectInstances(
 	ours []capacity.Instance, records []state.Record, mark string, nodes []string, called time.Time,
 ) (ends []capacity.Instance) {
-	recorded := recordedFor(nodes, records, called)
+	recorded := recordedInstances(nodes, records, called)
 	for _, i := range ours {
 		delete(recorded, i.ID)
 
@@ -180,9 +180,9 @@ func (s *Site) toTerminate(
 	return ends
 }
 
-// recordedFor returns the instances that our records name for nodes, launched within unseenTime before the call and
+// recordedInstances returns the instances that our records name for nodes, launched within unseenTime before the call and
 // not terminated since, with the times of the records.
-func recordedFor(nodes []string, records []state.Record, called time.Time) map[string]time.Time {
+func recordedInstances(nodes []string, records []state.Record, called time.Time) map[string]time.Time {
 	found := map[string]time.Time{}
 	for _, r := range records {
 		switch {
@@ -212,24 +212,24 @@ func recordedFor(nodes []string, records []state.Record, called time.Time) map[s
 	return found
 }
 
-// giveBack powers down the nodes that Slurm has given up, after which Slurm uses them again (idle_on_node_suspend) and
+// resetFailedNodes powers down the nodes that Slurm has given up, after which Slurm uses them again (idle_on_node_suspend) and
 // calls SuspendProgram for them, which finds them powering down and not given up. It also delays the jobs that waited
 // for the nodes and that Slurm has requeued: a broken image is still broken the next time.
-func (s *Site) giveBack(ctx context.Context, nodes []string) {
+func (s *Hook) resetFailedNodes(ctx context.Context, nodes []string) {
 	var all []capacity.Node
 
-	err := s.insist(ctx, "ask Slurm which nodes did not boot", func() (err error) {
+	err := s.retry(ctx, "ask Slurm which nodes did not boot", func() (err error) {
 		all, err = s.Nodes(ctx, nodes...)
 		return err
 	})
-	lost := without(nodes, func(name string) bool {
+	lost := removeFunc(nodes, func(name string) bool {
 		return !slices.ContainsFunc(all, func(n capacity.Node) bool { return n.Name == name && n.GivenUp() })
 	})
 	if err != nil || len(lost) == 0 {
 		return
 	}
 
-	err = s.insist(ctx, "power nodes down", func() error {
+	err = s.retry(ctx, "power nodes down", func() error {
 		return s.PowerDownForce(ctx, lost, "ResumeTimeout reached: the instance did not register in time")
 	})
 	if err != nil {
@@ -258,9 +258,9 @@ func (s *Site) giveBack(ctx context.Context, nodes []string) {
 		At:      now,
 		Hook:    "resume",
 		Nodes:   hostlist.Compress(lost),
-		Jobs:    shown(jobs),
+		Jobs:    jobNames(jobs),
 		Code:    string(capacity.NotBooted),
-		Message: s.notBooted(ctx, last[lost[0]].instance),
+		Message: s.bootFailure(ctx, last[lost[0]].instance),
 	}
 
 	for i, job := range jobs { // requeued by now
@@ -275,17 +275,17 @@ func (s *Site) giveBack(ctx context.Context, nodes []string) {
 	s.record(record)
 
 	word := fmt.Sprintf("pcs-capacity: nodes %s did not boot: %s", record.Nodes, record.Message)
-	s.putOff(ctx, jobs, jobs, retry{now: s.began, failures: failuresOf(append(records, record), now)}, word)
+	s.delayJobs(ctx, jobs, jobs, delay{now: s.began, failures: countFailures(append(records, record), now)}, word)
 }
 
-// notBooted says why an instance did not boot, by its console; instance is "" if it is unknown.
-func (s *Site) notBooted(ctx context.Context, instance string) string {
+// bootFailure says why an instance did not boot, by its console; instance is "" if it is unknown.
+func (s *Hook) bootFailure(ctx context.Context, instance string) string {
 	const late = "the instance did not register with Slurm within ResumeTimeout; its "
 	if instance == "" {
 		return late + "image, its slurm.conf or its network may be broken"
 	}
 
-	says, err := s.ConsoleSays(ctx, instance)
+	says, err := s.BootFailure(ctx, instance)
 	if err != nil {
 		s.Warn("the console is not known", "err", err)
 	}

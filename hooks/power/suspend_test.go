@@ -14,7 +14,7 @@ import (
 )
 
 func logless() *journal {
-	return NewSite(nil, "", capacity.Settings{}, "", "", slog.New(slog.DiscardHandler)).journal
+	return NewHook(nil, "", capacity.Settings{}, "", "", slog.New(slog.DiscardHandler)).journal
 }
 
 // Which instances a power-down ends: those of its nodes, by their tags and by our records, and none
@@ -143,7 +143,7 @@ func TestGiveBackStories(t *testing.T) {
 				ctx, cancel := within(t, suspendBudget)
 				defer cancel()
 
-				w.site().giveBack(ctx, []string{"gpu-1", "gpu-2"})
+				w.site().resetFailedNodes(ctx, []string{"gpu-1", "gpu-2"})
 
 				if w.Console != "" {
 					if got, want := w.said("1"), "did not boot: the instance did not register with Slurm within ResumeTimeout; its console says: "+w.Console; !strings.Contains(
@@ -253,7 +253,7 @@ func TestTwoClocks(t *testing.T) {
 		g.jobs[0] = batch(g.jobs[0])
 		w.queue(g.jobs...)
 
-		if err := begun(w, newCall(nil)).takeDown(failed{group: g, why: notOpen}); err != nil ||
+		if err := begun(w, newCall(nil)).takeDown(failedGroup{group: g, err: notOpen}); err != nil ||
 			!w.kept(t)[0].At.Equal(aws) {
 			t.Errorf("%v, %+v", err, w.kept(t))
 		}

@@ -20,11 +20,11 @@ import (
 // refusal gives our own reason not to launch; same is what it counts as, if anything.
 type refusal struct {
 	capacity.Verdict
-	same error
+	kind error
 }
 
 func (r *refusal) Error() string { return string(r.Code) + ": " + r.Sentence }
-func (r *refusal) Unwrap() error { return r.same }
+func (r *refusal) Unwrap() error { return r.kind }
 
 func refuse(code capacity.Code, format string, args ...any) *refusal {
 	return &refusal{
@@ -35,17 +35,17 @@ func refuse(code capacity.Code, format string, args ...any) *refusal {
 // errNoTime says that something was not begun.
 var errNoTime = &refusal{
 	Verdict: refuse("interrupted", "there was no time left to launch").Verdict,
-	same:    context.DeadlineExceeded,
+	kind:    context.DeadlineExceeded,
 }
 
 // isUndecided reports whether nobody has refused a launch: AWS does not answer, or not in time.
 func isUndecided(why error) bool {
-	return errors.Is(why, ec2.ErrNotNow) || errors.Is(why, context.DeadlineExceeded) || errors.Is(why, context.Canceled)
+	return errors.Is(why, ec2.ErrUndecided) || errors.Is(why, context.DeadlineExceeded) || errors.Is(why, context.Canceled)
 }
 
-// problem returns what an error says to people: with AWS's code and message as they are and what to do about it, or
+// problemOf returns what an error says to people: with AWS's code and message as they are and what to do about it, or
 // with a code of ours. ec2Code is AWS's alone.
-func problem(err error) (p capacity.Problem, ec2Code string) {
+func problemOf(err error) (p capacity.Problem, ec2Code string) {
 	var (
 		ours   *refusal
 		answer interface {
@@ -74,8 +74,8 @@ func problem(err error) (p capacity.Problem, ec2Code string) {
 // maxReason keeps a node's Reason readable in sinfo -R.
 const maxReason = 250
 
-// reason returns the node's Reason, which every user of the cluster sees. If it must be cut, the fix stays.
-func reason(p capacity.Problem) string {
+// nodeReason returns the node's Reason, which every user of the cluster sees. If it must be cut, the fix stays.
+func nodeReason(p capacity.Problem) string {
 	fix := ""
 	if p.Fix != "" {
 		fix = "; " + p.Fix
@@ -88,9 +88,9 @@ func reason(p capacity.Problem) string {
 // not decided never counts: the next one may succeed as soon as AWS answers.
 const failureMemory = 2 * time.Hour
 
-// failuresOf counts the runs of jobs, by their shown names, that failed since a while before now, in AWS's time.
+// countFailures counts the runs of jobs, by their shown names, that failed since a while before now, in AWS's time.
 // Several power-ups may record one run, each for some of its nodes.
-func failuresOf(records []state.Record, now time.Time) map[string]int {
+func countFailures(records []state.Record, now time.Time) map[string]int {
 	type run struct {
 		job      string
 		restarts int
@@ -115,23 +115,23 @@ func failuresOf(records []state.Record, now time.Time) map[string]int {
 	return failures
 }
 
-// failed names a group that is not launched, and why. got is what was launched for it.
-type failed struct {
+// failedGroup names a group that is not launched, and why. got is what was launched for it.
+type failedGroup struct {
 	group
-	why error
-	got map[string]launched
+	err      error
+	launched map[string]launched
 }
 
 // takeDown powers down the nodes of groups that failed, those of one reason together, which requeues the jobs and
 // terminates the launched instances. It records why, and tells the jobs' owners. The error is for nodes that Slurm has
 // still.
-func (c *call) takeDown(all ...failed) error {
+func (c *call) takeDown(all ...failedGroup) error {
 	var errs []error
 	for len(all) > 0 {
-		why := all[0].why
-		other := func(f failed) bool { return f.why.Error() != why.Error() }
+		why := all[0].err
+		other := func(f failedGroup) bool { return f.err.Error() != why.Error() }
 		same := slices.DeleteFunc(slices.Clone(all), other)
-		all = slices.DeleteFunc(all, func(f failed) bool { return !other(f) })
+		all = slices.DeleteFunc(all, func(f failedGroup) bool { return !other(f) })
 
 		errs = append(errs, c.takeDownFor(why, same))
 	}
@@ -140,11 +140,11 @@ func (c *call) takeDown(all ...failed) error {
 }
 
 // takeDownFor takes down groups for one reason. The jobs wait longer after each failure. Launches leave time for it.
-func (c *call) takeDownFor(why error, groups []failed) error {
-	ctx, cancel := context.WithTimeout(c.last, c.budget/failuresOfBudget)
+func (c *call) takeDownFor(why error, groups []failedGroup) error {
+	ctx, cancel := context.WithTimeout(c.last, c.budget/failureShare)
 	defer cancel()
 
-	p, code := problem(why)
+	p, code := problemOf(why)
 	record := state.Record{
 		At:      c.Now(),
 		Hook:    "resume",
@@ -161,33 +161,33 @@ func (c *call) takeDownFor(why error, groups []failed) error {
 		nodes = append(nodes, g.nodes...)
 		jobs = append(jobs, g.jobs...)
 		for _, n := range g.nodes {
-			if l, ok := g.got[n]; ok {
+			if l, ok := g.launched[n]; ok {
 				record.Reservation = l.reservation
 				record.Instances = append(record.Instances, l.instance.ID)
 			}
 		}
 	}
 
-	at, _ := placeOf(c.Settings, nodes[0])
+	at, _ := slotOf(c.Settings, nodes[0])
 
 	record.Partition = at.partition.Name
 	record.Nodes = hostlist.Compress(nodes)
-	record.Jobs = shown(jobs)
+	record.Jobs = jobNames(jobs)
 	if !isUndecided(why) {
 		for _, j := range jobs {
 			record.Restarts = append(record.Restarts, j.Restarts)
 		}
 	}
 
-	retry := c.retryAfter(why, record)
+	retry := c.delayAfter(why, record)
 	c.record(record)
 
 	text := fmt.Sprintf("pcs-capacity: nodes %s were not launched: %s: %s", record.Nodes, p.Code, p.Text())
 	word := hook.OneLine(text)
 	c.notify(ctx, word, jobs...) // jobs lose their terminals with their nodes
 
-	down := c.PowerDownForce(ctx, nodes, reason(p))
-	_ = c.did(down, "power nodes down", "nodes", record.Nodes, "reason", reason(p))
+	down := c.PowerDownForce(ctx, nodes, nodeReason(p))
+	_ = c.logResult(down, "power nodes down", "nodes", record.Nodes, "reason", nodeReason(p))
 
 	var queue []capacity.Job
 	if down == nil && slices.ContainsFunc(jobs, func(j capacity.Job) bool { return j.Batch }) {
@@ -199,7 +199,7 @@ func (c *call) takeDownFor(why error, groups []failed) error {
 		}
 	}
 
-	c.putOff(ctx, jobs, queue, retry, word)
+	c.delayJobs(ctx, jobs, queue, retry, word)
 
 	if down != nil {
 		return fmt.Errorf("nodes %s are left to ResumeTimeout: %w", record.Nodes, down)
@@ -208,15 +208,15 @@ func (c *call) takeDownFor(why error, groups []failed) error {
 	return nil
 }
 
-// retryAfter returns when the jobs of a launch that failed may start again. record is that of the failure, which our
+// delayAfter returns when the jobs of a launch that failed may start again. record is that of the failure, which our
 // records do not have yet.
-func (c *call) retryAfter(why error, record state.Record) retry {
+func (c *call) delayAfter(why error, record state.Record) delay {
 	records, err := c.State.Records()
 	if err != nil {
 		c.Warn("how often the jobs failed before is not known", "err", err)
 	}
 
-	r := retry{now: c.Now().Add(-c.Offset()), undecided: isUndecided(why)}
+	r := delay{now: c.Now().Add(-c.Offset()), undecided: isUndecided(why)}
 
 	var ours *refusal
 	if errors.As(why, &ours) {
@@ -224,7 +224,7 @@ func (c *call) retryAfter(why error, record state.Record) retry {
 	}
 
 	if !r.undecided {
-		r.failures = failuresOf(append(records, record), record.At)
+		r.failures = countFailures(append(records, record), record.At)
 	}
 
 	return r
@@ -234,7 +234,7 @@ func (c *call) retryAfter(why error, record state.Record) retry {
 const notifyTime = 3 * time.Second
 
 // notify tells the jobs that sbatch did not submit: they have a terminal. A message whose reader has gone is lost.
-func (s *Site) notify(ctx context.Context, text string, jobs ...capacity.Job) {
+func (s *Hook) notify(ctx context.Context, text string, jobs ...capacity.Job) {
 	ctx, cancel := context.WithTimeout(ctx, notifyTime)
 	defer cancel()
 
@@ -249,17 +249,17 @@ func (s *Site) notify(ctx context.Context, text string, jobs ...capacity.Job) {
 	}
 }
 
-// retry decides when jobs that were not launched may start again. Its times are in the controller's clock.
-type retry struct {
+// delay decides when jobs that were not launched may start again. Its times are in the controller's clock.
+type delay struct {
 	now       time.Time
 	notBefore time.Time      // an earlier start would be refused; zero if unknown
 	failures  map[string]int // by shown name
 	undecided bool           // AWS has not refused them
 }
 
-// putOff has jobs that Slurm has requeued, as queue shows them, begin later after each failure, and tells the owners of
+// delayJobs has jobs that Slurm has requeued, as queue shows them, begin later after each failure, and tells the owners of
 // all jobs why.
-func (s *Site) putOff(ctx context.Context, jobs, queue []capacity.Job, r retry, word string) {
+func (s *Hook) delayJobs(ctx context.Context, jobs, queue []capacity.Job, r delay, word string) {
 	of := map[string][]string{}
 	for _, j := range jobs {
 		text := word
@@ -276,7 +276,7 @@ func (s *Site) putOff(ctx context.Context, jobs, queue []capacity.Job, r retry, 
 			text += capacity.RetryNote(r.failures[j.Shown], at, r.undecided)
 
 			if from.Pending() {
-				_ = s.did(s.Begin(ctx, j.Shown, at), "let the job begin later", "job", j.Shown, "at", at)
+				_ = s.logResult(s.SetBeginTime(ctx, j.Shown, at), "let the job begin later", "job", j.Shown, "at", at)
 			}
 		}
 
@@ -284,14 +284,14 @@ func (s *Site) putOff(ctx context.Context, jobs, queue []capacity.Job, r retry, 
 	}
 
 	for _, text := range slices.Sorted(maps.Keys(of)) {
-		s.comment(ctx, text, of[text]...)
+		s.setComment(ctx, text, of[text]...)
 	}
 }
 
-// comment writes the AdminComment of jobs.
-func (s *Site) comment(ctx context.Context, text string, jobs ...string) {
+// setComment writes the AdminComment of jobs.
+func (s *Hook) setComment(ctx context.Context, text string, jobs ...string) {
 	text = hook.Clip(hook.OneLine(text), capacity.MaxComment)
-	_ = s.did(s.SetAdminComment(ctx, text, jobs...), "write the AdminComment", "jobs", jobs, "text", text)
+	_ = s.logResult(s.SetAdminComment(ctx, text, jobs...), "write the AdminComment", "jobs", jobs, "text", text)
 }
 
 // refusedJob names a job with nodes that it may never have: only its owner can lift the refusal.
@@ -299,7 +299,7 @@ type refusedJob struct {
 	name      string         // Slurm's for the job, or for a het job as a whole
 	jobs      []capacity.Job // its components
 	partition string         // which refuses it
-	why       error
+	err       error
 }
 
 // refusedJobs returns the jobs on the nodes that are refused for good, each judged alone. If one component of a het job
@@ -320,15 +320,15 @@ func (c *call) refusedJobs(nodes []string) (refused []refusedJob) {
 
 		asked := ""
 		for _, n := range j.Nodes {
-			at, ours := placeOf(c.Settings, n)
-			if !ours || at.slot == asked || !slices.Contains(nodes, n) {
+			at, ours := slotOf(c.Settings, n)
+			if !ours || at.name == asked || !slices.Contains(nodes, n) {
 				continue
 			}
 
-			asked = at.slot
+			asked = at.name
 			if _, v := c.admit(j, at); v.Refused && v.Code.Never() {
 				r.partition = at.partition.Name
-				r.why = &refusal{Verdict: v}
+				r.err = &refusal{Verdict: v}
 				refused = append(refused, r)
 
 				break
@@ -339,9 +339,9 @@ func (c *call) refusedJobs(nodes []string) (refused []refusedJob) {
 	return refused
 }
 
-// withoutRefused divides groups into those without a refused job, and the others: for these nothing is launched. The
+// splitRefused divides groups into those without a refused job, and the others: for these nothing is launched. The
 // refused jobs leave their groups, whose other jobs Slurm requeues with the nodes.
-func withoutRefused(groups []group, refused []refusedJob) (without []group, shared []failed) {
+func splitRefused(groups []group, refused []refusedJob) (without []group, shared []failedGroup) {
 	of := map[int]refusedJob{}
 	for _, r := range refused {
 		for _, j := range r.jobs {
@@ -349,7 +349,7 @@ func withoutRefused(groups []group, refused []refusedJob) (without []group, shar
 		}
 	}
 
-	isRefused := func(j capacity.Job) bool { return of[j.ID].why != nil }
+	isRefused := func(j capacity.Job) bool { return of[j.ID].err != nil }
 
 	for _, g := range groups {
 		i := slices.IndexFunc(g.jobs, isRefused)
@@ -358,7 +358,7 @@ func withoutRefused(groups []group, refused []refusedJob) (without []group, shar
 			continue
 		}
 
-		p, _ := problem(of[g.jobs[i].ID].why)
+		p, _ := problemOf(of[g.jobs[i].ID].err)
 		name := g.jobs[i].Shown
 		why := refuse(p.Code, "job %s, for which they were powered up, is refused", name)
 
@@ -367,7 +367,7 @@ func withoutRefused(groups []group, refused []refusedJob) (without []group, shar
 			why = refuse("shared-with-refused", "job %s, which shares these nodes, is refused", name)
 		}
 
-		shared = append(shared, failed{group: g, why: why})
+		shared = append(shared, failedGroup{group: g, err: why})
 	}
 
 	return without, shared
@@ -375,7 +375,7 @@ func withoutRefused(groups []group, refused []refusedJob) (without []group, shar
 
 // holdJobs holds refused jobs, one after the other.
 func (c *call) holdJobs(refused []refusedJob) {
-	ctx, cancel := context.WithTimeout(c.last, c.budget/failuresOfBudget)
+	ctx, cancel := context.WithTimeout(c.last, c.budget/failureShare)
 	defer cancel()
 
 	for _, r := range refused {
@@ -386,7 +386,7 @@ func (c *call) holdJobs(refused []refusedJob) {
 // holdJob puts a refused job back into the queue, held until its owner releases it; a job that Slurm cannot requeue is
 // cancelled. Its owner is told first, so a held job has its reason even if the hook is killed.
 func (c *call) holdJob(ctx context.Context, r refusedJob) {
-	p, _ := problem(r.why)
+	p, _ := problemOf(r.err)
 	text := fmt.Sprintf("partition %s refuses this job: %s: %s", r.partition, p.Code, p.Text())
 	note := "pcs-capacity: " + text
 
@@ -406,16 +406,16 @@ func (c *call) holdJob(ctx context.Context, r refusedJob) {
 		Hook:      "resume",
 		Partition: r.partition,
 		Nodes:     hostlist.Compress(nodes),
-		Jobs:      shown(r.jobs),
+		Jobs:      jobNames(r.jobs),
 		Code:      string(p.Code),
 		Message:   hook.OneLine(p.Text()),
 	})
 
 	c.notify(ctx, "pcs-capacity: "+text, r.jobs...)
-	c.comment(ctx, note, shown(r.jobs)...)
+	c.setComment(ctx, note, jobNames(r.jobs)...)
 
 	if !requeues {
-		_ = c.did(c.Cancel(ctx, r.name), "cancel", "job", r.name)
+		_ = c.logResult(c.Cancel(ctx, r.name), "cancel", "job", r.name)
 		return
 	}
 
@@ -424,5 +424,5 @@ func (c *call) holdJob(ctx context.Context, r refusedJob) {
 		err = c.UserHold(ctx, r.name)
 	}
 
-	_ = c.did(err, "requeue and hold until its owner releases it", "job", r.name)
+	_ = c.logResult(err, "requeue and hold until its owner releases it", "job", r.name)
 }

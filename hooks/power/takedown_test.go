@@ -101,7 +101,7 @@ func TestTakeDownStories(t *testing.T) {
 				err := begun(
 					w,
 					newCall(nil),
-				).takeDown(failed{
+				).takeDown(failedGroup{
 					group{nodes: []string{"gpu-1", "gpu-2"}, jobs: c.jobs},
 					c.why,
 					map[string]launched{"gpu-2": {instance: capacity.Instance{ID: "i-2"}, reservation: one}},
@@ -139,7 +139,7 @@ func TestR12_WordsOfAFailure(t *testing.T) {
 		g.jobs[0] = batch(g.jobs[0])
 		w.queue(g.jobs...)
 
-		if err := begun(w, newCall(nil)).takeDown(failed{group: g, why: answers["refused"]}); err != nil {
+		if err := begun(w, newCall(nil)).takeDown(failedGroup{group: g, err: answers["refused"]}); err != nil {
 			t.Error(err)
 		}
 
@@ -224,8 +224,8 @@ func TestRefusedJobs(t *testing.T) {
 
 		f.jobs = c.jobs
 		for _, r := range f.refusedJobs(nodes) {
-			p, _ := problem(r.why)
-			got = append(got, fmt.Sprintf("%s %s %s", strings.Join(shown(r.jobs), "+"), r.partition, p.Code))
+			p, _ := problemOf(r.err)
+			got = append(got, fmt.Sprintf("%s %s %s", strings.Join(jobNames(r.jobs), "+"), r.partition, p.Code))
 		}
 
 		if !slices.Equal(got, c.want) {
@@ -244,14 +244,14 @@ func TestWithoutRefused(t *testing.T) {
 		{nodes: []string{"gpu-3"}},
 		{nodes: []string{"gpu-4"}, jobs: []capacity.Job{nlp(4)}},
 	}
-	without, failed := withoutRefused(
+	without, failed := splitRefused(
 		groups,
-		[]refusedJob{{jobs: []capacity.Job{nlp(2)}, why: never}, {jobs: []capacity.Job{nlp(4), nlp(9)}, why: never}},
+		[]refusedJob{{jobs: []capacity.Job{nlp(2)}, err: never}, {jobs: []capacity.Job{nlp(4), nlp(9)}, err: never}},
 	)
 
 	var got []string
 	for _, o := range failed {
-		got = append(got, fmt.Sprintf("%v %v %s", o.nodes, shown(o.jobs), o.why.Error()))
+		got = append(got, fmt.Sprintf("%v %v %s", o.nodes, jobNames(o.jobs), o.err.Error()))
 	}
 
 	want := []string{
@@ -317,7 +317,7 @@ func TestHoldJobStories(t *testing.T) {
 
 // The reason on a node keeps what to do where it has to be cut.
 func TestReasonKeepsTheFix(t *testing.T) {
-	if got := reason(capacity.Problem{Code: "X", Sentence: strings.Repeat("long ", 100), Fix: "call AWS"}); !strings.HasSuffix(
+	if got := nodeReason(capacity.Problem{Code: "X", Sentence: strings.Repeat("long ", 100), Fix: "call AWS"}); !strings.HasSuffix(
 		got,
 		"; call AWS",
 	) ||
@@ -325,7 +325,7 @@ func TestReasonKeepsTheFix(t *testing.T) {
 		t.Errorf("%d: %s", len(got), got)
 	}
 
-	if got := reason(capacity.Problem{Code: "X", Sentence: "No."}); got != "X: No." {
+	if got := nodeReason(capacity.Problem{Code: "X", Sentence: "No."}); got != "X: No." {
 		t.Error(got)
 	}
 }

@@ -43,7 +43,7 @@ func chance(seed uint64) func(line string) string {
 // it was killed.
 func (w *fake) run(c *call) bool {
 	c.World, c.journal, c.now, c.budget = w, logless(), time.Now(), 118*time.Second
-	c.see(capacity.WithNodes(w.Instances))
+	c.indexInstances(capacity.WithNodes(w.Instances))
 
 	c.nodes, c.jobs = []string{
 		"gpu-1",
@@ -56,7 +56,7 @@ func (w *fake) run(c *call) bool {
 		batch(nlp(4, "gpu-4")),
 	}
 	for _, n := range c.nodes {
-		c.shown = append(c.shown, capacity.Node{Name: n, State: "ALLOCATED+CLOUD+POWERING_UP"})
+		c.states = append(c.states, capacity.Node{Name: n, State: "ALLOCATED+CLOUD+POWERING_UP"})
 	}
 
 	w.Jobs = nil

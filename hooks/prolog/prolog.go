@@ -160,7 +160,7 @@ func Main([]string) int {
 	case "prolog_slurmd":
 		time.AfterFunc(PrologDeadline, func() { os.Exit(0) })
 
-		if cfg, node, slot := place(); slot != "" {
+		if cfg, node, slot := findSlot(); slot != "" {
 			p := Prolog{
 				State:       state.Dir(cfg.StateDir),
 				Metadata:    metadata,
@@ -195,8 +195,8 @@ on a node, slurmstepd before each task. As Prolog it logs to prolog.log in the f
 	return 0
 }
 
-// place returns this node and its slot; "" if the node is not ours or there are no settings.
-func place() (cfg *config.Config, node, slot string) {
+// findSlot returns this node and its slot; "" if the node is not ours or there are no settings.
+func findSlot() (cfg *config.Config, node, slot string) {
 	node = os.Getenv("SLURMD_NODENAME")
 
 	cfg, err := config.Load(config.Find(""))
@@ -210,7 +210,7 @@ func place() (cfg *config.Config, node, slot string) {
 // taskProlog returns the output for slurmstepd. It runs as the user, once for each task on the machine, and has no log
 // of its own: the Prolog's log reports broken files.
 func taskProlog() string {
-	cfg, _, slot := place()
+	cfg, _, slot := findSlot()
 	if slot == "" {
 		return JobEnvironment("", nil, "", time.Time{})
 	}
@@ -233,7 +233,7 @@ const (
 )
 
 // What is read, and the form of the answers. An answer of another form, such as a proxy's, is ignored.
-var questions = []struct {
+var metadataItems = []struct {
 	path  string
 	looks *regexp.Regexp
 	into  func(*capacity.Metadata) *string
@@ -275,16 +275,16 @@ func metadata(ctx context.Context) (capacity.Metadata, error) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 
-	token, err := ask(ctx, client, http.MethodPut, base+"/latest/api/token",
+	token, err := fetch(ctx, client, http.MethodPut, base+"/latest/api/token",
 		"X-aws-ec2-metadata-token-ttl-seconds", "60")
 	if err != nil {
 		return m, err
 	}
 
-	for _, q := range questions {
-		answer, err := ask(ctx, client, http.MethodGet, base+"/latest/meta-data/"+q.path,
+	for _, q := range metadataItems {
+		answer, err := fetch(ctx, client, http.MethodGet, base+"/latest/meta-data/"+q.path,
 			"X-aws-ec2-metadata-token", token)
-		if errors.Is(err, errNone) {
+		if errors.Is(err, errNotFound) {
 			continue
 		}
 
@@ -302,13 +302,13 @@ func metadata(ctx context.Context) (capacity.Metadata, error) {
 	return m, nil
 }
 
-// errNone: the metadata service does not have the item.
-var errNone = errors.New("not there")
+// errNotFound: the metadata service does not have the item.
+var errNotFound = errors.New("not there")
 
 // maxAnswer, in bytes, is far more than any expected answer.
 const maxAnswer = 1024
 
-func ask(ctx context.Context, client *http.Client, method, url, header, value string) (string, error) {
+func fetch(ctx context.Context, client *http.Client, method, url, header, value string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, method, url, nil)
 	if err != nil {
 		return "", fmt.Errorf("instance metadata: %w", err)
@@ -327,7 +327,7 @@ func ask(ctx context.Context, client *http.Client, method, url, header, value st
 	case err != nil:
 		return "", fmt.Errorf("instance metadata: %s: %w", url, err)
 	case response.StatusCode == http.StatusNotFound && method == http.MethodGet:
-		return "", errNone
+		return "", errNotFound
 	case response.StatusCode != http.StatusOK:
 		return "", fmt.Errorf("instance metadata: %s: %s", url, response.Status)
 	}

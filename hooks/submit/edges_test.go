@@ -22,7 +22,7 @@ func TestCount(t *testing.T) {
 		"": 0, "4": 4, "4-8": 4, "4-0": 0, "1-0": 0, "1k": 1024, "2K": 2048, "1m": 1 << 20, "3M": 3 << 20, "x": 0, "4x": 4,
 		"65533": 65533, "65534": 0, "65535": 65535, "4294967293": 4294967293, "4294967294": 0, "4294967295": 0, "99999999999999999999": 0,
 	} {
-		if got := count(text); got != want {
+		if got := parseCount(text); got != want {
 			t.Errorf("%q is %d, want %d", text, got, want)
 		}
 	}
@@ -34,7 +34,7 @@ func TestMoment(t *testing.T) {
 		"": {}, "Unknown": {}, "0": {}, "-5": {}, "1": time.Unix(1, 0), "1795177800": time.Unix(1795177800, 0),
 		"4294967293": time.Unix(4294967293, 0), "4294967294": {}, "2026-11-20T12:30:00": local, "20 Nov 2026": time.Date(2026, 11, 20, 0, 0, 0, 0, time.Local), "20.11. 12:30": {}, "soon": {},
 	} {
-		if got := moment(text); !got.Equal(want) || got.IsZero() != want.IsZero() {
+		if got := parseTime(text); !got.Equal(want) || got.IsZero() != want.IsZero() {
 			t.Errorf("%q is %s, want %s", text, got, want)
 		}
 	}
@@ -57,14 +57,14 @@ func TestRelativeMoments(t *testing.T) {
 		"Xyz 06:39":     {},
 		"Wed 6 o'clock": {},
 	} {
-		if got := relative(text, now); !got.Equal(want) {
+		if got := parseRelative(text, now); !got.Equal(want) {
 			t.Errorf("%q is %s, want %s", text, got, want)
 		}
 	}
 
 	for text, said := range map[string]bool{"": false, "0": false, "Unknown": false, "2026-11-20T12:30:00": false, "Tomorr 06:39": false, "29/12/26": true} {
-		if (unreadable(text) != "") != said {
-			t.Errorf("%q: %s", text, unreadable(text))
+		if (beginWarning(text) != "") != said {
+			t.Errorf("%q: %s", text, beginWarning(text))
 		}
 	}
 }
@@ -83,7 +83,7 @@ func TestLastOfEach(t *testing.T) {
 		"gpu:h100,shard:4,gpu:h100:2":    "gpu:h100:2,shard:4",
 		"cpu=24,gres/gpu=3,cpu=2":        "cpu=2,gres/gpu=3",
 	} {
-		if got := lastOfEach(option); got != want {
+		if got := keepLast(option); got != want {
 			t.Errorf("%q is %q, want %q", option, got, want)
 		}
 	}
@@ -119,7 +119,7 @@ func TestRequest(t *testing.T) {
 		"the larger of --gres and --gpus-per-node": {map[string]string{"from": fromCLIFilter, "gres": "gres:gpu:4", "gpus-per-node": "2"}, capacity.Request{GPUsPerNode: 4}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Request(c.fields)
+			got, err := ParseRequest(c.fields)
 			if len(got.Partitions) == 0 {
 				got.Partitions = nil
 			}
@@ -135,7 +135,7 @@ func TestRequest(t *testing.T) {
 	}
 
 	for _, field := range []string{"time", "time-min"} {
-		if _, err := Request(map[string]string{field: "tomorrow"}); err == nil {
+		if _, err := ParseRequest(map[string]string{field: "tomorrow"}); err == nil {
 			t.Errorf("%s=tomorrow is taken", field)
 		}
 	}
@@ -156,7 +156,7 @@ func TestLuaString(t *testing.T) {
 
 	for _, text := range []string{"", "/var/lib/pcs-capacity", "it's \"state\"", "]] os.exit() --[[", "\\", every.String()} {
 		path := filepath.Join(t.TempDir(), "chunk.lua")
-		if err := os.WriteFile(path, []byte("io.write("+luaString(text)+")"), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte("io.write("+quoteLua(text)+")"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 
@@ -166,7 +166,7 @@ func TestLuaString(t *testing.T) {
 		}
 	}
 
-	if got := luaString("azAZ09/._- +,:@="); got != `"azAZ09/._- +,:@="` {
+	if got := quoteLua("azAZ09/._- +,:@="); got != `"azAZ09/._- +,:@="` {
 		t.Errorf("a plain path is written %s", got)
 	}
 }
@@ -210,7 +210,7 @@ func TestVerdictInTheMachinesClock(t *testing.T) {
 			r.Deadline = machine.Add(c.deadline)
 		}
 
-		if v := Verdict(r, c.from, snap, machine); v.Refused != c.refused || len(v.Warnings) > 0 {
+		if v := Decide(r, c.from, snap, machine); v.Refused != c.refused || len(v.Warnings) > 0 {
 			t.Errorf("%s: %+v", name, v)
 		}
 	}
@@ -255,11 +255,11 @@ func TestLocalTimes(t *testing.T) {
 		"2026-03-08 07:00 UTC": "2026-03-08T03:00 (07:00 UTC)",
 		"in 2026":              "in 2026",
 	} {
-		if got := localTimes(text, newYork); got != want {
+		if got := addLocalTimes(text, newYork); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 
-		if got := localTimes(text, time.UTC); got != text {
+		if got := addLocalTimes(text, time.UTC); got != text {
 			t.Errorf("in UTC %q became %q", text, got)
 		}
 	}

@@ -72,7 +72,7 @@ func judge(args []string, machineNow time.Time) (capacity.Verdict, error) {
 		return capacity.Verdict{}, err
 	}
 
-	req, err := Request(fields)
+	req, err := ParseRequest(fields)
 	if err != nil {
 		return capacity.Verdict{}, err
 	}
@@ -86,8 +86,8 @@ func judge(args []string, machineNow time.Time) (capacity.Verdict, error) {
 		return capacity.Verdict{}, err
 	}
 
-	v := Verdict(req, fields["from"], snap, machineNow)
-	if text := unreadable(fields["begin"]); text != "" && !v.Refused && v.Code != capacity.NotManaged {
+	v := Decide(req, fields["from"], snap, machineNow)
+	if text := beginWarning(fields["begin"]); text != "" && !v.Refused && v.Code != capacity.NotManaged {
 		v.Warnings = append(v.Warnings, text)
 	}
 
@@ -98,8 +98,8 @@ func judge(args []string, machineNow time.Time) (capacity.Verdict, error) {
 	return v, nil
 }
 
-// Verdict decides about a job with times in the machine's clock; from is the calling shim.
-func Verdict(req capacity.Request, from string, snap *capacity.Snapshot, machineNow time.Time) capacity.Verdict {
+// Decide decides about a job with times in the machine's clock; from is the calling shim.
+func Decide(req capacity.Request, from string, snap *capacity.Snapshot, machineNow time.Time) capacity.Verdict {
 	offset := snap.ClockOffset.Duration
 	for _, t := range []*time.Time{&req.Begin, &req.Deadline} {
 		if !t.IsZero() {
@@ -117,7 +117,7 @@ func Verdict(req capacity.Request, from string, snap *capacity.Snapshot, machine
 func answerText(v capacity.Verdict) string {
 	var b strings.Builder
 
-	says := func(text string) string { return hook.OneLine(localTimes(text, time.Local)) }
+	says := func(text string) string { return hook.OneLine(addLocalTimes(text, time.Local)) }
 	for _, warning := range v.Warnings {
 		fmt.Fprintf(&b, "warn %x\n", says(warning))
 	}
@@ -148,9 +148,9 @@ func answerText(v capacity.Verdict) string {
 	return b.String()
 }
 
-// localTimes puts the time as squeue writes it, in a zone, before each UTC time of a text: "2026-03-03T05:50 (10:50
+// addLocalTimes puts the time as squeue writes it, in a zone, before each UTC time of a text: "2026-03-03T05:50 (10:50
 // UTC)", with the date of both where they differ. Where the zone is UTC it leaves the text as it is.
-func localTimes(text string, zone *time.Location) string {
+func addLocalTimes(text string, zone *time.Location) string {
 	return capacity.ReplaceTimes(text, func(utc string, t time.Time) string {
 		local := t.In(zone)
 		if _, offset := local.Zone(); offset == 0 {
@@ -178,39 +178,39 @@ var (
 // path of pcs-capacity-filter. Slurm refuses every submission on a host whose cli_filter.lua is missing or wrong, so
 // write it beside its place and rename it.
 func CLIFilter(planPath, stateDir, filterPath string) string {
-	return script(cliFilterLua, planPath, stateDir, filterPath)
+	return renderScript(cliFilterLua, planPath, stateDir, filterPath)
 }
 
 // JobSubmit returns the text of job_submit.lua for a site; the paths are as in [CLIFilter], except that they are in
 // local_dir, on a disk of slurmctld's own machine.
 func JobSubmit(planPath, stateDir, filterPath string) string {
-	return script(jobSubmitLua, planPath, stateDir, filterPath)
+	return renderScript(jobSubmitLua, planPath, stateDir, filterPath)
 }
 
 // LoadLine returns the last line of a site's own cli_filter.lua or job_submit.lua; it loads our script from a file. Our
 // script wraps the site's functions: they run first, and their refusals stand. Without the file, the site's script
 // works alone.
-func LoadLine(path string) string { return "pcall(dofile, " + luaString(path) + ")" }
+func LoadLine(path string) string { return "pcall(dofile, " + quoteLua(path) + ")" }
 
-// script puts the shared part and the paths into a script.
-func script(text, planPath, stateDir, filterPath string) string {
+// renderScript puts the shared part and the paths into a script.
+func renderScript(text, planPath, stateDir, filterPath string) string {
 	paths := strings.NewReplacer(
-		"@PLAN@", luaString(planPath),
-		"@QUOTED_PLAN@", luaString(shellWord(planPath)),
-		"@STATE_DIR@", luaString(stateDir),
-		"@FILTER@", luaString(filterPath),
-		"@QUOTED_FILTER@", luaString(shellWord(filterPath)),
+		"@PLAN@", quoteLua(planPath),
+		"@QUOTED_PLAN@", quoteLua(quoteShell(planPath)),
+		"@STATE_DIR@", quoteLua(stateDir),
+		"@FILTER@", quoteLua(filterPath),
+		"@QUOTED_FILTER@", quoteLua(quoteShell(filterPath)),
 	)
 
 	return paths.Replace(strings.Replace(text, "-- @ASK@\n", askLua, 1))
 }
 
-// shellWord quotes text for sh.
-func shellWord(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+// quoteShell quotes text for sh.
+func quoteShell(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// luaString quotes text for Lua 5.1. Everything but letters, digits and the usual punctuation of paths is written as
+// quoteLua quotes text for Lua 5.1. Everything but letters, digits and the usual punctuation of paths is written as
 // \ddd, so that no byte can end the string.
-func luaString(text string) string {
+func quoteLua(text string) string {
 	var b strings.Builder
 	b.WriteByte('"')
 

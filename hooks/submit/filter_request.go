@@ -40,11 +40,11 @@ func decodeFields(args []string) (map[string]string, error) {
 	return fields, nil
 }
 
-// Request turns the fields of a shim into a job. Times are in the machine's clock.
-func Request(fields map[string]string) (capacity.Request, error) {
-	gpus := gpus
+// ParseRequest turns the fields of a shim into a job. Times are in the machine's clock.
+func ParseRequest(fields map[string]string) (capacity.Request, error) {
+	gpus := countGPUs
 	cli := fields["from"] == fromCLIFilter
-	gres := func(option string) int { return capacity.GPUs(lastOfEach(option)) }
+	gres := func(option string) int { return capacity.GPUs(keepLast(option)) }
 	if !cli { // slurmctld has lists of TRES
 		gpus = gres
 	}
@@ -59,28 +59,28 @@ func Request(fields map[string]string) (capacity.Request, error) {
 		Comment:      fields["comment"],
 		Was:          fields["was"],
 		Started:      fields["started"] != "",
-		Begin:        moment(fields["begin"]),
-		Deadline:     moment(fields["deadline"]),
+		Begin:        parseTime(fields["begin"]),
+		Deadline:     parseTime(fields["deadline"]),
 		Constraint:   fields["constraint"],
 		Reservation:  fields["reservation"],
-		Nodes:        count(fields["nodes"]),
+		Nodes:        parseCount(fields["nodes"]),
 		OneNode:      fields["nodes"] == "1-1" || fields["nodes"] == "1" && cli,
-		Component:    count(fields["component"]) > 0,
-		Together:     count(fields["together"]),
-		Tasks:        count(fields["ntasks"]),
-		TasksPerNode: count(fields["ntasks-per-node"]),
-		CPUsPerTask:  count(fields["cpus-per-task"]),
+		Component:    parseCount(fields["component"]) > 0,
+		Together:     parseCount(fields["together"]),
+		Tasks:        parseCount(fields["ntasks"]),
+		TasksPerNode: parseCount(fields["ntasks-per-node"]),
+		CPUsPerTask:  parseCount(fields["cpus-per-task"]),
 		Overcommit:   fields["overcommit"] == "set",
 		GPUs:         gpus(fields["gpus"]),
 		GPUsPerNode:  max(gpus(fields["gpus-per-node"]), gres(fields["gres"])),
 		GPUsPerTask:  max(gpus(fields["gpus-per-task"]), gres(fields["tres-per-task"])),
-		Requeue:      requeueOf(fields["requeue"]),
+		Requeue:      parseRequeue(fields["requeue"]),
 	}
 
 	if text := fields["signal"]; text != "" && text != "0@0" {
 		req.Signal = time.Minute // which sbatch does not show
 		if _, seconds, given := strings.Cut(text, "@"); given {
-			req.Signal = time.Duration(count(seconds)) * time.Second
+			req.Signal = time.Duration(parseCount(seconds)) * time.Second
 		}
 	}
 
@@ -98,8 +98,8 @@ func Request(fields map[string]string) (capacity.Request, error) {
 	return req, err
 }
 
-// requeueOf reads --requeue and --no-requeue, as sbatch or slurmctld shows them.
-func requeueOf(option string) capacity.Requeue {
+// parseRequeue reads --requeue and --no-requeue, as sbatch or slurmctld shows them.
+func parseRequeue(option string) capacity.Requeue {
 	switch option {
 	case "no-requeue", "0":
 		return capacity.RequeueNo
@@ -112,25 +112,25 @@ func requeueOf(option string) capacity.Requeue {
 	return ""
 }
 
-// moment reads a time: seconds since 1970 from slurmctld, local time without a zone from sbatch, in the standard form
+// parseTime reads a time: seconds since 1970 from slurmctld, local time without a zone from sbatch, in the standard form
 // or, with SLURM_TIME_FORMAT, in the relative one. It is zero if none is given ("Unknown", 0), and in any other form:
 // see unreadable.
-func moment(text string) time.Time {
+func parseTime(text string) time.Time {
 	if seconds, err := strconv.ParseInt(text, 10, 64); err == nil && seconds > 0 && seconds < noVal {
 		return time.Unix(seconds, 0)
 	}
 
 	t, err := time.ParseInLocation("2006-01-02T15:04:05", text, time.Local)
 	if err != nil {
-		return relative(text, time.Now())
+		return parseRelative(text, time.Now())
 	}
 
 	return t
 }
 
-// relative reads a time to come in the form of SLURM_TIME_FORMAT=relative; zero if it is in another (parse_time.c, and
+// parseRelative reads a time to come in the form of SLURM_TIME_FORMAT=relative; zero if it is in another (parse_time.c, and
 // seen on 22.05).
-func relative(text string, now time.Time) time.Time {
+func parseRelative(text string, now time.Time) time.Time {
 	on := func(day time.Time, layout, clock string) time.Time {
 		t, _ := time.ParseInLocation("2006-01-02 "+layout, day.Format("2006-01-02 ")+clock, time.Local)
 		return t
@@ -158,18 +158,18 @@ func relative(text string, now time.Time) time.Time {
 	return later
 }
 
-// unreadable returns the warning for a --begin that sbatch shows in a form of the user's own; "" for others. The job is
+// beginWarning returns the warning for a --begin that sbatch shows in a form of the user's own; "" for others. The job is
 // judged as if it began at once, and Slurm itself delays it.
-func unreadable(begin string) string {
-	if begin == "" || begin == "0" || begin == "Unknown" || !moment(begin).IsZero() {
+func beginWarning(begin string) string {
+	if begin == "" || begin == "0" || begin == "Unknown" || !parseTime(begin).IsZero() {
 		return ""
 	}
 
 	return fmt.Sprintf("--begin is checked as if it were now, because SLURM_TIME_FORMAT shows it as %q", begin)
 }
 
-// lastOfEach drops all but the last number of each resource: "gpu:4,gpu:8" is "gpu:8" to Slurm (seen on 22.05).
-func lastOfEach(option string) string {
+// keepLast drops all but the last number of each resource: "gpu:4,gpu:8" is "gpu:8" to Slurm (seen on 22.05).
+func keepLast(option string) string {
 	var keys, last []string
 	for item := range strings.SplitSeq(option, ",") {
 		key := item
@@ -190,10 +190,10 @@ func lastOfEach(option string) string {
 	return strings.Join(last, ",")
 }
 
-// gpus counts the GPUs of an option such as --gpus: "8", "h100:8", "h100:4,a100:4". What cannot be read is no count.
-func gpus(option string) int {
+// countGPUs counts the GPUs of an option such as --gpus: "8", "h100:8", "h100:4,a100:4". What cannot be read is no count.
+func countGPUs(option string) int {
 	total := 0
-	for item := range strings.SplitSeq(lastOfEach(option), ",") {
+	for item := range strings.SplitSeq(keepLast(option), ",") {
 		_, number, typed := strings.Cut(item, ":")
 		if !typed {
 			number = item
@@ -209,9 +209,9 @@ func gpus(option string) int {
 // noVal stands in slurmctld for a number that was not given.
 const noVal = 0xfffffffe
 
-// count reads the least number of nodes or tasks: "4", "4-8", "1k" (1024). It is 0 if none is given, which sbatch shows
+// parseCount reads the least number of nodes or tasks: "4", "4-8", "1k" (1024). It is 0 if none is given, which sbatch shows
 // as "1-0" and slurmctld as 0xfffe or 0xfffffffe.
-func count(text string) int {
+func parseCount(text string) int {
 	if strings.HasSuffix(text, "-0") {
 		return 0
 	}

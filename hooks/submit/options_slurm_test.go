@@ -275,7 +275,7 @@ func recordOf(t *testing.T, command, text string, now time.Time) submit.Record {
 
 			name, text := word[:at], string(value)
 			if name == "begin" || name == "deadline" || name == "begin_time" {
-				text = relative(text, now)
+				text = parseRelative(text, now)
 			}
 
 			job.Fields[name] = word[at:at+1] + text
@@ -287,8 +287,8 @@ func recordOf(t *testing.T, command, text string, now time.Time) submit.Record {
 	return record
 }
 
-// relative writes a moment by its distance from now, in whole minutes.
-func relative(text string, now time.Time) string {
+// parseRelative writes a moment by its distance from now, in whole minutes.
+func parseRelative(text string, now time.Time) string {
 	at, err := time.ParseInLocation("2006-01-02T15:04:05", text, time.Local)
 	if seconds, notNumber := strconv.ParseInt(text, 10, 64); notNumber == nil && seconds > 0 {
 		at, err = time.Unix(seconds, 0), nil

@@ -49,13 +49,13 @@ func (c Call) Attrs() []slog.Attr {
 	return all
 }
 
-// tellDebug logs a call, unless Options say otherwise.
-func tellDebug(c Call) {
+// logDebug logs a call, unless Options say otherwise.
+func logDebug(c Call) {
 	slog.LogAttrs(context.Background(), slog.LevelDebug, "AWS call", c.Attrs()...)
 }
 
-// tellCalls tells of every call when it has ended.
-func tellCalls(tell func(Call)) func(*middleware.Stack) error {
+// reportCalls tells of every call when it has ended.
+func reportCalls(tell func(Call)) func(*middleware.Stack) error {
 	look := middleware.InitializeMiddlewareFunc(
 		"TellCalls",
 		func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
@@ -146,8 +146,8 @@ func plainBody(stack *middleware.Stack) error {
 	return stack.Build.Add(hide, middleware.After)
 }
 
-// mostPages bounds a listing. A page has up to 1,000 items, and nobody has a million.
-const mostPages = 1000
+// maxPages bounds a listing. A page has up to 1,000 items, and nobody has a million.
+const maxPages = 1000
 
 // paginator is one of the SDK's; O are the options of its client.
 type paginator[P, O any] interface {
@@ -161,7 +161,7 @@ func All[P, O, T any](ctx context.Context, doing string, pages paginator[P, O], 
 		var page *P
 
 		page, err = pages.NextPage(ctx)
-		if err == nil && n == mostPages {
+		if err == nil && n == maxPages {
 			err = fmt.Errorf("AWS sent %d pages and says that there are more", n)
 		}
 

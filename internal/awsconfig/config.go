@@ -23,9 +23,9 @@ type Options struct {
 	// Region names the AWS region; "" takes it from the SDK's chain, then from the metadata of this instance.
 	Region  string
 	Profile string // a profile of the shared AWS configuration; "" for the default
-	// Called is told of every call when it has ended, by several goroutines at once; nil logs
+	// OnCall is told of every call when it has ended, by several goroutines at once; nil logs
 	// it with slog's default logger, at level debug.
-	Called func(Call)
+	OnCall func(Call)
 }
 
 // Shared holds the state that the clients of one program share. It is safe for use by several goroutines.
@@ -58,7 +58,7 @@ func Load(ctx context.Context, o Options) (*Shared, error) {
 		config.WithLogger(quiet),
 	)
 	if err != nil {
-		return nil, unread(err)
+		return nil, configError(err)
 	}
 
 	s.metadata = imds.NewFromConfig(cfg)
@@ -80,18 +80,18 @@ func Load(ctx context.Context, o Options) (*Shared, error) {
 
 	cfg.Credentials = newCredentials(cfg.Credentials)
 
-	if o.Called == nil {
-		o.Called = tellDebug
+	if o.OnCall == nil {
+		o.OnCall = logDebug
 	}
 
 	cfg.APIOptions = append(
 		cfg.APIOptions,
-		nameTrouble,
-		tellCalls(o.Called),
+		wrapUnreachable,
+		reportCalls(o.OnCall),
 		s.clock.middleware,
 		plainBody,
 		s.limits.middleware,
-		nameDenied,
+		wrapDenied,
 	)
 	s.Config = cfg
 
@@ -102,9 +102,9 @@ func Load(ctx context.Context, o Options) (*Shared, error) {
 // Date header, whether the call went well or failed; 0 before the first answer.
 func (s *Shared) Offset() time.Duration { return s.clock.offset() }
 
-// keepVerdict must pass before credentials that could not be had are looked for again. It
+// noCredentialsTime must pass before credentials that could not be had are looked for again. It
 // covers a pass of sync, and every command.
-const keepVerdict = 30 * time.Second
+const noCredentialsTime = 30 * time.Second
 
 // credentials come from the AWS SDK's chain, which is asked only once if it has none.
 type credentials struct {
@@ -143,7 +143,7 @@ func (c *credentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	if err != nil {
 		none := &NoCredentials{err, c.metadata}
 		if ctx.Err() == nil { // the caller's own haste is no verdict
-			c.none, c.until = none, time.Now().Add(keepVerdict)
+			c.none, c.until = none, time.Now().Add(noCredentialsTime)
 		}
 
 		return aws.Credentials{}, none
@@ -152,9 +152,9 @@ func (c *credentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	return found, nil
 }
 
-// Whose are the account of the credentials, "" if it is not known, and their source in the SDK's words. No AWS service
+// Account are the account of the credentials, "" if it is not known, and their source in the SDK's words. No AWS service
 // is asked; those of an instance profile do not say their account, and the metadata of the instance is asked once.
-func (s *Shared) Whose(ctx context.Context) (account, source string, err error) {
+func (s *Shared) Account(ctx context.Context) (account, source string, err error) {
 	found, err := s.Config.Credentials.Retrieve(ctx)
 	if err != nil {
 		return "", "", err
@@ -191,10 +191,10 @@ type NoCredentials struct {
 	metadata bool // nothing names credentials, and the machine's instance metadata has none
 }
 
-func (n *NoCredentials) Error() string { return n.Words(error.Error) }
+func (n *NoCredentials) Error() string { return n.Text(error.Error) }
 
-// Words are the error in a sentence with the remedy; in words what is wrong with credentials that are named.
-func (n *NoCredentials) Words(in func(error) string) string {
+// Text are the error in a sentence with the remedy; in words what is wrong with credentials that are named.
+func (n *NoCredentials) Text(in func(error) string) string {
 	why := ""
 	if !n.metadata {
 		why = " (" + in(n.err) + ")"

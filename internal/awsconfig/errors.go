@@ -47,7 +47,7 @@ var denial = regexp.MustCompile(
 	`(?:User: (\S+) is )?not authorized to perform: ([a-z0-9-]+:[A-Za-z]+)(?: on resource: (.+?))?( because no .+?| with an explicit deny.*?)?(?:\. |\.?$)`,
 )
 
-func denied(service, operation string, err error) error {
+func asDenied(service, operation string, err error) error {
 	var answer smithy.APIError
 	if !errors.As(err, &answer) || strings.Contains(answer.ErrorMessage(), "not authorized to call") {
 		return err
@@ -85,18 +85,18 @@ func denied(service, operation string, err error) error {
 }
 
 // Error is the message with AWS's error code.
-func (d *Denied) Error() string { return d.words(" (" + d.ErrorCode() + ")") }
+func (d *Denied) Error() string { return d.text(" (" + d.ErrorCode() + ")") }
 
 // ErrorCode is AWS's, verbatim.
 func (d *Denied) ErrorCode() string { return d.answer.ErrorCode() }
 
 // ErrorMessage names the action.
-func (d *Denied) ErrorMessage() string { return d.words("") }
+func (d *Denied) ErrorMessage() string { return d.text("") }
 
 // ErrorFault is AWS's.
 func (d *Denied) ErrorFault() smithy.ErrorFault { return d.answer.ErrorFault() }
 
-func (d *Denied) words(code string) string {
+func (d *Denied) text(code string) string {
 	text := d.Action + " is not allowed"
 	if d.orMore {
 		text = d.Action + ", or what else it needs, is not allowed"
@@ -118,8 +118,8 @@ func (d *Denied) Unwrap() error { return d.err }
 // Allow says what to do about a Denied.
 const Allow = "`pcs-capacity iam-policy` prints what to allow"
 
-// nameDenied has calls return a Denied where AWS denies them: after all attempts, and before Advise adds what to do.
-func nameDenied(stack *middleware.Stack) error {
+// wrapDenied has calls return a Denied where AWS denies them: after all attempts, and before Advise adds what to do.
+func wrapDenied(stack *middleware.Stack) error {
 	return stack.Serialize.Add(
 		middleware.SerializeMiddlewareFunc(
 			"NameDenied",
@@ -128,7 +128,7 @@ func nameDenied(stack *middleware.Stack) error {
 			) {
 				out, metadata, err := next.HandleSerialize(ctx, in)
 				if err != nil {
-					err = denied(awsmiddleware.GetServiceID(ctx), awsmiddleware.GetOperationName(ctx), err)
+					err = asDenied(awsmiddleware.GetServiceID(ctx), awsmiddleware.GetOperationName(ctx), err)
 				}
 
 				return out, metadata, err
@@ -150,9 +150,9 @@ func (u *Unreachable) Error() string { return u.words }
 // Unwrap is the SDK's error.
 func (u *Unreachable) Unwrap() error { return u.err }
 
-// Unanswered is the Unreachable of an error of a call to a region; nil if there was an answer, or
+// AsUnreachable is the Unreachable of an error of a call to a region; nil if there was an answer, or
 // the call was not sent. Where the call went is taken from the error, else from endpoint.
-func Unanswered(err error, region, endpoint string) *Unreachable {
+func AsUnreachable(err error, region, endpoint string) *Unreachable {
 	var (
 		gone   *Unreachable
 		name   *net.DNSError
@@ -168,7 +168,7 @@ func Unanswered(err error, region, endpoint string) *Unreachable {
 		}
 	case errors.As(err, &unsent) || errors.Is(err, context.DeadlineExceeded):
 		return &Unreachable{
-			fmt.Sprintf("AWS cannot be reached %s (%s)%s", place(err, region, endpoint), cause(err), remedy),
+			fmt.Sprintf("AWS cannot be reached %s (%s)%s", describeTarget(err, region, endpoint), cause(err), remedy),
 			err,
 		}
 	}
@@ -176,8 +176,8 @@ func Unanswered(err error, region, endpoint string) *Unreachable {
 	return nil
 }
 
-// place names the region or the endpoint of a call, as far as it is known.
-func place(err error, region, endpoint string) string {
+// describeTarget names the region or the endpoint of a call, as far as it is known.
+func describeTarget(err error, region, endpoint string) string {
 	var call *url.Error
 	if errors.As(err, &call) {
 		endpoint = call.URL
@@ -206,8 +206,8 @@ func cause(err error) string {
 	return "the connection broke"
 }
 
-// nameTrouble puts what every call would meet into words, in place of the SDK's chain.
-var nameTrouble = changeErrors("NameTrouble", func(ctx context.Context, err error) error {
+// wrapUnreachable puts what every call would meet into words, in place of the SDK's chain.
+var wrapUnreachable = mapErrors("NameTrouble", func(ctx context.Context, err error) error {
 	var (
 		none   *NoCredentials
 		silent *NoAnswer
@@ -218,42 +218,42 @@ var nameTrouble = changeErrors("NameTrouble", func(ctx context.Context, err erro
 		return none
 	case errors.As(err, &silent) || errors.Is(err, context.Canceled):
 	case errors.As(err, &unsent):
-		return Unanswered(err, awsmiddleware.GetRegion(ctx), "")
+		return AsUnreachable(err, awsmiddleware.GetRegion(ctx), "")
 	}
 
 	return err
 })
 
-// ErrNotNow matches the error of a call that AWS has not decided: it throttles, has failed, or gives no answer. The
+// ErrUndecided matches the error of a call that AWS has not decided: it throttles, has failed, or gives no answer. The
 // same call may succeed a moment later.
-var ErrNotNow = errors.New("AWS has not decided the call")
+var ErrUndecided = errors.New("AWS has not decided the call")
 
-// notNow is an error of AWS, in its own words, that is an ErrNotNow.
-type notNow struct{ error }
+// undecidedError is an error of AWS, in its own words, that is an ErrNotNow.
+type undecidedError struct{ error }
 
-func (n *notNow) Unwrap() error        { return n.error }
-func (n *notNow) Is(target error) bool { return target == ErrNotNow }
+func (n *undecidedError) Unwrap() error        { return n.error }
+func (n *undecidedError) Is(target error) bool { return target == ErrUndecided }
 
-// undecided recognizes the errors after which the SDK itself would repeat a call.
-var undecided = retry.IsErrorRetryables(retry.DefaultRetryables)
+// retryable recognizes the errors after which the SDK itself would repeat a call.
+var retryable = retry.IsErrorRetryables(retry.DefaultRetryables)
 
-// NameNotNow has calls return an ErrNotNow where AWS has decided nothing. The answers with a final code are decisions,
+// WrapUndecided has calls return an ErrNotNow where AWS has decided nothing. The answers with a final code are decisions,
 // whatever status they come with.
-func NameNotNow(final ...string) func(*middleware.Stack) error {
-	return changeErrors("NameNotNow", func(_ context.Context, err error) error {
+func WrapUndecided(final ...string) func(*middleware.Stack) error {
+	return mapErrors("NameNotNow", func(_ context.Context, err error) error {
 		var silent *NoAnswer
 
-		isUndecided := errors.As(err, &silent) || undecided.IsErrorRetryable(err) == aws.TrueTernary
+		isUndecided := errors.As(err, &silent) || retryable.IsErrorRetryable(err) == aws.TrueTernary
 		if !isUndecided || slices.Contains(final, Code(err)) {
 			return err
 		}
 
-		return &notNow{err}
+		return &undecidedError{err}
 	})
 }
 
-// unread says why the configuration of AWS cannot be read.
-func unread(err error) error {
+// configError says why the configuration of AWS cannot be read.
+func configError(err error) error {
 	var missing config.SharedConfigProfileNotExistError
 	if errors.As(err, &missing) {
 		return fmt.Errorf(
@@ -302,8 +302,8 @@ func Remedies(calls []string, means, do string, codes ...string) []Remedy {
 	return all
 }
 
-// Find is the first remedy for an error of AWS that an operation answered.
-func Find(table []Remedy, operation string, err error) (Remedy, bool) {
+// FindRemedy is the first remedy for an error of AWS that an operation answered.
+func FindRemedy(table []Remedy, operation string, err error) (Remedy, bool) {
 	var answer smithy.APIError
 	if !errors.As(err, &answer) {
 		return Remedy{}, false
@@ -355,16 +355,16 @@ func Advice(err error) string {
 func Advise(table []Remedy) func(*middleware.Stack) error {
 	table = slices.Concat(table, General)
 
-	return changeErrors("Advise", func(ctx context.Context, err error) error {
-		if r, found := Find(table, awsmiddleware.GetOperationName(ctx), err); found {
+	return mapErrors("Advise", func(ctx context.Context, err error) error {
+		if r, found := FindRemedy(table, awsmiddleware.GetOperationName(ctx), err); found {
 			return &Advised{err, r.Do}
 		}
 		return err
 	})
 }
 
-// changeErrors puts what all attempts of a call ended with in other words.
-func changeErrors(name string, change func(context.Context, error) error) func(*middleware.Stack) error {
+// mapErrors puts what all attempts of a call ended with in other words.
+func mapErrors(name string, change func(context.Context, error) error) func(*middleware.Stack) error {
 	look := middleware.InitializeMiddlewareFunc(
 		name,
 		func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (

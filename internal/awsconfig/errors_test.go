@@ -62,7 +62,7 @@ func TestDenied(t *testing.T) {
 		"another code": {"InvalidParameterValue", "EC2", "DescribeSubnets", "User: x is not authorized to perform: ec2:DescribeSubnets", ""},
 	} {
 		aws := &smithy.GenericAPIError{Code: c.code, Message: c.message, Fault: smithy.FaultClient}
-		err := denied(c.service, c.operation, aws)
+		err := asDenied(c.service, c.operation, aws)
 
 		var d *Denied
 		switch is := errors.As(err, &d); {
@@ -73,7 +73,7 @@ func TestDenied(t *testing.T) {
 		}
 	}
 
-	if other := errors.New("x"); denied("EC2", "DescribeSubnets", other) != other {
+	if other := errors.New("x"); asDenied("EC2", "DescribeSubnets", other) != other {
 		t.Error("an error that is no answer of AWS was changed")
 	}
 }

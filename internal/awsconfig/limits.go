@@ -40,11 +40,11 @@ type NoAnswer struct {
 	After time.Duration // how long the host had; 0 if it was not asked, having been silent before
 }
 
-// NotAsked reports whether the call was not sent at all.
-func (n *NoAnswer) NotAsked() bool { return n.After == 0 }
+// WasNotSent reports whether the call was not sent at all.
+func (n *NoAnswer) WasNotSent() bool { return n.After == 0 }
 
 func (n *NoAnswer) Error() string {
-	if n.NotAsked() {
+	if n.WasNotSent() {
 		return n.Host + " has not answered lately, and was not asked again" + remedy
 	}
 	return fmt.Sprintf("%s has not answered within %s%s", n.Host, n.After, remedy)
@@ -80,7 +80,7 @@ func (l *limits) middleware(stack *middleware.Stack) error {
 
 			out, metadata, err := next.HandleDeserialize(attempt, in)
 			if err != nil && errors.Is(attempt.Err(), context.DeadlineExceeded) && ctx.Err() == nil {
-				l.note(host)
+				l.noteSilence(host)
 				err = &NoAnswer{host, limit}
 			}
 
@@ -115,7 +115,7 @@ func (l *limits) isSilent(host string) bool {
 	return time.Now().Before(l.until[host])
 }
 
-func (l *limits) note(host string) {
+func (l *limits) noteSilence(host string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
@@ -151,7 +151,7 @@ func (c *clock) middleware(stack *middleware.Stack) error {
 			sent := time.Now().Round(0) // by the wall clock
 			out, metadata, err := next.HandleDeserialize(ctx, in)
 			if answer, ok := out.RawResponse.(*smithyhttp.Response); ok && answer != nil && answer.Response != nil {
-				c.learn(answer.Header, sent, time.Now().Round(0))
+				c.update(answer.Header, sent, time.Now().Round(0))
 			}
 
 			return out, metadata, err
@@ -161,11 +161,11 @@ func (c *clock) middleware(stack *middleware.Stack) error {
 	return stack.Deserialize.Add(look, middleware.After)
 }
 
-// learn takes AWS's time from a Date header, which has whole seconds: the true time was between it and one second later,
+// update takes AWS's time from a Date header, which has whole seconds: the true time was between it and one second later,
 // at some moment between sent and received. A clock that agrees with this stays as it is. Any other is set to the
 // header's time, whichever way it is off, so that it is never ahead of AWS's: what begins at a StartDate begins when
 // EC2 says so too.
-func (c *clock) learn(header http.Header, sent, received time.Time) {
+func (c *clock) update(header http.Header, sent, received time.Time) {
 	date, err := http.ParseTime(header.Get("Date"))
 	if err != nil {
 		return

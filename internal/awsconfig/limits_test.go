@@ -75,7 +75,7 @@ func TestSilentHost(t *testing.T) {
 		t.Fatalf("first call: %v", err)
 	}
 
-	if err := read(t.Context()); !errors.As(err, &silent) || !silent.NotAsked() {
+	if err := read(t.Context()); !errors.As(err, &silent) || !silent.WasNotSent() {
 		t.Errorf("second call: %v", err)
 	}
 
@@ -183,7 +183,7 @@ func TestOffset(t *testing.T) {
 		"ahead":       {at.Add(time.Hour), at.Add(time.Hour), -time.Hour - 900*time.Millisecond},
 	} {
 		var c clock
-		c.learn(date, test.sent, test.received)
+		c.update(date, test.sent, test.received)
 
 		if off := c.offset(); off != test.want {
 			t.Errorf("%s: offset %s, want %s", name, off, test.want)
@@ -191,7 +191,7 @@ func TestOffset(t *testing.T) {
 	}
 
 	var c clock
-	c.learn(http.Header{"Date": {"yesterday"}}, at, at)
+	c.update(http.Header{"Date": {"yesterday"}}, at, at)
 
 	if c.offset() != 0 {
 		t.Error("a bad Date was taken")

@@ -307,7 +307,7 @@ func (a *Answers) known(id string) bool {
 func (a *Answers) facts(now time.Time) capacity.Seen {
 	f := capacity.Seen{
 		Reservations: a.described(),
-		Subnets:      ec2.Plain(a.Subnets.Value),
+		Subnets:      ec2.PlainSubnets(a.Subnets.Value),
 		Platforms:    map[string]capacity.ImagePlatform{},
 		Held:         a.Held.Value,
 		Instances:    a.Instances,

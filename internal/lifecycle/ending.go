@@ -102,7 +102,7 @@ func (r remaining) finish(ctx context.Context, w World, j capacity.Job) (held bo
 	}
 
 	if j.Eligible.Before(r.fence) && r.fence.After(w.MachineTime()) {
-		errs = append(errs, w.Slurm.Begin(ctx, j.Shown, r.fence))
+		errs = append(errs, w.Slurm.SetBeginTime(ctx, j.Shown, r.fence))
 	}
 
 	if r.held && !hookHeld(j) {

@@ -165,8 +165,8 @@ func (o *oneJob) Edit(_ context.Context, edits map[string]capacity.Edits) map[st
 func (o *oneJob) RequeueJob(context.Context, capacity.Job, bool) (capacity.Job, error) {
 	return capacity.Job{Shown: "7", State: "PENDING", AdminComment: o.now.AdminComment}, o.ask("requeue")
 }
-func (o *oneJob) Begin(context.Context, string, time.Time) error { return o.ask("begin") }
-func (o *oneJob) Release(context.Context, string) error          { return o.ask("release") }
+func (o *oneJob) SetBeginTime(context.Context, string, time.Time) error { return o.ask("begin") }
+func (o *oneJob) Release(context.Context, string) error                 { return o.ask("release") }
 func (o *oneJob) SetAdminComment(_ context.Context, text string, _ ...string) error {
 	return o.ask("comment ", text)
 }

@@ -44,7 +44,7 @@ func (p *pass) observe(ctx context.Context) {
 	}
 
 	p.seen.Snap = snap
-	for _, words := range p.EC2.Untold() {
+	for _, words := range p.EC2.Withheld() {
 		p.say(capacity.AWSUnanswered, capacity.Subject{}, "", "%s; what was known before is kept", words)
 	}
 }

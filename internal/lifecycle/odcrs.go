@@ -82,7 +82,7 @@ func (s Sources) seeHeld(ctx context.Context, mark string) (h Held, err error) {
 	// Before EC2: an order placed from now on is in no ledger that we have read.
 	h.Ledger, h.Err = s.State.Held(time.Time{})
 
-	h.ODCRs, err = s.EC2.FindReservations(ctx, ec2.HoldsOf(mark))
+	h.ODCRs, err = s.EC2.FindReservations(ctx, ec2.HoldsQuery(mark))
 	if err != nil {
 		return h, err
 	}

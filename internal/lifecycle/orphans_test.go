@@ -22,12 +22,12 @@ func (st *stage) runsHooks() {
 	st.Setenv("SLURM_RESUME_FILE", "")
 	st.slurm.ResumeTimeout = 10 * time.Minute
 
-	run := func(program func(context.Context, *power.Site) error) func(nodes []string) {
+	run := func(program func(context.Context, *power.Hook) error) func(nodes []string) {
 		return func(nodes []string) {
 			synctest.Test(st.T, func(*testing.T) {
 				time.Sleep(time.Until(st.slurm.Now))
 				host := model.Host{Slurm: st.slurm, EC2: st.aws, PCS: st.PCS, Dir: st.sources.State}
-				site := power.NewSite(
+				site := power.NewHook(
 					host,
 					st.sources.State,
 					st.sources.Settings,
@@ -64,7 +64,7 @@ func TestOrphanOfALostLaunchEnds(t *testing.T) {
 			lost := true
 			st.After = func(c model.Call) error {
 				if lost && c.Verb == "launch" {
-					return errors.Join(errors.New("connection reset by peer"), ec2.ErrNotNow)
+					return errors.Join(errors.New("connection reset by peer"), ec2.ErrUndecided)
 				}
 				return nil
 			}

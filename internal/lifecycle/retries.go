@@ -36,6 +36,6 @@ func bringForward(j capacity.Job, at time.Time) Action {
 	text := fmt.Sprintf("let job %s start at once: AWS answers again", j.Shown)
 
 	return onJob("retry-job", "", j, text, unchanged, func(ctx context.Context, w World) error {
-		return w.Slurm.Begin(ctx, j.Shown, at)
+		return w.Slurm.SetBeginTime(ctx, j.Shown, at)
 	})
 }

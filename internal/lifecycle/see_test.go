@@ -70,7 +70,7 @@ var errMute = errors.New("no answer")
 func (m mute) Region() string                   { return "us-east-2" }
 func (m mute) Offset() time.Duration            { return m.offset }
 func (m mute) Explain(err error) (string, bool) { return err.Error(), true }
-func (m mute) Untold() []string                 { return nil }
+func (m mute) Withheld() []string               { return nil }
 func (m mute) Subnets(context.Context, []string) ([]ec2.Subnet, []capacity.Missing, error) {
 	return nil, nil, errMute
 }

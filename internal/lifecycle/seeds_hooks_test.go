@@ -77,7 +77,7 @@ func (m *month) resume(nodes []string) {
 func (m *month) suspend(nodes []string) { m.runHook("suspend", nodes, power.PowerDown) }
 
 // runHook runs the real program, in a clock of its own that begins with Slurm's: what a hook waits for does not happen.
-func (m *month) runHook(name string, nodes []string, program func(context.Context, *power.Site) error) {
+func (m *month) runHook(name string, nodes []string, program func(context.Context, *power.Hook) error) {
 	m.said["hook: "+name]++
 	h := &hook{
 		disturbed:    m.Now().Before(m.down) || len(m.sources.Settings.Partitions) == 0,
@@ -86,7 +86,7 @@ func (m *month) runHook(name string, nodes []string, program func(context.Contex
 	synctest.Test(m.test, func(*testing.T) {
 		time.Sleep(time.Until(m.slurm.Now))
 		m.hook = h
-		site := power.NewSite(
+		site := power.NewHook(
 			model.Host{Slurm: m.slurm, EC2: m.aws, PCS: m.PCS, Dir: m.sources.State},
 			m.sources.State,
 			m.sources.Settings,

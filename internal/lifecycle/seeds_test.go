@@ -75,7 +75,7 @@ type month struct {
 var monthBegins = time.Date(2027, 1, 1, 8, 0, 0, 0, time.UTC)
 
 // errFault is the answer to a call that fails.
-var errFault = fmt.Errorf("503 Service Unavailable%.0w", ec2.ErrNotNow)
+var errFault = fmt.Errorf("503 Service Unavailable%.0w", ec2.ErrUndecided)
 
 // TestSeeds lives through months of blocks that are bought, extended, overlap and end, of users who submit, change, cancel
 // and requeue, of hosts that fail, of an AWS that is late, silent or loses its answers, of passes that are killed between

@@ -334,7 +334,7 @@ type offline struct {
 }
 
 func (o offline) Region() string                                 { return o.region }
-func (o offline) Untold() []string                               { return nil }
+func (o offline) Withheld() []string                             { return nil }
 func (o offline) Offset() time.Duration                          { return 0 }
 func (o offline) Explain(err error) (words string, general bool) { return err.Error(), true }
 

@@ -74,7 +74,7 @@ type Slurm interface {
 	Edit(ctx context.Context, edits map[string]capacity.Edits) map[string]error
 	RequeueJob(ctx context.Context, before capacity.Job, hold bool) (after capacity.Job, err error)
 	ResumeJob(ctx context.Context, job string) error
-	Begin(ctx context.Context, job string, at time.Time) error
+	SetBeginTime(ctx context.Context, job string, at time.Time) error
 	UserHold(ctx context.Context, jobs ...string) error
 	Release(ctx context.Context, job string) error
 	SetAdminComment(ctx context.Context, text string, jobs ...string) error
@@ -88,8 +88,8 @@ type EC2 interface {
 	Region() string
 	// Offset is AWS's time minus the machine's.
 	Offset() time.Duration
-	// Untold returns warnings: what EC2 has withheld for lack of permission since the last call of Untold.
-	Untold() []string
+	// Withheld returns warnings: what EC2 has withheld for lack of permission since the last call of Untold.
+	Withheld() []string
 
 	// Impaired are running instances whose host is impaired, or that EC2 is about to stop: its words, by instance.
 	Impaired(ctx context.Context) (map[string]string, error)

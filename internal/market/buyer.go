@@ -175,7 +175,7 @@ func (d *deal) send(ctx context.Context, i Intent,
 		i.Phase, i.Reservation = Bought, reservation
 		d.record(i)
 		return i, nil
-	case ec2.Refused(err):
+	case ec2.IsRefused(err):
 		return d.refused(context.WithoutCancel(ctx), i, err)
 	}
 

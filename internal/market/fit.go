@@ -67,7 +67,7 @@ func (q FitQuestion) reservations(ctx context.Context, aws *ec2.Client) ([]capac
 
 // searchSale looks for blocks that fit the need once they are bought.
 func (q FitQuestion) searchSale(ctx context.Context, a *FitAnswer, now time.Time) {
-	a.Length, a.SaleErr = ec2.Length(q.Need.Duration + overhead(q.Timing))
+	a.Length, a.SaleErr = ec2.BlockLength(q.Need.Duration + overhead(q.Timing))
 	if a.SaleErr != nil {
 		return
 	}

@@ -148,7 +148,7 @@ func (h Holder) order(ctx context.Context, o capacity.HoldOrder) (capacity.Reser
 
 	r, err := h.EC2.CreateODCR(ctx, o)
 	if err != nil {
-		if ec2.Refused(err) {
+		if ec2.IsRefused(err) {
 			return r, errors.Join(err, h.State.Released(h.EC2.Now(), o.ClientToken))
 		}
 
@@ -177,7 +177,7 @@ func (h Holder) release(ctx context.Context, r capacity.Reservation, names ...st
 
 // Release gives back ODCRs that we hold for the cluster, by id. Others are left alone.
 func (h Holder) Release(ctx context.Context, id string) (capacity.Reservation, error) {
-	all, err := h.EC2.FindReservations(ctx, ec2.HoldsOf(h.Cluster))
+	all, err := h.EC2.FindReservations(ctx, ec2.HoldsQuery(h.Cluster))
 	if err != nil {
 		return capacity.Reservation{}, err
 	}

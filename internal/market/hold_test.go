@@ -196,7 +196,7 @@ func TestProbe(t *testing.T) {
 		t.Errorf("it ends by itself after %s", left)
 	}
 
-	if held, err := w.aws.FindReservations(t.Context(), ec2.HoldsOf("ml")); err != nil || len(held) != 0 {
+	if held, err := w.aws.FindReservations(t.Context(), ec2.HoldsQuery("ml")); err != nil || len(held) != 0 {
 		t.Errorf("still held: %+v, %v", held, err)
 	}
 

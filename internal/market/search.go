@@ -141,7 +141,7 @@ func (f *Found) ask(ctx context.Context, aws *ec2.Client) (regionAnswer, error) 
 
 	answer.found, err = f.search.offerings(ctx, aws, q)
 	switch {
-	case ec2.NotSold(err):
+	case ec2.IsNotSold(err):
 		answer.unsold = ec2.Code(err) + ": " + ec2.Message(err)
 		return answer, nil
 	case err != nil:
@@ -487,7 +487,7 @@ func ReadSubnets(ctx context.Context, aws *ec2.Client, ids []string, neighbours 
 		return Subnets{Err: err}
 	}
 
-	s := Subnets{Own: ec2.Plain(own), byZone: map[string][]string{}, nearByZone: map[string][]string{}}
+	s := Subnets{Own: ec2.PlainSubnets(own), byZone: map[string][]string{}, nearByZone: map[string][]string{}}
 	isOwn := map[string]bool{}
 
 	var vpcs []string

@@ -440,8 +440,8 @@ func (e *EC2) ImagePlatform(context.Context, string) (capacity.ImagePlatform, er
 	return read(e, "describe an image", "", func() (unknown capacity.ImagePlatform) { return unknown })
 }
 
-// ConsoleSays returns Console.
-func (e *EC2) ConsoleSays(context.Context, string) (string, error) {
+// BootFailure returns Console.
+func (e *EC2) BootFailure(context.Context, string) (string, error) {
 	return read(e, "read a console", "", func() string { return e.Console })
 }
 
@@ -478,8 +478,8 @@ func (e *EC2) Offset() time.Duration {
 // Explain has no other words for an error.
 func (e *EC2) Explain(err error) (words string, general bool) { return err.Error(), false }
 
-// Untold returns nothing: all calls are allowed.
-func (e *EC2) Untold() []string { return nil }
+// Withheld returns nothing: all calls are allowed.
+func (e *EC2) Withheld() []string { return nil }
 
 // OnWait has nothing to tell: EC2 has no request limits here.
 func (e *EC2) OnWait(func(ec2.Wait)) {}

@@ -97,7 +97,7 @@ func (p *PCS) EnsureNodeGroup(
 			)
 		case anew && !mayCreate:
 			return fmt.Errorf("%w: there is no node group %s", errInvalid, want.Name)
-		case now != nil && !p.Cluster.Ours(now.Tags):
+		case now != nil && !p.Cluster.Owns(now.Tags):
 			return pcs.ErrNotOurs
 		case anew:
 			if err := p.deleteGroup(want.Name); err != nil {
@@ -174,7 +174,7 @@ func (p *PCS) deleteGroup(name string) error {
 	switch {
 	case g == nil:
 		return nil
-	case !p.Cluster.Ours(g.Tags):
+	case !p.Cluster.Owns(g.Tags):
 		return pcs.ErrNotOurs
 	case slices.ContainsFunc(p.Queues, func(q pcs.Queue) bool { return slices.Contains(q.GroupIDs, g.ID) }):
 		return fmt.Errorf("%w: node group %s is in a queue", errInvalid, name)
@@ -202,7 +202,7 @@ func (p *PCS) EnsureQueue(_ context.Context, want pcs.Queue) error {
 			q.ID = "pcs_q" + want.Name
 			q.Status = pcs.Active
 			q.GroupIDs = nil
-		case !p.Cluster.Ours(q.Tags):
+		case !p.Cluster.Owns(q.Tags):
 			return pcs.ErrNotOurs
 		}
 
@@ -223,7 +223,7 @@ func (p *PCS) ReleaseQueue(_ context.Context, _ pcs.Cluster, name string, groups
 		switch {
 		case q == nil:
 			return nil
-		case !p.Cluster.Ours(q.Tags):
+		case !p.Cluster.Owns(q.Tags):
 			return pcs.ErrNotOurs
 		}
 

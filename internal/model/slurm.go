@@ -811,8 +811,8 @@ func (s *Slurm) ResumeJob(_ context.Context, job string) error {
 	return s.onJobs("resume", "job "+job, false, func(j *Job) { j.State, j.Held = "RUNNING", false }, job)
 }
 
-// Begin lets a job start no earlier.
-func (s *Slurm) Begin(_ context.Context, job string, at time.Time) error {
+// SetBeginTime lets a job start no earlier.
+func (s *Slurm) SetBeginTime(_ context.Context, job string, at time.Time) error {
 	return s.onJobs(
 		"begin",
 		fmt.Sprintf("of job %s not before %s", job, Clock(at)),

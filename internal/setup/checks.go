@@ -257,13 +257,13 @@ func (in *inspection) checkUnknown(group, queue Step) {
 	}
 	switch g := in.slot.Group; group.Verb {
 	case Update:
-		mayLose("node group", g.Name, g.Lost())
+		mayLose("node group", g.Name, g.LostByUpdate())
 	case Replace:
 		mayLose("node group", g.Name, g.Unknown)
 	}
 
 	if q, found := in.Queue(queue.Name); found && queue.Verb == Update {
-		mayLose("queue", q.Name, q.Lost(in.queueSettings()))
+		mayLose("queue", q.Name, q.LostByUpdate(in.queueSettings()))
 	}
 
 	if g := in.slot.Group; g != nil && !in.slot.Failed() {

@@ -93,7 +93,7 @@ func (s *Survey) denials() map[string]string {
 	for _, l := range s.Launches {
 		for _, one := range l.tried.Is {
 			if one.Verdict == ec2.Denied && l.Provider.Launches() {
-				who[one.Says] = cmp.Or(who[one.Says], whoIsDenied(nil))
+				who[one.Message] = cmp.Or(who[one.Message], whoIsDenied(nil))
 			}
 		}
 	}

@@ -31,7 +31,7 @@ type Launch struct {
 	ImageErr, NetworkErr error
 
 	trial ec2.Trial // of a node
-	tried Read[[]ec2.Tried]
+	tried Read[[]ec2.TrialResult]
 }
 
 // Read completes a launch from EC2, side by side. What cannot be read stays as it is.
@@ -122,7 +122,7 @@ var driverWords = map[string][]string{"/dev/nvidia": {"nvidia", "cuda", "gpu", "
 func (l Launch) drivers() (found capacity.Problems) {
 	words := driverWords[l.Type.GPUFiles]
 	if l.Image.ID == "" || len(words) == 0 ||
-		slices.ContainsFunc(words, func(word string) bool { return strings.Contains(l.Image.Says, word) }) {
+		slices.ContainsFunc(words, func(word string) bool { return strings.Contains(l.Image.Keywords, word) }) {
 		return nil
 	}
 
@@ -153,7 +153,7 @@ func (l Launch) drivers() (found capacity.Problems) {
 
 // Tried judges EC2's answers to dry runs of a node group's launches, where err is why nothing was asked: what EC2
 // refuses, one reason once, a note where it did not answer, and the subnets that it would launch into.
-func Tried(group string, tried []ec2.Tried, err error) (all capacity.Problems) {
+func Tried(group string, tried []ec2.TrialResult, err error) (all capacity.Problems) {
 	say := func(severity capacity.Severity, what string, args ...any) {
 		all.Add(capacity.Problem{Severity: severity, Sentence: fmt.Sprintf(what, args...)})
 	}
@@ -167,20 +167,20 @@ func Tried(group string, tried []ec2.Tried, err error) (all capacity.Problems) {
 
 	without := ""
 	for _, one := range tried {
-		if one.Aside {
+		if one.NoReservation {
 			without = ", tried without the reservation, which takes no launch now"
 		}
 
-		switch says := one.Code + ": " + one.Says; one.Verdict {
-		case ec2.Takes:
+		switch says := one.Code + ": " + one.Message; one.Verdict {
+		case ec2.Accepts:
 			takes = append(takes, one.SubnetID)
 		case ec2.Denied:
 			say(capacity.Note,
 				"whether EC2 would launch a node of %s was not asked: %s is not allowed here; its key pair, "+
 					"placement group, tags and architecture are unchecked",
-				group, one.Says)
+				group, one.Message)
 		case ec2.Silent:
-			say(capacity.Note, silent, group, one.Says)
+			say(capacity.Note, silent, group, one.Message)
 		case ec2.Refuses:
 			if !slices.ContainsFunc(all, func(p capacity.Problem) bool { return strings.HasSuffix(p.Sentence, says) }) {
 				all.Add(

@@ -18,32 +18,32 @@ import (
 func TestTried(t *testing.T) {
 	const key = "'Cost Center' is not a valid tag key"
 	for name, c := range map[string]struct {
-		tried []ec2.Tried
+		tried []ec2.TrialResult
 		err   error
 		want  string
 	}{
 		"nothing was asked": {nil, nil, ""},
-		"all is well":       {[]ec2.Tried{{SubnetID: "a"}, {SubnetID: "b"}}, nil, "ok: EC2's dry run would launch a node of gpu into a or b; a dry run says nothing about room\n"},
+		"all is well":       {[]ec2.TrialResult{{SubnetID: "a"}, {SubnetID: "b"}}, nil, "ok: EC2's dry run would launch a node of gpu into a or b; a dry run says nothing about room\n"},
 		"before it opens": {
-			[]ec2.Tried{{SubnetID: "a", Aside: true}},
+			[]ec2.TrialResult{{SubnetID: "a", NoReservation: true}},
 			nil,
 			"ok: EC2's dry run would launch a node of gpu into a, tried without the reservation, which takes no launch now; a dry run says nothing about room\n",
 		},
 		"one subnet refuses": {
-			[]ec2.Tried{{SubnetID: "a"}, {SubnetID: "b", Verdict: ec2.Refuses, Code: "InvalidSubnetID.NotFound", Says: "no b", Fix: "fix subnet_ids"}},
+			[]ec2.TrialResult{{SubnetID: "a"}, {SubnetID: "b", Verdict: ec2.Refuses, Code: "InvalidSubnetID.NotFound", Message: "no b", Fix: "fix subnet_ids"}},
 			nil,
 			"admin: EC2 would not launch a node of gpu into b: InvalidSubnetID.NotFound: no b; fix subnet_ids\n" +
 				"ok: EC2's dry run would launch a node of gpu into a; a dry run says nothing about room\n",
 		},
 		"both refuse for one reason": {
-			[]ec2.Tried{{SubnetID: "a", Verdict: ec2.Refuses, Code: "InvalidParameterValue", Says: key}, {SubnetID: "b", Verdict: ec2.Refuses, Code: "InvalidParameterValue", Says: key}},
+			[]ec2.TrialResult{{SubnetID: "a", Verdict: ec2.Refuses, Code: "InvalidParameterValue", Message: key}, {SubnetID: "b", Verdict: ec2.Refuses, Code: "InvalidParameterValue", Message: key}},
 			nil,
 			"admin: EC2 would not launch a node of gpu into a: InvalidParameterValue: 'Cost Center' is not a valid tag key; fix what EC2 names in the launch template or in the flags\n",
 		},
-		"no answer":   {[]ec2.Tried{{SubnetID: "a", Verdict: ec2.Silent, Says: "oops"}}, nil, "note: EC2 did not say whether it would launch a node of gpu: oops\n"},
+		"no answer":   {[]ec2.TrialResult{{SubnetID: "a", Verdict: ec2.Silent, Message: "oops"}}, nil, "note: EC2 did not say whether it would launch a node of gpu: oops\n"},
 		"no template": {nil, errors.New("no lt"), "note: EC2 did not say whether it would launch a node of gpu: no lt\n"},
 		"not allowed": {
-			[]ec2.Tried{{SubnetID: "a", Verdict: ec2.Denied, Says: "ec2:RunInstances"}},
+			[]ec2.TrialResult{{SubnetID: "a", Verdict: ec2.Denied, Message: "ec2:RunInstances"}},
 			nil,
 			"note: whether EC2 would launch a node of gpu was not asked: ec2:RunInstances is not allowed here; its key pair, placement group, tags and architecture are unchecked\n",
 		},
@@ -82,7 +82,7 @@ func TestDrivers(t *testing.T) {
 		"al2023 cpu": {ec2.InstanceType{Name: "c7i.4xlarge"}, true},
 		"al2023":     {ec2.InstanceType{Name: "g4ad.xlarge", GPUs: 1, GPUName: "Radeon Pro V520"}, true}, // no word is known for these
 	} {
-		s := Launch{Provider: capacity.ProviderPCS, Image: ec2.Image{ID: "ami-1", Says: says}, Type: c.kind}
+		s := Launch{Provider: capacity.ProviderPCS, Image: ec2.Image{ID: "ami-1", Keywords: says}, Type: c.kind}
 		if got := s.drivers(); (len(got) == 0) != c.fine || len(got) > 0 && got[0].Severity != capacity.Note {
 			t.Errorf("%s on %s: %v", says, c.kind.Name, got)
 		}
@@ -90,7 +90,7 @@ func TestDrivers(t *testing.T) {
 
 	s := Launch{
 		Provider: capacity.ProviderPCS,
-		Image:    ec2.Image{ID: "ami-1", Name: "al2023", Says: "al2023 "},
+		Image:    ec2.Image{ID: "ami-1", Name: "al2023", Keywords: "al2023 "},
 		Type:     h100,
 		Region:   "us-east-2",
 	}
@@ -242,11 +242,11 @@ func lacking(action, caller string) error { return &awsconfig.Denied{Action: act
 func TestLaunched(t *testing.T) {
 	for name, c := range map[string]struct {
 		launch Launch
-		tried  []ec2.Tried
+		tried  []ec2.TrialResult
 		want   string // of each finding, with its severity
 	}{
-		"right":                     {Launch{Image: ec2.Image{ID: "ami-1"}}, []ec2.Tried{{SubnetID: "a"}}, "ok image; ok launch; ok image; ok launch"},
-		"refused":                   {Launch{}, []ec2.Tried{{SubnetID: "a", Verdict: ec2.Refuses, Code: "InvalidKeyPair.NotFound"}}, "admin launch-refused; admin launch-refused"},
+		"right":                     {Launch{Image: ec2.Image{ID: "ami-1"}}, []ec2.TrialResult{{SubnetID: "a"}}, "ok image; ok launch; ok image; ok launch"},
+		"refused":                   {Launch{}, []ec2.TrialResult{{SubnetID: "a", Verdict: ec2.Refuses, Code: "InvalidKeyPair.NotFound"}}, "admin launch-refused; admin launch-refused"},
 		"nobody may ask for routes": {Launch{NetworkErr: lacking("ec2:DescribeRouteTables", "")}, nil, "note network"},
 		"no answer about routes":    {Launch{NetworkErr: errors.New("oops")}, nil, "admin network"},
 		"an image that is not read": {Launch{ImageErr: errors.New("oops")}, nil, "admin launch"},
@@ -302,11 +302,11 @@ func TestPermission(t *testing.T) {
 		"of nobody": {Survey{Asked: map[string]Read[struct{}]{action: {Err: lacking(action, "")}}}, "admin: " + action + " is not allowed for these credentials"},
 		"of PCS":    {Survey{ClusterErr: lacking("pcs:GetCluster", "")}, "admin: pcs:GetCluster is not allowed for these credentials"},
 		"a launch": {
-			Survey{Settings: onEC2, Launches: []*Launch{{Provider: capacity.ProviderEC2, tried: Read[[]ec2.Tried]{Is: []ec2.Tried{{Verdict: ec2.Denied, Says: "ec2:RunInstances"}}}}}},
+			Survey{Settings: onEC2, Launches: []*Launch{{Provider: capacity.ProviderEC2, tried: Read[[]ec2.TrialResult]{Is: []ec2.TrialResult{{Verdict: ec2.Denied, Message: "ec2:RunInstances"}}}}}},
 			"admin: ec2:RunInstances is not allowed for these credentials",
 		},
 		"a launch that PCS makes": {
-			Survey{Launches: []*Launch{{Provider: capacity.ProviderPCS, tried: Read[[]ec2.Tried]{Is: []ec2.Tried{{Verdict: ec2.Denied, Says: "ec2:RunInstances"}}}}}},
+			Survey{Launches: []*Launch{{Provider: capacity.ProviderPCS, tried: Read[[]ec2.TrialResult]{Is: []ec2.TrialResult{{Verdict: ec2.Denied, Message: "ec2:RunInstances"}}}}}},
 			"ok: these credentials allow what sync and the hooks call, as far as dry runs show",
 		},
 		"not known": {Survey{Asked: map[string]Read[struct{}]{action: {Err: errors.New("oops")}}}, "note: what is allowed is not known: oops"},

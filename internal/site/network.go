@@ -31,7 +31,7 @@ func (l *Launch) tableOf(s ec2.Subnet) (main ec2.RouteTable) {
 func (l *Launch) closedIn(subnet ec2.Subnet) string {
 	var route ec2.Route
 	for _, r := range l.tableOf(subnet).Routes {
-		if r.To == everywhere || r.To == "::/0" && !r.Gone && route.To == "" {
+		if r.To == everywhere || r.To == "::/0" && !r.Blackhole && route.To == "" {
 			route = r
 		}
 	}
@@ -47,7 +47,7 @@ func (l *Launch) closedIn(subnet ec2.Subnet) string {
 	switch {
 	case route.To == "":
 		return "no route leads out of the VPC"
-	case route.Gone:
+	case route.Blackhole:
 		return "its route leads to " + route.Via + ", which is gone"
 	case toInternet && (!public || len(l.Template.NetworkInterfaces) > 1):
 		return "its route leads to " + route.Via + ", and nodes get no public address"

@@ -65,7 +65,7 @@ func TestWayOut(t *testing.T) {
 		"a transit gateway":                      {by(ec2.Route{To: "0.0.0.0/0", Via: "tgw-1"}), ""},
 		"not read":                               {func(s *Launch) { s.Tables = nil }, ""},
 		"endpoints not read":                     {func(s *Launch) { isolated()(s); s.Endpoints = nil }, ""},
-		"NAT that is gone":                       {by(ec2.Route{To: "0.0.0.0/0", Via: "nat-1", Gone: true}), "its route leads to nat-1, which is gone"},
+		"NAT that is gone":                       {by(ec2.Route{To: "0.0.0.0/0", Via: "nat-1", Blackhole: true}), "its route leads to nat-1, which is gone"},
 		"public, several interfaces":             {public(2, true, nil), noAddress},
 		"public, one interface":                  {public(1, false, nil), noAddress},
 		"public, one interface, with an address": {public(1, true, nil), ""},

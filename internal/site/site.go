@@ -52,7 +52,7 @@ type Slot struct {
 func (s *Site) OnEC2() bool { return s.Provider.Launches() }
 
 // Ours reports whether tags carry our mark for the cluster (R9).
-func (s *Site) Ours(tags map[string]string) bool { return s.Cluster.Ours(tags) }
+func (s *Site) Ours(tags map[string]string) bool { return s.Cluster.Owns(tags) }
 
 // ReadCluster reads the PCS cluster by name or id, by default the only one of the region, or says which there are.
 func (s *Site) ReadCluster(
@@ -62,7 +62,7 @@ func (s *Site) ReadCluster(
 	fix := "name it with --cluster: "
 	if cluster != "" {
 		s.Inventory, err = aws.Inventory(ctx, cluster)
-		if err == nil || !pcs.NotFound(err) {
+		if err == nil || !pcs.IsNotFound(err) {
 			return nil, err
 		}
 

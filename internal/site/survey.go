@@ -177,7 +177,7 @@ func (in Sources) Survey(ctx context.Context) *Survey {
 			}
 		},
 		func() {
-			s.Asked = each(ec2.Reads,
+			s.Asked = each(ec2.ReadActions,
 				func(action string) (struct{}, error) { return struct{}{}, in.EC2.TryRead(aws, action) })
 		},
 		func() {
@@ -290,7 +290,7 @@ func (in Sources) readSlurm(ctx context.Context, s *Survey) {
 			s.Controller = true
 			s.Unreadable = config.UnreadableByHooks(conf, s.Slurmctld.SlurmUID)
 
-			s.HookFolder, s.HookCommands.Err = slurm.HookFolder(conf, slurm.Daemon())
+			s.HookFolder, s.HookCommands.Err = slurm.HookFolder(conf, slurm.DaemonPath())
 			if s.HookFolder != "" {
 				s.HookCommands.Is, s.HookCommands.Err = (&slurm.Client{Dir: s.HookFolder}).Version(ctx)
 			}
@@ -383,7 +383,7 @@ func (s *Survey) launches() {
 func (s *Survey) snapshot() *capacity.Snapshot {
 	seen := capacity.Seen{
 		Reservations: slices.Collect(maps.Values(s.Known)),
-		Subnets:      ec2.Plain(s.Subnets.Is),
+		Subnets:      ec2.PlainSubnets(s.Subnets.Is),
 		Platforms:    map[string]capacity.ImagePlatform{},
 	}
 	for _, of := range s.Selected {

@@ -82,8 +82,8 @@ func (in Include) Text() (text string, notes []string) {
 	in.lists(line)
 
 	text = head
-	if in.Slurm != "" && !slurm.Usual(in.Slurm) {
-		text += slurm.Note(in.Slurm)
+	if in.Slurm != "" && !slurm.IsUsualFolder(in.Slurm) {
+		text += slurm.FolderLine(in.Slurm)
 	}
 
 	nodes, more := in.nodes()
