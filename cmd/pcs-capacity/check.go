@@ -53,10 +53,10 @@ func (c *CheckCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal) er
 
 	cfg, err := config.Load(path)
 	if err != nil {
-		return c.show(t, site.Broken(path, err))
+		return c.show(t, site.SettingsProblems(path, err))
 	}
 
-	sources := site.Sources{Here: site.Here{Config: cfg, Watch: watchCommand(g, cfg)}, Slurm: slurm.New(cfg.Cluster)}
+	sources := site.Surveyor{Host: site.Host{Config: cfg, Watch: watchCommand(g, cfg)}, Slurm: slurm.New(cfg.Cluster)}
 	sources.EC2, sources.EC2Err = ec2.New(ctx, ec2.Options{Region: g.region(cfg), Profile: g.Profile})
 	if sources.EC2Err == nil {
 		sources.PCS = newPCS(sources.EC2)
@@ -105,7 +105,7 @@ func readHooks(ctx context.Context, cfg *maybeConfig) (hooks []site.Hook, err er
 			continue
 		}
 
-		own, err := wiring.ReadSite(conf)
+		own, err := wiring.ReadSlurmConf(conf)
 		if err != nil {
 			return nil, err
 		}
@@ -115,7 +115,7 @@ func readHooks(ctx context.Context, cfg *maybeConfig) (hooks []site.Hook, err er
 			return nil, err
 		}
 
-		unswitched, err := own.Switches(cfg.Domain())
+		unswitched, err := own.CheckTopology(cfg.Domain())
 		if err != nil {
 			return nil, err
 		}

@@ -118,7 +118,7 @@ func slurmFolders() ([]string, error) {
 // included are the settings for Slurm that the site runs itself: text for slurm.conf, gres for
 // gres.conf, notes for a person.
 type included struct {
-	site       wiring.Site
+	site       wiring.SlurmConf
 	text, gres string
 	notes      []string
 }
@@ -145,7 +145,7 @@ func include(ctx context.Context, g *Globals, cfg *config.Config) (in included, 
 		}
 	}
 
-	of := wiring.Include{Settings: cfg.Domain(), Site: in.site, Programs: filepath.Dir(filter)}
+	of := wiring.Include{Settings: cfg.Domain(), Conf: in.site, Programs: filepath.Dir(filter)}
 	client := slurm.New(cfg.Cluster)
 
 	of.Version, err = client.Version(ctx)
@@ -165,19 +165,19 @@ func include(ctx context.Context, g *Globals, cfg *config.Config) (in included, 
 
 	text, notes := of.Text()
 	gres, more := of.Gres()
-	unswitched, err := in.site.Switches(cfg.Domain())
+	unswitched, err := in.site.CheckTopology(cfg.Domain())
 
 	return included{in.site, text, gres, slices.Concat(notes, more, unread, unswitched)}, err
 }
 
 // readSite reads slurm.conf.
-func readSite() (wiring.Site, error) {
+func readSite() (wiring.SlurmConf, error) {
 	dirs, err := slurmFolders()
 	if err != nil {
-		return wiring.Site{}, err
+		return wiring.SlurmConf{}, err
 	}
 
-	return wiring.ReadSite(filepath.Join(dirs[0], "slurm.conf"))
+	return wiring.ReadSlurmConf(filepath.Join(dirs[0], "slurm.conf"))
 }
 
 // readNodeTypes fills in the instance types and launch templates of the node groups that we launch.

@@ -171,7 +171,7 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 			return err
 		}
 
-		stale, err := site.Switches(capacity.Settings{})
+		stale, err := site.CheckTopology(capacity.Settings{})
 		if err != nil {
 			return err
 		}
@@ -202,12 +202,12 @@ func checkUnused(ctx context.Context, cfg *config.Config, dirs []string, hook st
 	running, unknown := slurm.New(cfg.Cluster).Config(ctx)
 	read := askedAWS
 	for _, dir := range dirs {
-		site, err := wiring.ReadSite(filepath.Join(dir, "slurm.conf"))
+		site, err := wiring.ReadSlurmConf(filepath.Join(dir, "slurm.conf"))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 
-		if err := site.StillOn(hook, running); err != nil {
+		if err := site.CheckHookOff(hook, running); err != nil {
 			return err
 		}
 
@@ -240,7 +240,7 @@ func switchHook(ctx context.Context, g *Globals, cfg *config.Config, plan *wirin
 	}
 
 	before := len(plan.Changes)
-	err = plan.Switch(cluster, on, func(ctx context.Context, change map[string]string) error {
+	err = plan.SetPlugin(cluster, on, func(ctx context.Context, change map[string]string) error {
 		return p.ChangeClusterSettings(ctx, cluster.Cluster.ID, change)
 	})
 	if err != nil || len(plan.Changes) == before || force {
@@ -361,15 +361,15 @@ func retryUntilRestarted(ctx context.Context, try func() error) error {
 
 // planSettings returns those of slurm.conf, beside what slurmctld runs with: it may not have been
 // restarted since they were written, when a run of ours was cut off.
-func planSettings(ctx context.Context, cfg *config.Config, site wiring.Site, installed, force bool) wiring.Settings {
-	s := wiring.Settings{Site: site, Force: force}
+func planSettings(ctx context.Context, cfg *config.Config, site wiring.SlurmConf, installed, force bool) wiring.Settings {
+	s := wiring.Settings{SlurmConf: site, Force: force}
 
 	running, ours, err := readRunning(ctx, cfg)
 	if err == nil {
 		s.Slurm = slurm.New(cfg.Cluster)
 
 		s.Running = running
-		s.Restarts = sameFile(running.ConfPath, site.Conf)
+		s.Restarts = sameFile(running.ConfPath, site.Path)
 		s.Pending = s.Restarts && ours != installed
 		if !installed { // whatever partitions it has, a script that it runs has to stay
 			s.Pending = s.Restarts && slices.Contains(running.JobSubmitPlugins, "lua")

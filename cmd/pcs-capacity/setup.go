@@ -64,7 +64,7 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 	change.setup = setup.Setup{
 		PCS:   pcsClient,
 		EC2:   ec2,
-		Slurm: setup.InSlurm{Client: slurm.New(cfg.Cluster)},
+		Slurm: setup.SlurmClient{Client: slurm.New(cfg.Cluster)},
 		Fence: func(ctx context.Context) error { // its node groups are ours to set up
 			_, failed, err := pass(ctx, g, ec2, pcsClient, false)
 			return errors.Join(err, failed)
@@ -115,11 +115,11 @@ func (c *SetupCmd) checkHost(ctx context.Context, cfg *maybeConfig, plan *setup.
 		return err
 	}
 
-	sources := site.Sources{Here: site.Here{Config: cfg.Config, Hooks: hooks}, Slurm: slurm.New(cfg.Cluster)}
+	sources := site.Surveyor{Host: site.Host{Config: cfg.Config, Hooks: hooks}, Slurm: slurm.New(cfg.Cluster)}
 	sources.Filter, _ = findFilter() // whether it runs is tried
 	newQueue := slices.ContainsFunc(plan.Steps(),
 		func(s setup.Step) bool { return s.What == setup.WhatQueue && s.Verb == setup.Create })
-	plan.Add(sources.Missing(ctx, plan.Cluster, newQueue)...)
+	plan.Add(sources.CheckHost(ctx, plan.Cluster, newQueue)...)
 
 	return nil
 }

@@ -45,7 +45,7 @@ func TestSlurm_SetupAndTeardownOnEC2(t *testing.T) {
 		t.Errorf("the mark is %s, then %s", made, mark(false))
 	}
 
-	s := setup.Setup{PCS: pcs.From(r.aws.Shared()), EC2: r.aws, Slurm: setup.InSlurm{Client: &slurm.Client{}}}
+	s := setup.Setup{PCS: pcs.From(r.aws.Shared()), EC2: r.aws, Slurm: setup.SlurmClient{Client: &slurm.Client{}}}
 
 	plan, err := s.Plan(
 		r.ctx,

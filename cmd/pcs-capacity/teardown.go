@@ -49,7 +49,7 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 		outcome:  "nothing was removed",
 	}
 
-	change.setup = setup.Setup{PCS: pcsClient, EC2: aws, Slurm: setup.InSlurm{Client: slurm.New(cfg.Cluster)}}
+	change.setup = setup.Setup{PCS: pcsClient, EC2: aws, Slurm: setup.SlurmClient{Client: slurm.New(cfg.Cluster)}}
 	change.plan = func(ctx context.Context, cfg *maybeConfig) (*setup.Plan, error) {
 		request, err := c.request(ctx, cfg)
 		if err != nil {
@@ -67,7 +67,7 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 		return err
 	}
 
-	if there := plan.There(); plan.Done() && len(there) > 0 && !slices.Contains(there, c.Queue) {
+	if there := plan.OurQueues(); plan.Done() && len(there) > 0 && !slices.Contains(there, c.Queue) {
 		return fmt.Errorf(
 			"queues of pcs-capacity are %s; check the name, unless %s has been torn down before",
 			strings.Join(there, ", "),
@@ -99,7 +99,7 @@ func staleSwitches(cfg *maybeConfig) []string {
 		return nil
 	}
 
-	stale, _ := site.Switches(cfg.Domain()) // hooks install says what cannot be read
+	stale, _ := site.CheckTopology(cfg.Domain()) // hooks install says what cannot be read
 
 	return stale
 }

@@ -173,7 +173,7 @@ func TestLong_Teardown(t *testing.T) {
 	s := setup.Setup{
 		PCS:   newPCS(r.aws),
 		EC2:   r.aws,
-		Slurm: setup.InSlurm{Client: &slurm.Client{}},
+		Slurm: setup.SlurmClient{Client: &slurm.Client{}},
 		Poll:  time.Millisecond,
 	}
 

@@ -304,7 +304,7 @@ func From(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) Sources {
 	}
 	if s.Settings.RollsOver("") {
 		s.RollOver = &setup.RollOver{
-			Setup:  setup.Setup{PCS: pcsClient, EC2: aws, Slurm: setup.InSlurm{Client: client}},
+			Setup:  setup.Setup{PCS: pcsClient, EC2: aws, Slurm: setup.SlurmClient{Client: client}},
 			Config: cfg,
 		}
 	}

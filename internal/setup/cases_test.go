@@ -152,7 +152,7 @@ func TestSubnetsOfLaunches(t *testing.T) {
 			launched = append(launched, s.ID)
 		}
 
-		in.want()
+		in.decideWanted()
 
 		if got := in.group.SubnetIDs; !slices.Equal(got, c.wanted) || strings.Join(launched, " ") != c.launched ||
 			in.interfaceSubnet() != c.in {
@@ -167,7 +167,7 @@ func TestSubnetsOfLaunches(t *testing.T) {
 
 	in.launch.Type = ec2.InstanceType{EFAInterfaces: 1, Cards: make([]ec2.NetworkCard, 1)}
 	for mode, want := range map[capacity.EFAMode]string{capacity.EFA: "1 × efa", capacity.EFAOnly: "1 × efa-only, no public address", capacity.NoEFA: "without EFA", "": ""} {
-		if got := in.efaWord(mode); got != want {
+		if got := in.describeEFA(mode); got != want {
 			t.Errorf("%q of one card: %q", mode, got)
 		}
 	}
@@ -176,7 +176,7 @@ func TestSubnetsOfLaunches(t *testing.T) {
 // TestWhatIsKept has what a node group has of an earlier run.
 func TestWhatIsKept(t *testing.T) {
 	into := func(id, reservation string, ours bool) site.Slot {
-		return site.Slot{Ours: ours, Uses: capacity.LaunchTemplate{ID: id, ReservationID: reservation}}
+		return site.Slot{Owned: ours, Uses: capacity.LaunchTemplate{ID: id, ReservationID: reservation}}
 	}
 	if into("lt-1", now1, false).LaunchesInto(now1) || into("lt-1", "", true).LaunchesInto("") ||
 		!into("lt-1", now1, true).LaunchesInto(now1) {
@@ -207,7 +207,7 @@ func TestWhatIsKept(t *testing.T) {
 
 		in := w.see(askFor(now1))
 		in.reservation.Tags = map[string]string{"team": team}
-		if got := in.listed(); got != want {
+		if got := in.isListed(); got != want {
 			t.Errorf("the settings select a reservation of team %s: %t", team, got)
 		}
 	}
@@ -338,7 +338,7 @@ func TestLikeIsFound(t *testing.T) {
 				Groups:  c.groups,
 				Queues:  []pcs.Queue{{Name: "cpu", GroupIDs: []string{"pcs_cpu"}}},
 			}
-			in.nameSlots()
+			in.addSlots()
 			in.chooseLike()
 
 			if in.like.Name != c.like {
@@ -362,7 +362,7 @@ func TestLikeIsFound(t *testing.T) {
 		Site:       site.Site{Provider: capacity.ProviderPCS, Inventory: pcs.Inventory{Groups: []pcs.NodeGroup{cpu}}},
 	}
 	in.request.Like = ""
-	in.nameSlots()
+	in.addSlots()
 
 	if in.chooseLike(); in.like.Name != "" {
 		t.Errorf("a roll over copies from %s", in.like.Name)
@@ -460,8 +460,8 @@ func TestUsersOfTheReservation(t *testing.T) {
 			c.seen(&in)
 			in.addUsers()
 
-			if in.takers != c.who || in.Slots[0].Instances != c.own {
-				t.Errorf("used by %q, %d of its own", in.takers, in.Slots[0].Instances)
+			if in.users != c.who || in.Slots[0].Instances != c.own {
+				t.Errorf("used by %q, %d of its own", in.users, in.Slots[0].Instances)
 			}
 
 			in.wantedEntry.MaxNodes = 4

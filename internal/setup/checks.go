@@ -13,8 +13,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// ofEach bounds the node groups, and the queues, of a cluster; it cannot be raised: AWS PCS User Guide, "Quotas".
-const ofEach = 10
+// maxPerCluster bounds the node groups, and the queues, of a cluster; it cannot be raised: AWS PCS User Guide, "Quotas".
+const maxPerCluster = 10
 
 // sizeLimits are the largest sums of all node groups' maxima, by the cluster's size: AWS PCS API
 // Reference, CreateCluster, size.
@@ -22,8 +22,8 @@ var sizeLimits = map[string]int{"SMALL": 32, "MEDIUM": 512, "LARGE": 2048}
 
 var queueName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{2,24}$`)
 
-// checkAsked finds what is wrong with what is asked for: names, the cluster, and the reservation's state.
-func (in *inspection) checkAsked() {
+// checkRequest finds what is wrong with what is asked for: names, the cluster, and the reservation's state.
+func (in *inspection) checkRequest() {
 	if problem := config.GroupName(in.Provider, in.request.NodeGroup); problem != "" {
 		in.problem(capacity.BadName, "choose another --node-group", "%s", problem)
 	}
@@ -43,8 +43,8 @@ func (in *inspection) checkAsked() {
 	}
 }
 
-// checkBound compares the reservation with what the settings have of its node group.
-func (in *inspection) checkBound() {
+// checkEntryFits compares the reservation with what the settings have of its node group.
+func (in *inspection) checkEntryFits() {
 	for _, p := range in.request.Config.Partitions {
 		if p.Name != in.request.Queue && p.Group(in.request.NodeGroup).Name != "" {
 			in.problem("node-group-name", "choose another --node-group",
@@ -61,7 +61,7 @@ func (in *inspection) checkBound() {
 }
 
 func (in *inspection) checkMatch() {
-	instanceType, kind := in.bound()
+	instanceType, kind := in.fixedTypeAndKind()
 	g := capacity.NodeGroup{
 		Name:           in.slot.Name,
 		InstanceType:   instanceType,
@@ -74,7 +74,7 @@ func (in *inspection) checkMatch() {
 	}
 
 	for _, m := range capacity.Match(in.reservation, g, in.Now) {
-		there := ids(in.inZone(in.VPC))
+		there := subnetIDs(in.inZone(in.VPC))
 		switch size := in.reservation.Size(); {
 		case m.Code == capacity.WrongSize && size == 0, m.Code == capacity.WrongZone && len(in.chosen) == 0:
 			continue // below, and checkSubnets says why
@@ -97,26 +97,26 @@ func (in *inspection) checkMatch() {
 	}
 }
 
-// bound are the type and the kind that the node group keeps: those of a slot beside it, which PCS never changes, else
+// fixedTypeAndKind are the type and the kind that the node group keeps: those of a slot beside it, which PCS never changes, else
 // those of its entry in the settings. The kind of an entry without another reservation is changed to fit.
-func (in *inspection) bound() (instanceType string, kind capacity.Kind) {
+func (in *inspection) fixedTypeAndKind() (instanceType string, kind capacity.Kind) {
 	r := in.reservation
 	g := in.entry()
 
 	instanceType = cmp.Or(g.InstanceType, r.InstanceType)
 	kind = r.Kind
 	has := slices.ContainsFunc(g.ReservationIDs,
-		func(id string) bool { live, _ := in.Live(id); return live && id != r.ID })
+		func(id string) bool { live, _ := in.IsLive(id); return live && id != r.ID })
 	if g.Name != "" && (has || g.Select.Matches(r) || !g.PurchaseOption.Reserved()) {
 		kind = g.PurchaseOption
 	}
 
 	for _, other := range in.Slots {
-		if other.Ours && len(other.Group.InstanceTypes) > 0 && other.Group.InstanceTypes[0] != r.InstanceType {
+		if other.Owned && len(other.Group.InstanceTypes) > 0 && other.Group.InstanceTypes[0] != r.InstanceType {
 			instanceType = other.Group.InstanceTypes[0]
 		}
 
-		if live, _ := in.Live(other.ReservationID); live && !other.Holds(r.ID) &&
+		if live, _ := in.IsLive(other.ReservationID); live && !other.HasReservation(r.ID) &&
 			other.Group.PurchaseOption.PCSPurchaseOption() != r.Kind.PCSPurchaseOption() {
 			kind = other.Group.PurchaseOption
 		}
@@ -138,9 +138,9 @@ func (in *inspection) checkQuotas() {
 	}
 
 	_, found := in.Queue(in.request.Queue)
-	if in.slot.Group == nil && len(in.Groups) >= ofEach || !found && len(in.Queues) >= ofEach {
+	if in.slot.Group == nil && len(in.Groups) >= maxPerCluster || !found && len(in.Queues) >= maxPerCluster {
 		in.problem("quota", "delete one that is not used",
-			"PCS allows a cluster %d compute node groups and as many queues; %s has %d and %d", ofEach, in.Cluster.Name,
+			"PCS allows a cluster %d compute node groups and as many queues; %s has %d and %d", maxPerCluster, in.Cluster.Name,
 			len(in.Groups), len(in.Queues))
 	}
 
@@ -156,8 +156,8 @@ func (in *inspection) checkQuotas() {
 // checkUsers refuses a plan that needs more instances than others leave: launches of both would fail for ever.
 func (in *inspection) checkUsers() {
 	size := in.reservation.Size()
-	left := size - in.taken
-	if in.taken == 0 || in.wantedEntry.MaxNodes <= left {
+	left := size - in.usedInstances
+	if in.usedInstances == 0 || in.wantedEntry.MaxNodes <= left {
 		return
 	}
 
@@ -167,12 +167,12 @@ func (in *inspection) checkUsers() {
 	}
 
 	in.problem("reservation-in-use", fix, "%d of the %d instances of reservation %s are used already: %s",
-		min(in.taken, size), size, in.reservation.ID, in.takers)
+		min(in.usedInstances, size), size, in.reservation.ID, in.users)
 }
 
 // checkUnused refuses a change that would replace running nodes.
 func (in *inspection) checkUnused(compared pcs.Comparison) {
-	if !in.slot.Ours || in.slot.Instances == 0 || !compared.Disruptive() {
+	if !in.slot.Owned || in.slot.Instances == 0 || !compared.Disruptive() {
 		return
 	}
 
@@ -210,16 +210,16 @@ func (in *inspection) checkSubnets() {
 	fix := "name subnets of the cluster's VPC with --subnet-ids"
 	if in.OnEC2() {
 		fix = fmt.Sprintf("name subnets of one VPC in %s with --subnet-ids", in.reservation.AZID)
-		if len(in.chosen)+len(in.elsewhere) == 0 {
+		if len(in.chosen)+len(in.unknownSubnets) == 0 {
 			in.problem("subnets", fix, "no subnet is given for the nodes")
 		}
 	}
 
-	if there := ids(in.inZone(in.VPC)); len(there) > 0 {
+	if there := subnetIDs(in.inZone(in.VPC)); len(there) > 0 {
 		fix = subnetFlag + strings.Join(there, " or ")
 	}
 
-	if ids := in.elsewhere; len(ids) > 0 {
+	if ids := in.unknownSubnets; len(ids) > 0 {
 		in.problem("subnet-unknown", fix, "the VPC of the nodes has no subnet %s", strings.Join(ids, ", "))
 	}
 }
@@ -266,9 +266,9 @@ func (in *inspection) checkUnknown(group, queue Step) {
 		mayLose("queue", q.Name, q.LostByUpdate(in.queueSettings()))
 	}
 
-	if g := in.slot.Group; g != nil && !in.slot.Failed() {
+	if g := in.slot.Group; g != nil && !in.slot.HasFailed() {
 		if g.TemplateID == "" {
-			in.Add(site.NoTemplate(*g))
+			in.Add(site.NoTemplateProblem(*g))
 		}
 		return
 	}
@@ -323,14 +323,14 @@ func (in *inspection) checkEFA() {
 	case in.request.EFA == capacity.EFAOnly && t.EFAInterfaces == 0 && t.Name != "":
 		in.problem("efa", "leave out --efa",
 			"%s has no EFA, so there is none to set up with --efa %s", t.Name, in.request.EFA)
-	case t.GPUs > 0 && (in.efa() == "" || in.efa() == capacity.NoEFA):
+	case t.GPUs > 0 && (in.efaMode() == "" || in.efaMode() == capacity.NoEFA):
 		in.warn("the nodes come up without EFA, so jobs on several nodes talk over plain TCP")
 	}
 }
 
 // checkEntry compares a reservation with the entry of the settings that it joins.
 func (in *inspection) checkEntry() {
-	if _, wanted := in.partition(); !in.stops() && !in.unattended {
+	if _, wanted := in.partition(); !in.hasProblems() && !in.unattended {
 		for _, err := range in.request.Config.With(wanted) { // such as a slot that is another's too
 			in.problem("settings", "choose another --queue or --node-group, or fix the settings", "%s", err)
 		}

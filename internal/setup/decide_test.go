@@ -339,7 +339,7 @@ func TestStepsOnFiles(t *testing.T) {
 		request: Request{Queue: "gpu", Config: cfg},
 		Site:    site.Site{Slots: []site.Slot{{Name: "gpu-a"}}},
 	}
-	if err := going.forget(t.Context(), w, was, capacity.PartitionSettings{Name: was.Name}); !errors.Is(
+	if err := going.removeSettings(t.Context(), w, was, capacity.PartitionSettings{Name: was.Name}); !errors.Is(
 		err,
 		errChanged,
 	) ||
@@ -357,14 +357,14 @@ func TestStepsOnFiles(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 
-	if err := going.forget(ctx, w, fresh, none); err == nil || len(has().Groups) != 1 || len(slurm.told) > 0 {
+	if err := going.removeSettings(ctx, w, fresh, none); err == nil || len(has().Groups) != 1 || len(slurm.told) > 0 {
 		t.Errorf("beside a pass of sync: %v, told %v", err, slurm.told)
 	}
 
 	unlock()
 
 	for range 2 { // the second finds nothing but fences
-		if err := going.forget(t.Context(), w, fresh, none); err != nil ||
+		if err := going.removeSettings(t.Context(), w, fresh, none); err != nil ||
 			!slices.Equal(slurm.told, []string{"delete fence-1", "delete fence-2"}) {
 			t.Errorf("%v, told %v", err, slurm.told)
 		}
@@ -402,7 +402,7 @@ func TestSlotsInSlurm(t *testing.T) {
 	}
 	copied := guard(capacity.GuardFence, "gpu-a")
 	copied.Users = []string{"ann"}
-	seen := site.SlurmSeen{
+	seen := site.SlurmState{
 		Nodes:      []capacity.Node{{Name: "gpu-a-1"}, {Name: "gpu-b-1"}, {Name: "rack7"}, {Name: "cpu-1"}},
 		Partitions: []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{"gpu-a-1", "gpu-a-2"}}},
 		Reservations: []capacity.SlurmReservation{
@@ -537,7 +537,7 @@ func TestR9_WhatGoes(t *testing.T) {
 		}
 		for slots, want := range map[string]bool{c.goes: true, c.stay: false} {
 			for _, slot := range strings.Fields(slots) {
-				if _, goes := in.goes(slot); goes != want {
+				if _, goes := in.isRemoved(slot); goes != want {
 					t.Errorf("%s %q: %s goes is %t", c.provider, c.asked, slot, goes)
 				}
 			}

@@ -26,7 +26,7 @@ import (
 // are unique in EC2 and PCS, so a later run finds everything by name. A plan with mismatches is refused.
 func (s Setup) Apply(ctx context.Context, p *Plan) error {
 	if wrong := p.Mismatches(); len(wrong) > 0 {
-		return refused(wrong)
+		return mismatchError(wrong)
 	}
 
 	w := clients{
@@ -170,9 +170,9 @@ func drain(ctx context.Context, w World, queue, slot string, nodes []string, for
 	return err
 }
 
-// forget removes what goes from the partition's settings, if they say what they said before, and the Slurm
+// removeSettings removes what goes from the partition's settings, if they say what they said before, and the Slurm
 // reservations that there are now. It keeps passes out: one between the two would place the fence again.
-func (t *inspection) forget(ctx context.Context, w World, before, left capacity.PartitionSettings) error {
+func (t *inspection) removeSettings(ctx context.Context, w World, before, left capacity.PartitionSettings) error {
 	if t.SlurmErr == nil {
 		unlock, err := w.LockPasses(ctx, t.request.Config.StateDir)
 		if err != nil {
@@ -221,14 +221,14 @@ type Slurm interface {
 	DeleteReservation(ctx context.Context, name string) error
 }
 
-// InSlurm is the Slurm of a cluster.
-type InSlurm struct{ *slurm.Client }
+// SlurmClient is the Slurm of a cluster.
+type SlurmClient struct{ *slurm.Client }
 
 // Slots reads the slots.
-func (s InSlurm) Slots(
+func (s SlurmClient) Slots(
 	ctx context.Context, partition string, nodes map[string][]string,
 ) (map[string]site.SlurmSlot, int, error) {
-	var seen site.SlurmSeen
+	var seen site.SlurmState
 
 	reads, ctx := errgroup.WithContext(ctx) // each is a process that takes longer to start than slurmctld to answer
 	reads.Go(func() (err error) { seen.Nodes, err = s.Nodes(ctx); return err })
@@ -314,8 +314,8 @@ type Detail struct {
 	Value string `json:"value"`
 }
 
-// with is the step with its deed, for a slot or for the whole queue.
-func (s Step) with(in *inspection, slot string, do func(ctx context.Context, w World) error) Step {
+// withAction is the step with its deed, for a slot or for the whole queue.
+func (s Step) withAction(in *inspection, slot string, do func(ctx context.Context, w World) error) Step {
 	s.Do = do
 	s.About = capacity.Subject{Partition: in.request.Queue, Slot: slot, Reservation: in.reservation.ID}
 	s.Details = slices.DeleteFunc(append([]Detail{}, s.Details...), func(d Detail) bool { return d.Value == "" })
@@ -325,16 +325,16 @@ func (s Step) with(in *inspection, slot string, do func(ctx context.Context, w W
 	return s
 }
 
-// changing is with for a step that does nothing where there is nothing to change.
-func (s Step) changing(in *inspection, slot string, do func(ctx context.Context, w World) error) Step {
+// withChange is with for a step that does nothing where there is nothing to change.
+func (s Step) withChange(in *inspection, slot string, do func(ctx context.Context, w World) error) Step {
 	if s.Verb == Nothing {
 		do = func(context.Context, World) error { return nil }
 	}
-	return s.with(in, slot, do)
+	return s.withAction(in, slot, do)
 }
 
-// change appends a detail, with the present value if it differs.
-func (s *Step) change(key, now, want string) {
+// addChange appends a detail, with the present value if it differs.
+func (s *Step) addChange(key, now, want string) {
 	if now != "" && now != want {
 		want = now + " → " + cmp.Or(want, "none")
 	}

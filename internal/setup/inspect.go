@@ -20,19 +20,19 @@ import (
 // a problem; a failed read is an error, and there is no inspection.
 type inspection struct {
 	site.Site
-	request    Request
-	unattended bool
-	waits      bool          // setup waits for fences
-	file       partitionFile // the partition's file in conf.d
+	request       Request
+	unattended    bool
+	waits         bool         // setup waits for fences
+	partitionFile settingsFile // the partition's file in conf.d
 
 	reservation capacity.Reservation
 	like        pcs.NodeGroup
 	source      capacity.LaunchTemplate // the launch template of like, zero without one
 	// chosen are the requested subnets, or the candidates; elsewhere are requested ids that no subnet of the VPC has.
-	chosen    []ec2.Subnet
-	elsewhere []string
-	taken     int    // how many of the reservation's instances others use, or are set up to use
-	takers    string // names those
+	chosen         []ec2.Subnet
+	unknownSubnets []string
+	usedInstances  int    // how many of the reservation's instances others use, or are set up to use
+	users          string // names those
 	// userData is in the form that PCS wants; nil if there is none. nodeScript describes it for provider ec2.
 	userData   []byte
 	nodeScript string
@@ -41,12 +41,12 @@ type inspection struct {
 
 	// slot takes the reservation; template, group and wantedEntry are what is wanted of it; written and made are what
 	// steps have made so far.
-	slot        site.Slot
-	template    capacity.LaunchTemplateSpec
-	group       pcs.NodeGroup // without ID, status and template
-	wantedEntry capacity.GroupSettings
-	written     capacity.LaunchTemplate
-	made        pcs.NodeGroup
+	slot            site.Slot
+	template        capacity.LaunchTemplateSpec
+	group           pcs.NodeGroup // without ID, status and template
+	wantedEntry     capacity.GroupSettings
+	writtenTemplate capacity.LaunchTemplate
+	createdGroup    pcs.NodeGroup
 
 	capacity.Problems          // what was found while reading or deciding; a note stops nothing
 	byHand            []string // work left to a person
@@ -60,7 +60,7 @@ func (in *inspection) warn(message string, args ...any) {
 	in.Add(capacity.Problem{Severity: capacity.Note, Sentence: fmt.Sprintf(message, args...)})
 }
 
-func (in *inspection) stops() bool { return len(in.Of(capacity.Admin)) > 0 }
+func (in *inspection) hasProblems() bool { return len(in.Of(capacity.Admin)) > 0 }
 
 // sideBySide makes the reads of a stage: each writes fields of its own, and reads only what earlier stages have
 // written. One of a stage at most finds problems.
@@ -73,13 +73,13 @@ func (in *inspection) sideBySide(ctx context.Context, stage ...func(ctx context.
 	return reads.Wait()
 }
 
-// begin is an inspection with what the request says.
-func (s Setup) begin(r Request) *inspection {
+// newInspection is an inspection with what the request says.
+func (s Setup) newInspection(r Request) *inspection {
 	in := &inspection{
-		request:    r,
-		unattended: s.Unattended,
-		waits:      s.Slurm != nil,
-		file:       readFile(r),
+		request:       r,
+		unattended:    s.Unattended,
+		waits:         s.Slurm != nil,
+		partitionFile: readFile(r),
 	}
 	in.Provider = cmp.Or(r.Provider, capacity.ProviderPCS)
 	if r.Config == nil {
@@ -94,7 +94,7 @@ func (s Setup) begin(r Request) *inspection {
 // inspect reads what setup goes by. It sends reading calls only, in stages: what the request names, what that names,
 // and what is launched with.
 func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
-	in := s.begin(r)
+	in := s.newInspection(r)
 	in.Region = s.PCS.Region()
 
 	err := in.sideBySide(ctx, s.readCluster, s.readReservation, s.readInside)
@@ -107,11 +107,11 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 			"EC2 has no reservation %q in %s (%s)", r.Reservation, in.Region, ec2.Code(err))
 	}
 
-	if in.stops() {
+	if in.hasProblems() {
 		return in, nil // decide says them, and what is wrong beside them
 	}
 
-	in.nameSlots()
+	in.addSlots()
 	in.chooseLike()
 
 	err = in.sideBySide(ctx, s.readSlots, s.readLike, s.readType, s.readOthers, s.readVPC, s.readSlurm)
@@ -126,12 +126,12 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 			in.like.Name)
 	}
 
-	in.seeSlots()
+	in.completeSlots()
 	in.chooseUserData()
 	in.addUsers()
 	in.chooseSubnets()
 
-	if in.stops() {
+	if in.hasProblems() {
 		return in, nil
 	}
 
@@ -157,7 +157,7 @@ func (s Setup) readCluster(ctx context.Context, in *inspection) (err error) {
 
 	var ours []string
 	for _, g := range in.Groups {
-		if in.Ours(g.Tags) {
+		if in.Owns(g.Tags) {
 			ours = append(ours, g.ID)
 		}
 	}
@@ -172,7 +172,7 @@ func (s Setup) readReservations(ctx context.Context, in *inspection, ids ...stri
 	}
 
 	for _, id := range ids {
-		if err := in.Unknown[id]; err != nil && !site.Absent(err) {
+		if err := in.Unknown[id]; err != nil && !site.IsAbsent(err) {
 			return fmt.Errorf("describing %s in %s: %w", id, in.Region, err)
 		}
 	}
@@ -201,19 +201,19 @@ func (s Setup) readInside(ctx context.Context, in *inspection) (err error) {
 	return err
 }
 
-// nameSlots notes what the inventory says of the slots. A node group of provider ec2 stands for its slots.
-func (in *inspection) nameSlots() {
+// addSlots notes what the inventory says of the slots. A node group of provider ec2 stands for its slots.
+func (in *inspection) addSlots() {
 	for _, name := range capacity.SlotNames(in.Provider, in.request.NodeGroup) {
-		in.Slots = append(in.Slots, in.named(name))
+		in.Slots = append(in.Slots, in.newSlot(name))
 	}
 }
 
-func (in *inspection) named(name string) site.Slot {
+func (in *inspection) newSlot(name string) site.Slot {
 	slot := site.Slot{Name: name}
 	if g, found := in.Group(name); found && g.Name == name {
 		slot.Group = &g
-		slot.Ours = in.Ours(g.Tags)
-		if slot.Ours {
+		slot.Owned = in.Owns(g.Tags)
+		if slot.Owned {
 			slot.ReservationID = g.Tags[capacity.TagReservation]
 		}
 
@@ -231,7 +231,7 @@ func (s Setup) readSlots(ctx context.Context, in *inspection) error {
 	for i := range in.Slots {
 		slot := &in.Slots[i]
 		names = append(names, pcs.TemplateName(in.Cluster.Name, slot.Name))
-		if slot.Ours {
+		if slot.Owned {
 			reads.Go(func() (err error) {
 				slot.Uses, _, err = s.EC2.TemplateVersion(ctx, slot.Group.TemplateID+":"+slot.Group.TemplateVersion)
 				return err
@@ -251,12 +251,12 @@ func (s Setup) readSlots(ctx context.Context, in *inspection) error {
 	return reads.Wait()
 }
 
-// seeSlots notes what EC2 says of the slots. The launch template of provider ec2 is what its node group uses, and where
+// completeSlots notes what EC2 says of the slots. The launch template of provider ec2 is what its node group uses, and where
 // nobody names another one what is copied, too.
-func (in *inspection) seeSlots() {
+func (in *inspection) completeSlots() {
 	for i := range in.Slots {
 		slot := &in.Slots[i]
-		if in.OnEC2() && in.Ours(slot.Template.Tags) {
+		if in.OnEC2() && in.Owns(slot.Template.Tags) {
 			slot.Uses = slot.Template
 		}
 
@@ -325,13 +325,13 @@ func (in *inspection) subnets() (ids []string, all bool) {
 	case len(asked) > 0 && (in.OnEC2() || !in.unattended):
 		return asked, true
 	case at >= 0:
-		return in.Slots[at].Group.SubnetIDs, in.interfaceSubnet() == "" || in.efa() == efaOf(in.keptTemplate())
+		return in.Slots[at].Group.SubnetIDs, in.interfaceSubnet() == "" || in.efaMode() == efaModeOf(in.keptTemplate())
 	case len(asked) > 0: // sync names those of all zones
 		return asked, false
 	case !in.OnEC2():
 		return slices.Concat(in.like.SubnetIDs, in.Cluster.SubnetIDs), false
 	case own.Name != "":
-		return own.SubnetIDs, in.listed()
+		return own.SubnetIDs, in.isListed()
 	}
 
 	for _, g := range in.settings().Groups {
@@ -348,7 +348,7 @@ func (in *inspection) chooseSubnets() {
 		if i := slices.IndexFunc(in.VPC, func(s ec2.Subnet) bool { return s.ID == id }); i >= 0 {
 			in.chosen = append(in.chosen, in.VPC[i])
 		} else {
-			in.elsewhere = append(in.elsewhere, id)
+			in.unknownSubnets = append(in.unknownSubnets, id)
 		}
 	}
 }
@@ -405,7 +405,7 @@ func (s Setup) readLaunch(ctx context.Context, in *inspection) (err error) {
 		l.Read(ctx, s.EC2)
 	}
 
-	if site.Absent(l.ImageErr) {
+	if site.IsAbsent(l.ImageErr) {
 		in.problem(capacity.BadImage, "give an image of this region with --ami",
 			"EC2 has no image %s in %s (%s)", l.Template.ImageID, in.Region, ec2.Code(l.ImageErr))
 		l.ImageErr = nil
@@ -440,15 +440,15 @@ func (in *inspection) entry() capacity.GroupSettings {
 	return in.settings().Group(in.request.NodeGroup)
 }
 
-// partitionFile is the file in conf.d for the partition.
-type partitionFile struct {
+// settingsFile is the file in conf.d for the partition.
+type settingsFile struct {
 	path string
-	// ours: setup wrote it, or may; err is why that is not known.
-	ours bool
-	err  error
+	// owned: setup wrote it, or may; err is why that is not known.
+	owned bool
+	err   error
 }
 
-func readFile(r Request) (f partitionFile) {
+func readFile(r Request) (f settingsFile) {
 	path := r.ConfigPath
 	if path == "" && r.Config != nil {
 		path = r.Config.Path
@@ -456,7 +456,7 @@ func readFile(r Request) (f partitionFile) {
 
 	if path != "" {
 		f.path = config.PartitionPath(path, r.Queue)
-		f.ours, f.err = config.Ours(f.path)
+		f.owned, f.err = config.Ours(f.path)
 	}
 
 	return f

@@ -15,14 +15,14 @@ import (
 func plan(read inspection) *Plan {
 	in := &read
 	p := &Plan{Cluster: in.Cluster, Reservation: in.reservation}
-	stop := func() bool { p.Problems = in.Problems; return in.stops() }
+	stop := func() bool { p.Problems = in.Problems; return in.hasProblems() }
 
 	match := func() {
-		in.want()
+		in.decideWanted()
 		in.checkMatch()
 		in.checkSubnets()
 	}
-	for _, check := range []func(){in.checkAsked, in.checkBound, in.chooseSlot, match} {
+	for _, check := range []func(){in.checkRequest, in.checkEntryFits, in.chooseSlot, match} {
 		check()
 
 		if stop() {
@@ -45,7 +45,7 @@ func plan(read inspection) *Plan {
 
 	var files []Step
 	if !in.unattended {
-		files = in.files()
+		files = in.fileSteps()
 	}
 
 	template := in.templateStep()
@@ -79,15 +79,15 @@ func plan(read inspection) *Plan {
 // one with an ended reservation.
 func (in *inspection) chooseSlot() {
 	for _, slot := range in.Slots {
-		if slot.Group != nil && !slot.Ours {
+		if slot.Group != nil && !slot.Owned {
 			in.notOurs("compute node group", slot.Name, slot.Group.ARN)
 		}
 	}
 
 	for _, fits := range []func(site.Slot) bool{
-		func(s site.Slot) bool { return s.Holds(in.reservation.ID) },
+		func(s site.Slot) bool { return s.HasReservation(in.reservation.ID) },
 		func(s site.Slot) bool { return s.Group == nil },
-		func(s site.Slot) bool { live, _ := in.Live(s.ReservationID); return s.Ours && !live },
+		func(s site.Slot) bool { live, _ := in.IsLive(s.ReservationID); return s.Owned && !live },
 	} {
 		if i := slices.IndexFunc(in.Slots, fits); i >= 0 {
 			in.slot = in.Slots[i]
@@ -102,7 +102,7 @@ func (in *inspection) chooseSlot() {
 			until = capacity.FormatUTC(end)
 		}
 
-		if slot.Ours {
+		if slot.Owned {
 			held = append(held, fmt.Sprintf("%s has %s until %s", slot.Name, slot.ReservationID, until))
 		}
 	}
@@ -126,7 +126,7 @@ func (in *inspection) trial() ec2.Trial {
 		Spec:            &in.template,
 		ImageID:         in.launch.Template.ImageID,
 		InstanceProfile: in.like.InstanceProfile,
-		Subnets:         ids(in.launchSubnets()),
+		Subnets:         subnetIDs(in.launchSubnets()),
 		Launch: capacity.Launch{
 			InstanceType:   r.InstanceType,
 			ReservationID:  r.ID,

@@ -117,7 +117,7 @@ func TestPlansInFull(t *testing.T) {
 	groups := func(n int, size string) func(*inspection) {
 		return func(in *inspection) { in.Groups, in.Cluster.Size = slices.Repeat(in.Groups, n), size }
 	}
-	others := func(most int, who string) func(*inspection) { return func(in *inspection) { in.take(most, who) } }
+	others := func(most int, who string) func(*inspection) { return func(in *inspection) { in.addUser(most, who) } }
 	unknownOfQueue := func(in *inspection) {
 		in.Queues = slices.Clone(in.Queues)
 		in.Queues[1].Unknown = []string{"computeNodeGroupConfigurations.weight"}
@@ -192,16 +192,16 @@ func TestPlansInFull(t *testing.T) {
 		{name: "no profile", seen: func(in *inspection) { in.like.InstanceProfile = "" }},
 		{name: "another OS", seen: func(in *inspection) { in.launch.Image.Platform = "Windows" }},
 		{name: "no security group", seen: func(in *inspection) { in.source.SecurityGroupIDs = nil }},
-		{name: "a subnet elsewhere", seen: func(in *inspection) { in.elsewhere = []string{"subnet-9"} }},
+		{name: "a subnet elsewhere", seen: func(in *inspection) { in.unknownSubnets = []string{"subnet-9"} }},
 		{name: "no subnet, self-managed", ask: func(r *Request) { onEC2(r); r.SubnetIDs = nil }, seen: func(in *inspection) { in.VPC, in.chosen = nil, nil }},
 		{name: "another zone", seen: func(in *inspection) { in.reservation.AZID = "use2-az2" }},
 		{name: "a zone that is not known yet", seen: func(in *inspection) { in.reservation.AZID = "" }},
-		{name: "no subnet is there to name", seen: func(in *inspection) { in.VPC[0].AZID, in.elsewhere = "use2-az9", []string{"subnet-9"} }},
+		{name: "no subnet is there to name", seen: func(in *inspection) { in.VPC[0].AZID, in.unknownSubnets = "use2-az9", []string{"subnet-9"} }},
 		{name: "all nodes", ask: nodes(4)},
 		{name: "no instances", seen: func(in *inspection) { in.reservation.Total = 0 }},
 		{name: "ended", seen: func(in *inspection) {
 			in.Now = in.reservation.End.Add(time.Second)
-			in.take(4, "compute node group big-a")
+			in.addUser(4, "compute node group big-a")
 		}},
 		{name: "that has ended", seen: func(in *inspection) { in.reservation.State = capacity.StateExpired }},
 		{name: "too few addresses", seen: free(3)},
@@ -238,7 +238,7 @@ func TestPlansInFull(t *testing.T) {
 		{name: "another kind, alone in its entry", world: written("gpu", capacity.ProviderPCS, func(g *capacity.GroupSettings) { g.ReservationIDs = []string{now1} }), seen: odcr},
 		{name: "another kind beside the other slot, settings lost", world: lost, ask: next, seen: odcr},
 		{name: "another kind beside a slot whose block has ended", world: lost, ask: next, seen: func(in *inspection) { odcr(in); in.Now = in.Known[in.Slots[0].ReservationID].End }},
-		{name: "another kind, and a file of the administrator's", world: first, ask: next, seen: func(in *inspection) { odcr(in); in.file.ours = false }},
+		{name: "another kind, and a file of the administrator's", world: first, ask: next, seen: func(in *inspection) { odcr(in); in.partitionFile.owned = false }},
 		{name: "another type beside the other slot, settings lost", world: lost, ask: next, seen: func(in *inspection) { in.reservation.InstanceType = "p4d.24xlarge" }},
 		{name: "another type in the settings", world: written("gpu", capacity.ProviderPCS, func(g *capacity.GroupSettings) { g.InstanceType = "p4d.24xlarge" })},
 		{name: "an ODCR where both slots are taken", world: both, ask: askThird, seen: func(in *inspection) {
@@ -250,7 +250,7 @@ func TestPlansInFull(t *testing.T) {
 		{name: "used by others", ask: nodes(3), seen: others(2, "x")},
 		{name: "used up by others", seen: others(4, "x")},
 		{name: "some left by others", ask: nodes(2), seen: others(2, "x")},
-		{name: "beside others", seen: func(in *inspection) { in.take(2, "queue x"); in.take(1, "instances") }},
+		{name: "beside others", seen: func(in *inspection) { in.addUser(2, "queue x"); in.addUser(1, "instances") }},
 		{name: "settings that are new", world: written("other", capacity.ProviderPCS, func(g *capacity.GroupSettings) { g.Name = "other" })},
 		{name: "settings of another cluster", world: first, seen: settings(func(c *config.Config) { c.Cluster = "other" })},
 		{name: "settings as the package has them", seen: func(in *inspection) { in.request.Config = config.Default(); in.request.Config.Path = etc }},
@@ -259,10 +259,10 @@ func TestPlansInFull(t *testing.T) {
 		{name: "another region, self-managed", world: firstOnEC2, ask: onEC2, seen: settings(func(c *config.Config) { c.Region = "us-west-2" })},
 		{name: "another provider", world: written("gpu", capacity.ProviderPCS, func(*capacity.GroupSettings) {}), ask: onEC2},
 		{name: "a node group of another partition", world: written("other", capacity.ProviderPCS, func(*capacity.GroupSettings) {})},
-		{name: "a file that cannot be read", seen: func(in *inspection) { in.file.err = errNoFence }},
-		{name: "a file of others", seen: func(in *inspection) { in.file.ours = false }},
-		{name: "a file of the administrator's", world: first, ask: next, seen: func(in *inspection) { in.file.ours = false }},
-		{name: "a file of the administrator's that does", world: first, seen: func(in *inspection) { in.file.ours = false }},
+		{name: "a file that cannot be read", seen: func(in *inspection) { in.partitionFile.err = errNoFence }},
+		{name: "a file of others", seen: func(in *inspection) { in.partitionFile.owned = false }},
+		{name: "a file of the administrator's", world: first, ask: next, seen: func(in *inspection) { in.partitionFile.owned = false }},
+		{name: "a file of the administrator's that does", world: first, seen: func(in *inspection) { in.partitionFile.owned = false }},
 		{name: "a block that has shrunk, self-managed", world: firstOnEC2, ask: func(r *Request) { onEC2(r); r.MaxNodes = 4 }, seen: func(in *inspection) { in.reservation.Total = 2 }},
 		{name: "a smaller block joins, self-managed", world: firstOnEC2, ask: nextOnEC2, seen: func(in *inspection) { in.reservation.Total = 2 }},
 		{name: "a smaller block beside another", world: first, ask: func(r *Request) { next(r); r.MaxNodes = 4 }, seen: func(in *inspection) { in.reservation.Total = 2 }},
@@ -299,7 +299,7 @@ func TestPlansInFull(t *testing.T) {
 
 	jobs := func(in *inspection) { in.Slots[0].Instances, in.Slots[0].Slurm.Jobs = 1, []string{"12", "13_1"} }
 	away := func(in *inspection) { in.SlurmErr, in.Slots[0].Instances = errNoFence, 1 }
-	theirs := func(in *inspection) { in.file.ours = false }
+	theirs := func(in *inspection) { in.partitionFile.owned = false }
 	inQueue := func(name string, change func(*pcs.Queue)) func(t *testing.T, w *world) {
 		return func(t *testing.T, w *world) { both(t, w); change(w.Queue(name)) }
 	}
@@ -375,7 +375,7 @@ func TestPlansInFull(t *testing.T) {
 		{name: "teardown of what is in a queue of others", world: inQueue("gpu", func(q *pcs.Queue) { q.Tags = foreign })},
 		{name: "teardown of a queue of others", ask: Request{Queue: "cpu"}},
 		{name: "teardown of what was made for another queue", ask: Request{Queue: "other", NodeGroup: "gpu"}},
-		{name: "teardown beside an unreadable file", seen: func(in *inspection) { in.file = partitionFile{path: in.file.path, err: errNoFence} }},
+		{name: "teardown beside an unreadable file", seen: func(in *inspection) { in.partitionFile = settingsFile{path: in.partitionFile.path, err: errNoFence} }},
 		{name: "teardown of nothing", world: func(*testing.T, *world) {}},
 		{name: "teardown on EC2", world: func(t *testing.T, w *world) {
 			firstOnEC2(t, w)

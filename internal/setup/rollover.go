@@ -28,7 +28,7 @@ func (r RollOver) SetUp(
 		slot = group.Slots[at].Name
 	}
 
-	return r.alone(ctx, partition, slot, func(s Setup, c *config.Config) (plan *Plan, said []string, err error) {
+	return r.apply(ctx, partition, slot, func(s Setup, c *config.Config) (plan *Plan, said []string, err error) {
 		nodes := min(block.Size(), group.MaxNodes)
 
 		var subnets []string
@@ -49,7 +49,7 @@ func (r RollOver) SetUp(
 		})
 		if err == nil && len(plan.Mismatches()) > 0 {
 			err = fmt.Errorf("%w; see `pcs-capacity setup --reservation %s --queue %s --node-group %s`",
-				refused(plan.Mismatches()), block.ID, partition, group.Name)
+				mismatchError(plan.Mismatches()), block.ID, partition, group.Name)
 		}
 
 		if err != nil {
@@ -83,7 +83,7 @@ func (r RollOver) SetUp(
 
 // Remove goes on to remove a slot. While instances or jobs are there it does nothing.
 func (r RollOver) Remove(ctx context.Context, partition, slot string) (did []string, err error) {
-	return r.alone(ctx, partition, slot, func(s Setup, c *config.Config) (*Plan, []string, error) {
+	return r.apply(ctx, partition, slot, func(s Setup, c *config.Config) (*Plan, []string, error) {
 		plan, err := s.PlanTeardown(ctx,
 			Request{
 				Provider:  capacity.ProviderPCS,
@@ -106,11 +106,11 @@ func (r RollOver) Remove(ctx context.Context, partition, slot string) (did []str
 	})
 }
 
-// alone carries out a plan as sync may, and returns what was begun. It keeps out setup and teardown, and reads the
+// apply carries out a plan as sync may, and returns what was begun. It keeps out setup and teardown, and reads the
 // settings again: they may have changed since the pass began. It does nothing without a plan, while another one, or PCS
 // with a change of an earlier pass, is at work, and where the settings have no such partition any more; the next pass
 // goes on.
-func (r RollOver) alone(
+func (r RollOver) apply(
 	ctx context.Context, partition, slot string, plan func(s Setup, c *config.Config) (*Plan, []string, error),
 ) (did []string, err error) {
 	if slot != "" {

@@ -134,14 +134,14 @@ func (s Setup) Plan(ctx context.Context, r Request) (*Plan, error) {
 	if !s.Unattended && len(p.Mismatches()) == 0 &&
 		len(p.trial.Subnets) > 0 { // else EC2 would only name a known problem again
 		tried, err := s.EC2.TryLaunches(ctx, p.trial)
-		p.Add(site.Tried(p.Slot, tried, err)...)
+		p.Add(site.JudgeTrial(p.Slot, tried, err)...)
 	}
 
-	return p.listed(), ctx.Err()
+	return p.withoutNil(), ctx.Err()
 }
 
-// listed replaces the plan's nil lists with empty ones: null would mean "unknown" in JSON.
-func (p *Plan) listed() *Plan {
+// withoutNil replaces the plan's nil lists with empty ones: null would mean "unknown" in JSON.
+func (p *Plan) withoutNil() *Plan {
 	for _, list := range []*[]string{&p.Cluster.SubnetIDs, &p.Cluster.SecurityGroupIDs} {
 		*list = append([]string{}, *list...)
 	}
@@ -153,7 +153,7 @@ func (p *Plan) listed() *Plan {
 	return p
 }
 
-func refused(mismatches capacity.Problems) error {
+func mismatchError(mismatches capacity.Problems) error {
 	return errors.New(strings.Join(mismatches.Of(capacity.Admin), "\n"))
 }
 
@@ -206,18 +206,18 @@ func SlurmMark(ctx context.Context, cfg *config.Config, create bool) (string, er
 
 	id, err := state.ClusterID(running.StateSaveLocation, running.ClusterName)
 	if errors.Is(err, fs.ErrNotExist) {
-		id = newID
+		id = noID
 		err = nil
 	}
 
 	return capacity.ClusterMark(running.ClusterName, id), err
 }
 
-// newID stands for the id of a cluster that has none yet.
-const newID = "new"
+// noID stands for the id of a cluster that has none yet.
+const noID = "new"
 
 // IsNewMark reports whether a mark is of a cluster without an id.
-func IsNewMark(mark string) bool { return strings.HasSuffix(mark, "/"+newID) }
+func IsNewMark(mark string) bool { return strings.HasSuffix(mark, "/"+noID) }
 
 // InstallScript installs the package on a node, from the path or URL in its first argument, or in place of URL.
 //

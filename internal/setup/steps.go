@@ -20,7 +20,7 @@ func (in *inspection) templateStep() Step {
 	now := in.slot.Template
 	switch {
 	case now.ID == "":
-	case !in.Ours(now.Tags):
+	case !in.Owns(now.Tags):
 		in.notOurs("launch template", now.Name, now.ID)
 	case now.Digest == in.launch.Template.Digest:
 		step.Verb = Nothing
@@ -28,16 +28,16 @@ func (in *inspection) templateStep() Step {
 		step.Verb = Update
 	}
 
-	step.change("reservation", now.ReservationID, in.template.ReservationID)
+	step.addChange("reservation", now.ReservationID, in.template.ReservationID)
 	step.add("market type", in.template.Kind.Market())
-	step.change("instance type", now.InstanceType, in.template.InstanceType)
-	step.change("image", now.ImageID, in.template.ImageID)
+	step.addChange("instance type", now.InstanceType, in.template.InstanceType)
+	step.addChange("image", now.ImageID, in.template.ImageID)
 
 	if in.launch.Image.Name != "" {
 		step.add("image name", in.launch.Image.String())
 	}
 
-	step.change("placement group", now.PlacementGroup, in.template.PlacementGroup)
+	step.addChange("placement group", now.PlacementGroup, in.template.PlacementGroup)
 
 	if source := in.source; source.ID != "" && source.ID != now.ID {
 		if source.PlacementGroup != "" && source.PlacementGroup != in.template.PlacementGroup {
@@ -50,14 +50,14 @@ func (in *inspection) templateStep() Step {
 		}
 	}
 
-	step.change("network interfaces", in.efaWord(efaOf(now)), in.efaWord(in.efa()))
-	step.change("security groups", strings.Join(now.SecurityGroupIDs, ", "),
+	step.addChange("network interfaces", in.describeEFA(efaModeOf(now)), in.describeEFA(in.efaMode()))
+	step.addChange("security groups", strings.Join(now.SecurityGroupIDs, ", "),
 		strings.Join(in.source.SecurityGroupIDs, ", "))
 
 	script := ""
 	switch {
 	case in.OnEC2():
-		step.change("instance profile", now.InstanceProfile, in.template.InstanceProfile)
+		step.addChange("instance profile", now.InstanceProfile, in.template.InstanceProfile)
 		script = in.nodeScript
 	case len(in.userData) > 0:
 		script = "of " + in.like.Name
@@ -77,8 +77,8 @@ func (in *inspection) templateStep() Step {
 			fmt.Sprintf("%s version %s (%s)", in.source.Name, in.source.Version, in.like.Name), " ()"))
 	}
 
-	return step.changing(in, in.slot.Name, func(ctx context.Context, w World) (err error) {
-		in.written, err = w.EnsureLaunchTemplate(ctx, in.template)
+	return step.withChange(in, in.slot.Name, func(ctx context.Context, w World) (err error) {
+		in.writtenTemplate, err = w.EnsureLaunchTemplate(ctx, in.template)
 		return err
 	})
 }
@@ -97,7 +97,7 @@ func (in *inspection) groupStep(template Step) (Step, pcs.Comparison) {
 
 	step := Step{What: WhatNodeGroup, Name: g.Name, Verb: Create}
 	switch {
-	case in.slot.Failed():
+	case in.slot.HasFailed():
 		step.Verb = Replace
 		step.add("could not be created", in.slot.Group.Failures.String())
 	case in.slot.Group != nil:
@@ -125,13 +125,13 @@ func (in *inspection) groupStep(template Step) (Step, pcs.Comparison) {
 		compared = nil
 	}
 
-	return step.with(in, in.slot.Name, func(ctx context.Context, w World) (err error) {
+	return step.withAction(in, in.slot.Name, func(ctx context.Context, w World) (err error) {
 		if g.TemplateVersion == "" {
-			g.TemplateID = in.written.ID
-			g.TemplateVersion = in.written.Version
+			g.TemplateID = in.writtenTemplate.ID
+			g.TemplateVersion = in.writtenTemplate.Version
 		}
 
-		in.made, _, err = w.EnsureNodeGroup(ctx, g, step.Verb != Nothing)
+		in.createdGroup, _, err = w.EnsureNodeGroup(ctx, g, step.Verb != Nothing)
 
 		return err
 	}), compared
@@ -142,12 +142,12 @@ func (in *inspection) queueStep() Step {
 	q, found := in.Queue(in.request.Queue)
 	names := []string{}
 	if found {
-		if !in.Ours(q.Tags) {
+		if !in.Owns(q.Tags) {
 			in.notOurs("queue", q.Name, q.ARN)
 		}
 
 		step.Verb = Update
-		if in.slot.Group != nil && !in.slot.Failed() && slices.Contains(q.GroupIDs, in.slot.Group.ID) {
+		if in.slot.Group != nil && !in.slot.HasFailed() && slices.Contains(q.GroupIDs, in.slot.Group.ID) {
 			step.Verb = Nothing
 		}
 
@@ -167,11 +167,11 @@ func (in *inspection) queueStep() Step {
 		step.add(lock, to)
 	}
 
-	return step.changing(in, in.slot.Name, func(ctx context.Context, w World) error {
+	return step.withChange(in, in.slot.Name, func(ctx context.Context, w World) error {
 		return w.EnsureQueue(ctx, pcs.Queue{
 			Name:          step.Name,
 			ClusterID:     in.Cluster.ID,
-			GroupIDs:      []string{in.made.ID},
+			GroupIDs:      []string{in.createdGroup.ID},
 			SlurmSettings: in.queueSettings(),
 			Tags:          map[string]string{capacity.TagCluster: in.Cluster.Name},
 		})
@@ -190,15 +190,15 @@ func (in *inspection) fenceStep(group Verb) Step {
 
 	step.add("fence", capacity.FormatUTC(in.request.Config.Timing.Domain().Window(in.reservation).Fence))
 
-	return step.with(in, in.slot.Name, func(ctx context.Context, w World) error {
+	return step.withAction(in, in.slot.Name, func(ctx context.Context, w World) error {
 		return placeFence(ctx, w, in.request.Queue, in.slot.Name, in.reservation.ID)
 	})
 }
 
-// files are the steps for the files of the configuration, so that the partition is in it.
-func (in *inspection) files() []Step {
+// fileSteps are the steps for the files of the configuration, so that the partition is in it.
+func (in *inspection) fileSteps() []Step {
 	c := in.request.Config
-	there := in.file
+	there := in.partitionFile
 	path := in.request.ConfigPath
 
 	place := config.Place{Region: in.Region}
@@ -232,14 +232,14 @@ func (in *inspection) files() []Step {
 	switch {
 	case there.err != nil:
 		in.problem(capacity.ConfigFile, "make the file readable", "%s", there.err)
-	case old == nil && !there.ours:
+	case old == nil && !there.owned:
 		in.problem(capacity.ConfigFile, "choose another --queue, or move that file away",
 			"%s is there, but is not ours and has no partition %q", file.Name, in.request.Queue)
 	case old == nil:
 	case reflect.DeepEqual(*old, wanted):
 		file.Name = old.File
 		file.Verb = Nothing
-	case old.File != file.Name || !there.ours:
+	case old.File != file.Name || !there.owned:
 		snippet, _ := config.NodeGroupText(wanted.Group(in.wantedEntry.Name)) // what is read can be written
 		in.problem(capacity.PartitionFile, "add this there, or bring it up to date, and run this again:\n"+snippet,
 			"partition %q is written in %s, which is not ours to change", in.request.Queue, old.File)
@@ -260,21 +260,21 @@ func (in *inspection) files() []Step {
 	file.add("allow_accounts", strings.Join(wanted.AllowAccounts, ", "))
 
 	if old != nil {
-		file.add("ended, removed", strings.Join(without(reservationsOf(*old), reservationsOf(wanted)...), ", "))
+		file.add("ended, removed", strings.Join(difference(reservationsOf(*old), reservationsOf(wanted)...), ", "))
 	}
 
 	of := in.group.Name
 
 	return []Step{
-		main.changing(in, of, func(_ context.Context, w World) error { return w.WritePlace(path, place) }),
-		file.changing(in, of,
+		main.withChange(in, of, func(_ context.Context, w World) error { return w.WritePlace(path, place) }),
+		file.withChange(in, of,
 			func(_ context.Context, w World) error { return writePartition(w, path, file.Name, old, wanted, false) }),
 	}
 }
 
 // addGroup says what becomes of a node group's entry, beside its reservations; was has no name for a new one.
 func (s *Step) addGroup(was, is capacity.GroupSettings) {
-	s.change("launch_template", was.LaunchTemplate, is.LaunchTemplate)
+	s.addChange("launch_template", was.LaunchTemplate, is.LaunchTemplate)
 
 	if was.Name == "" {
 		return
@@ -282,7 +282,7 @@ func (s *Step) addGroup(was, is capacity.GroupSettings) {
 
 	changed := func(key string, was, is any) {
 		if !reflect.DeepEqual(was, is) {
-			s.change(key, fmt.Sprint(was), fmt.Sprint(is))
+			s.addChange(key, fmt.Sprint(was), fmt.Sprint(is))
 		}
 	}
 	changed("purchase_option", was.PurchaseOption, is.PurchaseOption)
@@ -311,8 +311,8 @@ func (in *inspection) partition() (old *capacity.PartitionSettings, wanted capac
 
 	wanted.AllowAccounts = in.allowAccounts()
 	wanted.Groups = slices.Clone(p.Groups)
-	if p.File == in.file.path && in.file.ours {
-		isOver := func(id string) bool { _, over := in.Live(id); return over }
+	if p.File == in.partitionFile.path && in.partitionFile.owned {
+		isOver := func(id string) bool { _, over := in.IsLive(id); return over }
 		for i := range wanted.Groups {
 			g := &wanted.Groups[i]
 			g.ReservationIDs = slices.DeleteFunc(slices.Clone(g.ReservationIDs), isOver)
@@ -359,7 +359,7 @@ func (in *inspection) merge(g capacity.GroupSettings) capacity.GroupSettings {
 	return g
 }
 
-func without(list []string, some ...string) []string {
+func difference(list []string, some ...string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(one string) bool { return slices.Contains(some, one) })
 }
 

@@ -22,19 +22,19 @@ func (p *Plan) Reservations() (ids []string) {
 		}
 	}
 
-	left, _ := p.seen.left()
+	left, _ := p.seen.remainingSettings()
 
-	return union(ids, without(reservationsOf(p.seen.settings()), reservationsOf(left)...))
+	return union(ids, difference(reservationsOf(p.seen.settings()), reservationsOf(left)...))
 }
 
-// There returns our queues in settings and AWS.
-func (p *Plan) There() (names []string) {
+// OurQueues returns our queues in settings and AWS.
+func (p *Plan) OurQueues() (names []string) {
 	for _, part := range p.seen.request.Config.Partitions {
 		names = append(names, part.Name)
 	}
 
 	for _, q := range p.seen.Queues {
-		if p.seen.Ours(q.Tags) {
+		if p.seen.Owns(q.Tags) {
 			names = union(names, []string{q.Name})
 		}
 	}
@@ -55,18 +55,18 @@ func (s Setup) PlanTeardown(ctx context.Context, r Request) (*Plan, error) {
 		return nil, err
 	}
 
-	return planTeardown(*t).listed(), nil
+	return planTeardown(*t).withoutNil(), nil
 }
 
 // findRemains reads everything left of a queue, or of a node group in it. A killed run may have left any part, so each
 // thing is found independently: by the settings, by the queue, and by our tag with the queue's name.
 func (s Setup) findRemains(ctx context.Context, r Request) (*inspection, error) {
-	t := s.begin(r)
+	t := s.newInspection(r)
 
 	onPCS := t.Provider == capacity.ProviderPCS
 	guest := t.Provider.Guest()
 	err := s.readCluster(ctx, t)
-	if err != nil || t.stops() {
+	if err != nil || t.hasProblems() {
 		return t, err
 	}
 
@@ -102,7 +102,7 @@ func (s Setup) findRemains(ctx context.Context, r Request) (*inspection, error) 
 		return nil, err
 	}
 
-	t.nameRemains(templates, instances)
+	t.addRemains(templates, instances)
 
 	err = s.readSlurm(ctx, t)
 	if s.Unattended { // sync removes node groups and their places in queues, and nothing else
@@ -115,10 +115,10 @@ func (s Setup) findRemains(ctx context.Context, r Request) (*inspection, error) 
 	return t, err
 }
 
-// nameRemains notes the slots that go, each with what is there of it. They are those of the settings, of our node
+// addRemains notes the slots that go, each with what is there of it. They are those of the settings, of our node
 // groups in the queue, of what carries our tag with the queue's name, and those of the requested name, of which Slurm
 // may have something left. A node group without our tag stays, with a warning.
-func (t *inspection) nameRemains(templates []capacity.LaunchTemplate, instances []capacity.Instance) {
+func (t *inspection) addRemains(templates []capacity.LaunchTemplate, instances []capacity.Instance) {
 	var names []string
 
 	nodes := map[string][]string{}
@@ -135,8 +135,8 @@ func (t *inspection) nameRemains(templates []capacity.LaunchTemplate, instances 
 
 	q, _ := t.Queue(t.request.Queue)
 	for _, g := range t.Groups {
-		if t.Ours(g.Tags) && (slices.Contains(q.GroupIDs, g.ID) || g.Tags[capacity.TagPartition] == t.request.Queue) {
-			all(baseOf(g.Name))
+		if t.Owns(g.Tags) && (slices.Contains(q.GroupIDs, g.ID) || g.Tags[capacity.TagPartition] == t.request.Queue) {
+			all(groupNameOf(g.Name))
 		}
 	}
 
@@ -146,7 +146,7 @@ func (t *inspection) nameRemains(templates []capacity.LaunchTemplate, instances 
 		written[lt.Name] = lt
 		if slot, is := strings.CutPrefix(lt.Name, pcs.TemplateName(t.Cluster.Name, "")); is &&
 			lt.Tags[capacity.TagPartition] == t.request.Queue {
-			all(baseOf(slot))
+			all(groupNameOf(slot))
 		}
 	}
 
@@ -162,13 +162,13 @@ func (t *inspection) nameRemains(templates []capacity.LaunchTemplate, instances 
 	}
 
 	for _, name := range union(nil, names) {
-		base, goes := t.goes(name)
+		base, goes := t.isRemoved(name)
 		if !goes {
 			continue
 		}
 
-		slot := t.named(name)
-		if slot.Group != nil && !slot.Ours {
+		slot := t.newSlot(name)
+		if slot.Group != nil && !slot.Owned {
 			t.warn("compute node group %s does not carry our tag, so it stays", slot.Name)
 			slot.Group = nil
 			slot.Instances = 0
@@ -182,11 +182,11 @@ func (t *inspection) nameRemains(templates []capacity.LaunchTemplate, instances 
 	}
 }
 
-// goes reports whether a slot goes, by its name, and of which node group it is: as the settings say, else as its name
+// isRemoved reports whether a slot goes, by its name, and of which node group it is: as the settings say, else as its name
 // does. On PCS a slot may be asked for, and then no other goes.
-func (t *inspection) goes(slot string) (base string, goes bool) {
+func (t *inspection) isRemoved(slot string) (base string, goes bool) {
 	asked := t.request.NodeGroup
-	base = baseOf(slot)
+	base = groupNameOf(slot)
 	queue := t.request.Queue
 
 	known := false
@@ -212,8 +212,8 @@ func (t *inspection) goes(slot string) (base string, goes bool) {
 	return base, (base == asked || slot == asked && !known) && (queue == t.request.Queue || onPCS)
 }
 
-// baseOf is the node group of a slot, by its name.
-func baseOf(slot string) string {
+// groupNameOf is the node group of a slot, by its name.
+func groupNameOf(slot string) string {
 	if base, is := strings.CutSuffix(slot, "-a"); is {
 		return base
 	}
@@ -249,7 +249,7 @@ func (t *inspection) instancesOnEC2(ctx context.Context, aws interface {
 	}
 
 	going := slices.DeleteFunc(capacity.WithNodes(ours), func(i capacity.Instance) bool {
-		_, goes := t.goes(t.slotOf(i))
+		_, goes := t.isRemoved(t.slotOf(i))
 		return i.Ended() || i.Tags[capacity.TagNode] == "" || !goes
 	})
 	slices.SortFunc(going, func(a, b capacity.Instance) int {
@@ -290,7 +290,7 @@ func planTeardown(read inspection) *Plan {
 
 // planStep adds a step to a plan; slot is "" for one of the whole queue.
 func (t *inspection) planStep(p *Plan, slot string, step Step, do func(ctx context.Context, w World) error) {
-	p.Actions = append(p.Actions, step.with(t, slot, do))
+	p.Actions = append(p.Actions, step.withAction(t, slot, do))
 }
 
 func (t *inspection) planDrain(p *Plan) {
@@ -315,13 +315,13 @@ func (t *inspection) planDrain(p *Plan) {
 // planSettings changes the settings, if their file is ours, and with them the fences.
 func (t *inspection) planSettings(p *Plan) {
 	before := t.settings()
-	left, changes := t.left()
+	left, changes := t.remainingSettings()
 
 	switch {
 	case !changes:
-	case t.file.err != nil:
-		t.problem(capacity.ConfigFile, "make the file readable", "%s", t.file.err)
-	case !t.file.ours || before.File != t.file.path:
+	case t.partitionFile.err != nil:
+		t.problem(capacity.ConfigFile, "make the file readable", "%s", t.partitionFile.err)
+	case !t.partitionFile.owned || before.File != t.partitionFile.path:
 		what := "the partition"
 		if len(left.Groups) > 0 {
 			what = strings.Join(p.Reservations(), ", ")
@@ -341,7 +341,7 @@ func (t *inspection) planSettings(p *Plan) {
 			step.Details = append(step.Details, Detail{"node_group", g.Name})
 		}
 
-		t.planStep(p, "", step, func(ctx context.Context, w World) error { return t.forget(ctx, w, before, left) })
+		t.planStep(p, "", step, func(ctx context.Context, w World) error { return t.removeSettings(ctx, w, before, left) })
 	}
 }
 
@@ -357,11 +357,11 @@ func (t *inspection) planFences(p *Plan) {
 // planQueue takes our node groups out of the queue, or deletes it.
 func (t *inspection) planQueue(p *Plan) {
 	q, found := t.Queue(t.request.Queue)
-	if !found || !t.Ours(q.Tags) {
+	if !found || !t.Owns(q.Tags) {
 		return
 	}
 
-	stays := without(q.GroupIDs, t.groupIDs()...)
+	stays := difference(q.GroupIDs, t.groupIDs()...)
 
 	var names []string
 	for _, id := range stays {
@@ -369,7 +369,7 @@ func (t *inspection) planQueue(p *Plan) {
 		names = append(names, g.Name)
 	}
 
-	deletes := t.deletesQueue()
+	deletes := t.isQueueDeleted()
 	step := Step{What: WhatQueue, Name: q.Name}
 	switch {
 	case deletes:
@@ -423,7 +423,7 @@ func (t *inspection) planTemplates(p *Plan) {
 // planInstances ends the instances on EC2 last, with those that come after the plan is made. On PCS the node groups end
 // theirs.
 func (t *inspection) planInstances(p *Plan) {
-	n := t.instances()
+	n := t.countInstances()
 	if !t.OnEC2() || n+len(p.Actions) == 0 {
 		return
 	}
@@ -441,9 +441,9 @@ func (t *inspection) planInstances(p *Plan) {
 			"  pcs-capacity hooks install")
 }
 
-// left are the queue's settings without what goes: the whole partition, or a node group, or from its entry the
+// remainingSettings are the queue's settings without what goes: the whole partition, or a node group, or from its entry the
 // reservations of slots.
-func (t *inspection) left() (left capacity.PartitionSettings, changes bool) {
+func (t *inspection) remainingSettings() (left capacity.PartitionSettings, changes bool) {
 	left = t.settings()
 	left.Groups = nil
 	for _, g := range t.settings().Groups {
@@ -455,7 +455,7 @@ func (t *inspection) left() (left capacity.PartitionSettings, changes bool) {
 		was := len(g.ReservationIDs)
 		for _, slot := range t.Slots {
 			if slot.Group != nil && slices.Contains(capacity.SlotNames(capacity.ProviderPCS, g.Name), slot.Name) {
-				g.ReservationIDs = without(g.ReservationIDs, slot.ReservationID)
+				g.ReservationIDs = difference(g.ReservationIDs, slot.ReservationID)
 			}
 		}
 
@@ -466,11 +466,11 @@ func (t *inspection) left() (left capacity.PartitionSettings, changes bool) {
 	return left, changes
 }
 
-// deletesQueue reports whether the queue goes: no single node group was requested, the queue is
+// isQueueDeleted reports whether the queue goes: no single node group was requested, the queue is
 // ours, and no node group stays in it.
-func (t *inspection) deletesQueue() bool {
+func (t *inspection) isQueueDeleted() bool {
 	q, found := t.Queue(t.request.Queue)
-	return found && t.request.NodeGroup == "" && t.Ours(q.Tags) && len(without(q.GroupIDs, t.groupIDs()...)) == 0
+	return found && t.request.NodeGroup == "" && t.Owns(q.Tags) && len(difference(q.GroupIDs, t.groupIDs()...)) == 0
 }
 
 func (t *inspection) groupIDs() (ids []string) {
@@ -509,7 +509,7 @@ func (t *inspection) checkQueue() {
 	}
 
 	gone := slices.ContainsFunc(q.GroupIDs, func(id string) bool { return slices.Contains(t.groupIDs(), id) })
-	if found && !t.Ours(q.Tags) && (gone || t.request.NodeGroup == "") {
+	if found && !t.Owns(q.Tags) && (gone || t.request.NodeGroup == "") {
 		t.problem(
 			capacity.NotOurs,
 			fmt.Sprintf("choose a queue that `pcs-capacity setup` made, or hand it over by tagging %s with %s=%s",
@@ -530,7 +530,7 @@ func (t *inspection) checkJobs() {
 
 	const gone = "jobs end with their nodes"
 
-	instances := t.instances()
+	instances := t.countInstances()
 	switch {
 	case t.unattended && t.SlurmErr != nil:
 		t.problem(capacity.SlurmSilent, "run this where Slurm answers", "Slurm does not answer: %s", t.SlurmErr)
@@ -544,9 +544,9 @@ func (t *inspection) checkJobs() {
 	case t.Provider.Guest(): // the nodes stay, and their jobs
 	case len(jobs) > 0 && !t.request.Force:
 		t.problem(capacity.JobsRun, "wait until they have ended, or add --force: "+gone,
-			"%s running on these nodes", named(jobs))
+			"%s running on these nodes", jobsSubject(jobs))
 	case len(jobs) > 0:
-		t.warn("%s running on these nodes; %s", named(jobs), gone)
+		t.warn("%s running on these nodes; %s", jobsSubject(jobs), gone)
 	}
 
 	which := ""
@@ -563,7 +563,7 @@ func (t *inspection) checkJobs() {
 		}
 	}
 
-	if t.deletesQueue() && t.Waiting > 0 {
+	if t.isQueueDeleted() && t.Waiting > 0 {
 		wait := "1 job waits"
 		if t.Waiting > 1 {
 			wait = fmt.Sprintf("%d jobs wait", t.Waiting)
@@ -574,16 +574,16 @@ func (t *inspection) checkJobs() {
 	}
 }
 
-// named is the subject of a sentence about jobs, with its verb.
-func named(jobs []string) string {
+// jobsSubject is the subject of a sentence about jobs, with its verb.
+func jobsSubject(jobs []string) string {
 	if len(jobs) == 1 {
 		return "job " + jobs[0] + " is"
 	}
 	return "jobs " + strings.Join(jobs, ", ") + " are"
 }
 
-// instances counts those of all slots.
-func (t *inspection) instances() (n int) {
+// countInstances counts those of all slots.
+func (t *inspection) countInstances() (n int) {
 	for _, slot := range t.Slots {
 		n += slot.Instances
 	}

@@ -17,18 +17,18 @@ import (
 
 // What setup wants: what the request says, else what an earlier run left, else what is copied.
 
-// want notes what is wanted in the slot.
-func (in *inspection) want() {
+// decideWanted notes what is wanted in the slot.
+func (in *inspection) decideWanted() {
 	r := in.reservation
-	most := in.mostNodes()
+	most := in.maxNodes()
 	least := 0
 	if !in.request.Dynamic {
 		least = most
 	}
 
-	subnets := ids(in.launchSubnets())
+	subnets := subnetIDs(in.launchSubnets())
 	if _, all := in.subnets(); all {
-		subnets = ids(in.chosen)
+		subnets = subnetIDs(in.chosen)
 	}
 
 	settings, _ := in.like.SettingsFor(r.InstanceType)
@@ -74,7 +74,7 @@ func (in *inspection) templateSpec() capacity.LaunchTemplateSpec {
 		ImageID:        cmp.Or(in.request.AMI, in.like.AMI, in.source.ImageID),
 		UserData:       in.userData,
 		InstanceType:   r.InstanceType,
-		EFA:            in.efa(),
+		EFA:            in.efaMode(),
 		PlacementGroup: in.placementGroup(),
 		Tags:           in.tags(),
 	}
@@ -115,11 +115,11 @@ func (in *inspection) tags() map[string]string {
 	return tags
 }
 
-// listed reports whether the settings have the reservation for the node group.
-func (in *inspection) listed() bool { return lists(in.entry(), in.reservation) }
+// isListed reports whether the settings have the reservation for the node group.
+func (in *inspection) isListed() bool { return hasReservation(in.entry(), in.reservation) }
 
-// lists reports whether an entry of the settings has a reservation, by id or by tag.
-func lists(g capacity.GroupSettings, r capacity.Reservation) bool {
+// hasReservation reports whether an entry of the settings has a reservation, by id or by tag.
+func hasReservation(g capacity.GroupSettings, r capacity.Reservation) bool {
 	return slices.Contains(g.ReservationIDs, r.ID) || g.Select.Matches(r)
 }
 
@@ -147,25 +147,25 @@ func (in *inspection) keptEntryTemplate() string {
 	return name + ":$Latest"
 }
 
-// mostNodes returns the number of nodes: the requested one, else the present one, else all that
+// maxNodes returns the number of nodes: the requested one, else the present one, else all that
 // others leave of the reservation. The present number is not lowered for others, which would end
 // nodes under their jobs; checkUsers says if it is too large.
-func (in *inspection) mostNodes() int {
+func (in *inspection) maxNodes() int {
 	size := in.reservation.Size()
-	left := size - in.taken
+	left := size - in.usedInstances
 	switch {
 	case in.request.MaxNodes > 0:
 		return in.request.MaxNodes
 	case in.slot.LaunchesInto(in.reservation.ID) && in.slot.Group != nil && in.slot.Group.Max > 0:
 		return min(in.slot.Group.Max, size)
-	case in.listed() && in.entry().MaxNodes > 0:
+	case in.isListed() && in.entry().MaxNodes > 0:
 		return min(in.entry().MaxNodes, size)
-	case in.taken == 0 || left <= 0:
+	case in.usedInstances == 0 || left <= 0:
 		return size
 	}
 
 	in.warn("%d of the %d instances of reservation %s are for others (%s), so the node group gets the %d that are left",
-		in.taken, size, in.reservation.ID, in.takers, left)
+		in.usedInstances, size, in.reservation.ID, in.users, left)
 
 	return left
 }
@@ -176,13 +176,13 @@ func (in *inspection) addUsers() {
 	r := in.reservation
 	counted := capacity.SlotNames(capacity.ProviderPCS, in.request.NodeGroup)
 	add := func(who string, most int, names ...string) {
-		in.take(most, who)
+		in.addUser(most, who)
 
 		counted = append(counted, names...)
 	}
 	for _, p := range in.request.Config.Partitions {
 		for _, g := range p.Groups {
-			if lists(g, r) && g.Name != in.request.NodeGroup {
+			if hasReservation(g, r) && g.Name != in.request.NodeGroup {
 				add(
 					fmt.Sprintf("partition %q of %s", p.Name, p.File),
 					min(g.MaxNodes, r.Size()),
@@ -192,7 +192,7 @@ func (in *inspection) addUsers() {
 	}
 
 	for _, g := range in.Groups {
-		if !slices.Contains(counted, g.Name) && in.Ours(g.Tags) && g.Tags[capacity.TagReservation] == r.ID {
+		if !slices.Contains(counted, g.Name) && in.Owns(g.Tags) && g.Tags[capacity.TagReservation] == r.ID {
 			add("compute node group "+g.Name, g.Max, g.Name)
 		}
 	}
@@ -220,10 +220,10 @@ func (in *inspection) addUsers() {
 	}
 }
 
-// take notes one that is set up for at most so many of the reservation's instances.
-func (in *inspection) take(most int, who string) {
-	in.taken += most
-	in.takers = strings.TrimPrefix(fmt.Sprintf("%s, %d by %s", in.takers, most, who), ", ")
+// addUser notes one that is set up for at most so many of the reservation's instances.
+func (in *inspection) addUser(most int, who string) {
+	in.usedInstances += most
+	in.users = strings.TrimPrefix(fmt.Sprintf("%s, %d by %s", in.users, most, who), ", ")
 }
 
 // inZone returns the subnets that are in the reservation's zone.
@@ -237,7 +237,7 @@ func (in *inspection) inZone(subnets []ec2.Subnet) (there []ec2.Subnet) {
 	return there
 }
 
-func ids(subnets []ec2.Subnet) (all []string) {
+func subnetIDs(subnets []ec2.Subnet) (all []string) {
 	for _, s := range subnets {
 		all = append(all, s.ID)
 	}
@@ -259,7 +259,7 @@ func (in *inspection) launchSubnets() []ec2.Subnet {
 // the reservation's zone. All nodes are in that one. On EC2 each launch names its subnet.
 func (in *inspection) interfaceSubnet() string {
 	there := in.inZone(in.chosen)
-	if efa := in.efa(); efa == "" || efa == capacity.NoEFA || in.OnEC2() || len(there) == 0 {
+	if efa := in.efaMode(); efa == "" || efa == capacity.NoEFA || in.OnEC2() || len(there) == 0 {
 		return ""
 	}
 
@@ -274,12 +274,12 @@ func (in *inspection) chooseLike() {
 	case in.OnEC2():
 	case name == "":
 		for _, slot := range in.Slots {
-			if slot.Ours && (in.like.ID == "" || slot.Group.Modified.After(in.like.Modified)) {
+			if slot.Owned && (in.like.ID == "" || slot.Group.Modified.After(in.like.Modified)) {
 				in.like = *slot.Group
 			}
 		}
 
-		if i := slices.IndexFunc(in.Slots, func(s site.Slot) bool { return s.Holds(in.request.Reservation) }); i >= 0 {
+		if i := slices.IndexFunc(in.Slots, func(s site.Slot) bool { return s.HasReservation(in.request.Reservation) }); i >= 0 {
 			in.like = *in.Slots[i].Group
 		}
 
@@ -327,24 +327,24 @@ func groupNames(groups []pcs.NodeGroup) string {
 	return strings.Join(names, ", ")
 }
 
-// efa selects the network interfaces of the launch template; "" for a type without EFA, whose interfaces are copied.
-func (in *inspection) efa() capacity.EFAMode {
+// efaMode selects the network interfaces of the launch template; "" for a type without EFA, whose interfaces are copied.
+func (in *inspection) efaMode() capacity.EFAMode {
 	switch {
 	case in.launch.Type.EFAInterfaces == 0:
 		return ""
 	case in.request.EFA != "":
 		return in.request.EFA
 	case in.keptTemplate().ID != "":
-		return efaOf(in.keptTemplate())
+		return efaModeOf(in.keptTemplate())
 	case in.unattended:
-		return efaOf(in.source)
+		return efaModeOf(in.source)
 	}
 
 	return capacity.EFA // as AWS PCS documents it
 }
 
-// efaOf returns the mode of a launch template; "" if there is none.
-func efaOf(t capacity.LaunchTemplate) capacity.EFAMode {
+// efaModeOf returns the mode of a launch template; "" if there is none.
+func efaModeOf(t capacity.LaunchTemplate) capacity.EFAMode {
 	has := func(mode capacity.EFAMode) bool {
 		return slices.ContainsFunc(t.NetworkInterfaces,
 			func(i capacity.Interface) bool { return i.Type == string(mode) })
@@ -361,8 +361,8 @@ func efaOf(t capacity.LaunchTemplate) capacity.EFAMode {
 	return capacity.NoEFA
 }
 
-// efaWord describes the interfaces of a mode in the plan.
-func (in *inspection) efaWord(mode capacity.EFAMode) string {
+// describeEFA describes the interfaces of a mode in the plan.
+func (in *inspection) describeEFA(mode capacity.EFAMode) string {
 	t := in.launch.Type
 	switch {
 	case t.EFAInterfaces == 0:
@@ -379,7 +379,7 @@ func (in *inspection) efaWord(mode capacity.EFAMode) string {
 
 // addressesPerNode returns how many addresses of its subnet a node takes: one for each interface that is not EFA only.
 func (in *inspection) addressesPerNode() int {
-	if in.efa() == capacity.EFA {
+	if in.efaMode() == capacity.EFA {
 		return len(in.launch.Type.Cards)
 	}
 	return 1

@@ -25,7 +25,7 @@ type world struct {
 	*model.EC2
 	*model.PCS
 	config *config.Config
-	file   partitionFile
+	file   settingsFile
 	noPass error // of PlaceFences
 	noWait error // of Pause
 }
@@ -70,7 +70,7 @@ func newWorld() *world {
 		Slurm: m.Slurm,
 		EC2:   m.EC2,
 		PCS:   m.PCS,
-		file:  partitionFile{path: config.PartitionPath(etc, "gpu"), ours: true},
+		file:  settingsFile{path: config.PartitionPath(etc, "gpu"), owned: true},
 	}
 	w.Reserve(blockOf(now1, -2, 5))
 	w.Reserve(blockOf(next1, 5, 12))
@@ -166,14 +166,14 @@ func askForOnEC2(reservation string) Request {
 // see is what setup reads of the world.
 func (w *world) see(r Request) inspection {
 	r.Config = w.config
-	in := Setup{}.begin(r)
+	in := Setup{}.newInspection(r)
 
 	known := map[string]capacity.Reservation{}
 	for _, one := range w.EC2.All {
 		known[one.ID] = one
 	}
 
-	in.Now, in.Region, in.Inventory, in.reservation, in.waits, in.file = today, "us-east-2", w.Inventory(), known[r.Reservation], true, w.file
+	in.Now, in.Region, in.Inventory, in.reservation, in.waits, in.partitionFile = today, "us-east-2", w.Inventory(), known[r.Reservation], true, w.file
 	in.VPC = []ec2.Subnet{{Subnet: capacity.Subnet{ID: subnet, AZID: "use2-az1"}, VPC: "vpc-1", Free: 100}}
 	in.chosen, in.Known = in.VPC, known
 	in.launch.Type = ec2.InstanceType{Name: "p5.48xlarge"}
@@ -187,7 +187,7 @@ func (w *world) see(r Request) inspection {
 		in.like = w.Groups[0]
 	}
 
-	in.nameSlots()
+	in.addSlots()
 
 	for i := range in.Slots {
 		slot := &in.Slots[i]
@@ -198,7 +198,7 @@ func (w *world) see(r Request) inspection {
 	}
 
 	w.seeSlurm(in)
-	in.seeSlots()
+	in.completeSlots()
 	in.launch.Template = w.Planned(in.templateSpec())
 	in.attach()
 
@@ -215,8 +215,8 @@ func (w *world) seeSlurm(in *inspection) {
 // seeRemains is what teardown reads of the world.
 func (w *world) seeRemains(r Request) inspection {
 	r.Config = w.config
-	t := Setup{}.begin(r)
-	t.file, t.Inventory = w.file, w.Inventory()
+	t := Setup{}.newInspection(r)
+	t.partitionFile, t.Inventory = w.file, w.Inventory()
 	if t.Provider != capacity.ProviderPCS {
 		t.Inventory = pcs.Inventory{Cluster: pcs.Cluster{Name: r.Mark}}
 	}
@@ -226,7 +226,7 @@ func (w *world) seeRemains(r Request) inspection {
 		instances, _ = t.instancesOnEC2(context.Background(), w)
 	}
 
-	t.nameRemains(slices.Collect(maps.Values(w.Templates)), instances)
+	t.addRemains(slices.Collect(maps.Values(w.Templates)), instances)
 	w.seeSlurm(t)
 
 	return *t
@@ -271,7 +271,7 @@ func (w *world) Slots(
 	nodes map[string][]string,
 ) (map[string]site.SlurmSlot, int, error) {
 	var (
-		seen site.SlurmSeen
+		seen site.SlurmState
 		errs [4]error
 	)
 

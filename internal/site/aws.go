@@ -15,13 +15,13 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// credentials judges whether AWS answers.
-func (s *Survey) credentials(f *findings) {
+// checkCredentials judges whether AWS answers.
+func (s *Survey) checkCredentials(f *findings) {
 	switch {
 	case s.AWSErr != nil && s.Region == "":
-		f.failWords("region", s.AWSErr.Error(), "set region in the settings, or AWS_REGION")
+		f.failText("region", s.AWSErr.Error(), "set region in the settings, or AWS_REGION")
 	case s.AWSErr != nil:
-		f.failWords("credentials", s.words(s.AWSErr), "run this again")
+		f.failText("credentials", s.errorText(s.AWSErr), "run this again")
 	case s.Account != "":
 		f.ok("credentials", "AWS answers in %s as account %s", s.Region, s.Account)
 	default:
@@ -29,12 +29,12 @@ func (s *Survey) credentials(f *findings) {
 	}
 }
 
-// mostOffset bounds the difference of the machine's clock from AWS's. Fences and limits are corrected by it, but
+// maxOffset bounds the difference of the machine's clock from AWS's. Fences and limits are corrected by it, but
 // signatures of requests fail at 5 minutes, and munge's credentials at 5 minutes between two nodes.
-const mostOffset = 5 * time.Second
+const maxOffset = 5 * time.Second
 
-func (s *Survey) clock(f *findings) {
-	if s.Offset.Abs() <= mostOffset {
+func (s *Survey) checkClock(f *findings) {
+	if s.Offset.Abs() <= maxOffset {
 		f.ok("clock", "this machine's clock is AWS's")
 		return
 	}
@@ -43,22 +43,22 @@ func (s *Survey) clock(f *findings) {
 		"this machine's clock differs from AWS's by %s", capacity.FormatDuration(s.Offset.Abs()))
 }
 
-// unread reports a failed read. A missing permission that is named already has a finding of its own.
-func (s *Survey) unread(f *findings, check, what string, err error) {
+// reportUnread reports a failed read. A missing permission that is named already has a finding of its own.
+func (s *Survey) reportUnread(f *findings, check, what string, err error) {
 	action := ec2.DeniedAction(err)
 	switch {
 	case action == "":
-		f.failWords(check, s.words(err), "run this again")
-	case s.denials()[action] == "":
+		f.failText(check, s.errorText(err), "run this again")
+	case s.deniedCallers()[action] == "":
 		f.warn(check, "allow "+action+", or use credentials that have it",
-			"%s is not checked: %s is not allowed for %s", what, action, whoIsDenied(err))
+			"%s is not checked: %s is not allowed for %s", what, action, deniedCaller(err))
 	}
 }
 
-// whoIsDenied names the credentials that lack a permission, as AWS does in err. Those of hooks may be others.
-func whoIsDenied(err error) string { return cmp.Or(ec2.DeniedCaller(err), "these credentials") }
+// deniedCaller names the credentials that lack a permission, as AWS does in err. Those of hooks may be others.
+func deniedCaller(err error) string { return cmp.Or(ec2.DeniedCaller(err), "these credentials") }
 
-func (s *Survey) cluster(f *findings) {
+func (s *Survey) checkCluster(f *findings) {
 	if !s.onPCS() {
 		return
 	}
@@ -72,7 +72,7 @@ func (s *Survey) cluster(f *findings) {
 	case s.NoCluster != nil:
 		f.problem("cluster", capacity.Admin, *s.NoCluster)
 	case s.Cluster.ID == "":
-		s.unread(f, "cluster", "PCS cluster "+s.Config.Cluster, s.ClusterErr)
+		s.reportUnread(f, "cluster", "PCS cluster "+s.Config.Cluster, s.ClusterErr)
 	case len(problems) > 0:
 		for _, p := range problems {
 			f.problem("cluster", capacity.Admin, p)
@@ -82,18 +82,18 @@ func (s *Survey) cluster(f *findings) {
 	}
 }
 
-// denials say who may not call an action: of the questions that EC2 was asked for them, of PCS's reads, and of
+// deniedCallers say who may not call an action: of the questions that EC2 was asked for them, of PCS's reads, and of
 // launches. PCS launches with a role of its own.
-func (s *Survey) denials() map[string]string {
+func (s *Survey) deniedCallers() map[string]string {
 	who := map[string]string{}
-	for _, err := range s.asked() {
-		who[ec2.DeniedAction(err)] = whoIsDenied(err)
+	for _, err := range s.permissionErrors() {
+		who[ec2.DeniedAction(err)] = deniedCaller(err)
 	}
 
 	for _, l := range s.Launches {
-		for _, one := range l.tried.Is {
+		for _, one := range l.tried.Value {
 			if one.Verdict == ec2.Denied && l.Provider.Launches() {
-				who[one.Message] = cmp.Or(who[one.Message], whoIsDenied(nil))
+				who[one.Message] = cmp.Or(who[one.Message], deniedCaller(nil))
 			}
 		}
 	}
@@ -103,23 +103,23 @@ func (s *Survey) denials() map[string]string {
 	return who
 }
 
-func (s *Survey) asked() (errs []error) {
-	for _, action := range slices.Sorted(maps.Keys(s.Asked)) {
-		errs = append(errs, s.Asked[action].Err)
+func (s *Survey) permissionErrors() (errs []error) {
+	for _, action := range slices.Sorted(maps.Keys(s.Permissions)) {
+		errs = append(errs, s.Permissions[action].Err)
 	}
 	return append(errs, s.ClusterErr)
 }
 
-// permission names each action that is denied.
-func (s *Survey) permission(f *findings) {
+// checkPermissions names each action that is denied.
+func (s *Survey) checkPermissions(f *findings) {
 	before := len(f.Problems)
-	for _, err := range s.asked() {
+	for _, err := range s.permissionErrors() {
 		if err != nil && ec2.DeniedAction(err) == "" {
-			f.warn("permission", "fix the failures above, then rerun", "what is allowed is not known: %s", s.words(err))
+			f.warn("permission", "fix the failures above, then rerun", "what is allowed is not known: %s", s.errorText(err))
 		}
 	}
 
-	who := s.denials()
+	who := s.deniedCallers()
 	for _, action := range slices.Sorted(maps.Keys(who)) {
 		role := "sync"
 		if s.onEC2() && permissions.Allows("hooks", action) {
@@ -135,18 +135,18 @@ func (s *Survey) permission(f *findings) {
 	}
 }
 
-// reservations compares every reservation with every node group that uses it.
-func (s *Survey) reservations(f *findings) {
+// checkReservations compares every reservation with every node group that uses it.
+func (s *Survey) checkReservations(f *findings) {
 	for _, p := range s.Settings.Partitions {
 		for _, g := range p.Groups {
 			if err := s.Selected[g.Name].Err; err != nil {
-				s.unread(f, "reservation", "what node group "+g.Name+" selects", err)
+				s.reportUnread(f, "reservation", "what node group "+g.Name+" selects", err)
 			}
 		}
 	}
 
 	if s.ReservationsErr != nil {
-		s.unread(f, "reservation", "capacity_reservation_ids", s.ReservationsErr)
+		s.reportUnread(f, "reservation", "capacity_reservation_ids", s.ReservationsErr)
 		return
 	}
 
@@ -157,22 +157,22 @@ func (s *Survey) reservations(f *findings) {
 	}
 
 	if s.Subnets.Err != nil {
-		s.unread(f, "subnet", "subnet_ids", s.Subnets.Err)
+		s.reportUnread(f, "subnet", "subnet_ids", s.Subnets.Err)
 		return
 	}
 
 	for _, t := range s.Settings.LaunchTemplates() {
 		switch image := s.Platforms[t]; {
-		case image.Err != nil && image.Is.Template != "": // templates reports an unreadable one
-			f.failWords("platform", s.words(image.Err), "name an AMI of this region in it that this account may use")
-		case image.Err == nil && image.Is.Platform == "":
+		case image.Err != nil && image.Value.Template != "": // templates reports an unreadable one
+			f.failText("platform", s.errorText(image.Err), "name an AMI of this region in it that this account may use")
+		case image.Err == nil && image.Value.Platform == "":
 			f.warn("platform", "make sure that the reservations are for that AMI's platform",
 				"the platform of the AMI of launch template %s is not known, so reservations are not compared with it",
 				t)
 		}
 	}
 
-	for _, m := range s.Unfound {
+	for _, m := range s.MissingSubnets {
 		f.fail("subnet", fmt.Sprintf("check subnet_ids and the region (%s)", s.Region),
 			"EC2 does not describe subnet %s", m.ID)
 	}
@@ -180,13 +180,13 @@ func (s *Survey) reservations(f *findings) {
 	snap := s.snapshot()
 	for _, p := range snap.Partitions {
 		for _, g := range p.Groups {
-			s.group(f, snap, g)
+			s.checkGroup(f, snap, g)
 		}
 	}
 }
 
-// group compares the reservations of a node group with it.
-func (s *Survey) group(f *findings, snap *capacity.Snapshot, g capacity.NodeGroup) {
+// checkGroup compares the reservations of a node group with it.
+func (s *Survey) checkGroup(f *findings, snap *capacity.Snapshot, g capacity.NodeGroup) {
 	ids := slices.Compact(slices.Sorted(slices.Values(g.ReservationIDs())))
 	if len(ids) == 0 && g.PurchaseOption.Reserved() {
 		f.warn("reservation", "add capacity_reservation_ids to it, or select",
@@ -220,26 +220,26 @@ func (s *Survey) group(f *findings, snap *capacity.Snapshot, g capacity.NodeGrou
 	}
 }
 
-// templates judges launch templates from which EC2 or PCS would launch no node, or launch one outside its reservation.
-func (s *Survey) templates(f *findings) {
+// checkTemplates judges launch templates from which EC2 or PCS would launch no node, or launch one outside its reservation.
+func (s *Survey) checkTemplates(f *findings) {
 	for _, p := range s.Settings.Partitions {
 		for _, g := range p.Groups {
 			if p.Provider.Launches() {
-				s.template(f, g.LaunchTemplate,
-					func(t capacity.LaunchTemplate) []lack { return launchedBySlurm(t, g, s.Slurmctld) })
+				s.checkTemplate(f, g.LaunchTemplate,
+					func(t capacity.LaunchTemplate) []fault { return slurmLaunchFaults(t, g, s.Slurmctld) })
 			}
 		}
 	}
 
 	if s.Cluster.ID != "" && s.ClusterErr != nil {
-		s.unread(f, "launch-template", "that of the PCS node groups", s.ClusterErr)
+		s.reportUnread(f, "launch-template", "that of the PCS node groups", s.ClusterErr)
 	}
 
 	for _, g := range s.Groups {
 		switch {
-		case !s.Ours(g.Tags) || g.Status == pcs.Deleting:
+		case !s.Owns(g.Tags) || g.Status == pcs.Deleting:
 			continue
-		case !slices.Contains(s.slots(), g.Name):
+		case !slices.Contains(s.slotNames(), g.Name):
 			f.fail("leftover",
 				"add it to the settings again, or run `pcs-capacity teardown "+
 					"--queue "+g.Tags[capacity.TagPartition]+" --node-group "+g.Name+"`",
@@ -256,67 +256,67 @@ func (s *Survey) templates(f *findings) {
 		}
 
 		if g.TemplateID == "" {
-			f.problem("launch-template", capacity.Admin, NoTemplate(g))
+			f.problem("launch-template", capacity.Admin, NoTemplateProblem(g))
 			continue
 		}
 
-		s.template(f, reference(g), func(t capacity.LaunchTemplate) []lack { return launchedByPCS(t, g) })
+		s.checkTemplate(f, reference(g), func(t capacity.LaunchTemplate) []fault { return pcsLaunchFaults(t, g) })
 	}
 }
 
 // ourGroups are our PCS node groups with a launch template.
 func (s *Survey) ourGroups() []pcs.NodeGroup {
 	return slices.DeleteFunc(slices.Clone(s.Groups), func(g pcs.NodeGroup) bool {
-		return !s.Ours(g.Tags) || g.Status == pcs.Deleting || !slices.Contains(s.slots(), g.Name) || g.TemplateID == ""
+		return !s.Owns(g.Tags) || g.Status == pcs.Deleting || !slices.Contains(s.slotNames(), g.Name) || g.TemplateID == ""
 	})
 }
 
 // reference is the launch template of a PCS node group, ID:VERSION.
 func reference(g pcs.NodeGroup) string { return g.TemplateID + ":" + g.TemplateVersion }
 
-// lack is one thing that is wrong with a launch template, as the end of a sentence, and its fix.
-type lack struct{ what, fix string }
+// fault is one thing that is wrong with a launch template, as the end of a sentence, and its fix.
+type fault struct{ text, fix string }
 
-// template reports the faults of a launch template.
-func (s *Survey) template(f *findings, reference string, wrong func(capacity.LaunchTemplate) []lack) {
+// checkTemplate reports the faults of a launch template.
+func (s *Survey) checkTemplate(f *findings, reference string, wrong func(capacity.LaunchTemplate) []fault) {
 	t := s.Templates[reference]
 	switch {
 	case t.Err != nil:
-		s.unread(f, "launch-template", reference, t.Err)
+		s.reportUnread(f, "launch-template", reference, t.Err)
 		return
-	case t.Is.ID == "":
+	case t.Value.ID == "":
 		f.fail("launch-template", "name one that exists in the settings, or create it",
 			"EC2 has no launch template %s in %s", reference, s.Region)
 
 		return
 	}
 
-	lacks := wrong(t.Is)
+	lacks := wrong(t.Value)
 	for _, l := range lacks {
-		f.fail("launch-template", l.fix, "launch template %s (version %s) %s", t.Is.Name, t.Is.Version, l.what)
+		f.fail("launch-template", l.fix, "launch template %s (version %s) %s", t.Value.Name, t.Value.Version, l.text)
 	}
 
 	if len(lacks) == 0 {
-		f.ok("launch-template", "%s (version %s)", t.Is.Name, t.Is.Version)
+		f.ok("launch-template", "%s (version %s)", t.Value.Name, t.Value.Version)
 	}
 }
 
-// launchedBySlurm returns the faults of a template for a node group with provider ec2. The launch itself sets type,
+// slurmLaunchFaults returns the faults of a template for a node group with provider ec2. The launch itself sets type,
 // subnet and reservation. c is nil where slurmctld does not answer.
-func launchedBySlurm(t capacity.LaunchTemplate, g capacity.GroupSettings, c *slurm.Config) (found []lack) {
+func slurmLaunchFaults(t capacity.LaunchTemplate, g capacity.GroupSettings, c *slurm.Config) (found []fault) {
 	if t.ImageID == "" {
-		found = append(found, lack{"has no image", "add one with Slurm and your user data"})
+		found = append(found, fault{"has no image", "add one with Slurm and your user data"})
 	}
 
 	if !t.MetadataTags {
-		found = append(found, lack{
+		found = append(found, fault{
 			"has no tags in the instance metadata, from which a node learns its name",
 			"set MetadataOptions.InstanceMetadataTags to enabled",
 		})
 	}
 
 	if c != nil && t.AsksConfServer() && !slices.Contains(c.SlurmctldParameters, "enable_configless") {
-		found = append(found, lack{
+		found = append(found, fault{
 			"has nodes get slurm.conf from slurmctld (--conf-server), which refuses without enable_configless in " +
 				"SlurmctldParameters",
 			"run `pcs-capacity hooks install` on the controller, which adds it",
@@ -326,9 +326,9 @@ func launchedBySlurm(t capacity.LaunchTemplate, g capacity.GroupSettings, c *slu
 	return found
 }
 
-// launchedByPCS returns the fault of the template of a compute node group of ours. PCS has compared the rest when it
+// pcsLaunchFaults returns the fault of the template of a compute node group of ours. PCS has compared the rest when it
 // made the group.
-func launchedByPCS(t capacity.LaunchTemplate, g pcs.NodeGroup) []lack {
+func pcsLaunchFaults(t capacity.LaunchTemplate, g pcs.NodeGroup) []fault {
 	id := g.Tags[capacity.TagReservation]
 	what := fmt.Sprintf("launches into %q instead of %s", t.ReservationID, id)
 	switch {
@@ -339,7 +339,7 @@ func launchedByPCS(t capacity.LaunchTemplate, g pcs.NodeGroup) []lack {
 		return nil
 	}
 
-	return []lack{
+	return []fault{
 		{
 			what,
 			fmt.Sprintf("run `pcs-capacity setup --reservation %s` for node group %s again", id,
@@ -348,16 +348,16 @@ func launchedByPCS(t capacity.LaunchTemplate, g pcs.NodeGroup) []lack {
 	}
 }
 
-// launched judges what nodes are launched with. A permission that is missing is named once, for all groups.
-func (s *Survey) launched(f *findings) {
+// checkLaunches judges what nodes are launched with. A permission that is missing is named once, for all groups.
+func (s *Survey) checkLaunches(f *findings) {
 	for _, l := range s.Launches {
 		if err := l.NetworkErr; err != nil {
-			s.unread(f, "network", "whether nodes reach AWS and each other", err)
+			s.reportUnread(f, "network", "whether nodes reach AWS and each other", err)
 		}
 
 		if err := l.ImageErr; err != nil &&
 			(l.Provider == capacity.ProviderPCS || ec2.DeniedAction(err) != "") { // else platforms says it
-			s.unread(f, "launch", "what the nodes of "+l.Group+" are launched with", err)
+			s.reportUnread(f, "launch", "what the nodes of "+l.Group+" are launched with", err)
 		}
 
 		if l.Image.ID != "" {
@@ -366,7 +366,7 @@ func (s *Survey) launched(f *findings) {
 
 		problems := l.Judge()
 		stops := len(problems.Of(capacity.Admin)) > 0
-		for _, p := range Tried(l.Group, l.tried.Is, l.tried.Err) {
+		for _, p := range JudgeTrial(l.Group, l.tried.Value, l.tried.Err) {
 			if p.Severity == capacity.Note { // permission says it
 				p.Severity = capacity.Good
 			}
@@ -382,8 +382,8 @@ func (s *Survey) launched(f *findings) {
 	}
 }
 
-// slots are the names of all slots on PCS.
-func (s *Survey) slots() []string {
+// slotNames are the names of all slots on PCS.
+func (s *Survey) slotNames() []string {
 	var names []string
 	for _, p := range s.Settings.Partitions {
 		for _, g := range p.Groups {

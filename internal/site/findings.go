@@ -32,8 +32,8 @@ func (f *findings) fail(check, fix, what string, args ...any) {
 	f.problem(check, capacity.Admin, capacity.Problemf("", capacity.Subject{}, fix, what, args...))
 }
 
-// failWords adds a failure in words that end with their remedy, "what; fix". fix is the remedy for words without one.
-func (f *findings) failWords(check, words, fix string) {
+// failText adds a failure in words that end with their remedy, "what; fix". fix is the remedy for words without one.
+func (f *findings) failText(check, words, fix string) {
 	if at := strings.LastIndex(words, "; "); at >= 0 {
 		words, fix = words[:at], words[at+2:]
 	}
@@ -41,11 +41,11 @@ func (f *findings) failWords(check, words, fix string) {
 	f.fail(check, fix, "%s", words)
 }
 
-// Broken are the problems of settings that cannot be read; err has a line for each.
-func Broken(path string, err error) capacity.Problems {
+// SettingsProblems are the problems of settings that cannot be read; err has a line for each.
+func SettingsProblems(path string, err error) capacity.Problems {
 	var f findings
 	for line := range strings.SplitSeq(err.Error(), "\n") {
-		f.failWords("settings", line, "fix "+path)
+		f.failText("settings", line, "fix "+path)
 	}
 
 	return f.Problems
@@ -61,28 +61,28 @@ func (s *Survey) Judge() capacity.Problems {
 			one(&f)
 		}
 	}
-	judge(s.partitioned, s.secrets, s.credentials)
+	judge(s.checkSettings, s.checkSecrets, s.checkCredentials)
 
 	if s.AWSErr == nil {
-		judge(s.clock, s.cluster, s.permission, s.reservations, s.templates, s.launched)
+		judge(s.checkClock, s.checkCluster, s.checkPermissions, s.checkReservations, s.checkTemplates, s.checkLaunches)
 	}
 
-	if judge(s.commands); s.Commands.Err == nil {
-		judge(s.slurmctld, s.rights, s.listing)
+	if judge(s.checkCommands); s.Commands.Err == nil {
+		judge(s.checkSlurmctld, s.checkRights, s.checkListing)
 	}
 
-	if s.Commands.Err == nil && s.Slurmctld != nil && s.unlisted() == nil {
-		judge(s.softLimits, s.pastFences, s.overTime, s.staticNodes, s.powerSettings, s.shortWaits, s.astray,
-			s.parallelClusterFences, s.ourPartitions, s.hookPrograms)
+	if s.Commands.Err == nil && s.Slurmctld != nil && s.listErr() == nil {
+		judge(s.checkSoftLimits, s.checkReservedJobs, s.checkOverTime, s.checkStaticNodes, s.checkPowerSettings, s.checkSrunWait, s.checkAstray,
+			s.checkParallelCluster, s.checkPartitions, s.checkHookCommands)
 	}
 
-	judge(s.hooks, s.state)
+	judge(s.checkHooks, s.checkState)
 
 	return f.Problems
 }
 
-// partitioned judges whether the settings have anything.
-func (s *Survey) partitioned(f *findings) {
+// checkSettings judges whether the settings have anything.
+func (s *Survey) checkSettings(f *findings) {
 	f.ok("settings", "%s is valid; partitions: %d", s.Config.Path, len(s.Config.Partitions))
 
 	if len(s.Config.Partitions) == 0 {
@@ -90,8 +90,8 @@ func (s *Survey) partitioned(f *findings) {
 	}
 }
 
-// secrets judges whether others than root and SlurmUser can read one.
-func (s *Survey) secrets(f *findings) {
+// checkSecrets judges whether others than root and SlurmUser can read one.
+func (s *Survey) checkSecrets(f *findings) {
 	for _, err := range s.Exposed {
 		what, fix, _ := strings.Cut(err.Error(), "; ")
 		f.warn("secrets", fix, "%s", what)

@@ -27,8 +27,8 @@ type Hook struct {
 	Wrong      []string // lists why Slurm lacks the settings, each a sentence with its remedy
 }
 
-// hooks compares the files with the plugins and programs in Slurm's settings.
-func (s *Survey) hooks(f *findings) {
+// checkHooks compares the files with the plugins and programs in Slurm's settings.
+func (s *Survey) checkHooks(f *findings) {
 	plugins := map[string][]string{}
 	byHand := s.Slurmctld != nil &&
 		filepath.Base(s.Slurmctld.ResumeProgram) == "pcs-capacity-resume" // slurm.conf says itself what our file would
@@ -41,7 +41,7 @@ func (s *Survey) hooks(f *findings) {
 
 		for _, path := range []string{c.Prolog, c.TaskProlog} {
 			if filepath.Base(path) == "pcs-capacity-prolog" {
-				s.runs(f, "prolog", path)
+				s.checkProgram(f, "prolog", path)
 			}
 		}
 	}
@@ -50,7 +50,7 @@ func (s *Survey) hooks(f *findings) {
 		plugins["cli_filter"] = []string{"lua"}
 	}
 
-	s.runs(f, string(capacity.FilterMissing), s.Filter)
+	s.checkProgram(f, string(capacity.FilterMissing), s.Filter)
 
 	if needed["cli_filter"] && !slices.ContainsFunc(s.Hooks, func(h Hook) bool { return h.Name == "cli_filter" }) {
 		f.fail(string(capacity.ScriptMissing),
@@ -73,14 +73,14 @@ func (s *Survey) hooks(f *findings) {
 
 	for _, h := range s.Hooks {
 		for _, words := range h.Wrong {
-			f.failWords("slurm.conf", words, "")
+			f.failText("slurm.conf", words, "")
 		}
 
 		on := slices.Contains(plugins[h.Name], "lua")
 		switch {
 		case h.Name != "settings":
 			if needed[h.Name] || on {
-				s.script(f, h, on, needed[h.Name])
+				s.checkScript(f, h, on, needed[h.Name])
 			}
 		case h.State == "foreign":
 			f.fail("slurm.conf", "rename it, and run `pcs-capacity hooks install`",
@@ -94,25 +94,25 @@ func (s *Survey) hooks(f *findings) {
 	}
 
 	if s.onEC2() && s.Slurmctld != nil {
-		s.powerPrograms(f)
+		s.checkPowerPrograms(f)
 	}
 
-	s.hookSettings(f)
+	s.checkHookSettings(f)
 
 	if s.onEC2() {
-		s.hookAccess(f)
+		s.checkHookAccess(f)
 	}
 }
 
-// hookSettings judges whether slurmctld's hooks can read their settings, by trying, and by what the last ones left on
+// checkHookSettings judges whether slurmctld's hooks can read their settings, by trying, and by what the last ones left on
 // the nodes that they could not launch.
-func (s *Survey) hookSettings(f *findings) {
+func (s *Survey) checkHookSettings(f *findings) {
 	for _, err := range s.Unreadable {
-		f.failWords("hook-settings", err.Error(), "")
+		f.failText("hook-settings", err.Error(), "")
 	}
 
 	marked := map[string][]string{}
-	for _, node := range s.Nodes.Is {
+	for _, node := range s.Nodes.Value {
 		if why, is := strings.CutPrefix(node.Reason, string(capacity.SettingsUnreadable)+": "); is {
 			marked[why] = append(marked[why], node.Name)
 		}
@@ -125,15 +125,15 @@ func (s *Survey) hookSettings(f *findings) {
 	}
 }
 
-// hookAccess checks the last hook's access to AWS. It differs from the access of the user who runs
+// checkHookAccess checks the last hook's access to AWS. It differs from the access of the user who runs
 // check: Slurm hands no environment on.
-func (s *Survey) hookAccess(f *findings) {
-	last, err := s.LastHook.Is, s.LastHook.Err
+func (s *Survey) checkHookAccess(f *findings) {
+	last, err := s.LastHook.Value, s.LastHook.Err
 	environment := config.EnvironmentPath(s.Config.Path)
 
 	switch {
 	case err != nil:
-		f.failWords("hook-credentials", err.Error(), "delete it; the next power-up writes it again")
+		f.failText("hook-credentials", err.Error(), "delete it; the next power-up writes it again")
 	case last == nil: // none has run
 	case last.Without != "":
 		f.fail("hook-credentials",
@@ -146,14 +146,14 @@ func (s *Survey) hookAccess(f *findings) {
 			"run check with the hooks' credentials, or write AWS_PROFILE or other variables into "+environment,
 			"the last hook that slurmctld started had AWS credentials%s, and this command those of account %s: what "+
 				"is said here of AWS is not what hooks find",
-			whose(*last), s.Account)
+			accountText(*last), s.Account)
 	default:
-		f.ok("hook-credentials", "the last hook that slurmctld started had AWS credentials%s", whose(*last))
+		f.ok("hook-credentials", "the last hook that slurmctld started had AWS credentials%s", accountText(*last))
 	}
 }
 
-// whose names the account of a hook's credentials, as far as known.
-func whose(a state.HookAccess) (words string) {
+// accountText names the account of a hook's credentials, as far as known.
+func accountText(a state.HookAccess) (words string) {
 	if a.Account != "" {
 		words = " of account " + a.Account
 	}
@@ -165,7 +165,7 @@ func whose(a state.HookAccess) (words string) {
 	return words
 }
 
-func (s *Survey) script(f *findings, h Hook, on, needed bool) {
+func (s *Survey) checkScript(f *findings, h Hook, on, needed bool) {
 	fix := "run `pcs-capacity hooks install " + h.Name + "` on this host"
 	switch {
 	case h.State == "missing" && on:
@@ -186,8 +186,8 @@ func (s *Survey) script(f *findings, h Hook, on, needed bool) {
 	}
 }
 
-// powerPrograms checks the programs that slurmctld runs.
-func (s *Survey) powerPrograms(f *findings) {
+// checkPowerPrograms checks the programs that slurmctld runs.
+func (s *Survey) checkPowerPrograms(f *findings) {
 	for _, p := range []struct{ key, has, program string }{
 		{"ResumeProgram", s.Slurmctld.ResumeProgram, "pcs-capacity-resume"},
 		{"SuspendProgram", s.Slurmctld.SuspendProgram, "pcs-capacity-suspend"},
@@ -200,14 +200,14 @@ func (s *Survey) powerPrograms(f *findings) {
 		case filepath.Base(p.has) != p.program:
 			f.fail("power", fix, "Slurm's %s is %s, not %s", p.key, p.has, p.program)
 		default:
-			s.runs(f, "power", p.has)
+			s.checkProgram(f, "power", p.has)
 		}
 	}
 }
 
-// runs checks that a program exists and that everybody may run it.
-func (s *Survey) runs(f *findings, check, path string) {
-	switch mode, err := s.Programs[path].Is, s.Programs[path].Err; {
+// checkProgram checks that a program exists and that everybody may run it.
+func (s *Survey) checkProgram(f *findings, check, path string) {
+	switch mode, err := s.Programs[path].Value, s.Programs[path].Err; {
 	case err != nil:
 		f.fail(check, "install the package pcs-capacity", "%s", err)
 	case !mode.IsRegular() || mode&0o111 != 0o111:
@@ -217,14 +217,14 @@ func (s *Survey) runs(f *findings, check, path string) {
 	}
 }
 
-// Missing tries the steps that setup will take on this host, and returns those that fail: a queue must not be left
+// CheckHost tries the steps that setup will take on this host, and returns those that fail: a queue must not be left
 // without settings, fence or filter. It changes nothing. cluster is zero on self-managed Slurm. For a queue that users
 // already have, a missing filter is only a warning.
-func (in Sources) Missing(ctx context.Context, cluster pcs.Cluster, newQueue bool) (missing capacity.Problems) {
-	s := &Survey{Here: in.Here}
+func (in Surveyor) CheckHost(ctx context.Context, cluster pcs.Cluster, newQueue bool) (missing capacity.Problems) {
+	s := &Survey{Host: in.Host}
 	s.Cluster = cluster
 
-	ctx, cancel := context.WithTimeout(ctx, hostTime)
+	ctx, cancel := context.WithTimeout(ctx, hostTimeout)
 	defer cancel()
 
 	in.readSlurmctld(ctx, s)
@@ -248,12 +248,12 @@ func (in Sources) Missing(ctx context.Context, cluster pcs.Cluster, newQueue boo
 		)
 	}
 
-	s.slurmctld(&f)
-	s.rights(&f)
+	s.checkSlurmctld(&f)
+	s.checkRights(&f)
 
 	host := len(f.Problems)
 	if cluster.ID != "" {
-		s.hooks(&f)
+		s.checkHooks(&f)
 	}
 
 	for i, p := range f.Problems {
@@ -270,14 +270,14 @@ func (in Sources) Missing(ctx context.Context, cluster pcs.Cluster, newQueue boo
 	return missing
 }
 
-// hostTime bounds the wait for slurmctld.
-const hostTime = 20 * time.Second
+// hostTimeout bounds the wait for slurmctld.
+const hostTimeout = 20 * time.Second
 
-// state looks at the files that sync has written, and whether sync runs.
-func (s *Survey) state(f *findings) {
+// checkState looks at the files that sync has written, and whether sync runs.
+func (s *Survey) checkState(f *findings) {
 	start := "start it: " + s.Watch
 	dir := state.Dir(s.Config.StateDir)
-	switch mode, err := s.StateDir.Is, s.StateDir.Err; {
+	switch mode, err := s.StateDir.Value, s.StateDir.Err; {
 	case errors.Is(err, fs.ErrNotExist):
 		f.fail("state-dir", start, "%s is not there yet", dir)
 		return
@@ -289,9 +289,9 @@ func (s *Survey) state(f *findings) {
 			"%s has mode %04o, so that the commands of users cannot read the snapshot", dir, mode.Perm())
 	}
 
-	s.outlives(f)
+	s.checkStateMount(f)
 
-	snap := s.Snapshot.Is
+	snap := s.Snapshot.Value
 
 	err := s.Snapshot.Err
 	now := s.Now
@@ -300,7 +300,7 @@ func (s *Survey) state(f *findings) {
 	case errors.Is(err, fs.ErrNotExist):
 		f.fail("snapshot", start, "%s is not there: every job is let through unchecked", dir.SnapshotPath())
 	case err != nil:
-		f.failWords("snapshot", err.Error(), "run `pcs-capacity sync` to write it again")
+		f.failText("snapshot", err.Error(), "run `pcs-capacity sync` to write it again")
 	case !fresh:
 		f.fail("snapshot", "see `journalctl -u 'pcs-capacity-*'`",
 			"sync last saw AWS %s ago, more than %s", capacity.FormatDuration(now.Sub(snap.TakenAt)),
@@ -309,7 +309,7 @@ func (s *Survey) state(f *findings) {
 		f.ok("snapshot", "sync last saw AWS %s ago", capacity.FormatDuration(max(0, now.Sub(snap.TakenAt))))
 	}
 
-	switch service, err := s.Watcher.Is, s.Watcher.Err; {
+	switch service, err := s.Watcher.Value, s.Watcher.Err; {
 	case service != "":
 		f.ok("service", "`pcs-capacity sync --watch` runs: %s", service)
 	case err != nil:
@@ -321,11 +321,11 @@ func (s *Survey) state(f *findings) {
 	}
 }
 
-const shareIt = "put state_dir on a shared file system, such as EFS or FSx: see Two hosts in docs/operations.md"
+const shareFix = "put state_dir on a shared file system, such as EFS or FSx: see Two hosts in docs/operations.md"
 
-// outlives judges the file system of state_dir: whether it outlives this host, and whether the backup of slurmctld has
+// checkStateMount judges the file system of state_dir: whether it outlives this host, and whether the backup of slurmctld has
 // it. What else a backup needs cannot be seen from here.
-func (s *Survey) outlives(f *findings) {
+func (s *Survey) checkStateMount(f *findings) {
 	const kept = "the record of purchases and the samples of report"
 
 	m := s.Mount
@@ -337,9 +337,9 @@ func (s *Survey) outlives(f *findings) {
 		f.warn("state-dir", "name a folder on a disk as state_dir",
 			"%s is on %s: %s are lost at the next boot", dir, m, kept)
 	case !m.Local():
-		f.warn("state-dir", shareIt, "%s is on %s; locking may not work there", dir, m)
+		f.warn("state-dir", shareFix, "%s is on %s; locking may not work there", dir, m)
 	case s.onPCS():
-		f.warn("state-dir", shareIt,
+		f.warn("state-dir", shareFix,
 			"%s is on %s, a disk of a host that PCS replaces when it is unhealthy, if it has launched it: %s would "+
 				"be lost with it",
 			dir, m, kept)
@@ -355,7 +355,7 @@ func (s *Survey) outlives(f *findings) {
 				"AWS credentials, like this host",
 			strings.Join(c.Backups, ", "))
 	default:
-		f.warn("backup", shareIt,
+		f.warn("backup", shareFix,
 			"%s is on %s: when %s takes over slurmctld, its hooks know no reservation, and launch nothing", dir, m,
 			strings.Join(c.Backups, ", "))
 	}

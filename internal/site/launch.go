@@ -31,7 +31,7 @@ type Launch struct {
 	ImageErr, NetworkErr error
 
 	trial ec2.Trial // of a node
-	tried Read[[]ec2.TrialResult]
+	tried Result[[]ec2.TrialResult]
 }
 
 // Read completes a launch from EC2, side by side. What cannot be read stays as it is.
@@ -71,7 +71,7 @@ func (l *Launch) readNetwork(ctx context.Context, aws *ec2.Client) error {
 	}
 
 	l.Tables, err = aws.RouteTables(ctx, l.Subnets[0].VPC)
-	if err == nil && slices.ContainsFunc(l.Subnets, func(one ec2.Subnet) bool { return l.closedIn(one) != "" }) {
+	if err == nil && slices.ContainsFunc(l.Subnets, func(one ec2.Subnet) bool { return l.unreachableReason(one) != "" }) {
 		l.Endpoints, err = aws.PCSEndpoints(ctx, l.Subnets[0].VPC)
 	}
 
@@ -80,12 +80,12 @@ func (l *Launch) readNetwork(ctx context.Context, aws *ec2.Client) error {
 
 // Judge returns what no dry run of a launch tells: what keeps nodes from joining. A note prevents nothing.
 func (l Launch) Judge() capacity.Problems {
-	return slices.Concat(l.drivers(), l.role(), l.wayOut(), l.efaRules())
+	return slices.Concat(l.checkDrivers(), l.checkRole(), l.checkRoutes(), l.checkEFARules())
 }
 
-// role finds an instance profile that PCS may refuse for its role. The name of the role stands in IAM alone; a profile
+// checkRole finds an instance profile that PCS may refuse for its role. The name of the role stands in IAM alone; a profile
 // that the console made has the same.
-func (l Launch) role() (found capacity.Problems) {
+func (l Launch) checkRole() (found capacity.Problems) {
 	profile := l.Template.InstanceProfile
 	if l.Provider != capacity.ProviderPCS || profile == "" || strings.Contains(profile, "/AWSPCS") ||
 		strings.Contains(profile, "/aws-pcs/") {
@@ -117,9 +117,9 @@ const GPUImage = "`aws ssm get-parameter --name /aws/service/pcs/ami/dlami-base-
 // Images for other devices are not judged.
 var driverWords = map[string][]string{"/dev/nvidia": {"nvidia", "cuda", "gpu", "dlami"}, "/dev/neuron": {"neuron"}}
 
-// drivers finds an image without GPU drivers. PCS and `hooks install` configure the type's GPUs in
+// checkDrivers finds an image without GPU drivers. PCS and `hooks install` configure the type's GPUs in
 // Slurm, which drains nodes that show fewer.
-func (l Launch) drivers() (found capacity.Problems) {
+func (l Launch) checkDrivers() (found capacity.Problems) {
 	words := driverWords[l.Type.GPUFiles]
 	if l.Image.ID == "" || len(words) == 0 ||
 		slices.ContainsFunc(words, func(word string) bool { return strings.Contains(l.Image.Keywords, word) }) {
@@ -151,9 +151,9 @@ func (l Launch) drivers() (found capacity.Problems) {
 	return found
 }
 
-// Tried judges EC2's answers to dry runs of a node group's launches, where err is why nothing was asked: what EC2
+// JudgeTrial judges EC2's answers to dry runs of a node group's launches, where err is why nothing was asked: what EC2
 // refuses, one reason once, a note where it did not answer, and the subnets that it would launch into.
-func Tried(group string, tried []ec2.TrialResult, err error) (all capacity.Problems) {
+func JudgeTrial(group string, tried []ec2.TrialResult, err error) (all capacity.Problems) {
 	say := func(severity capacity.Severity, what string, args ...any) {
 		all.Add(capacity.Problem{Severity: severity, Sentence: fmt.Sprintf(what, args...)})
 	}

@@ -50,7 +50,7 @@ func TestTried(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			for _, p := range Tried("gpu", c.tried, c.err) {
+			for _, p := range JudgeTrial("gpu", c.tried, c.err) {
 				got += string(p.Severity) + ": " + p.Text() + "\n"
 			}
 
@@ -83,7 +83,7 @@ func TestDrivers(t *testing.T) {
 		"al2023":     {ec2.InstanceType{Name: "g4ad.xlarge", GPUs: 1, GPUName: "Radeon Pro V520"}, true}, // no word is known for these
 	} {
 		s := Launch{Provider: capacity.ProviderPCS, Image: ec2.Image{ID: "ami-1", Keywords: says}, Type: c.kind}
-		if got := s.drivers(); (len(got) == 0) != c.fine || len(got) > 0 && got[0].Severity != capacity.Note {
+		if got := s.checkDrivers(); (len(got) == 0) != c.fine || len(got) > 0 && got[0].Severity != capacity.Note {
 			t.Errorf("%s on %s: %v", says, c.kind.Name, got)
 		}
 	}
@@ -106,7 +106,7 @@ func TestDrivers(t *testing.T) {
 		{capacity.ProviderPCS, trainium, "the 16 Trainium2 of trn2.48xlarge, and Slurm drains a node that shows fewer GPUs than configured; give another image with --ami, " + tag + "neuron`"},
 	} {
 		s.Provider, s.Type = c.provider, c.kind
-		if diff := cmp.Diff("nothing says that image ami-1 (al2023) has drivers for "+c.want, s.drivers()[0].Text()); diff != "" {
+		if diff := cmp.Diff("nothing says that image ami-1 (al2023) has drivers for "+c.want, s.checkDrivers()[0].Text()); diff != "" {
 			t.Error(diff)
 		}
 	}
@@ -118,7 +118,7 @@ func TestRoleOfNodes(t *testing.T) {
 	for profile, warns := range map[string]bool{"": false, path + "AWSPCS-nodes": false, path + "site/AWSPCS-nodes": false, path + "aws-pcs/nodes": false, path + "nodes": true} {
 		for _, provider := range []capacity.Provider{capacity.ProviderPCS, capacity.ProviderEC2} {
 			l := Launch{Provider: provider, Template: capacity.LaunchTemplate{InstanceProfile: profile}}
-			if got := l.role(); (len(got) > 0) != (warns && provider == capacity.ProviderPCS) {
+			if got := l.checkRole(); (len(got) > 0) != (warns && provider == capacity.ProviderPCS) {
 				t.Errorf("%s, %s: %v", provider, profile, got)
 			}
 		}
@@ -152,8 +152,8 @@ func TestLaunchedByPCS(t *testing.T) {
 			c.change(&template, &g)
 
 			var lacks []string
-			for _, l := range launchedByPCS(template, g) {
-				lacks = append(lacks, strings.Join(strings.Fields(l.what)[:2], " "))
+			for _, l := range pcsLaunchFaults(template, g) {
+				lacks = append(lacks, strings.Join(strings.Fields(l.text)[:2], " "))
 				if !strings.Contains(l.fix, "--reservation "+id) || !strings.Contains(l.fix, "node group gpu ") {
 					t.Errorf("the fix is %q", l.fix)
 				}
@@ -168,11 +168,11 @@ func TestLaunchedByPCS(t *testing.T) {
 
 func TestLaunchedBySlurm(t *testing.T) {
 	group := capacity.GroupSettings{Name: "gpu", PurchaseOption: capacity.ODCR}
-	if found := launchedBySlurm(capacity.LaunchTemplate{ImageID: "ami-1", MetadataTags: true}, group, nil); found != nil {
+	if found := slurmLaunchFaults(capacity.LaunchTemplate{ImageID: "ami-1", MetadataTags: true}, group, nil); found != nil {
 		t.Errorf("%v", found)
 	}
 
-	if found := launchedBySlurm(capacity.LaunchTemplate{Market: "spot"}, group, nil); len(found) != 2 {
+	if found := slurmLaunchFaults(capacity.LaunchTemplate{Market: "spot"}, group, nil); len(found) != 2 {
 		t.Errorf("%v", found)
 	}
 }
@@ -254,11 +254,11 @@ func TestLaunched(t *testing.T) {
 		s := Survey{}
 		for _, group := range []string{"gpu-a", "gpu-b"} {
 			l := c.launch
-			l.Provider, l.Group, l.tried.Is = capacity.ProviderPCS, group, c.tried
+			l.Provider, l.Group, l.tried.Value = capacity.ProviderPCS, group, c.tried
 			s.Launches = append(s.Launches, &l)
 		}
 
-		if got := judged(&s, (*Survey).launched); got != c.want {
+		if got := judged(&s, (*Survey).checkLaunches); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
@@ -297,23 +297,23 @@ func TestPermission(t *testing.T) {
 		survey Survey
 		want   string
 	}{
-		"all":       {Survey{Asked: map[string]Read[struct{}]{action: {}}}, "ok: these credentials allow what sync and the hooks call, as far as dry runs show"},
-		"one":       {Survey{Asked: map[string]Read[struct{}]{action: {Err: lacking(action, ann)}, "ec2:DescribeImages": {}}, Subnets: Read[[]ec2.Subnet]{Err: lacking(action, "")}}, "admin: " + action + " is not allowed for " + ann},
-		"of nobody": {Survey{Asked: map[string]Read[struct{}]{action: {Err: lacking(action, "")}}}, "admin: " + action + " is not allowed for these credentials"},
+		"all":       {Survey{Permissions: map[string]Result[struct{}]{action: {}}}, "ok: these credentials allow what sync and the hooks call, as far as dry runs show"},
+		"one":       {Survey{Permissions: map[string]Result[struct{}]{action: {Err: lacking(action, ann)}, "ec2:DescribeImages": {}}, Subnets: Result[[]ec2.Subnet]{Err: lacking(action, "")}}, "admin: " + action + " is not allowed for " + ann},
+		"of nobody": {Survey{Permissions: map[string]Result[struct{}]{action: {Err: lacking(action, "")}}}, "admin: " + action + " is not allowed for these credentials"},
 		"of PCS":    {Survey{ClusterErr: lacking("pcs:GetCluster", "")}, "admin: pcs:GetCluster is not allowed for these credentials"},
 		"a launch": {
-			Survey{Settings: onEC2, Launches: []*Launch{{Provider: capacity.ProviderEC2, tried: Read[[]ec2.TrialResult]{Is: []ec2.TrialResult{{Verdict: ec2.Denied, Message: "ec2:RunInstances"}}}}}},
+			Survey{Settings: onEC2, Launches: []*Launch{{Provider: capacity.ProviderEC2, tried: Result[[]ec2.TrialResult]{Value: []ec2.TrialResult{{Verdict: ec2.Denied, Message: "ec2:RunInstances"}}}}}},
 			"admin: ec2:RunInstances is not allowed for these credentials",
 		},
 		"a launch that PCS makes": {
-			Survey{Launches: []*Launch{{Provider: capacity.ProviderPCS, tried: Read[[]ec2.TrialResult]{Is: []ec2.TrialResult{{Verdict: ec2.Denied, Message: "ec2:RunInstances"}}}}}},
+			Survey{Launches: []*Launch{{Provider: capacity.ProviderPCS, tried: Result[[]ec2.TrialResult]{Value: []ec2.TrialResult{{Verdict: ec2.Denied, Message: "ec2:RunInstances"}}}}}},
 			"ok: these credentials allow what sync and the hooks call, as far as dry runs show",
 		},
-		"not known": {Survey{Asked: map[string]Read[struct{}]{action: {Err: errors.New("oops")}}}, "note: what is allowed is not known: oops"},
+		"not known": {Survey{Permissions: map[string]Result[struct{}]{action: {Err: errors.New("oops")}}}, "note: what is allowed is not known: oops"},
 	} {
 		var f findings
-		c.survey.permission(&f)
-		c.survey.reservations(&f)
+		c.survey.checkPermissions(&f)
+		c.survey.checkReservations(&f)
 
 		if len(f.Problems) != 1 || string(f.Problems[0].Severity)+": "+f.Problems[0].Sentence != c.want {
 			t.Errorf("%s: %+v", name, f)
@@ -349,16 +349,16 @@ func TestReservations(t *testing.T) {
 	}{
 		"one is unknown":      {func(*Survey) {}, "admin reservation; ok reservation"},
 		"none is read":        {func(s *Survey) { s.ReservationsErr, s.Unknown = errors.New("oops"), nil }, "admin reservation"},
-		"no subnet is read":   {func(s *Survey) { s.Subnets = Read[[]ec2.Subnet]{Err: errors.New("oops")} }, "admin reservation; admin subnet"},
-		"a subnet is unknown": {func(s *Survey) { s.Unfound = []capacity.Missing{{ID: "subnet-2"}} }, "admin reservation; admin subnet; ok reservation"},
-		"another zone":        {func(s *Survey) { s.Subnets.Is[0].AZID = "use2-az2" }, "admin reservation; admin reservation"},
+		"no subnet is read":   {func(s *Survey) { s.Subnets = Result[[]ec2.Subnet]{Err: errors.New("oops")} }, "admin reservation; admin subnet"},
+		"a subnet is unknown": {func(s *Survey) { s.MissingSubnets = []capacity.Missing{{ID: "subnet-2"}} }, "admin reservation; admin subnet; ok reservation"},
+		"another zone":        {func(s *Survey) { s.Subnets.Value[0].AZID = "use2-az2" }, "admin reservation; admin reservation"},
 		"ended":               {func(s *Survey) { s.Now = one.End }, "admin reservation; note reservation"},
-		"no platform":         {func(s *Survey) { s.Platforms["lt-1"] = Read[capacity.ImagePlatform]{} }, "admin reservation; note platform; ok reservation"},
+		"no platform":         {func(s *Survey) { s.Platforms["lt-1"] = Result[capacity.ImagePlatform]{} }, "admin reservation; note platform; ok reservation"},
 		"an image of nowhere": {func(s *Survey) {
-			s.Platforms["lt-1"] = Read[capacity.ImagePlatform]{capacity.ImagePlatform{Template: "lt-1:1"}, errors.New("no")}
+			s.Platforms["lt-1"] = Result[capacity.ImagePlatform]{capacity.ImagePlatform{Template: "lt-1:1"}, errors.New("no")}
 		}, "admin reservation; admin platform; ok reservation"},
 		"selected, and unread": {func(s *Survey) {
-			s.Selected = map[string]Read[[]capacity.Reservation]{"gpu": {Err: errors.New("oops")}}
+			s.Selected = map[string]Result[[]capacity.Reservation]{"gpu": {Err: errors.New("oops")}}
 		}, "admin reservation; admin reservation; ok reservation"},
 	} {
 		s := Survey{
@@ -372,16 +372,16 @@ func TestReservations(t *testing.T) {
 				Known:   map[string]capacity.Reservation{"cr-1": one},
 				Unknown: map[string]error{"cr-2": errors.New("none")},
 			},
-			Subnets: Read[[]ec2.Subnet]{
-				Is: []ec2.Subnet{{Subnet: capacity.Subnet{ID: "subnet-1", AZID: "use2-az1"}}},
+			Subnets: Result[[]ec2.Subnet]{
+				Value: []ec2.Subnet{{Subnet: capacity.Subnet{ID: "subnet-1", AZID: "use2-az1"}}},
 			},
-			Platforms: map[string]Read[capacity.ImagePlatform]{
-				"lt-1": {Is: capacity.ImagePlatform{Template: "lt-1:1", Platform: "Linux/UNIX"}},
+			Platforms: map[string]Result[capacity.ImagePlatform]{
+				"lt-1": {Value: capacity.ImagePlatform{Template: "lt-1:1", Platform: "Linux/UNIX"}},
 			},
 		}
 		c.change(&s)
 
-		if got := judged(&s, (*Survey).reservations); got != c.want {
+		if got := judged(&s, (*Survey).checkReservations); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}

@@ -9,11 +9,11 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 )
 
-// everywhere is the destination of a default route.
-const everywhere = "0.0.0.0/0"
+// defaultRoute is the destination of a default route.
+const defaultRoute = "0.0.0.0/0"
 
-// tableOf returns the route table of a subnet: its own, else the main one of its VPC.
-func (l *Launch) tableOf(s ec2.Subnet) (main ec2.RouteTable) {
+// routeTable returns the route table of a subnet: its own, else the main one of its VPC.
+func (l *Launch) routeTable(s ec2.Subnet) (main ec2.RouteTable) {
 	for _, t := range l.Tables {
 		switch {
 		case slices.Contains(t.Subnets, s.ID):
@@ -26,12 +26,12 @@ func (l *Launch) tableOf(s ec2.Subnet) (main ec2.RouteTable) {
 	return main
 }
 
-// closedIn says why nodes in a subnet do not reach the internet; "" if they do. A NAT or transit gateway, a firewall or
+// unreachableReason says why nodes in a subnet do not reach the internet; "" if they do. A NAT or transit gateway, a firewall or
 // another VPC is assumed to lead on, and so is an IPv6 route.
-func (l *Launch) closedIn(subnet ec2.Subnet) string {
+func (l *Launch) unreachableReason(subnet ec2.Subnet) string {
 	var route ec2.Route
-	for _, r := range l.tableOf(subnet).Routes {
-		if r.To == everywhere || r.To == "::/0" && !r.Blackhole && route.To == "" {
+	for _, r := range l.routeTable(subnet).Routes {
+		if r.To == defaultRoute || r.To == "::/0" && !r.Blackhole && route.To == "" {
 			route = r
 		}
 	}
@@ -42,7 +42,7 @@ func (l *Launch) closedIn(subnet ec2.Subnet) string {
 		public = *asks
 	}
 
-	toInternet := strings.HasPrefix(route.Via, "igw-") && route.To == everywhere
+	toInternet := strings.HasPrefix(route.Via, "igw-") && route.To == defaultRoute
 
 	switch {
 	case route.To == "":
@@ -56,15 +56,15 @@ func (l *Launch) closedIn(subnet ec2.Subnet) string {
 	return ""
 }
 
-// wayOut finds subnets from which nodes never reach AWS PCS, so that they never register. Nodes of self-managed Slurm
+// checkRoutes finds subnets from which nodes never reach AWS PCS, so that they never register. Nodes of self-managed Slurm
 // need no AWS.
-func (l Launch) wayOut() (all capacity.Problems) {
+func (l Launch) checkRoutes() (all capacity.Problems) {
 	if l.Provider != capacity.ProviderPCS || l.Tables == nil || l.Endpoints == nil {
 		return nil
 	}
 
 	for _, subnet := range l.Subnets {
-		why := l.closedIn(subnet)
+		why := l.unreachableReason(subnet)
 		if why == "" || slices.ContainsFunc(l.Endpoints, func(e ec2.Endpoint) bool { return e.Serves }) {
 			continue
 		}
@@ -89,9 +89,9 @@ func (l Launch) wayOut() (all capacity.Problems) {
 	return all
 }
 
-// efaRules finds security groups that keep nodes from each other by EFA. It is not IP: no port and no address matches
+// checkEFARules finds security groups that keep nodes from each other by EFA. It is not IP: no port and no address matches
 // it, and the groups need rules for all traffic from themselves and to themselves.
-func (l Launch) efaRules() (found capacity.Problems) {
+func (l Launch) checkEFARules() (found capacity.Problems) {
 	own := l.Template.SecurityGroupIDs
 	if len(own) == 0 || !l.hasEFA() {
 		return nil

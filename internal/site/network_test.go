@@ -85,7 +85,7 @@ func TestWayOut(t *testing.T) {
 			s := attached()
 			c.change(&s)
 
-			found := s.wayOut()
+			found := s.checkRoutes()
 			if (len(found) == 0) != (c.says == "") || len(found) > 1 ||
 				len(found) == 1 && !strings.Contains(found[0].Text(), c.says) {
 				t.Errorf("%v, want %q", found, c.says)
@@ -130,7 +130,7 @@ func TestEFARules(t *testing.T) {
 				c.change(&s)
 			}
 
-			found := s.efaRules()
+			found := s.checkEFARules()
 			if len(found) != len(c.want) {
 				t.Fatalf("%v, want %q", found, c.want)
 			}

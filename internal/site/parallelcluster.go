@@ -19,25 +19,25 @@ const (
 )
 
 var (
-	threeNumbers = regexp.MustCompile(`[0-9]+\.[0-9]+\.[0-9]+`)
+	versionNumber = regexp.MustCompile(`[0-9]+\.[0-9]+\.[0-9]+`)
 	// parallelClusterStatic is QUEUE-st-RESOURCE-1: QUEUE-dy-RESOURCE-1 is dynamic, and only for jobs.
 	parallelClusterStatic = regexp.MustCompile(`^[a-z0-9-]+-st-[a-z0-9-]+-[0-9]+$`)
 )
 
 // The first and the last version that ends and launches static nodes under foreign reservations with MAINT while they
 // boot: aws-parallelcluster issues 7465 and 7470, fixed by aws-parallelcluster-node pull request 728.
-const firstLoop, lastLoop = "v3.8.0", "v3.15.1"
+const firstLooping, lastLooping = "v3.8.0", "v3.15.1"
 
-// parallelClusterFences judges our fences over static nodes of ParallelCluster, which takes every reservation with
+// checkParallelCluster judges our fences over static nodes of ParallelCluster, which takes every reservation with
 // MAINT for its own.
-func (s *Survey) parallelClusterFences(f *findings) {
-	version := threeNumbers.FindString(s.ParallelCluster)
+func (s *Survey) checkParallelCluster(f *findings) {
+	version := versionNumber.FindString(s.ParallelCluster)
 	if version == "" && !strings.HasPrefix(s.Slurmctld.ResumeProgram, parallelClusterFolder) {
 		return
 	}
 
 	var static []string
-	for _, p := range s.Partitions.Is {
+	for _, p := range s.Partitions.Value {
 		isOurs := func(of capacity.PartitionSettings) bool { return of.Name == p.Name && !of.Provider.Guest() }
 		if !slices.ContainsFunc(s.Settings.Partitions, isOurs) {
 			continue
@@ -58,7 +58,7 @@ func (s *Survey) parallelClusterFences(f *findings) {
 			"ParallelCluster of an unknown version launches %s; 3.8.0 to 3.15.1 keep terminating and relaunching "+
 				"static nodes that boot under a fence",
 			list)
-	case len(static) > 0 && semver.Compare("v"+version, firstLoop) >= 0 && semver.Compare("v"+version, lastLoop) <= 0:
+	case len(static) > 0 && semver.Compare("v"+version, firstLooping) >= 0 && semver.Compare("v"+version, lastLooping) <= 0:
 		f.fail("parallelcluster", fix,
 			"ParallelCluster %s keeps terminating and relaunching static nodes that boot under a fence: %s", version,
 			list)

@@ -38,7 +38,7 @@ type Slot struct {
 	Name, Base    string
 	Group         *pcs.NodeGroup // nil while the slot has no node group
 	ReservationID string         // the value of our tag; "" if there is none
-	Ours          bool           // false for a node group of that name without our tag
+	Owned         bool           // false for a node group of that name without our tag
 	Instances     int            // counts the node group's instances
 	// Template is the launch template of the slot's name, zero if there is none; Uses is what a node group of ours
 	// launches with.
@@ -51,8 +51,8 @@ type Slot struct {
 // OnEC2 reports whether the cluster is self-managed Slurm, where our ResumeProgram launches nodes.
 func (s *Site) OnEC2() bool { return s.Provider.Launches() }
 
-// Ours reports whether tags carry our mark for the cluster (R9).
-func (s *Site) Ours(tags map[string]string) bool { return s.Cluster.Owns(tags) }
+// Owns reports whether tags carry our mark for the cluster (R9).
+func (s *Site) Owns(tags map[string]string) bool { return s.Cluster.Owns(tags) }
 
 // ReadCluster reads the PCS cluster by name or id, by default the only one of the region, or says which there are.
 func (s *Site) ReadCluster(
@@ -110,8 +110,8 @@ func (s *Site) ClusterProblems(kinds ...capacity.Kind) (all capacity.Problems) {
 	return all
 }
 
-// NoTemplate is the problem of a node group of ours that somebody has changed so.
-func NoTemplate(g pcs.NodeGroup) capacity.Problem {
+// NoTemplateProblem is the problem of a node group of ours that somebody has changed so.
+func NoTemplateProblem(g pcs.NodeGroup) capacity.Problem {
 	return capacity.Problemf(capacity.NoLaunchTemplate, capacity.Subject{},
 		"delete it in PCS, and run `pcs-capacity setup` for it again",
 		"node group %s has no launch template of its own, so PCS launches it into no reservation", g.Name)
@@ -157,36 +157,36 @@ func (s *Site) ReadRunning(ctx context.Context, aws *ec2.Client, groups []string
 	return nil
 }
 
-// Absent reports whether EC2 says that an id is of nothing, or cannot be one.
-func Absent(err error) bool {
+// IsAbsent reports whether EC2 says that an id is of nothing, or cannot be one.
+func IsAbsent(err error) bool {
 	code := ec2.Code(err)
 	return strings.HasPrefix(code, "Invalid") &&
 		(strings.Contains(code,
 			"NotFound") || strings.Contains(code, "Malformed") || strings.HasSuffix(code, ".Unavailable"))
 }
 
-// Live reports whether a reservation is open or may still open, over whether it has ended. One that EC2 does not
+// IsLive reports whether a reservation is open or may still open, over whether it has ended. One that EC2 does not
 // describe is neither: it may only be missing from this answer.
-func (s *Site) Live(id string) (live, over bool) {
+func (s *Site) IsLive(id string) (live, over bool) {
 	r, known := s.Known[id]
 	live = known && r.State.Live() && (r.End.IsZero() || r.End.After(s.Now))
 	return live, known && !live
 }
 
-// Holds reports whether the slot was set up for the reservation, or half of it was before a run was cut off: the tag is
+// HasReservation reports whether the slot was set up for the reservation, or half of it was before a run was cut off: the tag is
 // written first, the template follows.
-func (s Slot) Holds(reservationID string) bool {
-	return s.Ours && reservationID != "" && s.ReservationID == reservationID
+func (s Slot) HasReservation(reservationID string) bool {
+	return s.Owned && reservationID != "" && s.ReservationID == reservationID
 }
 
 // LaunchesInto reports whether the node group's launch template has the reservation. The tag alone proves nothing: a
 // killed run may have written it first.
 func (s Slot) LaunchesInto(reservationID string) bool {
-	return s.Ours && reservationID != "" && s.Uses.ReservationID == reservationID
+	return s.Owned && reservationID != "" && s.Uses.ReservationID == reservationID
 }
 
-// Failed reports whether PCS could not create the node group in an earlier run of ours: then it is made anew.
-func (s Slot) Failed() bool { return s.Ours && s.Group.Status == pcs.CreateFailed }
+// HasFailed reports whether PCS could not create the node group in an earlier run of ours: then it is made anew.
+func (s Slot) HasFailed() bool { return s.Owned && s.Group.Status == pcs.CreateFailed }
 
 // SlurmSlot is a slot in Slurm.
 type SlurmSlot struct {
@@ -203,8 +203,8 @@ func (s SlurmSlot) Fenced(reservationID string) bool {
 	})
 }
 
-// SlurmSeen is the state of a cluster in Slurm.
-type SlurmSeen struct {
+// SlurmState is the state of a cluster in Slurm.
+type SlurmState struct {
 	Nodes        []capacity.Node
 	Partitions   []capacity.SlurmPartition
 	Reservations []capacity.SlurmReservation
@@ -213,7 +213,7 @@ type SlurmSeen struct {
 
 // Slots are the slots by name, each with the nodes whose names tell it, and more that do not; and how many jobs wait in
 // a partition. Partitions count as well as nodes, of which Slurm may hide those that are powered down.
-func (s SlurmSeen) Slots(partition string, more map[string][]string) (slots map[string]SlurmSlot, waiting int) {
+func (s SlurmState) Slots(partition string, more map[string][]string) (slots map[string]SlurmSlot, waiting int) {
 	var names []string
 	for _, n := range s.Nodes {
 		names = append(names, n.Name)

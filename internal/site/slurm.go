@@ -15,8 +15,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// commands judges the programs that every command takes, and compares them with the cluster.
-func (s *Survey) commands(f *findings) {
+// checkCommands judges the programs that every command takes, and compares them with the cluster.
+func (s *Survey) checkCommands(f *findings) {
 	want := s.Cluster.SlurmVersion
 	of := "the cluster"
 	if s.Slurmctld != nil {
@@ -24,7 +24,7 @@ func (s *Survey) commands(f *findings) {
 		of = "slurmctld"
 	}
 
-	switch is, err := s.Commands.Is, s.Commands.Err; {
+	switch is, err := s.Commands.Value, s.Commands.Err; {
 	case err != nil:
 		f.fail("slurm", commandsFix(err), "Slurm's commands do not run here: %s", err)
 	case want == "":
@@ -49,8 +49,8 @@ func commandsFix(err error) string {
 	return "run `scontrol --version` here and fix what it says, such as a library that is not found"
 }
 
-// softLimits looks for settings that let jobs start through a fence.
-func (s *Survey) softLimits(f *findings) {
+// checkSoftLimits looks for settings that let jobs start through a fence.
+func (s *Survey) checkSoftLimits(f *findings) {
 	if s.Slurmctld.Version.TimeMinCollapses() {
 		f.warn("time-min", "keep `pcs-capacity sync --watch` running, or use Slurm 25.05.3 or newer",
 			"Slurm %s cuts jobs to their --time-min while a fence is in the future; sync raises the limits that it "+
@@ -67,22 +67,22 @@ func (s *Survey) softLimits(f *findings) {
 	}
 }
 
-// pastFences looks for reservations of the site whose jobs heed no fence.
-func (s *Survey) pastFences(f *findings) {
-	past := capacity.PastFences(s.Guards.Is)
+// checkReservedJobs looks for reservations of the site whose jobs heed no fence.
+func (s *Survey) checkReservedJobs(f *findings) {
+	past := capacity.PastFences(s.Guards.Value)
 	for _, name := range slices.Sorted(maps.Keys(past)) {
 		f.problem("fences", capacity.Note, capacity.PastFence(name, past[name].ByClock(s.Offset)))
 	}
 }
 
-// overTime looks for settings that let jobs run over their limits.
-func (s *Survey) overTime(f *findings) {
+// checkOverTime looks for settings that let jobs run over their limits.
+func (s *Survey) checkOverTime(f *findings) {
 	var ours []string
 	for _, p := range s.Settings.Partitions {
 		ours = append(ours, p.Name)
 	}
 
-	switch over := capacity.OverTime(s.Partitions.Is, ours, s.Slurmctld.OverTime); {
+	switch over := capacity.OverTime(s.Partitions.Value, ours, s.Slurmctld.OverTime); {
 	case over.Unlimited:
 		f.fail("fences", "set it to a number of minutes, or remove it",
 			"OverTimeLimit=UNLIMITED: no time limit ends a job, so that jobs run on until EC2 takes their nodes")
@@ -93,13 +93,13 @@ func (s *Survey) overTime(f *findings) {
 	}
 }
 
-// hookPrograms looks for Slurm's programs in the way of slurmctld's hooks.
-func (s *Survey) hookPrograms(f *findings) {
+// checkHookCommands looks for Slurm's programs in the way of slurmctld's hooks.
+func (s *Survey) checkHookCommands(f *findings) {
 	const fix = "run `pcs-capacity hooks install settings` here, with that Slurm's folder first in PATH: it writes " +
 		"the folder down"
 
 	folder := s.HookFolder
-	found := s.HookCommands.Is
+	found := s.HookCommands.Value
 	err := s.HookCommands.Err
 	switch {
 	case !s.Controller: // slurmctld runs on another host
@@ -115,8 +115,8 @@ func (s *Survey) hookPrograms(f *findings) {
 	}
 }
 
-// slurmctld judges whether slurmctld answers.
-func (s *Survey) slurmctld(f *findings) {
+// checkSlurmctld judges whether slurmctld answers.
+func (s *Survey) checkSlurmctld(f *findings) {
 	if c := s.Slurmctld; c != nil {
 		f.ok("slurmctld", "cluster %s answers, with Slurm %s", c.ClusterName, c.Version)
 		return
@@ -132,17 +132,17 @@ func (s *Survey) slurmctld(f *findings) {
 		"slurmctld does not answer here, so no fence can be placed: %s", s.SlurmErr))
 }
 
-func (s *Survey) unlisted() error { return cmp.Or(s.Partitions.Err, s.Nodes.Err, s.Guards.Err) }
+func (s *Survey) listErr() error { return cmp.Or(s.Partitions.Err, s.Nodes.Err, s.Guards.Err) }
 
-// listing judges whether slurmctld tells what it has.
-func (s *Survey) listing(f *findings) {
-	if err := s.unlisted(); err != nil {
+// checkListing judges whether slurmctld tells what it has.
+func (s *Survey) checkListing(f *findings) {
+	if err := s.listErr(); err != nil {
 		f.fail("partition", "run this again", "Slurm does not list its partitions, nodes and reservations: %s", err)
 	}
 }
 
-// rights judges whether this user may place fences.
-func (s *Survey) rights(f *findings) {
+// checkRights judges whether this user may place fences.
+func (s *Survey) checkRights(f *findings) {
 	switch err := s.Rights; {
 	case err == nil && s.Slurmctld != nil:
 		f.ok(string(capacity.SlurmRights), "this user may create reservations in Slurm")
@@ -156,9 +156,9 @@ func (s *Survey) rights(f *findings) {
 	}
 }
 
-// ourPartitions looks for the managed partitions, and for the locks of allow_accounts.
-func (s *Survey) ourPartitions(f *findings) {
-	there := s.Partitions.Is
+// checkPartitions looks for the managed partitions, and for the locks of allow_accounts.
+func (s *Survey) checkPartitions(f *findings) {
+	there := s.Partitions.Value
 	for _, p := range capacity.Build(s.Settings, capacity.Seen{}).Partitions {
 		at := slices.IndexFunc(there, func(one capacity.SlurmPartition) bool { return one.Name == p.Name })
 		if at < 0 {
@@ -192,9 +192,9 @@ func (s *Survey) ourPartitions(f *findings) {
 	}
 }
 
-// astray looks for other partitions that contain nodes of ours, such as one with Nodes=ALL.
-func (s *Survey) astray(f *findings) {
-	for _, p := range s.Partitions.Is {
+// checkAstray looks for other partitions that contain nodes of ours, such as one with Nodes=ALL.
+func (s *Survey) checkAstray(f *findings) {
+	for _, p := range s.Partitions.Value {
 		astray := s.Settings.Astray(p.Name, p.Nodes)
 		if len(astray) == 0 {
 			continue
@@ -223,16 +223,16 @@ func (s *Survey) astray(f *findings) {
 	}
 }
 
-// staticNodes looks for foreign nodes that Slurm powers down with our program, which cannot power them up again.
-func (s *Survey) staticNodes(f *findings) {
+// checkStaticNodes looks for foreign nodes that Slurm powers down with our program, which cannot power them up again.
+func (s *Survey) checkStaticNodes(f *findings) {
 	if !s.onEC2() || filepath.Base(s.Slurmctld.SuspendProgram) != "pcs-capacity-suspend" || s.SiteSuspends {
 		return // it calls the site's program for them
 	}
 
 	var lost []string
-	for _, n := range s.Nodes.Is {
+	for _, n := range s.Nodes.Value {
 		if p, _, _, ours := s.Settings.PlaceOf(n.Name); (!ours || p.Provider.Guest()) && !n.Has("CLOUD") &&
-			s.Slurmctld.PowersDown(n, s.Partitions.Is) {
+			s.Slurmctld.PowersDown(n, s.Partitions.Value) {
 			lost = append(lost, n.Name)
 		}
 	}
@@ -254,9 +254,9 @@ func (s *Survey) staticNodes(f *findings) {
 	)
 }
 
-// shortWaits looks for a srun that gives up before its nodes have booted. That of 22.05 waits by the times of
+// checkSrunWait looks for a srun that gives up before its nodes have booted. That of 22.05 waits by the times of
 // slurm.conf itself, not by those of a partition.
-func (s *Survey) shortWaits(f *findings) {
+func (s *Survey) checkSrunWait(f *findings) {
 	c := s.Slurmctld
 	boot := s.Settings.Timing.BootAllowance.Duration
 	if waits := 5 * (c.ResumeTimeout + c.SuspendTimeout); s.onEC2() && c.Version.Release() == "22.05" && waits < boot {
@@ -274,8 +274,8 @@ func (s *Survey) shortWaits(f *findings) {
 	}
 }
 
-// powerSettings checks the lines of slurm.conf that self-managed Slurm needs.
-func (s *Survey) powerSettings(f *findings) {
+// checkPowerSettings checks the lines of slurm.conf that self-managed Slurm needs.
+func (s *Survey) checkPowerSettings(f *findings) {
 	if !s.onEC2() {
 		return
 	}
@@ -292,12 +292,12 @@ func (s *Survey) powerSettings(f *findings) {
 		names = append(names, p.Name)
 	}
 
-	for _, p := range s.Partitions.Is {
+	for _, p := range s.Partitions.Value {
 		sleeps = sleeps || slices.Contains(names, p.Name) && p.SuspendTime > 0 && p.SuspendTime != slurm.Never
 	}
 
 	boot := s.Settings.Timing.BootAllowance.Duration
-	has := c.ShortestResumeTimeout(s.Partitions.Is, names)
+	has := c.ShortestResumeTimeout(s.Partitions.Value, names)
 	if has < boot {
 		f.fail(
 			"resume-timeout",

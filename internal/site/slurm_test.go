@@ -50,8 +50,8 @@ func judge(t *testing.T, judgement func(*Survey, *findings), rows []row) {
 // onEC2 are settings of self-managed Slurm.
 var onEC2 = capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2}}}
 
-func partitions(all ...capacity.SlurmPartition) Read[[]capacity.SlurmPartition] {
-	return Read[[]capacity.SlurmPartition]{Is: all}
+func partitions(all ...capacity.SlurmPartition) Result[[]capacity.SlurmPartition] {
+	return Result[[]capacity.SlurmPartition]{Value: all}
 }
 
 // Where Slurm takes --time-min as a soft limit, only a sync that runs keeps jobs from crossing a fence.
@@ -64,7 +64,7 @@ func TestSoftLimits(t *testing.T) {
 			},
 		}
 	}
-	judge(t, (*Survey).softLimits, []row{
+	judge(t, (*Survey).checkSoftLimits, []row{
 		{"none", with(""), "", "", ""},
 		{"another", with("bf_continue"), "", "", ""},
 		{
@@ -101,9 +101,9 @@ func TestPastFencesAreNamed(t *testing.T) {
 			Users: []string{"alice"},
 		}
 
-		return Survey{Guards: Read[[]capacity.SlurmReservation]{Is: []capacity.SlurmReservation{fence, site}}}
+		return Survey{Guards: Result[[]capacity.SlurmReservation]{Value: []capacity.SlurmReservation{fence, site}}}
 	}
-	judge(t, (*Survey).pastFences, []row{
+	judge(t, (*Survey).checkReservedJobs, []row{
 		{"without flags", with(), "", "", ""},
 		{
 			"with MAINT",
@@ -129,7 +129,7 @@ func TestOverTime(t *testing.T) {
 	}
 
 	const unlimited = "OverTimeLimit=UNLIMITED: no time limit ends a job, so that jobs run on until EC2 takes their nodes"
-	judge(t, (*Survey).overTime, []row{
+	judge(t, (*Survey).checkOverTime, []row{
 		{"none", with(capacity.Minutes(0), capacity.Limit{}), "", "", ""},
 		{
 			"of slurm.conf",
@@ -155,15 +155,15 @@ func TestOverTime(t *testing.T) {
 // what AWS says of the cluster: the lab's AWS runs whatever Slurm this machine has.
 func TestCommands(t *testing.T) {
 	old, new := slurm.Version{Major: 22, Minor: 5, Micro: 8}, slurm.Version{Major: 25, Minor: 5, Micro: 3}
-	fails := func(err error) Survey { return Survey{Commands: Read[slurm.Version]{Err: err}} }
+	fails := func(err error) Survey { return Survey{Commands: Result[slurm.Version]{Err: err}} }
 	of := func(commands slurm.Version, running *slurm.Config) Survey {
 		return Survey{
 			Site:      Site{Inventory: pcs.Inventory{Cluster: pcs.Cluster{SlurmVersion: "25.05"}}},
 			Slurmctld: running,
-			Commands:  Read[slurm.Version]{Is: commands},
+			Commands:  Result[slurm.Version]{Value: commands},
 		}
 	}
-	judge(t, (*Survey).commands, []row{
+	judge(t, (*Survey).checkCommands, []row{
 		{"none", fails(fmt.Errorf("asking: %w", exec.ErrNotFound)), capacity.Admin, "", "PATH"},
 		{
 			"no slurm.conf",
@@ -215,12 +215,12 @@ func TestPartitionsWithOurNodes(t *testing.T) {
 		all, _ := hostlist.Expand(nodes)
 
 		return Survey{
-			Here:       Here{Config: &config.Config{Cluster: cluster}},
+			Host:       Host{Config: &config.Config{Cluster: cluster}},
 			Settings:   settings,
 			Partitions: partitions(capacity.SlurmPartition{Name: name, Nodes: all, Default: jobsWithout}),
 		}
 	}
-	judge(t, (*Survey).astray, []row{
+	judge(t, (*Survey).checkAstray, []row{
 		{"ours", with("gpu", "gpu-[1-4]", "", false), "", "", ""},
 		{"ours with a node of the site", with("gpu", "cpu-1,gpu-[1-4]", "", true), "", "", ""},
 		{"the site's", with("debug", "cpu-[1-2]", "", true), "", "", ""},
@@ -278,7 +278,7 @@ func TestShortWaits(t *testing.T) {
 
 		return s
 	}
-	judge(t, (*Survey).shortWaits, []row{
+	judge(t, (*Survey).checkSrunWait, []row{
 		{"too short", with(5, time.Minute), capacity.Note, "450 s", "to 180,"},
 		{"long enough", with(5, 3*time.Minute), "", "", ""},
 		{"another version", with(11, time.Minute), "", "", ""},
@@ -298,7 +298,7 @@ func TestConfigless(t *testing.T) {
 		{asks, nil, false},
 		{capacity.LaunchTemplate{}, &slurm.Config{}, false},
 	} {
-		if got := fmt.Sprint(launchedBySlurm(c.template, capacity.GroupSettings{}, c.running)); strings.Contains(
+		if got := fmt.Sprint(slurmLaunchFaults(c.template, capacity.GroupSettings{}, c.running)); strings.Contains(
 			got,
 			"enable_configless",
 		) != c.found {
@@ -320,7 +320,7 @@ func TestParallelClusterFences(t *testing.T) {
 	}
 
 	const fix = `provider = "none"`
-	judge(t, (*Survey).parallelClusterFences, []row{
+	judge(t, (*Survey).checkParallelCluster, []row{
 		{"no ParallelCluster", with("", "/usr/libexec/pcs-capacity/pcs-capacity-resume", "ec2", static), "", "", ""},
 		{
 			"before Capacity Blocks",
@@ -369,7 +369,7 @@ func TestLasting(t *testing.T) {
 		Type:   "nfs4",
 		Source: "fs-0.efs.us-east-2.amazonaws.com:/",
 	}
-	judge(t, (*Survey).outlives, []row{
+	judge(t, (*Survey).checkStateMount, []row{
 		{
 			"EFS",
 			Survey{Mount: efs},
@@ -389,7 +389,7 @@ func TestLasting(t *testing.T) {
 			Survey{Mount: state.Mount{Point: "/s3", Type: "fuse.mount-s3", Source: "mountpoint-s3"}},
 			capacity.Note,
 			"locking may not work there",
-			shareIt,
+			shareFix,
 		},
 		{
 			"memory",
@@ -400,25 +400,25 @@ func TestLasting(t *testing.T) {
 		},
 		{
 			"a login node",
-			Survey{Here: Here{Config: &config.Config{Cluster: "ml", StateDir: "/s"}}, Mount: disk},
+			Survey{Host: Host{Config: &config.Config{Cluster: "ml", StateDir: "/s"}}, Mount: disk},
 			capacity.Note,
 			"xfs at /, a disk of a host that PCS replaces when it is unhealthy, if it has launched it: the record of purchases and the samples of report would be lost with it",
-			shareIt,
+			shareFix,
 		},
 		{"a controller", Survey{Mount: disk}, capacity.Good, "would be lost with this host", ""},
-		{"no mountinfo here", Survey{}, capacity.Note, "an unrecognized file system", shareIt},
+		{"no mountinfo here", Survey{}, capacity.Note, "an unrecognized file system", shareFix},
 	})
 
-	for fix, m := range map[string]state.Mount{shareIt: disk, "": efs} {
+	for fix, m := range map[string]state.Mount{shareFix: disk, "": efs} {
 		var f findings
 
 		s := Survey{
-			Here:      Here{Config: &config.Config{StateDir: "/s"}},
+			Host:      Host{Config: &config.Config{StateDir: "/s"}},
 			Mount:     m,
 			Slurmctld: &slurm.Config{Backups: []string{"head2"}},
 			Settings:  onEC2,
 		}
-		if s.outlives(&f); len(f.Problems) != 2 || f.Problems[1].Fix != fix ||
+		if s.checkStateMount(&f); len(f.Problems) != 2 || f.Problems[1].Fix != fix ||
 			!strings.Contains(f.Problems[1].Sentence, "head2 takes over slurmctld") {
 			t.Errorf("%s: %+v", m, f)
 		}
@@ -428,13 +428,13 @@ func TestLasting(t *testing.T) {
 // What the shell of whoever runs check has of AWS tells nothing about hooks.
 func TestHookAccess(t *testing.T) {
 	with := func(last *state.HookAccess, account string) Survey {
-		return Survey{LastHook: Read[*state.HookAccess]{Is: last}, Account: account, Settings: onEC2}
+		return Survey{LastHook: Result[*state.HookAccess]{Value: last}, Account: account, Settings: onEC2}
 	}
-	judge(t, (*Survey).hookAccess, []row{
+	judge(t, (*Survey).checkHookAccess, []row{
 		{"no hook", with(nil, ""), "", "", ""},
 		{
 			"unread",
-			Survey{LastHook: Read[*state.HookAccess]{Err: errors.New("oops")}},
+			Survey{LastHook: Result[*state.HookAccess]{Err: errors.New("oops")}},
 			capacity.Admin,
 			"oops",
 			"delete it",
@@ -480,10 +480,10 @@ func TestHookAccess(t *testing.T) {
 
 // A script that is missing while Slurm is told to run it stops every submission; the site's own is left alone.
 func TestHooks(t *testing.T) {
-	ok := map[string]Read[fs.FileMode]{"/f": {Is: 0o755}}
+	ok := map[string]Result[fs.FileMode]{"/f": {Value: 0o755}}
 	with := func(state, plugins string) Survey {
 		return Survey{
-			Here: Here{
+			Host: Host{
 				Config: &config.Config{},
 				Filter: "/f",
 				Hooks:  []Hook{{Name: "job_submit", File: "/j", State: state}},
@@ -498,7 +498,9 @@ func TestHooks(t *testing.T) {
 	}
 	judge(
 		t,
-		func(s *Survey, f *findings) { s.script(f, s.Hooks[0], s.Slurmctld.JobSubmitPlugins[0] == "lua", true) },
+		func(s *Survey, f *findings) {
+			s.checkScript(f, s.Hooks[0], s.Slurmctld.JobSubmitPlugins[0] == "lua", true)
+		},
 		[]row{
 			{"installed", with("installed", "lua"), capacity.Good, "/j is installed", ""},
 			{"missing", with("missing", ""), capacity.Admin, "/j is missing", "hooks install job_submit"},
@@ -521,39 +523,39 @@ func TestHooks(t *testing.T) {
 		Hook{Name: "cli_filter", State: "installed"},
 	)
 	onPCS.Cluster.SlurmSettings = map[string]string{"CliFilterPlugins": "cli_filter/lua"}
-	if got := judged(&onPCS, (*Survey).hooks); got != "ok filter; ok cli_filter" {
+	if got := judged(&onPCS, (*Survey).checkHooks); got != "ok filter; ok cli_filter" {
 		t.Errorf("on PCS, whose job_submit.lua is not here: %s", got)
 	}
 
 	lacks := with("installed", "lua")
 	lacks.Settings, lacks.Controller = onEC2, true
 	lacks.NoPlugin = map[string][]string{"job_submit": {"/usr/lib/slurm"}, "cli_filter": {"/usr/lib/slurm"}}
-	if got := judged(&lacks, (*Survey).hooks); !strings.HasPrefix(got, "ok filter; admin job_submit; ok job_submit") {
+	if got := judged(&lacks, (*Survey).checkHooks); !strings.HasPrefix(got, "ok filter; admin job_submit; ok job_submit") {
 		t.Errorf("on the controller, without its Lua plugin: %s", got)
 	}
 
 	lacks.Controller = false
-	if got := judged(&lacks, (*Survey).hooks); !strings.HasPrefix(got, "ok filter; ok job_submit") {
+	if got := judged(&lacks, (*Survey).checkHooks); !strings.HasPrefix(got, "ok filter; ok job_submit") {
 		t.Errorf("where only users are: %s", got)
 	}
 
 	onPCS.NoPlugin = lacks.NoPlugin
-	if got := judged(&onPCS, (*Survey).hooks); got != "ok filter; admin cli_filter; ok cli_filter" {
+	if got := judged(&onPCS, (*Survey).checkHooks); got != "ok filter; admin cli_filter; ok cli_filter" {
 		t.Errorf("on PCS, without the Lua plugin: %s", got)
 	}
 
-	judge(t, func(s *Survey, f *findings) { s.runs(f, "filter", s.Filter) }, []row{
+	judge(t, func(s *Survey, f *findings) { s.checkProgram(f, "filter", s.Filter) }, []row{
 		{"runs", with("", ""), capacity.Good, "/f", ""},
 		{
 			"no file",
-			Survey{Programs: map[string]Read[fs.FileMode]{"": {Err: fs.ErrNotExist}}},
+			Survey{Programs: map[string]Result[fs.FileMode]{"": {Err: fs.ErrNotExist}}},
 			capacity.Admin,
 			"does not exist",
 			"install the package",
 		},
 		{
 			"not for everybody",
-			Survey{Programs: map[string]Read[fs.FileMode]{"": {Is: 0o744}}},
+			Survey{Programs: map[string]Result[fs.FileMode]{"": {Value: 0o744}}},
 			capacity.Admin,
 			"0744",
 			"chmod 755",
@@ -563,10 +565,10 @@ func TestHooks(t *testing.T) {
 
 // What slurmctld's hooks cannot read, and could not when they last ran.
 func TestHookSettings(t *testing.T) {
-	judge(t, (*Survey).hookSettings, []row{
+	judge(t, (*Survey).checkHookSettings, []row{
 		{
 			"all is read",
-			Survey{Nodes: Read[[]capacity.Node]{Is: []capacity.Node{{Name: "gpu-1", Reason: "ICE: no room"}}}},
+			Survey{Nodes: Result[[]capacity.Node]{Value: []capacity.Node{{Name: "gpu-1", Reason: "ICE: no room"}}}},
 			"",
 			"",
 			"",
@@ -580,7 +582,7 @@ func TestHookSettings(t *testing.T) {
 		},
 		{
 			name: "not at the last launch",
-			survey: Survey{Nodes: Read[[]capacity.Node]{Is: []capacity.Node{
+			survey: Survey{Nodes: Result[[]capacity.Node]{Value: []capacity.Node{
 				{Name: "gpu-1", Reason: "settings-unreadable: open /c: permission denied"},
 				{Name: "gpu-2", Reason: "settings-unreadable: open /c: permission denied"},
 			}}},
@@ -599,12 +601,12 @@ func TestState(t *testing.T) {
 	fresh.Submit.StaleAfter.Duration, old.Submit.StaleAfter.Duration = time.Minute, time.Minute
 	with := func(snapshot *capacity.Snapshot, err error, mode fs.FileMode, watcher string) Survey {
 		return Survey{
-			Here:     Here{Config: &config.Config{StateDir: "/s"}, Watch: "sync --watch"},
+			Host:     Host{Config: &config.Config{StateDir: "/s"}, Watch: "sync --watch"},
 			Site:     Site{Now: now},
-			StateDir: Read[fs.FileMode]{Is: mode},
+			StateDir: Result[fs.FileMode]{Value: mode},
 			Mount:    state.Mount{Point: "/efs", Type: "nfs4"},
-			Snapshot: Read[*capacity.Snapshot]{Is: snapshot, Err: err},
-			Watcher:  Read[string]{Is: watcher},
+			Snapshot: Result[*capacity.Snapshot]{Value: snapshot, Err: err},
+			Watcher:  Result[string]{Value: watcher},
 		}
 	}
 
@@ -617,7 +619,7 @@ func TestState(t *testing.T) {
 		"admin state-dir; ok state-dir; admin snapshot; admin service": with(nil, errors.New("oops"), fs.ModeDir|0o700, ""),
 		"admin state-dir": with(nil, nil, 0o644, ""),
 	} {
-		if got := judged(&s, (*Survey).state); got != want {
+		if got := judged(&s, (*Survey).checkState); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
@@ -635,7 +637,7 @@ func TestPartitions(t *testing.T) {
 		}
 	}
 	gpu := capacity.SlurmPartition{Name: "gpu", Nodes: []string{"gpu-1", "gpu-2"}}
-	judge(t, (*Survey).ourPartitions, []row{
+	judge(t, (*Survey).checkPartitions, []row{
 		{"there", with("ec2", nil, gpu), capacity.Good, "gpu has nodes gpu-[1-2]", ""},
 		{"not there", with("ec2", nil), capacity.Admin, "no partition gpu", "hooks install"},
 		{"not there, on PCS", with("pcs", nil), capacity.Admin, "no partition gpu", "run `pcs-capacity setup`"},
@@ -675,7 +677,7 @@ func TestPowerSettings(t *testing.T) {
 		change(&c)
 
 		settings.Timing.BootAllowance.Duration = 15 * time.Minute
-		if got := judged(&Survey{Slurmctld: &c, Settings: settings, Partitions: partitions(capacity.SlurmPartition{Name: "gpu"})}, (*Survey).powerSettings); got != want {
+		if got := judged(&Survey{Slurmctld: &c, Settings: settings, Partitions: partitions(capacity.SlurmPartition{Name: "gpu"})}, (*Survey).checkPowerSettings); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}

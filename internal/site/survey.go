@@ -19,42 +19,42 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// Here describes this host, before anything is read.
-type Here struct {
+// Host describes this host, before anything is read.
+type Host struct {
 	Config *config.Config
 	Hooks  []Hook // those of this host
 	Filter string // the path of pcs-capacity-filter; "" if it is not known
 	Watch  string // the shell command that keeps `sync --watch` running on this host
 }
 
-// Sources has all that a survey reads from.
-type Sources struct {
-	Here
+// Surveyor has all that a survey reads from.
+type Surveyor struct {
+	Host
 	EC2    *ec2.Client // nil if there is no client, for EC2Err
 	EC2Err error
 	PCS    *pcs.Client
 	Slurm  *slurm.Client
 }
 
-// Read holds the answer of one read. What was not read has the error: it is not "none".
-type Read[T any] struct {
-	Is  T
-	Err error
+// Result holds the answer of one read. What was not read has the error: it is not "none".
+type Result[T any] struct {
+	Value T
+	Err   error
 }
 
-// each reads something for each name, side by side.
-func each[T any](names []string, read func(name string) (T, error)) map[string]Read[T] {
+// readEach reads something for each name, side by side.
+func readEach[T any](names []string, read func(name string) (T, error)) map[string]Result[T] {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
-	found := make([]Read[T], len(names))
+	found := make([]Result[T], len(names))
 
 	var all sync.WaitGroup
 	for i, name := range names {
-		all.Go(func() { found[i].Is, found[i].Err = read(name) })
+		all.Go(func() { found[i].Value, found[i].Err = read(name) })
 	}
 
 	all.Wait()
 
-	of := map[string]Read[T]{}
+	of := map[string]Result[T]{}
 	for i, name := range names {
 		of[name] = found[i]
 	}
@@ -64,55 +64,55 @@ func each[T any](names []string, read func(name string) (T, error)) map[string]R
 
 // Survey is everything that judgements are about. An error stands beside what could not be read.
 type Survey struct {
-	Here
+	Host
 	Site     // what AWS says of the cluster; SlurmErr is why slurmctld does not answer
 	Settings capacity.Settings
 
-	AWSErr          error                                   // why no call of AWS succeeds: nothing else is known then
-	Offset          time.Duration                           // AWS's time minus the machine's; 0 if AWS did not answer
-	Account         string                                  // that of this command's credentials; "" if not known
-	NoCluster       *capacity.Problem                       // the settings name no PCS cluster that there is
-	ClusterErr      error                                   // why the PCS cluster, or a part of it, is not known
-	Asked           map[string]Read[struct{}]               // what EC2 answers when asked for permissions, by action
-	Selected        map[string]Read[[]capacity.Reservation] // by the node group that selects them
+	AWSErr          error                                     // why no call of AWS succeeds: nothing else is known then
+	Offset          time.Duration                             // AWS's time minus the machine's; 0 if AWS did not answer
+	Account         string                                    // that of this command's credentials; "" if not known
+	NoCluster       *capacity.Problem                         // the settings name no PCS cluster that there is
+	ClusterErr      error                                     // why the PCS cluster, or a part of it, is not known
+	Permissions     map[string]Result[struct{}]               // what EC2 answers when asked for permissions, by action
+	Selected        map[string]Result[[]capacity.Reservation] // by the node group that selects them
 	ReservationsErr error
-	Subnets         Read[[]ec2.Subnet] // those of the settings and of our PCS node groups, but for Unfound
-	Unfound         []capacity.Missing // the subnets that EC2 does not describe
+	Subnets         Result[[]ec2.Subnet] // those of the settings and of our PCS node groups, but for Unfound
+	MissingSubnets  []capacity.Missing   // the subnets that EC2 does not describe
 	// Platforms and Templates are by how the settings name the launch template; those of PCS node groups by ID:VERSION.
 	// A template that EC2 does not have is zero.
-	Platforms map[string]Read[capacity.ImagePlatform]
-	Templates map[string]Read[capacity.LaunchTemplate]
+	Platforms map[string]Result[capacity.ImagePlatform]
+	Templates map[string]Result[capacity.LaunchTemplate]
 	Launches  []*Launch // of a node of each group
 
-	Commands   Read[slurm.Version] // of the programs that every command takes
-	Slurmctld  *slurm.Config       // its settings; nil if it does not answer
-	Rights     error               // slurmctld's answer to who deletes a reservation that does not exist
-	Partitions Read[[]capacity.SlurmPartition]
-	Nodes      Read[[]capacity.Node]
-	Guards     Read[[]capacity.SlurmReservation] // all reservations of Slurm
+	Commands   Result[slurm.Version] // of the programs that every command takes
+	Slurmctld  *slurm.Config         // its settings; nil if it does not answer
+	Rights     error                 // slurmctld's answer to who deletes a reservation that does not exist
+	Partitions Result[[]capacity.SlurmPartition]
+	Nodes      Result[[]capacity.Node]
+	Guards     Result[[]capacity.SlurmReservation] // all reservations of Slurm
 	// HookCommands are Slurm's programs in HookFolder, which slurmctld's hooks take; where that is "", the error says
 	// why they find none. Controller: slurmctld's slurm.conf is on this host.
 	Controller   bool
 	HookFolder   string
-	HookCommands Read[slurm.Version]
+	HookCommands Result[slurm.Version]
 	SiteSuspends bool    // our SuspendProgram calls one of the site's
 	Unreadable   []error // why slurmctld's hooks cannot read their settings, each with its remedy
 	Exposed      []error // the secrets that others can read, each with its remedy
 
-	Programs        map[string]Read[fs.FileMode] // those of ours that Slurm runs, by path
-	NoPlugin        map[string][]string          // the folders in which Slurm has no Lua plugin on this host, by hook
-	StateDir        Read[fs.FileMode]
-	ParallelCluster string                  // the text with its version; "" for none
-	LastHook        Read[*state.HookAccess] // nil if none has run
-	Mount           state.Mount             // that state_dir is on
-	Snapshot        Read[*capacity.Snapshot]
-	Watcher         Read[string] // the process of `sync --watch`; "" for none
+	Programs        map[string]Result[fs.FileMode] // those of ours that Slurm runs, by path
+	NoPlugin        map[string][]string            // the folders in which Slurm has no Lua plugin on this host, by hook
+	StateDir        Result[fs.FileMode]
+	ParallelCluster string                    // the text with its version; "" for none
+	LastHook        Result[*state.HookAccess] // nil if none has run
+	Mount           state.Mount               // that state_dir is on
+	Snapshot        Result[*capacity.Snapshot]
+	Watcher         Result[string] // the process of `sync --watch`; "" for none
 
 	explain func(error) (words string, general bool) // ec2.Client.Explain, which asks nobody; nil without a client
 }
 
-// words returns the words of an error of AWS that stay the same when it repeats.
-func (s *Survey) words(err error) string {
+// errorText returns the words of an error of AWS that stay the same when it repeats.
+func (s *Survey) errorText(err error) string {
 	if s.explain == nil {
 		return err.Error()
 	}
@@ -122,19 +122,19 @@ func (s *Survey) words(err error) string {
 	return words
 }
 
-// awsTime bounds all calls of AWS together.
-const awsTime = time.Minute
+// awsTimeout bounds all calls of AWS together.
+const awsTimeout = time.Minute
 
 // Survey reads everything, side by side in three stages: what the settings name, what that names, and what nodes are
 // launched with. Nothing is changed.
-func (in Sources) Survey(ctx context.Context) *Survey {
-	s := &Survey{Here: in.Here, Settings: in.Config.Domain(), AWSErr: in.EC2Err}
+func (in Surveyor) Survey(ctx context.Context) *Survey {
+	s := &Survey{Host: in.Host, Settings: in.Config.Domain(), AWSErr: in.EC2Err}
 	if in.EC2 != nil {
 		s.explain = in.EC2.Explain
 		s.Region = in.EC2.Region()
 	}
 
-	aws, cancel := context.WithTimeout(ctx, awsTime)
+	aws, cancel := context.WithTimeout(ctx, awsTimeout)
 	defer cancel()
 
 	stage := func(here []func(), ofAWS ...func()) {
@@ -177,22 +177,22 @@ func (in Sources) Survey(ctx context.Context) *Survey {
 			}
 		},
 		func() {
-			s.Asked = each(ec2.ReadActions,
+			s.Permissions = readEach(ec2.ReadActions,
 				func(action string) (struct{}, error) { return struct{}{}, in.EC2.TryRead(aws, action) })
 		},
 		func() {
-			s.Selected = each(slices.Collect(maps.Keys(selects)), func(group string) ([]capacity.Reservation, error) {
+			s.Selected = readEach(slices.Collect(maps.Keys(selects)), func(group string) ([]capacity.Reservation, error) {
 				return in.EC2.FindReservations(aws, ec2.ReservationQuery{Tags: selects[group].Tags})
 			})
 		},
 		func() { s.ReservationsErr = s.ReadReservations(aws, in.EC2, ids) },
-		func() { s.Templates = each(templates, version) },
+		func() { s.Templates = readEach(templates, version) },
 		func() {
-			s.Platforms = each(templates,
+			s.Platforms = readEach(templates,
 				func(t string) (capacity.ImagePlatform, error) { return in.EC2.ImagePlatform(aws, t) })
 		})
 
-	if err := s.Asked["ec2:DescribeCapacityReservations"].Err; err != nil {
+	if err := s.Permissions["ec2:DescribeCapacityReservations"].Err; err != nil {
 		if _, general := in.EC2.Explain(err); general {
 			s.AWSErr = err
 		}
@@ -211,8 +211,8 @@ func (in Sources) Survey(ctx context.Context) *Survey {
 			func() { in.readPrograms(s) },
 			func() { in.readFiles(s) },
 		},
-		func() { maps.Copy(s.Templates, each(groups, version)) },
-		func() { s.Subnets.Is, s.Unfound, s.Subnets.Err = in.EC2.Subnets(aws, subnets) },
+		func() { maps.Copy(s.Templates, readEach(groups, version)) },
+		func() { s.Subnets.Value, s.MissingSubnets, s.Subnets.Err = in.EC2.Subnets(aws, subnets) },
 		func() { // only an instance of ours decides: the policy covers no others
 			if !s.onEC2() || s.Slurmctld == nil {
 				return
@@ -222,16 +222,16 @@ func (in Sources) Survey(ctx context.Context) *Survey {
 
 			ours, err := in.EC2.FindInstances(aws, named)
 			if err == nil && len(ours) > 0 {
-				s.Asked["ec2:TerminateInstances"] = Read[struct{}]{Err: in.EC2.TryTerminate(aws, ours[0].ID)}
+				s.Permissions["ec2:TerminateInstances"] = Result[struct{}]{Err: in.EC2.TryTerminate(aws, ours[0].ID)}
 			}
 		},
 	)
-	s.launches()
+	s.addLaunches()
 
 	var launches []func()
 	for _, l := range s.Launches {
 		launches = append(launches, func() { l.Read(aws, in.EC2) },
-			func() { l.tried.Is, l.tried.Err = in.EC2.TryLaunches(aws, l.trial) })
+			func() { l.tried.Value, l.tried.Err = in.EC2.TryLaunches(aws, l.trial) })
 	}
 
 	stage(nil, launches...)
@@ -249,9 +249,9 @@ func sideBySide(reads ...func()) {
 }
 
 // readSlurmctld asks slurmctld for its settings, and the programs for their version.
-func (in Sources) readSlurmctld(ctx context.Context, s *Survey) {
+func (in Surveyor) readSlurmctld(ctx context.Context, s *Survey) {
 	sideBySide(
-		func() { s.Commands.Is, s.Commands.Err = in.Slurm.Version(ctx) },
+		func() { s.Commands.Value, s.Commands.Err = in.Slurm.Version(ctx) },
 		func() {
 			running, err := in.Slurm.Config(ctx)
 
@@ -264,14 +264,14 @@ func (in Sources) readSlurmctld(ctx context.Context, s *Survey) {
 }
 
 // readRights has slurmctld delete a reservation that does not exist, which it tells only to users who may delete one.
-func (in Sources) readRights(ctx context.Context, s *Survey) {
+func (in Surveyor) readRights(ctx context.Context, s *Survey) {
 	if s.Slurmctld != nil {
 		s.Rights = in.Slurm.DeleteReservation(ctx, "pcs-capacity-check")
 	}
 }
 
 // readSlurm asks a slurmctld that answers for the rest.
-func (in Sources) readSlurm(ctx context.Context, s *Survey) {
+func (in Surveyor) readSlurm(ctx context.Context, s *Survey) {
 	if s.Slurmctld == nil {
 		return
 	}
@@ -279,9 +279,9 @@ func (in Sources) readSlurm(ctx context.Context, s *Survey) {
 	conf := s.Slurmctld.ConfPath
 	s.SiteSuspends = slurm.SiteProgram(conf, "SuspendProgram") != ""
 	sideBySide(
-		func() { s.Partitions.Is, s.Partitions.Err = in.Slurm.Partitions(ctx) },
-		func() { s.Nodes.Is, s.Nodes.Err = in.Slurm.Nodes(ctx) },
-		func() { s.Guards.Is, s.Guards.Err = in.Slurm.Reservations(ctx) },
+		func() { s.Partitions.Value, s.Partitions.Err = in.Slurm.Partitions(ctx) },
+		func() { s.Nodes.Value, s.Nodes.Err = in.Slurm.Nodes(ctx) },
+		func() { s.Guards.Value, s.Guards.Err = in.Slurm.Reservations(ctx) },
 		func() {
 			if _, err := os.Stat(conf); err != nil || !s.onEC2() {
 				return
@@ -292,31 +292,31 @@ func (in Sources) readSlurm(ctx context.Context, s *Survey) {
 
 			s.HookFolder, s.HookCommands.Err = slurm.HookFolder(conf, slurm.DaemonPath())
 			if s.HookFolder != "" {
-				s.HookCommands.Is, s.HookCommands.Err = (&slurm.Client{Dir: s.HookFolder}).Version(ctx)
+				s.HookCommands.Value, s.HookCommands.Err = (&slurm.Client{Dir: s.HookFolder}).Version(ctx)
 			}
 		},
 	)
 }
 
 // readPrograms looks at what Slurm runs of ours.
-func (in Sources) readPrograms(s *Survey) {
+func (in Surveyor) readPrograms(s *Survey) {
 	paths := []string{in.Filter}
 	if c := s.Slurmctld; c != nil {
 		paths = append(paths, c.Prolog, c.TaskProlog, c.ResumeProgram, c.SuspendProgram, c.ResumeFailProgram)
 	}
 
-	s.Programs = each(paths, mode)
+	s.Programs = readEach(paths, fileMode)
 
 	s.NoPlugin = map[string][]string{}
 	for _, hook := range []string{"cli_filter", "job_submit"} {
-		if folders, missing := s.running().LacksPlugin(hook + "_lua.so"); missing {
+		if folders, missing := s.slurmConfig().LacksPlugin(hook + "_lua.so"); missing {
 			s.NoPlugin[hook] = folders
 		}
 	}
 }
 
-// running returns what slurmctld runs with, nothing where it does not answer.
-func (s *Survey) running() slurm.Config {
+// slurmConfig returns what slurmctld runs with, nothing where it does not answer.
+func (s *Survey) slurmConfig() slurm.Config {
 	if s.Slurmctld == nil {
 		return slurm.Config{}
 	}
@@ -324,7 +324,7 @@ func (s *Survey) running() slurm.Config {
 	return *s.Slurmctld
 }
 
-func mode(path string) (fs.FileMode, error) {
+func fileMode(path string) (fs.FileMode, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return 0, err
@@ -334,42 +334,42 @@ func mode(path string) (fs.FileMode, error) {
 }
 
 // readFiles looks at the files that sync and the hooks have written, and whether sync runs.
-func (in Sources) readFiles(s *Survey) {
-	s.StateDir.Is, s.StateDir.Err = mode(in.Config.StateDir)
+func (in Surveyor) readFiles(s *Survey) {
+	s.StateDir.Value, s.StateDir.Err = fileMode(in.Config.StateDir)
 	dir := state.Dir(in.Config.StateDir)
-	s.LastHook.Is, s.LastHook.Err = dir.Hook().Read()
-	s.Exposed = in.Config.Exposed(s.running().SlurmUID)
+	s.LastHook.Value, s.LastHook.Err = dir.Hook().Read()
+	s.Exposed = in.Config.Exposed(s.slurmConfig().SlurmUID)
 	text, _ := os.ReadFile(parallelClusterVersion)
 
 	s.ParallelCluster = string(text)
-	if !s.StateDir.Is.IsDir() {
+	if !s.StateDir.Value.IsDir() {
 		return
 	}
 
 	s.Mount = dir.Mount()
 
-	s.Snapshot.Is, s.Snapshot.Err = dir.ReadSnapshot()
+	s.Snapshot.Value, s.Snapshot.Err = dir.ReadSnapshot()
 	holder, runs, err := dir.Watcher()
 	s.Watcher.Err = err
 	if runs {
-		s.Watcher.Is = holder.String()
+		s.Watcher.Value = holder.String()
 	}
 }
 
-// launches notes those of each group into its reservations, as far as its launch template was read.
-func (s *Survey) launches() {
+// addLaunches notes those of each group into its reservations, as far as its launch template was read.
+func (s *Survey) addLaunches() {
 	snap := s.snapshot()
 	for i, p := range s.Settings.Partitions {
 		for j, g := range p.Groups {
 			if p.Provider.Launches() {
-				s.launch(Launch{Provider: p.Provider, Group: g.Name, Nodes: g.MaxNodes}, g.LaunchTemplate,
+				s.addLaunch(Launch{Provider: p.Provider, Group: g.Name, Nodes: g.MaxNodes}, g.LaunchTemplate,
 					g.InstanceType, g.SubnetIDs, snap, snap.Partitions[i].Groups[j].ReservationIDs())
 			}
 		}
 	}
 
 	for _, g := range s.ourGroups() {
-		l := s.launch(Launch{Provider: capacity.ProviderPCS, Group: g.Name, Nodes: g.Max}, reference(g),
+		l := s.addLaunch(Launch{Provider: capacity.ProviderPCS, Group: g.Name, Nodes: g.Max}, reference(g),
 			strings.Join(g.InstanceTypes, ", "), g.SubnetIDs, snap, []string{g.Tags[capacity.TagReservation]})
 		l.Template.ImageID = cmp.Or(g.AMI, l.Template.ImageID)
 		l.Template.InstanceProfile = g.InstanceProfile
@@ -383,26 +383,26 @@ func (s *Survey) launches() {
 func (s *Survey) snapshot() *capacity.Snapshot {
 	seen := capacity.Seen{
 		Reservations: slices.Collect(maps.Values(s.Known)),
-		Subnets:      ec2.PlainSubnets(s.Subnets.Is),
+		Subnets:      ec2.PlainSubnets(s.Subnets.Value),
 		Platforms:    map[string]capacity.ImagePlatform{},
 	}
 	for _, of := range s.Selected {
-		seen.Reservations = append(seen.Reservations, of.Is...)
+		seen.Reservations = append(seen.Reservations, of.Value...)
 	}
 
 	for template, image := range s.Platforms {
-		seen.Platforms[template] = image.Is
+		seen.Platforms[template] = image.Value
 	}
 
 	return capacity.Build(s.Settings, seen)
 }
 
-// launch notes a launch into the first of its reservations that takes launches, where its subnets are.
-func (s *Survey) launch(
+// addLaunch notes a launch into the first of its reservations that takes launches, where its subnets are.
+func (s *Survey) addLaunch(
 	of Launch, reference, instanceType string, subnets []string, snap *capacity.Snapshot, reservations []string,
 ) *Launch {
 	l := &of
-	if t := s.Templates[reference].Is; t.ID != "" {
+	if t := s.Templates[reference].Value; t.ID != "" {
 		l.Template = t
 		s.Launches = append(s.Launches, l)
 	}
@@ -440,12 +440,12 @@ func (s *Survey) launch(
 	}
 
 	for _, id := range subnets {
-		at := slices.IndexFunc(s.Subnets.Is, func(s ec2.Subnet) bool { return s.ID == id })
+		at := slices.IndexFunc(s.Subnets.Value, func(s ec2.Subnet) bool { return s.ID == id })
 		if at >= 0 {
-			l.Subnets = append(l.Subnets, s.Subnets.Is[at])
+			l.Subnets = append(l.Subnets, s.Subnets.Value[at])
 		}
 
-		if zone == "" || at < 0 || s.Subnets.Is[at].AZID == zone {
+		if zone == "" || at < 0 || s.Subnets.Value[at].AZID == zone {
 			l.trial.Subnets = append(l.trial.Subnets, id)
 		}
 	}

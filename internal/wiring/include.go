@@ -24,11 +24,11 @@ const (
 	GresFile    = "pcs-capacity-gres.conf"
 )
 
-const head = "# " + Mark + "; do not edit, it is overwritten.\n"
+const fileHeader = "# " + Header + "; do not edit, it is overwritten.\n"
 
 const (
-	// leastResumeTimeout gives a p5 its time to boot, and half as much again.
-	leastResumeTimeout = 900 * time.Second
+	// minResumeTimeout gives a p5 its time to boot, and half as much again.
+	minResumeTimeout = 900 * time.Second
 	// suspendTimeout is more than SuspendProgram tries to end an instance.
 	suspendTimeout = 120 * time.Second
 	// suspendTime is after how long an idle node of ours is powered down, where the site does not say.
@@ -41,7 +41,7 @@ const (
 // Include holds everything that the texts of our files depend on.
 type Include struct {
 	Settings capacity.Settings
-	Site     Site
+	Conf     SlurmConf
 	Version  slurm.Version
 	Programs string // the folder of pcs-capacity-resume and the others
 	// Slurm is the folder of Slurm's own programs. It is written down where slurmctld's hooks,
@@ -64,37 +64,37 @@ func (in Include) Text() (text string, notes []string) {
 		line("SuspendProgram", filepath.Join(in.Programs, "pcs-capacity-suspend"))
 		line("ResumeFailProgram", filepath.Join(in.Programs, "pcs-capacity-suspend"))
 
-		if theirs := in.Site.value("ResumeFailProgram"); theirs != "" && theirs != in.Site.value("SuspendProgram") {
+		if theirs := in.Conf.value("ResumeFailProgram"); theirs != "" && theirs != in.Conf.value("SuspendProgram") {
 			notes = append(notes,
 				"ResumeFailProgram is your own, "+theirs+", and is not called any more: nodes of yours that do not "+
 					"boot go to your SuspendProgram")
 		}
 
-		if in.Site.value("TreeWidth") == "" {
+		if in.Conf.value("TreeWidth") == "" {
 			line("TreeWidth", "65533") // no slurmd knows the addresses of the others: slurm.conf(5)
 		}
 
-		if in.Site.value("RebootProgram") == "" { // slurmd runs it; without, `scontrol reboot` does nothing
+		if in.Conf.value("RebootProgram") == "" { // slurmd runs it; without, `scontrol reboot` does nothing
 			line("RebootProgram", "/sbin/reboot")
 		}
 	}
 
-	in.lists(line)
+	in.listSettings(line)
 
-	text = head
+	text = fileHeader
 	if in.Slurm != "" && !slurm.IsUsualFolder(in.Slurm) {
 		text += slurm.FolderLine(in.Slurm)
 	}
 
-	nodes, more := in.nodes()
+	nodes, more := in.nodeLines()
 
-	return text + in.Site.record(b.String()) + b.String() + nodes, append(notes, more...)
+	return text + in.Conf.recordedLines(b.String()) + b.String() + nodes, append(notes, more...)
 }
 
-// lists are settings with several values, of which the site's stay.
-func (in Include) lists(line func(key, value string)) {
+// listSettings are settings with several values, of which the site's stay.
+func (in Include) listSettings(line func(key, value string)) {
 	add := func(key string, more ...string) {
-		have := in.Site.list(key)
+		have := in.Conf.list(key)
 
 		merged := slices.Clone(have)
 		for _, one := range more {
@@ -113,7 +113,7 @@ func (in Include) lists(line func(key, value string)) {
 		return
 	}
 
-	groups := groups(in.Settings)
+	groups := launchedGroups(in.Settings)
 	parameters := []string{"idle_on_node_suspend"}
 	if slices.ContainsFunc(groups,
 		func(g capacity.GroupSettings) bool { return in.Templates[g.LaunchTemplate].AsksConfServer() }) {
@@ -134,15 +134,15 @@ func (in Include) lists(line func(key, value string)) {
 	var up []string
 	for _, g := range groups {
 		if g.StaysUp() {
-			up = append(up, hostlist.Compress(names(g)))
+			up = append(up, hostlist.Compress(nodeNames(g)))
 		}
 	}
 
-	if in.Site.seconds("SuspendTime") > 0 && in.Site.value("SuspendProgram") == "" {
+	if in.Conf.seconds("SuspendTime") > 0 && in.Conf.value("SuspendProgram") == "" {
 		// It did nothing without a program, and would power the site's nodes down now.
-		ours := names(groups...)
+		ours := nodeNames(groups...)
 
-		theirs := slices.DeleteFunc(slices.Sorted(maps.Keys(in.Site.nodes)),
+		theirs := slices.DeleteFunc(slices.Sorted(maps.Keys(in.Conf.nodes)),
 			func(name string) bool { return slices.Contains(ours, name) })
 		if len(theirs) > 0 {
 			up = append(up, hostlist.Compress(theirs))
@@ -152,12 +152,12 @@ func (in Include) lists(line func(key, value string)) {
 	add("SuspendExcNodes", up...)
 }
 
-// nodes are the lines of nodes and partitions that the site does not have itself, and what is left to a person.
-func (in Include) nodes() (text string, notes []string) {
-	for _, g := range groups(in.Settings) {
-		sets := sets(g)
+// nodeLines are the lines of nodes and partitions that the site does not have itself, and what is left to a person.
+func (in Include) nodeLines() (text string, notes []string) {
+	for _, g := range launchedGroups(in.Settings) {
+		sets := nodesByFeature(g)
 		for _, feature := range slices.Sorted(maps.Keys(sets)) {
-			left := slices.DeleteFunc(sets[feature], func(name string) bool { return in.Site.nodes[name] })
+			left := slices.DeleteFunc(sets[feature], func(name string) bool { return in.Conf.nodes[name] })
 			if len(left) > 0 {
 				text += fmt.Sprintf("NodeName=%s%s Features=%s State=CLOUD\n", hostlist.Compress(left),
 					hardware(in.Types[g.InstanceType], in.Templates[g.LaunchTemplate]), feature)
@@ -174,13 +174,13 @@ func (in Include) nodes() (text string, notes []string) {
 	}
 
 	for _, p := range in.Settings.Partitions {
-		options, theirs := in.Site.partitions[p.Name]
-		switch missing := in.power(options); {
+		options, theirs := in.Conf.partitions[p.Name]
+		switch missing := in.missingPowerOptions(options); {
 		case !p.Provider.Launches():
 		case !theirs:
-			text += fmt.Sprintf("PartitionName=%s Nodes=%s", p.Name, hostlist.Compress(names(p.Groups...)))
+			text += fmt.Sprintf("PartitionName=%s Nodes=%s", p.Name, hostlist.Compress(nodeNames(p.Groups...)))
 			// Without accounting AllowAccounts keeps every job from starting, or none: sync and check say so.
-			if len(p.AllowAccounts) > 0 && strings.HasSuffix(in.Site.value("AccountingStorageType"), "slurmdbd") {
+			if len(p.AllowAccounts) > 0 && strings.HasSuffix(in.Conf.value("AccountingStorageType"), "slurmdbd") {
 				text += " AllowAccounts=" + strings.Join(p.AllowAccounts, ",")
 			}
 
@@ -194,19 +194,19 @@ func (in Include) nodes() (text string, notes []string) {
 	return text, notes
 }
 
-// power are the options for power saving that a line of a partition lacks: those of slurm.conf would
+// missingPowerOptions are the options for power saving that a line of a partition lacks: those of slurm.conf would
 // hold for nodes of the site's as well. Its longer times hold for ours too.
-func (in Include) power(line string) (missing string) {
+func (in Include) missingPowerOptions(line string) (missing string) {
 	boot := in.Settings.Timing.BootAllowance.Duration
 	for _, one := range []struct {
 		key  string
 		time time.Duration
 	}{
-		{"ResumeTimeout", max(leastResumeTimeout, boot, in.Site.seconds("ResumeTimeout"))},
-		{"SuspendTimeout", max(suspendTimeout, in.Site.seconds("SuspendTimeout"))},
-		{"SuspendTime", cmp.Or(in.Site.seconds("SuspendTime"), suspendTime)},
+		{"ResumeTimeout", max(minResumeTimeout, boot, in.Conf.seconds("ResumeTimeout"))},
+		{"SuspendTimeout", max(suspendTimeout, in.Conf.seconds("SuspendTimeout"))},
+		{"SuspendTime", cmp.Or(in.Conf.seconds("SuspendTime"), suspendTime)},
 	} {
-		if option(line, one.key) == "" {
+		if optionValue(line, one.key) == "" {
 			missing += fmt.Sprintf(" %s=%d", one.key, int(one.time.Seconds()))
 		}
 	}
@@ -215,13 +215,13 @@ func (in Include) power(line string) (missing string) {
 }
 
 // seconds is a value of the site's as a time; 0 for none, for INFINITE and for -1.
-func (s Site) seconds(key string) time.Duration {
+func (s SlurmConf) seconds(key string) time.Duration {
 	n, _ := strconv.Atoi(s.value(key))
 	return max(0, time.Duration(n)*time.Second)
 }
 
-// groups are the node groups that we launch.
-func groups(settings capacity.Settings) (all []capacity.GroupSettings) {
+// launchedGroups are the node groups that we launch.
+func launchedGroups(settings capacity.Settings) (all []capacity.GroupSettings) {
 	for _, p := range settings.Partitions {
 		if p.Provider.Launches() {
 			all = append(all, p.Groups...)
@@ -231,8 +231,8 @@ func groups(settings capacity.Settings) (all []capacity.GroupSettings) {
 	return all
 }
 
-// sets are the nodes of a node group by their feature, which is that of their slot.
-func sets(g capacity.GroupSettings) map[string][]string {
+// nodesByFeature are the nodes of a node group by their feature, which is that of their slot.
+func nodesByFeature(g capacity.GroupSettings) map[string][]string {
 	if len(g.Nodes) > 0 {
 		return map[string][]string{g.Name: slices.Clone(g.Nodes)}
 	}
@@ -247,10 +247,10 @@ func sets(g capacity.GroupSettings) map[string][]string {
 	return all
 }
 
-// names are the nodes of node groups.
-func names(groups ...capacity.GroupSettings) (all []string) {
+// nodeNames are the nodes of node groups.
+func nodeNames(groups ...capacity.GroupSettings) (all []string) {
 	for _, g := range groups {
-		for _, set := range sets(g) {
+		for _, set := range nodesByFeature(g) {
 			all = append(all, set...)
 		}
 	}
@@ -281,9 +281,9 @@ func gpuType(t ec2.InstanceType) string {
 // person has to do beside it. It names the files: Slurm takes no AutoDetect for nodes with State=CLOUD, not even one
 // that gres.conf has for all nodes, and slurmctld does not start with it (gres.conf(5)).
 func (in Include) Gres() (text string, notes []string) {
-	for _, g := range groups(in.Settings) {
+	for _, g := range launchedGroups(in.Settings) {
 		t := in.Types[g.InstanceType]
-		left := slices.DeleteFunc(names(g), func(name string) bool { return in.Site.gresNodes[name] })
+		left := slices.DeleteFunc(nodeNames(g), func(name string) bool { return in.Conf.gresNodes[name] })
 		list := hostlist.Compress(left)
 		switch {
 		case t.GPUs == 0 || len(left) == 0:
@@ -298,7 +298,7 @@ func (in Include) Gres() (text string, notes []string) {
 	}
 
 	if text != "" {
-		text = head + text
+		text = fileHeader + text
 	}
 
 	return text, notes

@@ -66,8 +66,8 @@ func (e *notStarted) Error() string {
 	return fmt.Sprintf("slurmctld does not start: its log says %q", e.complaints[len(e.complaints)-1])
 }
 
-// start restarts slurmctld and waits until it answers. The error is a *notStarted if slurmctld has ended.
-func (s Settings) start(ctx context.Context) error {
+// restart restarts slurmctld and waits until it answers. The error is a *notStarted if slurmctld has ended.
+func (s Settings) restart(ctx context.Context) error {
 	began := time.Now()
 
 	path := s.Running.LogFile
@@ -79,11 +79,11 @@ func (s Settings) start(ctx context.Context) error {
 	failed := s.systemctl(ctx, "restart", service)
 
 	for {
-		complaints := fatal(readFrom(path, from))
+		complaints := fatalLines(readLog(path, from))
 		if len(complaints) > 0 || s.systemctl(ctx, "is-active", "--quiet", service) != nil {
 			if len(complaints) == 0 {
 				// What is wrong with slurm.conf itself is said before there is a log file.
-				complaints = fatal(journal(ctx, began))
+				complaints = fatalLines(readJournal(ctx, began))
 			}
 
 			return &notStarted{s, complaints}
@@ -131,7 +131,7 @@ func (e *notStarted) restore(ctx context.Context, made []Change) error {
 		return fmt.Errorf("%w%s", e, e.blame())
 	}
 
-	err = e.settings.start(ctx)
+	err = e.settings.restart(ctx)
 
 	var again *notStarted
 	switch {
@@ -149,7 +149,7 @@ func (e *notStarted) restore(ctx context.Context, made []Change) error {
 
 // blame names the line that keeps slurmctld from starting without a change of ours.
 func (e *notStarted) blame() string {
-	where, text := e.settings.complained(e.complaints)
+	where, text := e.settings.findComplaint(e.complaints)
 	if where == "" {
 		return "; correct what its log complains about, run `systemctl start slurmctld`, and run this again"
 	}
@@ -160,9 +160,9 @@ func (e *notStarted) blame() string {
 		where, text)
 }
 
-// complained finds the line of the site's that slurmctld's complaints are about: the last complaint that shares a word
+// findComplaint finds the line of the site's that slurmctld's complaints are about: the last complaint that shares a word
 // with any line tells, and of the lines the one that shares most.
-func (s Site) complained(complaints []string) (where, text string) {
+func (s SlurmConf) findComplaint(complaints []string) (where, text string) {
 	for _, complaint := range slices.Backward(complaints) {
 		said := strings.FieldsFunc(complaint, func(r rune) bool { return strings.ContainsRune(" \t\"'`:;,()=/", r) })
 		most := 0
@@ -182,8 +182,8 @@ func (s Site) complained(complaints []string) (where, text string) {
 			}
 		}
 
-		_ = walk(s.Conf, IncludeFile, look)
-		_ = walk(s.beside("gres.conf"), GresFile, look)
+		_ = walk(s.Path, IncludeFile, look)
+		_ = walk(s.sibling("gres.conf"), GresFile, look)
 
 		if most > 0 {
 			return where, text
@@ -202,7 +202,7 @@ func wordsOf(line string) map[string]bool {
 			words[key] = true
 		}
 
-		_ = expand(value, words)
+		_ = addNames(value, words)
 		for one := range strings.SplitSeq(value, ",") {
 			words[filepath.Base(one)] = true
 		}
@@ -214,8 +214,8 @@ func wordsOf(line string) map[string]bool {
 	return words
 }
 
-// fatal returns the last fatal line of a log of slurmctld after the errors right before it, without their times.
-func fatal(log string) (complaints []string) {
+// fatalLines returns the last fatal line of a log of slurmctld after the errors right before it, without their times.
+func fatalLines(log string) (complaints []string) {
 	const most = 10 // a line about each node of a partition may stand before the fatal one
 
 	var errs []string
@@ -233,8 +233,8 @@ func fatal(log string) (complaints []string) {
 	return complaints
 }
 
-// readFrom returns what a log has from a size on, or all if it was begun anew; "" if it cannot be read.
-func readFrom(path string, from int64) string {
+// readLog returns what a log has from a size on, or all if it was begun anew; "" if it cannot be read.
+func readLog(path string, from int64) string {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return ""
@@ -247,8 +247,8 @@ func readFrom(path string, from int64) string {
 	return string(text[from:])
 }
 
-// journal returns what the service has written since then; "" where there is no journal.
-func journal(ctx context.Context, since time.Time) string {
+// readJournal returns what the service has written since then; "" where there is no journal.
+func readJournal(ctx context.Context, since time.Time) string {
 	out, _ := exec.CommandContext(ctx, "journalctl", "--unit", service, "--output", "cat", "--no-pager",
 		"--since", fmt.Sprintf("@%d", since.Unix())).Output()
 

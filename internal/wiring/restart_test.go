@@ -90,7 +90,7 @@ func (c *controller) settings(installed bool) Settings {
 	running, _ := c.Config(c.Context())
 
 	return Settings{
-		Site:      c.conf(),
+		SlurmConf: c.conf(),
 		Pending:   c.running != installed,
 		Restarts:  true,
 		Slurm:     c,
@@ -104,7 +104,7 @@ func (c *controller) install() error {
 
 	err := errors.Join(
 		p.Install(c.script()),
-		p.InstallSettings(c.Context(), c.settings(true), head+"JobSubmitPlugins=lua\n", head),
+		p.InstallSettings(c.Context(), c.settings(true), fileHeader+"JobSubmitPlugins=lua\n", fileHeader),
 	)
 	if err != nil {
 		return err
@@ -306,7 +306,7 @@ DownNodes=zz-1 State=DOWN
 		`lookup failure for node "gpu-2"|attempt number 4|out of luck`:                                 "nodes.conf:1: NodeName=cpu-1,gpu-[1-2] CPUs=4",
 		"out of luck": "",
 	} {
-		where, text := s.conf().complained(strings.Split(complaints, "|"))
+		where, text := s.conf().findComplaint(strings.Split(complaints, "|"))
 		if got := strings.TrimPrefix(where, s.dir+"/"); want != "" && got+": "+text != want || want == "" && got != "" {
 			t.Errorf("%s: %s: %s", complaints, got, text)
 		}

@@ -28,8 +28,8 @@ type Script struct {
 	Runs func(ctx context.Context, waits bool) error
 }
 
-// beside returns the path of our script if the site has one of its own at Path.
-func (s Script) beside() string {
+// sibling returns the path of our script if the site has one of its own at Path.
+func (s Script) sibling() string {
 	return filepath.Join(filepath.Dir(s.Path), "pcs-capacity-"+s.Hook+".lua")
 }
 
@@ -58,12 +58,12 @@ func (s Script) State() (State, error) {
 	}
 
 	good := Installed
-	if !marked(text) {
+	if !isOurs(text) {
 		good = Loaded
 
-		loads := s.loads(text)
-		text, _, err = read(s.beside())
-		if err != nil || !loads || !marked(text) {
+		loads := s.isLoadedBy(text)
+		text, _, err = read(s.sibling())
+		if err != nil || !loads || !isOurs(text) {
 			return Foreign, nil
 		}
 	}
@@ -75,11 +75,11 @@ func (s Script) State() (State, error) {
 	return good, nil
 }
 
-// loads reports whether a site's own script names ours in a line that is no comment.
-func (s Script) loads(site string) bool {
+// isLoadedBy reports whether a site's own script names ours in a line that is no comment.
+func (s Script) isLoadedBy(site string) bool {
 	for line := range strings.Lines(site) {
 		if code, _, _ := strings.Cut(line, "--"); strings.Contains(code,
-			strings.TrimSuffix(filepath.Base(s.beside()), ".lua")) {
+			strings.TrimSuffix(filepath.Base(s.sibling()), ".lua")) {
 			return true
 		}
 	}
@@ -92,10 +92,10 @@ func (s Script) loads(site string) bool {
 func (p *Plan) Install(s Script) error {
 	site, there := p.read(s.Path)
 	path := s.Path
-	if there && !marked(site) {
-		path = s.beside()
-		if !s.loads(site) {
-			p.byHand("%s is your own; make this its last line before any final return:\n  %s", s.Path,
+	if there && !isOurs(site) {
+		path = s.sibling()
+		if !s.isLoadedBy(site) {
+			p.addByHand("%s is your own; make this its last line before any final return:\n  %s", s.Path,
 				submit.LoadLine(path))
 		}
 	}
@@ -110,15 +110,15 @@ func (p *Plan) Install(s Script) error {
 // and at once where nothing before it in the plan may end that.
 func (p *Plan) Remove(ctx context.Context, s Script) error {
 	path := s.Path
-	if site, there := p.read(path); there && !marked(site) {
-		path = s.beside()
-		if s.loads(site) {
-			p.byHand("remove the line that loads %s from %s, and run this again", path, s.Path)
+	if site, there := p.read(path); there && !isOurs(site) {
+		path = s.sibling()
+		if s.isLoadedBy(site) {
+			p.addByHand("remove the line that loads %s from %s, and run this again", path, s.Path)
 			return p.err
 		}
 	}
 
-	if ours, _ := p.read(path); marked(ours) && len(p.Changes) == 0 && s.Runs != nil {
+	if ours, _ := p.read(path); isOurs(ours) && len(p.Changes) == 0 && s.Runs != nil {
 		p.err = s.Runs(ctx, false)
 	}
 
@@ -127,15 +127,15 @@ func (p *Plan) Remove(ctx context.Context, s Script) error {
 	return p.err
 }
 
-// runsLua reports whether lua is among plugins, each of which may have its kind before it: cli_filter/lua.
-func runsLua(plugins []string) bool {
+// hasLua reports whether lua is among plugins, each of which may have its kind before it: cli_filter/lua.
+func hasLua(plugins []string) bool {
 	return slices.ContainsFunc(plugins,
 		func(name string) bool { return filepath.Base(strings.TrimSpace(name)) == "lua" })
 }
 
-// StillOn is the refusal to remove the script of a hook that Slurm runs: slurmctld does, of which running is what it
+// CheckHookOff is the refusal to remove the script of a hook that Slurm runs: slurmctld does, of which running is what it
 // says (zero if it does not answer), or slurm.conf does.
-func (s Site) StillOn(hook string, running slurm.Config) error {
+func (s SlurmConf) CheckHookOff(hook string, running slurm.Config) error {
 	key := "CliFilterPlugins"
 	plugins := running.CliFilterPlugins
 	who := ""
@@ -146,12 +146,12 @@ func (s Site) StillOn(hook string, running slurm.Config) error {
 	}
 
 	switch {
-	case runsLua(plugins):
+	case hasLua(plugins):
 		who = fmt.Sprintf("slurmctld has %s=lua", key)
-	case runsLua(s.list(key)):
-		who = fmt.Sprintf("%s has %s=lua", s.Conf, key)
+	case hasLua(s.list(key)):
+		who = fmt.Sprintf("%s has %s=lua", s.Path, key)
 	case hook == JobSubmit && s.Included:
-		who = fmt.Sprintf("%s includes %s, with %s=lua", s.Conf, IncludeFile, key)
+		who = fmt.Sprintf("%s includes %s, with %s=lua", s.Path, IncludeFile, key)
 	default:
 		return nil
 	}
@@ -170,7 +170,7 @@ func ScriptPaths(hook string, running *slurm.Config, dirs []string) (paths []str
 		named := ""
 		if running != nil {
 			named = running.CliFilterScript
-		} else if site, err := ReadSite(filepath.Join(dir, "slurm.conf")); err == nil {
+		} else if site, err := ReadSlurmConf(filepath.Join(dir, "slurm.conf")); err == nil {
 			named = slurm.CLIFilterScript(site.value("CliFilterParameters"))
 		}
 

@@ -16,7 +16,7 @@ import (
 
 // Settings is slurm.conf of Slurm that the site runs itself, and what is known of its slurmctld.
 type Settings struct {
-	Site
+	SlurmConf
 	// Pending: slurmctld runs with other settings than slurm.conf has, as after a run of ours
 	// that was killed before the restart.
 	Pending   bool
@@ -28,16 +28,16 @@ type Settings struct {
 }
 
 // State reports whether slurm.conf includes our settings, and what it says otherwise than when they were written.
-func (s Site) State() (state State, wrong []string, err error) {
-	ours, there, err := read(s.beside(IncludeFile))
+func (s SlurmConf) State() (state State, wrong []string, err error) {
+	ours, there, err := read(s.sibling(IncludeFile))
 	switch {
 	case err != nil || !s.Included || !there:
 		return Missing, nil, err
-	case !marked(ours):
+	case !isOurs(ours):
 		return Foreign, nil, nil
 	}
 
-	wrong = s.changed(ours)
+	wrong = s.conflicts(ours)
 	if len(wrong) > 0 {
 		return Old, wrong, nil
 	}
@@ -54,22 +54,22 @@ func (p *Plan) InstallSettings(ctx context.Context, s Settings, text, gres strin
 	}
 
 	before := len(p.Changes)
-	p.ending(ctx, s, text)
+	p.checkJobs(ctx, s, text)
 
 	if gres != "" {
-		p.write(s.beside(GresFile), gres)
+		p.write(s.sibling(GresFile), gres)
 	}
 
-	p.write(s.beside(IncludeFile), text)
-	p.includes(s.beside("gres.conf"), GresFile, gres != "")
-	p.includes(s.Conf, IncludeFile, true)
+	p.write(s.sibling(IncludeFile), text)
+	p.setInclude(s.sibling("gres.conf"), GresFile, gres != "")
+	p.setInclude(s.Path, IncludeFile, true)
 
 	if len(p.Changes) > before || s.Pending {
 		p.restart(ctx, s)
 	}
 
 	if gres == "" {
-		p.remove(s.beside(GresFile), nil)
+		p.remove(s.sibling(GresFile), nil)
 	}
 
 	return p.err
@@ -78,29 +78,29 @@ func (p *Plan) InstallSettings(ctx context.Context, s Settings, text, gres strin
 // RemoveSettings plans the same backwards: the lines, the restart, our files, and only then
 // the script that the settings named.
 func (p *Plan) RemoveSettings(ctx context.Context, s Settings, script Script) error {
-	_, left := p.read(s.beside(IncludeFile)) // a run that was cut off before the restart leaves it
+	_, left := p.read(s.sibling(IncludeFile)) // a run that was cut off before the restart leaves it
 	restarts := s.Included || s.Pending && left
 	if restarts {
-		p.ending(ctx, s, "")
+		p.checkJobs(ctx, s, "")
 	}
 
-	p.includes(s.Conf, IncludeFile, false)
-	p.includes(s.beside("gres.conf"), GresFile, false)
+	p.setInclude(s.Path, IncludeFile, false)
+	p.setInclude(s.sibling("gres.conf"), GresFile, false)
 
 	if p.err == nil && (restarts || len(p.Changes) > 0) {
 		p.restart(ctx, s)
 
 		if !p.Restarts() {
-			p.byHand("then run this again: the files of ours that slurmctld still reads stay until it is restarted")
+			p.addByHand("then run this again: the files of ours that slurmctld still reads stay until it is restarted")
 			return nil
 		}
 	}
 
-	p.remove(s.beside(IncludeFile), nil)
-	p.remove(s.beside(GresFile), nil)
+	p.remove(s.sibling(IncludeFile), nil)
+	p.remove(s.sibling(GresFile), nil)
 
-	if p.err == nil && runsLua(s.list("JobSubmitPlugins")) {
-		p.byHand(
+	if p.err == nil && hasLua(s.list("JobSubmitPlugins")) {
+		p.addByHand(
 			"slurm.conf has JobSubmitPlugins=lua itself, so that %s stays; remove it, restart slurmctld, and run "+
 				"this again",
 			script.Path)
@@ -111,8 +111,8 @@ func (p *Plan) RemoveSettings(ctx context.Context, s Settings, script Script) er
 	return p.Remove(ctx, script)
 }
 
-// includes plans a file with the line that reads ours as its last one, or without it.
-func (p *Plan) includes(path, file string, wanted bool) {
+// setInclude plans a file with the line that reads ours as its last one, or without it.
+func (p *Plan) setInclude(path, file string, wanted bool) {
 	before, _ := p.read(path)
 
 	var kept strings.Builder
@@ -138,11 +138,11 @@ func (p *Plan) includes(path, file string, wanted bool) {
 // restart plans the restart of slurmctld, where systemd runs it.
 func (p *Plan) restart(ctx context.Context, s Settings) {
 	if !s.Restarts || s.systemctl(ctx, "is-active", "--quiet", service) != nil {
-		p.byHand("restart slurmctld: it reads nodes when it starts (`scontrol reconfigure` kills slurmctld 22.05)")
+		p.addByHand("restart slurmctld: it reads nodes when it starts (`scontrol reconfigure` kills slurmctld 22.05)")
 		return
 	}
 
-	p.Changes = append(p.Changes, Change{Do: "restart", What: service, do: s.start})
+	p.Changes = append(p.Changes, Change{Do: "restart", What: service, do: s.restart})
 }
 
 // systemctl runs systemctl.
@@ -159,26 +159,26 @@ func (s Settings) systemctl(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// gone are the nodes and partitions that our file had before and that neither it nor the site has after: slurmctld
+// removedNames are the nodes and partitions that our file had before and that neither it nor the site has after: slurmctld
 // loses them at its restart, and with them their jobs.
-func (s Site) gone(before, after string) ([]string, error) {
-	was, err := parse(strings.Split(before, "\n"))
-	is, failed := parse(strings.Split(after, "\n"))
-	stay := append(is.names(), s.names()...)
-	lost := slices.DeleteFunc(was.names(), func(name string) bool { return slices.Contains(stay, name) })
+func (s SlurmConf) removedNames(before, after string) ([]string, error) {
+	was, err := parseLines(strings.Split(before, "\n"))
+	is, failed := parseLines(strings.Split(after, "\n"))
+	stay := append(is.allNames(), s.allNames()...)
+	lost := slices.DeleteFunc(was.allNames(), func(name string) bool { return slices.Contains(stay, name) })
 
 	return lost, cmp.Or(err, failed)
 }
 
-// names lists those of the nodes and partitions.
-func (s Site) names() []string {
+// allNames lists those of the nodes and partitions.
+func (s SlurmConf) allNames() []string {
 	return slices.AppendSeq(slices.Collect(maps.Keys(s.nodes)), maps.Keys(s.partitions))
 }
 
-// ending refuses while jobs end with what goes, unless that is forced.
-func (p *Plan) ending(ctx context.Context, s Settings, after string) {
-	before, _ := p.read(s.beside(IncludeFile))
-	gone, err := s.gone(before, after)
+// checkJobs refuses while jobs end with what goes, unless that is forced.
+func (p *Plan) checkJobs(ctx context.Context, s Settings, after string) {
+	before, _ := p.read(s.sibling(IncludeFile))
+	gone, err := s.removedNames(before, after)
 	p.err = cmp.Or(p.err, err)
 	if p.err != nil || len(gone) == 0 || s.Slurm == nil || s.Force {
 		return
@@ -186,7 +186,7 @@ func (p *Plan) ending(ctx context.Context, s Settings, after string) {
 
 	all, err := s.Slurm.Jobs(ctx)
 	p.err = err
-	if ids := ended(all, gone); err == nil && len(ids) > 0 {
+	if ids := affectedJobs(all, gone); err == nil && len(ids) > 0 {
 		p.err = fmt.Errorf(
 			"removing %s would end jobs there: %s; wait until they have ended, move those that wait (`scontrol "+
 				"update jobid=ID partition=NAME`), or add --force",
@@ -194,8 +194,8 @@ func (p *Plan) ending(ctx context.Context, s Settings, after string) {
 	}
 }
 
-// ended are the jobs that have nodes which are gone, or no partition any more.
-func ended(all []capacity.Job, gone []string) (ids []string) {
+// affectedJobs are the jobs that have nodes which are gone, or no partition any more.
+func affectedJobs(all []capacity.Job, gone []string) (ids []string) {
 	is := func(name string) bool { return slices.Contains(gone, name) }
 	for _, j := range all {
 		if j.Active() && (len(slices.DeleteFunc(j.Partitions(), is)) == 0 || slices.ContainsFunc(j.Nodes, is)) {

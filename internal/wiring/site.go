@@ -14,10 +14,10 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// Site holds what slurm.conf and gres.conf say themselves, without our files: slurmctld takes the
+// SlurmConf holds what slurm.conf and gres.conf say themselves, without our files: slurmctld takes the
 // last line of a key, and does not start with two lines of a node or a partition.
-type Site struct {
-	Conf   string            // the path of slurm.conf
+type SlurmConf struct {
+	Path   string            // the path of slurm.conf
 	values map[string]string // by key in lower case, as Slurm compares them
 	// nodes have a line; partitions have one, of which the options are kept in lower case.
 	nodes      map[string]bool
@@ -26,39 +26,39 @@ type Site struct {
 	Included   bool            // slurm.conf includes our file
 }
 
-// ReadSite reads slurm.conf at a path, the gres.conf beside it if there is one, and what they include. It fails on
+// ReadSlurmConf reads slurm.conf at a path, the gres.conf beside it if there is one, and what they include. It fails on
 // names of nodes that cannot be told apart.
-func ReadSite(conf string) (Site, error) {
+func ReadSlurmConf(conf string) (SlurmConf, error) {
 	if _, err := os.Stat(conf); err != nil {
-		return Site{}, err
+		return SlurmConf{}, err
 	}
 
-	all, included, err := lines(conf, IncludeFile)
+	all, included, err := readLines(conf, IncludeFile)
 	if err != nil {
-		return Site{}, err
+		return SlurmConf{}, err
 	}
 
-	s, err := parse(all)
-	s.Conf = conf
+	s, err := parseLines(all)
+	s.Path = conf
 	s.Included = included
 	if err != nil {
 		return s, err
 	}
 
-	gres, _, err := lines(s.beside("gres.conf"), GresFile)
+	gres, _, err := readLines(s.sibling("gres.conf"), GresFile)
 	for _, line := range gres {
-		if nodes := option(line, "nodename"); nodes != "" &&
-			(option(line, "name") == "gpu" || option(line, "autodetect") != "") {
-			err = errors.Join(err, expand(nodes, s.gresNodes))
+		if nodes := optionValue(line, "nodename"); nodes != "" &&
+			(optionValue(line, "name") == "gpu" || optionValue(line, "autodetect") != "") {
+			err = errors.Join(err, addNames(nodes, s.gresNodes))
 		}
 	}
 
 	return s, err
 }
 
-// parse reads lines of slurm.conf.
-func parse(all []string) (Site, error) {
-	s := Site{
+// parseLines reads lines of slurm.conf.
+func parseLines(all []string) (SlurmConf, error) {
+	s := SlurmConf{
 		values:     map[string]string{},
 		nodes:      map[string]bool{},
 		partitions: map[string]string{},
@@ -72,7 +72,7 @@ func parse(all []string) (Site, error) {
 		first, rest, _ := strings.Cut(value, " ")
 		switch key {
 		case "nodename":
-			if err := expand(first, s.nodes); err != nil {
+			if err := addNames(first, s.nodes); err != nil {
 				return s, err
 			}
 		case "partitionname":
@@ -85,9 +85,9 @@ func parse(all []string) (Site, error) {
 	return s, nil
 }
 
-// lines reads those of a file of Slurm's configuration, a blank between two words, with those of the files that it
+// readLines reads those of a file of Slurm's configuration, a blank between two words, with those of the files that it
 // includes, but for ours. A missing one is Slurm's to report.
-func lines(conf, ours string) (all []string, included bool, err error) {
+func readLines(conf, ours string) (all []string, included bool, err error) {
 	err = walk(conf, ours, func(_, line string) {
 		if words := strings.Fields(line); !strings.EqualFold(words[0], "include") {
 			all = append(all, line)
@@ -143,8 +143,8 @@ func walk(conf, ours string, visit func(place, line string)) error {
 	return add(conf, 0)
 }
 
-// option is the value of a key in a line, "" if it is not there.
-func option(line, key string) string {
+// optionValue is the value of a key in a line, "" if it is not there.
+func optionValue(line, key string) string {
 	for word := range strings.FieldsSeq(line) {
 		if k, value, _ := strings.Cut(word, "="); strings.EqualFold(k, key) {
 			return value
@@ -154,8 +154,8 @@ func option(line, key string) string {
 	return ""
 }
 
-// expand adds the names of a hostlist, but for that of lines which hold for those after them.
-func expand(list string, names map[string]bool) error {
+// addNames adds the names of a hostlist, but for that of lines which hold for those after them.
+func addNames(list string, names map[string]bool) error {
 	all, err := hostlist.Expand(list)
 	for _, name := range all {
 		if name != "DEFAULT" {
@@ -166,21 +166,21 @@ func expand(list string, names map[string]bool) error {
 	return err
 }
 
-// Switches says which nodes of ours topology.conf leaves out, and which it has that are nodes no more.
-func (s Site) Switches(settings capacity.Settings) (sentences []string, err error) {
+// CheckTopology says which nodes of ours topology.conf leaves out, and which it has that are nodes no more.
+func (s SlurmConf) CheckTopology(settings capacity.Settings) (sentences []string, err error) {
 	if !strings.EqualFold(s.value("TopologyPlugin"), "topology/tree") {
 		return nil, nil
 	}
 
-	all, _, err := lines(s.beside("topology.conf"), IncludeFile)
+	all, _, err := readLines(s.sibling("topology.conf"), IncludeFile)
 	known := map[string]bool{}
 	for _, line := range all {
-		if nodes := option(line, "Nodes"); nodes != "" {
-			err = errors.Join(err, expand(nodes, known))
+		if nodes := optionValue(line, "Nodes"); nodes != "" {
+			err = errors.Join(err, addNames(nodes, known))
 		}
 	}
 
-	ours := names(groups(settings)...)
+	ours := nodeNames(launchedGroups(settings)...)
 
 	left := slices.DeleteFunc(slices.Clone(ours), func(name string) bool { return known[name] })
 	if len(left) > 0 {
@@ -203,10 +203,10 @@ func (s Site) Switches(settings capacity.Settings) (sentences []string, err erro
 	return sentences, err
 }
 
-func (s Site) beside(name string) string { return filepath.Join(filepath.Dir(s.Conf), name) }
+func (s SlurmConf) sibling(name string) string { return filepath.Join(filepath.Dir(s.Path), name) }
 
 // value returns the value of a key; "" if there is none, or if it is a program of ours by hand.
-func (s Site) value(key string) string {
+func (s SlurmConf) value(key string) string {
 	value := s.values[strings.ToLower(key)]
 	if strings.HasPrefix(filepath.Base(value), "pcs-capacity-") {
 		return ""
@@ -215,12 +215,12 @@ func (s Site) value(key string) string {
 	return value
 }
 
-func (s Site) list(key string) []string {
+func (s SlurmConf) list(key string) []string {
 	return strings.FieldsFunc(s.value(key), func(r rune) bool { return r == ',' })
 }
 
-// ourKeys calls do with each setting in a text of ours.
-func ourKeys(text string, do func(key, value string)) {
+// eachSetting calls do with each setting in a text of ours.
+func eachSetting(text string, do func(key, value string)) {
 	for line := range strings.Lines(text) {
 		key, value, ok := strings.Cut(strings.TrimSpace(line), "=")
 		if ok && !strings.HasPrefix(key, "#") && key != "NodeName" && key != "PartitionName" {
@@ -229,9 +229,9 @@ func ourKeys(text string, do func(key, value string)) {
 	}
 }
 
-// record are the lines for our file that keep what slurm.conf says itself of the keys in a text of ours.
-func (s Site) record(text string) (kept string) {
-	ourKeys(text, func(key, _ string) {
+// recordedLines are the lines for our file that keep what slurm.conf says itself of the keys in a text of ours.
+func (s SlurmConf) recordedLines(text string) (kept string) {
+	eachSetting(text, func(key, _ string) {
 		if theirs := s.value(key); theirs != "" {
 			kept += slurm.SiteLine(key, theirs)
 		}
@@ -240,9 +240,9 @@ func (s Site) record(text string) (kept string) {
 	return kept
 }
 
-// changed says what slurm.conf says otherwise than when our file was written.
-func (s Site) changed(ours string) (sentences []string) {
-	ourKeys(ours, func(key, value string) {
+// conflicts says what slurm.conf says otherwise than when our file was written.
+func (s SlurmConf) conflicts(ours string) (sentences []string) {
+	eachSetting(ours, func(key, value string) {
 		if is := s.value(key); is != slurm.SiteValue(ours, key) {
 			now := key + "=" + is
 			if is == "" {

@@ -20,9 +20,9 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// Mark begins the first line of all that we write into the folder of slurm.conf; what
+// Header begins the first line of all that we write into the folder of slurm.conf; what
 // lacks it is never changed or removed.
-const Mark = "Written by `pcs-capacity hooks install`"
+const Header = "Written by `pcs-capacity hooks install`"
 
 // Change is one step of a plan.
 type Change struct {
@@ -72,14 +72,14 @@ func (p Plan) Restarts() bool {
 	return slices.ContainsFunc(p.Changes, func(c Change) bool { return c.Do == "restart" })
 }
 
-func (p *Plan) byHand(sentence string, args ...any) {
+func (p *Plan) addByHand(sentence string, args ...any) {
 	p.ByHand = append(p.ByHand, fmt.Sprintf(sentence, args...))
 }
 
-// marked reports whether a text is ours.
-func marked(text string) bool {
+// isOurs reports whether a text is ours.
+func isOurs(text string) bool {
 	first, _, _ := strings.Cut(text, "\n")
-	return strings.Contains(first, Mark)
+	return strings.Contains(first, Header)
 }
 
 // read is the text of a file; there is false without one, and after an error.
@@ -103,7 +103,7 @@ func read(path string) (text string, there bool, err error) {
 // write plans a file of ours.
 func (p *Plan) write(path, text string) {
 	before, there := p.read(path)
-	if there && before != text && !marked(before) {
+	if there && before != text && !isOurs(before) {
 		p.err = fmt.Errorf("%s: it was not written by pcs-capacity and is left as it is", path)
 	}
 
@@ -112,7 +112,7 @@ func (p *Plan) write(path, text string) {
 
 // remove plans the end of a file of ours.
 func (p *Plan) remove(path string, runs func(ctx context.Context, waits bool) error) {
-	if before, _ := p.read(path); marked(before) {
+	if before, _ := p.read(path); isOurs(before) {
 		p.edit(path, before, "", runs)
 	}
 }
@@ -207,12 +207,12 @@ func diff(before, after string) (text string) {
 // Plugin is the setting of a cluster that switches cli_filter.lua on: AWS PCS User Guide, "Slurm CLI filter plugins".
 const Plugin, pluginKey, pluginValue = pluginKey + "=" + pluginValue, "CliFilterPlugins", "cli_filter/lua"
 
-// Switch plans the setting of a PCS cluster that runs cli_filter.lua, or its end; do changes it.
-func (p *Plan) Switch(c pcs.Inventory, on bool, do func(ctx context.Context, change map[string]string) error) error {
+// SetPlugin plans the setting of a PCS cluster that runs cli_filter.lua, or its end; do changes it.
+func (p *Plan) SetPlugin(c pcs.Inventory, on bool, do func(ctx context.Context, change map[string]string) error) error {
 	change := map[string]string{}
 	if on {
 		change[pluginKey] = pluginValue
-	} else if runsLua(strings.Split(c.Cluster.SlurmSettings[pluginKey], ",")) {
+	} else if hasLua(strings.Split(c.Cluster.SlurmSettings[pluginKey], ",")) {
 		change[pluginKey] = ""
 	}
 

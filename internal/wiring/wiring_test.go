@@ -52,10 +52,10 @@ func (s *site) has(name string) bool {
 	return err == nil
 }
 
-func (s *site) conf() Site {
+func (s *site) conf() SlurmConf {
 	s.Helper()
 
-	conf, err := ReadSite(filepath.Join(s.dir, "slurm.conf"))
+	conf, err := ReadSlurmConf(filepath.Join(s.dir, "slurm.conf"))
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -66,9 +66,9 @@ func (s *site) conf() Site {
 // settings are those with a systemctl that restarts this slurmctld.
 func (s *site) settings(installed bool) Settings {
 	return Settings{
-		Site:     s.conf(),
-		Pending:  s.running != installed,
-		Restarts: true,
+		SlurmConf: s.conf(),
+		Pending:   s.running != installed,
+		Restarts:  true,
 		Systemctl: func(_ context.Context, args ...string) error {
 			if args[0] == "restart" {
 				s.running = s.conf().Included
@@ -85,12 +85,12 @@ func (s *site) runs(context.Context, bool) error {
 		running.JobSubmitPlugins = []string{"lua"}
 	}
 
-	return s.conf().StillOn(JobSubmit, running)
+	return s.conf().CheckHookOff(JobSubmit, running)
 }
 
 // sound says what would keep slurmctld from starting, or jobs from being submitted.
 func (s *site) sound() error {
-	_, gres, err := lines(filepath.Join(s.dir, "gres.conf"), GresFile)
+	_, gres, err := readLines(filepath.Join(s.dir, "gres.conf"), GresFile)
 	switch {
 	case err != nil || gres && !s.has(GresFile):
 		return errors.New("gres.conf includes what is not there")
@@ -104,13 +104,13 @@ func (s *site) sound() error {
 }
 
 func (s *site) script() Script {
-	return Script{JobSubmit, filepath.Join(s.dir, "job_submit.lua"), "-- " + Mark + "\n", s.runs}
+	return Script{JobSubmit, filepath.Join(s.dir, "job_submit.lua"), "-- " + Header + "\n", s.runs}
 }
 
 func (s *site) install() (p Plan) {
 	s.Helper()
 
-	if err := errors.Join(p.Install(s.script()), p.InstallSettings(s.Context(), s.settings(true), head+"JobSubmitPlugins=lua\n", head)); err != nil {
+	if err := errors.Join(p.Install(s.script()), p.InstallSettings(s.Context(), s.settings(true), fileHeader+"JobSubmitPlugins=lua\n", fileHeader)); err != nil {
 		s.Fatal(err)
 	}
 
@@ -407,7 +407,7 @@ func TestR9_Sites(t *testing.T) {
 			s.write("gres.conf", c.gres)
 
 			in := Include{
-				Site:     s.conf(),
+				Conf:     s.conf(),
 				Version:  slurm.Version{Major: 24, Minor: 11},
 				Programs: "/p",
 				Settings: capacity.Settings{Partitions: []capacity.PartitionSettings{
@@ -466,7 +466,7 @@ func TestR9_Sites(t *testing.T) {
 				}
 			}
 
-			if !strings.HasPrefix(text, head) || c.wantGres != "" && gres != head+c.wantGres || len(notes) > 1 ||
+			if !strings.HasPrefix(text, fileHeader) || c.wantGres != "" && gres != fileHeader+c.wantGres || len(notes) > 1 ||
 				!strings.Contains(strings.Join(notes, "; "), c.notes) ||
 				(c.notes == "") != (len(notes) == 0) {
 				t.Errorf("%q, %s", notes, gres)
@@ -483,7 +483,7 @@ func TestR9_Sites(t *testing.T) {
 func TestR9_LaterEditsAreMerged(t *testing.T) {
 	s := newSite(t)
 	text := func() string {
-		text, _ := Include{Site: s.conf(), Version: slurm.Version{Major: 24, Minor: 11}, Programs: "/p"}.Text()
+		text, _ := Include{Conf: s.conf(), Version: slurm.Version{Major: 24, Minor: 11}, Programs: "/p"}.Text()
 		return text
 	}
 
@@ -530,12 +530,12 @@ func TestSwitchOn(t *testing.T) {
 	}
 
 	var p Plan
-	if err := p.Switch(cluster, true, nil); err != nil || p.Changes[0].Diff != "+CliFilterPlugins=cli_filter/lua\n" {
+	if err := p.SetPlugin(cluster, true, nil); err != nil || p.Changes[0].Diff != "+CliFilterPlugins=cli_filter/lua\n" {
 		t.Errorf("%v, %+v", err, p)
 	}
 
 	cluster.Groups = []pcs.NodeGroup{{Name: "gpu-a", Status: pcs.Updating}}
-	if err := new(Plan).Switch(cluster, true, nil); err == nil ||
+	if err := new(Plan).SetPlugin(cluster, true, nil); err == nil ||
 		!strings.Contains(err.Error(), "node group gpu-a is UPDATING") {
 		t.Errorf("%v", err)
 	}
@@ -567,7 +567,7 @@ func TestSwitchOnWhereAWaitDoesNotHelp(t *testing.T) {
 			},
 			Queues: []pcs.Queue{{Name: "q", Status: cmp.Or(c.queue, pcs.Active)}},
 		}
-		err := new(Plan).Switch(cluster, true, nil)
+		err := new(Plan).SetPlugin(cluster, true, nil)
 		if err == nil || !strings.Contains(err.Error(), c.want) || c.not != "" && strings.Contains(err.Error(), c.not) {
 			t.Errorf("%+v: %v", c, err)
 		}
@@ -624,7 +624,7 @@ func TestStillOn(t *testing.T) {
 		s := newSite(t)
 		s.write("slurm.conf", siteConf+c.conf)
 
-		if err := s.conf().StillOn(c.hook, c.running); (err != nil) != (c.want != "") ||
+		if err := s.conf().CheckHookOff(c.hook, c.running); (err != nil) != (c.want != "") ||
 			err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v", c, err)
 		}
@@ -650,7 +650,7 @@ func TestScriptThatSlurmctldRunsStays(t *testing.T) {
 		t.Errorf("after a restart without effect: %v", err)
 	}
 
-	deaf.Site, deaf.Pending = s.conf(), false // as for partitions that are no longer in the settings
+	deaf.SlurmConf, deaf.Pending = s.conf(), false // as for partitions that are no longer in the settings
 	if err := new(Plan).RemoveSettings(t.Context(), deaf, s.script()); err == nil ||
 		!strings.Contains(err.Error(), "slurmctld has JobSubmitPlugins=lua") {
 		t.Errorf("without a restart: %v", err)
@@ -685,7 +685,7 @@ func TestScriptPaths(t *testing.T) {
 func TestGone(t *testing.T) {
 	site := newSite(t).conf() // has cpu-1, gpu-1, gpu-2, and partition cpu
 
-	const before = head + "NodeName=gpu-[1-4] CPUs=4\nNodeName=big-[1-2] CPUs=4\nPartitionName=gpu Nodes=gpu-[1-4]\nPartitionName=big Nodes=big-[1-2] State=UP\nPartitionName=cpu Nodes=cpu-1\n"
+	const before = fileHeader + "NodeName=gpu-[1-4] CPUs=4\nNodeName=big-[1-2] CPUs=4\nPartitionName=gpu Nodes=gpu-[1-4]\nPartitionName=big Nodes=big-[1-2] State=UP\nPartitionName=cpu Nodes=cpu-1\n"
 
 	var jobs []capacity.Job
 	for i, words := range []string{"RUNNING gpu gpu-1", "RUNNING gpu gpu-4", "PENDING gpu", "PENDING gpu,cpu", "RUNNING big big-1", "COMPLETED big big-1", "RUNNING cpu cpu-1"} {
@@ -702,8 +702,8 @@ func TestGone(t *testing.T) {
 		"NodeName=gpu-[1-4] CPUs=8\nPartitionName=gpu Nodes=gpu-[1-4]\n":                                                               "big,big-[1-2] [5]",
 		"": "big,big-[1-2],gpu,gpu-[3-4] [1 2 3 5]",
 	} {
-		gone, err := site.gone(before, after)
-		if got := fmt.Sprint(hostlist.Compress(gone), " ", ended(jobs, gone)); err != nil || got != want {
+		gone, err := site.removedNames(before, after)
+		if got := fmt.Sprint(hostlist.Compress(gone), " ", affectedJobs(jobs, gone)); err != nil || got != want {
 			t.Errorf("after %q: %s, want %s (%v)", after, got, want, err)
 		}
 	}
@@ -713,7 +713,7 @@ func TestGone(t *testing.T) {
 func TestNodesOfJobsStay(t *testing.T) {
 	s := newSite(t)
 	s.write("job_submit.lua", s.script().Text)
-	s.write(IncludeFile, head+"NodeName=big-1 CPUs=4\n")
+	s.write(IncludeFile, fileHeader+"NodeName=big-1 CPUs=4\n")
 	s.write("slurm.conf", siteConf+"Include "+IncludeFile+"\n")
 
 	bin := t.TempDir()
@@ -748,19 +748,19 @@ func TestR9_SitesGresConf(t *testing.T) {
 	const own = "NodeName=cpu-1 Name=gpu File=/dev/nvidia0"
 	s.write("gres.conf", own)
 
-	for gres, want := range map[string]string{head: own + "\nInclude " + GresFile + "\n", "": own + "\n"} {
+	for gres, want := range map[string]string{fileHeader: own + "\nInclude " + GresFile + "\n", "": own + "\n"} {
 		var p Plan
 
 		s.write("job_submit.lua", s.script().Text)
 
-		if err := p.InstallSettings(t.Context(), s.settings(true), head+"JobSubmitPlugins=lua\n", head); err != nil {
+		if err := p.InstallSettings(t.Context(), s.settings(true), fileHeader+"JobSubmitPlugins=lua\n", fileHeader); err != nil {
 			t.Fatal(err)
 		}
 
 		s.apply(p)
 
 		p = Plan{}
-		if err := p.InstallSettings(t.Context(), s.settings(true), head+"JobSubmitPlugins=lua\n", gres); err != nil {
+		if err := p.InstallSettings(t.Context(), s.settings(true), fileHeader+"JobSubmitPlugins=lua\n", gres); err != nil {
 			t.Fatal(err)
 		}
 
@@ -795,7 +795,7 @@ func TestSwitches(t *testing.T) {
 		s.write("slurm.conf", siteConf+"TopologyPlugin="+c.plugin+"\n")
 		s.write("topology.conf", c.topology)
 		s.write("more.conf", "SwitchName=s1 Nodes=gpu-[3-4]\n")
-		said, err := s.conf().Switches(settings)
+		said, err := s.conf().CheckTopology(settings)
 
 		if !strings.Contains(c.want, " ") && c.want != "" {
 			c.want = "Nodes=" + c.want + "`"
