@@ -51,35 +51,42 @@ type api struct {
 
 func newAPI(c *ec2.Client) *api {
 	return &api{
-		CancelCapacityReservation: c.CancelCapacityReservation,
-		CreateCapacityReservation: c.CreateCapacityReservation, CreateLaunchTemplate: c.CreateLaunchTemplate,
-		CreateLaunchTemplateVersion: c.CreateLaunchTemplateVersion, CreateTags: c.CreateTags,
-		DeleteLaunchTemplate: c.DeleteLaunchTemplate, DescribeAvailabilityZones: c.DescribeAvailabilityZones,
-		DescribeCapacityReservationTopology: c.DescribeCapacityReservationTopology, DescribeImages: c.DescribeImages,
-		DescribeLaunchTemplateVersions: c.DescribeLaunchTemplateVersions,
-		DescribeRegions:                c.DescribeRegions, GetConsoleOutput: c.GetConsoleOutput,
-		PurchaseCapacityBlock: c.PurchaseCapacityBlock, PurchaseCapacityBlockExtension: c.PurchaseCapacityBlockExtension,
-		RunInstances: c.RunInstances, TerminateInstances: c.TerminateInstances,
+		CancelCapacityReservation:               c.CancelCapacityReservation,
+		CreateCapacityReservation:               c.CreateCapacityReservation,
+		CreateLaunchTemplate:                    c.CreateLaunchTemplate,
+		CreateLaunchTemplateVersion:             c.CreateLaunchTemplateVersion,
+		CreateTags:                              c.CreateTags,
+		DeleteLaunchTemplate:                    c.DeleteLaunchTemplate,
+		DescribeAvailabilityZones:               c.DescribeAvailabilityZones,
+		DescribeCapacityReservationTopology:     c.DescribeCapacityReservationTopology,
+		DescribeImages:                          c.DescribeImages,
+		DescribeLaunchTemplateVersions:          c.DescribeLaunchTemplateVersions,
+		DescribeRegions:                         c.DescribeRegions,
+		GetConsoleOutput:                        c.GetConsoleOutput,
+		PurchaseCapacityBlock:                   c.PurchaseCapacityBlock,
+		PurchaseCapacityBlockExtension:          c.PurchaseCapacityBlockExtension,
+		RunInstances:                            c.RunInstances,
+		TerminateInstances:                      c.TerminateInstances,
 		DescribeCapacityBlockExtensionHistory:   c.DescribeCapacityBlockExtensionHistory,
 		DescribeCapacityBlockExtensionOfferings: c.DescribeCapacityBlockExtensionOfferings,
 		DescribeCapacityBlockOfferings:          c.DescribeCapacityBlockOfferings,
-		DescribeCapacityBlockStatus:             c.DescribeCapacityBlockStatus, DescribeCapacityBlocks: c.DescribeCapacityBlocks,
-		DescribeCapacityReservations: c.DescribeCapacityReservations, DescribeInstanceStatus: c.DescribeInstanceStatus,
-		DescribeInstanceTypes: c.DescribeInstanceTypes, DescribeInstances: c.DescribeInstances,
-		DescribeLaunchTemplates: c.DescribeLaunchTemplates, DescribeRouteTables: c.DescribeRouteTables,
-		DescribeVpcEndpoints: c.DescribeVpcEndpoints, DescribeSecurityGroups: c.DescribeSecurityGroups,
-		DescribeSubnets: c.DescribeSubnets,
+		DescribeCapacityBlockStatus:             c.DescribeCapacityBlockStatus,
+		DescribeCapacityBlocks:                  c.DescribeCapacityBlocks,
+		DescribeCapacityReservations:            c.DescribeCapacityReservations,
+		DescribeInstanceStatus:                  c.DescribeInstanceStatus,
+		DescribeInstanceTypes:                   c.DescribeInstanceTypes,
+		DescribeInstances:                       c.DescribeInstances,
+		DescribeLaunchTemplates:                 c.DescribeLaunchTemplates,
+		DescribeRouteTables:                     c.DescribeRouteTables,
+		DescribeVpcEndpoints:                    c.DescribeVpcEndpoints,
+		DescribeSecurityGroups:                  c.DescribeSecurityGroups,
+		DescribeSubnets:                         c.DescribeSubnets,
 	}
 }
 
 // listAll reads what is on all pages of an operation; doing begins the words of an error.
 func listAll[In, Out, A any](
-	ctx context.Context,
-	c *Client,
-	doing string,
-	call call[In, Out],
-	in *In,
-	on func(*Out) []A,
+	ctx context.Context, c *Client, doing string, call call[In, Out], in *In, on func(*Out) []A,
 ) ([]A, error) {
 	return awsconfig.All(ctx, doing+" in "+c.region, newPager(call, in), on)
 }

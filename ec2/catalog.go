@@ -63,14 +63,9 @@ func (c *Client) BlockTypes(ctx context.Context) (map[string]InstanceType, error
 const BlockUsage = string(types.UsageClassTypeCapacityBlock)
 
 func (c *Client) instanceTypes(ctx context.Context, which types.Filter) (map[string]InstanceType, error) {
-	types, err := listAll(
-		ctx,
-		c,
-		"describing instance types",
-		c.api.DescribeInstanceTypes,
+	types, err := listAll(ctx, c, "describing instance types", c.api.DescribeInstanceTypes,
 		&ec2.DescribeInstanceTypesInput{Filters: []types.Filter{which}},
-		func(page *ec2.DescribeInstanceTypesOutput) []types.InstanceTypeInfo { return page.InstanceTypes },
-	)
+		func(page *ec2.DescribeInstanceTypesOutput) []types.InstanceTypeInfo { return page.InstanceTypes })
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +147,7 @@ const (
 	efaOnly        = "efa-only"
 )
 
-// networkInterfaces are the interfaces of a launch template that use every EFA of an
+// networkInterfaces returns the interfaces of a launch template that use every EFA of an
 // instance type; none for a type without EFA, and in mode capacity.NoEFA.
 //
 // In mode capacity.EFA each card has one interface that is both EFA and ENA: at device index 0 on the first card, at 1
@@ -167,10 +162,7 @@ const (
 // takes neither together with interfaces. Among several, none has a public address: EC2 gives one
 // to an instance with one interface only, where the subnet says so.
 func networkInterfaces(
-	t InstanceType,
-	mode capacity.EFAMode,
-	subnetID string,
-	groups []string,
+	t InstanceType, mode capacity.EFAMode, subnetID string, groups []string,
 ) ([]types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest, error) {
 	if t.EFAInterfaces == 0 || mode == capacity.NoEFA {
 		return nil, nil
@@ -180,10 +172,8 @@ func networkInterfaces(
 		return nil, fmt.Errorf("EFA mode %q: want %s, %s or %s", mode, capacity.EFA, capacity.EFAOnly, capacity.NoEFA)
 	}
 
-	cards := slices.SortedFunc(
-		slices.Values(t.Cards),
-		func(a, b NetworkCard) int { return cmp.Compare(a.Index, b.Index) },
-	)
+	cards := slices.SortedFunc(slices.Values(t.Cards),
+		func(a, b NetworkCard) int { return cmp.Compare(a.Index, b.Index) })
 	said := slices.ContainsFunc(cards, func(c NetworkCard) bool { return len(c.Types) > 0 })
 
 	without := len(cards) - t.EFAInterfaces
@@ -214,10 +204,11 @@ func networkInterfaces(
 
 	add := func(card, device int, kind string) {
 		n := types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{
-			NetworkCardIndex: aws.Int32(
-				int32(card),
-			), DeviceIndex: aws.Int32(int32(device)), InterfaceType: aws.String(kind),
-			Groups: groups, AssociatePublicIpAddress: aws.Bool(false),
+			NetworkCardIndex:         aws.Int32(int32(card)),
+			DeviceIndex:              aws.Int32(int32(device)),
+			InterfaceType:            aws.String(kind),
+			Groups:                   groups,
+			AssociatePublicIpAddress: aws.Bool(false),
 		}
 		if subnetID != "" {
 			n.SubnetId = aws.String(subnetID)
@@ -257,11 +248,9 @@ func networkInterfaces(
 	return all, nil
 }
 
-// efaInterfaces are the networkInterfaces that a spec asks for.
+// efaInterfaces returns the networkInterfaces that a spec asks for.
 func (c *Client) efaInterfaces(
-	ctx context.Context,
-	spec capacity.LaunchTemplateSpec,
-	groups []string,
+	ctx context.Context, spec capacity.LaunchTemplateSpec, groups []string,
 ) ([]types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest, error) {
 	found, err := c.InstanceTypes(ctx, []string{spec.InstanceType})
 	if err != nil {

@@ -87,10 +87,10 @@ func From(aws *awsconfig.Shared) *Client {
 // Shared lets a client of another service use the same credentials without a second search for them.
 func (c *Client) Shared() *awsconfig.Shared { return c.shared.Shared }
 
-// Region is the region that the client works in.
+// Region returns the region that the client works in.
 func (c *Client) Region() string { return c.region }
 
-// In is the same client for another region; "" is the client itself.
+// In returns the client of another region; "" returns the client itself.
 func (c *Client) In(region string) *Client {
 	if region == "" {
 		return c
@@ -107,9 +107,9 @@ func (s *shared) in(region string) *Client {
 	}
 
 	c := &Client{
-		shared: s, region: region, api: newAPI(ec2.NewFromConfig(s.Config, withoutRetry(noCapacityCodes...), func(
-			o *ec2.Options,
-		) {
+		shared: s,
+		region: region,
+		api: newAPI(ec2.NewFromConfig(s.Config, withoutRetry(noCapacityCodes...), func(o *ec2.Options) {
 			o.Region = region
 			o.APIOptions = append(o.APIOptions, awsconfig.Advise(Remedies), awsconfig.WrapUndecided(noCapacityCodes...))
 		})),
@@ -120,14 +120,14 @@ func (s *shared) in(region string) *Client {
 	return c
 }
 
-// Now is AWS's time: the machine's clock, corrected by Offset.
+// Now returns AWS's time: the machine's clock, corrected by Offset.
 func (c *Client) Now() time.Time { return time.Now().Add(c.Offset()) }
 
-// Offset is AWS's time minus the machine's, from the newest answer that had a Date header, whether the call went well
-// or failed; 0 before the first answer. All regions share it.
+// Offset returns AWS's time minus the machine's, from the newest answer that had a Date header, whether the call went
+// well or failed; 0 before the first answer. All regions share it.
 func (c *Client) Offset() time.Duration { return c.shared.Shared.Offset() }
 
-// Withheld returns what EC2 withheld for lack of permission since the last call of Untold: sentences,
+// Withheld returns what EC2 withheld for lack of permission since the last call of Withheld: sentences,
 // each with the denied action and its cost. All regions share the list.
 func (c *Client) Withheld() []string {
 	c.shared.mu.Lock()
@@ -164,7 +164,7 @@ func tagMap(tags []types.Tag) map[string]string {
 	return m
 }
 
-// tagList is in the order of the keys, so that equal requests are equal bytes, as a ClientToken demands.
+// tagList sorts tags by key, so that equal requests are equal bytes, as a ClientToken demands.
 func tagList(m map[string]string) []types.Tag {
 	var tags []types.Tag
 	for _, key := range slices.Sorted(maps.Keys(m)) {

@@ -22,17 +22,17 @@ import (
 // ErrNotSent is an error of a purchase that EC2 has not seen.
 var ErrNotSent = errors.New("not sent")
 
-// ErrUndecided matches the error of a call that EC2 has not decided: it throttles, has failed, or gives no answer. The same
-// call may succeed a moment later.
+// ErrUndecided matches the error of a call that EC2 has not decided: it throttles, has failed, or gives no answer. The
+// same call may succeed a moment later.
 var ErrUndecided = awsconfig.ErrUndecided
 
 // ErrNotDescribed stands for an id that EC2 silently left out of its answer.
 var ErrNotDescribed = errors.New("EC2 left it out of its answer")
 
-// Code is EC2's error code, verbatim; "" if err holds no answer of AWS.
+// Code returns EC2's error code, verbatim; "" if err holds no answer of AWS.
 func Code(err error) string { return awsconfig.Code(err) }
 
-// Message is EC2's message without the SDK's words around it; for a denied call, the denied action
+// Message returns EC2's message without the SDK's words around it; for a denied call, the denied action
 // and its remedy; the error's own text if err holds no answer of AWS.
 func Message(err error) string {
 	if advice := Advice(err); advice != "" {
@@ -47,7 +47,7 @@ func Message(err error) string {
 	return err.Error()
 }
 
-// rawMessage is EC2's message alone; the error's own text if err holds no answer of AWS.
+// rawMessage returns EC2's message alone; the error's own text if err holds no answer of AWS.
 func rawMessage(err error) string {
 	var answer smithy.APIError
 	if !errors.As(err, &answer) {
@@ -57,7 +57,7 @@ func rawMessage(err error) string {
 	return trimPeriod(answer.ErrorMessage())
 }
 
-// dryRunError is the outcome of a call with DryRun, which never succeeds: EC2 says
+// dryRunError returns the error of a call with DryRun. Such a call never succeeds: EC2 answers
 // DryRunOperation where it would have done the call.
 func dryRunError(err error, what string) error {
 	switch {
@@ -138,7 +138,7 @@ func (r retryerExcept) IsErrorRetryable(err error) bool {
 	return !slices.Contains(r.codes, Code(err)) && r.RetryerV2.IsErrorRetryable(err)
 }
 
-// withoutRetry is an option of a client or a call: errors of these codes are final.
+// withoutRetry makes errors with these codes final, for a client or a call.
 func withoutRetry(codes ...string) func(*ec2.Options) {
 	return func(o *ec2.Options) {
 		if r, ok := o.Retryer.(aws.RetryerV2); ok {
@@ -154,7 +154,7 @@ const (
 )
 
 // skipBadIDs calls EC2 with ids, each until EC2 takes it. EC2 refuses a whole call for one bad id, with a code that
-// begins with codePrefix, and the SDK reads an answer whole or not at all. withoutBad then asks for the id that EC2
+// begins with codePrefix, and the SDK reads an answer whole or not at all. skipBadIDs then asks for the id that EC2
 // names, or else for one half, and for the others. It returns the error for each bad id, and stops at any other
 // error: also when none can be read.
 func skipBadIDs(ids []string, codePrefix string, call func(ids []string) error) (bad map[string]error, err error) {
@@ -221,8 +221,8 @@ var noCapacityCodes = []string{
 	"ReservationCapacityExceeded",
 }
 
-// noHoldCodes are the codes with which EC2 refuses to hold capacity of one type in one zone where another type or zone may
-// work: the codes of a launch, types that a zone does not offer, and quotas, which are for families of types.
+// noHoldCodes are the codes with which EC2 refuses to hold capacity of one type in one zone where another type or zone
+// may work: the codes of a launch, types that a zone does not offer, and quotas, which are for families of types.
 var noHoldCodes = []string{"Unsupported", "VcpuLimitExceeded", "InstanceLimitExceeded"}
 
 // unclearCodes are codes of EC2 that say nothing about the effect, whatever status they come with.

@@ -38,10 +38,8 @@ func (c *Client) Image(ctx context.Context, id string) (Image, error) {
 		)
 	}
 
-	out, err := c.api.DescribeImages(
-		ctx,
-		&ec2.DescribeImagesInput{ImageIds: []string{id}, IncludeDeprecated: aws.Bool(true)},
-	)
+	out, err := c.api.DescribeImages(ctx,
+		&ec2.DescribeImagesInput{ImageIds: []string{id}, IncludeDeprecated: aws.Bool(true)})
 	if err == nil && len(out.Images) == 0 {
 		err = ErrNotDescribed
 	}
@@ -52,10 +50,13 @@ func (c *Client) Image(ctx context.Context, id string) (Image, error) {
 
 	image := out.Images[0]
 	found := Image{
-		ID: id, Name: aws.ToString(image.Name), Description: aws.ToString(image.Description),
-		Owner: cmp.Or(aws.ToString(image.ImageOwnerAlias), aws.ToString(image.OwnerId)), Created: dateIn(
-			image.CreationDate), Deprecated: dateIn(image.DeprecationTime),
-		Platform: reservationPlatform(aws.ToString(image.PlatformDetails)),
+		ID:          id,
+		Name:        aws.ToString(image.Name),
+		Description: aws.ToString(image.Description),
+		Owner:       cmp.Or(aws.ToString(image.ImageOwnerAlias), aws.ToString(image.OwnerId)),
+		Created:     dateIn(image.CreationDate),
+		Deprecated:  dateIn(image.DeprecationTime),
+		Platform:    reservationPlatform(aws.ToString(image.PlatformDetails)),
 	}
 	says := []string{found.Name, found.Description}
 	for _, t := range image.Tags {
@@ -77,27 +78,22 @@ func (i Image) String() string {
 	return text
 }
 
-// dateIn is the date in a time as EC2 writes it.
+// dateIn returns the date of a time as EC2 writes it.
 func dateIn(written *string) string {
 	date, _, _ := strings.Cut(aws.ToString(written), "T")
 	return date
 }
 
-// SecurityGroups are the rules of the existing ones among ids, by id.
+// SecurityGroups returns the rules of the existing ones among ids, by id.
 func (c *Client) SecurityGroups(ctx context.Context, ids []string) (map[string][]Rule, error) {
 	found := map[string][]Rule{}
 	if len(unique(ids)) == 0 {
 		return found, nil
 	}
 	// A filter, since one unknown id would make EC2 refuse the whole call.
-	groups, err := listAll(
-		ctx,
-		c,
-		"describing security groups",
-		c.api.DescribeSecurityGroups,
+	groups, err := listAll(ctx, c, "describing security groups", c.api.DescribeSecurityGroups,
 		&ec2.DescribeSecurityGroupsInput{Filters: []types.Filter{filter("group-id", unique(ids)...)}},
-		func(page *ec2.DescribeSecurityGroupsOutput) []types.SecurityGroup { return page.SecurityGroups },
-	)
+		func(page *ec2.DescribeSecurityGroupsOutput) []types.SecurityGroup { return page.SecurityGroups })
 	if err != nil {
 		return nil, err
 	}
@@ -127,17 +123,15 @@ var reservationPlatforms = map[string]string{
 	"SQL Server Web":        "Linux with SQL Server Web",
 }
 
-// reservationPlatform is the platform of an AMI under EC2's name for reservations, mostly the same. It is "" for names
-// that no reservation has in this version of the SDK: nobody knows which reservations would take such an image.
+// reservationPlatform returns the platform of an AMI under EC2's name for reservations, mostly the same. It is "" for
+// names that no reservation has in this version of the SDK: nobody knows which reservations would take such an image.
 func reservationPlatform(details string) string {
 	if name, ok := reservationPlatforms[details]; ok {
 		return name
 	}
 
-	if !slices.Contains(
-		types.CapacityReservationInstancePlatform("").Values(),
-		types.CapacityReservationInstancePlatform(details),
-	) {
+	if !slices.Contains(types.CapacityReservationInstancePlatform("").Values(),
+		types.CapacityReservationInstancePlatform(details)) {
 		return ""
 	}
 
@@ -175,7 +169,7 @@ func (c *Client) ImagePlatform(ctx context.Context, template string) (capacity.I
 	return found, nil
 }
 
-// platform is the platform of an AMI, which never changes.
+// platform returns the platform of an AMI, which never changes.
 func (c *Client) platform(ctx context.Context, image string) (string, error) {
 	if known, ok := c.platforms.get(image); ok {
 		return known, nil

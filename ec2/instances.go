@@ -21,9 +21,14 @@ import (
 
 func instance(a types.Instance) capacity.Instance {
 	i := capacity.Instance{
-		ID: aws.ToString(a.InstanceId), PrivateIP: aws.ToString(a.PrivateIpAddress), Type: string(
-			a.InstanceType), SubnetID: aws.ToString(a.SubnetId), ReservationID: aws.ToString(a.CapacityReservationId),
-		LaunchIndex: int(aws.ToInt32(a.AmiLaunchIndex)), Launched: aws.ToTime(a.LaunchTime), Tags: tagMap(a.Tags),
+		ID:            aws.ToString(a.InstanceId),
+		PrivateIP:     aws.ToString(a.PrivateIpAddress),
+		Type:          string(a.InstanceType),
+		SubnetID:      aws.ToString(a.SubnetId),
+		ReservationID: aws.ToString(a.CapacityReservationId),
+		LaunchIndex:   int(aws.ToInt32(a.AmiLaunchIndex)),
+		Launched:      aws.ToTime(a.LaunchTime),
+		Tags:          tagMap(a.Tags),
 	}
 	if a.State != nil {
 		i.State = string(a.State.Name)
@@ -88,12 +93,7 @@ func (c *Client) instances(ctx context.Context, filters ...types.Filter) ([]capa
 	in := &ec2.DescribeInstancesInput{MaxResults: aws.Int32(pageSize), Filters: append(filters,
 		filter("instance-state-name", "pending", "running", "shutting-down", "stopping", "stopped"))}
 
-	return listAll(
-		ctx,
-		c,
-		"describing instances",
-		c.api.DescribeInstances,
-		in,
+	return listAll(ctx, c, "describing instances", c.api.DescribeInstances, in,
 		func(page *ec2.DescribeInstancesOutput) (all []capacity.Instance) {
 			for _, launch := range page.Reservations {
 				for _, a := range launch.Instances {
@@ -102,8 +102,7 @@ func (c *Client) instances(ctx context.Context, filters ...types.Filter) ([]capa
 			}
 
 			return all
-		},
-	)
+		})
 }
 
 // Terminate terminates instances. An instance that is gone is no error. EC2 may also deny that a
@@ -147,8 +146,8 @@ func (c *Client) Terminate(ctx context.Context, instances []capacity.Instance) e
 // youngTime bounds how late EC2 shows a new instance.
 const youngTime = 5 * time.Minute
 
-// Impaired are the running instances of this region whose host is impaired, or that EC2 is about to stop, restart or
-// retire: what EC2 says, by instance. Without permission it is nothing: see Untold.
+// Impaired returns the running instances of this region whose host is impaired, or that EC2 is about to stop, restart
+// or retire: what EC2 says, by instance. Without permission it is nothing: see Withheld.
 func (c *Client) Impaired(ctx context.Context) (map[string]string, error) {
 	said := map[string]string{}
 	for _, which := range []types.Filter{
@@ -174,12 +173,8 @@ func (c *Client) Impaired(ctx context.Context) (map[string]string, error) {
 			}
 
 			for _, e := range s.Events {
-				said[id] = fmt.Sprintf(
-					"%s, not before %s: %s",
-					e.Code,
-					aws.ToTime(e.NotBefore).UTC().Format(time.RFC3339),
-					aws.ToString(e.Description),
-				)
+				said[id] = fmt.Sprintf("%s, not before %s: %s", e.Code,
+					aws.ToTime(e.NotBefore).UTC().Format(time.RFC3339), aws.ToString(e.Description))
 			}
 		}
 	}
@@ -220,7 +215,7 @@ func (c *Client) ReservationTopology(ctx context.Context, ids []string) (map[str
 // the endpoint of AWS STS.
 const accountTime = 5 * time.Second
 
-// Account is the id, twelve digits, of the account that the credentials belong to. Many credentials carry it; for
+// Account returns the id, twelve digits, of the account that the credentials belong to. Many credentials carry it; for
 // others it takes one call of AWS STS, which needs no permission, only a way to its endpoint.
 func (c *Client) Account(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, accountTime)
@@ -246,7 +241,7 @@ func (c *Client) Account(ctx context.Context) (string, error) {
 // bootFailureLine is a line of an instance's console that says why it is no node: of our user data, or of slurmd.
 var bootFailureLine = regexp.MustCompile(`(pcs-capacity: |slurmd: (fatal|error): )[[:print:]]{1,200}`)
 
-// BootFailure is the last line on an instance's console that says why it is no node; "" if there is none.
+// BootFailure returns the last line on an instance's console that says why it is no node; "" if there is none.
 func (c *Client) BootFailure(ctx context.Context, id string) (string, error) {
 	out, err := c.api.GetConsoleOutput(ctx, &ec2.GetConsoleOutputInput{InstanceId: &id, Latest: aws.Bool(true)})
 	if err != nil {

@@ -14,8 +14,9 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Launch starts instances with one RunInstances call, which is sent once: the caller keeps the account's limit. The network interfaces of a template, if it
-// has any, are sent along, each in the subnet. The error has the outcome: see Outcome.
+// Launch starts instances with one RunInstances call, which is sent once: the caller keeps the account's limit. The
+// network interfaces of a template, if it has any, are sent along, each in the subnet. The error has the outcome: see
+// Outcome.
 func (c *Client) Launch(ctx context.Context, l capacity.Launch) ([]capacity.Instance, error) {
 	in, err := c.launchInput(ctx, l)
 	if err != nil {
@@ -47,14 +48,11 @@ func (c *Client) launchInput(ctx context.Context, l capacity.Launch) (*ec2.RunIn
 	}
 
 	in := &ec2.RunInstancesInput{
-		MinCount: aws.Int32(int32(cmp.Or(l.Least, l.Count))),
-		MaxCount: aws.Int32(int32(l.Count)),
-		ClientToken: aws.String(
-			l.ClientToken,
-		),
-		LaunchTemplate: templateReference(pin),
-		InstanceType: types.InstanceType(
-			l.InstanceType),
+		MinCount:          aws.Int32(int32(cmp.Or(l.Least, l.Count))),
+		MaxCount:          aws.Int32(int32(l.Count)),
+		ClientToken:       aws.String(l.ClientToken),
+		LaunchTemplate:    templateReference(pin),
+		InstanceType:      types.InstanceType(l.InstanceType),
 		TagSpecifications: tagged(l.Tags, types.ResourceTypeInstance, types.ResourceTypeVolume),
 	}
 	if template.LaunchTemplateData != nil {
@@ -128,19 +126,18 @@ func (c *Client) retryWhile(ctx context.Context, absent func(error) bool, call f
 // pinTime bounds how long the version of $Default or $Latest is remembered: all launches of one power-up share it.
 const pinTime = time.Minute
 
-// PinTemplate is the version, as ID:NUMBER, that ID[:VERSION] or NAME[:VERSION] means now; without a version it is the
-// template's default one. A launch and its repetition are the same only with the same version. A caller without the
+// PinTemplate returns the version, as ID:NUMBER, that ID[:VERSION] or NAME[:VERSION] means now; without a version it is
+// the template's default one. A launch and its repetition are the same only with the same version. A caller without the
 // permission ec2:DescribeLaunchTemplateVersions gets back what was given.
 func (c *Client) PinTemplate(ctx context.Context, reference string) (string, error) {
 	_, pin, err := c.resolveTemplate(ctx, reference)
 	return pin, err
 }
 
-// resolveTemplate is the version of a launch template that is launched from, and its ID:NUMBER. A caller who may not read
-// it gets no version, and what was given.
+// resolveTemplate returns the version of a launch template that is launched from, and its ID:NUMBER. A caller who may
+// not read it gets no version, and what was given.
 func (c *Client) resolveTemplate(
-	ctx context.Context,
-	reference string,
+	ctx context.Context, reference string,
 ) (v types.LaunchTemplateVersion, pin string, err error) {
 	c.pinning.Lock() // concurrent launches of one power-up ask once
 	defer c.pinning.Unlock()

@@ -30,8 +30,7 @@ const latestVersion = "$Latest"
 // LaunchTemplate reads one version of a launch template, by id or name; an empty version is the newest. The second
 // value is false when there is no such template or version.
 func (c *Client) LaunchTemplate(
-	ctx context.Context,
-	idOrName, version string,
+	ctx context.Context, idOrName, version string,
 ) (t capacity.LaunchTemplate, found bool, err error) {
 	if idOrName == "" { // EC2 would describe any
 		return t, false, nil
@@ -66,11 +65,9 @@ func (c *Client) LaunchTemplate(
 	return t, err == nil, err
 }
 
-// withImage is a template with one version, and the AMI that a launch would take now.
+// withImage describes one version of a template, with the AMI that a launch would use now.
 func (c *Client) withImage(
-	ctx context.Context,
-	t types.LaunchTemplate,
-	v types.LaunchTemplateVersion,
+	ctx context.Context, t types.LaunchTemplate, v types.LaunchTemplateVersion,
 ) (capacity.LaunchTemplate, error) {
 	d := launchTemplate(t, v)
 	if isParameter(d.ImageID) {
@@ -133,9 +130,7 @@ type templateRead struct {
 // version reads the version that a reference means. EC2 is asked once for a number, which never changes; what
 // anything else means is kept for a time.
 func (c *Client) version(
-	ctx context.Context,
-	reference string,
-	keep time.Duration,
+	ctx context.Context, reference string, keep time.Duration,
 ) (types.LaunchTemplateVersion, error) {
 	known, ok := c.versions.get(reference)
 	if ok && (pinnedRef(known.LaunchTemplateVersion) == reference || time.Since(known.at) < keep) {
@@ -154,12 +149,10 @@ func (c *Client) version(
 	return v, nil
 }
 
-// describeVersion asks EC2 for one version of a launch template. resolved: with the AMI that a launch would take now, which
-// takes the permission ssm:GetParameters.
+// describeVersion asks EC2 for one version of a launch template. resolved: with the AMI that a launch would take now,
+// which takes the permission ssm:GetParameters.
 func (c *Client) describeVersion(
-	ctx context.Context,
-	t *types.LaunchTemplateSpecification,
-	resolved bool,
+	ctx context.Context, t *types.LaunchTemplateSpecification, resolved bool,
 ) (v types.LaunchTemplateVersion, err error) {
 	in := &ec2.DescribeLaunchTemplateVersionsInput{
 		LaunchTemplateId:   t.LaunchTemplateId,
@@ -185,7 +178,7 @@ func versionNumber(v types.LaunchTemplateVersion) string {
 	return strconv.FormatInt(aws.ToInt64(v.VersionNumber), 10)
 }
 
-// pinnedRef is ID:NUMBER of a version.
+// pinnedRef returns the reference ID:NUMBER of a version.
 func pinnedRef(v types.LaunchTemplateVersion) string {
 	return aws.ToString(v.LaunchTemplateId) + ":" + versionNumber(v)
 }
@@ -195,26 +188,21 @@ const parameterPrefix = "resolve:ssm:"
 
 func isParameter(imageID string) bool { return strings.HasPrefix(imageID, parameterPrefix) }
 
-// resolvedImage is the AMI that a launch from this version would take now.
+// resolvedImage returns the AMI that a launch from this version would take now.
 func (c *Client) resolvedImage(ctx context.Context, v types.LaunchTemplateVersion) (string, error) {
 	resolved, err := c.describeVersion(ctx, templateReference(pinnedRef(v)), true)
 	if err != nil {
-		return "", fmt.Errorf(
-			"resolving image %s of launch template %s: %w",
-			aws.ToString(v.LaunchTemplateData.ImageId),
-			aws.ToString(v.LaunchTemplateName),
-			err,
-		)
+		return "", fmt.Errorf("resolving image %s of launch template %s: %w",
+			aws.ToString(v.LaunchTemplateData.ImageId), aws.ToString(v.LaunchTemplateName), err)
 	}
 
 	return aws.ToString(resolved.LaunchTemplateData.ImageId), nil
 }
 
-// PlannedTemplate is the version that EnsureLaunchTemplate would leave behind, without an id where
+// PlannedTemplate returns the version that EnsureLaunchTemplate would leave behind, without an id where
 // there is none yet. It changes nothing.
 func (c *Client) PlannedTemplate(
-	ctx context.Context,
-	spec capacity.LaunchTemplateSpec,
+	ctx context.Context, spec capacity.LaunchTemplateSpec,
 ) (capacity.LaunchTemplate, error) {
 	_, written, err := c.planTemplate(ctx, spec)
 	if err != nil {
@@ -227,11 +215,10 @@ func (c *Client) PlannedTemplate(
 	return t, nil
 }
 
-// planTemplate is the request for a spec, and the first version of its template as EC2 will show it: the answer of
+// planTemplate returns the request for a spec, and the first version of its template as EC2 will show it: the answer of
 // CreateLaunchTemplate does not.
 func (c *Client) planTemplate(
-	ctx context.Context,
-	spec capacity.LaunchTemplateSpec,
+	ctx context.Context, spec capacity.LaunchTemplateSpec,
 ) (data *types.RequestLaunchTemplateData, v types.LaunchTemplateVersion, err error) {
 	data, err = c.templateData(ctx, spec)
 	if err != nil {
@@ -243,11 +230,8 @@ func (c *Client) planTemplate(
 		return data, v, err
 	}
 
-	about := fmt.Sprintf(
-		"pcs-capacity for %s, sha256:%s",
-		cmp.Or(spec.ReservationID, spec.Tags[capacity.TagPartition]),
-		digest,
-	)
+	about := fmt.Sprintf("pcs-capacity for %s, sha256:%s", cmp.Or(spec.ReservationID, spec.Tags[capacity.TagPartition]),
+		digest)
 	v = types.LaunchTemplateVersion{
 		VersionNumber:      aws.Int64(1),
 		VersionDescription: aws.String(about),
@@ -261,8 +245,7 @@ func (c *Client) planTemplate(
 // template, adds a version, or does nothing. Versions never change, so the digest in a description identifies the
 // wanted one. A template of that name without the cluster tag of the spec is left alone: ErrNotOurs.
 func (c *Client) EnsureLaunchTemplate(
-	ctx context.Context,
-	spec capacity.LaunchTemplateSpec,
+	ctx context.Context, spec capacity.LaunchTemplateSpec,
 ) (t capacity.LaunchTemplate, err error) {
 	data, written, err := c.planTemplate(ctx, spec)
 	if err != nil {
@@ -312,13 +295,12 @@ func (c *Client) createTemplate(
 	data *types.RequestLaunchTemplateData,
 	written types.LaunchTemplateVersion,
 ) (t capacity.LaunchTemplate, err error) {
-	out, err := c.api.CreateLaunchTemplate(
-		ctx,
-		&ec2.CreateLaunchTemplateInput{
-			LaunchTemplateName: aws.String(spec.Name), LaunchTemplateData: data,
-			VersionDescription: written.VersionDescription, TagSpecifications: tagged(spec.Tags, types.ResourceTypeLaunchTemplate),
-		},
-	)
+	out, err := c.api.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{
+		LaunchTemplateName: aws.String(spec.Name),
+		LaunchTemplateData: data,
+		VersionDescription: written.VersionDescription,
+		TagSpecifications:  tagged(spec.Tags, types.ResourceTypeLaunchTemplate),
+	})
 	if err == nil && out.LaunchTemplate == nil {
 		err = ErrNotDescribed
 	}
@@ -417,17 +399,11 @@ func (c *Client) LaunchTemplatesByTag(ctx context.Context, tags map[string]strin
 
 // newestVersions lists templates with their newest versions, which are read side by side.
 func (c *Client) newestVersions(
-	ctx context.Context,
-	filters ...types.Filter,
+	ctx context.Context, filters ...types.Filter,
 ) (there []capacity.LaunchTemplate, err error) {
-	templates, err := listAll(
-		ctx,
-		c,
-		"describing launch templates",
-		c.api.DescribeLaunchTemplates,
+	templates, err := listAll(ctx, c, "describing launch templates", c.api.DescribeLaunchTemplates,
 		&ec2.DescribeLaunchTemplatesInput{Filters: filters},
-		func(page *ec2.DescribeLaunchTemplatesOutput) []types.LaunchTemplate { return page.LaunchTemplates },
-	)
+		func(page *ec2.DescribeLaunchTemplatesOutput) []types.LaunchTemplate { return page.LaunchTemplates })
 	if err != nil {
 		return nil, err
 	}
@@ -438,11 +414,8 @@ func (c *Client) newestVersions(
 
 	for i, t := range templates {
 		reads.Go(func() error {
-			v, err := c.version(
-				readCtx,
-				fmt.Sprintf("%s:%d", aws.ToString(t.LaunchTemplateId), aws.ToInt64(t.LatestVersionNumber)),
-				0,
-			)
+			v, err := c.version(readCtx,
+				fmt.Sprintf("%s:%d", aws.ToString(t.LaunchTemplateId), aws.ToInt64(t.LatestVersionNumber)), 0)
 			if err == nil {
 				all[i], err = c.withImage(readCtx, t, v)
 			}
@@ -472,19 +445,20 @@ const templatesAtOnce = 10
 func launchTemplate(t types.LaunchTemplate, v types.LaunchTemplateVersion) capacity.LaunchTemplate {
 	d := v.LaunchTemplateData
 	out := capacity.LaunchTemplate{
-		ID: aws.ToString(t.LaunchTemplateId), Name: aws.ToString(t.LaunchTemplateName),
-		Version: versionNumber(
-			v,
-		), Tags: tagMap(t.Tags), ImageID: aws.ToString(d.ImageId), InstanceType: string(d.InstanceType),
-		KeyName: aws.ToString(d.KeyName), SecurityGroupIDs: slices.Clone(d.SecurityGroupIds),
+		ID:               aws.ToString(t.LaunchTemplateId),
+		Name:             aws.ToString(t.LaunchTemplateName),
+		Version:          versionNumber(v),
+		Tags:             tagMap(t.Tags),
+		ImageID:          aws.ToString(d.ImageId),
+		InstanceType:     string(d.InstanceType),
+		KeyName:          aws.ToString(d.KeyName),
+		SecurityGroupIDs: slices.Clone(d.SecurityGroupIds),
 	}
 	out.UserData, _ = base64.StdEncoding.DecodeString(aws.ToString(d.UserData)) // EC2 takes nothing else
 	for _, n := range d.NetworkInterfaces {
 		out.SecurityGroupIDs = unique(append(out.SecurityGroupIDs, n.Groups...))
-		out.NetworkInterfaces = append(
-			out.NetworkInterfaces,
-			networkInterface(n.NetworkCardIndex, n.DeviceIndex, n.InterfaceType),
-		)
+		out.NetworkInterfaces = append(out.NetworkInterfaces,
+			networkInterface(n.NetworkCardIndex, n.DeviceIndex, n.InterfaceType))
 	}
 
 	if c := d.CpuOptions; c != nil {

@@ -31,11 +31,7 @@ type Route struct {
 
 // RouteTables describes all route tables of a VPC.
 func (c *Client) RouteTables(ctx context.Context, vpc string) ([]RouteTable, error) {
-	return listAll(
-		ctx,
-		c,
-		"describing the route tables of "+vpc,
-		c.api.DescribeRouteTables,
+	return listAll(ctx, c, "describing the route tables of "+vpc, c.api.DescribeRouteTables,
 		&ec2.DescribeRouteTablesInput{Filters: []types.Filter{filter("vpc-id", vpc)}},
 		func(page *ec2.DescribeRouteTablesOutput) (all []RouteTable) {
 			for _, a := range page.RouteTables {
@@ -48,19 +44,14 @@ func (c *Client) RouteTables(ctx context.Context, vpc string) ([]RouteTable, err
 				}
 
 				for _, r := range a.Routes {
-					to := cmp.Or(
-						aws.ToString(r.DestinationCidrBlock),
-						aws.ToString(r.DestinationIpv6CidrBlock),
-						aws.ToString(r.DestinationPrefixListId),
-					)
+					to := cmp.Or(aws.ToString(r.DestinationCidrBlock), aws.ToString(r.DestinationIpv6CidrBlock),
+						aws.ToString(r.DestinationPrefixListId))
 					via := cmp.Or(
 						aws.ToString(r.NatGatewayId),
 						aws.ToString(r.TransitGatewayId),
 						aws.ToString(r.VpcPeeringConnectionId),
 						aws.ToString(r.EgressOnlyInternetGatewayId),
-						aws.ToString(
-							r.CarrierGatewayId,
-						),
+						aws.ToString(r.CarrierGatewayId),
 						aws.ToString(r.LocalGatewayId),
 						aws.ToString(r.CoreNetworkArn),
 						aws.ToString(r.InstanceId),
@@ -74,8 +65,7 @@ func (c *Client) RouteTables(ctx context.Context, vpc string) ([]RouteTable, err
 			}
 
 			return all
-		},
-	)
+		})
 }
 
 // Endpoint is a VPC endpoint for PCS, by which it is reached without a way to the internet.
@@ -88,27 +78,19 @@ type Endpoint struct {
 func (c *Client) PCSEndpoints(ctx context.Context, vpc string) ([]Endpoint, error) {
 	in := &ec2.DescribeVpcEndpointsInput{Filters: []types.Filter{filter("vpc-id", vpc)}}
 
-	all, err := listAll(
-		ctx,
-		c,
-		"describing the endpoints of "+vpc,
-		c.api.DescribeVpcEndpoints,
-		in,
+	all, err := listAll(ctx, c, "describing the endpoints of "+vpc, c.api.DescribeVpcEndpoints, in,
 		func(page *ec2.DescribeVpcEndpointsOutput) (all []Endpoint) {
 			for _, a := range page.VpcEndpoints {
 				if strings.HasSuffix(aws.ToString(a.ServiceName), ".pcs") {
 					// The model has "Available", answers have "available".
 					available := strings.EqualFold(string(a.State), string(types.StateAvailable))
-					all = append(
-						all,
-						Endpoint{aws.ToString(a.VpcEndpointId), available && aws.ToBool(a.PrivateDnsEnabled)},
-					)
+					all = append(all,
+						Endpoint{aws.ToString(a.VpcEndpointId), available && aws.ToBool(a.PrivateDnsEnabled)})
 				}
 			}
 
 			return all
-		},
-	)
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +122,7 @@ type Subnet struct {
 	Public bool // an instance with one network interface gets a public address, where its launch does not say
 }
 
-// PlainSubnets leaves out those facts.
+// PlainSubnets returns subnets without the details of EC2.
 func PlainSubnets(detailed []Subnet) (all []capacity.Subnet) {
 	for _, s := range detailed {
 		all = append(all, s.Subnet)
@@ -175,22 +157,15 @@ func (c *Client) Subnets(ctx context.Context, ids []string) (found []Subnet, mis
 
 // VPCSubnets describes all subnets of VPCs, sorted by id.
 func (c *Client) VPCSubnets(ctx context.Context, vpcs ...string) ([]Subnet, error) {
-	all, err := c.describeSubnets(
-		ctx,
-		&ec2.DescribeSubnetsInput{Filters: []types.Filter{filter("vpc-id", unique(vpcs)...)}},
-	)
+	all, err := c.describeSubnets(ctx,
+		&ec2.DescribeSubnetsInput{Filters: []types.Filter{filter("vpc-id", unique(vpcs)...)}})
 	slices.SortFunc(all, func(a, b Subnet) int { return strings.Compare(a.ID, b.ID) })
 
 	return all, err
 }
 
 func (c *Client) describeSubnets(ctx context.Context, in *ec2.DescribeSubnetsInput) ([]Subnet, error) {
-	return listAll(
-		ctx,
-		c,
-		"describing subnets",
-		c.api.DescribeSubnets,
-		in,
+	return listAll(ctx, c, "describing subnets", c.api.DescribeSubnets, in,
 		func(page *ec2.DescribeSubnetsOutput) (all []Subnet) {
 			for _, a := range page.Subnets {
 				s := capacity.Subnet{
@@ -198,20 +173,16 @@ func (c *Client) describeSubnets(ctx context.Context, in *ec2.DescribeSubnetsInp
 					AZID: aws.ToString(a.AvailabilityZoneId),
 					AZ:   aws.ToString(a.AvailabilityZone),
 				}
-				all = append(
-					all,
-					Subnet{
-						s,
-						aws.ToString(a.VpcId),
-						int(aws.ToInt32(a.AvailableIpAddressCount)),
-						aws.ToBool(a.MapPublicIpOnLaunch),
-					},
-				)
+				all = append(all, Subnet{
+					s,
+					aws.ToString(a.VpcId),
+					int(aws.ToInt32(a.AvailableIpAddressCount)),
+					aws.ToBool(a.MapPublicIpOnLaunch),
+				})
 			}
 
 			return all
-		},
-	)
+		})
 }
 
 // Zones maps this account's names of the region's Availability Zones and Local Zones
@@ -224,10 +195,8 @@ func (c *Client) Zones(ctx context.Context) (map[string]string, error) {
 		return c.zoneIDs, nil
 	}
 	// All of them, as a block can be in a Local Zone that is not opted in yet.
-	out, err := c.api.DescribeAvailabilityZones(
-		ctx,
-		&ec2.DescribeAvailabilityZonesInput{AllAvailabilityZones: aws.Bool(true)},
-	)
+	out, err := c.api.DescribeAvailabilityZones(ctx,
+		&ec2.DescribeAvailabilityZonesInput{AllAvailabilityZones: aws.Bool(true)})
 	if err != nil {
 		return nil, fmt.Errorf("describing the Availability Zones of %s: %w", c.region, err)
 	}

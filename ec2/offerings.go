@@ -33,8 +33,8 @@ const maxInstances = 64
 // those have no dot in their name, as instance types have.
 func IsUltraServer(name string) bool { return !strings.Contains(name, ".") }
 
-// blockLengths are the lengths of blocks that EC2 sells, shortest first: whole days up to 14, then whole weeks up to 26 (EC2
-// API Reference, DescribeCapacityBlockOfferings, CapacityDurationHours).
+// blockLengths returns the lengths of blocks that EC2 sells, shortest first: whole days up to 14, then whole weeks up
+// to 26 (EC2 API Reference, DescribeCapacityBlockOfferings, CapacityDurationHours).
 func blockLengths() []time.Duration {
 	var all []time.Duration
 	for d := day; d <= 14*day; d += day {
@@ -73,11 +73,8 @@ func (c *Client) Offerings(ctx context.Context, q OfferingQuery) ([]capacity.Off
 	}
 
 	if q.Count > maxInstances && !IsUltraServer(q.InstanceType) {
-		return nil, fmt.Errorf(
-			"a block of %d instances is too large; EC2 sells at most %d in one",
-			q.Count,
-			maxInstances,
-		)
+		return nil, fmt.Errorf("a block of %d instances is too large; EC2 sells at most %d in one", q.Count,
+			maxInstances)
 	}
 
 	in := &ec2.DescribeCapacityBlockOfferingsInput{CapacityDurationHours: aws.Int32(int32(length / time.Hour))}
@@ -96,17 +93,11 @@ func (c *Client) Offerings(ctx context.Context, q OfferingQuery) ([]capacity.Off
 		return nil, err
 	}
 
-	found, err := search(
-		ctx,
-		c,
-		c.scarce.offerings,
-		"capacity blocks in "+c.region,
-		c.api.DescribeCapacityBlockOfferings,
-		in,
+	found, err := search(ctx, c, c.scarce.offerings, "capacity blocks in "+c.region,
+		c.api.DescribeCapacityBlockOfferings, in,
 		func(page *ec2.DescribeCapacityBlockOfferingsOutput) []types.CapacityBlockOffering {
 			return page.CapacityBlockOfferings
-		},
-	)
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -119,11 +110,18 @@ func (c *Client) Offerings(ctx context.Context, q OfferingQuery) ([]capacity.Off
 		}
 
 		all[i] = capacity.Offering{
-			ID:           aws.ToString(a.CapacityBlockOfferingId),
-			InstanceType: aws.ToString(a.InstanceType), Count: int(aws.ToInt32(a.InstanceCount)),
-			Region: c.region, AZ: aws.ToString(a.AvailabilityZone), AZID: zones[aws.ToString(a.AvailabilityZone)],
-			Start: aws.ToTime(a.StartDate), End: aws.ToTime(a.EndDate), Fee: fee, Tenancy: string(a.Tenancy),
-			UltraServerType: aws.ToString(a.UltraserverType), UltraServerCount: int(aws.ToInt32(a.UltraserverCount)),
+			ID:               aws.ToString(a.CapacityBlockOfferingId),
+			InstanceType:     aws.ToString(a.InstanceType),
+			Count:            int(aws.ToInt32(a.InstanceCount)),
+			Region:           c.region,
+			AZ:               aws.ToString(a.AvailabilityZone),
+			AZID:             zones[aws.ToString(a.AvailabilityZone)],
+			Start:            aws.ToTime(a.StartDate),
+			End:              aws.ToTime(a.EndDate),
+			Fee:              fee,
+			Tenancy:          string(a.Tenancy),
+			UltraServerType:  aws.ToString(a.UltraserverType),
+			UltraServerCount: int(aws.ToInt32(a.UltraserverCount)),
 		}
 	}
 
@@ -138,11 +136,8 @@ func (c *Client) setWindow(in *ec2.DescribeCapacityBlockOfferingsInput, q Offeri
 	case !q.EndBy.IsZero() && !q.EndBy.After(now):
 		return fmt.Errorf("no block can end by %s, which is over", q.EndBy.Format(time.RFC3339))
 	case !q.EndBy.IsZero() && !q.EndBy.After(q.StartAfter):
-		return fmt.Errorf(
-			"no block starts after %s and ends by %s",
-			q.StartAfter.Format(time.RFC3339),
-			q.EndBy.Format(time.RFC3339),
-		)
+		return fmt.Errorf("no block starts after %s and ends by %s", q.StartAfter.Format(time.RFC3339),
+			q.EndBy.Format(time.RFC3339))
 	}
 	// A minute covers a slow call.
 	if q.StartAfter.After(now.Add(time.Minute)) {
@@ -219,13 +214,7 @@ const maxEmptyPages = 5
 // search reads the pages of a search, a scarce call that changes nothing: what is searched, and what is on a page. It
 // waits where EC2 throttles it, and asks again. After mostEmpty empty pages in a row it stops, and says so.
 func search[In, Out, A any](
-	ctx context.Context,
-	c *Client,
-	l *rate.Limiter,
-	what string,
-	call call[In, Out],
-	in *In,
-	on func(*Out) []A,
+	ctx context.Context, c *Client, l *rate.Limiter, what string, call call[In, Out], in *In, on func(*Out) []A,
 ) (all []A, err error) {
 	pages := newPager(call, in)
 	for empty, refused := 0, 0; pages.HasMorePages(); {
@@ -255,10 +244,8 @@ func search[In, Out, A any](
 
 		if empty == maxEmptyPages && pages.HasMorePages() {
 			c.addWithheld(
-				fmt.Errorf(
-					"EC2 sent %d pages with nothing on them and says that there are more; try again later",
-					empty,
-				),
+				fmt.Errorf("EC2 sent %d pages with nothing on them and says that there are more; try again later",
+					empty),
 				"there may be more "+what,
 			)
 
@@ -269,8 +256,8 @@ func search[In, Out, A any](
 	return all, nil
 }
 
-// sendOnce sends a call a single time. The purchase operations take no ClientToken, and the SDK's standard retryer would
-// repeat them after a server error or a cut connection: two blocks, paid in advance (R3).
+// sendOnce sends a call a single time. The purchase operations take no ClientToken, and the SDK's standard retryer
+// would repeat them after a server error or a cut connection: two blocks, paid in advance (R3).
 func sendOnce(o *ec2.Options) {
 	o.Retryer = aws.NopRetryer{}
 	o.RetryMaxAttempts = 1
@@ -295,10 +282,7 @@ func (s Sale) dryRun() *bool {
 // Purchase buys a block; the tags are written on its reservation. It makes exactly one attempt. After an error for
 // which Refused is false nobody knows whether the block was bought: look for it by its tags before anything else.
 func (c *Client) Purchase(
-	ctx context.Context,
-	s Sale,
-	offeringID, platform string,
-	tags map[string]string,
+	ctx context.Context, s Sale, offeringID, platform string, tags map[string]string,
 ) (capacity.Reservation, error) {
 	if err := c.waitAllowed(ctx, c.scarce.purchases); err != nil {
 		return capacity.Reservation{}, fmt.Errorf("%w: offering %s: %w", ErrNotSent, offeringID, err)
@@ -307,26 +291,22 @@ func (c *Client) Purchase(
 	out, err := c.api.PurchaseCapacityBlock(
 		ctx,
 		&ec2.PurchaseCapacityBlockInput{
-			DryRun: s.dryRun(), CapacityBlockOfferingId: aws.String(offeringID),
-			InstancePlatform:  types.CapacityReservationInstancePlatform(platform),
-			TagSpecifications: tagged(tags, types.ResourceTypeCapacityReservation),
+			DryRun:                  s.dryRun(),
+			CapacityBlockOfferingId: aws.String(offeringID),
+			InstancePlatform:        types.CapacityReservationInstancePlatform(platform),
+			TagSpecifications:       tagged(tags, types.ResourceTypeCapacityReservation),
 		},
 		sendOnce,
 	)
 	switch {
 	case s != Buy:
-		return capacity.Reservation{}, dryRunError(
-			err,
-			fmt.Sprintf("trying to purchase offering %s in %s", offeringID, c.region),
-		)
+		return capacity.Reservation{}, dryRunError(err,
+			fmt.Sprintf("trying to purchase offering %s in %s", offeringID, c.region))
 	case err != nil:
 		return capacity.Reservation{}, fmt.Errorf("purchasing offering %s in %s: %w", offeringID, c.region, err)
 	case out.CapacityReservation == nil:
-		return capacity.Reservation{}, fmt.Errorf(
-			"purchasing offering %s in %s: EC2's answer names no reservation",
-			offeringID,
-			c.region,
-		)
+		return capacity.Reservation{}, fmt.Errorf("purchasing offering %s in %s: EC2's answer names no reservation",
+			offeringID, c.region)
 	}
 
 	r := c.reservation(*out.CapacityReservation)
@@ -342,9 +322,7 @@ func (c *Client) Purchase(
 // ExtensionOfferings lists the offers to extend a block by about d, rounded up to a length that EC2 sells. Start and
 // End of an offering are those of the extension alone: Start is the block's present end.
 func (c *Client) ExtensionOfferings(
-	ctx context.Context,
-	reservationID string,
-	d time.Duration,
+	ctx context.Context, reservationID string, d time.Duration,
 ) ([]capacity.Offering, error) {
 	length, err := BlockLength(d)
 	if err != nil {
@@ -356,17 +334,11 @@ func (c *Client) ExtensionOfferings(
 		CapacityBlockExtensionDurationHours: aws.Int32(int32(length / time.Hour)),
 	}
 
-	found, err := search(
-		ctx,
-		c,
-		c.scarce.extensionOfferings,
-		"extensions of "+reservationID,
-		c.api.DescribeCapacityBlockExtensionOfferings,
-		in,
+	found, err := search(ctx, c, c.scarce.extensionOfferings, "extensions of "+reservationID,
+		c.api.DescribeCapacityBlockExtensionOfferings, in,
 		func(page *ec2.DescribeCapacityBlockExtensionOfferingsOutput) []types.CapacityBlockExtensionOffering {
 			return page.CapacityBlockExtensionOfferings
-		},
-	)
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -375,21 +347,21 @@ func (c *Client) ExtensionOfferings(
 	for i, a := range found {
 		fee, err := capacity.ParseMoney(aws.ToString(a.UpfrontFee), aws.ToString(a.CurrencyCode))
 		if err != nil {
-			return nil, fmt.Errorf(
-				"extension offering %s: its fee: %w",
-				aws.ToString(a.CapacityBlockExtensionOfferingId),
-				err,
-			)
+			return nil, fmt.Errorf("extension offering %s: its fee: %w",
+				aws.ToString(a.CapacityBlockExtensionOfferingId), err)
 		}
 
 		all[i] = capacity.Offering{
-			ID: aws.ToString(a.CapacityBlockExtensionOfferingId), InstanceType: aws.ToString(
-				a.InstanceType,
-			), Count: int(aws.ToInt32(a.InstanceCount)), Region: c.region, AZ: aws.ToString(a.AvailabilityZone),
-			AZID: aws.ToString(
-				a.AvailabilityZoneId,
-			), Start: aws.ToTime(a.CapacityBlockExtensionStartDate), End: aws.ToTime(
-				a.CapacityBlockExtensionEndDate), Fee: fee, Tenancy: string(a.Tenancy),
+			ID:           aws.ToString(a.CapacityBlockExtensionOfferingId),
+			InstanceType: aws.ToString(a.InstanceType),
+			Count:        int(aws.ToInt32(a.InstanceCount)),
+			Region:       c.region,
+			AZ:           aws.ToString(a.AvailabilityZone),
+			AZID:         aws.ToString(a.AvailabilityZoneId),
+			Start:        aws.ToTime(a.CapacityBlockExtensionStartDate),
+			End:          aws.ToTime(a.CapacityBlockExtensionEndDate),
+			Fee:          fee,
+			Tenancy:      string(a.Tenancy),
 		}
 	}
 
@@ -404,17 +376,14 @@ func (c *Client) PurchaseExtension(ctx context.Context, s Sale, offeringID, rese
 	}
 
 	_, err := c.api.PurchaseCapacityBlockExtension(ctx, &ec2.PurchaseCapacityBlockExtensionInput{
-		DryRun: s.dryRun(),
-		CapacityBlockExtensionOfferingId: aws.String(
-			offeringID,
-		), CapacityReservationId: aws.String(reservationID),
+		DryRun:                           s.dryRun(),
+		CapacityBlockExtensionOfferingId: aws.String(offeringID),
+		CapacityReservationId:            aws.String(reservationID),
 	}, sendOnce)
 	switch {
 	case s != Buy:
-		return dryRunError(
-			err,
-			fmt.Sprintf("trying to purchase extension %s of %s in %s", offeringID, reservationID, c.region),
-		)
+		return dryRunError(err,
+			fmt.Sprintf("trying to purchase extension %s of %s in %s", offeringID, reservationID, c.region))
 	case err != nil:
 		return fmt.Errorf("purchasing extension %s of %s in %s: %w", offeringID, reservationID, c.region, err)
 	}
@@ -426,16 +395,11 @@ func (c *Client) PurchaseExtension(ctx context.Context, s Sale, offeringID, rese
 func (c *Client) Extensions(ctx context.Context, reservationID string) ([]capacity.Extension, error) {
 	in := &ec2.DescribeCapacityBlockExtensionHistoryInput{CapacityReservationIds: []string{reservationID}}
 
-	answers, err := listAll(
-		ctx,
-		c,
-		"describing the extensions of "+reservationID,
-		c.api.DescribeCapacityBlockExtensionHistory,
-		in,
+	answers, err := listAll(ctx, c, "describing the extensions of "+reservationID,
+		c.api.DescribeCapacityBlockExtensionHistory, in,
 		func(page *ec2.DescribeCapacityBlockExtensionHistoryOutput) []types.CapacityBlockExtension {
 			return page.CapacityBlockExtensions
-		},
-	)
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -450,9 +414,12 @@ func (c *Client) Extensions(ctx context.Context, reservationID string) ([]capaci
 		}
 
 		all = append(all, capacity.Extension{
-			OfferingID: id, From: aws.ToTime(a.CapacityBlockExtensionStartDate),
-			To: aws.ToTime(a.CapacityBlockExtensionEndDate), State: string(a.CapacityBlockExtensionStatus),
-			Purchased: aws.ToTime(a.CapacityBlockExtensionPurchaseDate), Fee: fee,
+			OfferingID: id,
+			From:       aws.ToTime(a.CapacityBlockExtensionStartDate),
+			To:         aws.ToTime(a.CapacityBlockExtensionEndDate),
+			State:      string(a.CapacityBlockExtensionStatus),
+			Purchased:  aws.ToTime(a.CapacityBlockExtensionPurchaseDate),
+			Fee:        fee,
 		})
 	}
 

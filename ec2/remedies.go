@@ -12,7 +12,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
 
-// Advice is the remedy for an error of EC2, in one sentence without a full stop; "" where EC2's message suffices.
+// Advice returns the remedy for an error of EC2, in one sentence without a full stop; "" where EC2's message suffices.
 func Advice(err error) string { return awsconfig.Advice(err) }
 
 // The calls for which a code has a meaning of its own.
@@ -43,8 +43,10 @@ var Remedies = slices.Concat(
 				"--desired-value 1",
 		},
 		{
-			Code: limitExceeded, Calls: searchCalls, Means: "searches follow each other too fast",
-			Do: "others search with this account too; try again in a minute",
+			Code:  limitExceeded,
+			Calls: searchCalls,
+			Means: "searches follow each other too fast",
+			Do:    "others search with this account too; try again in a minute",
 		},
 		{
 			Code:  invalidValue,
@@ -71,36 +73,30 @@ var Remedies = slices.Concat(
 	awsconfig.Remedies(purchaseCalls[:1], "the offering is gone; somebody else may have it",
 		"run `pcs-capacity offerings` again", "InvalidCapacityBlockOfferingIdExpired",
 		"InvalidCapacityBlockOfferingIdNotFound"),
-	awsconfig.Remedies(
-		purchaseCalls[:1],
-		"the id is not one of an offering",
-		"copy it from `pcs-capacity offerings`",
-		"InvalidCapacityBlockOfferingIdMalformed",
-	),
+	awsconfig.Remedies(purchaseCalls[:1], "the id is not one of an offering", "copy it from `pcs-capacity offerings`",
+		"InvalidCapacityBlockOfferingIdMalformed"),
 	awsconfig.Remedies(purchaseCalls[1:],
 		"the extension is not for sale any more", "run this again for a new offering",
 		"InvalidCapacityBlockExtensionOfferingIdExpired",
 		"InvalidCapacityBlockExtensionOfferingIdNotFound"),
 	[]awsconfig.Remedy{
 		{
-			Code: "InvalidCapacityReservationState", Calls: extendCalls, Means: "the block cannot be extended now",
+			Code:  "InvalidCapacityReservationState",
+			Calls: extendCalls,
+			Means: "the block cannot be extended now",
 			Do: "extend it while it is scheduled or active, from 56 days to 1 hour before its end, when no other " +
 				"extension is being paid",
 		},
 		{
-			Code: requestLimitExceeded, Calls: purchaseCalls, Means: "too many purchases in a short time",
-			Do: "EC2 allows 10 purchases, then one in 7 seconds: run this again in a minute",
+			Code:  requestLimitExceeded,
+			Calls: purchaseCalls,
+			Means: "too many purchases in a short time",
+			Do:    "EC2 allows 10 purchases, then one in 7 seconds: run this again in a minute",
 		},
 	},
 	// Reservations
-	awsconfig.Remedies(
-		describeCalls,
-		"this account has no such reservation in this region",
-		checkReservation,
-		badReservationID+".NotFound",
-		badReservationID+".Malformed",
-		badReservationID+".Unavailable",
-	),
+	awsconfig.Remedies(describeCalls, "this account has no such reservation in this region", checkReservation,
+		badReservationID+".NotFound", badReservationID+".Malformed", badReservationID+".Unavailable"),
 	awsconfig.Remedies(
 		describeCalls, "EC2 has no Capacity Reservations in this region", "check the region", "UnsupportedException"),
 	// Launching: the codes are in the Reason of the node
@@ -109,25 +105,17 @@ var Remedies = slices.Concat(
 		"there is no free instance where the launch was sent",
 		"wait: Slurm tries again, at longer and longer intervals",
 		noCapacityCodes...),
-	awsconfig.Remedies(
-		launchCalls,
-		"EC2 cannot fill the launch",
-		"wait: Slurm tries again, at longer and longer intervals",
-		"UnfulfillableCapacity",
-	),
+	awsconfig.Remedies(launchCalls, "EC2 cannot fill the launch",
+		"wait: Slurm tries again, at longer and longer intervals", "UnfulfillableCapacity"),
 	awsconfig.Remedies(launchCalls, "the block is not open yet", "wait until it opens",
 		"InvalidCapacityReservationState.PendingActivation"),
 	awsconfig.Remedies(launchCalls, "the reservation is not active", "see its state with `pcs-capacity list`",
 		"InvalidCapacityReservationState", "InvalidCapacityReservationState.Unavailable"),
 	awsconfig.Remedies(launchCalls, "the reservation cannot be used by this account, or is gone", checkReservation,
 		badReservationID+".NotFound", badReservationID+".Malformed", badReservationID+".Unavailable"),
-	awsconfig.Remedies(
-		launchCalls,
-		"the account's quota is used up; Capacity Blocks do not count",
-		"raise the quota of this type in Service Quotas, or terminate other instances",
-		"VcpuLimitExceeded",
-		"InstanceLimitExceeded",
-	),
+	awsconfig.Remedies(launchCalls, "the account's quota is used up; Capacity Blocks do not count",
+		"raise the quota of this type in Service Quotas, or terminate other instances", "VcpuLimitExceeded",
+		"InstanceLimitExceeded"),
 	awsconfig.Remedies(
 		launchCalls,
 		"the subnet has no free address",
@@ -135,12 +123,8 @@ var Remedies = slices.Concat(
 			"efa-only`)",
 		"InsufficientFreeAddressesInSubnet",
 	),
-	awsconfig.Remedies(
-		launchCalls,
-		"EC2 does not offer this type with these options in this zone",
-		"compare the launch template with the instance type and the zone",
-		"Unsupported",
-	),
+	awsconfig.Remedies(launchCalls, "EC2 does not offer this type with these options in this zone",
+		"compare the launch template with the instance type and the zone", "Unsupported"),
 	[]awsconfig.Remedy{
 		{
 			Code:  invalidValue,
@@ -150,41 +134,18 @@ var Remedies = slices.Concat(
 			Do:    "set purchase_option of the node_group to the kind that `pcs-capacity list` shows",
 		},
 	},
-	awsconfig.Remedies(
-		launchCalls,
-		"something in the launch template or the node_group conflicts with the launch",
-		"fix what EC2 names in the launch template or the node_group",
-		invalidValue,
-		"InvalidParameterCombination",
-		"InvalidParameter",
-		"AttachmentLimitExceeded",
-	),
-	awsconfig.Remedies(
-		launchCalls,
-		"the launch template has CPU credits, which this type does not have",
-		"remove CreditSpecification from the launch template",
-		"InstanceCreditSpecification.NotSupported",
-	),
-	awsconfig.Remedies(
-		launchCalls,
-		"the launch template names something that does not exist in this region",
-		"fix the launch template, or create what it names",
-		"InvalidKeyPair.NotFound",
-		"InvalidPlacementGroup.Unknown",
-		"InvalidGroup.NotFound",
-		"InvalidGroupId.Malformed",
-		"InvalidAMIID.NotFound",
-		"InvalidAMIID.Malformed",
-	),
+	awsconfig.Remedies(launchCalls, "something in the launch template or the node_group conflicts with the launch",
+		"fix what EC2 names in the launch template or the node_group", invalidValue, "InvalidParameterCombination",
+		"InvalidParameter", "AttachmentLimitExceeded"),
+	awsconfig.Remedies(launchCalls, "the launch template has CPU credits, which this type does not have",
+		"remove CreditSpecification from the launch template", "InstanceCreditSpecification.NotSupported"),
+	awsconfig.Remedies(launchCalls, "the launch template names something that does not exist in this region",
+		"fix the launch template, or create what it names", "InvalidKeyPair.NotFound", "InvalidPlacementGroup.Unknown",
+		"InvalidGroup.NotFound", "InvalidGroupId.Malformed", "InvalidAMIID.NotFound", "InvalidAMIID.Malformed"),
 	awsconfig.Remedies(launchCalls, "the subnet does not exist in this region", "fix subnet_ids of the node_group",
 		"InvalidSubnetID.NotFound"),
-	awsconfig.Remedies(
-		launchCalls,
-		"EC2 has bound the client token to another launch each time",
-		"power the nodes up again in a minute",
-		tokenTerminated,
-		tokenMismatch,
-	),
+	awsconfig.Remedies(launchCalls, "EC2 has bound the client token to another launch each time",
+		"power the nodes up again in a minute", tokenTerminated, tokenMismatch),
 	awsconfig.Remedies(
 		[]string{"RunInstances", "DescribeLaunchTemplateVersions"},
 		"the launch template, or its version, is gone",
@@ -200,25 +161,13 @@ var Remedies = slices.Concat(
 		"there is no room for all of it in the zone",
 		"wait, or add subnets of other zones, or other_instance_types",
 		noCapacityCodes...),
-	awsconfig.Remedies(
-		holdCalls,
-		"the account's quota is used up: held capacity counts like running instances",
-		"raise the quota of this type in Service Quotas, or terminate other instances",
-		"VcpuLimitExceeded",
-		"InstanceLimitExceeded",
-	),
-	awsconfig.Remedies(
-		holdCalls,
-		"EC2 does not have this type, or no reservations of it, in the zone",
-		"name another type, or subnets of other zones",
-		"Unsupported",
-	),
-	awsconfig.Remedies(
-		holdCalls,
-		"EC2 does not accept the request",
-		"compare the type and the platform with what `aws ec2 describe-instance-types` shows",
-		invalidValue,
-	),
+	awsconfig.Remedies(holdCalls, "the account's quota is used up: held capacity counts like running instances",
+		"raise the quota of this type in Service Quotas, or terminate other instances", "VcpuLimitExceeded",
+		"InstanceLimitExceeded"),
+	awsconfig.Remedies(holdCalls, "EC2 does not have this type, or no reservations of it, in the zone",
+		"name another type, or subnets of other zones", "Unsupported"),
+	awsconfig.Remedies(holdCalls, "EC2 does not accept the request",
+		"compare the type and the platform with what `aws ec2 describe-instance-types` shows", invalidValue),
 	// Any call
 	awsconfig.Remedies(nil, "too many calls in a short time",
 		"others use this account's API calls too; try again in a minute", requestLimitExceeded),
@@ -247,7 +196,7 @@ func (c *Client) Explain(err error) (words string, general bool) {
 	return stableText(err), false
 }
 
-// stableText is the text of an error without the parts that differ each time.
+// stableText returns the text of an error without the parts that differ each time.
 func stableText(err error) string {
 	text := err.Error()
 
@@ -266,7 +215,7 @@ func stableText(err error) string {
 
 func trimPeriod(sentence string) string { return strings.TrimSuffix(sentence, ".") }
 
-// generalProblem is the sentence for an error that every call would meet, else "".
+// generalProblem returns the sentence for an error that every call would meet, else "".
 func (c *Client) generalProblem(err error) string {
 	var none *awsconfig.NoCredentials
 	if errors.As(err, &none) {

@@ -18,8 +18,7 @@ import (
 // Reservations describes reservations by id, in the order of ids. Bad ids are returned in missing
 // and never hide the others (R8); err means that EC2 could not be asked, and nothing is known.
 func (c *Client) Reservations(
-	ctx context.Context,
-	ids []string,
+	ctx context.Context, ids []string,
 ) (found []capacity.Reservation, missing []capacity.Missing, err error) {
 	if len(unique(ids)) == 0 {
 		return nil, nil, nil
@@ -30,10 +29,8 @@ func (c *Client) Reservations(
 	all, err := c.listWithBlocks(ctx, func() (all []capacity.Reservation, err error) {
 		bad, err = skipBadIDs(ids, badReservationID, func(ids []string) error {
 			// EC2 takes no MaxResults together with ids.
-			some, err := c.describeReservations(
-				ctx,
-				&ec2.DescribeCapacityReservationsInput{CapacityReservationIds: ids},
-			)
+			some, err := c.describeReservations(ctx,
+				&ec2.DescribeCapacityReservationsInput{CapacityReservationIds: ids})
 			if err == nil {
 				all = append(all, some...)
 			}
@@ -90,13 +87,24 @@ func (c *Client) reservation(a types.CapacityReservation) capacity.Reservation {
 	// CapacityReservation.
 	ultra, _ := capacity.OnlyInUltraServers(aws.ToString(a.InstanceType))
 	r := capacity.Reservation{
-		ID: aws.ToString(a.CapacityReservationId), Kind: kindOf(a), State: capacity.State(a.State),
-		InstanceType: aws.ToString(a.InstanceType), Region: c.region, AZID: aws.ToString(a.AvailabilityZoneId),
-		AZ: aws.ToString(a.AvailabilityZone), Total: int(aws.ToInt32(a.TotalInstanceCount)),
-		Available: int(aws.ToInt32(a.AvailableInstanceCount)), Platform: string(a.InstancePlatform),
-		Tenancy: string(a.Tenancy), UltraServer: ultra || a.LaunchStatus != "", OwnerID: aws.ToString(a.OwnerId),
-		MatchCriteria: string(a.InstanceMatchCriteria), Created: aws.ToTime(a.CreateDate),
-		Start: aws.ToTime(a.StartDate), End: aws.ToTime(a.EndDate), Tags: tagMap(a.Tags),
+		ID:            aws.ToString(a.CapacityReservationId),
+		Kind:          kindOf(a),
+		State:         capacity.State(a.State),
+		InstanceType:  aws.ToString(a.InstanceType),
+		Region:        c.region,
+		AZID:          aws.ToString(a.AvailabilityZoneId),
+		AZ:            aws.ToString(a.AvailabilityZone),
+		Total:         int(aws.ToInt32(a.TotalInstanceCount)),
+		Available:     int(aws.ToInt32(a.AvailableInstanceCount)),
+		Platform:      string(a.InstancePlatform),
+		Tenancy:       string(a.Tenancy),
+		UltraServer:   ultra || a.LaunchStatus != "",
+		OwnerID:       aws.ToString(a.OwnerId),
+		MatchCriteria: string(a.InstanceMatchCriteria),
+		Created:       aws.ToTime(a.CreateDate),
+		Start:         aws.ToTime(a.StartDate),
+		End:           aws.ToTime(a.EndDate),
+		Tags:          tagMap(a.Tags),
 	}
 	if a.CommitmentInfo != nil {
 		r.Committed = int(aws.ToInt32(a.CommitmentInfo.CommittedInstanceCount))
@@ -111,8 +119,8 @@ func (c *Client) reservation(a types.CapacityReservation) capacity.Reservation {
 	return r
 }
 
-// kindOf is the kind of a reservation. EC2 may leave the type of an ODCR empty. A type that is new stays verbatim: no
-// node group takes such a reservation.
+// kindOf returns the kind of a reservation. EC2 may leave the type of an ODCR empty. A type that is new stays verbatim:
+// no node group takes such a reservation.
 func kindOf(a types.CapacityReservation) capacity.Kind {
 	switch {
 	case a.ReservationType == types.CapacityReservationTypeCapacityBlock:
@@ -185,8 +193,7 @@ func (c *Client) FindReservations(ctx context.Context, q ReservationQuery) ([]ca
 
 // describeReservations translates page by page, since EC2's own form takes several times the room.
 func (c *Client) describeReservations(
-	ctx context.Context,
-	in *ec2.DescribeCapacityReservationsInput,
+	ctx context.Context, in *ec2.DescribeCapacityReservationsInput,
 ) ([]capacity.Reservation, error) {
 	return listAll(ctx, c, "describing capacity reservations", c.api.DescribeCapacityReservations, in,
 		func(page *ec2.DescribeCapacityReservationsOutput) (all []capacity.Reservation) {
@@ -215,37 +222,26 @@ func (c *Client) askBlocks(ctx context.Context) (answer func() blocks) {
 		asked sync.WaitGroup
 	)
 	asked.Go(func() {
-		b.all, b.allErr = listAll(
-			ctx,
-			c,
-			"describing capacity blocks",
-			c.api.DescribeCapacityBlocks,
+		b.all, b.allErr = listAll(ctx, c, "describing capacity blocks", c.api.DescribeCapacityBlocks,
 			&ec2.DescribeCapacityBlocksInput{},
-			func(page *ec2.DescribeCapacityBlocksOutput) []types.CapacityBlock { return page.CapacityBlocks },
-		)
+			func(page *ec2.DescribeCapacityBlocksOutput) []types.CapacityBlock { return page.CapacityBlocks })
 	})
 	asked.Go(func() {
-		b.statuses, b.statusErr = listAll(
-			ctx,
-			c,
-			"describing the status of capacity blocks",
-			c.api.DescribeCapacityBlockStatus,
-			&ec2.DescribeCapacityBlockStatusInput{},
+		b.statuses, b.statusErr = listAll(ctx, c, "describing the status of capacity blocks",
+			c.api.DescribeCapacityBlockStatus, &ec2.DescribeCapacityBlockStatusInput{},
 			func(page *ec2.DescribeCapacityBlockStatusOutput) []types.CapacityBlockStatus {
 				return page.CapacityBlockStatuses
-			},
-		)
+			})
 	})
 
 	return func() blocks { asked.Wait(); return b }
 }
 
-// listWithBlocks returns the reservations that list finds. The live blocks among them are marked if they are UltraServers,
-// and their failed hosts are counted. It asks only when there is one. Without permission for these two calls, or in a
-// region without them, the answers are missing: see Untold.
+// listWithBlocks returns the reservations that list finds. The live blocks among them are marked if they are
+// UltraServers, and their failed hosts are counted. It asks only when there is one. Without permission for these two
+// calls, or in a region without them, the answers are missing: see Withheld.
 func (c *Client) listWithBlocks(
-	ctx context.Context,
-	list func() ([]capacity.Reservation, error),
+	ctx context.Context, list func() ([]capacity.Reservation, error),
 ) ([]capacity.Reservation, error) {
 	answer := func() blocks { return c.askBlocks(ctx)() }
 	if c.blocksExpected.Load() {
@@ -283,11 +279,9 @@ func (c *Client) addBlockDetails(rs []capacity.Reservation, answer func() blocks
 	told := answer()
 	switch {
 	case isDenied(told.allErr):
-		c.addWithheld(
-			told.allErr,
+		c.addWithheld(told.allErr,
 			"which blocks of "+c.region+" are UltraServers goes by their instance type, and one of a new family "+
-				"counts as an UltraServer",
-		)
+				"counts as an UltraServer")
 
 		for _, r := range live {
 			if _, known := capacity.OnlyInUltraServers(r.InstanceType); !known {
@@ -302,10 +296,8 @@ func (c *Client) addBlockDetails(rs []capacity.Reservation, answer func() blocks
 
 	if !open {
 		if isDenied(told.statusErr) { // nothing is lost yet
-			c.addWithheld(
-				told.statusErr,
-				"how many hosts of the blocks in "+c.region+" have failed will not be known when they open",
-			)
+			c.addWithheld(told.statusErr,
+				"how many hosts of the blocks in "+c.region+" have failed will not be known when they open")
 		}
 
 		return nil
@@ -375,24 +367,24 @@ func (c *Client) CreateODCR(ctx context.Context, o capacity.HoldOrder) (capacity
 	tags[capacity.TagToken] = o.ClientToken
 
 	out, err := c.api.CreateCapacityReservation(ctx, &ec2.CreateCapacityReservationInput{
-		ClientToken: aws.String(o.ClientToken), InstanceType: aws.String(o.InstanceType),
-		InstancePlatform: types.CapacityReservationInstancePlatform(o.Platform), InstanceCount: aws.Int32(
-			int32(o.Count)), AvailabilityZoneId: aws.String(o.AZID), Tenancy: types.CapacityReservationTenancyDefault,
-		InstanceMatchCriteria: types.InstanceMatchCriteriaTargeted, EndDate: aws.Time(o.End),
-		EndDateType: types.EndDateTypeLimited, TagSpecifications: tagged(tags, types.ResourceTypeCapacityReservation),
+		ClientToken:           aws.String(o.ClientToken),
+		InstanceType:          aws.String(o.InstanceType),
+		InstancePlatform:      types.CapacityReservationInstancePlatform(o.Platform),
+		InstanceCount:         aws.Int32(int32(o.Count)),
+		AvailabilityZoneId:    aws.String(o.AZID),
+		Tenancy:               types.CapacityReservationTenancyDefault,
+		InstanceMatchCriteria: types.InstanceMatchCriteriaTargeted,
+		EndDate:               aws.Time(o.End),
+		EndDateType:           types.EndDateTypeLimited,
+		TagSpecifications:     tagged(tags, types.ResourceTypeCapacityReservation),
 	})
 	if err == nil && out.CapacityReservation == nil {
 		err = ErrNotDescribed
 	}
 
 	if err != nil {
-		return capacity.Reservation{}, fmt.Errorf(
-			"holding %d × %s in %s: %w",
-			o.Count,
-			o.InstanceType,
-			o.AZID,
-			withOutcome(err, noHoldCodes...),
-		)
+		return capacity.Reservation{}, fmt.Errorf("holding %d × %s in %s: %w", o.Count, o.InstanceType, o.AZID,
+			withOutcome(err, noHoldCodes...))
 	}
 
 	return c.reservation(*out.CapacityReservation), nil
@@ -402,10 +394,8 @@ func (c *Client) CreateODCR(ctx context.Context, o capacity.HoldOrder) (capacity
 // EC2 does not know, it asks again for a while: it may be new.
 func (c *Client) CancelODCR(ctx context.Context, id string) error {
 	err := c.retryWhile(ctx, isReservationMissing, func() error {
-		_, err := c.api.CancelCapacityReservation(
-			ctx,
-			&ec2.CancelCapacityReservationInput{CapacityReservationId: aws.String(id)},
-		)
+		_, err := c.api.CancelCapacityReservation(ctx,
+			&ec2.CancelCapacityReservationInput{CapacityReservationId: aws.String(id)})
 
 		return err
 	})

@@ -20,8 +20,7 @@ import (
 
 // templateData translates a spec for EC2.
 func (c *Client) templateData(
-	ctx context.Context,
-	spec capacity.LaunchTemplateSpec,
+	ctx context.Context, spec capacity.LaunchTemplateSpec,
 ) (*types.RequestLaunchTemplateData, error) {
 	data := &types.RequestLaunchTemplateData{}
 	if spec.From != "" {
@@ -147,10 +146,7 @@ func overlayMetadata(data *types.RequestLaunchTemplateData, spec capacity.Launch
 // and only its security groups for another type: the number of network cards goes with the type. EC2 refuses security
 // groups together with interfaces, so they go into the interfaces.
 func (c *Client) overlayNetwork(
-	ctx context.Context,
-	data *types.RequestLaunchTemplateData,
-	spec capacity.LaunchTemplateSpec,
-	sameType bool,
+	ctx context.Context, data *types.RequestLaunchTemplateData, spec capacity.LaunchTemplateSpec, sameType bool,
 ) (err error) {
 	groups := data.SecurityGroupIds
 	for _, n := range data.NetworkInterfaces {
@@ -195,7 +191,7 @@ func (c *Client) overlayNetwork(
 	return nil
 }
 
-// digest is the SHA-256 of the data without empty fields: fields of later SDKs change nothing.
+// digest returns the SHA-256 of the data without empty fields: fields of later SDKs change nothing.
 func digest(data *types.RequestLaunchTemplateData) (string, error) {
 	said, err := properties(data)
 	if err != nil {
@@ -233,7 +229,7 @@ func properties(structure any) (map[string]any, error) {
 	return said, nil
 }
 
-// removeEmpty is nil if nothing is left.
+// removeEmpty drops nulls, empty strings and whatever holds nothing else; it returns nil if nothing remains.
 func removeEmpty(tree any) any {
 	switch v := tree.(type) {
 	case map[string]any:

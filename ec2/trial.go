@@ -53,7 +53,7 @@ const (
 	Silent                 // no answer, or none that says anything
 )
 
-// trialResult is EC2's answer, without a subnet.
+// trialResult returns EC2's answer, without a subnet.
 func trialResult(err error) TrialResult {
 	switch outcome := Outcome(err); {
 	case outcome == nil || outcome == capacity.ErrNoRoom: // no dry run tells of room
@@ -148,12 +148,8 @@ func (c *Client) trialInput(ctx context.Context, t Trial) (launchBuilder, error)
 		}
 
 		if template.LaunchTemplateData == nil {
-			return nil, fmt.Errorf(
-				"reading launch template %s in %s: %w",
-				t.Launch.LaunchTemplate,
-				c.region,
-				ErrNotDescribed,
-			)
+			return nil, fmt.Errorf("reading launch template %s in %s: %w", t.Launch.LaunchTemplate, c.region,
+				ErrNotDescribed)
 		}
 
 		if err := copyByName(template.LaunchTemplateData, data); err != nil {
@@ -164,7 +160,7 @@ func (c *Client) trialInput(ctx context.Context, t Trial) (launchBuilder, error)
 	return func(l capacity.Launch) (*ec2.RunInstancesInput, error) { return inlineInput(data, t, l) }, nil
 }
 
-// inlineInput is a launch without a template, of what is in one.
+// inlineInput returns a launch without a template, of what is in one.
 func inlineInput(data *types.RequestLaunchTemplateData, t Trial, l capacity.Launch) (*ec2.RunInstancesInput, error) {
 	in := &ec2.RunInstancesInput{}
 	if err := copyByName(data, in); err != nil {
@@ -185,20 +181,16 @@ func inlineInput(data *types.RequestLaunchTemplateData, t Trial, l capacity.Laun
 	setTarget(in, l)
 
 	for _, more := range tagged(l.Tags, types.ResourceTypeInstance, types.ResourceTypeVolume) {
-		at := slices.IndexFunc(
-			in.TagSpecifications,
-			func(s types.TagSpecification) bool { return s.ResourceType == more.ResourceType },
-		)
+		at := slices.IndexFunc(in.TagSpecifications,
+			func(s types.TagSpecification) bool { return s.ResourceType == more.ResourceType })
 		if at < 0 {
 			in.TagSpecifications = append(in.TagSpecifications, more)
 			continue
 		}
 
 		has := &in.TagSpecifications[at].Tags
-		*has = slices.DeleteFunc(
-			*has,
-			func(tag types.Tag) bool { _, given := l.Tags[aws.ToString(tag.Key)]; return given },
-		)
+		*has = slices.DeleteFunc(*has,
+			func(tag types.Tag) bool { _, given := l.Tags[aws.ToString(tag.Key)]; return given })
 		*has = append(*has, more.Tags...)
 	}
 
@@ -213,32 +205,17 @@ func (a *api) dryRuns() map[string]func(context.Context) error {
 	yes := aws.Bool(true)
 
 	return map[string]func(context.Context) error{
-		"ec2:DescribeCapacityBlockStatus": dryRun(
-			a.DescribeCapacityBlockStatus,
-			ec2.DescribeCapacityBlockStatusInput{DryRun: yes},
-		),
-		"ec2:DescribeCapacityBlocks": dryRun(
-			a.DescribeCapacityBlocks,
-			ec2.DescribeCapacityBlocksInput{DryRun: yes},
-		),
-		"ec2:DescribeCapacityReservations": dryRun(
-			a.DescribeCapacityReservations,
-			ec2.DescribeCapacityReservationsInput{DryRun: yes},
-		),
-		"ec2:DescribeImages": dryRun(
-			a.DescribeImages,
-			ec2.DescribeImagesInput{DryRun: yes, Owners: []string{"self"}},
-		),
+		"ec2:DescribeCapacityBlockStatus": dryRun(a.DescribeCapacityBlockStatus,
+			ec2.DescribeCapacityBlockStatusInput{DryRun: yes}),
+		"ec2:DescribeCapacityBlocks": dryRun(a.DescribeCapacityBlocks, ec2.DescribeCapacityBlocksInput{DryRun: yes}),
+		"ec2:DescribeCapacityReservations": dryRun(a.DescribeCapacityReservations,
+			ec2.DescribeCapacityReservationsInput{DryRun: yes}),
+		"ec2:DescribeImages":    dryRun(a.DescribeImages, ec2.DescribeImagesInput{DryRun: yes, Owners: []string{"self"}}),
 		"ec2:DescribeInstances": dryRun(a.DescribeInstances, ec2.DescribeInstancesInput{DryRun: yes}),
-		"ec2:DescribeLaunchTemplateVersions": dryRun(
-			a.DescribeLaunchTemplateVersions,
-			ec2.DescribeLaunchTemplateVersionsInput{DryRun: yes, Versions: []string{latestVersion}},
-		),
-		"ec2:DescribeLaunchTemplates": dryRun(
-			a.DescribeLaunchTemplates,
-			ec2.DescribeLaunchTemplatesInput{DryRun: yes},
-		),
-		"ec2:DescribeSubnets": dryRun(a.DescribeSubnets, ec2.DescribeSubnetsInput{DryRun: yes}),
+		"ec2:DescribeLaunchTemplateVersions": dryRun(a.DescribeLaunchTemplateVersions,
+			ec2.DescribeLaunchTemplateVersionsInput{DryRun: yes, Versions: []string{latestVersion}}),
+		"ec2:DescribeLaunchTemplates": dryRun(a.DescribeLaunchTemplates, ec2.DescribeLaunchTemplatesInput{DryRun: yes}),
+		"ec2:DescribeSubnets":         dryRun(a.DescribeSubnets, ec2.DescribeSubnetsInput{DryRun: yes}),
 	}
 }
 
@@ -253,15 +230,13 @@ func (c *Client) TryRead(ctx context.Context, action string) error {
 
 // TryTerminate asks EC2 whether the caller may end an instance, and ends nothing.
 func (c *Client) TryTerminate(ctx context.Context, id string) error {
-	_, err := c.api.TerminateInstances(
-		ctx,
-		&ec2.TerminateInstancesInput{InstanceIds: []string{id}, DryRun: aws.Bool(true)},
-	)
+	_, err := c.api.TerminateInstances(ctx,
+		&ec2.TerminateInstancesInput{InstanceIds: []string{id}, DryRun: aws.Bool(true)})
 
 	return dryRunError(err, "asking to terminate "+id)
 }
 
-// DeniedAction is the action of EC2 or PCS that the caller has no permission for; "" if err is something else.
+// DeniedAction returns the action of EC2 or PCS that the caller has no permission for; "" if err is something else.
 func DeniedAction(err error) string {
 	var d *awsconfig.Denied
 	if errors.As(err, &d) {
@@ -271,7 +246,7 @@ func DeniedAction(err error) string {
 	return ""
 }
 
-// DeniedCaller is the caller of a denied call, as AWS names it; "" if it does not.
+// DeniedCaller returns the caller of a denied call, as AWS names it; "" if it does not.
 func DeniedCaller(err error) string {
 	var d *awsconfig.Denied
 	if errors.As(err, &d) {

@@ -34,7 +34,8 @@ func TestTrialSendsAllOfATemplate(t *testing.T) {
 
 	want, got := tree(t, data), tree(t, launch)
 	want["RamdiskId"] = want["RamDiskId"]
-	// Of a template only: types by their attributes, which a spec replaces by its type, and accelerators that EC2 has given up.
+	// Of a template only: types by their attributes, which a spec replaces by its type, and accelerators that EC2 has
+	// given up.
 	for _, name := range []string{"RamDiskId", "InstanceRequirements", "ElasticGpuSpecifications"} {
 		delete(want, name)
 	}

@@ -25,15 +25,13 @@ type Client struct {
 
 // From makes a client that shares credentials and deadlines with the clients of other services.
 func From(shared *awsconfig.Shared) *Client {
-	api := pcs.NewFromConfig(
-		shared.Config,
-		func(o *pcs.Options) { o.APIOptions = append(o.APIOptions, awsconfig.Advise(Remedies)) },
-	)
+	api := pcs.NewFromConfig(shared.Config,
+		func(o *pcs.Options) { o.APIOptions = append(o.APIOptions, awsconfig.Advise(Remedies)) })
 
 	return &Client{api: api, region: shared.Config.Region}
 }
 
-// Region is the region that the client works in.
+// Region returns the region that the client works in.
 func (c *Client) Region() string { return c.region }
 
 var str = aws.ToString
@@ -52,7 +50,7 @@ var ErrAtWork = errors.New("PCS is at work on it")
 // ErrNotOurs is returned for things without our tag.
 var ErrNotOurs = errors.New("it does not carry our tag")
 
-// Code is the name of AWS's exception, verbatim ("ConflictException"); "" if err holds no answer of AWS.
+// Code returns the name of AWS's exception, verbatim ("ConflictException"); "" if err holds no answer of AWS.
 func Code(err error) string { return awsconfig.Code(err) }
 
 // IsNotFound reports whether PCS does not know the thing.

@@ -35,11 +35,8 @@ func (p Provisioner) Configure(ctx context.Context, r ConfigureRequest) (changed
 	case err != nil:
 		return false, err
 	case !found:
-		return false, fmt.Errorf(
-			"cluster %s has no compute node group %s; `pcs-capacity setup` creates it",
-			cluster.Name,
-			r.Group,
-		)
+		return false, fmt.Errorf("cluster %s has no compute node group %s; `pcs-capacity setup` creates it",
+			cluster.Name, r.Group)
 	case !cluster.Owns(g.Tags):
 		return false, fmt.Errorf("compute node group %s: %w", g.Name, ErrNotOurs)
 	case g.TemplateID == "":
@@ -49,13 +46,8 @@ func (p Provisioner) Configure(ctx context.Context, r ConfigureRequest) (changed
 			g.Name,
 		)
 	case len(g.InstanceTypes) == 0 || g.InstanceTypes[0] != r.Reservation.InstanceType:
-		return false, fmt.Errorf(
-			"compute node group %s launches %v, which PCS cannot change to %s of reservation %s",
-			g.Name,
-			g.InstanceTypes,
-			r.Reservation.InstanceType,
-			r.Reservation.ID,
-		)
+		return false, fmt.Errorf("compute node group %s launches %v, which PCS cannot change to %s of reservation %s",
+			g.Name, g.InstanceTypes, r.Reservation.InstanceType, r.Reservation.ID)
 	}
 
 	want, err := p.wantedGroup(ctx, r, cluster, g)
@@ -68,13 +60,10 @@ func (p Provisioner) Configure(ctx context.Context, r ConfigureRequest) (changed
 	return changed, err
 }
 
-// wantedGroup is the node group with the changes of the request. A launch template is written only
+// wantedGroup returns the node group with the changes of the request. A launch template is written only
 // when the group may be changed at all.
 func (p Provisioner) wantedGroup(
-	ctx context.Context,
-	r ConfigureRequest,
-	cluster Cluster,
-	g NodeGroup,
+	ctx context.Context, r ConfigureRequest, cluster Cluster, g NodeGroup,
 ) (NodeGroup, error) {
 	most := r.Reservation.Size()
 	if r.MaxNodes > 0 {

@@ -24,7 +24,7 @@ var userDataTypes = []userDataType{
 	{"## template: jinja", "text/jinja2"},
 }
 
-// UserData is user data as PCS wants it, a MIME multi-part archive (AWS PCS User Guide, "Working
+// UserData returns user data as PCS wants it, a MIME multi-part archive (AWS PCS User Guide, "Working
 // with Amazon EC2 user data"). An archive stays as it is, and anything else becomes the only part
 // of one. User data that cloud-init would ignore, or that is compressed, is an error.
 func UserData(plain []byte) ([]byte, error) {
@@ -34,7 +34,7 @@ func UserData(plain []byte) ([]byte, error) {
 	return Archive(plain)
 }
 
-// Archive is a MIME multi-part archive with these parts, which cloud-init handles in this
+// Archive returns a MIME multi-part archive with these parts, which cloud-init handles in this
 // order. A part may be an archive itself.
 func Archive(parts ...[]byte) ([]byte, error) {
 	var b bytes.Buffer
@@ -69,13 +69,8 @@ func archivePart(plain []byte) ([]byte, error) {
 		)
 	}
 
-	return fmt.Appendf(
-		nil,
-		"--%s\nContent-Type: %s; charset=\"utf-8\"\nMIME-Version: 1.0\n\n%s\n",
-		boundary,
-		userDataTypes[at].mimeType,
-		plain,
-	), nil
+	return fmt.Appendf(nil, "--%s\nContent-Type: %s; charset=\"utf-8\"\nMIME-Version: 1.0\n\n%s\n", boundary,
+		userDataTypes[at].mimeType, plain), nil
 }
 
 func isMultipart(data []byte) bool {

@@ -59,9 +59,9 @@ const maxChanges, maxLooks = 5, 60
 // conflictTime is the patience where the time between looks grows.
 const conflictTime = 5 * time.Minute
 
-// converge reads a thing, when PCS has finished with it, and changes it, until step reports that it is done; changed tells
-// step, and the caller, that a change was sent. PCS takes no change while it is changing the thing or its cluster:
-// until waits for that. A thing that is not there is not found.
+// converge reads a thing, when PCS has finished with it, and changes it, until step reports that it is done; changed
+// tells step, and the caller, that a change was sent. PCS takes no change while it is changing the thing or its
+// cluster: until waits for that. A thing that is not there is not found.
 func converge[T interface{ status() Status }](
 	ctx context.Context,
 	p Provisioner,
@@ -127,13 +127,7 @@ func errNotOurs(what, name string) error { return fmt.Errorf("%s %s: %w", what, 
 func (p Provisioner) EnsureNodeGroup(ctx context.Context, want NodeGroup, mayCreate bool) (NodeGroup, bool, error) {
 	made := false
 
-	return converge(
-		ctx,
-		p,
-		WhatNodeGroup,
-		want.ClusterID,
-		want.Name,
-		p.PCS.NodeGroup,
+	return converge(ctx, p, WhatNodeGroup, want.ClusterID, want.Name, p.PCS.NodeGroup,
 		func(g NodeGroup, found, changed bool) (done bool, err error) {
 			compared := g.Compare(want)
 			switch {
@@ -166,8 +160,7 @@ func (p Provisioner) EnsureNodeGroup(ctx context.Context, want NodeGroup, mayCre
 			}
 
 			return false, p.updateGroup(ctx, want, g)
-		},
-	)
+		})
 }
 
 func (p Provisioner) checkUnused(ctx context.Context, g NodeGroup, disruptive bool) error {
@@ -189,24 +182,18 @@ func (p Provisioner) checkUnused(ctx context.Context, g NodeGroup, disruptive bo
 // EnsureQueue creates the queue of the wanted name, or adds the wanted node groups and Slurm
 // settings to it, and waits until PCS is done.
 func (p Provisioner) EnsureQueue(ctx context.Context, want Queue) error {
-	_, _, err := converge(
-		ctx,
-		p,
-		WhatQueue,
-		want.ClusterID,
-		want.Name,
-		p.PCS.Queue,
+	_, _, err := converge(ctx, p, WhatQueue, want.ClusterID, want.Name, p.PCS.Queue,
 		func(q Queue, found, changed bool) (done bool, err error) {
-			more := slices.DeleteFunc(
-				slices.Clone(want.GroupIDs),
-				func(id string) bool { return slices.Contains(q.GroupIDs, id) },
-			)
+			more := slices.DeleteFunc(slices.Clone(want.GroupIDs),
+				func(id string) bool { return slices.Contains(q.GroupIDs, id) })
 			settings := q.withSettings(want.SlurmSettings)
 			switch {
 			case !found:
 				in := &pcs.CreateQueueInput{
-					ClusterIdentifier: &want.ClusterID, QueueName: &want.Name,
-					ComputeNodeGroupConfigurations: groupConfigurations(want.GroupIDs), Tags: want.Tags,
+					ClusterIdentifier:              &want.ClusterID,
+					QueueName:                      &want.Name,
+					ComputeNodeGroupConfigurations: groupConfigurations(want.GroupIDs),
+					Tags:                           want.Tags,
 				}
 				if len(want.SlurmSettings) > 0 {
 					in.SlurmConfiguration = &types.QueueSlurmConfigurationRequest{
@@ -224,8 +211,7 @@ func (p Provisioner) EnsureQueue(ctx context.Context, want Queue) error {
 			}
 
 			return false, p.updateQueue(ctx, q, slices.Concat(q.GroupIDs, more), settings)
-		},
-	)
+		})
 
 	return err
 }
@@ -233,24 +219,12 @@ func (p Provisioner) EnsureQueue(ctx context.Context, want Queue) error {
 // ReleaseQueue removes node groups, by id, from a queue of ours, and waits until PCS is done. With
 // deleteEmpty, it deletes a queue that would have none left. A missing queue is no error.
 func (p Provisioner) ReleaseQueue(
-	ctx context.Context,
-	cluster Cluster,
-	name string,
-	groups []string,
-	deleteEmpty bool,
+	ctx context.Context, cluster Cluster, name string, groups []string, deleteEmpty bool,
 ) error {
-	_, _, err := converge(
-		ctx,
-		p,
-		WhatQueue,
-		cluster.ID,
-		name,
-		p.PCS.Queue,
+	_, _, err := converge(ctx, p, WhatQueue, cluster.ID, name, p.PCS.Queue,
 		func(q Queue, found, changed bool) (done bool, err error) {
-			rest := slices.DeleteFunc(
-				slices.Clone(q.GroupIDs),
-				func(id string) bool { return slices.Contains(groups, id) },
-			)
+			rest := slices.DeleteFunc(slices.Clone(q.GroupIDs),
+				func(id string) bool { return slices.Contains(groups, id) })
 			switch {
 			case !found:
 				return true, nil
@@ -270,8 +244,7 @@ func (p Provisioner) ReleaseQueue(
 			}
 
 			return false, err
-		},
-	)
+		})
 
 	return err
 }
@@ -279,13 +252,7 @@ func (p Provisioner) ReleaseQueue(
 // DeleteNodeGroup deletes a node group of ours that is in no queue, with its instances, and waits
 // until it is gone. A missing group is no error.
 func (p Provisioner) DeleteNodeGroup(ctx context.Context, cluster Cluster, name string) error {
-	_, _, err := converge(
-		ctx,
-		p,
-		WhatNodeGroup,
-		cluster.ID,
-		name,
-		p.PCS.NodeGroup,
+	_, _, err := converge(ctx, p, WhatNodeGroup, cluster.ID, name, p.PCS.NodeGroup,
 		func(g NodeGroup, found, changed bool) (done bool, err error) {
 			switch {
 			case !found:
@@ -297,8 +264,7 @@ func (p Provisioner) DeleteNodeGroup(ctx context.Context, cluster Cluster, name 
 			}
 
 			return false, p.deleteGroup(ctx, g)
-		},
-	)
+		})
 
 	return err
 }
@@ -314,7 +280,7 @@ const (
 // Pace is the time between looks at one thing that changes, and how long they have taken so far.
 type Pace struct{ waited time.Duration }
 
-// Next is the time until the next look: every, or for 0 one that grows.
+// Next returns the time until the next look: every, or for 0 one that grows.
 func (p *Pace) Next(every time.Duration) time.Duration {
 	if every == 0 {
 		every = min(max(minPoll, p.waited/pollShare), maxPoll)
@@ -325,7 +291,7 @@ func (p *Pace) Next(every time.Duration) time.Duration {
 	return every
 }
 
-// Waited is the sum of what Next has returned.
+// Waited returns how long all looks have waited so far.
 func (p *Pace) Waited() time.Duration { return p.waited }
 
 // Pause sleeps until the next look; with NoWait there is none.
@@ -342,7 +308,7 @@ func (p Provisioner) Pause(ctx context.Context, to *Pace) error {
 	}
 }
 
-// wait is Pause for a thing that PCS changes.
+// wait pauses while PCS changes a thing, and reports that it waits.
 func (p Provisioner) wait(ctx context.Context, to *Pace, what, name string, status Status) error {
 	if p.NoWait {
 		return fmt.Errorf("%s %s is %s: %w", what, name, status, ErrAtWork)
@@ -423,27 +389,19 @@ func (p Provisioner) ChangeClusterSettings(ctx context.Context, cluster string, 
 				return false, fmt.Errorf("PCS cluster %s is %s: %s", c.Name, c.Status, c.Failures)
 			}
 
-			return false, send(
-				ctx,
-				p,
-				"update",
-				WhatCluster,
-				c.Name,
-				p.PCS.api.UpdateCluster,
-				&pcs.UpdateClusterInput{
-					ClusterIdentifier: &c.ID,
-					SlurmConfiguration: &types.UpdateClusterSlurmConfigurationRequest{
-						SlurmCustomSettings: settingsList(merged),
-					},
+			return false, send(ctx, p, "update", WhatCluster, c.Name, p.PCS.api.UpdateCluster, &pcs.UpdateClusterInput{
+				ClusterIdentifier: &c.ID,
+				SlurmConfiguration: &types.UpdateClusterSlurmConfigurationRequest{
+					SlurmCustomSettings: settingsList(merged),
 				},
-			)
+			})
 		},
 	)
 
 	return err
 }
 
-// ChangedSettings are settings with a change: "" removes one.
+// ChangedSettings returns settings with a change: "" removes one.
 func ChangedSettings(settings, change map[string]string) map[string]string {
 	merged := map[string]string{}
 	maps.Copy(merged, settings)

@@ -18,26 +18,20 @@ import (
 
 // Clusters lists the region's clusters, each with its id, name, ARN and status only.
 func (c *Client) Clusters(ctx context.Context) ([]Cluster, error) {
-	return awsconfig.All(
-		ctx,
-		"listing PCS clusters in "+c.region,
+	return awsconfig.All(ctx, "listing PCS clusters in "+c.region,
 		pcs.NewListClustersPaginator(c.api, &pcs.ListClustersInput{}),
 		func(page *pcs.ListClustersOutput) (all []Cluster) {
 			for _, cluster := range page.Clusters {
-				all = append(
-					all,
-					Cluster{
-						ID:     str(cluster.Id),
-						Name:   str(cluster.Name),
-						ARN:    str(cluster.Arn),
-						Status: Status(cluster.Status),
-					},
-				)
+				all = append(all, Cluster{
+					ID:     str(cluster.Id),
+					Name:   str(cluster.Name),
+					ARN:    str(cluster.Arn),
+					Status: Status(cluster.Status),
+				})
 			}
 
 			return all
-		},
-	)
+		})
 }
 
 // Cluster reads a cluster by name or id. An unknown cluster is an error with Code ResourceNotFoundException.
@@ -86,8 +80,8 @@ func (c *Client) Inventory(ctx context.Context, cluster string) (inv Inventory, 
 	return inv, err
 }
 
-// maxConcurrent bounds the calls side by side that read things of one kind. PCS publishes no rates; a cluster has up to 10
-// of each.
+// maxConcurrent bounds the calls side by side that read things of one kind. PCS publishes no rates; a cluster has up to
+// 10 of each.
 const maxConcurrent = 10
 
 // sideBySide makes reads at once, and returns the first error in their order, not in time:
@@ -130,21 +124,15 @@ func readEach[T any](listed []T, read func(T) (T, bool, error)) (all []T, err er
 func (c *Client) listGroups(ctx context.Context, cluster string) ([]NodeGroup, error) {
 	pages := pcs.NewListComputeNodeGroupsPaginator(c.api, &pcs.ListComputeNodeGroupsInput{ClusterIdentifier: &cluster})
 
-	return awsconfig.All(
-		ctx,
-		"listing the compute node groups of "+cluster,
-		pages,
+	return awsconfig.All(ctx, "listing the compute node groups of "+cluster, pages,
 		func(page *pcs.ListComputeNodeGroupsOutput) (all []NodeGroup) {
 			for _, g := range page.ComputeNodeGroups {
-				all = append(
-					all,
-					NodeGroup{ID: str(g.Id), Name: str(g.Name), ARN: str(g.Arn), Status: Status(g.Status)},
-				)
+				all = append(all,
+					NodeGroup{ID: str(g.Id), Name: str(g.Name), ARN: str(g.Arn), Status: Status(g.Status)})
 			}
 
 			return all
-		},
-	)
+		})
 }
 
 // NodeGroups reads all compute node groups of a cluster, by its name or id.
@@ -161,17 +149,13 @@ func (c *Client) NodeGroups(ctx context.Context, cluster string) ([]NodeGroup, e
 func (c *Client) Queues(ctx context.Context, cluster string) ([]Queue, error) {
 	pages := pcs.NewListQueuesPaginator(c.api, &pcs.ListQueuesInput{ClusterIdentifier: &cluster})
 
-	listed, err := awsconfig.All(
-		ctx,
-		"listing the queues of "+cluster,
-		pages,
+	listed, err := awsconfig.All(ctx, "listing the queues of "+cluster, pages,
 		func(page *pcs.ListQueuesOutput) (all []Queue) {
 			for _, q := range page.Queues {
 				all = append(all, Queue{ID: str(q.Id)})
 			}
 			return all
-		},
-	)
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -263,7 +247,7 @@ func (c *Client) Queue(ctx context.Context, cluster, nameOrID string) (Queue, bo
 	return q, found, err
 }
 
-// TemplateName is the name of the launch template of a slot.
+// TemplateName returns the name of the launch template of a slot.
 func TemplateName(cluster, slot string) string { return "pcs-capacity-" + cluster + "-" + slot }
 
 // PCS writes these on the instances of a node group: the ids of its cluster and of the node group.
@@ -290,10 +274,8 @@ func (c *Client) Slots(ctx context.Context, cluster string, names []string) (map
 		return nil, err
 	}
 
-	listed = slices.DeleteFunc(
-		listed,
-		func(g NodeGroup) bool { return g.Status == Deleted || !slices.Contains(names, g.Name) },
-	)
+	listed = slices.DeleteFunc(listed,
+		func(g NodeGroup) bool { return g.Status == Deleted || !slices.Contains(names, g.Name) })
 	tagged, err := readEach(listed, func(g NodeGroup) (_ NodeGroup, found bool, err error) {
 		g.Tags, found, err = c.tags(ctx, WhatNodeGroup, g.Name, g.ARN)
 		return g, found, err

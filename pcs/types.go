@@ -90,10 +90,8 @@ func (c Cluster) NotActive() (what, fix string) {
 	case Active:
 		return "", ""
 	case Suspending, Suspended:
-		return what + fmt.Sprintf(
-				": AWS PCS suspends a cluster whose Slurm, here %s, is past its end of life",
-				c.SlurmVersion,
-			),
+		return what + fmt.Sprintf(": AWS PCS suspends a cluster whose Slurm, here %s, is past its end of life",
+				c.SlurmVersion),
 			`move it to a newer Slurm ("Updating the scheduler version of a cluster" in the AWS PCS User Guide), or name another cluster`
 	case UpdateFailed:
 		return what, "fix what the update failed on, update the cluster, and run this again once it is ACTIVE"
@@ -173,8 +171,8 @@ type Setting struct {
 	Name      string
 	Now, Want string
 	Mild      bool // the change replaces no instance and removes no node
-	// set puts the wanted one in an update, which has only what differs: PCS keeps all else, and replaces instances only
-	// for members that concern them. It is nil for what is no member of an update.
+	// set puts the wanted one in an update, which has only what differs: PCS keeps all else, and replaces instances
+	// only for members that concern them. It is nil for what is no member of an update.
 	set func(*pcs.UpdateComputeNodeGroupInput)
 }
 
@@ -239,16 +237,13 @@ func (g NodeGroup) Compare(want NodeGroup) Comparison {
 	}
 
 	if g.TemplateID != want.TemplateID || g.TemplateVersion != want.TemplateVersion {
-		c = append(
-			c,
-			Setting{
-				"launch template",
-				"version " + g.TemplateVersion,
-				cmp.Or(want.TemplateVersion, newestVersion),
-				false,
-				func(in *update) { in.CustomLaunchTemplate = template(want) },
-			},
-		)
+		c = append(c, Setting{
+			"launch template",
+			"version " + g.TemplateVersion,
+			cmp.Or(want.TemplateVersion, newestVersion),
+			false,
+			func(in *update) { in.CustomLaunchTemplate = template(want) },
+		})
 	}
 
 	if g.Status == UpdateFailed {
@@ -258,7 +253,7 @@ func (g NodeGroup) Compare(want NodeGroup) Comparison {
 	return c
 }
 
-// Scaling is the number of nodes in words: "4" if all are up always, else "0 to 4".
+// Scaling returns the number of nodes in words: "4" if all are up always, else "0 to 4".
 func (g NodeGroup) Scaling() string {
 	if g.Min == g.Max {
 		return strconv.Itoa(g.Max)
@@ -281,7 +276,7 @@ var typeSettings = []string{"CpuSpecList", "MemSpecLimit", "Parameters", "RealMe
 // have. Without both, PCS describes the GPUs of a type itself: AWS PCS User Guide, "Configuring custom GRES settings".
 const Gres = "Gres"
 
-// SettingsFor are the group's Slurm settings that suit nodes of an instance type, never Gres;
+// SettingsFor returns the group's Slurm settings that suit nodes of an instance type, never Gres;
 // dropped names the settings that describe the hardware of another type.
 func (g NodeGroup) SettingsFor(instanceType string) (kept map[string]string, dropped []string) {
 	kept = maps.Clone(g.SlurmSettings)
@@ -301,7 +296,7 @@ func (g NodeGroup) SettingsFor(instanceType string) (kept map[string]string, dro
 	return kept, dropped
 }
 
-// SettingsText is Slurm settings as in slurm.conf, such as Features=a, with something between two.
+// SettingsText formats Slurm settings as in slurm.conf, such as Features=a, with a separator.
 func SettingsText(settings map[string]string, between string) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
@@ -326,16 +321,14 @@ func settingsMap(list []types.SlurmCustomSetting) (all map[string]string) {
 func settingsList(settings map[string]string) []types.SlurmCustomSetting {
 	list := []types.SlurmCustomSetting{}
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		list = append(
-			list,
-			types.SlurmCustomSetting{ParameterName: aws.String(name), ParameterValue: aws.String(settings[name])},
-		)
+		list = append(list,
+			types.SlurmCustomSetting{ParameterName: aws.String(name), ParameterValue: aws.String(settings[name])})
 	}
 
 	return list
 }
 
-// withSettings are all Slurm settings of a queue, the wanted ones included; nil if it has them
+// withSettings returns all Slurm settings of a queue, the wanted ones included; nil if it has them
 // already. PCS only takes the whole list.
 func (q Queue) withSettings(want map[string]string) map[string]string {
 	merged := ChangedSettings(q.SlurmSettings, want)

@@ -33,11 +33,8 @@ func keepAnswer(to *[]byte) func(*pcs.Options) {
 	return func(o *pcs.Options) {
 		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
 			// After the SDK's own decoder, so nearer to the wire.
-			return stack.Deserialize.Insert(
-				middleware.DeserializeMiddlewareFunc("KeepAnswer", keep),
-				"OperationDeserializer",
-				middleware.After,
-			)
+			return stack.Deserialize.Insert(middleware.DeserializeMiddlewareFunc("KeepAnswer", keep),
+				"OperationDeserializer", middleware.After)
 		})
 	}
 }
@@ -113,14 +110,14 @@ func unknownIn(t reflect.Type, value any, path string) (names []string) {
 	return slices.Compact(names)
 }
 
-// LostByUpdate are the unknown settings that an update of the group could lose: PCS replaces each member that it gets, and
-// keeps all others.
+// LostByUpdate returns the unknown settings that an update of the group could lose: PCS replaces each member that it
+// gets, and keeps all others.
 func (g NodeGroup) LostByUpdate() []string {
 	return namesIn(g.Unknown, "customLaunchTemplate", "scalingConfiguration")
 }
 
-// LostByUpdate are the unknown settings that an update of the queue, with the wanted Slurm settings, could lose; each update
-// sends the list of its node groups.
+// LostByUpdate returns the unknown settings that an update of the queue, with the wanted Slurm settings, could lose;
+// each update sends the list of its node groups.
 func (q Queue) LostByUpdate(want map[string]string) []string {
 	members := []string{"computeNodeGroupConfigurations"}
 	if q.withSettings(want) != nil {
@@ -130,7 +127,7 @@ func (q Queue) LostByUpdate(want map[string]string) []string {
 	return namesIn(q.Unknown, members...)
 }
 
-// namesIn are the names of settings that lie in one of the members.
+// namesIn returns the names of settings that lie in one of the members.
 func namesIn(names []string, members ...string) (all []string) {
 	for _, name := range names {
 		if member, _, deeper := strings.Cut(name, "."); deeper && slices.Contains(members, member) {
@@ -152,13 +149,8 @@ func checkLost(what, name string, lost []string) error {
 		return nil
 	}
 
-	return fmt.Errorf(
-		"%s %s is not updated: %w: %s; change it in PCS",
-		what,
-		name,
-		ErrUnknown,
-		strings.Join(lost, ", "),
-	)
+	return fmt.Errorf("%s %s is not updated: %w: %s; change it in PCS", what, name, ErrUnknown,
+		strings.Join(lost, ", "))
 }
 
 // LifecycleActions are the nodeLifecycleActions of a node group, as PCS said them: scripts that mount file systems and
@@ -208,11 +200,8 @@ func sendActions(actions LifecycleActions) func(*pcs.Options) {
 	return func(o *pcs.Options) {
 		if len(actions) > 0 {
 			o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
-				return stack.Serialize.Insert(
-					middleware.SerializeMiddlewareFunc("LifecycleActions", add),
-					"OperationSerializer",
-					middleware.After,
-				)
+				return stack.Serialize.Insert(middleware.SerializeMiddlewareFunc("LifecycleActions", add),
+					"OperationSerializer", middleware.After)
 			})
 		}
 	}

@@ -65,8 +65,11 @@ func parseRuns(text, delimiter string) ([]capacity.Run, error) {
 	fields := strings.Split(text, delimiter)
 	for ; len(fields) > len(runFields); fields = fields[len(runFields):] {
 		r := capacity.Run{
-			Job: strings.TrimPrefix(fields[0], "\n"), User: fields[1], Partition: fields[2],
-			Nodes: fields[6], Account: fields[7],
+			Job:       strings.TrimPrefix(fields[0], "\n"),
+			User:      fields[1],
+			Partition: fields[2],
+			Nodes:     fields[6],
+			Account:   fields[7],
 		}
 		r.State, _, _ = strings.Cut(fields[5], " ") // CANCELLED by 1001
 		started, ok := parseSacctTime(fields[3])
@@ -115,21 +118,8 @@ func (c *Client) Walls(ctx context.Context, cluster string) (w capacity.Walls, e
 	qos, err := c.sacctmgr(ctx, []string{"qos"}, "name", "flags", "maxwall", "grpwall", "grptresmins", "grptresrunmins",
 		"maxtresmins", "maxtresrunminspa", "maxtresrunminspu")
 	users, usersErr := c.sacctmgr(ctx, []string{"user"}, "user", "defaultaccount")
-	rows, rowsErr := c.sacctmgr(
-		ctx,
-		[]string{"associations", "cluster=" + cluster},
-		"account",
-		"user",
-		"partition",
-		"parentname",
-		"defaultqos",
-		"qos",
-		"maxwall",
-		"grpwall",
-		"grptresmins",
-		"grptresrunmins",
-		"maxtresmins",
-	)
+	rows, rowsErr := c.sacctmgr(ctx, []string{"associations", "cluster=" + cluster}, "account", "user", "partition",
+		"parentname", "defaultqos", "qos", "maxwall", "grpwall", "grptresmins", "grptresrunmins", "maxtresmins")
 	if err := cmp.Or(err, usersErr, rowsErr); err != nil {
 		return w, err
 	}
@@ -210,12 +200,8 @@ func (c *Client) sacctmgr(ctx context.Context, what []string, fields ...string) 
 	for line := range strings.Lines(string(out)) {
 		row := strings.Split(strings.TrimSuffix(line, "\n"), "|")
 		if len(row) != len(fields) {
-			return nil, fmt.Errorf(
-				"sacctmgr show %s answers %s, not the fields %s",
-				what[0],
-				quote(line),
-				strings.Join(fields, ","),
-			)
+			return nil, fmt.Errorf("sacctmgr show %s answers %s, not the fields %s", what[0], quote(line),
+				strings.Join(fields, ","))
 		}
 
 		rows = append(rows, row)

@@ -39,7 +39,7 @@ type Client struct {
 	folder  atomic.Pointer[string]  // of the PCS cluster's release, once slurmctld has said it
 }
 
-// New is a client for the cluster of the settings: pcsCluster is one of PCS, "" is self-managed Slurm.
+// New returns a client for the cluster of the settings: pcsCluster is one of PCS, "" is self-managed Slurm.
 func New(pcsCluster string) *Client { return &Client{PCS: pcsCluster != ""} }
 
 // What a call can fail with, as far as a caller can act on it. The error itself is always a [*CallError].
@@ -115,9 +115,9 @@ func (c *Client) run(ctx context.Context, program string, args ...string) ([]byt
 	return out.Bytes(), nil
 }
 
-// runInto is run with some more variables in the environment; its output goes to stdout.
-func (c *Client) runInto(ctx context.Context, stdout io.Writer, variables []string, program string,
-	args ...string,
+// runInto runs a program of Slurm with additional environment variables, and writes its output to stdout.
+func (c *Client) runInto(
+	ctx context.Context, stdout io.Writer, variables []string, program string, args ...string,
 ) error {
 	path, err := c.findProgram(ctx, program)
 	if err != nil {
@@ -127,7 +127,7 @@ func (c *Client) runInto(ctx context.Context, stdout io.Writer, variables []stri
 	return c.start(ctx, stdout, variables, path, args...)
 }
 
-// start is runInto for the path of a program.
+// start runs the program at a path, bounded by the timeout.
 func (c *Client) start(ctx context.Context, stdout io.Writer, variables []string, path string, args ...string) error {
 	timeout := c.Timeout
 	if timeout == 0 {
@@ -237,25 +237,25 @@ type Version struct {
 // String prints the version as Slurm does: the minor part has two digits.
 func (v Version) String() string { return fmt.Sprintf("%d.%02d.%d", v.Major, v.Minor, v.Micro) }
 
-// Release is the version as AWS PCS names it, such as 25.05.
+// Release returns the version as AWS PCS names it, such as 25.05.
 func (v Version) Release() string { return fmt.Sprintf("%d.%02d", v.Major, v.Minor) }
 
-// AtLeast is true when v is other or newer.
+// AtLeast reports whether v is this version or newer.
 func (v Version) AtLeast(major, minor, micro int) bool {
 	return cmp.Or(cmp.Compare(v.Major, major), cmp.Compare(v.Minor, minor), cmp.Compare(v.Micro, micro)) >= 0
 }
 
-// TimeMinCollapses is true when a job with --time-min can start with that minimum as its limit although the whole limit
-// fits: whenever any future Slurm reservation exists in the cluster, even one on other nodes, and on 22.05.8 also
+// TimeMinCollapses reports whether a job with --time-min can start with that minimum as its limit although the whole
+// limit fits: whenever any future Slurm reservation exists in the cluster, even one on other nodes, and on 22.05.8 also
 // without one when the backfill scheduler starts the job. Callers go by the version alone. Fixed in 25.05.3 (Slurm's
 // CHANGELOG).
 func (v Version) TimeMinCollapses() bool { return !v.AtLeast(25, 5, 3) }
 
-// ReservationComments is true when a Slurm reservation can carry a comment. Slurm 22.05 answers "Unknown parameter
+// ReservationComments reports whether a Slurm reservation can carry a comment. Slurm 22.05 answers "Unknown parameter
 // Comment"; 24.11 takes it. Below the oldest version that was tried, a reservation is known by its name alone.
 func (v Version) ReservationComments() bool { return v.AtLeast(24, 11, 0) }
 
-// NamesCLIFilter is true when CliFilterParameters can name another script than cli_filter.lua beside slurm.conf.
+// NamesCLIFilter reports whether CliFilterParameters can name another script than cli_filter.lua beside slurm.conf.
 func (v Version) NamesCLIFilter() bool { return v.AtLeast(25, 11, 0) }
 
 var versionText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(\d+)\.(\d+)\.(\d+)`) })
@@ -292,7 +292,7 @@ func (c *Client) Version(ctx context.Context) (Version, error) {
 	return ParseVersion(string(out))
 }
 
-// knownVersion is Version, asked for once.
+// knownVersion returns the version of the commands, which are asked once.
 func (c *Client) knownVersion(ctx context.Context) (Version, error) {
 	if v := c.version.Load(); v != nil {
 		return *v, nil
@@ -373,7 +373,7 @@ func records(output []byte, key string) (found []string) {
 	return found
 }
 
-// unread is the first of a record's pairs that cannot be read; text is "" while all can.
+// unread holds a record's pairs, and the first that cannot be read: text is "" while all can.
 type unread struct {
 	pairs map[string]string
 	text  string

@@ -83,8 +83,8 @@ func (c Config) CrossesFences() bool {
 	return slices.Contains(c.SchedulerParameters, "time_min_as_soft_limit")
 }
 
-// LacksPlugin reports whether none of PluginDir's folders that are on this host has a file, and which these are. Without
-// any of them it reports false: another host's plugins are not known here.
+// LacksPlugin reports whether none of PluginDir's folders that are on this host has a file, and which these are.
+// Without any of them it reports false: another host's plugins are not known here.
 func (c Config) LacksPlugin(file string) (folders []string, missing bool) {
 	for _, folder := range c.PluginDirs {
 		if _, err := os.Stat(folder); err != nil {
@@ -198,7 +198,7 @@ func parseConfig(output []byte) (Config, error) {
 	return config, nil
 }
 
-// CLIFilterScript is the path in a value of CliFilterParameters; "" if it has none.
+// CLIFilterScript returns the path in a value of CliFilterParameters; "" if it has none.
 func CLIFilterScript(parameters string) string {
 	for _, one := range splitList(parameters) {
 		if path, ok := strings.CutPrefix(strings.TrimSpace(one), "cli_filter_lua_path="); ok {
@@ -248,7 +248,7 @@ func overTime(text string) (capacity.Limit, error) {
 	return capacity.Minutes(minutes), nil
 }
 
-// plugins are the names in a list of plugins, where each may have its kind before it.
+// plugins returns the names in a list of plugins, where each may have its kind before it.
 func plugins(list, kind string) []string {
 	names := splitList(list)
 	for i, name := range names {
@@ -320,8 +320,9 @@ func parsePartitions(output []byte) (partitions []capacity.SlurmPartition) {
 	for _, line := range records(output, "PartitionName") {
 		pairs := fields(line)
 		partition := capacity.SlurmPartition{
-			Name: pairs["PartitionName"], Default: pairs["Default"] == "YES",
-			State: pairs["State"],
+			Name:    pairs["PartitionName"],
+			Default: pairs["Default"] == "YES",
+			State:   pairs["State"],
 		}
 		if qos := pairs["QoS"]; qos != "N/A" {
 			partition.QOS = qos
@@ -361,14 +362,14 @@ func partitionSeconds(text string) (time.Duration, error) {
 // sitePrefix begins a line of IncludeFile that keeps what the site's slurm.conf says itself of a setting of ours.
 const sitePrefix = "# slurm.conf itself has "
 
-// SiteLine is the line that keeps the site's value of a setting: ResumeProgram and SuspendProgram of
+// SiteLine returns the line that keeps the site's value of a setting: ResumeProgram and SuspendProgram of
 // ours call the site's for nodes that are not ours, and lists are merged.
 func SiteLine(setting, value string) string { return sitePrefix + setting + "=" + value + "\n" }
 
-// SiteValue is the value that a text of IncludeFile keeps for a setting; "" if none.
+// SiteValue returns the value that a text of IncludeFile keeps for a setting; "" if none.
 func SiteValue(text, setting string) string { return valueAfter(text, sitePrefix+setting+"=") }
 
-// SiteProgram is the program that is kept beside the slurm.conf for a setting; "" if none.
+// SiteProgram returns the program that is kept beside the slurm.conf for a setting; "" if none.
 func SiteProgram(conf, setting string) string {
 	return includedValue(cmp.Or(conf, DefaultConf), sitePrefix+setting+"=")
 }

@@ -31,15 +31,9 @@ func (c *Client) SetTimeLimit(ctx context.Context, job string, minutes int) erro
 			capacity.MaxMinutes)
 	}
 
-	return c.changeJobs(
-		ctx,
-		[]string{job},
-		"setting the time limit",
-		func(j capacity.Job) bool { return j.TimeLimit == capacity.Minutes(minutes) },
-		"update",
-		"jobid",
-		"timelimit="+strconv.Itoa(minutes),
-	)
+	return c.changeJobs(ctx, []string{job}, "setting the time limit",
+		func(j capacity.Job) bool { return j.TimeLimit == capacity.Minutes(minutes) }, "update", "jobid",
+		"timelimit="+strconv.Itoa(minutes))
 }
 
 // Edit gives pending jobs, by their names, the limits and the constraint of their edits, each as far as it is set. All
@@ -118,11 +112,11 @@ func (c *Client) Notify(ctx context.Context, job, text string) error {
 	return err
 }
 
-// RequeueJob stops a job that has its nodes and puts it back in the queue: CONT and TERM, then KILL after KillWait. With
-// hold it waits there until it is released. A job submitted with --no-requeue gives [ErrRefused], one of salloc or srun
-// [ErrNotBatch]; one that is pending already is as it should be. Of a het job all components are requeued, whichever is
-// named. An exit status says little, so it is read back: before is the job as it was seen, after is what became of it,
-// without an id if Slurm has forgotten it.
+// RequeueJob stops a job that has its nodes and puts it back in the queue: CONT and TERM, then KILL after KillWait.
+// With hold it waits there until it is released. A job submitted with --no-requeue gives [ErrRefused], one of salloc or
+// srun [ErrNotBatch]; one that is pending already is as it should be. Of a het job all components are requeued,
+// whichever is named. An exit status says little, so it is read back: before is the job as it was seen, after is what
+// became of it, without an id if Slurm has forgotten it.
 func (c *Client) RequeueJob(ctx context.Context, before capacity.Job, hold bool) (after capacity.Job, err error) {
 	verb := "requeue"
 	if hold {
@@ -187,15 +181,9 @@ func (c *Client) UserHold(ctx context.Context, jobs ...string) error {
 // SetBeginTime keeps a pending job from starting before a time, in whole seconds.
 // squeue's start is no proof: a job that was requeued shows that of its last run at first. Its eligible time is.
 func (c *Client) SetBeginTime(ctx context.Context, job string, at time.Time) error {
-	return c.changeJobs(
-		ctx,
-		[]string{job},
-		"setting the begin time",
-		func(j capacity.Job) bool { return j.Eligible.Unix() == at.Unix() },
-		"update",
-		"jobid",
-		fmt.Sprintf("starttime=uts%d", at.Unix()),
-	)
+	return c.changeJobs(ctx, []string{job}, "setting the begin time",
+		func(j capacity.Job) bool { return j.Eligible.Unix() == at.Unix() }, "update", "jobid",
+		fmt.Sprintf("starttime=uts%d", at.Unix()))
 }
 
 // Release undoes a hold.
@@ -205,12 +193,7 @@ func (c *Client) Release(ctx context.Context, job string) error {
 
 // changeJobs runs scontrol once for jobs and reads them back: took says whether a job has the change.
 func (c *Client) changeJobs(
-	ctx context.Context,
-	jobs []string,
-	what string,
-	took func(capacity.Job) bool,
-	verb, key string,
-	args ...string,
+	ctx context.Context, jobs []string, what string, took func(capacity.Job) bool, verb, key string, args ...string,
 ) error {
 	names, err := c.runOnJobs(ctx, jobs, what, verb, key, args...)
 	if err != nil {
@@ -298,8 +281,7 @@ var (
 		func() *regexp.Regexp { return regexp.MustCompile(`^([1-9][0-9]{0,9})(?:[_+][0-9]{1,9})?$`) },
 	)
 	tasksPattern = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(
-			`^([1-9][0-9]{0,9})_(\[[0-9,-]+)(?:%[0-9]+)?\]$`)
+		return regexp.MustCompile(`^([1-9][0-9]{0,9})_(\[[0-9,-]+)(?:%[0-9]+)?\]$`)
 	})
 )
 

@@ -20,7 +20,7 @@ import (
 // Jobs returns all jobs that have not ended, by their ids, in one call.
 func (c *Client) Jobs(ctx context.Context) ([]capacity.Job, error) { return c.jobs(ctx, allFields) }
 
-// BriefJobs is Jobs for a caller in a hurry, in three quarters of the time: of
+// BriefJobs lists jobs with fewer fields, in three quarters of the time: of
 // each job there are ID, Shown and HetJobID, Account, Partition, Comment, AdminComment,
 // State and StateFlag, TimeLimit, TimeMin, Eligible, Restarts, Requeue, Batch and Nodes, and no more.
 func (c *Client) BriefJobs(ctx context.Context) ([]capacity.Job, error) {
@@ -236,11 +236,11 @@ func (f jobFields) omit(names ...string) jobFields {
 	})}
 }
 
-// newDelimiter is a text that nobody can guess: 130 random bits. It begins with a letter, since
+// newDelimiter returns a text that nobody can guess: 130 random bits. It begins with a letter, since
 // squeue would take a digit for the width of the field.
 func newDelimiter() string { return "m" + rand.Text() }
 
-// format is the value of SQUEUE_FORMAT2. A colon without a width means the whole text.
+// format returns the value of SQUEUE_FORMAT2. A colon without a width means the whole text.
 func (f jobFields) format(delimiter string) string {
 	var all []string
 	for i, p := range f.plain {

@@ -79,9 +79,13 @@ func parseNodes(output []byte) (nodes []capacity.Node) {
 
 		seen[name] = true
 		node := capacity.Node{
-			Name: name, State: state, Address: pairs["NodeAddr"],
-			HostName: pairs["NodeHostName"], InstanceID: pairs["InstanceId"],
-			Features: splitList(pairs["AvailableFeatures"]), Partitions: splitList(pairs["Partitions"]),
+			Name:       name,
+			State:      state,
+			Address:    pairs["NodeAddr"],
+			HostName:   pairs["NodeHostName"],
+			InstanceID: pairs["InstanceId"],
+			Features:   splitList(pairs["AvailableFeatures"]),
+			Partitions: splitList(pairs["Partitions"]),
 		}
 
 		node.CPUs, _ = strconv.Atoi(pairs["CPUTot"]) // 0 if Slurm stops printing it
@@ -197,8 +201,10 @@ func parseReservations(output []byte) (reservations []capacity.SlurmReservation)
 	for _, line := range records(output, "ReservationName") {
 		pairs := fields(line, "Comment")
 		reservation := capacity.SlurmReservation{
-			Name: pairs["ReservationName"], Flags: splitList(pairs["Flags"]),
-			Users: splitList(pairs["Users"]), Active: pairs["State"] == "ACTIVE",
+			Name:   pairs["ReservationName"],
+			Flags:  splitList(pairs["Flags"]),
+			Users:  splitList(pairs["Users"]),
+			Active: pairs["State"] == "ACTIVE",
 		}
 		_, comment, _ := strings.Cut(line, " Comment=")
 		reservation.Comment = strings.TrimSpace(comment)
@@ -221,9 +227,9 @@ func unixTime(text string) (time.Time, error) {
 	return time.Unix(seconds, 0).UTC(), nil
 }
 
-// CreateReservation creates a Slurm reservation. A name in use gives [ErrReservationExists]. Without the flag IGNORE_JOBS it
-// fails while jobs run there. The comment is left out where Slurm has none, so that a mark in the name is the only one
-// that works everywhere.
+// CreateReservation creates a Slurm reservation. A name in use gives [ErrReservationExists]. Without the flag
+// IGNORE_JOBS it fails while jobs run there. The comment is left out where Slurm has none, so that a mark in the name
+// is the only one that works everywhere.
 func (c *Client) CreateReservation(ctx context.Context, r capacity.SlurmReservation) error {
 	args, err := reservationArguments(r)
 	if err != nil {

@@ -72,10 +72,11 @@ func IsUsualFolder(folder string) bool { return slices.Contains(usualFolders, fo
 // folderPrefix begins the line of IncludeFile that has the folder of Slurm's programs.
 const folderPrefix = "# Slurm's programs are in "
 
-// FolderLine is the line of IncludeFile that says where Slurm's programs are, for what slurmctld starts without a PATH.
+// FolderLine returns the line of IncludeFile that says where Slurm's programs are, for what slurmctld starts without a
+// PATH.
 func FolderLine(folder string) string { return folderPrefix + folder + "\n" }
 
-// RecordedFolder is the folder that IncludeFile beside the slurm.conf names; "" if none.
+// RecordedFolder returns the folder that IncludeFile beside the slurm.conf names; "" if none.
 func RecordedFolder(conf string) string { return includedValue(conf, folderPrefix) }
 
 // includedValue returns the rest of the line of IncludeFile that begins with word; "" if no line does.
@@ -98,7 +99,7 @@ func valueAfter(text, word string) string {
 	return ""
 }
 
-// IncludedNodes are the nodes that IncludeFile beside the slurm.conf defines.
+// IncludedNodes returns the nodes that IncludeFile beside the slurm.conf defines.
 func IncludedNodes(conf string) (names []string) {
 	text, _ := os.ReadFile(filepath.Join(filepath.Dir(conf), IncludeFile))
 	for line := range strings.Lines(string(text)) {
@@ -150,7 +151,7 @@ func PCSFolder(release string) string {
 	return dir
 }
 
-// releaseFolder is the folder of the release that the PCS cluster runs. Where there are several,
+// releaseFolder returns the folder of the release that the PCS cluster runs. Where there are several,
 // slurmctld is asked which release it is, by the oldest programs first: it understands older
 // ones and refuses newer ones. "" if it does not answer.
 func (c *Client) releaseFolder(ctx context.Context, folders []string) string {
@@ -209,7 +210,7 @@ func HookFolder(conf, daemon string) (string, error) {
 	return filepath.Dir(path), nil
 }
 
-// DaemonPath is the executable of the slurmctld that runs on this host; "" if none does, or if
+// DaemonPath returns the executable of the slurmctld that runs on this host; "" if none does, or if
 // those of several are different.
 func DaemonPath() string {
 	executables, _ := filepath.Glob("/proc/[0-9]*/exe") // the pattern is valid

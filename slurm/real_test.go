@@ -37,8 +37,8 @@ func TestMain(m *testing.M) {
 }
 
 // TestSlurmClient shows what the adapters write to a real Slurm, which takes or refuses it. One cluster serves all:
-// static-1, and gpu-1 to gpu-4 that are powered down; gpu-4 never boots. A job_submit.lua of the site's makes something else of each
-// change of a job named theirs.
+// static-1, and gpu-1 to gpu-4 that are powered down; gpu-4 never boots. A job_submit.lua of the site's makes something
+// else of each change of a job named theirs.
 func TestSlurmClient(t *testing.T) {
 	var cluster *slurmlab.Cluster
 

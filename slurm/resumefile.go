@@ -10,8 +10,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
-// ReadResumeFile reads the file that SLURM_RESUME_FILE names, which can be read only while ResumeProgram runs. A job that
-// cannot be read is left out, and the error is about it.
+// ReadResumeFile reads the file that SLURM_RESUME_FILE names, which can be read only while ResumeProgram runs. A job
+// that cannot be read is left out, and the error is about it.
 func ReadResumeFile(path string) ([]capacity.ResumeJob, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

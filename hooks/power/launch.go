@@ -446,8 +446,8 @@ func (l *groupLaunch) runInstances(p part, t target, reservation string, nodes [
 	return nodes, err
 }
 
-// assignByIndex gives the instances of a call to its nodes by their launch index, and returns the nodes that have none; least
-// is the lowest acceptable number of instances.
+// assignByIndex gives the instances of a call to its nodes by their launch index, and returns the nodes that have none;
+// least is the lowest acceptable number of instances.
 func (l *groupLaunch) assignByIndex(t target, nodes []string, instances []capacity.Instance, least int) ([]string, error) {
 	var errs error
 	for _, i := range instances {

@@ -150,7 +150,8 @@ func TestSlurm_Launch(t *testing.T) {
 			})
 		})
 
-		// A person who calls the hook takes nothing away from nodes that are up, and gets none that Slurm does not wait for.
+		// A person who calls the hook takes nothing away from nodes that are up, and gets none that Slurm does not wait
+		// for.
 		for list, fails := range map[string]bool{strings.Join(nodes, ","): false, "gpu-4": true, "gpu-[1-2,17]": true} {
 			err := p.run("pcs-capacity-resume", list)
 

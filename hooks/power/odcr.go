@@ -129,8 +129,8 @@ func (l *groupLaunch) enlist(order capacity.HoldOrder) (capacity.Held, error) {
 	return entry, err
 }
 
-// imagePlatform returns the platform for which capacity is held: an ODCR for another than the image's would be paid for in
-// vain.
+// imagePlatform returns the platform for which capacity is held: an ODCR for another than the image's would be paid for
+// in vain.
 func (l *groupLaunch) imagePlatform(template string) (string, error) {
 	var image capacity.ImagePlatform
 

@@ -222,8 +222,9 @@ type World interface {
 	Slots(ctx context.Context, cluster string, names []string) (reservations map[string]string, err error)
 	Configure(ctx context.Context, r pcs.ConfigureRequest) (changed bool, err error)
 
-	Enlist(h capacity.Held, now time.Time,
-		allowed func(more capacity.Held, others []capacity.Held) error) (capacity.Held, error)
+	Enlist(
+		h capacity.Held, now time.Time, allowed func(more capacity.Held, others []capacity.Held) error,
+	) (capacity.Held, error)
 	Released(now time.Time, names ...string) error
 	AppendRecords(records ...state.Record) error
 }

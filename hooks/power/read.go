@@ -53,8 +53,8 @@ type template struct {
 	err     error
 }
 
-// readResumeFile reads the jobs and nodes of SLURM_RESUME_FILE, which is there only for a while. Without it, as in a run by
-// hand, the jobs are those that squeue shows on the nodes.
+// readResumeFile reads the jobs and nodes of SLURM_RESUME_FILE, which is there only for a while. Without it, as in a
+// run by hand, the jobs are those that squeue shows on the nodes.
 func (j *journal) readResumeFile() (waits []capacity.ResumeJob, byHand bool) {
 	path := os.Getenv("SLURM_RESUME_FILE")
 	if path == "" {

@@ -82,8 +82,8 @@ func (j *journal) retry(ctx context.Context, what string, try func() error) erro
 	}
 }
 
-// retryUndecided tries a call of AWS again until AWS decides it or ctx ends. It returns AWS's last answer, which says more
-// than that there was no time left.
+// retryUndecided tries a call of AWS again until AWS decides it or ctx ends. It returns AWS's last answer, which says
+// more than that there was no time left.
 func (j *journal) retryUndecided(ctx context.Context, what string, try func() error) error {
 	var err, undecided error
 
@@ -180,8 +180,8 @@ func (s *Hook) selectInstances(
 	return ends
 }
 
-// recordedInstances returns the instances that our records name for nodes, launched within unseenTime before the call and
-// not terminated since, with the times of the records.
+// recordedInstances returns the instances that our records name for nodes, launched within unseenTime before the call
+// and not terminated since, with the times of the records.
 func recordedInstances(nodes []string, records []state.Record, called time.Time) map[string]time.Time {
 	found := map[string]time.Time{}
 	for _, r := range records {
@@ -212,9 +212,9 @@ func recordedInstances(nodes []string, records []state.Record, called time.Time)
 	return found
 }
 
-// resetFailedNodes powers down the nodes that Slurm has given up, after which Slurm uses them again (idle_on_node_suspend) and
-// calls SuspendProgram for them, which finds them powering down and not given up. It also delays the jobs that waited
-// for the nodes and that Slurm has requeued: a broken image is still broken the next time.
+// resetFailedNodes powers down the nodes that Slurm has given up, after which Slurm uses them again
+// (idle_on_node_suspend) and calls SuspendProgram for them, which finds them powering down and not given up. It also
+// delays the jobs that waited for the nodes and that Slurm has requeued: a broken image is still broken the next time.
 func (s *Hook) resetFailedNodes(ctx context.Context, nodes []string) {
 	var all []capacity.Node
 

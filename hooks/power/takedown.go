@@ -257,8 +257,8 @@ type delay struct {
 	undecided bool           // AWS has not refused them
 }
 
-// delayJobs has jobs that Slurm has requeued, as queue shows them, begin later after each failure, and tells the owners of
-// all jobs why.
+// delayJobs has jobs that Slurm has requeued, as queue shows them, begin later after each failure, and tells the owners
+// of all jobs why.
 func (s *Hook) delayJobs(ctx context.Context, jobs, queue []capacity.Job, r delay, word string) {
 	of := map[string][]string{}
 	for _, j := range jobs {

@@ -9,8 +9,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 )
 
-// TestSlurm_WithoutSettings: a job whose nodes cannot be launched because the settings cannot be read goes back into the
-// queue at once, and runs when they can be read again. Nodes say why, until then.
+// TestSlurm_WithoutSettings: a job whose nodes cannot be launched because the settings cannot be read goes back into
+// the queue at once, and runs when they can be read again. Nodes say why, until then.
 func TestSlurm_WithoutSettings(t *testing.T) {
 	p := startPower(t, powerConfig, func(c *slurmlab.Config) { c.ResumeTimeout = time.Hour })
 	broken := func() {

@@ -39,8 +39,8 @@ func chance(seed uint64) func(line string) string {
 	}
 }
 
-// run is a power-up of gpu-1 to gpu-4 for a job of two nodes, and two of one, with what is in the World by now; false if
-// it was killed.
+// run is a power-up of gpu-1 to gpu-4 for a job of two nodes, and two of one, with what is in the World by now; false
+// if it was killed.
 func (w *fake) run(c *call) bool {
 	c.World, c.journal, c.now, c.budget = w, logless(), time.Now(), 118*time.Second
 	c.indexInstances(capacity.WithNodes(w.Instances))

@@ -194,13 +194,9 @@ func LoadLine(path string) string { return "pcall(dofile, " + quoteLua(path) + "
 
 // renderScript puts the shared part and the paths into a script.
 func renderScript(text, planPath, stateDir, filterPath string) string {
-	paths := strings.NewReplacer(
-		"@PLAN@", quoteLua(planPath),
-		"@QUOTED_PLAN@", quoteLua(quoteShell(planPath)),
-		"@STATE_DIR@", quoteLua(stateDir),
-		"@FILTER@", quoteLua(filterPath),
-		"@QUOTED_FILTER@", quoteLua(quoteShell(filterPath)),
-	)
+	paths := strings.NewReplacer("@PLAN@", quoteLua(planPath), "@QUOTED_PLAN@", quoteLua(quoteShell(planPath)),
+		"@STATE_DIR@", quoteLua(stateDir), "@FILTER@", quoteLua(filterPath), "@QUOTED_FILTER@",
+		quoteLua(quoteShell(filterPath)))
 
 	return paths.Replace(strings.Replace(text, "-- @ASK@\n", askLua, 1))
 }

@@ -112,9 +112,9 @@ func parseRequeue(option string) capacity.Requeue {
 	return ""
 }
 
-// parseTime reads a time: seconds since 1970 from slurmctld, local time without a zone from sbatch, in the standard form
-// or, with SLURM_TIME_FORMAT, in the relative one. It is zero if none is given ("Unknown", 0), and in any other form:
-// see unreadable.
+// parseTime reads a time: seconds since 1970 from slurmctld, local time without a zone from sbatch, in the standard
+// form or, with SLURM_TIME_FORMAT, in the relative one. It is zero if none is given ("Unknown", 0), and in any other
+// form: see unreadable.
 func parseTime(text string) time.Time {
 	if seconds, err := strconv.ParseInt(text, 10, 64); err == nil && seconds > 0 && seconds < noVal {
 		return time.Unix(seconds, 0)
@@ -128,8 +128,8 @@ func parseTime(text string) time.Time {
 	return t
 }
 
-// parseRelative reads a time to come in the form of SLURM_TIME_FORMAT=relative; zero if it is in another (parse_time.c, and
-// seen on 22.05).
+// parseRelative reads a time to come in the form of SLURM_TIME_FORMAT=relative; zero if it is in another (parse_time.c,
+// and seen on 22.05).
 func parseRelative(text string, now time.Time) time.Time {
 	on := func(day time.Time, layout, clock string) time.Time {
 		t, _ := time.ParseInLocation("2006-01-02 "+layout, day.Format("2006-01-02 ")+clock, time.Local)
@@ -158,8 +158,8 @@ func parseRelative(text string, now time.Time) time.Time {
 	return later
 }
 
-// beginWarning returns the warning for a --begin that sbatch shows in a form of the user's own; "" for others. The job is
-// judged as if it began at once, and Slurm itself delays it.
+// beginWarning returns the warning for a --begin that sbatch shows in a form of the user's own; "" for others. The job
+// is judged as if it began at once, and Slurm itself delays it.
 func beginWarning(begin string) string {
 	if begin == "" || begin == "0" || begin == "Unknown" || !parseTime(begin).IsZero() {
 		return ""
@@ -190,7 +190,8 @@ func keepLast(option string) string {
 	return strings.Join(last, ",")
 }
 
-// countGPUs counts the GPUs of an option such as --gpus: "8", "h100:8", "h100:4,a100:4". What cannot be read is no count.
+// countGPUs counts the GPUs of an option such as --gpus: "8", "h100:8", "h100:4,a100:4". What cannot be read is no
+// count.
 func countGPUs(option string) int {
 	total := 0
 	for item := range strings.SplitSeq(keepLast(option), ",") {
@@ -209,8 +210,8 @@ func countGPUs(option string) int {
 // noVal stands in slurmctld for a number that was not given.
 const noVal = 0xfffffffe
 
-// parseCount reads the least number of nodes or tasks: "4", "4-8", "1k" (1024). It is 0 if none is given, which sbatch shows
-// as "1-0" and slurmctld as 0xfffe or 0xfffffffe.
+// parseCount reads the least number of nodes or tasks: "4", "4-8", "1k" (1024). It is 0 if none is given, which sbatch
+// shows as "1-0" and slurmctld as 0xfffe or 0xfffffffe.
 func parseCount(text string) int {
 	if strings.HasSuffix(text, "-0") {
 		return 0

@@ -151,8 +151,8 @@ assert(not slurm_job_modify or slurm_job_modify({ partition = "gpu" }, { account
 	}
 }
 
-// Who may not read the plan is told that nothing was checked, and the job goes on, whether state_dir or the plan alone is
-// closed: a user at once, slurmctld in its log, once a minute. A plan that is not there is no fault of anybody.
+// Who may not read the plan is told that nothing was checked, and the job goes on, whether state_dir or the plan alone
+// is closed: a user at once, slurmctld in its log, once a minute. A plan that is not there is no fault of anybody.
 func TestR6_UnreadablePlanIsSaid(t *testing.T) {
 	t.Parallel()
 

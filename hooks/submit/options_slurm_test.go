@@ -65,8 +65,8 @@ const (
 		"shared overcommit array_inx sockets_per_node threads_per_core het_job_offset"
 )
 
-// Slurm shows its filters what testdata has of it; and a job that the same Slurm without us would start before the fence
-// is never refused, and keeps to one block.
+// Slurm shows its filters what testdata has of it; and a job that the same Slurm without us would start before the
+// fence is never refused, and keeps to one block.
 func TestLong_OptionsOnSlurm(t *testing.T) {
 	dir := hookstest.ShortDir(t)
 	record, snapshot := filepath.Join(dir, "record"), state.Dir(filepath.Join(dir, "state"))

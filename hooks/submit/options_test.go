@@ -251,8 +251,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// The components of a heterogeneous job are added up from the first one on, those of each partition by themselves; a job
-// for all clusters is for this one, too.
+// The components of a heterogeneous job are added up from the first one on, those of each partition by themselves; a
+// job for all clusters is for this one, too.
 func TestAcrossComponents(t *testing.T) {
 	now := time.Now().Truncate(time.Second)
 	dir := state.Dir(t.TempDir())
@@ -290,8 +290,8 @@ func TestAcrossComponents(t *testing.T) {
 	}
 }
 
-// startDriver starts the scripts; the function that it returns gives them a job, and returns their decision in the words
-// of testdata/options.txt.
+// startDriver starts the scripts; the function that it returns gives them a job, and returns their decision in the
+// words of testdata/options.txt.
 func startDriver(t *testing.T, dir state.Dir, now time.Time) func(Shown) string {
 	t.Helper()
 

@@ -56,8 +56,7 @@ func logDebug(c Call) {
 
 // reportCalls tells of every call when it has ended.
 func reportCalls(tell func(Call)) func(*middleware.Stack) error {
-	look := middleware.InitializeMiddlewareFunc(
-		"TellCalls",
+	look := middleware.InitializeMiddlewareFunc("TellCalls",
 		func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
 			middleware.InitializeOutput, middleware.Metadata, error,
 		) {
@@ -87,8 +86,7 @@ func reportCalls(tell func(Call)) func(*middleware.Stack) error {
 			tell(c)
 
 			return out, metadata, err
-		},
-	)
+		})
 
 	return func(stack *middleware.Stack) error { return stack.Initialize.Add(look, middleware.After) }
 }
@@ -117,8 +115,7 @@ func (c *Call) describe(err error) {
 // the connection in the middle of the answer. Read answers io.EOF too, where it means the end. The SDK retries such a
 // call (aws-sdk-go-v2 issue 2737); a purchase, which is sent once, would end with an unknown outcome.
 func plainBody(stack *middleware.Stack) error {
-	hide := middleware.BuildMiddlewareFunc(
-		"PlainBody",
+	hide := middleware.BuildMiddlewareFunc("PlainBody",
 		func(ctx context.Context, in middleware.BuildInput, next middleware.BuildHandler) (
 			middleware.BuildOutput, middleware.Metadata, error,
 		) {
@@ -140,8 +137,7 @@ func plainBody(stack *middleware.Stack) error {
 			}
 
 			return next.HandleBuild(ctx, in)
-		},
-	)
+		})
 
 	return stack.Build.Add(hide, middleware.After)
 }

@@ -51,12 +51,8 @@ var quiet = logging.LoggerFunc(func(class logging.Classification, format string,
 func Load(ctx context.Context, o Options) (*Shared, error) {
 	s := &Shared{limits: &limits{read: readTime, change: changeTime, silent: silentTime, until: map[string]time.Time{}}}
 
-	cfg, err := config.LoadDefaultConfig(
-		ctx,
-		config.WithRegion(o.Region),
-		config.WithSharedConfigProfile(o.Profile),
-		config.WithLogger(quiet),
-	)
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(o.Region), config.WithSharedConfigProfile(o.Profile),
+		config.WithLogger(quiet))
 	if err != nil {
 		return nil, configError(err)
 	}
@@ -84,22 +80,15 @@ func Load(ctx context.Context, o Options) (*Shared, error) {
 		o.OnCall = logDebug
 	}
 
-	cfg.APIOptions = append(
-		cfg.APIOptions,
-		wrapUnreachable,
-		reportCalls(o.OnCall),
-		s.clock.middleware,
-		plainBody,
-		s.limits.middleware,
-		wrapDenied,
-	)
+	cfg.APIOptions = append(cfg.APIOptions, wrapUnreachable, reportCalls(o.OnCall), s.clock.middleware, plainBody,
+		s.limits.middleware, wrapDenied)
 	s.Config = cfg
 
 	return s, nil
 }
 
-// Offset is AWS's time minus the machine's as it is now, from the newest answer of any service and region that had a
-// Date header, whether the call went well or failed; 0 before the first answer.
+// Offset returns AWS's time minus the machine's as it is now, from the newest answer of any service and region that had
+// a Date header, whether the call went well or failed; 0 before the first answer.
 func (s *Shared) Offset() time.Duration { return s.clock.offset() }
 
 // noCredentialsTime must pass before credentials that could not be had are looked for again. It
@@ -152,8 +141,9 @@ func (c *credentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	return found, nil
 }
 
-// Account are the account of the credentials, "" if it is not known, and their source in the SDK's words. No AWS service
-// is asked; those of an instance profile do not say their account, and the metadata of the instance is asked once.
+// Account returns the account of the credentials, "" if unknown, and their source in the SDK's words. No AWS
+// service is asked; those of an instance profile do not say their account, and the metadata of the instance is asked
+// once.
 func (s *Shared) Account(ctx context.Context) (account, source string, err error) {
 	found, err := s.Config.Credentials.Retrieve(ctx)
 	if err != nil {
@@ -167,7 +157,7 @@ func (s *Shared) Account(ctx context.Context) (account, source string, err error
 	return found.AccountID, found.Source, nil
 }
 
-// profileAccount is the account of the machine's instance profile; "" if metadata does not say it.
+// profileAccount returns the account of the machine's instance profile; "" if metadata does not say it.
 func (s *Shared) profileAccount(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, metadataTime)
 	defer cancel()
@@ -193,18 +183,18 @@ type NoCredentials struct {
 
 func (n *NoCredentials) Error() string { return n.Text(error.Error) }
 
-// Text are the error in a sentence with the remedy; in words what is wrong with credentials that are named.
-func (n *NoCredentials) Text(in func(error) string) string {
+// Text returns the error as a sentence with its remedy. describe puts the error of named credentials into words.
+func (n *NoCredentials) Text(describe func(error) string) string {
 	why := ""
 	if !n.metadata {
-		why = " (" + in(n.err) + ")"
+		why = " (" + describe(n.err) + ")"
 	}
 
 	return "there are no AWS credentials" + why + "; set AWS_PROFILE, or AWS_ACCESS_KEY_ID and " +
 		"AWS_SECRET_ACCESS_KEY, or use a host with an instance profile"
 }
 
-// Unwrap is the error of the chain.
+// Unwrap returns the error of the chain.
 func (n *NoCredentials) Unwrap() error { return n.err }
 
 // RetryableError tells the SDK that to ask again at once is no use: the chain has tried.

@@ -84,16 +84,16 @@ func asDenied(service, operation string, err error) error {
 	return err
 }
 
-// Error is the message with AWS's error code.
+// Error returns the message with AWS's error code.
 func (d *Denied) Error() string { return d.text(" (" + d.ErrorCode() + ")") }
 
-// ErrorCode is AWS's, verbatim.
+// ErrorCode returns AWS's error code, verbatim.
 func (d *Denied) ErrorCode() string { return d.answer.ErrorCode() }
 
 // ErrorMessage names the action.
 func (d *Denied) ErrorMessage() string { return d.text("") }
 
-// ErrorFault is AWS's.
+// ErrorFault returns AWS's answer to whose fault it is.
 func (d *Denied) ErrorFault() smithy.ErrorFault { return d.answer.ErrorFault() }
 
 func (d *Denied) text(code string) string {
@@ -118,11 +118,10 @@ func (d *Denied) Unwrap() error { return d.err }
 // Allow says what to do about a Denied.
 const Allow = "`pcs-capacity iam-policy` prints what to allow"
 
-// wrapDenied has calls return a Denied where AWS denies them: after all attempts, and before Advise adds what to do.
+// wrapDenied makes calls return a Denied where AWS denies them: after all attempts, and before Advise adds what to do.
 func wrapDenied(stack *middleware.Stack) error {
 	return stack.Serialize.Add(
-		middleware.SerializeMiddlewareFunc(
-			"NameDenied",
+		middleware.SerializeMiddlewareFunc("NameDenied",
 			func(ctx context.Context, in middleware.SerializeInput, next middleware.SerializeHandler) (
 				middleware.SerializeOutput, middleware.Metadata, error,
 			) {
@@ -132,8 +131,7 @@ func wrapDenied(stack *middleware.Stack) error {
 				}
 
 				return out, metadata, err
-			},
-		),
+			}),
 		middleware.Before,
 	)
 }
@@ -147,10 +145,10 @@ type Unreachable struct {
 
 func (u *Unreachable) Error() string { return u.words }
 
-// Unwrap is the SDK's error.
+// Unwrap returns the SDK's error.
 func (u *Unreachable) Unwrap() error { return u.err }
 
-// AsUnreachable is the Unreachable of an error of a call to a region; nil if there was an answer, or
+// AsUnreachable returns the Unreachable of an error of a call to a region; nil if there was an answer, or
 // the call was not sent. Where the call went is taken from the error, else from endpoint.
 func AsUnreachable(err error, region, endpoint string) *Unreachable {
 	var (
@@ -228,7 +226,7 @@ var wrapUnreachable = mapErrors("NameTrouble", func(ctx context.Context, err err
 // same call may succeed a moment later.
 var ErrUndecided = errors.New("AWS has not decided the call")
 
-// undecidedError is an error of AWS, in its own words, that is an ErrNotNow.
+// undecidedError is an error of AWS, in AWS's words, that matches ErrUndecided.
 type undecidedError struct{ error }
 
 func (n *undecidedError) Unwrap() error        { return n.error }
@@ -237,8 +235,8 @@ func (n *undecidedError) Is(target error) bool { return target == ErrUndecided }
 // retryable recognizes the errors after which the SDK itself would repeat a call.
 var retryable = retry.IsErrorRetryables(retry.DefaultRetryables)
 
-// WrapUndecided has calls return an ErrNotNow where AWS has decided nothing. The answers with a final code are decisions,
-// whatever status they come with.
+// WrapUndecided makes calls return ErrUndecided where AWS has decided nothing. The answers with a final code are
+// decisions, whatever status they come with.
 func WrapUndecided(final ...string) func(*middleware.Stack) error {
 	return mapErrors("NameNotNow", func(_ context.Context, err error) error {
 		var silent *NoAnswer
@@ -302,7 +300,7 @@ func Remedies(calls []string, means, do string, codes ...string) []Remedy {
 	return all
 }
 
-// FindRemedy is the first remedy for an error of AWS that an operation answered.
+// FindRemedy returns the first remedy for an error of AWS that an operation answered.
 func FindRemedy(table []Remedy, operation string, err error) (Remedy, bool) {
 	var answer smithy.APIError
 	if !errors.As(err, &answer) {
@@ -328,10 +326,10 @@ type Advised struct {
 
 func (a *Advised) Error() string { return strings.TrimSuffix(a.err.Error(), ".") + "; " + a.advice }
 
-// Unwrap is AWS's error.
+// Unwrap returns AWS's error.
 func (a *Advised) Unwrap() error { return a.err }
 
-// Code is AWS's error code, verbatim; "" if err holds no answer of AWS.
+// Code returns AWS's error code, verbatim; "" if err holds no answer of AWS.
 func Code(err error) string {
 	var answer smithy.APIError
 	if errors.As(err, &answer) {
@@ -365,8 +363,7 @@ func Advise(table []Remedy) func(*middleware.Stack) error {
 
 // mapErrors puts what all attempts of a call ended with in other words.
 func mapErrors(name string, change func(context.Context, error) error) func(*middleware.Stack) error {
-	look := middleware.InitializeMiddlewareFunc(
-		name,
+	look := middleware.InitializeMiddlewareFunc(name,
 		func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
 			out middleware.InitializeOutput, metadata middleware.Metadata, err error,
 		) {
@@ -376,8 +373,7 @@ func mapErrors(name string, change func(context.Context, error) error) func(*mid
 			}
 
 			return out, metadata, err
-		},
-	)
+		})
 
 	return func(stack *middleware.Stack) error { return stack.Initialize.Add(look, middleware.After) }
 }

@@ -60,8 +60,7 @@ func (n *NoAnswer) RetryableError() bool { return false }
 
 // middleware comes before all others that deal with an answer, so that the deadline holds until the answer is read.
 func (l *limits) middleware(stack *middleware.Stack) error {
-	bound := middleware.DeserializeMiddlewareFunc(
-		"BoundAttempt",
+	bound := middleware.DeserializeMiddlewareFunc("BoundAttempt",
 		func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (
 			middleware.DeserializeOutput, middleware.Metadata, error,
 		) {
@@ -85,8 +84,7 @@ func (l *limits) middleware(stack *middleware.Stack) error {
 			}
 
 			return out, metadata, err
-		},
-	)
+		})
 
 	return stack.Deserialize.Add(bound, middleware.Before)
 }
@@ -143,8 +141,7 @@ func (c *clock) offset() time.Duration {
 
 // middleware looks at every HTTP answer, those of failed and retried attempts too.
 func (c *clock) middleware(stack *middleware.Stack) error {
-	look := middleware.DeserializeMiddlewareFunc(
-		"ReadDate",
+	look := middleware.DeserializeMiddlewareFunc("ReadDate",
 		func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (
 			middleware.DeserializeOutput, middleware.Metadata, error,
 		) {
@@ -155,16 +152,15 @@ func (c *clock) middleware(stack *middleware.Stack) error {
 			}
 
 			return out, metadata, err
-		},
-	)
+		})
 
 	return stack.Deserialize.Add(look, middleware.After)
 }
 
-// update takes AWS's time from a Date header, which has whole seconds: the true time was between it and one second later,
-// at some moment between sent and received. A clock that agrees with this stays as it is. Any other is set to the
-// header's time, whichever way it is off, so that it is never ahead of AWS's: what begins at a StartDate begins when
-// EC2 says so too.
+// update takes AWS's time from a Date header, which has whole seconds: the true time was between it and one second
+// later, at some moment between sent and received. A clock that agrees with this stays as it is. Any other is set to
+// the header's time, whichever way it is off, so that it is never ahead of AWS's: what begins at a StartDate begins
+// when EC2 says so too.
 func (c *clock) update(header http.Header, sent, received time.Time) {
 	date, err := http.ParseTime(header.Get("Date"))
 	if err != nil {

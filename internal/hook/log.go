@@ -14,7 +14,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// The syslog priorities that hooks use: a facility of RFC 5424, and "informational"; the text carries the level as well.
+// The syslog priorities that hooks use: a facility of RFC 5424, and "informational"; the text carries the level as
+// well.
 const (
 	userInfo   = 1<<3 | 6
 	daemonInfo = 3<<3 | 6
@@ -23,12 +24,12 @@ const (
 // syslogSocket is the socket of the machine's syslog. A variable for tests.
 var syslogSocket = "/dev/log"
 
-// FilterLog is the log of the filter, which runs as the user: syslog only.
+// FilterLog returns the log of the filter, which runs as the user: syslog only.
 func FilterLog() *slog.Logger {
 	return slog.New(slog.NewJSONHandler(&syslog{userInfo, "pcs-capacity-filter"}, utc))
 }
 
-// Log is the log of a hook that Slurm starts, one JSON object a line: dir/NAME.log and syslog. Slurm discards the
+// Log returns the log of a hook that Slurm starts, one JSON object a line: dir/NAME.log and syslog. Slurm discards the
 // output of its programs, so a hook that cannot open its file logs to syslog only, and goes on. Times are UTC.
 func Log(dir, name string) *slog.Logger {
 	var out io.Writer = &syslog{daemonInfo, "pcs-capacity-" + name}

@@ -13,7 +13,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// Program is the path of a hook program. Its last part must stay when it is linked to.
+// Program returns the path of a hook program. Its last part must stay when it is linked to.
 func Program(t testing.TB, name string) string {
 	t.Helper()
 
@@ -32,7 +32,7 @@ func Deadline(t testing.TB) context.Context {
 	return ctx
 }
 
-// ShortDir is a temporary folder with a short name: Slurm's Unix sockets lie in it.
+// ShortDir returns a temporary folder with a short name: Slurm's Unix sockets lie in it.
 func ShortDir(t testing.TB) string {
 	t.Helper()
 
@@ -57,21 +57,35 @@ const (
 func Snapshot(now time.Time) *capacity.Snapshot {
 	block := func(id string) capacity.Reservation {
 		return capacity.Reservation{
-			ID: id, Kind: capacity.CapacityBlock, State: capacity.StateActive,
-			InstanceType: "p5.48xlarge", Region: "us-east-2", AZID: "use2-az1", AZ: "us-east-2a",
-			Total: 4, Available: 4, Platform: "Linux/UNIX", Tenancy: "default",
-			Start: now.Add(-time.Hour), End: now.Add(10*time.Hour + 50*time.Minute),
+			ID:           id,
+			Kind:         capacity.CapacityBlock,
+			State:        capacity.StateActive,
+			InstanceType: "p5.48xlarge",
+			Region:       "us-east-2",
+			AZID:         "use2-az1",
+			AZ:           "us-east-2a",
+			Total:        4,
+			Available:    4,
+			Platform:     "Linux/UNIX",
+			Tenancy:      "default",
+			Start:        now.Add(-time.Hour),
+			End:          now.Add(10*time.Hour + 50*time.Minute),
 		}
 	}
 	partition := func(name, id string) capacity.Partition {
 		return capacity.Partition{
-			Name: name, Provider: capacity.ProviderEC2,
-			MinTime: capacity.Duration{Duration: 30 * time.Minute},
+			Name:     name,
+			Provider: capacity.ProviderEC2,
+			MinTime:  capacity.Duration{Duration: 30 * time.Minute},
 			Groups: []capacity.NodeGroup{
 				{
-					Name: name, InstanceType: "p5.48xlarge", PurchaseOption: capacity.CapacityBlock, MaxNodes: 4, GPUs: 8,
-					Subnets: []capacity.Subnet{{ID: "subnet-0a1", AZID: "use2-az1", AZ: "us-east-2a"}},
-					Slots:   []capacity.Slot{{Name: name, ReservationIDs: []string{id}, Nodes: name + "-[1-8]"}},
+					Name:           name,
+					InstanceType:   "p5.48xlarge",
+					PurchaseOption: capacity.CapacityBlock,
+					MaxNodes:       4,
+					GPUs:           8,
+					Subnets:        []capacity.Subnet{{ID: "subnet-0a1", AZID: "use2-az1", AZ: "us-east-2a"}},
+					Slots:          []capacity.Slot{{Name: name, ReservationIDs: []string{id}, Nodes: name + "-[1-8]"}},
 				},
 			},
 		}
@@ -79,19 +93,23 @@ func Snapshot(now time.Time) *capacity.Snapshot {
 	minutes := func(n int) capacity.Duration { return capacity.Duration{Duration: time.Duration(n) * time.Minute} }
 
 	return &capacity.Snapshot{
-		TakenAt: now, Region: "us-east-2", DefaultPartition: "static",
+		TakenAt:          now,
+		Region:           "us-east-2",
+		DefaultPartition: "static",
 		Submit: capacity.Submit{
 			Strict:     true,
 			StaleAfter: minutes(600),
-		}, Timing: capacity.Timing{
-			DrainMargin: minutes(10),
-			BootAllowance: minutes(
-				10,
-			), ReclaimLead: minutes(30),
-		}, Partitions: []capacity.Partition{
+		},
+		Timing: capacity.Timing{
+			DrainMargin:   minutes(10),
+			BootAllowance: minutes(10),
+			ReclaimLead:   minutes(30),
+		},
+		Partitions: []capacity.Partition{
 			partition("gpu", BlockID),
 			partition("other", OtherID),
-		}, Reservations: []capacity.Reservation{block(BlockID), block(OtherID)},
+		},
+		Reservations: []capacity.Reservation{block(BlockID), block(OtherID)},
 	}
 }
 

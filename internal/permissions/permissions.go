@@ -16,8 +16,8 @@ var policies embed.FS
 // Roles have a policy each: who runs pcs-capacity, the service, and the controller of self-managed Slurm.
 var Roles = []string{"admin", "sync", "hooks"}
 
-// Policy is the policy of a role as JSON, for a partition of AWS, and for what carries the mark of a cluster: "" for
-// every one.
+// Policy returns the policy of a role as JSON, for a partition of AWS, and for what carries the mark of a cluster: ""
+// for every one.
 func Policy(role string, in capacity.AWSPartition, cluster string) string {
 	text, err := policies.ReadFile("policies/" + role + ".json")
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// maxPerCluster bounds the node groups, and the queues, of a cluster; it cannot be raised: AWS PCS User Guide, "Quotas".
+// maxPerCluster bounds the node groups, and the queues, of a cluster; it cannot be raised: AWS PCS User Guide,
+// "Quotas".
 const maxPerCluster = 10
 
 // sizeLimits are the largest sums of all node groups' maxima, by the cluster's size: AWS PCS API
@@ -97,8 +98,8 @@ func (in *inspection) checkMatch() {
 	}
 }
 
-// fixedTypeAndKind are the type and the kind that the node group keeps: those of a slot beside it, which PCS never changes, else
-// those of its entry in the settings. The kind of an entry without another reservation is changed to fit.
+// fixedTypeAndKind returns the type and the kind that the node group keeps: those of a slot beside it, which PCS never
+// changes, else those of its entry in the settings. The kind of an entry without another reservation is changed to fit.
 func (in *inspection) fixedTypeAndKind() (instanceType string, kind capacity.Kind) {
 	r := in.reservation
 	g := in.entry()
@@ -287,7 +288,7 @@ func (in *inspection) checkUnknown(group, queue Step) {
 // lock is Slurm's setting of a queue that lets accounts in: the submit filter only tells users, this keeps them out.
 const lock = "AllowAccounts"
 
-// allowAccounts are the accounts that Slurm shall let into the queue: those of the
+// allowAccounts returns the accounts that Slurm shall let into the queue: those of the
 // partition's settings, else those asked for.
 func (in *inspection) allowAccounts() []string {
 	if p := in.settings(); len(p.AllowAccounts) > 0 {

@@ -170,8 +170,8 @@ func TestSetupIsKilledAnywhere(t *testing.T) {
 	}
 }
 
-// TestTeardownIsKilledAnywhere ends teardown before each of its changes: nothing is left in the queue without its fence,
-// and the same command goes on from there until nothing is left.
+// TestTeardownIsKilledAnywhere ends teardown before each of its changes: nothing is left in the queue without its
+// fence, and the same command goes on from there until nothing is left.
 func TestTeardownIsKilledAnywhere(t *testing.T) {
 	ec2Ask := Request{Provider: capacity.ProviderEC2, Mark: ourMark, Queue: "gpu"}
 	for name, ask := range map[string]Request{"a queue": {Queue: "gpu"}, "a slot": {Queue: "gpu", NodeGroup: "gpu-a"}, "self-managed": ec2Ask} {

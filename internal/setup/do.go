@@ -314,7 +314,7 @@ type Detail struct {
 	Value string `json:"value"`
 }
 
-// withAction is the step with its deed, for a slot or for the whole queue.
+// withAction completes a step with what it does, for a slot or, with slot "", for the whole queue.
 func (s Step) withAction(in *inspection, slot string, do func(ctx context.Context, w World) error) Step {
 	s.Do = do
 	s.About = capacity.Subject{Partition: in.request.Queue, Slot: slot, Reservation: in.reservation.ID}
@@ -325,7 +325,7 @@ func (s Step) withAction(in *inspection, slot string, do func(ctx context.Contex
 	return s
 }
 
-// withChange is with for a step that does nothing where there is nothing to change.
+// withChange is withAction for a step that may have nothing to change, and then does nothing.
 func (s Step) withChange(in *inspection, slot string, do func(ctx context.Context, w World) error) Step {
 	if s.Verb == Nothing {
 		do = func(context.Context, World) error { return nil }

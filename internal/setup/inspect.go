@@ -73,7 +73,7 @@ func (in *inspection) sideBySide(ctx context.Context, stage ...func(ctx context.
 	return reads.Wait()
 }
 
-// newInspection is an inspection with what the request says.
+// newInspection returns an inspection with what the request says.
 func (s Setup) newInspection(r Request) *inspection {
 	in := &inspection{
 		request:       r,
@@ -251,8 +251,8 @@ func (s Setup) readSlots(ctx context.Context, in *inspection) error {
 	return reads.Wait()
 }
 
-// completeSlots notes what EC2 says of the slots. The launch template of provider ec2 is what its node group uses, and where
-// nobody names another one what is copied, too.
+// completeSlots notes what EC2 says of the slots. The launch template of provider ec2 is what its node group uses, and
+// where nobody names another one what is copied, too.
 func (in *inspection) completeSlots() {
 	for i := range in.Slots {
 		slot := &in.Slots[i]
@@ -308,7 +308,7 @@ func (s Setup) readVPC(ctx context.Context, in *inspection) error {
 	return err
 }
 
-// subnets are the requested ones, else the present ones of the nodes in the reservation, and then nodes get all of
+// subnets returns the requested ones, else the present ones of the nodes in the reservation, and then nodes get all of
 // them; else those of the node group in the settings, those of its partition, or on PCS those of like and of the
 // cluster, of which they get those in the reservation's zone: no other takes a launch into it.
 func (in *inspection) subnets() (ids []string, all bool) {

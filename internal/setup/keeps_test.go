@@ -110,8 +110,8 @@ func TestLifecycleActions(t *testing.T) {
 	}
 }
 
-// TestGroupsWithoutATemplateOfTheirOwn: PCS keeps their launch template, and image, security groups and key pair stand on
-// the group. EC2 is asked for no template without a name.
+// TestGroupsWithoutATemplateOfTheirOwn: PCS keeps their launch template, and image, security groups and key pair stand
+// on the group. EC2 is asked for no template without a name.
 func TestGroupsWithoutATemplateOfTheirOwn(t *testing.T) {
 	w := newAccount(t, func(s *awssim.Scenario) {
 		s.Regions[0].Clusters[0].NodeGroups[0].Type = "p5.48xlarge"

@@ -119,7 +119,7 @@ func (in *inspection) notOurs(what, name, id string) {
 	in.problem(capacity.NotOurs, fix, "%s %s exists, but does not carry our tag, so it is not changed", what, name)
 }
 
-// trial is the launch of one node into each subnet in question.
+// trial returns the launch of one node into each subnet in question.
 func (in *inspection) trial() ec2.Trial {
 	r := in.reservation
 	t := ec2.Trial{

@@ -101,7 +101,7 @@ type Plan struct {
 	seen *inspection // by teardown
 }
 
-// Steps are the lines of the plan, without their deeds.
+// Steps returns the steps for display, without their actions.
 func (p *Plan) Steps() []Step {
 	lines := slices.Clone(p.Actions)
 	for i := range lines {
@@ -111,7 +111,7 @@ func (p *Plan) Steps() []Step {
 	return lines
 }
 
-// Mismatches are the obstacles. With any, nothing is applied.
+// Mismatches returns the obstacles. A plan with obstacles is not applied.
 func (p *Plan) Mismatches() capacity.Problems {
 	return slices.DeleteFunc(slices.Clone(p.Problems),
 		func(m capacity.Problem) bool { return m.Severity != capacity.Admin })
@@ -157,7 +157,7 @@ func mismatchError(mismatches capacity.Problems) error {
 	return errors.New(strings.Join(mismatches.Of(capacity.Admin), "\n"))
 }
 
-// NodeGroupOf is the node group of a queue where nobody names one: the one that the settings have,
+// NodeGroupOf returns the node group of a queue where nobody names one: the one that the settings have,
 // else one of the queue's name. c may be nil.
 func NodeGroupOf(c *config.Config, queue string) (string, error) {
 	var names []string

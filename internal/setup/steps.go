@@ -195,7 +195,7 @@ func (in *inspection) fenceStep(group Verb) Step {
 	})
 }
 
-// fileSteps are the steps for the files of the configuration, so that the partition is in it.
+// fileSteps returns the steps for the files of the configuration, so that the partition is in it.
 func (in *inspection) fileSteps() []Step {
 	c := in.request.Config
 	there := in.partitionFile

@@ -182,8 +182,8 @@ func (t *inspection) addRemains(templates []capacity.LaunchTemplate, instances [
 	}
 }
 
-// isRemoved reports whether a slot goes, by its name, and of which node group it is: as the settings say, else as its name
-// does. On PCS a slot may be asked for, and then no other goes.
+// isRemoved reports whether a slot goes, by its name, and of which node group it is: as the settings say, else as its
+// name does. On PCS a slot may be asked for, and then no other goes.
 func (t *inspection) isRemoved(slot string) (base string, goes bool) {
 	asked := t.request.NodeGroup
 	base = groupNameOf(slot)
@@ -212,7 +212,7 @@ func (t *inspection) isRemoved(slot string) (base string, goes bool) {
 	return base, (base == asked || slot == asked && !known) && (queue == t.request.Queue || onPCS)
 }
 
-// groupNameOf is the node group of a slot, by its name.
+// groupNameOf returns the node group of a slot, by its name.
 func groupNameOf(slot string) string {
 	if base, is := strings.CutSuffix(slot, "-a"); is {
 		return base
@@ -220,7 +220,7 @@ func groupNameOf(slot string) string {
 	return strings.TrimSuffix(slot, "-b")
 }
 
-// slotOf is the slot of an instance's node.
+// slotOf returns the slot of an instance's node.
 func (t *inspection) slotOf(i capacity.Instance) string {
 	node := i.Tags[capacity.TagNode]
 	for _, g := range t.settings().Groups {
@@ -441,8 +441,8 @@ func (t *inspection) planInstances(p *Plan) {
 			"  pcs-capacity hooks install")
 }
 
-// remainingSettings are the queue's settings without what goes: the whole partition, or a node group, or from its entry the
-// reservations of slots.
+// remainingSettings returns the queue's settings without what goes: the whole partition, or a node group, or from its
+// entry the reservations of slots.
 func (t *inspection) remainingSettings() (left capacity.PartitionSettings, changes bool) {
 	left = t.settings()
 	left.Groups = nil
@@ -574,7 +574,7 @@ func (t *inspection) checkJobs() {
 	}
 }
 
-// jobsSubject is the subject of a sentence about jobs, with its verb.
+// jobsSubject returns the subject of a sentence about jobs, with its verb.
 func jobsSubject(jobs []string) string {
 	if len(jobs) == 1 {
 		return "job " + jobs[0] + " is"

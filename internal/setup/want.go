@@ -63,7 +63,7 @@ func (in *inspection) decideWanted() {
 	}
 }
 
-// templateSpec is the launch template of a slot. That of provider ec2 is for all of a node
+// templateSpec returns the launch template of a slot. That of provider ec2 is for all of a node
 // group: each launch says reservation, subnet and placement itself.
 func (in *inspection) templateSpec() capacity.LaunchTemplateSpec {
 	r := in.reservation
@@ -327,7 +327,8 @@ func groupNames(groups []pcs.NodeGroup) string {
 	return strings.Join(names, ", ")
 }
 
-// efaMode selects the network interfaces of the launch template; "" for a type without EFA, whose interfaces are copied.
+// efaMode selects the network interfaces of the launch template; "" for a type without EFA, whose interfaces are
+// copied.
 func (in *inspection) efaMode() capacity.EFAMode {
 	switch {
 	case in.launch.Type.EFAInterfaces == 0:
@@ -423,7 +424,7 @@ func (in *inspection) chooseUserData() {
 	}
 }
 
-// nodeUserData is the copied user data with the start of slurmd, and what the plan says of it.
+// nodeUserData returns the copied user data with the start of slurmd, and what the plan says of it.
 func (in *inspection) nodeUserData() (data []byte, what string, err error) {
 	server := in.request.ConfServer
 	site := in.source.UserData

@@ -213,14 +213,16 @@ func (s *Survey) checkGroup(f *findings, snap *capacity.Snapshot, g capacity.Nod
 			if slices.Contains(lasting, m) {
 				f.problem("reservation", capacity.Admin, m)
 			} else if g.PurchaseOption.Reserved() {
-				// It goes away by itself, or only costs the surplus nodes. A group that buys on demand has other capacity.
+				// It goes away by itself, or only costs the surplus nodes. A group that buys on demand has other
+				// capacity.
 				f.problem("reservation", capacity.Note, m)
 			}
 		}
 	}
 }
 
-// checkTemplates judges launch templates from which EC2 or PCS would launch no node, or launch one outside its reservation.
+// checkTemplates judges launch templates from which EC2 or PCS would launch no node, or launch one outside its
+// reservation.
 func (s *Survey) checkTemplates(f *findings) {
 	for _, p := range s.Settings.Partitions {
 		for _, g := range p.Groups {
@@ -264,14 +266,14 @@ func (s *Survey) checkTemplates(f *findings) {
 	}
 }
 
-// ourGroups are our PCS node groups with a launch template.
+// ourGroups returns our PCS node groups with a launch template.
 func (s *Survey) ourGroups() []pcs.NodeGroup {
 	return slices.DeleteFunc(slices.Clone(s.Groups), func(g pcs.NodeGroup) bool {
 		return !s.Owns(g.Tags) || g.Status == pcs.Deleting || !slices.Contains(s.slotNames(), g.Name) || g.TemplateID == ""
 	})
 }
 
-// reference is the launch template of a PCS node group, ID:VERSION.
+// reference returns the launch template of a PCS node group, ID:VERSION.
 func reference(g pcs.NodeGroup) string { return g.TemplateID + ":" + g.TemplateVersion }
 
 // fault is one thing that is wrong with a launch template, as the end of a sentence, and its fix.
@@ -382,7 +384,7 @@ func (s *Survey) checkLaunches(f *findings) {
 	}
 }
 
-// slotNames are the names of all slots on PCS.
+// slotNames returns the names of all slots on PCS.
 func (s *Survey) slotNames() []string {
 	var names []string
 	for _, p := range s.Settings.Partitions {

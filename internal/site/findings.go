@@ -41,7 +41,7 @@ func (f *findings) failText(check, words, fix string) {
 	f.fail(check, fix, "%s", words)
 }
 
-// SettingsProblems are the problems of settings that cannot be read; err has a line for each.
+// SettingsProblems returns the problems of settings that cannot be read; err has a line for each.
 func SettingsProblems(path string, err error) capacity.Problems {
 	var f findings
 	for line := range strings.SplitSeq(err.Error(), "\n") {

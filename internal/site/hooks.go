@@ -104,8 +104,8 @@ func (s *Survey) checkHooks(f *findings) {
 	}
 }
 
-// checkHookSettings judges whether slurmctld's hooks can read their settings, by trying, and by what the last ones left on
-// the nodes that they could not launch.
+// checkHookSettings judges whether slurmctld's hooks can read their settings, by trying, and by what the last ones left
+// on the nodes that they could not launch.
 func (s *Survey) checkHookSettings(f *findings) {
 	for _, err := range s.Unreadable {
 		f.failText("hook-settings", err.Error(), "")
@@ -235,17 +235,13 @@ func (in Surveyor) CheckHost(ctx context.Context, cluster pcs.Cluster, newQueue 
 
 	const another = "run this as a user who may write there, such as root, "
 	if err := config.TryFolder(filepath.Dir(config.PartitionPath(in.Config.Path, "try"))); err != nil {
-		f.Add(
-			capacity.Problemf("config-folder", capacity.Subject{}, another+"or name other settings with --config",
-				"the settings cannot be written: %s", err),
-		)
+		f.Add(capacity.Problemf("config-folder", capacity.Subject{}, another+"or name other settings with --config",
+			"the settings cannot be written: %s", err))
 	}
 
 	if err := config.TryFolder(in.Config.StateDir); err != nil {
-		f.Add(
-			capacity.Problemf("state-dir", capacity.Subject{}, another+"or name another folder as state_dir",
-				"state_dir cannot be written: %s", err),
-		)
+		f.Add(capacity.Problemf("state-dir", capacity.Subject{}, another+"or name another folder as state_dir",
+			"state_dir cannot be written: %s", err))
 	}
 
 	s.checkSlurmctld(&f)
@@ -323,8 +319,8 @@ func (s *Survey) checkState(f *findings) {
 
 const shareFix = "put state_dir on a shared file system, such as EFS or FSx: see Two hosts in docs/operations.md"
 
-// checkStateMount judges the file system of state_dir: whether it outlives this host, and whether the backup of slurmctld has
-// it. What else a backup needs cannot be seen from here.
+// checkStateMount judges the file system of state_dir: whether it outlives this host, and whether the backup of
+// slurmctld has it. What else a backup needs cannot be seen from here.
 func (s *Survey) checkStateMount(f *findings) {
 	const kept = "the record of purchases and the samples of report"
 

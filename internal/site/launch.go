@@ -83,8 +83,8 @@ func (l Launch) Judge() capacity.Problems {
 	return slices.Concat(l.checkDrivers(), l.checkRole(), l.checkRoutes(), l.checkEFARules())
 }
 
-// checkRole finds an instance profile that PCS may refuse for its role. The name of the role stands in IAM alone; a profile
-// that the console made has the same.
+// checkRole finds an instance profile that PCS may refuse for its role. The name of the role stands in IAM alone; a
+// profile that the console made has the same.
 func (l Launch) checkRole() (found capacity.Problems) {
 	profile := l.Template.InstanceProfile
 	if l.Provider != capacity.ProviderPCS || profile == "" || strings.Contains(profile, "/AWSPCS") ||
@@ -183,11 +183,9 @@ func JudgeTrial(group string, tried []ec2.TrialResult, err error) (all capacity.
 			say(capacity.Note, silent, group, one.Message)
 		case ec2.Refuses:
 			if !slices.ContainsFunc(all, func(p capacity.Problem) bool { return strings.HasSuffix(p.Sentence, says) }) {
-				all.Add(
-					capacity.Problemf("launch-refused", capacity.Subject{},
-						cmp.Or(one.Fix, "fix what EC2 names in the launch template or in the flags"),
-						"EC2 would not launch a node of %s into %s: %s", group, one.SubnetID, says),
-				)
+				all.Add(capacity.Problemf("launch-refused", capacity.Subject{},
+					cmp.Or(one.Fix, "fix what EC2 names in the launch template or in the flags"),
+					"EC2 would not launch a node of %s into %s: %s", group, one.SubnetID, says))
 			}
 		}
 	}

@@ -26,8 +26,8 @@ func (l *Launch) routeTable(s ec2.Subnet) (main ec2.RouteTable) {
 	return main
 }
 
-// unreachableReason says why nodes in a subnet do not reach the internet; "" if they do. A NAT or transit gateway, a firewall or
-// another VPC is assumed to lead on, and so is an IPv6 route.
+// unreachableReason says why nodes in a subnet do not reach the internet; "" if they do. A NAT or transit gateway, a
+// firewall or another VPC is assumed to lead on, and so is an IPv6 route.
 func (l *Launch) unreachableReason(subnet ec2.Subnet) string {
 	var route ec2.Route
 	for _, r := range l.routeTable(subnet).Routes {
@@ -56,8 +56,8 @@ func (l *Launch) unreachableReason(subnet ec2.Subnet) string {
 	return ""
 }
 
-// checkRoutes finds subnets from which nodes never reach AWS PCS, so that they never register. Nodes of self-managed Slurm
-// need no AWS.
+// checkRoutes finds subnets from which nodes never reach AWS PCS, so that they never register. Nodes of self-managed
+// Slurm need no AWS.
 func (l Launch) checkRoutes() (all capacity.Problems) {
 	if l.Provider != capacity.ProviderPCS || l.Tables == nil || l.Endpoints == nil {
 		return nil
@@ -89,8 +89,8 @@ func (l Launch) checkRoutes() (all capacity.Problems) {
 	return all
 }
 
-// checkEFARules finds security groups that keep nodes from each other by EFA. It is not IP: no port and no address matches
-// it, and the groups need rules for all traffic from themselves and to themselves.
+// checkEFARules finds security groups that keep nodes from each other by EFA. It is not IP: no port and no address
+// matches it, and the groups need rules for all traffic from themselves and to themselves.
 func (l Launch) checkEFARules() (found capacity.Problems) {
 	own := l.Template.SecurityGroupIDs
 	if len(own) == 0 || !l.hasEFA() {

@@ -45,7 +45,8 @@ func TestWayOut(t *testing.T) {
 	by := func(route ec2.Route) func(*Launch) {
 		return func(s *Launch) { isolated()(s); s.Tables = []ec2.RouteTable{main(route)} }
 	}
-	// public is a subnet with a route to an internet gateway, its default, and what the template asks for with n interfaces.
+	// public is a subnet with a route to an internet gateway, its default, and what the template asks for with n
+	// interfaces.
 	public := func(n int, subnet bool, asks *bool) func(*Launch) {
 		return func(s *Launch) {
 			by(ec2.Route{To: "0.0.0.0/0", Via: "igw-1"})(s)

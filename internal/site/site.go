@@ -110,7 +110,7 @@ func (s *Site) ClusterProblems(kinds ...capacity.Kind) (all capacity.Problems) {
 	return all
 }
 
-// NoTemplateProblem is the problem of a node group of ours that somebody has changed so.
+// NoTemplateProblem returns the problem of a node group of ours that somebody has changed so.
 func NoTemplateProblem(g pcs.NodeGroup) capacity.Problem {
 	return capacity.Problemf(capacity.NoLaunchTemplate, capacity.Subject{},
 		"delete it in PCS, and run `pcs-capacity setup` for it again",
@@ -173,8 +173,8 @@ func (s *Site) IsLive(id string) (live, over bool) {
 	return live, known && !live
 }
 
-// HasReservation reports whether the slot was set up for the reservation, or half of it was before a run was cut off: the tag is
-// written first, the template follows.
+// HasReservation reports whether the slot was set up for the reservation, or half of it was before a run was cut off:
+// the tag is written first, the template follows.
 func (s Slot) HasReservation(reservationID string) bool {
 	return s.Owned && reservationID != "" && s.ReservationID == reservationID
 }
@@ -211,8 +211,8 @@ type SlurmState struct {
 	Jobs         []capacity.Job
 }
 
-// Slots are the slots by name, each with the nodes whose names tell it, and more that do not; and how many jobs wait in
-// a partition. Partitions count as well as nodes, of which Slurm may hide those that are powered down.
+// Slots returns the slots by name, each with the nodes whose names tell it, and more that do not; and how many jobs
+// wait in a partition. Partitions count as well as nodes, of which Slurm may hide those that are powered down.
 func (s SlurmState) Slots(partition string, more map[string][]string) (slots map[string]SlurmSlot, waiting int) {
 	var names []string
 	for _, n := range s.Nodes {

@@ -36,7 +36,7 @@ func (s *Survey) checkCommands(f *findings) {
 	}
 }
 
-// commandsFix is the remedy where scontrol does not run.
+// commandsFix returns the remedy where scontrol does not run.
 func commandsFix(err error) string {
 	switch text := err.Error(); {
 	case errors.Is(err, exec.ErrNotFound):

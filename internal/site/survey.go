@@ -250,17 +250,14 @@ func sideBySide(reads ...func()) {
 
 // readSlurmctld asks slurmctld for its settings, and the programs for their version.
 func (in Surveyor) readSlurmctld(ctx context.Context, s *Survey) {
-	sideBySide(
-		func() { s.Commands.Value, s.Commands.Err = in.Slurm.Version(ctx) },
-		func() {
-			running, err := in.Slurm.Config(ctx)
+	sideBySide(func() { s.Commands.Value, s.Commands.Err = in.Slurm.Version(ctx) }, func() {
+		running, err := in.Slurm.Config(ctx)
 
-			s.SlurmErr = err
-			if err == nil {
-				s.Slurmctld = &running
-			}
-		},
-	)
+		s.SlurmErr = err
+		if err == nil {
+			s.Slurmctld = &running
+		}
+	})
 }
 
 // readRights has slurmctld delete a reservation that does not exist, which it tells only to users who may delete one.
@@ -278,11 +275,9 @@ func (in Surveyor) readSlurm(ctx context.Context, s *Survey) {
 
 	conf := s.Slurmctld.ConfPath
 	s.SiteSuspends = slurm.SiteProgram(conf, "SuspendProgram") != ""
-	sideBySide(
-		func() { s.Partitions.Value, s.Partitions.Err = in.Slurm.Partitions(ctx) },
+	sideBySide(func() { s.Partitions.Value, s.Partitions.Err = in.Slurm.Partitions(ctx) },
 		func() { s.Nodes.Value, s.Nodes.Err = in.Slurm.Nodes(ctx) },
-		func() { s.Guards.Value, s.Guards.Err = in.Slurm.Reservations(ctx) },
-		func() {
+		func() { s.Guards.Value, s.Guards.Err = in.Slurm.Reservations(ctx) }, func() {
 			if _, err := os.Stat(conf); err != nil || !s.onEC2() {
 				return
 			}
@@ -294,8 +289,7 @@ func (in Surveyor) readSlurm(ctx context.Context, s *Survey) {
 			if s.HookFolder != "" {
 				s.HookCommands.Value, s.HookCommands.Err = (&slurm.Client{Dir: s.HookFolder}).Version(ctx)
 			}
-		},
-	)
+		})
 }
 
 // readPrograms looks at what Slurm runs of ours.

@@ -53,7 +53,7 @@ type Include struct {
 	Templates map[string]capacity.LaunchTemplate
 }
 
-// Text is our file for slurm.conf, and what a person has to do beside it. Where the site has a program of
+// Text returns our file for slurm.conf, and what a person has to do beside it. Where the site has a program of
 // its own, ours takes its place and calls it for nodes that are not ours.
 func (in Include) Text() (text string, notes []string) {
 	var b strings.Builder
@@ -91,7 +91,7 @@ func (in Include) Text() (text string, notes []string) {
 	return text + in.Conf.recordedLines(b.String()) + b.String() + nodes, append(notes, more...)
 }
 
-// listSettings are settings with several values, of which the site's stay.
+// listSettings writes settings with several values: the site's values, and then ours.
 func (in Include) listSettings(line func(key, value string)) {
 	add := func(key string, more ...string) {
 		have := in.Conf.list(key)
@@ -152,7 +152,7 @@ func (in Include) listSettings(line func(key, value string)) {
 	add("SuspendExcNodes", up...)
 }
 
-// nodeLines are the lines of nodes and partitions that the site does not have itself, and what is left to a person.
+// nodeLines returns the lines of nodes and partitions that the site does not have itself, and what is left to a person.
 func (in Include) nodeLines() (text string, notes []string) {
 	for _, g := range launchedGroups(in.Settings) {
 		sets := nodesByFeature(g)
@@ -194,7 +194,7 @@ func (in Include) nodeLines() (text string, notes []string) {
 	return text, notes
 }
 
-// missingPowerOptions are the options for power saving that a line of a partition lacks: those of slurm.conf would
+// missingPowerOptions returns the options for power saving that a line of a partition lacks: those of slurm.conf would
 // hold for nodes of the site's as well. Its longer times hold for ours too.
 func (in Include) missingPowerOptions(line string) (missing string) {
 	boot := in.Settings.Timing.BootAllowance.Duration
@@ -214,13 +214,13 @@ func (in Include) missingPowerOptions(line string) (missing string) {
 	return missing
 }
 
-// seconds is a value of the site's as a time; 0 for none, for INFINITE and for -1.
+// seconds returns a value of the site's as a time; 0 for none, for INFINITE and for -1.
 func (s SlurmConf) seconds(key string) time.Duration {
 	n, _ := strconv.Atoi(s.value(key))
 	return max(0, time.Duration(n)*time.Second)
 }
 
-// launchedGroups are the node groups that we launch.
+// launchedGroups returns the node groups that we launch.
 func launchedGroups(settings capacity.Settings) (all []capacity.GroupSettings) {
 	for _, p := range settings.Partitions {
 		if p.Provider.Launches() {
@@ -231,7 +231,7 @@ func launchedGroups(settings capacity.Settings) (all []capacity.GroupSettings) {
 	return all
 }
 
-// nodesByFeature are the nodes of a node group by their feature, which is that of their slot.
+// nodesByFeature returns the nodes of a node group by their feature, which is that of their slot.
 func nodesByFeature(g capacity.GroupSettings) map[string][]string {
 	if len(g.Nodes) > 0 {
 		return map[string][]string{g.Name: slices.Clone(g.Nodes)}
@@ -247,7 +247,7 @@ func nodesByFeature(g capacity.GroupSettings) map[string][]string {
 	return all
 }
 
-// nodeNames are the nodes of node groups.
+// nodeNames returns the nodes of node groups.
 func nodeNames(groups ...capacity.GroupSettings) (all []string) {
 	for _, g := range groups {
 		for _, set := range nodesByFeature(g) {
@@ -272,12 +272,12 @@ func hardware(t ec2.InstanceType, l capacity.LaunchTemplate) string {
 	return text
 }
 
-// gpuType is the type of an instance's GPUs as users write it: h100, a10g, radeon_pro_v520.
+// gpuType returns the type of an instance's GPUs as users write it: h100, a10g, radeon_pro_v520.
 func gpuType(t ec2.InstanceType) string {
 	return strings.ToLower(strings.ReplaceAll(t.GPUName, " ", "_"))
 }
 
-// Gres is the text of GresFile for the nodes that gres.conf does not have itself, "" if none needs it, and what a
+// Gres returns the text of GresFile for the nodes that gres.conf does not have itself, "" if none needs it, and what a
 // person has to do beside it. It names the files: Slurm takes no AutoDetect for nodes with State=CLOUD, not even one
 // that gres.conf has for all nodes, and slurmctld does not start with it (gres.conf(5)).
 func (in Include) Gres() (text string, notes []string) {

@@ -160,8 +160,8 @@ func (e *notStarted) blame() string {
 		where, text)
 }
 
-// findComplaint finds the line of the site's that slurmctld's complaints are about: the last complaint that shares a word
-// with any line tells, and of the lines the one that shares most.
+// findComplaint finds the line of the site's that slurmctld's complaints are about: the last complaint that shares a
+// word with any line tells, and of the lines the one that shares most.
 func (s SlurmConf) findComplaint(complaints []string) (where, text string) {
 	for _, complaint := range slices.Backward(complaints) {
 		said := strings.FieldsFunc(complaint, func(r rune) bool { return strings.ContainsRune(" \t\"'`:;,()=/", r) })

@@ -133,8 +133,8 @@ func hasLua(plugins []string) bool {
 		func(name string) bool { return filepath.Base(strings.TrimSpace(name)) == "lua" })
 }
 
-// CheckHookOff is the refusal to remove the script of a hook that Slurm runs: slurmctld does, of which running is what it
-// says (zero if it does not answer), or slurm.conf does.
+// CheckHookOff returns an error that refuses to remove the script of a hook that Slurm runs: slurmctld does, of which
+// running is what it says (zero if it does not answer), or slurm.conf does.
 func (s SlurmConf) CheckHookOff(hook string, running slurm.Config) error {
 	key := "CliFilterPlugins"
 	plugins := running.CliFilterPlugins

@@ -159,8 +159,8 @@ func (s Settings) systemctl(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// removedNames are the nodes and partitions that our file had before and that neither it nor the site has after: slurmctld
-// loses them at its restart, and with them their jobs.
+// removedNames returns the nodes and partitions that our file had before and that neither it nor the site has after:
+// slurmctld loses them at its restart, and with them their jobs.
 func (s SlurmConf) removedNames(before, after string) ([]string, error) {
 	was, err := parseLines(strings.Split(before, "\n"))
 	is, failed := parseLines(strings.Split(after, "\n"))
@@ -194,7 +194,7 @@ func (p *Plan) checkJobs(ctx context.Context, s Settings, after string) {
 	}
 }
 
-// affectedJobs are the jobs that have nodes which are gone, or no partition any more.
+// affectedJobs returns the jobs that have nodes which are gone, or no partition any more.
 func affectedJobs(all []capacity.Job, gone []string) (ids []string) {
 	is := func(name string) bool { return slices.Contains(gone, name) }
 	for _, j := range all {

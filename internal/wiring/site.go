@@ -143,7 +143,7 @@ func walk(conf, ours string, visit func(place, line string)) error {
 	return add(conf, 0)
 }
 
-// optionValue is the value of a key in a line, "" if it is not there.
+// optionValue returns the value of a key in a line, "" if it is not there.
 func optionValue(line, key string) string {
 	for word := range strings.FieldsSeq(line) {
 		if k, value, _ := strings.Cut(word, "="); strings.EqualFold(k, key) {
@@ -229,7 +229,7 @@ func eachSetting(text string, do func(key, value string)) {
 	}
 }
 
-// recordedLines are the lines for our file that keep what slurm.conf says itself of the keys in a text of ours.
+// recordedLines returns the lines for our file that keep what slurm.conf says itself of the keys in a text of ours.
 func (s SlurmConf) recordedLines(text string) (kept string) {
 	eachSetting(text, func(key, _ string) {
 		if theirs := s.value(key); theirs != "" {

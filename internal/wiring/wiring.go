@@ -82,7 +82,7 @@ func isOurs(text string) bool {
 	return strings.Contains(first, Header)
 }
 
-// read is the text of a file; there is false without one, and after an error.
+// read returns the text of a file; there is false without one, and after an error.
 func (p *Plan) read(path string) (text string, there bool) {
 	if p.err == nil {
 		text, there, p.err = read(path)
@@ -90,7 +90,7 @@ func (p *Plan) read(path string) (text string, there bool) {
 	return text, there && p.err == nil
 }
 
-// read is the text of a file; there is false without one.
+// read returns the text of a file; there is false without one.
 func read(path string) (text string, there bool, err error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
