@@ -141,29 +141,30 @@ type NetworkCard struct {
 	Types      []string // the types of interface that it takes; empty where EC2 does not say
 }
 
-const (
-	plainInterface = "interface"
-	efaInterface   = "efa"
-	efaOnly        = "efa-only"
-)
+// plainInterface is the type of a network interface that is no EFA.
+const plainInterface = "interface"
 
-// networkInterfaces returns the interfaces of a launch template that use every EFA of an
-// instance type; none for a type without EFA, and in mode capacity.NoEFA.
+// networkInterfaces returns the interfaces of a launch template that use every EFA of an instance type; nil for a type
+// without EFA, and in mode capacity.NoEFA.
 //
-// In mode capacity.EFA each card has one interface that is both EFA and ENA: at device index 0 on the first card, at 1
-// on the others (AWS PCS User Guide, "Create or update an EC2 launch template"), or at 0 where a card takes one
-// interface only. In mode capacity.EFAOnly the first interface is a plain one, and each card has an EFA without an
-// address of its own: at device index 1 on the first card, with the plain one, and at 0 on the others (EC2 User Guide,
-// "efa-acc-inst-types"). Where the first card takes no EFA, as that of p6-b300.48xlarge, the EFAs of the others are at
-// device index 0 (aws/aws-parallelcluster, issue 7143). EC2 shows that in the types of a card; where it names none, a
-// type with one card more than EFAs is taken for one.
+// In mode capacity.EFA the one interface of each card is both EFA and ENA (AWS PCS User Guide, "Create or update an EC2
+// launch template"). In mode capacity.EFAOnly the EFAs have no address of their own, and card 0 has a plain interface
+// for it (EC2 User Guide, "efa-acc-inst-types"). Card 0 of some types takes no EFA, as that of p6-b300.48xlarge: it has
+// a plain interface then (aws/aws-parallelcluster, issue 7143). The device indexes:
 //
-// The security groups, which must let each other in, and the subnet are in every interface: EC2
-// takes neither together with interfaces. Among several, none has a public address: EC2 gives one
-// to an instance with one interface only, where the subnet says so.
+//	                    mode efa              mode efa-only
+//	card 0              EFA at 0              interface at 0, EFA at 1
+//	card 0 without EFA  interface at 0        interface at 0
+//	other cards         EFA at 1, or at 0 *)  EFA at 0
+//
+// *) where card 0 takes no EFA, or the card itself takes one interface only.
+//
+// Every interface names the security groups, which must let each other in, and the subnet: EC2 takes neither together
+// with interfaces. Among several interfaces none has a public address: EC2 gives one only to an instance with a single
+// interface, where the subnet says so.
 func networkInterfaces(
 	t InstanceType, mode capacity.EFAMode, subnetID string, groups []string,
-) ([]types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest, error) {
+) (all []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest, err error) {
 	if t.EFAInterfaces == 0 || mode == capacity.NoEFA {
 		return nil, nil
 	}
@@ -172,35 +173,10 @@ func networkInterfaces(
 		return nil, fmt.Errorf("EFA mode %q: want %s, %s or %s", mode, capacity.EFA, capacity.EFAOnly, capacity.NoEFA)
 	}
 
-	cards := slices.SortedFunc(slices.Values(t.Cards),
-		func(a, b NetworkCard) int { return cmp.Compare(a.Index, b.Index) })
-	said := slices.ContainsFunc(cards, func(c NetworkCard) bool { return len(c.Types) > 0 })
-
-	without := len(cards) - t.EFAInterfaces
-	takes := func(c NetworkCard) bool {
-		if said {
-			return slices.Contains(c.Types, string(mode)) // modes have the names of the types
-		}
-		return c.Index >= without
+	cards, err := efaCards(t, mode)
+	if err != nil {
+		return nil, err
 	}
-	with := 0
-	for _, c := range cards {
-		if takes(c) {
-			with++
-		}
-	}
-
-	if with != t.EFAInterfaces || !said && without > 1 || len(cards) == 0 || cards[0].Index != 0 {
-		return nil, fmt.Errorf(
-			"%s has %d EFAs on %d network cards, and EC2 does not say on which; write its network interfaces into a "+
-				"launch template, and name that template",
-			t.Name,
-			t.EFAInterfaces,
-			len(cards),
-		)
-	}
-
-	var all []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest
 
 	add := func(card, device int, kind string) {
 		n := types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{
@@ -216,29 +192,25 @@ func networkInterfaces(
 
 		all = append(all, n)
 	}
+
+	firstTakesEFA := cards[0].Index == 0
+	plain := !firstTakesEFA || mode == capacity.EFAOnly
+	if plain {
+		add(0, 0, plainInterface)
+	}
+
 	for _, card := range cards {
-		first, takesEFA := card.Index == 0, takes(card)
-		if first && !(takesEFA && mode == capacity.EFA) {
-			add(0, 0, plainInterface)
+		device := 0
+		switch {
+		case card.Index == 0 && plain && card.Interfaces < 2:
+			return nil, fmt.Errorf("the first network card of %s takes one interface, so its EFA cannot be without an "+
+				"address; use mode %s", t.Name, capacity.EFA)
+		case card.Index == 0 && plain,
+			card.Index > 0 && mode == capacity.EFA && firstTakesEFA && card.Interfaces > 1:
+			device = 1
 		}
 
-		switch {
-		case !takesEFA:
-		case mode == capacity.EFAOnly && first && card.Interfaces < 2:
-			return nil, fmt.Errorf(
-				"the first network card of %s takes one interface, so its EFA cannot be without an address; use mode %s",
-				t.Name,
-				capacity.EFA,
-			)
-		case mode == capacity.EFAOnly && first:
-			add(0, 1, efaOnly)
-		case mode == capacity.EFAOnly:
-			add(card.Index, 0, efaOnly)
-		case first || !takes(cards[0]) || card.Interfaces < 2:
-			add(card.Index, 0, efaInterface)
-		default:
-			add(card.Index, 1, efaInterface)
-		}
+		add(card.Index, device, string(mode)) // modes have the names of the interface types
 	}
 
 	if len(all) == 1 {
@@ -246,6 +218,29 @@ func networkInterfaces(
 	}
 
 	return all, nil
+}
+
+// efaCards returns the cards of a type that take an EFA, by index. Where EC2 names no interface types, a type with one
+// card more than EFAs has none on its first card.
+func efaCards(t InstanceType, mode capacity.EFAMode) ([]NetworkCard, error) {
+	cards := slices.SortedFunc(slices.Values(t.Cards),
+		func(a, b NetworkCard) int { return cmp.Compare(a.Index, b.Index) })
+	more := len(cards) - t.EFAInterfaces
+	known := slices.ContainsFunc(cards, func(c NetworkCard) bool { return len(c.Types) > 0 })
+
+	efa := slices.DeleteFunc(slices.Clone(cards), func(c NetworkCard) bool {
+		if known {
+			return !slices.Contains(c.Types, string(mode))
+		}
+
+		return c.Index < more
+	})
+	if len(efa) != t.EFAInterfaces || !known && more > 1 || len(cards) == 0 || cards[0].Index != 0 {
+		return nil, fmt.Errorf("%s has %d EFAs on %d network cards, and EC2 does not say on which; write its network "+
+			"interfaces into a launch template, and name that template", t.Name, t.EFAInterfaces, len(cards))
+	}
+
+	return efa, nil
 }
 
 // efaInterfaces returns the networkInterfaces that a spec asks for.

@@ -42,7 +42,7 @@ func networkInterface(card, device *int32, kind *string) capacity.Interface {
 	return capacity.Interface{
 		Card:   int(aws.ToInt32(card)),
 		Device: int(aws.ToInt32(device)),
-		Type:   cmp.Or(aws.ToString(kind), "interface"),
+		Type:   cmp.Or(aws.ToString(kind), plainInterface),
 	}
 }
 

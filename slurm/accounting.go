@@ -102,15 +102,18 @@ func parseSacctTime(text string) (time.Time, bool) {
 	return time.Unix(n, 0).UTC(), err == nil && n > 0
 }
 
-// Walls reads what QOS and associations allow in this cluster. Nothing in them is written by users without rights. It
-// asks slurmdbd, not slurmctld.
-func (c *Client) Walls(ctx context.Context, cluster string) (w capacity.Walls, err error) {
-	defer func() {
-		if err != nil {
-			w, err = capacity.Walls{}, fmt.Errorf("reading the limits of accounting: %w", err)
-		}
-	}()
+// Walls reads the limits that QOS and associations set in a cluster. Users cannot write them. It asks slurmdbd, not
+// slurmctld.
+func (c *Client) Walls(ctx context.Context, cluster string) (capacity.Walls, error) {
+	w, err := c.readWalls(ctx, cluster)
+	if err != nil {
+		return capacity.Walls{}, fmt.Errorf("reading the limits of accounting: %w", err)
+	}
 
+	return w, nil
+}
+
+func (c *Client) readWalls(ctx context.Context, cluster string) (w capacity.Walls, err error) {
 	if err := checkName("cluster", cluster); err != nil {
 		return w, err
 	}
@@ -124,7 +127,7 @@ func (c *Client) Walls(ctx context.Context, cluster string) (w capacity.Walls, e
 		return w, err
 	}
 
-	w.QOS, w.Associations = map[string]capacity.Wall{}, map[string]capacity.Wall{}
+	w.QOS = map[string]capacity.Wall{}
 	for _, f := range qos {
 		q, err := parseWall(f[2], f[3:])
 		if err != nil {
@@ -135,47 +138,62 @@ func (c *Client) Walls(ctx context.Context, cluster string) (w capacity.Walls, e
 		w.QOS[f[0]] = q
 	}
 
-	defaults := map[string]string{} // accounts, by user
+	defaultAccounts := map[string]string{} // by user
 	for _, f := range users {
-		defaults[f[0]] = f[1]
+		defaultAccounts[f[0]] = f[1]
 	}
 
-	parents, grouped := map[string]string{}, map[string]bool{} // of accounts
+	w.Associations, err = associations(rows, defaultAccounts)
+	w.Trim()
+
+	return w, err
+}
+
+// associations returns the limits of accounts and users, by ACCOUNT|USER|PARTITION without what is empty; those of a
+// user's default account also without the account.
+func associations(rows [][]string, defaultAccounts map[string]string) (map[string]capacity.Wall, error) {
+	parents := map[string]string{} // of accounts
+	grouped := map[string]bool{}   // the accounts with a limit on their users together
 	for _, f := range rows {
-		if account, user := f[0], f[1]; user == "" {
-			parents[account], grouped[account] = f[3], hasAny(f[7:10])
+		if f[1] == "" {
+			parents[f[0]] = f[3]
+			grouped[f[0]] = hasAny(f[7:10])
 		}
 	}
 
+	walls := map[string]capacity.Wall{}
 	for _, f := range rows {
+		account, user := f[0], f[1]
+
 		a, err := parseWall(f[6], f[7:])
 		if err != nil {
-			return w, err
-		}
-		// The limits of a group are those of its parents too, which sacctmgr does not show.
-		for account, n := f[0], 0; account != "" && n <= len(parents); account, n = parents[account], n+1 {
-			a.Metered = a.Metered || grouped[account]
+			return nil, err
 		}
 
-		if allowed := splitList(f[5]); len(allowed) == 1 {
+		// The limits of a group are those of its parents too, which sacctmgr does not show. A circle of parents ends.
+		ancestor := account
+		for n := 0; ancestor != "" && n <= len(parents); n++ {
+			a.Metered = a.Metered || grouped[ancestor]
+			ancestor = parents[ancestor]
+		}
+
+		a.DefaultQOS = f[4]
+		if allowed := splitList(f[5]); a.DefaultQOS == "" && len(allowed) == 1 {
 			a.DefaultQOS = allowed[0]
 		}
 
-		a.DefaultQOS = cmp.Or(f[4], a.DefaultQOS)
 		if a.DefaultQOS == capacity.NormalQOS {
 			a.DefaultQOS = ""
 		}
 
 		name := strings.TrimRight(strings.Join(f[:3], "|"), "|")
-		w.Associations[name] = a
-		if f[1] != "" && defaults[f[1]] == f[0] {
-			w.Associations[strings.TrimPrefix(name, f[0])] = a
+		walls[name] = a
+		if user != "" && defaultAccounts[user] == account {
+			walls[strings.TrimPrefix(name, account)] = a
 		}
 	}
 
-	w.Trim()
-
-	return w, nil
+	return walls, nil
 }
 
 func parseWall(limit string, meters []string) (w capacity.Wall, err error) {

@@ -30,61 +30,21 @@ type odcr struct {
 	instances        []string
 }
 
-// createODCR creates an ODCR for nodes, in the target's zone. It is in the ledger before it is ordered, and until it
-// is certain that it does not exist.
+// createODCR creates an ODCR for nodes, in the target's zone.
 func (l *groupLaunch) createODCR(p part, t target, nodes []string) (odcr, error) {
 	platform, err := l.imagePlatform(p.template)
 	if err != nil {
 		return odcr{}, err
 	}
 
-	var runs []capacity.JobRun
-
 	jobs := l.jobsOn(nodes)
-	for _, j := range jobs {
-		runs = append(runs, capacity.JobRun{ID: j.ID, Restarts: j.Restarts})
-	}
+	order := l.holdOrder(p, t, jobs, nodes, platform)
 
-	tags := l.tags(jobs, p.slot.partition.Name, nodes, "")
-	tags[capacity.TagHold] = capacity.HoldJobs(runs)
-	tags[capacity.TagName] = "held for " + hook.Clip(tags[capacity.TagName], capacity.MaxTagValue-10)
-
-	order := capacity.HoldOrder{
-		InstanceType: t.instanceType,
-		AZID:         t.azID,
-		Platform:     platform,
-		Count:        len(nodes),
-		Tags:         tags,
-		End:          l.now.Add(capacity.HoldTime).Truncate(time.Second), // EC2 takes whole seconds
-	}
 	for attempt := range maxAttempts {
 		order.ClientToken = l.launchToken(jobs, nodes, attempt, "hold", t.azID, t.instanceType, platform)
 
-		err = l.waitForTurn(l.holds)
-		if err != nil {
-			return odcr{}, err
-		}
-
-		entry, err := l.enlist(order)
-		if err != nil {
-			return odcr{}, err
-		}
-
-		order.End = entry.Until // that of an earlier run: EC2 binds a token to it
-
-		var r capacity.Reservation
-
-		err = l.retryUndecided(l.work, "create an ODCR", func() (err error) {
-			r, err = l.CreateODCR(l.finish, order)
-			return err
-		})
+		r, err := l.sendOrder(&order)
 		if err == nil && r.State.Live() {
-			entry.ReservationID = r.ID
-			_, err := l.Enlist(entry, l.Now(), l.Settings.Reserve.Allows)
-			_ = l.logResult(err, "create an ODCR", "reservation", r.ID, "zone", t.azID,
-				"type", t.instanceType, "count", len(nodes), "end", order.End)
-			r.Total = len(nodes) // EC2 may report it later
-
 			return odcr{
 				Reservation: r,
 				token:       order.ClientToken,
@@ -94,20 +54,70 @@ func (l *groupLaunch) createODCR(p part, t target, nodes []string) (odcr, error)
 			}, nil
 		}
 
-		// To a used token EC2 may answer with an ODCR that has been cancelled since.
-		used := err == nil || errors.Is(err, capacity.ErrTokenUsed)
-
-		// Otherwise it may exist and cost money.
-		if err == nil || !used && capacity.MadeNothing(err) {
-			l.unlist(order.ClientToken)
-		}
-
-		if !used {
+		// EC2 may answer a used token with an ODCR that has been cancelled since: the next token is a new one.
+		if err != nil && !errors.Is(err, capacity.ErrTokenUsed) {
 			return odcr{}, err
 		}
 	}
 
 	return odcr{}, capacity.ErrTokenUsed
+}
+
+// holdOrder returns the order of an ODCR, without its token.
+func (l *groupLaunch) holdOrder(
+	p part, t target, jobs []capacity.Job, nodes []string, platform string,
+) capacity.HoldOrder {
+	var runs []capacity.JobRun
+	for _, j := range jobs {
+		runs = append(runs, capacity.JobRun{ID: j.ID, Restarts: j.Restarts})
+	}
+
+	tags := l.tags(jobs, p.slot.partition.Name, nodes, "")
+	tags[capacity.TagHold] = capacity.HoldJobs(runs)
+	tags[capacity.TagName] = "held for " + hook.Clip(tags[capacity.TagName], capacity.MaxTagValue-10)
+
+	return capacity.HoldOrder{
+		InstanceType: t.instanceType,
+		AZID:         t.azID,
+		Platform:     platform,
+		Count:        len(nodes),
+		Tags:         tags,
+		End:          l.now.Add(capacity.HoldTime).Truncate(time.Second), // EC2 takes whole seconds
+	}
+}
+
+// sendOrder creates the ODCR of an order. It is in the ledger before it is ordered, and until it is certain that it
+// does not exist. Without an error the ODCR may be one that has ended.
+func (l *groupLaunch) sendOrder(order *capacity.HoldOrder) (r capacity.Reservation, err error) {
+	err = l.waitForTurn(l.holds)
+	if err != nil {
+		return r, err
+	}
+
+	entry, err := l.enlist(*order)
+	if err != nil {
+		return r, err
+	}
+
+	order.End = entry.Until // that of an earlier run: EC2 binds a token to it
+
+	err = l.retryUndecided(l.work, "create an ODCR", func() (err error) {
+		r, err = l.CreateODCR(l.finish, *order)
+		return err
+	})
+
+	switch {
+	case err == nil && r.State.Live():
+		entry.ReservationID = r.ID
+		_, err := l.Enlist(entry, l.Now(), l.Settings.Reserve.Allows)
+		_ = l.logResult(err, "create an ODCR", "reservation", r.ID, "zone", order.AZID,
+			"type", order.InstanceType, "count", order.Count, "end", order.End)
+		r.Total = order.Count // EC2 may report it later
+	case err == nil, !errors.Is(err, capacity.ErrTokenUsed) && capacity.MadeNothing(err):
+		l.unlist(order.ClientToken)
+	}
+
+	return r, err
 }
 
 // enlist puts an order into the ledger, without which nobody knows how much is held. If an earlier run has enlisted the
