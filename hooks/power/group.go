@@ -32,29 +32,31 @@ type part struct {
 	targets  []target // in the order in which they are tried
 }
 
-// slotInfo says where a node belongs, by the node's name alone. Nodes of guests belong nowhere: see capacity.Provider.
+// slotInfo is the slot of a node in the settings. The node's name alone tells it.
 type slotInfo struct {
 	partition capacity.PartitionSettings
 	group     capacity.GroupSettings
 	name      string
 }
 
+// slotOf finds the slot of a node. Nodes of guests have none: see capacity.Provider.
 func slotOf(s capacity.Settings, node string) (at slotInfo, ok bool) {
 	at.partition, at.group, at.name, ok = s.PlaceOf(node)
 	return at, ok && !at.partition.Provider.Guest()
 }
 
-// target names a place to launch into; reservationID is "" for on-demand capacity.
+// target is one way to launch a part of a group.
 type target struct {
-	reservationID, subnetID, instanceType string
-	kind                                  capacity.Kind
-	placementGroup                        string
-	// hold: first create an ODCR, in the subnet's zone azID.
-	hold bool
-	azID string
+	reservationID  string // "" for on-demand capacity
+	subnetID       string
+	azID           string // the subnet's zone
+	instanceType   string
+	kind           capacity.Kind
+	placementGroup string // the reservation's; "" for none
+	hold           bool   // an ODCR is created first, and launched into
 }
 
-// allocations returns the nodes that jobs have.
+// allocations returns the jobs that have nodes, as a SLURM_RESUME_FILE lists them.
 func allocations(jobs []capacity.Job) (waits []capacity.ResumeJob) {
 	for _, j := range jobs {
 		if j.Allocated() {
@@ -268,7 +270,7 @@ func (c *call) targets(jobs []capacity.Job, at slotInfo, nodes int) (all []targe
 	return all, nil
 }
 
-// settingsIn returns the snapshot's settings of a place.
+// settingsIn returns the partition and the node group of a slot, with what EC2 says of them.
 func (at slotInfo) settingsIn(snap *capacity.Snapshot) (capacity.Partition, capacity.NodeGroup) {
 	p, _ := snap.Partition(at.partition.Name)
 	i := slices.IndexFunc(p.Groups, func(g capacity.NodeGroup) bool { return g.Name == at.group.Name })
@@ -406,7 +408,7 @@ func jobNames(jobs []capacity.Job) (ids []string) {
 	return ids
 }
 
-// removeFunc returns a list without some of its names.
-func removeFunc(names []string, gone func(name string) bool) []string {
-	return slices.DeleteFunc(slices.Clone(names), gone)
+// removeFunc returns the names that do not match. Unlike slices.DeleteFunc it leaves the list as it is.
+func removeFunc(names []string, matches func(name string) bool) []string {
+	return slices.DeleteFunc(slices.Clone(names), matches)
 }

@@ -141,8 +141,7 @@ func (c *call) nodesPoweringUp() ([]string, error) {
 
 	list := hostlist.Compress(down)
 	err := fmt.Errorf("nodes %s are not powered up by Slurm, or Slurm does not have them: nothing is launched for "+
-		"them; "+
-		"`scontrol update nodename=%s state=POWER_UP` makes Slurm do so", list, list)
+		"them; `scontrol update nodename=%s state=POWER_UP` makes Slurm do so", list, list)
 	c.Error("not launched", "err", err)
 
 	return launch, err
@@ -174,7 +173,7 @@ func (c *call) reserveTurn(requests *state.Requests) time.Time {
 	return now.Add(wait)
 }
 
-// groupLaunch follows a group while it is launched.
+// groupLaunch is the launch of one group.
 type groupLaunch struct {
 	*call
 	group
@@ -448,7 +447,9 @@ func (l *groupLaunch) runInstances(p part, t target, reservation string, nodes [
 
 // assignByIndex gives the instances of a call to its nodes by their launch index, and returns the nodes that have none;
 // least is the lowest acceptable number of instances.
-func (l *groupLaunch) assignByIndex(t target, nodes []string, instances []capacity.Instance, least int) ([]string, error) {
+func (l *groupLaunch) assignByIndex(
+	t target, nodes []string, instances []capacity.Instance, least int,
+) ([]string, error) {
 	var errs error
 	for _, i := range instances {
 		if i.LaunchIndex < 0 || i.LaunchIndex >= len(nodes) {
@@ -478,7 +479,8 @@ func (l *groupLaunch) setAddresses(nodes []string) error {
 	}
 
 	for {
-		err := l.logResult(l.SetAddresses(ctx, addresses), "set the addresses of nodes", "nodes", hostlist.Compress(nodes))
+		err := l.SetAddresses(ctx, addresses)
+		err = l.logResult(err, "set the addresses of nodes", "nodes", hostlist.Compress(nodes))
 		if err == nil {
 			return nil
 		}

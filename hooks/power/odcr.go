@@ -23,11 +23,12 @@ const cancelTime = 15 * time.Second
 // odcr holds the ODCR of a launch.
 type odcr struct {
 	capacity.Reservation
-	token, partition string
-	jobs             []string
-	since            time.Time // when EC2 had created it
-	launched         time.Time // when its instances existed; zero if they never did
-	instances        []string
+	token     string // its ClientToken, by which the ledger knows it
+	partition string
+	jobs      []string  // as squeue shows their ids
+	since     time.Time // when EC2 had created it
+	launched  time.Time // when its instances existed; zero if they never did
+	instances []string  // the ids of instances that were launched into it
 }
 
 // createODCR creates an ODCR for nodes, in the target's zone.

@@ -43,11 +43,14 @@ import (
 // slurmctld takes, so that a hook can still do its rest.
 const slurmTimeout = 8 * time.Second
 
-// program holds what the two programs differ in.
+// program is one of the two programs.
 type program struct {
-	name, setting, calledAs string
-	what, advice            string // for the log, and where it fails
-	do                      func(ctx context.Context, s *Hook) error
+	name     string // "resume" or "suspend", in the names of the program and its log
+	setting  string // the setting of slurm.conf that names it, and perhaps a program of the site's before
+	calledAs string // all settings that name it, for the usage text
+	what     string // what it does, for the log
+	advice   string // ends the log's last line after a failure
+	do       func(ctx context.Context, s *Hook) error
 }
 
 // Resume runs pcs-capacity-resume; it returns the exit status.
@@ -252,7 +255,7 @@ func (a adapters) Slots(ctx context.Context, cluster string, names []string) (ma
 	return a.Provisioner.PCS.Slots(ctx, cluster, names)
 }
 
-// Hook describes the cluster and the account that a hook works in.
+// Hook is one call of a program by slurmctld, with the cluster and the account that it works in.
 type Hook struct {
 	World
 	*journal

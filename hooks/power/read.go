@@ -22,29 +22,32 @@ import (
 // would delay them by more, and AWS's answers take longest. Measured on two cores.
 const headStart = 4 * time.Millisecond
 
-// call holds one power-up of nodes that we launch, with what was read for it.
+// call is one power-up of nodes that we launch, with what was read for it.
 type call struct {
 	*Hook
-	mark   string // the value of our mark
-	nodes  []string
-	states []capacity.Node // those that Slurm shows
-	jobs   []capacity.Job
-	// factsErr says why EC2's answers are not known, shownErr and jobsErr why Slurm's are not.
-	factsErr, statesErr, jobsErr error
+
+	mark      string          // the value of our tag on instances and reservations
+	nodes     []string        // the nodes to power up, sorted
+	states    []capacity.Node // the nodes that Slurm shows, with their states
+	statesErr error           // why Slurm does not show them
+	jobs      []capacity.Job
+	jobsErr   error // why the jobs are unknown
+	factsErr  error // why EC2's answers are unknown
 
 	snap      *capacity.Snapshot
-	now       time.Time
-	live      map[string][]capacity.Instance // our instances by the node that they were launched for
-	templates map[string]template            // the current versions of the settings' launch templates
-	since     time.Time                      // AWS's time before which this power-up cannot have launched anything
-	taken     map[string]int                 // counts the places in reservations that this call's launches will use
-	odcrs     []odcr                         // that were launched into
+	now       time.Time                      // AWS's time when the snapshot was made
+	live      map[string][]capacity.Instance // our living instances, by the node that they were launched for
+	templates map[string]template            // the settings' launch templates, by how the settings name them
+	since     time.Time                      // AWS's time before which this power-up launched nothing
+	taken     map[string]int                 // instances of reservations that launches of this call will use, by id
+	odcrs     []odcr                         // that were launched into; guarded by journal.mu
 
-	budget time.Duration
-	// work ends when no further launch may begin, finish when no launch may continue. last never ends: what must happen
-	// even then has a time limit of its own.
-	work, finish, last context.Context
-	launches, holds    *state.Requests
+	budget   time.Duration   // for the whole call, from its begin
+	work     context.Context // ends when no further launch may begin
+	finish   context.Context // ends when no launch may continue
+	last     context.Context // never ends: what must happen even then has a time limit of its own
+	launches *state.Requests // the account's limit of RunInstances calls
+	holds    *state.Requests // the account's limit of CreateCapacityReservation calls
 }
 
 // template holds a launch template's version, or why it is unknown.

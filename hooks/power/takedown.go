@@ -17,10 +17,10 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// refusal gives our own reason not to launch; same is what it counts as, if anything.
+// refusal is a reason of ours not to launch.
 type refusal struct {
 	capacity.Verdict
-	kind error
+	kind error // what errors.Is finds it to be; may be nil
 }
 
 func (r *refusal) Error() string { return string(r.Code) + ": " + r.Sentence }
@@ -40,7 +40,8 @@ var errNoTime = &refusal{
 
 // isUndecided reports whether nobody has refused a launch: AWS does not answer, or not in time.
 func isUndecided(why error) bool {
-	return errors.Is(why, ec2.ErrUndecided) || errors.Is(why, context.DeadlineExceeded) || errors.Is(why, context.Canceled)
+	return errors.Is(why, ec2.ErrUndecided) || errors.Is(why, context.DeadlineExceeded) ||
+		errors.Is(why, context.Canceled)
 }
 
 // problemOf returns what an error says to people: with AWS's code and message as they are and what to do about it, or
@@ -144,15 +145,6 @@ func (c *call) takeDownFor(why error, groups []failedGroup) error {
 	ctx, cancel := context.WithTimeout(c.last, c.budget/failureShare)
 	defer cancel()
 
-	p, code := problemOf(why)
-	record := state.Record{
-		At:      c.Now(),
-		Hook:    "resume",
-		Code:    string(p.Code),
-		EC2Code: code,
-		Message: hook.OneLine(p.Text()),
-	}
-
 	var (
 		nodes []string
 		jobs  []capacity.Job
@@ -160,35 +152,21 @@ func (c *call) takeDownFor(why error, groups []failedGroup) error {
 	for _, g := range groups {
 		nodes = append(nodes, g.nodes...)
 		jobs = append(jobs, g.jobs...)
-		for _, n := range g.nodes {
-			if l, ok := g.launched[n]; ok {
-				record.Reservation = l.reservation
-				record.Instances = append(record.Instances, l.instance.ID)
-			}
-		}
 	}
 
-	at, _ := slotOf(c.Settings, nodes[0])
-
-	record.Partition = at.partition.Name
-	record.Nodes = hostlist.Compress(nodes)
-	record.Jobs = jobNames(jobs)
-	if !isUndecided(why) {
-		for _, j := range jobs {
-			record.Restarts = append(record.Restarts, j.Restarts)
-		}
-	}
-
-	retry := c.delayAfter(why, record)
+	p, _ := problemOf(why)
+	record := c.failureRecord(why, groups, nodes, jobs)
+	retryAt := c.delayAfter(why, record)
 	c.record(record)
 
 	text := fmt.Sprintf("pcs-capacity: nodes %s were not launched: %s: %s", record.Nodes, p.Code, p.Text())
-	word := hook.OneLine(text)
-	c.notify(ctx, word, jobs...) // jobs lose their terminals with their nodes
+	text = hook.OneLine(text)
+	c.notify(ctx, text, jobs...) // jobs lose their terminals with their nodes
 
 	down := c.PowerDownForce(ctx, nodes, nodeReason(p))
 	_ = c.logResult(down, "power nodes down", "nodes", record.Nodes, "reason", nodeReason(p))
 
+	// Only requeued jobs can be delayed, and those of srun and salloc are not requeued.
 	var queue []capacity.Job
 	if down == nil && slices.ContainsFunc(jobs, func(j capacity.Job) bool { return j.Batch }) {
 		var err error
@@ -199,13 +177,49 @@ func (c *call) takeDownFor(why error, groups []failedGroup) error {
 		}
 	}
 
-	c.delayJobs(ctx, jobs, queue, retry, word)
+	c.delayJobs(ctx, jobs, queue, retryAt, text)
 
 	if down != nil {
 		return fmt.Errorf("nodes %s are left to ResumeTimeout: %w", record.Nodes, down)
 	}
 
 	return nil
+}
+
+// failureRecord returns the record of nodes that were not launched, with the instances that were launched for them. The
+// runs of their jobs count as failures if AWS has decided.
+func (c *call) failureRecord(
+	why error, groups []failedGroup, nodes []string, jobs []capacity.Job,
+) state.Record {
+	p, code := problemOf(why)
+	at, _ := slotOf(c.Settings, nodes[0])
+	record := state.Record{
+		At:        c.Now(),
+		Hook:      "resume",
+		Partition: at.partition.Name,
+		Nodes:     hostlist.Compress(nodes),
+		Jobs:      jobNames(jobs),
+		Code:      string(p.Code),
+		EC2Code:   code,
+		Message:   hook.OneLine(p.Text()),
+	}
+
+	for _, g := range groups {
+		for _, n := range g.nodes {
+			if l, ok := g.launched[n]; ok {
+				record.Reservation = l.reservation
+				record.Instances = append(record.Instances, l.instance.ID)
+			}
+		}
+	}
+
+	if !isUndecided(why) {
+		for _, j := range jobs {
+			record.Restarts = append(record.Restarts, j.Restarts)
+		}
+	}
+
+	return record
 }
 
 // delayAfter returns when the jobs of a launch that failed may start again. record is that of the failure, which our
@@ -249,7 +263,7 @@ func (s *Hook) notify(ctx context.Context, text string, jobs ...capacity.Job) {
 	}
 }
 
-// delay decides when jobs that were not launched may start again. Its times are in the controller's clock.
+// delay is what the new begin times of jobs depend on. Its times are in the controller's clock.
 type delay struct {
 	now       time.Time
 	notBefore time.Time      // an earlier start would be refused; zero if unknown
@@ -259,32 +273,32 @@ type delay struct {
 
 // delayJobs has jobs that Slurm has requeued, as queue shows them, begin later after each failure, and tells the owners
 // of all jobs why.
-func (s *Hook) delayJobs(ctx context.Context, jobs, queue []capacity.Job, r delay, word string) {
-	of := map[string][]string{}
+func (s *Hook) delayJobs(ctx context.Context, jobs, queue []capacity.Job, d delay, why string) {
+	byText := map[string][]string{} // job names: one call writes the same comment to several jobs
 	for _, j := range jobs {
-		text := word
+		text := why
 
 		i := slices.IndexFunc(queue, func(q capacity.Job) bool { return q.Shown == j.Shown })
 		if i >= 0 && j.Batch {
 			from := queue[i]
 			from.NumNodes = max(len(j.Nodes), 1) // the queue does not say it
-			if from.Eligible.Before(r.notBefore) {
-				from.Eligible = r.notBefore
+			if from.Eligible.Before(d.notBefore) {
+				from.Eligible = d.notBefore
 			}
 
-			at := capacity.RetryAt(from, r.failures[j.Shown], r.now)
-			text += capacity.RetryNote(r.failures[j.Shown], at, r.undecided)
+			at := capacity.RetryAt(from, d.failures[j.Shown], d.now)
+			text += capacity.RetryNote(d.failures[j.Shown], at, d.undecided)
 
 			if from.Pending() {
 				_ = s.logResult(s.SetBeginTime(ctx, j.Shown, at), "let the job begin later", "job", j.Shown, "at", at)
 			}
 		}
 
-		of[text] = append(of[text], j.Shown)
+		byText[text] = append(byText[text], j.Shown)
 	}
 
-	for _, text := range slices.Sorted(maps.Keys(of)) {
-		s.setComment(ctx, text, of[text]...)
+	for _, text := range slices.Sorted(maps.Keys(byText)) {
+		s.setComment(ctx, text, byText[text]...)
 	}
 }
 
