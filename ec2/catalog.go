@@ -194,6 +194,7 @@ func networkInterfaces(
 	}
 
 	firstTakesEFA := cards[0].Index == 0
+
 	plain := !firstTakesEFA || mode == capacity.EFAOnly
 	if plain {
 		add(0, 0, plainInterface)

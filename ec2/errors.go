@@ -258,7 +258,8 @@ func Outcome(err error, more ...string) error {
 		return capacity.ErrNoRoom
 	case isThrottled(err): // EC2 turns it away at the door: EC2 Developer Guide, "Request throttling"
 		return capacity.ErrRefused
-	case errors.As(err, &answer) && answer.HTTPStatusCode() >= http.StatusBadRequest && answer.HTTPStatusCode() < http.StatusInternalServerError:
+	case errors.As(err, &answer) && answer.HTTPStatusCode() >= http.StatusBadRequest &&
+		answer.HTTPStatusCode() < http.StatusInternalServerError:
 		return capacity.ErrRefused
 	}
 

@@ -152,7 +152,8 @@ func (c *Client) Impaired(ctx context.Context) (map[string]string, error) {
 	said := map[string]string{}
 	for _, which := range []types.Filter{
 		filter("system-status.status", "impaired"),
-		filter("event.code", "instance-retirement", "instance-stop", "instance-reboot", "system-reboot", "system-maintenance"),
+		filter("event.code", "instance-retirement", "instance-stop", "instance-reboot", "system-reboot",
+			"system-maintenance"),
 	} {
 		in := &ec2.DescribeInstanceStatusInput{Filters: []types.Filter{which}}
 
@@ -191,7 +192,8 @@ func (c *Client) ReservationTopology(ctx context.Context, ids []string) (map[str
 	found := map[string][]string{}
 	for some := range slices.Chunk(unique(ids), maxReservationTopologies) {
 		if _, err := skipBadIDs(some, badReservationID, func(ids []string) error {
-			out, err := c.api.DescribeCapacityReservationTopology(ctx, &ec2.DescribeCapacityReservationTopologyInput{CapacityReservationIds: ids})
+			out, err := c.api.DescribeCapacityReservationTopology(ctx,
+				&ec2.DescribeCapacityReservationTopologyInput{CapacityReservationIds: ids})
 			if err != nil {
 				return fmt.Errorf("reading where reservations are in the network of %s: %w", c.region, err)
 			}

@@ -314,7 +314,8 @@ func (c *Client) createTemplate(
 
 // waitSettled returns a template as written, once EC2 shows that version to readers such as PCS, or after settleTime.
 func (c *Client) waitSettled(ctx context.Context, t capacity.LaunchTemplate) (capacity.LaunchTemplate, error) {
-	err := c.retryWhile(ctx, isTemplateMissing, func() error { _, err := c.version(ctx, t.ID+":"+t.Version, 0); return err })
+	err := c.retryWhile(ctx, isTemplateMissing,
+		func() error { _, err := c.version(ctx, t.ID+":"+t.Version, 0); return err })
 	if err != nil && !isTemplateMissing(err) {
 		return capacity.LaunchTemplate{}, err
 	}

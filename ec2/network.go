@@ -58,7 +58,8 @@ func (c *Client) RouteTables(ctx context.Context, vpc string) ([]RouteTable, err
 						aws.ToString(r.NetworkInterfaceId),
 						aws.ToString(r.GatewayId),
 					)
-					t.Routes = append(t.Routes, Route{To: to, Via: via, Blackhole: r.State == types.RouteStateBlackhole})
+					t.Routes = append(t.Routes,
+						Route{To: to, Via: via, Blackhole: r.State == types.RouteStateBlackhole})
 				}
 
 				all = append(all, t)

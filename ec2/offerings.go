@@ -134,7 +134,7 @@ func (c *Client) setWindow(in *ec2.DescribeCapacityBlockOfferingsInput, q Offeri
 	now := c.Now()
 	switch {
 	case !q.EndBy.IsZero() && !q.EndBy.After(now):
-		return fmt.Errorf("no block can end by %s, which is over", q.EndBy.Format(time.RFC3339))
+		return fmt.Errorf("no block can end by %s, which is in the past", q.EndBy.Format(time.RFC3339))
 	case !q.EndBy.IsZero() && !q.EndBy.After(q.StartAfter):
 		return fmt.Errorf("no block starts after %s and ends by %s", q.StartAfter.Format(time.RFC3339),
 			q.EndBy.Format(time.RFC3339))
@@ -305,7 +305,7 @@ func (c *Client) Purchase(
 	case err != nil:
 		return capacity.Reservation{}, fmt.Errorf("purchasing offering %s in %s: %w", offeringID, c.region, err)
 	case out.CapacityReservation == nil:
-		return capacity.Reservation{}, fmt.Errorf("purchasing offering %s in %s: EC2's answer names no reservation",
+		return capacity.Reservation{}, fmt.Errorf("purchasing offering %s in %s: EC2's answer has no reservation",
 			offeringID, c.region)
 	}
 

@@ -105,7 +105,7 @@ func (c *Client) tryInSubnet(ctx context.Context, t Trial, subnet string, build 
 		l.PlacementGroup = ""
 
 		err = c.tryOne(ctx, l, build)
-		if Outcome(err, noHoldCodes...) == capacity.ErrNoRoom { // what is bought as a block is perhaps not sold on demand
+		if Outcome(err, noHoldCodes...) == capacity.ErrNoRoom { // types of blocks are perhaps not sold on demand
 			err = nil
 		}
 	}
@@ -210,7 +210,8 @@ func (a *api) dryRuns() map[string]func(context.Context) error {
 		"ec2:DescribeCapacityBlocks": dryRun(a.DescribeCapacityBlocks, ec2.DescribeCapacityBlocksInput{DryRun: yes}),
 		"ec2:DescribeCapacityReservations": dryRun(a.DescribeCapacityReservations,
 			ec2.DescribeCapacityReservationsInput{DryRun: yes}),
-		"ec2:DescribeImages":    dryRun(a.DescribeImages, ec2.DescribeImagesInput{DryRun: yes, Owners: []string{"self"}}),
+		"ec2:DescribeImages": dryRun(a.DescribeImages,
+			ec2.DescribeImagesInput{DryRun: yes, Owners: []string{"self"}}),
 		"ec2:DescribeInstances": dryRun(a.DescribeInstances, ec2.DescribeInstancesInput{DryRun: yes}),
 		"ec2:DescribeLaunchTemplateVersions": dryRun(a.DescribeLaunchTemplateVersions,
 			ec2.DescribeLaunchTemplateVersionsInput{DryRun: yes, Versions: []string{latestVersion}}),

@@ -155,7 +155,9 @@ func (p Provisioner) EnsureNodeGroup(ctx context.Context, want NodeGroup, mayCre
 				return true, nil
 			}
 
-			if err := errors.Join(checkLost(WhatNodeGroup, g.Name, g.LostByUpdate()), p.checkUnused(ctx, g, compared.Disruptive())); err != nil {
+			err = errors.Join(checkLost(WhatNodeGroup, g.Name, g.LostByUpdate()),
+				p.checkUnused(ctx, g, compared.Disruptive()))
+			if err != nil {
 				return false, err
 			}
 

@@ -92,7 +92,8 @@ func (c Cluster) NotActive() (what, fix string) {
 	case Suspending, Suspended:
 		return what + fmt.Sprintf(": AWS PCS suspends a cluster whose Slurm, here %s, is past its end of life",
 				c.SlurmVersion),
-			`move it to a newer Slurm ("Updating the scheduler version of a cluster" in the AWS PCS User Guide), or name another cluster`
+			`move it to a newer Slurm ("Updating the scheduler version of a cluster" in the AWS PCS User Guide), ` +
+				"or name another cluster"
 	case UpdateFailed:
 		return what, "fix what the update failed on, update the cluster, and run this again once it is ACTIVE"
 	case CreateFailed, Deleting, Deleted, DeleteFailed:
@@ -199,7 +200,9 @@ const newestVersion = "the newest"
 func (g NodeGroup) Compare(want NodeGroup) Comparison {
 	type update = pcs.UpdateComputeNodeGroupInput
 
-	option, scale := want.PurchaseOption.PCSPurchaseOption(), func(in *update) { in.ScalingConfiguration = scaling(want) }
+	option := want.PurchaseOption.PCSPurchaseOption()
+	scale := func(in *update) { in.ScalingConfiguration = scaling(want) }
+
 	c := Comparison{
 		{
 			"purchase option",
@@ -233,7 +236,8 @@ func (g NodeGroup) Compare(want NodeGroup) Comparison {
 			wanted += " (changed)"
 		}
 
-		c = append(c, Setting{"lifecycle actions", now, wanted, false, func(*update) {}}) // the SDK has no member for them
+		// The SDK has no member for them: see sendActions.
+		c = append(c, Setting{"lifecycle actions", now, wanted, false, func(*update) {}})
 	}
 
 	if g.TemplateID != want.TemplateID || g.TemplateVersion != want.TemplateVersion {

@@ -20,7 +20,9 @@ import (
 
 // keepAnswer makes a read leave its answer in to: the SDK drops silently what this version of it has no field for.
 func keepAnswer(to *[]byte) func(*pcs.Options) {
-	keep := func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
+	keep := func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (
+		middleware.DeserializeOutput, middleware.Metadata, error,
+	) {
 		out, metadata, err := next.HandleDeserialize(ctx, in)
 		if answer, ok := out.RawResponse.(*smithyhttp.Response); ok && err == nil {
 			*to, err = io.ReadAll(answer.Body)
@@ -96,7 +98,8 @@ func unknownIn(t reflect.Type, value any, path string) (names []string) {
 
 		fields := reflect.VisibleFields(t)
 		for name, one := range v {
-			at := slices.IndexFunc(fields, func(f reflect.StructField) bool { return strings.EqualFold(cmp.Or(f.Tag.Get("json"), f.Name), name) })
+			at := slices.IndexFunc(fields,
+				func(f reflect.StructField) bool { return strings.EqualFold(cmp.Or(f.Tag.Get("json"), f.Name), name) })
 			if at >= 0 {
 				names = append(names, unknownIn(fields[at].Type, one, path+name+".")...)
 			} else if text := fmt.Sprint(one); text != "<nil>" && text != "map[]" && text != "[]" {
@@ -180,7 +183,9 @@ func (a LifecycleActions) String() string {
 
 // sendActions adds lifecycle actions to a request; none leaves it as it is.
 func sendActions(actions LifecycleActions) func(*pcs.Options) {
-	add := func(ctx context.Context, in middleware.SerializeInput, next middleware.SerializeHandler) (out middleware.SerializeOutput, m middleware.Metadata, err error) {
+	add := func(ctx context.Context, in middleware.SerializeInput, next middleware.SerializeHandler) (
+		out middleware.SerializeOutput, m middleware.Metadata, err error,
+	) {
 		request := in.Request.(*smithyhttp.Request) // as the SDK's own serializer has made it
 
 		var members map[string]any

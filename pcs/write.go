@@ -104,9 +104,11 @@ func (p Provisioner) updateGroup(ctx context.Context, want, now NodeGroup) error
 
 // Tag writes tags on a node group or queue; its other tags stay.
 func (c *Client) Tag(ctx context.Context, arn string, tags map[string]string) error {
-	if _, err := c.api.TagResource(ctx, &pcs.TagResourceInput{ResourceArn: aws.String(arn), Tags: maps.Clone(tags)}); err != nil {
+	_, err := c.api.TagResource(ctx, &pcs.TagResourceInput{ResourceArn: aws.String(arn), Tags: maps.Clone(tags)})
+	if err != nil {
 		return fmt.Errorf("tagging %s: %w", arn, err)
 	}
+
 	return nil
 }
 

@@ -44,7 +44,8 @@ func (c *Client) Runs(ctx context.Context, from, until time.Time) ([]capacity.Ru
 	at := func(t time.Time) string { return "uts" + strconv.FormatInt(t.Unix(), 10) }
 
 	out, err := slow.run(ctx, "sacct", "--allusers", "--duplicates", "--allocations", "--noheader", "--parsable",
-		"--delimiter="+delimiter, "--starttime="+at(from), "--endtime="+at(until), "--format="+strings.Join(runFields, ","))
+		"--delimiter="+delimiter, "--starttime="+at(from), "--endtime="+at(until),
+		"--format="+strings.Join(runFields, ","))
 	if err != nil {
 		return nil, fmt.Errorf("reading Slurm's accounting: %w", err)
 	}

@@ -54,7 +54,7 @@ var (
 	ErrDenied            = errors.New("not allowed: Slurm operator or administrator rights are needed")
 	errTransient         = errors.New("slurmctld may do this at the next attempt")
 	// ErrNoEffect is no CallError: slurmctld took the change.
-	ErrNoEffect = errors.New("slurmctld took the change, but the job does not have it")
+	ErrNoEffect = errors.New("slurmctld accepted the change, but the job does not have it")
 )
 
 // causes maps slurm_strerror texts (src/common/slurm_errno.c) to the errors

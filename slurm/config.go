@@ -17,41 +17,39 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
-// Config has the settings of the running slurmctld that this project needs.
+// Config is the configuration of the running slurmctld, as far as this project needs it. Times are zero where Slurm has
+// none; lists are empty.
 type Config struct {
-	ClusterName       string
-	Version           Version  // slurmctld's
-	ConfPath          string   // slurm.conf, as slurmctld knows it
-	Backups           []string // the hosts that take slurmctld over
-	PluginDirs        []string // PluginDir, on slurmctld's host
-	LogFile           string   // slurmctld's; "" where it logs to syslog alone
-	StateSaveLocation string   // slurmctld's folder, which the controllers of a cluster share
-	KillWait          time.Duration
-	SlurmUID          int            // the number of SlurmUser
-	OverTime          capacity.Limit // OverTimeLimit: how much longer than its limit a job may run
-	ResumeTimeout     time.Duration
-	SuspendTimeout    time.Duration
-	SuspendTime       time.Duration // 0: idle nodes are never powered down
-	SuspendExcNodes   string        // hostlist, possibly with ":count" suffixes; empty: none
-	SuspendExcParts   []string
-	ResumeProgram     string
-	SuspendProgram    string
-	ResumeFailProgram string
-	PrivateData       []string
-	// JobSubmitPlugins and CliFilterPlugins are names without their kind: lua.
-	JobSubmitPlugins    []string
-	CliFilterPlugins    []string
+	ClusterName         string
+	Version             Version        // slurmctld's, which may be newer than that of the commands
+	ConfPath            string         // slurm.conf, as slurmctld knows it
+	Backups             []string       // the hosts that take slurmctld over
+	PluginDirs          []string       // on slurmctld's host
+	LogFile             string         // slurmctld's; "" where it logs to syslog alone
+	StateSaveLocation   string         // slurmctld's folder, which the controllers of a cluster share
+	KillWait            time.Duration  // between TERM and KILL at the end of a job
+	SlurmUID            int            // the number of SlurmUser
+	OverTime            capacity.Limit // OverTimeLimit: how much longer than its limit a job may run
+	ResumeTimeout       time.Duration
+	SuspendTimeout      time.Duration
+	SuspendTime         time.Duration // 0: idle nodes are never powered down
+	SuspendExcNodes     string        // a hostlist, perhaps with ":count" suffixes
+	SuspendExcParts     []string
+	ResumeProgram       string
+	SuspendProgram      string
+	ResumeFailProgram   string
+	PrivateData         []string
+	JobSubmitPlugins    []string // names without their kind: lua
+	CliFilterPlugins    []string // the same
 	SlurmctldParameters []string
 	ConfServer          string // slurmctld's HOST[:PORT] for slurmd --conf-server
 	SchedulerParameters []string
-	// CliFilterScript is the script that CliFilterParameters names; "" for cli_filter.lua in the
-	// folder of slurm.conf. From 25.11 on.
-	CliFilterScript string
-	// Prolog is a pattern, or several; as TaskProlog "" if there is none.
-	Prolog, TaskProlog string
-	NoRequeue          bool     // a job is requeued only if it asks for it (JobRequeue=0)
-	AccountingEnforce  []string // the words of AccountingStorageEnforce; empty: none
-	Accounts           bool     // what ran is kept in a database, which sacct reads
+	CliFilterScript     string   // that CliFilterParameters names, from 25.11 on; "" for cli_filter.lua beside slurm.conf
+	Prolog              string   // one pattern, or several; "" if none
+	TaskProlog          string   // "" if none
+	NoRequeue           bool     // a job is requeued only if it asks for it (JobRequeue=0)
+	AccountingEnforce   []string // the words of AccountingStorageEnforce
+	Accounts            bool     // what ran is kept in a database, which sacct reads
 }
 
 // Accounting says what Slurm knows of accounts. Each word of AccountingStorageEnforce but "no…"
@@ -150,25 +148,29 @@ func parseConfig(output []byte) (Config, error) {
 	}
 
 	config := Config{
-		ClusterName: values["ClusterName"], Version: version, ConfPath: values["SLURM_CONF"],
-		PluginDirs:        filepath.SplitList(values["PluginDir"]),
-		LogFile:           values["SlurmctldLogFile"],
-		StateSaveLocation: values["StateSaveLocation"], SuspendExcNodes: values["SuspendExcNodes"],
-		SuspendExcParts: splitList(values["SuspendExcParts"]), ResumeProgram: values["ResumeProgram"],
-		SuspendProgram: values["SuspendProgram"], ResumeFailProgram: values["ResumeFailProgram"], JobSubmitPlugins: plugins(
-			values["JobSubmitPlugins"],
-			"job_submit/",
-		), CliFilterPlugins: plugins(values["CliFilterPlugins"], "cli_filter/"),
-		SlurmctldParameters: splitList(values["SlurmctldParameters"]), ConfServer: confServer(values),
-		SchedulerParameters: splitList(values["SchedulerParameters"]), CliFilterScript: CLIFilterScript(
-			values["CliFilterParameters"]),
-		// Newer versions number them.
-		Prolog: cmp.Or(values["Prolog"], values["Prolog[0]"]), TaskProlog: cmp.Or(
-			values["TaskProlog"],
-			values["TaskProlog[0]"],
-		), PrivateData: splitList(values["PrivateData"]), NoRequeue: values["JobRequeue"] == "0",
-		AccountingEnforce: splitList(values["AccountingStorageEnforce"]),
-		Accounts:          values["AccountingStorageType"] == "accounting_storage/slurmdbd",
+		ClusterName:         values["ClusterName"],
+		Version:             version,
+		ConfPath:            values["SLURM_CONF"],
+		PluginDirs:          filepath.SplitList(values["PluginDir"]),
+		LogFile:             values["SlurmctldLogFile"],
+		StateSaveLocation:   values["StateSaveLocation"],
+		SuspendExcNodes:     values["SuspendExcNodes"],
+		SuspendExcParts:     splitList(values["SuspendExcParts"]),
+		ResumeProgram:       values["ResumeProgram"],
+		SuspendProgram:      values["SuspendProgram"],
+		ResumeFailProgram:   values["ResumeFailProgram"],
+		JobSubmitPlugins:    plugins(values["JobSubmitPlugins"], "job_submit/"),
+		CliFilterPlugins:    plugins(values["CliFilterPlugins"], "cli_filter/"),
+		SlurmctldParameters: splitList(values["SlurmctldParameters"]),
+		ConfServer:          confServer(values),
+		SchedulerParameters: splitList(values["SchedulerParameters"]),
+		CliFilterScript:     CLIFilterScript(values["CliFilterParameters"]),
+		Prolog:              cmp.Or(values["Prolog"], values["Prolog[0]"]), // newer versions number them
+		TaskProlog:          cmp.Or(values["TaskProlog"], values["TaskProlog[0]"]),
+		PrivateData:         splitList(values["PrivateData"]),
+		NoRequeue:           values["JobRequeue"] == "0",
+		AccountingEnforce:   splitList(values["AccountingStorageEnforce"]),
+		Accounts:            values["AccountingStorageType"] == "accounting_storage/slurmdbd",
 	}
 	for i := 1; values[fmt.Sprintf("SlurmctldHost[%d]", i)] != ""; i++ {
 		host, _, _ := strings.Cut(values[fmt.Sprintf("SlurmctldHost[%d]", i)], "(") // its address

@@ -93,8 +93,8 @@ func hasEdits(j capacity.Job, e capacity.Edits) bool {
 // not change. The text becomes one printable line of at most [MaxComment] bytes.
 func (c *Client) SetAdminComment(ctx context.Context, text string, jobs ...string) error {
 	text = Clean(text, MaxComment)
-	return c.changeJobs(ctx, jobs, "setting the AdminComment", func(j capacity.Job) bool { return j.AdminComment == text },
-		"update", "jobid", "admincomment="+text)
+	return c.changeJobs(ctx, jobs, "setting the AdminComment",
+		func(j capacity.Job) bool { return j.AdminComment == text }, "update", "jobid", "admincomment="+text)
 }
 
 // Notify writes a line to the standard error of a running job, or to the terminal of its srun. A pending job gives
@@ -131,7 +131,7 @@ func (c *Client) RequeueJob(ctx context.Context, before capacity.Job, hold bool)
 	case after.Pending():
 		return after, nil // also if another one of the call was refused
 	case err == nil && after.Shown != "" && after.State == before.State && after.Restarts == before.Restarts:
-		return after, errors.New("the job still runs, although Slurm took the change")
+		return after, errors.New("the job still runs, although Slurm accepted the change")
 	}
 
 	return after, err
@@ -228,7 +228,9 @@ func (c *Client) changeJobs(
 
 // runOnJobs runs scontrol VERB [KEY=]JOB,JOB… ARGS. The "--" keeps a text that begins with a
 // hyphen from being read as an option. If one job does not take the change, the others do.
-func (c *Client) runOnJobs(ctx context.Context, jobs []string, what, verb, key string, args ...string) ([]jobName, error) {
+func (c *Client) runOnJobs(
+	ctx context.Context, jobs []string, what, verb, key string, args ...string,
+) ([]jobName, error) {
 	var (
 		names     []jobName
 		arguments []string

@@ -425,9 +425,17 @@ func parseShown(j *capacity.Job, text string) error {
 // impliedState gives the state of a job of which squeue shows only a flag.
 // COMPLETING is not here: how the job ended is not known then.
 var impliedState = map[string]string{
-	"CONFIGURING": "RUNNING", "RESIZING": "RUNNING", "SIGNALING": "RUNNING", "STAGE_OUT": "RUNNING", "STOPPED": "RUNNING",
-	"REQUEUED": "PENDING", "REQUEUE_FED": "PENDING", "REQUEUE_HOLD": "PENDING", "RESV_DEL_HOLD": "PENDING", "SPECIAL_EXIT": "PENDING",
-	"EXPEDITING": "PENDING",
+	"CONFIGURING":   "RUNNING",
+	"RESIZING":      "RUNNING",
+	"SIGNALING":     "RUNNING",
+	"STAGE_OUT":     "RUNNING",
+	"STOPPED":       "RUNNING",
+	"REQUEUED":      "PENDING",
+	"REQUEUE_FED":   "PENDING",
+	"REQUEUE_HOLD":  "PENDING",
+	"RESV_DEL_HOLD": "PENDING",
+	"SPECIAL_EXIT":  "PENDING",
+	"EXPEDITING":    "PENDING",
 }
 
 var baseStates = append([]string{"PENDING", "RUNNING", "SUSPENDED"}, capacity.EndedStates...)

@@ -41,7 +41,8 @@ func (c *Client) Nodes(ctx context.Context, names ...string) ([]capacity.Node, e
 		return nil, fmt.Errorf("listing nodes: %w", err)
 	}
 
-	if text := strings.TrimSpace(string(out)); len(records(out, "NodeName")) == 0 && text != "" && text != noNodesAnswer {
+	if text := strings.TrimSpace(string(out)); len(records(out, "NodeName")) == 0 && text != "" &&
+		text != noNodesAnswer {
 		return nil, fmt.Errorf("listing nodes: scontrol answers with no node: %.80q", text)
 	}
 
@@ -137,7 +138,8 @@ func (c *Client) SetAddresses(ctx context.Context, addresses map[string]netip.Ad
 // without an address is looked up by its name, ten times in as many seconds if nobody
 // knows it. Slurm 24.11 answers nobody meanwhile, for each such node.
 func (c *Client) PowerDownForce(ctx context.Context, nodes []string, reason string) error {
-	addresses := slices.Repeat([]string{unreachableAddress}, len(hostlist.Sort(nodes))) // a node that is named twice has one
+	// A node that is named twice has one address.
+	addresses := slices.Repeat([]string{unreachableAddress}, len(hostlist.Sort(nodes)))
 	return c.updateNodes(ctx, nodes, "POWER_DOWN_FORCE", reason, "nodeaddr="+strings.Join(addresses, ","))
 }
 

@@ -202,7 +202,8 @@ func (c *Client) Folder(ctx context.Context) (string, error) {
 // HookFolder returns the folder in which a program that slurmctld starts, without a PATH, finds scontrol. conf is
 // slurmctld's slurm.conf, daemon its executable ("" if it is not known).
 func HookFolder(conf, daemon string) (string, error) {
-	path, err := findIn(ProgramHints{Parent: daemon, Recorded: RecordedFolder(conf), PCS: pcsFolders()}.Folders(), "scontrol")
+	path, err := findIn(ProgramHints{Parent: daemon, Recorded: RecordedFolder(conf), PCS: pcsFolders()}.Folders(),
+		"scontrol")
 	if err != nil {
 		return "", err
 	}

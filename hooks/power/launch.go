@@ -132,7 +132,7 @@ func (c *call) nodesPoweringUp() ([]string, error) {
 	}
 
 	if len(up) > 0 {
-		c.Info("up already, so left alone", "nodes", hostlist.Compress(up))
+		c.Info("already up; left alone", "nodes", hostlist.Compress(up))
 	}
 
 	if len(down) == 0 {
@@ -480,6 +480,7 @@ func (l *groupLaunch) setAddresses(nodes []string) error {
 
 	for {
 		err := l.SetAddresses(ctx, addresses)
+
 		err = l.logResult(err, "set the addresses of nodes", "nodes", hostlist.Compress(nodes))
 		if err == nil {
 			return nil

@@ -460,7 +460,7 @@ func TestRecordsOfHeldCapacity(t *testing.T) {
 
 	const (
 		base = "held 2 × p5.48xlarge in az1 for 1h0m0s, idle for "
-		left = "; it could not be cancelled: no; EC2 ends it at 2000-01-01 01:00 UTC, or up to an hour later; until then places that are free are paid"
+		left = "; it could not be cancelled: no; EC2 ends it at 2000-01-01 01:00 UTC, or up to an hour later; until then its unused instances are paid for"
 	)
 	for name, c := range map[string]struct {
 		h    odcr

@@ -212,7 +212,7 @@ func (c *call) cancelODCRs(list ...odcr) {
 // unlist takes an ODCR that no longer exists out of the ledger.
 func (c *call) unlist(token string) {
 	if err := c.Released(c.Now(), token); err != nil {
-		c.Warn("the ledger keeps what is not held any more", "err", err)
+		c.Warn("the ledger still lists an ODCR that no longer exists", "err", err)
 	}
 }
 
@@ -241,7 +241,7 @@ func (o odcr) record(now time.Time, err error) state.Record {
 		r.Code = string(p.Code)
 		r.EC2Code = code
 		r.Message = hook.OneLine(fmt.Sprintf("%s; it could not be cancelled: %s; "+
-			"EC2 ends it at %s, or up to an hour later; until then places that are free are paid",
+			"EC2 ends it at %s, or up to an hour later; until then its unused instances are paid for",
 			message, p.Text(), capacity.FormatUTC(o.End)))
 	}
 

@@ -106,7 +106,7 @@ names, and syslog.
 
 	log := hook.Log(cfg.Log.Dir, p.name)
 	if unset != nil {
-		log.Warn("going on without its environment", "err", unset)
+		log.Warn("continuing without its environment", "err", unset)
 	}
 
 	// Slurm 23.02 and newer end a ResumeProgram with SIGTERM at ResumeTimeout.
@@ -293,7 +293,7 @@ func (s *Hook) connect(aws *ec2.Client) {
 	}
 
 	if err := a.Create(); err != nil {
-		s.Warn("there is no state folder; records are lost", "err", err)
+		s.Warn("there is no state folder; records were not written", "err", err)
 	}
 
 	s.World = a
@@ -311,7 +311,7 @@ func PowerUp(ctx context.Context, s *Hook) error {
 
 	last, err := s.State.ReadSnapshot()
 	if err != nil {
-		s.Info("going on without the last snapshot", "err", err)
+		s.Info("continuing without the last snapshot", "err", err)
 	}
 
 	names, err := hostlist.Expand(s.list)
@@ -372,7 +372,7 @@ func PowerUp(ctx context.Context, s *Hook) error {
 // by now; this asks nobody but the metadata of the instance.
 func (s *Hook) keepAccess(ctx context.Context, aws *ec2.Client) {
 	for _, words := range aws.Withheld() {
-		s.Warn("EC2 does not say all", "untold", words)
+		s.Warn("EC2 withheld information", "untold", words)
 	}
 
 	account, source, err := aws.Shared().Account(context.WithoutCancel(ctx))
@@ -383,7 +383,7 @@ func (s *Hook) keepAccess(ctx context.Context, aws *ec2.Client) {
 	}
 
 	if err := s.State.Hook().Keep(&a); err != nil {
-		s.Warn("check cannot tell what this hook had of AWS", "err", err)
+		s.Warn("check will not see the AWS credentials of this hook", "err", err)
 	}
 }
 
@@ -548,7 +548,7 @@ func (s *Hook) record(records ...state.Record) {
 	s.mu.Unlock()
 
 	if err := s.AppendRecords(records...); err != nil {
-		s.Warn("records are lost", "err", err)
+		s.Warn("records were not written", "err", err)
 	}
 }
 

@@ -66,7 +66,7 @@ func (j *journal) readResumeFile() (waits []capacity.ResumeJob, byHand bool) {
 
 	waits, err := slurm.ReadResumeFile(path)
 	if err != nil {
-		j.Warn("going on with what squeue says", "err", err)
+		j.Warn("continuing with the jobs that squeue shows", "err", err)
 	}
 
 	return waits, false

@@ -188,9 +188,7 @@ func (c *call) takeDownFor(why error, groups []failedGroup) error {
 
 // failureRecord returns the record of nodes that were not launched, with the instances that were launched for them. The
 // runs of their jobs count as failures if AWS has decided.
-func (c *call) failureRecord(
-	why error, groups []failedGroup, nodes []string, jobs []capacity.Job,
-) state.Record {
+func (c *call) failureRecord(why error, groups []failedGroup, nodes []string, jobs []capacity.Job) state.Record {
 	p, code := problemOf(why)
 	at, _ := slotOf(c.Settings, nodes[0])
 	record := state.Record{
@@ -227,7 +225,7 @@ func (c *call) failureRecord(
 func (c *call) delayAfter(why error, record state.Record) delay {
 	records, err := c.State.Records()
 	if err != nil {
-		c.Warn("how often the jobs failed before is not known", "err", err)
+		c.Warn("how often the jobs failed before is unknown", "err", err)
 	}
 
 	r := delay{now: c.Now().Add(-c.Offset()), undecided: isUndecided(why)}

@@ -148,7 +148,7 @@ func (p Prolog) Run(ctx context.Context, node, slot, job string) {
 	}
 
 	if err != nil {
-		log.Info("sync does not hear of it", "err", err)
+		log.Info("sync is not told", "err", err)
 	}
 }
 

@@ -133,7 +133,7 @@ func TestPrologRun(t *testing.T) {
 					t.Errorf("logged %q, want %q", log.String(), c.logs)
 				}
 
-				if strings.Contains(log.String(), "sync does not hear of it") {
+				if strings.Contains(log.String(), "sync is not told") {
 					t.Errorf("logged %q", log.String())
 				}
 

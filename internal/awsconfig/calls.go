@@ -17,14 +17,15 @@ import (
 // Call is one call of AWS, with all its attempts. It has nothing of what was sent or
 // answered but what is here: neither credentials nor signature nor user data.
 type Call struct {
-	// Service and Operation are the SDK's names, such as EC2 and RunInstances.
-	Service, Operation, Region string
-	Took                       time.Duration
-	Attempts                   int    // how often it was sent, or could not be; 0 if it did not come to that
-	Status                     int    // the HTTP status of the last answer; 0 without one
-	RequestID                  string // AWS's name of the last attempt, which AWS Support asks for; "" without an answer
-	Code                       string // AWS's error code, verbatim; "" if the call went well or had no answer
-	Failure                    string // why there was no answer; "" if there was one
+	Service   string // the SDK's name, such as EC2
+	Operation string // the SDK's name, such as RunInstances
+	Region    string
+	Took      time.Duration
+	Attempts  int    // how often it was sent, or could not be; 0 if it did not come to that
+	Status    int    // the HTTP status of the last answer; 0 without one
+	RequestID string // AWS's name of the last attempt, which AWS Support asks for; "" without an answer
+	Code      string // AWS's error code, verbatim; "" if the call succeeded or had no answer
+	Failure   string // why there was no answer; "" if there was one
 }
 
 // Attrs returns what a log shows of the call; durations in milliseconds.
@@ -40,7 +41,11 @@ func (c Call) Attrs() []slog.Attr {
 		all = append(all, slog.Int("status", c.Status))
 	}
 
-	for _, a := range []slog.Attr{slog.String("request_id", c.RequestID), slog.String("code", c.Code), slog.String("failure", c.Failure)} {
+	for _, a := range []slog.Attr{
+		slog.String("request_id", c.RequestID),
+		slog.String("code", c.Code),
+		slog.String("failure", c.Failure),
+	} {
 		if a.Value.String() != "" {
 			all = append(all, a)
 		}

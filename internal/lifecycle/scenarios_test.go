@@ -475,12 +475,12 @@ var scenarios = []struct {
 	{"a requeue that Slurm refuses, and one that it forgets", func(st *stage) {
 		st.fails["requeue"] = errors.New("slurm_requeue: Job is pending execution")
 		st.requeues("", func(j *model.Job) { j.TimeMin = capacity.Limit{} })
-		st.fails["requeue"] = errors.New("the job still runs, although Slurm took the change")
+		st.fails["requeue"] = errors.New("the job still runs, although Slurm accepted the change")
 		st.pass(requeueAt + time.Minute)
 	}},
 	{"a requeue that Slurm forgets leaves the limit", func(st *stage) {
 		st.block("cr-2", "solo", day+time.Hour, 2*day, 4)
-		st.fails["requeue"] = errors.New("the job still runs, although Slurm took the change")
+		st.fails["requeue"] = errors.New("the job still runs, although Slurm accepted the change")
 		st.requeues("fitted", nil)
 	}},
 	{"a requeue that is not read back is finished by the next pass", func(st *stage) {

@@ -94,7 +94,7 @@ func (in *inspection) checkMatch() {
 
 	if r := in.reservation; r.Size() == 0 && r.State != capacity.StateActive {
 		in.problem(capacity.WrongSize, "run this again once EC2 shows its size",
-			"EC2 does not say yet how many instances reservation %s has", r.ID)
+			"EC2 has not yet reported how many instances reservation %s has", r.ID)
 	}
 }
 
@@ -141,8 +141,8 @@ func (in *inspection) checkQuotas() {
 	_, found := in.Queue(in.request.Queue)
 	if in.slot.Group == nil && len(in.Groups) >= maxPerCluster || !found && len(in.Queues) >= maxPerCluster {
 		in.problem("quota", "delete one that is not used",
-			"PCS allows a cluster %d compute node groups and as many queues; %s has %d and %d", maxPerCluster, in.Cluster.Name,
-			len(in.Groups), len(in.Queues))
+			"PCS allows a cluster %d compute node groups and as many queues; %s has %d and %d", maxPerCluster,
+			in.Cluster.Name, len(in.Groups), len(in.Queues))
 	}
 
 	if limit, known := sizeLimits[in.Cluster.Size]; known && nodes > limit {

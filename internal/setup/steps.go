@@ -234,7 +234,7 @@ func (in *inspection) fileSteps() []Step {
 		in.problem(capacity.ConfigFile, "make the file readable", "%s", there.err)
 	case old == nil && !there.owned:
 		in.problem(capacity.ConfigFile, "choose another --queue, or move that file away",
-			"%s is there, but is not ours and has no partition %q", file.Name, in.request.Queue)
+			"%s exists, but was not written by pcs-capacity and has no partition %q", file.Name, in.request.Queue)
 	case old == nil:
 	case reflect.DeepEqual(*old, wanted):
 		file.Name = old.File
@@ -242,7 +242,7 @@ func (in *inspection) fileSteps() []Step {
 	case old.File != file.Name || !there.owned:
 		snippet, _ := config.NodeGroupText(wanted.Group(in.wantedEntry.Name)) // what is read can be written
 		in.problem(capacity.PartitionFile, "add this there, or bring it up to date, and run this again:\n"+snippet,
-			"partition %q is written in %s, which is not ours to change", in.request.Queue, old.File)
+			"partition %q is written in %s, which pcs-capacity did not write", in.request.Queue, old.File)
 	default:
 		file.Verb = Update
 	}

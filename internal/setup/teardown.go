@@ -333,7 +333,7 @@ func (t *inspection) planSettings(p *Plan) {
 		}
 
 		t.problem(capacity.PartitionFile, "take "+what+" out of it, and run this again"+again,
-			"partition %q is written in %s, which is not ours to change", before.Name, before.File)
+			"partition %q is written in %s, which pcs-capacity did not write", before.Name, before.File)
 	default:
 		step := Step{What: WhatFile, Name: before.File, Verb: Delete}
 		for _, g := range left.Groups {
@@ -341,7 +341,8 @@ func (t *inspection) planSettings(p *Plan) {
 			step.Details = append(step.Details, Detail{"node_group", g.Name})
 		}
 
-		t.planStep(p, "", step, func(ctx context.Context, w World) error { return t.removeSettings(ctx, w, before, left) })
+		t.planStep(p, "", step,
+			func(ctx context.Context, w World) error { return t.removeSettings(ctx, w, before, left) })
 	}
 }
 

@@ -279,7 +279,8 @@ func (in *inspection) chooseLike() {
 			}
 		}
 
-		if i := slices.IndexFunc(in.Slots, func(s site.Slot) bool { return s.HasReservation(in.request.Reservation) }); i >= 0 {
+		i := slices.IndexFunc(in.Slots, func(s site.Slot) bool { return s.HasReservation(in.request.Reservation) })
+		if i >= 0 {
 			in.like = *in.Slots[i].Group
 		}
 

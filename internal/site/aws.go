@@ -35,7 +35,7 @@ const maxOffset = 5 * time.Second
 
 func (s *Survey) checkClock(f *findings) {
 	if s.Offset.Abs() <= maxOffset {
-		f.ok("clock", "this machine's clock is AWS's")
+		f.ok("clock", "this machine's clock agrees with AWS")
 		return
 	}
 
@@ -115,7 +115,8 @@ func (s *Survey) checkPermissions(f *findings) {
 	before := len(f.Problems)
 	for _, err := range s.permissionErrors() {
 		if err != nil && ec2.DeniedAction(err) == "" {
-			f.warn("permission", "fix the failures above, then rerun", "what is allowed is not known: %s", s.errorText(err))
+			f.warn("permission", "fix the failures above, then rerun", "what is allowed is not known: %s",
+				s.errorText(err))
 		}
 	}
 
@@ -201,7 +202,7 @@ func (s *Survey) checkGroup(f *findings, snap *capacity.Snapshot, g capacity.Nod
 
 		mismatches := capacity.Match(res, g, s.Now)
 		if len(mismatches) == 0 {
-			f.ok("reservation", "%s goes with node group %s", id, g.Name)
+			f.ok("reservation", "%s matches node group %s", id, g.Name)
 		}
 
 		lasting := capacity.Lasting(mismatches)
@@ -269,7 +270,8 @@ func (s *Survey) checkTemplates(f *findings) {
 // ourGroups returns our PCS node groups with a launch template.
 func (s *Survey) ourGroups() []pcs.NodeGroup {
 	return slices.DeleteFunc(slices.Clone(s.Groups), func(g pcs.NodeGroup) bool {
-		return !s.Owns(g.Tags) || g.Status == pcs.Deleting || !slices.Contains(s.slotNames(), g.Name) || g.TemplateID == ""
+		return !s.Owns(g.Tags) || g.Status == pcs.Deleting || !slices.Contains(s.slotNames(), g.Name) ||
+			g.TemplateID == ""
 	})
 }
 

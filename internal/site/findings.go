@@ -72,8 +72,8 @@ func (s *Survey) Judge() capacity.Problems {
 	}
 
 	if s.Commands.Err == nil && s.Slurmctld != nil && s.listErr() == nil {
-		judge(s.checkSoftLimits, s.checkReservedJobs, s.checkOverTime, s.checkStaticNodes, s.checkPowerSettings, s.checkSrunWait, s.checkAstray,
-			s.checkParallelCluster, s.checkPartitions, s.checkHookCommands)
+		judge(s.checkSoftLimits, s.checkReservedJobs, s.checkOverTime, s.checkStaticNodes, s.checkPowerSettings,
+			s.checkSrunWait, s.checkAstray, s.checkParallelCluster, s.checkPartitions, s.checkHookCommands)
 	}
 
 	judge(s.checkHooks, s.checkState)

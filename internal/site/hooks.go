@@ -56,7 +56,7 @@ func (s *Survey) checkHooks(f *findings) {
 		f.fail(string(capacity.ScriptMissing),
 			"run this on a login node, or write slurm.conf's path into SLURM_CONF, and run `pcs-capacity hooks "+
 				"install`",
-			"no folder with slurm.conf is here, and so no submit filter")
+			"this host has no folder with slurm.conf, and so no submit filter")
 	}
 
 	needsPlugin := map[string]bool{
@@ -169,7 +169,7 @@ func (s *Survey) checkScript(f *findings, h Hook, on, needed bool) {
 	fix := "run `pcs-capacity hooks install " + h.Name + "` on this host"
 	switch {
 	case h.State == "missing" && on:
-		f.fail(h.Name, fix, "%s is missing while Slurm is told to run it: every submission is refused", h.File)
+		f.fail(h.Name, fix, "%s is missing, but Slurm is configured to run it: every submission is refused", h.File)
 	case h.State == "missing":
 		f.fail(h.Name, fix, "%s is missing", h.File)
 	case h.State == "old":
@@ -180,7 +180,7 @@ func (s *Survey) checkScript(f *findings, h Hook, on, needed bool) {
 		f.ok(h.Name, "%s is the site's own", h.File)
 	case !on && (s.Slurmctld != nil || s.Cluster.ID != ""):
 		f.fail(h.Name, "run `pcs-capacity hooks install settings`",
-			"%s is there, but Slurm is not told to run it", h.File)
+			"%s exists, but Slurm is not configured to run it", h.File)
 	default:
 		f.ok(h.Name, "%s is %s", h.File, h.State)
 	}
@@ -275,7 +275,7 @@ func (s *Survey) checkState(f *findings) {
 	dir := state.Dir(s.Config.StateDir)
 	switch mode, err := s.StateDir.Value, s.StateDir.Err; {
 	case errors.Is(err, fs.ErrNotExist):
-		f.fail("state-dir", start, "%s is not there yet", dir)
+		f.fail("state-dir", start, "%s does not exist yet", dir)
 		return
 	case err != nil || !mode.IsDir():
 		f.fail("state-dir", "name a folder as state_dir", "%s is not a folder", dir)
@@ -294,7 +294,7 @@ func (s *Survey) checkState(f *findings) {
 	fresh := err == nil && !snap.Stale(now)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		f.fail("snapshot", start, "%s is not there: every job is let through unchecked", dir.SnapshotPath())
+		f.fail("snapshot", start, "%s does not exist: every job is let through unchecked", dir.SnapshotPath())
 	case err != nil:
 		f.failText("snapshot", err.Error(), "run `pcs-capacity sync` to write it again")
 	case !fresh:

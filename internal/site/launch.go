@@ -71,7 +71,8 @@ func (l *Launch) readNetwork(ctx context.Context, aws *ec2.Client) error {
 	}
 
 	l.Tables, err = aws.RouteTables(ctx, l.Subnets[0].VPC)
-	if err == nil && slices.ContainsFunc(l.Subnets, func(one ec2.Subnet) bool { return l.unreachableReason(one) != "" }) {
+	if err == nil &&
+		slices.ContainsFunc(l.Subnets, func(one ec2.Subnet) bool { return l.unreachableReason(one) != "" }) {
 		l.Endpoints, err = aws.PCSEndpoints(ctx, l.Subnets[0].VPC)
 	}
 
@@ -192,7 +193,7 @@ func JudgeTrial(group string, tried []ec2.TrialResult, err error) (all capacity.
 
 	if len(takes) > 0 {
 		say(capacity.Good,
-			"EC2's dry run would launch a node of %s into %s%s; a dry run says nothing about room", group,
+			"EC2's dry run would launch a node of %s into %s%s; a dry run does not check for free capacity", group,
 			strings.Join(takes, " or "), without)
 	}
 

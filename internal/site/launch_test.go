@@ -23,17 +23,17 @@ func TestTried(t *testing.T) {
 		want  string
 	}{
 		"nothing was asked": {nil, nil, ""},
-		"all is well":       {[]ec2.TrialResult{{SubnetID: "a"}, {SubnetID: "b"}}, nil, "ok: EC2's dry run would launch a node of gpu into a or b; a dry run says nothing about room\n"},
+		"all is well":       {[]ec2.TrialResult{{SubnetID: "a"}, {SubnetID: "b"}}, nil, "ok: EC2's dry run would launch a node of gpu into a or b; a dry run does not check for free capacity\n"},
 		"before it opens": {
 			[]ec2.TrialResult{{SubnetID: "a", NoReservation: true}},
 			nil,
-			"ok: EC2's dry run would launch a node of gpu into a, tried without the reservation, which takes no launch now; a dry run says nothing about room\n",
+			"ok: EC2's dry run would launch a node of gpu into a, tried without the reservation, which takes no launch now; a dry run does not check for free capacity\n",
 		},
 		"one subnet refuses": {
 			[]ec2.TrialResult{{SubnetID: "a"}, {SubnetID: "b", Verdict: ec2.Refuses, Code: "InvalidSubnetID.NotFound", Message: "no b", Fix: "fix subnet_ids"}},
 			nil,
 			"admin: EC2 would not launch a node of gpu into b: InvalidSubnetID.NotFound: no b; fix subnet_ids\n" +
-				"ok: EC2's dry run would launch a node of gpu into a; a dry run says nothing about room\n",
+				"ok: EC2's dry run would launch a node of gpu into a; a dry run does not check for free capacity\n",
 		},
 		"both refuse for one reason": {
 			[]ec2.TrialResult{{SubnetID: "a", Verdict: ec2.Refuses, Code: "InvalidParameterValue", Message: key}, {SubnetID: "b", Verdict: ec2.Refuses, Code: "InvalidParameterValue", Message: key}},

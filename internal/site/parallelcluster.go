@@ -58,7 +58,8 @@ func (s *Survey) checkParallelCluster(f *findings) {
 			"ParallelCluster of an unknown version launches %s; 3.8.0 to 3.15.1 keep terminating and relaunching "+
 				"static nodes that boot under a fence",
 			list)
-	case len(static) > 0 && semver.Compare("v"+version, firstLooping) >= 0 && semver.Compare("v"+version, lastLooping) <= 0:
+	case len(static) > 0 && semver.Compare("v"+version, firstLooping) >= 0 &&
+		semver.Compare("v"+version, lastLooping) <= 0:
 		f.fail("parallelcluster", fix,
 			"ParallelCluster %s keeps terminating and relaunching static nodes that boot under a fence: %s", version,
 			list)

@@ -105,13 +105,13 @@ func (s *Survey) checkHookCommands(f *findings) {
 	case !s.Controller: // slurmctld runs on another host
 	case err != nil:
 		f.fail("slurm-hooks", fix,
-			"what slurmctld starts has no PATH, and would find no commands of Slurm that run: %s", err)
+			"programs started by slurmctld have no PATH and cannot find Slurm's commands: %s", err)
 	case found.Release() != s.Slurmctld.Version.Release():
 		f.fail("slurm-hooks", fix,
-			"what slurmctld starts takes Slurm's commands from %s, which are %s; slurmctld is %s", folder, found,
+			"programs started by slurmctld run Slurm's commands from %s, which are %s; slurmctld is %s", folder, found,
 			s.Slurmctld.Version)
 	default:
-		f.ok("slurm-hooks", "what slurmctld starts takes Slurm's commands from %s", folder)
+		f.ok("slurm-hooks", "programs started by slurmctld run Slurm's commands from %s", folder)
 	}
 }
 
@@ -323,7 +323,7 @@ func (s *Survey) checkPowerSettings(f *findings) {
 	}
 
 	if !sleeps {
-		f.fail("slurm.conf", fix,
-			"neither slurm.conf nor a partition of ours sets SuspendTime, without which Slurm powers no node up or down")
+		f.fail("slurm.conf", fix, "neither slurm.conf nor a partition of ours sets SuspendTime, without which Slurm "+
+			"powers no node up or down")
 	}
 }

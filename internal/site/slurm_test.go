@@ -513,7 +513,7 @@ func TestHooks(t *testing.T) {
 			},
 			{"the site's", with("foreign", "lua"), capacity.Admin, "does not load ours", "add the line"},
 			{"old", with("old", "lua"), capacity.Note, "not what this version writes", "hooks install job_submit"},
-			{"not on", with("installed", ""), capacity.Admin, "Slurm is not told to run it", "hooks install settings"},
+			{"not on", with("installed", ""), capacity.Admin, "Slurm is not configured to run it", "hooks install settings"},
 		},
 	)
 

@@ -181,9 +181,10 @@ func (in Surveyor) Survey(ctx context.Context) *Survey {
 				func(action string) (struct{}, error) { return struct{}{}, in.EC2.TryRead(aws, action) })
 		},
 		func() {
-			s.Selected = readEach(slices.Collect(maps.Keys(selects)), func(group string) ([]capacity.Reservation, error) {
-				return in.EC2.FindReservations(aws, ec2.ReservationQuery{Tags: selects[group].Tags})
-			})
+			s.Selected = readEach(slices.Collect(maps.Keys(selects)),
+				func(group string) ([]capacity.Reservation, error) {
+					return in.EC2.FindReservations(aws, ec2.ReservationQuery{Tags: selects[group].Tags})
+				})
 		},
 		func() { s.ReservationsErr = s.ReadReservations(aws, in.EC2, ids) },
 		func() { s.Templates = readEach(templates, version) },
