@@ -178,7 +178,10 @@ func inWords(all []types.LaunchTemplateInstanceNetworkInterfaceSpecification) st
 // A type without EFA, and mode none, have no interfaces, and security groups as ever.
 func TestNoEFA(t *testing.T) {
 	c := efaWorld(t)
-	for _, spec := range []capacity.LaunchTemplateSpec{efaSpec("c7i.4xlarge", capacity.EFA), efaSpec("p5.48xlarge", capacity.NoEFA)} {
+	for _, spec := range []capacity.LaunchTemplateSpec{
+		efaSpec("c7i.4xlarge", capacity.EFA),
+		efaSpec("p5.48xlarge", capacity.NoEFA),
+	} {
 		data, err := c.templateData(t.Context(), spec)
 		if err != nil || len(data.NetworkInterfaces) > 0 ||
 			!slices.Equal(data.SecurityGroupIds, []string{"sg-0e2000000000000a1", "sg-0e2000000000000e2"}) {

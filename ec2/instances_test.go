@@ -54,7 +54,8 @@ func TestLaunchIntoABlockTagAndTerminate(t *testing.T) {
 
 	found = found[:2]
 
-	if none, err := c.FindInstances(t.Context(), capacity.InstanceQuery{Tags: map[string][]string{capacity.TagNode: nil}}); len(
+	if none, err := c.FindInstances(t.Context(),
+		capacity.InstanceQuery{Tags: map[string][]string{capacity.TagNode: nil}}); len(
 		none,
 	) > 0 ||
 		err != nil {
@@ -87,7 +88,15 @@ func TestOnDemandLaunchStaysOutOfOpenReservations(t *testing.T) {
 	_, c := newSim(t)
 
 	const openODCR, subnetC = "cr-0e200000000000c12", "subnet-0e200000000000c03"
-	if _, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: nodes, InstanceType: "c7i.4xlarge", SubnetID: subnetC, Kind: capacity.OnDemand, Count: 2}); err != nil {
+	if _, err := c.Launch(t.Context(),
+		capacity.Launch{
+			ClientToken:    "t",
+			LaunchTemplate: nodes,
+			InstanceType:   "c7i.4xlarge",
+			SubnetID:       subnetC,
+			Kind:           capacity.OnDemand,
+			Count:          2,
+		}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -157,7 +166,8 @@ func TestImpaired(t *testing.T) {
 
 	want := map[string]string{
 		launched[0].ID: "its host is impaired",
-		launched[1].ID: "instance-retirement, not before 2027-01-03T00:00:00Z: The instance is running on degraded hardware",
+		launched[1].ID: "instance-retirement, not before 2027-01-03T00:00:00Z: The instance is running on degraded " +
+			"hardware",
 	}
 	if said, err := c.Impaired(t.Context()); err != nil || !maps.Equal(said, want) {
 		t.Errorf("%v, %v", said, err)
@@ -198,7 +208,14 @@ func TestCatalog(t *testing.T) {
 
 	image, err := c.Image(t.Context(), "ami-0e200000000000c03")
 	if err != nil ||
-		image != (Image{ID: "ami-0e200000000000c03", Name: "rhel-9-x86_64", Owner: "111122223333", Created: "2026-10-01", Keywords: "rhel-9-x86_64 ", Platform: "Red Hat Enterprise Linux"}) {
+		image != (Image{
+			ID:       "ami-0e200000000000c03",
+			Name:     "rhel-9-x86_64",
+			Owner:    "111122223333",
+			Created:  "2026-10-01",
+			Keywords: "rhel-9-x86_64 ",
+			Platform: "Red Hat Enterprise Linux",
+		}) {
 		t.Errorf("image %+v, %v", image, err)
 	}
 
@@ -307,8 +324,11 @@ func TestNotNow(t *testing.T) {
 		"failed after it": {awssim.Fault{Effect: awssim.FailAfter}, true},
 		"cut":             {awssim.Fault{Effect: awssim.CutBefore}, true},
 		"cut after it":    {awssim.Fault{Effect: awssim.CutAfter}, true},
-		"no capacity":     {awssim.Fault{Effect: awssim.FailBefore, Code: "InsufficientInstanceCapacity", Status: 500}, false},
-		"not allowed":     {awssim.Fault{Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403}, false},
+		"no capacity": {
+			awssim.Fault{Effect: awssim.FailBefore, Code: "InsufficientInstanceCapacity", Status: 500},
+			false,
+		},
+		"not allowed": {awssim.Fault{Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403}, false},
 	} {
 		sim, c := newSim(t)
 		fault(t, sim, test.fault)

@@ -50,8 +50,14 @@ func TestLaunchFromATemplateWithInterfaces(t *testing.T) {
 	launched, err := c.Launch(
 		t.Context(),
 		capacity.Launch{
-			ClientToken: "t", LaunchTemplate: id, InstanceType: "p5.48xlarge", SubnetID: subnetA,
-			ReservationID: openBlock, Kind: capacity.CapacityBlock, Count: 2, Tags: map[string]string{capacity.TagCluster: "ml"},
+			ClientToken:    "t",
+			LaunchTemplate: id,
+			InstanceType:   "p5.48xlarge",
+			SubnetID:       subnetA,
+			ReservationID:  openBlock,
+			Kind:           capacity.CapacityBlock,
+			Count:          2,
+			Tags:           map[string]string{capacity.TagCluster: "ml"},
 		},
 	)
 	if err != nil {
@@ -123,7 +129,12 @@ func TestInterfacesOfATemplateCanAllBeSent(t *testing.T) {
 // What $Latest and $Default mean may change between a launch and its repetition.
 func TestTemplateIsPinned(t *testing.T) {
 	_, c := newSim(t)
-	for ref, want := range map[string]string{nodes: nodes + ":1", "ec2-nodes": nodes + ":1", "ec2-nodes:$Latest": nodes + ":1", nodes + ":1": nodes + ":1"} {
+	for ref, want := range map[string]string{
+		nodes:               nodes + ":1",
+		"ec2-nodes":         nodes + ":1",
+		"ec2-nodes:$Latest": nodes + ":1",
+		nodes + ":1":        nodes + ":1",
+	} {
 		if got, err := c.PinTemplate(t.Context(), ref); got != want || err != nil {
 			t.Errorf("%s is %s, %v; want %s", ref, got, err, want)
 		}

@@ -182,10 +182,13 @@ func TestR5_EnsureLaunchTemplateAfterFailures(t *testing.T) {
 func TestEnsureLaunchTemplateMetadataAndVolume(t *testing.T) {
 	_, c := newSim(t)
 	old := &types.RequestLaunchTemplateData{
-		InstanceType: "m7i.large", CpuOptions: &types.LaunchTemplateCpuOptionsRequest{CoreCount: aws.Int32(1)}, CreditSpecification: &types.CreditSpecificationRequest{CpuCredits: aws.String("unlimited")},
+		InstanceType:        "m7i.large",
+		CpuOptions:          &types.LaunchTemplateCpuOptionsRequest{CoreCount: aws.Int32(1)},
+		CreditSpecification: &types.CreditSpecificationRequest{CpuCredits: aws.String("unlimited")},
 		DisableApiTermination: aws.Bool(
 			true,
-		), Placement: &types.LaunchTemplatePlacementRequest{GroupName: aws.String("ml-cluster")},
+		),
+		Placement: &types.LaunchTemplatePlacementRequest{GroupName: aws.String("ml-cluster")},
 		MetadataOptions: &types.LaunchTemplateInstanceMetadataOptionsRequest{
 			HttpTokens:              "optional",
 			HttpEndpoint:            "disabled",
@@ -204,7 +207,8 @@ func TestEnsureLaunchTemplateMetadataAndVolume(t *testing.T) {
 			},
 		},
 	}
-	if _, err := c.api.CreateLaunchTemplate(t.Context(), &ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String("old"), LaunchTemplateData: old}); err != nil {
+	if _, err := c.api.CreateLaunchTemplate(t.Context(),
+		&ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String("old"), LaunchTemplateData: old}); err != nil {
 		t.Fatal(err)
 	}
 

@@ -157,7 +157,9 @@ func TestListingsEnd(t *testing.T) {
 	setRefill(c, time.Nanosecond)
 
 	sent := 0
-	endlessly := func(context.Context, *ec2.DescribeInstancesInput, ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error) {
+	endlessly := func(context.Context, *ec2.DescribeInstancesInput, ...func(*ec2.Options)) (
+		*ec2.DescribeInstancesOutput, error,
+	) {
 		sent++
 		return &ec2.DescribeInstancesOutput{NextToken: aws.String("more")}, nil
 	}
@@ -177,7 +179,8 @@ func TestListingsEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	const said = "there may be more capacity blocks in us-east-2: EC2 sent 5 pages with nothing on them and says that there are more; try again later"
+	const said = "there may be more capacity blocks in us-east-2: EC2 sent 5 pages with nothing on them and says " +
+		"that there are more; try again later"
 	if untold := c.Withheld(); len(found) != 3 || sent != 8 || !slices.Equal(untold, []string{said}) {
 		t.Errorf("%d found on %d pages, and said %q", len(found), sent, untold)
 	}

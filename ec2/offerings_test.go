@@ -118,8 +118,12 @@ func TestR3_PurchaseIsSentOnce(t *testing.T) {
 		"server error, bought":  {awssim.Fault{Effect: awssim.FailAfter}, 1, false},
 		"connection cut":        {awssim.Fault{Effect: awssim.CutBefore}, 0, false},
 		"connection cut, after": {awssim.Fault{Effect: awssim.CutAfter}, 1, false},
-		"throttled":             {awssim.Fault{Effect: awssim.FailBefore, Code: "RequestLimitExceeded", Status: 503}, 0, true},
-		"gone":                  {awssim.Fault{Effect: awssim.FailBefore, Code: "InvalidCapacityBlockOfferingIdExpired"}, 0, true},
+		"throttled": {
+			awssim.Fault{Effect: awssim.FailBefore, Code: "RequestLimitExceeded", Status: 503},
+			0,
+			true,
+		},
+		"gone": {awssim.Fault{Effect: awssim.FailBefore, Code: "InvalidCapacityBlockOfferingIdExpired"}, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sim, c, attempts := countedSim(t)

@@ -22,7 +22,9 @@ func TestPlatforms(t *testing.T) {
 		}
 	}
 
-	for _, same := range []string{"Linux/UNIX", "Red Hat Enterprise Linux", "SUSE Linux", "Ubuntu Pro", "Windows", "Windows with SQL Server Web"} {
+	for _, same := range []string{
+		"Linux/UNIX", "Red Hat Enterprise Linux", "SUSE Linux", "Ubuntu Pro", "Windows", "Windows with SQL Server Web",
+	} {
 		if got := reservationPlatform(same); got != same ||
 			!slices.Contains(known, types.CapacityReservationInstancePlatform(same)) {
 			t.Errorf("%q is %q in reservations", same, got)
@@ -68,7 +70,16 @@ func TestImageOfAPlatformWithTwoNames(t *testing.T) {
 		t.Errorf("the image is for %q, the reservation for %q, %v", made.Platform, r.Platform, err)
 	}
 
-	if _, err := c.Launch(t.Context(), capacity.Launch{ClientToken: "t", LaunchTemplate: "ha", InstanceType: "c7i.4xlarge", SubnetID: subnetA, ReservationID: r.ID, Kind: capacity.ODCR, Count: 1}); err != nil {
+	if _, err := c.Launch(t.Context(),
+		capacity.Launch{
+			ClientToken:    "t",
+			LaunchTemplate: "ha",
+			InstanceType:   "c7i.4xlarge",
+			SubnetID:       subnetA,
+			ReservationID:  r.ID,
+			Kind:           capacity.ODCR,
+			Count:          1,
+		}); err != nil {
 		t.Error(err)
 	}
 }
@@ -90,7 +101,13 @@ func TestImagePlatform(t *testing.T) {
 		},
 		awssim.ImageScenario{ID: "ami-0e200000000000d05", Name: "byol", Platform: "Windows BYOL"},
 	)
-	for id, image := range map[string]string{"7": "ami-0e200000000000c03", "8": "resolve:ssm:/nodes/image", "9": "ami-0e200000000000fff", "a": "", "b": "ami-0e200000000000d05"} {
+	for id, image := range map[string]string{
+		"7": "ami-0e200000000000c03",
+		"8": "resolve:ssm:/nodes/image",
+		"9": "ami-0e200000000000fff",
+		"a": "",
+		"b": "ami-0e200000000000d05",
+	} {
 		home.LaunchTemplates = append(
 			home.LaunchTemplates,
 			awssim.LaunchTemplateScenario{ID: "lt-0e2000000000000b" + id, Name: "template-" + id, Image: image},
@@ -133,7 +150,11 @@ func TestImagePlatform(t *testing.T) {
 		t.Errorf("what is known is asked for again: %v", err)
 	}
 
-	for action, reference := range map[string]string{"ec2:DescribeImages": "lt-0e2000000000000b7", "ssm:GetParameters": "lt-0e2000000000000b8", "ec2:DescribeLaunchTemplateVersions": "lt-0e2000000000000b7:1"} {
+	for action, reference := range map[string]string{
+		"ec2:DescribeImages":                 "lt-0e2000000000000b7",
+		"ssm:GetParameters":                  "lt-0e2000000000000b8",
+		"ec2:DescribeLaunchTemplateVersions": "lt-0e2000000000000b7:1",
+	} {
 		sim.ClearFaults()
 
 		denies := awssim.Denies(action)

@@ -342,7 +342,11 @@ func TestUltraServerIsKnownByItsType(t *testing.T) {
 	half := capacity.Duration{Duration: 30 * time.Minute}
 	timing := capacity.Timing{ReclaimLead: half}
 	for instanceType, lead := range map[string]time.Duration{
-		"trn2u.48xlarge": time.Hour, "p6e-gb200.36xlarge": time.Hour, "trn2.48xlarge": 30 * time.Minute, "p6-b200.48xlarge": 30 * time.Minute, "p5.48xlarge": 30 * time.Minute,
+		"trn2u.48xlarge":     time.Hour,
+		"p6e-gb200.36xlarge": time.Hour,
+		"trn2.48xlarge":      30 * time.Minute,
+		"p6-b200.48xlarge":   30 * time.Minute,
+		"p5.48xlarge":        30 * time.Minute,
 	} {
 		r := c.reservation(
 			types.CapacityReservation{
@@ -361,7 +365,14 @@ func TestUltraServerIsKnownByItsType(t *testing.T) {
 // read, EC2 has not been asked.
 func TestWithoutBadLeavesOutWhatCannotBeRead(t *testing.T) {
 	broken := &smithy.OperationError{Err: &smithy.DeserializationError{Err: errors.New("EndDate")}}
-	for ids, want := range map[string]string{"a": "", "a b c": "", "a x c": "x", "x": "failed", "x y": "failed", "x a y": "x y"} {
+	for ids, want := range map[string]string{
+		"a":     "",
+		"a b c": "",
+		"a x c": "x",
+		"x":     "failed",
+		"x y":   "failed",
+		"x a y": "x y",
+	} {
 		bad, err := skipBadIDs(strings.Fields(ids), "Invalid", func(ids []string) error {
 			if slices.ContainsFunc(ids, func(id string) bool { return id > "w" }) {
 				return broken

@@ -87,7 +87,8 @@ func simOf(t testing.TB, scenario *awssim.Scenario) (*awssim.Sim, *Client, func(
 	})
 
 	files := t.TempDir()
-	for _, kv := range append(sim.Env(), "AWS_ENDPOINT_URL="+server.URL, "AWS_CONFIG_FILE="+files+"/config", "AWS_SHARED_CREDENTIALS_FILE="+files+"/credentials") {
+	for _, kv := range append(sim.Env(), "AWS_ENDPOINT_URL="+server.URL, "AWS_CONFIG_FILE="+files+"/config",
+		"AWS_SHARED_CREDENTIALS_FILE="+files+"/credentials") {
 		key, value, _ := strings.Cut(kv, "=")
 		t.Setenv(key, value)
 	}

@@ -98,17 +98,52 @@ func TestTryLaunches(t *testing.T) {
 		trial Trial
 		want  string // "code of A, aside; code of B, aside"
 	}{
-		"a template that is there":     {Trial{Launch: into("good", openBlock, capacity.CapacityBlock)}, "ok; ok aside"},
-		"a block that is not open":     {Trial{Launch: into("good", laterBlock, capacity.CapacityBlock)}, "ok aside; ok aside"},
-		"no reservation":               {Trial{Launch: into("good", "", capacity.OnDemand)}, "ok; ok"},
-		"not a block":                  {Trial{Launch: into("good", openBlock, capacity.ODCR)}, "InvalidParameterValue; InvalidParameterValue"},
-		"a volume that is too small":   {Trial{Launch: into("small", openBlock, capacity.CapacityBlock)}, "InvalidBlockDeviceMapping; InvalidBlockDeviceMapping"},
-		"too small and not open":       {Trial{Launch: into("small", laterBlock, capacity.CapacityBlock)}, "InvalidBlockDeviceMapping; InvalidBlockDeviceMapping"},
-		"inline, as PCS launches":      {Trial{Inline: true, ImageID: image, InstanceProfile: "AWSPCS-nodes", Launch: into("no-image", openBlock, capacity.CapacityBlock)}, "ok; ok aside"},
-		"inline, without an image":     {Trial{Inline: true, Launch: into("no-image", openBlock, capacity.CapacityBlock)}, "MissingParameter; MissingParameter"},
-		"before there is a template":   {Trial{Spec: spec("good", capacity.EFA), Launch: into("", openBlock, capacity.CapacityBlock)}, "ok; ok aside"},
-		"one that would be refused":    {Trial{Spec: spec("small", capacity.EFA), Launch: into("", openBlock, capacity.CapacityBlock)}, "InvalidBlockDeviceMapping; InvalidBlockDeviceMapping"},
-		"before, without an interface": {Trial{Spec: spec("good", capacity.NoEFA), Launch: into("", openBlock, capacity.CapacityBlock)}, "ok; ok aside"},
+		"a template that is there": {
+			Trial{Launch: into("good", openBlock, capacity.CapacityBlock)},
+			"ok; ok aside",
+		},
+		"a block that is not open": {
+			Trial{Launch: into("good", laterBlock, capacity.CapacityBlock)},
+			"ok aside; ok aside",
+		},
+		"no reservation": {Trial{Launch: into("good", "", capacity.OnDemand)}, "ok; ok"},
+		"not a block": {
+			Trial{Launch: into("good", openBlock, capacity.ODCR)},
+			"InvalidParameterValue; InvalidParameterValue",
+		},
+		"a volume that is too small": {
+			Trial{Launch: into("small", openBlock, capacity.CapacityBlock)},
+			"InvalidBlockDeviceMapping; InvalidBlockDeviceMapping",
+		},
+		"too small and not open": {
+			Trial{Launch: into("small", laterBlock, capacity.CapacityBlock)},
+			"InvalidBlockDeviceMapping; InvalidBlockDeviceMapping",
+		},
+		"inline, as PCS launches": {
+			Trial{
+				Inline:          true,
+				ImageID:         image,
+				InstanceProfile: "AWSPCS-nodes",
+				Launch:          into("no-image", openBlock, capacity.CapacityBlock),
+			},
+			"ok; ok aside",
+		},
+		"inline, without an image": {
+			Trial{Inline: true, Launch: into("no-image", openBlock, capacity.CapacityBlock)},
+			"MissingParameter; MissingParameter",
+		},
+		"before there is a template": {
+			Trial{Spec: spec("good", capacity.EFA), Launch: into("", openBlock, capacity.CapacityBlock)},
+			"ok; ok aside",
+		},
+		"one that would be refused": {
+			Trial{Spec: spec("small", capacity.EFA), Launch: into("", openBlock, capacity.CapacityBlock)},
+			"InvalidBlockDeviceMapping; InvalidBlockDeviceMapping",
+		},
+		"before, without an interface": {
+			Trial{Spec: spec("good", capacity.NoEFA), Launch: into("", openBlock, capacity.CapacityBlock)},
+			"ok; ok aside",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.trial.Subnets = []string{subnetA, subnetB}
@@ -142,7 +177,10 @@ func TestTryLaunches(t *testing.T) {
 		t.Errorf("%d instances, %d launch templates", n, calls("CreateLaunchTemplate"))
 	}
 
-	if _, err := c.TryLaunches(t.Context(), Trial{Inline: true, Launch: into("nobody", "", capacity.OnDemand)}); !isTemplateMissing(
+	if _, err := c.TryLaunches(t.Context(), Trial{
+		Inline: true,
+		Launch: into("nobody", "", capacity.OnDemand),
+	}); !isTemplateMissing(
 		err,
 	) {
 		t.Error(fmt.Sprint(err))
@@ -156,7 +194,8 @@ func answered(status int, code string) error {
 		&awshttp.ResponseError{RequestID: "r-1", ResponseError: &smithyhttp.ResponseError{
 			Response: &smithyhttp.Response{
 				Response: &http.Response{StatusCode: status},
-			}, Err: &smithy.GenericAPIError{Code: code, Message: "no"},
+			},
+			Err: &smithy.GenericAPIError{Code: code, Message: "no"},
 		}},
 	)
 }
@@ -168,32 +207,63 @@ func TestOutcome(t *testing.T) {
 		want error
 		more []string
 	}{
-		"no error":                       {err: nil, want: nil},
-		"no instance, a server error":    {err: answered(500, "InsufficientInstanceCapacity"), want: capacity.ErrNoRoom},
-		"no instance, a client error":    {err: answered(400, "InsufficientInstanceCapacity"), want: capacity.ErrNoRoom},
-		"no host":                        {err: answered(500, "InsufficientHostCapacity"), want: capacity.ErrNoRoom},
-		"no reserved instance":           {err: answered(500, "InsufficientReservedInstanceCapacity"), want: capacity.ErrNoRoom},
-		"a full reservation":             {err: answered(400, "ReservationCapacityExceeded"), want: capacity.ErrNoRoom},
-		"a full reservation, 500":        {err: answered(500, "ReservationCapacityExceeded"), want: capacity.ErrNoRoom},
-		"a full subnet":                  {err: answered(400, "InsufficientFreeAddressesInSubnet"), want: capacity.ErrNoRoom},
-		"a block before its time":        {err: answered(400, "InvalidCapacityReservationState.PendingActivation"), want: capacity.ErrNoRoom},
-		"no such reservation":            {err: answered(400, "InvalidCapacityReservationId.NotFound"), want: capacity.ErrNoRoom},
-		"a quota":                        {err: answered(400, "VcpuLimitExceeded"), want: capacity.ErrRefused},
-		"a quota, of a hold":             {err: answered(400, "VcpuLimitExceeded"), want: capacity.ErrNoRoom, more: noHoldCodes},
-		"a token":                        {err: answered(400, "IdempotentParameterMismatch"), want: capacity.ErrTokenUsed},
-		"throttled":                      {err: answered(503, "RequestLimitExceeded"), want: capacity.ErrRefused},
-		"not allowed":                    {err: answered(403, "UnauthorizedOperation"), want: capacity.ErrRefused},
-		"an error of EC2's":              {err: answered(500, "InternalError"), want: errUnclear},
-		"an error of EC2's, status 400":  {err: answered(400, "InternalError"), want: errUnclear},
-		"not available":                  {err: answered(503, "Unavailable"), want: errUnclear},
-		"a code that nobody knows":       {err: answered(500, "SomethingElse"), want: errUnclear},
-		"a code that nobody knows, 400":  {err: answered(400, "SomethingElse"), want: capacity.ErrRefused},
-		"an answer without a code":       {err: answered(400, ""), want: errUnclear},
-		"a timeout":                      {err: context.DeadlineExceeded, want: errUnclear},
-		"a cut connection":               {err: &net.OpError{Op: "read", Err: errors.New("connection reset by peer")}, want: errUnclear},
-		"a connection that is not there": {err: &net.OpError{Op: "dial", Err: errors.New("connection refused")}, want: capacity.ErrRefused},
-		"never sent":                     {err: fmt.Errorf("%w: no token", ErrNotSent), want: capacity.ErrRefused},
-		"an answer that has nothing":     {err: ErrNotDescribed, want: errUnclear},
+		"no error": {err: nil, want: nil},
+		"no instance, a server error": {
+			err:  answered(500, "InsufficientInstanceCapacity"),
+			want: capacity.ErrNoRoom,
+		},
+		"no instance, a client error": {
+			err:  answered(400, "InsufficientInstanceCapacity"),
+			want: capacity.ErrNoRoom,
+		},
+		"no host": {err: answered(500, "InsufficientHostCapacity"), want: capacity.ErrNoRoom},
+		"no reserved instance": {
+			err:  answered(500, "InsufficientReservedInstanceCapacity"),
+			want: capacity.ErrNoRoom,
+		},
+		"a full reservation":      {err: answered(400, "ReservationCapacityExceeded"), want: capacity.ErrNoRoom},
+		"a full reservation, 500": {err: answered(500, "ReservationCapacityExceeded"), want: capacity.ErrNoRoom},
+		"a full subnet": {
+			err:  answered(400, "InsufficientFreeAddressesInSubnet"),
+			want: capacity.ErrNoRoom,
+		},
+		"a block before its time": {
+			err:  answered(400, "InvalidCapacityReservationState.PendingActivation"),
+			want: capacity.ErrNoRoom,
+		},
+		"no such reservation": {
+			err:  answered(400, "InvalidCapacityReservationId.NotFound"),
+			want: capacity.ErrNoRoom,
+		},
+		"a quota": {err: answered(400, "VcpuLimitExceeded"), want: capacity.ErrRefused},
+		"a quota, of a hold": {
+			err:  answered(400, "VcpuLimitExceeded"),
+			want: capacity.ErrNoRoom,
+			more: noHoldCodes,
+		},
+		"a token": {
+			err:  answered(400, "IdempotentParameterMismatch"),
+			want: capacity.ErrTokenUsed,
+		},
+		"throttled":                     {err: answered(503, "RequestLimitExceeded"), want: capacity.ErrRefused},
+		"not allowed":                   {err: answered(403, "UnauthorizedOperation"), want: capacity.ErrRefused},
+		"an error of EC2's":             {err: answered(500, "InternalError"), want: errUnclear},
+		"an error of EC2's, status 400": {err: answered(400, "InternalError"), want: errUnclear},
+		"not available":                 {err: answered(503, "Unavailable"), want: errUnclear},
+		"a code that nobody knows":      {err: answered(500, "SomethingElse"), want: errUnclear},
+		"a code that nobody knows, 400": {err: answered(400, "SomethingElse"), want: capacity.ErrRefused},
+		"an answer without a code":      {err: answered(400, ""), want: errUnclear},
+		"a timeout":                     {err: context.DeadlineExceeded, want: errUnclear},
+		"a cut connection": {
+			err:  &net.OpError{Op: "read", Err: errors.New("connection reset by peer")},
+			want: errUnclear,
+		},
+		"a connection that is not there": {
+			err:  &net.OpError{Op: "dial", Err: errors.New("connection refused")},
+			want: capacity.ErrRefused,
+		},
+		"never sent":                 {err: fmt.Errorf("%w: no token", ErrNotSent), want: capacity.ErrRefused},
+		"an answer that has nothing": {err: ErrNotDescribed, want: errUnclear},
 	} {
 		got := Outcome(c.err, c.more...)
 		told := withOutcome(c.err, c.more...)

@@ -51,26 +51,59 @@ func TestExplainGeneralTrouble(t *testing.T) {
 	defer silent.Close()
 
 	const (
-		renew   = "renew them, for example with `aws sso login`"
-		accept  = "AWS does not accept the credentials (%s in us-east-2); check them with `aws sts get-caller-identity`, and that the account has enabled the region"
-		none    = "; set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use a host with an instance profile"
+		renew  = "renew them, for example with `aws sso login`"
+		accept = "AWS does not accept the credentials (%s in us-east-2); check them with `aws sts " +
+			"get-caller-identity`, and that the account has enabled the region"
+		none = "; set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use a host with an instance " +
+			"profile"
 		network = "; check the network, VPC endpoints and AWS_ENDPOINT_URL"
 	)
 	for name, test := range map[string]struct {
 		change func(*testing.T, *awssim.Sim)
 		want   string
 	}{
-		"expired":          {refused("ExpiredToken"), "the AWS credentials have expired (ExpiredToken in us-east-2); " + renew},
-		"expired, at PCS":  {refused("ExpiredTokenException"), "the AWS credentials have expired (ExpiredTokenException in us-east-2); " + renew},
-		"expired request":  {refused("RequestExpired"), "the AWS credentials have expired, or the clock of this machine is wrong (RequestExpired in us-east-2); renew the credentials or correct the clock"},
-		"unknown key":      {refused("AuthFailure"), fmt.Sprintf(accept, "AuthFailure")},
-		"wrong secret":     {refused("SignatureDoesNotMatch"), fmt.Sprintf(accept, "SignatureDoesNotMatch")},
-		"closed region":    {refused("OptInRequired"), "the account has not enabled the region (OptInRequired in us-east-2); check the region, or enable it in the AWS console"},
-		"no credentials":   {environment("AWS_ACCESS_KEY_ID", "", "AWS_SECRET_ACCESS_KEY", "", "AWS_EC2_METADATA_DISABLED", "true"), "there are no AWS credentials" + none},
-		"broken profile":   {environment("AWS_ACCESS_KEY_ID", "", "AWS_SECRET_ACCESS_KEY", "", "AWS_CONFIG_FILE", writeFile(t, "[default]\ncredential_process = false\n")), "there are no AWS credentials (failed to refresh cached credentials, process provider error: error in credential_process: exit status 1)" + none},
-		"dead endpoint":    {environment("AWS_ENDPOINT_URL", dead.URL), "AWS cannot be reached at " + strings.TrimPrefix(dead.URL, "http://") + " (connection refused)" + network},
-		"silent endpoint":  {environment("AWS_ENDPOINT_URL", "http://"+silent.Addr().String()), "AWS cannot be reached at " + silent.Addr().String() + " (no answer in time)" + network},
-		"broken endpoint":  {func(t *testing.T, sim *awssim.Sim) { fault(t, sim, awssim.Fault{Effect: awssim.CutBefore}) }, "AWS cannot be reached at HOST (the connection broke)" + network},
+		"expired": {
+			refused("ExpiredToken"),
+			"the AWS credentials have expired (ExpiredToken in us-east-2); " + renew,
+		},
+		"expired, at PCS": {
+			refused("ExpiredTokenException"),
+			"the AWS credentials have expired (ExpiredTokenException in us-east-2); " + renew,
+		},
+		"expired request": {
+			refused("RequestExpired"),
+			"the AWS credentials have expired, or the clock of this machine is wrong (RequestExpired in us-east-2); " +
+				"renew the credentials or correct the clock",
+		},
+		"unknown key":  {refused("AuthFailure"), fmt.Sprintf(accept, "AuthFailure")},
+		"wrong secret": {refused("SignatureDoesNotMatch"), fmt.Sprintf(accept, "SignatureDoesNotMatch")},
+		"closed region": {
+			refused("OptInRequired"),
+			"the account has not enabled the region (OptInRequired in us-east-2); check the region, or enable it in " +
+				"the AWS console",
+		},
+		"no credentials": {
+			environment("AWS_ACCESS_KEY_ID", "", "AWS_SECRET_ACCESS_KEY", "", "AWS_EC2_METADATA_DISABLED", "true"),
+			"there are no AWS credentials" + none,
+		},
+		"broken profile": {
+			environment("AWS_ACCESS_KEY_ID", "", "AWS_SECRET_ACCESS_KEY", "", "AWS_CONFIG_FILE",
+				writeFile(t, "[default]\ncredential_process = false\n")),
+			"there are no AWS credentials (failed to refresh cached credentials, process provider error: error in " +
+				"credential_process: exit status 1)" + none,
+		},
+		"dead endpoint": {
+			environment("AWS_ENDPOINT_URL", dead.URL),
+			"AWS cannot be reached at " + strings.TrimPrefix(dead.URL, "http://") + " (connection refused)" + network,
+		},
+		"silent endpoint": {
+			environment("AWS_ENDPOINT_URL", "http://"+silent.Addr().String()),
+			"AWS cannot be reached at " + silent.Addr().String() + " (no answer in time)" + network,
+		},
+		"broken endpoint": {
+			func(t *testing.T, sim *awssim.Sim) { fault(t, sim, awssim.Fault{Effect: awssim.CutBefore}) },
+			"AWS cannot be reached at HOST (the connection broke)" + network,
+		},
 		"not even a start": {func(*testing.T, *awssim.Sim) {}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -190,14 +190,28 @@ func TestConflictsAreWaitedFor(t *testing.T) {
 		{"CreateComputeNodeGroup", func() error { a.addGroup("gpu-b"); return nil }},
 		{"CreateQueue", func() error { return p.EnsureQueue(t.Context(), with("gpu-a")) }},
 		{"UpdateQueue", func() error { return p.EnsureQueue(t.Context(), with("gpu-b")) }},
-		{"UpdateComputeNodeGroup", func() error { _, err := p.Configure(t.Context(), a.request(laterBlock)); return err }},
-		{"UpdateCluster", func() error { return p.ChangeClusterSettings(t.Context(), "ml", map[string]string{"Prolog": "/x"}) }},
+		{
+			"UpdateComputeNodeGroup",
+			func() error { _, err := p.Configure(t.Context(), a.request(laterBlock)); return err },
+		},
+		{
+			"UpdateCluster",
+			func() error { return p.ChangeClusterSettings(t.Context(), "ml", map[string]string{"Prolog": "/x"}) },
+		},
 		{"DeleteQueue", func() error {
-			return p.ReleaseQueue(t.Context(), cluster, "gpu", append(with("gpu-a").GroupIDs, with("gpu-b").GroupIDs...), true)
+			return p.ReleaseQueue(t.Context(), cluster, "gpu",
+				append(with("gpu-a").GroupIDs, with("gpu-b").GroupIDs...), true)
 		}},
 		{"DeleteComputeNodeGroup", func() error { return p.DeleteNodeGroup(t.Context(), cluster, "gpu-a") }},
 	} {
-		if _, err := a.sim.AddFault(awssim.Fault{Service: "pcs", Effect: awssim.FailBefore, Operation: c.call, Code: "ConflictException", Count: 20}); err != nil {
+		if _, err := a.sim.AddFault(
+			awssim.Fault{
+				Service:   "pcs",
+				Effect:    awssim.FailBefore,
+				Operation: c.call,
+				Code:      "ConflictException",
+				Count:     20,
+			}); err != nil {
 			t.Fatal(err)
 		}
 
@@ -206,7 +220,13 @@ func TestConflictsAreWaitedFor(t *testing.T) {
 		}
 	}
 
-	if _, err := a.sim.AddFault(awssim.Fault{Service: "pcs", Effect: awssim.FailBefore, Operation: "UpdateCluster", Code: "ConflictException"}); err != nil {
+	if _, err := a.sim.AddFault(
+		awssim.Fault{
+			Service:   "pcs",
+			Effect:    awssim.FailBefore,
+			Operation: "UpdateCluster",
+			Code:      "ConflictException",
+		}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -258,7 +278,10 @@ func TestR9_OthersAreLeftAlone(t *testing.T) {
 
 // Whatever becomes of an answer, the same again comes to the same end.
 func TestR5_ChangesThatFail(t *testing.T) {
-	for _, call := range []string{"CreateComputeNodeGroup", "CreateQueue", "TagResource", "UpdateComputeNodeGroup", "UpdateQueue", "DeleteQueue", "DeleteComputeNodeGroup"} {
+	for _, call := range []string{
+		"CreateComputeNodeGroup", "CreateQueue", "TagResource", "UpdateComputeNodeGroup", "UpdateQueue", "DeleteQueue",
+		"DeleteComputeNodeGroup",
+	} {
 		for _, effect := range []awssim.Effect{awssim.FailBefore, awssim.FailAfter, awssim.CutBefore, awssim.CutAfter} {
 			a := newAccount(t)
 			a.addGroup("gpu-b")
@@ -266,7 +289,14 @@ func TestR5_ChangesThatFail(t *testing.T) {
 			one.Name, one.ID, one.ARN = "gpu-a", "", ""
 			cluster := pcs.Cluster{ID: one.ClusterID, Name: "ml"}
 
-			if _, err := a.sim.AddFault(awssim.Fault{Service: "pcs", Operation: call, Effect: effect, Count: 1, Code: "AccessDeniedException"}); err != nil {
+			if _, err := a.sim.AddFault(
+				awssim.Fault{
+					Service:   "pcs",
+					Operation: call,
+					Effect:    effect,
+					Count:     1,
+					Code:      "AccessDeniedException",
+				}); err != nil {
 				t.Fatal(err)
 			}
 

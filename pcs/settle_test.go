@@ -16,7 +16,14 @@ func TestPace(t *testing.T) {
 	for _, test := range []struct {
 		takes time.Duration
 		looks int
-	}{{0, 1}, {500 * time.Millisecond, 4}, {2 * time.Second, 11}, {30 * time.Second, 40}, {4 * time.Minute, 67}, {20 * time.Minute, 163}} {
+	}{
+		{0, 1},
+		{500 * time.Millisecond, 4},
+		{2 * time.Second, 11},
+		{30 * time.Second, 40},
+		{4 * time.Minute, 67},
+		{20 * time.Minute, 163},
+	} {
 		var p Pace
 
 		looks, at := 1, time.Duration(0) // the first is at once
@@ -45,8 +52,13 @@ func TestPace(t *testing.T) {
 // A suspended cluster does not become ACTIVE by waiting.
 func TestClusterThatIsNotActive(t *testing.T) {
 	for status, want := range map[Status]string{
-		Active: "", Updating: "run this again once it is ACTIVE", "RESUMING": "run this again once it is ACTIVE", Suspending: "move it to a newer Slurm",
-		Suspended: "move it to a newer Slurm", UpdateFailed: "fix what the update failed on", DeleteFailed: "name another cluster",
+		Active:       "",
+		Updating:     "run this again once it is ACTIVE",
+		"RESUMING":   "run this again once it is ACTIVE",
+		Suspending:   "move it to a newer Slurm",
+		Suspended:    "move it to a newer Slurm",
+		UpdateFailed: "fix what the update failed on",
+		DeleteFailed: "name another cluster",
 	} {
 		what, fix := Cluster{Name: "ml", Status: status}.NotActive()
 		if !strings.HasPrefix(fix, want) || (fix == "") != (want == "") ||

@@ -83,8 +83,14 @@ func (a *account) addGroup(name string) {
 	template, err := a.ec2.EnsureLaunchTemplate(
 		a.Context(),
 		capacity.LaunchTemplateSpec{
-			Name: pcs.TemplateName("ml", name), From: compute.TemplateID, FromVersion: "1",
-			ImageID: compute.AMI, InstanceType: "p5.48xlarge", ReservationID: openBlock, Kind: capacity.CapacityBlock, Tags: tags,
+			Name:          pcs.TemplateName("ml", name),
+			From:          compute.TemplateID,
+			FromVersion:   "1",
+			ImageID:       compute.AMI,
+			InstanceType:  "p5.48xlarge",
+			ReservationID: openBlock,
+			Kind:          capacity.CapacityBlock,
+			Tags:          tags,
 		},
 	)
 	if err != nil {
@@ -94,11 +100,20 @@ func (a *account) addGroup(name string) {
 	_, _, err = a.provisioner.EnsureNodeGroup(
 		a.Context(),
 		pcs.NodeGroup{
-			Name: name, ClusterID: compute.ClusterID, PurchaseOption: capacity.CapacityBlock,
+			Name:           name,
+			ClusterID:      compute.ClusterID,
+			PurchaseOption: capacity.CapacityBlock,
 			InstanceTypes: []string{
 				"p5.48xlarge",
-			}, SubnetIDs: []string{subnetA}, AMI: compute.AMI, InstanceProfile: compute.InstanceProfile,
-			TemplateID: template.ID, TemplateVersion: template.Version, Min: 4, Max: 4, Tags: tags,
+			},
+			SubnetIDs:       []string{subnetA},
+			AMI:             compute.AMI,
+			InstanceProfile: compute.InstanceProfile,
+			TemplateID:      template.ID,
+			TemplateVersion: template.Version,
+			Min:             4,
+			Max:             4,
+			Tags:            tags,
 		},
 		true,
 	)
@@ -145,9 +160,18 @@ func (a *account) writes() int {
 func TestChangeClusterSettings(t *testing.T) {
 	a := newAccount(t)
 	for _, step := range []struct{ change, want map[string]string }{
-		{map[string]string{"MinJobAge": "60", "Prolog": "/site/prolog"}, map[string]string{"MinJobAge": "60", "Prolog": "/site/prolog"}},
-		{map[string]string{"CliFilterPlugins": "cli_filter/lua"}, map[string]string{"MinJobAge": "60", "Prolog": "/site/prolog", "CliFilterPlugins": "cli_filter/lua"}},
-		{map[string]string{"CliFilterPlugins": "cli_filter/lua"}, map[string]string{"MinJobAge": "60", "Prolog": "/site/prolog", "CliFilterPlugins": "cli_filter/lua"}},
+		{
+			map[string]string{"MinJobAge": "60", "Prolog": "/site/prolog"},
+			map[string]string{"MinJobAge": "60", "Prolog": "/site/prolog"},
+		},
+		{
+			map[string]string{"CliFilterPlugins": "cli_filter/lua"},
+			map[string]string{"MinJobAge": "60", "Prolog": "/site/prolog", "CliFilterPlugins": "cli_filter/lua"},
+		},
+		{
+			map[string]string{"CliFilterPlugins": "cli_filter/lua"},
+			map[string]string{"MinJobAge": "60", "Prolog": "/site/prolog", "CliFilterPlugins": "cli_filter/lua"},
+		},
 		{map[string]string{"CliFilterPlugins": "", "Prolog": ""}, map[string]string{"MinJobAge": "60"}},
 		{map[string]string{"MinJobAge": ""}, nil},
 	} {

@@ -52,8 +52,14 @@ func hookEnvironment(t *testing.T, cluster *slurmlab.Cluster, _ *slurm.Client) {
 func userEnvironment(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Client) {
 	id := submit(t, cluster, "sleep 1000")
 	for name, value := range map[string]string{
-		"SQUEUE_STATES": "FAILED", "SQUEUE_USERS": "nobody", "SQUEUE_PARTITION": "nosuch", "SLURM_CLUSTERS": "elsewhere",
-		"SLURM_TIME_FORMAT": "relative", "LC_ALL": "de_DE.UTF-8", "TZ": "Asia/Kathmandu", "SLURM_DEBUG_FLAGS": "all",
+		"SQUEUE_STATES":     "FAILED",
+		"SQUEUE_USERS":      "nobody",
+		"SQUEUE_PARTITION":  "nosuch",
+		"SLURM_CLUSTERS":    "elsewhere",
+		"SLURM_TIME_FORMAT": "relative",
+		"LC_ALL":            "de_DE.UTF-8",
+		"TZ":                "Asia/Kathmandu",
+		"SLURM_DEBUG_FLAGS": "all",
 	} {
 		t.Setenv(name, value)
 	}
@@ -199,11 +205,19 @@ func TestNodesInAnotherForm(t *testing.T) {
 		nodes int
 		fails bool
 	}{
-		"as it is":                 {"NodeName=gpu-1 State=IDLE+CLOUD NodeAddr=gpu-1\\nNodeName=gpu-2 State=IDLE+CLOUD NodeAddr=gpu-2\\n", 2, false},
-		"a text that users forged": {"NodeName=gpu-1 State=IDLE NodeAddr=gpu-1 Comment=x\\nNodeName=gpu-2\\n", 1, false},
-		"another key":              {"NodeName=gpu-1 NodeState=IDLE NodeAddr=gpu-1\\n", 0, true},
-		"no record":                {"Node=gpu-1\\n", 0, true},
-		"no nodes":                 {"No nodes in the system\\n", 0, false},
+		"as it is": {
+			"NodeName=gpu-1 State=IDLE+CLOUD NodeAddr=gpu-1\\nNodeName=gpu-2 State=IDLE+CLOUD NodeAddr=gpu-2\\n",
+			2,
+			false,
+		},
+		"a text that users forged": {
+			"NodeName=gpu-1 State=IDLE NodeAddr=gpu-1 Comment=x\\nNodeName=gpu-2\\n",
+			1,
+			false,
+		},
+		"another key": {"NodeName=gpu-1 NodeState=IDLE NodeAddr=gpu-1\\n", 0, true},
+		"no record":   {"Node=gpu-1\\n", 0, true},
+		"no nodes":    {"No nodes in the system\\n", 0, false},
 	} {
 		dir := t.TempDir()
 		check(t, os.WriteFile(filepath.Join(dir, "scontrol"), []byte("#!/bin/sh\nprintf '"+c.shown+"'\n"), 0o755))

@@ -121,7 +121,9 @@ func changesOfOneJob(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Clie
 		t.Errorf("%+v", jobs)
 	}
 
-	for _, bad := range []string{"", "0", "-1", "12_", "12+", "12_[]", "12_[4-1]", "12_[1-2", "12,13", "12 ", "12_[0-99999999]", "12_[0-8:2]"} {
+	for _, bad := range []string{
+		"", "0", "-1", "12_", "12+", "12_[]", "12_[4-1]", "12_[1-2", "12,13", "12 ", "12_[0-99999999]", "12_[0-8:2]",
+	} {
 		if err := client.SetTimeLimit(ctx, bad, 5); err == nil || errors.As(err, new(*slurm.CallError)) {
 			t.Errorf("job %q: %v; want it refused before any call", bad, err)
 		}
@@ -132,14 +134,19 @@ func changesOfOneJob(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Clie
 func changesWithoutEffect(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Client) {
 	job := fmt.Sprint(submit(t, cluster, "sleep 1000", "-J", "theirs", "-t", "10"))
 	held := fmt.Sprint(submit(t, cluster, "sleep 1000", "-J", "theirs", "-H"))
-	if err := client.Edit(deadline(t), map[string]capacity.Edits{held: {TimeLimit: capacity.Minutes(5)}})[held]; !errors.Is(
+	if err := client.Edit(deadline(t), map[string]capacity.Edits{
+		held: {TimeLimit: capacity.Minutes(5)},
+	})[held]; !errors.Is(
 		err,
 		slurm.ErrNoEffect,
 	) {
 		t.Errorf("edits: error %v, want one that says that they have no effect", err)
 	}
 
-	for _, err := range []error{client.SetTimeLimit(deadline(t), job, 5), client.SetAdminComment(deadline(t), "ours", job)} {
+	for _, err := range []error{
+		client.SetTimeLimit(deadline(t), job, 5),
+		client.SetAdminComment(deadline(t), "ours", job),
+	} {
 		if !errors.Is(err, slurm.ErrNoEffect) || !strings.Contains(err.Error(), "job "+job) {
 			t.Errorf("error %v, want one that says that it has no effect", err)
 		}
@@ -174,7 +181,11 @@ func edits(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Client) {
 		if id := j.Shown; id == one || id == tasks {
 			seen++
 
-			if got := (capacity.Edits{TimeLimit: j.TimeLimit, TimeMin: j.TimeMin, Constraint: j.Constraint}); got != edit ||
+			if got := (capacity.Edits{
+				TimeLimit:  j.TimeLimit,
+				TimeMin:    j.TimeMin,
+				Constraint: j.Constraint,
+			}); got != edit ||
 				id == one && j.Comment != "a;b 'c'" {
 				t.Errorf("job %s has %+v", id, got)
 			}

@@ -103,7 +103,11 @@ func TestParseJobs(t *testing.T) {
 		j.State, j.StateFlag, j.Reason, j.Held = "RUNNING", "CONFIGURING", "None", false
 		j.NumNodes, j.TimeLimit, j.Nodes = 2, limit(30), []string{"cloud1", "cloud2"}
 	}), with(8, func(j *capacity.Job) {
-		j.TimeLimit, j.Partition, j.Account, j.Reason, j.Restarts = unlimited, "static", "", "job requeued in held state", 1
+		j.TimeLimit = unlimited
+		j.Partition = "static"
+		j.Account = ""
+		j.Reason = "job requeued in held state"
+		j.Restarts = 1
 	})}
 	for _, version := range versions {
 		jobs, err := parseJobs(t, recorded(t, "squeue-"+version+".txt"), recordedMark)
@@ -307,7 +311,14 @@ func TestParseJobsOddities(t *testing.T) {
 		}
 	}
 
-	for field, text := range map[string]string{"JobID": "x", "JobArrayID": "7_x", "StartTime": "2026-11-21T10:00:00", "NumNodes": "1K", "TimeLimit": "two days", "NodeList": "gpu-[1"} {
+	for field, text := range map[string]string{
+		"JobID":      "x",
+		"JobArrayID": "7_x",
+		"StartTime":  "2026-11-21T10:00:00",
+		"NumNodes":   "1K",
+		"TimeLimit":  "two days",
+		"NodeList":   "gpu-[1",
+	} {
 		jobs, err := parseJobs(
 			t,
 			[]byte(record(recordedMark, map[string]string{field: text})+record(recordedMark, nil)),
@@ -377,8 +388,15 @@ func TestJobsAreTakenWhileSqueuePrints(t *testing.T) {
 
 // R7: a user's text forges no record, even a whole one without the mark, or with the mark of another call.
 func TestR7_ForgedRecords(t *testing.T) {
-	for _, comment := range []string{record("", nil), record("\n", nil), "\n" + record(newDelimiter(), nil), "x" + record("|",
-		map[string]string{"Comment": "|"}), "\x00", "m\nm"} {
+	for _, comment := range []string{
+		record("", nil),
+		record("\n", nil),
+		"\n" + record(newDelimiter(), nil),
+		"x" + record("|",
+			map[string]string{"Comment": "|"}),
+		"\x00",
+		"m\nm",
+	} {
 		mark := newDelimiter()
 
 		text := record(
@@ -436,7 +454,8 @@ func TestParseNodes(t *testing.T) {
 func TestParseNodesForged(t *testing.T) {
 	text := "NodeName=a1 CPUTot=2 NodeAddr=a1 NodeHostName=a1 State=IDLE Partitions=p Reason=x Comment=y\n" +
 		"NodeName=a2 State=DOWN\n" + // not a whole record
-		"NodeName=a2 CPUTot=2 NodeAddr=a2 NodeHostName=a2 State=IDLE+DRAIN Reason=bad disk: State=DOWN [root@1795169912] Extra=\n" +
+		"NodeName=a2 CPUTot=2 NodeAddr=a2 NodeHostName=a2 State=IDLE+DRAIN Reason=bad disk: State=DOWN " +
+		"[root@1795169912] Extra=\n" +
 		"NodeName=a1 NodeAddr=evil NodeHostName=evil State=DOWN\n" +
 		"NodeName=$(x) NodeAddr=evil NodeHostName=evil State=DOWN\n"
 
@@ -476,15 +495,22 @@ func TestParsePartitions(t *testing.T) {
 		}
 	}
 
-	for text, want := range map[string]capacity.Limit{"0 min": capacity.Minutes(0), "10": capacity.Minutes(10), "NONE": {}, "UNLIMITED": capacity.NoLimit} {
+	for text, want := range map[string]capacity.Limit{
+		"0 min":     capacity.Minutes(0),
+		"10":        capacity.Minutes(10),
+		"NONE":      {},
+		"UNLIMITED": capacity.NoLimit,
+	} {
 		if got, err := overTime(text); err != nil || got != want {
 			t.Errorf("OverTimeLimit=%s: %+v, %v", text, got, err)
 		}
 	}
 	// A job that states no limit has the DefaultTime, or without one the MaxTime.
 	for text, want := range map[string]capacity.Limit{
-		"MaxTime=60 DefaultTime=10": capacity.Minutes(10), "MaxTime=60 DefaultTime=NONE": capacity.Minutes(60),
-		"MaxTime=UNLIMITED DefaultTime=NONE": capacity.NoLimit, "MaxTime=UNLIMITED DefaultTime=10": capacity.Minutes(10),
+		"MaxTime=60 DefaultTime=10":          capacity.Minutes(10),
+		"MaxTime=60 DefaultTime=NONE":        capacity.Minutes(60),
+		"MaxTime=UNLIMITED DefaultTime=NONE": capacity.NoLimit,
+		"MaxTime=UNLIMITED DefaultTime=10":   capacity.Minutes(10),
 	} {
 		if got := parsePartitions([]byte("PartitionName=p " + text + "\n")); got[0].Unread != "" ||
 			got[0].DefaultTime != want {
@@ -567,7 +593,12 @@ func TestParseConfig(t *testing.T) {
 		want.PluginDirs, want.LogFile = []string{"/usr/lib/x86_64-linux-gnu/slurm-wlm"}, "/lab/log/slurmctld.log"
 		want.KillWait, want.SuspendTime, want.OverTime = 30*time.Second, 20*time.Second, capacity.Minutes(0)
 		want.ResumeTimeout, want.SuspendTimeout = 8*time.Second, 3*time.Second
-		want.SuspendExcNodes, want.ConfServer = "static1", "localhost:"+map[string]string{"22.05": "23817", "24.11": "24817", "26.05": "25817"}[version]
+		want.SuspendExcNodes = "static1"
+		want.ConfServer = "localhost:" + map[string]string{
+			"22.05": "23817",
+			"24.11": "24817",
+			"26.05": "25817",
+		}[version]
 
 		got, err := parseConfig(recorded(t, "config-"+version+".txt"))
 		if err != nil {
@@ -594,7 +625,10 @@ func TestParseConfig(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	for text, want := range map[string]string{
-		"slurm-wlm 24.11.5\n": "24.11.5", "slurm 25.11.0-0rc1": "25.11.0", "22.05.8": "22.05.8", "slurm 25.05.3": "25.05.3",
+		"slurm-wlm 24.11.5\n": "24.11.5",
+		"slurm 25.11.0-0rc1":  "25.11.0",
+		"22.05.8":             "22.05.8",
+		"slurm 25.05.3":       "25.05.3",
 	} {
 		if got, err := ParseVersion(text); err != nil || got.String() != want {
 			t.Errorf("ParseVersion(%q) = %v, %v", text, got, err)
@@ -605,7 +639,13 @@ func TestVersion(t *testing.T) {
 		t.Errorf("ParseVersion = %v, want an error", v)
 	}
 
-	for v, collapses := range map[Version]bool{{22, 5, 8}: true, {25, 5, 2}: true, {25, 5, 3}: false, {25, 11, 0}: false, {26, 5, 5}: false} {
+	for v, collapses := range map[Version]bool{
+		{22, 5, 8}:  true,
+		{25, 5, 2}:  true,
+		{25, 5, 3}:  false,
+		{25, 11, 0}: false,
+		{26, 5, 5}:  false,
+	} {
 		if v.TimeMinCollapses() != collapses {
 			t.Errorf("%v: TimeMinCollapses is %v", v, !collapses)
 		}
@@ -639,7 +679,8 @@ func TestClean(t *testing.T) {
 func TestBackups(t *testing.T) {
 	c, err := parseConfig(
 		[]byte(
-			"SLURM_VERSION = 25.11.7\nSlurmctldHost[0] = head1\nSlurmctldHost[1] = head2(10.0.0.2)\nSlurmctldHost[2] = head3\n",
+			"SLURM_VERSION = 25.11.7\nSlurmctldHost[0] = head1\nSlurmctldHost[1] = head2(10.0.0.2)\nSlurmctldHost[2] " +
+				"= head3\n",
 		),
 	)
 	if err != nil || !slices.Equal(c.Backups, []string{"head2", "head3"}) {

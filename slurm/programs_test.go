@@ -17,16 +17,31 @@ func TestPlaceFolders(t *testing.T) {
 		place ProgramHints
 		want  string
 	}{
-		"nothing known":            {ProgramHints{}, usual},
-		"PATH":                     {ProgramHints{Path: []string{"", "here", "/a", "/usr/bin"}}, "/a " + usual},
-		"the release before PATH":  {ProgramHints{Path: []string{"/pcs/slurm-25.05/bin"}, Release: "/pcs/slurm-25.11/bin"}, "/pcs/slurm-25.11/bin /pcs/slurm-25.05/bin " + usual},
-		"newest of PCS":            {ProgramHints{PCS: []string{"/pcs/slurm-24.11/bin", "/pcs/slurm-25.11/bin", "/pcs/slurm-25.05/bin"}}, usual + " /pcs/slurm-25.11/bin /pcs/slurm-25.05/bin /pcs/slurm-24.11/bin"},
-		"slurmctld's program":      {ProgramHints{Parent: "/opt/slurm-25.11/sbin/slurmctld"}, "/opt/slurm-25.11/bin " + usual},
-		"slurmctld was replaced":   {ProgramHints{Parent: "/opt/slurm-25.11/sbin/slurmctld (deleted)"}, "/opt/slurm-25.11/bin " + usual},
+		"nothing known": {ProgramHints{}, usual},
+		"PATH":          {ProgramHints{Path: []string{"", "here", "/a", "/usr/bin"}}, "/a " + usual},
+		"the release before PATH": {
+			ProgramHints{Path: []string{"/pcs/slurm-25.05/bin"}, Release: "/pcs/slurm-25.11/bin"},
+			"/pcs/slurm-25.11/bin /pcs/slurm-25.05/bin " + usual,
+		},
+		"newest of PCS": {
+			ProgramHints{PCS: []string{"/pcs/slurm-24.11/bin", "/pcs/slurm-25.11/bin", "/pcs/slurm-25.05/bin"}},
+			usual + " /pcs/slurm-25.11/bin /pcs/slurm-25.05/bin /pcs/slurm-24.11/bin",
+		},
+		"slurmctld's program": {
+			ProgramHints{Parent: "/opt/slurm-25.11/sbin/slurmctld"},
+			"/opt/slurm-25.11/bin " + usual,
+		},
+		"slurmctld was replaced": {
+			ProgramHints{Parent: "/opt/slurm-25.11/sbin/slurmctld (deleted)"},
+			"/opt/slurm-25.11/bin " + usual,
+		},
 		"a shell's program":        {ProgramHints{Parent: "/opt/tools/bin/bash"}, usual},
 		"written down":             {ProgramHints{Recorded: "/opt/slurm-25.11/bin"}, "/opt/slurm-25.11/bin " + usual},
 		"distribution's slurmctld": {ProgramHints{Parent: "/usr/sbin/slurmctld"}, usual},
-		"PATH before all that":     {ProgramHints{Path: []string{"/a"}, Parent: "/b/sbin/slurmctld", Recorded: "/c"}, "/a /b/bin /c " + usual},
+		"PATH before all that": {
+			ProgramHints{Path: []string{"/a"}, Parent: "/b/sbin/slurmctld", Recorded: "/c"},
+			"/a /b/bin /c " + usual,
+		},
 	} {
 		if diff := cmp.Diff(strings.Fields(c.want), c.place.Folders()); diff != "" {
 			t.Errorf("%s:\n%s", name, diff)
@@ -112,7 +127,8 @@ func TestHookFolder(t *testing.T) {
 		t.Error("nothing names it")
 	}
 
-	if err := os.WriteFile(filepath.Join(prefix, "etc", IncludeFile), []byte("# ours\n"+FolderLine(bin)+"ResumeProgram=/x\n"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(prefix, "etc", IncludeFile),
+		[]byte("# ours\n"+FolderLine(bin)+"ResumeProgram=/x\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 

@@ -324,7 +324,12 @@ func jobsOfRealSlurm(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Clie
 		wantError(t, err, slurm.ErrNoJob)
 	}
 
-	for _, err := range []error{client.SetTimeLimit(ctx, hostile, 0), client.SetTimeLimit(ctx, "0", 5), client.SetTimeLimit(ctx, "7 admincomment=x", 5), client.Notify(ctx, hostile, "\n")} {
+	for _, err := range []error{
+		client.SetTimeLimit(ctx, hostile, 0),
+		client.SetTimeLimit(ctx, "0", 5),
+		client.SetTimeLimit(ctx, "7 admincomment=x", 5),
+		client.Notify(ctx, hostile, "\n"),
+	} {
 		if err == nil {
 			t.Error("a bad argument is accepted")
 		}
@@ -384,7 +389,11 @@ func nodesOfRealSlurm(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Cli
 		t.Error("two nodes take one address")
 	}
 
-	for name, want := range map[string][2]string{"gpu-1": {"127.0.1.1", "gpu-1"}, "gpu-2": {"127.0.1.2", "gpu-2"}, "gpu-3": {"127.0.1.3", "gpu-3"}} {
+	for name, want := range map[string][2]string{
+		"gpu-1": {"127.0.1.1", "gpu-1"},
+		"gpu-2": {"127.0.1.2", "gpu-2"},
+		"gpu-3": {"127.0.1.3", "gpu-3"},
+	} {
 		if node := waitNode(t, client, name, any1); node.Address != want[0] || node.HostName != want[1] {
 			t.Errorf("%s is at %s, %s; want %v", name, node.Address, node.HostName, want)
 		}
@@ -428,7 +437,9 @@ func nodesOfRealSlurm(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Cli
 	)
 	check(t, err)
 
-	if node := waitNode(t, client, "gpu-3", func(n capacity.Node) bool { return n.Has("DRAIN") }); node.Reason != "bad" {
+	if node := waitNode(t, client, "gpu-3", func(n capacity.Node) bool {
+		return n.Has("DRAIN")
+	}); node.Reason != "bad" {
 		t.Errorf("%+v", node)
 	}
 
@@ -495,7 +506,12 @@ func partitionsAndSettings(t *testing.T, cluster *slurmlab.Cluster, client *slur
 func jobsOfPartitions(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Client) {
 	ctx := deadline(t)
 	ids := map[string]int{}
-	for name, args := range map[string][]string{"static": {"-H"}, "gpu": {"-H", "-p", "gpu"}, "both": {"-H", "-p", "static,gpu"}, "array": {"-H", "-p", "gpu,static", "-a", "1-4"}} {
+	for name, args := range map[string][]string{
+		"static": {"-H"},
+		"gpu":    {"-H", "-p", "gpu"},
+		"both":   {"-H", "-p", "static,gpu"},
+		"array":  {"-H", "-p", "gpu,static", "-a", "1-4"},
+	} {
 		ids[name] = submit(t, cluster, "true", args...)
 	}
 

@@ -15,7 +15,11 @@ func TestParseResumeFile(t *testing.T) {
 		name, text string
 		want       []capacity.ResumeJob
 	}{
-		{"22.05", `{"jobs":[{"job_id":3,"nodes":"cloud[2-4]"}],"all_nodes":"cloud[2-4]"}`, []capacity.ResumeJob{{ID: 3, Nodes: []string{"cloud2", "cloud3", "cloud4"}}}},
+		{
+			"22.05",
+			`{"jobs":[{"job_id":3,"nodes":"cloud[2-4]"}],"all_nodes":"cloud[2-4]"}`,
+			[]capacity.ResumeJob{{ID: 3, Nodes: []string{"cloud2", "cloud3", "cloud4"}}},
+		},
 		{
 			"24.11",
 			`{"jobs":[{"extra":"{\"cap\":\"cb\"}","job_id":2829,"features":"gpu","nodes_alloc":"cloud[1-2]","nodes_resume":"cloud2","oversubscribe":"NO","partition":"cloud","reservation":null}],"all_nodes_resume":"cloud[2-4]"}`,
@@ -27,7 +31,11 @@ func TestParseResumeFile(t *testing.T) {
 			[]capacity.ResumeJob{{ID: 2828, Nodes: []string{"cloud1", "cloud2"}}},
 		},
 		{"nodes without a job", `{"jobs":[],"all_nodes_resume":"cloud1"}`, nil},
-		{"binary in what a user wrote", "{\"jobs\":[{\"extra\":\"\xff\xfe\\u0001\",\"job_id\":1,\"nodes_resume\":\"a1\"}],\"all_nodes_resume\":\"a1\"}", []capacity.ResumeJob{{ID: 1, Nodes: []string{"a1"}}}},
+		{
+			"binary in what a user wrote",
+			"{\"jobs\":[{\"extra\":\"\xff\xfe\\u0001\",\"job_id\":1,\"nodes_resume\":\"a1\"}],\"all_nodes_resume\":\"a1\"}",
+			[]capacity.ResumeJob{{ID: 1, Nodes: []string{"a1"}}},
+		},
 	} {
 		got, err := parseResumeFile([]byte(test.text))
 		if err != nil {
@@ -39,7 +47,12 @@ func TestParseResumeFile(t *testing.T) {
 		}
 	}
 
-	for text, jobs := range map[string]int{"": 0, "{": 0, `{"jobs":[{"job_id":0,"nodes":"a1"}]}`: 0, `{"jobs":[{"job_id":1,"nodes":"a[1"},{"job_id":2,"nodes":"a2"}]}`: 1} {
+	for text, jobs := range map[string]int{
+		"":                                     0,
+		"{":                                    0,
+		`{"jobs":[{"job_id":0,"nodes":"a1"}]}`: 0,
+		`{"jobs":[{"job_id":1,"nodes":"a[1"},{"job_id":2,"nodes":"a2"}]}`: 1,
+	} {
 		if got, err := parseResumeFile([]byte(text)); err == nil || len(got) != jobs {
 			t.Errorf("%q: %+v, %v", text, got, err)
 		}
@@ -60,8 +73,16 @@ func TestPowersDown(t *testing.T) {
 	}{
 		{capacity.Node{Name: "cpu-1", Partitions: []string{"cpu"}}, Config{}, false},
 		{capacity.Node{Name: "cpu-1", Partitions: []string{"cpu"}}, Config{SuspendTime: time.Hour}, true},
-		{capacity.Node{Name: "cpu-1", Partitions: []string{"cpu"}}, Config{SuspendTime: time.Hour, SuspendExcNodes: "gpu-1,cpu-[1-4]:2"}, false},
-		{capacity.Node{Name: "cpu-1", Partitions: []string{"cpu"}}, Config{SuspendTime: time.Hour, SuspendExcParts: []string{"cpu"}}, false},
+		{
+			capacity.Node{Name: "cpu-1", Partitions: []string{"cpu"}},
+			Config{SuspendTime: time.Hour, SuspendExcNodes: "gpu-1,cpu-[1-4]:2"},
+			false,
+		},
+		{
+			capacity.Node{Name: "cpu-1", Partitions: []string{"cpu"}},
+			Config{SuspendTime: time.Hour, SuspendExcParts: []string{"cpu"}},
+			false,
+		},
 		{capacity.Node{Name: "gpu-1", Partitions: []string{"cpu", "gpu"}}, Config{}, true},
 		{capacity.Node{Name: "gpu-1", Partitions: []string{"up", "gpu"}}, Config{SuspendTime: time.Hour}, false},
 		{capacity.Node{Name: "cpu-1"}, Config{SuspendTime: time.Hour}, true},
@@ -95,8 +116,18 @@ func TestShortestResumeTimeout(t *testing.T) {
 // A job's state, or the flag that squeue shows in its place.
 func TestSplitState(t *testing.T) {
 	for word, want := range map[string]string{
-		"PENDING": "PENDING", "RUNNING": "RUNNING", "SUSPENDED": "SUSPENDED", "COMPLETED": "COMPLETED", "CANCELLED": "CANCELLED", "FAILED": "FAILED",
-		"TIMEOUT": "TIMEOUT", "NODE_FAIL": "NODE_FAIL", "PREEMPTED": "PREEMPTED", "BOOT_FAIL": "BOOT_FAIL", "DEADLINE": "DEADLINE", "OUT_OF_MEMORY": "OUT_OF_MEMORY",
+		"PENDING":       "PENDING",
+		"RUNNING":       "RUNNING",
+		"SUSPENDED":     "SUSPENDED",
+		"COMPLETED":     "COMPLETED",
+		"CANCELLED":     "CANCELLED",
+		"FAILED":        "FAILED",
+		"TIMEOUT":       "TIMEOUT",
+		"NODE_FAIL":     "NODE_FAIL",
+		"PREEMPTED":     "PREEMPTED",
+		"BOOT_FAIL":     "BOOT_FAIL",
+		"DEADLINE":      "DEADLINE",
+		"OUT_OF_MEMORY": "OUT_OF_MEMORY",
 	} {
 		if base, flag := splitState(word); base != want || flag != "" {
 			t.Errorf("%s: %s %v", word, base, flag)

@@ -26,12 +26,15 @@ func TestLongAccounting(t *testing.T) {
 		Static: slurmlab.NodeGroup{Partition: "static,special"},
 	})
 	for _, line := range []string{
-		"add qos short set maxwall=60", "add qos long set maxwall=600", "add qos over set maxwall=700 flags=OverPartQOS", "add qos part set maxwall=120",
+		"add qos short set maxwall=60", "add qos long set maxwall=600", "add qos over set maxwall=700 " +
+			"flags=OverPartQOS", "add qos part set maxwall=120",
 		"add account nlp maxwall=300 qos=normal,short,long,over", "add account vis qos=normal,short defaultqos=short",
-		"add user games account=vis defaultaccount=vis", "add user games account=nlp", "add user games account=nlp partition=special maxwall=20",
+		"add user games account=vis defaultaccount=vis", "add user games account=nlp", "add user games account=nlp " +
+			"partition=special maxwall=20",
 		"add user daemon account=vis qos=normal defaultqos=normal",
 		"add qos used set grptresmins=cpu=100", "add qos each set maxtresrunminspu=cpu=100", "add qos twice set usagefactor=2",
-		"add account top grpwall=100", "add account sub parent=top", "add user nobody account=sub", "modify user games where account=vis set maxtresmins=cpu=100000",
+		"add account top grpwall=100", "add account sub parent=top", "add user nobody account=sub", "modify user " +
+			"games where account=vis set maxtresmins=cpu=100000",
 	} {
 		_, err := cluster.Command(deadline(t), "sacctmgr", append([]string{"--immediate"}, strings.Fields(line)...)...)
 		check(t, err)
@@ -53,8 +56,14 @@ func TestLongAccounting(t *testing.T) {
 
 	static := capacity.Partition{Name: "static"}
 	for who, metered := range map[[3]string]bool{
-		{"nobody", "sub", ""}: true, {"", "top", ""}: true, {"games", "vis", ""}: true, {"games", "nlp", ""}: false, {"daemon", "vis", ""}: false,
-		{"daemon", "vis", "used"}: true, {"daemon", "vis", "each"}: true, {"daemon", "vis", "twice"}: false,
+		{"nobody", "sub", ""}:      true,
+		{"", "top", ""}:            true,
+		{"games", "vis", ""}:       true,
+		{"games", "nlp", ""}:       false,
+		{"daemon", "vis", ""}:      false,
+		{"daemon", "vis", "used"}:  true,
+		{"daemon", "vis", "each"}:  true,
+		{"daemon", "vis", "twice"}: false,
 	} {
 		if _, got := walls.MaxWall(who[0], who[1], who[2], static); got != metered {
 			t.Errorf("%q: metered %t in %+v", who, got, walls)
@@ -154,7 +163,10 @@ func TestReservationArguments(t *testing.T) {
 		change(&r)
 
 		client := &slurm.Client{Dir: "/nonexistent"} // nothing may be run
-		for _, err := range []error{client.CreateReservation(context.Background(), r), client.UpdateReservation(context.Background(), r)} {
+		for _, err := range []error{
+			client.CreateReservation(context.Background(), r),
+			client.UpdateReservation(context.Background(), r),
+		} {
 			if err == nil || errorsAsCall(err) {
 				t.Errorf("%s: %v; want it refused before any call", name, err)
 			}

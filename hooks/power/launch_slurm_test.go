@@ -43,7 +43,8 @@ func TestSlurm_Launch(t *testing.T) {
 				Operation: "RunInstances",
 				Effect:    awssim.FailBefore,
 				Code:      code,
-				Message:   "The requested reservation does not have sufficient compatible and available capacity for this request.",
+				Message: "The requested reservation does not have sufficient compatible and available capacity for " +
+					"this request.",
 			},
 		)
 		defer p.sim.ClearFaults()
@@ -130,7 +131,12 @@ func TestSlurm_Launch(t *testing.T) {
 				t.Errorf("%s is in %s, %s", node, i.ReservationID, i.SubnetID)
 			}
 
-			for key, value := range map[string]string{capacity.TagCluster: mark, capacity.TagPartition: "gpu", capacity.TagReservation: hookstest.BlockID, capacity.TagJob: id} {
+			for key, value := range map[string]string{
+				capacity.TagCluster:     mark,
+				capacity.TagPartition:   "gpu",
+				capacity.TagReservation: hookstest.BlockID,
+				capacity.TagJob:         id,
+			} {
 				if i.Tags[key] != value {
 					t.Errorf("%s: tag %s is %q, want %q", node, key, i.Tags[key], value)
 				}
@@ -138,7 +144,8 @@ func TestSlurm_Launch(t *testing.T) {
 
 			text := p.show("node", node)
 			if !p.cluster.RegistersAddress() &&
-				(!strings.Contains(text, "NodeAddr="+i.PrivateIP+" ") || !strings.Contains(text, "NodeHostName="+node+" ")) {
+				(!strings.Contains(text, "NodeAddr="+i.PrivateIP+" ") ||
+					!strings.Contains(text, "NodeHostName="+node+" ")) {
 				t.Errorf("address of %s, %s: %s", node, i.PrivateIP, text)
 			}
 		}
@@ -173,7 +180,8 @@ func TestSlurm_Launch(t *testing.T) {
 		)
 
 		for _, node := range nodes {
-			if _, err := p.cluster.WaitNode(hookstest.Deadline(t), node, func(s string) bool { return s == "IDLE+CLOUD+POWERED_DOWN" }); err != nil {
+			if _, err := p.cluster.WaitNode(hookstest.Deadline(t), node,
+				func(s string) bool { return s == "IDLE+CLOUD+POWERED_DOWN" }); err != nil {
 				t.Fatal(err)
 			}
 		}

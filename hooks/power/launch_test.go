@@ -150,7 +150,10 @@ func TestLaunchStories(t *testing.T) {
 
 // Ten attempts, each with another token.
 func TestLaunchAttempts(t *testing.T) {
-	for word, want := range map[string]string{"token used": "IdempotentParameterMismatch It is used", "ended": "failed 10 launches of gpu-[1-2] have ended already"} {
+	for word, want := range map[string]string{
+		"token used": "IdempotentParameterMismatch It is used",
+		"ended":      "failed 10 launches of gpu-[1-2] have ended already",
+	} {
 		script := ""
 		for i := range maxAttempts {
 			script += fmt.Sprintf("launch gpu-[1-2] %s 2 %c → %s\n", two, 'A'+i, word)
@@ -189,7 +192,8 @@ func TestLaunchOfSharedCalls(t *testing.T) {
 
 	for index, fits := range map[int]bool{-1: false, 0: true, 1: true, 2: false} {
 		l := &groupLaunch{launched: map[string]launched{}}
-		if _, err := l.assignByIndex(target{}, []string{"gpu-1", "gpu-2"}, []capacity.Instance{{ID: "i-1", LaunchIndex: index, PrivateIP: "10.0.0.1"}}, 1); (err == nil) != fits {
+		if _, err := l.assignByIndex(target{}, []string{"gpu-1", "gpu-2"},
+			[]capacity.Instance{{ID: "i-1", LaunchIndex: index, PrivateIP: "10.0.0.1"}}, 1); (err == nil) != fits {
 			t.Errorf("launch index %d: %v", index, err)
 		}
 	}
@@ -204,7 +208,8 @@ func TestAdopt(t *testing.T) {
 		launch gpu-[2-4,6] ` + one + ` 1 A
 		set addresses gpu-[1-6]
 		record resume ok gpu-[1-6]`: "i-1 i-101 i-102 i-103 i-5 i-104",
-		"terminate i-2,i-2b,i-3,i-4 → unknown\nterminate i-2,i-2b,i-3,i-4 → refused" + strings.ReplaceAll(failing("UnauthorizedOperation"), "[1-2]", "[1-6]"): "i-1 i-5",
+		"terminate i-2,i-2b,i-3,i-4 → unknown\nterminate i-2,i-2b,i-3,i-4 → refused" + strings.ReplaceAll(
+			failing("UnauthorizedOperation"), "[1-2]", "[1-6]"): "i-1 i-5",
 	} {
 		story(t, script, func(t *testing.T, w *fake) {
 			snap := twoReservations()
@@ -271,8 +276,10 @@ func TestHoldStories(t *testing.T) {
 		holds  int
 		change func(*call)
 	}{
-		"it is done":                          {held, "", 1, nil},
-		"nobody may know what the image runs": {"describe an image → unknown\ndescribe an image → refused", "UnauthorizedOperation", 0, nil},
+		"it is done": {held, "", 1, nil},
+		"nobody may know what the image runs": {
+			"describe an image → unknown\ndescribe an image → refused", "UnauthorizedOperation", 0, nil,
+		},
 		"the first zone has no room": {order + ` → no room
 			unlist A
 			describe an image
@@ -294,8 +301,13 @@ func TestHoldStories(t *testing.T) {
 		"there is no ledger": {`
 			describe an image
 			enlist 2 A → unknown`, "failed", 0, nil},
-		"EC2 refuses the hold":            {order + " → refused\nunlist A", "UnauthorizedOperation", 0, nil},
-		"nobody knows whether it is held": {order + strings.Repeat(" → unknown\ncreate ODCR 2 p5.48xlarge az1 A", 7) + " → unknown", "failed", 0, nil},
+		"EC2 refuses the hold": {order + " → refused\nunlist A", "UnauthorizedOperation", 0, nil},
+		"nobody knows whether it is held": {
+			order + strings.Repeat(" → unknown\ncreate ODCR 2 p5.48xlarge az1 A", 7) + " → unknown",
+			"failed",
+			0,
+			nil,
+		},
 		"there is no time to hold": {`
 			describe an image → then no time`, "interrupted", 0, nil},
 		"EC2 answers with what was given back": {order + ` → dead
@@ -363,7 +375,8 @@ func TestHoldIsRepeated(t *testing.T) {
 	script := `
 		describe an image
 		enlist 2 A
-		create ODCR 2 p5.48xlarge az1 A → lost` + strings.Repeat("\n\t\tcreate ODCR 2 p5.48xlarge az1 A → unknown", 7) + failing("failed") + `
+		create ODCR 2 p5.48xlarge az1 A → lost` +
+		strings.Repeat("\n\t\tcreate ODCR 2 p5.48xlarge az1 A → unknown", 7) + failing("failed") + `
 		describe an image
 		enlist 2 A
 		create ODCR 2 p5.48xlarge az1 A
@@ -410,7 +423,500 @@ func TestLetGoStories(t *testing.T) {
 			find instances i-a,i-b → pending
 			find instances i-a,i-b → b ends
 			find instances i-b` + both,
-		"one cannot be given back": strings.Replace(`find instances i-a,i-b`+both, "cancel reservation b\n			unlist A\n			record hold ok\n			unlist B\n			record hold ok",
+		"one cannot be given back": strings.Replace(`find instances i-a,i-b`+both,
+			"cancel reservation b\n			unlist A\n			record hold ok\n			unlist B\n			record hold "+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				""+
+				"ok",
 			"cancel reservation b → refused\n			unlist A\n			record hold ok\n			record hold UnauthorizedOperation", 1),
 		"there is no time": "find instances i-a,i-b → then no time" + both,
 	} {

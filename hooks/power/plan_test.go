@@ -107,7 +107,8 @@ func TestPlan(t *testing.T) {
 	}
 
 	want := []string{
-		"false: gpu-3,gpu-4 in gpu: " + two + " " + one,                                          // the first of the settings is full with them
+		// the first of the settings is full with them
+		"false: gpu-3,gpu-4 in gpu: " + two + " " + one,
 		"true: gpu-1,gpu-2 in gpu: " + one + " " + two, "true: gpu-6 in gpu: " + two + " " + one, // now both are full
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -181,12 +182,20 @@ func TestAdmitKeepsJobsApart(t *testing.T) {
 		node string
 		want capacity.Code
 	}{
-		"as it is":  {alike, "gpu-b-1", capacity.OK},
-		"a slot":    {alike, "gpu-a-1", capacity.TooLong},
-		"a limit":   {job(func(j *capacity.Job) { j.TimeLimit = capacity.Minutes(10) }), "gpu-a-1", capacity.OK},
-		"an owner":  {job(func(j *capacity.Job) { j.Account = "vision" }), "gpu-b-1", capacity.AccountNotAllowed},
-		"a comment": {job(func(j *capacity.Job) { j.Comment = "capacity_reservation_id=cr-0aaaaaaaaaaaaaaa9" }), "gpu-b-1", capacity.UnknownReservation},
-		"a size":    {job(func(j *capacity.Job) { j.Nodes = slices.Repeat(j.Nodes, 5) }), "gpu-b-1", capacity.TooManyNodes},
+		"as it is": {alike, "gpu-b-1", capacity.OK},
+		"a slot":   {alike, "gpu-a-1", capacity.TooLong},
+		"a limit":  {job(func(j *capacity.Job) { j.TimeLimit = capacity.Minutes(10) }), "gpu-a-1", capacity.OK},
+		"an owner": {job(func(j *capacity.Job) { j.Account = "vision" }), "gpu-b-1", capacity.AccountNotAllowed},
+		"a comment": {
+			job(func(j *capacity.Job) { j.Comment = "capacity_reservation_id=cr-0aaaaaaaaaaaaaaa9" }),
+			"gpu-b-1",
+			capacity.UnknownReservation,
+		},
+		"a size": {
+			job(func(j *capacity.Job) { j.Nodes = slices.Repeat(j.Nodes, 5) }),
+			"gpu-b-1",
+			capacity.TooManyNodes,
+		},
 	} {
 		if _, v := u.admit(c.job, u.place(t, c.node)); v.Code != c.want {
 			t.Errorf("%s: %+v", name, v)
@@ -295,31 +304,46 @@ func TestLaunchGroups(t *testing.T) {
 		known []capacity.Job
 		want  []want
 	}{
-		"no job: each node for itself": {nodes: []string{"a", "b"}, want: []want{{Nodes: []string{"a"}}, {Nodes: []string{"b"}}}},
+		"no job: each node for itself": {
+			nodes: []string{"a", "b"},
+			want:  []want{{Nodes: []string{"a"}}, {Nodes: []string{"b"}}},
+		},
 		"a job is one group": {
-			nodes: []string{"a", "b", "c"}, waits: []capacity.ResumeJob{{ID: 1, Nodes: []string{"a", "c"}}}, known: holds(1),
-			want: []want{{Nodes: []string{"a", "c"}, Jobs: []int{1}}, {Nodes: []string{"b"}}},
+			nodes: []string{"a", "b", "c"},
+			waits: []capacity.ResumeJob{{ID: 1, Nodes: []string{"a", "c"}}},
+			known: holds(1),
+			want:  []want{{Nodes: []string{"a", "c"}, Jobs: []int{1}}, {Nodes: []string{"b"}}},
 		},
 		"a chain of shared nodes": {
 			nodes: []string{"a", "b", "c", "d"}, known: holds(3, 1, 2),
-			waits: []capacity.ResumeJob{{ID: 3, Nodes: []string{"c", "d"}}, {ID: 1, Nodes: []string{"a", "b"}}, {ID: 2, Nodes: []string{"b", "c"}}},
-			want:  []want{{Nodes: []string{"a", "b", "c", "d"}, Jobs: []int{1, 2, 3}}},
+			waits: []capacity.ResumeJob{
+				{ID: 3, Nodes: []string{"c", "d"}},
+				{ID: 1, Nodes: []string{"a", "b"}},
+				{ID: 2, Nodes: []string{"b", "c"}},
+			},
+			want: []want{{Nodes: []string{"a", "b", "c", "d"}, Jobs: []int{1, 2, 3}}},
 		},
 		"named in the file and by squeue": {
-			nodes: []string{"a", "b"}, waits: []capacity.ResumeJob{{ID: 1, Nodes: []string{"a"}}, {ID: 1, Nodes: []string{"a", "b"}}}, known: holds(1),
-			want: []want{{Nodes: []string{"a", "b"}, Jobs: []int{1}}},
+			nodes: []string{"a", "b"},
+			waits: []capacity.ResumeJob{{ID: 1, Nodes: []string{"a"}}, {ID: 1, Nodes: []string{"a", "b"}}},
+			known: holds(1),
+			want:  []want{{Nodes: []string{"a", "b"}, Jobs: []int{1}}},
 		},
 		"nodes of others": {
-			nodes: []string{"a"}, waits: []capacity.ResumeJob{{ID: 2, Nodes: []string{"x"}}, {ID: 1, Nodes: []string{"x", "a", "y"}}}, known: holds(1, 2),
-			want: []want{{Nodes: []string{"a"}, Jobs: []int{1}}},
+			nodes: []string{"a"},
+			waits: []capacity.ResumeJob{{ID: 2, Nodes: []string{"x"}}, {ID: 1, Nodes: []string{"x", "a", "y"}}},
+			known: holds(1, 2),
+			want:  []want{{Nodes: []string{"a"}, Jobs: []int{1}}},
 		},
 		"a job that ended": {
 			nodes: []string{"a"}, waits: []capacity.ResumeJob{{ID: 1, Nodes: []string{"a"}}},
 			want: []want{{Nodes: []string{"a"}, Lost: []int{1}}},
 		},
 		"a job that was requeued meanwhile": {
-			nodes: []string{"a"}, waits: []capacity.ResumeJob{{ID: 1, Nodes: []string{"a"}}}, known: []capacity.Job{{ID: 1}},
-			want: []want{{Nodes: []string{"a"}, Lost: []int{1}}},
+			nodes: []string{"a"},
+			waits: []capacity.ResumeJob{{ID: 1, Nodes: []string{"a"}}},
+			known: []capacity.Job{{ID: 1}},
+			want:  []want{{Nodes: []string{"a"}, Lost: []int{1}}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -440,17 +464,42 @@ func TestChooseTargets(t *testing.T) {
 		taken map[string]int
 		want  string // RESERVATION SUBNET, in the order to try; or the code of a refusal
 	}{
-		"no job":                  {nil, 1, nil, inTwo + " " + inOne},
-		"first of the settings":   {[]capacity.Job{job("nlp", "")}, 2, nil, inTwo + " " + inOne},
-		"first with room":         {[]capacity.Job{job("nlp", "")}, 2, map[string]int{two: 1}, inOne + " " + inTwo},
-		"named":                   {[]capacity.Job{job("nlp", "capacity_reservation_id="+one)}, 1, nil, inOne},
-		"one names, one does not": {[]capacity.Job{job("nlp", "capacity_reservation_id="+one), job("nlp", "")}, 1, nil, inOne},
-		"named subnet":            {[]capacity.Job{job("nlp", "subnet_id=subnet-00000000000000003")}, 1, nil, two + " subnet-00000000000000003"},
-		"two names":               {[]capacity.Job{job("nlp", "capacity_reservation_id="+one), job("nlp", "capacity_reservation_id="+two)}, 1, nil, "different-reservations"},
-		"account":                 {[]capacity.Job{job("nlp", ""), job("vision", "")}, 1, nil, "account-not-allowed"},
-		"of another partition":    {[]capacity.Job{job("nlp", "capacity_reservation_id=cr-0ffffffffffffffff")}, 1, nil, "unknown-reservation"},
-		"bad comment":             {[]capacity.Job{job("nlp", "capacity_reservation_id=x")}, 1, nil, "bad-comment"},
-		"too large for all":       {[]capacity.Job{{ID: 7, Account: "nlp", Nodes: make([]string, 5)}}, 5, nil, "too-many-nodes"},
+		"no job":                {nil, 1, nil, inTwo + " " + inOne},
+		"first of the settings": {[]capacity.Job{job("nlp", "")}, 2, nil, inTwo + " " + inOne},
+		"first with room":       {[]capacity.Job{job("nlp", "")}, 2, map[string]int{two: 1}, inOne + " " + inTwo},
+		"named":                 {[]capacity.Job{job("nlp", "capacity_reservation_id="+one)}, 1, nil, inOne},
+		"one names, one does not": {
+			[]capacity.Job{job("nlp", "capacity_reservation_id="+one), job("nlp", "")},
+			1,
+			nil,
+			inOne,
+		},
+		"named subnet": {
+			[]capacity.Job{job("nlp", "subnet_id=subnet-00000000000000003")},
+			1,
+			nil,
+			two + " subnet-00000000000000003",
+		},
+		"two names": {
+			[]capacity.Job{job("nlp", "capacity_reservation_id="+one), job("nlp", "capacity_reservation_id="+two)},
+			1,
+			nil,
+			"different-reservations",
+		},
+		"account": {[]capacity.Job{job("nlp", ""), job("vision", "")}, 1, nil, "account-not-allowed"},
+		"of another partition": {
+			[]capacity.Job{job("nlp", "capacity_reservation_id=cr-0ffffffffffffffff")},
+			1,
+			nil,
+			"unknown-reservation",
+		},
+		"bad comment": {[]capacity.Job{job("nlp", "capacity_reservation_id=x")}, 1, nil, "bad-comment"},
+		"too large for all": {
+			[]capacity.Job{{ID: 7, Account: "nlp", Nodes: make([]string, 5)}},
+			5,
+			nil,
+			"too-many-nodes",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := (&call{snap: snap, now: noon, taken: test.taken}).targets(test.jobs, at, test.nodes)
@@ -508,11 +557,14 @@ func TestChooseTargetsOnDemand(t *testing.T) {
 		comments []string
 		want     string
 	}{
-		"no job":              {nil, plain},
-		"any":                 {[]string{""}, plain},
-		"held":                {[]string{"capacity=reserve"}, held},
-		"a type is named":     {[]string{"instance_type=p5e.48xlarge"}, "p5e/az1 p5e/az2"},
-		"and a subnet":        {[]string{"capacity=reserve instance_type=p5e.48xlarge subnet_id=subnet-00000000000000002"}, "held-p5e/az2"},
+		"no job":          {nil, plain},
+		"any":             {[]string{""}, plain},
+		"held":            {[]string{"capacity=reserve"}, held},
+		"a type is named": {[]string{"instance_type=p5e.48xlarge"}, "p5e/az1 p5e/az2"},
+		"and a subnet": {
+			[]string{"capacity=reserve instance_type=p5e.48xlarge subnet_id=subnet-00000000000000002"},
+			"held-p5e/az2",
+		},
 		"two types are named": {[]string{"instance_type=p5e.48xlarge", "instance_type=p5.48xlarge"}, "mismatch"},
 	} {
 		t.Run(name, func(t *testing.T) {

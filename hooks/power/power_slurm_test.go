@@ -131,8 +131,10 @@ func startPower(t *testing.T, settingsText string, change func(*slurmlab.Config)
 		},
 		ResumeProgram: p.wrapper(
 			"pcs-capacity-resume",
-		), SuspendProgram: p.wrapper("pcs-capacity-suspend"), ResumeFailProgram: p.wrapper("pcs-capacity-suspend"),
-		SuspendTimeout: 3 * time.Second,
+		),
+		SuspendProgram:    p.wrapper("pcs-capacity-suspend"),
+		ResumeFailProgram: p.wrapper("pcs-capacity-suspend"),
+		SuspendTimeout:    3 * time.Second,
 	}
 	if change != nil {
 		change(&cfg)
@@ -168,7 +170,8 @@ func startPower(t *testing.T, settingsText string, change func(*slurmlab.Config)
 	})
 	// What the tests start as slurmctld would is no child of it: as `hooks install` has noted, Slurm is there.
 	scontrol := hookstest.Program(t, "scontrol")
-	if err := os.WriteFile(filepath.Join(filepath.Dir(p.cluster.Conf()), slurm.IncludeFile), []byte(slurm.FolderLine(filepath.Dir(scontrol))), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(filepath.Dir(p.cluster.Conf()), slurm.IncludeFile),
+		[]byte(slurm.FolderLine(filepath.Dir(scontrol))), 0o644); err != nil {
 		t.Fatal(err)
 	}
 

@@ -22,7 +22,11 @@ import (
 
 // Whose credentials a hook has is written down, if they say it.
 func TestHookKeepsItsAccount(t *testing.T) {
-	for key, value := range map[string]string{"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_ACCOUNT_ID": "444455556666"} {
+	for key, value := range map[string]string{
+		"AWS_ACCESS_KEY_ID":     "AKIDEXAMPLE",
+		"AWS_SECRET_ACCESS_KEY": "secret",
+		"AWS_ACCOUNT_ID":        "444455556666",
+	} {
 		t.Setenv(key, value)
 	}
 
@@ -66,7 +70,8 @@ func TestHookKnowsItsMarkWithoutSlurmctld(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if mark, timeout, err := s.describeCluster(t.Context()); err != nil || mark != "ml/1" || timeout != defaultResumeTimeout {
+	if mark, timeout, err := s.describeCluster(t.Context()); err != nil || mark != "ml/1" ||
+		timeout != defaultResumeTimeout {
 		t.Errorf("%q, %s, %v", mark, timeout, err)
 	}
 }
@@ -116,7 +121,8 @@ func TestSitesProgramGetsItsNodes(t *testing.T) {
 	t.Setenv("SLURM_RESUME_FILE", "/proc/1/fd/9")
 
 	for path, text := range map[string]string{
-		theirs:                                "#!/bin/sh\necho \"$1 $SLURM_RESUME_FILE $AWS_PROFILE\" >>" + said + "\n[ \"$1\" != aws-9 ]\n",
+		theirs: "#!/bin/sh\necho \"$1 $SLURM_RESUME_FILE $AWS_PROFILE\" >>" + said +
+			"\n[ \"$1\" != aws-9 ]\n",
 		filepath.Join(dir, slurm.IncludeFile): "# ours\n" + slurm.SiteLine("ResumeProgram", theirs),
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
@@ -184,7 +190,8 @@ func TestProgramsReadTheirEnvironment(t *testing.T) {
 		for path, text := range map[string]string{
 			theirs:                                "#!/bin/sh\necho \"$1 $PCS_TEST_HOOKS\" >" + said + "\n",
 			filepath.Join(dir, slurm.IncludeFile): "# ours\n" + slurm.SiteLine(setting, theirs),
-			filepath.Join(dir, "pcs-capacity", "config.toml"): fmt.Sprintf("region = \"us-east-2\"\nstate_dir = %q\n[log]\ndir = %q\n", dir+"/state", dir+"/log"),
+			filepath.Join(dir, "pcs-capacity", "config.toml"): fmt.Sprintf(
+				"region = \"us-east-2\"\nstate_dir = %q\n[log]\ndir = %q\n", dir+"/state", dir+"/log"),
 			filepath.Join(dir, "pcs-capacity", "environment"): "PCS_TEST_HOOKS=ours\n",
 		} {
 			if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
@@ -216,9 +223,10 @@ func TestSitesProgramWithoutSettings(t *testing.T) {
 		}
 
 		for path, text := range map[string]string{
-			theirs:                                "#!/bin/sh\necho \"$1\" >" + said + "\n",
-			filepath.Join(dir, "scontrol"):        "#!/bin/sh\nexit 1\n", // slurmctld is down
-			filepath.Join(dir, slurm.IncludeFile): "# ours\n" + slurm.SiteLine(setting, theirs) + "NodeName=gpu-[1-2] CPUs=4 State=CLOUD\n",
+			theirs:                         "#!/bin/sh\necho \"$1\" >" + said + "\n",
+			filepath.Join(dir, "scontrol"): "#!/bin/sh\nexit 1\n", // slurmctld is down
+			filepath.Join(dir, slurm.IncludeFile): "# ours\n" + slurm.SiteLine(setting, theirs) +
+				"NodeName=gpu-[1-2] CPUs=4 State=CLOUD\n",
 			filepath.Join(dir, "pcs-capacity", "config.toml"): "[\n",
 		} {
 			if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
@@ -241,10 +249,30 @@ func TestPoweringUp(t *testing.T) {
 		want   string
 		fails  string
 	}{
-		"all":                 {[]string{"ALLOCATED+CLOUD+POWERING_UP", "MIXED+CLOUD+POWER_UP", "ALLOCATED+CLOUD+POWERING_UP"}, nil, "gpu-1 gpu-2 gpu-3", ""},
-		"one is up":           {[]string{"ALLOCATED+CLOUD", "ALLOCATED+CLOUD+POWERING_UP", "IDLE+CLOUD"}, nil, "gpu-2", ""},
-		"one is down":         {[]string{"IDLE+CLOUD+POWERED_DOWN", "ALLOCATED+CLOUD+POWERING_UP"}, nil, "gpu-2", "nodes gpu-[1,3] are not powered up by Slurm"},
-		"one is going down":   {[]string{"IDLE+CLOUD+POWERING_DOWN", "ALLOCATED+CLOUD+POWERING_UP", "IDLE+CLOUD"}, nil, "gpu-2", "nodes gpu-1 are not"},
+		"all": {
+			[]string{"ALLOCATED+CLOUD+POWERING_UP", "MIXED+CLOUD+POWER_UP", "ALLOCATED+CLOUD+POWERING_UP"},
+			nil,
+			"gpu-1 gpu-2 gpu-3",
+			"",
+		},
+		"one is up": {
+			[]string{"ALLOCATED+CLOUD", "ALLOCATED+CLOUD+POWERING_UP", "IDLE+CLOUD"},
+			nil,
+			"gpu-2",
+			"",
+		},
+		"one is down": {
+			[]string{"IDLE+CLOUD+POWERED_DOWN", "ALLOCATED+CLOUD+POWERING_UP"},
+			nil,
+			"gpu-2",
+			"nodes gpu-[1,3] are not powered up by Slurm",
+		},
+		"one is going down": {
+			[]string{"IDLE+CLOUD+POWERING_DOWN", "ALLOCATED+CLOUD+POWERING_UP", "IDLE+CLOUD"},
+			nil,
+			"gpu-2",
+			"nodes gpu-1 are not",
+		},
 		"Slurm does not tell": {nil, errNoTime, "", "without which nothing is launched"},
 	} {
 		call := &call{Hook: &Hook{journal: logless()}, nodes: []string{"gpu-1", "gpu-2", "gpu-3"}, statesErr: c.err}
@@ -271,13 +299,17 @@ func TestResumeStories(t *testing.T) {
 		fails  bool
 	}{
 		"it is done": {nil, "launch gpu-[1-2] " + two + " 2 A" + done, false},
-		"a refused job is held, and its nodes go down": {func(c *call) { c.nodes, c.jobs = []string{"gpu-3"}, []capacity.Job{stranger} }, `
+		"a refused job is held, and its nodes go down": {
+			func(c *call) { c.nodes, c.jobs = []string{"gpu-3"}, []capacity.Job{stranger} },
+			`
 			record resume account-not-allowed gpu-3
 			admin comment 3
 			requeue and hold 3
 			user hold 3
 			record resume account-not-allowed gpu-3
-			power down by force gpu-3`, false},
+			power down by force gpu-3`,
+			false,
+		},
 		"Slurm does not tell its jobs": {func(c *call) { c.jobs, c.jobsErr = nil, answers["unknown"] }, `
 			record resume failed gpu-[1-2]
 			power down by force gpu-[1-2]`, false},
@@ -286,11 +318,15 @@ func TestResumeStories(t *testing.T) {
 			notify 1
 			power down by force gpu-[1-2]
 			admin comment 1`, false},
-		"the template is not known": {func(c *call) { c.templates = map[string]template{"": {err: answers["refused"]}} }, `
+		"the template is not known": {
+			func(c *call) { c.templates = map[string]template{"": {err: answers["refused"]}} },
+			`
 			record resume UnauthorizedOperation gpu-[1-2]
 			notify 1
 			power down by force gpu-[1-2]
-			admin comment 1`, false},
+			admin comment 1`,
+			false,
+		},
 		"the job is gone": {func(c *call) { c.jobs = nil }, `
 			record resume job-gone gpu-[1-2]
 			power down by force gpu-[1-2]`, false},
@@ -394,7 +430,11 @@ func TestSelectIsLiteral(t *testing.T) {
 	}
 
 	for team, want := range map[string][]string{
-		"nlp*": {"cr-0e2000000000000b2"}, "nlp?": nil, "*": nil, "nlp1": {"cr-0e2000000000000a1"}, `nlp\*`: {"cr-0e2000000000000c3"},
+		"nlp*":  {"cr-0e2000000000000b2"},
+		"nlp?":  nil,
+		"*":     nil,
+		"nlp1":  {"cr-0e2000000000000a1"},
+		`nlp\*`: {"cr-0e2000000000000c3"},
 	} {
 		group := capacity.GroupSettings{
 			Name:      "gpu",

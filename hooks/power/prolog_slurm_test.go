@@ -27,7 +27,8 @@ func startPrologs(t *testing.T) prologs {
 	p := prologs{scripts: hookstest.ShortDir(t)}
 	p.power = startPower(t, powerConfig, func(cfg *slurmlab.Config) {
 		for name, text := range map[string]string{
-			"d/10-site": "echo site $SLURMD_NODENAME $SLURM_JOB_ID >>" + p.scripts + "/site.log\nexit $(($SLURM_JOB_UID - $SLURM_JOB_UID))\n",
+			"d/10-site": "echo site $SLURMD_NODENAME $SLURM_JOB_ID >>" + p.scripts +
+				"/site.log\nexit $(($SLURM_JOB_UID - $SLURM_JOB_UID))\n",
 			"d/50-ours": "read -r AWS_EC2_METADATA_SERVICE_ENDPOINT <" + p.scripts + "/metadata-$SLURMD_NODENAME\n" +
 				"export AWS_EC2_METADATA_SERVICE_ENDPOINT\nexec " + hookstest.Program(t, "pcs-capacity-prolog") + "\n",
 			"task": "echo export SITE=here\n" + hookstest.Program(t, "pcs-capacity-prolog") + " || :\n",
@@ -59,7 +60,9 @@ func (p prologs) boots(instances map[string]string) {
 	}
 
 	for node, as := range instances {
-		if _, err := p.cluster.WaitNode(hookstest.Deadline(p.t), node, func(s string) bool { return s == "IDLE+CLOUD" }); err != nil {
+		if _, err := p.cluster.WaitNode(hookstest.Deadline(p.t), node, func(s string) bool {
+			return s == "IDLE+CLOUD"
+		}); err != nil {
 			p.t.Fatal(err)
 		}
 
@@ -243,7 +246,12 @@ func TestSlurm_R6_Prolog(t *testing.T) {
 			}
 		})
 	}
-	for _, f := range []awssim.Fault{{Effect: awssim.CutBefore}, {Effect: awssim.Silent}, {Effect: awssim.FailBefore}, {Effect: awssim.FailBefore, Status: 403, Operation: "availability-zone-id"}} {
+	for _, f := range []awssim.Fault{
+		{Effect: awssim.CutBefore},
+		{Effect: awssim.Silent},
+		{Effect: awssim.FailBefore},
+		{Effect: awssim.FailBefore, Status: 403, Operation: "availability-zone-id"},
+	} {
 		f.Service = "imds"
 		trouble(strings.TrimSpace(string(f.Effect)+" "+f.Operation), want, func() {
 			if _, err := p.sim.AddFault(f); err != nil {

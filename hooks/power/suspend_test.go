@@ -52,24 +52,44 @@ func TestTerminateStories(t *testing.T) {
 			terminate i-1,i-2,i-index
 			record suspend ok gpu-[1-2]`, false},
 		"by records": {[]state.Record{
-			record("resume", "ok", "gpu-[1-3]", time.Minute, "i-1", "i-2", "i-3"), record("resume", "failed", "gpu-[2-9]", time.Minute, "i-failed"), record("resume", "ok", "gpu-1", unseenTime+time.Second, "i-old"),
-			record("resume", "ok", "gpu-1", -time.Hour, "i-newer"), record("resume", "ok", "gpu-[1-2]", time.Minute, "i-one of two"), record("resume", "ok", "gpu-[", time.Minute, "i-x"),
+			record("resume", "ok", "gpu-[1-3]", time.Minute, "i-1", "i-2", "i-3"), record("resume", "failed",
+				"gpu-[2-9]", time.Minute, "i-failed"), record("resume", "ok", "gpu-1", unseenTime+time.Second, "i-old"),
+			record("resume", "ok", "gpu-1", -time.Hour, "i-newer"), record("resume", "ok", "gpu-[1-2]", time.Minute,
+				"i-one of two"), record("resume", "ok", "gpu-[", time.Minute, "i-x"),
 		}, nil, `
 			find instances
 			terminate i-1,i-2,i-failed
 			record suspend ok gpu-[1-2]`, false},
-		"what our records have ended, and EC2 shows": {[]state.Record{record("resume", "ok", "gpu-[1-2]", time.Minute, "i-1", "i-2"), record("suspend", "ok", "gpu-2", time.Second, "i-2")}, func(w *fake) {
-			i1 := w.has(nil, "i-1", "gpu-1", -time.Minute, "")
-			i1.State = "shutting-down"
-		}, "find instances", false},
-		"EC2 does not answer": {nil, nil, strings.Repeat("find instances → unknown\n", 9) + "record suspend failed gpu-[1-2]", true},
+		"what our records have ended, and EC2 shows": {
+			[]state.Record{
+				record("resume", "ok", "gpu-[1-2]", time.Minute, "i-1", "i-2"),
+				record("suspend", "ok", "gpu-2", time.Second, "i-2"),
+			},
+			func(w *fake) {
+				i1 := w.has(nil, "i-1", "gpu-1", -time.Minute, "")
+				i1.State = "shutting-down"
+			},
+			"find instances",
+			false,
+		},
+		"EC2 does not answer": {
+			nil,
+			nil,
+			strings.Repeat("find instances → unknown\n", 9) + "record suspend failed gpu-[1-2]",
+			true,
+		},
 		"EC2 answers late": {nil, func(w *fake) { w.has(nil, "i-1", "gpu-1", -time.Hour, "") }, `
 			find instances → unknown
 			find instances
 			terminate i-1 → refused
 			terminate i-1
 			record suspend ok gpu-[1-2]`, false},
-		"EC2 refuses": {nil, func(w *fake) { w.has(nil, "i-1", "gpu-1", -time.Hour, "") }, "find instances\n" + strings.Repeat("terminate i-1 → refused\n", 9) + "record suspend failed gpu-[1-2]", true},
+		"EC2 refuses": {
+			nil,
+			func(w *fake) { w.has(nil, "i-1", "gpu-1", -time.Hour, "") },
+			"find instances\n" + strings.Repeat("terminate i-1 → refused\n", 9) + "record suspend failed gpu-[1-2]",
+			true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			story(t, c.script, func(t *testing.T, w *fake) {
@@ -121,10 +141,14 @@ func TestGiveBackStories(t *testing.T) {
 		records []state.Record
 		script  string
 	}{
-		"all are up":          {model.Idle, nil, "nodes"},
-		"Slurm does not say":  {lost, nil, strings.Repeat("nodes → unknown\n", 9)},
-		"Slurm keeps them":    {lost, nil, "nodes" + strings.Repeat("\npower down by force gpu-1 → unknown", 9)},
-		"Slurm answers late":  {lost, nil, "nodes → unknown\nnodes\npower down by force gpu-1 → unknown\npower down by force gpu-1\njobs"},
+		"all are up":         {model.Idle, nil, "nodes"},
+		"Slurm does not say": {lost, nil, strings.Repeat("nodes → unknown\n", 9)},
+		"Slurm keeps them":   {lost, nil, "nodes" + strings.Repeat("\npower down by force gpu-1 → unknown", 9)},
+		"Slurm answers late": {
+			lost,
+			nil,
+			"nodes → unknown\nnodes\npower down by force gpu-1 → unknown\npower down by force gpu-1\njobs",
+		},
 		"nobody had them":     {lost, nil, "nodes\npower down by force gpu-1\njobs"},
 		"Slurm has forgotten": {lost, []state.Record{launch}, "nodes\npower down by force gpu-1\njobs → unknown"},
 		"the first time":      {lost, []state.Record{launch}, told + "\nbegin 1 14s\nadmin comment 1"},
@@ -146,13 +170,18 @@ func TestGiveBackStories(t *testing.T) {
 				w.site().resetFailedNodes(ctx, []string{"gpu-1", "gpu-2"})
 
 				if w.Console != "" {
-					if got, want := w.said("1"), "did not boot: the instance did not register with Slurm within ResumeTimeout; its console says: "+w.Console; !strings.Contains(
+					if got, want := w.said("1"), "did not boot: the instance did not register with Slurm within "+
+						"ResumeTimeout; its console says: "+w.Console; !strings.Contains(
 						got,
 						want,
 					) {
 						t.Errorf("%s; want %s", got, want)
 					}
-				} else if got := w.said("1"); got != "" && !strings.Contains(got, "pcs-capacity: nodes gpu-1 did not boot: the instance did not register with Slurm within ResumeTimeout; its console says why: `aws ec2 get-console-output --latest --output text --instance-id i-1`") {
+				} else if got := w.said("1"); got != "" &&
+					!strings.Contains(got,
+						"pcs-capacity: nodes gpu-1 did not boot: the instance did not register with Slurm within "+
+							"ResumeTimeout; its console says why: `aws ec2 get-console-output --latest --output text "+
+							"--instance-id i-1`") {
 					t.Error(got)
 				}
 			})
@@ -170,9 +199,21 @@ func TestConfigureStories(t *testing.T) {
 	}{
 		"it was not right": {two, one, right + "\nrecord resume ok", "", "configured compute node group gpu"},
 		"it is right":      {two, two, right + "\nrecord resume ok", "", "compute node group gpu is as it should be"},
-		"PCS refuses":      {two, one, right + " → refused\nrecord resume UnauthorizedOperation", "UnauthorizedOperation", "You may not"},
-		"for none":         {"", "", "record resume failed", "failed", "compute node group gpu: it was set up for no reservation; run `pcs-capacity setup`"},
-		"for another":      {"cr-0fffffffffffffff0", one, "record resume reservation-not-known", "reservation-not-known", "is not in the settings of partition gpu"},
+		"PCS refuses": {
+			two,
+			one,
+			right + " → refused\nrecord resume UnauthorizedOperation",
+			"UnauthorizedOperation",
+			"You may not",
+		},
+		"for none": {
+			"", "", "record resume failed", "failed",
+			"compute node group gpu: it was set up for no reservation; run `pcs-capacity setup`",
+		},
+		"for another": {
+			"cr-0fffffffffffffff0", one, "record resume reservation-not-known", "reservation-not-known",
+			"is not in the settings of partition gpu",
+		},
 		"for what is over": {ended, one, "record resume mismatch", "mismatch", ended},
 	} {
 		t.Run(name, func(t *testing.T) {

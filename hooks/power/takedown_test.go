@@ -65,26 +65,44 @@ func TestTakeDownStories(t *testing.T) {
 			begin 1 17s
 			admin comment 2
 			admin comment 1`},
-		"AWS has not decided": {answers["throttled"], both, once, 0, strings.Replace(down, "InsufficientInstanceCapacity", "RequestLimitExceeded", 1) + `
+		"AWS has not decided": {
+			answers["throttled"],
+			both,
+			once,
+			0,
+			strings.Replace(down, "InsufficientInstanceCapacity", "RequestLimitExceeded", 1) + `
 			jobs
 			begin 1 17s
 			admin comment 2
-			admin comment 1`},
-		"there was no time": {errNoTime, both, once, 0, strings.Replace(down, "InsufficientInstanceCapacity", "interrupted", 1) + `
+			admin comment 1`,
+		},
+		"there was no time": {
+			errNoTime,
+			both,
+			once,
+			0,
+			strings.Replace(down, "InsufficientInstanceCapacity", "interrupted", 1) + `
 			jobs
 			begin 1 17s
 			admin comment 2
-			admin comment 1`},
+			admin comment 1`,
+		},
 		"Slurm starts it later anyway, all jobs at once": {full, both, once, 2 * time.Minute, down + `
 			jobs
 			begin 1 2m17s
 			admin comment 2
 			admin comment 1`},
-		"of no use before": {later, both, nil, 0, strings.Replace(down, "InsufficientInstanceCapacity", "not-open", 1) + `
+		"of no use before": {
+			later,
+			both,
+			nil,
+			0,
+			strings.Replace(down, "InsufficientInstanceCapacity", "not-open", 1) + `
 			jobs
 			begin 1 10m14s
 			admin comment 2
-			admin comment 1`},
+			admin comment 1`,
+		},
 		"Slurm keeps the nodes": {full, both, nil, 0, down + ` → unknown
 			admin comment 1,2`},
 		"Slurm does not tell its jobs": {full, both, nil, 0, down + `
@@ -117,7 +135,9 @@ func TestTakeDownStories(t *testing.T) {
 
 				if all := w.kept(t); len(all) == 0 {
 					t.Error("nothing is recorded")
-				} else if r := all[len(all)-1]; r.Reservation != one || strings.Join(r.Instances, " ") != "i-2" || r.Partition != "gpu" || !isUndecided(c.why) && len(r.Restarts) != len(c.jobs) || isUndecided(c.why) && r.Restarts != nil {
+				} else if r := all[len(all)-1]; r.Reservation != one || strings.Join(r.Instances, " ") != "i-2" ||
+					r.Partition != "gpu" || !isUndecided(c.why) && len(r.Restarts) != len(c.jobs) ||
+					isUndecided(c.why) && r.Restarts != nil {
 					t.Errorf("%+v", r)
 				}
 			})
@@ -151,7 +171,8 @@ func TestR12_WordsOfAFailure(t *testing.T) {
 			t.Error(got)
 		}
 
-		want := "pcs-capacity: nodes gpu-[1-2] were not launched: UnauthorizedOperation: You may not; tried 2 times; Slurm tries again at 2000-01-01 00:00 UTC"
+		want := "pcs-capacity: nodes gpu-[1-2] were not launched: UnauthorizedOperation: You may not; tried 2 times; " +
+			"Slurm tries again at 2000-01-01 00:00 UTC"
 		if got := w.said("1"); got != want {
 			t.Error(got)
 		}
@@ -183,23 +204,60 @@ func TestRefusedJobs(t *testing.T) {
 		soon  bool // both reservations end
 		want  []string
 	}{
-		"nobody":                          {jobs: []capacity.Job{nlp(1, "gpu-1"), nlp(2, "gpu-1")}},
-		"for good":                        {jobs: []capacity.Job{stranger(1, "gpu-1"), nlp(2, "gpu-1")}, want: []string{for1}},
-		"both":                            {jobs: []capacity.Job{stranger(1, "gpu-1"), stranger(2, "gpu-2")}, want: []string{for1, for2}},
-		"once for two nodes":              {jobs: []capacity.Job{stranger(1, "gpu-1", "gpu-2")}, want: []string{for1}},
-		"once for two slots":              {slots: 2, jobs: []capacity.Job{stranger(1, "gpu-a-1", "gpu-b-1")}, want: []string{for1}},
-		"in the second slot":              {slots: 2, jobs: []capacity.Job{job(1, "", "gpu-a-1", "gpu-a-2", "gpu-b-1"), stranger(2, "gpu-b-1")}, want: []string{for2}},
-		"beside a node of others":         {jobs: []capacity.Job{stranger(1, "cpu-1", "gpu-1")}, want: []string{for1}},
-		"beside a node that is up":        {jobs: []capacity.Job{stranger(1, "gpu-8", "gpu-1")}, want: []string{for1}},
-		"on nodes that are up":            {jobs: []capacity.Job{stranger(1, "gpu-8")}},
-		"on nodes of others":              {jobs: []capacity.Job{stranger(1, "cpu-1")}},
-		"that waits":                      {jobs: []capacity.Job{waits(stranger(1, "gpu-1")), stranger(2, "gpu-1")}, want: []string{for2}},
-		"a het job":                       {jobs: []capacity.Job{component(stranger(1, "gpu-1"), 1), component(nlp(2, "gpu-2"), 1), nlp(3, "gpu-2")}, want: []string{"1+2 gpu account-not-allowed"}},
-		"a het job, by its second":        {jobs: []capacity.Job{component(nlp(1, "gpu-1"), 1), component(stranger(2, "gpu-2"), 1)}, want: []string{"1+2 gpu account-not-allowed"}},
-		"a het job that is not yet whole": {jobs: []capacity.Job{component(stranger(1, "gpu-1"), 1), component(waits(nlp(2)), 1), component(nlp(4, "gpu-3"), 1)}, want: []string{"1+2+4 gpu account-not-allowed"}},
-		"another het job":                 {jobs: []capacity.Job{component(stranger(1, "gpu-1"), 1), component(nlp(5, "gpu-2"), 5)}, want: []string{for1}},
-		"until settings have the id":      {jobs: []capacity.Job{unknown, stranger(2, "gpu-2")}, want: []string{for2}},
-		"until the next block":            {soon: true, jobs: []capacity.Job{nlp(1, "gpu-1"), stranger(2, "gpu-2")}, want: []string{for2}},
+		"nobody": {jobs: []capacity.Job{nlp(1, "gpu-1"), nlp(2, "gpu-1")}},
+		"for good": {
+			jobs: []capacity.Job{stranger(1, "gpu-1"), nlp(2, "gpu-1")},
+			want: []string{for1},
+		},
+		"both": {
+			jobs: []capacity.Job{stranger(1, "gpu-1"), stranger(2, "gpu-2")},
+			want: []string{for1, for2},
+		},
+		"once for two nodes": {jobs: []capacity.Job{stranger(1, "gpu-1", "gpu-2")}, want: []string{for1}},
+		"once for two slots": {
+			slots: 2,
+			jobs:  []capacity.Job{stranger(1, "gpu-a-1", "gpu-b-1")},
+			want:  []string{for1},
+		},
+		"in the second slot": {
+			slots: 2,
+			jobs:  []capacity.Job{job(1, "", "gpu-a-1", "gpu-a-2", "gpu-b-1"), stranger(2, "gpu-b-1")},
+			want:  []string{for2},
+		},
+		"beside a node of others":  {jobs: []capacity.Job{stranger(1, "cpu-1", "gpu-1")}, want: []string{for1}},
+		"beside a node that is up": {jobs: []capacity.Job{stranger(1, "gpu-8", "gpu-1")}, want: []string{for1}},
+		"on nodes that are up":     {jobs: []capacity.Job{stranger(1, "gpu-8")}},
+		"on nodes of others":       {jobs: []capacity.Job{stranger(1, "cpu-1")}},
+		"that waits": {
+			jobs: []capacity.Job{waits(stranger(1, "gpu-1")), stranger(2, "gpu-1")},
+			want: []string{for2},
+		},
+		"a het job": {
+			jobs: []capacity.Job{component(stranger(1, "gpu-1"), 1), component(nlp(2, "gpu-2"), 1), nlp(3, "gpu-2")},
+			want: []string{"1+2 gpu account-not-allowed"},
+		},
+		"a het job, by its second": {
+			jobs: []capacity.Job{component(nlp(1, "gpu-1"), 1), component(stranger(2, "gpu-2"), 1)},
+			want: []string{"1+2 gpu account-not-allowed"},
+		},
+		"a het job that is not yet whole": {
+			jobs: []capacity.Job{
+				component(stranger(1, "gpu-1"), 1),
+				component(waits(nlp(2)), 1),
+				component(nlp(4, "gpu-3"), 1),
+			},
+			want: []string{"1+2+4 gpu account-not-allowed"},
+		},
+		"another het job": {
+			jobs: []capacity.Job{component(stranger(1, "gpu-1"), 1), component(nlp(5, "gpu-2"), 5)},
+			want: []string{for1},
+		},
+		"until settings have the id": {jobs: []capacity.Job{unknown, stranger(2, "gpu-2")}, want: []string{for2}},
+		"until the next block": {
+			soon: true,
+			jobs: []capacity.Job{nlp(1, "gpu-1"), stranger(2, "gpu-2")},
+			want: []string{for2},
+		},
 	} {
 		snap := twoReservations()
 		f := newCall(snap)
@@ -279,8 +337,11 @@ func TestHoldJobStories(t *testing.T) {
 	}{
 		"of sbatch":       {[]capacity.Job{first}, told + "\nrequeue and hold 1\nuser hold 1"},
 		"of --no-requeue": {[]capacity.Job{fixed(first)}, told + "\ncancel 1"},
-		"of srun":         {[]capacity.Job{srun}, strings.Replace(told, "admin comment 1", "notify 1\nadmin comment 1", 1) + "\ncancel 1"},
-		"Slurm keeps it":  {[]capacity.Job{first}, told + "\nrequeue and hold 1 → unknown"},
+		"of srun": {
+			[]capacity.Job{srun},
+			strings.Replace(told, "admin comment 1", "notify 1\nadmin comment 1", 1) + "\ncancel 1",
+		},
+		"Slurm keeps it": {[]capacity.Job{first}, told + "\nrequeue and hold 1 → unknown"},
 		"a het job, by its kind": {[]capacity.Job{component(first), component(nlp(3, "gpu-2"))}, `
 			record resume bad-comment gpu-[1-2]
 			notify 3
@@ -317,7 +378,11 @@ func TestHoldJobStories(t *testing.T) {
 
 // The reason on a node keeps what to do where it has to be cut.
 func TestReasonKeepsTheFix(t *testing.T) {
-	if got := nodeReason(capacity.Problem{Code: "X", Sentence: strings.Repeat("long ", 100), Fix: "call AWS"}); !strings.HasSuffix(
+	if got := nodeReason(capacity.Problem{
+		Code:     "X",
+		Sentence: strings.Repeat("long ", 100),
+		Fix:      "call AWS",
+	}); !strings.HasSuffix(
 		got,
 		"; call AWS",
 	) ||

@@ -147,7 +147,8 @@ func (w *fake) check(t *testing.T, killed bool) {
 			continue
 		}
 
-		if listed := slices.ContainsFunc(ledger, func(h capacity.Held) bool { return h.Token == r.Tags[capacity.TagToken] }); !listed &&
+		if listed := slices.ContainsFunc(ledger,
+			func(h capacity.Held) bool { return h.Token == r.Tags[capacity.TagToken] }); !listed &&
 			!w.failed("unlist", "") {
 			t.Errorf("%s is paid, and the ledger does not have it", r.ID)
 		}

@@ -27,9 +27,29 @@ func TestMetadataTrouble(t *testing.T) {
 		text   string
 		want   capacity.Metadata // with an id: no error
 	}{
-		"all is there":       {"", 0, "", capacity.Metadata{InstanceID: "i-0a", InstanceType: "p5.48xlarge", AZID: "use2-az1", ReservationID: "cr-0a"}},
-		"no zone id":         {"meta-data/placement/availability-zone-id", 404, "", capacity.Metadata{InstanceID: "i-0a", InstanceType: "p5.48xlarge", ReservationID: "cr-0a"}},
-		"no tags":            {"meta-data/tags/instance/pcs-capacity:reservation", 404, "", capacity.Metadata{InstanceID: "i-0a", InstanceType: "p5.48xlarge", AZID: "use2-az1"}},
+		"all is there": {
+			"",
+			0,
+			"",
+			capacity.Metadata{
+				InstanceID:    "i-0a",
+				InstanceType:  "p5.48xlarge",
+				AZID:          "use2-az1",
+				ReservationID: "cr-0a",
+			},
+		},
+		"no zone id": {
+			"meta-data/placement/availability-zone-id",
+			404,
+			"",
+			capacity.Metadata{InstanceID: "i-0a", InstanceType: "p5.48xlarge", ReservationID: "cr-0a"},
+		},
+		"no tags": {
+			"meta-data/tags/instance/pcs-capacity:reservation",
+			404,
+			"",
+			capacity.Metadata{InstanceID: "i-0a", InstanceType: "p5.48xlarge", AZID: "use2-az1"},
+		},
 		"no token":           {"api/token", 404, "", capacity.Metadata{}},
 		"the service is off": {"api/token", 403, "", capacity.Metadata{}},
 		"throttled":          {"meta-data/instance-type", 503, "", capacity.Metadata{}},

@@ -23,7 +23,8 @@ import (
 func TestJobEnvironment(t *testing.T) {
 	noon := time.Unix(1_800_000_000, 0).UTC()
 
-	const unset = "unset PCS_CAPACITY_RESERVATION_ID\nunset PCS_CAPACITY_REQUEUE\nunset PCS_CAPACITY_FENCE\nunset PCS_CAPACITY_RECLAIM\nunset PCS_CAPACITY_END\nunset PCS_CAPACITY_FACTS\n"
+	const unset = "unset PCS_CAPACITY_RESERVATION_ID\nunset PCS_CAPACITY_REQUEUE\nunset PCS_CAPACITY_FENCE\nunset " +
+		"PCS_CAPACITY_RECLAIM\nunset PCS_CAPACITY_END\nunset PCS_CAPACITY_FACTS\n"
 
 	endless := func(s *capacity.Snapshot) { s.Reservations[0].End, s.Reservations[0].Kind = time.Time{}, capacity.ODCR }
 	for name, c := range map[string]struct {
@@ -32,9 +33,23 @@ func TestJobEnvironment(t *testing.T) {
 		want   string
 	}{
 		// It ends 10:50 from noon; EC2 begins 30 minutes before, and the margin is 10.
-		"a block": {nil, "gpu", fmt.Sprintf("export PCS_CAPACITY_RESERVATION_ID=%s\nexport PCS_CAPACITY_REQUEUE=%d\nexport PCS_CAPACITY_FENCE=%d\nexport PCS_CAPACITY_RECLAIM=%d\nexport PCS_CAPACITY_END=%d\nexport PCS_CAPACITY_FACTS=/state/facts/gpu.json\n",
-			hookstest.BlockID, 1_800_000_000+36600-90, 1_800_000_000+36600, 1_800_000_000+37200, 1_800_000_000+39000)},
-		"without an end": {endless, "gpu", "export PCS_CAPACITY_RESERVATION_ID=" + hookstest.BlockID + "\nunset PCS_CAPACITY_REQUEUE\nunset PCS_CAPACITY_FENCE\nunset PCS_CAPACITY_RECLAIM\nunset PCS_CAPACITY_END\nexport PCS_CAPACITY_FACTS=/state/facts/gpu.json\n"},
+		"a block": {
+			nil,
+			"gpu",
+			fmt.Sprintf(
+				"export PCS_CAPACITY_RESERVATION_ID=%s\nexport PCS_CAPACITY_REQUEUE=%d\nexport "+
+					"PCS_CAPACITY_FENCE=%d\nexport PCS_CAPACITY_RECLAIM=%d\nexport PCS_CAPACITY_END=%d\nexport "+
+					"PCS_CAPACITY_FACTS=/state/facts/gpu.json\n",
+				hookstest.BlockID, 1_800_000_000+36600-90, 1_800_000_000+36600, 1_800_000_000+37200, 1_800_000_000+
+					39000),
+		},
+		"without an end": {
+			endless,
+			"gpu",
+			"export PCS_CAPACITY_RESERVATION_ID=" + hookstest.BlockID +
+				"\nunset PCS_CAPACITY_REQUEUE\nunset PCS_CAPACITY_FENCE\nunset PCS_CAPACITY_RECLAIM\nunset " +
+				"PCS_CAPACITY_END\nexport PCS_CAPACITY_FACTS=/state/facts/gpu.json\n",
+		},
 		"several share the slot": {func(s *capacity.Snapshot) {
 			endless(s)
 			second := s.Reservations[0]
@@ -43,7 +58,11 @@ func TestJobEnvironment(t *testing.T) {
 			slot := &s.Partitions[0].Groups[0].Slots[0]
 			slot.ReservationIDs = append(slot.ReservationIDs, second.ID)
 		}, "gpu", unset},
-		"it has ended":    {func(s *capacity.Snapshot) { s.Reservations[0].State = capacity.StateExpired }, "gpu", unset},
+		"it has ended": {
+			func(s *capacity.Snapshot) { s.Reservations[0].State = capacity.StateExpired },
+			"gpu",
+			unset,
+		},
 		"no such slot":    {nil, "gpu-a", unset},
 		"no slot of ours": {nil, "", unset},
 	} {

@@ -19,8 +19,24 @@ import (
 
 func TestCount(t *testing.T) {
 	for text, want := range map[string]int{
-		"": 0, "4": 4, "4-8": 4, "4-0": 0, "1-0": 0, "1k": 1024, "2K": 2048, "1m": 1 << 20, "3M": 3 << 20, "x": 0, "4x": 4,
-		"65533": 65533, "65534": 0, "65535": 65535, "4294967293": 4294967293, "4294967294": 0, "4294967295": 0, "99999999999999999999": 0,
+		"":                     0,
+		"4":                    4,
+		"4-8":                  4,
+		"4-0":                  0,
+		"1-0":                  0,
+		"1k":                   1024,
+		"2K":                   2048,
+		"1m":                   1 << 20,
+		"3M":                   3 << 20,
+		"x":                    0,
+		"4x":                   4,
+		"65533":                65533,
+		"65534":                0,
+		"65535":                65535,
+		"4294967293":           4294967293,
+		"4294967294":           0,
+		"4294967295":           0,
+		"99999999999999999999": 0,
 	} {
 		if got := parseCount(text); got != want {
 			t.Errorf("%q is %d, want %d", text, got, want)
@@ -31,8 +47,18 @@ func TestCount(t *testing.T) {
 func TestMoment(t *testing.T) {
 	local := time.Date(2026, 11, 20, 12, 30, 0, 0, time.Local)
 	for text, want := range map[string]time.Time{
-		"": {}, "Unknown": {}, "0": {}, "-5": {}, "1": time.Unix(1, 0), "1795177800": time.Unix(1795177800, 0),
-		"4294967293": time.Unix(4294967293, 0), "4294967294": {}, "2026-11-20T12:30:00": local, "20 Nov 2026": time.Date(2026, 11, 20, 0, 0, 0, 0, time.Local), "20.11. 12:30": {}, "soon": {},
+		"":                    {},
+		"Unknown":             {},
+		"0":                   {},
+		"-5":                  {},
+		"1":                   time.Unix(1, 0),
+		"1795177800":          time.Unix(1795177800, 0),
+		"4294967293":          time.Unix(4294967293, 0),
+		"4294967294":          {},
+		"2026-11-20T12:30:00": local,
+		"20 Nov 2026":         time.Date(2026, 11, 20, 0, 0, 0, 0, time.Local),
+		"20.11. 12:30":        {},
+		"soon":                {},
 	} {
 		if got := parseTime(text); !got.Equal(want) || got.IsZero() != want.IsZero() {
 			t.Errorf("%q is %s, want %s", text, got, want)
@@ -62,7 +88,14 @@ func TestRelativeMoments(t *testing.T) {
 		}
 	}
 
-	for text, said := range map[string]bool{"": false, "0": false, "Unknown": false, "2026-11-20T12:30:00": false, "Tomorr 06:39": false, "29/12/26": true} {
+	for text, said := range map[string]bool{
+		"":                    false,
+		"0":                   false,
+		"Unknown":             false,
+		"2026-11-20T12:30:00": false,
+		"Tomorr 06:39":        false,
+		"29/12/26":            true,
+	} {
 		if (beginWarning(text) != "") != said {
 			t.Errorf("%q: %s", text, beginWarning(text))
 		}
@@ -96,27 +129,95 @@ func TestRequest(t *testing.T) {
 	}{
 		"everything": {
 			map[string]string{
-				"partition": "gpu,,big", "account": "nlp", "from": "cli_filter", "comment": "x", "begin": "100", "deadline": "200", "nodes": "2", "ntasks": "8",
-				"ntasks-per-node": "4", "gpus": "16", "gpus-per-node": "h100:8", "gpus-per-task": "2", "constraint": "a", "time": "60", "time-min": "30", "was": "cpu", "started": "1",
+				"partition":       "gpu,,big",
+				"account":         "nlp",
+				"from":            "cli_filter",
+				"comment":         "x",
+				"begin":           "100",
+				"deadline":        "200",
+				"nodes":           "2",
+				"ntasks":          "8",
+				"ntasks-per-node": "4",
+				"gpus":            "16",
+				"gpus-per-node":   "h100:8",
+				"gpus-per-task":   "2",
+				"constraint":      "a",
+				"time":            "60",
+				"time-min":        "30",
+				"was":             "cpu",
+				"started":         "1",
 			},
 			capacity.Request{
-				Partitions: []string{"gpu", "big"}, Account: "nlp", Comment: "x", Begin: time.Unix(100, 0), Deadline: time.Unix(200, 0), Nodes: 2, Tasks: 8, TasksPerNode: 4,
-				GPUs: 16, GPUsPerNode: 8, GPUsPerTask: 2, Constraint: "a", TimeLimit: capacity.Minutes(60), TimeMin: capacity.Minutes(30), Was: "cpu", Started: true,
+				Partitions:   []string{"gpu", "big"},
+				Account:      "nlp",
+				Comment:      "x",
+				Begin:        time.Unix(100, 0),
+				Deadline:     time.Unix(200, 0),
+				Nodes:        2,
+				Tasks:        8,
+				TasksPerNode: 4,
+				GPUs:         16,
+				GPUsPerNode:  8,
+				GPUsPerTask:  2,
+				Constraint:   "a",
+				TimeLimit:    capacity.Minutes(60),
+				TimeMin:      capacity.Minutes(30),
+				Was:          "cpu",
+				Started:      true,
 			},
 		},
-		"a Slurm reservation":                      {map[string]string{"from": "job_submit", "reservation": "course"}, capacity.Request{AccountKnown: true, Reservation: "course"}},
-		"in slurmctld the account is known":        {map[string]string{"from": "job_submit"}, capacity.Request{AccountKnown: true}},
-		"and in a change":                          {map[string]string{"from": fromJobModify}, capacity.Request{AccountKnown: true}},
-		"GPUs of two kinds":                        {map[string]string{"from": fromCLIFilter, "gpus": "h100:4,a100:2"}, capacity.Request{GPUs: 6}},
-		"GPUs as slurmctld has them":               {map[string]string{"from": "job_submit", "gpus": "gres:gpu:8", "gpus-per-task": "cpu=24,gres/gpu=3"}, capacity.Request{AccountKnown: true, GPUs: 8, GPUsPerTask: 3}},
-		"CPUs are no GPUs":                         {map[string]string{"from": "job_submit", "gpus": "cpu:8,license/gpu=2", "gpus-per-task": "cpu=24"}, capacity.Request{AccountKnown: true}},
-		"GPUs a node, as --gres":                   {map[string]string{"from": fromCLIFilter, "gres": "gpu:4"}, capacity.Request{GPUsPerNode: 4}},
-		"GPUs named twice":                         {map[string]string{"from": fromCLIFilter, "gres": "gres:gpu:4,gres:gpu:8", "gpus": "4,8"}, capacity.Request{GPUsPerNode: 8, GPUs: 8}},
-		"a later component":                        {map[string]string{"from": fromCLIFilter, "component": "1", "together": "4"}, capacity.Request{Component: true, Together: 4}},
-		"--requeue":                                {map[string]string{"from": fromCLIFilter, "requeue": "requeue"}, capacity.Request{}},
-		"slurm.conf says whether to requeue":       {map[string]string{"from": fromCLIFilter, "requeue": "unset"}, capacity.Request{Requeue: capacity.RequeueUnsaid}},
-		"so, in slurmctld":                         {map[string]string{"from": "job_submit", "requeue": "65534"}, capacity.Request{AccountKnown: true, Requeue: capacity.RequeueUnsaid}},
-		"the larger of --gres and --gpus-per-node": {map[string]string{"from": fromCLIFilter, "gres": "gres:gpu:4", "gpus-per-node": "2"}, capacity.Request{GPUsPerNode: 4}},
+		"a Slurm reservation": {
+			map[string]string{"from": "job_submit", "reservation": "course"},
+			capacity.Request{AccountKnown: true, Reservation: "course"},
+		},
+		"in slurmctld the account is known": {
+			map[string]string{"from": "job_submit"},
+			capacity.Request{AccountKnown: true},
+		},
+		"and in a change": {
+			map[string]string{"from": fromJobModify},
+			capacity.Request{AccountKnown: true},
+		},
+		"GPUs of two kinds": {
+			map[string]string{"from": fromCLIFilter, "gpus": "h100:4,a100:2"},
+			capacity.Request{GPUs: 6},
+		},
+		"GPUs as slurmctld has them": {
+			map[string]string{"from": "job_submit", "gpus": "gres:gpu:8", "gpus-per-task": "cpu=24,gres/gpu=3"},
+			capacity.Request{AccountKnown: true, GPUs: 8, GPUsPerTask: 3},
+		},
+		"CPUs are no GPUs": {
+			map[string]string{"from": "job_submit", "gpus": "cpu:8,license/gpu=2", "gpus-per-task": "cpu=24"},
+			capacity.Request{AccountKnown: true},
+		},
+		"GPUs a node, as --gres": {
+			map[string]string{"from": fromCLIFilter, "gres": "gpu:4"},
+			capacity.Request{GPUsPerNode: 4},
+		},
+		"GPUs named twice": {
+			map[string]string{"from": fromCLIFilter, "gres": "gres:gpu:4,gres:gpu:8", "gpus": "4,8"},
+			capacity.Request{GPUsPerNode: 8, GPUs: 8},
+		},
+		"a later component": {
+			map[string]string{"from": fromCLIFilter, "component": "1", "together": "4"},
+			capacity.Request{Component: true, Together: 4},
+		},
+		"--requeue": {
+			map[string]string{"from": fromCLIFilter, "requeue": "requeue"},
+			capacity.Request{},
+		},
+		"slurm.conf says whether to requeue": {
+			map[string]string{"from": fromCLIFilter, "requeue": "unset"},
+			capacity.Request{Requeue: capacity.RequeueUnsaid},
+		},
+		"so, in slurmctld": {
+			map[string]string{"from": "job_submit", "requeue": "65534"},
+			capacity.Request{AccountKnown: true, Requeue: capacity.RequeueUnsaid},
+		},
+		"the larger of --gres and --gpus-per-node": {
+			map[string]string{"from": fromCLIFilter, "gres": "gres:gpu:4", "gpus-per-node": "2"},
+			capacity.Request{GPUsPerNode: 4},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := ParseRequest(c.fields)
@@ -154,7 +255,14 @@ func TestLuaString(t *testing.T) {
 		every.WriteByte('7') // a digit behind each escape
 	}
 
-	for _, text := range []string{"", "/var/lib/pcs-capacity", "it's \"state\"", "]] os.exit() --[[", "\\", every.String()} {
+	for _, text := range []string{
+		"",
+		"/var/lib/pcs-capacity",
+		"it's \"state\"",
+		"]] os.exit() --[[",
+		"\\",
+		every.String(),
+	} {
 		path := filepath.Join(t.TempDir(), "chunk.lua")
 		if err := os.WriteFile(path, []byte("io.write("+quoteLua(text)+")"), 0o600); err != nil {
 			t.Fatal(err)
@@ -226,7 +334,8 @@ func TestErrorsOfRefusals(t *testing.T) {
 	}
 
 	got := map[string]string{}
-	for _, row := range regexp.MustCompile(`\["([a-z-]+)"\] = slurm\.(ESLURM_\w+),`).FindAllStringSubmatch(jobSubmitLua, -1) {
+	for _, row := range regexp.MustCompile(`\["([a-z-]+)"\] = slurm\.(ESLURM_\w+),`).FindAllStringSubmatch(jobSubmitLua,
+		-1) {
 		got[row[1]] = row[2]
 	}
 
@@ -243,10 +352,11 @@ func TestLocalTimes(t *testing.T) {
 	}
 
 	for text, want := range map[string]string{
-		"free by 2026-03-03 10:50 UTC; use less":            "free by 2026-03-03T05:50 (10:50 UTC); use less",
-		"2026-07-03 10:50 UTC":                              "2026-07-03T06:50 (10:50 UTC)", // summer
-		"from 2026-03-04 01:50 UTC to 2026-03-05 12:00 UTC": "from 2026-03-03T20:50 (2026-03-04 01:50 UTC) to 2026-03-05T07:00 (12:00 UTC)",
-		"2026-13-03 10:50 UTC":                              "2026-13-03 10:50 UTC",
+		"free by 2026-03-03 10:50 UTC; use less": "free by 2026-03-03T05:50 (10:50 UTC); use less",
+		"2026-07-03 10:50 UTC":                   "2026-07-03T06:50 (10:50 UTC)", // summer
+		"from 2026-03-04 01:50 UTC to 2026-03-05 12:00 UTC": "from 2026-03-03T20:50 (2026-03-04 01:50 UTC) to " +
+			"2026-03-05T07:00 (12:00 UTC)",
+		"2026-13-03 10:50 UTC": "2026-13-03 10:50 UTC",
 		// the night in which summer ends has this hour twice
 		"2026-11-01 05:10 UTC": "2026-11-01T01:10 (05:10 UTC)",
 		"2026-11-01 06:10 UTC": "2026-11-01T01:10 (06:10 UTC)",

@@ -66,23 +66,66 @@ func TestAnswer(t *testing.T) {
 		fields []string
 		want   string // a part of the answer
 	}{
-		"no limit, on 22.05":         {[]string{"partition", "gpu", "time", "2982616-04:14:00", "time-min", "2982616-04:14:00", "nodes", "1-0"}, "set time 600\nset time-min 31\nend\n"},
-		"no limit, in slurmctld":     {[]string{"partition", "gpu", "time", "4294967294", "nodes", "4294967294"}, "set time 600\n"},
-		"limit fits":                 {[]string{"partition", "gpu", "time", "10:00:00"}, "end\n"},
-		"limit crosses the fence":    {[]string{"partition", "gpu", "time", "10:01:00"}, "code too-long\nrefuse the job needs 10:01:00"},
-		"clock of this machine":      {[]string{"partition", "gpu", "time", "601"}, "refuse "},
-		"too many nodes":             {[]string{"partition", "gpu", "nodes", "5-9", "time", "60"}, "code too-many-nodes\nrefuse the job asks for 5 nodes"},
-		"a thousand nodes":           {[]string{"partition", "gpu", "nodes", "1k", "time", "60"}, "code too-many-nodes\nrefuse the job asks for 1024 nodes"},
-		"not ours":                   {[]string{"partition", "static"}, "end\n"},
-		"default partition":          {nil, "end\n"},
-		"another's reservation":      {[]string{"partition", "gpu", "time", "60", "comment", "capacity_reservation_id=" + hookstest.OtherID}, "code wrong-partition\nrefuse reservation " + hookstest.OtherID + " belongs to partition other"},
-		"limit that we cannot read":  {[]string{"partition", "gpu", "time", "tomorrow"}, "the job is let through unchecked; tell an administrator\nend\n"},
-		"no requeue, and on_end":     {[]string{"partition", "gpu", "time", "60", "comment", "on_end=requeue", "requeue", "no-requeue"}, "warn on_end=requeue in --comment does nothing, and the job ends with its time limit: the job has --no-requeue; leave that out\n"},
-		"the same in slurmctld":      {[]string{"partition", "gpu", "time", "60", "comment", "on_end=hold", "requeue", "0"}, "warn on_end=hold in --comment does nothing, and the job ends with its time limit: the job has --no-requeue; leave that out\n"},
-		"srun, and on_end":           {[]string{"partition", "gpu", "time", "60", "comment", "on_end=requeue", "requeue", "invalid-context"}, "warn on_end=requeue in --comment does nothing, and the job ends with its time limit: Slurm requeues jobs of sbatch only\n"},
-		"can be requeued":            {[]string{"partition", "gpu", "time", "60", "comment", "on_end=requeue", "requeue", "unset"}, "end\n"},
-		"message is one line":        {[]string{"partition", "static,\x1b[2J\n", "comment", "capacity_reservation_id=" + hookstest.BlockID}, "not to static, [2J ;"},
-		"a signal after the requeue": {[]string{"partition", "gpu", "comment", "on_end=requeue", "requeue", "unset", "signal", "B:USR1"}, "warn --signal comes 1m before the time limit, and on_end=requeue ends the job up to 2m before it, with TERM: use @120 or more, or catch TERM\n"},
+		"no limit, on 22.05": {
+			[]string{"partition", "gpu", "time", "2982616-04:14:00", "time-min", "2982616-04:14:00", "nodes", "1-0"},
+			"set time 600\nset time-min 31\nend\n",
+		},
+		"no limit, in slurmctld": {
+			[]string{"partition", "gpu", "time", "4294967294", "nodes", "4294967294"},
+			"set time 600\n",
+		},
+		"limit fits": {[]string{"partition", "gpu", "time", "10:00:00"}, "end\n"},
+		"limit crosses the fence": {
+			[]string{"partition", "gpu", "time", "10:01:00"},
+			"code too-long\nrefuse the job needs 10:01:00",
+		},
+		"clock of this machine": {[]string{"partition", "gpu", "time", "601"}, "refuse "},
+		"too many nodes": {
+			[]string{"partition", "gpu", "nodes", "5-9", "time", "60"},
+			"code too-many-nodes\nrefuse the job asks for 5 nodes",
+		},
+		"a thousand nodes": {
+			[]string{"partition", "gpu", "nodes", "1k", "time", "60"},
+			"code too-many-nodes\nrefuse the job asks for 1024 nodes",
+		},
+		"not ours":          {[]string{"partition", "static"}, "end\n"},
+		"default partition": {nil, "end\n"},
+		"another's reservation": {
+			[]string{"partition", "gpu", "time", "60", "comment", "capacity_reservation_id=" + hookstest.OtherID},
+			"code wrong-partition\nrefuse reservation " + hookstest.OtherID + " belongs to partition other",
+		},
+		"limit that we cannot read": {
+			[]string{"partition", "gpu", "time", "tomorrow"},
+			"the job is let through unchecked; tell an administrator\nend\n",
+		},
+		"no requeue, and on_end": {
+			[]string{"partition", "gpu", "time", "60", "comment", "on_end=requeue", "requeue", "no-requeue"},
+			"warn on_end=requeue in --comment does nothing, and the job ends with its time limit: the job has " +
+				"--no-requeue; leave that out\n",
+		},
+		"the same in slurmctld": {
+			[]string{"partition", "gpu", "time", "60", "comment", "on_end=hold", "requeue", "0"},
+			"warn on_end=hold in --comment does nothing, and the job ends with its time limit: the job has " +
+				"--no-requeue; leave that out\n",
+		},
+		"srun, and on_end": {
+			[]string{"partition", "gpu", "time", "60", "comment", "on_end=requeue", "requeue", "invalid-context"},
+			"warn on_end=requeue in --comment does nothing, and the job ends with its time limit: Slurm requeues " +
+				"jobs of sbatch only\n",
+		},
+		"can be requeued": {
+			[]string{"partition", "gpu", "time", "60", "comment", "on_end=requeue", "requeue", "unset"},
+			"end\n",
+		},
+		"message is one line": {
+			[]string{"partition", "static,\x1b[2J\n", "comment", "capacity_reservation_id=" + hookstest.BlockID},
+			"not to static, [2J ;",
+		},
+		"a signal after the requeue": {
+			[]string{"partition", "gpu", "comment", "on_end=requeue", "requeue", "unset", "signal", "B:USR1"},
+			"warn --signal comes 1m before the time limit, and on_end=requeue ends the job up to 2m before it, with " +
+				"TERM: use @120 or more, or catch TERM\n",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log strings.Builder

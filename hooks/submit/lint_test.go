@@ -130,7 +130,10 @@ assert(not slurm_job_modify or slurm_job_modify({ partition = "gpu" }, { account
 			}
 		}
 
-		for name, text := range map[string]string{"cli_filter": CLIFilter(plan, dir, filter), "job_submit": Patient(JobSubmit(plan, dir, filter))} {
+		for name, text := range map[string]string{
+			"cli_filter": CLIFilter(plan, dir, filter),
+			"job_submit": Patient(JobSubmit(plan, dir, filter)),
+		} {
 			heads := regexp.MustCompile(`(?m)^local function (\w+)\(.*?\)`).FindAllStringSubmatchIndex(text, -1)
 			if len(heads) < 9 {
 				t.Fatalf("%s has %d functions", name, len(heads))
@@ -143,7 +146,8 @@ assert(not slurm_job_modify or slurm_job_modify({ partition = "gpu" }, { account
 				}
 
 				bad := text[:at[1]] + ` do error("broken") end ` + text[at[1]:]
-				if out, err := exec.CommandContext(t.Context(), lua, write("broken.lua", broken, 0o644), write(name+"_bad.lua", bad, 0o644)).CombinedOutput(); err != nil {
+				if out, err := exec.CommandContext(t.Context(), lua, write("broken.lua", broken, 0o644),
+					write(name+"_bad.lua", bad, 0o644)).CombinedOutput(); err != nil {
 					t.Errorf("%s, %s whose %s is broken: %v: %s", lua, name, function, err, out)
 				}
 			}
@@ -177,18 +181,25 @@ func TestR6_UnreadablePlanIsSaid(t *testing.T) {
 		top,
 		"driver.lua",
 	)
-	if err := errors.Join(os.Chmod(top, 0o755), os.Mkdir(dir, 0o755), os.WriteFile(plan, []byte("version 1\npartition gpu\n"), 0o600)); err != nil {
+	if err := errors.Join(os.Chmod(top, 0o755), os.Mkdir(dir, 0o755),
+		os.WriteFile(plan, []byte("version 1\npartition gpu\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 
 	log := "log: pcs-capacity: " + plan + ": Permission denied; jobs are let through unchecked: let SlurmUser read it\n"
 	for _, shim := range []struct{ script, driver, says string }{
-		{CLIFilter(plan, dir, none), `slurm = { SUCCESS = 0, ERROR = -1, log_info = function(form, ...) io.write(form:format(...)) end }
+		{
+			CLIFilter(plan, dir, none),
+			`slurm = { SUCCESS = 0, ERROR = -1, log_info = function(form, ...) io.write(form:format(...)) end }
 dofile(arg[1])
 assert(slurm_cli_pre_submit({ type = "sbatch", partition = "gpu", nodes = "9", time = "2-00:00:00" }, 0) == 0)
 assert(slurm_cli_pre_submit({ type = "srun", jobid = "7", partition = "gpu" }, 0) == 0) -- a step
-`, "pcs-capacity: " + plan + ": Permission denied; the job is let through unchecked; tell an administrator"},
-		{Patient(JobSubmit(plan, dir, none)), `local function say(who) return function(form, ...) io.write(who, form:format(...), "\n") end end
+`,
+			"pcs-capacity: " + plan + ": Permission denied; the job is let through unchecked; tell an administrator",
+		},
+		{
+			Patient(JobSubmit(plan, dir, none)),
+			`local function say(who) return function(form, ...) io.write(who, form:format(...), "\n") end end
 slurm = { SUCCESS = 0, ERROR = -1, log_info = function() end, log_error = say("log: "), log_user = say("user: ") }
 local now = 1000000
 os.time = function() return now end
@@ -197,9 +208,12 @@ for _, after in ipairs({ 0, 1, 30, 40 }) do
   now = now + after
   assert(slurm_job_submit({ partition = "cpu" }, 0, 0) == 0)
 end
-`, log + log},
+`,
+			log + log,
+		},
 	} {
-		if err := errors.Join(os.WriteFile(script, []byte(shim.script), 0o644), os.WriteFile(driver, []byte(shim.driver), 0o644)); err != nil {
+		if err := errors.Join(os.WriteFile(script, []byte(shim.script), 0o644),
+			os.WriteFile(driver, []byte(shim.driver), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 
@@ -290,7 +304,10 @@ expect(submit(-3600), "plan filter")
 
 	dir := t.TempDir()
 	script, shim := filepath.Join(dir, "driver.lua"), filepath.Join(dir, "job_submit.lua")
-	for path, text := range map[string]string{script: driver, shim: JobSubmit(filepath.Join(dir, "plan"), dir, filepath.Join(dir, "filter"))} {
+	for path, text := range map[string]string{
+		script: driver,
+		shim:   JobSubmit(filepath.Join(dir, "plan"), dir, filepath.Join(dir, "filter")),
+	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

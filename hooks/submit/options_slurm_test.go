@@ -55,12 +55,16 @@ function slurm_job_modify() return slurm.SUCCESS end
 
 // What is recorded: all that could decide about a job.
 const (
-	cliOptions = "type partition account comment clusters qos time time-min begin deadline nodes ntasks ntasks-per-node " +
-		"ntasks-per-gpu ntasks-per-core ntasks-per-socket cpus-per-task cpus-per-gpu mincpus gpus gpus-per-node gpus-per-task " +
+	cliOptions = "type partition account comment clusters qos time time-min begin deadline nodes ntasks " +
+		"ntasks-per-node " +
+		"ntasks-per-gpu ntasks-per-core ntasks-per-socket cpus-per-task cpus-per-gpu mincpus gpus gpus-per-node " +
+		"gpus-per-task " +
 		"gpus-per-socket gres tres-per-task constraint requeue exclusive overcommit parsable jobid array " +
 		"sockets-per-node threads-per-core mem"
-	jobFields = "partition account default_account comment clusters user_name qos time_limit time_min begin_time deadline min_nodes " +
-		"max_nodes num_tasks ntasks_per_node ntasks_per_socket ntasks_per_core ntasks_per_tres cpus_per_task cpus_per_tres " +
+	jobFields = "partition account default_account comment clusters user_name qos time_limit time_min begin_time " +
+		"deadline min_nodes " +
+		"max_nodes num_tasks ntasks_per_node ntasks_per_socket ntasks_per_core ntasks_per_tres cpus_per_task " +
+		"cpus_per_tres " +
 		"min_cpus max_cpus pn_min_cpus tres_per_job tres_per_node tres_per_socket tres_per_task features requeue " +
 		"shared overcommit array_inx sockets_per_node threads_per_core het_job_offset"
 )

@@ -72,7 +72,11 @@ func (o Option) Refused() bool {
 
 // With is the command so that it runs nothing of its own; sbatch has more options.
 func (o Option) With(more string) string {
-	for command, with := range map[string]string{"sbatch": more, "srun": "--test-only", "salloc": "--no-shell --immediate=1"} {
+	for command, with := range map[string]string{
+		"sbatch": more,
+		"srun":   "--test-only",
+		"salloc": "--no-shell --immediate=1",
+	} {
 		if env, rest, found := strings.Cut(o.Command, command+" "); found &&
 			(env == "" || strings.HasSuffix(env, " ")) {
 			return env + command + " " + with + " " + rest
@@ -298,7 +302,11 @@ func startDriver(t *testing.T, dir state.Dir, now time.Time) func(Shown) string 
 	top := t.TempDir()
 
 	var args []string
-	for name, text := range map[string]string{"1": optionsDriver, "2": CLIFilter(dir.PlanPath(), string(dir), "/filter"), "3": JobSubmit(dir.PlanPath(), string(dir), "/filter")} {
+	for name, text := range map[string]string{
+		"1": optionsDriver,
+		"2": CLIFilter(dir.PlanPath(), string(dir), "/filter"),
+		"3": JobSubmit(dir.PlanPath(), string(dir), "/filter"),
+	} {
 		path := filepath.Join(top, name)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

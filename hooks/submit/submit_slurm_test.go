@@ -215,7 +215,11 @@ func testBoth(t *testing.T, s site) {
 
 	s.forget(t)
 
-	for options, says := range map[string]string{"": "job ", "--time=1-0": "waits for " + hookstest.OtherID, "--time=5-0": "Use --time="} {
+	for options, says := range map[string]string{
+		"":           "job ",
+		"--time=1-0": "waits for " + hookstest.OtherID,
+		"--time=5-0": "Use --time=",
+	} {
 		out, id, err := s.submit(t, append([]string{"--partition=gpu"}, strings.Fields(options)...)...)
 		if (err != nil) != (options == "--time=5-0") || strings.Count(out, says) != 1 {
 			t.Errorf("%s: %v: %s", options, err, out)
@@ -273,13 +277,31 @@ func testSubmission(t *testing.T, s site) {
 		args []string
 		want string
 	}{
-		"a limit past the fence":         {[]string{"--partition=gpu", "--time=1-00:00:00"}, "Use --time="},
-		"too many nodes":                 {[]string{"--partition=gpu", "--time=60", "--nodes=5"}, "the job asks for 5 nodes"},
-		"begins, and too little is left": {[]string{"--partition=gpu", "--time=60", "--begin=now+570minutes"}, "(--begin), and jobs on " + hookstest.BlockID},
-		"GPUs per node":                  {[]string{"--partition=gpu", "--time=60", "-N1", "--gpus-per-node=16"}, "asks for 16 GPUs on one node"},
-		"another's reservation":          {[]string{"--partition=gpu", "--time=60", "--comment=capacity_reservation_id=" + hookstest.OtherID}, "submit with --partition=other"},
-		"our key, unmanaged partition":   {[]string{"--comment=capacity_reservation_id=" + hookstest.BlockID}, "submit with --partition=gpu"},
-		"our key, value cannot be right": {[]string{"--partition=gpu", "--comment=capacity_reservation_id=block"}, "write it like"},
+		"a limit past the fence": {[]string{"--partition=gpu", "--time=1-00:00:00"}, "Use --time="},
+		"too many nodes": {
+			[]string{"--partition=gpu", "--time=60", "--nodes=5"},
+			"the job asks for 5 nodes",
+		},
+		"begins, and too little is left": {
+			[]string{"--partition=gpu", "--time=60", "--begin=now+570minutes"},
+			"(--begin), and jobs on " + hookstest.BlockID,
+		},
+		"GPUs per node": {
+			[]string{"--partition=gpu", "--time=60", "-N1", "--gpus-per-node=16"},
+			"asks for 16 GPUs on one node",
+		},
+		"another's reservation": {
+			[]string{"--partition=gpu", "--time=60", "--comment=capacity_reservation_id=" + hookstest.OtherID},
+			"submit with --partition=other",
+		},
+		"our key, unmanaged partition": {
+			[]string{"--comment=capacity_reservation_id=" + hookstest.BlockID},
+			"submit with --partition=gpu",
+		},
+		"our key, value cannot be right": {
+			[]string{"--partition=gpu", "--comment=capacity_reservation_id=block"},
+			"write it like",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, _, err := s.submit(t, test.args...)
@@ -340,14 +362,19 @@ func testWithoutUs(t *testing.T, s site) {
 		}
 	}
 	breakages := map[string]func(t *testing.T, s site){
-		"plan missing":        func(t *testing.T, s site) { os.Remove(s.state.PlanPath()) },
-		"plan empty":          func(t *testing.T, s site) { write(t, s.state.PlanPath(), "", 0o644) },
-		"plan is binary":      func(t *testing.T, s site) { write(t, s.state.PlanPath(), "\x00\xff\n\n", 0o644) },
-		"plan of tomorrow":    func(t *testing.T, s site) { write(t, s.state.PlanPath(), "version 2\npartition gpu\n", 0o644) },
-		"plan is a directory": func(t *testing.T, s site) { os.Remove(s.state.PlanPath()); os.Mkdir(s.state.PlanPath(), 0o755) },
-		"state_dir missing":   func(t *testing.T, s site) { os.RemoveAll(string(s.state)) },
-		"snapshot missing":    func(t *testing.T, s site) { os.Remove(s.state.SnapshotPath()) },
-		"snapshot corrupt":    func(t *testing.T, s site) { write(t, s.state.SnapshotPath(), `{"version":1`, 0o644) },
+		"plan missing":   func(t *testing.T, s site) { os.Remove(s.state.PlanPath()) },
+		"plan empty":     func(t *testing.T, s site) { write(t, s.state.PlanPath(), "", 0o644) },
+		"plan is binary": func(t *testing.T, s site) { write(t, s.state.PlanPath(), "\x00\xff\n\n", 0o644) },
+		"plan of tomorrow": func(t *testing.T, s site) {
+			write(t, s.state.PlanPath(), "version 2\npartition gpu\n", 0o644)
+		},
+		"plan is a directory": func(t *testing.T, s site) {
+			os.Remove(s.state.PlanPath())
+			os.Mkdir(s.state.PlanPath(), 0o755)
+		},
+		"state_dir missing": func(t *testing.T, s site) { os.RemoveAll(string(s.state)) },
+		"snapshot missing":  func(t *testing.T, s site) { os.Remove(s.state.SnapshotPath()) },
+		"snapshot corrupt":  func(t *testing.T, s site) { write(t, s.state.SnapshotPath(), `{"version":1`, 0o644) },
 		"snapshot hangs": func(t *testing.T, s site) {
 			os.Remove(s.state.SnapshotPath())
 			syscall.Mkfifo(s.state.SnapshotPath(), 0o644)
@@ -363,7 +390,9 @@ func testWithoutUs(t *testing.T, s site) {
 		"filter missing":      func(t *testing.T, s site) { os.Remove(s.filter) },
 		"filter not runnable": func(t *testing.T, s site) { write(t, s.filter, "#!/bin/sh\necho end\n", 0o644) },
 		"filter crashes":      func(t *testing.T, s site) { write(t, s.filter, "#!/bin/sh\nkill -SEGV $$\n", 0o755) },
-		"filter is cut off":   func(t *testing.T, s site) { write(t, s.filter, "#!/bin/sh\necho refuse 6e6f\nkill -9 $$\n", 0o755) },
+		"filter is cut off": func(t *testing.T, s site) {
+			write(t, s.filter, "#!/bin/sh\necho refuse 6e6f\nkill -9 $$\n", 0o755)
+		},
 		"filter says nonsense": func(t *testing.T, s site) {
 			write(t, s.filter, "#!/bin/sh\necho set time zz; echo set; echo warn; echo end\n", 0o755)
 		},
@@ -437,19 +466,20 @@ func testHostileInput(t *testing.T, s site) {
 		"forged field":     "x state-dir=2f746d70 partition=73746174696300 comment=",
 		"forged answer":    "x\nset time ff\nend\n",
 		"our key, hostile": "capacity_reservation_id=$(" + touch(11) + ")",
-		"our key, twice":   "capacity_reservation_id=" + hookstest.BlockID + " capacity_reservation_id=" + hookstest.BlockID,
-		"binary":           "\x01\x02\x7f\x80\xfe\xff\xc3\x28",
-		"terminal codes":   "\x1b]0;x\x07\x1b[2J",
-		"format":           "%s%s%s%n%n%100000000d",
-		"lua pattern":      "%1%z(.-)*[",
-		"unicode":          "\u202e\u2028\U0001f4a5",
-		"option":           "--partition=other -p other",
-		"spaces":           "   \t  ",
-		"empty":            "",
-		"limit":            strings.Repeat("a", 1024),
-		"past the limit":   strings.Repeat("b", 1025),
-		"long":             strings.Repeat("$("+touch(12)+")", 1000),
-		"over 100 KB":      strings.Repeat("'", 120_000),
+		"our key, twice": "capacity_reservation_id=" + hookstest.BlockID + " capacity_reservation_id=" +
+			hookstest.BlockID,
+		"binary":         "\x01\x02\x7f\x80\xfe\xff\xc3\x28",
+		"terminal codes": "\x1b]0;x\x07\x1b[2J",
+		"format":         "%s%s%s%n%n%100000000d",
+		"lua pattern":    "%1%z(.-)*[",
+		"unicode":        "\u202e\u2028\U0001f4a5",
+		"option":         "--partition=other -p other",
+		"spaces":         "   \t  ",
+		"empty":          "",
+		"limit":          strings.Repeat("a", 1024),
+		"past the limit": strings.Repeat("b", 1025),
+		"long":           strings.Repeat("$("+touch(12)+")", 1000),
+		"over 100 KB":    strings.Repeat("'", 120_000),
 	}
 	// The options whose text the shims hand on; numbers are Slurm's own to parse. Each value is tried in the comment
 	// and in three others, each of these with four values.
@@ -474,7 +504,12 @@ func testHostileInput(t *testing.T, s site) {
 	for i, name := range slices.Sorted(maps.Keys(values)) {
 		value := values[name]
 		t.Run(name, func(t *testing.T) {
-			for _, option := range []string{"comment", options[3*i%len(options)], options[(3*i+1)%len(options)], options[(3*i+2)%len(options)]} {
+			for _, option := range []string{
+				"comment",
+				options[3*i%len(options)],
+				options[(3*i+1)%len(options)],
+				options[(3*i+2)%len(options)],
+			} {
 				args := []string{"--partition=gpu", "--" + option + "=" + value}
 				if option != "comment" { // makes the shim call the filter, whatever the partition
 					args = append(args, "--comment=capacity_reservation_id="+hookstest.BlockID)
@@ -630,7 +665,8 @@ func hang(t *testing.T, dir string) {
 		t.Skipf("no file system can be made to hang here: %v", err)
 	}
 
-	if err := syscall.Mount("hung", dir, "fuse.hung", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", fuse.Fd())); err != nil {
+	if err := syscall.Mount("hung", dir, "fuse.hung", 0,
+		fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", fuse.Fd())); err != nil {
 		fuse.Close()
 		t.Skipf("no file system can be made to hang here: %v", err)
 	}
@@ -653,7 +689,8 @@ func testHangs(t *testing.T, s site) {
 	}{
 		"the file system": {func(t *testing.T) { hang(t, string(s.state)) }, ""},
 		"the file system, after the plan was read": {func(t *testing.T) {
-			if out, _, err := s.submit(t, "--partition=gpu", "--time=60"); err != nil || strings.Contains(out, "pcs-capacity") {
+			if out, _, err := s.submit(t, "--partition=gpu", "--time=60"); err != nil || strings.Contains(out,
+				"pcs-capacity") {
 				t.Fatalf("%v: %s", err, out)
 			}
 

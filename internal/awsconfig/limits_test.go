@@ -90,7 +90,9 @@ func TestSilentHost(t *testing.T) {
 
 	answering(false)
 
-	if _, err := client.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: []string{"i-1"}}); !errors.As(
+	if _, err := client.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{
+		InstanceIds: []string{"i-1"},
+	}); !errors.As(
 		err,
 		&silent,
 	) ||

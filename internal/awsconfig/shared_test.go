@@ -18,9 +18,15 @@ func noFiles(t *testing.T, metadata string) {
 	t.Helper()
 
 	for key, value := range map[string]string{
-		"AWS_CONFIG_FILE": filepath.Join(t.TempDir(), "none"), "AWS_SHARED_CREDENTIALS_FILE": filepath.Join(t.TempDir(), "none"),
-		"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_PROFILE": "", "AWS_ENDPOINT_URL": "http://127.0.0.1:1", "AWS_REGION": "",
-		"AWS_EC2_METADATA_DISABLED": "false", "AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata,
+		"AWS_CONFIG_FILE":                   filepath.Join(t.TempDir(), "none"),
+		"AWS_SHARED_CREDENTIALS_FILE":       filepath.Join(t.TempDir(), "none"),
+		"AWS_ACCESS_KEY_ID":                 "",
+		"AWS_SECRET_ACCESS_KEY":             "",
+		"AWS_PROFILE":                       "",
+		"AWS_ENDPOINT_URL":                  "http://127.0.0.1:1",
+		"AWS_REGION":                        "",
+		"AWS_EC2_METADATA_DISABLED":         "false",
+		"AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata,
 	} {
 		t.Setenv(key, value)
 	}
@@ -42,7 +48,10 @@ func silence(t *testing.T) (url string) {
 
 // Without credentials all calls of all clients say so, and what to do.
 func TestNoCredentialsIsOneVerdict(t *testing.T) {
-	for name, metadata := range map[string]string{"metadata refused": "http://127.0.0.1:1", "metadata silent": silence(t)} {
+	for name, metadata := range map[string]string{
+		"metadata refused": "http://127.0.0.1:1",
+		"metadata silent":  silence(t),
+	} {
 		t.Run(name, func(t *testing.T) {
 			noFiles(t, metadata)
 
@@ -56,7 +65,10 @@ func TestNoCredentialsIsOneVerdict(t *testing.T) {
 				func(ctx context.Context) error { _, err := c.Regions(ctx); return err },
 				func(ctx context.Context) error { _, err := group.Clusters(ctx); return err },
 				func(ctx context.Context) error { _, err := c.Account(ctx); return err },
-				func(ctx context.Context) error { _, err := c.FindReservations(ctx, ec2.ReservationQuery{}); return err },
+				func(ctx context.Context) error {
+					_, err := c.FindReservations(ctx, ec2.ReservationQuery{})
+					return err
+				},
 				func(ctx context.Context) error {
 					_, err := c.In("us-west-2").FindReservations(ctx, ec2.ReservationQuery{})
 					return err

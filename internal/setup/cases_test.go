@@ -81,7 +81,10 @@ func TestDetailsOfPlans(t *testing.T) {
 		{capacity.ODCR, "pg", "", "pg", ""},
 		{capacity.ODCR, "", "copied", "copied", ""},
 		{capacity.ODCR, "pg", "copied", "pg", "placement group copied: the reservation has a placement of its own"},
-		{capacity.CapacityBlock, "", "copied", "", "placement group copied: the reservation has a placement of its own"},
+		{
+			capacity.CapacityBlock, "", "copied", "",
+			"placement group copied: the reservation has a placement of its own",
+		},
 	} {
 		p := plan(see(c.kind, c.own, c.copied))
 		if group, not := value(p, WhatTemplate, "placement group"), value(p, WhatTemplate, "not copied"); group != c.group ||
@@ -129,13 +132,41 @@ func TestSubnetsOfLaunches(t *testing.T) {
 		wanted       []string
 		launched, in string
 	}{
-		"without EFA":            {ask: askFor(next1), wanted: []string{subnet, spare.ID}, launched: subnet + " " + spare.ID},
-		"with EFA":               {ask: askFor(next1), seen: func(in *inspection) { in.request.EFA = capacity.EFA }, wanted: []string{subnet}, launched: subnet, in: subnet},
-		"with EFA, self-managed": {ask: askForOnEC2(next1), seen: func(in *inspection) { in.request.EFA, in.request.SubnetIDs = capacity.EFA, nil }, wanted: []string{subnet, spare.ID}, launched: subnet + " " + spare.ID},
-		"EFA that is there already": {ask: askFor(now1), seen: func(in *inspection) {
-			in.Slots[0].Uses.NetworkInterfaces, in.Slots[0].Group.SubnetIDs = []capacity.Interface{{Type: "efa"}}, []string{subnet, spare.ID, distant.ID}
-		}, wanted: []string{subnet, spare.ID, distant.ID}, launched: subnet, in: subnet},
-		"EFA that is new": {ask: askFor(now1), seen: func(in *inspection) { in.request.EFA = capacity.EFA }, wanted: []string{subnet}, launched: subnet, in: subnet},
+		"without EFA": {
+			ask:      askFor(next1),
+			wanted:   []string{subnet, spare.ID},
+			launched: subnet + " " + spare.ID,
+		},
+		"with EFA": {
+			ask:      askFor(next1),
+			seen:     func(in *inspection) { in.request.EFA = capacity.EFA },
+			wanted:   []string{subnet},
+			launched: subnet,
+			in:       subnet,
+		},
+		"with EFA, self-managed": {
+			ask:      askForOnEC2(next1),
+			seen:     func(in *inspection) { in.request.EFA, in.request.SubnetIDs = capacity.EFA, nil },
+			wanted:   []string{subnet, spare.ID},
+			launched: subnet + " " + spare.ID,
+		},
+		"EFA that is there already": {
+			ask: askFor(now1),
+			seen: func(in *inspection) {
+				in.Slots[0].Uses.NetworkInterfaces = []capacity.Interface{{Type: "efa"}}
+				in.Slots[0].Group.SubnetIDs = []string{subnet, spare.ID, distant.ID}
+			},
+			wanted:   []string{subnet, spare.ID, distant.ID},
+			launched: subnet,
+			in:       subnet,
+		},
+		"EFA that is new": {
+			ask:      askFor(now1),
+			seen:     func(in *inspection) { in.request.EFA = capacity.EFA },
+			wanted:   []string{subnet},
+			launched: subnet,
+			in:       subnet,
+		},
 	} {
 		read := w.see(c.ask)
 
@@ -166,7 +197,12 @@ func TestSubnetsOfLaunches(t *testing.T) {
 	}
 
 	in.launch.Type = ec2.InstanceType{EFAInterfaces: 1, Cards: make([]ec2.NetworkCard, 1)}
-	for mode, want := range map[capacity.EFAMode]string{capacity.EFA: "1 × efa", capacity.EFAOnly: "1 × efa-only, no public address", capacity.NoEFA: "without EFA", "": ""} {
+	for mode, want := range map[capacity.EFAMode]string{
+		capacity.EFA:     "1 × efa",
+		capacity.EFAOnly: "1 × efa-only, no public address",
+		capacity.NoEFA:   "without EFA",
+		"":               "",
+	} {
 		if got := in.describeEFA(mode); got != want {
 			t.Errorf("%q of one card: %q", mode, got)
 		}
@@ -264,8 +300,13 @@ func TestUserDataOnEC2(t *testing.T) {
 		site, server string
 		want         int // starts of slurmd
 	}{
-		"script":           {"#!/bin/sh\nmount -a\n", "head", 1},
-		"archive":          {"MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"b\"\n\n--b\nContent-Type: text/cloud-config\n\n#cloud-config\n--b--\n", "", 1},
+		"script": {"#!/bin/sh\nmount -a\n", "head", 1},
+		"archive": {
+			"MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"b\"\n\n--b\nContent-Type: " +
+				"text/cloud-config\n\n#cloud-config\n--b--\n",
+			"",
+			1,
+		},
 		"ours":             {NodeScript("old"), "head", 1},
 		"ignored":          {"echo\n", "", 0},
 		"starts it itself": {"#!/bin/sh\n" + NodeScript("own"), "head", 1},
@@ -313,13 +354,23 @@ func TestLikeIsFound(t *testing.T) {
 		like   string
 		fix    string
 	}{
-		"the only one":           {groups: []pcs.NodeGroup{cpu}, like: "cpu"},
-		"beside one that goes":   {groups: []pcs.NodeGroup{cpu, gone}, like: "cpu"},
-		"login nodes have none":  {groups: []pcs.NodeGroup{login, cpu}, like: "cpu"},
-		"the other slot":         {groups: []pcs.NodeGroup{cpu, login, group("gpu-b", "p5.48xlarge", ours)}, like: "gpu-b"},
-		"several":                {groups: []pcs.NodeGroup{group("one", "p5.48xlarge", nil), group("two", "p5.4xlarge", nil)}, fix: "give --like with one of one, two"},
-		"none":                   {},
-		"one is named":           {groups: []pcs.NodeGroup{cpu, login}, ask: func(r *Request) { r.Like = "login" }, like: "login"},
+		"the only one":          {groups: []pcs.NodeGroup{cpu}, like: "cpu"},
+		"beside one that goes":  {groups: []pcs.NodeGroup{cpu, gone}, like: "cpu"},
+		"login nodes have none": {groups: []pcs.NodeGroup{login, cpu}, like: "cpu"},
+		"the other slot": {
+			groups: []pcs.NodeGroup{cpu, login, group("gpu-b", "p5.48xlarge", ours)},
+			like:   "gpu-b",
+		},
+		"several": {
+			groups: []pcs.NodeGroup{group("one", "p5.48xlarge", nil), group("two", "p5.4xlarge", nil)},
+			fix:    "give --like with one of one, two",
+		},
+		"none": {},
+		"one is named": {
+			groups: []pcs.NodeGroup{cpu, login},
+			ask:    func(r *Request) { r.Like = "login" },
+			like:   "login",
+		},
 		"names of others' slots": {groups: []pcs.NodeGroup{cpu, group("gpu-a", "p5.48xlarge", nil)}, like: "cpu"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -381,7 +432,13 @@ func TestNodeGroupOfAQueue(t *testing.T) {
 	for _, c := range []struct {
 		cfg  *config.Config
 		want string
-	}{{nil, "gpu"}, {&config.Config{}, "gpu"}, {with("big"), "big"}, {with("big", "gpu"), "gpu"}, {with("one", "two"), ""}} {
+	}{
+		{nil, "gpu"},
+		{&config.Config{}, "gpu"},
+		{with("big"), "big"},
+		{with("big", "gpu"), "gpu"},
+		{with("one", "two"), ""},
+	} {
 		got, err := NodeGroupOf(c.cfg, "gpu")
 		if got != c.want || (err != nil) != (c.want == "") {
 			t.Errorf("%v: %q, %v", c.cfg, got, err)
@@ -437,18 +494,42 @@ func TestUsersOfTheReservation(t *testing.T) {
 		who, fix string
 		own      int
 	}{
-		"nobody":                       {seen: func(*inspection) {}},
-		"another queue's node group":   {seen: group("big-a", "big"), who: "4 by compute node group big-a", fix: "choose another reservation, or free it there first"},
-		"its own slot":                 {seen: group("gpu-b", "gpu")},
-		"its own nodes, self-managed":  {ask: askForOnEC2(now1), seen: instances(2, capacity.TagCluster, ourMark, capacity.TagPartition, "gpu"), own: 2},
-		"nodes of another cluster":     {seen: instances(3, capacity.TagCluster, "linux", capacity.TagPartition, "gpu"), who: "3 by other instances", fix: "give --max-nodes 1 or less"},
-		"nodes of another PCS cluster": {seen: instances(1, pcs.TagClusterID, "pcs_f", pcs.TagNodeGroupID, "pcs_e"), who: "1 by other instances"},
-		"another entry, by id":         {seen: own(capacity.GroupSettings{ReservationIDs: []string{now1}}, 2), who: `3 by partition "own" of FILE`},
-		"another entry, and others": {seen: func(in *inspection) {
-			own(capacity.GroupSettings{ReservationIDs: []string{now1}}, 2)(in)
-			instances(1)(in)
-		}, who: `3 by partition "own" of FILE, 1 by other instances`},
-		"another entry, by tag":        {seen: own(capacity.GroupSettings{Select: &capacity.Select{Tags: map[string]string{"team": "nlp"}}}, 0), who: `3 by partition "own" of FILE`},
+		"nobody": {seen: func(*inspection) {}},
+		"another queue's node group": {
+			seen: group("big-a", "big"),
+			who:  "4 by compute node group big-a",
+			fix:  "choose another reservation, or free it there first",
+		},
+		"its own slot": {seen: group("gpu-b", "gpu")},
+		"its own nodes, self-managed": {
+			ask:  askForOnEC2(now1),
+			seen: instances(2, capacity.TagCluster, ourMark, capacity.TagPartition, "gpu"),
+			own:  2,
+		},
+		"nodes of another cluster": {
+			seen: instances(3, capacity.TagCluster, "linux", capacity.TagPartition, "gpu"),
+			who:  "3 by other instances",
+			fix:  "give --max-nodes 1 or less",
+		},
+		"nodes of another PCS cluster": {
+			seen: instances(1, pcs.TagClusterID, "pcs_f", pcs.TagNodeGroupID, "pcs_e"),
+			who:  "1 by other instances",
+		},
+		"another entry, by id": {
+			seen: own(capacity.GroupSettings{ReservationIDs: []string{now1}}, 2),
+			who:  `3 by partition "own" of FILE`,
+		},
+		"another entry, and others": {
+			seen: func(in *inspection) {
+				own(capacity.GroupSettings{ReservationIDs: []string{now1}}, 2)(in)
+				instances(1)(in)
+			},
+			who: `3 by partition "own" of FILE, 1 by other instances`,
+		},
+		"another entry, by tag": {
+			seen: own(capacity.GroupSettings{Select: &capacity.Select{Tags: map[string]string{"team": "nlp"}}}, 0),
+			who:  `3 by partition "own" of FILE`,
+		},
 		"another entry, that does not": {seen: own(capacity.GroupSettings{ReservationIDs: []string{next1}}, 0)},
 	} {
 		t.Run(name, func(t *testing.T) {

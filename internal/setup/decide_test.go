@@ -124,9 +124,12 @@ func TestSetupIsKilledAnywhere(t *testing.T) {
 		fail   bool
 		ask    Request
 	}{
-		"first block": {ask: askFor(now1)}, "next block": {before: []Request{askFor(now1)}, ask: askFor(next1)},
-		"another size": {before: []Request{askFor(now1)}, ask: bigger}, "could not be created": {fail: true, ask: askFor(now1)},
-		"self-managed": {ask: askForOnEC2(now1)}, "self-managed, next": {before: []Request{askForOnEC2(now1)}, ask: askForOnEC2(next1)},
+		"first block":          {ask: askFor(now1)},
+		"next block":           {before: []Request{askFor(now1)}, ask: askFor(next1)},
+		"another size":         {before: []Request{askFor(now1)}, ask: bigger},
+		"could not be created": {fail: true, ask: askFor(now1)},
+		"self-managed":         {ask: askForOnEC2(now1)},
+		"self-managed, next":   {before: []Request{askForOnEC2(now1)}, ask: askForOnEC2(next1)},
 	} {
 		for dieAt, more := 1, true; more; dieAt++ {
 			w := newWorld()
@@ -174,7 +177,11 @@ func TestSetupIsKilledAnywhere(t *testing.T) {
 // fence, and the same command goes on from there until nothing is left.
 func TestTeardownIsKilledAnywhere(t *testing.T) {
 	ec2Ask := Request{Provider: capacity.ProviderEC2, Mark: ourMark, Queue: "gpu"}
-	for name, ask := range map[string]Request{"a queue": {Queue: "gpu"}, "a slot": {Queue: "gpu", NodeGroup: "gpu-a"}, "self-managed": ec2Ask} {
+	for name, ask := range map[string]Request{
+		"a queue":      {Queue: "gpu"},
+		"a slot":       {Queue: "gpu", NodeGroup: "gpu-a"},
+		"self-managed": ec2Ask,
+	} {
 		for dieAt, more := 1, true; more; dieAt++ {
 			w := newWorld()
 			if ask.Provider == capacity.ProviderEC2 {
@@ -211,7 +218,8 @@ func TestTeardownIsKilledAnywhere(t *testing.T) {
 			if left := len(w.Groups) + len(w.Templates) + len(w.Fences) + len(w.Queues); ask.NodeGroup == "" &&
 				(left != 3 || found || len(w.Instances) > 0) ||
 				ask.NodeGroup != "" &&
-					(left != 7 || !slices.Equal(part.Group("gpu").ReservationIDs, []string{next1}) || w.unsafe() != "") {
+					(left != 7 || !slices.Equal(part.Group("gpu").ReservationIDs, []string{next1}) ||
+						w.unsafe() != "") {
 				t.Errorf("%s, killed at %d: left are %d things, %s", name, dieAt, left, w.unsafe())
 			}
 		}
@@ -478,13 +486,25 @@ func TestNoQueueWithoutItsFence(t *testing.T) {
 		noPass, noWait error
 		want           string // of the error
 	}{
-		"no trouble":            {},
-		"the nodes show late":   {shows: 4 * time.Minute},
-		"the nodes never show":  {shows: 24 * time.Hour, want: "Slurm shows no nodes of compute node group gpu-a after 5m, so no fence can stand on them, and they are not put into queue gpu"},
-		"the pass fails":        {noPass: errors.New("Access/permission denied"), want: "no fence could be placed on the nodes of gpu-a, so they are not put into queue gpu: Access/permission denied"},
-		"a roll over goes on":   {noWait: pcs.ErrAtWork},
-		"a roll over must wait": {shows: time.Minute, noWait: pcs.ErrAtWork, want: "no fence stands on the nodes of gpu-a yet"},
-		"an interrupt":          {shows: time.Minute, noWait: context.Canceled, want: "context canceled"},
+		"no trouble":          {},
+		"the nodes show late": {shows: 4 * time.Minute},
+		"the nodes never show": {
+			shows: 24 * time.Hour,
+			want: "Slurm shows no nodes of compute node group gpu-a after 5m, so no fence can stand on them, and " +
+				"they are not put into queue gpu",
+		},
+		"the pass fails": {
+			noPass: errors.New("Access/permission denied"),
+			want: "no fence could be placed on the nodes of gpu-a, so they are not put into queue gpu: " +
+				"Access/permission denied",
+		},
+		"a roll over goes on": {noWait: pcs.ErrAtWork},
+		"a roll over must wait": {
+			shows:  time.Minute,
+			noWait: pcs.ErrAtWork,
+			want:   "no fence stands on the nodes of gpu-a yet",
+		},
+		"an interrupt": {shows: time.Minute, noWait: context.Canceled, want: "context canceled"},
 	} {
 		w := newWorld()
 		w.Shows, w.noPass, w.noWait = c.shows, c.noPass, c.noWait
@@ -531,7 +551,11 @@ func TestR9_WhatGoes(t *testing.T) {
 						Name:     "gpu",
 						Provider: c.provider,
 						Groups:   groups,
-					}, {Name: "other", Provider: c.provider, Groups: []capacity.GroupSettings{{Name: "other", Slots: 2}}},
+					}, {
+						Name:     "other",
+						Provider: c.provider,
+						Groups:   []capacity.GroupSettings{{Name: "other", Slots: 2}},
+					},
 				}},
 			},
 		}

@@ -146,7 +146,9 @@ func TestNodesFindTheirNames(t *testing.T) {
 		t.Errorf("with a controller that answers late: %q, %v", out, err)
 	}
 	// With systemd it runs as a unit that is started again, and needrestart and apt leave it alone.
-	for _, dir := range []string{"run/systemd/system", "etc/systemd/system", "etc/needrestart/conf.d", "etc/apt/apt.conf.d"} {
+	for _, dir := range []string{
+		"run/systemd/system", "etc/systemd/system", "etc/needrestart/conf.d", "etc/apt/apt.conf.d",
+	} {
 		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -162,8 +164,10 @@ func TestNodesFindTheirNames(t *testing.T) {
 	}
 
 	for file, want := range map[string]string{
-		"etc/systemd/system/pcs-capacity-slurmd.service": "\nExecStart=" + bin + "/slurmd -D -N " + names[0] + " --conf-server head\n",
-		"etc/needrestart/conf.d/pcs-capacity.conf":       "{override_rc}{qr(slurm|munge)} = 0;\n", "etc/apt/apt.conf.d/90pcs-capacity": "Package-Blacklist",
+		"etc/systemd/system/pcs-capacity-slurmd.service": "\nExecStart=" + bin + "/slurmd -D -N " + names[0] +
+			" --conf-server head\n",
+		"etc/needrestart/conf.d/pcs-capacity.conf": "{override_rc}{qr(slurm|munge)} = 0;\n",
+		"etc/apt/apt.conf.d/90pcs-capacity":        "Package-Blacklist",
 	} {
 		if text, err := os.ReadFile(filepath.Join(root, file)); err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("%s: %s%v", file, text, err)
@@ -208,7 +212,8 @@ func TestR9_SetupOnEC2LeavesForeignTemplates(t *testing.T) {
 	w.run(w.requestOnEC2(openBlock))
 
 	template, _ := w.named(templateName)
-	if err := w.ec2.TagLaunchTemplate(t.Context(), template.ID, map[string]string{capacity.TagCluster: "linux/fedcba9876543210"}); err != nil {
+	if err := w.ec2.TagLaunchTemplate(t.Context(), template.ID,
+		map[string]string{capacity.TagCluster: "linux/fedcba9876543210"}); err != nil {
 		t.Fatal(err)
 	}
 

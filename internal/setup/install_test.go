@@ -78,7 +78,8 @@ func TestInstallScriptInstalls(t *testing.T) {
 
 	n := newNode(t)
 	ca := filepath.Join(n.dir, "ca.pem")
-	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o644); err != nil {
+	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 
@@ -130,7 +131,10 @@ func TestInstallScriptWithoutAPackage(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	for from, why := range map[string]string{"https://127.0.0.1/x.rpm": "", there: "package is for another architecture"} {
+	for from, why := range map[string]string{
+		"https://127.0.0.1/x.rpm": "",
+		there:                     "package is for another architecture",
+	} {
 		if said := n.run(from); !strings.Contains(said, from+" was not installed; this node runs jobs without it\n") ||
 			!strings.Contains(said, why) {
 			t.Errorf("%s: %s", from, said)

@@ -23,8 +23,10 @@ import (
 func TestLifecycleActions(t *testing.T) {
 	w := newAccount(t, nil)
 	actions := func(script, argument string) string {
-		return `{"scriptCachingPolicy":"REFRESH_ON_REBOOT","stages":{"nodeBootstrapped":[{"name":"` + script + `","executionPolicy":"EVERY_BOOT","onError":"CONTINUE",` +
-			`"arguments":["` + argument + `","a&b"],"scriptSource":{"scriptLocation":"s3://bucket/mount.sh","s3VersionId":"v1"}}]}}`
+		return `{"scriptCachingPolicy":"REFRESH_ON_REBOOT","stages":{"nodeBootstrapped":[{"name":"` + script +
+			`","executionPolicy":"EVERY_BOOT","onError":"CONTINUE",` +
+			`"arguments":["` + argument +
+			`","a&b"],"scriptSource":{"scriptLocation":"s3://bucket/mount.sh","s3VersionId":"v1"}}]}}`
 	}
 	change := func(group, actions string) {
 		w.sim.Clock().Advance(time.Minute)
@@ -145,7 +147,8 @@ func TestGroupsWithoutATemplateOfTheirOwn(t *testing.T) {
 		!slices.Equal(
 			p.Of(capacity.Note),
 			[]string{
-				"node group compute has no launch template of its own; image, instance profile and security groups are taken from the group",
+				"node group compute has no launch template of its own; image, instance profile and security groups " +
+					"are taken from the group",
 			},
 		) {
 		t.Errorf("%v, %v", p.Of(capacity.Note), p.Mismatches())
@@ -190,8 +193,10 @@ func TestSetupKeeps(t *testing.T) {
 				r.ConfServer = "head"
 			}
 		}},
-		"a conf server alone":        {said: func(r *setup.Request) { r.ConfServer = "head:6817" }},
-		"--efa none and two subnets": {said: func(r *setup.Request) { r.SubnetIDs = []string{subnetA, subnetB}; r.EFA = capacity.NoEFA }},
+		"a conf server alone": {said: func(r *setup.Request) { r.ConfServer = "head:6817" }},
+		"--efa none and two subnets": {
+			said: func(r *setup.Request) { r.SubnetIDs = []string{subnetA, subnetB}; r.EFA = capacity.NoEFA },
+		},
 		"all that --like has of its own": {likes: true, said: func(r *setup.Request) {
 			r.AMI = "ami-0e200000000000d04"
 		}},

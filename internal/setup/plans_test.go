@@ -143,8 +143,16 @@ func TestPlansInFull(t *testing.T) {
 		{name: "a third block, where both slots hold one", world: both, ask: askThird, seen: thirdBlock},
 		{name: "of another size", world: first, ask: func(r *Request) { r.MaxNodes, r.Dynamic = 2, true }},
 		{name: "more nodes than it has", ask: nodes(5)},
-		{name: "more nodes than it has, not yet known", ask: nodes(5), seen: func(in *inspection) { in.reservation.Total, in.reservation.State = 0, capacity.StateScheduled }},
-		{name: "another image and subnet", world: first, ask: func(r *Request) { r.AMI, r.SubnetIDs = "ami-2", []string{subnet} }},
+		{
+			name: "more nodes than it has, not yet known",
+			ask:  nodes(5),
+			seen: func(in *inspection) { in.reservation.Total, in.reservation.State = 0, capacity.StateScheduled },
+		},
+		{
+			name:  "another image and subnet",
+			world: first,
+			ask:   func(r *Request) { r.AMI, r.SubnetIDs = "ami-2", []string{subnet} },
+		},
 		{name: "user data of the copy", seen: mime},
 		{name: "other user data", world: first, seen: mime},
 		{name: "with EFA", ask: mode(capacity.EFAOnly), seen: efa},
@@ -157,34 +165,73 @@ func TestPlansInFull(t *testing.T) {
 		}},
 		{name: "for accounts", ask: accounts("nlp", "cv")},
 		{name: "for other accounts", world: firstWith(accounts("nlp")), ask: accounts("cv")},
-		{name: "without the accounts of the queue", world: func(t *testing.T, w *world) { firstWith(accounts("nlp"))(t, w); w.Queue("gpu").SlurmSettings = nil }},
-		{name: "accounts in another order", world: func(t *testing.T, w *world) {
-			firstWith(accounts("nlp", "cv"))(t, w)
-			w.Queue("gpu").SlurmSettings[lock] = " CV,nlp"
-		}, ask: accounts("cv", "nlp")},
+		{
+			name: "without the accounts of the queue",
+			world: func(t *testing.T, w *world) {
+				firstWith(accounts("nlp"))(t, w)
+				w.Queue("gpu").SlurmSettings = nil
+			},
+		},
+		{
+			name: "accounts in another order",
+			world: func(t *testing.T, w *world) {
+				firstWith(accounts("nlp", "cv"))(t, w)
+				w.Queue("gpu").SlurmSettings[lock] = " CV,nlp"
+			},
+			ask: accounts("cv", "nlp"),
+		},
 		{name: "a queue with a group more", world: func(t *testing.T, w *world) {
 			first(t, w)
 			w.Queue("gpu").GroupIDs = append(w.Queue("gpu").GroupIDs, "pcs_0")
 		}},
 		{name: "could not be created", world: notCreated},
-		{name: "an ODCR", seen: func(in *inspection) { in.reservation.Kind, in.reservation.End = capacity.ODCR, time.Time{} }},
+		{
+			name: "an ODCR",
+			seen: func(in *inspection) { in.reservation.Kind, in.reservation.End = capacity.ODCR, time.Time{} },
+		},
 		{name: "a fence that is gone", world: func(t *testing.T, w *world) { first(t, w); clear(w.Fences) }},
 		{name: "where nobody waits for Slurm", seen: func(in *inspection) { in.waits = false }},
 		{name: "by sync, which writes no settings", seen: func(in *inspection) { in.unattended = true }},
 		{name: "on EC2", ask: onEC2},
 		{name: "again on EC2", world: firstOnEC2, ask: onEC2},
 		{name: "the next block on EC2", world: firstOnEC2, ask: nextOnEC2},
-		{name: "another profile and script on EC2", world: firstOnEC2, ask: onEC2, seen: func(in *inspection) { in.source.InstanceProfile, in.nodeScript = "nodes", "slurmd --conf-server ctl" }},
+		{
+			name:  "another profile and script on EC2",
+			world: firstOnEC2,
+			ask:   onEC2,
+			seen: func(in *inspection) {
+				in.source.InstanceProfile, in.nodeScript = "nodes", "slurmd --conf-server ctl"
+			},
+		},
 		{name: "a copy on EC2", ask: onEC2, seen: func(in *inspection) {
-			in.source = capacity.LaunchTemplate{ID: "lt-9", Name: "theirs", Version: "3", ImageID: "ami-1", SecurityGroupIDs: []string{"sg-1"}}
+			in.source = capacity.LaunchTemplate{
+				ID:               "lt-9",
+				Name:             "theirs",
+				Version:          "3",
+				ImageID:          "ami-1",
+				SecurityGroupIDs: []string{"sg-1"},
+			}
 		}},
-		{name: "a copy of itself on EC2", world: firstOnEC2, ask: onEC2, seen: func(in *inspection) { in.source = in.Slots[0].Template }},
+		{
+			name:  "a copy of itself on EC2",
+			world: firstOnEC2,
+			ask:   onEC2,
+			seen:  func(in *inspection) { in.source = in.Slots[0].Template },
+		},
 
 		{name: "a cluster at work", seen: func(in *inspection) { in.Cluster.Status = pcs.Updating }},
 		{name: "an old Slurm", seen: func(in *inspection) { in.Cluster.SlurmVersion = "23.11" }},
 		{name: "the oldest Slurm that will do", seen: func(in *inspection) { in.Cluster.SlurmVersion = "24.05" }},
-		{name: "an old Slurm and an ODCR", seen: func(in *inspection) { in.Cluster.SlurmVersion, in.reservation.Kind = "23.11", capacity.ODCR }},
-		{name: "no cluster, a reservation that ends", seen: func(in *inspection) { in.Inventory, in.reservation.State = pcs.Inventory{}, capacity.StateCancelled }},
+		{
+			name: "an old Slurm and an ODCR",
+			seen: func(in *inspection) { in.Cluster.SlurmVersion, in.reservation.Kind = "23.11", capacity.ODCR },
+		},
+		{
+			name: "no cluster, a reservation that ends",
+			seen: func(in *inspection) {
+				in.Inventory, in.reservation.State = pcs.Inventory{}, capacity.StateCancelled
+			},
+		},
 		{name: "a short queue", ask: func(r *Request) { r.Queue, r.MaxNodes = "gp", 5 }},
 		{name: "a long node group", ask: func(r *Request) { r.NodeGroup = strings.Repeat("g", 24) }},
 		{name: "names in Slurm", ask: func(r *Request) { onEC2(r); r.Queue, r.NodeGroup = "7", "a b" }},
@@ -193,10 +240,17 @@ func TestPlansInFull(t *testing.T) {
 		{name: "another OS", seen: func(in *inspection) { in.launch.Image.Platform = "Windows" }},
 		{name: "no security group", seen: func(in *inspection) { in.source.SecurityGroupIDs = nil }},
 		{name: "a subnet elsewhere", seen: func(in *inspection) { in.unknownSubnets = []string{"subnet-9"} }},
-		{name: "no subnet, self-managed", ask: func(r *Request) { onEC2(r); r.SubnetIDs = nil }, seen: func(in *inspection) { in.VPC, in.chosen = nil, nil }},
+		{
+			name: "no subnet, self-managed",
+			ask:  func(r *Request) { onEC2(r); r.SubnetIDs = nil },
+			seen: func(in *inspection) { in.VPC, in.chosen = nil, nil },
+		},
 		{name: "another zone", seen: func(in *inspection) { in.reservation.AZID = "use2-az2" }},
 		{name: "a zone that is not known yet", seen: func(in *inspection) { in.reservation.AZID = "" }},
-		{name: "no subnet is there to name", seen: func(in *inspection) { in.VPC[0].AZID, in.unknownSubnets = "use2-az9", []string{"subnet-9"} }},
+		{
+			name: "no subnet is there to name",
+			seen: func(in *inspection) { in.VPC[0].AZID, in.unknownSubnets = "use2-az9", []string{"subnet-9"} },
+		},
 		{name: "all nodes", ask: nodes(4)},
 		{name: "no instances", seen: func(in *inspection) { in.reservation.Total = 0 }},
 		{name: "ended", seen: func(in *inspection) {
@@ -210,74 +264,200 @@ func TestPlansInFull(t *testing.T) {
 			free(7)(in)
 			in.launch.Type, in.chosen = efaType, append(in.chosen, spare)
 		}},
-		{name: "addresses in another zone", ask: func(r *Request) { r.SubnetIDs = []string{subnet, distant.ID} }, seen: func(in *inspection) {
-			free(3)(in)
-			in.chosen = append(in.chosen, distant)
-		}},
+		{
+			name: "addresses in another zone",
+			ask:  func(r *Request) { r.SubnetIDs = []string{subnet, distant.ID} },
+			seen: func(in *inspection) {
+				free(3)(in)
+				in.chosen = append(in.chosen, distant)
+			},
+		},
 		{name: "ten node groups", seen: groups(10, "SMALL")},
 		{name: "nine node groups", seen: groups(9, "MEDIUM")},
 		{name: "ten queues", seen: func(in *inspection) { in.Queues = slices.Repeat(in.Queues, 10) }},
 		{name: "nine queues", seen: func(in *inspection) { in.Queues = slices.Repeat(in.Queues, 9) }},
-		{name: "ten queues, and one of them", world: first, seen: func(in *inspection) { in.Queues = append(slices.Repeat(in.Queues[:1], 9), in.Queues[1]) }},
-		{name: "a cluster that is too small", seen: func(in *inspection) { in.Groups = slices.Clone(in.Groups); in.Groups[0].Max = 29 }},
-		{name: "a cluster that just does", seen: func(in *inspection) { in.Groups = slices.Clone(in.Groups); in.Groups[0].Max = 28 }},
+		{
+			name:  "ten queues, and one of them",
+			world: first,
+			seen:  func(in *inspection) { in.Queues = append(slices.Repeat(in.Queues[:1], 9), in.Queues[1]) },
+		},
+		{
+			name: "a cluster that is too small",
+			seen: func(in *inspection) { in.Groups = slices.Clone(in.Groups); in.Groups[0].Max = 29 },
+		},
+		{
+			name: "a cluster that just does",
+			seen: func(in *inspection) { in.Groups = slices.Clone(in.Groups); in.Groups[0].Max = 28 },
+		},
 		{name: "nodes that run", world: first, ask: nodes(3), seen: func(in *inspection) { in.Slots[0].Instances = 1 }},
-		{name: "more nodes beside those that run", world: firstWith(nodes(2)), ask: nodes(3), seen: func(in *inspection) { in.Slots[0].Instances = 1 }},
+		{
+			name:  "more nodes beside those that run",
+			world: firstWith(nodes(2)),
+			ask:   nodes(3),
+			seen:  func(in *inspection) { in.Slots[0].Instances = 1 },
+		},
 		{name: "a launch template of others", seen: func(in *inspection) {
 			in.Slots[0].Template = capacity.LaunchTemplate{ID: "lt-9", Name: "pcs-capacity-ml-gpu-a", Tags: foreign}
 		}},
 		{name: "slots of others", seen: func(in *inspection) {
-			in.Slots[0].Group, in.Slots[1].Group = &pcs.NodeGroup{Name: "gpu-a", ARN: "arn:1"}, &pcs.NodeGroup{Name: "gpu-b", ARN: "arn:2"}
+			in.Slots[0].Group = &pcs.NodeGroup{Name: "gpu-a", ARN: "arn:1"}
+			in.Slots[1].Group = &pcs.NodeGroup{Name: "gpu-b", ARN: "arn:2"}
 		}},
 		{name: "a queue of others", ask: func(r *Request) { r.Queue = "cpu" }},
 		{name: "another kind in the entry", world: first, ask: next, seen: odcr},
 		{name: "another kind for demand", world: written("gpu", capacity.ProviderPCS, func(g *capacity.GroupSettings) {
 			g.PurchaseOption, g.ReservationIDs = capacity.OnDemand, nil
 		})},
-		{name: "another kind for tags that find nothing else", world: written("gpu", capacity.ProviderPCS, selects), seen: func(in *inspection) { odcr(in); in.reservation.Tags = nlp }},
-		{name: "another kind, alone in its entry", world: written("gpu", capacity.ProviderPCS, func(g *capacity.GroupSettings) { g.ReservationIDs = []string{now1} }), seen: odcr},
+		{
+			name:  "another kind for tags that find nothing else",
+			world: written("gpu", capacity.ProviderPCS, selects),
+			seen:  func(in *inspection) { odcr(in); in.reservation.Tags = nlp },
+		},
+		{
+			name: "another kind, alone in its entry",
+			world: written("gpu", capacity.ProviderPCS,
+				func(g *capacity.GroupSettings) { g.ReservationIDs = []string{now1} }),
+			seen: odcr,
+		},
 		{name: "another kind beside the other slot, settings lost", world: lost, ask: next, seen: odcr},
-		{name: "another kind beside a slot whose block has ended", world: lost, ask: next, seen: func(in *inspection) { odcr(in); in.Now = in.Known[in.Slots[0].ReservationID].End }},
-		{name: "another kind, and a file of the administrator's", world: first, ask: next, seen: func(in *inspection) { odcr(in); in.partitionFile.owned = false }},
-		{name: "another type beside the other slot, settings lost", world: lost, ask: next, seen: func(in *inspection) { in.reservation.InstanceType = "p4d.24xlarge" }},
-		{name: "another type in the settings", world: written("gpu", capacity.ProviderPCS, func(g *capacity.GroupSettings) { g.InstanceType = "p4d.24xlarge" })},
+		{
+			name:  "another kind beside a slot whose block has ended",
+			world: lost,
+			ask:   next,
+			seen:  func(in *inspection) { odcr(in); in.Now = in.Known[in.Slots[0].ReservationID].End },
+		},
+		{
+			name:  "another kind, and a file of the administrator's",
+			world: first,
+			ask:   next,
+			seen:  func(in *inspection) { odcr(in); in.partitionFile.owned = false },
+		},
+		{
+			name:  "another type beside the other slot, settings lost",
+			world: lost,
+			ask:   next,
+			seen:  func(in *inspection) { in.reservation.InstanceType = "p4d.24xlarge" },
+		},
+		{
+			name: "another type in the settings",
+			world: written("gpu", capacity.ProviderPCS,
+				func(g *capacity.GroupSettings) { g.InstanceType = "p4d.24xlarge" }),
+		},
 		{name: "an ODCR where both slots are taken", world: both, ask: askThird, seen: func(in *inspection) {
 			thirdBlock(in)
 			in.reservation.Kind, in.reservation.InstanceType, in.reservation.Total = capacity.ODCR, "g6.12xlarge", 2
 		}},
-		{name: "a node group that says no type", world: first, seen: func(in *inspection) { in.Slots[0].Group.InstanceTypes = nil }},
+		{
+			name:  "a node group that says no type",
+			world: first,
+			seen:  func(in *inspection) { in.Slots[0].Group.InstanceTypes = nil },
+		},
 		{name: "none that is selected", world: written("gpu", capacity.ProviderPCS, selects)},
 		{name: "used by others", ask: nodes(3), seen: others(2, "x")},
 		{name: "used up by others", seen: others(4, "x")},
 		{name: "some left by others", ask: nodes(2), seen: others(2, "x")},
 		{name: "beside others", seen: func(in *inspection) { in.addUser(2, "queue x"); in.addUser(1, "instances") }},
-		{name: "settings that are new", world: written("other", capacity.ProviderPCS, func(g *capacity.GroupSettings) { g.Name = "other" })},
-		{name: "settings of another cluster", world: first, seen: settings(func(c *config.Config) { c.Cluster = "other" })},
-		{name: "settings as the package has them", seen: func(in *inspection) { in.request.Config = config.Default(); in.request.Config.Path = etc }},
+		{
+			name:  "settings that are new",
+			world: written("other", capacity.ProviderPCS, func(g *capacity.GroupSettings) { g.Name = "other" }),
+		},
+		{
+			name:  "settings of another cluster",
+			world: first,
+			seen:  settings(func(c *config.Config) { c.Cluster = "other" }),
+		},
+		{
+			name: "settings as the package has them",
+			seen: func(in *inspection) { in.request.Config = config.Default(); in.request.Config.Path = etc },
+		},
 		{name: "settings of PCS", world: first, ask: onEC2},
-		{name: "settings of another region", world: first, seen: settings(func(c *config.Config) { c.Region = "us-west-2" })},
-		{name: "another region, self-managed", world: firstOnEC2, ask: onEC2, seen: settings(func(c *config.Config) { c.Region = "us-west-2" })},
-		{name: "another provider", world: written("gpu", capacity.ProviderPCS, func(*capacity.GroupSettings) {}), ask: onEC2},
-		{name: "a node group of another partition", world: written("other", capacity.ProviderPCS, func(*capacity.GroupSettings) {})},
+		{
+			name:  "settings of another region",
+			world: first,
+			seen:  settings(func(c *config.Config) { c.Region = "us-west-2" }),
+		},
+		{
+			name:  "another region, self-managed",
+			world: firstOnEC2,
+			ask:   onEC2,
+			seen:  settings(func(c *config.Config) { c.Region = "us-west-2" }),
+		},
+		{
+			name:  "another provider",
+			world: written("gpu", capacity.ProviderPCS, func(*capacity.GroupSettings) {}),
+			ask:   onEC2,
+		},
+		{
+			name:  "a node group of another partition",
+			world: written("other", capacity.ProviderPCS, func(*capacity.GroupSettings) {}),
+		},
 		{name: "a file that cannot be read", seen: func(in *inspection) { in.partitionFile.err = errNoFence }},
 		{name: "a file of others", seen: func(in *inspection) { in.partitionFile.owned = false }},
-		{name: "a file of the administrator's", world: first, ask: next, seen: func(in *inspection) { in.partitionFile.owned = false }},
-		{name: "a file of the administrator's that does", world: first, seen: func(in *inspection) { in.partitionFile.owned = false }},
-		{name: "a block that has shrunk, self-managed", world: firstOnEC2, ask: func(r *Request) { onEC2(r); r.MaxNodes = 4 }, seen: func(in *inspection) { in.reservation.Total = 2 }},
-		{name: "a smaller block joins, self-managed", world: firstOnEC2, ask: nextOnEC2, seen: func(in *inspection) { in.reservation.Total = 2 }},
-		{name: "a smaller block beside another", world: first, ask: func(r *Request) { next(r); r.MaxNodes = 4 }, seen: func(in *inspection) { in.reservation.Total = 2 }},
-		{name: "blocks that overlap, self-managed", world: firstOnEC2, ask: nextOnEC2, seen: func(in *inspection) { in.reservation.Start = in.Known[now1].Start }},
+		{
+			name:  "a file of the administrator's",
+			world: first,
+			ask:   next,
+			seen:  func(in *inspection) { in.partitionFile.owned = false },
+		},
+		{
+			name:  "a file of the administrator's that does",
+			world: first,
+			seen:  func(in *inspection) { in.partitionFile.owned = false },
+		},
+		{
+			name:  "a block that has shrunk, self-managed",
+			world: firstOnEC2,
+			ask:   func(r *Request) { onEC2(r); r.MaxNodes = 4 },
+			seen:  func(in *inspection) { in.reservation.Total = 2 },
+		},
+		{
+			name:  "a smaller block joins, self-managed",
+			world: firstOnEC2,
+			ask:   nextOnEC2,
+			seen:  func(in *inspection) { in.reservation.Total = 2 },
+		},
+		{
+			name:  "a smaller block beside another",
+			world: first,
+			ask:   func(r *Request) { next(r); r.MaxNodes = 4 },
+			seen:  func(in *inspection) { in.reservation.Total = 2 },
+		},
+		{
+			name:  "blocks that overlap, self-managed",
+			world: firstOnEC2,
+			ask:   nextOnEC2,
+			seen:  func(in *inspection) { in.reservation.Start = in.Known[now1].Start },
+		},
 
-		{name: "unknown settings of the group", world: first, ask: nodes(3), seen: func(in *inspection) { in.Slots[0].Group.Unknown = []string{"scalingConfiguration.spare"} }},
-		{name: "unknown settings of what could not be created", world: notCreated, seen: func(in *inspection) { in.Slots[0].Group.Unknown = []string{"spare"} }},
+		{
+			name:  "unknown settings of the group",
+			world: first,
+			ask:   nodes(3),
+			seen:  func(in *inspection) { in.Slots[0].Group.Unknown = []string{"scalingConfiguration.spare"} },
+		},
+		{
+			name:  "unknown settings of what could not be created",
+			world: notCreated,
+			seen:  func(in *inspection) { in.Slots[0].Group.Unknown = []string{"spare"} },
+		},
 		{name: "unknown settings of the queue", world: first, ask: next, seen: unknownOfQueue},
 		{name: "unknown settings of a queue that stays", world: first, seen: unknownOfQueue},
-		{name: "unknown settings of what is copied", seen: func(in *inspection) { in.like.Unknown = []string{"spare"} }},
-		{name: "unknown settings of what nothing is copied from", world: first, seen: func(in *inspection) { in.like.Unknown = []string{"spare"} }},
+		{
+			name: "unknown settings of what is copied",
+			seen: func(in *inspection) { in.like.Unknown = []string{"spare"} },
+		},
+		{
+			name:  "unknown settings of what nothing is copied from",
+			world: first,
+			seen:  func(in *inspection) { in.like.Unknown = []string{"spare"} },
+		},
 		{name: "settings of the hardware copied", seen: func(in *inspection) {
 			in.like.SlurmSettings = map[string]string{"Features": "site", "RealMemory": "1000"}
 		}},
-		{name: "Gres copied", seen: func(in *inspection) { in.like.SlurmSettings = map[string]string{"Gres": "gpu:8"} }},
+		{
+			name: "Gres copied",
+			seen: func(in *inspection) { in.like.SlurmSettings = map[string]string{"Gres": "gpu:8"} },
+		},
 	} {
 		w, r := newWorld(), askFor(now1)
 		if c.world != nil {
@@ -351,16 +531,33 @@ func TestPlansInFull(t *testing.T) {
 	}{
 		{name: "teardown"},
 		{name: "teardown of a slot", ask: Request{NodeGroup: "gpu-a"}},
-		{name: "teardown of a slot beside a node group of its name", ask: Request{NodeGroup: "gpu-a"}, world: func(t *testing.T, w *world) {
-			both(t, w)
-			w.Groups = append(w.Groups, pcs.NodeGroup{ID: "pcs_9", Name: "gpu-a-a", Tags: map[string]string{capacity.TagCluster: ourMark, capacity.TagPartition: "gpu"}})
-		}},
+		{
+			name: "teardown of a slot beside a node group of its name",
+			ask:  Request{NodeGroup: "gpu-a"},
+			world: func(t *testing.T, w *world) {
+				both(t, w)
+				w.Groups = append(w.Groups,
+					pcs.NodeGroup{
+						ID:   "pcs_9",
+						Name: "gpu-a-a",
+						Tags: map[string]string{capacity.TagCluster: ourMark, capacity.TagPartition: "gpu"},
+					})
+			},
+		},
 		{name: "teardown with jobs", seen: jobs},
 		{name: "teardown with jobs, by force", ask: Request{Force: true}, seen: jobs},
 		{name: "teardown with jobs that wait", seen: func(in *inspection) { in.Waiting = 2 }},
-		{name: "teardown of a slot with jobs that wait", ask: Request{NodeGroup: "gpu-a"}, seen: func(in *inspection) { in.Waiting = 2 }},
+		{
+			name: "teardown of a slot with jobs that wait",
+			ask:  Request{NodeGroup: "gpu-a"},
+			seen: func(in *inspection) { in.Waiting = 2 },
+		},
 		{name: "teardown beside a file of the administrator's", seen: theirs},
-		{name: "teardown of a slot beside a file of the administrator's", ask: Request{NodeGroup: "gpu-a"}, seen: theirs},
+		{
+			name: "teardown of a slot beside a file of the administrator's",
+			ask:  Request{NodeGroup: "gpu-a"},
+			seen: theirs,
+		},
 		{name: "teardown where Slurm does not answer", seen: func(in *inspection) {
 			in.SlurmErr = errNoFence
 			for i := range in.Slots {
@@ -369,26 +566,51 @@ func TestPlansInFull(t *testing.T) {
 		}},
 		{name: "teardown without Slurm", seen: away},
 		{name: "teardown without Slurm, by force", ask: Request{Force: true}, seen: away},
-		{name: "teardown by sync without Slurm", seen: func(in *inspection) { in.unattended, in.SlurmErr = true, errNoFence }},
-		{name: "teardown by sync with instances", seen: func(in *inspection) { in.unattended, in.Slots[0].Instances = true, 1 }},
-		{name: "teardown of what is in another queue", world: inQueue("cpu", func(q *pcs.Queue) { q.GroupIDs = append(slices.Clone(q.GroupIDs), "pcs_gpu-a") })},
-		{name: "teardown of what is in a queue of others", world: inQueue("gpu", func(q *pcs.Queue) { q.Tags = foreign })},
+		{
+			name: "teardown by sync without Slurm",
+			seen: func(in *inspection) { in.unattended, in.SlurmErr = true, errNoFence },
+		},
+		{
+			name: "teardown by sync with instances",
+			seen: func(in *inspection) { in.unattended, in.Slots[0].Instances = true, 1 },
+		},
+		{
+			name:  "teardown of what is in another queue",
+			world: inQueue("cpu", func(q *pcs.Queue) { q.GroupIDs = append(slices.Clone(q.GroupIDs), "pcs_gpu-a") }),
+		},
+		{
+			name:  "teardown of what is in a queue of others",
+			world: inQueue("gpu", func(q *pcs.Queue) { q.Tags = foreign }),
+		},
 		{name: "teardown of a queue of others", ask: Request{Queue: "cpu"}},
 		{name: "teardown of what was made for another queue", ask: Request{Queue: "other", NodeGroup: "gpu"}},
-		{name: "teardown beside an unreadable file", seen: func(in *inspection) { in.partitionFile = settingsFile{path: in.partitionFile.path, err: errNoFence} }},
+		{
+			name: "teardown beside an unreadable file",
+			seen: func(in *inspection) {
+				in.partitionFile = settingsFile{path: in.partitionFile.path, err: errNoFence}
+			},
+		},
 		{name: "teardown of nothing", world: func(*testing.T, *world) {}},
-		{name: "teardown on EC2", world: func(t *testing.T, w *world) {
-			firstOnEC2(t, w)
-			w.launch("gpu")
-			w.fence("gpu", now1)
-		}, ask: teardownOnEC2},
+		{
+			name: "teardown on EC2",
+			world: func(t *testing.T, w *world) {
+				firstOnEC2(t, w)
+				w.launch("gpu")
+				w.fence("gpu", now1)
+			},
+			ask: teardownOnEC2,
+		},
 		{name: "teardown on EC2 without instances", world: firstOnEC2, ask: teardownOnEC2},
 		{name: "teardown of node groups on EC2", world: of(capacity.ProviderEC2), ask: selfManaged("")},
 		{name: "teardown of one with two slots", world: of(capacity.ProviderEC2), ask: selfManaged("big")},
 		{name: "teardown of one that the settings have lost", world: of(capacity.ProviderEC2), ask: selfManaged("old")},
 		{name: "teardown of one that is unheard of", world: of(capacity.ProviderEC2), ask: selfManaged("unheard")},
 		{name: "teardown of another partition's slot", world: of(capacity.ProviderEC2), ask: selfManaged("other-a")},
-		{name: "teardown of a guest", world: of(capacity.ProviderNone), ask: Request{Provider: capacity.ProviderNone, Mark: ourMark, Queue: "gpu"}},
+		{
+			name:  "teardown of a guest",
+			world: of(capacity.ProviderNone),
+			ask:   Request{Provider: capacity.ProviderNone, Mark: ourMark, Queue: "gpu"},
+		},
 		{name: "teardown of nothing on EC2", world: func(*testing.T, *world) {}, ask: teardownOnEC2},
 	} {
 		w := newWorld()

@@ -112,7 +112,8 @@ func TestEndedReservationsLeaveTheSettings(t *testing.T) {
 	}
 
 	const unknown = "cr-0fffffffffffffff0"
-	if err := os.WriteFile(file, []byte(strings.Replace(string(text), `ids = ["cr-`, `ids = ["`+unknown+`", "`+unpaid+`", "cr-`, 1)), 0o644); err != nil {
+	if err := os.WriteFile(file,
+		[]byte(strings.Replace(string(text), `ids = ["cr-`, `ids = ["`+unknown+`", "`+unpaid+`", "cr-`, 1)), 0o644); err != nil {
 		t.Fatal(err)
 	}
 
@@ -154,10 +155,21 @@ func TestMismatches(t *testing.T) {
 		codes   string
 		says    string // part of a message or of what to do
 	}{
-		"malformed id":   {request: func(r *setup.Request) { r.Reservation = "x" }, codes: "reservation-unknown"},
-		"unknown image":  {request: func(r *setup.Request) { r.AMI = "ami-0ffffffffffffffff" }, codes: "image", says: "InvalidAMIID.NotFound"},
-		"unknown subnet": {request: func(r *setup.Request) { r.SubnetIDs = []string{"subnet-0ffffffffffffffff"} }, codes: "subnet-unknown", says: "give --subnet-ids " + subnetA},
-		"unknown cluster, and a reservation that failed": {request: func(r *setup.Request) { r.Cluster, r.Reservation = "mp", unpaid }, codes: "cluster state"},
+		"malformed id": {request: func(r *setup.Request) { r.Reservation = "x" }, codes: "reservation-unknown"},
+		"unknown image": {
+			request: func(r *setup.Request) { r.AMI = "ami-0ffffffffffffffff" },
+			codes:   "image",
+			says:    "InvalidAMIID.NotFound",
+		},
+		"unknown subnet": {
+			request: func(r *setup.Request) { r.SubnetIDs = []string{"subnet-0ffffffffffffffff"} },
+			codes:   "subnet-unknown",
+			says:    "give --subnet-ids " + subnetA,
+		},
+		"unknown cluster, and a reservation that failed": {
+			request: func(r *setup.Request) { r.Cluster, r.Reservation = "mp", unpaid },
+			codes:   "cluster state",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newAccount(t, nil)
@@ -210,7 +222,8 @@ func TestR10_ZonesAreComparedByID(t *testing.T) {
 func TestSettingsOfTheAdministrator(t *testing.T) {
 	w := newAccount(t, nil)
 	head := "# mine\ncluster = \"ml\"\n[[partition]]\nname = \"gpu\"\nprovider = \"pcs\"\n"
-	mine := head + "[[partition.node_group]]\nname = \"mine\"\ninstance_type = \"p5.48xlarge\"\nsubnet_ids = [\"" + subnetA + "\"]\nmax_nodes = 1\n"
+	mine := head + "[[partition.node_group]]\nname = \"mine\"\ninstance_type = \"p5.48xlarge\"\nsubnet_ids = [\"" +
+		subnetA + "\"]\nmax_nodes = 1\n"
 	w.write(mine)
 
 	p := w.plan(w.request(openBlock))
@@ -266,8 +279,10 @@ func TestWhatALaunchIsRefusedFor(t *testing.T) {
 		says    string
 	}{
 		"unknown key pair of --like": {
-			world: func(s *awssim.Scenario) { s.Regions[0].LaunchTemplates[0].KeyName = "nobody" },
-			check: "launch-refused", launch: "InvalidKeyPair.NotFound", says: "InvalidKeyPair.NotFound: The key pair 'nobody' does not exist",
+			world:  func(s *awssim.Scenario) { s.Regions[0].LaunchTemplates[0].KeyName = "nobody" },
+			check:  "launch-refused",
+			launch: "InvalidKeyPair.NotFound",
+			says:   "InvalidKeyPair.NotFound: The key pair 'nobody' does not exist",
 		},
 		"placement group of another account": {
 			world: func(s *awssim.Scenario) {
@@ -275,16 +290,24 @@ func TestWhatALaunchIsRefusedFor(t *testing.T) {
 					ID: placedODCR, Type: "p5.48xlarge", Zone: "us-east-2a",
 					Count: 4, Owner: "444455556666", PlacementGroup: "theirs",
 				})
-			}, request: func(r *setup.Request) { r.Reservation = placedODCR },
-			check: "launch-refused", launch: "InvalidPlacementGroup.Unknown", says: "InvalidPlacementGroup.Unknown",
+			},
+			request: func(r *setup.Request) { r.Reservation = placedODCR },
+			check:   "launch-refused",
+			launch:  "InvalidPlacementGroup.Unknown",
+			says:    "InvalidPlacementGroup.Unknown",
 		},
 		"what only EC2 knows": {
-			world: func(s *awssim.Scenario) { s.Regions[0].LaunchTemplates[0].RootGiB = 7 },
-			check: "launch-refused", launch: "InvalidBlockDeviceMapping", says: "EC2 would not launch a node of gpu-a into subnet-0e200000000000a01: InvalidBlockDeviceMapping: Volume of size 7GB is smaller than snapshot",
+			world:  func(s *awssim.Scenario) { s.Regions[0].LaunchTemplates[0].RootGiB = 7 },
+			check:  "launch-refused",
+			launch: "InvalidBlockDeviceMapping",
+			says: "EC2 would not launch a node of gpu-a into subnet-0e200000000000a01: InvalidBlockDeviceMapping: " +
+				"Volume of size 7GB is smaller than snapshot",
 		},
 		"no address for each node": {
 			request: func(r *setup.Request) { r.SubnetIDs, r.MaxNodes, r.EFA = []string{tiny}, 12, capacity.NoEFA },
-			check:   "addresses", launch: "InsufficientFreeAddressesInSubnet", says: "has free addresses for 11 nodes, but 12 are wanted",
+			check:   "addresses",
+			launch:  "InsufficientFreeAddressesInSubnet",
+			says:    "has free addresses for 11 nodes, but 12 are wanted",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

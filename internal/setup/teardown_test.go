@@ -232,7 +232,8 @@ func TestTeardownBesideOtherSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if err := os.WriteFile(w.configPath(), []byte(strings.Replace(string(text), `cluster = "ml"`, `cluster = "linux"`, 1)), 0o644); err != nil {
+	if err := os.WriteFile(w.configPath(),
+		[]byte(strings.Replace(string(text), `cluster = "ml"`, `cluster = "linux"`, 1)), 0o644); err != nil {
 		t.Fatal(err)
 	}
 
@@ -351,7 +352,8 @@ func TestRollOver(t *testing.T) {
 		"no subnet in the zone",
 		did,
 		err,
-		"but node group gpu-b has only "+subnetB+" in us-east-2b (use2-az2); give --subnet-ids "+subnetA+"; see `pcs-capacity setup --reservation "+laterBlock+" --queue gpu --node-group gpu`",
+		"but node group gpu-b has only "+subnetB+" in us-east-2b (use2-az2); give --subnet-ids "+subnetA+
+			"; see `pcs-capacity setup --reservation "+laterBlock+" --queue gpu --node-group gpu`",
 	)
 
 	r.of.Subnets = subnets

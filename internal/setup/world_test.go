@@ -173,7 +173,12 @@ func (w *world) see(r Request) inspection {
 		known[one.ID] = one
 	}
 
-	in.Now, in.Region, in.Inventory, in.reservation, in.waits, in.partitionFile = today, "us-east-2", w.Inventory(), known[r.Reservation], true, w.file
+	in.Now = today
+	in.Region = "us-east-2"
+	in.Inventory = w.Inventory()
+	in.reservation = known[r.Reservation]
+	in.waits = true
+	in.partitionFile = w.file
 	in.VPC = []ec2.Subnet{{Subnet: capacity.Subnet{ID: subnet, AZID: "use2-az1"}, VPC: "vpc-1", Free: 100}}
 	in.chosen, in.Known = in.VPC, known
 	in.launch.Type = ec2.InstanceType{Name: "p5.48xlarge"}

@@ -23,29 +23,56 @@ func TestTried(t *testing.T) {
 		want  string
 	}{
 		"nothing was asked": {nil, nil, ""},
-		"all is well":       {[]ec2.TrialResult{{SubnetID: "a"}, {SubnetID: "b"}}, nil, "ok: EC2's dry run would launch a node of gpu into a or b; a dry run does not check for free capacity\n"},
+		"all is well": {
+			[]ec2.TrialResult{{SubnetID: "a"}, {SubnetID: "b"}},
+			nil,
+			"ok: EC2's dry run would launch a node of gpu into a or b; a dry run does not check for free capacity\n",
+		},
 		"before it opens": {
 			[]ec2.TrialResult{{SubnetID: "a", NoReservation: true}},
 			nil,
-			"ok: EC2's dry run would launch a node of gpu into a, tried without the reservation, which takes no launch now; a dry run does not check for free capacity\n",
+			"ok: EC2's dry run would launch a node of gpu into a, tried without the reservation, which takes no " +
+				"launch now; a dry run does not check for free capacity\n",
 		},
 		"one subnet refuses": {
-			[]ec2.TrialResult{{SubnetID: "a"}, {SubnetID: "b", Verdict: ec2.Refuses, Code: "InvalidSubnetID.NotFound", Message: "no b", Fix: "fix subnet_ids"}},
+			[]ec2.TrialResult{
+				{SubnetID: "a"},
+				{
+					SubnetID: "b",
+					Verdict:  ec2.Refuses,
+					Code:     "InvalidSubnetID.NotFound",
+					Message:  "no b",
+					Fix:      "fix subnet_ids",
+				},
+			},
 			nil,
 			"admin: EC2 would not launch a node of gpu into b: InvalidSubnetID.NotFound: no b; fix subnet_ids\n" +
 				"ok: EC2's dry run would launch a node of gpu into a; a dry run does not check for free capacity\n",
 		},
 		"both refuse for one reason": {
-			[]ec2.TrialResult{{SubnetID: "a", Verdict: ec2.Refuses, Code: "InvalidParameterValue", Message: key}, {SubnetID: "b", Verdict: ec2.Refuses, Code: "InvalidParameterValue", Message: key}},
+			[]ec2.TrialResult{
+				{SubnetID: "a", Verdict: ec2.Refuses, Code: "InvalidParameterValue", Message: key},
+				{SubnetID: "b", Verdict: ec2.Refuses, Code: "InvalidParameterValue", Message: key},
+			},
 			nil,
-			"admin: EC2 would not launch a node of gpu into a: InvalidParameterValue: 'Cost Center' is not a valid tag key; fix what EC2 names in the launch template or in the flags\n",
+			"admin: EC2 would not launch a node of gpu into a: InvalidParameterValue: 'Cost Center' is not a valid " +
+				"tag key; fix what EC2 names in the launch template or in the flags\n",
 		},
-		"no answer":   {[]ec2.TrialResult{{SubnetID: "a", Verdict: ec2.Silent, Message: "oops"}}, nil, "note: EC2 did not say whether it would launch a node of gpu: oops\n"},
-		"no template": {nil, errors.New("no lt"), "note: EC2 did not say whether it would launch a node of gpu: no lt\n"},
+		"no answer": {
+			[]ec2.TrialResult{{SubnetID: "a", Verdict: ec2.Silent, Message: "oops"}},
+			nil,
+			"note: EC2 did not say whether it would launch a node of gpu: oops\n",
+		},
+		"no template": {
+			nil,
+			errors.New("no lt"),
+			"note: EC2 did not say whether it would launch a node of gpu: no lt\n",
+		},
 		"not allowed": {
 			[]ec2.TrialResult{{SubnetID: "a", Verdict: ec2.Denied, Message: "ec2:RunInstances"}},
 			nil,
-			"note: whether EC2 would launch a node of gpu was not asked: ec2:RunInstances is not allowed here; its key pair, placement group, tags and architecture are unchecked\n",
+			"note: whether EC2 would launch a node of gpu was not asked: ec2:RunInstances is not allowed here; its " +
+				"key pair, placement group, tags and architecture are unchecked\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -80,7 +107,10 @@ func TestDrivers(t *testing.T) {
 		"deep learning ami neuron (ubuntu 24.04) ":                                     {trainium, true},
 		"deep learning base oss nvidia driver gpu ami ":                                {trainium, false},
 		"al2023 cpu": {ec2.InstanceType{Name: "c7i.4xlarge"}, true},
-		"al2023":     {ec2.InstanceType{Name: "g4ad.xlarge", GPUs: 1, GPUName: "Radeon Pro V520"}, true}, // no word is known for these
+		"al2023": {
+			ec2.InstanceType{Name: "g4ad.xlarge", GPUs: 1, GPUName: "Radeon Pro V520"},
+			true,
+		}, // no word is known for these
 	} {
 		s := Launch{Provider: capacity.ProviderPCS, Image: ec2.Image{ID: "ami-1", Keywords: says}, Type: c.kind}
 		if got := s.checkDrivers(); (len(got) == 0) != c.fine || len(got) > 0 && got[0].Severity != capacity.Note {
@@ -95,18 +125,35 @@ func TestDrivers(t *testing.T) {
 		Region:   "us-east-2",
 	}
 
-	const tag = "or, if it has them, say so with a tag: `aws ec2 create-tags --region us-east-2 --resources ami-1 --tags Key=drivers,Value="
+	const tag = "or, if it has them, say so with a tag: `aws ec2 create-tags --region us-east-2 --resources ami-1 " +
+		"--tags Key=drivers,Value="
 	for _, c := range []struct {
 		provider capacity.Provider
 		kind     ec2.InstanceType
 		want     string
 	}{
-		{capacity.ProviderPCS, h100, "the 8 H100 of p5.48xlarge, and Slurm drains a node that shows fewer GPUs than configured; give another image with --ami, such as PCS's own: " + GPUImage + ", " + tag + "nvidia`"},
-		{capacity.ProviderEC2, h100, "the 8 H100 of p5.48xlarge, and Slurm drains a node that shows fewer GPUs than configured; give another image with --ami, " + tag + "nvidia`"},
-		{capacity.ProviderPCS, trainium, "the 16 Trainium2 of trn2.48xlarge, and Slurm drains a node that shows fewer GPUs than configured; give another image with --ami, " + tag + "neuron`"},
+		{
+			capacity.ProviderPCS,
+			h100,
+			"the 8 H100 of p5.48xlarge, and Slurm drains a node that shows fewer GPUs than configured; give another " +
+				"image with --ami, such as PCS's own: " + GPUImage + ", " + tag + "nvidia`",
+		},
+		{
+			capacity.ProviderEC2,
+			h100,
+			"the 8 H100 of p5.48xlarge, and Slurm drains a node that shows fewer GPUs than configured; give another " +
+				"image with --ami, " + tag + "nvidia`",
+		},
+		{
+			capacity.ProviderPCS,
+			trainium,
+			"the 16 Trainium2 of trn2.48xlarge, and Slurm drains a node that shows fewer GPUs than configured; give " +
+				"another image with --ami, " + tag + "neuron`",
+		},
 	} {
 		s.Provider, s.Type = c.provider, c.kind
-		if diff := cmp.Diff("nothing says that image ami-1 (al2023) has drivers for "+c.want, s.checkDrivers()[0].Text()); diff != "" {
+		if diff := cmp.Diff("nothing says that image ami-1 (al2023) has drivers for "+c.want,
+			s.checkDrivers()[0].Text()); diff != "" {
 			t.Error(diff)
 		}
 	}
@@ -115,7 +162,13 @@ func TestDrivers(t *testing.T) {
 // PCS takes only some roles, by names that the profile may not show.
 func TestRoleOfNodes(t *testing.T) {
 	const path = "arn:aws:iam::111122223333:instance-profile/"
-	for profile, warns := range map[string]bool{"": false, path + "AWSPCS-nodes": false, path + "site/AWSPCS-nodes": false, path + "aws-pcs/nodes": false, path + "nodes": true} {
+	for profile, warns := range map[string]bool{
+		"":                         false,
+		path + "AWSPCS-nodes":      false,
+		path + "site/AWSPCS-nodes": false,
+		path + "aws-pcs/nodes":     false,
+		path + "nodes":             true,
+	} {
 		for _, provider := range []capacity.Provider{capacity.ProviderPCS, capacity.ProviderEC2} {
 			l := Launch{Provider: provider, Template: capacity.LaunchTemplate{InstanceProfile: profile}}
 			if got := l.checkRole(); (len(got) > 0) != (warns && provider == capacity.ProviderPCS) {
@@ -140,9 +193,15 @@ func TestLaunchedByPCS(t *testing.T) {
 		change func(*capacity.LaunchTemplate, *pcs.NodeGroup)
 		want   string // the codes
 	}{
-		"good":                        {func(*capacity.LaunchTemplate, *pcs.NodeGroup) {}, ""},
-		"the id beside its structure": {func(t *capacity.LaunchTemplate, _ *pcs.NodeGroup) { t.ReservationID, t.NoTarget = "", true }, "has a"},
-		"another block":               {func(t *capacity.LaunchTemplate, _ *pcs.NodeGroup) { t.ReservationID = "cr-1" }, "launches into"},
+		"good": {func(*capacity.LaunchTemplate, *pcs.NodeGroup) {}, ""},
+		"the id beside its structure": {
+			func(t *capacity.LaunchTemplate, _ *pcs.NodeGroup) { t.ReservationID, t.NoTarget = "", true },
+			"has a",
+		},
+		"another block": {
+			func(t *capacity.LaunchTemplate, _ *pcs.NodeGroup) { t.ReservationID = "cr-1" },
+			"launches into",
+		},
 		"an ODCR": {func(t *capacity.LaunchTemplate, g *pcs.NodeGroup) {
 			t.Market, t.InstanceType, g.PurchaseOption = "", "", capacity.ODCR
 		}, ""},
@@ -168,7 +227,10 @@ func TestLaunchedByPCS(t *testing.T) {
 
 func TestLaunchedBySlurm(t *testing.T) {
 	group := capacity.GroupSettings{Name: "gpu", PurchaseOption: capacity.ODCR}
-	if found := slurmLaunchFaults(capacity.LaunchTemplate{ImageID: "ami-1", MetadataTags: true}, group, nil); found != nil {
+	if found := slurmLaunchFaults(capacity.LaunchTemplate{
+		ImageID:      "ami-1",
+		MetadataTags: true,
+	}, group, nil); found != nil {
 		t.Errorf("%v", found)
 	}
 
@@ -204,7 +266,14 @@ func TestLaunchIsRead(t *testing.T) {
 			}
 
 			if c.denied != "" {
-				if _, err := sim.AddFault(awssim.Fault{Operation: c.denied, Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403, Message: "not authorized to perform"}); err != nil {
+				if _, err := sim.AddFault(
+					awssim.Fault{
+						Operation: c.denied,
+						Effect:    awssim.FailBefore,
+						Code:      "UnauthorizedOperation",
+						Status:    403,
+						Message:   "not authorized to perform",
+					}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -245,8 +314,16 @@ func TestLaunched(t *testing.T) {
 		tried  []ec2.TrialResult
 		want   string // of each finding, with its severity
 	}{
-		"right":                     {Launch{Image: ec2.Image{ID: "ami-1"}}, []ec2.TrialResult{{SubnetID: "a"}}, "ok image; ok launch; ok image; ok launch"},
-		"refused":                   {Launch{}, []ec2.TrialResult{{SubnetID: "a", Verdict: ec2.Refuses, Code: "InvalidKeyPair.NotFound"}}, "admin launch-refused; admin launch-refused"},
+		"right": {
+			Launch{Image: ec2.Image{ID: "ami-1"}},
+			[]ec2.TrialResult{{SubnetID: "a"}},
+			"ok image; ok launch; ok image; ok launch",
+		},
+		"refused": {
+			Launch{},
+			[]ec2.TrialResult{{SubnetID: "a", Verdict: ec2.Refuses, Code: "InvalidKeyPair.NotFound"}},
+			"admin launch-refused; admin launch-refused",
+		},
 		"nobody may ask for routes": {Launch{NetworkErr: lacking("ec2:DescribeRouteTables", "")}, nil, "note network"},
 		"no answer about routes":    {Launch{NetworkErr: errors.New("oops")}, nil, "admin network"},
 		"an image that is not read": {Launch{ImageErr: errors.New("oops")}, nil, "admin launch"},
@@ -297,19 +374,56 @@ func TestPermission(t *testing.T) {
 		survey Survey
 		want   string
 	}{
-		"all":       {Survey{Permissions: map[string]Result[struct{}]{action: {}}}, "ok: these credentials allow what sync and the hooks call, as far as dry runs show"},
-		"one":       {Survey{Permissions: map[string]Result[struct{}]{action: {Err: lacking(action, ann)}, "ec2:DescribeImages": {}}, Subnets: Result[[]ec2.Subnet]{Err: lacking(action, "")}}, "admin: " + action + " is not allowed for " + ann},
-		"of nobody": {Survey{Permissions: map[string]Result[struct{}]{action: {Err: lacking(action, "")}}}, "admin: " + action + " is not allowed for these credentials"},
-		"of PCS":    {Survey{ClusterErr: lacking("pcs:GetCluster", "")}, "admin: pcs:GetCluster is not allowed for these credentials"},
+		"all": {
+			Survey{Permissions: map[string]Result[struct{}]{action: {}}},
+			"ok: these credentials allow what sync and the hooks call, as far as dry runs show",
+		},
+		"one": {
+			Survey{
+				Permissions: map[string]Result[struct{}]{action: {Err: lacking(action, ann)}, "ec2:DescribeImages": {}},
+				Subnets:     Result[[]ec2.Subnet]{Err: lacking(action, "")},
+			},
+			"admin: " + action + " is not allowed for " + ann,
+		},
+		"of nobody": {
+			Survey{Permissions: map[string]Result[struct{}]{action: {Err: lacking(action, "")}}},
+			"admin: " + action + " is not allowed for these credentials",
+		},
+		"of PCS": {
+			Survey{ClusterErr: lacking("pcs:GetCluster", "")},
+			"admin: pcs:GetCluster is not allowed for these credentials",
+		},
 		"a launch": {
-			Survey{Settings: onEC2, Launches: []*Launch{{Provider: capacity.ProviderEC2, tried: Result[[]ec2.TrialResult]{Value: []ec2.TrialResult{{Verdict: ec2.Denied, Message: "ec2:RunInstances"}}}}}},
+			Survey{
+				Settings: onEC2,
+				Launches: []*Launch{
+					{
+						Provider: capacity.ProviderEC2,
+						tried: Result[[]ec2.TrialResult]{
+							Value: []ec2.TrialResult{{Verdict: ec2.Denied, Message: "ec2:RunInstances"}},
+						},
+					},
+				},
+			},
 			"admin: ec2:RunInstances is not allowed for these credentials",
 		},
 		"a launch that PCS makes": {
-			Survey{Launches: []*Launch{{Provider: capacity.ProviderPCS, tried: Result[[]ec2.TrialResult]{Value: []ec2.TrialResult{{Verdict: ec2.Denied, Message: "ec2:RunInstances"}}}}}},
+			Survey{
+				Launches: []*Launch{
+					{
+						Provider: capacity.ProviderPCS,
+						tried: Result[[]ec2.TrialResult]{
+							Value: []ec2.TrialResult{{Verdict: ec2.Denied, Message: "ec2:RunInstances"}},
+						},
+					},
+				},
+			},
 			"ok: these credentials allow what sync and the hooks call, as far as dry runs show",
 		},
-		"not known": {Survey{Permissions: map[string]Result[struct{}]{action: {Err: errors.New("oops")}}}, "note: what is allowed is not known: oops"},
+		"not known": {
+			Survey{Permissions: map[string]Result[struct{}]{action: {Err: errors.New("oops")}}},
+			"note: what is allowed is not known: oops",
+		},
 	} {
 		var f findings
 		c.survey.checkPermissions(&f)
@@ -347,15 +461,33 @@ func TestReservations(t *testing.T) {
 		change func(*Survey)
 		want   string
 	}{
-		"one is unknown":      {func(*Survey) {}, "admin reservation; ok reservation"},
-		"none is read":        {func(s *Survey) { s.ReservationsErr, s.Unknown = errors.New("oops"), nil }, "admin reservation"},
-		"no subnet is read":   {func(s *Survey) { s.Subnets = Result[[]ec2.Subnet]{Err: errors.New("oops")} }, "admin reservation; admin subnet"},
-		"a subnet is unknown": {func(s *Survey) { s.MissingSubnets = []capacity.Missing{{ID: "subnet-2"}} }, "admin reservation; admin subnet; ok reservation"},
-		"another zone":        {func(s *Survey) { s.Subnets.Value[0].AZID = "use2-az2" }, "admin reservation; admin reservation"},
-		"ended":               {func(s *Survey) { s.Now = one.End }, "admin reservation; note reservation"},
-		"no platform":         {func(s *Survey) { s.Platforms["lt-1"] = Result[capacity.ImagePlatform]{} }, "admin reservation; note platform; ok reservation"},
+		"one is unknown": {func(*Survey) {}, "admin reservation; ok reservation"},
+		"none is read": {
+			func(s *Survey) { s.ReservationsErr, s.Unknown = errors.New("oops"), nil },
+			"admin reservation",
+		},
+		"no subnet is read": {
+			func(s *Survey) { s.Subnets = Result[[]ec2.Subnet]{Err: errors.New("oops")} },
+			"admin reservation; admin subnet",
+		},
+		"a subnet is unknown": {
+			func(s *Survey) { s.MissingSubnets = []capacity.Missing{{ID: "subnet-2"}} },
+			"admin reservation; admin subnet; ok reservation",
+		},
+		"another zone": {
+			func(s *Survey) { s.Subnets.Value[0].AZID = "use2-az2" },
+			"admin reservation; admin reservation",
+		},
+		"ended": {func(s *Survey) { s.Now = one.End }, "admin reservation; note reservation"},
+		"no platform": {
+			func(s *Survey) { s.Platforms["lt-1"] = Result[capacity.ImagePlatform]{} },
+			"admin reservation; note platform; ok reservation",
+		},
 		"an image of nowhere": {func(s *Survey) {
-			s.Platforms["lt-1"] = Result[capacity.ImagePlatform]{capacity.ImagePlatform{Template: "lt-1:1"}, errors.New("no")}
+			s.Platforms["lt-1"] = Result[capacity.ImagePlatform]{
+				capacity.ImagePlatform{Template: "lt-1:1"},
+				errors.New("no"),
+			}
 		}, "admin reservation; admin platform; ok reservation"},
 		"selected, and unread": {func(s *Survey) {
 			s.Selected = map[string]Result[[]capacity.Reservation]{"gpu": {Err: errors.New("oops")}}

@@ -16,12 +16,16 @@ func attached() Launch {
 
 	return Launch{
 		Provider: capacity.ProviderPCS,
-		Group:    "gpu-a", Template: capacity.LaunchTemplate{
+		Group:    "gpu-a",
+		Template: capacity.LaunchTemplate{
 			SecurityGroupIDs:  []string{"sg-1"},
 			NetworkInterfaces: []capacity.Interface{efa, efa},
-		}, Region: "us-east-2", Nodes: 4,
-		Subnets: []ec2.Subnet{subnet}, Tables: []ec2.RouteTable{main(ec2.Route{To: "0.0.0.0/0", Via: "nat-1"})},
-		Rules: map[string][]ec2.Rule{},
+		},
+		Region:  "us-east-2",
+		Nodes:   4,
+		Subnets: []ec2.Subnet{subnet},
+		Tables:  []ec2.RouteTable{main(ec2.Route{To: "0.0.0.0/0", Via: "nat-1"})},
+		Rules:   map[string][]ec2.Rule{},
 	}
 }
 
@@ -62,11 +66,14 @@ func TestWayOut(t *testing.T) {
 		change func(*Launch)
 		says   string // "" if nothing is wrong
 	}{
-		"NAT":                                    {func(*Launch) {}, ""},
-		"a transit gateway":                      {by(ec2.Route{To: "0.0.0.0/0", Via: "tgw-1"}), ""},
-		"not read":                               {func(s *Launch) { s.Tables = nil }, ""},
-		"endpoints not read":                     {func(s *Launch) { isolated()(s); s.Endpoints = nil }, ""},
-		"NAT that is gone":                       {by(ec2.Route{To: "0.0.0.0/0", Via: "nat-1", Blackhole: true}), "its route leads to nat-1, which is gone"},
+		"NAT":                {func(*Launch) {}, ""},
+		"a transit gateway":  {by(ec2.Route{To: "0.0.0.0/0", Via: "tgw-1"}), ""},
+		"not read":           {func(s *Launch) { s.Tables = nil }, ""},
+		"endpoints not read": {func(s *Launch) { isolated()(s); s.Endpoints = nil }, ""},
+		"NAT that is gone": {
+			by(ec2.Route{To: "0.0.0.0/0", Via: "nat-1", Blackhole: true}),
+			"its route leads to nat-1, which is gone",
+		},
 		"public, several interfaces":             {public(2, true, nil), noAddress},
 		"public, one interface":                  {public(1, false, nil), noAddress},
 		"public, one interface, with an address": {public(1, true, nil), ""},
@@ -75,12 +82,30 @@ func TestWayOut(t *testing.T) {
 		"public, and the template asks for one":  {public(1, false, &yes), ""},
 		"IPv6":                                   {by(ec2.Route{To: "::/0", Via: "eigw-1"}), ""},
 		"an endpoint":                            {isolated(forPCS), ""},
-		"an endpoint that is not ready":          {isolated(ec2.Endpoint{ID: "vpce-1"}), "and endpoint vpce-1 does not serve them; use a subnet with a route to a NAT gateway, or have vpce-1 available, with private DNS"},
-		"self-managed Slurm needs no AWS":        {func(s *Launch) { isolated()(s); s.Provider = capacity.ProviderEC2 }, ""},
+		"an endpoint that is not ready": {
+			isolated(ec2.Endpoint{ID: "vpce-1"}),
+			"and endpoint vpce-1 does not serve them; use a subnet with a route to a NAT gateway, or have vpce-1 " +
+				"available, with private DNS",
+		},
+		"self-managed Slurm needs no AWS": {func(s *Launch) { isolated()(s); s.Provider = capacity.ProviderEC2 }, ""},
 		"a table of its own": {func(s *Launch) {
-			s.Tables = []ec2.RouteTable{main(), {ID: "rtb-2", VPC: "vpc-1", Subnets: []string{"subnet-1"}, Routes: []ec2.Route{{To: "0.0.0.0/0", Via: "nat-1"}}}}
+			s.Tables = []ec2.RouteTable{
+				main(),
+				{
+					ID:      "rtb-2",
+					VPC:     "vpc-1",
+					Subnets: []string{"subnet-1"},
+					Routes:  []ec2.Route{{To: "0.0.0.0/0", Via: "nat-1"}},
+				},
+			}
 		}, ""},
-		"no route": {isolated(), "nodes in subnet subnet-1 never reach AWS PCS, so they never register: no route leads out of the VPC, and the VPC has no endpoint for it; use a subnet with a route to a NAT gateway, or run `aws ec2 create-vpc-endpoint --region us-east-2 --vpc-id vpc-1 --service-name com.amazonaws.us-east-2.pcs --vpc-endpoint-type Interface --private-dns-enabled --subnet-ids subnet-1 --security-group-ids sg-1`"},
+		"no route": {
+			isolated(),
+			"nodes in subnet subnet-1 never reach AWS PCS, so they never register: no route leads out of the VPC, " +
+				"and the VPC has no endpoint for it; use a subnet with a route to a NAT gateway, or run `aws ec2 " +
+				"create-vpc-endpoint --region us-east-2 --vpc-id vpc-1 --service-name com.amazonaws.us-east-2.pcs " +
+				"--vpc-endpoint-type Interface --private-dns-enabled --subnet-ids subnet-1 --security-group-ids sg-1`",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := attached()
@@ -107,22 +132,38 @@ func TestEFARules(t *testing.T) {
 		Peer: "sg-1",
 	}
 
-	const run = "run `aws ec2 authorize-security-group-%s --region us-east-2 --group-id sg-1 --ip-permissions 'IpProtocol=-1,UserIdGroupPairs=[{GroupId=sg-1}]'`"
+	const run = "run `aws ec2 authorize-security-group-%s --region us-east-2 --group-id sg-1 --ip-permissions " +
+		"'IpProtocol=-1,UserIdGroupPairs=[{GroupId=sg-1}]'`"
 	for name, c := range map[string]struct {
 		rules  []ec2.Rule
 		change func(*Launch)
 		want   []string // in the commands, each in its own
 	}{
-		"as documented":          {[]ec2.Rule{in, out}, nil, nil},
-		"nothing read":           {nil, func(s *Launch) { s.Rules = nil }, nil},
-		"groups of names":        {nil, func(s *Launch) { s.Template.SecurityGroupIDs = nil }, nil},
-		"one of several groups":  {[]ec2.Rule{in, out}, func(s *Launch) { s.Template.SecurityGroupIDs, s.Rules["sg-3"] = []string{"sg-3", "sg-1"}, nil }, nil},
-		"nothing in":             {[]ec2.Rule{byAddress, out}, nil, []string{fmt.Sprintf(run, "ingress")}},
-		"nothing out":            {[]ec2.Rule{in}, nil, []string{"security group sg-1 has no rule by which nodes connect to each other by EFA: all traffic to itself; " + fmt.Sprintf(run, "egress")}},
-		"nothing":                {nil, nil, []string{fmt.Sprintf(run, "egress"), fmt.Sprintf(run, "ingress")}},
-		"one node":               {nil, func(s *Launch) { s.Nodes = 1 }, nil},
-		"no EFA":                 {nil, func(s *Launch) { s.Template.NetworkInterfaces = nil }, nil},
-		"self-managed Slurm too": {[]ec2.Rule{in}, func(s *Launch) { s.Provider = capacity.ProviderEC2 }, []string{"egress"}},
+		"as documented":   {[]ec2.Rule{in, out}, nil, nil},
+		"nothing read":    {nil, func(s *Launch) { s.Rules = nil }, nil},
+		"groups of names": {nil, func(s *Launch) { s.Template.SecurityGroupIDs = nil }, nil},
+		"one of several groups": {
+			[]ec2.Rule{in, out},
+			func(s *Launch) { s.Template.SecurityGroupIDs, s.Rules["sg-3"] = []string{"sg-3", "sg-1"}, nil },
+			nil,
+		},
+		"nothing in": {[]ec2.Rule{byAddress, out}, nil, []string{fmt.Sprintf(run, "ingress")}},
+		"nothing out": {
+			[]ec2.Rule{in},
+			nil,
+			[]string{
+				"security group sg-1 has no rule by which nodes connect to each other by EFA: all traffic to itself; " + fmt.Sprintf(
+					run, "egress"),
+			},
+		},
+		"nothing":  {nil, nil, []string{fmt.Sprintf(run, "egress"), fmt.Sprintf(run, "ingress")}},
+		"one node": {nil, func(s *Launch) { s.Nodes = 1 }, nil},
+		"no EFA":   {nil, func(s *Launch) { s.Template.NetworkInterfaces = nil }, nil},
+		"self-managed Slurm too": {
+			[]ec2.Rule{in},
+			func(s *Launch) { s.Provider = capacity.ProviderEC2 },
+			[]string{"egress"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := attached()

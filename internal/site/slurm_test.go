@@ -41,7 +41,9 @@ func judge(t *testing.T, judgement func(*Survey, *findings), rows []row) {
 
 		switch {
 		case r.want == "" && len(f.Problems) == 0:
-		case len(f.Problems) != 1 || f.Problems[0].Severity != r.want || !strings.Contains(f.Problems[0].Sentence, r.says) || !strings.Contains(f.Problems[0].Fix, r.fix) || (f.Problems[0].Fix == "") != (r.want == capacity.Good):
+		case len(f.Problems) != 1 || f.Problems[0].Severity != r.want ||
+			!strings.Contains(f.Problems[0].Sentence, r.says) || !strings.Contains(f.Problems[0].Fix, r.fix) ||
+			(f.Problems[0].Fix == "") != (r.want == capacity.Good):
 			t.Errorf("%s: %+v", r.name, f)
 		}
 	}
@@ -128,7 +130,8 @@ func TestOverTime(t *testing.T) {
 		}
 	}
 
-	const unlimited = "OverTimeLimit=UNLIMITED: no time limit ends a job, so that jobs run on until EC2 takes their nodes"
+	const unlimited = "OverTimeLimit=UNLIMITED: no time limit ends a job, so that jobs run on until EC2 takes their " +
+		"nodes"
 	judge(t, (*Survey).checkOverTime, []row{
 		{"none", with(capacity.Minutes(0), capacity.Limit{}), "", "", ""},
 		{
@@ -169,7 +172,8 @@ func TestCommands(t *testing.T) {
 			"no slurm.conf",
 			fails(
 				errors.New(
-					"scontrol: error: s_p_parse_file: cannot stat file /etc/slurm/slurm.conf: No such file or directory, retrying in 1sec up to 60sec",
+					"scontrol: error: s_p_parse_file: cannot stat file /etc/slurm/slurm.conf: No such file or " +
+						"directory, retrying in 1sec up to 60sec",
 				),
 			),
 			capacity.Admin,
@@ -312,10 +316,12 @@ func TestParallelClusterFences(t *testing.T) {
 
 	with := func(version, resume string, provider capacity.Provider, node string) Survey {
 		return Survey{
-			ParallelCluster: version, Slurmctld: &slurm.Config{ResumeProgram: resume},
+			ParallelCluster: version,
+			Slurmctld:       &slurm.Config{ResumeProgram: resume},
 			Settings: capacity.Settings{
 				Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: provider}},
-			}, Partitions: partitions(capacity.SlurmPartition{Name: "gpu", Nodes: []string{node}}),
+			},
+			Partitions: partitions(capacity.SlurmPartition{Name: "gpu", Nodes: []string{node}}),
 		}
 	}
 
@@ -402,7 +408,8 @@ func TestLasting(t *testing.T) {
 			"a login node",
 			Survey{Host: Host{Config: &config.Config{Cluster: "ml", StateDir: "/s"}}, Mount: disk},
 			capacity.Note,
-			"xfs at /, a disk of a host that PCS replaces when it is unhealthy, if it has launched it: the record of purchases and the samples of report would be lost with it",
+			"xfs at /, a disk of a host that PCS replaces when it is unhealthy, if it has launched it: the record of " +
+				"purchases and the samples of report would be lost with it",
 			shareFix,
 		},
 		{"a controller", Survey{Mount: disk}, capacity.Good, "would be lost with this host", ""},
@@ -513,7 +520,13 @@ func TestHooks(t *testing.T) {
 			},
 			{"the site's", with("foreign", "lua"), capacity.Admin, "does not load ours", "add the line"},
 			{"old", with("old", "lua"), capacity.Note, "not what this version writes", "hooks install job_submit"},
-			{"not on", with("installed", ""), capacity.Admin, "Slurm is not configured to run it", "hooks install settings"},
+			{
+				"not on",
+				with("installed", ""),
+				capacity.Admin,
+				"Slurm is not configured to run it",
+				"hooks install settings",
+			},
 		},
 	)
 
@@ -530,7 +543,8 @@ func TestHooks(t *testing.T) {
 	lacks := with("installed", "lua")
 	lacks.Settings, lacks.Controller = onEC2, true
 	lacks.NoPlugin = map[string][]string{"job_submit": {"/usr/lib/slurm"}, "cli_filter": {"/usr/lib/slurm"}}
-	if got := judged(&lacks, (*Survey).checkHooks); !strings.HasPrefix(got, "ok filter; admin job_submit; ok job_submit") {
+	if got := judged(&lacks, (*Survey).checkHooks); !strings.HasPrefix(got,
+		"ok filter; admin job_submit; ok job_submit") {
 		t.Errorf("on the controller, without its Lua plugin: %s", got)
 	}
 
@@ -587,8 +601,9 @@ func TestHookSettings(t *testing.T) {
 				{Name: "gpu-2", Reason: "settings-unreadable: open /c: permission denied"},
 			}}},
 			want: capacity.Note,
-			says: "when slurmctld last powered gpu-[1-2] up, its hook could not read the settings: open /c: permission denied",
-			fix:  "the next launch clears it",
+			says: "when slurmctld last powered gpu-[1-2] up, its hook could not read the settings: open /c: " +
+				"permission denied",
+			fix: "the next launch clears it",
 		},
 	})
 }
@@ -612,11 +627,12 @@ func TestState(t *testing.T) {
 
 	const dir = fs.ModeDir | 0o755
 	for want, s := range map[string]Survey{
-		"ok state-dir; ok snapshot; ok service":                        with(fresh, nil, dir, "process 1"),
-		"ok state-dir; ok snapshot; note service":                      with(fresh, nil, dir, ""),
-		"ok state-dir; admin snapshot; admin service":                  with(old, nil, dir, ""),
-		"ok state-dir; admin snapshot; ok service":                     with(nil, fs.ErrNotExist, dir, "process 1"),
-		"admin state-dir; ok state-dir; admin snapshot; admin service": with(nil, errors.New("oops"), fs.ModeDir|0o700, ""),
+		"ok state-dir; ok snapshot; ok service":       with(fresh, nil, dir, "process 1"),
+		"ok state-dir; ok snapshot; note service":     with(fresh, nil, dir, ""),
+		"ok state-dir; admin snapshot; admin service": with(old, nil, dir, ""),
+		"ok state-dir; admin snapshot; ok service":    with(nil, fs.ErrNotExist, dir, "process 1"),
+		"admin state-dir; ok state-dir; admin snapshot; admin service": with(nil, errors.New("oops"), fs.ModeDir|0o700,
+			""),
 		"admin state-dir": with(nil, nil, 0o644, ""),
 	} {
 		if got := judged(&s, (*Survey).checkState); got != want {
@@ -677,7 +693,12 @@ func TestPowerSettings(t *testing.T) {
 		change(&c)
 
 		settings.Timing.BootAllowance.Duration = 15 * time.Minute
-		if got := judged(&Survey{Slurmctld: &c, Settings: settings, Partitions: partitions(capacity.SlurmPartition{Name: "gpu"})}, (*Survey).checkPowerSettings); got != want {
+		if got := judged(
+			&Survey{
+				Slurmctld:  &c,
+				Settings:   settings,
+				Partitions: partitions(capacity.SlurmPartition{Name: "gpu"}),
+			}, (*Survey).checkPowerSettings); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}

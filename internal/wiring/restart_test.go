@@ -197,10 +197,11 @@ func TestRestartThatFails(t *testing.T) {
 			starts: 2,
 		},
 		{
-			name:   "a line of the site's",
-			own:    ownLine,
-			wrong:  with("PartitionName=old", noNodes),
-			want:   "does not start with them either, because of a line that slurmctld had not read yet, and that pcs-capacity did not write: DIR/slurm.conf:5: PartitionName=old Nodes=gone-[1-2]; correct it",
+			name:  "a line of the site's",
+			own:   ownLine,
+			wrong: with("PartitionName=old", noNodes),
+			want: "does not start with them either, because of a line that slurmctld had not read yet, and that " +
+				"pcs-capacity did not write: DIR/slurm.conf:5: PartitionName=old Nodes=gone-[1-2]; correct it",
 			starts: 2,
 		},
 		{

@@ -110,7 +110,8 @@ func (s *site) script() Script {
 func (s *site) install() (p Plan) {
 	s.Helper()
 
-	if err := errors.Join(p.Install(s.script()), p.InstallSettings(s.Context(), s.settings(true), fileHeader+"JobSubmitPlugins=lua\n", fileHeader)); err != nil {
+	if err := errors.Join(p.Install(s.script()),
+		p.InstallSettings(s.Context(), s.settings(true), fileHeader+"JobSubmitPlugins=lua\n", fileHeader)); err != nil {
 		s.Fatal(err)
 	}
 
@@ -265,7 +266,9 @@ var sites = []struct {
 	wantGres  string
 	notes     string
 }{
-	{name: "plain", want: `
+	{
+		name: "plain",
+		want: `
 ResumeProgram=/p/pcs-capacity-resume
 SuspendProgram=/p/pcs-capacity-suspend
 ResumeFailProgram=/p/pcs-capacity-suspend
@@ -276,7 +279,10 @@ SlurmctldParameters=idle_on_node_suspend
 GresTypes=gpu
 NodeName=gpu-[1-2] CPUs=192 Sockets=1 CoresPerSocket=96 ThreadsPerCore=2 RealMemory=950 Gres=gpu:h100:8 Features=gpu State=CLOUD
 PartitionName=gpu Nodes=gpu-[1-2] ResumeTimeout=900 SuspendTimeout=120 SuspendTime=600 State=UP
-`, not: "SuspendExcNodes PrivateData Prolog AllowAccounts itself", wantGres: "NodeName=gpu-[1-2] AutoDetect=off Name=gpu Type=h100 File=/dev/nvidia[0-7]\n"},
+`,
+		not:      "SuspendExcNodes PrivateData Prolog AllowAccounts itself",
+		wantGres: "NodeName=gpu-[1-2] AutoDetect=off Name=gpu Type=h100 File=/dev/nvidia[0-7]\n",
+	},
 	{
 		name: "lists are merged, and kept",
 		conf: "SlurmctldParameters=cloud_dns\nJobSubmitPlugins=throttle\nGresTypes=gpu\nTreeWidth=20\nRebootProgram=/site/reboot\nPrivateData=jobs\n",
@@ -317,12 +323,23 @@ SuspendExcNodes=cpu-[1-2]
 PartitionName=gpu Nodes=gpu-[1-2] ResumeTimeout=3600 SuspendTimeout=120 SuspendTime=300 State=UP
 `,
 	},
-	{name: "no power saving", conf: "SuspendTime=INFINITE\nNodeName=DEFAULT CPUs=1\nNodeName=cpu-1\n", want: `
+	{
+		name: "no power saving",
+		conf: "SuspendTime=INFINITE\nNodeName=DEFAULT CPUs=1\nNodeName=cpu-1\n",
+		want: `
 PartitionName=gpu Nodes=gpu-[1-2] ResumeTimeout=900 SuspendTimeout=120 SuspendTime=600 State=UP
-`, not: "SuspendExcNodes"},
-	{name: "nodes and a partition of ours by hand, included", conf: "Include more.conf\n", want: `
+`,
+		not: "SuspendExcNodes",
+	},
+	{
+		name: "nodes and a partition of ours by hand, included",
+		conf: "Include more.conf\n",
+		want: `
 NodeName=gpu-2 CPUs=192 Sockets=1 CoresPerSocket=96 ThreadsPerCore=2 RealMemory=950 Gres=gpu:h100:8 Features=gpu State=CLOUD
-`, not: "PartitionName", notes: "slurm.conf has PartitionName=gpu itself: add ResumeTimeout=900 SuspendTimeout=120 to that line"},
+`,
+		not:   "PartitionName",
+		notes: "slurm.conf has PartitionName=gpu itself: add ResumeTimeout=900 SuspendTimeout=120 to that line",
+	},
 	{
 		name:   "accounts",
 		conf:   "AccountingStorageType=accounting_storage/slurmdbd\n",
@@ -336,14 +353,18 @@ PartitionName=gpu Nodes=gpu-[1-2] AllowAccounts=nlp ResumeTimeout=900 SuspendTim
 		change: func(in *Include) { in.Settings.Partitions[0].AllowAccounts = []string{"nlp"} },
 		not:    "AllowAccounts",
 	},
-	{name: "a block in two slots", change: func(in *Include) {
-		g := group(in)
-		g.PurchaseOption, g.Slots, g.Dynamic = capacity.CapacityBlock, 2, false
-	}, want: `
+	{
+		name: "a block in two slots",
+		change: func(in *Include) {
+			g := group(in)
+			g.PurchaseOption, g.Slots, g.Dynamic = capacity.CapacityBlock, 2, false
+		},
+		want: `
 SuspendExcNodes=gpu-a-[1-2],gpu-b-[1-2]
 NodeName=gpu-a-[1-2] CPUs=192 Sockets=1 CoresPerSocket=96 ThreadsPerCore=2 RealMemory=950 Gres=gpu:h100:8 Features=gpu-a State=CLOUD
 NodeName=gpu-b-[1-2] CPUs=192 Sockets=1 CoresPerSocket=96 ThreadsPerCore=2 RealMemory=950 Gres=gpu:h100:8 Features=gpu-b State=CLOUD
-`},
+`,
+	},
 	{
 		name:   "a block on demand",
 		change: func(in *Include) { group(in).PurchaseOption = capacity.CapacityBlock },
@@ -358,24 +379,37 @@ NodeName=n[01-02] CPUs=192 Sockets=1 CoresPerSocket=96 ThreadsPerCore=2 RealMemo
 		not:    "enable_configless",
 		notes:  "user data of launch template lt has no --conf-server",
 	},
-	{name: "what launches nodes is another's", conf: "ResumeProgram=/aws/resume.py\n", change: func(in *Include) {
-		in.Settings.Partitions = in.Settings.Partitions[:1]
-		in.Settings.Partitions[0].Provider = capacity.ProviderNone
-	}, want: "\nJobSubmitPlugins=lua\n", not: "ResumeProgram Suspend NodeName PartitionName Parameters", wantGres: ""},
-	{name: "CpuOptions of the template", change: func(in *Include) {
-		in.Templates = map[string]capacity.LaunchTemplate{
-			"": {UserData: []byte("slurmd --conf-server head\n"), Cores: 48, ThreadsPerCore: 1},
-		}
-	}, want: "\nNodeName=gpu-[1-2] CPUs=48 Sockets=1 CoresPerSocket=48 ThreadsPerCore=1 RealMemory=950 Gres=gpu:h100:8 Features=gpu State=CLOUD\n"},
+	{
+		name: "what launches nodes is another's",
+		conf: "ResumeProgram=/aws/resume.py\n",
+		change: func(in *Include) {
+			in.Settings.Partitions = in.Settings.Partitions[:1]
+			in.Settings.Partitions[0].Provider = capacity.ProviderNone
+		},
+		want:     "\nJobSubmitPlugins=lua\n",
+		not:      "ResumeProgram Suspend NodeName PartitionName Parameters",
+		wantGres: "",
+	},
+	{
+		name: "CpuOptions of the template",
+		change: func(in *Include) {
+			in.Templates = map[string]capacity.LaunchTemplate{
+				"": {UserData: []byte("slurmd --conf-server head\n"), Cores: 48, ThreadsPerCore: 1},
+			}
+		},
+		want: "\nNodeName=gpu-[1-2] CPUs=48 Sockets=1 CoresPerSocket=48 ThreadsPerCore=1 RealMemory=950 " +
+			"Gres=gpu:h100:8 Features=gpu State=CLOUD\n",
+	},
 	{
 		name:     "GPUs of the site",
 		gres:     "AutoDetect=nvml\nNodeName=cpu-1 Name=gpu File=/dev/nvidia0\n",
 		wantGres: "NodeName=gpu-[1-2] AutoDetect=off Name=gpu Type=h100 File=/dev/nvidia[0-7]\n",
 	},
 	{
-		name:     "a node of ours by hand",
-		conf:     "NodeName=gpu-1 CPUs=4 Gres=gpu:h100:8\n",
-		want:     "NodeName=gpu-2 CPUs=192 Sockets=1 CoresPerSocket=96 ThreadsPerCore=2 RealMemory=950 Gres=gpu:h100:8 Features=gpu State=CLOUD\n",
+		name: "a node of ours by hand",
+		conf: "NodeName=gpu-1 CPUs=4 Gres=gpu:h100:8\n",
+		want: "NodeName=gpu-2 CPUs=192 Sockets=1 CoresPerSocket=96 ThreadsPerCore=2 RealMemory=950 " +
+			"Gres=gpu:h100:8 Features=gpu State=CLOUD\n",
 		wantGres: "NodeName=gpu-[1-2] AutoDetect=off Name=gpu Type=h100 File=/dev/nvidia[0-7]\n",
 	},
 	{
@@ -391,7 +425,8 @@ NodeName=n[01-02] CPUs=192 Sockets=1 CoresPerSocket=96 ThreadsPerCore=2 RealMemo
 	{
 		name:   "no GPUs",
 		change: func(in *Include) { group(in).InstanceType = "c7i.4xlarge" },
-		want:   "\nNodeName=gpu-[1-2] CPUs=16 Sockets=1 CoresPerSocket=8 ThreadsPerCore=2 RealMemory=95 Features=gpu State=CLOUD\n",
+		want: "\nNodeName=gpu-[1-2] CPUs=16 Sockets=1 CoresPerSocket=8 ThreadsPerCore=2 RealMemory=95 Features=gpu " +
+			"State=CLOUD\n",
 	},
 }
 
@@ -466,7 +501,8 @@ func TestR9_Sites(t *testing.T) {
 				}
 			}
 
-			if !strings.HasPrefix(text, fileHeader) || c.wantGres != "" && gres != fileHeader+c.wantGres || len(notes) > 1 ||
+			if !strings.HasPrefix(text, fileHeader) || c.wantGres != "" && gres != fileHeader+c.wantGres ||
+				len(notes) > 1 ||
 				!strings.Contains(strings.Join(notes, "; "), c.notes) ||
 				(c.notes == "") != (len(notes) == 0) {
 				t.Errorf("%q, %s", notes, gres)
@@ -499,9 +535,11 @@ func TestR9_LaterEditsAreMerged(t *testing.T) {
 	}
 	for edit, want := range map[string]string{
 		"": "",
-		"SlurmctldParameters=reboot_from_controller\n": "slurm.conf has SlurmctldParameters=reboot_from_controller, and pcs-capacity.conf has enable_configless,idle_on_node_suspend instead",
-		"JobSubmitPlugins=throttle\n":                  "slurm.conf has JobSubmitPlugins=throttle, and pcs-capacity.conf has lua instead",
-		"NodeName=more-1\n":                            "",
+		"SlurmctldParameters=reboot_from_controller\n": "slurm.conf has SlurmctldParameters=reboot_from_controller, " +
+			"and pcs-capacity.conf has enable_configless,idle_on_node_suspend instead",
+		"JobSubmitPlugins=throttle\n": "slurm.conf has JobSubmitPlugins=throttle, and pcs-capacity.conf has lua " +
+			"instead",
+		"NodeName=more-1\n": "",
 	} {
 		s.write("slurm.conf", siteConf)
 		install()
@@ -552,7 +590,11 @@ func TestSwitchOnWhereAWaitDoesNotHelp(t *testing.T) {
 		{cluster: "RESUMING", want: "ACTIVE; run this again once it is ACTIVE"},
 		{cluster: pcs.Suspended, want: "ACTIVE; move it to a newer Slurm"},
 		{cluster: pcs.CreateFailed, want: "ACTIVE; name another cluster", not: "run this again"},
-		{group: pcs.UpdateFailed, want: "node group g is UPDATE_FAILED (InternalError: no luck), and PCS changes the settings of a cluster only while everything in it is ACTIVE; fix or delete what has failed, and run this again"},
+		{
+			group: pcs.UpdateFailed,
+			want: "node group g is UPDATE_FAILED (InternalError: no luck), and PCS changes the settings of a " +
+				"cluster only while everything in it is ACTIVE; fix or delete what has failed, and run this again",
+		},
 		{group: pcs.CreateFailed, queue: pcs.Updating, want: "ACTIVE; fix or delete what has failed"},
 		{queue: pcs.DeleteFailed, want: "ACTIVE; fix or delete what has failed"},
 	} {
@@ -614,12 +656,27 @@ func TestStillOn(t *testing.T) {
 	}{
 		{CLIFilter, "", slurm.Config{}, ""},
 		{CLIFilter, "", slurm.Config{JobSubmitPlugins: []string{"lua"}}, ""},
-		{CLIFilter, "", slurm.Config{CliFilterPlugins: []string{"user_defaults", "lua"}}, "slurmctld has CliFilterPlugins=lua"},
-		{CLIFilter, "CliFilterPlugins=user_defaults,cli_filter/lua\n", slurm.Config{}, "slurm.conf has CliFilterPlugins=lua"},
+		{
+			CLIFilter,
+			"",
+			slurm.Config{CliFilterPlugins: []string{"user_defaults", "lua"}},
+			"slurmctld has CliFilterPlugins=lua",
+		},
+		{
+			CLIFilter,
+			"CliFilterPlugins=user_defaults,cli_filter/lua\n",
+			slurm.Config{},
+			"slurm.conf has CliFilterPlugins=lua",
+		},
 		{CLIFilter, "CliFilterPlugins=user_defaults\n", slurm.Config{}, ""},
 		{JobSubmit, "", slurm.Config{JobSubmitPlugins: []string{"lua"}}, "slurmctld has JobSubmitPlugins=lua"},
 		{JobSubmit, "JobSubmitPlugins=job_submit/lua\n", slurm.Config{}, "slurm.conf has JobSubmitPlugins=lua"},
-		{JobSubmit, "Include " + IncludeFile + "\n", slurm.Config{}, "slurm.conf includes pcs-capacity.conf, with JobSubmitPlugins=lua"},
+		{
+			JobSubmit,
+			"Include " + IncludeFile + "\n",
+			slurm.Config{},
+			"slurm.conf includes pcs-capacity.conf, with JobSubmitPlugins=lua",
+		},
 	} {
 		s := newSite(t)
 		s.write("slurm.conf", siteConf+c.conf)
@@ -668,9 +725,27 @@ func TestScriptPaths(t *testing.T) {
 		want       string
 	}{
 		{CLIFilter, "", nil, []string{s.dir, "/other"}, own + " /other/cli_filter.lua"},
-		{CLIFilter, "", &slurm.Config{CliFilterScript: "/site/filter.lua"}, []string{s.dir, "/other"}, "/site/filter.lua"},
-		{CLIFilter, "CliFilterParameters=a=b,cli_filter_lua_path=/site/filter.lua\n", nil, []string{s.dir}, "/site/filter.lua"},
-		{CLIFilter, "CliFilterParameters=cli_filter_lua_path=/site/filter.lua\n", &slurm.Config{}, []string{s.dir}, own},
+		{
+			CLIFilter,
+			"",
+			&slurm.Config{CliFilterScript: "/site/filter.lua"},
+			[]string{s.dir, "/other"},
+			"/site/filter.lua",
+		},
+		{
+			CLIFilter,
+			"CliFilterParameters=a=b,cli_filter_lua_path=/site/filter.lua\n",
+			nil,
+			[]string{s.dir},
+			"/site/filter.lua",
+		},
+		{
+			CLIFilter,
+			"CliFilterParameters=cli_filter_lua_path=/site/filter.lua\n",
+			&slurm.Config{},
+			[]string{s.dir},
+			own,
+		},
 		{JobSubmit, "", &slurm.Config{CliFilterScript: "/site/filter.lua"}, []string{s.dir}, s.dir + "/job_submit.lua"},
 	} {
 		s.write("slurm.conf", siteConf+c.conf)
@@ -685,10 +760,15 @@ func TestScriptPaths(t *testing.T) {
 func TestGone(t *testing.T) {
 	site := newSite(t).conf() // has cpu-1, gpu-1, gpu-2, and partition cpu
 
-	const before = fileHeader + "NodeName=gpu-[1-4] CPUs=4\nNodeName=big-[1-2] CPUs=4\nPartitionName=gpu Nodes=gpu-[1-4]\nPartitionName=big Nodes=big-[1-2] State=UP\nPartitionName=cpu Nodes=cpu-1\n"
+	const before = fileHeader +
+		"NodeName=gpu-[1-4] CPUs=4\nNodeName=big-[1-2] CPUs=4\nPartitionName=gpu Nodes=gpu-[1-4]\nPartitionName=big " +
+		"Nodes=big-[1-2] State=UP\nPartitionName=cpu Nodes=cpu-1\n"
 
 	var jobs []capacity.Job
-	for i, words := range []string{"RUNNING gpu gpu-1", "RUNNING gpu gpu-4", "PENDING gpu", "PENDING gpu,cpu", "RUNNING big big-1", "COMPLETED big big-1", "RUNNING cpu cpu-1"} {
+	for i, words := range []string{
+		"RUNNING gpu gpu-1", "RUNNING gpu gpu-4", "PENDING gpu", "PENDING gpu,cpu", "RUNNING big big-1",
+		"COMPLETED big big-1", "RUNNING cpu cpu-1",
+	} {
 		f := strings.Fields(words)
 		jobs = append(
 			jobs,
@@ -698,8 +778,9 @@ func TestGone(t *testing.T) {
 
 	for after, want := range map[string]string{
 		before: " []",
-		"NodeName=gpu-[1-3] CPUs=4\nNodeName=big-[1-2] CPUs=4\nPartitionName=gpu Nodes=gpu-[1-3]\nPartitionName=big Nodes=big-[1-2]\n": "gpu-4 [2]",
-		"NodeName=gpu-[1-4] CPUs=8\nPartitionName=gpu Nodes=gpu-[1-4]\n":                                                               "big,big-[1-2] [5]",
+		"NodeName=gpu-[1-3] CPUs=4\nNodeName=big-[1-2] CPUs=4\nPartitionName=gpu Nodes=gpu-[1-3]\nPartitionName=big " +
+			"Nodes=big-[1-2]\n": "gpu-4 [2]",
+		"NodeName=gpu-[1-4] CPUs=8\nPartitionName=gpu Nodes=gpu-[1-4]\n": "big,big-[1-2] [5]",
 		"": "big,big-[1-2],gpu,gpu-[3-4] [1 2 3 5]",
 	} {
 		gone, err := site.removedNames(before, after)
@@ -789,7 +870,11 @@ func TestSwitches(t *testing.T) {
 		{"topology/tree", "", "gpu-[1-4]"},
 		{"topology/tree", "SwitchName=s0 Nodes=gpu-[1-2]\nInclude more.conf\nSwitchName=root Switches=s0,s1\n", ""},
 		{"topology/none", "", ""},
-		{"topology/tree", "SwitchName=s0 Nodes=cpu-1,gpu-[1-4]\nSwitchName=s1 Nodes=big-[1-2],old-1\n", "topology.conf still has switches for big-[1-2],old-1, which neither"},
+		{
+			"topology/tree",
+			"SwitchName=s0 Nodes=cpu-1,gpu-[1-4]\nSwitchName=s1 Nodes=big-[1-2],old-1\n",
+			"topology.conf still has switches for big-[1-2],old-1, which neither",
+		},
 	} {
 		s := newSite(t)
 		s.write("slurm.conf", siteConf+"TopologyPlugin="+c.plugin+"\n")
