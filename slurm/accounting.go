@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -22,21 +20,31 @@ var ErrNoAccounting = errors.New("slurm has no accounting database")
 // which is free text where Slurm does not check it.
 var runFields = []string{"jobid", "user", "partition", "start", "end", "state", "nodelist", "account"}
 
-var sacctJobID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]+([_+][0-9]+)?$`) })
+var sacctJobID = lazyRegexp(`^[0-9]+([_+][0-9]+)?$`)
 
 // accountingTimeout bounds a call of sacct: months of a busy cluster are many rows.
 const accountingTimeout = 2 * time.Minute
 
-// Runs lists the runs of all users that overlap a time, in the order in which Slurm has them. It
-// asks slurmdbd, not slurmctld; without one the error is [ErrNoAccounting].
+// Runs lists the runs of all users that overlap a time, in the order in which Slurm has them. It asks slurmdbd, not
+// slurmctld; without one the error is [ErrNoAccounting].
 func (c *Client) Runs(ctx context.Context, from, until time.Time) ([]capacity.Run, error) {
-	config, err := c.Config(ctx)
-	if err == nil && !config.Accounts {
-		err = ErrNoAccounting
-	}
-
+	runs, err := c.readRuns(ctx, from, until)
 	if err != nil {
 		return nil, fmt.Errorf("reading Slurm's accounting: %w", err)
+	}
+
+	return slices.DeleteFunc(runs,
+		func(r capacity.Run) bool { return !r.Start.Before(until) || !r.End.IsZero() && !r.End.After(from) }), nil
+}
+
+func (c *Client) readRuns(ctx context.Context, from, until time.Time) ([]capacity.Run, error) {
+	config, err := c.Config(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	if !config.Accounts {
+		return nil, ErrNoAccounting
 	}
 
 	slow := Client{Conf: c.Conf, Dir: c.Dir, Timeout: accountingTimeout}
@@ -47,16 +55,10 @@ func (c *Client) Runs(ctx context.Context, from, until time.Time) ([]capacity.Ru
 		"--delimiter="+delimiter, "--starttime="+at(from), "--endtime="+at(until),
 		"--format="+strings.Join(runFields, ","))
 	if err != nil {
-		return nil, fmt.Errorf("reading Slurm's accounting: %w", err)
+		return nil, err
 	}
 
-	runs, err := parseRuns(string(out), delimiter)
-	if err != nil {
-		return nil, fmt.Errorf("reading Slurm's accounting: %w", err)
-	}
-
-	return slices.DeleteFunc(runs,
-		func(r capacity.Run) bool { return !r.Start.Before(until) || !r.End.IsZero() && !r.End.After(from) }), nil
+	return parseRuns(string(out), delimiter)
 }
 
 // parseRuns reads records whose fields each end with mark. Those of jobs that had no node are left out.

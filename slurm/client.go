@@ -258,7 +258,7 @@ func (v Version) ReservationComments() bool { return v.AtLeast(24, 11, 0) }
 // NamesCLIFilter reports whether CliFilterParameters can name another script than cli_filter.lua beside slurm.conf.
 func (v Version) NamesCLIFilter() bool { return v.AtLeast(25, 11, 0) }
 
-var versionText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(\d+)\.(\d+)\.(\d+)`) })
+var versionText = lazyRegexp(`(\d+)\.(\d+)\.(\d+)`)
 
 // ParseVersion finds the version in what a Slurm program prints about itself:
 // "slurm-wlm 24.11.5", "slurm 25.11.0-0rc1", "22.05.8".
@@ -387,6 +387,11 @@ func readKey[T any](u *unread, key string, read func(string) (T, error)) T {
 	}
 
 	return value
+}
+
+// lazyRegexp compiles a pattern at its first use: the hooks start often, and use few.
+func lazyRegexp(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 }
 
 func splitList(list string) []string {

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -279,12 +277,8 @@ type jobName struct {
 }
 
 var (
-	jobPattern = sync.OnceValue(
-		func() *regexp.Regexp { return regexp.MustCompile(`^([1-9][0-9]{0,9})(?:[_+][0-9]{1,9})?$`) },
-	)
-	tasksPattern = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^([1-9][0-9]{0,9})_(\[[0-9,-]+)(?:%[0-9]+)?\]$`)
-	})
+	jobPattern   = lazyRegexp(`^([1-9][0-9]{0,9})(?:[_+][0-9]{1,9})?$`)
+	tasksPattern = lazyRegexp(`^([1-9][0-9]{0,9})_(\[[0-9,-]+)(?:%[0-9]+)?\]$`)
 )
 
 // parseJobName reads a job's name as squeue shows it: "12", "12_3", "12+1", or the tasks

@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -63,9 +61,7 @@ func (c *Client) Nodes(ctx context.Context, names ...string) ([]capacity.Node, e
 const noNodesAnswer = "No nodes in the system"
 
 // nodeReason cuts the reason out of the end of a node's line. Slurm puts "[user@time]" after its first line.
-var nodeReason = sync.OnceValue(
-	func() *regexp.Regexp { return regexp.MustCompile(` Reason=(.*?) \[[^\[\]@]+@[^\[\]]+\]`) },
-)
+var nodeReason = lazyRegexp(` Reason=(.*?) \[[^\[\]@]+@[^\[\]]+\]`)
 
 // parseNodes reads one-line records. Reason, Comment and Extra may hold anything, newlines too, but come after all that
 // is read here; a line that is no full record, or repeats a node, is part of such a text.
