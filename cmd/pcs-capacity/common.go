@@ -15,9 +15,12 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/facts"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/market"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // regionFlags is the part of a command that asks regions.
@@ -139,6 +142,15 @@ func readConfigIfAny(g *Globals) (*maybeConfig, error) {
 	}
 
 	return &maybeConfig{c, true}, nil
+}
+
+// readOverTime completes the settings' times, so that the fences that are printed are those of sync. Where neither sync
+// nor Slurm can be asked, as on a laptop, jobs are taken to end at their limits.
+func readOverTime(ctx context.Context, c *config.Config) {
+	ctx, cancel := context.WithTimeout(ctx, slurmWait)
+	defer cancel()
+
+	c.Timing.OverTime, _ = facts.OverTime(ctx, c.Domain(), state.Dir(c.StateDir), slurm.New(c.Cluster))
 }
 
 // region names the region in which AWS is asked; "" leaves it to the SDK.

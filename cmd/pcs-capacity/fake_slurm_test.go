@@ -33,6 +33,8 @@ exit 1
 type fakeSlurm struct {
 	sync.Mutex // a test changes it while programs ask
 	*model.Slurm
+
+	settings string // more lines of `scontrol show config`
 }
 
 func newFakeSlurm(t interface{ Fatal(...any) }, cleanup func(func()), dir string, clock func() time.Time) *fakeSlurm {
@@ -118,7 +120,7 @@ func (f *fakeSlurm) answer(verb string, said map[string]string) (text string, er
 		text = "ClusterName = ml\nSLURM_VERSION = 25.11.0\nStateSaveLocation = " + f.StateSave +
 			"\nKillWait = 30 sec\nResumeTimeout = 1800 sec\n" +
 			"CliFilterPlugins = cli_filter/lua\nSlurmctldHost[0] = head\nSlurmctldParameters = " +
-			"enable_configless\nPrivateData = cloud\n"
+			"enable_configless\nPrivateData = cloud\n" + f.settings
 	case "scontrol show node ":
 		all, _ := f.Nodes(ctx, nodes...)
 		for _, n := range all {
@@ -201,6 +203,11 @@ func slurmCommand(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Setenv("PATH", f.StateSave+":"+ts.Getenv("PATH"))
 		// Slurm's clock is the machine's: beside a clock of AWS that stands still, every fence would drift.
 		ts.Value("sim").(*awssim.Sim).Clock().SetSpeed(1)
+	case "set":
+		f.Lock()
+		defer f.Unlock()
+
+		f.settings = strings.Join(args[1:], " ") + "\n"
 	case "down", "denied":
 		f.Lock()
 		defer f.Unlock()

@@ -212,6 +212,8 @@ const fitColumns = "ID: ID; KIND: Kind drop 2; AZ ID: AZID; COUNT: Count; FITS: 
 
 // Run asks for reservations, then for what is for sale, and shows the answer.
 func (c *FitCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client) error {
+	readOverTime(ctx, cfg.Config)
+
 	progress := t.Slow("asking for reservations")
 	defer progress.Done()
 

@@ -79,6 +79,7 @@ func (c *PurchaseCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 		return err
 	}
 
+	readOverTime(ctx, cfg.Config)
 	view := purchaseView{c, t, cfg, inBackground(func() market.Subnets { return readSubnets(ctx, cfg, aws) })}
 	query := ec2.OfferingQuery{
 		InstanceType: string(c.InstanceType),
@@ -366,6 +367,8 @@ func (c *ExtendCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeCon
 		return usage("%q is not the id of a reservation (cr-…); `pcs-capacity list --blocks` lists them",
 			c.Reservation)
 	}
+
+	readOverTime(ctx, cfg.Config)
 
 	length, err := roundedLength(t, time.Duration(c.Duration))
 	if err != nil {

@@ -75,6 +75,8 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 			return nil, err
 		}
 
+		readOverTime(ctx, cfg.Config)
+
 		request, err := c.request(ctx, cfg)
 		if err != nil {
 			return nil, err
@@ -232,6 +234,8 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 	if err != nil {
 		return err
 	}
+
+	readOverTime(ctx, cfg)
 
 	queue, _ := cfg.Partition(c.Queue)
 	nodes := max(1, queue.Group(c.NodeGroup).MaxNodes)

@@ -55,6 +55,8 @@ type Timing struct {
 	DrainMargin   capacity.Duration `toml:"drain_margin"`
 	BootAllowance capacity.Duration `toml:"boot_allowance"`
 	ReclaimLead   capacity.Duration `toml:"reclaim_lead"`
+	// OverTime is Slurm's OverTimeLimit, which is read from Slurm and is no setting of ours.
+	OverTime capacity.Duration `toml:"-"`
 }
 
 // Log names the folder to which hooks log, besides syslog.
@@ -163,7 +165,12 @@ func (c *Config) Domain() capacity.Settings {
 
 // Domain is the timing that decisions depend on.
 func (t Timing) Domain() capacity.Timing {
-	return capacity.Timing{DrainMargin: t.DrainMargin, BootAllowance: t.BootAllowance, ReclaimLead: t.ReclaimLead}
+	return capacity.Timing{
+		DrainMargin:   t.DrainMargin,
+		BootAllowance: t.BootAllowance,
+		ReclaimLead:   t.ReclaimLead,
+		OverTime:      t.OverTime,
+	}
 }
 
 // Load reads the file at path and conf.d/*.toml beside it. A missing file is an error that wraps fs.ErrNotExist; bad
