@@ -167,7 +167,8 @@ func (cmd *upCmd) newLab() (*lab, error) {
 	}
 
 	l := &lab{upCmd: *cmd, scenario: scenario, log: slog.New(slog.NewTextHandler(logTo, nil)), logTo: logTo}
-	l.Dir, l.Bin = dir, bin
+	l.Dir = dir
+	l.Bin = bin
 
 	return l, nil
 }
@@ -407,7 +408,8 @@ func startLab(dir string, args ...string) (*background, error) {
 	defer log.Close()
 
 	child := exec.Command(self, args...)
-	child.Stdout, child.Stderr = log, log
+	child.Stdout = log
+	child.Stderr = log
 
 	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a Ctrl-C at the terminal is not for it
 	if err := child.Start(); err != nil {

@@ -96,7 +96,8 @@ dir = %q
 // cliFilter returns the product's Lua shim; "" without the product's filter. PCS has no job_submit: AWS PCS User Guide,
 // "Slurm CLI filter plugins".
 func (l *lab) cliFilter() string {
-	filter, shared := l.program("pcs-capacity-filter"), l.path("state-pcs-capacity")
+	filter := l.program("pcs-capacity-filter")
+	shared := l.path("state-pcs-capacity")
 	if _, err := os.Stat(filter); err != nil {
 		l.log.Warn("no Lua hook: the product's filter is not there", "path", filter)
 		return ""

@@ -53,7 +53,8 @@ func (l *lab) startPCS(ctx context.Context) error {
 
 // powered returns a configuration whose nodes the player powers up and down. Functions cannot be compared.
 func (p *pcsPlayer) powered(config slurmlab.Config) slurmlab.Config {
-	config.Resume, config.Suspend = p.resume, p.suspend
+	config.Resume = p.resume
+	config.Suspend = p.suspend
 	return config
 }
 
@@ -72,7 +73,9 @@ func staticGroup(cluster awssim.PCSCluster) string {
 // configOf turns node groups, queues and settings into nodes, partitions and lines of slurm.conf.
 func (p *pcsPlayer) configOf(cluster awssim.PCSCluster) slurmlab.Config {
 	c := p.base
-	c.SuspendTime, c.Partitions = cluster.IdleTime, map[string]string{}
+
+	c.SuspendTime = cluster.IdleTime
+	c.Partitions = map[string]string{}
 	queues := map[string][]string{} // by node group
 	for _, queue := range cluster.Queues {
 		if inSlurm(queue.Status) || queue.Status == "CREATING" { // jobs can be submitted as soon as it is ACTIVE

@@ -251,7 +251,8 @@ func (p *plainSite) boot(ctx context.Context, i awssim.Instance) (stop func() er
 		return nil, err
 	}
 
-	files, init := image(nil), plainFile("image.sh")+plainFile("gpus.sh")
+	files := image(nil)
+	init := plainFile("image.sh") + plainFile("gpus.sh")
 	for n, script := range scripts {
 		name := fmt.Sprintf("/var/lib/cloud/instance/scripts/part-%03d", n+1)
 		files[name] = script

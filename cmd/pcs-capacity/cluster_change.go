@@ -135,7 +135,8 @@ type stepRow struct {
 func (c *clusterChange) show(p *setup.Plan) error {
 	wrong := p.Mismatches()
 	if len(wrong) > 0 { // it cannot be carried out
-		p.Actions, p.Problems = []setup.Step{}, wrong
+		p.Actions = []setup.Step{}
+		p.Problems = wrong
 	}
 
 	rows := []stepRow{}

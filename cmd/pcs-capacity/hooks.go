@@ -41,9 +41,11 @@ func script(cfg *config.Config, hook, path string) (wiring.Script, error) {
 		return wiring.Script{}, err
 	}
 
-	text, folder := submit.CLIFilter, cfg.StateDir
+	text := submit.CLIFilter
+	folder := cfg.StateDir
 	if hook == wiring.JobSubmit { // runs inside slurmctld, which must not wait for a file server
-		text, folder = submit.JobSubmit, cfg.LocalDir
+		text = submit.JobSubmit
+		folder = cfg.LocalDir
 	}
 
 	from, err := filepath.Abs(folder)

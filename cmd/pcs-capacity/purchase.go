@@ -127,7 +127,8 @@ const (
 
 // newBoughtRow takes from the intent what EC2 does not show yet.
 func newBoughtRow(cfg *maybeConfig, b market.Result) boughtRow {
-	i, r := b.Intent, b.Reservation
+	i := b.Intent
+	r := b.Reservation
 	if r.InstanceType == "" {
 		state := r.State
 		r = i.Offering.Reservation(r.ID)
@@ -135,7 +136,8 @@ func newBoughtRow(cfg *maybeConfig, b market.Result) boughtRow {
 	}
 
 	if r.AZID == "" { // EC2 may leave it out until the block is allocated
-		r.AZ, r.AZID = i.Offering.AZ, i.Offering.AZID
+		r.AZ = i.Offering.AZ
+		r.AZID = i.Offering.AZID
 	}
 
 	if b.DryRun {
@@ -158,7 +160,8 @@ func newBoughtRow(cfg *maybeConfig, b market.Result) boughtRow {
 
 	w := cfg.Timing.Domain().Window(r)
 
-	row.Fence, row.Reclaim = w.Fence, w.Reclaim
+	row.Fence = w.Fence
+	row.Reclaim = w.Reclaim
 	if i.Fee.Currency() != "" {
 		row.Fee = &i.Fee
 	}
@@ -176,7 +179,9 @@ type purchaseView struct {
 
 // preview says what would be bought, when it can be used, and by whom. The error is for what the cluster could not use.
 func (v purchaseView) preview(p market.PurchasePreview) error {
-	t, o := v.t, p.Offering
+	t := v.t
+
+	o := p.Offering
 	w := v.cfg.Timing.Domain().Window(o.Reservation(""))
 	what := fmt.Sprintf("%d x %s", o.Count, o.InstanceType)
 	if o.UltraServerType != "" {
@@ -311,7 +316,8 @@ func (c customer) Start(what string) market.Progress { return c.Terminal.Start(w
 
 // ConfirmFee has the fee typed; --yes is not enough.
 func (c customer) ConfirmFee(o capacity.Offering) error {
-	fee, remedy := o.Fee.Amount(), "pass --confirm-fee "+o.Fee.Amount()
+	fee := o.Fee.Amount()
+	remedy := "pass --confirm-fee " + o.Fee.Amount()
 	if o.Fee.Currency() != capacity.USD {
 		fee, remedy = o.Fee.String(), "it is "+o.Fee.String()+", and --confirm-fee takes USD only, so run this at a "+
 			"terminal"
@@ -406,7 +412,9 @@ func (v extensionView) preview(p market.ExtensionPreview) {
 	o := p.Offering
 	extended := r
 	extended.End = o.End
-	before, after := v.cfg.Timing.Domain().Window(r), v.cfg.Timing.Domain().Window(extended)
+	before := v.cfg.Timing.Domain().Window(r)
+	after := v.cfg.Timing.Domain().Window(extended)
+
 	t.Say(
 		"%s: %d x %s in %s, region %s, account %s, %s",
 		r.ID,

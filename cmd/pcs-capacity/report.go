@@ -142,7 +142,8 @@ func (c *ReportCmd) check() (map[string]usd, error) {
 
 // period returns the time of the report; from is zero where reservations are named.
 func (c *ReportCmd) period(now time.Time) (from, until time.Time) {
-	from, until = c.From.Time, now
+	from = c.From.Time
+	until = now
 	if !c.Until.IsZero() && c.Until.Before(now) {
 		until = c.Until.Time
 	}
@@ -162,7 +163,9 @@ func recordedFees(dir state.Dir, made *report.Report) (map[string]capacity.Money
 		return nil, err
 	}
 
-	fees, ends := map[string]capacity.Money{}, map[string]time.Time{}
+	fees := map[string]capacity.Money{}
+
+	ends := map[string]time.Time{}
 	for _, r := range made.Reservations {
 		ends[r.ID] = r.End
 	}
@@ -229,7 +232,8 @@ func (d reportDocument) rows() []reportRow {
 	add := func(row reportRow, sums report.Sums) {
 		for _, c := range report.Classes {
 			if sums[c] > 0 {
-				row.Class, row.NodeSeconds = c, sums[c]
+				row.Class = c
+				row.NodeSeconds = sums[c]
 				rows = append(rows, row)
 			}
 		}

@@ -242,7 +242,8 @@ func partitionNames(cfg *config.Config) string {
 }
 
 func newStatusRow(s capacity.Standing, cluster *lifecycle.Cluster, jobs []capacity.Job, now time.Time) statusRow {
-	w, next := s.Window, s.Event(now)
+	w := s.Window
+	next := s.Event(now)
 	if s.Reservation.ID == "" {
 		w = s.Last
 	}

@@ -34,7 +34,8 @@ func (c *TimelineCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 
 	own := ownedOf(cfg, aws, all, idleNodes{})
 
-	snap, problems := own.snap, []string{}
+	snap := own.snap
+	problems := []string{}
 	snap.Reservations = slices.DeleteFunc(snap.Reservations, func(r capacity.Reservation) bool {
 		used := slices.ContainsFunc(snap.Partitions, func(p capacity.Partition) bool { return p.Has(r.ID) })
 		return !used && (!r.Kind.Bought() || !r.State.Live()) ||
@@ -165,7 +166,8 @@ func timelineRows(lanes []capacity.Lane) []timelineRow {
 	rows := []timelineRow{}
 	for _, lane := range lanes {
 		for _, b := range lane.Blocks {
-			r, count := b.Reservation, b.Reservation.Size()
+			r := b.Reservation
+			count := b.Reservation.Size()
 			rows = append(
 				rows,
 				timelineRow{

@@ -256,7 +256,8 @@ func (s *Sim) AddFault(f Fault) (int, error) {
 	defer s.mu.Unlock()
 
 	s.serial++
-	f.ID, f.cleared = int(s.serial), s.cleared
+	f.ID = int(s.serial)
+	f.cleared = s.cleared
 	s.faults = append(s.faults, &f)
 
 	return f.ID, nil

@@ -63,7 +63,8 @@ func (s *Sim) describeCapacityBlockOfferings(c *call, in *describeCapacityBlockO
 	}
 
 	for _, o := range part {
-		o.id, o.listedAt = o.makeID(round), s.now
+		o.id = o.makeID(round)
+		o.listedAt = s.now
 		c.region.issued[o.id] = o
 		shown = append(shown, o.wire())
 	}
@@ -325,8 +326,10 @@ func (res *reservation) status(n int, id string) object {
 	w := object{"TotalCapacity": size, "TotalAvailableCapacity": size - dead, "TotalUnavailableCapacity": dead}
 
 	own := maps.Clone(w)
+
 	own["CapacityReservationId"] = res.ID
-	w["CapacityBlockId"], w["CapacityReservationStatuses"] = id, []object{own}
+	w["CapacityBlockId"] = id
+	w["CapacityReservationStatuses"] = []object{own}
 	if res.ultraServer != "" {
 		w["InterconnectStatus"] = "ok"
 	}

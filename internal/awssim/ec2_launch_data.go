@@ -97,7 +97,8 @@ type networkInterface struct {
 // override returns d with every parameter that over gives; EC2 replaces a parameter of the launch
 // template whole, structures included.
 func (d launchData) override(over launchData) launchData {
-	to, from := reflect.ValueOf(&d).Elem(), reflect.ValueOf(over)
+	to := reflect.ValueOf(&d).Elem()
+	from := reflect.ValueOf(over)
 	for i := range to.NumField() {
 		if !from.Field(i).IsZero() {
 			to.Field(i).Set(from.Field(i))
@@ -133,7 +134,8 @@ func (d launchData) preference() string {
 
 // check refuses parameters that EC2 refuses in templates and launches alike.
 func (d launchData) check() error {
-	target, preference := d.target(), d.preference()
+	target := d.target()
+	preference := d.preference()
 	switch {
 	case target != (reservationTarget{}) && preference != "" && preference != "capacity-reservations-only":
 		return apiErrorf(

@@ -123,7 +123,8 @@ func (s *Sim) securityGroupObjects(c *call) (all []object) {
 	for _, g := range c.region.groups {
 		w := object{"GroupId": g.ID, "GroupName": g.Name, "VpcId": g.VPC, "Tags": copyTags(g.Tags)}
 		if itself := (object{"IpProtocol": "-1", "UserIdGroupPairs": []object{{"GroupId": g.ID}}}); !g.Closed {
-			w["IpPermissions"], w["IpPermissionsEgress"] = []object{itself}, []object{itself}
+			w["IpPermissions"] = []object{itself}
+			w["IpPermissionsEgress"] = []object{itself}
 		}
 
 		all = append(all, w)

@@ -268,7 +268,8 @@ type describing struct {
 
 func (s *Sim) describe(d describing) operation {
 	return func(c *call) ([]byte, error) {
-		items, named := d.items(c), false
+		items := d.items(c)
+		named := false
 		for parameter, noSuch := range map[string]func(string) error{d.id: d.noSuchID, d.name: d.noSuchName} {
 			ids := c.takeList(parameter + "s")
 			if len(ids) == 0 {
@@ -438,7 +439,8 @@ func wildcard(pattern, s string) bool {
 			}
 		}
 
-		pattern, s = pattern[1:], s[1:]
+		pattern = pattern[1:]
+		s = s[1:]
 	}
 
 	return s == ""

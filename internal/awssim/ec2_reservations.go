@@ -60,7 +60,8 @@ func (s *Sim) wireReservation(r *region, res *reservation) object {
 
 	switch res.kind {
 	case kindBlock:
-		w["ReservationType"], w["CapacityBlockId"] = "capacity-block", res.blockIDs[0]
+		w["ReservationType"] = "capacity-block"
+		w["CapacityBlockId"] = res.blockIDs[0]
 		if res.ultraServer != "" && !s.scenario.HideLaunchStatus {
 			w["LaunchStatus"] = "launchable"
 		}

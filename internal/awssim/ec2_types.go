@@ -144,7 +144,8 @@ const rootDevice = "/dev/xvda"
 
 // rootVolume returns the source of an image's root volume.
 func (i ImageScenario) rootVolume() blockDevice {
-	size, on := cmp.Or(i.RootGiB, 8), true
+	size := cmp.Or(i.RootGiB, 8)
+	on := true
 
 	return blockDevice{
 		DeviceName: rootDevice,
@@ -163,9 +164,11 @@ func (s *Sim) imageObjects(c *call) (all []object) {
 			continue
 		}
 
-		owner, alias := cmp.Or(i.Owner, s.scenario.Account), ""
+		owner := cmp.Or(i.Owner, s.scenario.Account)
+		alias := ""
 		if i.Owner == ownedByAWS {
-			owner, alias = accountOfAWS, i.Owner
+			owner = accountOfAWS
+			alias = i.Owner
 		}
 
 		all = append(all, object{

@@ -136,10 +136,12 @@ func (s *Sim) newInstance(r *region, o launchOrder, at site, seat *reservation) 
 		data:   o.launchData,
 	}
 	if seat != nil {
-		i.seat, i.ReservationID = seat, seat.ID
+		i.seat = seat
+		i.ReservationID = seat.ID
 		seat.launched++
 		if seat.kind == kindBlock {
-			i.BlockID, i.Lifecycle = seat.blockFor(r), "capacity-block"
+			i.BlockID = seat.blockFor(r)
+			i.Lifecycle = "capacity-block"
 		}
 	}
 
@@ -339,7 +341,8 @@ func (r *region) takeInterfaces(at site, addresses []string) ([][]launchInterfac
 			case k == 0:
 				n.address = addresses[i]
 			case n.kind != "efa-only":
-				n.address, free[n.subnet] = free[n.subnet][0], free[n.subnet][1:]
+				n.address = free[n.subnet][0]
+				free[n.subnet] = free[n.subnet][1:]
 			}
 
 			all[i] = append(all[i], n)

@@ -68,7 +68,8 @@ func (r *region) checkOrder(o launchOrder) (site, error) {
 	}
 
 	if o.Placement != nil {
-		at.tenancy, at.placementGroup = cmp.Or(o.Placement.Tenancy, at.tenancy), o.Placement.GroupName
+		at.tenancy = cmp.Or(o.Placement.Tenancy, at.tenancy)
+		at.placementGroup = o.Placement.GroupName
 	}
 
 	err := r.checkNames(o)

@@ -33,7 +33,8 @@ func (s *Sim) routeMetadata(mux *http.ServeMux) {
 }
 
 func (s *Sim) serveMetadata(w http.ResponseWriter, r *http.Request) {
-	id, path := r.PathValue("instance"), r.PathValue("path")
+	id := r.PathValue("instance")
+	path := r.PathValue("path")
 	c := &call{Service: "imds", Operation: path[strings.LastIndexByte(path, '/')+1:]}
 	if fault := s.takeFault(c); fault != nil && (!s.awaitLatency(fault, r) || fault.breaks()) {
 		s.dropConnection(w, c, fault)

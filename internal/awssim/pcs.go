@@ -126,7 +126,8 @@ func pcsOperation(handle func(*call, *pcsRequest) (any, error)) operation {
 			return nil, err
 		}
 
-		p, key := &c.region.pcs, tokenKey{c.Region, c.Operation, in.Token}
+		p := &c.region.pcs
+		key := tokenKey{c.Region, c.Operation, in.Token}
 		if first, ok := p.tokens[key]; ok && first.params != string(rest) {
 			return nil, pcsConflict(nil, "the client token %s was used before with other parameters", in.Token)
 		} else if ok {
@@ -327,7 +328,8 @@ func pcsErrorAbout(code string, about *pcsResource, format string, args ...any) 
 	e := apiErrorf(code, format, args...)
 	e.Detail = map[string]any{}
 	if about != nil {
-		e.Detail["resourceType"], e.Detail["resourceId"] = about.kind, about.ID
+		e.Detail["resourceType"] = about.kind
+		e.Detail["resourceId"] = about.ID
 	}
 
 	return e
@@ -340,11 +342,13 @@ func pcsError(e *APIError) *APIError {
 	out.Detail = map[string]any{}
 	switch e.Code {
 	case "InternalError":
-		out.Code, out.Status = "InternalServerException", http.StatusInternalServerError
+		out.Code = "InternalServerException"
+		out.Status = http.StatusInternalServerError
 	case "ValidationException":
 		out.Detail["reason"] = "other"
 	case "ConflictException", "ResourceNotFoundException":
-		out.Detail["resourceId"], out.Detail["resourceType"] = "", ""
+		out.Detail["resourceId"] = ""
+		out.Detail["resourceType"] = ""
 	case "ServiceQuotaExceededException":
 		out.Detail["serviceCode"] = "pcs"
 	}

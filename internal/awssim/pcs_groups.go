@@ -90,7 +90,8 @@ func (s *Sim) addGroup(cl *pcsCluster, g *pcsGroup) error {
 		return err
 	}
 
-	g.nodes, g.replace = map[string]string{}, map[string]bool{}
+	g.nodes = map[string]string{}
+	g.replace = map[string]bool{}
 	s.complete(&g.pcsResource, kindGroup, cl.ARN+"/computenodegroup/")
 	g.ClusterID = cl.ID
 	cl.groups = append(cl.groups, g)
@@ -125,7 +126,8 @@ func (cl *pcsCluster) checkSize(g *pcsGroup) error {
 // updateNodeGroup replaces what the request gives; the settings of Slurm are merged. Where the nodes themselves change,
 // PCS then replaces running instances, each when it is idle; other subnets and another scaling leave them alone.
 func (s *Sim) updateNodeGroup(c *call, in *pcsRequest) (any, error) {
-	cl, g := in.cluster, in.group
+	cl := in.cluster
+	g := in.group
 	if err := cmp.Or(cl.must(statusActive), g.must(statusActive)); err != nil {
 		return nil, err
 	}
@@ -174,7 +176,9 @@ func (s *Sim) updateNodeGroup(c *call, in *pcsRequest) (any, error) {
 }
 
 func (s *Sim) deleteNodeGroup(c *call, in *pcsRequest) (any, error) {
-	cl, g := in.cluster, in.group
+	cl := in.cluster
+
+	g := in.group
 	if err := g.must(statusActive); err != nil {
 		return nil, err
 	}
@@ -225,7 +229,8 @@ func (cl *pcsCluster) queuesOf(group string) (names []string) {
 }
 
 func (s *Sim) createQueue(c *call, in *pcsRequest) (any, error) {
-	cl, q := in.cluster, &pcsQueue{}
+	cl := in.cluster
+	q := &pcsQueue{}
 	if err := cmp.Or(cl.must(statusActive), json.Unmarshal(c.Body, q)); err != nil {
 		return nil, err
 	}
@@ -290,7 +295,8 @@ func (cl *pcsCluster) checkMembers(groups []pcsMember, before *pcsQueue) error {
 
 // updateQueue replaces the whole list of groups if the request has one, and merges the settings of Slurm.
 func (s *Sim) updateQueue(c *call, in *pcsRequest) (any, error) {
-	cl, q := in.cluster, in.queue
+	cl := in.cluster
+	q := in.queue
 	if err := cmp.Or(cl.must(statusActive), q.must(statusActive)); err != nil {
 		return nil, err
 	}
@@ -318,7 +324,9 @@ func (s *Sim) updateQueue(c *call, in *pcsRequest) (any, error) {
 }
 
 func (s *Sim) deleteQueue(c *call, in *pcsRequest) (any, error) {
-	cl, q := in.cluster, in.queue
+	cl := in.cluster
+
+	q := in.queue
 	if err := q.must(statusActive); err != nil {
 		return nil, err
 	}

@@ -145,7 +145,8 @@ func (s *Sim) launchInto(cl *pcsCluster, g *pcsGroup, sn *subnet, instanceType s
 	}
 
 	for i := range order.NetworkInterfaces {
-		order.NetworkInterfaces[i].SubnetId, order.subnet = sn.id, ""
+		order.NetworkInterfaces[i].SubnetId = sn.id
+		order.subnet = ""
 	}
 
 	return s.run(cl.region, order)
@@ -298,7 +299,8 @@ func (g *pcsGroup) view(r *region) PCSNodeGroup {
 	}
 
 	if target := g.target(r); target != nil {
-		view.ReservationID, view.ReservationState = target.ID, target.state
+		view.ReservationID = target.ID
+		view.ReservationState = target.state
 	}
 
 	for _, node := range slices.Sorted(maps.Keys(g.nodes)) {

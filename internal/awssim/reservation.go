@@ -273,14 +273,16 @@ func (s *Sim) evict(r *region, res *reservation, reason string) {
 
 // finish ends a reservation. Instances of an ODCR go on, on demand; those of a block end with it.
 func (s *Sim) finish(r *region, res *reservation, state string) {
-	res.state, res.closed = state, s.now
+	res.state = state
+	res.closed = s.now
 	switch res.kind {
 	case kindBlock:
 		s.evict(r, res, "Server.CapacityBlockExpired")
 	case kindODCR:
 		for _, i := range r.instances {
 			if i.seat == res {
-				i.seat, i.ReservationID = nil, ""
+				i.seat = nil
+				i.ReservationID = ""
 			}
 		}
 	}

@@ -116,7 +116,9 @@ func (s *Sim) Listen(addr string) (url string, err error) {
 	srv := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second}
 	s.mu.Lock()
 
-	s.listener, s.server = ln, srv
+	s.listener = ln
+
+	s.server = srv
 	s.mu.Unlock()
 	s.stopped.Add(1)
 	go func() {
@@ -254,7 +256,8 @@ func (s *Sim) later(d time.Duration, run func()) {
 func (s *Sim) settle(now time.Time) {
 	for len(s.timers) > 0 && !s.timers[0].at.After(now) {
 		t := s.timers[0]
-		s.timers, s.now = s.timers[1:], t.at
+		s.timers = s.timers[1:]
+		s.now = t.at
 		t.run()
 	}
 

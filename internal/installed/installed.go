@@ -48,7 +48,8 @@ func Later(ctx context.Context, top, dist, dir, form, version string) (string, e
 		return "", err
 	}
 
-	changed, path := filepath.Join(dir, "config.toml"), filepath.Join(dir, "nfpm.yaml")
+	changed := filepath.Join(dir, "config.toml")
+	path := filepath.Join(dir, "nfpm.yaml")
 	text := strings.NewReplacer("dist/config.toml", changed, "compression: xz", "compression: gzip").
 		Replace(string(recipe))
 

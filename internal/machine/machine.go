@@ -198,7 +198,8 @@ func (m *Machine) connect(ctx context.Context, c Config) error {
 			in(pid, "address", "add", c.Address, "dev", bridge), in(pid, "link", "set", bridge, "up"))
 	}
 
-	at, port := fmt.Sprint(c.Switch.cmd.Process.Pid), fmt.Sprintf("port%d", ports.Add(1))
+	at := fmt.Sprint(c.Switch.cmd.Process.Pid)
+	port := fmt.Sprintf("port%d", ports.Add(1))
 
 	return errors.Join(in(at, "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", pid),
 		in(at, "link", "set", port, "master", bridge, "up"), in(pid, "address", "add", c.Address, "dev", "eth0"),

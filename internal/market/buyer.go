@@ -172,7 +172,8 @@ func (d *deal) send(ctx context.Context, i Intent,
 	reservation, err := call(once)
 	switch {
 	case err == nil:
-		i.Phase, i.Reservation = Bought, reservation
+		i.Phase = Bought
+		i.Reservation = reservation
 		d.record(i)
 		return i, nil
 	case ec2.IsRefused(err):

@@ -76,9 +76,11 @@ func (h Holder) Hold(ctx context.Context, req HoldRequest) (HoldAnswer, error) {
 		return answer, err
 	}
 
-	purpose, length := capacity.HoldByHand, req.For
+	purpose := capacity.HoldByHand
+	length := req.For
 	if req.Probe {
-		purpose, length = capacity.HoldProbe, probeTime
+		purpose = capacity.HoldProbe
+		length = probeTime
 	}
 
 	var zones []string
@@ -116,7 +118,8 @@ func (h Holder) Hold(ctx context.Context, req HoldRequest) (HoldAnswer, error) {
 			err = h.release(ctx, r, order.ClientToken)
 			answer.Held = time.Since(began)
 		default:
-			try.ReservationID, try.End = r.ID, r.End
+			try.ReservationID = r.ID
+			try.End = r.End
 		}
 
 		answer.Tries = append(answer.Tries, try)

@@ -170,9 +170,11 @@ func (o PurchaseOrder) block(region string) capacity.Offering {
 		End:    o.Query.EndBy,
 	}
 	if ec2.IsUltraServer(o.Query.InstanceType) {
-		known.UltraServerType, known.UltraServerCount = o.Query.InstanceType, o.Query.Count
+		known.UltraServerType = o.Query.InstanceType
+		known.UltraServerCount = o.Query.Count
 	} else {
-		known.InstanceType, known.Count = o.Query.InstanceType, o.Query.Count
+		known.InstanceType = o.Query.InstanceType
+		known.Count = o.Query.Count
 	}
 
 	return known

@@ -264,7 +264,8 @@ func (f *Found) largestIn(ctx context.Context, aws *ec2.Client) (*capacity.Offer
 		}
 
 		first := slices.MinFunc(found, func(a, b capacity.Offering) int { return a.Start.Compare(b.Start) })
-		largest, low = &first, q.Count
+		largest = &first
+		low = q.Count
 	}
 
 	return largest, nil
@@ -395,7 +396,8 @@ const atOnce = 8
 func AskRegions[T any](ctx context.Context, progress Progress, aws *ec2.Client, regions []string,
 	ask func(context.Context, *ec2.Client) (T, error),
 ) ([]T, []RegionFailure, error) {
-	answers, errs := make([]T, len(regions)), make([]error, len(regions))
+	answers := make([]T, len(regions))
+	errs := make([]error, len(regions))
 
 	var group errgroup.Group
 	group.SetLimit(atOnce)

@@ -154,7 +154,8 @@ func (i Intent) extension(history []capacity.Extension) (newest capacity.Extensi
 	for _, e := range history {
 		if e.OfferingID == i.Offering.ID && e.From.Equal(i.OldEnd) && !e.Purchased.Before(i.At.Add(-clockSlack)) &&
 			!e.Purchased.Before(newest.Purchased) {
-			newest, found = e, true
+			newest = e
+			found = true
 		}
 	}
 
@@ -171,9 +172,11 @@ var errNotPaid = errors.New("the payment failed")
 // followPayment waits until a block is paid. Stopping it changes nothing. The state of r
 // is "" until EC2 shows the block.
 func (d *deal) followPayment(ctx context.Context, r capacity.Reservation) (capacity.Reservation, error) {
-	what, wait := fmt.Sprintf("%s is %s", r.ID, r.State), firstWait
+	what := fmt.Sprintf("%s is %s", r.ID, r.State)
+	wait := firstWait
 	if r.State == "" {
-		what, wait = "waiting for the payment of "+r.ID, 0
+		what = "waiting for the payment of " + r.ID
+		wait = 0
 	}
 
 	progress := d.Customer.Start(what)
@@ -283,7 +286,8 @@ func (d *deal) boughtBefore(ctx context.Context, offering string, known capacity
 
 		recorded[i.ID] = true
 		if r, shown := i.findIn(tagged); shown && (i.Phase == Sending || i.Phase == Failed) {
-			i.Phase, i.Reservation = Bought, r.ID // even if the file differs: EC2 has it
+			i.Phase = Bought
+			i.Reservation = r.ID // even if the file differs: EC2 has it
 		}
 
 		at := slices.IndexFunc(tagged, func(r capacity.Reservation) bool { return r.ID == i.Reservation })

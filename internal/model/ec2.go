@@ -136,7 +136,8 @@ func (e *EC2) stated(r capacity.Reservation) capacity.Reservation {
 	case r.State == capacity.StateActive:
 		r.Available = max(0, r.Total-e.of(r.ID))
 	case r.State == capacity.StateExpired:
-		r.Total, r.Available = 0, 0
+		r.Total = 0
+		r.Available = 0
 	default:
 		r.Available = 0
 	}
@@ -457,7 +458,8 @@ func (e *EC2) Region() string { return "us-east-2" }
 func (e *EC2) date() {
 	wrong := time.Duration(0)
 	if len(e.Dates) > 0 {
-		wrong, e.Dates = e.Dates[0], e.Dates[1:]
+		wrong = e.Dates[0]
+		e.Dates = e.Dates[1:]
 	}
 
 	e.clock.Learn(wrong - e.Skew)

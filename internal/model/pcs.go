@@ -68,7 +68,8 @@ func (p *PCS) Configure(_ context.Context, r pcs.ConfigureRequest) (changed bool
 			}
 
 			changed = g.Tags[capacity.TagReservation] != r.Reservation.ID || !slices.Equal(g.SubnetIDs, r.SubnetIDs)
-			g.Tags, g.SubnetIDs = map[string]string{capacity.TagReservation: r.Reservation.ID}, r.SubnetIDs
+			g.Tags = map[string]string{capacity.TagReservation: r.Reservation.ID}
+			g.SubnetIDs = r.SubnetIDs
 
 			return nil
 		},
@@ -112,14 +113,16 @@ func (p *PCS) EnsureNodeGroup(
 		}
 
 		id := now.ID
-		*now, changed = want, true
+		*now = want
+		changed = true
 		now.ID = id
 
 		now.ARN = "arn:" + id
 		now.Status = pcs.Active
 		now.Modified = p.Now()
 		if p.Fails != nil {
-			now.Status, now.Failures = pcs.CreateFailed, p.Fails
+			now.Status = pcs.CreateFailed
+			now.Failures = p.Fails
 			return fmt.Errorf("PCS could not create node group %s: %s", now.Name, now.Failures)
 		}
 
@@ -135,7 +138,8 @@ func (p *PCS) EnsureNodeGroup(
 
 // inSlurm gives node groups their nodes in Slurm, and these the partitions of their queues.
 func (p *PCS) inSlurm() {
-	s, queues := p.Slurm, map[string]string{}
+	s := p.Slurm
+	queues := map[string]string{}
 	s.partitions = nil
 	for _, q := range p.Queues {
 		s.partitions = append(s.partitions, q.Name)
@@ -208,7 +212,8 @@ func (p *PCS) EnsureQueue(_ context.Context, want pcs.Queue) error {
 
 		groups := slices.Concat(q.GroupIDs, want.GroupIDs)
 		slices.Sort(groups)
-		q.GroupIDs, q.SlurmSettings = slices.Compact(groups), want.SlurmSettings
+		q.GroupIDs = slices.Compact(groups)
+		q.SlurmSettings = want.SlurmSettings
 
 		p.inSlurm()
 

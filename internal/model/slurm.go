@@ -185,7 +185,8 @@ func (s *Slurm) advance() {
 		case n.PoweringUp() && n.BootedAt.IsZero() && s.ResumeTimeout > 0 &&
 			!s.Now.Before(n.ResumedAt.Add(s.ResumeTimeout)):
 			s.off(n, "RESUME_TIMEOUT")
-			n.State, n.Reason = GivenUp, "ResumeTimeout reached"
+			n.State = GivenUp
+			n.Reason = "ResumeTimeout reached"
 			s.suspends = append(s.suspends, n.Name)
 		case n.PoweringUp() && !n.BootedAt.IsZero() && !n.BootedAt.After(s.Now):
 			n.State = Idle
@@ -203,7 +204,8 @@ func (s *Slurm) advance() {
 		if ready := !slices.ContainsFunc(j.Nodes, func(n string) bool { return !s.Node(n).Up() }); j.Configuring() &&
 			ready {
 			// The limit counts from when all nodes are up, and no reservation is looked at again.
-			j.StateFlag, j.Start = "", s.Now
+			j.StateFlag = ""
+			j.Start = s.Now
 			j.setEnd()
 		}
 
@@ -286,7 +288,8 @@ func (s *Slurm) start(j *Job) {
 			n.Job, j.Nodes = j, append(j.Nodes, n.Name)
 			n.State = strings.Replace(n.State, Idle, Busy, 1)
 			if n.PoweredDown() {
-				boot, j.StateFlag = append(boot, n), "CONFIGURING"
+				boot = append(boot, n)
+				j.StateFlag = "CONFIGURING"
 			}
 		}
 
@@ -298,9 +301,11 @@ func (s *Slurm) start(j *Job) {
 
 // limit returns the limit in minutes with which a job may start on a node now.
 func (s *Slurm) limit(j *Job, node string) (minutes int, fits bool) {
-	want, least := capacity.MaxMinutes, capacity.MaxMinutes
+	want := capacity.MaxMinutes
+	least := capacity.MaxMinutes
 	if j.TimeLimit.Bounded() {
-		want, least = j.TimeLimit.Minutes, j.TimeLimit.Minutes
+		want = j.TimeLimit.Minutes
+		least = j.TimeLimit.Minutes
 	}
 
 	if j.TimeMin.Bounded() {
@@ -627,7 +632,8 @@ func merged(jobs []capacity.Job) (all []capacity.Job) {
 func (s *Slurm) Tasks(ctx context.Context, names []string) (tasks []capacity.Job, err error) {
 	for _, name := range names {
 		j, one := s.Job(ctx, name)
-		tasks, err = append(tasks, j), cmp.Or(err, one)
+		tasks = append(tasks, j)
+		err = cmp.Or(err, one)
 	}
 
 	return tasks, err
@@ -808,7 +814,10 @@ func (s *Slurm) RequeueJob(_ context.Context, before capacity.Job, hold bool) (a
 
 // ResumeJob lets a suspended job go on.
 func (s *Slurm) ResumeJob(_ context.Context, job string) error {
-	return s.onJobs("resume", "job "+job, false, func(j *Job) { j.State, j.Held = "RUNNING", false }, job)
+	return s.onJobs("resume", "job "+job, false, func(j *Job) {
+		j.State = "RUNNING"
+		j.Held = false
+	}, job)
 }
 
 // SetBeginTime lets a job start no earlier.
@@ -867,7 +876,10 @@ func (s *Slurm) Notify(_ context.Context, job, text string) error {
 
 // Drain keeps new jobs off nodes.
 func (s *Slurm) Drain(_ context.Context, nodes []string, reason string) error {
-	return s.onNodes("drain", ": "+reason, nodes, func(n *Node) { n.State, n.Reason = n.State+"+DRAIN", reason })
+	return s.onNodes("drain", ": "+reason, nodes, func(n *Node) {
+		n.State = n.State + "+DRAIN"
+		n.Reason = reason
+	})
 }
 
 // PowerUp launches nodes that are off.
@@ -884,7 +896,8 @@ func (s *Slurm) PowerDown(_ context.Context, nodes []string, reason string) erro
 	return s.onNodes("power down", ": "+reason, nodes, func(n *Node) {
 		n.Reason = reason
 		if n.Job != nil {
-			n.down, n.State = true, n.State+"+POWER_DOWN"
+			n.down = true
+			n.State = n.State + "+POWER_DOWN"
 		} else {
 			s.suspend(n)
 		}

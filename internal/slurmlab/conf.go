@@ -193,9 +193,11 @@ func (c *Cluster) settings() []setting {
 		}
 	}
 
-	resume, suspend := cfg.ResumeProgram, cfg.SuspendProgram
+	resume := cfg.ResumeProgram
+	suspend := cfg.SuspendProgram
 	if resume == "" {
-		resume, suspend = in("bin", "resume"), in("bin", "suspend")
+		resume = in("bin", "resume")
+		suspend = in("bin", "suspend")
 	}
 
 	var accounting []setting

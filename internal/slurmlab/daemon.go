@@ -66,7 +66,8 @@ func (c *Cluster) startDaemon(
 
 	cmd := exec.Command(path, args...)
 	cmd.Dir = filepath.Join(c.dir, "log")
-	cmd.Stdout, cmd.Stderr = out, out
+	cmd.Stdout = out
+	cmd.Stderr = out
 	// slurmstepd writes its title over the start of its environment, so the
 	// variables by which stopOwned knows a process come last.
 	cmd.Env = slices.Concat(

@@ -139,7 +139,8 @@ func (c *Cluster) answerPower(verb, about string) {
 	}
 
 	c.mu.Lock()
-	resume, suspend := c.cfg.Resume, c.cfg.Suspend
+	resume := c.cfg.Resume
+	suspend := c.cfg.Suspend
 	c.mu.Unlock()
 
 	switch {

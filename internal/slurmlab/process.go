@@ -133,7 +133,8 @@ func withDescendants(all []status, roots map[process]bool) {
 func stopOwned(conf, node string) error {
 	found := map[process]bool{}
 	for begin := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-		all, running := allProcesses(), map[process]bool{}
+		all := allProcesses()
+		running := map[process]bool{}
 		for _, s := range all {
 			if found[s.process] || inspect(s.pid).belongsTo(conf, node) {
 				running[s.process] = true

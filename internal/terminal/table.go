@@ -133,7 +133,8 @@ func (t *Terminal) csv(rows reflect.Value) error {
 	)
 	for _, f := range reflect.VisibleFields(rows.Type().Elem()) {
 		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
-			fields, head = append(fields, f), append(head, name)
+			fields = append(fields, f)
+			head = append(head, name)
 		}
 	}
 
@@ -196,9 +197,11 @@ func (t *Terminal) columns(rows reflect.Value, spec string) (all []*column) {
 		all = append(all, c)
 	}
 
-	layout, zone := "01-02 15:04", ""
+	layout := "01-02 15:04"
+	zone := ""
 	if len(times) > 0 {
-		first, last := slices.MinFunc(times, time.Time.Compare), slices.MaxFunc(times, time.Time.Compare)
+		first := slices.MinFunc(times, time.Time.Compare)
+		last := slices.MaxFunc(times, time.Time.Compare)
 		if last.Sub(first) > oneYear {
 			layout = "2006-01-02 15:04"
 		}
@@ -289,7 +292,8 @@ func fit(all []*column, width int) (kept []*column, wrapped int) {
 
 // table writes rows whole: every column where there is no terminal, else those that fit.
 func (t *Terminal) table(rows reflect.Value, spec string) error {
-	columns, wrapped := t.columns(rows, spec), 0 // no bound
+	columns := t.columns(rows, spec)
+	wrapped := 0 // no bound
 	if t.Width > 0 && !t.Wide {
 		columns, wrapped = fit(columns, t.Width)
 	}
@@ -314,11 +318,13 @@ func (t *Terminal) table(rows reflect.Value, spec string) error {
 		head = append(head, c.head)
 		config := table.ColumnConfig{Number: i + 1}
 		if c.right {
-			config.Align, config.AlignHeader = text.AlignRight, text.AlignRight
+			config.Align = text.AlignRight
+			config.AlignHeader = text.AlignRight
 		}
 
 		if c.wrap && wrapped > 0 {
-			config.WidthMax, config.WidthMaxEnforcer = wrapped, wrapLines
+			config.WidthMax = wrapped
+			config.WidthMaxEnforcer = wrapLines
 		}
 
 		configs = append(configs, config)

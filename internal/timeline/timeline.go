@@ -96,7 +96,8 @@ func Spans(b capacity.Block, now time.Time) []Span {
 		return append(spans, Span{usable, start, start.AddDate(100, 0, 0)})
 	}
 	// A window shorter than the margin has its fence before its start.
-	fence, reclaim := latest(start, b.Window.Fence), latest(start, b.Window.Reclaim)
+	fence := latest(start, b.Window.Fence)
+	reclaim := latest(start, b.Window.Reclaim)
 	add(usable, start, fence)
 	add(Draining, fence, reclaim)
 	add(Reclaimed, reclaim, b.Window.End)
@@ -120,7 +121,8 @@ const MostBehind = 7 * 24 * time.Hour
 // Fit sets From and To so that all blocks are in the chart: from the day of the first start, at most a week ago, until
 // the last end, at least two weeks ahead. A time that is set already stays.
 func (c *Chart) Fit() {
-	from, to := c.Now, c.Now.Add(leastAhead)
+	from := c.Now
+	to := c.Now.Add(leastAhead)
 	for _, lane := range c.Lanes {
 		for _, b := range lane.Blocks {
 			for _, s := range Spans(b, c.Now) {
@@ -385,7 +387,8 @@ func (c Chart) Text(width int) string {
 	line := func(text string) { out.WriteString(strings.TrimRight(text, " ") + "\n") }
 
 	width = max(width, LeastWidth) - labelWidth
-	labels, axis := []rune(strings.Repeat(" ", width)), []rune(strings.Repeat("─", width))
+	labels := []rune(strings.Repeat(" ", width))
+	axis := []rune(strings.Repeat("─", width))
 	for _, t := range c.ticks(width / len(tickForm+"   ")) {
 		if at := c.column(t, width); at+len(tickForm) <= width {
 			axis[at] = '┬'
@@ -500,7 +503,8 @@ func (c Chart) SVG() []byte {
 
 	y += 2 * barHeight
 	for p := Waiting; p < phases; p++ {
-		x, y := margin+(int(p)-1)%4*(svgWidth-2*margin)/4, y+(int(p)-1)/4*24
+		x := margin + (int(p)-1)%4*(svgWidth-2*margin)/4
+		y := y + (int(p)-1)/4*24
 		bar(p, x, y-12, 22, barHeight)
 		text(x+30, y, "", looks[p].meaning)
 	}

@@ -91,7 +91,8 @@ func FuzzAnswers(
 			f.Fatal(err)
 		}
 
-		shared.Config.RetryMaxAttempts, shared.Config.HTTPClient = 1, client
+		shared.Config.RetryMaxAttempts = 1
+		shared.Config.HTTPClient = client
 
 		return shared
 	}

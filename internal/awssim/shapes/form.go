@@ -104,7 +104,9 @@ func (c *checker) formValue(path, typ string, p *parameter) any {
 }
 
 func (c *checker) formStructure(path, typ string, p *parameter) map[string]any {
-	structure, members := c.shapes.structures[typ], map[string]any{}
+	structure := c.shapes.structures[typ]
+	members := map[string]any{}
+
 	if p.values != nil {
 		c.add(Unknown, path, "is the structure %s and has no value", typ)
 	}
