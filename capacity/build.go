@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Seen holds what a pass read from AWS.
-type Seen struct {
+// Facts holds what a pass read from AWS.
+type Facts struct {
 	// Reservations may come in any order and twice. A node group that selects by tags gets the ones with those tags. An
 	// id of the settings or of a group that is not listed here is one that EC2 does not describe.
 	Reservations []Reservation
@@ -26,8 +26,8 @@ type Seen struct {
 
 // Build makes the snapshot from the settings and what was seen of AWS. All else stays as it was Before, Slurm's facts
 // above all, until the caller has read it anew.
-func Build(s Settings, seen Seen) *Snapshot {
-	was := cmp.Or(seen.Before, &Snapshot{})
+func Build(s Settings, facts Facts) *Snapshot {
+	was := cmp.Or(facts.Before, &Snapshot{})
 	copied := *was
 	snap := &copied
 	snap.Cluster = s.Cluster
@@ -42,7 +42,7 @@ func Build(s Settings, seen Seen) *Snapshot {
 
 	snap.Reservations = []Reservation{}
 	listed := map[string]bool{}
-	for _, r := range seen.Reservations {
+	for _, r := range facts.Reservations {
 		if !listed[r.ID] {
 			listed[r.ID] = true
 			snap.Reservations = append(snap.Reservations, r)
@@ -50,7 +50,7 @@ func Build(s Settings, seen Seen) *Snapshot {
 	}
 
 	snap.Partitions = []Partition{}
-	where := placementOf(s, seen, snap)
+	where := placementOf(s, facts, snap)
 	for _, p := range s.Partitions {
 		before, _ := was.Partition(p.Name)
 		out := Partition{
@@ -64,7 +64,7 @@ func Build(s Settings, seen Seen) *Snapshot {
 			ResumeTimeout: before.ResumeTimeout,
 		}
 		for _, g := range p.Groups {
-			out.Groups = append(out.Groups, g.build(p.Provider, seen, where, snap, was))
+			out.Groups = append(out.Groups, g.build(p.Provider, facts, where, snap, was))
 		}
 
 		snap.Partitions = append(snap.Partitions, out)
@@ -74,7 +74,7 @@ func Build(s Settings, seen Seen) *Snapshot {
 }
 
 // build makes the node group of a snapshot. snap has the reservations already; was is the snapshot before.
-func (g GroupSettings) build(p Provider, seen Seen, where placement, snap, was *Snapshot) NodeGroup {
+func (g GroupSettings) build(p Provider, facts Facts, where placement, snap, was *Snapshot) NodeGroup {
 	group := NodeGroup{
 		Name:           g.Name,
 		InstanceType:   g.InstanceType,
@@ -87,7 +87,7 @@ func (g GroupSettings) build(p Provider, seen Seen, where placement, snap, was *
 
 	// On PCS, setup has compared the platform, and only PCS launches.
 	if p.Launches() {
-		image := seen.Platforms[g.LaunchTemplate]
+		image := facts.Platforms[g.LaunchTemplate]
 		group.Platform = image.Platform
 		group.PlatformOf = image.Template
 	}
@@ -97,8 +97,8 @@ func (g GroupSettings) build(p Provider, seen Seen, where placement, snap, was *
 	}
 
 	for _, id := range g.SubnetIDs {
-		if i := slices.IndexFunc(seen.Subnets, func(s Subnet) bool { return s.ID == id }); i >= 0 {
-			group.Subnets = append(group.Subnets, seen.Subnets[i])
+		if i := slices.IndexFunc(facts.Subnets, func(s Subnet) bool { return s.ID == id }); i >= 0 {
+			group.Subnets = append(group.Subnets, facts.Subnets[i])
 		}
 	}
 
@@ -163,14 +163,14 @@ type placement struct {
 // placementOf learns where reservations are. On PCS it reads the reservation of each compute node group. With
 // provider ec2 it reads the last snapshot or, if that is lost, the reservations of the nodes' instances. snap has the
 // reservations as they are now.
-func placementOf(s Settings, seen Seen, snap *Snapshot) placement {
+func placementOf(s Settings, facts Facts, snap *Snapshot) placement {
 	at := placement{holds: map[string]string{}, slots: map[string]string{}}
-	if seen.Before != nil {
-		for _, p := range Places(slices.Concat(seen.Before.Former, seen.Before.Partitions)) {
-			at.learn(seen, p, snap)
+	if facts.Before != nil {
+		for _, p := range Places(slices.Concat(facts.Before.Former, facts.Before.Partitions)) {
+			at.learn(facts, p, snap)
 		}
 	} else {
-		for _, i := range seen.Instances {
+		for _, i := range facts.Instances {
 			id := i.Tags[TagReservation]
 			if _, _, slot, ok := s.PlaceOf(i.Tags[TagNode]); ok && id != "" && !i.Ended() {
 				at.holds[slot] = id
@@ -179,7 +179,7 @@ func placementOf(s Settings, seen Seen, snap *Snapshot) placement {
 		}
 	}
 
-	for slot, id := range seen.Held {
+	for slot, id := range facts.Held {
 		at.holds[slot] = id
 	}
 
@@ -187,8 +187,8 @@ func placementOf(s Settings, seen Seen, snap *Snapshot) placement {
 }
 
 // learn adds a slot of the last snapshot.
-func (at placement) learn(seen Seen, in Place, snap *Snapshot) {
-	before := seen.Before
+func (at placement) learn(facts Facts, in Place, snap *Snapshot) {
+	before := facts.Before
 	for _, t := range before.Turns(in) {
 		// A waiting reservation has no nodes, and may move to a slot in which it need not wait.
 		if !t.Waits(before.TakenAt) {
@@ -197,7 +197,7 @@ func (at placement) learn(seen Seen, in Place, snap *Snapshot) {
 	}
 
 	if in.Partition.Provider.Configures() {
-		if seen.Held == nil { // PCS did not answer
+		if facts.Held == nil { // PCS did not answer
 			at.holds[in.Slot.Name] = in.Slot.Holds
 		}
 
@@ -206,7 +206,7 @@ func (at placement) learn(seen Seen, in Place, snap *Snapshot) {
 
 	// The reservation that had the slot then keeps it while it is live. The next one has had the slot since that one
 	// ended: its fence has opened, and jobs have started behind it.
-	for _, when := range []time.Time{before.TakenAt, seen.Now} {
+	for _, when := range []time.Time{before.TakenAt, facts.Now} {
 		standing := before.Standing(in, when)
 		id := standing.Reservation.ID
 		if id == "" || standing.Window.Start.After(when) {

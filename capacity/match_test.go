@@ -225,7 +225,7 @@ func TestPlatformOfTheImage(t *testing.T) {
 		}
 	}
 
-	seen := Seen{
+	facts := Facts{
 		Reservations: []Reservation{at(other, rhel), at("cr-0000000000000000f", LinuxUNIX)},
 		Subnets:      []Subnet{{"subnet-1", "az1", "a"}},
 		Now:          noon,
@@ -250,7 +250,7 @@ func TestPlatformOfTheImage(t *testing.T) {
 				Partitions: []PartitionSettings{{Name: "gpu", Provider: ProviderEC2, Groups: []GroupSettings{group}}},
 			}
 			decide := func(platforms map[string]ImagePlatform, comment string) (into []string, atLaunch, atSubmission Verdict, snap *Snapshot) {
-				in := seen
+				in := facts
 				in.Platforms = platforms
 				snap = Build(settings, in)
 				snap.TakenAt = noon

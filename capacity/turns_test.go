@@ -198,7 +198,7 @@ func (w *world) add(r Reservation) {
 
 // pass is what sync makes of the world at a time.
 func (w *world) pass(at time.Time, before *Snapshot, instances []Instance) *Snapshot {
-	seen := Seen{Before: before, Instances: instances, Now: at}
+	facts := Facts{Before: before, Instances: instances, Now: at}
 	for _, r := range w.all {
 		switch {
 		case !r.End.IsZero() && !r.End.After(at):
@@ -207,10 +207,10 @@ func (w *world) pass(at time.Time, before *Snapshot, instances []Instance) *Snap
 			r.State = StateScheduled
 		}
 
-		seen.Reservations = append(seen.Reservations, r)
+		facts.Reservations = append(facts.Reservations, r)
 	}
 
-	snap := Build(w.settings, seen)
+	snap := Build(w.settings, facts)
 	snap.TakenAt = at
 
 	return snap
@@ -449,20 +449,20 @@ func TestBuildFillsTheSlots(t *testing.T) {
 	live := []Reservation{r("1", StateActive), r("2", StateScheduled), r("3", StateScheduled)}
 	for name, c := range map[string]struct {
 		provider Provider
-		seen     Seen
+		seen     Facts
 		want     string
 	}{
-		"ec2: one slot, in the order of the settings": {ProviderEC2, Seen{Reservations: live}, "gpu: 1 2 3"},
-		"pcs: in turn": {ProviderPCS, Seen{Reservations: live}, "gpu-a: 1 3; gpu-b: 2"},
-		"pcs: what a slot was set up for comes first": {ProviderPCS, Seen{Reservations: live, Held: map[string]string{"gpu-a": "3"}}, "gpu-a: 3 2; gpu-b: 1"},
-		"pcs: a slot that was set up for none":        {ProviderPCS, Seen{Reservations: live, Held: map[string]string{"gpu-a": ""}}, "gpu-a: 1 3; gpu-b: 2"},
-		"pcs: set up for one of no settings":          {ProviderPCS, Seen{Reservations: live, Held: map[string]string{"gpu-b": "9"}}, "gpu-a: 1 2; gpu-b: 9 3"},
+		"ec2: one slot, in the order of the settings": {ProviderEC2, Facts{Reservations: live}, "gpu: 1 2 3"},
+		"pcs: in turn": {ProviderPCS, Facts{Reservations: live}, "gpu-a: 1 3; gpu-b: 2"},
+		"pcs: what a slot was set up for comes first": {ProviderPCS, Facts{Reservations: live, Held: map[string]string{"gpu-a": "3"}}, "gpu-a: 3 2; gpu-b: 1"},
+		"pcs: a slot that was set up for none":        {ProviderPCS, Facts{Reservations: live, Held: map[string]string{"gpu-a": ""}}, "gpu-a: 1 3; gpu-b: 2"},
+		"pcs: set up for one of no settings":          {ProviderPCS, Facts{Reservations: live, Held: map[string]string{"gpu-b": "9"}}, "gpu-a: 1 2; gpu-b: 9 3"},
 		"pcs: those that ended come last": {
 			ProviderPCS,
-			Seen{Reservations: []Reservation{r("1", StateExpired), live[1], live[2]}},
+			Facts{Reservations: []Reservation{r("1", StateExpired), live[1], live[2]}},
 			"gpu-a: 2 1; gpu-b: 3",
 		},
-		"pcs: what EC2 does not describe may still open": {ProviderPCS, Seen{Reservations: live[1:]}, "gpu-a: 1 3; gpu-b: 2"},
+		"pcs: what EC2 does not describe may still open": {ProviderPCS, Facts{Reservations: live[1:]}, "gpu-a: 1 3; gpu-b: 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			settings := Settings{
@@ -489,10 +489,10 @@ func TestPCSHoldsWhatItHeld(t *testing.T) {
 	}
 	before := Build(
 		settings,
-		Seen{Held: map[string]string{"gpu-b": blockA.ID}, Reservations: []Reservation{blockA}, Now: noon},
+		Facts{Held: map[string]string{"gpu-b": blockA.ID}, Reservations: []Reservation{blockA}, Now: noon},
 	)
 	for name, held := range map[string]map[string]string{blockA.ID: nil, "": {}} {
-		if got := Build(settings, Seen{Held: held, Before: before, Reservations: []Reservation{blockA}, Now: noon}).Partitions[0].Groups[0].Slots[1].Holds; got != name {
+		if got := Build(settings, Facts{Held: held, Before: before, Reservations: []Reservation{blockA}, Now: noon}).Partitions[0].Groups[0].Slots[1].Holds; got != name {
 			t.Errorf("holds %q, want %q", got, name)
 		}
 	}
@@ -503,7 +503,7 @@ func TestBuildKeepsWhatWasNotRead(t *testing.T) {
 	settings := Settings{
 		Partitions: []PartitionSettings{{Name: "gpu", Provider: ProviderEC2, Groups: []GroupSettings{{Name: "gpu"}}}},
 	}
-	want := Build(settings, Seen{})
+	want := Build(settings, Facts{})
 	want.DefaultPartition, want.Timing.OverTime.Duration, want.Orphans = "cpu", time.Hour, []Orphan{{Instance: "i-1"}}
 	p := &want.Partitions[0]
 	p.MaxTime, p.QOS, p.Groups[0].GPUs, p.Groups[0].CPUs = Minutes(60), "short", 8, 96
@@ -519,7 +519,7 @@ func TestBuildKeepsWhatWasNotRead(t *testing.T) {
 	before := *want
 	before.Problems, before.Former, before.Missing = Problems{{}}, []Partition{{}}, map[string]time.Time{"cr-1": noon}
 	before.Reservations = []Reservation{blockA}
-	if diff := cmp.Diff(want, Build(settings, Seen{Before: &before, Now: noon})); diff != "" {
+	if diff := cmp.Diff(want, Build(settings, Facts{Before: &before, Now: noon})); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -534,7 +534,7 @@ func TestBuildSelectsByTags(t *testing.T) {
 		}
 	}
 
-	seen := Seen{
+	facts := Facts{
 		Reservations: []Reservation{
 			r("late", "nlp*", 2),
 			r("early", "nlp*", 1),
@@ -551,7 +551,7 @@ func TestBuildSelectsByTags(t *testing.T) {
 		settings := Settings{
 			Partitions: []PartitionSettings{{Groups: []GroupSettings{{Name: "gpu", Select: &Select{Tags: tags}}}}},
 		}
-		snap := Build(settings, seen)
+		snap := Build(settings, facts)
 		if got := slots(snap); got != want {
 			t.Errorf("%v: got %q, want %q", tags, got, want)
 		}

@@ -103,7 +103,7 @@ func ownedOf(cfg *maybeConfig, aws *ec2.Client, found []capacity.Reservation, sl
 		found = append(slices.Clone(found), before.Reservations...)
 	}
 
-	snap := capacity.Build(settings, capacity.Seen{Reservations: found, Before: before, Now: now})
+	snap := capacity.Build(settings, capacity.Facts{Reservations: found, Before: before, Now: now})
 
 	o := owned{byID: map[string]owner{}, idle: map[string]int{}, idleErr: slurm.err, snap: snap}
 	if o.idleErr == nil { // for the reservations that are not counted below

@@ -445,7 +445,7 @@ func TestSelectIsLiteral(t *testing.T) {
 		s := reading(aws, group)
 		fresh := s.fresh(t)
 		ids := func(s *capacity.Snapshot) []string { return s.Partitions[0].Groups[0].Slots[0].ReservationIDs }
-		if got, same := ids(fresh), ids(capacity.Build(s.Settings, capacity.Seen{Reservations: all})); !slices.Equal(
+		if got, same := ids(fresh), ids(capacity.Build(s.Settings, capacity.Facts{Reservations: all})); !slices.Equal(
 			got,
 			want,
 		) ||

@@ -138,7 +138,7 @@ func (c *call) tryFacts(ctx context.Context, last *capacity.Snapshot) error {
 
 	var (
 		ours []capacity.Instance
-		seen capacity.Seen
+		seen capacity.Facts
 	)
 
 	reads, readCtx := errgroup.WithContext(ctx)
@@ -216,7 +216,7 @@ func (s *Hook) listInstances(ctx context.Context, mark string) ([]capacity.Insta
 
 // freshFacts asks EC2 about the reservations and subnets of the named partitions: a launch is decided on the current
 // state, never on the snapshot file.
-func (s *Hook) freshFacts(ctx context.Context, names map[string]bool, last *capacity.Snapshot) (capacity.Seen, error) {
+func (s *Hook) freshFacts(ctx context.Context, names map[string]bool, last *capacity.Snapshot) (capacity.Facts, error) {
 	var q facts.Query
 	for _, p := range s.Settings.Partitions {
 		if names[p.Name] {

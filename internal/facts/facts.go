@@ -304,8 +304,8 @@ func (a *Answers) known(id string) bool {
 }
 
 // facts returns the answers as they are.
-func (a *Answers) facts(now time.Time) capacity.Seen {
-	f := capacity.Seen{
+func (a *Answers) facts(now time.Time) capacity.Facts {
+	f := capacity.Facts{
 		Reservations: a.described(),
 		Subnets:      ec2.PlainSubnets(a.Subnets.Value),
 		Platforms:    map[string]capacity.ImagePlatform{},
@@ -322,9 +322,9 @@ func (a *Answers) facts(now time.Time) capacity.Seen {
 
 // Fresh returns the facts for a launch: an answer that is missing is an error. A reservation that EC2 leaves out still
 // has its slot, which no other may take: it stays as the last snapshot has it. last may be nil.
-func (a *Answers) Fresh(last *capacity.Snapshot, now time.Time) (capacity.Seen, error) {
+func (a *Answers) Fresh(last *capacity.Snapshot, now time.Time) (capacity.Facts, error) {
 	for _, failed := range a.failures {
-		return capacity.Seen{}, fmt.Errorf("%s: %w", cmp.Or(failed.doing, "asking EC2"), failed.err)
+		return capacity.Facts{}, fmt.Errorf("%s: %w", cmp.Or(failed.doing, "asking EC2"), failed.err)
 	}
 
 	f := a.facts(now)

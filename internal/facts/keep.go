@@ -16,7 +16,7 @@ const MissingFor = time.Hour
 
 // Kept has the facts that a pass of sync goes by.
 type Kept struct {
-	capacity.Seen
+	capacity.Facts
 
 	// Told has the ids that EC2 has described in this reading, Missing those that it does not describe, with the time
 	// since when.
@@ -34,7 +34,7 @@ type Kept struct {
 // less than the one before must not open it. old may be nil; now is AWS's time.
 func (a *Answers) Keep(old *capacity.Snapshot, now time.Time) *Kept {
 	k := &Kept{
-		Seen:    a.facts(now),
+		Facts:   a.facts(now),
 		Told:    map[string]bool{},
 		Missing: map[string]time.Time{},
 		old:     cmp.Or(old, &capacity.Snapshot{}),

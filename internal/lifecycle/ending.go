@@ -24,19 +24,19 @@ const mostEnds = 5
 // pass after a killed one knows what is left to do. A suspended job is resumed, so that the next pass, or its limit,
 // can end it like others: a signal does not reach it, its limit does not run out, and Slurm keeps its priority at 0,
 // which a requeue would take along as a hold.
-func endings(seen Seen) (actions []Action) {
-	byNode := fencedNodes(seen)
+func endings(view View) (actions []Action) {
+	byNode := fencedNodes(view)
 	ending := map[string]state.Mark{}
 	requeued := map[string]bool{}
-	for _, j := range seen.Jobs {
+	for _, j := range view.Jobs {
 		f, fenced := earliestFence(j, byNode)
 		if !fenced || !j.Allocated() {
 			continue
 		}
 
-		mark := seen.Marks[j.Shown]
-		if j.State == "SUSPENDED" && !seen.SlurmNow().Before(seen.requeueAt(f)) {
-			by := capacity.FormatUTC(f.fence.Add(-seen.toSlurm()))
+		mark := view.Marks[j.Shown]
+		if j.State == "SUSPENDED" && !view.SlurmNow().Before(view.requeueAt(f)) {
+			by := capacity.FormatUTC(f.fence.Add(-view.toSlurm()))
 			actions = append(actions, onJob("resume-job", f.slot, j,
 				fmt.Sprintf("resume job %s on slot %s, which is suspended, so that it ends by %s", j.Shown, f.slot, by),
 				func(was, now capacity.Job) bool { return now.State == "SUSPENDED" && inRun(was, now) },
@@ -46,13 +46,13 @@ func endings(seen Seen) (actions []Action) {
 		}
 
 		if !j.Requeues() {
-			actions = append(actions, warning(seen, j, f, mark)...)
+			actions = append(actions, warning(view, j, f, mark)...)
 			continue
 		}
 		// Slurm requeues all components of a het job together.
 		whole, _, _ := strings.Cut(j.Shown, "+")
 		onEnd := f.atEnd(j, mark)
-		early := seen.SlurmNow().Before(seen.requeueAt(f))
+		early := view.SlurmNow().Before(view.requeueAt(f))
 		if early || f.endsItself(j, mark) || onEnd == capacity.StopAtEnd || requeued[whole] {
 			continue
 		}
@@ -61,8 +61,8 @@ func endings(seen Seen) (actions []Action) {
 		// A job that an administrator held while it ran stays so: our hold would be its owner's to release.
 		hold := onEnd == capacity.HoldAtEnd || mark.Ends >= mostEnds && !mark.EndedBy(f.fence) && !j.AdminHeld()
 
-		rest, note := nextRun(seen, j, f, mark, hold)
-		actions = append(actions, requeue(seen, j, f, rest, hold, note))
+		rest, note := nextRun(view, j, f, mark, hold)
+		actions = append(actions, requeue(view, j, f, rest, hold, note))
 
 		mark.Restarts = j.Restarts
 		mark.Ending = true
@@ -74,7 +74,7 @@ func endings(seen Seen) (actions []Action) {
 		ending[j.Shown] = mark
 	}
 
-	return append(keepMarks(seen, ending), actions...)
+	return append(keepMarks(view, ending), actions...)
 }
 
 // requeued are the jobs that were taken off their nodes, or are no longer on them.
@@ -117,7 +117,7 @@ func (r remaining) finish(ctx context.Context, w World, j capacity.Job) (held bo
 // requeue takes a job off its nodes at their fence, and tells its owner why; with hold it stays held, for its owner to
 // release. The reason is written first, so a waiting job has it even if the pass is killed. The steps after the requeue
 // may fail: a later pass finishes them, or raises the limit when the job runs again.
-func requeue(seen Seen, j capacity.Job, f fenced, rest remaining, hold bool, note string) Action {
+func requeue(view View, j capacity.Job, f fenced, rest remaining, hold bool, note string) Action {
 	code := "requeue-job"
 	verb := "requeue"
 	if hold {
@@ -125,13 +125,13 @@ func requeue(seen Seen, j capacity.Job, f fenced, rest remaining, hold bool, not
 		verb = "requeue and hold"
 	}
 
-	by := capacity.FormatUTC(f.fence.Add(-seen.toSlurm()))
+	by := capacity.FormatUTC(f.fence.Add(-view.toSlurm()))
 	text := fmt.Sprintf("%s job %s on slot %s: jobs on %s must end by %s", verb, j.Shown, f.slot, f.reservation, by)
 	about := capacity.Subject{Slot: f.slot, Job: j.Shown, Reservation: f.reservation}
 
 	return action(code, about, text, func(ctx context.Context, w World) error {
-		mark := seen.Marks[j.Shown]
-		defer func() { seen.Marks[j.Shown] = mark }()
+		mark := view.Marks[j.Shown]
+		defer func() { view.Marks[j.Shown] = mark }()
 
 		now, err := w.Slurm.Job(ctx, j.Shown)
 		mark.Release = false
@@ -171,17 +171,17 @@ func requeue(seen Seen, j capacity.Job, f fenced, rest remaining, hold bool, not
 }
 
 // unfinished completes the requeues of a pass that was killed.
-func unfinished(seen Seen) (actions []Action) {
-	for _, j := range seen.Jobs {
-		mark := seen.Marks[j.Shown]
+func unfinished(view View) (actions []Action) {
+	for _, j := range view.Jobs {
+		mark := view.Marks[j.Shown]
 		if !mark.Ending || j.State != "PENDING" {
 			continue
 		}
 
 		var rest remaining
-		if req := seen.Snap.Request(j); mark.Fit || mark.From != 0 {
+		if req := view.Snap.Request(j); mark.Fit || mark.From != 0 {
 			req.TimeLimit = mark.Stated(req.TimeLimit)
-			rest.limit = wholeLimit(capacity.Admit(req, seen.Snap, seen.Now), mark)
+			rest.limit = wholeLimit(capacity.Admit(req, view.Snap, view.Now), mark)
 		}
 
 		if mark.Release {
@@ -200,7 +200,7 @@ func unfinished(seen Seen) (actions []Action) {
 					mark.Ends = 0
 				}
 
-				seen.Marks[j.Shown] = mark
+				view.Marks[j.Shown] = mark
 
 				return err
 			}))
@@ -228,14 +228,14 @@ func (f fenced) atEnd(j capacity.Job, mark state.Mark) capacity.OnEnd {
 	return capacity.StopAtEnd
 }
 
-func (s Seen) requeueAt(f fenced) time.Time { return capacity.RequeueAt(f.fence, s.Cluster.KillWait) }
+func (s View) requeueAt(f fenced) time.Time { return capacity.RequeueAt(f.fence, s.Cluster.KillWait) }
 
 // warning tells a job that cannot be requeued how much time it has left, unless it has been told, cannot be told, or
 // ends earlier by its own limit.
-func warning(seen Seen, j capacity.Job, f fenced, mark state.Mark) []Action {
-	now := seen.SlurmNow()
+func warning(view View, j capacity.Job, f fenced, mark state.Mark) []Action {
+	now := view.SlurmNow()
 	if j.Configuring() || !now.Before(f.fence) ||
-		j.Running() && j.TimeLimit.Bounded() && j.End.Before(seen.requeueAt(f)) {
+		j.Running() && j.TimeLimit.Bounded() && j.End.Before(view.requeueAt(f)) {
 		return nil
 	}
 
@@ -246,7 +246,7 @@ func warning(seen Seen, j capacity.Job, f fenced, mark state.Mark) []Action {
 		return nil
 	}
 
-	by := capacity.FormatUTC(f.fence.Add(-seen.toSlurm()))
+	by := capacity.FormatUTC(f.fence.Add(-view.toSlurm()))
 	message := fmt.Sprintf(
 		"pcs-capacity: jobs on %s must end by %s, in %s; this job ends by then and cannot be requeued: save your work",
 		f.reservation, by, capacity.FormatDuration(left))
@@ -254,26 +254,26 @@ func warning(seen Seen, j capacity.Job, f fenced, mark state.Mark) []Action {
 	return []Action{action("tell-job", capacity.Subject{Slot: f.slot, Job: j.Shown}, fmt.Sprintf(
 		"tell job %s on slot %s that it ends by %s", j.Shown, f.slot, by), func(ctx context.Context, w World) error {
 		mark.Told = warnings[i]
-		seen.Marks[j.Shown] = mark
+		view.Marks[j.Shown] = mark
 		return w.Slurm.Notify(ctx, j.Shown, message)
 	})}
 }
 
 // nextRun plans what follows a requeue, and what the job's owner is told: if we fit the job's limit, it gets
 // that of the next block.
-func nextRun(seen Seen, j capacity.Job, f fenced, mark state.Mark, hold bool) (rest remaining, note string) {
-	fence := f.fence.Add(-seen.toSlurm())
-	req := seen.Snap.Request(j)
+func nextRun(view View, j capacity.Job, f fenced, mark state.Mark, hold bool) (rest remaining, note string) {
+	fence := f.fence.Add(-view.toSlurm())
+	req := view.Snap.Request(j)
 	req.TimeLimit = mark.Stated(req.TimeLimit)
 
-	next := capacity.Admit(req, seen.Snap, fence)
+	next := capacity.Admit(req, view.Snap, fence)
 	rest.limit = wholeLimit(next, mark)
 	if !hold {
 		rest.fence = f.fence
-		rest.held = startsBefore(j, f.fence, seen.SlurmNow())
+		rest.held = startsBefore(j, f.fence, view.SlurmNow())
 	}
 
-	why := fmt.Sprintf("requeued at %s: jobs on %s must end by %s; ", capacity.FormatUTC(seen.Now), f.reservation,
+	why := fmt.Sprintf("requeued at %s: jobs on %s must end by %s; ", capacity.FormatUTC(view.Now), f.reservation,
 		capacity.FormatUTC(fence))
 	switch {
 	case j.AdminHeld():
@@ -287,7 +287,7 @@ func nextRun(seen Seen, j capacity.Job, f fenced, mark state.Mark, hold bool) (r
 		return rest, why + "release it to go on"
 	}
 
-	return rest, why + "it goes on in " + goesOn(req, seen.Snap, fence)
+	return rest, why + "it goes on in " + goesOn(req, view.Snap, fence)
 }
 
 // startsBefore reports whether Slurm could start the job again so that it ends before the fence, as it does at once

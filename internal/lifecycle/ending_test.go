@@ -17,11 +17,11 @@ import (
 )
 
 // atFence is what a pass sees of jobs at a time: their block's fence is at 3h, KillWait is 30 s.
-func atFence(now string, onEnd capacity.OnEnd, jobs ...capacity.Job) Seen {
+func atFence(now string, onEnd capacity.OnEnd, jobs ...capacity.Job) View {
 	snap := oneSlot("ec2", []string{"cr-0"}, block("cr-0", "-1h", "3h40m", capacity.StateActive))
 	snap.Partitions[0].OnEnd = onEnd
 
-	return Seen{
+	return View{
 		Snap: snap,
 		Cluster: &Cluster{
 			Config: slurm.Config{KillWait: 30 * time.Second},
@@ -94,20 +94,20 @@ func TestEndings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			seen := atFence(
+			view := atFence(
 				c.now,
 				c.onEnd,
 				with(func(j *capacity.Job) { j.Shown, j.Nodes = "6", []string{"cpu-2"} }),
 				c.job,
 			)
-			seen.Marks["7"] = c.mark
-			for _, a := range endings(seen) {
+			view.Marks["7"] = c.mark
+			for _, a := range endings(view) {
 				if got += strings.TrimPrefix(a.Code, "keep-marks"); a.Code == "tell-job" {
 					if err := a.Do(t.Context(), World{Slurm: &oneJob{}}); err != nil {
 						t.Fatal(err)
 					}
 
-					got = fmt.Sprintf("tell %d", seen.Marks["7"].Told)
+					got = fmt.Sprintf("tell %d", view.Marks["7"].Told)
 				}
 			}
 
@@ -191,12 +191,12 @@ func TestDoLooksAgain(t *testing.T) {
 
 	const over = "pcs-capacity: over"
 
-	seen := Seen{Snap: &capacity.Snapshot{}, Now: noon, Marks: map[string]state.Mark{"7": {Ending: true}}}
+	view := View{Snap: &capacity.Snapshot{}, Now: noon, Marks: map[string]state.Mark{"7": {Ending: true}}}
 	rest := remaining{limit: 90, fence: later, held: true}
 	f := fenced{slot: "gpu", fence: later}
-	requeues := requeue(seen, job, f, rest, false, "over")
+	requeues := requeue(view, job, f, rest, false, "over")
 	finish := func(j capacity.Job) Action {
-		s := seen
+		s := view
 		s.Jobs, s.Marks = []capacity.Job{
 			j,
 		}, map[string]state.Mark{
@@ -221,7 +221,7 @@ func TestDoLooksAgain(t *testing.T) {
 	}
 	end := endHold(waits, true, true, over)
 
-	completes := Seen{
+	completes := View{
 		Snap: oneSlot(capacity.ProviderEC2, nil),
 		Jobs: []capacity.Job{{Shown: "7", State: "COMPLETING", Nodes: []string{"gpu-1", "gpu-2"}}},
 		Cluster: &Cluster{

@@ -53,7 +53,7 @@ func steps(
 	keep map[string]bool,
 	now time.Time,
 ) (todo []guardChange, left []string) {
-	todo, said := Seen{
+	todo, said := View{
 		Owner: me,
 		Now:   now,
 		Snap:  &capacity.Snapshot{},
@@ -145,7 +145,7 @@ func TestWanted(t *testing.T) {
 		snap := oneSlot(c.provider, strings.Fields(c.ids), c.rs...)
 
 		var got []string
-		for _, r := range (Seen{Owner: me, Snap: snap, Now: noon, Cluster: &Cluster{}}).wanted(snap.Standings(noon)[0], nodes) {
+		for _, r := range (View{Owner: me, Snap: snap, Now: noon, Cluster: &Cluster{}}).wanted(snap.Standings(noon)[0], nodes) {
 			g := r.Guard()
 			text := fmt.Sprintf(
 				"%s %s %s %s",
@@ -205,7 +205,7 @@ func TestFencesDue(t *testing.T) {
 				reservation("pcs-capacity-fence-gpu.cr-0."+me, []string{"gpu-1"}, at(has), time.Time{}),
 			},
 		}
-		due := texts(fencesDue(Seen{Owner: me, Snap: snap, Cluster: cluster, Now: noon}))
+		due := texts(fencesDue(View{Owner: me, Snap: snap, Cluster: cluster, Now: noon}))
 		if got := strings.Join(due, "; "); got != want {
 			t.Errorf("%s: %q, want %q", has, got, want)
 		}
@@ -316,14 +316,14 @@ func TestAFenceMayGo(t *testing.T) {
 	within := block("cr-2", "1h", "20h", capacity.StateScheduled) // ends before cr-0 does: it never gets the slot
 	later := block("cr-1", "25h", "48h", capacity.StateScheduled)
 	third := block("cr-3", "50h", "72h", capacity.StateScheduled)
-	slots := func(gpu, big []string) func(*Seen) {
-		return func(s *Seen) {
+	slots := func(gpu, big []string) func(*View) {
+		return func(s *View) {
 			group := &s.Snap.Partitions[0].Groups[0]
 			group.Slots = []capacity.Slot{{Name: "gpu", ReservationIDs: gpu}, {Name: "big", ReservationIDs: big}}
 		}
 	}
-	formerly := func(name, id string) func(*Seen) {
-		return func(s *Seen) {
+	formerly := func(name, id string) func(*View) {
+		return func(s *View) {
 			s.Snap.Former, s.Snap.Partitions[0].Groups[0].Slots[0].ReservationIDs = formerSlot(name, id), nil
 		}
 	}
@@ -342,7 +342,7 @@ func TestAFenceMayGo(t *testing.T) {
 	for name, c := range map[string]struct {
 		block string
 		rs    []capacity.Reservation
-		but   func(*Seen)
+		but   func(*View)
 		want  bool
 	}{
 		"of no block":                         {"", nil, nil, true},
@@ -351,7 +351,7 @@ func TestAFenceMayGo(t *testing.T) {
 		"of an ended block":                   {"cr-9", []capacity.Reservation{block("cr-9", "-48h", "-1h", capacity.StateExpired), open}, nil, true},
 		"of an ODCR that ends":                {"cr-4", []capacity.Reservation{odcr("24h")}, nil, false},
 		"of an ODCR that ends no more":        {"cr-4", []capacity.Reservation{odcr("")}, nil, true},
-		"named by fences only, and no end":    {"cr-4", nil, func(s *Seen) { s.Snap.Reservations = []capacity.Reservation{odcr("")} }, true},
+		"named by fences only, and no end":    {"cr-4", nil, func(s *View) { s.Snap.Reservations = []capacity.Reservation{odcr("")} }, true},
 		"of a block without an end":           {"cr-0", []capacity.Reservation{endless}, nil, false},
 		"of one that never gets the slot":     {"cr-2", []capacity.Reservation{open, within}, nil, true},
 		"beside one that never gets the slot": {"cr-0", []capacity.Reservation{open, within}, nil, false},
@@ -360,13 +360,13 @@ func TestAFenceMayGo(t *testing.T) {
 		"it is the third of another slot":     {"cr-3", []capacity.Reservation{open, later, third}, slots(nil, []string{"cr-0", "cr-1", "cr-3"}), false},
 		"another slot has another block":      {"cr-0", []capacity.Reservation{open, later}, slots([]string{"cr-0"}, []string{"cr-1"}), false},
 		"another slot had it":                 {"cr-0", []capacity.Reservation{open}, formerly("big", "cr-0"), false},
-		"another slot had it, and has others": {"cr-0", []capacity.Reservation{open}, func(s *Seen) { slots(nil, nil)(s); s.Snap.Former = formerSlot("big", "cr-0") }, false},
-		"named by fences only, and open":      {"cr-7", nil, func(s *Seen) { r := open; r.ID = "cr-7"; s.Snap.Reservations = []capacity.Reservation{r} }, false},
-		"named by fences only, and ended": {"cr-7", nil, func(s *Seen) {
+		"another slot had it, and has others": {"cr-0", []capacity.Reservation{open}, func(s *View) { slots(nil, nil)(s); s.Snap.Former = formerSlot("big", "cr-0") }, false},
+		"named by fences only, and open":      {"cr-7", nil, func(s *View) { r := open; r.ID = "cr-7"; s.Snap.Reservations = []capacity.Reservation{r} }, false},
+		"named by fences only, and ended": {"cr-7", nil, func(s *View) {
 			s.Snap.Reservations = []capacity.Reservation{block("cr-7", "-48h", "-1h", capacity.StateExpired)}
 		}, true},
 		"EC2 does not describe it":               {"cr-7", nil, nil, false},
-		"EC2 has not described it for very long": {"cr-7", nil, func(s *Seen) { s.Snap.Missing = map[string]time.Time{"cr-7": at("-1h")} }, true},
+		"EC2 has not described it for very long": {"cr-7", nil, func(s *View) { s.Snap.Missing = map[string]time.Time{"cr-7": at("-1h")} }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var ids []string
@@ -374,7 +374,7 @@ func TestAFenceMayGo(t *testing.T) {
 				ids = append(ids, r.ID)
 			}
 
-			s := Seen{Snap: oneSlot("ec2", ids, c.rs...), Now: noon}
+			s := View{Snap: oneSlot("ec2", ids, c.rs...), Now: noon}
 			if c.but != nil {
 				c.but(&s)
 			}
@@ -440,7 +440,7 @@ func TestFencesThatStay(t *testing.T) {
 		"somebody else's, under a name of ours": {there: notOurs, guarded: &live},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := Seen{
+			s := View{
 				Owner:   me,
 				Snap:    &capacity.Snapshot{Partitions: c.in},
 				Cluster: &Cluster{Reservations: []capacity.SlurmReservation{notOurs, c.there}},
@@ -505,7 +505,7 @@ func TestFences(t *testing.T) {
 			}
 
 			effects, _ := fences(
-				Seen{Owner: me, Snap: oneSlot(c.provider, c.ids, c.rs...), Cluster: cluster, NoAWS: c.noAWS, Now: noon},
+				View{Owner: me, Snap: oneSlot(c.provider, c.ids, c.rs...), Cluster: cluster, NoAWS: c.noAWS, Now: noon},
 			)
 
 			var got []string

@@ -35,7 +35,7 @@ func TestFormerSlots(t *testing.T) {
 		"another slot's fence":         {gone, "gpu2.cr-0", "root", false},
 		"somebody else's":              {gone, "gpu.cr-0", "alice", false},
 	} {
-		s := Seen{Old: oneSlot("ec2", []string{"cr-0"}, live), Snap: c.snap, Now: noon}
+		s := View{Old: oneSlot("ec2", []string{"cr-0"}, live), Snap: c.snap, Now: noon}
 		s.Old.Partitions[0].Groups[0].Slots[0].Nodes = "gpu-[1-2]"
 		if c.fence != "" {
 			fence := reservation("pcs-capacity-fence-"+c.fence+"."+me, []string{"gpu-1"}, at("23h20m"), at("23h20m"))
@@ -74,7 +74,7 @@ func TestFacts(t *testing.T) {
 		group.Slots = append([]capacity.Slot{{Name: "empty"}}, group.Slots...)
 
 		got := ""
-		for _, f := range jobFacts(Seen{Snap: snap, Now: noon}) {
+		for _, f := range jobFacts(View{Snap: snap, Now: noon}) {
 			if got += f.ReservationID + " never"; !f.Fence.IsZero() {
 				got = f.ReservationID + " " + capacity.FormatUTC(f.Fence)
 			}
@@ -125,7 +125,7 @@ func TestTwins(t *testing.T) {
 			mark = ""
 		}
 
-		s := Seen{
+		s := View{
 			Cluster: &Cluster{
 				Mark:       mark,
 				MarkErr:    c.err,
@@ -169,7 +169,7 @@ func TestAnOpenBlockIsTakenOutOfTheSettings(t *testing.T) {
 
 			snap := capacity.Build(
 				settings,
-				capacity.Seen{Held: map[string]string{"gpu-a": open}, Now: noon, Reservations: []capacity.Reservation{
+				capacity.Facts{Held: map[string]string{"gpu-a": open}, Now: noon, Reservations: []capacity.Reservation{
 					sized(
 						block(open, "-1h", "24h", capacity.StateActive),
 					), sized(block(next, "-1h", "48h", capacity.StateActive)),
@@ -193,12 +193,12 @@ func TestAnOpenBlockIsTakenOutOfTheSettings(t *testing.T) {
 				t.Errorf("a job: %+v", v)
 			}
 
-			fences := Seen{Owner: me, Snap: snap, Now: noon, Cluster: &Cluster{}}.wanted(snap.Standings(noon)[0], nodes)
+			fences := View{Owner: me, Snap: snap, Now: noon, Cluster: &Cluster{}}.wanted(snap.Standings(noon)[0], nodes)
 			if len(fences) == 0 || !fences[0].Fences("gpu-a", open) {
 				t.Fatalf("wanted: %+v", fences)
 			}
 
-			snap.Add(keptFences(Seen{Owner: me, Snap: snap, Now: noon, Cluster: &Cluster{Reservations: fences}})...)
+			snap.Add(keptFences(View{Owner: me, Snap: snap, Now: noon, Cluster: &Cluster{Reservations: fences}})...)
 
 			if said := strings.Join(snap.Of(capacity.Admin), "\n"); strings.Contains(
 				said,
@@ -212,7 +212,7 @@ func TestAnOpenBlockIsTakenOutOfTheSettings(t *testing.T) {
 
 // sampledSeen is a slot of six nodes with some reservations. The nodes are written as one letter each: up, boots,
 // drained, broken, off, powering down (s for "suspending").
-func sampledSeen(nodes string, rs ...capacity.Reservation) Seen {
+func sampledSeen(nodes string, rs ...capacity.Reservation) View {
 	states := map[rune]string{
 		'u': "IDLE",
 		'b': model.Boots,
@@ -233,7 +233,7 @@ func sampledSeen(nodes string, rs ...capacity.Reservation) Seen {
 		ids = append(ids, r.ID)
 	}
 
-	return Seen{
+	return View{
 		Snap:    oneSlot(capacity.ProviderEC2, ids, rs...),
 		Cluster: cluster,
 		Jobs:    []capacity.Job{},
@@ -257,7 +257,7 @@ func TestSampleOfReservations(t *testing.T) {
 		block("cr-1", "-30m", "48h", capacity.StateActive),
 		2,
 	)
-	slots := func(s *Seen, first, second []string) {
+	slots := func(s *View, first, second []string) {
 		group := &s.Snap.Partitions[0].Groups[0]
 		group.Slots[0].ReservationIDs = first
 		group.Slots = append(group.Slots, capacity.Slot{Name: "big", ReservationIDs: second})
@@ -271,7 +271,7 @@ func TestSampleOfReservations(t *testing.T) {
 	for name, c := range map[string]struct {
 		nodes string
 		rs    []capacity.Reservation
-		but   func(*Seen)
+		but   func(*View)
 		want  string
 	}{
 		"each node by its state":     {"xdbuos", []capacity.Reservation{open}, nil, "cr-0: boot=gpu-3 down=gpu-1 drain=gpu-2 up=gpu-4"},
@@ -283,14 +283,14 @@ func TestSampleOfReservations(t *testing.T) {
 		"EC2 ends it late":           {"uu", []capacity.Reservation{block("cr-0", "-24h", "-1s", capacity.StateActive)}, nil, ""},
 		"two without an end":         {"uubuxo", []capacity.Reservation{odcr("cr-3", 2), odcr("cr-4", 3)}, nil, "cr-3: up=gpu-[1-2]; cr-4: boot=gpu-3 down=gpu-5 up=gpu-4"},
 		"an open one waits its turn": {"uu", []capacity.Reservation{sized(open, 2), later}, nil, "cr-0: up=gpu-[1-2]; cr-1: without nodes"},
-		"named twice": {"uu", []capacity.Reservation{sized(open, 2)}, func(s *Seen) {
+		"named twice": {"uu", []capacity.Reservation{sized(open, 2)}, func(s *View) {
 			s.Snap.Partitions[0].Groups[0].Slots[0].ReservationIDs = []string{"cr-0", "cr-0"}
 		}, "cr-0: up=gpu-[1-2]"},
 		"none beside an end": {"uu", []capacity.Reservation{odcr("cr-3", 1), sized(open, 1)}, nil, "cr-0: without nodes; cr-3: up=gpu-1"},
-		"of two slots, it waits in the first": {"uu", []capacity.Reservation{sized(open, 2), later}, func(s *Seen) {
+		"of two slots, it waits in the first": {"uu", []capacity.Reservation{sized(open, 2), later}, func(s *View) {
 			slots(s, []string{"cr-0", "cr-1"}, []string{"cr-1"})
 		}, "cr-0: up=gpu-[1-2]; cr-1: up=big-1"},
-		"of two slots, it waits in the second": {"uu", []capacity.Reservation{sized(open, 2), later}, func(s *Seen) {
+		"of two slots, it waits in the second": {"uu", []capacity.Reservation{sized(open, 2), later}, func(s *View) {
 			slots(s, []string{"cr-1"}, []string{"cr-0", "cr-1"})
 		}, "cr-0: up=big-1; cr-1: up=gpu-[1-2]"},
 	} {

@@ -14,7 +14,7 @@ import (
 
 // fences gives each slot the Slurm reservations that it needs now. Without AWS it deletes only duplicates: unknown
 // does not mean gone.
-func fences(s Seen) (actions []Action, problems []capacity.Problem) {
+func fences(s View) (actions []Action, problems []capacity.Problem) {
 	var want []capacity.SlurmReservation
 
 	keep := map[string]bool{} // slots to leave as they are, because nothing is known about them
@@ -151,7 +151,7 @@ func aboutNodes(slot string, nodes []string) capacity.Subject {
 const sameTime = 5 * time.Second
 
 // guard is a Slurm reservation of ours over nodes of a slot, for an EC2 reservation: root's, over running jobs too.
-func (s Seen) guard(
+func (s View) guard(
 	kind capacity.GuardKind, v capacity.Standing, block string, nodes []string, start, end time.Time,
 ) capacity.SlurmReservation {
 	return capacity.SlurmReservation{
@@ -172,7 +172,7 @@ func (s Seen) guard(
 
 // wanted returns the Slurm reservations that a slot needs now, in AWS's time. The wait comes before the fence, so
 // there is no gap when one follows the other.
-func (s Seen) wanted(v capacity.Standing, nodes []string) (want []capacity.SlurmReservation) {
+func (s View) wanted(v capacity.Standing, nodes []string) (want []capacity.SlurmReservation) {
 	id := v.Reservation.ID
 	switch {
 	case len(nodes) == 0:
@@ -204,7 +204,7 @@ func (s Seen) wanted(v capacity.Standing, nodes []string) (want []capacity.Slurm
 // surplus returns the nodes that jobs are kept from: the last ones and, where we launch, those of failed hosts. They
 // stay the same while jobs come and go. Where others launch, only they know which nodes have the instances, so there
 // surplus closes only nodes beyond max_nodes.
-func (s Seen) surplus(v capacity.Standing, nodes []string) []string {
+func (s View) surplus(v capacity.Standing, nodes []string) []string {
 	n := launchable(v, nodes)
 	if v.Partition.Provider.Launches() {
 		return slices.Concat(s.Cluster.lost(v, nodes[:n]), nodes[n:])
@@ -247,7 +247,7 @@ func launchable(v capacity.Standing, nodes []string) int {
 
 // closed closes nodes that cannot be launched, so the queue does not start jobs there: the nodes of a slot whose
 // reservations have all ended, or which never had one.
-func (s Seen) closed(v capacity.Standing, nodes []string) []capacity.SlurmReservation {
+func (s View) closed(v capacity.Standing, nodes []string) []capacity.SlurmReservation {
 	start := v.Last.Fence
 	if v.Last.Unbounded() && (v.Partition.Provider.Configures() || !v.Group.PurchaseOption.Reserved()) {
 		return nil
@@ -262,7 +262,7 @@ func (s Seen) closed(v capacity.Standing, nodes []string) []capacity.SlurmReserv
 
 // steps turns the existing Slurm reservations into the wanted ones; all times are in Slurm's clock. It also reports
 // reservations with one of our names that it leaves alone. mayGo reports whether a fence has nothing left to guard.
-func (s Seen) steps(
+func (s View) steps(
 	want, have []capacity.SlurmReservation, keep map[string]bool, mayGo func(capacity.Guard) bool,
 ) (todo []guardChange, left []capacity.Problem) {
 	mine := map[capacity.Guard][]capacity.SlurmReservation{}
@@ -383,7 +383,7 @@ func difference(want, have capacity.SlurmReservation, now time.Time) string {
 }
 
 // fencesDue tells of fences that Slurm does not have as status shows them, such as after a change of the settings.
-func fencesDue(s Seen) (due []capacity.Problem) {
+func fencesDue(s View) (due []capacity.Problem) {
 	for _, v := range s.Snap.Standings(s.Now) {
 		if v.Reservation.ID == "" || v.Window.Unbounded() || v.Former || len(s.Cluster.SlotNodes(v.Slot.Name)) == 0 {
 			continue
@@ -418,7 +418,7 @@ func sorted(names []string) []string { return slices.Sorted(slices.Values(names)
 // mayGo reports whether a fence has nothing left to guard. Its name says what it guards: it goes when EC2 says that
 // this has ended or no longer ends, or when it never gets this slot because another reservation has it; never because
 // the settings do not name it, for they may be the wrong settings.
-func (s Seen) mayGo(g capacity.Guard) bool {
+func (s View) mayGo(g capacity.Guard) bool {
 	if g.Block == "" {
 		return true
 	}
@@ -452,7 +452,7 @@ func (s Seen) mayGo(g capacity.Guard) bool {
 }
 
 // keptFences reports the fences that stay although the settings do not name their reservations.
-func keptFences(s Seen) (problems []capacity.Problem) {
+func keptFences(s View) (problems []capacity.Problem) {
 	for _, r := range s.Cluster.Reservations {
 		g := r.Guard()
 		if !r.Ours() || g.Kind != capacity.GuardFence || g.Owner != s.Owner || s.mayGo(g) {

@@ -18,7 +18,7 @@ import (
 // readJobs reads the jobs that this pass is about. p.seen.Elsewhere are jobs in partitions that are not ours: they
 // matter only for what was done to them before they were moved there, and for what they ask of us.
 func (p *pass) readJobs(ctx context.Context) error {
-	ours := p.seen.Cluster.Ours(p.seen.Snap)
+	ours := p.view.Cluster.Ours(p.view.Snap)
 
 	in := func(j capacity.Job) bool { return slices.ContainsFunc(ours, j.In) }
 	jobs := []capacity.Job{}
@@ -36,7 +36,7 @@ func (p *pass) readJobs(ctx context.Context) error {
 		return err
 	}
 
-	if hidden := hiddenTasks(jobs, p.seen.MarksFile); len(hidden) > 0 {
+	if hidden := hiddenTasks(jobs, p.view.MarksFile); len(hidden) > 0 {
 		tasks, err := p.Slurm.Tasks(ctx, hidden)
 		if err != nil {
 			return err
@@ -45,23 +45,23 @@ func (p *pass) readJobs(ctx context.Context) error {
 		jobs = append(jobs, slices.DeleteFunc(tasks, func(j capacity.Job) bool { return !j.Pending() })...)
 	}
 
-	p.seen.Ended = ended
-	p.seen.Jobs = slices.DeleteFunc(jobs, func(j capacity.Job) bool { // in place: they may be many
+	p.view.Ended = ended
+	p.view.Jobs = slices.DeleteFunc(jobs, func(j capacity.Job) bool { // in place: they may be many
 		ours := in(j) || p.onOurs(j)
 		switch {
 		case ours && j.Unread != "":
-			p.seen.Unread = append(p.seen.Unread, j)
+			p.view.Unread = append(p.view.Unread, j)
 			p.say(capacity.SlurmUnread, capacity.Subject{Job: j.Shown}, "",
 				"job %s cannot be read (%s): its time limit and holds stay as they are",
 				cmp.Or(j.Shown, strconv.Itoa(j.ID)), j.Unread)
 		case !ours && j.Unread == "":
-			p.seen.Elsewhere = append(p.seen.Elsewhere, j)
+			p.view.Elsewhere = append(p.view.Elsewhere, j)
 		}
 
 		return !ours || j.Unread != ""
 	})
-	if p.seen.Jobs == nil { // nil would mean that they were not read
-		p.seen.Jobs = []capacity.Job{}
+	if p.view.Jobs == nil { // nil would mean that they were not read
+		p.view.Jobs = []capacity.Job{}
 	}
 
 	return nil
@@ -99,7 +99,7 @@ func (p *pass) onOurs(j capacity.Job) bool {
 
 // alsoOurs are the partitions of jobs that have nodes of ours.
 func (p *pass) alsoOurs() (names []string) {
-	for _, jobs := range [][]capacity.Job{p.seen.Jobs, p.seen.Unread} {
+	for _, jobs := range [][]capacity.Job{p.view.Jobs, p.view.Unread} {
 		for _, j := range jobs {
 			if !slices.Contains(names, j.Partition) && p.onOurs(j) {
 				names = append(names, j.Partition)
@@ -111,7 +111,7 @@ func (p *pass) alsoOurs() (names []string) {
 }
 
 // left returns all jobs that this pass has not taken off their nodes.
-func (s Seen) left() []capacity.Job {
+func (s View) left() []capacity.Job {
 	jobs := s.Jobs
 	if len(s.Elsewhere) > 0 { // they may be many
 		jobs = slices.Concat(jobs, s.Elsewhere)

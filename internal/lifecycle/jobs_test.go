@@ -83,21 +83,21 @@ func TestJobsThatAPassIsAbout(t *testing.T) {
 				AlsoOurs: strings.Fields(test.also),
 				World:    World{Slurm: m},
 			},
-			Seen{Snap: snap, Cluster: cluster},
+			View{Snap: snap, Cluster: cluster},
 		)
 		if err := p.readJobs(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 
-		if got := shown(p.seen.Jobs); got != test.jobs {
+		if got := shown(p.view.Jobs); got != test.jobs {
 			t.Errorf("of ours only: %v, also of %q: jobs %s, not %s", test.oursOnly, test.also, got, test.jobs)
 		}
 
-		if got := strings.Join(p.seen.Snap.Of(capacity.Admin), "\n"); got != "job 11 cannot be read (of ours): its time limit and holds stay as they are" {
+		if got := strings.Join(p.view.Snap.Of(capacity.Admin), "\n"); got != "job 11 cannot be read (of ours): its time limit and holds stay as they are" {
 			t.Errorf("of ours only: %v, also of %q: %s", test.oursOnly, test.also, got)
 		}
 
-		if got := shown(p.seen.Elsewhere); got != test.elsewhere {
+		if got := shown(p.view.Elsewhere); got != test.elsewhere {
 			t.Errorf(
 				"of ours only: %v, also of %q: elsewhere %s, not %s",
 				test.oursOnly,
@@ -107,8 +107,8 @@ func TestJobsThatAPassIsAbout(t *testing.T) {
 			)
 		}
 		// What is known of a job stays while it cannot be read.
-		p.seen.MarksFile = map[string]state.Mark{"11": {Ends: 3}, "12": {}}
-		if marks := trusted(p.seen); marks["11"].Ends != 3 || marks["12"] != (state.Mark{}) {
+		p.view.MarksFile = map[string]state.Mark{"11": {Ends: 3}, "12": {}}
+		if marks := trusted(p.view); marks["11"].Ends != 3 || marks["12"] != (state.Mark{}) {
 			t.Errorf("marks %v", marks)
 		}
 		// The next pass also looks where job 8 was seen.
@@ -117,9 +117,9 @@ func TestJobsThatAPassIsAbout(t *testing.T) {
 		}
 	}
 	// Slurm has no partition of ours yet.
-	p := passOf(Sources{OursOnly: true, World: World{Slurm: m}}, Seen{Snap: snap, Cluster: &Cluster{}})
-	if err := p.readJobs(t.Context()); err != nil || p.seen.Jobs == nil || len(p.seen.Jobs) > 0 {
-		t.Errorf("without a partition: %v %v", p.seen.Jobs, err)
+	p := passOf(Sources{OursOnly: true, World: World{Slurm: m}}, View{Snap: snap, Cluster: &Cluster{}})
+	if err := p.readJobs(t.Context()); err != nil || p.view.Jobs == nil || len(p.view.Jobs) > 0 {
+		t.Errorf("without a partition: %v %v", p.view.Jobs, err)
 	}
 }
 
@@ -127,7 +127,7 @@ func TestJobsThatAPassIsAbout(t *testing.T) {
 func TestKnownFactsOfSlurmAreReplaced(t *testing.T) {
 	p := passOf(
 		Sources{World: World{State: state.Dir(t.TempDir())}},
-		Seen{
+		View{
 			Snap: oneSlot("ec2", nil),
 			Cluster: &Cluster{
 				WallsErr: errMute, slots: map[string][]string{"gpu": {"gpu-1"}},
@@ -137,16 +137,16 @@ func TestKnownFactsOfSlurmAreReplaced(t *testing.T) {
 			},
 		},
 	)
-	group := &p.seen.Snap.Partitions[0].Groups[0]
-	p.seen.Snap.DefaultPartition, group.GPUs, group.CPUs = "gone", 8, 16
-	p.seen.Cluster.ResumeTimeout = 20 * time.Minute
+	group := &p.view.Snap.Partitions[0].Groups[0]
+	p.view.Snap.DefaultPartition, group.GPUs, group.CPUs = "gone", 8, 16
+	p.view.Cluster.ResumeTimeout = 20 * time.Minute
 	p.addSlurm()
 
-	if timeout := p.seen.Snap.Partitions[0].ResumeTimeout.Duration; timeout != 20*time.Minute {
+	if timeout := p.view.Snap.Partitions[0].ResumeTimeout.Duration; timeout != 20*time.Minute {
 		t.Errorf("ResumeTimeout is %s", timeout)
 	}
 
-	if snap := p.seen.Snap; snap.DefaultPartition != "" || group.GPUs != 4 || group.CPUs != 8 || !snap.Walls.Unknown {
+	if snap := p.view.Snap; snap.DefaultPartition != "" || group.GPUs != 4 || group.CPUs != 8 || !snap.Walls.Unknown {
 		t.Errorf("%+v", snap)
 	}
 }
@@ -160,7 +160,7 @@ func TestOwnerOfTheStateFolder(t *testing.T) {
 	for _, uid := range []int{0, 1001, 1002} {
 		p := passOf(
 			Sources{World: World{State: state.Dir(t.TempDir())}},
-			Seen{
+			View{
 				Snap: oneSlot("ec2", nil),
 				Cluster: &Cluster{
 					Config:     slurm.Config{SlurmUID: 1001},
@@ -172,10 +172,10 @@ func TestOwnerOfTheStateFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		p.seen.Cluster.slots = map[string][]string{"gpu": {"gpu-1"}}
+		p.view.Cluster.slots = map[string][]string{"gpu": {"gpu-1"}}
 		p.addSlurm()
 
-		if said := strings.Join(p.seen.Snap.Of(capacity.Admin), "\n"); strings.Contains(
+		if said := strings.Join(p.view.Snap.Of(capacity.Admin), "\n"); strings.Contains(
 			said,
 			"belongs to user 1002, neither root nor SlurmUser",
 		) != (uid == 1002) ||
@@ -205,20 +205,20 @@ func TestSettingsThatHooksCannotRead(t *testing.T) {
 
 		p := passOf(
 			Sources{World: World{State: state.Dir(t.TempDir())}, Settings: of},
-			Seen{
+			View{
 				Snap:    oneSlot(provider, nil),
 				Cluster: &Cluster{Config: slurm.Config{ConfPath: conf, SlurmUID: os.Geteuid()}},
 			},
 		)
 		if os.Geteuid() == 0 {
-			p.seen.Cluster.SlurmUID = 65534
+			p.view.Cluster.SlurmUID = 65534
 		} else if err := os.Chmod(settings, 0); err != nil {
 			t.Fatal(err)
 		}
 
 		p.addSlurm()
 
-		said := fmt.Sprint(p.seen.Snap.Problems)
+		said := fmt.Sprint(p.view.Snap.Problems)
 		if strings.Contains(
 			said,
 			"launch nothing: SlurmUser cannot read "+settings,
@@ -286,7 +286,7 @@ func TestUnlocked(t *testing.T) {
 	var got capacity.Problems
 	got.Add(
 		unlocked(
-			Seen{
+			View{
 				Snap: snap,
 				Cluster: &Cluster{
 					Config: slurm.Config{Accounts: true},
@@ -356,13 +356,13 @@ func TestMarksWithoutAState(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	p := passOf(Sources{World: World{State: state.Dir(dir + "/state")}}, Seen{Snap: oneSlot("ec2", nil)})
-	p.seen.Jobs = []capacity.Job{{Shown: "1", State: "PENDING", Partition: "gpu", TimeMin: capacity.Minutes(2)}}
-	p.seen.Marks = trusted(p.seen)
-	p.carryOut(t.Context(), keepMarks(p.seen, nil))
+	p := passOf(Sources{World: World{State: state.Dir(dir + "/state")}}, View{Snap: oneSlot("ec2", nil)})
+	p.view.Jobs = []capacity.Job{{Shown: "1", State: "PENDING", Partition: "gpu", TimeMin: capacity.Minutes(2)}}
+	p.view.Marks = trusted(p.view)
+	p.carryOut(t.Context(), keepMarks(p.view, nil))
 
-	if !p.seen.Marks["1"].Fit || len(p.seen.Snap.Of(capacity.Admin)) != 1 {
-		t.Errorf("%+v, problems %q", p.seen.Marks, p.seen.Snap.Of(capacity.Admin))
+	if !p.view.Marks["1"].Fit || len(p.view.Snap.Of(capacity.Admin)) != 1 {
+		t.Errorf("%+v, problems %q", p.view.Marks, p.view.Snap.Of(capacity.Admin))
 	}
 }
 

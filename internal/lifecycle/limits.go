@@ -29,9 +29,9 @@ type fenced struct {
 
 // fencedNodes names the slot of each node whose slot has a reservation. If Slurm's own time of a fence is the same
 // within sameTime, it is used, so the coarse clock offset does not move limits back and forth.
-func fencedNodes(seen Seen) map[string]fenced {
+func fencedNodes(view View) map[string]fenced {
 	byNode := map[string]fenced{}
-	for _, v := range seen.slots() {
+	for _, v := range view.slots() {
 		if v.Reservation.ID == "" {
 			continue
 		}
@@ -39,19 +39,19 @@ func fencedNodes(seen Seen) map[string]fenced {
 		f := fenced{
 			slot:        v.Slot.Name,
 			reservation: v.Reservation.ID,
-			start:       v.Window.Start.Add(seen.toSlurm()),
+			start:       v.Window.Start.Add(view.toSlurm()),
 			maxTime:     v.Partition.MaxTime,
 			onEnd:       v.Partition.OnEnd,
 		}
 		if !v.Window.Unbounded() {
-			f.fence = v.Window.Fence.Add(seen.toSlurm())
+			f.fence = v.Window.Fence.Add(view.toSlurm())
 		}
 
-		if r, there := seen.Cluster.fence(v.Slot.Name, v.Reservation.ID); there && near(r.Start, f.fence) {
+		if r, there := view.Cluster.fence(v.Slot.Name, v.Reservation.ID); there && near(r.Start, f.fence) {
 			f.fence = r.Start
 		}
 
-		for _, name := range seen.Cluster.SlotNodes(v.Slot.Name) {
+		for _, name := range view.Cluster.SlotNodes(v.Slot.Name) {
 			byNode[name] = f
 		}
 	}
@@ -68,7 +68,7 @@ func fencedNodes(seen Seen) map[string]fenced {
 // had. Nothing else changes: no limit that we chose is raised past what accounting allows, or where that meters use. A
 // job that has run since before the slot's turn is never raised: it runs on instances of the previous block and ends at
 // that block's fence, and slurmctld ends a job over its limit up to 30 s late (PERIODIC_TIMEOUT).
-func (s Seen) limitChanges(jobs []capacity.Job, byNode map[string]fenced) (changes []limitChange) {
+func (s View) limitChanges(jobs []capacity.Job, byNode map[string]fenced) (changes []limitChange) {
 	now := s.SlurmNow()
 	for _, j := range jobs {
 		f, ok := earliestFence(j, byNode)
@@ -157,13 +157,13 @@ func (c limitChange) note(by time.Time) string {
 		capacity.FormatUTC(by))
 }
 
-func limits(seen Seen) (actions []Action) {
+func limits(view View) (actions []Action) {
 	cuts := map[string]state.Mark{}
-	jobs := seen.left()
-	byNode := fencedNodes(seen)
-	for _, c := range append(seen.limitChanges(jobs, byNode), seen.restored(jobs, byNode)...) {
-		by := c.fence.Add(-seen.toSlurm())
-		mark := seen.Marks[c.job.Shown]
+	jobs := view.left()
+	byNode := fencedNodes(view)
+	for _, c := range append(view.limitChanges(jobs, byNode), view.restored(jobs, byNode)...) {
+		by := c.fence.Add(-view.toSlurm())
+		mark := view.Marks[c.job.Shown]
 		if mark.Fit {
 			mark.Set = c.minutes
 			cuts[c.job.Shown] = mark
@@ -173,7 +173,7 @@ func limits(seen Seen) (actions []Action) {
 				mark.From = 0
 			}
 
-			if mark != seen.Marks[c.job.Shown] {
+			if mark != view.Marks[c.job.Shown] {
 				cuts[c.job.Shown] = mark
 			}
 
@@ -201,7 +201,7 @@ func limits(seen Seen) (actions []Action) {
 			func(was, now capacity.Job) bool { return inRun(was, now) && now.TimeLimit == was.TimeLimit }, c.set))
 	}
 
-	return append(keepMarks(seen, cuts), actions...)
+	return append(keepMarks(view, cuts), actions...)
 }
 
 // set sets the limit. Of a job that had none Slurm counts it from when the old one was taken off, which it does not
@@ -221,7 +221,7 @@ func (c limitChange) set(ctx context.Context, w World) error {
 }
 
 // restored gives jobs back the limit that sync has lowered where their reservation no longer ends.
-func (s Seen) restored(jobs []capacity.Job, byNode map[string]fenced) (changes []limitChange) {
+func (s View) restored(jobs []capacity.Job, byNode map[string]fenced) (changes []limitChange) {
 	ends := func(node string) bool { f, known := byNode[node]; return !known || !f.fence.IsZero() }
 	for _, j := range jobs {
 		minutes := s.Marks[j.Shown].From
@@ -353,17 +353,17 @@ func markKey(shown string) string {
 
 // trusted returns the marks that count now, for the jobs that a pass may change: jobs in our partitions, and jobs on
 // nodes that they will lose.
-func trusted(seen Seen) map[string]state.Mark {
-	byNode := fencedNodes(seen)
-	marks := trustedMarks(seen.Snap, without(seen.Jobs, func(j capacity.Job) bool {
+func trusted(view View) map[string]state.Mark {
+	byNode := fencedNodes(view)
+	marks := trustedMarks(view.Snap, without(view.Jobs, func(j capacity.Job) bool {
 		_, ends := earliestFence(j, byNode)
 
 		return !ends &&
 			!slices.ContainsFunc(j.Partitions(),
-				func(name string) bool { _, ours := seen.Snap.Partition(name); return ours })
-	}), seen.MarksFile)
-	for _, j := range seen.Unread {
-		if mark, marked := seen.MarksFile[markKey(j.Shown)]; marked {
+				func(name string) bool { _, ours := view.Snap.Partition(name); return ours })
+	}), view.MarksFile)
+	for _, j := range view.Unread {
+		if mark, marked := view.MarksFile[markKey(j.Shown)]; marked {
 			marks[markKey(j.Shown)] = mark
 		}
 	}
@@ -373,20 +373,20 @@ func trusted(seen Seen) map[string]state.Mark {
 
 // keepMarks saves the marks, with those that have changed, above all before what they are about: the pass after a
 // killed one knows what is left to do. If changed is empty and not nil, there is nothing to save.
-func keepMarks(seen Seen, changed map[string]state.Mark) []Action {
+func keepMarks(view View, changed map[string]state.Mark) []Action {
 	if changed != nil && len(changed) == 0 {
 		return nil
 	}
 
 	return []Action{action("keep-marks", capacity.Subject{}, "", func(_ context.Context, w World) error {
-		maps.Copy(seen.Marks, changed)
-		return w.State.Marks().Keep(seen.Marks)
+		maps.Copy(view.Marks, changed)
+		return w.State.Marks().Keep(view.Marks)
 	})}
 }
 
 // partition returns one of Slurm's partitions with what decides about its jobs' limits: a partition that is not ours
 // may share nodes with ours.
-func (s Seen) partition(name string) capacity.Partition {
+func (s View) partition(name string) capacity.Partition {
 	if part, ours := s.Snap.Partition(name); ours || s.Cluster == nil {
 		part.Name = name
 		return part

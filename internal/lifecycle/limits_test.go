@@ -76,7 +76,7 @@ func TestLimitChanges(t *testing.T) {
 		"the end counts, not the start": {job: capacity.Job{ID: 7, State: "RUNNING", Nodes: []string{"gpu-1"}, Start: at("-15m"), End: at("3h10m"), TimeLimit: capacity.Minutes(180)}, want: 170},
 	} {
 		t.Run(name, func(t *testing.T) {
-			changes := Seen{
+			changes := View{
 				Snap:  snap,
 				Now:   noon,
 				Marks: map[string]state.Mark{"": c.mark},
@@ -115,7 +115,7 @@ func TestR2AfterOnePass(t *testing.T) {
 		marks := map[string]state.Mark{"": {Fit: rng.IntN(2) == 0}}
 		byNode := map[string]fenced{"gpu-1": {slot: "gpu", fence: fence}}
 		before := fmt.Sprintf("%+v", j)
-		for _, c := range (Seen{Snap: &capacity.Snapshot{}, Now: noon, Marks: marks}).limitChanges([]capacity.Job{j}, byNode) {
+		for _, c := range (View{Snap: &capacity.Snapshot{}, Now: noon, Marks: marks}).limitChanges([]capacity.Job{j}, byNode) {
 			j.TimeLimit = capacity.Minutes(c.minutes)
 			j.End = j.Start.Add(boot).Add(j.TimeLimit.Duration())
 		}
@@ -125,7 +125,7 @@ func TestR2AfterOnePass(t *testing.T) {
 			t.Fatalf("%s ends at %s, the fence is at %s", before, j.End, fence)
 		}
 
-		if again := (Seen{Snap: &capacity.Snapshot{}, Now: noon, Marks: marks}).limitChanges([]capacity.Job{j}, byNode); len(
+		if again := (View{Snap: &capacity.Snapshot{}, Now: noon, Marks: marks}).limitChanges([]capacity.Job{j}, byNode); len(
 			again,
 		) > 0 {
 			t.Fatalf("%s: a second pass changes the limit again, to %d", before, again[0].minutes)

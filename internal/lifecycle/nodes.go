@@ -17,7 +17,7 @@ const powerUpAgain = 15 * time.Minute
 
 // openings powers up the nodes of open blocks, which are paid, unless the node group is dynamic (only blocks have that
 // choice). PCS itself keeps static nodes up.
-func openings(s Seen) (actions []Action) {
+func openings(s View) (actions []Action) {
 	for _, v := range s.slots() {
 		least := s.Snap.Timing.BootAllowance.Duration + capacity.NoJob.TimeLimit.Duration() // later they are refused
 		open := v.Reservation.State == capacity.StateActive && !v.Window.Start.After(s.Now) &&
@@ -61,7 +61,7 @@ func openings(s Seen) (actions []Action) {
 
 // endedBlocks powers down our nodes that are still up under their fence, once their jobs have ended. PCS does so
 // itself.
-func endedBlocks(s Seen) (actions []Action) {
+func endedBlocks(s View) (actions []Action) {
 	for _, v := range s.slots() {
 		fence := v.Window.Fence
 		if v.Reservation.ID == "" {
@@ -88,7 +88,7 @@ func endedBlocks(s Seen) (actions []Action) {
 // (ResumeFailProgram does so at once, but Slurm calls it only once, and it may have been killed), and those that are
 // off while a job still completes there, which would wait until another job powers them up. Slurm 24.11 has such jobs
 // when a job that ended before a restart of slurmctld is requeued after it.
-func returned(s Seen) (actions []Action) {
+func returned(s View) (actions []Action) {
 	jobs := s.completing()
 	for _, kind := range []struct {
 		is          func(n capacity.Node) bool
@@ -129,7 +129,7 @@ func returned(s Seen) (actions []Action) {
 }
 
 // completing are the jobs that complete, by node: squeue shows nodes that have not said that it is over.
-func (s Seen) completing() map[string]string {
+func (s View) completing() map[string]string {
 	jobs := map[string]string{}
 	for _, j := range s.Jobs {
 		if j.State == "COMPLETING" {
@@ -143,7 +143,7 @@ func (s Seen) completing() map[string]string {
 }
 
 // ofSlots yields, by slot, the names of matching nodes that Slurm powers up with our programs.
-func (s Seen) ofSlots(of func(capacity.Node) bool) iter.Seq2[string, []string] {
+func (s View) ofSlots(of func(capacity.Node) bool) iter.Seq2[string, []string] {
 	return func(yield func(slot string, names []string) bool) {
 		done := map[string]bool{} // a slot may be in two partitions
 		for _, at := range capacity.Places(s.Snap.Partitions) {
@@ -265,7 +265,7 @@ func nodesOwn(n capacity.Node, living []capacity.Instance, launched func(node st
 	return ""
 }
 
-func endOrphans(s Seen) (actions []Action) {
+func endOrphans(s View) (actions []Action) {
 	if !s.OrphansSeen {
 		return nil
 	}
@@ -297,7 +297,7 @@ func endOrphans(s Seen) (actions []Action) {
 }
 
 // orphanProblems reports the orphans, those of one reservation together.
-func orphanProblems(s Seen) (problems []capacity.Problem) {
+func orphanProblems(s View) (problems []capacity.Problem) {
 	type kind struct{ reservation, why string }
 	for k, all := range grouped(s.Snap.Orphans, func(o capacity.Orphan) kind { return kind{o.Reservation, o.Why} }) {
 		var ids, nodes []string
@@ -320,7 +320,7 @@ func orphanProblems(s Seen) (problems []capacity.Problem) {
 
 // twins reports instances with another cluster's mark that are for our nodes or at their addresses. Nothing ends
 // them: they may belong to another cluster of the same name.
-func (s Seen) twins(others []capacity.Instance) (problems []capacity.Problem) {
+func (s View) twins(others []capacity.Instance) (problems []capacity.Problem) {
 	others = slices.DeleteFunc(slices.Clone(others), func(i capacity.Instance) bool {
 		is := func(n capacity.Node) bool { return n.Address == i.PrivateIP || n.Name == i.Node() }
 		return i.Ended() || !slices.ContainsFunc(s.Cluster.Nodes, is) && !s.Cluster.inPartition("", []string{i.Node()})
@@ -355,7 +355,7 @@ func in(reservation string) string {
 	return " in " + reservation
 }
 
-func forgetMisplaced(s Seen) (actions []Action) {
+func forgetMisplaced(s View) (actions []Action) {
 	for _, node := range s.Placed {
 		if !s.NoAWS {
 			actions = append(actions, action("keep-not-misplaced", capacity.Subject{Node: node}, "",

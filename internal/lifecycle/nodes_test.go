@@ -16,7 +16,7 @@ import (
 
 // blockSeen is what a pass sees of a slot with one block from 1h to 24h and three nodes, of which
 // gpu-1 is up; before is when the last pass was.
-func blockSeen(before, now string, was, is capacity.State) Seen {
+func blockSeen(before, now string, was, is capacity.State) View {
 	snap := func(taken string, state capacity.State) *capacity.Snapshot {
 		s := oneSlot(capacity.ProviderEC2, []string{"cr-0"}, block("cr-0", "1h", "24h", state))
 		s.TakenAt = at(taken)
@@ -33,7 +33,7 @@ func blockSeen(before, now string, was, is capacity.State) Seen {
 		},
 	}
 
-	return Seen{Old: snap(before, was), Snap: snap(now, is), Cluster: c, Now: at(now)}
+	return View{Old: snap(before, was), Snap: snap(now, is), Cluster: c, Now: at(now)}
 }
 
 // sentences are what a pass is to do, each with its code.
@@ -50,15 +50,15 @@ func TestEndedBlocks(t *testing.T) {
 	for name, c := range map[string]struct {
 		now  string
 		is   capacity.State
-		but  func(s *Seen)
+		but  func(s *View)
 		want []string
 	}{
 		"before the fence":    {"23h19m59s", capacity.StateActive, nil, nil},
 		"at the fence":        {"23h20m", capacity.StateActive, nil, down},
 		"the block has ended": {"25h", capacity.StateExpired, nil, down},
-		"PCS does so itself":  {"25h", capacity.StateExpired, func(s *Seen) { s.Snap.Partitions[0].Provider = capacity.ProviderPCS }, nil},
-		"no node is up":       {"25h", capacity.StateExpired, func(s *Seen) { s.Cluster.Nodes = s.Cluster.Nodes[1:] }, nil},
-		"a slot that never ends": {"25h", capacity.StateActive, func(s *Seen) {
+		"PCS does so itself":  {"25h", capacity.StateExpired, func(s *View) { s.Snap.Partitions[0].Provider = capacity.ProviderPCS }, nil},
+		"no node is up":       {"25h", capacity.StateExpired, func(s *View) { s.Cluster.Nodes = s.Cluster.Nodes[1:] }, nil},
+		"a slot that never ends": {"25h", capacity.StateActive, func(s *View) {
 			s.Snap.Reservations[0].End = at("1000h").AddDate(100, 0, 0)
 			s.Snap.Reservations[0].Kind = capacity.ODCR
 		}, nil},
@@ -150,7 +150,7 @@ func TestStepsForWhatNobodyWants(t *testing.T) {
 				have = append(have, there("pcs-capacity-"+n))
 			}
 
-			todo, _ := Seen{Owner: me, Now: noon, Snap: &capacity.Snapshot{}}.steps(want, have, nil, over)
+			todo, _ := View{Owner: me, Now: noon, Snap: &capacity.Snapshot{}}.steps(want, have, nil, over)
 
 			var got []string
 			for _, s := range todo {
@@ -204,7 +204,7 @@ func TestAFenceOfAnUnknownReservation(t *testing.T) {
 // The next block of PCS's node group is sync's to set up where it rolls over, and an administrator's elsewhere.
 func TestBlocksWithoutANodeGroup(t *testing.T) {
 	for _, rolls := range []bool{true, false} {
-		s := Seen{
+		s := View{
 			Now:      noon,
 			Cluster:  &Cluster{},
 			Settings: capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", RollOver: rolls}}},

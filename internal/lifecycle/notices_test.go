@@ -58,7 +58,7 @@ func TestTell(t *testing.T) {
 		errs := Tell(
 			dir,
 			snap,
-			Report{Cluster: cluster, At: at(now), Problems: unusable(Seen{Snap: snap, Now: at(now)})},
+			Report{Cluster: cluster, At: at(now), Problems: unusable(View{Snap: snap, Now: at(now)})},
 			func(n Notice) error {
 				if broken {
 					return errors.New("no")
@@ -255,7 +255,7 @@ func TestNoticesOfRollOver(t *testing.T) {
 		{Block: capacity.Reservation{ID: "cr-1", Start: now.Add(-time.Hour)}, Slot: "gpu-a", Ready: true},
 	} {
 		r.Partition = "gpu"
-		for _, err := range Tell(dir, &capacity.Snapshot{TakenAt: now}, Report{At: now, Rolling: []Rolling{r}, Problems: setbackProblems(Seen{Rolling: []Rolling{r}})}, func(n Notice) error {
+		for _, err := range Tell(dir, &capacity.Snapshot{TakenAt: now}, Report{At: now, Rolling: []Rolling{r}, Problems: setbackProblems(View{Rolling: []Rolling{r}})}, func(n Notice) error {
 			told = append(told, string(n.Code)+" "+n.About.Reservation+": "+n.Sentence)
 			return nil
 		}) {
@@ -416,7 +416,7 @@ func TestAfter(t *testing.T) {
 	}
 
 	snap, report := observed()
-	report.Add(unusable(Seen{Snap: snap, Now: report.At})...)
+	report.Add(unusable(View{Snap: snap, Now: report.At})...)
 
 	for range 2 {
 		if problems := After(t.Context(), From(cfg, nil, nil), snap, report); len(problems) > 0 {
@@ -552,7 +552,7 @@ func TestTroubles(t *testing.T) {
 				Strict:     true,
 				StaleAfter: capacity.Duration{Duration: time.Hour},
 			}
-			snap.Add(unusable(Seen{Snap: snap, Now: noon})...)
+			snap.Add(unusable(View{Snap: snap, Now: noon})...)
 
 			if diff := cmp.Diff(c.want, Troubles(snap, c.jobs, c.records, noon)); diff != "" {
 				t.Error(diff)

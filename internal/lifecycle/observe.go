@@ -20,30 +20,30 @@ func (p *pass) observe(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, allAnswers)
 	defer cancel()
 
-	old := p.seen.old()
+	old := p.view.old()
 	answers := facts.Read(ctx, p.EC2, p.query(old))
 	p.asked = answers.Asked
 
 	now := p.now()
-	kept := answers.Keep(p.seen.Old, now)
-	snap := capacity.Build(p.Settings, kept.Seen)
+	kept := answers.Keep(p.view.Old, now)
+	snap := capacity.Build(p.Settings, kept.Facts)
 	snap.Missing = kept.Missing
-	snap.Problems = append(p.seen.Snap.Problems, kept.Problems...)
+	snap.Problems = append(p.view.Snap.Problems, kept.Problems...)
 	snap.Region = p.EC2.Region()
 	snap.TakenAt = now.UTC().Truncate(time.Second)
 	snap.ClockOffset.Duration = p.EC2.Offset()
 
-	p.seen.Told = kept.Told
+	p.view.Told = kept.Told
 	p.failed = append(p.failed, kept.Unanswered...)
-	p.seen.NoAWS = len(kept.Unanswered) > 0
-	if p.seen.NoAWS { // the facts are as old as the last answers
+	p.view.NoAWS = len(kept.Unanswered) > 0
+	if p.view.NoAWS { // the facts are as old as the last answers
 		snap.TakenAt = old.TakenAt
 		if p.EC2.Offset() == 0 {
 			snap.ClockOffset = old.ClockOffset
 		}
 	}
 
-	p.seen.Snap = snap
+	p.view.Snap = snap
 	for _, words := range p.EC2.Withheld() {
 		p.say(capacity.AWSUnanswered, capacity.Subject{}, "", "%s; what was known before is kept", words)
 	}
@@ -55,7 +55,7 @@ func (p *pass) query(old *capacity.Snapshot) facts.Query {
 	q := facts.Query{
 		Templates:  p.Settings.LaunchTemplates(),
 		Held:       p.Held,
-		Instances:  p.seen.Old == nil,
+		Instances:  p.view.Old == nil,
 		Offline:    p.Offline,
 		FirstLimit: firstAnswer,
 	}
@@ -89,7 +89,7 @@ func (p *pass) query(old *capacity.Snapshot) facts.Query {
 }
 
 // mismatches says why launches into a slot's current reservation would fail.
-func mismatches(s Seen) (problems []capacity.Problem) {
+func mismatches(s View) (problems []capacity.Problem) {
 	for _, v := range s.slots() {
 		if v.Reservation.ID == "" || v.Former {
 			continue

@@ -50,11 +50,11 @@ func Clean(ctx context.Context, s Sources) ([]Needless, error) {
 
 // releaseHeld is Clean in a pass.
 func (p *pass) releaseHeld(ctx context.Context) {
-	if p.Settings.Reserve.MaxInstances == 0 || p.seen.NoAWS || p.seen.Cluster == nil || p.seen.Cluster.MarkErr != nil {
+	if p.Settings.Reserve.MaxInstances == 0 || p.view.NoAWS || p.view.Cluster == nil || p.view.Cluster.MarkErr != nil {
 		return // these failures have been reported
 	}
 
-	held, err := p.seeHeld(ctx, p.seen.Cluster.Mark)
+	held, err := p.seeHeld(ctx, p.view.Cluster.Mark)
 	if err == nil {
 		p.carryOut(ctx, held.releases(held.needless()))
 		err = held.Err

@@ -9,7 +9,7 @@
 //     Slurm before 25.05.3 cuts down to their --time-min.
 //
 // A pass sees, decides and does: pass.go has all of it in its order. It reads (observe.go, see.go) one value,
-// [Seen]. Each decision is a function of that value and returns actions. What an action does is written where it is
+// [View]. Each decision is a function of that value and returns actions. What an action does is written where it is
 // decided, in the calls of a [World]: Slurm, EC2 and our own files, or their model in the tests.
 //
 // A pass keeps nothing in memory. It can be killed at any point and run again: it compares the actual with the wanted
@@ -63,7 +63,7 @@ func Pass(ctx context.Context, s Sources) (*capacity.Snapshot, Report, error) {
 
 	p.run(ctx)
 
-	return p.seen.Snap, p.report(), errors.Join(p.failed...)
+	return p.view.Snap, p.report(), errors.Join(p.failed...)
 }
 
 // lockWait bounds the wait for another program's pass.
@@ -73,28 +73,28 @@ const lockWait = time.Minute
 func (p *pass) run(ctx context.Context) {
 	p.look(ctx)
 	// Without an older snapshot and without AWS there is nothing to write or to act on.
-	if p.seen.NoAWS && p.seen.Old == nil {
+	if p.view.NoAWS && p.view.Old == nil {
 		return
 	}
 
-	if p.seen.Cluster != nil {
-		guards, problems := fences(p.seen)
-		p.seen.Snap.Add(problems...)
+	if p.view.Cluster != nil {
+		guards, problems := fences(p.view)
+		p.view.Snap.Add(problems...)
 		p.carryOut(ctx, guards)
 		p.changeJobs(ctx)
-		p.carryOut(ctx, returned(p.seen))
-		p.carryOut(ctx, endedBlocks(p.seen))
-		p.carryOut(ctx, openings(p.seen))
-		p.carryOut(ctx, endOrphans(p.seen))
+		p.carryOut(ctx, returned(p.view))
+		p.carryOut(ctx, endedBlocks(p.view))
+		p.carryOut(ctx, openings(p.view))
+		p.carryOut(ctx, endOrphans(p.view))
 		p.releaseHeld(ctx)
-		p.carryOut(ctx, forgetMisplaced(p.seen))
-		p.seen.LastSample = p.State.LastSample()
-		p.carryOut(ctx, sample(p.seen))
+		p.carryOut(ctx, forgetMisplaced(p.view))
+		p.view.LastSample = p.State.LastSample()
+		p.carryOut(ctx, sample(p.view))
 		p.rollOver(ctx)
 	}
 
 	p.sayAll(setbackProblems, orphanProblems)
-	p.carryOut(ctx, published(p.seen, p.Local))
+	p.carryOut(ctx, published(p.view, p.Local))
 }
 
 // changeJobs reads the jobs once and does all that a pass does with jobs: unfinished requeues, endings at the fence,
@@ -102,7 +102,7 @@ func (p *pass) run(ctx context.Context) {
 func (p *pass) changeJobs(ctx context.Context) {
 	var err error
 
-	p.seen.MarksFile, err = p.State.Marks().Read()
+	p.view.MarksFile, err = p.State.Marks().Read()
 	if err != nil {
 		p.problem(capacity.StateFile, err)
 	}
@@ -114,14 +114,14 @@ func (p *pass) changeJobs(ctx context.Context) {
 		return
 	}
 
-	p.seen.Marks = trusted(p.seen)
-	p.carryOut(ctx, unfinished(p.seen))
-	p.seen.Off = requeued(p.carryOut(ctx, endings(p.seen)))
-	p.carryOut(ctx, keepMarks(p.seen, nil))
-	p.carryOut(ctx, limits(p.seen))
-	p.carryOut(ctx, waiting(p.seen))
-	p.carryOut(ctx, retries(p.seen))
-	p.carryOut(ctx, endedHolds(p.seen))
+	p.view.Marks = trusted(p.view)
+	p.carryOut(ctx, unfinished(p.view))
+	p.view.Off = requeued(p.carryOut(ctx, endings(p.view)))
+	p.carryOut(ctx, keepMarks(p.view, nil))
+	p.carryOut(ctx, limits(p.view))
+	p.carryOut(ctx, waiting(p.view))
+	p.carryOut(ctx, retries(p.view))
+	p.carryOut(ctx, endedHolds(p.view))
 }
 
 // carryOut does actions in order, all of them even if one fails, and notes each in the report. It returns those that
@@ -180,7 +180,7 @@ func Look(ctx context.Context, s Sources) (snap *capacity.Snapshot, cluster *Clu
 	p := newPass(s)
 	p.look(ctx)
 
-	for _, r := range p.seen.Rolling {
+	for _, r := range p.view.Rolling {
 		if !r.Ready && !r.Over {
 			p.say("roll-over-due", capacity.Subject{Partition: r.Partition, Reservation: r.Block.ID}, "",
 				"reservation %s has no compute node group in partition %s yet; sync creates it", r.Block.ID,
@@ -188,17 +188,17 @@ func Look(ctx context.Context, s Sources) (snap *capacity.Snapshot, cluster *Clu
 		}
 	}
 
-	if p.seen.Cluster != nil && !p.seen.NoAWS {
+	if p.view.Cluster != nil && !p.view.NoAWS {
 		p.sayAll(fencesDue)
 	}
 
 	p.sayAll(setbackProblems, orphanProblems)
 
-	if all := !p.seen.NoAWS; p.asked || !all {
+	if all := !p.view.NoAWS; p.asked || !all {
 		aws = &all
 	}
 
-	return p.seen.Snap, p.seen.Cluster, aws, errors.Join(p.failed...)
+	return p.view.Snap, p.view.Cluster, aws, errors.Join(p.failed...)
 }
 
 // look reads AWS and Slurm, side by side. Each half is read even if the other fails.
@@ -210,7 +210,7 @@ func (p *pass) look(ctx context.Context) {
 			strings.ReplaceAll(p.Broken.Error(), "\n", "; "))
 	}
 
-	p.seen.Old, err = p.State.ReadSnapshot()
+	p.view.Old, err = p.State.ReadSnapshot()
 
 	var (
 		cluster *Cluster
@@ -220,14 +220,14 @@ func (p *pass) look(ctx context.Context) {
 	p.observe(ctx)
 	both.Wait()
 
-	p.seen.Cluster = cluster
-	snap := p.seen.Snap
+	p.view.Cluster = cluster
+	snap := p.view.Snap
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		p.problem(capacity.StateFile, err)
 	}
 
-	p.seen.Now = p.MachineTime().Add(snap.ClockOffset.Duration)
-	snap.Former = formerSlots(p.seen)
+	p.view.Now = p.MachineTime().Add(snap.ClockOffset.Duration)
+	snap.Former = formerSlots(p.view)
 	if slurmErr != nil {
 		slurmErr = fmt.Errorf("asking Slurm: %w", slurmErr)
 		p.say(capacity.SlurmUnanswered, capacity.Subject{}, "", "%v; fences and time limits are unchanged", slurmErr)
@@ -239,14 +239,14 @@ func (p *pass) look(ctx context.Context) {
 
 	p.sayAll(mismatches)
 
-	if p.seen.Cluster != nil {
+	if p.view.Cluster != nil {
 		p.askGuarded(ctx)
 		p.sayAll(keptFences, otherOwners)
 	}
 
 	p.sayAll(unusable)
 
-	if p.seen.Cluster != nil {
+	if p.view.Cluster != nil {
 		p.sayAll(outOfService)
 	}
 
@@ -255,14 +255,14 @@ func (p *pass) look(ctx context.Context) {
 	p.lookForOrphans(ctx)
 	p.lookForImpaired(ctx)
 
-	for _, w := range p.seen.Snap.Waiting(p.seen.Now) {
-		p.seen.Snap.Add(w.WaitProblem())
+	for _, w := range p.view.Snap.Waiting(p.view.Now) {
+		p.view.Snap.Add(w.WaitProblem())
 	}
 }
 
 type pass struct {
 	Sources
-	seen   Seen
+	view   View
 	done   []Done
 	failed []error
 
@@ -272,7 +272,7 @@ type pass struct {
 func newPass(s Sources) *pass {
 	return &pass{
 		Sources: s,
-		seen: Seen{
+		view: View{
 			Settings: s.Settings,
 			Owner:    s.Owner,
 			OwnerIs:  s.OwnerIs,
@@ -284,24 +284,24 @@ func newPass(s Sources) *pass {
 
 func (p *pass) report() Report {
 	return Report{
-		At:       p.seen.second(),
+		At:       p.view.second(),
 		DryRun:   p.DryRun,
 		Done:     append([]Done{}, p.done...),
-		Problems: p.seen.Snap.All(),
-		NoAWS:    p.seen.NoAWS,
+		Problems: p.view.Snap.All(),
+		NoAWS:    p.view.NoAWS,
 		Failed:   len(p.failed) > 0,
-		Cluster:  p.seen.Cluster,
-		Jobs:     p.seen.Jobs,
+		Cluster:  p.view.Cluster,
+		Jobs:     p.view.Jobs,
 		AlsoOurs: p.alsoOurs(),
-		Rolling:  p.seen.Rolling,
+		Rolling:  p.view.Rolling,
 	}
 }
 
 func (p *pass) fail(err error) { p.failed = append(p.failed, err) }
 
-func (p *pass) sayAll(problems ...func(Seen) []capacity.Problem) {
+func (p *pass) sayAll(problems ...func(View) []capacity.Problem) {
 	for _, of := range problems {
-		p.seen.Snap.Add(of(p.seen)...)
+		p.view.Snap.Add(of(p.view)...)
 	}
 }
 
@@ -312,12 +312,12 @@ func (p *pass) problem(code capacity.Code, err error) {
 
 // say notes what people should know; the code says who has to act.
 func (p *pass) say(code capacity.Code, about capacity.Subject, fix, format string, args ...any) {
-	p.seen.Snap.Add(capacity.Problemf(code, about, fix, format, args...))
+	p.view.Snap.Add(capacity.Problemf(code, about, fix, format, args...))
 }
 
-// Seen holds what a pass saw and has done so far: plain data, which no decision changes. A field that could not be read
+// View holds what a pass saw and has done so far: plain data, which no decision changes. A field that could not be read
 // is nil, and the failure is noted as a problem.
-type Seen struct {
+type View struct {
 	Settings capacity.Settings
 	// Owner marks the Slurm reservations of these settings, OwnerIs describes it.
 	Owner, OwnerIs string
@@ -350,15 +350,15 @@ type Seen struct {
 }
 
 // old is the last snapshot, empty if there is none.
-func (s Seen) old() *capacity.Snapshot { return cmp.Or(s.Old, &capacity.Snapshot{}) }
+func (s View) old() *capacity.Snapshot { return cmp.Or(s.Old, &capacity.Snapshot{}) }
 
 // toSlurm turns AWS's time into Slurm's.
-func (s Seen) toSlurm() time.Duration { return -s.Snap.ClockOffset.Duration }
+func (s View) toSlurm() time.Duration { return -s.Snap.ClockOffset.Duration }
 
 // SlurmNow is the time by Slurm's clock.
-func (s Seen) SlurmNow() time.Time { return s.Now.Add(s.toSlurm()) }
+func (s View) SlurmNow() time.Time { return s.Now.Add(s.toSlurm()) }
 
-func (s Seen) second() time.Time { return s.Now.UTC().Truncate(time.Second) }
+func (s View) second() time.Time { return s.Now.UTC().Truncate(time.Second) }
 
 // atAWS converts a time of Slurm's to AWS's clock.
-func (s Seen) atAWS(t time.Time) time.Time { return t.Add(-s.toSlurm()).UTC().Truncate(time.Second) }
+func (s View) atAWS(t time.Time) time.Time { return t.Add(-s.toSlurm()).UTC().Truncate(time.Second) }

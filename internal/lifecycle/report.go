@@ -74,7 +74,7 @@ func Troubles(
 
 // unusable reports a partition's reservations with failed hosts or networks, those that were not paid for or that EC2
 // could not provide, and those that have ended.
-func unusable(s Seen) (all []capacity.Problem) {
+func unusable(s View) (all []capacity.Problem) {
 	for _, p := range s.Snap.Partitions {
 		var over, failed []string
 		for _, r := range s.Snap.Reservations {

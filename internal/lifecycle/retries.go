@@ -14,7 +14,7 @@ const slurmsDelay = 4 * time.Minute
 // retries follows up the notes of ResumeProgram on jobs whose launch failed. A job that was put off only because AWS
 // did not answer need not wait any longer once it does; a time that somebody else has set since stays. A job that runs
 // is not tried again.
-func retries(s Seen) (actions []Action) {
+func retries(s View) (actions []Action) {
 	for _, j := range s.left() {
 		note, noted := j.ReadRetry()
 		soon := capacity.RetryAt(capacity.Job{Shown: j.Shown, NumNodes: j.NumNodes}, 0, s.SlurmNow())

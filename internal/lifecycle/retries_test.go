@@ -42,7 +42,7 @@ func TestRetries(t *testing.T) {
 		"it runs":                     {state: "RUNNING", note: refused, want: []string{"tell-owner: "}},
 		"it runs, and nothing failed": {state: "RUNNING", note: "pcs-capacity: something else"},
 	} {
-		s := Seen{
+		s := View{
 			Snap:        &capacity.Snapshot{},
 			Now:         at("1h"),
 			OrphansSeen: !c.silent,

@@ -43,7 +43,7 @@ func (r Rolling) about() capacity.Subject {
 
 // rollings returns the node groups of partitions that roll over by themselves, if there is something to do or to
 // report, and the blocks for which others lack one.
-func rollings(s Seen) (all []Rolling, lack []capacity.Problem) {
+func rollings(s View) (all []Rolling, lack []capacity.Problem) {
 	for _, part := range s.Snap.Partitions {
 		for _, g := range part.Groups {
 			if !part.Provider.Configures() {
@@ -72,7 +72,7 @@ func rollings(s Seen) (all []Rolling, lack []capacity.Problem) {
 	return all, lack
 }
 
-func (s Seen) rollingsOf(part capacity.Partition, g capacity.NodeGroup) (all []Rolling) {
+func (s View) rollingsOf(part capacity.Partition, g capacity.NodeGroup) (all []Rolling) {
 	holds := map[string]string{}
 
 	var ready []string // blocks that are open or will be
@@ -144,7 +144,7 @@ func (s Seen) rollingsOf(part capacity.Partition, g capacity.NodeGroup) (all []R
 	return all
 }
 
-func setbackProblems(s Seen) (problems []capacity.Problem) {
+func setbackProblems(s View) (problems []capacity.Problem) {
 	for _, r := range s.Rolling {
 		if r.Setback.Problem != "" {
 			problems = append(problems, capacity.Problemf(capacity.RollOverFailed, r.about(), "",
@@ -158,7 +158,7 @@ func setbackProblems(s Seen) (problems []capacity.Problem) {
 // rollOver sets up the next blocks and removes the slots of ended ones, as setup and teardown do, and keeps why it
 // cannot go on: a problem until it is over, but no failure of the pass, which has done all that jobs need now.
 func (p *pass) rollOver(ctx context.Context) {
-	if p.RollOver == nil || p.seen.NoAWS {
+	if p.RollOver == nil || p.view.NoAWS {
 		return
 	}
 
@@ -166,9 +166,9 @@ func (p *pass) rollOver(ctx context.Context) {
 	defer cancel()
 
 	left := map[string]state.Setback{}
-	for i := range p.seen.Rolling {
-		r := &p.seen.Rolling[i]
-		if !r.Ready && !p.seen.Now.Before(r.Setback.Tried.Add(rollOverPause)) {
+	for i := range p.view.Rolling {
+		r := &p.view.Rolling[i]
+		if !r.Ready && !p.view.Now.Before(r.Setback.Tried.Add(rollOverPause)) {
 			p.goOn(ctx, r)
 		}
 
@@ -177,7 +177,7 @@ func (p *pass) rollOver(ctx context.Context) {
 		}
 	}
 
-	if !p.DryRun && len(left)+len(p.seen.Setbacks) > 0 {
+	if !p.DryRun && len(left)+len(p.view.Setbacks) > 0 {
 		if err := p.State.Setbacks().Keep(left); err != nil {
 			p.problem(capacity.StateFile, err)
 			p.fail(err)
@@ -218,8 +218,8 @@ func (p *pass) goOn(ctx context.Context, r *Rolling) {
 		words, _ := p.EC2.Explain(err)
 
 		r.Setback = state.Setback{
-			Since:   p.seen.second(),
-			Tried:   p.seen.second(),
+			Since:   p.view.second(),
+			Tried:   p.view.second(),
 			Problem: "cannot " + text + ": " + words,
 		}
 		if before.Problem == r.Setback.Problem {

@@ -13,7 +13,7 @@ import (
 )
 
 // sample records, for the report, the open reservations, the state of their nodes and the jobs on them.
-func sample(s Seen) []Action {
+func sample(s View) []Action {
 	now := s.sample()
 	if now == nil {
 		return nil
@@ -25,7 +25,7 @@ func sample(s Seen) []Action {
 
 // sample is nil if no reservation is paid for, or was until now, and without jobs: the report shows such a time as
 // unknown.
-func (s Seen) sample() *state.Sample {
+func (s View) sample() *state.Sample {
 	now := state.Sample{At: s.second(), Paid: s.paid()}
 	if s.Jobs == nil || len(now.Paid) == 0 && (s.LastSample == nil || len(s.LastSample.Paid) == 0) {
 		return nil
@@ -42,7 +42,7 @@ func (s Seen) sample() *state.Sample {
 }
 
 // paid returns the open reservations of all slots with the state of their nodes.
-func (s Seen) paid() map[string]*state.Paid {
+func (s View) paid() map[string]*state.Paid {
 	all := map[string]*state.Paid{}
 	for _, v := range s.slots() {
 		nodes := s.shown(v.Slot.Name)
@@ -78,7 +78,7 @@ func (s Seen) paid() map[string]*state.Paid {
 }
 
 // openIn are the reservations of a slot that are open, the current one first.
-func (s Seen) openIn(v capacity.Standing) (open []capacity.Reservation) {
+func (s View) openIn(v capacity.Standing) (open []capacity.Reservation) {
 	for _, t := range append([]capacity.Turn{v.Turn}, s.Snap.Turns(v.Place)...) {
 		r := t.Reservation
 		if r.State == capacity.StateActive && r.LiveAt(s.Now) && !r.Start.After(s.Now) &&
@@ -91,7 +91,7 @@ func (s Seen) openIn(v capacity.Standing) (open []capacity.Reservation) {
 }
 
 // shown are the nodes of a slot that are not powered down, those that can run jobs first.
-func (s Seen) shown(slot string) []capacity.Node {
+func (s View) shown(slot string) []capacity.Node {
 	nodes := slices.DeleteFunc(s.Cluster.shown(s.Cluster.SlotNodes(slot)),
 		func(n capacity.Node) bool { return sampled(n) == "" })
 	slices.SortStableFunc(nodes,
@@ -102,7 +102,7 @@ func (s Seen) shown(slot string) []capacity.Node {
 
 var order = map[string]string{state.NodeUp: "0", state.NodeBoots: "1", state.NodeDrain: "2", state.NodeDown: "3"}
 
-func (s Seen) byState(nodes []capacity.Node) map[string]string {
+func (s View) byState(nodes []capacity.Node) map[string]string {
 	names := map[string][]string{}
 	for _, n := range nodes {
 		names[sampled(n)] = append(names[sampled(n)], n.Name)
@@ -133,7 +133,7 @@ func sampled(n capacity.Node) string {
 }
 
 // waited returns the partitions for whose nodes a job waits, other than for its owner's reasons.
-func (s Seen) waited() map[string]bool {
+func (s View) waited() map[string]bool {
 	now := s.SlurmNow()
 	waited := map[string]bool{}
 	for _, j := range s.Jobs {
@@ -149,7 +149,7 @@ func (s Seen) waited() map[string]bool {
 
 // runs returns the runs of jobs that hold nodes, and of those that ended since the last sample, with how they ended.
 // It includes runs that began and ended in between.
-func (s Seen) runs(now time.Time) map[string]capacity.Run {
+func (s View) runs(now time.Time) map[string]capacity.Run {
 	last := s.LastSample
 	ours := map[string]bool{}
 	for _, v := range s.slots() {
@@ -227,7 +227,7 @@ func (s Seen) runs(now time.Time) map[string]capacity.Run {
 
 func runID(j capacity.Job) string { return j.Shown + "." + strconv.Itoa(j.Restarts) }
 
-func (s Seen) run(j capacity.Job) capacity.Run {
+func (s View) run(j capacity.Job) capacity.Run {
 	return capacity.Run{
 		Job:       j.Shown,
 		User:      j.User,
@@ -240,7 +240,7 @@ func (s Seen) run(j capacity.Job) capacity.Run {
 
 // published writes the snapshot and the plan for their readers, and the facts for running jobs. slurmctld's own copy
 // comes first, because state_dir may be on a file server that hangs.
-func published(s Seen, local state.Dir) []Action {
+func published(s View, local state.Dir) []Action {
 	all := jobFacts(s)
 
 	return []Action{
@@ -261,7 +261,7 @@ func published(s Seen, local state.Dir) []Action {
 
 // jobFacts returns what running jobs may read about their reservations. If several share a slot, only EC2 knows which
 // one a node runs in, so there are no facts.
-func jobFacts(s Seen) map[string]state.Facts {
+func jobFacts(s View) map[string]state.Facts {
 	all := map[string]state.Facts{}
 	for _, v := range s.slots() {
 		if v.Reservation.ID == "" || len(v.Current) > 1 {

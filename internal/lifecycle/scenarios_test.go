@@ -773,18 +773,18 @@ var nothing []string
 
 // A pass gives so many jobs their limits, and tells so many owners; the next one goes on.
 func TestSoManyJobsAPass(t *testing.T) {
-	seen := Seen{
+	view := View{
 		Snap:    oneSlot("ec2", []string{"cr-1"}, block("cr-1", "-1h", "24h", capacity.StateActive)),
 		Cluster: &Cluster{},
 		Now:     noon,
 	}
-	seen.Snap.Submit.Strict, seen.Snap.TakenAt, seen.Snap.Submit.StaleAfter.Duration = true, noon, time.Hour
-	seen.Snap.Reservations[0].Total, seen.Snap.Partitions[0].Groups[0].PurchaseOption = 4, capacity.CapacityBlock
-	seen.Old = seen.Snap
+	view.Snap.Submit.Strict, view.Snap.TakenAt, view.Snap.Submit.StaleAfter.Duration = true, noon, time.Hour
+	view.Snap.Reservations[0].Total, view.Snap.Partitions[0].Groups[0].PurchaseOption = 4, capacity.CapacityBlock
+	view.Old = view.Snap
 	add := func(n int, j capacity.Job) {
 		for i := range n {
 			j.Shown, j.Partition, j.State = fmt.Sprint(i), "gpu", "PENDING"
-			seen.Jobs = append(seen.Jobs, j)
+			view.Jobs = append(view.Jobs, j)
 		}
 	}
 	add(fitsAPass+1, capacity.Job{TimeLimit: capacity.NoLimit}) // gets a limit
@@ -794,7 +794,7 @@ func TestSoManyJobsAPass(t *testing.T) {
 	) // its own is too long
 
 	count := map[string]int{}
-	for _, a := range waiting(seen) {
+	for _, a := range waiting(view) {
 		count[a.Code]++
 	}
 

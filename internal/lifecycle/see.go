@@ -22,22 +22,22 @@ import (
 
 // lookForRollOver finds the work of roll overs, and their earlier setbacks.
 func (p *pass) lookForRollOver() {
-	if p.seen.Cluster == nil {
+	if p.view.Cluster == nil {
 		return
 	}
 
-	rolling, lack := rollings(p.seen)
-	p.seen.Snap.Add(lack...)
+	rolling, lack := rollings(p.view)
+	p.view.Snap.Add(lack...)
 
 	setbacks, err := p.State.Setbacks().Read()
 	if err != nil && !errors.Is(err, fs.ErrPermission) { // a reader of status may have no right to the file
 		p.problem(capacity.StateFile, err)
 	}
 
-	p.seen.Rolling = rolling
-	p.seen.Setbacks = setbacks
-	for i := range p.seen.Rolling {
-		p.seen.Rolling[i].Setback = setbacks[p.seen.Rolling[i].key()]
+	p.view.Rolling = rolling
+	p.view.Setbacks = setbacks
+	for i := range p.view.Rolling {
+		p.view.Rolling[i].Setback = setbacks[p.view.Rolling[i].key()]
 	}
 }
 
@@ -47,22 +47,22 @@ func (p *pass) lookForOrphans(ctx context.Context) {
 	launches := slices.ContainsFunc(p.Settings.Partitions,
 		func(s capacity.PartitionSettings) bool { return s.Provider.Launches() })
 	// A cluster with our mark may have instances of partitions that it no longer has.
-	launched := p.seen.Cluster != nil && p.seen.Cluster.Name != "" && p.seen.Cluster.Mark != ""
+	launched := p.view.Cluster != nil && p.view.Cluster.Name != "" && p.view.Cluster.Mark != ""
 	if !launches && !launched {
-		p.seen.Snap.Orphans = nil
+		p.view.Snap.Orphans = nil
 		return
 	}
 
-	if p.seen.NoAWS || p.seen.Cluster == nil {
+	if p.view.NoAWS || p.view.Cluster == nil {
 		return // that has been said
 	}
 
 	ctx, cancel := context.WithTimeout(ctx, allAnswers)
 	defer cancel()
 
-	of := capacity.InstanceQuery{ClusterName: p.seen.Cluster.Name}
+	of := capacity.InstanceQuery{ClusterName: p.view.Cluster.Name}
 	if of.ClusterName == "" {
-		of.Tags = map[string][]string{capacity.TagCluster: {p.seen.Cluster.Mark}}
+		of.Tags = map[string][]string{capacity.TagCluster: {p.view.Cluster.Mark}}
 	}
 
 	all, err := p.EC2.FindInstances(ctx, of)
@@ -72,24 +72,24 @@ func (p *pass) lookForOrphans(ctx context.Context) {
 		return
 	}
 	// Without partitions this is AWS's only answer, and gives its time.
-	p.seen.Snap.ClockOffset.Duration = p.EC2.Offset()
-	p.seen.Now = p.now()
+	p.view.Snap.ClockOffset.Duration = p.EC2.Offset()
+	p.view.Now = p.now()
 
 	var ours, others []capacity.Instance
 	for _, i := range capacity.WithNodes(all) {
-		if mark := i.Tags[capacity.TagCluster]; mark == p.seen.Cluster.Mark {
+		if mark := i.Tags[capacity.TagCluster]; mark == p.view.Cluster.Mark {
 			ours = append(ours, i)
 		} else {
 			others = append(others, i)
 		}
 	}
 
-	p.seen.Instances = ours
-	p.seen.Snap.Add(p.seen.twins(others)...)
+	p.view.Instances = ours
+	p.view.Snap.Add(p.view.twins(others)...)
 	recorded := sync.OnceValue(p.launched) // few passes need to know
-	p.seen.Snap.Orphans = orphans(ours, p.seen.Cluster, p.seen.Snap.Orphans,
-		func(node string) string { return recorded()[node] }, p.seen.Now)
-	p.seen.OrphansSeen = true
+	p.view.Snap.Orphans = orphans(ours, p.view.Cluster, p.view.Snap.Orphans,
+		func(node string) string { return recorded()[node] }, p.view.Now)
+	p.view.OrphansSeen = true
 }
 
 // launched returns the instances of the last launches that hooks have recorded, by node.
@@ -116,7 +116,7 @@ func (p *pass) launched() map[string]string {
 
 // lookForMisplaced judges the Prologs' findings by what AWS and Slurm say now.
 func (p *pass) lookForMisplaced() {
-	if p.seen.Cluster == nil {
+	if p.view.Cluster == nil {
 		return
 	}
 
@@ -128,14 +128,14 @@ func (p *pass) lookForMisplaced() {
 	for _, f := range found {
 		_, _, slot, _ := p.Settings.PlaceOf(f.Node)
 		differs := ""
-		at, known := p.seen.Snap.Place(slot)
+		at, known := p.view.Snap.Place(slot)
 		if on := func(n capacity.Node) bool { return !n.PoweredDown() }; known &&
-			len(p.seen.Cluster.those([]string{f.Node}, on)) > 0 { // else that instance is gone
-			differs = p.seen.Snap.Misplaced(at, f.Metadata, p.seen.Now)
+			len(p.view.Cluster.those([]string{f.Node}, on)) > 0 { // else that instance is gone
+			differs = p.view.Snap.Misplaced(at, f.Metadata, p.view.Now)
 		}
 
 		if differs == "" {
-			p.seen.Placed = append(p.seen.Placed, f.Node)
+			p.view.Placed = append(p.view.Placed, f.Node)
 			continue
 		}
 
@@ -146,9 +146,9 @@ func (p *pass) lookForMisplaced() {
 
 // askGuarded asks EC2 about reservations that only our fences name, provided EC2 has answered before.
 func (p *pass) askGuarded(ctx context.Context) {
-	snap := p.seen.Snap
+	snap := p.view.Snap
 	ids := []string{}
-	for _, r := range p.seen.Cluster.Reservations {
+	for _, r := range p.view.Cluster.Reservations {
 		g := r.Guard()
 		_, told := snap.Reservation(g.Block)
 		_, missing := snap.Missing[g.Block]
@@ -158,7 +158,7 @@ func (p *pass) askGuarded(ctx context.Context) {
 		}
 	}
 
-	if len(ids) == 0 || p.seen.NoAWS {
+	if len(ids) == 0 || p.view.NoAWS {
 		return
 	}
 
@@ -176,13 +176,13 @@ func (p *pass) askGuarded(ctx context.Context) {
 
 	for _, m := range missing {
 		if !m.Unread {
-			snap.Missing[m.ID] = cmp.Or(p.seen.old().Missing[m.ID], p.seen.second())
+			snap.Missing[m.ID] = cmp.Or(p.view.old().Missing[m.ID], p.view.second())
 		}
 	}
 }
 
 // otherOwners tells of the Slurm reservations that other settings made. They are left alone.
-func otherOwners(s Seen) (told []capacity.Problem) {
+func otherOwners(s View) (told []capacity.Problem) {
 	for _, r := range s.Cluster.Reservations {
 		g := r.Guard()
 		if !r.Ours() || g.Owner == s.Owner || !r.End.IsZero() && !r.End.After(s.Now) {
@@ -205,9 +205,9 @@ func otherOwners(s Seen) (told []capacity.Problem) {
 
 // lookForImpaired says which nodes of open reservations run on hosts that EC2 is about to take away.
 func (p *pass) lookForImpaired(ctx context.Context) {
-	open := slices.ContainsFunc(p.seen.slots(),
+	open := slices.ContainsFunc(p.view.slots(),
 		func(v capacity.Standing) bool { return v.Reservation.State == capacity.StateActive })
-	if !open || p.seen.NoAWS || p.seen.Cluster == nil {
+	if !open || p.view.NoAWS || p.view.Cluster == nil {
 		return
 	}
 
@@ -222,11 +222,11 @@ func (p *pass) lookForImpaired(ctx context.Context) {
 	}
 
 	nodes := map[string]string{} // by instance
-	for _, n := range p.seen.Cluster.Nodes {
+	for _, n := range p.view.Cluster.Nodes {
 		nodes[n.InstanceID] = n.Name
 	}
 
-	for _, i := range p.seen.Instances {
+	for _, i := range p.view.Instances {
 		nodes[i.ID] = i.Node()
 	}
 
@@ -247,7 +247,7 @@ func (p *pass) unreadable() []error {
 		return nil
 	}
 
-	return config.UnreadableByHooks(p.seen.Cluster.ConfPath, p.seen.Cluster.SlurmUID)
+	return config.UnreadableByHooks(p.view.Cluster.ConfPath, p.view.Cluster.SlurmUID)
 }
 
 // addSlurm adds Slurm's half of the snapshot, and reports what is wrong with it.
@@ -257,11 +257,11 @@ func (p *pass) addSlurm() {
 	p.addPastFences()
 	p.addPartitions()
 
-	for _, at := range capacity.Places(slices.Concat(p.seen.Snap.Former, p.seen.Snap.Partitions)) {
+	for _, at := range capacity.Places(slices.Concat(p.view.Snap.Former, p.view.Snap.Partitions)) {
 		p.addSlot(at)
 	}
 
-	for _, at := range capacity.Places(p.seen.Snap.Partitions) {
+	for _, at := range capacity.Places(p.view.Snap.Partitions) {
 		p.sayGone(at)
 		p.lacks(at)
 	}
@@ -269,12 +269,12 @@ func (p *pass) addSlurm() {
 
 // addConfig adds slurmctld's settings, and judges what its hooks and we may read and write.
 func (p *pass) addConfig() {
-	p.seen.Snap.TimeMinCollapses = p.seen.Cluster.Version.TimeMinCollapses()
-	p.seen.Snap.NoRequeue = p.seen.Cluster.NoRequeue
-	p.seen.Snap.SlurmCluster = p.seen.Cluster.ClusterName
-	p.seen.Snap.KillWait.Duration = p.seen.Cluster.KillWait
+	p.view.Snap.TimeMinCollapses = p.view.Cluster.Version.TimeMinCollapses()
+	p.view.Snap.NoRequeue = p.view.Cluster.NoRequeue
+	p.view.Snap.SlurmCluster = p.view.Cluster.ClusterName
+	p.view.Snap.KillWait.Duration = p.view.Cluster.KillWait
 
-	if uid, err := p.State.OwnerUID(); err == nil && os.Geteuid() == 0 && uid != 0 && uid != p.seen.Cluster.SlurmUID {
+	if uid, err := p.State.OwnerUID(); err == nil && os.Geteuid() == 0 && uid != 0 && uid != p.view.Cluster.SlurmUID {
 		p.problem(capacity.StateFile, fmt.Errorf(
 			"%s belongs to user %d, neither root nor SlurmUser, who can change what root writes there: chown -R it back",
 			p.State, uid))
@@ -286,8 +286,8 @@ func (p *pass) addConfig() {
 			"the hooks that slurmctld starts launch nothing: %s", what)
 	}
 
-	over := capacity.OverTime(p.seen.Cluster.Partitions, p.seen.Cluster.Ours(p.seen.Snap), p.seen.Cluster.OverTime)
-	p.seen.Snap.Timing.OverTime.Duration = over.Duration()
+	over := capacity.OverTime(p.view.Cluster.Partitions, p.view.Cluster.Ours(p.view.Snap), p.view.Cluster.OverTime)
+	p.view.Snap.Timing.OverTime.Duration = over.Duration()
 	if over.Unlimited {
 		p.say("no-limit-ends", capacity.Subject{}, "set it to a number of minutes, or remove it",
 			"OverTimeLimit=UNLIMITED: no time limit ends a job, so that jobs run on until EC2 takes their nodes")
@@ -296,22 +296,22 @@ func (p *pass) addConfig() {
 
 // addWalls adds the limits of accounting. If slurmdbd does not answer, the previous ones stay.
 func (p *pass) addWalls() {
-	err := p.seen.Cluster.WallsErr
+	err := p.view.Cluster.WallsErr
 	if err == nil {
-		p.seen.Snap.Walls = p.seen.Cluster.Walls
+		p.view.Snap.Walls = p.view.Cluster.Walls
 		return
 	}
 
 	p.problem("accounting-unanswered", fmt.Errorf("%w; the previous ones are kept", err))
-	p.seen.Snap.Walls.Unknown = p.seen.Snap.Walls.Unknown || p.seen.Old == nil
+	p.view.Snap.Walls.Unknown = p.view.Snap.Walls.Unknown || p.view.Old == nil
 }
 
 // addPartitions adds Slurm's partitions to ours, and reports what of Slurm's cannot be read.
 func (p *pass) addPartitions() {
-	p.seen.Snap.DefaultPartition = ""
-	for _, sp := range p.seen.Cluster.Partitions {
+	p.view.Snap.DefaultPartition = ""
+	for _, sp := range p.view.Cluster.Partitions {
 		if sp.Default {
-			p.seen.Snap.DefaultPartition = sp.Name
+			p.view.Snap.DefaultPartition = sp.Name
 		}
 
 		if sp.Unread != "" {
@@ -320,17 +320,17 @@ func (p *pass) addPartitions() {
 		}
 	}
 
-	for _, r := range p.seen.Cluster.Reservations {
+	for _, r := range p.view.Cluster.Reservations {
 		if r.Unread != "" {
 			p.say(capacity.SlurmUnread, capacity.Subject{}, "",
 				"Slurm reservation %s cannot be read: %s", r.Name, r.Unread)
 		}
 	}
 
-	for i := range p.seen.Snap.Partitions {
-		part := &p.seen.Snap.Partitions[i]
+	for i := range p.view.Snap.Partitions {
+		part := &p.view.Snap.Partitions[i]
 
-		sp, there := p.seen.Cluster.partition(part.Name)
+		sp, there := p.view.Cluster.partition(part.Name)
 		if !there {
 			p.say(capacity.NoPartition, capacity.Subject{Partition: part.Name},
 				"add it, or remove it from the settings", "Slurm has no partition %s", part.Name)
@@ -339,24 +339,24 @@ func (p *pass) addPartitions() {
 
 		part.MaxTime = sp.MaxTime
 		part.QOS = sp.QOS
-		part.ResumeTimeout.Duration = cmp.Or(sp.ResumeTimeout, p.seen.Cluster.ResumeTimeout)
+		part.ResumeTimeout.Duration = cmp.Or(sp.ResumeTimeout, p.view.Cluster.ResumeTimeout)
 	}
 }
 
 // addPastFences adds the fences that jobs may have crossed, and reports each.
 func (p *pass) addPastFences() {
-	p.seen.Snap.PastFences = map[string]time.Time{}
-	past := capacity.PastFences(p.seen.Cluster.Reservations)
+	p.view.Snap.PastFences = map[string]time.Time{}
+	past := capacity.PastFences(p.view.Cluster.Reservations)
 	for _, name := range slices.Sorted(maps.Keys(past)) {
-		fence := past[name].ByClock(p.seen.Snap.ClockOffset.Duration)
-		p.seen.Snap.PastFences[name] = fence.Start
+		fence := past[name].ByClock(p.view.Snap.ClockOffset.Duration)
+		p.view.Snap.PastFences[name] = fence.Start
 
 		problem := capacity.PastFence(name, fence)
-		if at, ours := p.seen.Snap.Place(problem.About.Slot); ours {
+		if at, ours := p.view.Snap.Place(problem.About.Slot); ours {
 			problem.About.Partition = at.Partition.Name
 		}
 
-		p.seen.Snap.Add(problem)
+		p.view.Snap.Add(problem)
 	}
 }
 
@@ -366,7 +366,7 @@ func (p *pass) sayGone(at capacity.Place) {
 	partition := at.Partition.Name
 	slot := at.Slot.Name
 
-	gone := p.seen.Cluster.gone(p.seen.Cluster.SlotNodes(slot))
+	gone := p.view.Cluster.gone(p.view.Cluster.SlotNodes(slot))
 	if len(gone) == 0 {
 		return
 	}
@@ -379,12 +379,12 @@ func (p *pass) sayGone(at capacity.Place) {
 			"update state=FUTURE` sets them, and Slurm before 25.05.7 and 25.11.3 by itself",
 		nodes, partition)
 	said.Severity = capacity.Note
-	if slices.ContainsFunc(p.seen.old().Problems,
+	if slices.ContainsFunc(p.view.old().Problems,
 		func(before capacity.Problem) bool { return before.Text() == said.Text() }) {
 		said.Severity = capacity.Admin
 	}
 
-	p.seen.Snap.Add(said)
+	p.view.Snap.Add(said)
 }
 
 // gone returns the nodes that Slurm does not show although it would.
@@ -419,7 +419,7 @@ func (p *pass) lacks(at capacity.Place) {
 	case slot.Nodes == "":
 		p.say(capacity.NoNodes, capacity.Subject{Slot: slot.Name}, fix, "Slurm has no nodes %s for node group %s",
 			named, g.Name)
-	case len(g.Slots) > 1 && slot.Feature == "" && len(p.seen.Cluster.shown(p.seen.Cluster.SlotNodes(slot.Name))) > 0:
+	case len(g.Slots) > 1 && slot.Feature == "" && len(p.view.Cluster.shown(p.view.Cluster.SlotNodes(slot.Name))) > 0:
 		p.say("feature-missing", capacity.Subject{Slot: slot.Name, Node: slot.Nodes}, "add it",
 			"nodes %s lack Features=%s in slurm.conf, so that jobs cannot be kept in the slot of their reservation",
 			slot.Nodes, slot.Name)
@@ -427,17 +427,17 @@ func (p *pass) lacks(at capacity.Place) {
 }
 
 func (p *pass) addSlot(at capacity.Place) {
-	nodes := p.seen.Cluster.SlotNodes(at.Slot.Name)
+	nodes := p.view.Cluster.SlotNodes(at.Slot.Name)
 	at.Slot.Nodes = hostlist.Compress(nodes)
 	at.Slot.Count = len(nodes)
 
-	at.Slot.Feature = p.seen.Cluster.feature(at.Slot.Name, nodes)
-	at.Slot.Out = p.seen.Cluster.out(nodes)
+	at.Slot.Feature = p.view.Cluster.feature(at.Slot.Name, nodes)
+	at.Slot.Out = p.view.Cluster.out(nodes)
 
 	var all []string
 	for _, slot := range at.Group.Slots {
-		all = append(all, p.seen.Cluster.SlotNodes(slot.Name)...)
+		all = append(all, p.view.Cluster.SlotNodes(slot.Name)...)
 	}
 
-	at.Group.GPUs, at.Group.CPUs = p.seen.Cluster.parts(all)
+	at.Group.GPUs, at.Group.CPUs = p.view.Cluster.parts(all)
 }

@@ -95,11 +95,11 @@ func TestOffsetOutlivesARestart(t *testing.T) {
 			Settings: settings,
 			World:    World{EC2: mute{offset: c.known}, MachineTime: func() time.Time { return now }},
 		}
-		p := passOf(s, Seen{Old: old, Snap: &capacity.Snapshot{}})
+		p := passOf(s, View{Old: old, Snap: &capacity.Snapshot{}})
 		p.observe(t.Context())
 
-		snap := p.seen.Snap
-		if !p.seen.NoAWS || snap.ClockOffset.Duration != c.want || !snap.TakenAt.Equal(old.TakenAt) {
+		snap := p.view.Snap
+		if !p.view.NoAWS || snap.ClockOffset.Duration != c.want || !snap.TakenAt.Equal(old.TakenAt) {
 			t.Errorf(
 				"%s: the offset is %s, want %s; taken at %s, %v",
 				name,
@@ -180,10 +180,10 @@ func TestNodesThatAreGone(t *testing.T) {
 			},
 		}
 		cluster.assign(settings)
-		p := passOf(Sources{Settings: settings}, Seen{Cluster: cluster, Old: old, Snap: &capacity.Snapshot{}})
+		p := passOf(Sources{Settings: settings}, View{Cluster: cluster, Old: old, Snap: &capacity.Snapshot{}})
 		p.sayGone(capacity.Place{Partition: &capacity.Partition{Name: "gpu"}, Slot: &capacity.Slot{Name: "gpu"}})
 
-		return p.seen.Snap.All()
+		return p.view.Snap.All()
 	}
 	if said := look(false, nil); len(said) > 0 {
 		t.Errorf("Slurm hides nodes: %v", said)
@@ -213,7 +213,7 @@ func (st *stage) dryRun() (planned []string) {
 	dry.DryRun = true
 	p := newPass(dry)
 	p.run(st.Context())
-	st.isPure(p.seen)
+	st.isPure(p.view)
 
 	if got := st.tape.String(); got != tape {
 		st.Errorf("the dry run changed something:%s", got[len(tape):])
@@ -283,37 +283,37 @@ func (st *stage) files() map[string]string {
 }
 
 // decisions are those of a pass that are functions of what was seen alone.
-var decisions = map[string]func(Seen) any{
-	"fences":          func(s Seen) any { a, p := fences(s); return []any{sentences(a), p} },
-	"unfinished":      func(s Seen) any { return sentences(unfinished(s)) },
-	"endings":         func(s Seen) any { return sentences(endings(s)) },
-	"keepMarks":       func(s Seen) any { return sentences(keepMarks(s, nil)) },
-	"limits":          func(s Seen) any { return sentences(limits(s)) },
-	"waiting":         func(s Seen) any { return sentences(waiting(s)) },
-	"endedHolds":      func(s Seen) any { return sentences(endedHolds(s)) },
-	"returned":        func(s Seen) any { return sentences(returned(s)) },
-	"endedBlocks":     func(s Seen) any { return sentences(endedBlocks(s)) },
-	"openings":        func(s Seen) any { return sentences(openings(s)) },
-	"endOrphans":      func(s Seen) any { return sentences(endOrphans(s)) },
-	"forgetMisplaced": func(s Seen) any { return sentences(forgetMisplaced(s)) },
-	"sample":          func(s Seen) any { return sentences(sample(s)) },
-	"rollings":        func(s Seen) any { all, lack := rollings(s); return []any{all, lack} },
-	"published":       func(s Seen) any { return sentences(published(s, "elsewhere")) },
-	"problems": func(s Seen) any {
+var decisions = map[string]func(View) any{
+	"fences":          func(s View) any { a, p := fences(s); return []any{sentences(a), p} },
+	"unfinished":      func(s View) any { return sentences(unfinished(s)) },
+	"endings":         func(s View) any { return sentences(endings(s)) },
+	"keepMarks":       func(s View) any { return sentences(keepMarks(s, nil)) },
+	"limits":          func(s View) any { return sentences(limits(s)) },
+	"waiting":         func(s View) any { return sentences(waiting(s)) },
+	"endedHolds":      func(s View) any { return sentences(endedHolds(s)) },
+	"returned":        func(s View) any { return sentences(returned(s)) },
+	"endedBlocks":     func(s View) any { return sentences(endedBlocks(s)) },
+	"openings":        func(s View) any { return sentences(openings(s)) },
+	"endOrphans":      func(s View) any { return sentences(endOrphans(s)) },
+	"forgetMisplaced": func(s View) any { return sentences(forgetMisplaced(s)) },
+	"sample":          func(s View) any { return sentences(sample(s)) },
+	"rollings":        func(s View) any { all, lack := rollings(s); return []any{all, lack} },
+	"published":       func(s View) any { return sentences(published(s, "elsewhere")) },
+	"problems": func(s View) any {
 		return slices.Concat(setbackProblems(s), orphanProblems(s), keptFences(s), unusable(s), outOfService(s))
 	},
 }
 
 // isPure makes each decision twice: the answers are equal, and what was seen is unchanged.
-func (st *stage) isPure(seen Seen) {
+func (st *stage) isPure(view View) {
 	st.Helper()
 
-	if seen.Cluster == nil || seen.Snap == nil {
+	if view.Cluster == nil || view.Snap == nil {
 		return
 	}
 
 	shown := func(v any) string {
-		text, err := json.Marshal([]any{v, seen})
+		text, err := json.Marshal([]any{v, view})
 		if err != nil {
 			st.Error(err)
 		}
@@ -321,7 +321,7 @@ func (st *stage) isPure(seen Seen) {
 		return string(text)
 	}
 	for name, decide := range decisions {
-		if diff := cmp.Diff(shown(decide(seen)), shown(decide(seen))); diff != "" {
+		if diff := cmp.Diff(shown(decide(view)), shown(decide(view))); diff != "" {
 			st.Errorf("%s says another thing the second time, or changes what was seen: %s", name, diff)
 		}
 	}

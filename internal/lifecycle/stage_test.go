@@ -358,9 +358,9 @@ func (st *stage) Remove(_ context.Context, partition, slot string) ([]string, er
 }
 
 // passOf is a pass that has seen something.
-func passOf(s Sources, seen Seen) *pass {
+func passOf(s Sources, view View) *pass {
 	p := newPass(s)
-	seen.Settings, seen.Owner, seen.Poll = p.seen.Settings, p.seen.Owner, p.seen.Poll
-	p.seen = seen
+	view.Settings, view.Owner, view.Poll = p.view.Settings, p.view.Owner, p.view.Poll
+	p.view = view
 	return p
 }

@@ -11,7 +11,7 @@ import (
 // was a minute longer costs nothing.
 
 // slots returns the state of every slot, with the fence that this pass uses.
-func (s Seen) slots() []capacity.Standing {
+func (s View) slots() []capacity.Standing {
 	all := s.Snap.Standings(s.Now)
 	if s.Cluster == nil {
 		return all
@@ -30,7 +30,7 @@ func (s Seen) slots() []capacity.Standing {
 // fence returns the time that this pass uses for a fence. computed follows from the settings and EC2; zero means none.
 // A fence stays where it is unless EC2 has described its reservation in this pass. It moves to an earlier time only if
 // the last pass computed one too, and then to the later of the two.
-func (s Seen) fence(slot, block string, computed time.Time) time.Time {
+func (s View) fence(slot, block string, computed time.Time) time.Time {
 	have, stands := s.stands(capacity.Guard{
 		Kind:  capacity.GuardFence,
 		Slot:  slot,
@@ -63,7 +63,7 @@ func (s Seen) fence(slot, block string, computed time.Time) time.Time {
 }
 
 // fenceBefore returns the fence of a block by what the last pass read.
-func (s Seen) fenceBefore(block string) (fence time.Time, known bool) {
+func (s View) fenceBefore(block string) (fence time.Time, known bool) {
 	r, known := s.old().Reservation(block)
 	if !known {
 		return fence, false
@@ -75,7 +75,7 @@ func (s Seen) fenceBefore(block string) (fence time.Time, known bool) {
 }
 
 // stands returns our Slurm reservation for a place; of several, the one that begins first.
-func (s Seen) stands(of capacity.Guard) (first capacity.SlurmReservation, stands bool) {
+func (s View) stands(of capacity.Guard) (first capacity.SlurmReservation, stands bool) {
 	for _, r := range s.Cluster.Reservations {
 		g := r.Guard()
 		ours := r.Ours() && g.Owner == of.Owner && g.Place() == of.Place()
@@ -90,7 +90,7 @@ func (s Seen) stands(of capacity.Guard) (first capacity.SlurmReservation, stands
 
 // settled returns a wanted Slurm reservation, in Slurm's clock. It keeps the present times if EC2 has not described the
 // reservation in this pass.
-func (s Seen) settled(w capacity.SlurmReservation) capacity.SlurmReservation {
+func (s View) settled(w capacity.SlurmReservation) capacity.SlurmReservation {
 	have, stands := s.stands(w.Guard())
 	over := !have.End.IsZero() && !have.End.After(s.SlurmNow())
 	if stands && !over && !s.Told[w.Guard().Block] {
@@ -103,7 +103,7 @@ func (s Seen) settled(w capacity.SlurmReservation) capacity.SlurmReservation {
 
 // formerSlots are the slots of the last snapshot whose reservation is live and that the settings do not give them any
 // more, each alone in a partition and with only that reservation. One whose fence somebody has removed is forgotten.
-func formerSlots(s Seen) (all []capacity.Partition) {
+func formerSlots(s View) (all []capacity.Partition) {
 	for _, v := range s.old().Standings(s.Now) {
 		r, known := s.Snap.Reservation(v.Reservation.ID)
 		now, _ := s.Snap.Place(v.Slot.Name)

@@ -174,23 +174,23 @@ func (w *waiter) unfit(j capacity.Job, defaults map[string]capacity.Limit) (u un
 
 // waiting handles jobs that wait and cannot start as they are: it gives them the limit that they lack, and tells the
 // owners of the others, each once. A later pass handles the rest. Without AWS nobody knows which jobs could start.
-func waiting(seen Seen) []Action {
-	if seen.NoAWS {
+func waiting(view View) []Action {
+	if view.NoAWS {
 		return nil
 	}
 
 	defaults := map[string]capacity.Limit{}
-	for _, part := range seen.Cluster.Partitions {
+	for _, part := range view.Cluster.Partitions {
 		defaults[part.Name] = part.DefaultTime
 	}
 
-	w := waiter{seen.Snap, seen.Now, seen.old(), map[asks]cannot{}}
+	w := waiter{view.Snap, view.Now, view.old(), map[asks]cannot{}}
 
 	var (
 		fits []unfit
 		tell []Action
 	)
-	for _, j := range seen.left() {
+	for _, j := range view.left() {
 		if !j.Waits() {
 			continue
 		}
@@ -214,14 +214,14 @@ func waiting(seen Seen) []Action {
 	marks := map[string]state.Mark{}
 	for _, u := range fits {
 		key := markKey(u.job.Shown)
-		mark := seen.Marks[key]
+		mark := view.Marks[key]
 		if mark.Fit {
 			mark.Set = u.edits.TimeLimit.Minutes
 			marks[key] = mark
 		}
 	}
 
-	return slices.Concat(keepMarks(seen, marks), fitAll(fits), tell)
+	return slices.Concat(keepMarks(view, marks), fitAll(fits), tell)
 }
 
 // asks holds all of a job that its verdict depends on: jobs that ask for the same get the same verdict.
@@ -307,11 +307,11 @@ const relabels = 10 * time.Second
 // moment, in which Slurm may turn the hold into an administrator's again. A later hold by an administrator stays. If an
 // administrator holds a job that only administrators can release, Slurm shows no difference (22.05 to 25.11): whoever
 // places such a hold must clear our note as well.
-func endedHolds(seen Seen) []Action {
-	now := seen.SlurmNow()
+func endedHolds(view View) []Action {
+	now := view.SlurmNow()
 
 	var actions []Action
-	for _, j := range seen.left() {
+	for _, j := range view.left() {
 		held, rest, ours := capacity.ReadHoldNote(j.AdminComment)
 		if !ours || !j.Settled() || held.After(now) {
 			continue

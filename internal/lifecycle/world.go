@@ -418,7 +418,7 @@ func named(instances, nodes []string, one, several string) (who, word string) {
 }
 
 // outOfService reports the nodes of open reservations that are paid for and get no job.
-func outOfService(s Seen) (problems []capacity.Problem) {
+func outOfService(s View) (problems []capacity.Problem) {
 	for _, v := range s.slots() {
 		open := v.Reservation.State == capacity.StateActive && !v.Window.Start.After(s.Now) &&
 			(v.Window.Unbounded() || v.Window.Fence.After(s.Now))
@@ -442,7 +442,7 @@ func outOfService(s Seen) (problems []capacity.Problem) {
 }
 
 // unlocked names the partitions whose allow_accounts Slurm does not enforce.
-func unlocked(s Seen) (problems []capacity.Problem) {
+func unlocked(s View) (problems []capacity.Problem) {
 	for _, p := range s.Snap.Partitions {
 		if sp, there := s.Cluster.partition(p.Name); there {
 			problems = append(problems, capacity.Unlocked(p, sp.AllowAccounts, s.Cluster.Accounting())...)

@@ -159,7 +159,7 @@ func (s *Survey) checkRights(f *findings) {
 // checkPartitions looks for the managed partitions, and for the locks of allow_accounts.
 func (s *Survey) checkPartitions(f *findings) {
 	there := s.Partitions.Value
-	for _, p := range capacity.Build(s.Settings, capacity.Seen{}).Partitions {
+	for _, p := range capacity.Build(s.Settings, capacity.Facts{}).Partitions {
 		at := slices.IndexFunc(there, func(one capacity.SlurmPartition) bool { return one.Name == p.Name })
 		if at < 0 {
 			fix := "add it with `pcs-capacity hooks install`, or remove it from the settings"

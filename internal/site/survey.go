@@ -376,20 +376,20 @@ func (s *Survey) addLaunches() {
 
 // snapshot has what EC2 says of the settings' reservations and subnets.
 func (s *Survey) snapshot() *capacity.Snapshot {
-	seen := capacity.Seen{
+	facts := capacity.Facts{
 		Reservations: slices.Collect(maps.Values(s.Known)),
 		Subnets:      ec2.PlainSubnets(s.Subnets.Value),
 		Platforms:    map[string]capacity.ImagePlatform{},
 	}
 	for _, of := range s.Selected {
-		seen.Reservations = append(seen.Reservations, of.Value...)
+		facts.Reservations = append(facts.Reservations, of.Value...)
 	}
 
 	for template, image := range s.Platforms {
-		seen.Platforms[template] = image.Value
+		facts.Platforms[template] = image.Value
 	}
 
-	return capacity.Build(s.Settings, seen)
+	return capacity.Build(s.Settings, facts)
 }
 
 // addLaunch notes a launch into the first of its reservations that takes launches, where its subnets are.
