@@ -33,13 +33,13 @@ type Request struct {
 	// OneNode: the job runs on one node, whatever else it asks for. Component: it is one of a heterogeneous job, and
 	// not the first.
 	OneNode, Component bool
-	Together           int    // how many nodes of its partitions the components before it need
-	Was                string // the comment before a change
+	NodesBefore        int    // how many nodes of its partitions the components before it need
+	OldComment         string // the comment before a change
 	Started            bool   // the job already runs
 }
 
-// in returns the partitions that the job may run in, each once.
-func (r Request) in(snap *Snapshot) (names []string) {
+// targetPartitions returns the partitions that the job may run in, each once.
+func (r Request) targetPartitions(snap *Snapshot) (names []string) {
 	if len(r.Partitions) == 0 && snap.DefaultPartition != "" {
 		return []string{snap.DefaultPartition}
 	}
@@ -65,21 +65,21 @@ func Admit(req Request, snap *Snapshot, now time.Time) Verdict {
 // comment. But a running job keeps its on_end.
 func AdmitChange(req Request, snap *Snapshot, now time.Time) Verdict {
 	wish, _ := req.Wish()
-	was, _ := Request{Comment: req.Was}.Wish()
+	was, _ := Request{Comment: req.OldComment}.Wish()
 	if req.Started && wish.OnEnd != "" && wish.OnEnd != was.OnEnd {
 		return refuse(BadComment, "on_end= in a comment counts from before a job starts only; this one has started")
 	}
 
 	return admit(req, snap, now, func(req Request, wish Wish, p Partition, snap *Snapshot, _ time.Time) Verdict {
-		_, v := entitled(req, wish, p, snap)
+		_, v := allowedTurns(req, wish, p, snap)
 		return v
 	})
 }
 
-type judge func(req Request, wish Wish, p Partition, snap *Snapshot, now time.Time) Verdict
+type admitFunc func(req Request, wish Wish, p Partition, snap *Snapshot, now time.Time) Verdict
 
-func admit(req Request, snap *Snapshot, now time.Time, in judge) Verdict {
-	names := req.in(snap)
+func admit(req Request, snap *Snapshot, now time.Time, in admitFunc) Verdict {
+	names := req.targetPartitions(snap)
 	wish, problems := req.Wish()
 
 	var (
@@ -106,9 +106,9 @@ func admit(req Request, snap *Snapshot, now time.Time, in judge) Verdict {
 		return soften(refuse(BadComment, "%s", strings.Join(problems, "; ")), snap, now)
 	}
 
-	v := combine(verdicts, len(names), wish.ReservationID != "")
+	v := mergeVerdicts(verdicts, len(names), wish.ReservationID != "")
 	if len(names) > 1 && !v.Refused {
-		v = inOneBlock(v, verdicts, parts, foreign, req, snap)
+		v = keepInOneBlock(v, verdicts, parts, foreign, req, snap)
 	}
 
 	if v.Edits.Constraint != "" {
@@ -123,8 +123,8 @@ func admit(req Request, snap *Snapshot, now time.Time, in judge) Verdict {
 
 	v = soften(v, snap, now)
 
-	v.Warnings = append(v.Warnings, nearKeys(req.Comment)...)
-	for _, text := range []string{endsAnyway(req, wish, snap), lateSignal(req, wish, snap), pastFence(req, snap)} {
+	v.Warnings = append(v.Warnings, warnMisspelledKeys(req.Comment)...)
+	for _, text := range []string{warnOnEnd(req, wish, snap), warnLateSignal(req, wish, snap), warnFenceBypass(req, snap)} {
 		if text != "" && !v.Refused {
 			v.Warnings = append(v.Warnings, text)
 		}
@@ -133,12 +133,12 @@ func admit(req Request, snap *Snapshot, now time.Time, in judge) Verdict {
 	return v
 }
 
-// combine merges the verdicts of a job's managed partitions; total counts all its partitions. A job that also lists
+// mergeVerdicts merges the verdicts of a job's managed partitions; total counts all its partitions. A job that also lists
 // an unmanaged partition gets no limit, with one exception: if every partition that takes the job needs a limit, the
 // longest fitted limit serves all of them. Without it the job would be unlimited and never start before a fence.
 //
 // named: the job names a reservation, which only a managed partition can provide.
-func combine(verdicts []Verdict, total int, named bool) Verdict {
+func mergeVerdicts(verdicts []Verdict, total int, named bool) Verdict {
 	if total == 1 {
 		return verdicts[0]
 	}
@@ -192,10 +192,10 @@ const (
 	neverStarts = "without --time the job never starts in partition %s, whose blocks end"
 )
 
-// inOneBlock keeps a job with several partitions in one block, if one of them has several slots: the constraint names
+// keepInOneBlock keeps a job with several partitions in one block, if one of them has several slots: the constraint names
 // the slots of all. A partition whose nodes are in no slot cannot be among them. verdicts are those of parts, foreign
 // the partitions that are not ours.
-func inOneBlock(
+func keepInOneBlock(
 	v Verdict, verdicts []Verdict, parts []Partition, foreign []string, req Request, snap *Snapshot,
 ) Verdict {
 	var several, ends, slots []string
@@ -249,12 +249,12 @@ func inOneBlock(
 // soften turns a refusal into a warning where the settings or the snapshot's age require it. A stale snapshot still
 // refuses a job that crosses a known end, and a job that is refused for reasons outside AWS, such as its account.
 func soften(v Verdict, snap *Snapshot, now time.Time) Verdict {
-	stale := snap.Stale(now)
+	stale := snap.IsStale(now)
 	age := fmt.Sprintf("what pcs-capacity knows is %s old (is `pcs-capacity sync --watch` running?)",
 		FormatDuration(now.Sub(snap.TakenAt)))
 
 	switch {
-	case v.Refused && (!snap.Submit.Strict || stale && v.Code.At("stale")):
+	case v.Refused && (!snap.Submit.Strict || stale && v.Code.AppearsAt("stale")):
 		v = Verdict{Problem: Problem{Code: v.Code}, Warnings: append(v.Warnings, v.Sentence)}
 	case stale && v.Edits.TimeMin.Set && snap.TimeMinCollapses:
 		v.Warnings = append(v.Warnings,
@@ -277,7 +277,7 @@ func admitUnmanaged(wish Wish, snap *Snapshot, names []string) Verdict {
 		return v
 	}
 
-	if v := ofOther(snap, wish.ReservationID, strings.Join(names, ",")); v.Refused {
+	if v := refuseOther(snap, wish.ReservationID, strings.Join(names, ",")); v.Refused {
 		return v
 	}
 
@@ -288,10 +288,10 @@ func admitUnmanaged(wish Wish, snap *Snapshot, names []string) Verdict {
 	return v
 }
 
-// ofOther refuses a job of some partitions that names a reservation of another; zero for other jobs.
-func ofOther(snap *Snapshot, id, partitions string) Verdict {
+// refuseOther refuses a job of some partitions that names a reservation of another; zero for other jobs.
+func refuseOther(snap *Snapshot, id, partitions string) Verdict {
 	for _, p := range snap.Partitions {
-		if p.Has(id) {
+		if p.HasReservation(id) {
 			return refuse(WrongPartition,
 				"reservation %s belongs to partition %s, not to %s; submit with --partition=%s",
 				id, p.Name, partitions, p.Name)
@@ -301,9 +301,9 @@ func ofOther(snap *Snapshot, id, partitions string) Verdict {
 	return Verdict{}
 }
 
-// entitled returns the reservations of a partition that the job's account may use and that its comment asks for.
-func entitled(req Request, wish Wish, p Partition, snap *Snapshot) ([]Turn, Verdict) {
-	if (req.Account != "" || req.AccountKnown) && !p.Allows(req.Account) {
+// allowedTurns returns the reservations of a partition that the job's account may use and that its comment asks for.
+func allowedTurns(req Request, wish Wish, p Partition, snap *Snapshot) ([]Turn, Verdict) {
+	if (req.Account != "" || req.AccountKnown) && !p.AllowsAccount(req.Account) {
 		if req.Account == "" {
 			return nil, refuse(AccountNotAllowed,
 				"a job without an account may not use the reservations of partition %s; submit with --account=%s",
@@ -311,34 +311,34 @@ func entitled(req Request, wish Wish, p Partition, snap *Snapshot) ([]Turn, Verd
 		}
 
 		return nil, refuse(AccountNotAllowed, "account %q may not use the reservations of partition %s; allowed: %s",
-			clip(req.Account), p.Name, strings.Join(p.AllowAccounts, ", "))
+			truncate(req.Account), p.Name, strings.Join(p.AllowAccounts, ", "))
 	}
 
 	// A slot may still hold a reservation that the settings no longer name.
 	all := slices.DeleteFunc(candidates(p, snap), func(c Turn) bool {
-		return c.Slot.Unnamed && c.Reservation.ID == c.Slot.Holds
+		return c.Slot.Unnamed && c.Reservation.ID == c.Slot.Occupant
 	})
 
-	if id := wish.ReservationID; id != "" && !p.Has(id) {
-		if v := ofOther(snap, id, p.Name); v.Refused {
+	if id := wish.ReservationID; id != "" && !p.HasReservation(id) {
+		if v := refuseOther(snap, id, p.Name); v.Refused {
 			return nil, v
 		}
 
-		return nil, refuse(UnknownReservation, "partition %s has no reservation %s; it has %s", p.Name, id, offers(all))
+		return nil, refuse(UnknownReservation, "partition %s has no reservation %s; it has %s", p.Name, id, formatOffers(all))
 	}
 
-	wanted := slices.DeleteFunc(slices.Clone(all), func(c Turn) bool { return !c.suits(wish, snap) })
+	wanted := slices.DeleteFunc(slices.Clone(all), func(c Turn) bool { return !c.matchesWish(wish, snap) })
 	if len(wanted) == 0 && len(all) > 0 {
 		return nil, refuse(NoMatchingCapacity, "partition %s has nothing that matches%s%s%s%s in --comment; it has %s",
-			p.Name, word(" capacity=", string(wish.Capacity)), word(" capacity_reservation_id=", wish.ReservationID),
-			word(" instance_type=", wish.InstanceType), word(" subnet_id=", wish.SubnetID), offers(all))
+			p.Name, formatPair(" capacity=", string(wish.Capacity)), formatPair(" capacity_reservation_id=", wish.ReservationID),
+			formatPair(" instance_type=", wish.InstanceType), formatPair(" subnet_id=", wish.SubnetID), formatOffers(all))
 	}
 
 	return wanted, Verdict{Problem: Problem{Code: OK}}
 }
 
 func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now time.Time) Verdict {
-	wanted, v := entitled(req, wish, p, snap)
+	wanted, v := allowedTurns(req, wish, p, snap)
 	if v.Refused {
 		return v
 	}
@@ -373,15 +373,15 @@ func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now tim
 	}
 
 	v.Edits.Constraint = constraint(req, all, candidates(p, snap))
-	for _, text := range []string{v.together(req, all), severalBlocks(req, all, candidates(p, snap))} {
+	for _, text := range []string{v.setNeeds(req, all), warnSeveralBlocks(req, all, candidates(p, snap))} {
 		if text != "" {
 			v.Warnings = append(v.Warnings, text)
 		}
 	}
 
-	if few, short := ShortOfHosts(all, now); short {
+	if few, short := HostShortage(all, now); short {
 		v.Warnings = append(v.Warnings, fmt.Sprintf("%s; it waits until the others are back: use --nodes=%d to run now",
-			few.FewHosts(), few.Usable))
+			few.ShortageText(), few.Usable))
 	}
 
 	return v
@@ -390,9 +390,9 @@ func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now tim
 // candidates returns all reservations of a partition, slot by slot, in the order of their turns. A node group without
 // reservations (on-demand) has one candidate, whose window is unbounded.
 func candidates(p Partition, snap *Snapshot) (all []Turn) {
-	for _, at := range Places([]Partition{p}) {
-		if !at.Group.PurchaseOption.Reserved() {
-			all = append(append(all, reused(at, snap)...), Turn{Place: at})
+	for _, at := range AllSlots([]Partition{p}) {
+		if !at.Group.PurchaseOption.IsReserved() {
+			all = append(append(all, reusedTurns(at, snap)...), Turn{SlotRef: at})
 		}
 
 		all = append(all, snap.Turns(at)...)
@@ -401,9 +401,9 @@ func candidates(p Partition, snap *Snapshot) (all []Turn) {
 	return all
 }
 
-// suits reports whether the turn is what a job's comment asks for.
-func (c Turn) suits(w Wish, snap *Snapshot) bool {
-	holds := c.Partition.Provider.Launches() && !c.Group.PurchaseOption.Reserved() && !snap.ReserveOff
+// matchesWish reports whether the turn is what a job's comment asks for.
+func (c Turn) matchesWish(w Wish, snap *Snapshot) bool {
+	holds := c.Partition.Provider.Launches() && !c.Group.PurchaseOption.IsReserved() && !snap.ReserveOff
 	switch {
 	case w.ReservationID != "" && c.Reservation.ID != w.ReservationID,
 		w.Capacity == ReuseCapacity && c.onDemand(),
@@ -436,9 +436,9 @@ func constraint(req Request, usable []Prospect, all []Turn) string {
 	return "[" + strings.Join(may, "|") + "]"
 }
 
-// severalBlocks returns the warning for a job whose own constraint lets Slurm give it nodes of several blocks; "" for
+// warnSeveralBlocks returns the warning for a job whose own constraint lets Slurm give it nodes of several blocks; "" for
 // others. Slurm takes alternatives in brackets for all nodes together, and other ones for each node by itself.
-func severalBlocks(req Request, usable []Prospect, all []Turn) string {
+func warnSeveralBlocks(req Request, usable []Prospect, all []Turn) string {
 	slots := features(all)
 	if req.OneNode || len(slots) < 2 || slices.Contains(slots, "") || !strings.ContainsAny(req.Constraint, "[]()|*") {
 		return ""
@@ -459,9 +459,9 @@ func severalBlocks(req Request, usable []Prospect, all []Turn) string {
 		strings.Join(features(usable), "|"))
 }
 
-// together notes how many nodes the job needs. It returns the warning for a component of a heterogeneous job that
+// setNeeds notes how many nodes the job needs. It returns the warning for a component of a heterogeneous job that
 // needs, with those before it, more nodes than the partition has; "" for others.
-func (v *Verdict) together(req Request, all []Prospect) string {
+func (v *Verdict) setNeeds(req Request, all []Prospect) string {
 	most := map[string]int{} // nodes by slot
 
 	v.Needs = all[0].Needs
@@ -477,7 +477,7 @@ func (v *Verdict) together(req Request, all []Prospect) string {
 		has += n
 	}
 
-	if need := req.Together + v.Needs; req.Together > 0 && need > has {
+	if need := req.NodesBefore + v.Needs; req.NodesBefore > 0 && need > has {
 		return fmt.Sprintf(
 			"the components of this job need %d nodes of partition %s together, and its blocks have %d: it waits for "+
 				"ever, unless components share nodes",
@@ -498,7 +498,7 @@ func features[T interface{ feature() string }](cs []T) (all []string) {
 	return all
 }
 
-func offers(cs []Turn) string {
+func formatOffers(cs []Turn) string {
 	var all []string
 	for _, c := range cs {
 		offer := fmt.Sprintf("%s %s %s", c.Reservation.ID, c.Group.InstanceType, c.Reservation.AZID)
@@ -508,7 +508,7 @@ func offers(cs []Turn) string {
 	return cmp.Or(strings.Join(all, ", "), "none")
 }
 
-func word(key, value string) string {
+func formatPair(key, value string) string {
 	if value == "" {
 		return ""
 	}

@@ -24,7 +24,7 @@ func AdmitLaunch(
 	req.AccountKnown = true
 
 	wish, wrong := req.Wish()
-	turns, v := entitled(req, wish, p, snap)
+	turns, v := allowedTurns(req, wish, p, snap)
 	if v.Code != AccountNotAllowed && len(wrong) > 0 {
 		v = refuse(BadComment, "%s", strings.Join(wrong, "; "))
 	}
@@ -38,7 +38,7 @@ func AdmitLaunch(
 		return nil, v
 	}
 
-	v = refuse(NoReservation, "slot %s has no reservation%s", slot, word(" that the job names: ", wish.ReservationID))
+	v = refuse(NoReservation, "slot %s has no reservation%s", slot, formatPair(" that the job names: ", wish.ReservationID))
 	for _, c := range turns {
 		if c.Slot.Name != slot {
 			continue
@@ -73,10 +73,10 @@ func AdmitLaunch(
 // admitLaunch decides about one turn.
 func (c Turn) admitLaunch(req Request, snap *Snapshot, now time.Time) Verdict {
 	r := c.Reservation
-	v := c.hindrance(req, now)
+	v := c.check(req, now)
 
 	need := LimitOf(c.Partition.MinTime.Duration)
-	if least := req.least(); least.Bounded() && least.Minutes < need.Minutes {
+	if least := req.minLimit(); least.Bounded() && least.Minutes < need.Minutes {
 		need = least
 	}
 
@@ -102,9 +102,9 @@ func (c Turn) admitLaunch(req Request, snap *Snapshot, now time.Time) Verdict {
 	return v
 }
 
-// LaunchOrder sorts admitted reservations for a launch of n nodes: first those with n free places, which is EC2's
+// SortForLaunch sorts admitted reservations for a launch of n nodes: first those with n free places, which is EC2's
 // free count less the places taken since. EC2's count can be old, so EC2 has the last word at launch.
-func LaunchOrder(admitted []Reservation, n int, taken map[string]int) []Reservation {
+func SortForLaunch(admitted []Reservation, n int, taken map[string]int) []Reservation {
 	ordered := slices.Clone(admitted)
 	full := func(r Reservation) int { return rank(r.ID != "" && r.Available-taken[r.ID] < n) }
 	slices.SortStableFunc(ordered, func(a, b Reservation) int { return full(a) - full(b) })
@@ -116,30 +116,30 @@ func (c Turn) onDemand() bool { return c.Reservation.ID == "" }
 
 // types returns the instance types that the candidate can give a job.
 func (c Turn) types() []string {
-	if !c.Group.PurchaseOption.Reserved() && !c.onDemand() && !c.Unknown {
+	if !c.Group.PurchaseOption.IsReserved() && !c.onDemand() && !c.Unknown {
 		return []string{c.Reservation.InstanceType}
 	}
 	return c.Group.Types()
 }
 
-// reused returns the reservations that an on-demand group uses up first. Their ends do not end jobs: when its ODCR
+// reusedTurns returns the reservations that an on-demand group uses up first. Their ends do not end jobs: when its ODCR
 // ends, an instance continues on demand.
-func reused(at Place, snap *Snapshot) (all []Turn) {
+func reusedTurns(at SlotRef, snap *Snapshot) (all []Turn) {
 	for _, id := range at.Group.ReuseIDs {
 		r, known := snap.Reservation(id)
 		if !known {
 			r = Reservation{ID: id}
 		}
 
-		all = append(all, Turn{Place: at, Reservation: r, Window: Window{Start: r.Start}, Unknown: !known})
+		all = append(all, Turn{SlotRef: at, Reservation: r, Window: Window{Start: r.Start}, Unknown: !known})
 	}
 
 	return all
 }
 
-// Holds reports whether an ODCR is created for a job that launches on demand in the group.
-func (g NodeGroup) Holds(wishes []Wish, snap *Snapshot) bool {
-	if snap.ReserveOff || g.PurchaseOption.Reserved() {
+// NeedsHold reports whether an ODCR is created for a job that launches on demand in the group.
+func (g NodeGroup) NeedsHold(wishes []Wish, snap *Snapshot) bool {
+	if snap.ReserveOff || g.PurchaseOption.IsReserved() {
 		return false
 	}
 

@@ -151,8 +151,8 @@ func TestAdmitChange(t *testing.T) {
 		{name: "reservation of the partition", req: Request{Comment: "capacity_reservation_id=" + blockA.ID}, code: OK},
 		{name: "reservation of nobody", req: Request{Comment: "capacity_reservation_id=cr-0123456789abcdef0"}, code: UnknownReservation},
 		{name: "cannot be right", req: Request{Comment: "capacity_reservation_id=mine"}, code: BadComment},
-		{name: "another end of a job that runs", req: Request{Comment: "on_end=requeue", Was: "on_end=stop", Started: true}, code: BadComment},
-		{name: "the same end", req: Request{Comment: "run=2 on_end=stop", Was: "on_end=stop", Started: true}, code: OK},
+		{name: "another end of a job that runs", req: Request{Comment: "on_end=requeue", OldComment: "on_end=stop", Started: true}, code: BadComment},
+		{name: "the same end", req: Request{Comment: "run=2 on_end=stop", OldComment: "on_end=stop", Started: true}, code: OK},
 		{name: "account", req: Request{Account: "law"}, change: []func(*Snapshot){forNLP}, code: AccountNotAllowed},
 		{name: "another partition's reservation, unmanaged partition", req: Request{Partitions: []string{"cpu"}, Comment: "capacity_reservation_id=" + blockA.ID}, code: WrongPartition},
 	} {
@@ -341,6 +341,6 @@ func (w *world) placed(job Request, constraint string, snap *Snapshot, at time.T
 
 		admitted, _ := AdmitLaunch(job, p, slot.Name, snap, at)
 
-		return len(admitted) > 0 && LaunchOrder(admitted, job.Nodes, nil)[0].Available >= job.Nodes
+		return len(admitted) > 0 && SortForLaunch(admitted, job.Nodes, nil)[0].Available >= job.Nodes
 	})
 }

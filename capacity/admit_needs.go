@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// leastNodes returns the least number of nodes on which the job can run in a node group, as far as its request shows.
+// minNodes returns the least number of nodes on which the job can run in a node group, as far as its request shows.
 // fits is false if no number of nodes is enough, because one node would need more GPUs or CPUs than it has. Where
 // options contradict each other, Slurm itself refuses the job or drops one of them, by version.
-func (r Request) leastNodes(g *NodeGroup) (n int, fits bool) {
+func (r Request) minNodes(g *NodeGroup) (n int, fits bool) {
 	n = r.Nodes
 	tasks := r.Tasks
 	perNode := r.TasksPerNode
@@ -35,7 +35,7 @@ func (r Request) leastNodes(g *NodeGroup) (n int, fits bool) {
 			return 0, false
 		}
 
-		n = max(n, divideUp(r.GPUs, g.GPUs))
+		n = max(n, ceilDiv(r.GPUs, g.GPUs))
 		if r.GPUsPerTask > 0 {
 			atMost(g.GPUs / r.GPUsPerTask)
 		}
@@ -50,19 +50,19 @@ func (r Request) leastNodes(g *NodeGroup) (n int, fits bool) {
 	}
 
 	if perNode > 0 {
-		n = max(n, divideUp(tasks, perNode))
+		n = max(n, ceilDiv(tasks, perNode))
 	}
 
 	return n, true
 }
 
-func divideUp(a, b int) int { return (a + b - 1) / b }
+func ceilDiv(a, b int) int { return (a + b - 1) / b }
 
-// tooSmall refuses a job for which the turn has too few nodes.
-func (c Turn) tooSmall(r Request) Verdict {
+// refuseTooSmall refuses a job for which the turn has too few nodes.
+func (c Turn) refuseTooSmall(r Request) Verdict {
 	g := c.Group
 	p := c.Partition.Name
-	n, fits := r.leastNodes(g)
+	n, fits := r.minNodes(g)
 	if !fits && r.CPUsPerTask > g.CPUs && g.CPUs > 0 {
 		return refuse(TooManyNodes,
 			"the job asks for %d CPUs for a task, but the nodes of partition %s (%s) have %d; ask for %d or less",
@@ -79,7 +79,7 @@ func (c Turn) tooSmall(r Request) Verdict {
 	asked := r.Nodes == n && !r.Counted
 
 	r.Nodes = 0 // sbatch may have derived it from the other options
-	if other, _ := r.leastNodes(g); asked && other < n {
+	if other, _ := r.minNodes(g); asked && other < n {
 		return refuse(TooManyNodes, "the job asks for %d nodes, %s; use --nodes=%d", n, has, c.size())
 	}
 
@@ -94,18 +94,18 @@ func (c Turn) tooSmall(r Request) Verdict {
 	return refuse(TooManyNodes, "the job needs %d nodes%s, %s; ask for less", n, with, has)
 }
 
-// ByNumber compares two nodes of a slot by their numbers.
-func ByNumber(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
+// CompareNodes compares two nodes of a slot by their numbers.
+func CompareNodes(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
 
-// FitMark returns the --time-min that marks a job whose limit is ours to fit to the fence: a value that nobody writes.
+// FitTimeMin returns the --time-min that marks a job whose limit is ours to fit to the fence: a value that nobody writes.
 // A job that runs cannot change it. A user who writes it gets the same as without --time.
-func (p Partition) FitMark() Limit { return Minutes(LimitOf(p.MinTime.Duration).Minutes + 1) }
+func (p Partition) FitTimeMin() Limit { return Minutes(LimitOf(p.MinTime.Duration).Minutes + 1) }
 
-// Fitted reports whether the job's limit is ours to fit to the fence.
-func (s *Snapshot) Fitted(j Job) bool {
+// IsFitted reports whether the job's limit is ours to fit to the fence.
+func (s *Snapshot) IsFitted(j Job) bool {
 	return slices.ContainsFunc(j.Partitions(), func(name string) bool {
 		p, ours := s.Partition(name)
-		return ours && j.TimeMin == p.FitMark()
+		return ours && j.TimeMin == p.FitTimeMin()
 	})
 }
 
@@ -124,7 +124,7 @@ func admitTime(req Request, all []Prospect, snap *Snapshot, now time.Time) Verdi
 	}
 
 	if !best.Fits {
-		return best.tooShort("the job needs "+req.least().String(), best.GoesOn(req, snap), req, start)
+		return best.refuseTooLong("the job needs "+req.minLimit().String(), best.CanContinue(req, snap), req, start)
 	}
 
 	open := func(p Prospect) bool { return !p.Window.Start.After(start) }
@@ -143,14 +143,14 @@ func admitTime(req Request, all []Prospect, snap *Snapshot, now time.Time) Verdi
 	return v
 }
 
-// GoesOn reports whether the job is requeued at the fence, and goes on in another block, if its limit may be shortened.
-func (c Prospect) GoesOn(req Request, snap *Snapshot) bool {
+// CanContinue reports whether the job is requeued at the fence, and goes on in another block, if its limit may be shortened.
+func (c Prospect) CanContinue(req Request, snap *Snapshot) bool {
 	wish, _ := req.Wish()
 	onEnd := cmp.Or(wish.OnEnd, c.Partition.OnEnd)
 	wish.OnEnd = onEnd
 
 	return c.Until.Equal(c.Window.Fence) && (onEnd == RequeueAtEnd || onEnd == HoldAtEnd) &&
-		endsAnyway(req, wish, snap) == ""
+		warnOnEnd(req, wish, snap) == ""
 }
 
 // fitTime sets the limit of a job that stated none. The limit is the job's longest window, with [Partition.FitMark] as
@@ -170,7 +170,7 @@ func (c Prospect) fitTime(req Request, walls Walls, start time.Time) Verdict {
 		floor.Minutes = min(floor.Minutes, wall.Minutes)
 	}
 
-	timeMin := p.FitMark()
+	timeMin := p.FitTimeMin()
 	needs := fmt.Sprintf("a job without --time needs at least %s (min_time of partition %s)", floor, p.Name)
 	if req.TimeMin.Bounded() {
 		floor = req.TimeMin
@@ -179,7 +179,7 @@ func (c Prospect) fitTime(req Request, walls Walls, start time.Time) Verdict {
 	}
 
 	if floor.Minutes > minutes {
-		return c.tooShort(needs, false, req, start)
+		return c.refuseTooLong(needs, false, req, start)
 	}
 
 	timeMin.Minutes = min(timeMin.Minutes, minutes)
@@ -194,9 +194,9 @@ func (c Prospect) fitTime(req Request, walls Walls, start time.Time) Verdict {
 	return v
 }
 
-// tooShort refuses a job with a sentence of the time that it needs, and the time available; goesOn: it need not end by
+// refuseTooLong refuses a job with a sentence of the time that it needs, and the time available; goesOn: it need not end by
 // the fence.
-func (c Prospect) tooShort(needs string, goesOn bool, req Request, start time.Time) Verdict {
+func (c Prospect) refuseTooLong(needs string, goesOn bool, req Request, start time.Time) Verdict {
 	where := "its --deadline is " + FormatUTC(c.Until)
 	wait := "use a later --deadline"
 
@@ -221,7 +221,7 @@ func (c Prospect) tooShort(needs string, goesOn bool, req Request, start time.Ti
 	}
 
 	option := "--time"
-	if least := req.least(); least.Set && least == req.TimeMin {
+	if least := req.minLimit(); least.Set && least == req.TimeMin {
 		option = "--time-min"
 	} else if goesOn {
 		return refuse(TooLong,

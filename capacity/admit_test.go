@@ -188,9 +188,9 @@ func TestAdmit(t *testing.T) {
 		{name: "the user has both blocks, one for each node", req: Request{Partitions: gpu, Nodes: 2, TimeLimit: Minutes(60), Constraint: "gpu-a|gpu-b"}, code: OK, message: "--constraint='[gpu-a|gpu-b]'"},
 		{name: "the same on one node", req: Request{Partitions: gpu, Nodes: 1, OneNode: true, TimeLimit: Minutes(60), Constraint: "gpu-a|gpu-b"}, code: OK},
 		{name: "a partition named twice", req: Request{Partitions: []string{"gpu", "gpu"}, Nodes: 9, TimeLimit: Minutes(60)}, code: TooManyNodes, refused: true, message: "use --nodes=8"},
-		{name: "components that fit together", req: Request{Partitions: gpu, Nodes: 4, TimeLimit: Minutes(60), Component: true, Together: 8, Constraint: "gpu-a"}, code: OK},
+		{name: "components that fit together", req: Request{Partitions: gpu, Nodes: 4, TimeLimit: Minutes(60), Component: true, NodesBefore: 8, Constraint: "gpu-a"}, code: OK},
 		{
-			name: "components that do not", req: Request{Partitions: gpu, Nodes: 4, TimeLimit: Minutes(60), Component: true, Together: 9, Constraint: "gpu-a"}, code: OK,
+			name: "components that do not", req: Request{Partitions: gpu, Nodes: 4, TimeLimit: Minutes(60), Component: true, NodesBefore: 9, Constraint: "gpu-a"}, code: OK,
 			message: "the components of this job need 13 nodes of partition gpu together, and its blocks have 12",
 		},
 		{name: "prose", req: Request{Partitions: gpu, Nodes: 4, TimeLimit: Minutes(60), Constraint: "gpu-a", Comment: "capacity=full run"}, code: OK, message: "capacity=full in --comment changes nothing"},

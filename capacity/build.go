@@ -103,7 +103,7 @@ func (g GroupSettings) build(p Provider, facts Facts, where placement, snap, was
 	}
 
 	ids := g.reservations(snap)
-	if !g.PurchaseOption.Reserved() {
+	if !g.PurchaseOption.IsReserved() {
 		group.ReuseIDs = ids
 		ids = nil
 	}
@@ -112,7 +112,7 @@ func (g GroupSettings) build(p Provider, facts Facts, where placement, snap, was
 	for i := range group.Slots {
 		slot := &group.Slots[i]
 
-		at, known := was.Place(slot.Name)
+		at, known := was.FindSlot(slot.Name)
 		if !known {
 			continue
 		}
@@ -166,13 +166,13 @@ type placement struct {
 func placementOf(s Settings, facts Facts, snap *Snapshot) placement {
 	at := placement{holds: map[string]string{}, slots: map[string]string{}}
 	if facts.Before != nil {
-		for _, p := range Places(slices.Concat(facts.Before.Former, facts.Before.Partitions)) {
+		for _, p := range AllSlots(slices.Concat(facts.Before.Former, facts.Before.Partitions)) {
 			at.learn(facts, p, snap)
 		}
 	} else {
 		for _, i := range facts.Instances {
 			id := i.Tags[TagReservation]
-			if _, _, slot, ok := s.PlaceOf(i.Tags[TagNode]); ok && id != "" && !i.Ended() {
+			if _, _, slot, ok := s.FindNode(i.Tags[TagNode]); ok && id != "" && !i.Ended() {
 				at.holds[slot] = id
 				at.slots[id] = slot
 			}
@@ -187,18 +187,18 @@ func placementOf(s Settings, facts Facts, snap *Snapshot) placement {
 }
 
 // learn adds a slot of the last snapshot.
-func (at placement) learn(facts Facts, in Place, snap *Snapshot) {
+func (at placement) learn(facts Facts, in SlotRef, snap *Snapshot) {
 	before := facts.Before
 	for _, t := range before.Turns(in) {
 		// A waiting reservation has no nodes, and may move to a slot in which it need not wait.
-		if !t.Waits(before.TakenAt) {
+		if !t.IsWaiting(before.TakenAt) {
 			at.slots[t.Reservation.ID] = in.Slot.Name
 		}
 	}
 
 	if in.Partition.Provider.Configures() {
 		if facts.Held == nil { // PCS did not answer
-			at.holds[in.Slot.Name] = in.Slot.Holds
+			at.holds[in.Slot.Name] = in.Slot.Occupant
 		}
 
 		return
@@ -207,13 +207,13 @@ func (at placement) learn(facts Facts, in Place, snap *Snapshot) {
 	// The reservation that had the slot then keeps it while it is live. The next one has had the slot since that one
 	// ended: its fence has opened, and jobs have started behind it.
 	for _, when := range []time.Time{before.TakenAt, facts.Now} {
-		standing := before.Standing(in, when)
+		standing := before.SlotState(in, when)
 		id := standing.Reservation.ID
 		if id == "" || standing.Window.Start.After(when) {
 			continue
 		}
 
-		if r, known := snap.Reservation(id); known && r.LiveAt(when) {
+		if r, known := snap.Reservation(id); known && r.IsLiveAt(when) {
 			at.holds[in.Slot.Name] = id
 			return
 		}
@@ -232,13 +232,13 @@ func fillSlots(p Provider, names, ids []string, where placement, snap *Snapshot)
 		r, known := snap.Reservation(held)
 
 		// On PCS the node group itself names its reservation; elsewhere the settings do.
-		if held == "" || !p.Configures() && !(slices.Contains(rest, held) && known && r.State.Live()) {
+		if held == "" || !p.Configures() && !(slices.Contains(rest, held) && known && r.State.IsLive()) {
 			continue
 		}
 
-		slots[i].Holds = held
+		slots[i].Occupant = held
 		slots[i].ReservationIDs = []string{held}
-		slots[i].Unnamed = !slices.Contains(ids, held) && known && r.State.Live()
+		slots[i].Unnamed = !slices.Contains(ids, held) && known && r.State.IsLive()
 		rest = slices.DeleteFunc(rest, func(id string) bool { return id == held })
 	}
 
@@ -257,9 +257,9 @@ func fillSlots(p Provider, names, ids []string, where placement, snap *Snapshot)
 		slices.SortStableFunc(slot.ReservationIDs, func(a, b string) int {
 			x, _ := snap.Reservation(a)
 			y, _ := snap.Reservation(b)
-			ended := func(r Reservation) int { return rank(r.ID != "" && !r.State.Live()) }
+			ended := func(r Reservation) int { return rank(r.ID != "" && !r.State.IsLive()) }
 
-			return cmp.Or(rank(a != slot.Holds)-rank(b != slot.Holds), ended(x)-ended(y),
+			return cmp.Or(rank(a != slot.Occupant)-rank(b != slot.Occupant), ended(x)-ended(y),
 				slices.Index(ids, a)-slices.Index(ids, b))
 		})
 	}
@@ -271,7 +271,7 @@ func fillSlots(p Provider, names, ids []string, where placement, snap *Snapshot)
 // its neighbours stay where they are.
 func (s *Snapshot) lasts(id string) bool {
 	r, known := s.Reservation(id)
-	return !known || r.State.Live() || r.State == StateExpired && !r.End.IsZero()
+	return !known || r.State.IsLive() || r.State == StateExpired && !r.End.IsZero()
 }
 
 // bestSlot returns the index of the slot for a reservation that none holds; already names the slot it had, if any.
@@ -281,10 +281,10 @@ func (s *Snapshot) bestSlot(slots []Slot, id, already string) int {
 	best := 0
 	for i, slot := range slots {
 		slot.ReservationIDs = append(slices.Clone(slot.ReservationIDs), id)
-		turns := s.turns(Place{Slot: &slot}, slot.ReservationIDs, func(r Reservation) bool { return s.lasts(r.ID) })
+		turns := s.turns(SlotRef{Slot: &slot}, slot.ReservationIDs, func(r Reservation) bool { return s.lasts(r.ID) })
 
 		t := turns[slices.IndexFunc(turns, func(t Turn) bool { return t.Reservation.ID == id })]
-		over := !t.Unknown && !t.Reservation.State.Live()
+		over := !t.Unknown && !t.Reservation.State.IsLive()
 		if slot.Name == already && (over || t.Behind == "") {
 			return i
 		}

@@ -14,8 +14,8 @@ type Clock struct {
 // clockJump exceeds what a slow answer makes: between two answers, only a wrong clock differs by as much.
 const clockJump = time.Minute
 
-// Learn takes the offset that an answer shows.
-func (c *Clock) Learn(offset time.Duration) {
+// Observe takes the offset that an answer shows.
+func (c *Clock) Observe(offset time.Duration) {
 	agrees := func(with time.Duration) bool { return (offset - with).Abs() < clockJump }
 
 	switch was := c.offset; {

@@ -20,7 +20,7 @@ func TestClock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var clock Clock
 			for i, minutes := range c.answers {
-				clock.Learn(time.Duration(minutes) * time.Minute)
+				clock.Observe(time.Duration(minutes) * time.Minute)
 
 				if got := clock.Offset(); got != time.Duration(c.want[i])*time.Minute {
 					t.Errorf("after answer %d the offset is %s, want %d minutes", i+1, got, c.want[i])

@@ -114,7 +114,7 @@ func ParseDuration(text string) (time.Duration, error) {
 		}
 
 		n, err := strconv.ParseUint(number, 10, 16)
-		if err != nil || time.Duration(n) > longest/unit.size {
+		if err != nil || time.Duration(n) > maxDuration/unit.size {
 			return 0, bad
 		}
 
@@ -131,7 +131,7 @@ func ParseDuration(text string) (time.Duration, error) {
 		total += d
 	}
 
-	if total < 0 || total > longest {
+	if total < 0 || total > maxDuration {
 		return 0, bad
 	}
 
@@ -142,8 +142,8 @@ func ParseDuration(text string) (time.Duration, error) {
 	return total, nil
 }
 
-// longest is the longest time that ParseDuration reads: the sum of three such times does not overflow.
-const longest = 90 * 365 * day
+// maxDuration is the longest time that ParseDuration reads: the sum of three such times does not overflow.
+const maxDuration = 90 * 365 * day
 
 // timeLayouts lists the forms of ParseTime.
 var timeLayouts = []string{

@@ -76,8 +76,8 @@ func ParseGuard(name string) (Guard, bool) {
 	return g, true
 }
 
-// Place returns the guard without what may differ between two guards for the same nodes: only one exists at a time.
-func (g Guard) Place() Guard {
+// Key returns the guard without what may differ between two guards for the same nodes: only one exists at a time.
+func (g Guard) Key() Guard {
 	g.Owner = ""
 	g.Second = false
 
@@ -100,24 +100,24 @@ type SlurmReservation struct {
 // SlurmInfinite is the length that Slurm stores for Duration=infinite.
 const SlurmInfinite = 365 * 24 * time.Hour
 
-// Infinite reports whether the reservation was requested without an end. Slurm may move the start after it has set the
+// IsInfinite reports whether the reservation was requested without an end. Slurm may move the start after it has set the
 // end, so less than a year may lie between them.
-func (r SlurmReservation) Infinite() bool {
+func (r SlurmReservation) IsInfinite() bool {
 	return r.End.IsZero() || r.End.Sub(r.Start) >= 300*24*time.Hour
 }
 
-// Ours reports whether a Slurm reservation carries our mark (R9). PCS's own (<node-group>-scheduled) and
+// IsOurs reports whether a Slurm reservation carries our mark (R9). PCS's own (<node-group>-scheduled) and
 // ParallelCluster's (pcluster-*) are never ours.
-func (r SlurmReservation) Ours() bool {
+func (r SlurmReservation) IsOurs() bool {
 	_, named := ParseGuard(r.Name)
 	return named && slices.Contains(r.Flags, "IGNORE_JOBS") &&
-		(r.Maintenance() || slices.Contains(r.Flags, "OVERLAP")) &&
+		(r.IsMaintenance() || slices.Contains(r.Flags, "OVERLAP")) &&
 		slices.Equal(r.Users, []string{"root"})
 }
 
-// Maintenance reports whether Slurm shows the nodes as in maintenance while the reservation is active: see
+// IsMaintenance reports whether Slurm shows the nodes as in maintenance while the reservation is active: see
 // Provider.GuardFlags.
-func (r SlurmReservation) Maintenance() bool { return slices.Contains(r.Flags, "MAINT") }
+func (r SlurmReservation) IsMaintenance() bool { return slices.Contains(r.Flags, "MAINT") }
 
 // Guard returns the purpose of the Slurm reservation, by its name.
 func (r SlurmReservation) Guard() Guard {
@@ -125,35 +125,35 @@ func (r SlurmReservation) Guard() Guard {
 	return g
 }
 
-// Fences reports whether it is our fence over a slot for an EC2 reservation.
-func (r SlurmReservation) Fences(slot, block string) bool {
+// IsFenceFor reports whether it is our fence over a slot for an EC2 reservation.
+func (r SlurmReservation) IsFenceFor(slot, block string) bool {
 	g := r.Guard()
-	return r.Ours() && g.Kind == GuardFence && g.Slot == slot && g.Block == block
+	return r.IsOurs() && g.Kind == GuardFence && g.Slot == slot && g.Block == block
 }
 
-// heedless reports whether Slurm starts the reservation's jobs through a fence over some of its nodes. A job in a MAINT
+// ignoresFence reports whether Slurm starts the reservation's jobs through a fence over some of its nodes. A job in a MAINT
 // reservation heeds no other, one in an OVERLAP reservation none without MAINT (job_test_resv of reservation.c; seen on
 // 22.05). Slurm ends a job with its reservation, except with FLEX.
-func (r SlurmReservation) heedless(fence SlurmReservation) bool {
-	ignores := r.Maintenance() || slices.Contains(r.Flags, "OVERLAP") && !fence.Maintenance()
+func (r SlurmReservation) ignoresFence(fence SlurmReservation) bool {
+	ignores := r.IsMaintenance() || slices.Contains(r.Flags, "OVERLAP") && !fence.IsMaintenance()
 	lasts := r.End.IsZero() || r.End.After(fence.Start) || slices.Contains(r.Flags, "FLEX")
 	shares := func(node string) bool { return slices.Contains(fence.Nodes, node) }
 
 	return ignores && lasts && slices.ContainsFunc(r.Nodes, shares)
 }
 
-// PastFences returns the site's Slurm reservations whose jobs Slurm starts through a fence of ours: by name, the first
+// FindFenceBypasses returns the site's Slurm reservations whose jobs Slurm starts through a fence of ours: by name, the first
 // of these fences. One for root alone, such as PCS's own, takes no jobs of users.
-func PastFences(all []SlurmReservation) map[string]SlurmReservation {
+func FindFenceBypasses(all []SlurmReservation) map[string]SlurmReservation {
 	past := map[string]SlurmReservation{}
 	for _, r := range all {
-		if r.Ours() || slices.Equal(r.Users, []string{"root"}) {
+		if r.IsOurs() || slices.Equal(r.Users, []string{"root"}) {
 			continue
 		}
 
 		for _, fence := range all {
-			isFence := fence.Ours() && fence.Guard().Kind == GuardFence
-			if !isFence || !r.heedless(fence) {
+			isFence := fence.IsOurs() && fence.Guard().Kind == GuardFence
+			if !isFence || !r.ignoresFence(fence) {
 				continue
 			}
 
@@ -167,8 +167,8 @@ func PastFences(all []SlurmReservation) map[string]SlurmReservation {
 	return past
 }
 
-// PastFence reports a site's reservation whose jobs Slurm starts through a fence.
-func PastFence(reservation string, fence SlurmReservation) Problem {
+// FenceBypassProblem reports a site's reservation whose jobs Slurm starts through a fence.
+func FenceBypassProblem(reservation string, fence SlurmReservation) Problem {
 	return Problemf("past-fence", Subject{Slot: fence.Guard().Slot},
 		"let it end by then, or make it without MAINT, OVERLAP and FLEX: "+
 			"jobs that end before the fence start in it as well",
@@ -177,10 +177,10 @@ func PastFence(reservation string, fence SlurmReservation) Problem {
 		reservation, hostlist.Compress(fence.Nodes), FormatUTC(fence.Start))
 }
 
-// pastFence returns the warning for a job in such a reservation; "" for others.
-func pastFence(req Request, snap *Snapshot) string {
+// warnFenceBypass returns the warning for a job in such a reservation; "" for others.
+func warnFenceBypass(req Request, snap *Snapshot) string {
 	for name := range strings.SplitSeq(req.Reservation, ",") {
-		if fence, is := snap.PastFences[name]; is {
+		if fence, is := snap.FenceBypasses[name]; is {
 			return fmt.Sprintf(
 				"Slurm starts jobs with --reservation=%s even if they do not end before the fence; "+
 					"the job's limit is then lowered to end by %s: state a --time that ends before",
@@ -191,8 +191,8 @@ func pastFence(req Request, snap *Snapshot) string {
 	return ""
 }
 
-// ByClock returns the reservation with its times in a clock that is offset ahead.
-func (r SlurmReservation) ByClock(offset time.Duration) SlurmReservation {
+// ShiftTimes returns the reservation with its times in a clock that is offset ahead.
+func (r SlurmReservation) ShiftTimes(offset time.Duration) SlurmReservation {
 	r.Start = r.Start.Add(offset)
 	if !r.End.IsZero() {
 		r.End = r.End.Add(offset)

@@ -15,8 +15,8 @@ func TestWaits(t *testing.T) {
 		"another cluster's":      {Job{State: Revoked}, false},
 		"running":                {Job{State: "RUNNING"}, false},
 	} {
-		if c.job.Waits() != c.waits {
-			t.Errorf("%s: waits is %t", name, c.job.Waits())
+		if c.job.CanStart() != c.waits {
+			t.Errorf("%s: waits is %t", name, c.job.CanStart())
 		}
 	}
 }
@@ -42,13 +42,13 @@ func TestWhoseHold(t *testing.T) {
 	} {
 		t.Run(reason, func(t *testing.T) {
 			j := Job{Held: true, Reason: reason}
-			hold, slurms := j.SlurmHold()
-			if slurms != c.slurms || j.AdminHeld() != c.admins || slurms && (hold.Why == "" || hold.Do == "") {
-				t.Errorf("Slurm's hold: %t (%+v), an administrator's: %t", slurms, hold, j.AdminHeld())
+			hold, slurms := j.HeldBySlurm()
+			if slurms != c.slurms || j.HeldByAdmin() != c.admins || slurms && (hold.Why == "" || hold.Do == "") {
+				t.Errorf("Slurm's hold: %t (%+v), an administrator's: %t", slurms, hold, j.HeldByAdmin())
 			}
 
 			j.Held = false
-			if _, slurms := j.SlurmHold(); slurms || j.AdminHeld() {
+			if _, slurms := j.HeldBySlurm(); slurms || j.HeldByAdmin() {
 				t.Error("a job that is not held has a hold")
 			}
 		})

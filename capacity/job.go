@@ -63,8 +63,8 @@ func (j Job) Pending() bool { return j.State == "PENDING" }
 // that it depends on did not end as --dependency demands.
 const DependencyNeverSatisfied = "DependencyNeverSatisfied"
 
-// Waits reports whether the job is pending and Slurm may start it some time as it is, or after a release.
-func (j Job) Waits() bool { return j.Pending() && j.Reason != DependencyNeverSatisfied }
+// CanStart reports whether the job is pending and Slurm may start it some time as it is, or after a release.
+func (j Job) CanStart() bool { return j.Pending() && j.Reason != DependencyNeverSatisfied }
 
 // Completing reports whether the job's run is over while its nodes still clean up. State is COMPLETING too: squeue does
 // not show how the job ended.
@@ -77,16 +77,16 @@ func (j Job) Settled() bool {
 	return j.Pending() && j.Reason != "Cleaning" && (!j.Held || j.Start.IsZero())
 }
 
-// AdminHeld reports whether an administrator holds the job, as far as Slurm's reason shows: neither its owner nor
+// HeldByAdmin reports whether an administrator holds the job, as far as Slurm's reason shows: neither its owner nor
 // Slurm.
-func (j Job) AdminHeld() bool {
-	_, slurms := j.SlurmHold()
+func (j Job) HeldByAdmin() bool {
+	_, slurms := j.HeldBySlurm()
 	return j.Held && j.Reason != "JobHeldUser" && !slurms
 }
 
-// HoldUntold reports whether the job was requeued held and Slurm does not say whose hold it is: up to 24.11 until
+// HeldByUnknown reports whether the job was requeued held and Slurm does not say whose hold it is: up to 24.11 until
 // the last run is cleaned up, on 22.05 possibly forever. Meanwhile only slurmctld knows whose hold it is.
-func (j Job) HoldUntold() bool {
+func (j Job) HeldByUnknown() bool {
 	return j.Held && j.plainReason() == "job requeued in held state"
 }
 
@@ -118,12 +118,12 @@ var EndedStates = []string{
 // Ended reports whether the job is over and its nodes are cleaned up.
 func (j Job) Ended() bool { return slices.Contains(EndedStates, j.State) && !j.Completing() }
 
-// Requeues reports whether Slurm can requeue the job.
-func (j Job) Requeues() bool { return j.Batch && j.Requeue }
+// CanRequeue reports whether Slurm can requeue the job.
+func (j Job) CanRequeue() bool { return j.Batch && j.Requeue }
 
-// In reports whether the job runs or waits in a partition, perhaps in others too. It takes a pointer because callers
+// InPartition reports whether the job runs or waits in a partition, perhaps in others too. It takes a pointer because callers
 // ask it for many jobs: a copy costs more than the answer.
-func (j *Job) In(partition string) bool {
+func (j *Job) InPartition(partition string) bool {
 	for name := range strings.SplitSeq(j.Partition, ",") {
 		if name == partition {
 			return true
@@ -133,8 +133,8 @@ func (j *Job) In(partition string) bool {
 	return false
 }
 
-// Is reports whether name means this job: 7, 7_3, or 7 for every part of an array or a heterogeneous job.
-func (j Job) Is(name string) bool {
+// HasID reports whether name means this job: 7, 7_3, or 7 for every part of an array or a heterogeneous job.
+func (j Job) HasID(name string) bool {
 	return j.Shown == name || strings.HasPrefix(j.Shown, name+"_") || strings.HasPrefix(j.Shown, name+"+")
 }
 
@@ -146,7 +146,7 @@ func (j Job) Hostlist() string { return hostlist.Compress(j.Nodes) }
 
 // Request returns the job as Admit takes it, with times in AWS's clock.
 func (s *Snapshot) Request(j Job) Request {
-	j = j.ByClock(s.ClockOffset.Duration)
+	j = j.ShiftTimes(s.ClockOffset.Duration)
 
 	return Request{
 		Partitions:   j.Partitions(),
@@ -166,8 +166,8 @@ func (s *Snapshot) Request(j Job) Request {
 	}
 }
 
-// ByClock returns the job with its times in a clock that is offset ahead: AWS's instead of Slurm's.
-func (j Job) ByClock(offset time.Duration) Job {
+// ShiftTimes returns the job with its times in a clock that is offset ahead: AWS's instead of Slurm's.
+func (j Job) ShiftTimes(offset time.Duration) Job {
 	for _, t := range []*time.Time{&j.Eligible, &j.Start, &j.End, &j.Deadline} {
 		if !t.IsZero() {
 			*t = t.Add(offset)
@@ -187,8 +187,8 @@ const (
 	HoldAtEnd    OnEnd = "hold"    // like requeue, but held until its owner releases it
 )
 
-// Known reports whether the value is one of the three.
-func (o OnEnd) Known() bool {
+// IsKnown reports whether the value is one of the three.
+func (o OnEnd) IsKnown() bool {
 	return slices.Contains([]OnEnd{StopAtEnd, RequeueAtEnd, HoldAtEnd}, o)
 }
 
@@ -202,8 +202,8 @@ const (
 	RequeueNever  Requeue = "never"  // srun or salloc, which Slurm cannot requeue
 )
 
-// endsAnyway returns the warning for a job whose on_end Slurm cannot carry out; "" if it can.
-func endsAnyway(req Request, wish Wish, snap *Snapshot) string {
+// warnOnEnd returns the warning for a job whose on_end Slurm cannot carry out; "" if it can.
+func warnOnEnd(req Request, wish Wish, snap *Snapshot) string {
 	if wish.OnEnd != RequeueAtEnd && wish.OnEnd != HoldAtEnd {
 		return ""
 	}
@@ -223,11 +223,11 @@ func endsAnyway(req Request, wish Wish, snap *Snapshot) string {
 	return fmt.Sprintf("on_end=%s in --comment does nothing, and the job ends with its time limit: %s", wish.OnEnd, why)
 }
 
-// lateSignal returns the warning for a job whose signal would come after its requeue; "" for others. A job with a limit
+// warnLateSignal returns the warning for a job whose signal would come after its requeue; "" for others. A job with a limit
 // of its own and no --time-min is requeued only where that is lowered.
-func lateSignal(req Request, wish Wish, snap *Snapshot) string {
+func warnLateSignal(req Request, wish Wish, snap *Snapshot) string {
 	requeues := wish.OnEnd
-	for _, name := range req.in(snap) {
+	for _, name := range req.targetPartitions(snap) {
 		if p, ours := snap.Partition(name); ours {
 			requeues = cmp.Or(requeues, p.OnEnd)
 		}
@@ -267,14 +267,14 @@ const (
 	heldTime  = "2006-01-02 15:04:05 UTC"
 )
 
-// HoldNote returns the AdminComment of a job that is held from a time on, in whole seconds. text gives the reason.
-func HoldNote(since time.Time, text string) string {
+// HeldNote returns the AdminComment of a job that is held from a time on, in whole seconds. text gives the reason.
+func HeldNote(since time.Time, text string) string {
 	return adminMark + ownerMark + since.UTC().Format(heldTime) + " on: " + text
 }
 
-// ReadHoldNote reads an AdminComment; ours is false if it is not a HoldNote. rest is the AdminComment to restore when
+// ParseHeldNote reads an AdminComment; ours is false if it is not a HoldNote. rest is the AdminComment to restore when
 // the hold is over.
-func ReadHoldNote(comment string) (since time.Time, rest string, ours bool) {
+func ParseHeldNote(comment string) (since time.Time, rest string, ours bool) {
 	after, marked := strings.CutPrefix(comment, adminMark+ownerMark)
 	at, text, complete := strings.Cut(after, " on: ")
 	since, err := time.Parse(heldTime, at)

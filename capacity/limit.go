@@ -240,9 +240,9 @@ type SlurmPartition struct {
 	Unread        string        // what Slurm shows and nobody can read
 }
 
-// OverTime returns the most by which jobs of the named partitions may run longer than their limits: NoLimit where no
+// MaxOverTime returns the most by which jobs of the named partitions may run longer than their limits: NoLimit where no
 // limit ends a job. of is that of slurm.conf.
-func OverTime(partitions []SlurmPartition, named []string, of Limit) (most Limit) {
+func MaxOverTime(partitions []SlurmPartition, named []string, of Limit) (most Limit) {
 	for _, p := range partitions {
 		over := p.OverTime
 		if !over.Set {

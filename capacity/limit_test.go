@@ -214,7 +214,7 @@ func TestNearKeys(t *testing.T) {
 		"capacity_reservation_id=cr-0123456789abcdef0": "",
 		strings.Repeat("x", 500) + "=1":                "",
 	} {
-		got := strings.Join(nearKeys("words before, "+word), "; ")
+		got := strings.Join(warnMisspelledKeys("words before, "+word), "; ")
 		if meant == "" && got != "" || meant != "" && !strings.HasSuffix(got, "did you mean "+meant+"=?") {
 			t.Errorf("%s: %q, want %q", word, got, meant)
 		}
@@ -253,7 +253,7 @@ func FuzzWish(f *testing.F) {
 			t.Errorf("%+v", wish)
 		}
 
-		nearKeys(comment)
+		warnMisspelledKeys(comment)
 	})
 }
 
@@ -316,7 +316,7 @@ func TestLateSignal(t *testing.T) {
 		c.change(&req, snap)
 
 		wish, _ := parseWish(req.Comment)
-		if got := lateSignal(req, wish, snap); (got != "") != c.warned ||
+		if got := warnLateSignal(req, wish, snap); (got != "") != c.warned ||
 			c.warned &&
 				!strings.HasSuffix(
 					got,
@@ -330,12 +330,12 @@ func TestLateSignal(t *testing.T) {
 func TestHoldNote(t *testing.T) {
 	until := time.Date(2026, 11, 21, 20, 30, 5, 0, time.UTC)
 
-	note := HoldNote(until.In(time.FixedZone("", 3600)), "refused on: Monday")
+	note := HeldNote(until.In(time.FixedZone("", 3600)), "refused on: Monday")
 	if want := "pcs-capacity: its owner can release it from 2026-11-21 20:30:05 UTC on: refused on: Monday"; note != want {
 		t.Errorf("%q", note)
 	}
 
-	if at, rest, ours := ReadHoldNote(note); !ours || !at.Equal(until) || rest != "pcs-capacity: refused on: Monday" {
+	if at, rest, ours := ParseHeldNote(note); !ours || !at.Equal(until) || rest != "pcs-capacity: refused on: Monday" {
 		t.Errorf("%v %q %t", at, rest, ours)
 	}
 
@@ -343,7 +343,7 @@ func TestHoldNote(t *testing.T) {
 		"", "mine", "pcs-capacity: refused on: Monday", note[1:], " " + note,
 		"pcs-capacity: its owner can release it from 2026-11-21 20:30:05 UTC", "pcs-capacity: its owner can release it from Monday on: x",
 	} {
-		if _, _, ours := ReadHoldNote(other); ours {
+		if _, _, ours := ParseHeldNote(other); ours {
 			t.Errorf("%q is taken for ours", other)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // name can be another zone in another account.
 func Match(r Reservation, g NodeGroup, now time.Time) (found []Problem) {
 	add := func(code Code, fix, message string, args ...any) {
-		found = append(found, Problemf(code, about(r), fix, message, args...))
+		found = append(found, Problemf(code, aboutReservation(r), fix, message, args...))
 	}
 
 	usable := true
@@ -22,7 +22,7 @@ func Match(r Reservation, g NodeGroup, now time.Time) (found []Problem) {
 		usable = false
 	}
 
-	if !g.PurchaseOption.Buys(r.Kind) {
+	if !g.PurchaseOption.CanUse(r.Kind) {
 		fix := "use a Capacity Block or an ODCR"
 		if slices.Contains(PurchaseOptions, r.Kind) {
 			fix = fmt.Sprintf("set purchase_option = %q", r.Kind)
@@ -45,7 +45,7 @@ func Match(r Reservation, g NodeGroup, now time.Time) (found []Problem) {
 	case !slices.ContainsFunc(g.Subnets, func(s Subnet) bool { return s.AZID == r.AZID }):
 		add(WrongZone, fmt.Sprintf("use a subnet in %s", FormatZone(r.AZID, r.AZ)),
 			"reservation %s is in %s, but node group %s has %s",
-			r.ID, FormatZone(r.AZID, r.AZ), g.Name, SubnetZones(g.Subnets))
+			r.ID, FormatZone(r.AZID, r.AZ), g.Name, FormatSubnets(g.Subnets))
 	}
 
 	if r.State == StateActive && r.Size() == 0 {
@@ -78,15 +78,15 @@ func Match(r Reservation, g NodeGroup, now time.Time) (found []Problem) {
 	return found
 }
 
-// Lasting drops the mismatches that time resolves: a pass says the others.
-func Lasting(mismatches []Problem) []Problem {
-	return slices.DeleteFunc(slices.Clone(mismatches), func(m Problem) bool { return !m.Code.At("pass") })
+// FilterLasting drops the mismatches that time resolves: a pass says the others.
+func FilterLasting(mismatches []Problem) []Problem {
+	return slices.DeleteFunc(slices.Clone(mismatches), func(m Problem) bool { return !m.Code.AppearsAt("pass") })
 }
 
 // StateMismatch says why a reservation's state makes it unusable; nil if it is usable.
 func StateMismatch(r Reservation, now time.Time) *Problem {
 	problem := func(code Code, fix, format string, args ...any) *Problem {
-		p := Problemf(code, about(r), fix, format, args...)
+		p := Problemf(code, aboutReservation(r), fix, format, args...)
 		return &p
 	}
 
@@ -100,7 +100,7 @@ func StateMismatch(r Reservation, now time.Time) *Problem {
 		return problem("payment-pending",
 			"run this again once its state is scheduled; EC2 bills within 5 minutes to 12 hours",
 			"the payment of reservation %s is still pending", r.ID)
-	case r.State.Expected():
+	case r.State.MayOpen():
 		return problem(WrongState, "run this again once its state is scheduled or active",
 			"reservation %s is in state %s", r.ID, r.State)
 	case r.State == StateExpired || r.State == StateCancelled:
@@ -112,10 +112,10 @@ func StateMismatch(r Reservation, now time.Time) *Problem {
 		"reservation %s is in state %s, which cannot be used", r.ID, r.State)
 }
 
-func about(r Reservation) Subject { return Subject{Reservation: r.ID} }
+func aboutReservation(r Reservation) Subject { return Subject{Reservation: r.ID} }
 
-// SubnetZones names subnets with their zones: "only subnet-1 in us-east-2a (use2-az1)".
-func SubnetZones(subnets []Subnet) string {
+// FormatSubnets names subnets with their zones: "only subnet-1 in us-east-2a (use2-az1)".
+func FormatSubnets(subnets []Subnet) string {
 	var all []string
 	for _, s := range subnets {
 		all = append(all, fmt.Sprintf("%s in %s", s.ID, FormatZone(s.AZID, s.AZ)))
@@ -136,8 +136,8 @@ type Need struct {
 	By           time.Time
 }
 
-// Fitting is one reservation judged for a need. If Code is not OK, Message says what is missing.
-type Fitting struct {
+// FitResult is one reservation judged for a need. If Code is not OK, Message says what is missing.
+type FitResult struct {
 	Reservation
 	Count   int       `json:"count"`          // the size, also before a block opens
 	Idle    *int      `json:"nodes_idle"`     // its idle nodes, which are free; nil if unknown
@@ -147,7 +147,7 @@ type Fitting struct {
 }
 
 // Fits reports whether the need fits.
-func (f Fitting) Fits() bool { return f.Code == OK }
+func (f FitResult) Fits() bool { return f.Code == OK }
 
 // Fit judges a need against the reservations of its instance type and sorts them: first those that fit; then blocks
 // before ODCRs, the earlier start before the later, the smaller reservation before the larger. Time is judged as for a
@@ -155,8 +155,8 @@ func (f Fitting) Fits() bool { return f.Code == OK }
 // our idle nodes in each reservation, by id: their instances are free for the need, although EC2 counts them as used.
 func Fit(
 	need Need, reservations []Reservation, subnets []Subnet, idle map[string]int, timing Timing, now time.Time,
-) []Fitting {
-	var all []Fitting
+) []FitResult {
+	var all []FitResult
 	for _, r := range reservations {
 		if r.InstanceType != need.InstanceType {
 			continue
@@ -170,8 +170,8 @@ func Fit(
 		all = append(all, f)
 	}
 
-	slices.SortStableFunc(all, func(a, b Fitting) int {
-		return cmp.Or(rank(!a.Fits())-rank(!b.Fits()), rank(!a.Kind.Bought())-rank(!b.Kind.Bought()),
+	slices.SortStableFunc(all, func(a, b FitResult) int {
+		return cmp.Or(rank(!a.Fits())-rank(!b.Fits()), rank(!a.Kind.IsBlock())-rank(!b.Kind.IsBlock()),
 			a.Start.Compare(b.Start), a.Count-b.Count)
 	})
 
@@ -179,11 +179,11 @@ func Fit(
 }
 
 // fitOne judges a need against one reservation.
-func fitOne(need Need, r Reservation, subnets []Subnet, idle int, timing Timing, now time.Time) Fitting {
-	f := Fitting{Reservation: r, Count: r.Size(), Start: later(now, r.Start), Code: OK}
+func fitOne(need Need, r Reservation, subnets []Subnet, idle int, timing Timing, now time.Time) FitResult {
+	f := FitResult{Reservation: r, Count: r.Size(), Start: later(now, r.Start), Code: OK}
 	f.AZ = "" // of a shared reservation it is the owner's name, which can be another zone here (R10)
 
-	say := func(code Code, message string, args ...any) Fitting {
+	say := func(code Code, message string, args ...any) FitResult {
 		f.Code = code
 		f.Message = fmt.Sprintf(message, args...)
 
@@ -199,9 +199,9 @@ func fitOne(need Need, r Reservation, subnets []Subnet, idle int, timing Timing,
 	}
 
 	group := NodeGroup{InstanceType: r.InstanceType, PurchaseOption: r.Kind, Subnets: subnets, Dynamic: true}
-	turn := Turn{Place: Place{&Partition{}, &group, &Slot{}}, Reservation: r, Window: timing.Window(r)}
+	turn := Turn{SlotRef: SlotRef{&Partition{}, &group, &Slot{}}, Reservation: r, Window: timing.Window(r)}
 	req := Request{Nodes: need.Count, TimeLimit: LimitOf(need.Duration)}
-	v := turn.hindrance(req, now)
+	v := turn.check(req, now)
 	p := turn.prospect(req, &Snapshot{Timing: timing}, now)
 
 	healthy := r.UsableSize()

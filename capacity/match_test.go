@@ -277,7 +277,7 @@ func TestPlatformOfTheImage(t *testing.T) {
 			}
 
 			req := Request{Partitions: []string{"gpu"}, Nodes: 1}
-			if passed := PassedOver(req, snap, noon); len(passed) != 1 || passed[0].Code != "platform" ||
+			if passed := MismatchProblems(req, snap, noon); len(passed) != 1 || passed[0].Code != "platform" ||
 				!strings.Contains(passed[0].Sentence, other) {
 				t.Errorf("%s, %s: passed over %v", name, option, passed)
 			}
@@ -297,7 +297,7 @@ func TestPlatformOfTheImage(t *testing.T) {
 
 			if into, v, submitted, snap := decide(nil, ""); !slices.Equal(into, all) || v.Refused ||
 				submitted.Refused ||
-				len(PassedOver(req, snap, noon)) > 0 {
+				len(MismatchProblems(req, snap, noon)) > 0 {
 				t.Errorf("%s, %s, not known: into %q, %+v, %+v", name, option, into, v, submitted)
 			}
 		}

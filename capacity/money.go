@@ -109,8 +109,8 @@ func (m Money) share(n int64, whole *big.Int) Money {
 	return rounded
 }
 
-// Plus returns the sum. Adding the zero value changes nothing.
-func (m Money) Plus(other Money) Money {
+// Add returns the sum. Adding the zero value changes nothing.
+func (m Money) Add(other Money) Money {
 	if m.currency == "" {
 		m.currency = other.currency
 	}

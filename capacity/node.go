@@ -25,14 +25,14 @@ type Node struct {
 	GPUs       int // of any type
 }
 
-// Base returns the base state: IDLE, MIXED, ALLOCATED, DOWN, …
-func (n Node) Base() string {
+// BaseState returns the base state: IDLE, MIXED, ALLOCATED, DOWN, …
+func (n Node) BaseState() string {
 	base, _, _ := strings.Cut(n.State, "+")
 	return base
 }
 
-// Has reports whether the node's state has this flag, such as POWERED_DOWN.
-func (n Node) Has(flag string) bool {
+// HasFlag reports whether the node's state has this flag, such as POWERED_DOWN.
+func (n Node) HasFlag(flag string) bool {
 	_, flags, _ := strings.Cut(n.State, "+")
 	for f := range strings.SplitSeq(flags, "+") {
 		if f == flag {
@@ -45,39 +45,39 @@ func (n Node) Has(flag string) bool {
 
 // PoweredDown reports whether a cloud node is off and changes in neither direction.
 func (n Node) PoweredDown() bool {
-	return n.Has("POWERED_DOWN") && !n.PoweringUp() && !n.PoweringDown()
+	return n.HasFlag("POWERED_DOWN") && !n.PoweringUp() && !n.PoweringDown()
 }
 
 // PoweringUp reports whether a cloud node is being resumed and has not registered yet.
-func (n Node) PoweringUp() bool { return n.Has("POWERING_UP") || n.Has("POWER_UP") }
+func (n Node) PoweringUp() bool { return n.HasFlag("POWERING_UP") || n.HasFlag("POWER_UP") }
 
 // PoweringDown reports whether a cloud node is being powered down. Its instance may still run.
-func (n Node) PoweringDown() bool { return n.Has("POWERING_DOWN") || n.Has("POWER_DOWN") }
+func (n Node) PoweringDown() bool { return n.HasFlag("POWERING_DOWN") || n.HasFlag("POWER_DOWN") }
 
-// Boots reports whether a cloud node is being resumed and nobody has sent it down meanwhile.
-func (n Node) Boots() bool { return n.PoweringUp() && !n.PoweringDown() }
+// IsBooting reports whether a cloud node is being resumed and nobody has sent it down meanwhile.
+func (n Node) IsBooting() bool { return n.PoweringUp() && !n.PoweringDown() }
 
-// GivenUp reports whether the node did not boot within ResumeTimeout, or someone set it DOWN while it was off.
+// IsGivenUp reports whether the node did not boot within ResumeTimeout, or someone set it DOWN while it was off.
 // slurmctld does not use the node again until someone changes its state.
-func (n Node) GivenUp() bool { return n.Base() == "DOWN" && n.PoweredDown() }
+func (n Node) IsGivenUp() bool { return n.BaseState() == "DOWN" && n.PoweredDown() }
 
 // TimedOut reports whether Slurm itself gave the node up, by its reason. A node that an administrator set DOWN stays
 // down.
 func (n Node) TimedOut() bool {
-	return n.GivenUp() && strings.HasPrefix(n.Reason, "ResumeTimeout reached")
+	return n.IsGivenUp() && strings.HasPrefix(n.Reason, "ResumeTimeout reached")
 }
 
-// Busy reports whether the node runs a job, or is still cleaning up after one.
-func (n Node) Busy() bool {
-	return n.Base() == "ALLOCATED" || n.Base() == "MIXED" || n.Has("COMPLETING")
+// IsBusy reports whether the node runs a job, or is still cleaning up after one.
+func (n Node) IsBusy() bool {
+	return n.BaseState() == "ALLOCATED" || n.BaseState() == "MIXED" || n.HasFlag("COMPLETING")
 }
 
 // notIdle lists the flags of an idle node that takes no job now, or takes only another's.
 var notIdle = []string{"COMPLETING", "MAINTENANCE", "NOT_RESPONDING", "PLANNED", "RESERVED"}
 
-// Idle reports whether Slurm can give the node to a job now, also after a boot.
-func (n Node) Idle() bool {
-	return n.Base() == "IDLE" && n.Out() == "" && !n.PoweringDown() && !slices.ContainsFunc(notIdle, n.Has)
+// IsIdle reports whether Slurm can give the node to a job now, also after a boot.
+func (n Node) IsIdle() bool {
+	return n.BaseState() == "IDLE" && n.OutState() == "" && !n.PoweringDown() && !slices.ContainsFunc(notIdle, n.HasFlag)
 }
 
 // powerFlags lists the flags that say more than the base state, the most informative first.
@@ -87,46 +87,46 @@ var powerFlags = []string{
 	"POWERED_DOWN", "DRAIN", "NOT_RESPONDING",
 }
 
-// Up reports whether the node can run jobs, busy or not: its slurmd answers and nothing keeps jobs away.
-func (n Node) Up() bool {
-	return !slices.ContainsFunc(powerFlags, n.Has) && slices.Contains([]string{"IDLE", "MIXED", "ALLOCATED"}, n.Base())
+// IsUp reports whether the node can run jobs, busy or not: its slurmd answers and nothing keeps jobs away.
+func (n Node) IsUp() bool {
+	return !slices.ContainsFunc(powerFlags, n.HasFlag) && slices.Contains([]string{"IDLE", "MIXED", "ALLOCATED"}, n.BaseState())
 }
 
-// Word returns the node's state in one word: idle, powering-up, drain, …
-func (n Node) Word() string {
-	word := n.Base()
-	if i := slices.IndexFunc(powerFlags, n.Has); i >= 0 {
+// ShortState returns the node's state in one word: idle, powering-up, drain, …
+func (n Node) ShortState() string {
+	word := n.BaseState()
+	if i := slices.IndexFunc(powerFlags, n.HasFlag); i >= 0 {
 		word = powerFlags[i]
 	}
 
 	return strings.ToLower(strings.ReplaceAll(word, "_", "-"))
 }
 
-// Out returns the state that keeps jobs away until someone acts: drained, down or failed; "" if none does. It is "" for
+// OutState returns the state that keeps jobs away until someone acts: drained, down or failed; "" if none does. It is "" for
 // a node that was given up or is powering down: the next ResumeProgram takes it.
-func (n Node) Out() string {
+func (n Node) OutState() string {
 	switch {
-	case n.GivenUp(), n.PoweringDown():
+	case n.IsGivenUp(), n.PoweringDown():
 		return ""
-	case n.Has("DRAIN"):
+	case n.HasFlag("DRAIN"):
 		return "drained"
-	case n.Base() == "DOWN":
+	case n.BaseState() == "DOWN":
 		return "down"
-	case n.Base() == "FAIL" || n.Has("FAIL"):
+	case n.BaseState() == "FAIL" || n.HasFlag("FAIL"):
 		return "failed"
 	}
 
 	return ""
 }
 
-// socketsOf matches the suffix that Slurm adds to a node's resource: "(S:0-1)", "(IDX:0,2)".
-var socketsOf = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\([^()]*\)`) })
+// socketSuffix matches the suffix that Slurm adds to a node's resource: "(S:0-1)", "(IDX:0,2)".
+var socketSuffix = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\([^()]*\)`) })
 
-// GPUs counts the GPUs in a list of generic resources: a node's "gpu:h100:8(S:0-1),shard:16", or a job's
+// CountGPUs counts the GPUs in a list of generic resources: a node's "gpu:h100:8(S:0-1),shard:16", or a job's
 // "gres:gpu:24" (22.05) and "gres/gpu:h100=24". An entry without a number counts one.
-func GPUs(gres string) int {
+func CountGPUs(gres string) int {
 	if strings.Contains(gres, "(") {
-		gres = socketsOf().ReplaceAllString(gres, "")
+		gres = socketSuffix().ReplaceAllString(gres, "")
 	}
 
 	total := 0

@@ -59,7 +59,7 @@ func TestPastFences(t *testing.T) {
 			}
 
 			for provider, want := range map[Provider]bool{ProviderEC2: c.normal, ProviderNone: c.guest} {
-				past := PastFences([]SlurmReservation{r, fence(provider)})
+				past := FindFenceBypasses([]SlurmReservation{r, fence(provider)})
 				first, is := past["site"]
 				if is != want || is && !first.Start.Equal(at) || len(past) > 1 {
 					t.Errorf("%s: %v", provider, past)
@@ -72,11 +72,11 @@ func TestPastFences(t *testing.T) {
 	later := fence(ProviderEC2)
 	later.Start = at.Add(time.Hour)
 	site := SlurmReservation{Name: "site", Nodes: []string{"gpu-1"}, Flags: []string{"MAINT"}}
-	if past := PastFences([]SlurmReservation{later, site, fence(ProviderEC2)}); !past["site"].Start.Equal(at) {
+	if past := FindFenceBypasses([]SlurmReservation{later, site, fence(ProviderEC2)}); !past["site"].Start.Equal(at) {
 		t.Error(past)
 	}
 
-	snap := &Snapshot{PastFences: map[string]time.Time{"site": at}}
+	snap := &Snapshot{FenceBypasses: map[string]time.Time{"site": at}}
 	for names, warned := range map[string]bool{"": false, "other": false, "site": true, "other,site": true} {
 		v := Admit(Request{Partitions: []string{"gpu"}, Reservation: names}, withPartition(snap), at)
 		if slices.ContainsFunc(

@@ -82,8 +82,8 @@ func (ps Problems) All() Problems {
 	return append(Problems{}, slices.SortedStableFunc(slices.Values(ps), byOrder)...)
 }
 
-// Of returns the texts of the problems on which one kind of people has to act.
-func (ps Problems) Of(severity Severity) (texts []string) {
+// Texts returns the texts of the problems on which one kind of people has to act.
+func (ps Problems) Texts(severity Severity) (texts []string) {
 	for _, p := range ps {
 		if p.Severity.order() == severity.order() {
 			texts = append(texts, p.Text())
@@ -246,8 +246,8 @@ func (m Meaning) Who() string {
 	return "an administrator"
 }
 
-// Page returns the page of a code.
-func (c Code) Page() (Meaning, bool) {
+// Meaning returns the page of a code.
+func (c Code) Meaning() (Meaning, bool) {
 	for _, m := range Codes {
 		if m.Code == c {
 			return m, true
@@ -257,18 +257,18 @@ func (c Code) Page() (Meaning, bool) {
 	return Meaning{}, false
 }
 
-// At reports whether the code appears at a place: see Meaning.
-func (c Code) At(place string) bool {
-	m, _ := c.Page()
+// AppearsAt reports whether the code appears at a place: see Meaning.
+func (c Code) AppearsAt(place string) bool {
+	m, _ := c.Meaning()
 	return slices.Contains(m.At, place)
 }
 
 // Never reports whether a job that is refused with this code can never start as it is: see Verdict.Outlook.
-func (c Code) Never() bool { return c.At("never") }
+func (c Code) Never() bool { return c.AppearsAt("never") }
 
 // Severity says who has to act on a problem with this code. For an AWS error code, an administrator has.
 func (c Code) Severity() Severity {
-	if m, ok := c.Page(); ok {
+	if m, ok := c.Meaning(); ok {
 		return m.Severity
 	}
 	return Admin

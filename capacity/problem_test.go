@@ -101,7 +101,7 @@ func TestUnnamedReservationsOfSlots(t *testing.T) {
 			placement{holds: map[string]string{"gpu-b": c.held}},
 			&Snapshot{Reservations: []Reservation{named, r}, Timing: twoBlocks().Timing},
 		)
-		if slots[1].Unnamed != c.unnamed || slots[1].Holds != c.holds || slots[0].Unnamed {
+		if slots[1].Unnamed != c.unnamed || slots[1].Occupant != c.holds || slots[0].Unnamed {
 			t.Errorf("%s: %+v", name, slots)
 		}
 	}

@@ -25,7 +25,7 @@ type Prospect struct {
 // Prospects returns the turns in which a job can run, in the order of their opening. Admit decides by the same ones. A
 // constraint that names only slots, gpu-a or [gpu-a|gpu-b], excludes the others.
 func Prospects(req Request, snap *Snapshot, now time.Time) (all []Prospect) {
-	turns := wanted(req, snap)
+	turns := wantedTurns(req, snap)
 	slots := strings.FieldsFunc(req.Constraint, func(r rune) bool { return strings.ContainsRune("[]()|", r) })
 
 	known := features(turns)
@@ -40,11 +40,11 @@ func Prospects(req Request, snap *Snapshot, now time.Time) (all []Prospect) {
 	return all
 }
 
-// PassedOver says why a job gets no nodes in live reservations that it may use: for each, one reason that somebody
+// MismatchProblems says why a job gets no nodes in live reservations that it may use: for each, one reason that somebody
 // has to fix.
-func PassedOver(req Request, snap *Snapshot, now time.Time) (all []Problem) {
-	for _, c := range wanted(req, snap) {
-		if c.hindrance(req, now).Code == Mismatched {
+func MismatchProblems(req Request, snap *Snapshot, now time.Time) (all []Problem) {
+	for _, c := range wantedTurns(req, snap) {
+		if c.check(req, now).Code == Mismatched {
 			all = append(all, c.mismatches()[0])
 		}
 	}
@@ -52,12 +52,12 @@ func PassedOver(req Request, snap *Snapshot, now time.Time) (all []Problem) {
 	return all
 }
 
-// wanted returns the turns of a job's partitions that its account may use and that its comment asks for.
-func wanted(req Request, snap *Snapshot) (all []Turn) {
+// wantedTurns returns the turns of a job's partitions that its account may use and that its comment asks for.
+func wantedTurns(req Request, snap *Snapshot) (all []Turn) {
 	wish, _ := req.Wish()
 	for _, name := range req.Partitions {
 		p, _ := snap.Partition(name)
-		turns, _ := entitled(req, wish, p, snap)
+		turns, _ := allowedTurns(req, wish, p, snap)
 		all = append(all, turns...)
 	}
 
@@ -73,7 +73,7 @@ func prospects(turns []Turn, req Request, snap *Snapshot, now time.Time) (all []
 	why.Code = NoReservation
 	size := 0
 	for i, c := range turns {
-		v := c.hindrance(req, now)
+		v := c.check(req, now)
 		at := slices.Index(closer, v.Code)
 		switch {
 		case !v.Refused:
@@ -99,8 +99,8 @@ func prospects(turns []Turn, req Request, snap *Snapshot, now time.Time) (all []
 	return all, why
 }
 
-// hindrance says why a job can never run in the turn, whatever time it needs; OK if it can.
-func (c Turn) hindrance(req Request, now time.Time) Verdict {
+// check says why a job can never run in the turn, whatever time it needs; OK if it can.
+func (c Turn) check(req Request, now time.Time) Verdict {
 	r := c.Reservation
 	mismatches := c.mismatches()
 	switch {
@@ -109,17 +109,17 @@ func (c Turn) hindrance(req Request, now time.Time) Verdict {
 	case c.onDemand():
 	case c.Never:
 		return refuse(NoReservation, "%s never gets its turn: %s has slot %s", r.ID, c.Behind, c.Slot.Name)
-	case !r.State.Live():
+	case !r.State.IsLive():
 		return refuse(NoReservation, "%s is %s", r.ID, r.State)
-	case !r.LiveAt(now), !c.Window.Unbounded() && !c.Window.Fence.After(now): // EC2 changes the state a while later
+	case !r.IsLiveAt(now), !c.Window.Unbounded() && !c.Window.Fence.After(now): // EC2 changes the state a while later
 		return refuse(NoReservation, "jobs on %s had to end by %s", r.ID, FormatUTC(cmp.Or(c.Window.Fence, r.End)))
 	case len(mismatches) > 0:
 		return refuse(Mismatched, "%s; nothing can be launched for the job: ask an administrator to %s",
 			mismatches[0].Sentence, mismatches[0].Fix)
 	}
 
-	if n, fits := req.leastNodes(c.Group); !fits || n > c.size() {
-		return c.tooSmall(req)
+	if n, fits := req.minNodes(c.Group); !fits || n > c.size() {
+		return c.refuseTooSmall(req)
 	}
 
 	return Verdict{Problem: Problem{Code: OK}}
@@ -131,15 +131,15 @@ func (c Turn) mismatches() []Problem {
 		return nil
 	}
 
-	return slices.DeleteFunc(Lasting(Match(c.Reservation, *c.Group, c.Window.Start)), func(m Problem) bool {
+	return slices.DeleteFunc(FilterLasting(Match(c.Reservation, *c.Group, c.Window.Start)), func(m Problem) bool {
 		return m.Code == WrongZone && len(c.Group.Subnets) == 0 // nobody knows the subnets' zones
 	})
 }
 
 // size returns the number of nodes that one job can have in the turn.
-func (c Turn) size() int { return c.atMost(c.Reservation.Size()) }
+func (c Turn) size() int { return c.limitToGroup(c.Reservation.Size()) }
 
-func (c Turn) atMost(places int) int {
+func (c Turn) limitToGroup(places int) int {
 	if most := c.Group.MaxNodes; c.onDemand() || most > 0 && most < places {
 		return most
 	}
@@ -154,9 +154,9 @@ func (c Turn) prospect(req Request, snap *Snapshot, now time.Time) Prospect {
 		Until:   c.Window.Fence,
 		Longest: NoLimit,
 		Fits:    true,
-		Usable:  c.atMost(c.Reservation.UsableSize()),
+		Usable:  c.limitToGroup(c.Reservation.UsableSize()),
 	}
-	p.Needs, _ = req.leastNodes(c.Group)
+	p.Needs, _ = req.minNodes(c.Group)
 
 	if end := req.Deadline; !end.IsZero() && (p.Until.IsZero() || end.Before(p.Until)) {
 		p.Until = end
@@ -168,7 +168,7 @@ func (c Turn) prospect(req Request, snap *Snapshot, now time.Time) Prospect {
 			p.Room -= snap.Timing.BootAllowance.Duration
 		}
 
-		need := req.least()
+		need := req.minLimit()
 		if !need.Set {
 			need = LimitOf(c.Partition.MinTime.Duration)
 		}
@@ -187,19 +187,19 @@ func (c Turn) prospect(req Request, snap *Snapshot, now time.Time) Prospect {
 	return p
 }
 
-// least returns the shortest time limit with which Slurm may start the job: Slurm may lower the limit down to
+// minLimit returns the shortest time limit with which Slurm may start the job: Slurm may lower the limit down to
 // --time-min.
-func (r Request) least() Limit {
+func (r Request) minLimit() Limit {
 	if r.TimeMin.Bounded() && (!r.TimeLimit.Bounded() || r.TimeMin.Minutes < r.TimeLimit.Minutes) {
 		return r.TimeMin
 	}
 	return r.TimeLimit
 }
 
-// ShortOfHosts finds the open reservation in which the job would run now if no host had failed; of several, the one
+// HostShortage finds the open reservation in which the job would run now if no host had failed; of several, the one
 // with the most usable hosts. short is false if an open reservation has enough hosts, or if the job waits for other
 // reasons.
-func ShortOfHosts(all []Prospect, now time.Time) (p Prospect, short bool) {
+func HostShortage(all []Prospect, now time.Time) (p Prospect, short bool) {
 	for _, open := range all {
 		switch {
 		case !open.Fits || open.Window.Start.After(now) || open.Reservation.State != StateActive && !open.onDemand():
@@ -214,8 +214,8 @@ func ShortOfHosts(all []Prospect, now time.Time) (p Prospect, short bool) {
 	return p, short
 }
 
-// FewHosts returns the sentence for a job that needs more hosts than are usable.
-func (p Prospect) FewHosts() string {
+// ShortageText returns the sentence for a job that needs more hosts than are usable.
+func (p Prospect) ShortageText() string {
 	return fmt.Sprintf("the job needs %d nodes, and %d of the %d hosts of %s are usable",
 		p.Needs, p.Usable, p.Reservation.Size(), p.Reservation.ID)
 }
@@ -250,7 +250,7 @@ func Timeline(snap *Snapshot, from, now time.Time) []Lane {
 
 	used := map[string]bool{}
 	block := func(r Reservation, w Window) (Block, bool) {
-		shown := r.State.Live() || r.State == StateExpired
+		shown := r.State.IsLive() || r.State == StateExpired
 		return Block{Reservation: r, Count: r.Size(), Window: w}, shown && (w.Unbounded() || w.End.After(from))
 	}
 

@@ -48,7 +48,7 @@ func TestProspects(t *testing.T) {
 		"one never has its turn": {req: limited, change: func(s *Snapshot) {
 			onlyA(s)
 			slot := &s.Partitions[0].Groups[0].Slots[0]
-			slot.ReservationIDs, slot.Holds = []string{blockA.ID, blockB.ID}, blockA.ID
+			slot.ReservationIDs, slot.Occupant = []string{blockA.ID, blockB.ID}, blockA.ID
 			s.Reservations[1].Start, s.Reservations[1].End, s.Reservations[1].InstanceType = noon, noon.Add(24*time.Hour), "p4d.24xlarge"
 		}, want: a},
 	} {
@@ -70,12 +70,12 @@ func TestProspects(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 
-		if passed := PassedOver(c.req, s, noon); len(passed) != c.passed {
+		if passed := MismatchProblems(c.req, s, noon); len(passed) != c.passed {
 			t.Errorf("%s: passed over %v", name, passed)
 		}
 	}
 
-	if passed := PassedOver(Request{Partitions: []string{"cpu", "gpu"}}, twoBlocks(func(s *Snapshot) { s.Reservations[0].InstanceType = "p4d.24xlarge" }), noon); len(
+	if passed := MismatchProblems(Request{Partitions: []string{"cpu", "gpu"}}, twoBlocks(func(s *Snapshot) { s.Reservations[0].InstanceType = "p4d.24xlarge" }), noon); len(
 		passed,
 	) != 1 {
 		t.Errorf("behind an unmanaged partition: %v", passed)
@@ -96,7 +96,7 @@ func TestWhereCapacityIsHeld(t *testing.T) {
 		"for every job": {always, []Wish{{}}, false, true}, "for no job": {always, nil, false, false}, "switched off": {always, asks, true, false},
 		"as asked": {onDemand, asks, false, true}, "not asked": {onDemand, []Wish{{}}, false, false}, "in a block": {block, asks, false, false},
 	} {
-		if got := c.group.Holds(c.wishes, &Snapshot{ReserveOff: c.off}); got != c.want {
+		if got := c.group.NeedsHold(c.wishes, &Snapshot{ReserveOff: c.off}); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -110,9 +110,9 @@ func TestWhereCapacityIsHeld(t *testing.T) {
 		"on demand": {ProviderEC2, onDemand, false, true}, "switched off": {ProviderEC2, onDemand, true, false},
 		"of blocks": {ProviderEC2, block, false, false}, "on PCS": {ProviderPCS, onDemand, false, false},
 	} {
-		turn := Turn{Place: Place{Partition: &Partition{Provider: c.provider}, Group: &c.group}}
-		if s := (&Snapshot{ReserveOff: c.off}); turn.suits(Wish{Capacity: ReserveCapacity}, s) != c.holds ||
-			!turn.suits(Wish{}, s) {
+		turn := Turn{SlotRef: SlotRef{Partition: &Partition{Provider: c.provider}, Group: &c.group}}
+		if s := (&Snapshot{ReserveOff: c.off}); turn.matchesWish(Wish{Capacity: ReserveCapacity}, s) != c.holds ||
+			!turn.matchesWish(Wish{}, s) {
 			t.Errorf("%s: not %t", name, c.holds)
 		}
 	}
@@ -124,7 +124,7 @@ func TestWhereCapacityIsHeld(t *testing.T) {
 		ReuseIDs:       []string{"cr-1", "cr-2"},
 	}
 	s := &Snapshot{Reservations: []Reservation{{ID: "cr-1", InstanceType: "g5.xlarge"}}}
-	all := reused(Place{Group: &g}, s)
+	all := reusedTurns(SlotRef{Group: &g}, s)
 	for i, want := range []string{"g5.xlarge", "g6.xlarge g5.xlarge"} { // nobody knows the type of the second
 		if got := strings.Join(all[i].types(), " "); got != want || all[i].Unknown != (i == 1) ||
 			all[i].Reservation.ID != g.ReuseIDs[i] {
@@ -132,12 +132,12 @@ func TestWhereCapacityIsHeld(t *testing.T) {
 		}
 	}
 
-	if got := (Turn{Place: Place{Group: &g}}).types(); len(got) != 2 {
+	if got := (Turn{SlotRef: SlotRef{Group: &g}}).types(); len(got) != 2 {
 		t.Errorf("on demand: %v", got)
 	}
 
-	of := Place{Group: &NodeGroup{InstanceType: "a", PurchaseOption: CapacityBlock}}
-	if got := (Turn{Place: of, Reservation: Reservation{ID: "cr-1", InstanceType: "b"}}).types(); got[0] != "a" {
+	of := SlotRef{Group: &NodeGroup{InstanceType: "a", PurchaseOption: CapacityBlock}}
+	if got := (Turn{SlotRef: of, Reservation: Reservation{ID: "cr-1", InstanceType: "b"}}).types(); got[0] != "a" {
 		t.Errorf("a block: %v", got)
 	}
 }
@@ -160,7 +160,7 @@ func TestIdleIn(t *testing.T) {
 		}}}}},
 	}
 
-	idle := snap.IdleIn(map[string]int{"gpu-a": 5, "gpu-b": 2})
+	idle := snap.IdleByReservation(map[string]int{"gpu-a": 5, "gpu-b": 2})
 	for id, want := range map[string]int{"a": 4, "next": 0, "b": 1, "c": 0, "d": 0} {
 		if got, there := idle[id]; got != want || !there {
 			t.Errorf("%s: %d idle, want %d", id, got, want)

@@ -27,12 +27,12 @@ var kinds = map[Kind]struct {
 	OnDemand:      {pcs: "ONDEMAND"},
 }
 
-// Bought reports whether the reservation is a block: bought for a fixed span, at whose end EC2 takes the instances
+// IsBlock reports whether the reservation is a block: bought for a fixed span, at whose end EC2 takes the instances
 // back early.
-func (k Kind) Bought() bool { return kinds[k].bought }
+func (k Kind) IsBlock() bool { return kinds[k].bought }
 
-// Reserved reports whether launches go into a reservation.
-func (k Kind) Reserved() bool { return k != OnDemand }
+// IsReserved reports whether launches go into a reservation.
+func (k Kind) IsReserved() bool { return k != OnDemand }
 
 // Market returns the purchasing option (MarketType) of a launch into such a reservation; "" for none.
 func (k Kind) Market() string { return kinds[k].market }
@@ -59,11 +59,11 @@ func KindOfPCS(option string) Kind {
 // PurchaseOptions lists the options that a node group may have.
 var PurchaseOptions = []Kind{CapacityBlock, ODCR, OnDemand}
 
-// Buys reports whether a node group with this purchase option can use a reservation of the given kind. Nobody uses
+// CanUse reports whether a node group with this purchase option can use a reservation of the given kind. Nobody uses
 // one of a kind that is new.
-func (k Kind) Buys(reservation Kind) bool {
+func (k Kind) CanUse(reservation Kind) bool {
 	_, known := kinds[reservation]
-	return known && (k == reservation || !k.Reserved() && reservation == ODCR)
+	return known && (k == reservation || !k.IsReserved() && reservation == ODCR)
 }
 
 // State is EC2's state of a reservation, verbatim. A value that is not listed below counts as unusable and is shown
@@ -86,8 +86,8 @@ const (
 	StateFailed      State = "failed"
 )
 
-// Expected reports whether a reservation in this state may still open.
-func (s State) Expected() bool {
+// MayOpen reports whether a reservation in this state may still open.
+func (s State) MayOpen() bool {
 	switch s {
 	case StateScheduled, StatePaymentPending, StatePending, StateAssessing, StateDelayed:
 		return true
@@ -96,8 +96,8 @@ func (s State) Expected() bool {
 	return false
 }
 
-// Live reports whether the reservation is open now or may still open.
-func (s State) Live() bool { return s == StateActive || s.Expected() }
+// IsLive reports whether the reservation is open now or may still open.
+func (s State) IsLive() bool { return s == StateActive || s.MayOpen() }
 
 // RequestedQuantityTag is written by EC2 on a block before it opens. Its value is the number of instances bought,
 // while TotalInstanceCount may still be 0 (EC2 User Guide, "View Capacity Blocks").
@@ -218,7 +218,7 @@ func (t Timing) Window(r Reservation) Window {
 	}
 
 	lead := time.Duration(0)
-	if r.Kind.Bought() {
+	if r.Kind.IsBlock() {
 		lead = t.ReclaimLead.Duration
 		if r.UltraServer {
 			lead *= 2

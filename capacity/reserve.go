@@ -38,8 +38,8 @@ type HoldOrder struct {
 	Tags               map[string]string
 }
 
-// Held is an entry of the ledger for one temporary ODCR that exists or is about to be created.
-type Held struct {
+// Hold is an entry of the ledger for one temporary ODCR that exists or is about to be created.
+type Hold struct {
 	// Token is the ClientToken. ReservationID is "" until EC2 has answered.
 	Token         string    `json:"token"`
 	ReservationID string    `json:"reservation_id,omitempty"`
@@ -54,7 +54,7 @@ type Held struct {
 var ErrReserveLimit = errors.New("more than may be held")
 
 // Allows checks whether more may be held in addition to others; an error wraps ErrReserveLimit.
-func (r Reserve) Allows(more Held, others []Held) error {
+func (r Reserve) Allows(more Hold, others []Hold) error {
 	instances := 0
 	for _, h := range append(slices.Clone(others), more) {
 		instances += h.Count
@@ -106,8 +106,8 @@ func HoldJobs(runs []JobRun) string {
 	return text
 }
 
-// HeldFor returns the runs of jobs that HoldJobs wrote; ok is false if the ODCR is not for jobs.
-func (r Reservation) HeldFor() (runs []JobRun, ok bool) {
+// HoldRuns returns the runs of jobs that HoldJobs wrote; ok is false if the ODCR is not for jobs.
+func (r Reservation) HoldRuns() (runs []JobRun, ok bool) {
 	list, ok := strings.CutPrefix(r.Tags[TagHold]+" ", holdJobs)
 	if !ok {
 		return nil, false
@@ -130,17 +130,17 @@ const (
 	LaunchTime = 5 * time.Minute
 )
 
-// Needless says why an ODCR of ours for a cluster no longer serves a purpose; "" if it may. booting are the runs of
+// UnneededReason says why an ODCR of ours for a cluster no longer serves a purpose; "" if it may. booting are the runs of
 // jobs that wait for their nodes; with nil, because Slurm did not answer, an ODCR for jobs counts as needed until its
 // end. unheard are the tokens of orders whose answers were lost.
-func (r Reservation) Needless(
+func (r Reservation) UnneededReason(
 	cluster string, booting map[JobRun]bool, unheard map[string]bool, now time.Time,
 ) string {
-	runs, forJobs := r.HeldFor()
+	runs, forJobs := r.HoldRuns()
 	boots := func(run JobRun) bool { return booting[run] }
 
 	switch {
-	case r.Tags[TagCluster] != cluster || r.Tags[TagHold] == "" || r.Kind != ODCR || !r.State.Live():
+	case r.Tags[TagCluster] != cluster || r.Tags[TagHold] == "" || r.Kind != ODCR || !r.State.IsLive():
 		return ""
 	case !r.End.IsZero() && !r.End.After(now):
 		return "its end has passed"
@@ -161,7 +161,7 @@ func (r Reservation) Needless(
 // ErrTokenUsed.
 var ErrRefused = errors.New("refused")
 
-// MadeNothing reports whether a launch, or an order of an ODCR, has certainly made nothing, by its error.
-func MadeNothing(err error) bool {
+// CreatedNothing reports whether a launch, or an order of an ODCR, has certainly made nothing, by its error.
+func CreatedNothing(err error) bool {
 	return errors.Is(err, ErrNoRoom) || errors.Is(err, ErrTokenUsed) || errors.Is(err, ErrRefused)
 }

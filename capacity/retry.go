@@ -32,11 +32,11 @@ func RetryAt(j Job, refusals int, now time.Time) time.Time {
 		at = j.Eligible
 	}
 
-	return at.Add(turnInRetry(j)).Truncate(time.Second)
+	return at.Add(retryOffset(j)).Truncate(time.Second)
 }
 
-// turnInRetry places a job of n nodes between 1/(n+1) and 1/n of the spread, by its id.
-func turnInRetry(j Job) time.Duration {
+// retryOffset places a job of n nodes between 1/(n+1) and 1/n of the spread, by its id.
+func retryOffset(j Job) time.Duration {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(j.Shown))
 	n := float64(max(1, j.NumNodes))

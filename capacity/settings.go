@@ -91,9 +91,9 @@ func (n *NodeNames) UnmarshalText(text []byte) error {
 // MarshalText writes a hostlist.
 func (n NodeNames) MarshalText() ([]byte, error) { return []byte(hostlist.Compress(n)), nil }
 
-// StaysUp reports whether Slurm has to leave idle nodes up, which is for Capacity Blocks alone:
+// KeepsNodesUp reports whether Slurm has to leave idle nodes up, which is for Capacity Blocks alone:
 // nodes of other kinds are launched for jobs.
-func (g GroupSettings) StaysUp() bool { return g.PurchaseOption.Bought() && !g.Dynamic }
+func (g GroupSettings) KeepsNodesUp() bool { return g.PurchaseOption.IsBlock() && !g.Dynamic }
 
 // Select chooses reservations: those that carry every tag.
 //
@@ -119,10 +119,10 @@ func (s *Select) Matches(r Reservation) bool {
 	return len(s.Tags) > 0
 }
 
-// Guest reports whether the nodes of all partitions are somebody else's: then Slurm's power saving is, too.
-func (s Settings) Guest() bool {
+// IsGuest reports whether the nodes of all partitions are somebody else's: then Slurm's power saving is, too.
+func (s Settings) IsGuest() bool {
 	return len(s.Partitions) > 0 &&
-		!slices.ContainsFunc(s.Partitions, func(p PartitionSettings) bool { return !p.Provider.Guest() })
+		!slices.ContainsFunc(s.Partitions, func(p PartitionSettings) bool { return !p.Provider.IsGuest() })
 }
 
 // LaunchTemplates returns the launch templates of the node groups that we launch, as the settings name them, each once.
@@ -173,9 +173,9 @@ func SlotOf(node string) (slot string, ok bool) {
 	return node[:at], true
 }
 
-// PlaceOf finds the partition, node group and slot of a Slurm node by its name alone; false if no settings cover the
+// FindNode finds the partition, node group and slot of a Slurm node by its name alone; false if no settings cover the
 // node.
-func (s Settings) PlaceOf(node string) (p PartitionSettings, g GroupSettings, slot string, ok bool) {
+func (s Settings) FindNode(node string) (p PartitionSettings, g GroupSettings, slot string, ok bool) {
 	byName, named := SlotOf(node)
 	for _, p := range s.Partitions {
 		for _, g := range p.Groups {
@@ -196,9 +196,9 @@ func (s Settings) PlaceOf(node string) (p PartitionSettings, g GroupSettings, sl
 	return p, g, "", false
 }
 
-// Astray returns the partition's nodes that the settings have in other partitions only: its jobs would run on those
+// StrayNodes returns the partition's nodes that the settings have in other partitions only: its jobs would run on those
 // partitions' reservations, past every check.
-func (s Settings) Astray(partition string, nodes []string) []string {
+func (s Settings) StrayNodes(partition string, nodes []string) []string {
 	var own Settings
 	for _, p := range s.Partitions {
 		if p.Name == partition {
@@ -208,8 +208,8 @@ func (s Settings) Astray(partition string, nodes []string) []string {
 
 	var astray []string
 	for _, node := range nodes {
-		_, _, _, ours := s.PlaceOf(node)
-		_, _, _, its := own.PlaceOf(node)
+		_, _, _, ours := s.FindNode(node)
+		_, _, _, its := own.FindNode(node)
 		if ours && !its {
 			astray = append(astray, node)
 		}
@@ -228,8 +228,8 @@ const (
 	ProviderNone Provider = "none" // somebody else: we are guests there
 )
 
-// Known reports whether there is such a provider.
-func (p Provider) Known() bool { return p.Launches() || p.Configures() || p.Guest() }
+// IsKnown reports whether there is such a provider.
+func (p Provider) IsKnown() bool { return p.Launches() || p.Configures() || p.IsGuest() }
 
 // Launches reports whether our hooks launch the nodes. Only then do they and sync power nodes up and down, set their
 // addresses, and end instances.
@@ -239,15 +239,15 @@ func (p Provider) Launches() bool { return p == ProviderEC2 }
 // from their nodes until a block opens.
 func (p Provider) Configures() bool { return p == ProviderPCS }
 
-// Guest reports whether the nodes are somebody else's. They are fenced, and their jobs get limits. Nothing launches or
+// IsGuest reports whether the nodes are somebody else's. They are fenced, and their jobs get limits. Nothing launches or
 // ends an instance for them, powers them, or sets their state or address.
-func (p Provider) Guest() bool { return p == ProviderNone }
+func (p Provider) IsGuest() bool { return p == ProviderNone }
 
 // GuardFlags returns the flags of our Slurm reservations. Both forms keep jobs out, lie over running jobs and beside
 // other reservations (seen on 22.05 and 24.11). MAINT marks the nodes as in maintenance, which other launchers act on:
 // ParallelCluster 3.8 to 3.15.1 ends a static node in maintenance while it boots. So a guest does without it.
 func (p Provider) GuardFlags() []string {
-	if p.Guest() {
+	if p.IsGuest() {
 		return []string{"OVERLAP", "IGNORE_JOBS"}
 	}
 	return []string{"MAINT", "IGNORE_JOBS"}
@@ -264,12 +264,12 @@ const (
 	AccountsChecked
 )
 
-// Unlocked returns what Slurm lacks to enforce a partition's allow_accounts. allow is Slurm's AllowAccounts, empty
+// CheckAccounts returns what Slurm lacks to enforce a partition's allow_accounts. allow is Slurm's AllowAccounts, empty
 // for every account.
 //
 // The submit filter on a login node does not know a user's default account, and a node that is already up never
 // passes ResumeProgram. Only Slurm's own AllowAccounts locks the partition, so Unlocked checks AllowAccounts.
-func Unlocked(p Partition, allow []string, accounting Accounting) []Problem {
+func CheckAccounts(p Partition, allow []string, accounting Accounting) []Problem {
 	if len(p.AllowAccounts) == 0 {
 		return nil
 	}
@@ -286,7 +286,7 @@ func Unlocked(p Partition, allow []string, accounting Accounting) []Problem {
 	var found []Problem
 
 	want := strings.Join(p.AllowAccounts, ",")
-	if !slices.Equal(accounts(p.AllowAccounts), accounts(allow)) {
+	if !slices.Equal(normalizeAccounts(p.AllowAccounts), normalizeAccounts(allow)) {
 		where := "to its line in slurm.conf"
 		if p.Provider == ProviderPCS {
 			where = "to the Slurm settings of the PCS queue"
@@ -306,7 +306,7 @@ func Unlocked(p Partition, allow []string, accounting Accounting) []Problem {
 	return found
 }
 
-// accounts sorts and lowercases names: Slurm ignores case in account names.
-func accounts(names []string) []string {
+// normalizeAccounts sorts and lowercases names: Slurm ignores case in account names.
+func normalizeAccounts(names []string) []string {
 	return slices.Compact(slices.Sorted(strings.SplitSeq(strings.ToLower(strings.Join(names, ",")), ",")))
 }

@@ -31,11 +31,11 @@ func TestAstray(t *testing.T) {
 		{Name: "gpu", Provider: ProviderEC2, Groups: []GroupSettings{{Name: "gpu", MaxNodes: 4}}},
 		{Name: "big", Provider: ProviderEC2, Groups: []GroupSettings{{Name: "big", MaxNodes: 4}}},
 	}}
-	if got := strings.Join(s.Astray("gpu", []string{"gpu-1", "big-1", "cpu-1", "big-2"}), " "); got != "big-1 big-2" {
+	if got := strings.Join(s.StrayNodes("gpu", []string{"gpu-1", "big-1", "cpu-1", "big-2"}), " "); got != "big-1 big-2" {
 		t.Errorf("astray in gpu: %s", got)
 	}
 
-	if got := s.Astray("big", []string{"big-1"}); len(got) != 0 {
+	if got := s.StrayNodes("big", []string{"big-1"}); len(got) != 0 {
 		t.Errorf("astray in big: %s", got)
 	}
 }
@@ -61,7 +61,7 @@ func TestUnlocked(t *testing.T) {
 		"any account":         {want: []string{"nlp"}, allow: []string{"nlp"}, accounting: AccountsWritten, codes: []Code{unchecked}, says: "any account that a user writes"},
 		"any account, others": {want: []string{"nlp"}, accounting: AccountsWritten, codes: []Code{mismatch, unchecked}},
 	} {
-		found := Unlocked(Partition{Name: "gpu", Provider: c.provider, AllowAccounts: c.want}, c.allow, c.accounting)
+		found := CheckAccounts(Partition{Name: "gpu", Provider: c.provider, AllowAccounts: c.want}, c.allow, c.accounting)
 		compareProblems(t, name, found, c.codes, c.says)
 	}
 }
@@ -88,7 +88,7 @@ func compareProblems(t *testing.T, name string, found []Problem, codes []Code, s
 func TestNodesOfBlocksAloneStayUp(t *testing.T) {
 	for _, k := range PurchaseOptions {
 		for _, dynamic := range []bool{false, true} {
-			if got := (GroupSettings{PurchaseOption: k, Dynamic: dynamic}).StaysUp(); got != (k == CapacityBlock && !dynamic) {
+			if got := (GroupSettings{PurchaseOption: k, Dynamic: dynamic}).KeepsNodesUp(); got != (k == CapacityBlock && !dynamic) {
 				t.Errorf("%s, dynamic %t: stays up: %t", k, dynamic, got)
 			}
 		}
@@ -147,13 +147,13 @@ func TestReservationsOfSlurmThatAreOurs(t *testing.T) {
 		"another user's":         {made(fence, func(r *SlurmReservation) { r.Users = []string{"alice"} }), false, false},
 		"another user's as well": {made(fence, func(r *SlurmReservation) { r.Users = []string{"root", "alice"} }), false, false},
 	} {
-		if c.r.Ours() != c.ours || c.r.Fences("gpu-a", blockA.ID) != c.fences {
-			t.Errorf("%s (%s): ours %t, fences %t", name, c.r.Name, c.r.Ours(), c.r.Fences("gpu-a", blockA.ID))
+		if c.r.IsOurs() != c.ours || c.r.IsFenceFor("gpu-a", blockA.ID) != c.fences {
+			t.Errorf("%s (%s): ours %t, fences %t", name, c.r.Name, c.r.IsOurs(), c.r.IsFenceFor("gpu-a", blockA.ID))
 		}
 	}
 
 	second := Guard{Kind: GuardFence, Slot: "gpu-a", Block: blockA.ID, Owner: owner, Second: true}
-	if got := second.Place(); got != (Guard{Kind: GuardFence, Slot: "gpu-a", Block: blockA.ID}) {
+	if got := second.Key(); got != (Guard{Kind: GuardFence, Slot: "gpu-a", Block: blockA.ID}) {
 		t.Errorf("the place of %s is %+v", second, got)
 	}
 }
@@ -189,7 +189,7 @@ func TestFenceOf(t *testing.T) {
 			c.change(s)
 		}
 
-		if got := s.FenceOf(c.partition, c.nodes, noon); !got.Equal(c.want) {
+		if got := s.EarliestFence(c.partition, c.nodes, noon); !got.Equal(c.want) {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
@@ -251,25 +251,25 @@ func TestNodeStates(t *testing.T) {
 		"":                                         {},
 	} {
 		n := Node{State: state, Reason: "ResumeTimeout reached [slurm@now]"}
-		if n.Word() != want.word || n.Up() != want.up || n.PoweredDown() != want.off || n.Busy() != want.busy ||
-			n.Out() != want.out ||
-			n.GivenUp() != want.givenUp ||
+		if n.ShortState() != want.word || n.IsUp() != want.up || n.PoweredDown() != want.off || n.IsBusy() != want.busy ||
+			n.OutState() != want.out ||
+			n.IsGivenUp() != want.givenUp ||
 			n.TimedOut() != want.timedOut {
 			t.Errorf(
 				"%s: %s, up %t, off %t, busy %t, out %q, given up %t, timed out %t",
 				state,
-				n.Word(),
-				n.Up(),
+				n.ShortState(),
+				n.IsUp(),
 				n.PoweredDown(),
-				n.Busy(),
-				n.Out(),
-				n.GivenUp(),
+				n.IsBusy(),
+				n.OutState(),
+				n.IsGivenUp(),
 				n.TimedOut(),
 			)
 		}
 	}
 
-	if n := (Node{State: "DOWN+CLOUD+POWERED_DOWN", Reason: "bad disk"}); n.TimedOut() || !n.GivenUp() {
+	if n := (Node{State: "DOWN+CLOUD+POWERED_DOWN", Reason: "bad disk"}); n.TimedOut() || !n.IsGivenUp() {
 		t.Error("a node that an administrator sent down counts as timed out")
 	}
 }
@@ -280,7 +280,7 @@ func TestGPUs(t *testing.T) {
 		"gpu:a100:1(IDX:0,2),craynetwork:4": 1, "gres:gpu:24": 24, "gres/gpu:24": 24, "gres/gpu=4": 4, "gres/gpu:h100=4,gres/shard=2": 4,
 		"gpu": 1, "gpu:h100": 1, "gres:gpu:gpu:4": 4, "gres:none": 0, "gpu:0": 0, ",,gpu:2,": 2,
 	} {
-		if got := GPUs(text); got != want {
+		if got := CountGPUs(text); got != want {
 			t.Errorf("%q: %d, want %d", text, got, want)
 		}
 	}

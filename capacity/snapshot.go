@@ -43,11 +43,11 @@ type Snapshot struct {
 	// when. The facts of one that was live are kept for a while.
 	Missing map[string]time.Time `json:"missing,omitempty"`
 	Walls   Walls                `json:"walls,omitzero"` // limits of Slurm's accounting
-	// PastFences are the site's Slurm reservations whose jobs Slurm starts through a fence of ours, by name, each with
+	// FenceBypasses are the site's Slurm reservations whose jobs Slurm starts through a fence of ours, by name, each with
 	// the time of the fence.
-	PastFences map[string]time.Time        `json:"past_fences,omitempty"`
-	Orphans    []Orphan                    `json:"orphans,omitempty"` // instances of ours without a node
-	Problems   `json:"problems,omitempty"` // what the pass could not read or do, and what people should know
+	FenceBypasses map[string]time.Time        `json:"past_fences,omitempty"`
+	Orphans       []Orphan                    `json:"orphans,omitempty"` // instances of ours without a node
+	Problems      `json:"problems,omitempty"` // what the pass could not read or do, and what people should know
 }
 
 // Submit says how strict the submission path is.
@@ -104,9 +104,9 @@ type Slot struct {
 	Feature string `json:"feature,omitempty"` // the node feature that selects the slot's nodes; "" if there is none
 	// ReservationIDs are in the order of the settings, ended ones last; Turns says when each of them has the slot.
 	ReservationIDs []string `json:"reservation_ids,omitempty"`
-	// Holds is the reservation that has the slot until it ends, whatever joins the settings, because nodes may run in
+	// Occupant is the reservation that has the slot until it ends, whatever joins the settings, because nodes may run in
 	// it; "" if none does.
-	Holds string `json:"holds,omitempty"`
+	Occupant string `json:"holds,omitempty"`
 	// Unnamed: a PCS compute node group holds a live reservation that the settings do not name. No more jobs are
 	// admitted to it.
 	Unnamed bool       `json:"unnamed,omitempty"`
@@ -135,9 +135,9 @@ func (o NodesOut) String() string {
 	return text
 }
 
-// GiveBack returns the command that lets Slurm use nodes again. A node that is down has no slurmd that answers, or an
+// ReturnCommand returns the command that lets Slurm use nodes again. A node that is down has no slurmd that answers, or an
 // instance that has rebooted: where Slurm launches it, it is launched anew, as a resume would leave it without one.
-func GiveBack(nodes, state string, p Provider) string {
+func ReturnCommand(nodes, state string, p Provider) string {
 	if state == "down" && p.Launches() {
 		return fmt.Sprintf("scontrol update nodename=%s state=power_down_force", nodes)
 	}
@@ -167,7 +167,7 @@ func (s *Snapshot) PlatformOf(template string) string {
 		return ""
 	}
 
-	for _, at := range Places(s.Partitions) {
+	for _, at := range AllSlots(s.Partitions) {
 		if at.Group.PlatformOf == template {
 			return at.Group.Platform
 		}
@@ -195,19 +195,19 @@ func (s *Snapshot) Reservation(id string) (r Reservation, ok bool) {
 // StaleAfter sets the default age of a snapshot from which the filter refuses only what crosses a known end.
 const StaleAfter = 10 * time.Minute
 
-// Stale reports whether the snapshot is older than its Submit.StaleAfter.
-func (s *Snapshot) Stale(now time.Time) bool {
+// IsStale reports whether the snapshot is older than its Submit.StaleAfter.
+func (s *Snapshot) IsStale(now time.Time) bool {
 	return now.Sub(s.TakenAt) > s.Submit.StaleAfter.Duration
 }
 
-// Has reports whether the partition lists the reservation.
-func (p Partition) Has(reservationID string) bool {
+// HasReservation reports whether the partition lists the reservation.
+func (p Partition) HasReservation(reservationID string) bool {
 	return slices.ContainsFunc(p.Groups,
 		func(g NodeGroup) bool { return slices.Contains(g.ReservationIDs(), reservationID) })
 }
 
-// Allows reports whether an account may use the partition's reservations. Slurm ignores case in account names.
-func (p Partition) Allows(account string) bool {
+// AllowsAccount reports whether an account may use the partition's reservations. Slurm ignores case in account names.
+func (p Partition) AllowsAccount(account string) bool {
 	return len(p.AllowAccounts) == 0 ||
 		slices.ContainsFunc(p.AllowAccounts, func(a string) bool { return strings.EqualFold(a, account) })
 }
@@ -221,17 +221,17 @@ type Metadata struct {
 	ReservationID string `json:"reservation_id,omitempty"` // the tag TagReservation, if tags are in the metadata
 }
 
-// Misplaced says how the instance behind a node of a slot differs from the slot's reservation; of several
+// DescribeMisplacement says how the instance behind a node of a slot differs from the slot's reservation; of several
 // reservations, from the closest. It is "" if nothing differs, or if the slot has no reservation or one that EC2 did
 // not describe. Misplaced does not compare what the metadata leaves out.
-func (s *Snapshot) Misplaced(at Place, m Metadata, now time.Time) string {
+func (s *Snapshot) DescribeMisplacement(at SlotRef, m Metadata, now time.Time) string {
 	if slices.ContainsFunc(s.Turns(at), func(t Turn) bool { return t.Unknown }) {
 		return ""
 	}
 
 	var least []string
-	for _, t := range s.Standing(at, now).Current {
-		differs := m.differs(t.Reservation)
+	for _, t := range s.SlotState(at, now).Current {
+		differs := m.diffReservation(t.Reservation)
 		if len(differs) == 0 {
 			return ""
 		}
@@ -248,7 +248,7 @@ func (s *Snapshot) Misplaced(at Place, m Metadata, now time.Time) string {
 	return fmt.Sprintf("its instance %s %s", m.InstanceID, strings.Join(least, "; it "))
 }
 
-func (m Metadata) differs(r Reservation) (all []string) {
+func (m Metadata) diffReservation(r Reservation) (all []string) {
 	if m.InstanceType != "" && m.InstanceType != r.InstanceType {
 		all = append(all, fmt.Sprintf("is a %s, but reservation %s is for %s", m.InstanceType, r.ID, r.InstanceType))
 	}

@@ -9,21 +9,21 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
-// Place locates a slot of a partition. Who writes into it changes the partition.
-type Place struct {
+// SlotRef locates a slot of a partition. Who writes into it changes the partition.
+type SlotRef struct {
 	Partition *Partition
 	Group     *NodeGroup
 	Slot      *Slot
 }
 
-// Places returns all slots of partitions, in their order.
-func Places(partitions []Partition) (all []Place) {
+// AllSlots returns all slots of partitions, in their order.
+func AllSlots(partitions []Partition) (all []SlotRef) {
 	for i := range partitions {
 		p := &partitions[i]
 		for k := range p.Groups {
 			g := &p.Groups[k]
 			for n := range g.Slots {
-				all = append(all, Place{p, g, &g.Slots[n]})
+				all = append(all, SlotRef{p, g, &g.Slots[n]})
 			}
 		}
 	}
@@ -31,15 +31,15 @@ func Places(partitions []Partition) (all []Place) {
 	return all
 }
 
-// Place finds a slot by name.
-func (s *Snapshot) Place(slot string) (Place, bool) {
-	for _, at := range Places(s.Partitions) {
+// FindSlot finds a slot by name.
+func (s *Snapshot) FindSlot(slot string) (SlotRef, bool) {
+	for _, at := range AllSlots(s.Partitions) {
 		if at.Slot.Name == slot {
 			return at, true
 		}
 	}
 
-	return Place{}, false
+	return SlotRef{}, false
 }
 
 // Turn says when a reservation has its slot.
@@ -48,7 +48,7 @@ func (s *Snapshot) Place(slot string) (Place, bool) {
 // another waits until the other has ended. Reservations without an end share a slot: none has to end before another
 // begins.
 type Turn struct {
-	Place
+	SlotRef
 	Reservation Reservation // zero for nodes that are launched on demand
 	Window      Window      // the reservation's window, from when the slot is free for it
 	Behind      string      // the reservation that has the slot until then; "" if the slot is free in time
@@ -56,30 +56,30 @@ type Turn struct {
 	Unknown     bool        // EC2 did not describe the reservation, so only its id is set
 }
 
-// Waits reports whether, now or later, another reservation has the slot while this one is open.
-func (t Turn) Waits(now time.Time) bool {
+// IsWaiting reports whether, now or later, another reservation has the slot while this one is open.
+func (t Turn) IsWaiting(now time.Time) bool {
 	return t.Behind != "" && (t.Never || t.Window.Start.After(now))
 }
 
 // Turns returns the turns of all reservations of a slot: first the one that holds it, then the others by start, or in
 // the order of the settings if they start together. Reservations that have ended, or that EC2 did not describe, take
 // no time.
-func (s *Snapshot) Turns(at Place) []Turn {
-	return s.turns(at, at.Slot.ReservationIDs, Reservation.live)
+func (s *Snapshot) Turns(at SlotRef) []Turn {
+	return s.turns(at, at.Slot.ReservationIDs, Reservation.isLive)
 }
 
-func (s *Snapshot) turns(at Place, ids []string, takesTime func(Reservation) bool) (turns []Turn) {
+func (s *Snapshot) turns(at SlotRef, ids []string, takesTime func(Reservation) bool) (turns []Turn) {
 	for _, id := range ids {
 		r, known := s.Reservation(id)
 		if !known {
 			r.ID = id
 		}
 
-		turns = append(turns, Turn{Place: at, Reservation: r, Window: s.Timing.Window(r), Unknown: !known})
+		turns = append(turns, Turn{SlotRef: at, Reservation: r, Window: s.Timing.Window(r), Unknown: !known})
 	}
 
 	slices.SortStableFunc(turns, func(a, b Turn) int {
-		return cmp.Or(rank(a.Reservation.ID != at.Slot.Holds)-rank(b.Reservation.ID != at.Slot.Holds),
+		return cmp.Or(rank(a.Reservation.ID != at.Slot.Occupant)-rank(b.Reservation.ID != at.Slot.Occupant),
 			a.Window.Start.Compare(b.Window.Start))
 	})
 
@@ -117,8 +117,8 @@ func (s *Snapshot) turns(at Place, ids []string, takesTime func(Reservation) boo
 	return turns
 }
 
-// Standing holds the state of a slot at a moment.
-type Standing struct {
+// SlotState holds the state of a slot at a moment.
+type SlotState struct {
 	// Turn is the first of Current. Without one it has no reservation, and is Unknown if EC2 did not describe one.
 	Turn
 	// Current are the turns that have the slot, or have it next if none has it: one with an end, or all those without.
@@ -131,18 +131,18 @@ type Standing struct {
 	Former bool // the settings no longer have the slot
 }
 
-// Standing returns the state of a slot. Admission, launch and fence all use it.
-func (s *Snapshot) Standing(at Place, now time.Time) Standing {
-	return s.standing(at, at.Slot.ReservationIDs, now)
+// SlotState returns the state of a slot. Admission, launch and fence all use it.
+func (s *Snapshot) SlotState(at SlotRef, now time.Time) SlotState {
+	return s.slotState(at, at.Slot.ReservationIDs, now)
 }
 
-func (s *Snapshot) standing(at Place, ids []string, now time.Time) Standing {
-	out := Standing{Turn: Turn{Place: at}}
-	for _, t := range s.turns(at, ids, Reservation.live) {
+func (s *Snapshot) slotState(at SlotRef, ids []string, now time.Time) SlotState {
+	out := SlotState{Turn: Turn{SlotRef: at}}
+	for _, t := range s.turns(at, ids, Reservation.isLive) {
 		switch {
 		case t.Unknown:
 			out.Unknown = true
-		case !t.Reservation.LiveAt(now):
+		case !t.Reservation.IsLiveAt(now):
 			// Its own window: an ended reservation waits for no other.
 			if t.Window.Fence.After(out.Last.Fence) {
 				out.Last = t.Window
@@ -165,27 +165,27 @@ func (s *Snapshot) standing(at Place, ids []string, now time.Time) Standing {
 	return out
 }
 
-// Standings returns the state of all slots. A PCS compute node group holds the block that it was set up for, which
+// SlotStates returns the state of all slots. A PCS compute node group holds the block that it was set up for, which
 // comes first; further ids wait for a free group. A slot whose live reservation has left the settings keeps it too.
-func (s *Snapshot) Standings(now time.Time) (all []Standing) {
+func (s *Snapshot) SlotStates(now time.Time) (all []SlotState) {
 	before := map[string][]string{}
-	for _, at := range Places(s.Former) {
+	for _, at := range AllSlots(s.Former) {
 		before[at.Slot.Name] = append(before[at.Slot.Name], at.Slot.ReservationIDs...)
 	}
 
-	for _, at := range Places(s.Partitions) {
+	for _, at := range AllSlots(s.Partitions) {
 		ids := at.Slot.ReservationIDs
 		if at.Partition.Provider.Configures() && len(ids) > 1 {
 			ids = ids[:1]
 		}
 
-		all = append(all, s.standing(at, slices.Concat(ids, before[at.Slot.Name]), now))
+		all = append(all, s.slotState(at, slices.Concat(ids, before[at.Slot.Name]), now))
 		delete(before, at.Slot.Name)
 	}
 
-	for _, at := range Places(s.Former) {
+	for _, at := range AllSlots(s.Former) {
 		if before[at.Slot.Name] != nil {
-			former := s.Standing(at, now)
+			former := s.SlotState(at, now)
 			former.Former = true
 			all = append(all, former)
 		}
@@ -201,7 +201,7 @@ type Event struct {
 }
 
 // Event returns the next one after now.
-func (s Standing) Event(now time.Time) Event {
+func (s SlotState) Event(now time.Time) Event {
 	w := s.Window
 	events := []Event{
 		{w.Start, "opens"},
@@ -218,26 +218,26 @@ func (s Standing) Event(now time.Time) Event {
 	return Event{}
 }
 
-func (r Reservation) live() bool { return r.State.Live() }
+func (r Reservation) isLive() bool { return r.State.IsLive() }
 
-// LiveAt reports whether a reservation is open at a time, or may still open.
-func (r Reservation) LiveAt(now time.Time) bool {
-	return r.live() && (r.End.IsZero() || r.End.After(now))
+// IsLiveAt reports whether a reservation is open at a time, or may still open.
+func (r Reservation) IsLiveAt(now time.Time) bool {
+	return r.isLive() && (r.End.IsZero() || r.End.After(now))
 }
 
 // AllTurns returns the turns in all slots of the partitions.
 func (s *Snapshot) AllTurns() (all []Turn) {
-	for _, at := range Places(s.Partitions) {
+	for _, at := range AllSlots(s.Partitions) {
 		all = append(all, s.Turns(at)...)
 	}
 
 	return all
 }
 
-// IdleIn returns the least number of idle nodes in each reservation, by id, from the idle nodes of each slot. If
+// IdleByReservation returns the least number of idle nodes in each reservation, by id, from the idle nodes of each slot. If
 // several reservations of a slot have instances, only EC2 knows which of them a node runs in, so IdleIn attributes as
 // many idle nodes as possible to the others.
-func (s *Snapshot) IdleIn(idleBySlot map[string]int) map[string]int {
+func (s *Snapshot) IdleByReservation(idleBySlot map[string]int) map[string]int {
 	turns := s.AllTurns()
 
 	used := map[string]int{} // by slot
@@ -255,9 +255,9 @@ func (s *Snapshot) IdleIn(idleBySlot map[string]int) map[string]int {
 	return idle
 }
 
-// Waiting returns the reservations that are, or will be, open while another one has their slot: paid for and not used.
-func (s *Snapshot) Waiting(now time.Time) []Turn {
-	return slices.DeleteFunc(s.AllTurns(), func(t Turn) bool { return !t.Waits(now) || !t.Reservation.LiveAt(now) })
+// WaitingTurns returns the reservations that are, or will be, open while another one has their slot: paid for and not used.
+func (s *Snapshot) WaitingTurns(now time.Time) []Turn {
+	return slices.DeleteFunc(s.AllTurns(), func(t Turn) bool { return !t.IsWaiting(now) || !t.Reservation.IsLiveAt(now) })
 }
 
 // WaitProblem says how to use both reservations at once, of a turn that waits.
@@ -278,18 +278,18 @@ func (t Turn) WaitProblem() Problem {
 		t.Reservation.ID, t.Behind, t.Slot.Name, until)
 }
 
-// FenceOf returns when jobs on nodes must be gone: the earliest fence of the partition's slots that contain
+// EarliestFence returns when jobs on nodes must be gone: the earliest fence of the partition's slots that contain
 // any of the nodes. It is zero if none of these slots has a reservation with an end.
-func (s *Snapshot) FenceOf(partition string, nodes []string, now time.Time) (earliest time.Time) {
+func (s *Snapshot) EarliestFence(partition string, nodes []string, now time.Time) (earliest time.Time) {
 	p, _ := s.Partition(partition)
-	for _, at := range Places([]Partition{p}) {
+	for _, at := range AllSlots([]Partition{p}) {
 		has, err := hostlist.Expand(at.Slot.Nodes)
 		known := err == nil && len(has) > 0
 		if known && !slices.ContainsFunc(nodes, func(n string) bool { return slices.Contains(has, n) }) {
 			continue
 		}
 
-		w := s.Standing(at, now).Window
+		w := s.SlotState(at, now).Window
 		if !w.Unbounded() && (earliest.IsZero() || w.Fence.Before(earliest)) {
 			earliest = w.Fence
 		}

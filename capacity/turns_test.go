@@ -99,13 +99,13 @@ func TestTurns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			snap := &Snapshot{Reservations: c.reservations}
-			slot := Slot{Holds: c.holds}
+			slot := Slot{Occupant: c.holds}
 			for _, r := range c.reservations {
 				slot.ReservationIDs = append(slot.ReservationIDs, r.ID)
 			}
 
 			var turns, current []string
-			for _, turn := range snap.Turns(Place{Slot: &slot}) {
+			for _, turn := range snap.Turns(SlotRef{Slot: &slot}) {
 				text := fmt.Sprintf("%s %v", turn.Reservation.ID, turn.Window.Start.Sub(noon).Hours())
 				if turn.Never {
 					text = fmt.Sprintf(
@@ -126,7 +126,7 @@ func TestTurns(t *testing.T) {
 				turns = append(turns, text)
 			}
 
-			for _, turn := range snap.Standing(Place{Slot: &slot}, noon).Current {
+			for _, turn := range snap.SlotState(SlotRef{Slot: &slot}, noon).Current {
 				current = append(current, turn.Reservation.ID)
 			}
 
@@ -159,8 +159,8 @@ func TestStanding(t *testing.T) {
 		"next is none that never is": {[]Reservation{hours("a", -1, 9), hours("b", -1, 8), hours("c", 9, 12)}, 0, "a c 0 false"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			at := (&Snapshot{Reservations: c.reservations}).Standing(
-				Place{Slot: &slot},
+			at := (&Snapshot{Reservations: c.reservations}).SlotState(
+				SlotRef{Slot: &slot},
 				noon.Add(time.Duration(c.at)*time.Hour),
 			)
 			last := "0"
@@ -219,7 +219,7 @@ func (w *world) pass(at time.Time, before *Snapshot, instances []Instance) *Snap
 // current is the reservation that has each slot and has begun.
 func current(snap *Snapshot) map[string]string {
 	has := map[string]string{}
-	for _, at := range snap.Standings(snap.TakenAt) {
+	for _, at := range snap.SlotStates(snap.TakenAt) {
 		if at.Reservation.ID != "" && !at.Window.Start.After(snap.TakenAt) {
 			has[at.Slot.Name] = at.Reservation.ID
 		}
@@ -330,7 +330,7 @@ func TestSlotsWhileTimeGoesOn(t *testing.T) {
 			snap := w.pass(at, before, instances)
 			has2 := current(snap)
 			for slot, id := range has {
-				if r, _ := snap.Reservation(id); r.LiveAt(at) && has2[slot] != id {
+				if r, _ := snap.Reservation(id); r.IsLiveAt(at) && has2[slot] != id {
 					t.Fatalf(
 						"round %d, step %d: %s had slot %s, now %q has it\n%+v",
 						round,
@@ -344,7 +344,7 @@ func TestSlotsWhileTimeGoesOn(t *testing.T) {
 			}
 
 			if before != nil {
-				for _, next := range before.Standings(at) { // what admission and launch went by until now
+				for _, next := range before.SlotStates(at) { // what admission and launch went by until now
 					slot, id := next.Slot.Name, next.Reservation.ID
 					if id != "" && !next.Window.Start.After(at) && has2[slot] != id {
 						t.Fatalf(
@@ -361,14 +361,14 @@ func TestSlotsWhileTimeGoesOn(t *testing.T) {
 			}
 
 			free := w.settings.Partitions[0].Groups[0].SlotNames(ProviderEC2)
-			for _, in := range snap.Standings(at) {
-				slot, turns := in.Slot, snap.Turns(in.Place)
+			for _, in := range snap.SlotStates(at) {
+				slot, turns := in.Slot, snap.Turns(in.SlotRef)
 				for i, one := range turns {
 					for _, other := range turns[i+1:] {
 						overlap := one.Window.Start.Before(other.Window.End) &&
 							other.Window.Start.Before(one.Window.End)
-						if !one.Never && !other.Never && one.Reservation.State.Live() &&
-							other.Reservation.State.Live() &&
+						if !one.Never && !other.Never && one.Reservation.State.IsLive() &&
+							other.Reservation.State.IsLive() &&
 							overlap {
 							t.Fatalf("round %d, step %d: two have slot %s at once: %+v", round, step, slot.Name, turns)
 						}
@@ -380,7 +380,7 @@ func TestSlotsWhileTimeGoesOn(t *testing.T) {
 				}
 			}
 
-			waiting := snap.Waiting(at)
+			waiting := snap.WaitingTurns(at)
 			waited += len(waiting)
 			if len(waiting) > 0 && len(free) > 0 {
 				t.Fatalf(
@@ -411,7 +411,7 @@ func TestWaitingSaysTheWayOut(t *testing.T) {
 		w.add(hours("a", -1, 10))
 
 		got := ""
-		for _, one := range w.pass(noon, nil, nil).Waiting(noon) {
+		for _, one := range w.pass(noon, nil, nil).WaitingTurns(noon) {
 			got += one.WaitProblem().Text()
 		}
 
@@ -425,7 +425,7 @@ func TestWaitingSaysTheWayOut(t *testing.T) {
 	w.add(hours("b", -1, 10))
 	w.add(hours("c", 0, 4))
 
-	all := w.pass(noon, nil, nil).Waiting(noon)
+	all := w.pass(noon, nil, nil).WaitingTurns(noon)
 	if len(all) != 1 ||
 		all[0].WaitProblem().
 			Text() !=
@@ -492,7 +492,7 @@ func TestPCSHoldsWhatItHeld(t *testing.T) {
 		Facts{Held: map[string]string{"gpu-b": blockA.ID}, Reservations: []Reservation{blockA}, Now: noon},
 	)
 	for name, held := range map[string]map[string]string{blockA.ID: nil, "": {}} {
-		if got := Build(settings, Facts{Held: held, Before: before, Reservations: []Reservation{blockA}, Now: noon}).Partitions[0].Groups[0].Slots[1].Holds; got != name {
+		if got := Build(settings, Facts{Held: held, Before: before, Reservations: []Reservation{blockA}, Now: noon}).Partitions[0].Groups[0].Slots[1].Occupant; got != name {
 			t.Errorf("holds %q, want %q", got, name)
 		}
 	}
@@ -573,14 +573,14 @@ func TestJobNames(t *testing.T) {
 		"7": {"7": true, "7_3": false, "70": false}, "7_3": {"7": true, "7_3": true, "7_4": false}, "7+1": {"7": true, "7+1": true, "7+2": false}, "70": {"7": false},
 	} {
 		for name, want := range names {
-			if got := (Job{Shown: shown}).Is(name); got != want {
+			if got := (Job{Shown: shown}).HasID(name); got != want {
 				t.Errorf("%s is %s: %t", shown, name, got)
 			}
 		}
 	}
 
 	j := Job{Partition: "cpu,gpu"}
-	if !j.In("cpu") || !j.In("gpu") || j.In("gp") || len(j.Partitions()) != 2 {
+	if !j.InPartition("cpu") || !j.InPartition("gpu") || j.InPartition("gp") || len(j.Partitions()) != 2 {
 		t.Errorf("in %q", j.Partitions())
 	}
 }
@@ -595,11 +595,11 @@ func TestJobByAnotherClock(t *testing.T) {
 	}
 
 	r := SlurmReservation{Start: noon, End: noon.Add(time.Hour)}
-	if got := r.ByClock(time.Hour); !got.Start.Equal(noon.Add(time.Hour)) || !got.End.Equal(noon.Add(2*time.Hour)) {
+	if got := r.ShiftTimes(time.Hour); !got.Start.Equal(noon.Add(time.Hour)) || !got.End.Equal(noon.Add(2*time.Hour)) {
 		t.Errorf("%+v", got)
 	}
 
-	if got := (SlurmReservation{Start: noon}).ByClock(time.Hour); !got.End.IsZero() {
+	if got := (SlurmReservation{Start: noon}).ShiftTimes(time.Hour); !got.End.IsZero() {
 		t.Errorf("a reservation without an end: %+v", got)
 	}
 }

@@ -18,8 +18,10 @@ type Wish struct {
 	OnEnd         OnEnd        // what happens to the job at the fence; "" leaves it to the partition
 }
 
-// Names reports whether the wish names capacity, which is checked in every partition.
-func (w Wish) Names() bool { return w.ReservationID != "" || w.InstanceType != "" || w.SubnetID != "" }
+// NamesCapacity reports whether the wish names capacity, which is checked in every partition.
+func (w Wish) NamesCapacity() bool {
+	return w.ReservationID != "" || w.InstanceType != "" || w.SubnetID != ""
+}
 
 // CapacityWish holds the value of capacity= in a job's comment.
 type CapacityWish string
@@ -31,8 +33,8 @@ const (
 	ReserveCapacity CapacityWish = "reserve" // create an ODCR for the whole job first
 )
 
-// Known reports whether the value is one of these.
-func (w CapacityWish) Known() bool {
+// IsKnown reports whether the value is one of these.
+func (w CapacityWish) IsKnown() bool {
 	return w == AnyCapacity || w == ReuseCapacity || w == ReserveCapacity
 }
 
@@ -70,7 +72,7 @@ func parseWish(comment string) (Wish, []string) {
 			problems = append(problems, fmt.Sprintf("%s is given twice in --comment; give it once", key))
 		case !k.valid(value):
 			problems = append(problems,
-				fmt.Sprintf("%s=%q in --comment is not valid; write %s", key, clip(value), k.write))
+				fmt.Sprintf("%s=%q in --comment is not valid; write %s", key, truncate(value), k.write))
 		}
 
 		seen[key] = true
@@ -120,17 +122,17 @@ var wishKeys = map[string]struct {
 	},
 	"on_end": {
 		"on_end=stop, on_end=requeue or on_end=hold",
-		func(value string) bool { return OnEnd(value).Known() },
+		func(value string) bool { return OnEnd(value).IsKnown() },
 		func(w *Wish, value string) { w.OnEnd = OnEnd(value) },
 	},
 	"capacity": {
 		"capacity=reserve, capacity=reuse or capacity=any",
-		func(value string) bool { return CapacityWish(value).Known() },
+		func(value string) bool { return CapacityWish(value).IsKnown() },
 		func(w *Wish, value string) { w.Capacity = CapacityWish(value) },
 	},
 }
 
-func clip(s string) string {
+func truncate(s string) string {
 	const most = 40
 
 	if len(s) > most {
@@ -140,16 +142,16 @@ func clip(s string) string {
 	return s
 }
 
-// nearKeys returns a sentence for each word of a comment that was probably meant for us but is none of our keys:
+// warnMisspelledKeys returns a sentence for each word of a comment that was probably meant for us but is none of our keys:
 // Capacity_Reservation_Id=…, capacity_reservation=…, id=cr-…, or a key without a value ("on_end requeue"; not
 // "capacity", a common word). Such a word has no effect, and its author should know.
-func nearKeys(comment string) (warnings []string) {
+func warnMisspelledKeys(comment string) (warnings []string) {
 	words := wishWords(comment)
 	for i, word := range words {
 		if isProse(words, i) {
 			name, _, _ := strings.Cut(word, "=")
 			warnings = append(warnings, fmt.Sprintf("%s in --comment changes nothing; to ask for capacity, write %s",
-				clip(word), wishKeys[name].write))
+				truncate(word), wishKeys[name].write))
 		}
 
 		key, value, ok := strings.Cut(word, "=")
@@ -163,18 +165,18 @@ func nearKeys(comment string) (warnings []string) {
 			continue
 		}
 
-		if meant := nearKey(key, value); meant != "" && meant != key {
+		if meant := closestKey(key, value); meant != "" && meant != key {
 			warnings = append(warnings, fmt.Sprintf("%s= in --comment is not a key of pcs-capacity and changes "+
 				"nothing; "+
-				"did you mean %s=?", clip(key), meant))
+				"did you mean %s=?", truncate(key), meant))
 		}
 	}
 
 	return warnings
 }
 
-// nearKey returns our key that a word probably meant; "" if none.
-func nearKey(key, value string) string {
+// closestKey returns our key that a word probably meant; "" if none.
+func closestKey(key, value string) string {
 	switch {
 	case IsReservationID(value):
 		return "capacity_reservation_id"
@@ -186,7 +188,7 @@ func nearKey(key, value string) string {
 		// A fifth of the letters may be wrong or missing: that covers capacity_reservation, and keeps "capability"
 		// apart from "capacity", and "subnet" from "subnet_id". Swapped letters count as two wrong ones there.
 		written := strings.ToLower(key)
-		if levenshtein.ComputeDistance(written, name) <= len(name)/5 || sorted(written) == sorted(name) {
+		if levenshtein.ComputeDistance(written, name) <= len(name)/5 || sortLetters(written) == sortLetters(name) {
 			return name
 		}
 	}
@@ -194,8 +196,8 @@ func nearKey(key, value string) string {
 	return ""
 }
 
-// sorted returns a word's letters in their order.
-func sorted(word string) string {
+// sortLetters returns a word's letters in their order.
+func sortLetters(word string) string {
 	letters := []rune(word)
 	slices.Sort(letters)
 

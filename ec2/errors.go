@@ -268,7 +268,7 @@ func Outcome(err error, more ...string) error {
 
 // IsRefused reports whether certainly nothing was made: EC2 refused, or never saw the call. Other
 // server errors, a cut connection and a timeout leave the effect unknown.
-func IsRefused(err error) bool { return capacity.MadeNothing(Outcome(err)) }
+func IsRefused(err error) bool { return capacity.CreatedNothing(Outcome(err)) }
 
 // withOutcome adds the outcome to an error; more is as in Outcome.
 func withOutcome(err error, more ...string) error {

@@ -85,7 +85,7 @@ func setTarget(in *ec2.RunInstancesInput, l capacity.Launch) {
 // reservationTarget sends a launch to a reservation. Without one it keeps the launch out of all
 // reservations: by EC2's default it would use up anybody's open ODCR.
 func reservationTarget(kind capacity.Kind, reservationID string) *types.CapacityReservationSpecification {
-	if !kind.Reserved() || reservationID == "" {
+	if !kind.IsReserved() || reservationID == "" {
 		return &types.CapacityReservationSpecification{
 			CapacityReservationPreference: types.CapacityReservationPreferenceNone,
 		}

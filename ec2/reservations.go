@@ -264,7 +264,7 @@ func (c *Client) addBlockDetails(rs []capacity.Reservation, answer func() blocks
 	live := map[string]*capacity.Reservation{}
 	open := false
 	for i, r := range rs {
-		if r.Kind.Bought() && r.State.Live() {
+		if r.Kind.IsBlock() && r.State.IsLive() {
 			live[r.ID] = &rs[i]
 			open = open || r.State == capacity.StateActive
 		}

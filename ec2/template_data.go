@@ -87,7 +87,7 @@ func overlay(data *types.RequestLaunchTemplateData, spec capacity.LaunchTemplate
 	data.Placement = placementRequest(spec.PlacementGroup)
 	data.CapacityReservationSpecification, data.InstanceMarketOptions = nil, nil
 
-	if !spec.Kind.Reserved() || spec.ReservationID == "" {
+	if !spec.Kind.IsReserved() || spec.ReservationID == "" {
 		return
 	}
 

@@ -267,7 +267,7 @@ func TestOutcome(t *testing.T) {
 	} {
 		got := Outcome(c.err, c.more...)
 		told := withOutcome(c.err, c.more...)
-		if got != c.want || capacity.MadeNothing(told) != capacity.MadeNothing(c.want) ||
+		if got != c.want || capacity.CreatedNothing(told) != capacity.CreatedNothing(c.want) ||
 			c.want != errUnclear && !errors.Is(told, c.want) {
 			t.Errorf("%s: %v, and %v as told, want %v", name, got, told, c.want)
 		}

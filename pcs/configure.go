@@ -96,7 +96,7 @@ func (p Provisioner) wantedGroup(
 		PlacementGroup: r.Reservation.PlacementGroup,
 		Tags:           want.Tags,
 	}
-	if !r.Reservation.Kind.Bought() {
+	if !r.Reservation.Kind.IsBlock() {
 		spec.PlacementGroup = cmp.Or(spec.PlacementGroup, now.PlacementGroup) // as setup has copied it
 	}
 

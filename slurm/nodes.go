@@ -87,7 +87,7 @@ func parseNodes(output []byte) (nodes []capacity.Node) {
 
 		node.CPUs, _ = strconv.Atoi(pairs["CPUTot"]) // 0 if Slurm stops printing it
 		node.Memory, _ = strconv.Atoi(pairs["RealMemory"])
-		node.GPUs = capacity.GPUs(pairs["Gres"])
+		node.GPUs = capacity.CountGPUs(pairs["Gres"])
 		if reason := nodeReason().FindStringSubmatch(line); reason != nil {
 			node.Reason = reason[1]
 		}

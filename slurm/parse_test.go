@@ -444,7 +444,7 @@ func TestParseNodes(t *testing.T) {
 			continue
 		}
 
-		if nodes[2].HostName != "cloud3" || !nodes[2].PoweredDown() || nodes[2].Busy() || !nodes[0].Busy() ||
+		if nodes[2].HostName != "cloud3" || !nodes[2].PoweredDown() || nodes[2].IsBusy() || !nodes[0].IsBusy() ||
 			nodes[0].PoweredDown() {
 			t.Errorf("%s: %+v", version, nodes)
 		}
@@ -554,8 +554,8 @@ func TestParseReservations(t *testing.T) {
 		}
 
 		for _, r := range got {
-			if r.Infinite() != (r.Name != "cb1") || r.Start.Year() != 2026 {
-				t.Errorf("%s: %s from %v to %v, infinite: %v", version, r.Name, r.Start, r.End, r.Infinite())
+			if r.IsInfinite() != (r.Name != "cb1") || r.Start.Year() != 2026 {
+				t.Errorf("%s: %s from %v to %v, infinite: %v", version, r.Name, r.Start, r.End, r.IsInfinite())
 			}
 		}
 	}

@@ -369,7 +369,7 @@ func requeueOfInteractiveJob(t *testing.T, cluster *slurmlab.Cluster, client *sl
 func nodesOfRealSlurm(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Client) {
 	ctx := deadline(t)
 	node := waitNode(t, client, "gpu-1", capacity.Node.PoweredDown)
-	if node.Base() != "IDLE" || !node.Has("CLOUD") || !slices.Equal(node.Partitions, []string{"gpu"}) ||
+	if node.BaseState() != "IDLE" || !node.HasFlag("CLOUD") || !slices.Equal(node.Partitions, []string{"gpu"}) ||
 		!slices.Equal(node.Features, []string{"gpu", "h100"}) ||
 		node.CPUs != 4 {
 		t.Errorf("%+v", node)
@@ -420,7 +420,7 @@ func nodesOfRealSlurm(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Cli
 	node = waitNode(t, client, "gpu-4", capacity.Node.PoweredDown)
 	// 26.05 adds that the node does not answer.
 	if strings.TrimSuffix(node.Reason, " : Not responding") != "InsufficientInstanceCapacity: State=DOWN Comment=x" ||
-		node.Base() != "IDLE" {
+		node.BaseState() != "IDLE" {
 		t.Errorf("after a failed power-up: %+v", node)
 	}
 
@@ -438,17 +438,17 @@ func nodesOfRealSlurm(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Cli
 	check(t, err)
 
 	if node := waitNode(t, client, "gpu-3", func(n capacity.Node) bool {
-		return n.Has("DRAIN")
+		return n.HasFlag("DRAIN")
 	}); node.Reason != "bad" {
 		t.Errorf("%+v", node)
 	}
 
 	_, err = cluster.Command(ctx, "scontrol", "update", "nodename=gpu-3", "state=RESUME")
 	check(t, err)
-	waitNode(t, client, "gpu-3", func(n capacity.Node) bool { return !n.Has("DRAIN") })
+	waitNode(t, client, "gpu-3", func(n capacity.Node) bool { return !n.HasFlag("DRAIN") })
 	check(t, client.PowerDown(ctx, []string{"gpu-2", "gpu-3"}, "enough"))
 
-	if node := waitNode(t, client, "gpu-3", capacity.Node.PoweredDown); node.Has("DRAIN") || node.Reason != "enough" {
+	if node := waitNode(t, client, "gpu-3", capacity.Node.PoweredDown); node.HasFlag("DRAIN") || node.Reason != "enough" {
 		t.Errorf("powered down: %+v", node)
 	}
 
@@ -589,7 +589,7 @@ func activeReservation(t *testing.T, _ *slurmlab.Cluster, client *slurm.Client) 
 	)
 
 	active := only()
-	if !active.Active || !active.Infinite() {
+	if !active.Active || !active.IsInfinite() {
 		t.Fatalf("not active, or not without end: the test proves nothing: %+v", active)
 	}
 

@@ -145,7 +145,7 @@ func (c *CheckCmd) show(t *terminal.Terminal, found capacity.Problems) error {
 		rows = append(rows, findingRow{p.About.Check, words[p.Severity], p.Code, p.Sentence, p.Fix})
 	}
 
-	failed := len(found.Of(capacity.Admin)) > 0
+	failed := len(found.Texts(capacity.Admin)) > 0
 	err := t.Show(checkDocument{!failed, found}, rows, "CHECK: Check; STATUS: Status; WHAT, AND WHAT TO DO: Text wrap")
 	if failed {
 		err = errors.Join(err, errReported)

@@ -161,7 +161,7 @@ func (c *clusterChange) show(p *setup.Plan) error {
 		}
 	}
 
-	for _, w := range p.Of(capacity.Note) {
+	for _, w := range p.Texts(capacity.Note) {
 		c.t.Say("warning: %s", w)
 	}
 
@@ -177,7 +177,7 @@ func (c *clusterChange) show(p *setup.Plan) error {
 		c.t.Say("%d problems found; %s.", n, c.outcome)
 		return errReported
 	case c.dryRun:
-		for _, answer := range p.Of(capacity.Good) {
+		for _, answer := range p.Texts(capacity.Good) {
 			c.t.Say("%s.", answer)
 		}
 

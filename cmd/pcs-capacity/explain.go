@@ -40,7 +40,7 @@ var jobNames = regexp.MustCompile(`^[0-9]+([_+].*)?$`)
 // Run finds out what is asked for, and explains it.
 func (c *ExplainCmd) Run(ctx context.Context, t *terminal.Terminal, maybe *maybeConfig) error {
 	cfg := maybe.Config
-	if page, known := capacity.Code(c.What).Page(); known {
+	if page, known := capacity.Code(c.What).Meaning(); known {
 		if _, ours := cfg.Partition(c.What); !ours {
 			return showExplanation(t, explain.OfCode(page))
 		}
@@ -90,7 +90,7 @@ func (c *ExplainCmd) explain(ctx context.Context, cfg *config.Config, snap *capa
 		alone := *snap
 		alone.Partitions = []capacity.Partition{p}
 		troubles := lifecycle.Troubles(&alone, jobs, records, now)
-		waits := func(j capacity.Job) bool { return j.Waits() && j.In(p.Name) }
+		waits := func(j capacity.Job) bool { return j.CanStart() && j.InPartition(p.Name) }
 		jobs = slices.DeleteFunc(jobs, func(j capacity.Job) bool { return !waits(j) })
 
 		return explain.OfPartition(p, len(jobs), troubles, snap, now), nil
@@ -102,7 +102,7 @@ func (c *ExplainCmd) explain(ctx context.Context, cfg *config.Config, snap *capa
 			return none, err
 		}
 
-		jobs = slices.DeleteFunc(jobs, func(j capacity.Job) bool { return !j.Is(c.What) })
+		jobs = slices.DeleteFunc(jobs, func(j capacity.Job) bool { return !j.HasID(c.What) })
 		if len(jobs) == 0 {
 			return none, fmt.Errorf(
 				"job %[1]s is not in the queue, or is not shown to you; `sacct -j %[1]s` shows jobs that are over",
@@ -110,7 +110,7 @@ func (c *ExplainCmd) explain(ctx context.Context, cfg *config.Config, snap *capa
 			)
 		}
 		// Of an array, a task that waits says more than one that runs.
-		rank := func(j capacity.Job) int { return slices.Index([]bool{j.Shown == c.What, j.Waits(), true}, true) }
+		rank := func(j capacity.Job) int { return slices.Index([]bool{j.Shown == c.What, j.CanStart(), true}, true) }
 		first := slices.MinFunc(jobs, func(a, b capacity.Job) int { return rank(a) - rank(b) })
 
 		return explain.OfJob(first, snap, records, now), nil
@@ -136,7 +136,7 @@ func (c *ExplainCmd) explain(ctx context.Context, cfg *config.Config, snap *capa
 	}
 
 	surplus := slices.ContainsFunc(reservations, func(r capacity.SlurmReservation) bool {
-		return r.Ours() && r.Active && r.Guard().Kind == capacity.GuardSurplus && slices.Contains(r.Nodes, c.What)
+		return r.IsOurs() && r.Active && r.Guard().Kind == capacity.GuardSurplus && slices.Contains(r.Nodes, c.What)
 	})
 
 	return explain.OfNode(nodes[i], cfg.Domain(), surplus, snap, records, now), nil

@@ -163,7 +163,7 @@ func TestExplainScreens(t *testing.T) {
 		{Name: "more", Feature: "more", ReservationIDs: []string{"cr-0e2000000000000a2"}},
 	}
 	heedless := world()
-	heedless.PastFences = map[string]time.Time{"course": now(5*time.Hour + 20*time.Minute)}
+	heedless.FenceBypasses = map[string]time.Time{"course": now(5*time.Hour + 20*time.Minute)}
 	small := world()
 	small.Reservations[0].Total = 1
 	dead := world()

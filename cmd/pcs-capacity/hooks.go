@@ -137,7 +137,7 @@ func include(ctx context.Context, g *Globals, cfg *config.Config) (in included, 
 	}
 
 	programs := []string{"pcs-capacity-resume", "pcs-capacity-suspend"}
-	if cfg.Domain().Guest() {
+	if cfg.Domain().IsGuest() {
 		programs = nil
 	}
 

@@ -259,7 +259,7 @@ func checkNoBlockOpen(ctx context.Context, cfg *config.Config, aws *ec2.Client) 
 
 	own := ownedOf(&maybeConfig{cfg, true}, aws, all, idleNodes{})
 	for _, r := range all {
-		if _, ours := own.byID[r.ID]; ours && r.Kind.Bought() && r.LiveAt(aws.Now()) && !r.Start.After(aws.Now()) {
+		if _, ours := own.byID[r.ID]; ours && r.Kind.IsBlock() && r.IsLiveAt(aws.Now()) && !r.Start.After(aws.Now()) {
 			return fmt.Errorf(
 				"block %s is open until %s, and PCS changes the settings of a cluster by restarting its slurmctld; "+
 					"run this again before a block opens or after it ended, or with --force",
@@ -388,7 +388,7 @@ func readRunning(ctx context.Context, cfg *config.Config) (running slurm.Config,
 		return running, false, err
 	}
 
-	launches := !cfg.Domain().Guest()
+	launches := !cfg.Domain().IsGuest()
 	if launches && filepath.Base(running.ResumeProgram) != "pcs-capacity-resume" ||
 		!slices.Contains(running.JobSubmitPlugins, "lua") {
 		return running, false, nil

@@ -178,13 +178,13 @@ func warnOfRegions(t *terminal.Terminal, failed []market.RegionFailure) {
 
 // includesKind reports whether a kind is asked for; without a choice every kind is.
 func (c *ListCmd) includesKind(k capacity.Kind) bool {
-	return c.Blocks == c.ODCR || c.Blocks == k.Bought()
+	return c.Blocks == c.ODCR || c.Blocks == k.IsBlock()
 }
 
 // filter returns the reservations to show: live ones first, then by start, region and id.
 func (c *ListCmd) filter(all []capacity.Reservation) []capacity.Reservation {
 	over := func(r capacity.Reservation) int {
-		if r.State.Live() {
+		if r.State.IsLive() {
 			return 0
 		}
 		return 1
@@ -314,7 +314,7 @@ func newListRow(r capacity.Reservation, account string, use market.ZoneUse, own 
 		row.AZ = "" // the owner's name for the zone can be another zone here (R10)
 	}
 
-	if size := r.Size(); size > 0 || r.State.Live() {
+	if size := r.Size(); size > 0 || r.State.IsLive() {
 		row.Count = &size
 	}
 
@@ -352,7 +352,7 @@ func (r listRow) Marks() string {
 func summarize(rows []listRow, k capacity.Kind, missing bool) string {
 	var live, free, total int
 	for _, r := range rows {
-		if r.State.Live() {
+		if r.State.IsLive() {
 			live++
 		}
 
@@ -361,14 +361,14 @@ func summarize(rows []listRow, k capacity.Kind, missing bool) string {
 	}
 
 	text := "On-Demand Capacity Reservations: "
-	if k.Bought() {
+	if k.IsBlock() {
 		text = "Capacity Blocks: "
 	}
 
 	switch {
 	case len(rows) == 0:
 		text += "none"
-	case k.Bought():
+	case k.IsBlock():
 		text += fmt.Sprintf("%d, %d open or upcoming", len(rows), live)
 	default:
 		text += fmt.Sprintf("%d; %d of %d instances free", len(rows), free, total)
@@ -400,7 +400,7 @@ func (c *ListCmd) show(t *terminal.Terminal, d listDocument) error {
 		}
 
 		rows := slices.Clone(d.Reservations)
-		rows = slices.DeleteFunc(rows, func(r listRow) bool { return r.Kind.Bought() != k.Bought() })
+		rows = slices.DeleteFunc(rows, func(r listRow) bool { return r.Kind.IsBlock() != k.IsBlock() })
 		t.Print("%s", summarize(rows, k, len(d.FailedRegions) > 0))
 
 		if err := t.Rows(rows, listColumns); err != nil {

@@ -173,7 +173,7 @@ func (r *rehearsal) watchFences(ctx context.Context) (past int) {
 		}
 
 		for _, j := range jobs { // sync lowers a limit that a boot has pushed past the fence
-			fence := snap.FenceOf("gpu", j.Nodes, time.Now())
+			fence := snap.EarliestFence("gpu", j.Nodes, time.Now())
 			if slices.ContainsFunc(j.Nodes, func(n string) bool { return strings.HasPrefix(n, "gpu-") }) &&
 				!fence.IsZero() &&
 				j.End.After(fence.Add(time.Minute+r.cfg.Timing.Poll.Duration)) {

@@ -315,7 +315,7 @@ func showFit(t *terminal.Terminal, need capacity.Need, a market.FitAnswer, own o
 
 	t.Say("%s: %s fits, from %s on.", what, best.ID, t.Time(best.Start))
 
-	if need.Count > 1 && !best.Kind.Bought() {
+	if need.Count > 1 && !best.Kind.IsBlock() {
 		t.Say("It is an ODCR: its instances need not be in one UltraCluster, as those of a block are.")
 	}
 

@@ -171,7 +171,7 @@ func TestLong_R5_R9_SyncEndsOrphans(t *testing.T) {
 		t.Fatalf("seen once: %v, want %v; ended %v", snap.Orphans, want, ended)
 	}
 
-	if text := strings.Join(append(snap.Of(capacity.Admin), snap.Of(capacity.Note)...), "\n"); !strings.Contains(
+	if text := strings.Join(append(snap.Texts(capacity.Admin), snap.Texts(capacity.Note)...), "\n"); !strings.Contains(
 		text,
 		"instance "+off.ID+" (gpu-4) holds a place in "+block+": Slurm has powered the node down",
 	) ||

@@ -57,7 +57,7 @@ func readIdle(ctx context.Context, cfg *maybeConfig) idleNodes {
 	nodes, err := slurm.New(cfg.Cluster).Nodes(ctx)
 	idle := idleNodes{err: err}
 	for _, n := range nodes {
-		if n.Up() && n.Base() == "IDLE" {
+		if n.IsUp() && n.BaseState() == "IDLE" {
 			idle.names = append(idle.names, n.Name)
 		}
 	}
@@ -112,12 +112,12 @@ func ownedOf(cfg *maybeConfig, aws *ec2.Client, found []capacity.Reservation, sl
 
 	idleBySlot := map[string]int{}
 	for _, node := range slurm.names {
-		if _, _, slot, ok := settings.PlaceOf(node); ok {
+		if _, _, slot, ok := settings.FindNode(node); ok {
 			idleBySlot[slot]++
 		}
 	}
 
-	idle := snap.IdleIn(idleBySlot)
+	idle := snap.IdleByReservation(idleBySlot)
 	for _, t := range snap.AllTurns() {
 		one := owner{Partition: t.Partition.Name}
 		if len(t.Group.Slots) == 1 || err == nil { // else only sync has seen which of them it has
@@ -130,7 +130,7 @@ func ownedOf(cfg *maybeConfig, aws *ec2.Client, found []capacity.Reservation, sl
 		o.byID[t.Reservation.ID] = one
 	}
 
-	for _, w := range snap.Waiting(now) {
+	for _, w := range snap.WaitingTurns(now) {
 		one := o.byID[w.Reservation.ID]
 		one.WaitsFor, one.problem = w.Behind, w.WaitProblem().Text()
 		o.byID[w.Reservation.ID] = one

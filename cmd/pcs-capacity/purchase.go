@@ -234,7 +234,7 @@ func (v purchaseView) zone(o capacity.Offering) error {
 		"the cluster has no subnet in %s, where this block would be; it has %s. Only a subnet in the block's "+
 			"own zone can run its nodes: %s",
 		where,
-		capacity.SubnetZones(subnets.Own),
+		capacity.FormatSubnets(subnets.Own),
 		remedy(use),
 	)
 	switch {

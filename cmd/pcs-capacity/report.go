@@ -178,7 +178,7 @@ func recordedFees(dir state.Dir, made *report.Report) (map[string]capacity.Money
 			fees[id] = i.Fee
 		// one whose payment failed has not moved the end
 		case fees[id] != capacity.Money{} && !i.NewEnd.After(ends[id]):
-			fees[id] = fees[id].Plus(i.Fee)
+			fees[id] = fees[id].Add(i.Fee)
 		}
 	}
 

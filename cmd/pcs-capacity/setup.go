@@ -182,7 +182,7 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 
 	onEC2 := c.Provider == capacity.ProviderEC2
 	switch {
-	case c.Provider.Guest():
+	case c.Provider.IsGuest():
 		return r, usage(
 			"with provider none another program launches the nodes, so there is nothing to set up; write "+
 				"[[partition]] name = %q, provider = \"none\" and its node_group into the settings, then run "+

@@ -166,7 +166,7 @@ func TestSlurm_SetupAndTeardownOnEC2(t *testing.T) {
 
 	var drained []string
 	for _, n := range nodes {
-		if n.Has("DRAIN") {
+		if n.HasFlag("DRAIN") {
 			drained = append(drained, n.Name)
 		}
 	}
@@ -183,7 +183,7 @@ func TestSlurm_SetupAndTeardownOnEC2(t *testing.T) {
 	clock.Advance(6 * time.Minute)
 	r.expect()
 
-	if notes := r.document().Of(capacity.Note); !slices.ContainsFunc(
+	if notes := r.document().Texts(capacity.Note); !slices.ContainsFunc(
 		notes,
 		func(n string) bool { return strings.Contains(n, late+" (gpu-9)") },
 	) {

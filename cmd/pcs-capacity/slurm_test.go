@@ -40,7 +40,7 @@ func TestSlurm_R2_R11_Fence(t *testing.T) {
 	r.expect("create-fence gpu", "create-fence long", "create-wait later", "create-fence later")
 
 	placed := r.reservations()["pcs-capacity-fence-gpu"]
-	if !near(placed.Start, fence) || !placed.Infinite() || hostlist.Compress(placed.Nodes) != "gpu-[1-4]" {
+	if !near(placed.Start, fence) || !placed.IsInfinite() || hostlist.Compress(placed.Nodes) != "gpu-[1-4]" {
 		t.Fatalf("the fence is %+v, should start at %s", placed, fence)
 	}
 

@@ -102,7 +102,7 @@ func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, c
 
 	snap, cluster, aws, err := lifecycle.Look(ctx, sources)
 	now := sources.MachineTime().Add(snap.ClockOffset.Duration)
-	fresh := written != nil && !written.TakenAt.IsZero() && !written.Stale(now)
+	fresh := written != nil && !written.TakenAt.IsZero() && !written.IsStale(now)
 	if fresh && cluster != nil && aws != nil && !*aws {
 		// Sync has asked AWS just now: a user without credentials needs nothing more.
 		err = nil
@@ -148,7 +148,7 @@ func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, c
 
 	if written != nil {
 		doc.SyncedAt = written.TakenAt
-		if written.Stale(now) {
+		if written.IsStale(now) {
 			doc.Add(
 				capacity.Problemf(
 					capacity.HeartbeatLost,
@@ -161,7 +161,7 @@ func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, c
 		}
 	}
 
-	for _, s := range snap.Standings(now) {
+	for _, s := range snap.SlotStates(now) {
 		row := newStatusRow(s, cluster, jobs, now)
 		n := len(doc.Partitions)
 		row.another = n > 0 && doc.Partitions[n-1].Partition == row.Partition
@@ -193,7 +193,7 @@ func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, c
 
 // exitError returns an error if something could not be asked, or needs an administrator.
 func (d *statusDocument) exitError(err error) error {
-	if err != nil || len(d.Of(capacity.Admin)) > 0 {
+	if err != nil || len(d.Texts(capacity.Admin)) > 0 {
 		return errReported
 	}
 	return nil
@@ -241,7 +241,7 @@ func partitionNames(cfg *config.Config) string {
 	return strings.Join(names, ", ")
 }
 
-func newStatusRow(s capacity.Standing, cluster *lifecycle.Cluster, jobs []capacity.Job, now time.Time) statusRow {
+func newStatusRow(s capacity.SlotState, cluster *lifecycle.Cluster, jobs []capacity.Job, now time.Time) statusRow {
 	w := s.Window
 	next := s.Event(now)
 	if s.Reservation.ID == "" {
@@ -285,8 +285,8 @@ func newStatusRow(s capacity.Standing, cluster *lifecycle.Cluster, jobs []capaci
 	var up, running, pending int
 	for i := range cluster.Nodes {
 		if n := &cluster.Nodes[i]; ours[n.Name] {
-			row.NodeStates[n.Word()]++
-			if n.Up() {
+			row.NodeStates[n.ShortState()]++
+			if n.IsUp() {
 				up++
 			}
 		}
@@ -296,7 +296,7 @@ func newStatusRow(s capacity.Standing, cluster *lifecycle.Cluster, jobs []capaci
 		switch j := &jobs[i]; {
 		case j.State == "RUNNING" && slices.ContainsFunc(j.Nodes, func(n string) bool { return ours[n] }):
 			running++
-		case j.Waits() && j.In(s.Partition.Name):
+		case j.CanStart() && j.InPartition(s.Partition.Name):
 			pending++
 		}
 	}
@@ -310,9 +310,9 @@ func newStatusRow(s capacity.Standing, cluster *lifecycle.Cluster, jobs []capaci
 }
 
 // emptySlotState returns the state of a slot that has no live reservation.
-func emptySlotState(s capacity.Standing) string {
+func emptySlotState(s capacity.SlotState) string {
 	switch {
-	case !s.Group.PurchaseOption.Reserved():
+	case !s.Group.PurchaseOption.IsReserved():
 		return "on-demand"
 	case len(s.Slot.ReservationIDs) == 0:
 		return "free"

@@ -113,7 +113,7 @@ func printPaid(ctx context.Context, t *terminal.Terminal, aws *ec2.Client, ids [
 
 	for _, r := range found {
 		switch {
-		case !r.LiveAt(aws.Now()):
+		case !r.IsLiveAt(aws.Now()):
 		case r.End.IsZero():
 			t.Say("%s stays, and is paid until it is cancelled.", r.ID)
 		default:
@@ -157,7 +157,7 @@ func (c *TeardownCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Requ
 
 		request.Mark, err = setup.SlurmMark(ctx, cfg.Config, false)
 		return request, err
-	case request.Provider.Guest():
+	case request.Provider.IsGuest():
 	case c.Cluster == "" && cfg.Cluster == "":
 		return request, usage(
 			"--cluster: no PCS cluster is named here or in the settings; add --cluster NAME, or --provider ec2 for " +

@@ -152,7 +152,7 @@ func TestLong_Teardown(t *testing.T) {
 	out, err := r.run(&TeardownCmd{Queue: "gpu"})
 	if !errors.Is(err, errReported) ||
 		!strings.Contains(out, "pcs-capacity: job "+job+" is running on these nodes\n") ||
-		node("gpu-a-1").Has("DRAIN") {
+		node("gpu-a-1").HasFlag("DRAIN") {
 		t.Errorf("with job %s: %v\n%s", job, err, out)
 	}
 
@@ -162,7 +162,7 @@ func TestLong_Teardown(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	r.until("the nodes are free", func() bool { return !node("gpu-a-1").Busy() })
+	r.until("the nodes are free", func() bool { return !node("gpu-a-1").IsBusy() })
 
 	// A job that starts after the plan: the nodes are drained, and everything else stays.
 	cfg, err := config.Load(r.path)
@@ -190,7 +190,7 @@ func TestLong_Teardown(t *testing.T) {
 		t.Errorf("with job %s: %v", job, err)
 	}
 
-	if n := node("gpu-a-2"); !n.Has("DRAIN") || n.Reason != "pcs-capacity teardown" || !hasGroup("gpu-a") ||
+	if n := node("gpu-a-2"); !n.HasFlag("DRAIN") || n.Reason != "pcs-capacity teardown" || !hasGroup("gpu-a") ||
 		!slices.Contains(guards(), fence) {
 		t.Errorf("node %+v, node groups %v, reservations %v", n, hasGroup("gpu-a"), guards())
 	}
@@ -199,10 +199,10 @@ func TestLong_Teardown(t *testing.T) {
 	r.submit("-t", "30", "--begin=now+1hour")
 
 	plan, err = s.PlanTeardown(r.ctx, setup.Request{Queue: "gpu", Force: true, Config: cfg})
-	if err != nil || len(plan.Of(capacity.Note)) != 2 ||
-		plan.Of(capacity.Note)[0] != "job "+job+" is running on these nodes; jobs end with their nodes" ||
-		!strings.Contains(plan.Of(capacity.Note)[1], "1 job waits in it") {
-		t.Errorf("by force: %v, %q", err, plan.Of(capacity.Note))
+	if err != nil || len(plan.Texts(capacity.Note)) != 2 ||
+		plan.Texts(capacity.Note)[0] != "job "+job+" is running on these nodes; jobs end with their nodes" ||
+		!strings.Contains(plan.Texts(capacity.Note)[1], "1 job waits in it") {
+		t.Errorf("by force: %v, %q", err, plan.Texts(capacity.Note))
 	}
 
 	if err := s.Apply(r.ctx, plan); err != nil { // not the command, whose pass of sync might hide a fence that is left

@@ -37,11 +37,11 @@ func (c *TimelineCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 	snap := own.snap
 	problems := []string{}
 	snap.Reservations = slices.DeleteFunc(snap.Reservations, func(r capacity.Reservation) bool {
-		used := slices.ContainsFunc(snap.Partitions, func(p capacity.Partition) bool { return p.Has(r.ID) })
-		return !used && (!r.Kind.Bought() || !r.State.Live()) ||
+		used := slices.ContainsFunc(snap.Partitions, func(p capacity.Partition) bool { return p.HasReservation(r.ID) })
+		return !used && (!r.Kind.IsBlock() || !r.State.IsLive()) ||
 			!slices.ContainsFunc(all, func(seen capacity.Reservation) bool { return seen.ID == r.ID })
 	})
-	for _, w := range snap.Waiting(now) {
+	for _, w := range snap.WaitingTurns(now) {
 		problems = append(problems, w.WaitProblem().Text())
 	}
 
@@ -97,7 +97,7 @@ func (c *TimelineCmd) reservations(ctx context.Context, t *terminal.Terminal, cf
 		seen = aws.Now()
 	}
 
-	if noSnap != nil || snap.Stale(seen) || snap.Region != aws.Region() {
+	if noSnap != nil || snap.IsStale(seen) || snap.Region != aws.Region() {
 		return nil, now, err
 	}
 

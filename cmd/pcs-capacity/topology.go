@@ -33,8 +33,8 @@ func (c *TopologyCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config
 	}
 
 	slots := slices.DeleteFunc(
-		capacity.Places(snap.Partitions),
-		func(at capacity.Place) bool { return !at.Partition.Provider.Launches() },
+		capacity.AllSlots(snap.Partitions),
+		func(at capacity.SlotRef) bool { return !at.Partition.Provider.Launches() },
 	)
 
 	var ids []string
@@ -58,7 +58,7 @@ func (c *TopologyCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config
 	var leaves []capacity.Leaf
 	for _, s := range slots {
 		leaf := capacity.Leaf{Nodes: slotNodes(s)}
-		for _, r := range snap.Standing(s, snap.TakenAt).Current {
+		for _, r := range snap.SlotState(s, snap.TakenAt).Current {
 			leaf.Path = found[r.Reservation.ID]
 			if leaf.Path != nil {
 				break
@@ -82,6 +82,6 @@ func (c *TopologyCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config
 }
 
 // slotNodes returns the hostlist of a slot, also before Slurm has its nodes.
-func slotNodes(at capacity.Place) string {
+func slotNodes(at capacity.SlotRef) string {
 	return cmp.Or(at.Slot.Nodes, fmt.Sprintf("%s-[1-%d]", at.Slot.Name, at.Group.MaxNodes))
 }

@@ -194,7 +194,7 @@ func TestWatchKeepsTheLastGoodSettings(t *testing.T) {
 		t.Errorf("%d partitions in the snapshot; said:\n%s", len(snap.Partitions), all)
 	}
 
-	if told := strings.Join(snap.Of(capacity.Admin), "\n"); !strings.Contains(told, want) {
+	if told := strings.Join(snap.Texts(capacity.Admin), "\n"); !strings.Contains(told, want) {
 		t.Errorf("status says:\n%s", told)
 	}
 }

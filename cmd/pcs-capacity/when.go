@@ -184,13 +184,13 @@ func readQueue(ctx context.Context, cfg *config.Config, snap *capacity.Snapshot,
 
 	for _, name := range partitions {
 		for _, j := range jobs {
-			if j.In(name) {
+			if j.InPartition(name) {
 				queue.Waiting[name]++
 			}
 		}
 
 		p, _ := snap.Partition(name)
-		for _, at := range capacity.Places([]capacity.Partition{p}) {
+		for _, at := range capacity.AllSlots([]capacity.Partition{p}) {
 			names, err := hostlist.Expand(at.Slot.Nodes)
 			if err != nil || len(names) == 0 {
 				continue
@@ -201,7 +201,7 @@ func readQueue(ctx context.Context, cfg *config.Config, snap *capacity.Snapshot,
 				return nil
 			}
 
-			queue.Idle[at.Slot.Name] = len(slices.DeleteFunc(nodes, func(n capacity.Node) bool { return !n.Idle() }))
+			queue.Idle[at.Slot.Name] = len(slices.DeleteFunc(nodes, func(n capacity.Node) bool { return !n.IsIdle() }))
 		}
 	}
 

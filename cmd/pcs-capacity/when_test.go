@@ -208,7 +208,7 @@ func TestWhen(t *testing.T) {
 func TestWhenNamesAReservation(t *testing.T) {
 	snap := explainWorld(t)
 	snap.TakenAt = simStart
-	snap.PastFences = map[string]time.Time{"course": simStart.Add(5 * time.Hour)}
+	snap.FenceBypasses = map[string]time.Time{"course": simStart.Add(5 * time.Hour)}
 	for name, warned := range map[string]bool{"": false, "other": false, "course": true} {
 		job := jobSize{Partition: "gpu", Nodes: "1", Account: "nlp", Reservation: name}
 

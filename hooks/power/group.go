@@ -41,8 +41,8 @@ type slotInfo struct {
 
 // slotOf finds the slot of a node. Nodes of guests have none: see capacity.Provider.
 func slotOf(s capacity.Settings, node string) (at slotInfo, ok bool) {
-	at.partition, at.group, at.name, ok = s.PlaceOf(node)
-	return at, ok && !at.partition.Provider.Guest()
+	at.partition, at.group, at.name, ok = s.FindNode(node)
+	return at, ok && !at.partition.Provider.IsGuest()
 }
 
 // target is one way to launch a part of a group.
@@ -245,7 +245,7 @@ func (c *call) targets(jobs []capacity.Job, at slotInfo, nodes int) (all []targe
 		return nil, refuse("different-reservations", "the jobs that share these nodes ask for different reservations")
 	}
 
-	for _, r := range capacity.LaunchOrder(common, nodes, c.taken) {
+	for _, r := range capacity.SortForLaunch(common, nodes, c.taken) {
 		some := targetsIn(g, r, wishes)
 		if len(some) == 0 {
 			err = refuse(capacity.Mismatched,
@@ -254,7 +254,7 @@ func (c *call) targets(jobs []capacity.Job, at slotInfo, nodes int) (all []targe
 		}
 
 		for _, t := range some {
-			if r.ID == "" && g.Holds(wishes, c.snap) {
+			if r.ID == "" && g.NeedsHold(wishes, c.snap) {
 				t.hold = true
 				t.kind = capacity.ODCR
 			}

@@ -45,7 +45,7 @@ func (l *groupLaunch) createODCR(p part, t target, nodes []string) (odcr, error)
 		order.ClientToken = l.launchToken(jobs, nodes, attempt, "hold", t.azID, t.instanceType, platform)
 
 		r, err := l.sendOrder(&order)
-		if err == nil && r.State.Live() {
+		if err == nil && r.State.IsLive() {
 			return odcr{
 				Reservation: r,
 				token:       order.ClientToken,
@@ -108,13 +108,13 @@ func (l *groupLaunch) sendOrder(order *capacity.HoldOrder) (r capacity.Reservati
 	})
 
 	switch {
-	case err == nil && r.State.Live():
+	case err == nil && r.State.IsLive():
 		entry.ReservationID = r.ID
 		_, err := l.Enlist(entry, l.Now(), l.Settings.Reserve.Allows)
 		_ = l.logResult(err, "create an ODCR", "reservation", r.ID, "zone", order.AZID,
 			"type", order.InstanceType, "count", order.Count, "end", order.End)
 		r.Total = order.Count // EC2 may report it later
-	case err == nil, !errors.Is(err, capacity.ErrTokenUsed) && capacity.MadeNothing(err):
+	case err == nil, !errors.Is(err, capacity.ErrTokenUsed) && capacity.CreatedNothing(err):
 		l.unlist(order.ClientToken)
 	}
 
@@ -123,8 +123,8 @@ func (l *groupLaunch) sendOrder(order *capacity.HoldOrder) (r capacity.Reservati
 
 // enlist puts an order into the ledger, without which nobody knows how much is held. If an earlier run has enlisted the
 // same order, it returns that run's entry.
-func (l *groupLaunch) enlist(order capacity.HoldOrder) (capacity.Held, error) {
-	held := capacity.Held{
+func (l *groupLaunch) enlist(order capacity.HoldOrder) (capacity.Hold, error) {
+	held := capacity.Hold{
 		Token:        order.ClientToken,
 		InstanceType: order.InstanceType,
 		Count:        order.Count,

@@ -183,7 +183,7 @@ func powerDownBooting(ctx context.Context, client *slurm.Client, list, reason st
 
 	var booting []string
 	for _, node := range nodes {
-		if node.Boots() {
+		if node.IsBooting() {
 			booting = append(booting, node.Name)
 		}
 	}
@@ -226,8 +226,8 @@ type World interface {
 	Configure(ctx context.Context, r pcs.ConfigureRequest) (changed bool, err error)
 
 	Enlist(
-		h capacity.Held, now time.Time, allowed func(more capacity.Held, others []capacity.Held) error,
-	) (capacity.Held, error)
+		h capacity.Hold, now time.Time, allowed func(more capacity.Hold, others []capacity.Hold) error,
+	) (capacity.Hold, error)
 	Released(now time.Time, names ...string) error
 	AppendRecords(records ...state.Record) error
 }
@@ -287,7 +287,7 @@ func (s *Hook) connect(aws *ec2.Client) {
 			a.Provisioner = pcs.Provisioner{PCS: pcs.From(aws.Shared()), EC2: aws}
 		}
 
-		if slices.ContainsFunc(p.Groups, func(g capacity.GroupSettings) bool { return g.PurchaseOption.Bought() }) {
+		if slices.ContainsFunc(p.Groups, func(g capacity.GroupSettings) bool { return g.PurchaseOption.IsBlock() }) {
 			aws.ExpectBlocks()
 		}
 	}

@@ -198,10 +198,10 @@ func TestSlurm_R6_Prolog(t *testing.T) {
 
 		report := p.pass()
 		if !strings.Contains(
-			strings.Join(report.Of(capacity.Admin), "\n"),
+			strings.Join(report.Texts(capacity.Admin), "\n"),
 			"node gpu-2: its instance "+p.instances()["other-1"].ID+" is in use2-az2",
 		) {
-			t.Errorf("problems: %q", report.Of(capacity.Admin))
+			t.Errorf("problems: %q", report.Texts(capacity.Admin))
 		}
 
 		if state := p.nodeState("gpu-2"); strings.Contains(state, "DRAIN") {
@@ -212,8 +212,8 @@ func TestSlurm_R6_Prolog(t *testing.T) {
 		p.metadata("gpu-2", p.sim.MetadataURL(p.instances()["gpu-2"].ID))
 		p.job(on("gpu-2", "true")...)
 
-		if report := p.pass(); strings.Contains(strings.Join(report.Of(capacity.Admin), "\n"), "gpu-2") {
-			t.Errorf("problems: %q", report.Of(capacity.Admin))
+		if report := p.pass(); strings.Contains(strings.Join(report.Texts(capacity.Admin), "\n"), "gpu-2") {
+			t.Errorf("problems: %q", report.Texts(capacity.Admin))
 		}
 	})
 

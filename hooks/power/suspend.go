@@ -223,7 +223,7 @@ func (s *Hook) resetFailedNodes(ctx context.Context, nodes []string) {
 		return err
 	})
 	lost := removeFunc(nodes, func(name string) bool {
-		return !slices.ContainsFunc(all, func(n capacity.Node) bool { return n.Name == name && n.GivenUp() })
+		return !slices.ContainsFunc(all, func(n capacity.Node) bool { return n.Name == name && n.IsGivenUp() })
 	})
 	if err != nil || len(lost) == 0 {
 		return

@@ -405,7 +405,7 @@ func (c *call) holdJob(ctx context.Context, r refusedJob) {
 	// Slurm keeps with the first component of a het job what sort of job it is.
 	requeues := slices.ContainsFunc(r.jobs, func(j capacity.Job) bool { return j.Batch && j.Requeue })
 	if requeues {
-		note = capacity.HoldNote(c.Now().Add(-c.Offset()), text+"; change it before you release it")
+		note = capacity.HeldNote(c.Now().Add(-c.Offset()), text+"; change it before you release it")
 	}
 
 	var nodes []string

@@ -357,7 +357,7 @@ func TestHoldJobStories(t *testing.T) {
 					newCall(nil),
 				).holdJobs([]refusedJob{{"1", c.jobs, "gpu", refuse(capacity.BadComment, "what is that?")}})
 
-				until, says, held := capacity.ReadHoldNote(w.said("1"))
+				until, says, held := capacity.ParseHeldNote(w.said("1"))
 				if held && (until.Before(noon) || !strings.HasSuffix(says, "; change it before you release it")) {
 					t.Errorf("until %s: %s", until, says)
 				} else if !held {

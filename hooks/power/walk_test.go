@@ -143,12 +143,12 @@ func (w *fake) check(t *testing.T, killed bool) {
 	}
 
 	for _, r := range w.EC2.All {
-		if one, _ := w.Real(r.ID); r.Tags[capacity.TagHold] == "" || !one.State.Live() {
+		if one, _ := w.Real(r.ID); r.Tags[capacity.TagHold] == "" || !one.State.IsLive() {
 			continue
 		}
 
 		if listed := slices.ContainsFunc(ledger,
-			func(h capacity.Held) bool { return h.Token == r.Tags[capacity.TagToken] }); !listed &&
+			func(h capacity.Hold) bool { return h.Token == r.Tags[capacity.TagToken] }); !listed &&
 			!w.failed("unlist", "") {
 			t.Errorf("%s is paid, and the ledger does not have it", r.ID)
 		}

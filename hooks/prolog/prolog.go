@@ -67,12 +67,12 @@ func variables(dir state.Dir, snap *capacity.Snapshot, slot string, now time.Tim
 		return nil
 	}
 
-	at, ok := snap.Place(slot)
+	at, ok := snap.FindSlot(slot)
 	if !ok {
 		return nil
 	}
 
-	current := snap.Standing(at, now).Current
+	current := snap.SlotState(at, now).Current
 	if len(current) != 1 {
 		return nil
 	}
@@ -121,8 +121,8 @@ func (p Prolog) Run(ctx context.Context, node, slot, job string) {
 	}
 
 	now := p.MachineTime().Add(snap.ClockOffset.Duration)
-	at, ok := snap.Place(slot)
-	if !ok || snap.Stale(now) {
+	at, ok := snap.FindSlot(slot)
+	if !ok || snap.IsStale(now) {
 		return
 	}
 
@@ -135,7 +135,7 @@ func (p Prolog) Run(ctx context.Context, node, slot, job string) {
 		return
 	}
 
-	differs := snap.Misplaced(at, m, now)
+	differs := snap.DescribeMisplacement(at, m, now)
 	log = log.With("instance", m.InstanceID, "ms", time.Since(began).Milliseconds())
 	if differs == "" {
 		log.Info("the instance matches its reservation")
@@ -201,7 +201,7 @@ func findSlot() (cfg *config.Config, node, slot string) {
 
 	cfg, err := config.Load(config.Find(""))
 	if err == nil {
-		_, _, slot, _ = cfg.Domain().PlaceOf(node)
+		_, _, slot, _ = cfg.Domain().FindNode(node)
 	}
 
 	return cfg, node, slot

@@ -162,7 +162,7 @@ func TestRequest(t *testing.T) {
 				Constraint:   "a",
 				TimeLimit:    capacity.Minutes(60),
 				TimeMin:      capacity.Minutes(30),
-				Was:          "cpu",
+				OldComment:   "cpu",
 				Started:      true,
 			},
 		},
@@ -200,7 +200,7 @@ func TestRequest(t *testing.T) {
 		},
 		"a later component": {
 			map[string]string{"from": fromCLIFilter, "component": "1", "together": "4"},
-			capacity.Request{Component: true, Together: 4},
+			capacity.Request{Component: true, NodesBefore: 4},
 		},
 		"--requeue": {
 			map[string]string{"from": fromCLIFilter, "requeue": "requeue"},

@@ -44,7 +44,7 @@ func decodeFields(args []string) (map[string]string, error) {
 func ParseRequest(fields map[string]string) (capacity.Request, error) {
 	gpus := countGPUs
 	cli := fields["from"] == fromCLIFilter
-	gres := func(option string) int { return capacity.GPUs(keepLast(option)) }
+	gres := func(option string) int { return capacity.CountGPUs(keepLast(option)) }
 	if !cli { // slurmctld has lists of TRES
 		gpus = gres
 	}
@@ -57,7 +57,7 @@ func ParseRequest(fields map[string]string) (capacity.Request, error) {
 		User:         fields["user"],
 		QOS:          fields["qos"],
 		Comment:      fields["comment"],
-		Was:          fields["was"],
+		OldComment:   fields["was"],
 		Started:      fields["started"] != "",
 		Begin:        parseTime(fields["begin"]),
 		Deadline:     parseTime(fields["deadline"]),
@@ -66,7 +66,7 @@ func ParseRequest(fields map[string]string) (capacity.Request, error) {
 		Nodes:        parseCount(fields["nodes"]),
 		OneNode:      fields["nodes"] == "1-1" || fields["nodes"] == "1" && cli,
 		Component:    parseCount(fields["component"]) > 0,
-		Together:     parseCount(fields["together"]),
+		NodesBefore:  parseCount(fields["together"]),
 		Tasks:        parseCount(fields["ntasks"]),
 		TasksPerNode: parseCount(fields["ntasks-per-node"]),
 		CPUsPerTask:  parseCount(fields["cpus-per-task"]),

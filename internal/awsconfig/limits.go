@@ -175,5 +175,5 @@ func (c *clock) update(header http.Header, sent, received time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	c.known.Learn(off)
+	c.known.Observe(off)
 }

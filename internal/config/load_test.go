@@ -103,7 +103,7 @@ func TestNodesOfTheSettings(t *testing.T) {
 		"gpu-a-1": "gpu-a", "gpu-b-12": "gpu-b", "gpu-1": "", "gpu001": "big", "gpu016": "big", "gpu017": "",
 		"ip-10-0-0-10": "big", "ip-10-0-0-8": "", "big-1": "",
 	} {
-		if _, _, slot, _ := settings.PlaceOf(node); slot != want {
+		if _, _, slot, _ := settings.FindNode(node); slot != want {
 			t.Errorf("%s is in slot %q, want %q", node, slot, want)
 		}
 	}

@@ -108,7 +108,7 @@ func (c *Config) validatePartitions() []error {
 			}
 
 			for _, node := range g.Nodes {
-				if _, first, _, _ := settings.PlaceOf(node); first.Name != g.Name {
+				if _, first, _, _ := settings.FindNode(node); first.Name != g.Name {
 					inGroup("nodes: %s is a node of node_group %q as well; keep one of them", node, first.Name)
 					break // one says enough
 				}
@@ -124,7 +124,7 @@ func validatePartition(p capacity.PartitionSettings, fail func(message string, a
 		fail("a partition name starts with a letter and has letters, digits, '-', '_' and '.' only")
 	}
 
-	if !p.Provider.Known() {
+	if !p.Provider.IsKnown() {
 		fail("provider = %q is not known; use \"pcs\", \"ec2\" or \"none\"", p.Provider)
 	}
 
@@ -132,12 +132,12 @@ func validatePartition(p capacity.PartitionSettings, fail func(message string, a
 		fail("min_time = %q is too short; Slurm counts in minutes", p.MinTime)
 	}
 
-	if !p.OnEnd.Known() {
+	if !p.OnEnd.IsKnown() {
 		fail("on_end = %q is not known; use \"stop\", \"requeue\" or \"hold\"", p.OnEnd)
 	}
 
 	switch {
-	case p.RollOver && p.Provider.Guest():
+	case p.RollOver && p.Provider.IsGuest():
 		fail("roll_over is for provider pcs; with none, whoever launches the nodes launches them into the next block")
 	case p.RollOver && !p.Provider.Configures():
 		fail("roll_over is for provider pcs; with ec2 nodes are launched into the next block without it")
@@ -193,7 +193,7 @@ func validateGroup(g capacity.GroupSettings, provider capacity.Provider, fail fu
 		fail("launch_template is missing; provider ec2 launches from it")
 	}
 
-	if provider.Guest() && g.LaunchTemplate != "" {
+	if provider.IsGuest() && g.LaunchTemplate != "" {
 		fail("launch_template is for provider ec2; with none, nothing of ours launches: leave it out")
 	}
 
@@ -202,7 +202,7 @@ func validateGroup(g capacity.GroupSettings, provider capacity.Provider, fail fu
 
 func validateSlots(g capacity.GroupSettings, provider capacity.Provider, fail func(message string, args ...any)) {
 	switch {
-	case provider.Guest() && g.Slots != 0:
+	case provider.IsGuest() && g.Slots != 0:
 		fail("slots = %d is for provider ec2; with none, use a node group for each of two reservations at once",
 			g.Slots)
 	case provider.Configures() && g.Slots != 0:
@@ -249,7 +249,7 @@ func GroupName(provider capacity.Provider, name string) string {
 func validateReserve(
 	g capacity.GroupSettings, provider capacity.Provider, all capacity.Reserve, fail func(message string, args ...any),
 ) {
-	onDemand := provider == capacity.ProviderEC2 && !g.PurchaseOption.Reserved()
+	onDemand := provider == capacity.ProviderEC2 && !g.PurchaseOption.IsReserved()
 	switch {
 	case g.Reserve != "" && g.Reserve != capacity.ReserveNever && g.Reserve != capacity.ReservePerJob:
 		fail("reserve = %q is not known; use \"never\" or \"per-job\"", g.Reserve)

@@ -80,7 +80,7 @@ func (e *Explanation) answer(code, do, format string, args ...any) {
 }
 
 func (e *Explanation) addAge(snap *capacity.Snapshot, now time.Time) {
-	if snap.Stale(now) {
+	if snap.IsStale(now) {
 		e.add("as of", "%s ago: is `pcs-capacity sync --watch` running?",
 			capacity.FormatUTC(snap.TakenAt)+", "+capacity.FormatDuration(now.Sub(snap.TakenAt)))
 	}
@@ -149,10 +149,10 @@ func OfNode(
 	now time.Time,
 ) Explanation {
 	e := newExplanation("node " + n.Name)
-	e.add("state", "%s", n.Word())
-	part, _, named, _ := settings.PlaceOf(n.Name)
+	e.add("state", "%s", n.ShortState())
+	part, _, named, _ := settings.FindNode(n.Name)
 
-	place, ours := snap.Place(named)
+	place, ours := snap.FindSlot(named)
 	if !ours {
 		e.answer(Unmanaged, "Ask Slurm: `scontrol show node {}`.", "belongs to no partition that pcs-capacity manages.")
 		return e
@@ -160,7 +160,7 @@ func OfNode(
 
 	e.add("partition", "%s, slot %s", part.Name, named)
 
-	standing := snap.Standing(place, now)
+	standing := snap.SlotState(place, now)
 	for _, t := range standing.Current {
 		e.add("reservation", "%s", describeWindow(t.Reservation.ID, t.Window, now))
 	}
@@ -179,20 +179,20 @@ func OfNode(
 	}
 
 	down := n.PoweredDown() || n.PoweringDown()
-	broken := !n.Up() && !down
+	broken := !n.IsUp() && !down
 	slurmdDied := strings.HasPrefix(n.Reason, "Not responding") ||
 		strings.HasPrefix(n.Reason, "Node unexpectedly rebooted")
 
 	code, where := describeSlot(standing, now)
-	giveBack := "`" + capacity.GiveBack(n.Name, n.Out(), part.Provider) + "`."
+	giveBack := "`" + capacity.ReturnCommand(n.Name, n.OutState(), part.Provider) + "`."
 	switch {
-	case n.Boots():
+	case n.IsBooting():
 		e.answer(Boots, nothingToDo+".", "is booting.")
 	case broken && slurmdDied:
 		e.answer(Broken, "See `journalctl -u pcs-capacity-slurmd` there, or have it launched again: "+giveBack,
 			"takes no jobs: its slurmd has died, or its instance has.")
 	case broken:
-		e.answer(Broken, "Fix what the reason names, then run "+giveBack, "takes no jobs: its state is %s.", n.Word())
+		e.answer(Broken, "Fix what the reason names, then run "+giveBack, "takes no jobs: its state is %s.", n.ShortState())
 	case code == NoCapacity:
 		e.answer(code, "Give the node group its next reservation in the settings, or remove the partition from them.",
 			"takes no jobs: %s.", where)
@@ -236,8 +236,8 @@ func OfPartition(
 
 	best := NoCapacity
 	where := ""
-	for _, at := range capacity.Places([]capacity.Partition{p}) {
-		code, words := describeSlot(snap.Standing(at, now), now)
+	for _, at := range capacity.AllSlots([]capacity.Partition{p}) {
+		code, words := describeSlot(snap.SlotState(at, now), now)
 
 		out := 0
 		for _, o := range at.Slot.Out {
@@ -295,11 +295,11 @@ func OfPartition(
 	return e
 }
 
-func describeSlot(at capacity.Standing, now time.Time) (code, words string) {
+func describeSlot(at capacity.SlotState, now time.Time) (code, words string) {
 	w := at.Window
 	words = describeWindow(at.Reservation.ID, w, now)
 	switch {
-	case !at.Group.PurchaseOption.Reserved():
+	case !at.Group.PurchaseOption.IsReserved():
 		return Open, "nodes are launched on demand"
 	case at.Unknown:
 		return NotKnown, "EC2 did not describe its reservation when it was last asked"

@@ -37,8 +37,8 @@ type screen struct {
 // OfJob says why a job does not start, or what happens to it. now is AWS's time.
 func OfJob(j capacity.Job, snap *capacity.Snapshot, records []state.Record, now time.Time) Explanation {
 	req := snap.Request(j)
-	j = j.ByClock(snap.ClockOffset.Duration)
-	_, told, ourHold := capacity.ReadHoldNote(j.AdminComment)
+	j = j.ShiftTimes(snap.ClockOffset.Duration)
+	_, told, ourHold := capacity.ParseHeldNote(j.AdminComment)
 	if !ourHold {
 		told = j.AdminComment
 	}
@@ -93,7 +93,7 @@ func OfJob(j capacity.Job, snap *capacity.Snapshot, records []state.Record, now 
 	}
 
 	for name := range strings.SplitSeq(j.Reservation, ",") {
-		if fence, past := snap.PastFences[name]; past && j.Active() {
+		if fence, past := snap.FenceBypasses[name]; past && j.Active() {
 			e.add("past the fence", "Slurm starts it in reservation %s even if it does not end before the fence; "+
 				"sync then lowers its limit to end by %s", name, capacity.FormatUTC(fence))
 		}
@@ -122,7 +122,7 @@ func (e *screen) reservations() {
 		return // the answer names them
 	}
 
-	for _, m := range capacity.PassedOver(e.req, e.snap, e.now) {
+	for _, m := range capacity.MismatchProblems(e.req, e.snap, e.now) {
 		e.add("skipped", "%s", m.Text())
 	}
 }
@@ -142,7 +142,9 @@ func squeueReason(j capacity.Job, now time.Time) string {
 
 // fence returns that of a job that has nodes; zero if there is none. The first of several partitions is theirs:
 // sbatch(1).
-func (e *screen) fence() time.Time { return e.snap.FenceOf(e.req.Partitions[0], e.j.Nodes, e.now) }
+func (e *screen) fence() time.Time {
+	return e.snap.EarliestFence(e.req.Partitions[0], e.j.Nodes, e.now)
+}
 
 // fittedLimit says that the end of a job is that of its fence, set by sync; "" if it is not.
 func (e *screen) fittedLimit() string {
@@ -150,7 +152,7 @@ func (e *screen) fittedLimit() string {
 	fence := e.fence()
 
 	switch {
-	case j.Pending() && e.snap.Fitted(j), j.Running() && e.snap.Fitted(j) && !fence.IsZero():
+	case j.Pending() && e.snap.IsFitted(j), j.Running() && e.snap.IsFitted(j) && !fence.IsZero():
 		return "sync fits it to the fence while the job runs"
 	case j.Running() && j.TimeLimit.Bounded() && !j.End.IsZero() && fence.Sub(j.End).Abs() <= atFence:
 		return "ends at the fence: sync lowers one that crosses it"
@@ -171,7 +173,7 @@ func (e *screen) explainBoot() {
 	}
 
 	then := "ends the job"
-	if j.Requeues() {
+	if j.CanRequeue() {
 		then = "requeues the job"
 	}
 
@@ -210,7 +212,7 @@ func (e *screen) explainRun(limitIsOurs bool) {
 
 	end := "its time limit ends it"
 	switch {
-	case !j.Requeues():
+	case !j.CanRequeue():
 		end += "; it cannot be requeued"
 	case onEnd == capacity.RequeueAtEnd:
 		end = "it is requeued, and goes on in the next block"
@@ -234,7 +236,7 @@ func (e *screen) explainPending(records []state.Record, ourHold bool) {
 	_, notLaunched, wasNot := strings.Cut(j.AdminComment, " were not launched: ")
 	requeued := requeuedFor.FindStringSubmatch(j.AdminComment)
 
-	few, short := capacity.ShortOfHosts(e.prospects, e.now)
+	few, short := capacity.HostShortage(e.prospects, e.now)
 	fits := slices.DeleteFunc(slices.Clone(e.prospects), func(p capacity.Prospect) bool { return !p.Fits })
 
 	if j.Held && ourHold { // which no hold on it shows
@@ -244,7 +246,7 @@ func (e *screen) explainPending(records []state.Record, ourHold bool) {
 
 	const release = "`scontrol release {}`."
 
-	hold, slurms := j.SlurmHold()
+	hold, slurms := j.HeldBySlurm()
 	switch {
 	case slurms:
 		e.answer(Held, hold.Do, "is held by Slurm: %s.", hold.Why)
@@ -252,12 +254,12 @@ func (e *screen) explainPending(records []state.Record, ourHold bool) {
 		e.answer(Held, "To let it go on: "+release, "is held: %s.", strings.TrimSuffix(e.message, "."))
 	case j.Held && j.Reason == "JobHeldAdmin":
 		e.answer(Held, "Administrators: "+release, "is held, and only an administrator can release it.")
-	case j.Held && j.Reason != "JobHeldUser" && !j.HoldUntold():
+	case j.Held && j.Reason != "JobHeldUser" && !j.HeldByUnknown():
 		e.answer(Held, "See `scontrol show job {}`, then "+release, "is held; Slurm gives the reason: %s.",
 			j.Reason)
 	case j.Held:
 		e.answer(Held, "Release it: "+release, "is held, by its owner or by an administrator.")
-	case !j.Waits():
+	case !j.CanStart():
 		e.answer(NeverByRule,
 			"Cancel it: `scancel {}`; or let it run without that job: `scontrol update jobid={} dependency=`.",
 			"never starts: a job that it depends on did not end as --dependency demands, or is not known.")
@@ -318,8 +320,8 @@ func (e *screen) explainRefusal(v capacity.Verdict) {
 	unlimited.TimeLimit = capacity.Limit{}
 	unlimited.TimeMin = capacity.Limit{}
 	fits := capacity.Admit(unlimited, e.snap, e.now).Edits.TimeLimit
-	goesOn := e.j.Requeues() &&
-		slices.ContainsFunc(e.prospects, func(p capacity.Prospect) bool { return p.GoesOn(e.req, e.snap) })
+	goesOn := e.j.CanRequeue() &&
+		slices.ContainsFunc(e.prospects, func(p capacity.Prospect) bool { return p.CanContinue(e.req, e.snap) })
 
 	switch {
 	case v.Code == capacity.TooLong && fits.Bounded() && goesOn:

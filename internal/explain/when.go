@@ -83,7 +83,7 @@ func When(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, que
 		}
 	}
 
-	few, short := capacity.ShortOfHosts(fits, now)
+	few, short := capacity.HostShortage(fits, now)
 	switch {
 	case len(open) == 0 && p.Window.Start.After(now):
 		s.Code = NextBlock
@@ -92,7 +92,7 @@ func When(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, que
 		s.Message = fmt.Sprintf("as soon as EC2 opens %s, which it shows as %s", p.Reservation.ID, p.Reservation.State)
 	case short:
 		s.Code = WaitsForHost
-		s.Message = "when failed hosts are back: " + few.FewHosts()
+		s.Message = "when failed hosts are back: " + few.ShortageText()
 	case queue == nil:
 		s.Code = WaitsInQueue
 		s.Message = "when nodes are free: Slurm did not answer"

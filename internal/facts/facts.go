@@ -334,7 +334,7 @@ func (a *Answers) Fresh(last *capacity.Snapshot, now time.Time) (capacity.Facts,
 	}
 
 	for _, m := range a.Missing {
-		if r, ok := last.Reservation(m.ID); ok && r.LiveAt(now) {
+		if r, ok := last.Reservation(m.ID); ok && r.IsLiveAt(now) {
 			f.Reservations = append(f.Reservations, r)
 		}
 	}

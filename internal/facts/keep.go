@@ -107,7 +107,7 @@ func (k *Kept) keepSubnets(missing []capacity.Missing) {
 			"EC2 does not describe subnet %s: %s", m.ID, words)
 	}
 
-	for _, at := range capacity.Places(k.old.Partitions) {
+	for _, at := range capacity.AllSlots(k.old.Partitions) {
 		k.Subnets = append(k.Subnets, at.Group.Subnets...)
 	}
 }
@@ -146,7 +146,7 @@ func (k *Kept) keepMissing(m capacity.Missing) {
 			"EC2's answer about reservation %s cannot be read: %s; what was known of it is kept", m.ID, words)
 
 		return
-	case known && !r.LiveAt(k.Now): // EC2 forgets what ended long ago
+	case known && !r.IsLiveAt(k.Now): // EC2 forgets what ended long ago
 		k.Reservations = append(k.Reservations, r)
 		return
 	}

@@ -31,7 +31,7 @@ func OverTime(
 
 	limit := config.OverTime
 	if len(names) > 0 {
-		limit = capacity.OverTime(partitions, names, config.OverTime)
+		limit = capacity.MaxOverTime(partitions, names, config.OverTime)
 	}
 
 	over.Duration = limit.Duration()

@@ -45,7 +45,7 @@ func endings(view View) (actions []Action) {
 			continue
 		}
 
-		if !j.Requeues() {
+		if !j.CanRequeue() {
 			actions = append(actions, warning(view, j, f, mark)...)
 			continue
 		}
@@ -59,7 +59,7 @@ func endings(view View) (actions []Action) {
 
 		requeued[whole] = true
 		// A job that an administrator held while it ran stays so: our hold would be its owner's to release.
-		hold := onEnd == capacity.HoldAtEnd || mark.Ends >= mostEnds && !mark.EndedBy(f.fence) && !j.AdminHeld()
+		hold := onEnd == capacity.HoldAtEnd || mark.Ends >= mostEnds && !mark.EndedBy(f.fence) && !j.HeldByAdmin()
 
 		rest, note := nextRun(view, j, f, mark, hold)
 		actions = append(actions, requeue(view, j, f, rest, hold, note))
@@ -148,7 +148,7 @@ func requeue(view View, j capacity.Job, f fenced, rest remaining, hold bool, not
 
 		comment := "pcs-capacity: " + note
 		if hold {
-			comment = capacity.HoldNote(w.MachineTime(), note)
+			comment = capacity.HeldNote(w.MachineTime(), note)
 		}
 
 		told := w.Slurm.SetAdminComment(ctx, comment, j.Shown)
@@ -196,7 +196,7 @@ func unfinished(view View) (actions []Action) {
 				mark.Ending = held
 				mark.Release = held
 				mark.Set = rest.limit
-				if rest.fence.IsZero() && j.AdminHeld() {
+				if rest.fence.IsZero() && j.HeldByAdmin() {
 					mark.Ends = 0
 				}
 
@@ -219,7 +219,7 @@ func (f fenced) endsItself(j capacity.Job, mark state.Mark) bool {
 // partition's. It never turns an administrator's hold into one that the owner can release.
 func (f fenced) atEnd(j capacity.Job, mark state.Mark) capacity.OnEnd {
 	switch onEnd := cmp.Or(mark.OnEnd, f.onEnd); {
-	case onEnd == capacity.HoldAtEnd && j.AdminHeld():
+	case onEnd == capacity.HoldAtEnd && j.HeldByAdmin():
 		return capacity.RequeueAtEnd
 	case onEnd == capacity.HoldAtEnd, onEnd == capacity.RequeueAtEnd:
 		return onEnd
@@ -276,7 +276,7 @@ func nextRun(view View, j capacity.Job, f fenced, mark state.Mark, hold bool) (r
 	why := fmt.Sprintf("requeued at %s: jobs on %s must end by %s; ", capacity.FormatUTC(view.Now), f.reservation,
 		capacity.FormatUTC(fence))
 	switch {
-	case j.AdminHeld():
+	case j.HeldByAdmin():
 		return rest, why + "an administrator holds it"
 	case next.Refused:
 		return rest, why + "it cannot start again as it is: " + next.Sentence

@@ -186,8 +186,8 @@ func TestDoLooksAgain(t *testing.T) {
 	job := capacity.Job{Shown: "7", State: "RUNNING", TimeLimit: capacity.NoLimit, Held: true}
 	waits, held := job, job
 	waits.State, held.State = "PENDING", "PENDING"
-	held.AdminComment = capacity.HoldNote(noon, "refused")
-	again := capacity.HoldNote(later, "refused again")
+	held.AdminComment = capacity.HeldNote(noon, "refused")
+	again := capacity.HeldNote(later, "refused again")
 
 	const over = "pcs-capacity: over"
 
@@ -305,12 +305,12 @@ func TestNextBoundary(t *testing.T) {
 		{"47h45m", "48h", "ends"},
 	} {
 		got, ok := NextBoundary(snap, at(c.now))
-		if what := snap.Standings(at(c.now))[0].Event(at(c.now)).What; !ok || !got.Equal(at(c.next)) || what != c.what {
+		if what := snap.SlotStates(at(c.now))[0].Event(at(c.now)).What; !ok || !got.Equal(at(c.next)) || what != c.what {
 			t.Errorf("at %s: %s %s, want %s %s", c.now, got, what, at(c.next), c.what)
 		}
 	}
 
-	if last := snap.Standings(at("49h"))[0]; last.Reservation.ID != "" || !last.Last.End.Equal(at("48h")) ||
+	if last := snap.SlotStates(at("49h"))[0]; last.Reservation.ID != "" || !last.Last.End.Equal(at("48h")) ||
 		last.Event(at("49h")) != (capacity.Event{}) {
 		t.Errorf("after the end, people still see when it was: %+v", last)
 	}

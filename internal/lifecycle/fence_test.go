@@ -145,7 +145,7 @@ func TestWanted(t *testing.T) {
 		snap := oneSlot(c.provider, strings.Fields(c.ids), c.rs...)
 
 		var got []string
-		for _, r := range (View{Owner: me, Snap: snap, Now: noon, Cluster: &Cluster{}}).wanted(snap.Standings(noon)[0], nodes) {
+		for _, r := range (View{Owner: me, Snap: snap, Now: noon, Cluster: &Cluster{}}).wanted(snap.SlotStates(noon)[0], nodes) {
 			g := r.Guard()
 			text := fmt.Sprintf(
 				"%s %s %s %s",
@@ -158,11 +158,11 @@ func TestWanted(t *testing.T) {
 				text += " " + capacity.FormatExact(r.End.Sub(noon))
 			}
 
-			if !r.Maintenance() {
+			if !r.IsMaintenance() {
 				text = "guest's " + text
 			}
 
-			if got = append(got, text); !r.Ours() || g.Owner != me {
+			if got = append(got, text); !r.IsOurs() || g.Owner != me {
 				t.Errorf("%s: %+v is not ours", name, r)
 			}
 		}
@@ -175,12 +175,12 @@ func TestWanted(t *testing.T) {
 
 func TestUnknownReservationLeavesTheSlotAlone(t *testing.T) { // R8
 	snap := oneSlot("ec2", []string{"cr-0"})
-	if v := snap.Standings(noon)[0]; !v.Unknown {
+	if v := snap.SlotStates(noon)[0]; !v.Unknown {
 		t.Errorf("a reservation that EC2 did not describe: %+v", v)
 	}
 
 	snap = oneSlot("ec2", []string{"cr-bad", "cr-0"}, block("cr-0", "-1h", "24h", capacity.StateActive))
-	if v := snap.Standings(noon)[0]; v.Unknown || v.Reservation.ID != "cr-0" {
+	if v := snap.SlotStates(noon)[0]; v.Unknown || v.Reservation.ID != "cr-0" {
 		t.Errorf("a bad id hides a good one: %+v", v)
 	}
 }

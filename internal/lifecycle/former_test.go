@@ -193,14 +193,14 @@ func TestAnOpenBlockIsTakenOutOfTheSettings(t *testing.T) {
 				t.Errorf("a job: %+v", v)
 			}
 
-			fences := View{Owner: me, Snap: snap, Now: noon, Cluster: &Cluster{}}.wanted(snap.Standings(noon)[0], nodes)
-			if len(fences) == 0 || !fences[0].Fences("gpu-a", open) {
+			fences := View{Owner: me, Snap: snap, Now: noon, Cluster: &Cluster{}}.wanted(snap.SlotStates(noon)[0], nodes)
+			if len(fences) == 0 || !fences[0].IsFenceFor("gpu-a", open) {
 				t.Fatalf("wanted: %+v", fences)
 			}
 
 			snap.Add(keptFences(View{Owner: me, Snap: snap, Now: noon, Cluster: &Cluster{Reservations: fences}})...)
 
-			if said := strings.Join(snap.Of(capacity.Admin), "\n"); strings.Contains(
+			if said := strings.Join(snap.Texts(capacity.Admin), "\n"); strings.Contains(
 				said,
 				"the settings no longer name reservation cr-0 for slot gpu-a; its fence stays",
 			) != c.problem {

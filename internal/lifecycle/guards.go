@@ -41,7 +41,7 @@ func fences(s View) (actions []Action, problems []capacity.Problem) {
 		}
 
 		for _, r := range s.wanted(v, nodes) {
-			want = append(want, s.settled(r.ByClock(s.toSlurm())))
+			want = append(want, s.settled(r.ShiftTimes(s.toSlurm())))
 		}
 	}
 
@@ -111,7 +111,7 @@ func (g guardChange) carryOut(ctx context.Context, w World) error {
 // text is for people; toAWS turns its times into AWS's.
 func (g guardChange) text(toAWS time.Duration) string {
 	nodes := hostlist.Compress(g.r.Nodes)
-	r := g.r.ByClock(toAWS)
+	r := g.r.ShiftTimes(toAWS)
 
 	what := r.Name
 
@@ -129,7 +129,7 @@ func (g guardChange) text(toAWS time.Duration) string {
 		undone = "no reservation needs it"
 
 		does = fmt.Sprintf("no job runs on %s after %s", nodes, capacity.FormatUTC(r.Start))
-		if !r.Infinite() {
+		if !r.IsInfinite() {
 			does += fmt.Sprintf(" until %s, when the next block opens", capacity.FormatUTC(r.End))
 		}
 	}
@@ -152,7 +152,7 @@ const sameTime = 5 * time.Second
 
 // guard is a Slurm reservation of ours over nodes of a slot, for an EC2 reservation: root's, over running jobs too.
 func (s View) guard(
-	kind capacity.GuardKind, v capacity.Standing, block string, nodes []string, start, end time.Time,
+	kind capacity.GuardKind, v capacity.SlotState, block string, nodes []string, start, end time.Time,
 ) capacity.SlurmReservation {
 	return capacity.SlurmReservation{
 		Name: capacity.Guard{
@@ -172,7 +172,7 @@ func (s View) guard(
 
 // wanted returns the Slurm reservations that a slot needs now, in AWS's time. The wait comes before the fence, so
 // there is no gap when one follows the other.
-func (s View) wanted(v capacity.Standing, nodes []string) (want []capacity.SlurmReservation) {
+func (s View) wanted(v capacity.SlotState, nodes []string) (want []capacity.SlurmReservation) {
 	id := v.Reservation.ID
 	switch {
 	case len(nodes) == 0:
@@ -204,7 +204,7 @@ func (s View) wanted(v capacity.Standing, nodes []string) (want []capacity.Slurm
 // surplus returns the nodes that jobs are kept from: the last ones and, where we launch, those of failed hosts. They
 // stay the same while jobs come and go. Where others launch, only they know which nodes have the instances, so there
 // surplus closes only nodes beyond max_nodes.
-func (s View) surplus(v capacity.Standing, nodes []string) []string {
+func (s View) surplus(v capacity.SlotState, nodes []string) []string {
 	n := launchable(v, nodes)
 	if v.Partition.Provider.Launches() {
 		return slices.Concat(s.Cluster.lost(v, nodes[:n]), nodes[n:])
@@ -219,7 +219,7 @@ func (s View) surplus(v capacity.Standing, nodes []string) []string {
 
 // places is the number of a slot's nodes that have instances, 0 if EC2 does not say, and of those on hosts that have
 // not failed.
-func places(v capacity.Standing) (all, usable int) {
+func places(v capacity.SlotState) (all, usable int) {
 	for _, t := range v.Current {
 		if t.Reservation.Size() == 0 { // EC2 may report size 0 for a block that has not opened
 			return 0, 0
@@ -238,7 +238,7 @@ func places(v capacity.Standing) (all, usable int) {
 }
 
 // launchable is the number of a slot's nodes, the first ones, that have instances.
-func launchable(v capacity.Standing, nodes []string) int {
+func launchable(v capacity.SlotState, nodes []string) int {
 	if places, _ := places(v); places > 0 {
 		return min(places, len(nodes))
 	}
@@ -247,9 +247,9 @@ func launchable(v capacity.Standing, nodes []string) int {
 
 // closed closes nodes that cannot be launched, so the queue does not start jobs there: the nodes of a slot whose
 // reservations have all ended, or which never had one.
-func (s View) closed(v capacity.Standing, nodes []string) []capacity.SlurmReservation {
+func (s View) closed(v capacity.SlotState, nodes []string) []capacity.SlurmReservation {
 	start := v.Last.Fence
-	if v.Last.Unbounded() && (v.Partition.Provider.Configures() || !v.Group.PurchaseOption.Reserved()) {
+	if v.Last.Unbounded() && (v.Partition.Provider.Configures() || !v.Group.PurchaseOption.IsReserved()) {
 		return nil
 	}
 
@@ -273,20 +273,20 @@ func (s View) steps(
 		g, named := capacity.ParseGuard(r.Name)
 		switch {
 		case !named:
-		case !r.Ours():
+		case !r.IsOurs():
 			taken[r.Name] = true
 			left = append(left, capacity.Problemf("name-taken", capacity.Subject{}, "",
 				"Slurm reservation %s has a name of pcs-capacity's but was not made by it (flags %s, users %s); it "+
 					"is left alone: rename or delete it",
 				r.Name, strings.Join(r.Flags, ","), strings.Join(r.Users, ",")))
 		case g.Owner == s.Owner:
-			mine[g.Place()] = append(mine[g.Place()], r)
-			places = append(places, g.Place())
+			mine[g.Key()] = append(mine[g.Key()], r)
+			places = append(places, g.Key())
 		}
 	}
 
 	for _, w := range want {
-		place := w.Guard().Place()
+		place := w.Guard().Key()
 		all := mine[place]
 		delete(mine, place)
 
@@ -363,7 +363,7 @@ func difference(want, have capacity.SlurmReservation, now time.Time) string {
 		return "replace" // ended; Slurm still lists it for a while
 	}
 
-	if want.Maintenance() != have.Maintenance() {
+	if want.IsMaintenance() != have.IsMaintenance() {
 		return "replace" // the partition has another provider now
 	}
 
@@ -371,7 +371,7 @@ func difference(want, have capacity.SlurmReservation, now time.Time) string {
 
 	sameStart := near(want.Start, have.Start) || started && !want.Start.After(now)
 	sameNodes := slices.Equal(sorted(want.Nodes), sorted(have.Nodes))
-	sameEnd := have.Infinite() == want.Infinite() && (have.Infinite() || near(want.End, have.End))
+	sameEnd := have.IsInfinite() == want.IsInfinite() && (have.IsInfinite() || near(want.End, have.End))
 	switch {
 	case sameStart && sameNodes && sameEnd:
 		return ""
@@ -384,7 +384,7 @@ func difference(want, have capacity.SlurmReservation, now time.Time) string {
 
 // fencesDue tells of fences that Slurm does not have as status shows them, such as after a change of the settings.
 func fencesDue(s View) (due []capacity.Problem) {
-	for _, v := range s.Snap.Standings(s.Now) {
+	for _, v := range s.Snap.SlotStates(s.Now) {
 		if v.Reservation.ID == "" || v.Window.Unbounded() || v.Former || len(s.Cluster.SlotNodes(v.Slot.Name)) == 0 {
 			continue
 		}
@@ -428,14 +428,14 @@ func (s View) mayGo(g capacity.Guard) bool {
 		return missing && s.Now.Sub(since) >= facts.MissingFor
 	}
 
-	if !r.LiveAt(s.Now) || r.End.IsZero() && !r.Kind.Bought() {
+	if !r.IsLiveAt(s.Now) || r.End.IsZero() && !r.Kind.IsBlock() {
 		return true
 	}
 
 	isNever := func(t capacity.Turn) bool { return t.Reservation.ID == g.Block && t.Never }
 	for _, v := range s.slots() {
 		if v.Slot.Name == g.Slot {
-			if slices.ContainsFunc(s.Snap.Turns(v.Place), isNever) {
+			if slices.ContainsFunc(s.Snap.Turns(v.SlotRef), isNever) {
 				return true
 			}
 
@@ -455,15 +455,15 @@ func (s View) mayGo(g capacity.Guard) bool {
 func keptFences(s View) (problems []capacity.Problem) {
 	for _, r := range s.Cluster.Reservations {
 		g := r.Guard()
-		if !r.Ours() || g.Kind != capacity.GuardFence || g.Owner != s.Owner || s.mayGo(g) {
+		if !r.IsOurs() || g.Kind != capacity.GuardFence || g.Owner != s.Owner || s.mayGo(g) {
 			continue
 		}
 
-		at, there := s.Snap.Place(g.Slot)
+		at, there := s.Snap.FindSlot(g.Slot)
 		named := there && slices.Contains(at.Slot.ReservationIDs, g.Block) &&
-			!(at.Slot.Unnamed && at.Slot.Holds == g.Block)
+			!(at.Slot.Unnamed && at.Slot.Occupant == g.Block)
 		about := capacity.Subject{Slot: g.Slot, Reservation: g.Block}
-		if block, known := s.Snap.Reservation(g.Block); known && !named && block.LiveAt(s.Now) {
+		if block, known := s.Snap.Reservation(g.Block); known && !named && block.IsLiveAt(s.Now) {
 			problems = append(problems, capacity.Problemf("reservation-unnamed", about, "",
 				"the settings no longer name reservation %s for slot %s; its fence stays until it ends at %s, or "+
 					"until `scontrol delete ReservationName=%s`",

@@ -20,7 +20,7 @@ import (
 func (p *pass) readJobs(ctx context.Context) error {
 	ours := p.view.Cluster.Ours(p.view.Snap)
 
-	in := func(j capacity.Job) bool { return slices.ContainsFunc(ours, j.In) }
+	in := func(j capacity.Job) bool { return slices.ContainsFunc(ours, j.InPartition) }
 	jobs := []capacity.Job{}
 	ended := []capacity.Job{}
 
@@ -94,7 +94,7 @@ func hiddenTasks(jobs []capacity.Job, marks map[string]state.Mark) (names []stri
 
 // onOurs reports whether a job has our nodes. Its partition may have lost them a moment ago.
 func (p *pass) onOurs(j capacity.Job) bool {
-	return slices.ContainsFunc(j.Nodes, func(n string) bool { _, _, _, ours := p.Settings.PlaceOf(n); return ours })
+	return slices.ContainsFunc(j.Nodes, func(n string) bool { _, _, _, ours := p.Settings.FindNode(n); return ours })
 }
 
 // alsoOurs are the partitions of jobs that have nodes of ours.
@@ -126,7 +126,7 @@ const everywhere = 10
 // concerns reports whether a job that cannot have our nodes carries a word of ours in its comment or AdminComment.
 func concerns(j capacity.Job) bool {
 	wish, wrong := j.Wish()
-	return strings.HasPrefix(j.AdminComment, "pcs-capacity: ") || wish.Names() || len(wrong) > 0
+	return strings.HasPrefix(j.AdminComment, "pcs-capacity: ") || wish.NamesCapacity() || len(wrong) > 0
 }
 
 // without copies the jobs only if one is left out: 10,000 take 4 MB.
@@ -152,7 +152,7 @@ func inRun(was, now capacity.Job) bool {
 
 // hookHeld reports whether a hook's note says that a job is held, or will be.
 func hookHeld(j capacity.Job) bool {
-	_, _, held := capacity.ReadHoldNote(j.AdminComment)
+	_, _, held := capacity.ParseHeldNote(j.AdminComment)
 	return held
 }
 

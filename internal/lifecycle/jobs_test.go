@@ -48,7 +48,7 @@ func TestJobsThatAPassIsAbout(t *testing.T) {
 		t.Errorf("partitions of ours: %s", got)
 	}
 
-	held := capacity.HoldNote(time.Now(), "what it was held for")
+	held := capacity.HeldNote(time.Now(), "what it was held for")
 	for _, j := range []capacity.Job{
 		{Shown: "1", Partition: "gpu"},
 		{Shown: "2", Partition: "all"},
@@ -93,7 +93,7 @@ func TestJobsThatAPassIsAbout(t *testing.T) {
 			t.Errorf("of ours only: %v, also of %q: jobs %s, not %s", test.oursOnly, test.also, got, test.jobs)
 		}
 
-		if got := strings.Join(p.view.Snap.Of(capacity.Admin), "\n"); got != "job 11 cannot be read (of ours): its time limit and holds stay as they are" {
+		if got := strings.Join(p.view.Snap.Texts(capacity.Admin), "\n"); got != "job 11 cannot be read (of ours): its time limit and holds stay as they are" {
 			t.Errorf("of ours only: %v, also of %q: %s", test.oursOnly, test.also, got)
 		}
 
@@ -175,7 +175,7 @@ func TestOwnerOfTheStateFolder(t *testing.T) {
 		p.view.Cluster.slots = map[string][]string{"gpu": {"gpu-1"}}
 		p.addSlurm()
 
-		if said := strings.Join(p.view.Snap.Of(capacity.Admin), "\n"); strings.Contains(
+		if said := strings.Join(p.view.Snap.Texts(capacity.Admin), "\n"); strings.Contains(
 			said,
 			"belongs to user 1002, neither root nor SlurmUser",
 		) != (uid == 1002) ||
@@ -361,8 +361,8 @@ func TestMarksWithoutAState(t *testing.T) {
 	p.view.Marks = trusted(p.view)
 	p.carryOut(t.Context(), keepMarks(p.view, nil))
 
-	if !p.view.Marks["1"].Fit || len(p.view.Snap.Of(capacity.Admin)) != 1 {
-		t.Errorf("%+v, problems %q", p.view.Marks, p.view.Snap.Of(capacity.Admin))
+	if !p.view.Marks["1"].Fit || len(p.view.Snap.Texts(capacity.Admin)) != 1 {
+		t.Errorf("%+v, problems %q", p.view.Marks, p.view.Snap.Texts(capacity.Admin))
 	}
 }
 

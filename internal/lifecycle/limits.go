@@ -257,7 +257,7 @@ func trustedMarks(snap *capacity.Snapshot, jobs []capacity.Job, before map[strin
 		wish, _ := j.Wish()
 		said := state.Mark{
 			Restarts: j.Restarts,
-			Fit:      snap.Fitted(j),
+			Fit:      snap.IsFitted(j),
 			OnEnd:    wish.OnEnd,
 			Ends:     before[j.Shown].Ends,
 			EndedAt:  before[j.Shown].EndedAt,

@@ -300,7 +300,7 @@ func TestRefusalsTakeTwoPasses(t *testing.T) {
 func TestLostNodes(t *testing.T) {
 	block := block("cr-0", "-1h", "24h", capacity.StateActive)
 	block.Total, block.Unhealthy = 4, 1
-	v := oneSlot("ec2", []string{"cr-0"}, block).Standings(noon)[0]
+	v := oneSlot("ec2", []string{"cr-0"}, block).SlotStates(noon)[0]
 
 	nodes := []string{"gpu-1", "gpu-2", "gpu-3", "gpu-4"}
 	up, off, broken := capacity.Node{

@@ -22,7 +22,7 @@ func openings(s View) (actions []Action) {
 		least := s.Snap.Timing.BootAllowance.Duration + capacity.NoJob.TimeLimit.Duration() // later they are refused
 		open := v.Reservation.State == capacity.StateActive && !v.Window.Start.After(s.Now) &&
 			!s.Now.Add(least).After(v.Window.Fence)
-		if v.Former || !v.Partition.Provider.Launches() || v.Group.Dynamic || !v.Reservation.Kind.Bought() || !open ||
+		if v.Former || !v.Partition.Provider.Launches() || v.Group.Dynamic || !v.Reservation.Kind.IsBlock() || !open ||
 			s.Now.Before(v.Slot.PoweredUp.Add(powerUpAgain)) {
 			continue
 		}
@@ -40,7 +40,7 @@ func openings(s View) (actions []Action) {
 		}
 
 		nodes = s.Cluster.those(nodes, func(n capacity.Node) bool {
-			return n.PoweredDown() && n.Base() == "IDLE" && n.Out() == "" && !slices.Contains(busy, n.Name)
+			return n.PoweredDown() && n.BaseState() == "IDLE" && n.OutState() == "" && !slices.Contains(busy, n.Name)
 		})
 		if len(nodes) > 0 {
 			actions = append(actions, action(
@@ -72,7 +72,7 @@ func endedBlocks(s View) (actions []Action) {
 			continue
 		}
 
-		if nodes := s.Cluster.those(s.Cluster.SlotNodes(v.Slot.Name), capacity.Node.Up); len(nodes) > 0 {
+		if nodes := s.Cluster.those(s.Cluster.SlotNodes(v.Slot.Name), capacity.Node.IsUp); len(nodes) > 0 {
 			actions = append(actions, action("power-down", aboutNodes(v.Slot.Name, nodes),
 				fmt.Sprintf("power %s down: the fence was at %s", hostlist.Compress(nodes), capacity.FormatUTC(fence)),
 				func(ctx context.Context, w World) error {
@@ -146,7 +146,7 @@ func (s View) completing() map[string]string {
 func (s View) ofSlots(of func(capacity.Node) bool) iter.Seq2[string, []string] {
 	return func(yield func(slot string, names []string) bool) {
 		done := map[string]bool{} // a slot may be in two partitions
-		for _, at := range capacity.Places(s.Snap.Partitions) {
+		for _, at := range capacity.AllSlots(s.Snap.Partitions) {
 			slot := at.Slot.Name
 			if !at.Partition.Provider.Launches() || done[slot] {
 				continue
@@ -253,7 +253,7 @@ func nodesOwn(n capacity.Node, living []capacity.Instance, launched func(node st
 		}
 	}
 
-	if !n.Up() {
+	if !n.IsUp() {
 		return ""
 	}
 
@@ -275,7 +275,7 @@ func endOrphans(s View) (actions []Action) {
 			continue
 		}
 
-		_, _, slot, _ := s.Settings.PlaceOf(o.Node)
+		_, _, slot, _ := s.Settings.FindNode(o.Node)
 		about := capacity.Subject{
 			Slot:        slot,
 			Node:        o.Node,

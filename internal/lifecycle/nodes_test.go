@@ -254,7 +254,7 @@ func TestHeldForNothing(t *testing.T) {
 		Tags:         tags("t-p"),
 	}
 
-	h := Held{Mark: "ml", ODCRs: []capacity.Reservation{probe}, Now: noon, Ledger: []capacity.Held{
+	h := Held{Mark: "ml", ODCRs: []capacity.Reservation{probe}, Now: noon, Ledger: []capacity.Hold{
 		{Token: "t-p", ReservationID: "cr-p", Since: at("-2h")},       // EC2 shows it
 		{Token: "t-lost", Since: at("-1h")},                           // nothing came of it
 		{Token: "t-new", Since: noon.Add(-capacity.LaunchTime)},       // EC2 may not show it yet
@@ -263,7 +263,7 @@ func TestHeldForNothing(t *testing.T) {
 	dir := state.Dir(t.TempDir())
 	for _, e := range h.Ledger {
 		e.Until = noon.AddDate(1, 0, 0)
-		if _, err := dir.Enlist(e, noon, func(capacity.Held, []capacity.Held) error { return nil }); err != nil {
+		if _, err := dir.Enlist(e, noon, func(capacity.Hold, []capacity.Hold) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -48,7 +48,7 @@ func due(
 			capacity.FormatDuration(lost), capacity.FormatUTC(snap.TakenAt))
 	}
 
-	slots := snap.Standings(now)
+	slots := snap.SlotStates(now)
 	for _, v := range slots {
 		idle := d.countIdle(v, report.Cluster)
 		d.addClosed(v, snap)
@@ -63,7 +63,7 @@ func due(
 	}
 
 	for _, p := range report.All() {
-		if p.Code.At("notice") {
+		if p.Code.AppearsAt("notice") {
 			d.add(p.Code, p.About, "", p.Sentence, "%s", p.Text())
 		}
 	}
@@ -73,7 +73,7 @@ func due(
 	maps.DeleteFunc(told, func(key string, _ time.Time) bool { // what is over may come again
 		name, _, _ := strings.Cut(key, " ")
 		code := capacity.Code(name)
-		return code.At("pass") && code.At("notice") && !d.seen[key] &&
+		return code.AppearsAt("pass") && code.AppearsAt("notice") && !d.seen[key] &&
 			(code != capacity.NeverStarts || report.Jobs != nil)
 	})
 
@@ -99,11 +99,11 @@ func (d *notices) add(code capacity.Code, about capacity.Subject, user, key, for
 	d.seen[n.key] = true
 }
 
-func idling(v capacity.Standing) string { return "idling " + v.Slot.Name }
+func idling(v capacity.SlotState) string { return "idling " + v.Slot.Name }
 
 // countIdle returns the number of a slot's idle nodes, and records since when it has any. Without an answer of Slurm's
 // the record stays.
-func (d *notices) countIdle(v capacity.Standing, cluster *Cluster) int {
+func (d *notices) countIdle(v capacity.SlotState, cluster *Cluster) int {
 	if cluster == nil {
 		return 0
 	}
@@ -122,10 +122,10 @@ func (d *notices) countIdle(v capacity.Standing, cluster *Cluster) int {
 }
 
 // addClosed tells of the reservations of a slot that are over, if people were told that they opened.
-func (d *notices) addClosed(v capacity.Standing, snap *capacity.Snapshot) {
+func (d *notices) addClosed(v capacity.SlotState, snap *capacity.Snapshot) {
 	for _, id := range v.Slot.ReservationIDs {
 		r, known := snap.Reservation(id)
-		if !known || r.LiveAt(d.now) || d.told["opened "+id].IsZero() {
+		if !known || r.IsLiveAt(d.now) || d.told["opened "+id].IsZero() {
 			continue
 		}
 
@@ -135,7 +135,7 @@ func (d *notices) addClosed(v capacity.Standing, snap *capacity.Snapshot) {
 }
 
 // addSlot tells of the reservation that has a slot: that it is open, ends soon, has no successor, or has idle nodes.
-func (d *notices) addSlot(v capacity.Standing, slots []capacity.Standing, idle int) {
+func (d *notices) addSlot(v capacity.SlotState, slots []capacity.SlotState, idle int) {
 	r := v.Reservation
 	w := v.Window
 	if r.ID == "" || w.Start.After(d.now) {
@@ -201,8 +201,8 @@ func (d *notices) addRefused(jobs []capacity.Job) {
 const jobsAPass = 20
 
 // succeeded reports whether another slot of a node group has a block that ends later.
-func succeeded(v capacity.Standing, all []capacity.Standing) bool {
-	return slices.ContainsFunc(all, func(o capacity.Standing) bool {
+func succeeded(v capacity.SlotState, all []capacity.SlotState) bool {
+	return slices.ContainsFunc(all, func(o capacity.SlotState) bool {
 		return o.Group.Name == v.Group.Name &&
 			(o.Window.End.After(v.Window.End) || o.Next.Window.End.After(v.Window.End))
 	})

@@ -210,8 +210,8 @@ func TestSuccessorInTheOtherSlot(t *testing.T) {
 				{
 					Name: "gpu",
 					Slots: []capacity.Slot{
-						{Name: "gpu-a", Holds: "cr-1", ReservationIDs: []string{"cr-1"}},
-						{Name: "gpu-b", Holds: "cr-2", ReservationIDs: []string{"cr-2"}},
+						{Name: "gpu-a", Occupant: "cr-1", ReservationIDs: []string{"cr-1"}},
+						{Name: "gpu-b", Occupant: "cr-2", ReservationIDs: []string{"cr-2"}},
 					},
 				},
 			},

@@ -71,7 +71,7 @@ func (p *pass) query(old *capacity.Snapshot) facts.Query {
 	}
 
 	now := p.MachineTime().Add(old.ClockOffset.Duration)
-	for _, v := range old.Standings(now) {
+	for _, v := range old.SlotStates(now) {
 		if v.Slot.Nodes != "" {
 			q.Reservations = append(q.Reservations, v.Reservation.ID)
 		}
@@ -79,7 +79,7 @@ func (p *pass) query(old *capacity.Snapshot) facts.Query {
 
 	for _, g := range q.Groups {
 		for _, r := range old.Reservations {
-			if g.Select != nil && g.Select.Matches(r) && r.LiveAt(now) {
+			if g.Select != nil && g.Select.Matches(r) && r.IsLiveAt(now) {
 				q.Reservations = append(q.Reservations, r.ID)
 			}
 		}
@@ -95,7 +95,7 @@ func mismatches(s View) (problems []capacity.Problem) {
 			continue
 		}
 
-		for _, m := range capacity.Lasting(capacity.Match(v.Reservation, *v.Group, s.Now)) {
+		for _, m := range capacity.FilterLasting(capacity.Match(v.Reservation, *v.Group, s.Now)) {
 			m.About.Partition = v.Partition.Name
 			m.About.Slot = v.Slot.Name
 			problems = append(problems, m)

@@ -69,7 +69,7 @@ func (p *pass) releaseHeld(ctx context.Context) {
 // Held has the facts about this cluster's ODCRs.
 type Held struct {
 	Mark    string
-	Ledger  []capacity.Held // what hooks and commands have recorded, as far as it was readable
+	Ledger  []capacity.Hold // what hooks and commands have recorded, as far as it was readable
 	Err     error
 	ODCRs   []capacity.Reservation   // those that EC2 shows
 	Booting map[capacity.JobRun]bool // the runs of jobs whose allocated nodes still boot; nil if unknown
@@ -90,7 +90,7 @@ func (s Sources) seeHeld(ctx context.Context, mark string) (h Held, err error) {
 	h.Now = s.now() // known only after EC2's answer
 	// After EC2: a job gets its nodes before an ODCR is created for it, so a job that is not booting now waits for none
 	// of these ODCRs.
-	if slices.ContainsFunc(h.ODCRs, func(r capacity.Reservation) bool { _, forJobs := r.HeldFor(); return forJobs }) {
+	if slices.ContainsFunc(h.ODCRs, func(r capacity.Reservation) bool { _, forJobs := r.HoldRuns(); return forJobs }) {
 		jobs, _, err := s.Slurm.JobsOf(ctx, nil, capacity.Job.Configuring)
 		if err == nil {
 			h.Booting = map[capacity.JobRun]bool{}
@@ -109,7 +109,7 @@ func (s Sources) seeHeld(ctx context.Context, mark string) (h Held, err error) {
 func (h Held) over() (names []string) {
 	for _, e := range h.Ledger {
 		shown := func(r capacity.Reservation) bool {
-			return (r.ID == e.ReservationID || r.Tags[capacity.TagToken] == e.Token) && r.State.Live()
+			return (r.ID == e.ReservationID || r.Tags[capacity.TagToken] == e.Token) && r.State.IsLive()
 		}
 		if e.Since.Before(h.Now.Add(-capacity.LaunchTime)) && !slices.ContainsFunc(h.ODCRs, shown) {
 			names = append(names, cmp.Or(e.ReservationID, e.Token))
@@ -137,7 +137,7 @@ func (h Held) needless() []Needless {
 	}
 
 	for _, r := range h.ODCRs {
-		if why := r.Needless(h.Mark, h.Booting, unheard, h.Now); why != "" {
+		if why := r.UnneededReason(h.Mark, h.Booting, unheard, h.Now); why != "" {
 			all = append(all, Needless{Reservation: r, Why: why})
 		}
 	}

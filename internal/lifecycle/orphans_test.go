@@ -91,7 +91,7 @@ func TestOrphanOfALostLaunchEnds(t *testing.T) {
 			for minute := 2; minute < 12; minute++ {
 				st.pass(time.Duration(minute) * time.Minute)
 
-				if n := st.slurm.Node("solo-1"); address != "" && n.Up() {
+				if n := st.slurm.Node("solo-1"); address != "" && n.IsUp() {
 					n.Address = address
 				}
 			}

@@ -255,7 +255,7 @@ func (p *pass) look(ctx context.Context) {
 	p.lookForOrphans(ctx)
 	p.lookForImpaired(ctx)
 
-	for _, w := range p.view.Snap.Waiting(p.view.Now) {
+	for _, w := range p.view.Snap.WaitingTurns(p.view.Now) {
 		p.view.Snap.Add(w.WaitProblem())
 	}
 }

@@ -84,7 +84,7 @@ func TestAPassKnowsThePlatform(t *testing.T) {
 		}
 
 		return snap.Partitions[0].Groups[0], slices.DeleteFunc(
-			snap.Of(capacity.Admin),
+			snap.Texts(capacity.Admin),
 			func(p string) bool { return !strings.Contains(p, "platform") && !strings.Contains(p, "runs") },
 		)
 	}

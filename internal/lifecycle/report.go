@@ -84,8 +84,8 @@ func unusable(s View) (all []capacity.Problem) {
 			}
 			named := fmt.Sprintf("%s (%s)", r.ID, r.State)
 			switch {
-			case !p.Has(r.ID):
-			case r.LiveAt(s.Now):
+			case !p.HasReservation(r.ID):
+			case r.IsLiveAt(s.Now):
 				if r.Unhealthy > 0 {
 					all = append(all, capacity.Problemf(capacity.HostFailed, about,
 						"open a case with AWS Support",
@@ -99,7 +99,7 @@ func unusable(s View) (all []capacity.Problem) {
 						"partition %s: EC2 reports that the network between the instances of %s is impaired", p.Name,
 						r.ID))
 				}
-			case r.State.Live() || r.State == capacity.StateExpired || r.State == capacity.StateCancelled:
+			case r.State.IsLive() || r.State == capacity.StateExpired || r.State == capacity.StateCancelled:
 				over = append(over, named)
 			default:
 				failed = append(failed, named)
@@ -170,7 +170,7 @@ func neverStart(p capacity.Partition, jobs []capacity.Job, snap *capacity.Snapsh
 	w := waiter{snap, now, nil, map[asks]cannot{}}
 	for i := range jobs { // by index: copying each job costs more than the check
 		j := &jobs[i]
-		if !j.Waits() || !j.In(p.Name) {
+		if !j.CanStart() || !j.InPartition(p.Name) {
 			continue
 		}
 
@@ -193,9 +193,9 @@ func nodeClass(n capacity.Node) string {
 		return "off"
 	case n.PoweringUp():
 		return "booting"
-	case !n.Up():
+	case !n.IsUp():
 		return "unusable"
-	case n.Base() == "IDLE":
+	case n.BaseState() == "IDLE":
 		return "idle"
 	}
 
@@ -213,7 +213,7 @@ func Metrics(snap *capacity.Snapshot, report Report) metrics.Gauges {
 	unix := func(t time.Time) float64 { return float64(t.Unix()) }
 
 	add("problems", "Problems that need an administrator, as the last pass of sync found them.",
-		float64(len(report.Of(capacity.Admin))))
+		float64(len(report.Texts(capacity.Admin))))
 
 	type kind struct {
 		code     capacity.Code
@@ -230,7 +230,7 @@ func Metrics(snap *capacity.Snapshot, report Report) metrics.Gauges {
 	add("last_pass_slurm_answered", "1 if Slurm answered in the last pass.", truth[report.Cluster != nil])
 	add("clock_offset_seconds", "AWS's clock minus this machine's.", snap.ClockOffset.Seconds())
 
-	for _, s := range snap.Standings(report.At) {
+	for _, s := range snap.SlotStates(report.At) {
 		slot := []string{"partition", s.Partition.Name, "slot", s.Slot.Name}
 		if r := s.Reservation; r.ID != "" {
 			add := func(name, help string, value float64) {
@@ -281,8 +281,8 @@ func Metrics(snap *capacity.Snapshot, report Report) metrics.Gauges {
 		running := 0
 		for i := range report.Jobs {
 			switch j := &report.Jobs[i]; {
-			case !j.In(p.Name):
-			case j.Waits():
+			case !j.InPartition(p.Name):
+			case j.CanStart():
 				waiting++
 			case j.State == "RUNNING":
 				running++

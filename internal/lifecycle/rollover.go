@@ -51,7 +51,7 @@ func rollings(s View) (all []Rolling, lack []capacity.Problem) {
 			}
 
 			found := s.rollingsOf(part, g)
-			if s.Settings.RollsOver(part.Name) && g.PurchaseOption.Bought() {
+			if s.Settings.RollsOver(part.Name) && g.PurchaseOption.IsBlock() {
 				all = append(all, found...)
 				continue
 			}
@@ -80,13 +80,13 @@ func (s View) rollingsOf(part capacity.Partition, g capacity.NodeGroup) (all []R
 	free := false
 	for _, slot := range g.Slots {
 		nodes := s.Cluster.SlotNodes(slot.Name)
-		free = free || slot.Holds == "" && len(nodes) == 0
-		if slot.Holds == "" {
+		free = free || slot.Occupant == "" && len(nodes) == 0
+		if slot.Occupant == "" {
 			continue
 		}
 
-		holds[slot.Holds] = slot.Name
-		if r, known := s.Snap.Reservation(slot.Holds); known && r.LiveAt(s.Now) &&
+		holds[slot.Occupant] = slot.Name
+		if r, known := s.Snap.Reservation(slot.Occupant); known && r.IsLiveAt(s.Now) &&
 			s.Cluster.inPartition(part.Name, nodes) {
 			ready = append(ready, r.ID)
 			all = append(all, Rolling{
@@ -104,7 +104,7 @@ func (s View) rollingsOf(part capacity.Partition, g capacity.NodeGroup) (all []R
 			r, known := s.Snap.Reservation(id)
 			payable := r.State == capacity.StateScheduled || r.State == capacity.StateActive // PCS takes no other
 			w := s.Snap.Timing.Window(r)
-			if !known || !g.PurchaseOption.Buys(r.Kind) || !payable || !w.Unbounded() && !w.Fence.After(s.Now) ||
+			if !known || !g.PurchaseOption.CanUse(r.Kind) || !payable || !w.Unbounded() && !w.Fence.After(s.Now) ||
 				slices.Contains(ready, id) ||
 				holds[id] == "" && !free {
 				continue
@@ -130,8 +130,8 @@ func (s View) rollingsOf(part capacity.Partition, g capacity.NodeGroup) (all []R
 	}
 
 	for _, slot := range g.Slots {
-		if r, known := s.Snap.Reservation(slot.Holds); known && !r.LiveAt(s.Now) &&
-			len(s.Cluster.those(s.Cluster.SlotNodes(slot.Name), capacity.Node.Up)) == 0 {
+		if r, known := s.Snap.Reservation(slot.Occupant); known && !r.IsLiveAt(s.Now) &&
+			len(s.Cluster.those(s.Cluster.SlotNodes(slot.Name), capacity.Node.IsUp)) == 0 {
 			all = append(all, Rolling{
 				Partition: part.Name,
 				Slot:      slot.Name,

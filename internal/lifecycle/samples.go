@@ -78,10 +78,10 @@ func (s View) paid() map[string]*state.Paid {
 }
 
 // openIn are the reservations of a slot that are open, the current one first.
-func (s View) openIn(v capacity.Standing) (open []capacity.Reservation) {
-	for _, t := range append([]capacity.Turn{v.Turn}, s.Snap.Turns(v.Place)...) {
+func (s View) openIn(v capacity.SlotState) (open []capacity.Reservation) {
+	for _, t := range append([]capacity.Turn{v.Turn}, s.Snap.Turns(v.SlotRef)...) {
 		r := t.Reservation
-		if r.State == capacity.StateActive && r.LiveAt(s.Now) && !r.Start.After(s.Now) &&
+		if r.State == capacity.StateActive && r.IsLiveAt(s.Now) && !r.Start.After(s.Now) &&
 			(len(open) == 0 || r.ID != open[0].ID) {
 			open = append(open, r)
 		}
@@ -119,13 +119,13 @@ func (s View) byState(nodes []capacity.Node) map[string]string {
 // sampled is the state of a node for Paid.Nodes; "" for one that is powered down.
 func sampled(n capacity.Node) string {
 	switch {
-	case n.Up():
+	case n.IsUp():
 		return state.NodeUp
 	case n.PoweredDown(), n.PoweringDown():
 		return ""
 	case n.PoweringUp():
 		return state.NodeBoots
-	case n.Has("DRAIN"):
+	case n.HasFlag("DRAIN"):
 		return state.NodeDrain
 	}
 
@@ -137,7 +137,7 @@ func (s View) waited() map[string]bool {
 	now := s.SlurmNow()
 	waited := map[string]bool{}
 	for _, j := range s.Jobs {
-		if j.Waits() && !j.Held && !j.Eligible.After(now) {
+		if j.CanStart() && !j.Held && !j.Eligible.After(now) {
 			for name := range strings.SplitSeq(j.Partition, ",") {
 				waited[name] = true
 			}

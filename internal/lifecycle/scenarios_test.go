@@ -645,7 +645,7 @@ var scenarios = []struct {
 		for _, reason := range []string{"JobHeldAdmin", "JobHeldAdmin", "JobHeldUser", "job requeued in held state", "JobHeldAdmin"} {
 			j := st.job(60, "", nothing...)
 			j.Never, j.Held, j.Reason, j.Eligible = true, true, reason, opens
-			j.AdminComment = capacity.HoldNote(opens.Add(-time.Hour), "cr-1 is not this partition's")
+			j.AdminComment = capacity.HeldNote(opens.Add(-time.Hour), "cr-1 is not this partition's")
 		}
 
 		st.slurm.Jobs[1].AdminComment = "wait for bob"

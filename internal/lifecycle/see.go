@@ -126,12 +126,12 @@ func (p *pass) lookForMisplaced() {
 	}
 
 	for _, f := range found {
-		_, _, slot, _ := p.Settings.PlaceOf(f.Node)
+		_, _, slot, _ := p.Settings.FindNode(f.Node)
 		differs := ""
-		at, known := p.view.Snap.Place(slot)
+		at, known := p.view.Snap.FindSlot(slot)
 		if on := func(n capacity.Node) bool { return !n.PoweredDown() }; known &&
 			len(p.view.Cluster.those([]string{f.Node}, on)) > 0 { // else that instance is gone
-			differs = p.view.Snap.Misplaced(at, f.Metadata, p.view.Now)
+			differs = p.view.Snap.DescribeMisplacement(at, f.Metadata, p.view.Now)
 		}
 
 		if differs == "" {
@@ -152,7 +152,7 @@ func (p *pass) askGuarded(ctx context.Context) {
 		g := r.Guard()
 		_, told := snap.Reservation(g.Block)
 		_, missing := snap.Missing[g.Block]
-		if !told && !missing && r.Ours() && g.Kind == capacity.GuardFence && g.Block != "" &&
+		if !told && !missing && r.IsOurs() && g.Kind == capacity.GuardFence && g.Block != "" &&
 			!slices.Contains(ids, g.Block) {
 			ids = append(ids, g.Block)
 		}
@@ -185,7 +185,7 @@ func (p *pass) askGuarded(ctx context.Context) {
 func otherOwners(s View) (told []capacity.Problem) {
 	for _, r := range s.Cluster.Reservations {
 		g := r.Guard()
-		if !r.Ours() || g.Owner == s.Owner || !r.End.IsZero() && !r.End.After(s.Now) {
+		if !r.IsOurs() || g.Owner == s.Owner || !r.End.IsZero() && !r.End.After(s.Now) {
 			continue
 		}
 
@@ -206,7 +206,7 @@ func otherOwners(s View) (told []capacity.Problem) {
 // lookForImpaired says which nodes of open reservations run on hosts that EC2 is about to take away.
 func (p *pass) lookForImpaired(ctx context.Context) {
 	open := slices.ContainsFunc(p.view.slots(),
-		func(v capacity.Standing) bool { return v.Reservation.State == capacity.StateActive })
+		func(v capacity.SlotState) bool { return v.Reservation.State == capacity.StateActive })
 	if !open || p.view.NoAWS || p.view.Cluster == nil {
 		return
 	}
@@ -257,11 +257,11 @@ func (p *pass) addSlurm() {
 	p.addPastFences()
 	p.addPartitions()
 
-	for _, at := range capacity.Places(slices.Concat(p.view.Snap.Former, p.view.Snap.Partitions)) {
+	for _, at := range capacity.AllSlots(slices.Concat(p.view.Snap.Former, p.view.Snap.Partitions)) {
 		p.addSlot(at)
 	}
 
-	for _, at := range capacity.Places(p.view.Snap.Partitions) {
+	for _, at := range capacity.AllSlots(p.view.Snap.Partitions) {
 		p.sayGone(at)
 		p.lacks(at)
 	}
@@ -286,7 +286,7 @@ func (p *pass) addConfig() {
 			"the hooks that slurmctld starts launch nothing: %s", what)
 	}
 
-	over := capacity.OverTime(p.view.Cluster.Partitions, p.view.Cluster.Ours(p.view.Snap), p.view.Cluster.OverTime)
+	over := capacity.MaxOverTime(p.view.Cluster.Partitions, p.view.Cluster.Ours(p.view.Snap), p.view.Cluster.OverTime)
 	p.view.Snap.Timing.OverTime.Duration = over.Duration()
 	if over.Unlimited {
 		p.say("no-limit-ends", capacity.Subject{}, "set it to a number of minutes, or remove it",
@@ -345,14 +345,14 @@ func (p *pass) addPartitions() {
 
 // addPastFences adds the fences that jobs may have crossed, and reports each.
 func (p *pass) addPastFences() {
-	p.view.Snap.PastFences = map[string]time.Time{}
-	past := capacity.PastFences(p.view.Cluster.Reservations)
+	p.view.Snap.FenceBypasses = map[string]time.Time{}
+	past := capacity.FindFenceBypasses(p.view.Cluster.Reservations)
 	for _, name := range slices.Sorted(maps.Keys(past)) {
-		fence := past[name].ByClock(p.view.Snap.ClockOffset.Duration)
-		p.view.Snap.PastFences[name] = fence.Start
+		fence := past[name].ShiftTimes(p.view.Snap.ClockOffset.Duration)
+		p.view.Snap.FenceBypasses[name] = fence.Start
 
-		problem := capacity.PastFence(name, fence)
-		if at, ours := p.view.Snap.Place(problem.About.Slot); ours {
+		problem := capacity.FenceBypassProblem(name, fence)
+		if at, ours := p.view.Snap.FindSlot(problem.About.Slot); ours {
 			problem.About.Partition = at.Partition.Name
 		}
 
@@ -362,7 +362,7 @@ func (p *pass) addPastFences() {
 
 // sayGone reports nodes of a slot that a Slurm partition lists and Slurm does not show: no job gets them. After one
 // pass it may be a restart of slurmctld, so it is a note at first.
-func (p *pass) sayGone(at capacity.Place) {
+func (p *pass) sayGone(at capacity.SlotRef) {
 	partition := at.Partition.Name
 	slot := at.Slot.Name
 
@@ -399,18 +399,18 @@ func (c *Cluster) gone(names []string) []string {
 }
 
 // lacks says what slurm.conf lacks for a slot that PCS does not write.
-func (p *pass) lacks(at capacity.Place) {
+func (p *pass) lacks(at capacity.SlotRef) {
 	provider := at.Partition.Provider
 	g := at.Group
 	slot := at.Slot
 
 	named := fmt.Sprintf("%s-1, %[1]s-2, …", slot.Name)
-	if _, settings, _, ok := p.Settings.PlaceOf(slot.Name + "-1"); !ok || settings.Name != g.Name {
+	if _, settings, _, ok := p.Settings.FindNode(slot.Name + "-1"); !ok || settings.Name != g.Name {
 		named = "that its settings list"
 	}
 
 	fix := "run `pcs-capacity hooks install` on its controller"
-	if provider.Guest() {
+	if provider.IsGuest() {
 		fix = "list the nodes that `sinfo -N` shows as nodes of the node group in the settings"
 	}
 
@@ -426,7 +426,7 @@ func (p *pass) lacks(at capacity.Place) {
 	}
 }
 
-func (p *pass) addSlot(at capacity.Place) {
+func (p *pass) addSlot(at capacity.SlotRef) {
 	nodes := p.view.Cluster.SlotNodes(at.Slot.Name)
 	at.Slot.Nodes = hostlist.Compress(nodes)
 	at.Slot.Count = len(nodes)

@@ -181,7 +181,7 @@ func TestNodesThatAreGone(t *testing.T) {
 		}
 		cluster.assign(settings)
 		p := passOf(Sources{Settings: settings}, View{Cluster: cluster, Old: old, Snap: &capacity.Snapshot{}})
-		p.sayGone(capacity.Place{Partition: &capacity.Partition{Name: "gpu"}, Slot: &capacity.Slot{Name: "gpu"}})
+		p.sayGone(capacity.SlotRef{Partition: &capacity.Partition{Name: "gpu"}, Slot: &capacity.Slot{Name: "gpu"}})
 
 		return p.view.Snap.All()
 	}

@@ -121,11 +121,11 @@ func (m *month) hasRun(h *hook, program string, nodes []string) {
 	}
 
 	for i, r := range m.aws.All {
-		listed := slices.ContainsFunc(held, func(h capacity.Held) bool { return h.ReservationID == r.ID })
-		ordered := listed || slices.ContainsFunc(held, func(h capacity.Held) bool { return h.ReservationID == "" })
-		if one, _ := m.aws.Real(r.ID); !one.State.Live() && i >= h.reservations && !h.disturbed && listed {
+		listed := slices.ContainsFunc(held, func(h capacity.Hold) bool { return h.ReservationID == r.ID })
+		ordered := listed || slices.ContainsFunc(held, func(h capacity.Hold) bool { return h.ReservationID == "" })
+		if one, _ := m.aws.Real(r.ID); !one.State.IsLive() && i >= h.reservations && !h.disturbed && listed {
 			m.bad("R4: %s is cancelled, and the ledger has it still", r.ID)
-		} else if !one.State.Live() || r.Tags[capacity.TagHold] == "" || r.Tags[capacity.TagCluster] != model.Mark {
+		} else if !one.State.IsLive() || r.Tags[capacity.TagHold] == "" || r.Tags[capacity.TagCluster] != model.Mark {
 			continue
 		}
 
@@ -156,7 +156,7 @@ func (m *month) hasRun(h *hook, program string, nodes []string) {
 			}
 		}
 
-		if m.slurm.Node(name).GivenUp() {
+		if m.slurm.Node(name).IsGivenUp() {
 			m.bad("R5: node %s is given up, and %s leaves it so", name, program)
 		}
 

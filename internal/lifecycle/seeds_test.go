@@ -353,8 +353,8 @@ func (m *month) after(c model.Call) error {
 	}
 
 	if c.Change && c.Verb == "delete reservation" && m.seen != nil {
-		for _, s := range m.seen.Standings(m.Now()) {
-			if r, live := m.aws.Real(s.Reservation.ID); live && r.LiveAt(m.Now()) && !r.Start.After(m.Now()) &&
+		for _, s := range m.seen.SlotStates(m.Now()) {
+			if r, live := m.aws.Real(s.Reservation.ID); live && r.IsLiveAt(m.Now()) && !r.Start.After(m.Now()) &&
 				r.ID == m.guarded(c.Text) &&
 				!m.fenced("", r.ID) {
 				m.bad("%s has lost its fence", r.ID)
@@ -388,7 +388,7 @@ func (m *month) guarded(name string) string {
 
 func (m *month) fenced(slot, block string) bool {
 	for _, r := range m.slurm.Fences {
-		if r.Fences(slot, block) || slot == "" && m.guarded(r.Name) == block {
+		if r.IsFenceFor(slot, block) || slot == "" && m.guarded(r.Name) == block {
 			return true
 		}
 	}
@@ -478,7 +478,7 @@ func (m *month) ran(j *model.Job, how string) {
 
 	for _, name := range j.Nodes {
 		for _, i := range m.aws.Instances {
-			if r, known := m.aws.Real(i.ReservationID); known && r.Kind.Bought() &&
+			if r, known := m.aws.Real(i.ReservationID); known && r.Kind.IsBlock() &&
 				i.ID == m.slurm.Node(name).InstanceID &&
 				m.Now().After(fence(r).Add(time.Minute)) {
 				m.bad("R2: job %s ran on %s past the fence of %s at %s", j.Shown, name, r.ID, model.Clock(fence(r)))
@@ -678,7 +678,7 @@ func (m *month) name() {
 // bought are the blocks that are open or will be.
 func (m *month) bought() (ids []string) {
 	for _, r := range m.aws.All {
-		if one, _ := m.aws.Real(r.ID); r.Kind.Bought() && one.LiveAt(m.Now()) {
+		if one, _ := m.aws.Real(r.ID); r.Kind.IsBlock() && one.IsLiveAt(m.Now()) {
 			ids = append(ids, r.ID)
 		}
 	}
@@ -986,7 +986,7 @@ func (m *month) mislead(rt *rapid.T) {
 
 	for _, was := range fences {
 		for _, is := range m.slurm.Fences {
-			if is.Guard().Place() == was.Guard().Place() && is.Start.Before(was.Start.Add(-sameTime)) {
+			if is.Guard().Key() == was.Guard().Key() && is.Start.Before(was.Start.Add(-sameTime)) {
 				m.bad("%s moved to %s", was.Name, model.Clock(is.Start))
 			}
 		}
@@ -1014,7 +1014,7 @@ func (m *month) holds(*rapid.T) {
 				continue
 			}
 
-			if r, _ := m.aws.Real(m.aws.Instances[i].ReservationID); r.Kind.Bought() &&
+			if r, _ := m.aws.Real(m.aws.Instances[i].ReservationID); r.Kind.IsBlock() &&
 				m.Now().After(fence(r).Add(time.Minute)) {
 				m.bad("R2: job %s runs past the fence of %s", j.Shown, r.ID)
 			}
@@ -1025,9 +1025,9 @@ func (m *month) holds(*rapid.T) {
 		return
 	}
 
-	for _, s := range m.seen.Standings(m.Now()) {
+	for _, s := range m.seen.SlotStates(m.Now()) {
 		r, known := m.aws.Real(s.Reservation.ID)
-		if !known || !r.LiveAt(m.Now()) || !s.Reservation.End.Equal(r.End) {
+		if !known || !r.IsLiveAt(m.Now()) || !s.Reservation.End.Equal(r.End) {
 			continue
 		}
 
@@ -1036,7 +1036,7 @@ func (m *month) holds(*rapid.T) {
 		}
 
 		for _, f := range m.slurm.Fences { // R11
-			if late := f.Start.Add(-m.Skew).Sub(fence(r)); f.Fences(s.Slot.Name, r.ID) && late > 6*time.Second &&
+			if late := f.Start.Add(-m.Skew).Sub(fence(r)); f.IsFenceFor(s.Slot.Name, r.ID) && late > 6*time.Second &&
 				f.Start.After(m.slurm.Now) {
 				m.bad("R11: the fence of %s is %s late", r.ID, late)
 			}
@@ -1073,7 +1073,7 @@ func (m *month) ends() {
 	m.AdvanceTo(m.Now()) // Slurm calls its programs
 
 	for _, r := range m.aws.All { // R4
-		if one, _ := m.aws.Real(r.ID); r.Kind == capacity.ODCR && r.ID != "cr-theirs" && one.State.Live() &&
+		if one, _ := m.aws.Real(r.ID); r.Kind == capacity.ODCR && r.ID != "cr-theirs" && one.State.IsLive() &&
 			m.Now().Sub(r.Created) > 2*capacity.LaunchTime {
 			m.bad("R4: %s is still held", r.ID)
 		}
@@ -1085,7 +1085,7 @@ func (m *month) ends() {
 		}
 	}
 
-	for _, s := range m.seen.Standings(m.Now()) {
+	for _, s := range m.seen.SlotStates(m.Now()) {
 		r := s.Reservation
 		waits := slices.ContainsFunc(
 			m.slurm.Jobs,

@@ -11,8 +11,8 @@ import (
 // was a minute longer costs nothing.
 
 // slots returns the state of every slot, with the fence that this pass uses.
-func (s View) slots() []capacity.Standing {
-	all := s.Snap.Standings(s.Now)
+func (s View) slots() []capacity.SlotState {
+	all := s.Snap.SlotStates(s.Now)
 	if s.Cluster == nil {
 		return all
 	}
@@ -78,7 +78,7 @@ func (s View) fenceBefore(block string) (fence time.Time, known bool) {
 func (s View) stands(of capacity.Guard) (first capacity.SlurmReservation, stands bool) {
 	for _, r := range s.Cluster.Reservations {
 		g := r.Guard()
-		ours := r.Ours() && g.Owner == of.Owner && g.Place() == of.Place()
+		ours := r.IsOurs() && g.Owner == of.Owner && g.Key() == of.Key()
 		if ours && (!stands || r.Start.Before(first.Start)) {
 			first = r
 			stands = true
@@ -104,10 +104,10 @@ func (s View) settled(w capacity.SlurmReservation) capacity.SlurmReservation {
 // formerSlots are the slots of the last snapshot whose reservation is live and that the settings do not give them any
 // more, each alone in a partition and with only that reservation. One whose fence somebody has removed is forgotten.
 func formerSlots(s View) (all []capacity.Partition) {
-	for _, v := range s.old().Standings(s.Now) {
+	for _, v := range s.old().SlotStates(s.Now) {
 		r, known := s.Snap.Reservation(v.Reservation.ID)
-		now, _ := s.Snap.Place(v.Slot.Name)
-		if !known || !r.LiveAt(s.Now) || v.Slot.Nodes == "" ||
+		now, _ := s.Snap.FindSlot(v.Slot.Name)
+		if !known || !r.IsLiveAt(s.Now) || v.Slot.Nodes == "" ||
 			now.Slot != nil && slices.Contains(now.Slot.ReservationIDs, r.ID) {
 			continue
 		}
@@ -132,7 +132,7 @@ func formerSlots(s View) (all []capacity.Partition) {
 
 func (c *Cluster) fence(slot, block string) (fence capacity.SlurmReservation, there bool) {
 	for _, r := range c.Reservations {
-		if r.Fences(slot, block) {
+		if r.IsFenceFor(slot, block) {
 			return r, true
 		}
 	}

@@ -87,12 +87,12 @@ func (w *waiter) why(j *capacity.Job) (c cannot) {
 		return c
 	}
 
-	few, short := capacity.ShortOfHosts(capacity.Prospects(req, w.snap, w.now), w.now)
+	few, short := capacity.HostShortage(capacity.Prospects(req, w.snap, w.now), w.now)
 	if !short {
 		return c
 	}
 
-	c.few = few.FewHosts()
+	c.few = few.ShortageText()
 	if few.Usable > 0 {
 		c.few += fmt.Sprintf("; to start now ask for fewer: scontrol update numnodes=%d jobid=", few.Usable)
 	}
@@ -105,7 +105,7 @@ func (w *waiter) note(j capacity.Job) string {
 	says := j.AdminComment
 	told := saysRefused(says) || strings.HasPrefix(says, fewHosts)
 	ours := told || strings.HasPrefix(says, again) || strings.Contains(says, notLaunched)
-	if !j.Waits() || j.AdminHeld() || says != "" && !ours {
+	if !j.CanStart() || j.HeldByAdmin() || says != "" && !ours {
 		return "" // it waits for another reason, which its owner knows
 	}
 
@@ -191,7 +191,7 @@ func waiting(view View) []Action {
 		tell []Action
 	)
 	for _, j := range view.left() {
-		if !j.Waits() {
+		if !j.CanStart() {
 			continue
 		}
 
@@ -312,7 +312,7 @@ func endedHolds(view View) []Action {
 
 	var actions []Action
 	for _, j := range view.left() {
-		held, rest, ours := capacity.ReadHoldNote(j.AdminComment)
+		held, rest, ours := capacity.ParseHeldNote(j.AdminComment)
 		if !ours || !j.Settled() || held.After(now) {
 			continue
 		}
@@ -323,7 +323,7 @@ func endedHolds(view View) []Action {
 		}
 
 		over := !since.Add(relabels).After(now)
-		admin := j.AdminHeld() && (over || !j.HoldUntold())
+		admin := j.HeldByAdmin() && (over || !j.HeldByUnknown())
 		if admin || over { // else a later pass does
 			actions = append(actions, endHold(j, admin, over, rest))
 		}

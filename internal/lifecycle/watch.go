@@ -195,7 +195,7 @@ func (w Watch) alive(passed string) {
 
 func status(report Report, problems []capacity.Problem) string {
 	text := "last pass at " + capacity.FormatUTC(report.At)
-	if admin := len(capacity.Problems(problems).Of(capacity.Admin)); admin > 0 {
+	if admin := len(capacity.Problems(problems).Texts(capacity.Admin)); admin > 0 {
 		text += fmt.Sprintf(", problems: %d", admin)
 	}
 
@@ -276,7 +276,7 @@ func From(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) Sources {
 
 	for _, p := range cfg.Partitions {
 		for _, g := range p.Groups {
-			if aws != nil && g.PurchaseOption.Bought() {
+			if aws != nil && g.PurchaseOption.IsBlock() {
 				aws.ExpectBlocks()
 			}
 		}

@@ -198,7 +198,7 @@ func (c *Cluster) assign(settings capacity.Settings) {
 		}
 
 		there[name] = true
-		_, _, slot, ok := settings.PlaceOf(name)
+		_, _, slot, ok := settings.FindNode(name)
 		if !ok { // of a slot that the settings had before
 			slot, ok = capacity.SlotOf(name)
 		}
@@ -218,7 +218,7 @@ func (c *Cluster) assign(settings capacity.Settings) {
 	}
 
 	for _, names := range c.slots {
-		slices.SortFunc(names, capacity.ByNumber)
+		slices.SortFunc(names, capacity.CompareNodes)
 	}
 }
 
@@ -285,7 +285,7 @@ func setOf(names []string) map[string]bool {
 // Ours returns the Slurm partitions whose jobs can have our nodes: the partitions of the settings, and others that
 // share nodes with them or with slots of the previous settings.
 func (c *Cluster) Ours(snap *capacity.Snapshot) (nodes []string) {
-	for _, at := range capacity.Places(slices.Concat(snap.Partitions, snap.Former)) {
+	for _, at := range capacity.AllSlots(slices.Concat(snap.Partitions, snap.Former)) {
 		nodes = append(nodes, c.SlotNodes(at.Slot.Name)...)
 	}
 
@@ -324,7 +324,7 @@ func (c *Cluster) parts(nodes []string) (gpus, cpus int) {
 // lost returns the nodes of a slot that stand for its failed hosts: as many as EC2 counts, chosen from nodes that
 // take no jobs. A job of the whole block then waits in the queue instead of being launched in vain. nodes are those
 // with instances. A lost node stays lost while it stays down.
-func (c *Cluster) lost(v capacity.Standing, nodes []string) []string {
+func (c *Cluster) lost(v capacity.SlotState, nodes []string) []string {
 	places, usable := places(v)
 	missing := min(places-usable, len(nodes))
 	if places == 0 || missing <= 0 {
@@ -335,7 +335,7 @@ func (c *Cluster) lost(v capacity.Standing, nodes []string) []string {
 
 	var before []string
 	for _, r := range c.Reservations {
-		if g := r.Guard(); g.Kind == "surplus" && g.Slot == v.Slot.Name && r.Ours() {
+		if g := r.Guard(); g.Kind == "surplus" && g.Slot == v.Slot.Name && r.IsOurs() {
 			before = append(before, r.Nodes...)
 		}
 	}
@@ -354,7 +354,7 @@ func (c *Cluster) lost(v capacity.Standing, nodes []string) []string {
 	var out []string
 	for _, name := range slices.Backward(nodes) {
 		n, shown := byName[name]
-		if idle := !shown || n.PoweredDown() || !n.Up() && !n.Boots(); idle {
+		if idle := !shown || n.PoweredDown() || !n.IsUp() && !n.IsBooting(); idle {
 			out = append(out, name)
 		}
 	}
@@ -368,11 +368,11 @@ func (c *Cluster) lost(v capacity.Standing, nodes []string) []string {
 func (c *Cluster) out(names []string) []capacity.NodesOut {
 	byName := c.byName()
 
-	down := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return byName[name].Out() == "" })
+	down := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return byName[name].OutState() == "" })
 
 	type kind struct{ state, reason string }
 
-	kindOf := func(name string) kind { return kind{byName[name].Out(), byName[name].Reason} }
+	kindOf := func(name string) kind { return kind{byName[name].OutState(), byName[name].Reason} }
 
 	var all []capacity.NodesOut
 	for k, names := range grouped(down, kindOf) {
@@ -432,7 +432,7 @@ func outOfService(s View) (problems []capacity.Problem) {
 				Slot:        v.Slot.Name,
 				Node:        o.Nodes,
 				Reservation: v.Reservation.ID,
-			}, fmt.Sprintf("when that is fixed: `%s`", capacity.GiveBack(o.Nodes, o.State,
+			}, fmt.Sprintf("when that is fixed: `%s`", capacity.ReturnCommand(o.Nodes, o.State,
 				v.Partition.Provider)), "%s is open and paid, and no job gets nodes %s",
 				v.Reservation.ID, o))
 		}
@@ -445,7 +445,7 @@ func outOfService(s View) (problems []capacity.Problem) {
 func unlocked(s View) (problems []capacity.Problem) {
 	for _, p := range s.Snap.Partitions {
 		if sp, there := s.Cluster.partition(p.Name); there {
-			problems = append(problems, capacity.Unlocked(p, sp.AllowAccounts, s.Cluster.Accounting())...)
+			problems = append(problems, capacity.CheckAccounts(p, sp.AllowAccounts, s.Cluster.Accounting())...)
 		}
 	}
 
@@ -455,7 +455,7 @@ func unlocked(s View) (problems []capacity.Problem) {
 // NextBoundary is the next moment at which a reservation of the snapshot opens, warns or requeues its jobs, meets its
 // fence or ends; false if there is none.
 func NextBoundary(snap *capacity.Snapshot, now time.Time) (at time.Time, ok bool) {
-	for _, v := range snap.Standings(now) {
+	for _, v := range snap.SlotStates(now) {
 		all := []time.Time{v.Event(now).At}
 		if fence := v.Window.Fence; !fence.IsZero() {
 			all = append(all, capacity.RequeueAt(fence, snap.KillWait.Duration))

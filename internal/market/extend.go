@@ -259,7 +259,7 @@ func (d *deal) checkExtendable(r capacity.Reservation, history []capacity.Extens
 	at := d.Customer.Time
 	left := r.End.Sub(now)
 	switch {
-	case !r.Kind.Bought():
+	case !r.Kind.IsBlock():
 		return fmt.Errorf("%s is an On-Demand Capacity Reservation; only Capacity Blocks are extended", r.ID)
 	case r.State != capacity.StateActive && r.State != capacity.StateScheduled:
 		return fmt.Errorf("%s is %s; EC2 extends blocks that are scheduled or active", r.ID, r.State)

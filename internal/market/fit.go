@@ -25,11 +25,11 @@ type FitQuestion struct {
 
 // FitAnswer is the capacity found.
 type FitAnswer struct {
-	Fits       bool               `json:"fits"`           // the first candidate has room
-	Candidates []capacity.Fitting `json:"candidates"`     // reservations of the type that are open or to come, best first
-	Offers     []Offer            `json:"offerings"`      // would fill the need; only where no candidate does
-	Failed     []RegionFailure    `json:"failed_regions"` // the regions that did not answer
-	Subnets    Subnets            `json:"-"`
+	Fits       bool                 `json:"fits"`           // the first candidate has room
+	Candidates []capacity.FitResult `json:"candidates"`     // reservations of the type that are open or to come, best first
+	Offers     []Offer              `json:"offerings"`      // would fill the need; only where no candidate does
+	Failed     []RegionFailure      `json:"failed_regions"` // the regions that did not answer
+	Subnets    Subnets              `json:"-"`
 	// Sale is everything for sale, read only if no candidate fits. SaleErr is set if it could not be read.
 	Sale    *Found        `json:"-"`
 	SaleErr error         `json:"-"`
@@ -43,11 +43,11 @@ func (q FitQuestion) Ask(ctx context.Context) (FitAnswer, error) {
 		return FitAnswer{}, err
 	}
 
-	a := FitAnswer{Candidates: []capacity.Fitting{}, Offers: []Offer{}, Failed: failed, Subnets: q.Subnets()}
+	a := FitAnswer{Candidates: []capacity.FitResult{}, Offers: []Offer{}, Failed: failed, Subnets: q.Subnets()}
 	now := q.EC2.Now().UTC().Truncate(time.Second)
 	all := slices.Concat(reservations...)
 	for _, f := range capacity.Fit(q.Need, all, a.Subnets.Own, q.Idle(all), q.Timing, now) {
-		if f.Reservation.State.Live() {
+		if f.Reservation.State.IsLive() {
 			a.Candidates = append(a.Candidates, f)
 		}
 	}
@@ -105,7 +105,7 @@ func GroupFor(cfg *config.Config, instanceType string,
 ) (capacity.PartitionSettings, capacity.GroupSettings, bool) {
 	for _, p := range cfg.Partitions {
 		for _, g := range p.Groups {
-			if g.InstanceType == instanceType && g.PurchaseOption.Bought() &&
+			if g.InstanceType == instanceType && g.PurchaseOption.IsBlock() &&
 				slices.ContainsFunc(g.SubnetIDs, func(id string) bool { return slices.Contains(subnets, id) }) {
 				return p, g, true
 			}

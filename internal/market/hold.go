@@ -134,7 +134,7 @@ func (h Holder) Hold(ctx context.Context, req HoldRequest) (HoldAnswer, error) {
 
 // order enters the ODCR into the ledger before EC2 is asked.
 func (h Holder) order(ctx context.Context, o capacity.HoldOrder) (capacity.Reservation, error) {
-	entry := capacity.Held{
+	entry := capacity.Hold{
 		Token:        o.ClientToken,
 		InstanceType: o.InstanceType,
 		Count:        o.Count,

@@ -21,7 +21,7 @@ func (w *world) holder() Holder {
 }
 
 // ledger is our own record of what is held.
-func (w *world) ledger() []capacity.Held {
+func (w *world) ledger() []capacity.Hold {
 	w.Helper()
 
 	held, err := w.dir.Held(w.aws.Now())

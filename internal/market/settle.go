@@ -186,7 +186,7 @@ func (d *deal) followPayment(ctx context.Context, r capacity.Reservation) (capac
 		switch {
 		case r.State == capacity.StateScheduled, r.State == capacity.StateActive, r.State == capacity.StateExpired:
 			return r, nil // it is paid; an expired one was asked for again after its end
-		case r.State != "" && !r.State.Live():
+		case r.State != "" && !r.State.IsLive():
 			return r, fmt.Errorf("reservation %s is %s: %w, so there is no block; see AWS Billing, then buy another",
 				r.ID, r.State, errNotPaid)
 		}

@@ -123,7 +123,7 @@ func (e *EC2) Real(id string) (capacity.Reservation, bool) {
 func (e *EC2) stated(r capacity.Reservation) capacity.Reservation {
 	switch {
 	case r.State != "":
-	case r.Kind.Bought() && e.Now().Before(r.Start.Add(e.OpensLate)):
+	case r.Kind.IsBlock() && e.Now().Before(r.Start.Add(e.OpensLate)):
 		r.State = capacity.StateScheduled
 	case r.End.IsZero() || e.Now().Before(r.End):
 		r.State = capacity.StateActive
@@ -132,7 +132,7 @@ func (e *EC2) stated(r capacity.Reservation) capacity.Reservation {
 	}
 
 	switch {
-	case !r.Kind.Bought():
+	case !r.Kind.IsBlock():
 	case r.State == capacity.StateActive:
 		r.Available = max(0, r.Total-e.of(r.ID))
 	case r.State == capacity.StateExpired:
@@ -149,7 +149,7 @@ func (e *EC2) stated(r capacity.Reservation) capacity.Reservation {
 func (e *EC2) Open(id string) bool {
 	r, _ := e.Real(id)
 	return r.State == capacity.StateActive &&
-		(r.End.IsZero() || !r.Kind.Bought() || e.Now().Before(r.End.Add(-30*time.Minute)))
+		(r.End.IsZero() || !r.Kind.IsBlock() || e.Now().Before(r.End.Add(-30*time.Minute)))
 }
 
 // of counts the instances of a reservation.
@@ -170,7 +170,7 @@ func (e *EC2) room(id string) int {
 		free := e.OnDemand - e.of("")
 		for _, r := range e.All {
 			r = e.stated(r)
-			if r.Kind == capacity.ODCR && r.State.Live() {
+			if r.Kind == capacity.ODCR && r.State.IsLive() {
 				free -= r.Total
 			}
 		}
@@ -462,7 +462,7 @@ func (e *EC2) date() {
 		e.Dates = e.Dates[1:]
 	}
 
-	e.clock.Learn(wrong - e.Skew)
+	e.clock.Observe(wrong - e.Skew)
 }
 
 // Offset returns AWS's time minus the machine's, whose clock is Slurm's.

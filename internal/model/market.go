@@ -103,7 +103,7 @@ func (e *EC2) Purchase(
 // PurchaseExtension sells an extension of a block that still ends where it begins.
 func (e *EC2) PurchaseExtension(_ context.Context, s ec2.Sale, offering, id string) error {
 	return e.sell("purchase extension", s, offering, func(o capacity.Offering) error {
-		if r, _ := e.Real(id); !r.End.Equal(o.Start) || !r.State.Live() {
+		if r, _ := e.Real(id); !r.End.Equal(o.Start) || !r.State.IsLive() {
 			return errNotSold
 		}
 

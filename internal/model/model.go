@@ -187,16 +187,16 @@ func (h Host) AppendRecords(records ...state.Record) error {
 
 // Enlist notes an ODCR in the ledger.
 func (h Host) Enlist(
-	of capacity.Held,
+	of capacity.Hold,
 	now time.Time,
-	allowed func(more capacity.Held, others []capacity.Held) error,
-) (capacity.Held, error) {
+	allowed func(more capacity.Hold, others []capacity.Hold) error,
+) (capacity.Hold, error) {
 	text := strings.TrimSpace(fmt.Sprintf("%d, token %s %s", of.Count, of.Token, of.ReservationID))
 
 	return answer(
 		h.EC2.Model,
 		Call{Verb: "enlist", Text: text, Change: true},
-		func() (capacity.Held, error) { return h.Dir.Enlist(of, now, allowed) },
+		func() (capacity.Hold, error) { return h.Dir.Enlist(of, now, allowed) },
 	)
 }
 

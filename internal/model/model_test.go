@@ -175,7 +175,7 @@ func (p *program) shows(v lifecycle.Slurm) (all []string) {
 				j.TimeLimit,
 				j.TimeMin,
 				j.Held,
-				j.AdminHeld() || j.HoldUntold(),
+				j.HeldByAdmin() || j.HeldByUnknown(),
 				j.Restarts,
 				j.AdminComment,
 			),
@@ -185,7 +185,7 @@ func (p *program) shows(v lifecycle.Slurm) (all []string) {
 	for _, n := range nodes {
 		all = append(
 			all,
-			fmt.Sprintf("node %s %s up %t off %t reason %q", n.Name, n.Base(), n.Up(), n.PoweredDown(), n.Reason),
+			fmt.Sprintf("node %s %s up %t off %t reason %q", n.Name, n.BaseState(), n.IsUp(), n.PoweredDown(), n.Reason),
 		)
 	}
 

@@ -173,7 +173,7 @@ func (s *Slurm) advance() {
 	maps.DeleteFunc(s.Fences, func(_ string, r Reservation) bool { return !r.End.After(s.Now) })
 
 	for _, i := range slices.Clone(s.EC2.Instances) {
-		if r, _ := s.EC2.Real(i.ReservationID); r.Kind.Bought() && !s.EC2.Open(r.ID) {
+		if r, _ := s.EC2.Real(i.ReservationID); r.Kind.IsBlock() && !s.EC2.Open(r.ID) {
 			s.EC2.End(i.ID) // EC2 takes it back
 		}
 	}
@@ -201,7 +201,7 @@ func (s *Slurm) advance() {
 			continue
 		}
 
-		if ready := !slices.ContainsFunc(j.Nodes, func(n string) bool { return !s.Node(n).Up() }); j.Configuring() &&
+		if ready := !slices.ContainsFunc(j.Nodes, func(n string) bool { return !s.Node(n).IsUp() }); j.Configuring() &&
 			ready {
 			// The limit counts from when all nodes are up, and no reservation is looked at again.
 			j.StateFlag = ""
@@ -251,10 +251,10 @@ func (s *Slurm) start(j *Job) {
 	var free, off []*Node
 	for _, n := range s.All {
 		switch {
-		case n.Partition != j.Partition || j.Slot != "" && j.Slot != n.Slot || n.Job != nil || n.down || n.GivenUp():
+		case n.Partition != j.Partition || j.Slot != "" && j.Slot != n.Slot || n.Job != nil || n.down || n.IsGivenUp():
 		case n.PoweredDown():
 			off = append(off, n)
-		case n.Up():
+		case n.IsUp():
 			free = append(free, n)
 		}
 	}

@@ -106,7 +106,7 @@ func (h *history) last() *state.Paid { return h.stays[len(h.stays)-1].paid }
 // end returns when it ends or ended; zero if it has no end. A block is paid for to its end whatever happens.
 func (h *history) end() time.Time {
 	end := h.last().End
-	if !h.gone.IsZero() && !h.last().Kind.Bought() && (end.IsZero() || h.gone.Before(end)) {
+	if !h.gone.IsZero() && !h.last().Kind.IsBlock() && (end.IsZero() || h.gone.Before(end)) {
 		return h.gone
 	}
 

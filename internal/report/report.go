@@ -323,7 +323,7 @@ func (r Reservation) Costs(fee, onDemand capacity.Money) Cost {
 
 	c := Cost{Fee: fee, PerNode: r.Paid.GPUs == 0, OnDemand: onDemand.PerHour(each, time.Hour)}
 	switch {
-	case !r.Paid.Kind.Bought() && onDemand != capacity.Money{}:
+	case !r.Paid.Kind.IsBlock() && onDemand != capacity.Money{}:
 		// Used or not, each of its hours costs what one on demand does.
 		c.PerPaid = c.OnDemand
 		c.InReport = onDemand.Part(paid, int64(time.Hour/time.Second))

@@ -108,7 +108,7 @@ func (in *inspection) fixedTypeAndKind() (instanceType string, kind capacity.Kin
 	kind = r.Kind
 	has := slices.ContainsFunc(g.ReservationIDs,
 		func(id string) bool { live, _ := in.IsLive(id); return live && id != r.ID })
-	if g.Name != "" && (has || g.Select.Matches(r) || !g.PurchaseOption.Reserved()) {
+	if g.Name != "" && (has || g.Select.Matches(r) || !g.PurchaseOption.IsReserved()) {
 		kind = g.PurchaseOption
 	}
 

@@ -319,9 +319,9 @@ func TestR9_TeardownOnEC2EndsItsInstances(t *testing.T) {
 	}
 	slices.Sort(want)
 
-	if got := slices.Sorted(slices.Values(stepsOf(p))); !slices.Equal(got, want) || len(p.Of(capacity.Note)) != 1 ||
-		p.Of(capacity.Note)[0] != "job 12 is running on these nodes; jobs end with their nodes" {
-		t.Errorf("steps %q, warnings %q", got, p.Of(capacity.Note))
+	if got := slices.Sorted(slices.Values(stepsOf(p))); !slices.Equal(got, want) || len(p.Texts(capacity.Note)) != 1 ||
+		p.Texts(capacity.Note)[0] != "job 12 is running on these nodes; jobs end with their nodes" {
+		t.Errorf("steps %q, warnings %q", got, p.Texts(capacity.Note))
 	}
 
 	names[w.launch(mark, "gpu", "gpu-4")] = "gpu-4"

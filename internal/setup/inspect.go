@@ -60,7 +60,7 @@ func (in *inspection) warn(message string, args ...any) {
 	in.Add(capacity.Problem{Severity: capacity.Note, Sentence: fmt.Sprintf(message, args...)})
 }
 
-func (in *inspection) hasProblems() bool { return len(in.Of(capacity.Admin)) > 0 }
+func (in *inspection) hasProblems() bool { return len(in.Texts(capacity.Admin)) > 0 }
 
 // sideBySide makes the reads of a stage: each writes fields of its own, and reads only what earlier stages have
 // written. One of a stage at most finds problems.

@@ -63,8 +63,8 @@ func TestLifecycleActions(t *testing.T) {
 	w.written()
 
 	p := w.run(w.request(openBlock))
-	if says := said(p); says != "create: nodeBootstrapped: home" || len(p.Of(capacity.Note)) > 0 {
-		t.Errorf("the plan says %q, %v", says, p.Of(capacity.Note))
+	if says := said(p); says != "create: nodeBootstrapped: home" || len(p.Texts(capacity.Note)) > 0 {
+		t.Errorf("the plan says %q, %v", says, p.Texts(capacity.Note))
 	}
 
 	has("with --like", "gpu-a", actions("home", "fs-1"))
@@ -145,13 +145,13 @@ func TestGroupsWithoutATemplateOfTheirOwn(t *testing.T) {
 	p := w.plan(r)
 	if len(p.Mismatches()) > 0 ||
 		!slices.Equal(
-			p.Of(capacity.Note),
+			p.Texts(capacity.Note),
 			[]string{
 				"node group compute has no launch template of its own; image, instance profile and security groups " +
 					"are taken from the group",
 			},
 		) {
-		t.Errorf("%v, %v", p.Of(capacity.Note), p.Mismatches())
+		t.Errorf("%v, %v", p.Texts(capacity.Note), p.Mismatches())
 	}
 
 	w.run(r)
@@ -252,14 +252,14 @@ func TestSetupKeeps(t *testing.T) {
 					bare.SubnetIDs = nil
 					p := w.plan(bare)
 					if !p.Done() ||
-						len(p.Mismatches())+len(p.Of(capacity.Note)) > 0 && !strings.Contains(name, "--efa none") &&
+						len(p.Mismatches())+len(p.Texts(capacity.Note)) > 0 && !strings.Contains(name, "--efa none") &&
 							!slices.Contains(first.SubnetIDs, subnetB) {
 						t.Errorf(
 							"--like %q: %s %v %v\n%+v",
 							bare.Like,
 							actions(p),
 							p.Mismatches(),
-							p.Of(capacity.Note),
+							p.Texts(capacity.Note),
 							p.Steps(),
 						)
 					}

@@ -89,7 +89,7 @@ func TestPlansInFull(t *testing.T) {
 			fmt.Fprintf(&out, "! %s %s: %s (%s)\n", p.Code, p.About.Partition, p.Sentence, p.Fix)
 		}
 
-		for _, w := range slices.Concat(p.Of(capacity.Note), p.ByHand) {
+		for _, w := range slices.Concat(p.Texts(capacity.Note), p.ByHand) {
 			fmt.Fprintf(&out, "* %s\n", w)
 		}
 

@@ -24,7 +24,7 @@ func (r RollOver) SetUp(
 	ctx context.Context, partition string, group capacity.NodeGroup, block capacity.Reservation, anew bool,
 ) (did []string, err error) {
 	slot := "" // that is set up for the block, completely or in part
-	if at := slices.IndexFunc(group.Slots, func(s capacity.Slot) bool { return s.Holds == block.ID }); at >= 0 {
+	if at := slices.IndexFunc(group.Slots, func(s capacity.Slot) bool { return s.Occupant == block.ID }); at >= 0 {
 		slot = group.Slots[at].Name
 	}
 
@@ -72,7 +72,7 @@ func (r RollOver) SetUp(
 						size-nodes, size, block.ID, group.Name, nodes))
 			}
 
-			for _, w := range plan.Of(capacity.Note) {
+			for _, w := range plan.Texts(capacity.Note) {
 				said = append(said, "warning: "+w)
 			}
 		}

@@ -154,7 +154,7 @@ func (p *Plan) withoutNil() *Plan {
 }
 
 func mismatchError(mismatches capacity.Problems) error {
-	return errors.New(strings.Join(mismatches.Of(capacity.Admin), "\n"))
+	return errors.New(strings.Join(mismatches.Texts(capacity.Admin), "\n"))
 }
 
 // NodeGroupOf returns the node group of a queue where nobody names one: the one that the settings have,

@@ -81,7 +81,7 @@ func TestPlanWritesNothing(t *testing.T) {
 	}
 
 	if len(p.Mismatches()) > 0 || p.Done() ||
-		!strings.HasPrefix(strings.Join(p.Of(capacity.Good), ""), "EC2's dry run would launch a node of gpu-a") {
+		!strings.HasPrefix(strings.Join(p.Texts(capacity.Good), ""), "EC2's dry run would launch a node of gpu-a") {
 		t.Errorf("plan %+v", p)
 	}
 
@@ -89,11 +89,11 @@ func TestPlanWritesNothing(t *testing.T) {
 
 	p = w.plan(w.request(openBlock))
 	if !strings.Contains(
-		strings.Join(p.Of(capacity.Note), "\n"),
+		strings.Join(p.Texts(capacity.Note), "\n"),
 		"whether EC2 would launch a node of gpu-a was not asked",
 	) ||
-		strings.Join(p.Of(capacity.Good), "") != "" {
-		t.Errorf("without the right to ask: %q, %v", strings.Join(p.Of(capacity.Good), ""), p.Of(capacity.Note))
+		strings.Join(p.Texts(capacity.Good), "") != "" {
+		t.Errorf("without the right to ask: %q, %v", strings.Join(p.Texts(capacity.Good), ""), p.Texts(capacity.Note))
 	}
 }
 
@@ -358,9 +358,9 @@ func TestNetworkThatNobodyMayAsk(t *testing.T) {
 			awssim.Fault{Operation: operation, Effect: awssim.FailBefore, Code: "UnauthorizedOperation", Status: 403},
 		)
 
-		if p := w.plan(w.request(openBlock)); len(p.Mismatches()) > 0 || len(p.Of(capacity.Note)) != 1 ||
-			!strings.HasPrefix(p.Of(capacity.Note)[0], want) {
-			t.Errorf("%s: %v, %v", operation, p.Mismatches(), p.Of(capacity.Note))
+		if p := w.plan(w.request(openBlock)); len(p.Mismatches()) > 0 || len(p.Texts(capacity.Note)) != 1 ||
+			!strings.HasPrefix(p.Texts(capacity.Note)[0], want) {
+			t.Errorf("%s: %v, %v", operation, p.Mismatches(), p.Texts(capacity.Note))
 		}
 	}
 }

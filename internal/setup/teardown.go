@@ -64,7 +64,7 @@ func (s Setup) findRemains(ctx context.Context, r Request) (*inspection, error) 
 	t := s.newInspection(r)
 
 	onPCS := t.Provider == capacity.ProviderPCS
-	guest := t.Provider.Guest()
+	guest := t.Provider.IsGuest()
 	err := s.readCluster(ctx, t)
 	if err != nil || t.hasProblems() {
 		return t, err
@@ -296,7 +296,7 @@ func (t *inspection) planStep(p *Plan, slot string, step Step, do func(ctx conte
 func (t *inspection) planDrain(p *Plan) {
 	for _, slot := range t.Slots {
 		nodes := slot.Slurm.Nodes
-		if len(nodes) == 0 || t.Provider.Guest() {
+		if len(nodes) == 0 || t.Provider.IsGuest() {
 			continue
 		}
 
@@ -328,7 +328,7 @@ func (t *inspection) planSettings(p *Plan) {
 		}
 
 		again := ""
-		if t.Provider.Guest() { // nothing but the name leads to the fences then
+		if t.Provider.IsGuest() { // nothing but the name leads to the fences then
 			again = " with --provider none --node-group " + before.Groups[0].Name
 		}
 
@@ -542,7 +542,7 @@ func (t *inspection) checkJobs() {
 		t.problem(capacity.SlurmSilent, "run this where Slurm answers, or add --force",
 			"Slurm does not answer (%s), so it is not known whether jobs run on these nodes (instances: %d)",
 			t.SlurmErr, instances)
-	case t.Provider.Guest(): // the nodes stay, and their jobs
+	case t.Provider.IsGuest(): // the nodes stay, and their jobs
 	case len(jobs) > 0 && !t.request.Force:
 		t.problem(capacity.JobsRun, "wait until they have ended, or add --force: "+gone,
 			"%s running on these nodes", jobsSubject(jobs))

@@ -210,9 +210,9 @@ func TestR9_TeardownLeavesWhatIsNotOurs(t *testing.T) {
 		}
 
 		p := w.tear(w.teardown(""))
-		if len(p.Of(capacity.Note)) != 1 ||
-			p.Of(capacity.Note)[0] != "compute node group gpu-a does not carry our tag, so it stays" {
-			t.Errorf("warnings %q", p.Of(capacity.Note))
+		if len(p.Texts(capacity.Note)) != 1 ||
+			p.Texts(capacity.Note)[0] != "compute node group gpu-a does not carry our tag, so it stays" {
+			t.Errorf("warnings %q", p.Texts(capacity.Note))
 		}
 
 		w.group("gpu-a")
@@ -244,10 +244,10 @@ func TestTeardownBesideOtherSettings(t *testing.T) {
 
 	if diff := cmp.Diff(want, w.left()); diff != "" ||
 		!slices.Contains(
-			p.Of(capacity.Note),
+			p.Texts(capacity.Note),
 			w.configPath()+` is for cluster "linux", not for ml, so it is left alone`,
 		) {
-		t.Errorf("warnings %q, left (-want +got):\n%s", p.Of(capacity.Note), diff)
+		t.Errorf("warnings %q, left (-want +got):\n%s", p.Texts(capacity.Note), diff)
 	}
 }
 
@@ -279,7 +279,7 @@ func newRolling(t *testing.T) *rolling {
 		Name:     "gpu",
 		MaxNodes: 4,
 		Subnets:  []capacity.Subnet{{ID: subnetA, AZID: "use2-az1"}, {ID: subnetB, AZID: "use2-az2"}},
-		Slots:    []capacity.Slot{{Name: "gpu-a", Holds: openBlock}, {Name: "gpu-b"}},
+		Slots:    []capacity.Slot{{Name: "gpu-a", Occupant: openBlock}, {Name: "gpu-b"}},
 	}
 
 	if err := state.Dir(dir).Create(); err != nil {

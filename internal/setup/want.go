@@ -99,7 +99,7 @@ func (in *inspection) templateSpec() capacity.LaunchTemplateSpec {
 
 // placementGroup chooses that of the reservation, else that of the copied template. A block has a placement of its own.
 func (in *inspection) placementGroup() string {
-	if in.reservation.Kind.Bought() {
+	if in.reservation.Kind.IsBlock() {
 		return ""
 	}
 

@@ -189,7 +189,7 @@ func (s *Survey) checkReservations(f *findings) {
 // checkGroup compares the reservations of a node group with it.
 func (s *Survey) checkGroup(f *findings, snap *capacity.Snapshot, g capacity.NodeGroup) {
 	ids := slices.Compact(slices.Sorted(slices.Values(g.ReservationIDs())))
-	if len(ids) == 0 && g.PurchaseOption.Reserved() {
+	if len(ids) == 0 && g.PurchaseOption.IsReserved() {
 		f.warn("reservation", "add capacity_reservation_ids to it, or select",
 			"node group %s has no reservation", g.Name)
 	}
@@ -205,7 +205,7 @@ func (s *Survey) checkGroup(f *findings, snap *capacity.Snapshot, g capacity.Nod
 			f.ok("reservation", "%s matches node group %s", id, g.Name)
 		}
 
-		lasting := capacity.Lasting(mismatches)
+		lasting := capacity.FilterLasting(mismatches)
 		for _, m := range mismatches {
 			if m.Code == capacity.HasEnded {
 				m.Fix = "remove it from the settings"
@@ -213,7 +213,7 @@ func (s *Survey) checkGroup(f *findings, snap *capacity.Snapshot, g capacity.Nod
 
 			if slices.Contains(lasting, m) {
 				f.problem("reservation", capacity.Admin, m)
-			} else if g.PurchaseOption.Reserved() {
+			} else if g.PurchaseOption.IsReserved() {
 				// It goes away by itself, or only costs the surplus nodes. A group that buys on demand has other
 				// capacity.
 				f.problem("reservation", capacity.Note, m)
@@ -369,7 +369,7 @@ func (s *Survey) checkLaunches(f *findings) {
 		}
 
 		problems := l.Judge()
-		stops := len(problems.Of(capacity.Admin)) > 0
+		stops := len(problems.Texts(capacity.Admin)) > 0
 		for _, p := range JudgeTrial(l.Group, l.tried.Value, l.tried.Err) {
 			if p.Severity == capacity.Note { // permission says it
 				p.Severity = capacity.Good

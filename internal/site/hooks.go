@@ -291,7 +291,7 @@ func (s *Survey) checkState(f *findings) {
 
 	err := s.Snapshot.Err
 	now := s.Now
-	fresh := err == nil && !snap.Stale(now)
+	fresh := err == nil && !snap.IsStale(now)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		f.fail("snapshot", start, "%s does not exist: every job is let through unchecked", dir.SnapshotPath())

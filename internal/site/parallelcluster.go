@@ -38,7 +38,7 @@ func (s *Survey) checkParallelCluster(f *findings) {
 
 	var static []string
 	for _, p := range s.Partitions.Value {
-		isOurs := func(of capacity.PartitionSettings) bool { return of.Name == p.Name && !of.Provider.Guest() }
+		isOurs := func(of capacity.PartitionSettings) bool { return of.Name == p.Name && !of.Provider.IsGuest() }
 		if !slices.ContainsFunc(s.Settings.Partitions, isOurs) {
 			continue
 		}

@@ -102,7 +102,7 @@ func (s *Site) ClusterProblems(kinds ...capacity.Kind) (all capacity.Problems) {
 		all.Add(capacity.Problemf("cluster-status", capacity.Subject{}, fix, "%s", what))
 	}
 	// Versions have two digits on each side of the dot, so text comparison works.
-	if slices.ContainsFunc(kinds, capacity.Kind.Bought) && c.SlurmVersion < "24.05" {
+	if slices.ContainsFunc(kinds, capacity.Kind.IsBlock) && c.SlurmVersion < "24.05" {
 		all.Add(capacity.Problemf("slurm-version", capacity.Subject{}, "use a cluster with a newer Slurm",
 			"cluster %s has Slurm %s, but PCS needs 24.05 for Capacity Blocks", c.Name, c.SlurmVersion))
 	}
@@ -169,7 +169,7 @@ func IsAbsent(err error) bool {
 // describe is neither: it may only be missing from this answer.
 func (s *Site) IsLive(id string) (live, over bool) {
 	r, known := s.Known[id]
-	live = known && r.State.Live() && (r.End.IsZero() || r.End.After(s.Now))
+	live = known && r.State.IsLive() && (r.End.IsZero() || r.End.After(s.Now))
 	return live, known && !live
 }
 
@@ -234,7 +234,7 @@ func (s SlurmState) Slots(partition string, more map[string][]string) (slots map
 		}
 
 		for _, r := range s.Reservations {
-			if r.Ours() && r.Guard().Slot == name {
+			if r.IsOurs() && r.Guard().Slot == name {
 				slot.Reservations = append(slot.Reservations, r.Name)
 			}
 		}

@@ -69,9 +69,9 @@ func (s *Survey) checkSoftLimits(f *findings) {
 
 // checkReservedJobs looks for reservations of the site whose jobs heed no fence.
 func (s *Survey) checkReservedJobs(f *findings) {
-	past := capacity.PastFences(s.Guards.Value)
+	past := capacity.FindFenceBypasses(s.Guards.Value)
 	for _, name := range slices.Sorted(maps.Keys(past)) {
-		f.problem("fences", capacity.Note, capacity.PastFence(name, past[name].ByClock(s.Offset)))
+		f.problem("fences", capacity.Note, capacity.FenceBypassProblem(name, past[name].ShiftTimes(s.Offset)))
 	}
 }
 
@@ -82,7 +82,7 @@ func (s *Survey) checkOverTime(f *findings) {
 		ours = append(ours, p.Name)
 	}
 
-	switch over := capacity.OverTime(s.Partitions.Value, ours, s.Slurmctld.OverTime); {
+	switch over := capacity.MaxOverTime(s.Partitions.Value, ours, s.Slurmctld.OverTime); {
 	case over.Unlimited:
 		f.fail("fences", "set it to a number of minutes, or remove it",
 			"OverTimeLimit=UNLIMITED: no time limit ends a job, so that jobs run on until EC2 takes their nodes")
@@ -166,7 +166,7 @@ func (s *Survey) checkPartitions(f *findings) {
 			switch {
 			case p.Provider.Configures():
 				fix = "run `pcs-capacity setup` for it, or remove it from the settings"
-			case p.Provider.Guest():
+			case p.Provider.IsGuest():
 				fix = "write the name that Slurm has, or remove it from the settings"
 			}
 
@@ -177,7 +177,7 @@ func (s *Survey) checkPartitions(f *findings) {
 		}
 
 		good := true
-		for _, m := range capacity.Unlocked(p, there[at].AllowAccounts, s.Slurmctld.Accounting()) {
+		for _, m := range capacity.CheckAccounts(p, there[at].AllowAccounts, s.Slurmctld.Accounting()) {
 			good = false
 
 			f.problem("accounts", capacity.Admin, m)
@@ -195,7 +195,7 @@ func (s *Survey) checkPartitions(f *findings) {
 // checkAstray looks for other partitions that contain nodes of ours, such as one with Nodes=ALL.
 func (s *Survey) checkAstray(f *findings) {
 	for _, p := range s.Partitions.Value {
-		astray := s.Settings.Astray(p.Name, p.Nodes)
+		astray := s.Settings.StrayNodes(p.Name, p.Nodes)
 		if len(astray) == 0 {
 			continue
 		}
@@ -231,7 +231,7 @@ func (s *Survey) checkStaticNodes(f *findings) {
 
 	var lost []string
 	for _, n := range s.Nodes.Value {
-		if p, _, _, ours := s.Settings.PlaceOf(n.Name); (!ours || p.Provider.Guest()) && !n.Has("CLOUD") &&
+		if p, _, _, ours := s.Settings.FindNode(n.Name); (!ours || p.Provider.IsGuest()) && !n.HasFlag("CLOUD") &&
 			s.Slurmctld.PowersDown(n, s.Partitions.Value) {
 			lost = append(lost, n.Name)
 		}

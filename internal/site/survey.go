@@ -424,7 +424,7 @@ func (s *Survey) addLaunch(
 		Tags:           map[string]string{capacity.TagCluster: mark},
 	}
 	for _, id := range reservations {
-		if r, is := snap.Reservation(id); is && r.LiveAt(s.Now) {
+		if r, is := snap.Reservation(id); is && r.IsLiveAt(s.Now) {
 			zone = r.AZID
 			try.ReservationID = r.ID
 			try.Kind = r.Kind

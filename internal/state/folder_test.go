@@ -32,9 +32,9 @@ func deeds() []aDeed {
 		{misplacedFolder + "/n.json", func(d Dir) error { return d.KeepMisplaced(Misplaced{Node: "n"}) }},
 		{"private/" + heldFile, func(d Dir) error {
 			_, err := d.Enlist(
-				capacity.Held{Token: "t", Until: now.Add(time.Hour)},
+				capacity.Hold{Token: "t", Until: now.Add(time.Hour)},
 				now,
-				func(capacity.Held, []capacity.Held) error { return nil },
+				func(capacity.Hold, []capacity.Hold) error { return nil },
 			)
 
 			return err
@@ -301,13 +301,13 @@ func TestUsersCannotOpenLocks(t *testing.T) {
 	}
 
 	now := time.Now()
-	h := capacity.Held{Token: "t", Until: now.Add(time.Hour)}
+	h := capacity.Hold{Token: "t", Until: now.Add(time.Hour)}
 
 	defer func(was time.Duration) { ledgerWait = was }(ledgerWait)
 
 	ledgerWait = time.Millisecond
 
-	if _, err := dir.Enlist(h, now, func(capacity.Held, []capacity.Held) error { return nil }); !errors.Is(
+	if _, err := dir.Enlist(h, now, func(capacity.Hold, []capacity.Hold) error { return nil }); !errors.Is(
 		err,
 		ErrLocked,
 	) {

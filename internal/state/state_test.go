@@ -112,20 +112,20 @@ func TestLedger(t *testing.T) {
 	dir, now := Dir(t.TempDir()), time.Now()
 	most := 3
 
-	allowed := func(more capacity.Held, others []capacity.Held) error {
+	allowed := func(more capacity.Hold, others []capacity.Hold) error {
 		if len(others) >= most {
 			return capacity.ErrReserveLimit
 		}
 		return nil
 	}
 	for token, id := range map[string]string{"a": "cr-a", "b": "", "c": ""} {
-		h := capacity.Held{Token: token, ReservationID: id, Until: now.Add(time.Hour)}
+		h := capacity.Hold{Token: token, ReservationID: id, Until: now.Add(time.Hour)}
 		if _, err := dir.Enlist(h, now, allowed); err != nil {
 			t.Fatal(err)
 		}
 	}
 
-	if _, err := dir.Enlist(capacity.Held{Token: "d", Until: now.Add(time.Hour)}, now, allowed); !errors.Is(
+	if _, err := dir.Enlist(capacity.Hold{Token: "d", Until: now.Add(time.Hour)}, now, allowed); !errors.Is(
 		err,
 		capacity.ErrReserveLimit,
 	) {
@@ -134,7 +134,7 @@ func TestLedger(t *testing.T) {
 
 	most = 0
 
-	h, err := dir.Enlist(capacity.Held{Token: "b", ReservationID: "cr-b", Until: now.Add(2 * time.Hour)}, now, allowed)
+	h, err := dir.Enlist(capacity.Hold{Token: "b", ReservationID: "cr-b", Until: now.Add(2 * time.Hour)}, now, allowed)
 	if err != nil || !h.Until.Equal(now.Add(time.Hour)) {
 		t.Errorf("what is held already: %+v, %v", h, err)
 	}

@@ -128,27 +128,27 @@ func (d Dir) Setbacks() File[map[string]Setback] {
 
 const heldFile = "held.json"
 
-func (d Dir) held() File[[]capacity.Held] {
-	return File[[]capacity.Held]{d, heldFile, "what is held", false}
+func (d Dir) held() File[[]capacity.Hold] {
+	return File[[]capacity.Hold]{d, heldFile, "what is held", false}
 }
 
 // Held is the ledger of the capacity that the programs of this state folder hold now; none if there
 // is no file. EC2 shows it too, but not at once.
-func (d Dir) Held(now time.Time) ([]capacity.Held, error) {
+func (d Dir) Held(now time.Time) ([]capacity.Hold, error) {
 	held, err := d.held().Read()
-	return slices.DeleteFunc(held, func(h capacity.Held) bool { return !h.Until.After(now) }), err
+	return slices.DeleteFunc(held, func(h capacity.Hold) bool { return !h.Until.After(now) }), err
 }
 
 // Enlist enters an ODCR into the ledger, or completes its entry, and returns the entry. What a token has ordered before
 // keeps its end: EC2 binds a token to it. allowed may refuse one that does not exist yet, and gets it and the others.
 // The entry is durable before Enlist returns: the order may follow.
 func (d Dir) Enlist(
-	h capacity.Held,
+	h capacity.Hold,
 	now time.Time,
-	allowed func(more capacity.Held, others []capacity.Held) error,
-) (capacity.Held, error) {
-	err := d.changeHeld(now, func(held []capacity.Held) ([]capacity.Held, error) {
-		if i := slices.IndexFunc(held, func(o capacity.Held) bool { return o.Token == h.Token }); i >= 0 {
+	allowed func(more capacity.Hold, others []capacity.Hold) error,
+) (capacity.Hold, error) {
+	err := d.changeHeld(now, func(held []capacity.Hold) ([]capacity.Hold, error) {
+		if i := slices.IndexFunc(held, func(o capacity.Hold) bool { return o.Token == h.Token }); i >= 0 {
 			h.Until = held[i].Until
 			held = slices.Delete(held, i, i+1)
 		}
@@ -171,8 +171,8 @@ func (d Dir) Released(now time.Time, names ...string) error {
 		return nil // there may be no state folder yet
 	}
 
-	return d.changeHeld(now, func(held []capacity.Held) ([]capacity.Held, error) {
-		return slices.DeleteFunc(held, func(h capacity.Held) bool {
+	return d.changeHeld(now, func(held []capacity.Hold) ([]capacity.Hold, error) {
+		return slices.DeleteFunc(held, func(h capacity.Hold) bool {
 			return slices.Contains(names, h.Token) || h.ReservationID != "" && slices.Contains(names, h.ReservationID)
 		}), nil
 	})
@@ -182,7 +182,7 @@ func (d Dir) Released(now time.Time, names ...string) error {
 var ledgerWait = 10 * time.Second
 
 // changeHeld lets one program at a time change the ledger; that takes it milliseconds.
-func (d Dir) changeHeld(now time.Time, change func([]capacity.Held) ([]capacity.Held, error)) error {
+func (d Dir) changeHeld(now time.Time, change func([]capacity.Hold) ([]capacity.Hold, error)) error {
 	unlock, err := d.Lock(context.Background(), LedgerLock, ledgerWait)
 	if err != nil {
 		return fmt.Errorf("noting what is held: %w", err)

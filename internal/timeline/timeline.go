@@ -322,7 +322,7 @@ func (c Chart) head() string {
 // times returns the points in the life of a block.
 func (c Chart) times(b capacity.Block) string {
 	w := b.Window
-	if !b.Reservation.Kind.Bought() { // EC2 takes nothing back from an ODCR
+	if !b.Reservation.Kind.IsBlock() { // EC2 takes nothing back from an ODCR
 		w.Reclaim = time.Time{}
 	}
 
@@ -347,7 +347,7 @@ func about(b capacity.Block) string {
 	switch {
 	case r.UltraServer:
 		parts = append(parts, "UltraServer")
-	case !r.Kind.Bought():
+	case !r.Kind.IsBlock():
 		parts = append(parts, string(r.Kind))
 	}
 

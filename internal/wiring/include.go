@@ -59,7 +59,7 @@ func (in Include) Text() (text string, notes []string) {
 	var b strings.Builder
 
 	line := func(key, value string) { fmt.Fprintf(&b, "%s=%s\n", key, value) }
-	if !in.Settings.Guest() {
+	if !in.Settings.IsGuest() {
 		line("ResumeProgram", filepath.Join(in.Programs, "pcs-capacity-resume"))
 		line("SuspendProgram", filepath.Join(in.Programs, "pcs-capacity-suspend"))
 		line("ResumeFailProgram", filepath.Join(in.Programs, "pcs-capacity-suspend"))
@@ -109,7 +109,7 @@ func (in Include) listSettings(line func(key, value string)) {
 	}
 	add("JobSubmitPlugins", "lua")
 
-	if in.Settings.Guest() {
+	if in.Settings.IsGuest() {
 		return
 	}
 
@@ -133,7 +133,7 @@ func (in Include) listSettings(line func(key, value string)) {
 
 	var up []string
 	for _, g := range groups {
-		if g.StaysUp() {
+		if g.KeepsNodesUp() {
 			up = append(up, hostlist.Compress(nodeNames(g)))
 		}
 	}
