@@ -202,7 +202,7 @@ func pass(
 		return lifecycle.Report{}, nil, fmt.Errorf("reading the new settings: %w", err)
 	}
 
-	sources := lifecycle.From(cfg, aws, pcsClient)
+	sources := lifecycle.NewSources(cfg, aws, pcsClient)
 	if !rollOver {
 		sources.RollOver = nil
 	}

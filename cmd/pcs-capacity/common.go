@@ -170,5 +170,5 @@ func sourcesIfAny(ctx context.Context, g *Globals, cfg *config.Config) lifecycle
 		return lifecycle.WithoutAWS(cfg, g.region(cfg), err)
 	}
 
-	return lifecycle.From(cfg, aws, newPCS(aws))
+	return lifecycle.NewSources(cfg, aws, newPCS(aws))
 }

@@ -89,7 +89,7 @@ func (c *ExplainCmd) explain(ctx context.Context, cfg *config.Config, snap *capa
 
 		alone := *snap
 		alone.Partitions = []capacity.Partition{p}
-		troubles := lifecycle.Troubles(&alone, jobs, records, now)
+		troubles := lifecycle.PartitionProblems(&alone, jobs, records, now)
 		waits := func(j capacity.Job) bool { return j.CanStart() && j.InPartition(p.Name) }
 		jobs = slices.DeleteFunc(jobs, func(j capacity.Job) bool { return !waits(j) })
 

@@ -31,7 +31,7 @@ func (c *ConfigCmd) Run(g *Globals, t *terminal.Terminal) error {
 	}
 
 	var text bytes.Buffer
-	if err := toml.NewEncoder(&text).Encode(cfg.Shown()); err != nil {
+	if err := toml.NewEncoder(&text).Encode(cfg.Redacted()); err != nil {
 		return fmt.Errorf("showing the settings: %w", err)
 	}
 

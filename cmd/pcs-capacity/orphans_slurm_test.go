@@ -127,7 +127,7 @@ func TestLong_R5_R9_SyncEndsOrphans(t *testing.T) {
 	pass := func() (*capacity.Snapshot, []string) {
 		t.Helper()
 
-		snap, report, err := lifecycle.Pass(r.ctx, lifecycle.From(r.cfg, r.aws, nil))
+		snap, report, err := lifecycle.Pass(r.ctx, lifecycle.NewSources(r.cfg, r.aws, nil))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -213,7 +213,7 @@ func newRehearsalIn(
 func (r *rehearsal) sync() []string {
 	r.Helper()
 
-	_, report, err := lifecycle.Pass(r.ctx, lifecycle.From(r.cfg, r.aws, newPCS(r.aws)))
+	_, report, err := lifecycle.Pass(r.ctx, lifecycle.NewSources(r.cfg, r.aws, newPCS(r.aws)))
 	if err != nil {
 		r.Fatalf("pass: %v\n%+v", err, report)
 	}

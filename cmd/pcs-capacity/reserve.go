@@ -149,7 +149,7 @@ const unusedColumns = "ID: ID; TYPE: InstanceType; AZ ID: AZID; COUNT: Total; FR
 func (c *ReleaseCmd) releaseUnused(ctx context.Context, t *terminal.Terminal, cfg *config.Config, aws *ec2.Client,
 	pcsClient *pcs.Client,
 ) error {
-	found, err := lifecycle.Clean(ctx, lifecycle.From(cfg, aws, pcsClient))
+	found, err := lifecycle.Clean(ctx, lifecycle.NewSources(cfg, aws, pcsClient))
 	if err == nil || len(found) > 0 {
 		err = errors.Join(err, t.Rows(found, unusedColumns))
 	}

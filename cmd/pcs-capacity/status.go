@@ -118,7 +118,7 @@ func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, c
 	if cluster != nil {
 		var jobsErr error
 
-		jobs, _, jobsErr = sources.Slurm.JobsOf(ctx, cluster.Ours(snap), nil)
+		jobs, _, jobsErr = sources.Slurm.JobsOf(ctx, cluster.OurPartitions(snap), nil)
 		if jobsErr != nil {
 			snap.Add(capacity.Problemf(capacity.SlurmUnanswered, capacity.Subject{}, "", "%v", jobsErr))
 			err = jobsErr
@@ -144,7 +144,7 @@ func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, c
 		Partitions: []statusRow{},
 		Problems:   snap.Problems,
 	}
-	doc.Add(lifecycle.Troubles(snap, jobs, records, now)...)
+	doc.Add(lifecycle.PartitionProblems(snap, jobs, records, now)...)
 
 	if written != nil {
 		doc.SyncedAt = written.TakenAt

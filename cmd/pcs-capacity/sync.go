@@ -60,7 +60,7 @@ func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg
 	progress.Done()
 
 	if !c.DryRun {
-		report.Add(lifecycle.After(ctx, sources, snap, report)...)
+		report.Add(lifecycle.Publish(ctx, sources, snap, report)...)
 	}
 
 	if t.Format == terminal.Table {

@@ -98,8 +98,8 @@ func (c *call) begin(ctx context.Context) (stop func()) {
 
 	c.work, stopWork = context.WithDeadline(ctx, c.began.Add(c.budget*2/3))
 	c.finish, stopFinish = context.WithDeadline(c.last, c.began.Add(c.budget))
-	c.launches = c.State.Requests(state.LaunchTurns, launchBurst, time.Second/launchesPerSecond)
-	c.holds = c.State.Requests(state.HoldTurns, holdBurst, time.Second/holdsPerSecond)
+	c.launches = c.State.RateLimit(state.LaunchRate, launchBurst, time.Second/launchesPerSecond)
+	c.holds = c.State.RateLimit(state.HoldRate, holdBurst, time.Second/holdsPerSecond)
 
 	return func() {
 		stopWork()
@@ -148,7 +148,7 @@ func (c *call) nodesPoweringUp() ([]string, error) {
 }
 
 // limiterFor returns the limit of the first call that launches a group.
-func (c *call) limiterFor(g group) *state.Requests {
+func (c *call) limiterFor(g group) *state.RateLimit {
 	if g.parts[0].targets[0].hold {
 		return c.holds
 	}
@@ -157,11 +157,11 @@ func (c *call) limiterFor(g group) *state.Requests {
 }
 
 // reserveTurn returns when the account's limit of requests allows one more; zero if there is no time for that.
-func (c *call) reserveTurn(requests *state.Requests) time.Time {
+func (c *call) reserveTurn(requests *state.RateLimit) time.Time {
 	ends, _ := c.work.Deadline()
 	now := time.Now()
 
-	wait, ok, err := requests.Turn(now, ends.Sub(now))
+	wait, ok, err := requests.Take(now, ends.Sub(now))
 	if err != nil {
 		c.Warn("calls of AWS by other hooks are not counted, and the account's limit may be exceeded", "err", err)
 	}
@@ -182,7 +182,7 @@ type groupLaunch struct {
 }
 
 // waitForTurn waits until the account's limit of requests allows one more, or fails if there is no time for that.
-func (l *groupLaunch) waitForTurn(requests *state.Requests) error {
+func (l *groupLaunch) waitForTurn(requests *state.RateLimit) error {
 	turn := l.turn
 	if turn.IsZero() {
 		turn = l.reserveTurn(requests)

@@ -209,7 +209,7 @@ func TestSlurm_Launch(t *testing.T) {
 
 		var holds []state.Record
 		p.until("nothing is held any more", func() bool {
-			listed, err := p.state.Held(time.Now())
+			listed, err := p.state.Holds(time.Now())
 			records, recordsErr := p.state.Records()
 			holds = slices.DeleteFunc(records, func(r state.Record) bool { return r.Hook != "hold" })
 			return errors.Join(err, recordsErr) == nil && len(listed) == 0 && len(holds) > 0

@@ -38,7 +38,7 @@ func syncPass() {
 		var aws *ec2.Client
 		if aws, err = ec2.New(context.Background(), ec2.Options{Region: cfg.Region}); err == nil {
 			var report lifecycle.Report
-			if _, report, err = lifecycle.Pass(context.Background(), lifecycle.From(cfg, aws, nil)); err == nil {
+			if _, report, err = lifecycle.Pass(context.Background(), lifecycle.NewSources(cfg, aws, nil)); err == nil {
 				err = json.NewEncoder(os.Stdout).Encode(report)
 			}
 		}

@@ -110,7 +110,7 @@ func (l *groupLaunch) sendOrder(order *capacity.HoldOrder) (r capacity.Reservati
 	switch {
 	case err == nil && r.State.IsLive():
 		entry.ReservationID = r.ID
-		_, err := l.Enlist(entry, l.Now(), l.Settings.Reserve.Allows)
+		_, err := l.AddHold(entry, l.Now(), l.Settings.Reserve.Allows)
 		_ = l.logResult(err, "create an ODCR", "reservation", r.ID, "zone", order.AZID,
 			"type", order.InstanceType, "count", order.Count, "end", order.End)
 		r.Total = order.Count // EC2 may report it later
@@ -132,7 +132,7 @@ func (l *groupLaunch) enlist(order capacity.HoldOrder) (capacity.Hold, error) {
 		Until:        order.End,
 	}
 
-	entry, err := l.Enlist(held, l.Now(), l.Settings.Reserve.Allows)
+	entry, err := l.AddHold(held, l.Now(), l.Settings.Reserve.Allows)
 	if errors.Is(err, capacity.ErrReserveLimit) { // another place may take less
 		return entry, &refusal{refuse("reserve-limit", "%v", err).Verdict, capacity.ErrNoRoom}
 	}
@@ -211,7 +211,7 @@ func (c *call) cancelODCRs(list ...odcr) {
 
 // unlist takes an ODCR that no longer exists out of the ledger.
 func (c *call) unlist(token string) {
-	if err := c.Released(c.Now(), token); err != nil {
+	if err := c.RemoveHolds(c.Now(), token); err != nil {
 		c.Warn("the ledger still lists an ODCR that no longer exists", "err", err)
 	}
 }

@@ -225,10 +225,10 @@ type World interface {
 	Slots(ctx context.Context, cluster string, names []string) (reservations map[string]string, err error)
 	Configure(ctx context.Context, r pcs.ConfigureRequest) (changed bool, err error)
 
-	Enlist(
+	AddHold(
 		h capacity.Hold, now time.Time, allowed func(more capacity.Hold, others []capacity.Hold) error,
 	) (capacity.Hold, error)
-	Released(now time.Time, names ...string) error
+	RemoveHolds(now time.Time, names ...string) error
 	AppendRecords(records ...state.Record) error
 }
 
@@ -382,7 +382,7 @@ func (s *Hook) keepAccess(ctx context.Context, aws *ec2.Client) {
 		a.Without = err.Error()
 	}
 
-	if err := s.State.Hook().Keep(&a); err != nil {
+	if err := s.State.Hook().Save(&a); err != nil {
 		s.Warn("check will not see the AWS credentials of this hook", "err", err)
 	}
 }

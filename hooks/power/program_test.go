@@ -66,7 +66,7 @@ func TestHookKnowsItsMarkWithoutSlurmctld(t *testing.T) {
 		t.Errorf("without an earlier hook: %q", mark)
 	}
 
-	if err := s.State.KeptMark().Keep("ml/1"); err != nil {
+	if err := s.State.KeptMark().Save("ml/1"); err != nil {
 		t.Fatal(err)
 	}
 
@@ -379,8 +379,8 @@ func TestLargeGroupsTakeTheirTurnFirst(t *testing.T) {
 			c.states = append(c.states, capacity.Node{Name: n.Name, State: "ALLOCATED+CLOUD+POWERING_UP"})
 		}
 
-		slow := w.Dir.Requests(state.LaunchTurns, 1, 10*time.Second) // others have used up the burst
-		if _, _, err := slow.Turn(time.Now(), 0); err != nil {
+		slow := w.Dir.RateLimit(state.LaunchRate, 1, 10*time.Second) // others have used up the burst
+		if _, _, err := slow.Take(time.Now(), 0); err != nil {
 			t.Fatal(err)
 		}
 

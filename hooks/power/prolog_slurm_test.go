@@ -123,7 +123,7 @@ func TestSlurm_R6_Prolog(t *testing.T) {
 	want := fmt.Sprintf(
 		"PCS_CAPACITY_END=%d\nPCS_CAPACITY_FACTS=%s\nPCS_CAPACITY_FENCE=%d\nPCS_CAPACITY_RECLAIM=%d\nPCS_CAPACITY_REQUEUE=%d\nPCS_CAPACITY_RESERVATION_ID=%s\nSITE=here",
 		w.End.Unix(),
-		p.state.FactsPath("gpu"),
+		p.state.JobFactsPath("gpu"),
 		w.Fence.Unix(),
 		w.Reclaim.Unix(),
 		capacity.RequeueAt(w.Fence, snap.KillWait.Duration).Unix(),

@@ -42,12 +42,12 @@ type call struct {
 	taken     map[string]int                 // instances of reservations that launches of this call will use, by id
 	odcrs     []odcr                         // that were launched into; guarded by journal.mu
 
-	budget   time.Duration   // for the whole call, from its begin
-	work     context.Context // ends when no further launch may begin
-	finish   context.Context // ends when no launch may continue
-	last     context.Context // never ends: what must happen even then has a time limit of its own
-	launches *state.Requests // the account's limit of RunInstances calls
-	holds    *state.Requests // the account's limit of CreateCapacityReservation calls
+	budget   time.Duration    // for the whole call, from its begin
+	work     context.Context  // ends when no further launch may begin
+	finish   context.Context  // ends when no launch may continue
+	last     context.Context  // never ends: what must happen even then has a time limit of its own
+	launches *state.RateLimit // the account's limit of RunInstances calls
+	holds    *state.RateLimit // the account's limit of CreateCapacityReservation calls
 }
 
 // template holds a launch template's version, or why it is unknown.

@@ -137,7 +137,7 @@ func (w *fake) failed(verb, node string, words ...string) bool {
 func (w *fake) check(t *testing.T, killed bool) {
 	t.Helper()
 
-	ledger, err := w.Held(time.Now())
+	ledger, err := w.Holds(time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

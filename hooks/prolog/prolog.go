@@ -79,7 +79,7 @@ func variables(dir state.Dir, snap *capacity.Snapshot, slot string, now time.Tim
 
 	values := map[string]string{
 		"PCS_CAPACITY_RESERVATION_ID": current[0].Reservation.ID,
-		"PCS_CAPACITY_FACTS":          dir.FactsPath(slot),
+		"PCS_CAPACITY_FACTS":          dir.JobFactsPath(slot),
 	}
 
 	w := current[0].Window
@@ -140,11 +140,11 @@ func (p Prolog) Run(ctx context.Context, node, slot, job string) {
 	if differs == "" {
 		log.Info("the instance matches its reservation")
 
-		err = p.State.DropMisplaced(node)
+		err = p.State.RemoveMisplaced(node)
 	} else {
 		log.Warn("the instance does not match its reservation", "differs", differs)
 
-		err = p.State.KeepMisplaced(state.Misplaced{Node: node, At: now.UTC().Truncate(time.Second), Metadata: m})
+		err = p.State.SaveMisplaced(state.Misplaced{Node: node, At: now.UTC().Truncate(time.Second), Metadata: m})
 	}
 
 	if err != nil {

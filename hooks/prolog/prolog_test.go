@@ -124,7 +124,7 @@ func TestPrologRun(t *testing.T) {
 				}
 
 				before := state.Misplaced{Node: "gpu-1", Metadata: capacity.Metadata{InstanceID: "i-0"}}
-				if err := dir.KeepMisplaced(before); err != nil {
+				if err := dir.SaveMisplaced(before); err != nil {
 					t.Fatal(err)
 				}
 

@@ -118,7 +118,7 @@ func Find(given string) string {
 	}
 
 	if conf := os.Getenv("SLURM_CONF"); conf != "" {
-		if path, there := besideSlurm(conf); there {
+		if path, there := pathBesideSlurm(conf); there {
 			return path
 		}
 	}
@@ -126,8 +126,8 @@ func Find(given string) string {
 	return SystemPath
 }
 
-// besideSlurm returns the path of the settings beside a slurm.conf, and whether they are there.
-func besideSlurm(conf string) (path string, there bool) {
+// pathBesideSlurm returns the path of the settings beside a slurm.conf, and whether they are there.
+func pathBesideSlurm(conf string) (path string, there bool) {
 	path = filepath.Join(filepath.Dir(conf), "pcs-capacity", "config.toml")
 	_, err := os.Stat(path)
 
@@ -198,7 +198,7 @@ func Load(path string) (*Config, error) {
 		errs = append(errs, err)
 	}
 
-	errs = append(errs, trust(path, more)...)
+	errs = append(errs, checkTrust(path, more)...)
 	for _, file := range more {
 		var fragment struct {
 			Partitions []capacity.PartitionSettings `toml:"partition"`

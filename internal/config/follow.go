@@ -22,7 +22,7 @@ func (c *Config) Follow(was *Config) error {
 		}
 	}
 
-	if len(c.Partitions) == 0 && slices.ContainsFunc(was.Partitions, stillThere) {
+	if len(c.Partitions) == 0 && slices.ContainsFunc(was.Partitions, hasFile) {
 		errs = append(errs, fmt.Errorf(
 			"%s and conf.d have lost all partitions: restore them, or restart sync to go on without any", c.Path))
 	}
@@ -40,8 +40,8 @@ func (c *Config) Follow(was *Config) error {
 	return errors.Join(errs...)
 }
 
-// stillThere reports whether the file that had a partition still exists. Teardown removes the file of its partition.
-func stillThere(p capacity.PartitionSettings) bool {
+// hasFile reports whether the file that had a partition still exists. Teardown removes the file of its partition.
+func hasFile(p capacity.PartitionSettings) bool {
 	_, err := os.Stat(p.File)
 	return err == nil
 }

@@ -15,29 +15,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// UnreadableByHooks returns why the programs that slurmctld starts cannot read their settings or their environment:
+// CheckHookAccess returns why the programs that slurmctld starts cannot read their settings or their environment:
 // they run as SlurmUser, and look beside slurmctld's slurm.conf first. Each error ends with its remedy. Where
 // slurm.conf is not on this host, or to another user than root and SlurmUser, nothing is known, and nothing is
 // returned.
-func UnreadableByHooks(slurmConf string, slurmUser int) (errs []error) {
+func CheckHookAccess(slurmConf string, slurmUser int) (errs []error) {
 	if _, err := os.Stat(slurmConf); err != nil {
 		return nil
 	}
 
 	path := SystemPath
-	if beside, there := besideSlurm(slurmConf); there {
+	if beside, there := pathBesideSlurm(slurmConf); there {
 		path = beside
 	}
 
-	as(slurmUser, func() {
-		errs = unreadable(path)
+	runAs(slurmUser, func() {
+		errs = checkReadable(path)
 	})
 
 	return errs
 }
 
-// as runs do with the access to files that a user has, if this process may.
-func as(uid int, do func()) {
+// runAs runs do with the access to files that a user has, if this process may.
+func runAs(uid int, do func()) {
 	switch os.Geteuid() {
 	case uid:
 		do()
@@ -84,14 +84,14 @@ func groupsOf(uid int) (gid int, all []int) {
 	return gid, all
 }
 
-// unreadable reads all files of the settings at path, and the environment.
-func unreadable(path string) (errs []error) {
+// checkReadable reads all files of the settings at path, and the environment.
+func checkReadable(path string) (errs []error) {
 	confD := filepath.Join(filepath.Dir(path), "conf.d")
 	files := []string{path}
 
 	more, err := os.ReadDir(confD)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		errs = append(errs, closed(confD, err))
+		errs = append(errs, explainUnreadable(confD, err))
 	}
 
 	for _, one := range more {
@@ -108,15 +108,15 @@ func unreadable(path string) (errs []error) {
 		case err == nil:
 			f.Close()
 		case file == path || !errors.Is(err, fs.ErrNotExist):
-			errs = append(errs, closed(file, err))
+			errs = append(errs, explainUnreadable(file, err))
 		}
 	}
 
 	return errs
 }
 
-// closed adds to the error of reading a file or a folder what keeps this user from it.
-func closed(path string, err error) error {
+// explainUnreadable adds to the error of reading a file or a folder what keeps this user from it.
+func explainUnreadable(path string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("there is no %s, which they read; put the settings there", path)
 	}
@@ -125,7 +125,7 @@ func closed(path string, err error) error {
 		return fmt.Errorf("%w; make it readable for SlurmUser", err)
 	}
 
-	for _, p := range slices.Backward(way(path)) {
+	for _, p := range slices.Backward(pathsTo(path)) {
 		if _, err := os.Lstat(p); errors.Is(err, fs.ErrPermission) {
 			return fmt.Errorf("SlurmUser cannot read %s, because %s is closed to it; chmod 755 %s", path,
 				filepath.Dir(p), filepath.Dir(p))

@@ -69,7 +69,7 @@ func TestUnreadableByHooks(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			said := UnreadableByHooks(filepath.Join(etc, "slurm.conf"), slurmUser)
+			said := CheckHookAccess(filepath.Join(etc, "slurm.conf"), slurmUser)
 			first := ""
 			if len(said) > 0 {
 				first = strings.ReplaceAll(said[0].Error(), dir, "DIR")
@@ -90,7 +90,7 @@ func groupOf(uid int) int {
 
 // Another user than root and SlurmUser does not know, and nobody does on another host than slurmctld's.
 func TestUnreadableIsNotGuessed(t *testing.T) {
-	if said := UnreadableByHooks(filepath.Join(t.TempDir(), "slurm.conf"), os.Geteuid()); said != nil {
+	if said := CheckHookAccess(filepath.Join(t.TempDir(), "slurm.conf"), os.Geteuid()); said != nil {
 		t.Errorf("on another host: %v", said)
 	}
 }

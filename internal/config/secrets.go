@@ -14,8 +14,8 @@ import (
 // The settings are read by users' commands, so that a secret has to be elsewhere: in the environment of hooks, or, the
 // URL of a webhook, in a file that webhook = "file:///PATH" names.
 
-// Shown is the settings without what may be a secret.
-func (c *Config) Shown() *Config {
+// Redacted is the settings without what may be a secret.
+func (c *Config) Redacted() *Config {
 	shown := *c
 	if u, secret := secretURL(c.Notify.Webhook); secret {
 		shown.Notify.Webhook = u.Scheme + "://" + u.Host + "/(not shown)"
@@ -38,12 +38,12 @@ func secretURL(text string) (u *url.URL, secret bool) {
 var secretVariable = regexp.MustCompile(
 	`(?m)^\s*(?:[A-Za-z0-9_]*(?:SECRET|TOKEN|PASSWORD)[A-Za-z0-9_]*=.|[A-Za-z0-9_]+=\S*://[^/\s]*:[^/\s]*@)`)
 
-// Exposed returns which secrets others than root and SlurmUser can read, each with its remedy.
-func (c *Config) Exposed(slurmUser int) (errs []error) {
+// CheckSecrets returns which secrets others than root and SlurmUser can read, each with its remedy.
+func (c *Config) CheckSecrets(slurmUser int) (errs []error) {
 	readable := func(path string) bool {
 		info, err := os.Stat(path)
 
-		return err == nil && readByOthers(info, slurmUser)
+		return err == nil && isReadableByOthers(info, slurmUser)
 	}
 
 	if _, secret := secretURL(c.Notify.Webhook); secret && readable(c.Path) {
@@ -71,8 +71,8 @@ func (c *Config) Exposed(slurmUser int) (errs []error) {
 	return errs
 }
 
-// readByOthers reports whether more than root, SlurmUser and their groups may read a file.
-func readByOthers(info os.FileInfo, slurmUser int) bool {
+// isReadableByOthers reports whether more than root, SlurmUser and their groups may read a file.
+func isReadableByOthers(info os.FileInfo, slurmUser int) bool {
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	mode := info.Mode().Perm()
 	gid, _ := groupsOf(slurmUser)

@@ -19,7 +19,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 		"file:///etc/pcs-capacity/webhook":    "file:///etc/pcs-capacity/webhook",
 	} {
 		c := &Config{Notify: Notify{Webhook: webhook}}
-		if got := c.Shown().Notify.Webhook; got != want || c.Notify.Webhook != webhook {
+		if got := c.Redacted().Notify.Webhook; got != want || c.Notify.Webhook != webhook {
 			t.Errorf("%s is shown as %s, want %s", webhook, got, want)
 		}
 	}
@@ -74,7 +74,7 @@ func TestExposed(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			said := (&Config{Path: settings, Notify: Notify{Webhook: strings.ReplaceAll(c.webhook, "DIR", dir)}}).Exposed(
+			said := (&Config{Path: settings, Notify: Notify{Webhook: strings.ReplaceAll(c.webhook, "DIR", dir)}}).CheckSecrets(
 				64030,
 			)
 			got := strings.ReplaceAll(errorsText(said), dir, "DIR")

@@ -15,13 +15,13 @@ import (
 // The settings name commands that root's service runs. So, as sshd does with its files, we read none that others own or
 // can write, nor any where others could put one in its place: in its folder, or in one that leads there.
 
-// trust looks at the file of settings, at the files in conf.d, and at all that leads to them.
-func trust(path string, more []string) (errs []error) {
+// checkTrust looks at the file of settings, at the files in conf.d, and at all that leads to them.
+func checkTrust(path string, more []string) (errs []error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 
-	owners := owners()
+	owners := trustedOwners()
 
 	var folders []fs.FileInfo // that can get new settings
 
@@ -34,7 +34,7 @@ func trust(path string, more []string) (errs []error) {
 
 	seen := map[string]bool{}
 	for _, file := range append([]string{path, confD}, more...) {
-		for _, p := range way(file) {
+		for _, p := range pathsTo(file) {
 			if seen[p] {
 				continue
 			}
@@ -44,7 +44,7 @@ func trust(path string, more []string) (errs []error) {
 			info, err := os.Lstat(p)
 			if err == nil {
 				holds := slices.ContainsFunc(folders, func(f fs.FileInfo) bool { return os.SameFile(f, info) })
-				err = trusted(p, info, holds, owners)
+				err = checkTrusted(p, info, holds, owners)
 			}
 
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -56,9 +56,9 @@ func trust(path string, more []string) (errs []error) {
 	return errs
 }
 
-// owners are the users whose settings count: root, we ourselves, and the owner of the slurm.conf
+// trustedOwners are the users whose settings count: root, we ourselves, and the owner of the slurm.conf
 // that SLURM_CONF names, which names programs that root's slurmd runs.
-func owners() []int {
+func trustedOwners() []int {
 	all := []int{0, os.Geteuid()}
 	if info, err := os.Stat(os.Getenv("SLURM_CONF")); err == nil {
 		if s, ok := info.Sys().(*syscall.Stat_t); ok {
@@ -69,8 +69,8 @@ func owners() []int {
 	return all
 }
 
-// way is all that leads to a path, as it is written and without symbolic links, and itself.
-func way(path string) (all []string) {
+// pathsTo is all that leads to a path, as it is written and without symbolic links, and itself.
+func pathsTo(path string) (all []string) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return []string{path}
@@ -86,9 +86,9 @@ func way(path string) (all []string) {
 	return append(all, "/")
 }
 
-// trusted is an error where others own a file, a folder or a symbolic link on the way to settings, or can write it. In
+// checkTrusted is an error where others own a file, a folder or a symbolic link on the way to settings, or can write it. In
 // a sticky folder only owners can replace what is there; holds says that settings may be added to a folder.
-func trusted(path string, info fs.FileInfo, holds bool, owners []int) error {
+func checkTrusted(path string, info fs.FileInfo, holds bool, owners []int) error {
 	link := info.Mode()&fs.ModeSymlink != 0
 	if !info.IsDir() && !link && !info.Mode().IsRegular() { // /dev/null has no settings
 		return nil
@@ -153,7 +153,7 @@ func LoadEnvironment(path string) error {
 		return err
 	}
 
-	if errs := trust(path, nil); len(errs) > 0 {
+	if errs := checkTrust(path, nil); len(errs) > 0 {
 		return fmt.Errorf("%s is not read: %w", path, errors.Join(errs...))
 	}
 
@@ -175,7 +175,7 @@ func LoadEnvironment(path string) error {
 			continue
 		}
 
-		if err := os.Setenv(pair[1], unquoted(pair[2])); err != nil {
+		if err := os.Setenv(pair[1], unquote(pair[2])); err != nil {
 			return fmt.Errorf("line %d of %s: %w", number, path, err)
 		}
 	}
@@ -183,8 +183,8 @@ func LoadEnvironment(path string) error {
 	return nil
 }
 
-// unquoted is a value without the quotes around it.
-func unquoted(value string) string {
+// unquote is a value without the quotes around it.
+func unquote(value string) string {
 	if n := len(value); n > 1 && (value[0] == '"' || value[0] == '\'') && value[n-1] == value[0] {
 		return value[1 : n-1]
 	}

@@ -14,11 +14,11 @@ import (
 // slurmName matches the partitions and node prefixes that slurm.conf takes without quotes.
 var slurmName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)
 
-// wrongs are errors of settings, each with its file and place.
-type wrongs []error
+// errorList are errors of settings, each with its file and place.
+type errorList []error
 
-// at says what is wrong at a place.
-func (w *wrongs) at(file, where string) func(message string, args ...any) {
+// reporter says what is wrong at a place.
+func (w *errorList) reporter(file, where string) func(message string, args ...any) {
 	return func(message string, args ...any) {
 		*w = append(*w, fmt.Errorf("%s: %s: %s", file, where, fmt.Sprintf(message, args...)))
 	}
@@ -39,7 +39,7 @@ func isWebhook(text string) bool {
 
 // validate checks all settings and returns every error.
 func (c *Config) validate() []error {
-	var all wrongs
+	var all errorList
 	for _, d := range []struct {
 		name         string
 		value, least time.Duration
@@ -50,20 +50,20 @@ func (c *Config) validate() []error {
 		{"timing.reclaim_lead", c.Timing.ReclaimLead.Duration, 0},
 	} {
 		if d.value < d.least {
-			all.at(c.Path, d.name)("%s is too short; use at least %s", d.value, d.least)
+			all.reporter(c.Path, d.name)("%s is too short; use at least %s", d.value, d.least)
 		}
 	}
 
 	if c.Reserve.MaxInstances < 0 {
-		all.at(c.Path, "reserve.max_instances")("%d is too few; use 0 to hold nothing", c.Reserve.MaxInstances)
+		all.reporter(c.Path, "reserve.max_instances")("%d is too few; use 0 to hold nothing", c.Reserve.MaxInstances)
 	}
 
 	if path := c.Notify.Command; path != "" && !filepath.IsAbs(path) {
-		all.at(c.Path, "notify.command")("%q is not an absolute path", path)
+		all.reporter(c.Path, "notify.command")("%q is not an absolute path", path)
 	}
 
 	if c.Notify.Webhook != "" && !isWebhook(c.Notify.Webhook) {
-		fail := all.at(c.Path, "notify.webhook")
+		fail := all.reporter(c.Path, "notify.webhook")
 		fail("is not a URL; it begins with https://, or with file:/// for a file that has it")
 	}
 
@@ -72,7 +72,7 @@ func (c *Config) validate() []error {
 
 // validatePartitions checks each partition and node group, and that no name is used twice.
 func (c *Config) validatePartitions() []error {
-	var all wrongs
+	var all errorList
 
 	settings := c.Domain()
 
@@ -81,7 +81,7 @@ func (c *Config) validatePartitions() []error {
 	slots := map[string]string{}
 	for _, p := range c.Partitions {
 		where := fmt.Sprintf("partition %q", p.Name)
-		fail := all.at(p.File, where)
+		fail := all.reporter(p.File, where)
 		if first, twice := seen[p.Name]; twice {
 			fail("is there already in %s; keep one of them", first)
 		}
@@ -95,7 +95,7 @@ func (c *Config) validatePartitions() []error {
 			}
 
 			groups[g.Name] = p.Name
-			inGroup := all.at(p.File, fmt.Sprintf("%s, node_group %q", where, g.Name))
+			inGroup := all.reporter(p.File, fmt.Sprintf("%s, node_group %q", where, g.Name))
 			validateGroup(g, p.Provider, inGroup)
 			validateReserve(g, p.Provider, c.Reserve, inGroup)
 

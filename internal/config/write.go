@@ -15,17 +15,17 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// mark begins every file that WritePartition wrote. A file without it belongs to the
+// header begins every file that WritePartition wrote. A file without it belongs to the
 // administrator and is never rewritten.
-const mark = "# Written by pcs-capacity setup, which may write it again."
+const header = "# Written by pcs-capacity setup, which may write it again."
 
 // PartitionPath is the file in conf.d for a partition, beside the config.toml at path.
 func PartitionPath(path, partition string) string {
 	return filepath.Join(filepath.Dir(path), "conf.d", partition+".toml")
 }
 
-// Ours reports whether WritePartition wrote the file, or may: there is none yet.
-func Ours(file string) (bool, error) {
+// WrittenBySetup reports whether WritePartition wrote the file, or may: there is none yet.
+func WrittenBySetup(file string) (bool, error) {
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil
@@ -35,7 +35,7 @@ func Ours(file string) (bool, error) {
 		return false, fmt.Errorf("reading settings: %w", err)
 	}
 
-	return strings.HasPrefix(string(text), mark), nil
+	return strings.HasPrefix(string(text), header), nil
 }
 
 // NewPartition is a partition with one node group, and the defaults for everything that is left out.
@@ -49,8 +49,8 @@ func NewPartition(
 
 // PartitionText is the partition as TOML, the whole content of its own file.
 func PartitionText(p capacity.PartitionSettings) (string, error) {
-	text, err := tables("  ", p)
-	return mark + "\n# It keeps settings that you change here, but no comments. To have them your own way,\n" +
+	text, err := encodePartition("  ", p)
+	return header + "\n# It keeps settings that you change here, but no comments. To have them your own way,\n" +
 		"# move the partition to config.toml.\n\n" + text, err
 }
 
@@ -60,14 +60,14 @@ func NodeGroupText(g capacity.GroupSettings) (string, error) {
 		Groups []capacity.GroupSettings `toml:"node_group"`
 	}
 
-	text, err := tables("", partition{[]capacity.GroupSettings{g}})
+	text, err := encodePartition("", partition{[]capacity.GroupSettings{g}})
 	_, text, _ = strings.Cut(text, "[[partition]]\n")
 
 	return strings.TrimLeft(text, "\n"), err
 }
 
-// tables has one [[partition]].
-func tables[P any](indent string, p P) (string, error) {
+// encodePartition has one [[partition]].
+func encodePartition[P any](indent string, p P) (string, error) {
 	var b strings.Builder
 
 	encoder := toml.NewEncoder(&b)
@@ -81,8 +81,8 @@ func tables[P any](indent string, p P) (string, error) {
 	return b.String(), err
 }
 
-// writing is an error of writing settings.
-func writing(err error) error {
+// wrapWrite is an error of writing settings.
+func wrapWrite(err error) error {
 	if err != nil {
 		err = fmt.Errorf("writing settings: %w", err)
 	}
@@ -92,7 +92,7 @@ func writing(err error) error {
 // WritePartition writes a partition to its own file, whole or not at all; one without node groups loses its file. It
 // leaves alone a file that it did not write.
 func WritePartition(file string, p capacity.PartitionSettings) error {
-	ours, err := Ours(file)
+	ours, err := WrittenBySetup(file)
 	switch {
 	case err != nil:
 		return err
@@ -122,7 +122,7 @@ func writeFile(file, text string) error {
 			renameio.WithTempDir(filepath.Dir(file)))
 	}
 
-	return writing(err)
+	return wrapWrite(err)
 }
 
 // makeFolder makes a folder of settings if it is not there. Hooks read them as SlurmUser
@@ -139,9 +139,9 @@ func makeFolder(path string) error {
 	return os.Chmod(path, 0o755)
 }
 
-// With returns what would be wrong with the settings if they had the partition, instead of the
+// ValidateWith returns what would be wrong with the settings if they had the partition, instead of the
 // one of that name. c may be nil.
-func (c *Config) With(p capacity.PartitionSettings) []error {
+func (c *Config) ValidateWith(p capacity.PartitionSettings) []error {
 	with := Default()
 	if c != nil {
 		copied := *c
@@ -159,12 +159,12 @@ func (c *Config) With(p capacity.PartitionSettings) []error {
 	return with.validate()
 }
 
-// Place locates the cluster. Cluster is "" for self-managed Slurm.
-type Place struct{ Region, Cluster string }
+// ClusterRef locates the cluster. Cluster is "" for self-managed Slurm.
+type ClusterRef struct{ Region, Cluster string }
 
-// WritePlace writes where the cluster is into a config.toml, below the comment that it begins with, and changes nothing
+// WriteClusterRef writes where the cluster is into a config.toml, below the comment that it begins with, and changes nothing
 // else. It makes a file that is not there, and refuses one that names another cluster or region.
-func WritePlace(path string, place Place) error {
+func WriteClusterRef(path string, place ClusterRef) error {
 	now := Default()
 	text := "# Settings of pcs-capacity. `pcs-capacity config` shows all of them with their values.\n"
 	real, err := filepath.EvalSymlinks(path)
@@ -172,11 +172,11 @@ func WritePlace(path string, place Place) error {
 	case errors.Is(err, fs.ErrNotExist):
 		real = path
 	case err != nil:
-		return writing(err)
+		return wrapWrite(err)
 	default:
 		there, err := os.ReadFile(real)
 		if err != nil {
-			return writing(err)
+			return wrapWrite(err)
 		}
 
 		now, err = Load(real)
@@ -211,8 +211,8 @@ func WritePlace(path string, place Place) error {
 	return writeFile(real, head+lines+rest)
 }
 
-// tried bounds the bytes written on trial: files of settings and state are a few KB.
-const tried = 16 << 10
+// trialSize bounds the bytes written on trial: files of settings and state are a few KB.
+const trialSize = 16 << 10
 
 // TryFolder reports whether files can be written into a folder, which is made when they are:
 // it writes one there, or into the folder that is to have it, and removes it.
@@ -242,7 +242,7 @@ func TryFolder(dir string) error {
 		return err
 	}
 
-	_, err = f.Write(make([]byte, tried))
+	_, err = f.Write(make([]byte, trialSize))
 
 	return errors.Join(err, f.Sync(), f.Close(), os.Remove(f.Name()))
 }

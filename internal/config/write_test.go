@@ -17,7 +17,7 @@ func TestWrittenSettingsAreReadBack(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o077)) // of a strict root; SlurmUser reads them all the same
 
 	path := filepath.Join(t.TempDir(), "etc", "config.toml")
-	if err := WritePlace(path, Place{Region: "us-east-2", Cluster: "ml"}); err != nil {
+	if err := WriteClusterRef(path, ClusterRef{Region: "us-east-2", Cluster: "ml"}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -25,7 +25,7 @@ func TestWrittenSettingsAreReadBack(t *testing.T) {
 		t.Errorf("the folder: %v %v", info.Mode(), err)
 	}
 
-	if err := WritePlace(path, Place{Region: "us-east-2", Cluster: "other"}); err == nil {
+	if err := WriteClusterRef(path, ClusterRef{Region: "us-east-2", Cluster: "other"}); err == nil {
 		t.Errorf("a second time: %v", err)
 	}
 
@@ -93,7 +93,7 @@ func TestForeignFileIsNotWritten(t *testing.T) {
 
 // A file that does not say yet where the cluster is gets it below its first comment; nothing else changes.
 func TestPlaceIsAddedToSettings(t *testing.T) {
-	place := Place{Region: "us-east-2", Cluster: "ml"}
+	place := ClusterRef{Region: "us-east-2", Cluster: "ml"}
 
 	const cluster = "cluster = \"ml\"\n"
 	for _, c := range []struct{ name, was, is string }{
@@ -114,7 +114,7 @@ func TestPlaceIsAddedToSettings(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		err := WritePlace(path, place)
+		err := WriteClusterRef(path, place)
 		text, _ := os.ReadFile(path)
 		if c.is == "" {
 			if err == nil || string(text) != c.was {

@@ -13,20 +13,20 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// warnings are the minutes before the fence at which a job that cannot be requeued is warned.
-var warnings = []int{5, 15, 60}
+// warnMinutes are the minutes before the fence at which a job that cannot be requeued is warned.
+var warnMinutes = []int{5, 15, 60}
 
-// mostEnds is the number of fences at which a job is requeued before it is held: a job that saves nothing would use
+// maxRequeues is the number of fences at which a job is requeued before it is held: a job that saves nothing would use
 // up every later block. Its owner is informed and can release it.
-const mostEnds = 5
+const maxRequeues = 5
 
-// endings requeues, holds or warns the jobs whose fence is near. It records the marks of requeued jobs first, so the
+// decideRequeues requeues, holds or warns the jobs whose fence is near. It records the marks of requeued jobs first, so the
 // pass after a killed one knows what is left to do. A suspended job is resumed, so that the next pass, or its limit,
 // can end it like others: a signal does not reach it, its limit does not run out, and Slurm keeps its priority at 0,
 // which a requeue would take along as a hold.
-func endings(view View) (actions []Action) {
+func decideRequeues(view View) (actions []Action) {
 	byNode := fencedNodes(view)
-	ending := map[string]state.Mark{}
+	ending := map[string]state.JobRecord{}
 	requeued := map[string]bool{}
 	for _, j := range view.Jobs {
 		f, fenced := earliestFence(j, byNode)
@@ -34,51 +34,51 @@ func endings(view View) (actions []Action) {
 			continue
 		}
 
-		mark := view.Marks[j.Shown]
+		record := view.JobRecords[j.Shown]
 		if j.State == "SUSPENDED" && !view.SlurmNow().Before(view.requeueAt(f)) {
-			by := capacity.FormatUTC(f.fence.Add(-view.toSlurm()))
-			actions = append(actions, onJob("resume-job", f.slot, j,
+			by := capacity.FormatUTC(f.fence.Add(-view.slurmOffset()))
+			actions = append(actions, jobAction("resume-job", f.slot, j,
 				fmt.Sprintf("resume job %s on slot %s, which is suspended, so that it ends by %s", j.Shown, f.slot, by),
-				func(was, now capacity.Job) bool { return now.State == "SUSPENDED" && inRun(was, now) },
+				func(was, now capacity.Job) bool { return now.State == "SUSPENDED" && isSameRun(was, now) },
 				func(ctx context.Context, w World) error { return w.Slurm.ResumeJob(ctx, j.Shown) }))
 
 			continue
 		}
 
 		if !j.CanRequeue() {
-			actions = append(actions, warning(view, j, f, mark)...)
+			actions = append(actions, warnJob(view, j, f, record)...)
 			continue
 		}
 		// Slurm requeues all components of a het job together.
 		whole, _, _ := strings.Cut(j.Shown, "+")
-		onEnd := f.atEnd(j, mark)
+		onEnd := f.onEndFor(j, record)
 		early := view.SlurmNow().Before(view.requeueAt(f))
-		if early || f.endsItself(j, mark) || onEnd == capacity.StopAtEnd || requeued[whole] {
+		if early || f.endsByOwnLimit(j, record) || onEnd == capacity.StopAtEnd || requeued[whole] {
 			continue
 		}
 
 		requeued[whole] = true
 		// A job that an administrator held while it ran stays so: our hold would be its owner's to release.
-		hold := onEnd == capacity.HoldAtEnd || mark.Ends >= mostEnds && !mark.EndedBy(f.fence) && !j.HeldByAdmin()
+		hold := onEnd == capacity.HoldAtEnd || record.FenceRequeues >= maxRequeues && !record.HasCounted(f.fence) && !j.HeldByAdmin()
 
-		rest, note := nextRun(view, j, f, mark, hold)
+		rest, note := planNextRun(view, j, f, record, hold)
 		actions = append(actions, requeue(view, j, f, rest, hold, note))
 
-		mark.Restarts = j.Restarts
-		mark.Ending = true
-		mark.Release = rest.held
+		record.Restarts = j.Restarts
+		record.Requeuing = true
+		record.Release = rest.held
 		if !hold {
-			mark.EndAt(f.fence)
+			record.CountFence(f.fence)
 		}
 
-		ending[j.Shown] = mark
+		ending[j.Shown] = record
 	}
 
-	return append(keepMarks(view, ending), actions...)
+	return append(saveJobRecords(view, ending), actions...)
 }
 
-// requeued are the jobs that were taken off their nodes, or are no longer on them.
-func requeued(done []Action) map[string]bool {
+// offNodes are the jobs that were taken off their nodes, or are no longer on them.
+func offNodes(done []Action) map[string]bool {
 	off := map[string]bool{}
 	for _, a := range done {
 		off[a.About.Job] = off[a.About.Job] || a.Code == "requeue-job" || a.Code == "hold-job"
@@ -87,15 +87,15 @@ func requeued(done []Action) map[string]bool {
 	return off
 }
 
-// remaining lists the changes that must follow a requeue at a fence.
-type remaining struct {
+// afterRequeue lists the changes that must follow a requeue at a fence.
+type afterRequeue struct {
 	limit int       // the next block's whole window in minutes; 0 keeps the limit
 	fence time.Time // the fence before which the job must not start again; zero if it could not
 	held  bool      // the job is held until all of this is done, then released
 }
 
 // finish does it. It says whether the job is still held.
-func (r remaining) finish(ctx context.Context, w World, j capacity.Job) (held bool, err error) {
+func (r afterRequeue) finish(ctx context.Context, w World, j capacity.Job) (held bool, err error) {
 	var errs []error
 	if r.limit > 0 {
 		errs = append(errs, w.Slurm.SetTimeLimit(ctx, j.Shown, r.limit))
@@ -105,7 +105,7 @@ func (r remaining) finish(ctx context.Context, w World, j capacity.Job) (held bo
 		errs = append(errs, w.Slurm.SetBeginTime(ctx, j.Shown, r.fence))
 	}
 
-	if r.held && !hookHeld(j) {
+	if r.held && !isHeldByHook(j) {
 		err := w.Slurm.Release(ctx, j.Shown)
 		errs = append(errs, err)
 		held = err != nil
@@ -117,7 +117,7 @@ func (r remaining) finish(ctx context.Context, w World, j capacity.Job) (held bo
 // requeue takes a job off its nodes at their fence, and tells its owner why; with hold it stays held, for its owner to
 // release. The reason is written first, so a waiting job has it even if the pass is killed. The steps after the requeue
 // may fail: a later pass finishes them, or raises the limit when the job runs again.
-func requeue(view View, j capacity.Job, f fenced, rest remaining, hold bool, note string) Action {
+func requeue(view View, j capacity.Job, f fencedSlot, rest afterRequeue, hold bool, note string) Action {
 	code := "requeue-job"
 	verb := "requeue"
 	if hold {
@@ -125,24 +125,24 @@ func requeue(view View, j capacity.Job, f fenced, rest remaining, hold bool, not
 		verb = "requeue and hold"
 	}
 
-	by := capacity.FormatUTC(f.fence.Add(-view.toSlurm()))
+	by := capacity.FormatUTC(f.fence.Add(-view.slurmOffset()))
 	text := fmt.Sprintf("%s job %s on slot %s: jobs on %s must end by %s", verb, j.Shown, f.slot, f.reservation, by)
 	about := capacity.Subject{Slot: f.slot, Job: j.Shown, Reservation: f.reservation}
 
-	return action(code, about, text, func(ctx context.Context, w World) error {
-		mark := view.Marks[j.Shown]
-		defer func() { view.Marks[j.Shown] = mark }()
+	return newAction(code, about, text, func(ctx context.Context, w World) error {
+		record := view.JobRecords[j.Shown]
+		defer func() { view.JobRecords[j.Shown] = record }()
 
 		now, err := w.Slurm.Job(ctx, j.Shown)
-		mark.Release = false
+		record.Release = false
 
 		if err != nil {
 			return err
 		}
 
-		mark.Ending = false
+		record.Requeuing = false
 
-		if !inRun(j, now) {
+		if !isSameRun(j, now) {
 			return errMoot
 		}
 
@@ -154,53 +154,53 @@ func requeue(view View, j capacity.Job, f fenced, rest remaining, hold bool, not
 		told := w.Slurm.SetAdminComment(ctx, comment, j.Shown)
 		after, err := w.Slurm.RequeueJob(ctx, j, hold || rest.held)
 		// A refused requeue may have happened anyway; then a later pass finishes it.
-		mark.Ending = rest.held || err != nil
-		mark.Release = rest.held
+		record.Requeuing = rest.held || err != nil
+		record.Release = rest.held
 		if err == nil && hold {
-			mark.Ends = 0 // its owner releases it
+			record.FenceRequeues = 0 // its owner releases it
 		}
 
 		if err == nil && after.Shown != "" {
 			// Only after the requeue: a job still running with this limit would cross the fence.
-			mark.Release, err = rest.finish(ctx, w, after)
-			mark.Ending = mark.Release
+			record.Release, err = rest.finish(ctx, w, after)
+			record.Requeuing = record.Release
 		}
 
 		return errors.Join(told, err)
 	})
 }
 
-// unfinished completes the requeues of a pass that was killed.
-func unfinished(view View) (actions []Action) {
+// decideUnfinished completes the requeues of a pass that was killed.
+func decideUnfinished(view View) (actions []Action) {
 	for _, j := range view.Jobs {
-		mark := view.Marks[j.Shown]
-		if !mark.Ending || j.State != "PENDING" {
+		record := view.JobRecords[j.Shown]
+		if !record.Requeuing || j.State != "PENDING" {
 			continue
 		}
 
-		var rest remaining
-		if req := view.Snap.Request(j); mark.Fit || mark.From != 0 {
-			req.TimeLimit = mark.Stated(req.TimeLimit)
-			rest.limit = wholeLimit(capacity.Admit(req, view.Snap, view.Now), mark)
+		var rest afterRequeue
+		if req := view.Snap.Request(j); record.Fit || record.OwnMinutes != 0 {
+			req.TimeLimit = record.StatedLimit(req.TimeLimit)
+			rest.limit = fullLimit(capacity.Admit(req, view.Snap, view.Now), record)
 		}
 
-		if mark.Release {
-			rest.fence = time.Unix(mark.EndedAt, 0)
+		if record.Release {
+			rest.fence = time.Unix(record.LastFence, 0)
 			rest.held = j.Held
 		}
 
 		actions = append(actions,
-			onJob("finish-requeue", "", j, "", unchanged, func(ctx context.Context, w World) error {
+			jobAction("finish-requeue", "", j, "", isUnchanged, func(ctx context.Context, w World) error {
 				held, err := rest.finish(ctx, w, j)
 
-				mark.Ending = held
-				mark.Release = held
-				mark.Set = rest.limit
+				record.Requeuing = held
+				record.Release = held
+				record.SetMinutes = rest.limit
 				if rest.fence.IsZero() && j.HeldByAdmin() {
-					mark.Ends = 0
+					record.FenceRequeues = 0
 				}
 
-				view.Marks[j.Shown] = mark
+				view.JobRecords[j.Shown] = record
 
 				return err
 			}))
@@ -209,16 +209,16 @@ func unfinished(view View) (actions []Action) {
 	return actions
 }
 
-// endsItself reports whether a job ends by the fence by a limit that neither the submit filter nor sync has set: it is
+// endsByOwnLimit reports whether a job ends by the fence by a limit that neither the submit filter nor sync has set: it is
 // not requeued. A limit that was set ends a job up to a minute earlier than it could, and Slurm requeues none for that.
-func (f fenced) endsItself(j capacity.Job, mark state.Mark) bool {
-	return !mark.Fit && mark.From == 0 && j.TimeLimit.Bounded() && !j.End.IsZero() && !j.End.After(f.fence)
+func (f fencedSlot) endsByOwnLimit(j capacity.Job, record state.JobRecord) bool {
+	return !record.Fit && record.OwnMinutes == 0 && j.TimeLimit.Bounded() && !j.End.IsZero() && !j.End.After(f.fence)
 }
 
-// atEnd decides what happens to a job that loses its nodes: the on_end of its comment from before the start, or its
+// onEndFor decides what happens to a job that loses its nodes: the on_end of its comment from before the start, or its
 // partition's. It never turns an administrator's hold into one that the owner can release.
-func (f fenced) atEnd(j capacity.Job, mark state.Mark) capacity.OnEnd {
-	switch onEnd := cmp.Or(mark.OnEnd, f.onEnd); {
+func (f fencedSlot) onEndFor(j capacity.Job, record state.JobRecord) capacity.OnEnd {
+	switch onEnd := cmp.Or(record.OnEnd, f.onEnd); {
 	case onEnd == capacity.HoldAtEnd && j.HeldByAdmin():
 		return capacity.RequeueAtEnd
 	case onEnd == capacity.HoldAtEnd, onEnd == capacity.RequeueAtEnd:
@@ -228,11 +228,13 @@ func (f fenced) atEnd(j capacity.Job, mark state.Mark) capacity.OnEnd {
 	return capacity.StopAtEnd
 }
 
-func (s View) requeueAt(f fenced) time.Time { return capacity.RequeueAt(f.fence, s.Cluster.KillWait) }
+func (s View) requeueAt(f fencedSlot) time.Time {
+	return capacity.RequeueAt(f.fence, s.Cluster.KillWait)
+}
 
-// warning tells a job that cannot be requeued how much time it has left, unless it has been told, cannot be told, or
+// warnJob tells a job that cannot be requeued how much time it has left, unless it has been told, cannot be told, or
 // ends earlier by its own limit.
-func warning(view View, j capacity.Job, f fenced, mark state.Mark) []Action {
+func warnJob(view View, j capacity.Job, f fencedSlot, record state.JobRecord) []Action {
 	now := view.SlurmNow()
 	if j.Configuring() || !now.Before(f.fence) ||
 		j.Running() && j.TimeLimit.Bounded() && j.End.Before(view.requeueAt(f)) {
@@ -241,36 +243,36 @@ func warning(view View, j capacity.Job, f fenced, mark state.Mark) []Action {
 
 	left := f.fence.Sub(now)
 
-	i := slices.IndexFunc(warnings, func(minutes int) bool { return left <= time.Duration(minutes)*time.Minute })
-	if i < 0 || mark.Told != 0 && warnings[i] >= mark.Told {
+	i := slices.IndexFunc(warnMinutes, func(minutes int) bool { return left <= time.Duration(minutes)*time.Minute })
+	if i < 0 || record.WarnedMinutes != 0 && warnMinutes[i] >= record.WarnedMinutes {
 		return nil
 	}
 
-	by := capacity.FormatUTC(f.fence.Add(-view.toSlurm()))
+	by := capacity.FormatUTC(f.fence.Add(-view.slurmOffset()))
 	message := fmt.Sprintf(
 		"pcs-capacity: jobs on %s must end by %s, in %s; this job ends by then and cannot be requeued: save your work",
 		f.reservation, by, capacity.FormatDuration(left))
 
-	return []Action{action("tell-job", capacity.Subject{Slot: f.slot, Job: j.Shown}, fmt.Sprintf(
+	return []Action{newAction("tell-job", capacity.Subject{Slot: f.slot, Job: j.Shown}, fmt.Sprintf(
 		"tell job %s on slot %s that it ends by %s", j.Shown, f.slot, by), func(ctx context.Context, w World) error {
-		mark.Told = warnings[i]
-		view.Marks[j.Shown] = mark
+		record.WarnedMinutes = warnMinutes[i]
+		view.JobRecords[j.Shown] = record
 		return w.Slurm.Notify(ctx, j.Shown, message)
 	})}
 }
 
-// nextRun plans what follows a requeue, and what the job's owner is told: if we fit the job's limit, it gets
+// planNextRun plans what follows a requeue, and what the job's owner is told: if we fit the job's limit, it gets
 // that of the next block.
-func nextRun(view View, j capacity.Job, f fenced, mark state.Mark, hold bool) (rest remaining, note string) {
-	fence := f.fence.Add(-view.toSlurm())
+func planNextRun(view View, j capacity.Job, f fencedSlot, record state.JobRecord, hold bool) (rest afterRequeue, note string) {
+	fence := f.fence.Add(-view.slurmOffset())
 	req := view.Snap.Request(j)
-	req.TimeLimit = mark.Stated(req.TimeLimit)
+	req.TimeLimit = record.StatedLimit(req.TimeLimit)
 
 	next := capacity.Admit(req, view.Snap, fence)
-	rest.limit = wholeLimit(next, mark)
+	rest.limit = fullLimit(next, record)
 	if !hold {
 		rest.fence = f.fence
-		rest.held = startsBefore(j, f.fence, view.SlurmNow())
+		rest.held = couldEndBefore(j, f.fence, view.SlurmNow())
 	}
 
 	why := fmt.Sprintf("requeued at %s: jobs on %s must end by %s; ", capacity.FormatUTC(view.Now), f.reservation,
@@ -280,19 +282,19 @@ func nextRun(view View, j capacity.Job, f fenced, mark state.Mark, hold bool) (r
 		return rest, why + "an administrator holds it"
 	case next.Refused:
 		return rest, why + "it cannot start again as it is: " + next.Sentence
-	case hold && mark.Ends >= mostEnds:
+	case hold && record.FenceRequeues >= maxRequeues:
 		return rest, why + fmt.Sprintf(
-			"it was requeued %d times so, and is held now: release it if it goes on from where it was", mark.Ends)
+			"it was requeued %d times so, and is held now: release it if it goes on from where it was", record.FenceRequeues)
 	case hold:
 		return rest, why + "release it to go on"
 	}
 
-	return rest, why + "it goes on in " + goesOn(req, view.Snap, fence)
+	return rest, why + "it goes on in " + nextReservation(req, view.Snap, fence)
 }
 
-// startsBefore reports whether Slurm could start the job again so that it ends before the fence, as it does at once
+// couldEndBefore reports whether Slurm could start the job again so that it ends before the fence, as it does at once
 // with --requeue=expedite.
-func startsBefore(j capacity.Job, fence, now time.Time) bool {
+func couldEndBefore(j capacity.Job, fence, now time.Time) bool {
 	least := j.TimeMin
 	if !least.Bounded() {
 		least = j.TimeLimit
@@ -301,8 +303,8 @@ func startsBefore(j capacity.Job, fence, now time.Time) bool {
 	return !j.Held && least.Bounded() && !now.Add(least.Duration()).After(fence)
 }
 
-// goesOn names the next reservation in which a job can start after its fence.
-func goesOn(req capacity.Request, snap *capacity.Snapshot, fence time.Time) string {
+// nextReservation names the next reservation in which a job can start after its fence.
+func nextReservation(req capacity.Request, snap *capacity.Snapshot, fence time.Time) string {
 	for _, p := range capacity.Prospects(req, snap, fence) {
 		switch {
 		case !p.Fits || p.Reservation.ID == "":
@@ -316,16 +318,16 @@ func goesOn(req capacity.Request, snap *capacity.Snapshot, fence time.Time) stri
 	return "the next one"
 }
 
-// wholeLimit is the limit, in minutes, of the whole window that a job waits for, if we fit the job's limit, or the one
+// fullLimit is the limit, in minutes, of the whole window that a job waits for, if we fit the job's limit, or the one
 // that it had before sync lowered it, if that fits; else 0, which keeps the limit.
-func wholeLimit(next capacity.Verdict, mark state.Mark) int {
+func fullLimit(next capacity.Verdict, record state.JobRecord) int {
 	switch {
 	case next.Refused:
 		return 0
-	case !mark.Fit && mark.From >= 0:
-		return mark.From
-	case mark.UpTo > 0:
-		return mark.UpTo // Slurm shortens it again
+	case !record.Fit && record.OwnMinutes >= 0:
+		return record.OwnMinutes
+	case record.MaxMinutes > 0:
+		return record.MaxMinutes // Slurm shortens it again
 	}
 
 	return next.Edits.TimeLimit.Minutes

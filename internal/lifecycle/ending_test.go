@@ -27,9 +27,9 @@ func atFence(now string, onEnd capacity.OnEnd, jobs ...capacity.Job) View {
 			Config: slurm.Config{KillWait: 30 * time.Second},
 			slots:  map[string][]string{"gpu": {"gpu-1", "gpu-2"}},
 		},
-		Jobs:  jobs,
-		Marks: map[string]state.Mark{},
-		Now:   at(now),
+		Jobs:       jobs,
+		JobRecords: map[string]state.JobRecord{},
+		Now:        at(now),
 	}
 }
 
@@ -53,44 +53,44 @@ func TestEndings(t *testing.T) {
 	for name, c := range map[string]struct {
 		job   capacity.Job
 		onEnd capacity.OnEnd
-		mark  state.Mark
+		mark  state.JobRecord
 		now   string
 		want  string
 	}{
-		"the partition stops jobs":            {job, "stop", state.Mark{}, "2h59m", ""},
-		"the partition requeues jobs":         {job, "requeue", state.Mark{}, "2h58m30s", "requeue-job"},
-		"a second before":                     {job, "requeue", state.Mark{}, "2h58m29s", ""},
-		"the fence has passed, it still runs": {job, "requeue", state.Mark{}, "3h1m", "requeue-job"},
-		"the partition holds jobs":            {job, "hold", state.Mark{}, "2h58m30s", "hold-job"},
-		"the job asks for a requeue":          {job, "stop", state.Mark{OnEnd: "requeue"}, "2h58m30s", "requeue-job"},
-		"the job asks to be stopped":          {job, "requeue", state.Mark{OnEnd: "stop"}, "2h58m30s", ""},
-		"requeued four times":                 {job, "requeue", state.Mark{Ends: 4}, "2h59m", "requeue-job"},
-		"requeued five times":                 {job, "requeue", state.Mark{Ends: 5}, "2h59m", "hold-job"},
-		"an administrator holds it as it is":  {with(func(j *capacity.Job) { j.Held, j.Reason = true, "JobHeldAdmin" }), "hold", state.Mark{Ends: 5}, "2h59m", "requeue-job"},
-		"its owner holds it as it is":         {with(func(j *capacity.Job) { j.Held, j.Reason = true, "JobHeldUser" }), "hold", state.Mark{}, "2h59m", "hold-job"},
-		"started again before that fence":     {job, "requeue", state.Mark{Ends: 5, EndedAt: at("3h").Unix()}, "2h59m", "requeue-job"},
-		"its nodes still boot":                {with(func(j *capacity.Job) { j.StateFlag = "CONFIGURING" }), "requeue", state.Mark{}, "2h59m", "requeue-job"},
-		"suspended":                           {with(func(j *capacity.Job) { j.State = "SUSPENDED" }), "requeue", state.Mark{}, "2h58m30s", "resume-job"},
-		"suspended, and it is to end":         {with(func(j *capacity.Job) { j.State, j.End = "SUSPENDED", at("1h") }), "stop", state.Mark{}, "2h58m30s", "resume-job"},
-		"suspended a second before":           {with(func(j *capacity.Job) { j.State = "SUSPENDED" }), "stop", state.Mark{}, "2h58m29s", ""},
-		"its owner's limit ends it":           {ends, "requeue", state.Mark{}, "2h59m", ""},
-		"the same where jobs are held":        {ends, "hold", state.Mark{}, "2h59m", ""},
-		"a limit that sync has lowered":       {ends, "requeue", state.Mark{Cut: 180, From: 240}, "2h59m", "requeue-job"},
-		"a limit that the filter has set":     {ends, "requeue", state.Mark{Fit: true}, "2h59m", "requeue-job"},
-		"pending":                             {with(func(j *capacity.Job) { j.State = "PENDING" }), "requeue", state.Mark{}, "2h59m", ""},
-		"on other nodes":                      {with(func(j *capacity.Job) { j.Nodes = []string{"cpu-1"} }), "requeue", state.Mark{}, "2h59m", ""},
-		"--no-requeue is told":                {once, "requeue", state.Mark{}, "2h", "tell 60"},
-		"not yet":                             {once, "requeue", state.Mark{}, "1h59m59s", ""},
-		"has been told":                       {once, "requeue", state.Mark{Told: 60}, "2h44m", ""},
-		"told again":                          {once, "requeue", state.Mark{Told: 60}, "2h45m", "tell 15"},
-		"and again":                           {once, "stop", state.Mark{Told: 15}, "2h55m", "tell 5"},
-		"only once each":                      {once, "stop", state.Mark{Told: 5}, "2h59m", ""},
-		"late":                                {once, "stop", state.Mark{}, "2h56m", "tell 5"},
-		"too late":                            {once, "stop", state.Mark{}, "3h", ""},
-		"of srun":                             {with(func(j *capacity.Job) { j.Batch = false }), "requeue", state.Mark{}, "2h", "tell 60"},
-		"it boots, so nobody would hear":      {with(func(j *capacity.Job) { j.Requeue, j.StateFlag = false, "CONFIGURING" }), "stop", state.Mark{}, "2h", ""},
-		"its own limit ends it before":        {with(func(j *capacity.Job) { j.Requeue, j.End = false, at("2h50m") }), "stop", state.Mark{}, "2h", ""},
-		"it has no limit":                     {with(func(j *capacity.Job) { j.Requeue, j.TimeLimit, j.End = false, capacity.NoLimit, time.Time{} }), "stop", state.Mark{}, "2h", "tell 60"},
+		"the partition stops jobs":            {job, "stop", state.JobRecord{}, "2h59m", ""},
+		"the partition requeues jobs":         {job, "requeue", state.JobRecord{}, "2h58m30s", "requeue-job"},
+		"a second before":                     {job, "requeue", state.JobRecord{}, "2h58m29s", ""},
+		"the fence has passed, it still runs": {job, "requeue", state.JobRecord{}, "3h1m", "requeue-job"},
+		"the partition holds jobs":            {job, "hold", state.JobRecord{}, "2h58m30s", "hold-job"},
+		"the job asks for a requeue":          {job, "stop", state.JobRecord{OnEnd: "requeue"}, "2h58m30s", "requeue-job"},
+		"the job asks to be stopped":          {job, "requeue", state.JobRecord{OnEnd: "stop"}, "2h58m30s", ""},
+		"requeued four times":                 {job, "requeue", state.JobRecord{FenceRequeues: 4}, "2h59m", "requeue-job"},
+		"requeued five times":                 {job, "requeue", state.JobRecord{FenceRequeues: 5}, "2h59m", "hold-job"},
+		"an administrator holds it as it is":  {with(func(j *capacity.Job) { j.Held, j.Reason = true, "JobHeldAdmin" }), "hold", state.JobRecord{FenceRequeues: 5}, "2h59m", "requeue-job"},
+		"its owner holds it as it is":         {with(func(j *capacity.Job) { j.Held, j.Reason = true, "JobHeldUser" }), "hold", state.JobRecord{}, "2h59m", "hold-job"},
+		"started again before that fence":     {job, "requeue", state.JobRecord{FenceRequeues: 5, LastFence: at("3h").Unix()}, "2h59m", "requeue-job"},
+		"its nodes still boot":                {with(func(j *capacity.Job) { j.StateFlag = "CONFIGURING" }), "requeue", state.JobRecord{}, "2h59m", "requeue-job"},
+		"suspended":                           {with(func(j *capacity.Job) { j.State = "SUSPENDED" }), "requeue", state.JobRecord{}, "2h58m30s", "resume-job"},
+		"suspended, and it is to end":         {with(func(j *capacity.Job) { j.State, j.End = "SUSPENDED", at("1h") }), "stop", state.JobRecord{}, "2h58m30s", "resume-job"},
+		"suspended a second before":           {with(func(j *capacity.Job) { j.State = "SUSPENDED" }), "stop", state.JobRecord{}, "2h58m29s", ""},
+		"its owner's limit ends it":           {ends, "requeue", state.JobRecord{}, "2h59m", ""},
+		"the same where jobs are held":        {ends, "hold", state.JobRecord{}, "2h59m", ""},
+		"a limit that sync has lowered":       {ends, "requeue", state.JobRecord{CutMinutes: 180, OwnMinutes: 240}, "2h59m", "requeue-job"},
+		"a limit that the filter has set":     {ends, "requeue", state.JobRecord{Fit: true}, "2h59m", "requeue-job"},
+		"pending":                             {with(func(j *capacity.Job) { j.State = "PENDING" }), "requeue", state.JobRecord{}, "2h59m", ""},
+		"on other nodes":                      {with(func(j *capacity.Job) { j.Nodes = []string{"cpu-1"} }), "requeue", state.JobRecord{}, "2h59m", ""},
+		"--no-requeue is told":                {once, "requeue", state.JobRecord{}, "2h", "tell 60"},
+		"not yet":                             {once, "requeue", state.JobRecord{}, "1h59m59s", ""},
+		"has been told":                       {once, "requeue", state.JobRecord{WarnedMinutes: 60}, "2h44m", ""},
+		"told again":                          {once, "requeue", state.JobRecord{WarnedMinutes: 60}, "2h45m", "tell 15"},
+		"and again":                           {once, "stop", state.JobRecord{WarnedMinutes: 15}, "2h55m", "tell 5"},
+		"only once each":                      {once, "stop", state.JobRecord{WarnedMinutes: 5}, "2h59m", ""},
+		"late":                                {once, "stop", state.JobRecord{}, "2h56m", "tell 5"},
+		"too late":                            {once, "stop", state.JobRecord{}, "3h", ""},
+		"of srun":                             {with(func(j *capacity.Job) { j.Batch = false }), "requeue", state.JobRecord{}, "2h", "tell 60"},
+		"it boots, so nobody would hear":      {with(func(j *capacity.Job) { j.Requeue, j.StateFlag = false, "CONFIGURING" }), "stop", state.JobRecord{}, "2h", ""},
+		"its own limit ends it before":        {with(func(j *capacity.Job) { j.Requeue, j.End = false, at("2h50m") }), "stop", state.JobRecord{}, "2h", ""},
+		"it has no limit":                     {with(func(j *capacity.Job) { j.Requeue, j.TimeLimit, j.End = false, capacity.NoLimit, time.Time{} }), "stop", state.JobRecord{}, "2h", "tell 60"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
@@ -100,14 +100,14 @@ func TestEndings(t *testing.T) {
 				with(func(j *capacity.Job) { j.Shown, j.Nodes = "6", []string{"cpu-2"} }),
 				c.job,
 			)
-			view.Marks["7"] = c.mark
-			for _, a := range endings(view) {
+			view.JobRecords["7"] = c.mark
+			for _, a := range decideRequeues(view) {
 				if got += strings.TrimPrefix(a.Code, "keep-marks"); a.Code == "tell-job" {
 					if err := a.Do(t.Context(), World{Slurm: &oneJob{}}); err != nil {
 						t.Fatal(err)
 					}
 
-					got = fmt.Sprintf("tell %d", view.Marks["7"].Told)
+					got = fmt.Sprintf("tell %d", view.JobRecords["7"].WarnedMinutes)
 				}
 			}
 
@@ -121,7 +121,7 @@ func TestEndings(t *testing.T) {
 		with(func(j *capacity.Job) { j.Shown = "7+0" }),
 		with(func(j *capacity.Job) { j.Shown = "7+1" }),
 	}
-	if got := endings(atFence("2h59m", "requeue", het...)); len(got) != 2 || got[1].About.Job != "7+0" {
+	if got := decideRequeues(atFence("2h59m", "requeue", het...)); len(got) != 2 || got[1].About.Job != "7+0" {
 		t.Errorf("a het job: %+v", got)
 	}
 }
@@ -191,19 +191,19 @@ func TestDoLooksAgain(t *testing.T) {
 
 	const over = "pcs-capacity: over"
 
-	view := View{Snap: &capacity.Snapshot{}, Now: noon, Marks: map[string]state.Mark{"7": {Ending: true}}}
-	rest := remaining{limit: 90, fence: later, held: true}
-	f := fenced{slot: "gpu", fence: later}
+	view := View{Snap: &capacity.Snapshot{}, Now: noon, JobRecords: map[string]state.JobRecord{"7": {Requeuing: true}}}
+	rest := afterRequeue{limit: 90, fence: later, held: true}
+	f := fencedSlot{slot: "gpu", fence: later}
 	requeues := requeue(view, job, f, rest, false, "over")
 	finish := func(j capacity.Job) Action {
 		s := view
-		s.Jobs, s.Marks = []capacity.Job{
+		s.Jobs, s.JobRecords = []capacity.Job{
 			j,
-		}, map[string]state.Mark{
-			"7": {Ending: true, Release: true, EndedAt: later.Unix()},
+		}, map[string]state.JobRecord{
+			"7": {Requeuing: true, Release: true, LastFence: later.Unix()},
 		}
 
-		return unfinished(s)[0]
+		return decideUnfinished(s)[0]
 	}
 	long := capacity.Job{
 		Shown:     "7",
@@ -213,11 +213,11 @@ func TestDoLooksAgain(t *testing.T) {
 		End:       at("5h"),
 		TimeLimit: capacity.Minutes(300),
 	}
-	lower := limits(atFence("1h", capacity.StopAtEnd, long))
-	limit := limitChange{fenced{fence: later}, job, 90}
-	limits := onJob("lower-limit", "gpu", job, "lower it", inRun, limit.set)
+	lower := decideLimits(atFence("1h", capacity.StopAtEnd, long))
+	limit := limitChange{fencedSlot{fence: later}, job, 90}
+	limits := jobAction("lower-limit", "gpu", job, "lower it", isSameRun, limit.apply)
 	fit := func() Action {
-		return fitAll([]unfit{{job: waits, edits: capacity.Edits{TimeLimit: capacity.Minutes(90)}}})[0]
+		return setLimitActions([]unlimitedJob{{job: waits, edits: capacity.Edits{TimeLimit: capacity.Minutes(90)}}})[0]
 	}
 	end := endHold(waits, true, true, over)
 
@@ -261,18 +261,18 @@ func TestDoLooksAgain(t *testing.T) {
 		"a missing limit of a job that runs":       {action: fit(), now: job, err: errMoot.Error()},
 		"a missing limit of a job with a new wish": {action: fit(), now: but(waits, func(j *capacity.Job) { j.Comment = "another" }), err: errMoot.Error()},
 
-		"an owner who is told":                     {action: tellOwner(waits, over, "tell"), now: waits, want: []string{"comment " + over}},
-		"an owner whose job a hook has held":       {action: tellOwner(waits, over, "tell"), now: but(waits, func(j *capacity.Job) { j.AdminComment = again }), err: errMoot.Error()},
-		"an owner whose job has a constraint":      {action: tellOwner(waits, over, "tell"), now: but(waits, func(j *capacity.Job) { j.Constraint = "big" }), err: errMoot.Error()},
-		"an owner whose job is for another place":  {action: tellOwner(waits, over, "tell"), now: but(waits, func(j *capacity.Job) { j.Partition = "big" }), err: errMoot.Error()},
-		"an owner whose job may be shorter":        {action: tellOwner(waits, over, "tell"), now: but(waits, func(j *capacity.Job) { j.TimeMin = capacity.Minutes(30) }), err: errMoot.Error()},
-		"an owner whose job was released":          {action: tellOwner(waits, over, "tell"), now: but(waits, func(j *capacity.Job) { j.Held = false }), err: errMoot.Error()},
+		"an owner who is told":                     {action: noteAction(waits, over, "tell"), now: waits, want: []string{"comment " + over}},
+		"an owner whose job a hook has held":       {action: noteAction(waits, over, "tell"), now: but(waits, func(j *capacity.Job) { j.AdminComment = again }), err: errMoot.Error()},
+		"an owner whose job has a constraint":      {action: noteAction(waits, over, "tell"), now: but(waits, func(j *capacity.Job) { j.Constraint = "big" }), err: errMoot.Error()},
+		"an owner whose job is for another place":  {action: noteAction(waits, over, "tell"), now: but(waits, func(j *capacity.Job) { j.Partition = "big" }), err: errMoot.Error()},
+		"an owner whose job may be shorter":        {action: noteAction(waits, over, "tell"), now: but(waits, func(j *capacity.Job) { j.TimeMin = capacity.Minutes(30) }), err: errMoot.Error()},
+		"an owner whose job was released":          {action: noteAction(waits, over, "tell"), now: but(waits, func(j *capacity.Job) { j.Held = false }), err: errMoot.Error()},
 		"a hold that its owner gets":               {action: end, now: waits, want: []string{"uhold", "comment " + over}},
 		"a hold that its owner cannot get":         {action: end, now: waits, fails: "uhold", want: []string{"uhold"}, err: "no"},
 		"a hold that a hook renews meanwhile":      {action: end, now: waits, then: again, want: []string{"uhold"}},
 		"a hold of a job that Slurm has forgotten": {action: end, err: errMoot.Error()},
 		"a hold of a job that has run meanwhile":   {action: end, now: but(waits, func(j *capacity.Job) { j.Restarts = 1 }), err: errMoot.Error()},
-		"nodes, one of which is up by now":         {action: returned(completes)[0], err: errMoot.Error()},
+		"nodes, one of which is up by now":         {action: decideNodeReturns(completes)[0], err: errMoot.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &oneJob{now: c.now, then: c.then, fails: map[string]error{c.fails: no}}

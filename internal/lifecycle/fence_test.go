@@ -57,7 +57,7 @@ func steps(
 		Owner: me,
 		Now:   now,
 		Snap:  &capacity.Snapshot{},
-	}.steps(
+	}.diffGuards(
 		want,
 		have,
 		keep,
@@ -145,7 +145,7 @@ func TestWanted(t *testing.T) {
 		snap := oneSlot(c.provider, strings.Fields(c.ids), c.rs...)
 
 		var got []string
-		for _, r := range (View{Owner: me, Snap: snap, Now: noon, Cluster: &Cluster{}}).wanted(snap.SlotStates(noon)[0], nodes) {
+		for _, r := range (View{Owner: me, Snap: snap, Now: noon, Cluster: &Cluster{}}).wantedGuards(snap.SlotStates(noon)[0], nodes) {
 			g := r.Guard()
 			text := fmt.Sprintf(
 				"%s %s %s %s",
@@ -205,7 +205,7 @@ func TestFencesDue(t *testing.T) {
 				reservation("pcs-capacity-fence-gpu.cr-0."+me, []string{"gpu-1"}, at(has), time.Time{}),
 			},
 		}
-		due := texts(fencesDue(View{Owner: me, Snap: snap, Cluster: cluster, Now: noon}))
+		due := texts(checkDueFences(View{Owner: me, Snap: snap, Cluster: cluster, Now: noon}))
 		if got := strings.Join(due, "; "); got != want {
 			t.Errorf("%s: %q, want %q", has, got, want)
 		}
@@ -379,7 +379,7 @@ func TestAFenceMayGo(t *testing.T) {
 				c.but(&s)
 			}
 
-			if got := s.mayGo(capacity.Guard{Kind: capacity.GuardFence, Slot: "gpu", Block: c.block, Owner: me}); got != c.want {
+			if got := s.isObsolete(capacity.Guard{Kind: capacity.GuardFence, Slot: "gpu", Block: c.block, Owner: me}); got != c.want {
 				t.Errorf("%t", got)
 			}
 		})
@@ -454,7 +454,7 @@ func TestFencesThatStay(t *testing.T) {
 				s.Snap.Missing = map[string]time.Time{"cr-7": at("-30m")}
 			}
 
-			got := texts(keptFences(s))
+			got := texts(checkKeptFences(s))
 			if c.want == "" && len(got) > 0 || c.want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], c.want)) {
 				t.Errorf("said %q, want %q", got, c.want)
 			}
@@ -504,7 +504,7 @@ func TestFences(t *testing.T) {
 				cluster.Partitions = []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{"gpu-1"}}}
 			}
 
-			effects, _ := fences(
+			effects, _ := decideFences(
 				View{Owner: me, Snap: oneSlot(c.provider, c.ids, c.rs...), Cluster: cluster, NoAWS: c.noAWS, Now: noon},
 			)
 

@@ -133,7 +133,7 @@ func TestTwins(t *testing.T) {
 				Partitions: []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{"gpu-1", "gpu-2"}}},
 			},
 		}
-		if diff := cmp.Diff(c.want, texts(s.twins(c.others))); diff != "" {
+		if diff := cmp.Diff(c.want, texts(s.checkForeignInstances(c.others))); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
@@ -193,12 +193,12 @@ func TestAnOpenBlockIsTakenOutOfTheSettings(t *testing.T) {
 				t.Errorf("a job: %+v", v)
 			}
 
-			fences := View{Owner: me, Snap: snap, Now: noon, Cluster: &Cluster{}}.wanted(snap.SlotStates(noon)[0], nodes)
+			fences := View{Owner: me, Snap: snap, Now: noon, Cluster: &Cluster{}}.wantedGuards(snap.SlotStates(noon)[0], nodes)
 			if len(fences) == 0 || !fences[0].IsFenceFor("gpu-a", open) {
 				t.Fatalf("wanted: %+v", fences)
 			}
 
-			snap.Add(keptFences(View{Owner: me, Snap: snap, Now: noon, Cluster: &Cluster{Reservations: fences}})...)
+			snap.Add(checkKeptFences(View{Owner: me, Snap: snap, Now: noon, Cluster: &Cluster{Reservations: fences}})...)
 
 			if said := strings.Join(snap.Texts(capacity.Admin), "\n"); strings.Contains(
 				said,

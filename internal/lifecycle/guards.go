@@ -12,13 +12,13 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
-// fences gives each slot the Slurm reservations that it needs now. Without AWS it deletes only duplicates: unknown
+// decideFences gives each slot the Slurm reservations that it needs now. Without AWS it deletes only duplicates: unknown
 // does not mean gone.
-func fences(s View) (actions []Action, problems []capacity.Problem) {
+func decideFences(s View) (actions []Action, problems []capacity.Problem) {
 	var want []capacity.SlurmReservation
 
 	keep := map[string]bool{} // slots to leave as they are, because nothing is known about them
-	for _, v := range s.slots() {
+	for _, v := range s.slotStates() {
 		nodes := s.Cluster.SlotNodes(v.Slot.Name)
 		if v.Reservation.ID == "" && v.Partition.Provider == capacity.ProviderPCS && !s.Cluster.inPartition("", nodes) {
 			nodes = nil // it is about to be deleted: nothing can start there
@@ -29,7 +29,7 @@ func fences(s View) (actions []Action, problems []capacity.Problem) {
 			continue
 		}
 
-		closed := s.surplus(v, nodes)
+		closed := s.surplusNodes(v, nodes)
 		if !v.Partition.Provider.Launches() && v.Reservation.ID != "" && len(closed) > 0 {
 			about := aboutNodes(v.Slot.Name, closed)
 			all := len(nodes)
@@ -40,12 +40,12 @@ func fences(s View) (actions []Action, problems []capacity.Problem) {
 				all-len(closed), about.Node))
 		}
 
-		for _, r := range s.wanted(v, nodes) {
-			want = append(want, s.settled(r.ShiftTimes(s.toSlurm())))
+		for _, r := range s.wantedGuards(v, nodes) {
+			want = append(want, s.keepTimes(r.ShiftTimes(s.slurmOffset())))
 		}
 	}
 
-	todo, left := s.steps(want, s.Cluster.Reservations, keep, s.mayGo)
+	todo, left := s.diffGuards(want, s.Cluster.Reservations, keep, s.isObsolete)
 	problems = append(problems, left...)
 	open := map[string]bool{} // slots whose closing guards may be missing: nothing is removed from them
 	for _, g := range todo {
@@ -54,7 +54,7 @@ func fences(s View) (actions []Action, problems []capacity.Problem) {
 		}
 
 		of := g.r.Guard()
-		actions = append(actions, action(g.do+"-"+string(of.Kind), aboutNodes(of.Slot, g.r.Nodes), g.text(-s.toSlurm()),
+		actions = append(actions, newAction(g.do+"-"+string(of.Kind), aboutNodes(of.Slot, g.r.Nodes), g.text(-s.slurmOffset()),
 			func(ctx context.Context, w World) error {
 				if g.do == "delete" && open[of.Slot] {
 					return errMoot
@@ -150,8 +150,8 @@ func aboutNodes(slot string, nodes []string) capacity.Subject {
 // second (HTTP's Date header).
 const sameTime = 5 * time.Second
 
-// guard is a Slurm reservation of ours over nodes of a slot, for an EC2 reservation: root's, over running jobs too.
-func (s View) guard(
+// newGuard is a Slurm reservation of ours over nodes of a slot, for an EC2 reservation: root's, over running jobs too.
+func (s View) newGuard(
 	kind capacity.GuardKind, v capacity.SlotState, block string, nodes []string, start, end time.Time,
 ) capacity.SlurmReservation {
 	return capacity.SlurmReservation{
@@ -170,56 +170,56 @@ func (s View) guard(
 	}
 }
 
-// wanted returns the Slurm reservations that a slot needs now, in AWS's time. The wait comes before the fence, so
+// wantedGuards returns the Slurm reservations that a slot needs now, in AWS's time. The wait comes before the fence, so
 // there is no gap when one follows the other.
-func (s View) wanted(v capacity.SlotState, nodes []string) (want []capacity.SlurmReservation) {
+func (s View) wantedGuards(v capacity.SlotState, nodes []string) (want []capacity.SlurmReservation) {
 	id := v.Reservation.ID
 	switch {
 	case len(nodes) == 0:
 		return nil
 	case id == "":
-		return s.closed(v, nodes)
+		return s.closingGuards(v, nodes)
 	}
 
 	if !v.Partition.Provider.Configures() && v.Window.Start.After(s.Now) {
-		want = append(want, s.guard(capacity.GuardWait, v, id, nodes, s.Now, v.Window.Start))
+		want = append(want, s.newGuard(capacity.GuardWait, v, id, nodes, s.Now, v.Window.Start))
 	}
 
 	if !v.Window.Unbounded() {
 		// The fence lasts until the next turn begins: until then, instances of the old block still terminate.
-		want = append(want, s.guard(capacity.GuardFence, v, id, nodes, v.Window.Fence, v.Next.Window.Start))
+		want = append(want, s.newGuard(capacity.GuardFence, v, id, nodes, v.Window.Fence, v.Next.Window.Start))
 	}
 	// The next block is guarded before it opens: nothing may start on its nodes until then.
 	if next := v.Next; !next.Window.Unbounded() {
-		want = append(want, s.guard(capacity.GuardFence, v, next.Reservation.ID, nodes, next.Window.Fence, time.Time{}))
+		want = append(want, s.newGuard(capacity.GuardFence, v, next.Reservation.ID, nodes, next.Window.Fence, time.Time{}))
 	}
 
-	if surplus := s.surplus(v, nodes); len(surplus) > 0 {
-		want = append(want, s.guard(capacity.GuardSurplus, v, id, surplus, s.Now, time.Time{}))
+	if surplus := s.surplusNodes(v, nodes); len(surplus) > 0 {
+		want = append(want, s.newGuard(capacity.GuardSurplus, v, id, surplus, s.Now, time.Time{}))
 	}
 
 	return want
 }
 
-// surplus returns the nodes that jobs are kept from: the last ones and, where we launch, those of failed hosts. They
+// surplusNodes returns the nodes that jobs are kept from: the last ones and, where we launch, those of failed hosts. They
 // stay the same while jobs come and go. Where others launch, only they know which nodes have the instances, so there
-// surplus closes only nodes beyond max_nodes.
-func (s View) surplus(v capacity.SlotState, nodes []string) []string {
-	n := launchable(v, nodes)
+// surplusNodes closes only nodes beyond max_nodes.
+func (s View) surplusNodes(v capacity.SlotState, nodes []string) []string {
+	n := countLaunchable(v, nodes)
 	if v.Partition.Provider.Launches() {
-		return slices.Concat(s.Cluster.lost(v, nodes[:n]), nodes[n:])
+		return slices.Concat(s.Cluster.lostNodes(v, nodes[:n]), nodes[n:])
 	}
 
-	if places, _ := places(v); v.Group.MaxNodes == 0 || places < v.Group.MaxNodes {
+	if places, _ := countInstances(v); v.Group.MaxNodes == 0 || places < v.Group.MaxNodes {
 		return nil
 	}
 
 	return nodes[n:]
 }
 
-// places is the number of a slot's nodes that have instances, 0 if EC2 does not say, and of those on hosts that have
+// countInstances is the number of a slot's nodes that have instances, 0 if EC2 does not say, and of those on hosts that have
 // not failed.
-func places(v capacity.SlotState) (all, usable int) {
+func countInstances(v capacity.SlotState) (all, usable int) {
 	for _, t := range v.Current {
 		if t.Reservation.Size() == 0 { // EC2 may report size 0 for a block that has not opened
 			return 0, 0
@@ -237,17 +237,17 @@ func places(v capacity.SlotState) (all, usable int) {
 	return all, usable
 }
 
-// launchable is the number of a slot's nodes, the first ones, that have instances.
-func launchable(v capacity.SlotState, nodes []string) int {
-	if places, _ := places(v); places > 0 {
+// countLaunchable is the number of a slot's nodes, the first ones, that have instances.
+func countLaunchable(v capacity.SlotState, nodes []string) int {
+	if places, _ := countInstances(v); places > 0 {
 		return min(places, len(nodes))
 	}
 	return len(nodes)
 }
 
-// closed closes nodes that cannot be launched, so the queue does not start jobs there: the nodes of a slot whose
+// closingGuards closes nodes that cannot be launched, so the queue does not start jobs there: the nodes of a slot whose
 // reservations have all ended, or which never had one.
-func (s View) closed(v capacity.SlotState, nodes []string) []capacity.SlurmReservation {
+func (s View) closingGuards(v capacity.SlotState, nodes []string) []capacity.SlurmReservation {
 	start := v.Last.Fence
 	if v.Last.Unbounded() && (v.Partition.Provider.Configures() || !v.Group.PurchaseOption.IsReserved()) {
 		return nil
@@ -257,12 +257,12 @@ func (s View) closed(v capacity.SlotState, nodes []string) []capacity.SlurmReser
 		start = s.Now
 	}
 
-	return []capacity.SlurmReservation{s.guard(capacity.GuardFence, v, v.LastID, nodes, start, time.Time{})}
+	return []capacity.SlurmReservation{s.newGuard(capacity.GuardFence, v, v.LastID, nodes, start, time.Time{})}
 }
 
-// steps turns the existing Slurm reservations into the wanted ones; all times are in Slurm's clock. It also reports
+// diffGuards turns the existing Slurm reservations into the wanted ones; all times are in Slurm's clock. It also reports
 // reservations with one of our names that it leaves alone. mayGo reports whether a fence has nothing left to guard.
-func (s View) steps(
+func (s View) diffGuards(
 	want, have []capacity.SlurmReservation, keep map[string]bool, mayGo func(capacity.Guard) bool,
 ) (todo []guardChange, left []capacity.Problem) {
 	mine := map[capacity.Guard][]capacity.SlurmReservation{}
@@ -292,7 +292,7 @@ func (s View) steps(
 
 		switch {
 		case len(all) > 0:
-			todo = append(todo, change(w, all, taken, s.SlurmNow())...)
+			todo = append(todo, diffGuard(w, all, taken, s.SlurmNow())...)
 		case !taken[w.Name]:
 			todo = append(todo, guardChange{do: "create", r: w})
 		}
@@ -315,13 +315,13 @@ func (s View) steps(
 	return todo, left
 }
 
-// change picks, of several Slurm reservations for one place, the one that needs the smallest change; the rest are
+// diffGuard picks, of several Slurm reservations for one place, the one that needs the smallest change; the rest are
 // deleted after that.
-func change(
+func diffGuard(
 	w capacity.SlurmReservation, all []capacity.SlurmReservation, taken map[string]bool, now time.Time,
 ) (todo []guardChange) {
 	easier := []string{"", "update", "replace"}
-	cost := func(r capacity.SlurmReservation) int { return slices.Index(easier, difference(w, r, now)) }
+	cost := func(r capacity.SlurmReservation) int { return slices.Index(easier, requiredChange(w, r, now)) }
 
 	there := slices.MinFunc(all, func(a, b capacity.SlurmReservation) int { return cost(a) - cost(b) })
 
@@ -356,9 +356,9 @@ func change(
 	return todo
 }
 
-// difference is the change that a reservation needs; "" for none. One that has started cannot get another start
+// requiredChange is the change that a reservation needs; "" for none. One that has started cannot get another start
 // ("Reservation already started"), and not reliably other nodes: it is deleted and created again.
-func difference(want, have capacity.SlurmReservation, now time.Time) string {
+func requiredChange(want, have capacity.SlurmReservation, now time.Time) string {
 	if !have.End.IsZero() && !have.End.After(now) {
 		return "replace" // ended; Slurm still lists it for a while
 	}
@@ -369,9 +369,9 @@ func difference(want, have capacity.SlurmReservation, now time.Time) string {
 
 	started := have.Active || !have.Start.After(now)
 
-	sameStart := near(want.Start, have.Start) || started && !want.Start.After(now)
+	sameStart := isNear(want.Start, have.Start) || started && !want.Start.After(now)
 	sameNodes := slices.Equal(sorted(want.Nodes), sorted(have.Nodes))
-	sameEnd := have.IsInfinite() == want.IsInfinite() && (have.IsInfinite() || near(want.End, have.End))
+	sameEnd := have.IsInfinite() == want.IsInfinite() && (have.IsInfinite() || isNear(want.End, have.End))
 	switch {
 	case sameStart && sameNodes && sameEnd:
 		return ""
@@ -382,8 +382,8 @@ func difference(want, have capacity.SlurmReservation, now time.Time) string {
 	return "update"
 }
 
-// fencesDue tells of fences that Slurm does not have as status shows them, such as after a change of the settings.
-func fencesDue(s View) (due []capacity.Problem) {
+// checkDueFences tells of fences that Slurm does not have as status shows them, such as after a change of the settings.
+func checkDueFences(s View) (due []capacity.Problem) {
 	for _, v := range s.Snap.SlotStates(s.Now) {
 		if v.Reservation.ID == "" || v.Window.Unbounded() || v.Former || len(s.Cluster.SlotNodes(v.Slot.Name)) == 0 {
 			continue
@@ -392,7 +392,7 @@ func fencesDue(s View) (due []capacity.Problem) {
 		about := capacity.Subject{Partition: v.Partition.Name, Slot: v.Slot.Name, Reservation: v.Reservation.ID}
 
 		there, found := s.Cluster.fence(v.Slot.Name, v.Reservation.ID)
-		has := s.atAWS(there.Start)
+		has := s.toAWSTime(there.Start)
 		want := v.Window.Fence
 		switch {
 		case !found:
@@ -411,14 +411,14 @@ func fencesDue(s View) (due []capacity.Problem) {
 
 func formatMinute(t time.Time) string { return capacity.FormatUTC(t.Round(time.Minute)) }
 
-func near(a, b time.Time) bool { return a.Sub(b).Abs() <= sameTime }
+func isNear(a, b time.Time) bool { return a.Sub(b).Abs() <= sameTime }
 
 func sorted(names []string) []string { return slices.Sorted(slices.Values(names)) }
 
-// mayGo reports whether a fence has nothing left to guard. Its name says what it guards: it goes when EC2 says that
+// isObsolete reports whether a fence has nothing left to guard. Its name says what it guards: it goes when EC2 says that
 // this has ended or no longer ends, or when it never gets this slot because another reservation has it; never because
 // the settings do not name it, for they may be the wrong settings.
-func (s View) mayGo(g capacity.Guard) bool {
+func (s View) isObsolete(g capacity.Guard) bool {
 	if g.Block == "" {
 		return true
 	}
@@ -433,7 +433,7 @@ func (s View) mayGo(g capacity.Guard) bool {
 	}
 
 	isNever := func(t capacity.Turn) bool { return t.Reservation.ID == g.Block && t.Never }
-	for _, v := range s.slots() {
+	for _, v := range s.slotStates() {
 		if v.Slot.Name == g.Slot {
 			if slices.ContainsFunc(s.Snap.Turns(v.SlotRef), isNever) {
 				return true
@@ -451,11 +451,11 @@ func (s View) mayGo(g capacity.Guard) bool {
 	return false
 }
 
-// keptFences reports the fences that stay although the settings do not name their reservations.
-func keptFences(s View) (problems []capacity.Problem) {
+// checkKeptFences reports the fences that stay although the settings do not name their reservations.
+func checkKeptFences(s View) (problems []capacity.Problem) {
 	for _, r := range s.Cluster.Reservations {
 		g := r.Guard()
-		if !r.IsOurs() || g.Kind != capacity.GuardFence || g.Owner != s.Owner || s.mayGo(g) {
+		if !r.IsOurs() || g.Kind != capacity.GuardFence || g.Owner != s.Owner || s.isObsolete(g) {
 			continue
 		}
 

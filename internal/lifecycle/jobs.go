@@ -18,16 +18,16 @@ import (
 // readJobs reads the jobs that this pass is about. p.seen.Elsewhere are jobs in partitions that are not ours: they
 // matter only for what was done to them before they were moved there, and for what they ask of us.
 func (p *pass) readJobs(ctx context.Context) error {
-	ours := p.view.Cluster.Ours(p.view.Snap)
+	ours := p.view.Cluster.OurPartitions(p.view.Snap)
 
 	in := func(j capacity.Job) bool { return slices.ContainsFunc(ours, j.InPartition) }
 	jobs := []capacity.Job{}
 	ended := []capacity.Job{}
 
 	var err error
-	if asked := append(slices.Clone(ours), p.AlsoOurs...); !p.OursOnly {
+	if asked := append(slices.Clone(ours), p.SharedPartitions...); !p.OursOnly {
 		jobs, ended, err = p.Slurm.JobsOf(ctx, nil,
-			func(j capacity.Job) bool { return in(j) || p.onOurs(j) || concerns(j) })
+			func(j capacity.Job) bool { return in(j) || p.usesOurNodes(j) || hasOurText(j) })
 	} else if len(asked) > 0 {
 		jobs, ended, err = p.Slurm.JobsOf(ctx, asked, nil)
 	}
@@ -36,7 +36,7 @@ func (p *pass) readJobs(ctx context.Context) error {
 		return err
 	}
 
-	if hidden := hiddenTasks(jobs, p.view.MarksFile); len(hidden) > 0 {
+	if hidden := hiddenTasks(jobs, p.view.SavedRecords); len(hidden) > 0 {
 		tasks, err := p.Slurm.Tasks(ctx, hidden)
 		if err != nil {
 			return err
@@ -47,11 +47,11 @@ func (p *pass) readJobs(ctx context.Context) error {
 
 	p.view.Ended = ended
 	p.view.Jobs = slices.DeleteFunc(jobs, func(j capacity.Job) bool { // in place: they may be many
-		ours := in(j) || p.onOurs(j)
+		ours := in(j) || p.usesOurNodes(j)
 		switch {
 		case ours && j.Unread != "":
 			p.view.Unread = append(p.view.Unread, j)
-			p.say(capacity.SlurmUnread, capacity.Subject{Job: j.Shown}, "",
+			p.addProblem(capacity.SlurmUnread, capacity.Subject{Job: j.Shown}, "",
 				"job %s cannot be read (%s): its time limit and holds stay as they are",
 				cmp.Or(j.Shown, strconv.Itoa(j.ID)), j.Unread)
 		case !ours && j.Unread == "":
@@ -68,9 +68,9 @@ func (p *pass) readJobs(ctx context.Context) error {
 }
 
 // hiddenTasks are the tasks with a mark that squeue shows together with others of their array that wait.
-func hiddenTasks(jobs []capacity.Job, marks map[string]state.Mark) (names []string) {
+func hiddenTasks(jobs []capacity.Job, records map[string]state.JobRecord) (names []string) {
 	marked := map[string]bool{} // arrays
-	for name := range marks {
+	for name := range records {
 		if array, _, task := strings.Cut(name, "_"); task {
 			marked[array] = true
 		}
@@ -82,7 +82,7 @@ func hiddenTasks(jobs []capacity.Job, marks map[string]state.Mark) (names []stri
 
 			tasks, _ := hostlist.Expand(list + "]")
 			for _, name := range tasks {
-				if _, known := marks[name]; known {
+				if _, known := records[name]; known {
 					names = append(names, name)
 				}
 			}
@@ -92,16 +92,16 @@ func hiddenTasks(jobs []capacity.Job, marks map[string]state.Mark) (names []stri
 	return names
 }
 
-// onOurs reports whether a job has our nodes. Its partition may have lost them a moment ago.
-func (p *pass) onOurs(j capacity.Job) bool {
+// usesOurNodes reports whether a job has our nodes. Its partition may have lost them a moment ago.
+func (p *pass) usesOurNodes(j capacity.Job) bool {
 	return slices.ContainsFunc(j.Nodes, func(n string) bool { _, _, _, ours := p.Settings.FindNode(n); return ours })
 }
 
-// alsoOurs are the partitions of jobs that have nodes of ours.
-func (p *pass) alsoOurs() (names []string) {
+// sharedPartitions are the partitions of jobs that have nodes of ours.
+func (p *pass) sharedPartitions() (names []string) {
 	for _, jobs := range [][]capacity.Job{p.view.Jobs, p.view.Unread} {
 		for _, j := range jobs {
-			if !slices.Contains(names, j.Partition) && p.onOurs(j) {
+			if !slices.Contains(names, j.Partition) && p.usesOurNodes(j) {
 				names = append(names, j.Partition)
 			}
 		}
@@ -110,58 +110,58 @@ func (p *pass) alsoOurs() (names []string) {
 	return names
 }
 
-// left returns all jobs that this pass has not taken off their nodes.
-func (s View) left() []capacity.Job {
+// remainingJobs returns all jobs that this pass has not taken off their nodes.
+func (s View) remainingJobs() []capacity.Job {
 	jobs := s.Jobs
 	if len(s.Elsewhere) > 0 { // they may be many
 		jobs = slices.Concat(jobs, s.Elsewhere)
 	}
 
-	return without(jobs, func(j capacity.Job) bool { return s.Off[j.Shown] })
+	return excludeJobs(jobs, func(j capacity.Job) bool { return s.Off[j.Shown] })
 }
 
-// everywhere: Watch looks at the jobs of all partitions in every tenth pass.
-const everywhere = 10
+// allJobsEvery: Watch looks at the jobs of all partitions in every tenth pass.
+const allJobsEvery = 10
 
-// concerns reports whether a job that cannot have our nodes carries a word of ours in its comment or AdminComment.
-func concerns(j capacity.Job) bool {
+// hasOurText reports whether a job that cannot have our nodes carries a word of ours in its comment or AdminComment.
+func hasOurText(j capacity.Job) bool {
 	wish, wrong := j.Wish()
 	return strings.HasPrefix(j.AdminComment, "pcs-capacity: ") || wish.NamesCapacity() || len(wrong) > 0
 }
 
-// without copies the jobs only if one is left out: 10,000 take 4 MB.
-func without(jobs []capacity.Job, leaveOut func(capacity.Job) bool) []capacity.Job {
+// excludeJobs copies the jobs only if one is left out: 10,000 take 4 MB.
+func excludeJobs(jobs []capacity.Job, leaveOut func(capacity.Job) bool) []capacity.Job {
 	if !slices.ContainsFunc(jobs, leaveOut) {
 		return jobs
 	}
 	return slices.DeleteFunc(slices.Clone(jobs), leaveOut)
 }
 
-// unchanged reports whether a job is as it was, as far as a decision on it depends on what others change: a hook, the
+// isUnchanged reports whether a job is as it was, as far as a decision on it depends on what others change: a hook, the
 // job's owner or an administrator. Above all, a hook may have held it, and its note says which hold is ours.
-func unchanged(was, now capacity.Job) bool {
+func isUnchanged(was, now capacity.Job) bool {
 	return now.Unread == "" && now.State == was.State && now.Restarts == was.Restarts && now.Held == was.Held &&
 		now.AdminComment == was.AdminComment && now.Comment == was.Comment && now.Partition == was.Partition &&
 		now.Constraint == was.Constraint && now.TimeLimit == was.TimeLimit && now.TimeMin == was.TimeMin
 }
 
-// inRun reports whether a job is still in the run in which it was read, and no hook is about to hold it.
-func inRun(was, now capacity.Job) bool {
-	return now.Allocated() && now.Restarts == was.Restarts && (now.AdminComment == was.AdminComment || !hookHeld(now))
+// isSameRun reports whether a job is still in the run in which it was read, and no hook is about to hold it.
+func isSameRun(was, now capacity.Job) bool {
+	return now.Allocated() && now.Restarts == was.Restarts && (now.AdminComment == was.AdminComment || !isHeldByHook(now))
 }
 
-// hookHeld reports whether a hook's note says that a job is held, or will be.
-func hookHeld(j capacity.Job) bool {
+// isHeldByHook reports whether a hook's note says that a job is held, or will be.
+func isHeldByHook(j capacity.Job) bool {
 	_, _, held := capacity.ParseHeldNote(j.AdminComment)
 	return held
 }
 
-// onJob changes a job, if it still is what the decision was about.
-func onJob(
+// jobAction changes a job, if it still is what the decision was about.
+func jobAction(
 	code, slot string, was capacity.Job, text string, still func(was, now capacity.Job) bool,
 	do func(ctx context.Context, w World) error,
 ) Action {
-	return action(code, capacity.Subject{Slot: slot, Job: was.Shown}, text, func(ctx context.Context, w World) error {
+	return newAction(code, capacity.Subject{Slot: slot, Job: was.Shown}, text, func(ctx context.Context, w World) error {
 		now, err := w.Slurm.Job(ctx, was.Shown)
 		if err != nil {
 			return err
@@ -175,9 +175,9 @@ func onJob(
 	})
 }
 
-// tellOwner writes into a job's AdminComment. Without a text it accompanies an action that is reported itself.
-func tellOwner(j capacity.Job, comment, text string) Action {
-	return onJob("tell-owner", "", j, text, unchanged, func(ctx context.Context, w World) error {
+// noteAction writes into a job's AdminComment. Without a text it accompanies an action that is reported itself.
+func noteAction(j capacity.Job, comment, text string) Action {
+	return jobAction("tell-owner", "", j, text, isUnchanged, func(ctx context.Context, w World) error {
 		return w.Slurm.SetAdminComment(ctx, comment, j.Shown)
 	})
 }

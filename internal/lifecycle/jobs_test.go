@@ -44,7 +44,7 @@ func TestJobsThatAPassIsAbout(t *testing.T) {
 	}
 	cluster.assign(settings)
 
-	if got := strings.Join(cluster.Ours(snap), " "); got != "gpu all" {
+	if got := strings.Join(cluster.OurPartitions(snap), " "); got != "gpu all" {
 		t.Errorf("partitions of ours: %s", got)
 	}
 
@@ -78,10 +78,10 @@ func TestJobsThatAPassIsAbout(t *testing.T) {
 	}{{false, "", "1 2 3 8", "5 6"}, {true, "", "1 2 3", ""}, {true, "cpu", "1 2 3 8", "4 5 6 7"}} {
 		p := passOf(
 			Sources{
-				Settings: settings,
-				OursOnly: test.oursOnly,
-				AlsoOurs: strings.Fields(test.also),
-				World:    World{Slurm: m},
+				Settings:         settings,
+				OursOnly:         test.oursOnly,
+				SharedPartitions: strings.Fields(test.also),
+				World:            World{Slurm: m},
 			},
 			View{Snap: snap, Cluster: cluster},
 		)
@@ -107,12 +107,12 @@ func TestJobsThatAPassIsAbout(t *testing.T) {
 			)
 		}
 		// What is known of a job stays while it cannot be read.
-		p.view.MarksFile = map[string]state.Mark{"11": {Ends: 3}, "12": {}}
-		if marks := trusted(p.view); marks["11"].Ends != 3 || marks["12"] != (state.Mark{}) {
-			t.Errorf("marks %v", marks)
+		p.view.SavedRecords = map[string]state.JobRecord{"11": {FenceRequeues: 3}, "12": {}}
+		if records := trustedRecords(p.view); records["11"].FenceRequeues != 3 || records["12"] != (state.JobRecord{}) {
+			t.Errorf("marks %v", records)
 		}
 		// The next pass also looks where job 8 was seen.
-		if got, seen := strings.Join(p.alsoOurs(), " "), strings.Contains(test.jobs, "8"); (got == "cpu") != seen {
+		if got, seen := strings.Join(p.sharedPartitions(), " "), strings.Contains(test.jobs, "8"); (got == "cpu") != seen {
 			t.Errorf("of ours only: %v, also of %q: the next pass also looks at %q", test.oursOnly, test.also, got)
 		}
 	}
@@ -254,18 +254,18 @@ func TestWatchLooksElsewhereNowAndThen(t *testing.T) {
 
 	sources.Slurm, sources.Poll = a, time.Millisecond
 	err := Watch{Say: func(string) {}, Sources: func(context.Context, bool) (Sources, error) {
-		if len(a.of) > 2*everywhere {
+		if len(a.of) > 2*allJobsEvery {
 			stop()
 		}
 		return sources, nil
 	}}.Run(ctx)
-	if err != nil || len(a.of) < 2*everywhere {
+	if err != nil || len(a.of) < 2*allJobsEvery {
 		t.Fatal(len(a.of), err)
 	}
 
 	for i, partitions := range a.of {
-		if want := []string{"solo"}; i%everywhere == 0 && partitions != nil ||
-			i%everywhere != 0 && !slices.Equal(partitions, want) {
+		if want := []string{"solo"}; i%allJobsEvery == 0 && partitions != nil ||
+			i%allJobsEvery != 0 && !slices.Equal(partitions, want) {
 			t.Errorf("pass %d asked for jobs of %q", i+1, partitions)
 		}
 	}
@@ -285,7 +285,7 @@ func TestUnlocked(t *testing.T) {
 
 	var got capacity.Problems
 	got.Add(
-		unlocked(
+		checkAccounts(
 			View{
 				Snap: snap,
 				Cluster: &Cluster{
@@ -340,7 +340,7 @@ func TestMarkOfSync(t *testing.T) {
 				}
 			}
 
-			got, err := markOf(dir, stateSave, "lab")
+			got, err := clusterMark(dir, stateSave, "lab")
 			if got != test.want || (err == nil) != (test.err == "") ||
 				err != nil && !strings.Contains(err.Error(), test.err) {
 				t.Errorf("%q, %v; want %q, %q", got, err, test.want, test.err)
@@ -358,11 +358,11 @@ func TestMarksWithoutAState(t *testing.T) {
 
 	p := passOf(Sources{World: World{State: state.Dir(dir + "/state")}}, View{Snap: oneSlot("ec2", nil)})
 	p.view.Jobs = []capacity.Job{{Shown: "1", State: "PENDING", Partition: "gpu", TimeMin: capacity.Minutes(2)}}
-	p.view.Marks = trusted(p.view)
-	p.carryOut(t.Context(), keepMarks(p.view, nil))
+	p.view.JobRecords = trustedRecords(p.view)
+	p.carryOut(t.Context(), saveJobRecords(p.view, nil))
 
-	if !p.view.Marks["1"].Fit || len(p.view.Snap.Texts(capacity.Admin)) != 1 {
-		t.Errorf("%+v, problems %q", p.view.Marks, p.view.Snap.Texts(capacity.Admin))
+	if !p.view.JobRecords["1"].Fit || len(p.view.Snap.Texts(capacity.Admin)) != 1 {
+		t.Errorf("%+v, problems %q", p.view.JobRecords, p.view.Snap.Texts(capacity.Admin))
 	}
 }
 
@@ -444,7 +444,7 @@ func TestUnfits(t *testing.T) {
 
 			defaults := map[string]capacity.Limit{"gpu": capacity.Minutes(5 * 1440), "cpu": capacity.NoLimit}
 
-			got, is := (&waiter{s, now, nil, map[asks]cannot{}}).unfit(j, defaults)
+			got, is := (&waiter{s, now, nil, map[jobKey]stuckReason{}}).needsLimit(j, defaults)
 			if is != (test.edits != capacity.Edits{}) || is && got.edits != test.edits {
 				t.Errorf("got %+v, want %+v", got, test.edits)
 			}
@@ -469,7 +469,7 @@ func TestNotesWaitForTheSecondPass(t *testing.T) {
 		"refused now, and told so": {before: &capacity.Snapshot{}, note: cannotStart + "x"},
 	} {
 		j.AdminComment = c.note
-		got := (&waiter{refuses, noon, c.before, map[asks]cannot{}}).note(j)
+		got := (&waiter{refuses, noon, c.before, map[jobKey]stuckReason{}}).note(j)
 		if !strings.HasPrefix(got, c.begins) || c.begins == "" && got != "" {
 			t.Errorf("%s: %q", name, got)
 		}

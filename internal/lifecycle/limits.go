@@ -13,13 +13,13 @@ import (
 )
 
 type limitChange struct {
-	fenced
+	fencedSlot
 	job     capacity.Job
 	minutes int
 }
 
-// fenced is a slot whose jobs must end by the fence, if there is one. Times are in Slurm's clock.
-type fenced struct {
+// fencedSlot is a slot whose jobs must end by the fence, if there is one. Times are in Slurm's clock.
+type fencedSlot struct {
 	slot, reservation string
 	start             time.Time // of the slot's turn; zero if it always had it
 	fence             time.Time // zero if the reservation has no end
@@ -29,25 +29,25 @@ type fenced struct {
 
 // fencedNodes names the slot of each node whose slot has a reservation. If Slurm's own time of a fence is the same
 // within sameTime, it is used, so the coarse clock offset does not move limits back and forth.
-func fencedNodes(view View) map[string]fenced {
-	byNode := map[string]fenced{}
-	for _, v := range view.slots() {
+func fencedNodes(view View) map[string]fencedSlot {
+	byNode := map[string]fencedSlot{}
+	for _, v := range view.slotStates() {
 		if v.Reservation.ID == "" {
 			continue
 		}
 
-		f := fenced{
+		f := fencedSlot{
 			slot:        v.Slot.Name,
 			reservation: v.Reservation.ID,
-			start:       v.Window.Start.Add(view.toSlurm()),
+			start:       v.Window.Start.Add(view.slurmOffset()),
 			maxTime:     v.Partition.MaxTime,
 			onEnd:       v.Partition.OnEnd,
 		}
 		if !v.Window.Unbounded() {
-			f.fence = v.Window.Fence.Add(view.toSlurm())
+			f.fence = v.Window.Fence.Add(view.slurmOffset())
 		}
 
-		if r, there := view.Cluster.fence(v.Slot.Name, v.Reservation.ID); there && near(r.Start, f.fence) {
+		if r, there := view.Cluster.fence(v.Slot.Name, v.Reservation.ID); there && isNear(r.Start, f.fence) {
 			f.fence = r.Start
 		}
 
@@ -68,7 +68,7 @@ func fencedNodes(view View) map[string]fenced {
 // had. Nothing else changes: no limit that we chose is raised past what accounting allows, or where that meters use. A
 // job that has run since before the slot's turn is never raised: it runs on instances of the previous block and ends at
 // that block's fence, and slurmctld ends a job over its limit up to 30 s late (PERIODIC_TIMEOUT).
-func (s View) limitChanges(jobs []capacity.Job, byNode map[string]fenced) (changes []limitChange) {
+func (s View) limitChanges(jobs []capacity.Job, byNode map[string]fencedSlot) (changes []limitChange) {
 	now := s.SlurmNow()
 	for _, j := range jobs {
 		f, ok := earliestFence(j, byNode)
@@ -76,22 +76,22 @@ func (s View) limitChanges(jobs []capacity.Job, byNode map[string]fenced) (chang
 			continue
 		}
 
-		mark := s.Marks[j.Shown]
+		record := s.JobRecords[j.Shown]
 		elapsed := elapsed(j, now)
 		end := now.Add(-elapsed).Add(j.TimeLimit.Duration())
 		crosses := !j.TimeLimit.Bounded() || end.After(f.fence)
-		short := (mark.Fit || mark.From != 0) && f.fence.Sub(end) > time.Minute
+		short := (record.Fit || record.OwnMinutes != 0) && f.fence.Sub(end) > time.Minute
 		// A limit of 0 would mean none; 1 minute ends the job at once if it has already run longer.
 		minutes := max(1, capacity.FitLimit(now, f.fence, elapsed, f.maxTime))
 
 		lower := crosses && (!j.TimeLimit.Bounded() || minutes < j.TimeLimit.Minutes)
 		wall := capacity.Limit{}
 		metered := false
-		if mark.Fit {
+		if record.Fit {
 			wall, metered = s.Snap.Walls.MaxWall(j.User, j.Account, j.QOS, s.partition(j.Partition))
 		}
 
-		for _, most := range []int{mark.UpTo, mark.From, wall.Minutes} {
+		for _, most := range []int{record.MaxMinutes, record.OwnMinutes, wall.Minutes} {
 			if !crosses && most > 0 {
 				minutes = min(minutes, most)
 			}
@@ -120,12 +120,12 @@ func elapsed(j capacity.Job, now time.Time) time.Duration {
 // block was closed to jobs for longer than that: from its fence, minutes earlier.
 const startSlack = time.Minute
 
-func (c limitChange) raises() bool {
+func (c limitChange) isRaise() bool {
 	return c.job.TimeLimit.Bounded() && c.minutes > c.job.TimeLimit.Minutes
 }
 
-func earliestFence(j capacity.Job, byNode map[string]fenced) (fenced, bool) {
-	var first fenced
+func earliestFence(j capacity.Job, byNode map[string]fencedSlot) (fencedSlot, bool) {
+	var first fencedSlot
 
 	found := false
 	for _, name := range j.Nodes {
@@ -149,7 +149,7 @@ func (c limitChange) note(by time.Time) string {
 	}
 
 	text := limitNote + capacity.FormatMinutes(c.minutes)
-	if c.raises() {
+	if c.isRaise() {
 		return text + ", as the end of " + c.reservation + " has moved"
 	}
 
@@ -157,28 +157,28 @@ func (c limitChange) note(by time.Time) string {
 		capacity.FormatUTC(by))
 }
 
-func limits(view View) (actions []Action) {
-	cuts := map[string]state.Mark{}
-	jobs := view.left()
+func decideLimits(view View) (actions []Action) {
+	cuts := map[string]state.JobRecord{}
+	jobs := view.remainingJobs()
 	byNode := fencedNodes(view)
-	for _, c := range append(view.limitChanges(jobs, byNode), view.restored(jobs, byNode)...) {
-		by := c.fence.Add(-view.toSlurm())
-		mark := view.Marks[c.job.Shown]
-		if mark.Fit {
-			mark.Set = c.minutes
-			cuts[c.job.Shown] = mark
+	for _, c := range append(view.limitChanges(jobs, byNode), view.restoredLimits(jobs, byNode)...) {
+		by := c.fence.Add(-view.slurmOffset())
+		record := view.JobRecords[c.job.Shown]
+		if record.Fit {
+			record.SetMinutes = c.minutes
+			cuts[c.job.Shown] = record
 		} else {
-			if mark.CutTo(c.minutes, c.job.TimeLimit); c.fence.IsZero() {
-				mark.Cut = 0
-				mark.From = 0
+			if record.RecordCut(c.minutes, c.job.TimeLimit); c.fence.IsZero() {
+				record.CutMinutes = 0
+				record.OwnMinutes = 0
 			}
 
-			if mark != view.Marks[c.job.Shown] {
-				cuts[c.job.Shown] = mark
+			if record != view.JobRecords[c.job.Shown] {
+				cuts[c.job.Shown] = record
 			}
 
 			if note := c.note(by); note != "" {
-				actions = append(actions, tellOwner(c.job, note, ""))
+				actions = append(actions, noteAction(c.job, note, ""))
 			}
 		}
 
@@ -190,23 +190,23 @@ func limits(view View) (actions []Action) {
 			why = ", as it was: its reservation no longer ends"
 		}
 
-		if c.raises() {
+		if c.isRaise() {
 			code = "raise-limit"
 			verb = "raise"
 		}
 
 		text := fmt.Sprintf("%s the time limit of job %s on slot %s from %s to %s%s", verb, c.job.Shown, c.slot,
 			c.job.TimeLimit, capacity.FormatMinutes(c.minutes), why)
-		actions = append(actions, onJob(code, c.slot, c.job, text,
-			func(was, now capacity.Job) bool { return inRun(was, now) && now.TimeLimit == was.TimeLimit }, c.set))
+		actions = append(actions, jobAction(code, c.slot, c.job, text,
+			func(was, now capacity.Job) bool { return isSameRun(was, now) && now.TimeLimit == was.TimeLimit }, c.apply))
 	}
 
-	return append(keepMarks(view, cuts), actions...)
+	return append(saveJobRecords(view, cuts), actions...)
 }
 
-// set sets the limit. Of a job that had none Slurm counts it from when the old one was taken off, which it does not
+// apply sets the limit. Of a job that had none Slurm counts it from when the old one was taken off, which it does not
 // show: it is read back and set again.
-func (c limitChange) set(ctx context.Context, w World) error {
+func (c limitChange) apply(ctx context.Context, w World) error {
 	if err := w.Slurm.SetTimeLimit(ctx, c.job.Shown, c.minutes); err != nil || c.job.TimeLimit.Bounded() {
 		return err
 	}
@@ -220,11 +220,11 @@ func (c limitChange) set(ctx context.Context, w World) error {
 	return err
 }
 
-// restored gives jobs back the limit that sync has lowered where their reservation no longer ends.
-func (s View) restored(jobs []capacity.Job, byNode map[string]fenced) (changes []limitChange) {
+// restoredLimits gives jobs back the limit that sync has lowered where their reservation no longer ends.
+func (s View) restoredLimits(jobs []capacity.Job, byNode map[string]fencedSlot) (changes []limitChange) {
 	ends := func(node string) bool { f, known := byNode[node]; return !known || !f.fence.IsZero() }
 	for _, j := range jobs {
-		minutes := s.Marks[j.Shown].From
+		minutes := s.JobRecords[j.Shown].OwnMinutes
 		if minutes == 0 || !j.Running() || slices.ContainsFunc(j.Nodes, ends) {
 			continue
 		}
@@ -250,64 +250,64 @@ func (s View) restored(jobs []capacity.Job, byNode map[string]fenced) (changes [
 // for the length of one pass a user can still write on_end=. That gains nothing over writing it at submission. Where
 // job_submit.lua is installed, it refuses such a change.
 
-// trustedMarks returns the marks that count, by Shown; before are those of the last pass.
-func trustedMarks(snap *capacity.Snapshot, jobs []capacity.Job, before map[string]state.Mark) map[string]state.Mark {
-	marks := make(map[string]state.Mark, len(jobs))
+// trustRecords returns the marks that count, by Shown; before are those of the last pass.
+func trustRecords(snap *capacity.Snapshot, jobs []capacity.Job, before map[string]state.JobRecord) map[string]state.JobRecord {
+	records := make(map[string]state.JobRecord, len(jobs))
 	for _, j := range jobs {
 		wish, _ := j.Wish()
-		said := state.Mark{
-			Restarts: j.Restarts,
-			Fit:      snap.IsFitted(j),
-			OnEnd:    wish.OnEnd,
-			Ends:     before[j.Shown].Ends,
-			EndedAt:  before[j.Shown].EndedAt,
-			Ending:   before[j.Shown].Ending,
+		said := state.JobRecord{
+			Restarts:      j.Restarts,
+			Fit:           snap.IsFitted(j),
+			OnEnd:         wish.OnEnd,
+			FenceRequeues: before[j.Shown].FenceRequeues,
+			LastFence:     before[j.Shown].LastFence,
+			Requeuing:     before[j.Shown].Requeuing,
 		}
 		switch j.State {
 		case "PENDING":
-			marks[markKey(j.Shown)] = markPending(j, said, before)
+			records[recordKey(j.Shown)] = recordPending(j, said, before)
 		case "RUNNING", "SUSPENDED":
-			marks[j.Shown] = markStarted(j, said, before)
+			records[j.Shown] = recordStarted(j, said, before)
 		}
 	}
 
-	return marks
+	return records
 }
 
-// markPending completes the mark of a job that waits. What was done to its limit counts only while a requeue is
+// recordPending completes the mark of a job that waits. What was done to its limit counts only while a requeue is
 // unfinished.
-func markPending(j capacity.Job, said state.Mark, before map[string]state.Mark) state.Mark {
-	was, known := before[markKey(j.Shown)]
+func recordPending(j capacity.Job, said state.JobRecord, before map[string]state.JobRecord) state.JobRecord {
+	was, known := before[recordKey(j.Shown)]
 	if !known {
 		was = before[tasksKey(j.Shown)] // a task that somebody has changed waits apart from the others
 	}
 
 	switch {
-	case was.Ending:
+	case was.Requeuing:
 		said.Release = was.Release
-		said.Cut = was.Cut
-		said.From = was.From
+		said.CutMinutes = was.CutMinutes
+		said.OwnMinutes = was.OwnMinutes
 		said.Fit = was.Fit
-		said.UpTo = was.UpTo
-	case said.Fit && was.SetByOthers(j.TimeLimit, j.Restarts, false):
-		said.UpTo = j.TimeLimit.Minutes
+		said.MaxMinutes = was.MaxMinutes
+	case said.Fit && was.ChangedByOthers(j.TimeLimit, j.Restarts, false):
+		said.MaxMinutes = j.TimeLimit.Minutes
 	case said.Fit:
-		said.UpTo = was.UpTo
+		said.MaxMinutes = was.MaxMinutes
 	case j.TimeMin.Bounded() && j.TimeLimit.Bounded() && j.TimeMin.Minutes < j.TimeLimit.Minutes:
 		said.Fit = true
-		said.UpTo = j.TimeLimit.Minutes
+		said.MaxMinutes = j.TimeLimit.Minutes
 	}
 
 	if said.Fit {
-		said.Saw = j.TimeLimit.Minutes
+		said.SeenMinutes = j.TimeLimit.Minutes
 	}
 
 	return said
 }
 
-// markStarted completes the mark of a job that has started. What its user writes after the start does not count: the
+// recordStarted completes the mark of a job that has started. What its user writes after the start does not count: the
 // last mark of the same run does.
-func markStarted(j capacity.Job, said state.Mark, before map[string]state.Mark) state.Mark {
+func recordStarted(j capacity.Job, said state.JobRecord, before map[string]state.JobRecord) state.JobRecord {
 	was, known := before[j.Shown]
 	if !known || was.Restarts != j.Restarts {
 		was, known = before[tasksKey(j.Shown)]
@@ -315,22 +315,22 @@ func markStarted(j capacity.Job, said state.Mark, before map[string]state.Mark) 
 
 	if known && was.Restarts == j.Restarts {
 		said.Fit = was.Fit
-		said.UpTo = was.UpTo
+		said.MaxMinutes = was.MaxMinutes
 		said.OnEnd = was.OnEnd
-		said.Told = was.Told
+		said.WarnedMinutes = was.WarnedMinutes
 
-		if was.Cuts(j.TimeLimit) { // else somebody has set another
-			said.Cut = was.Cut
-			said.From = was.From
+		if was.IsOwnCut(j.TimeLimit) { // else somebody has set another
+			said.CutMinutes = was.CutMinutes
+			said.OwnMinutes = was.OwnMinutes
 		}
 
-		if was.SetByOthers(j.TimeLimit, j.Restarts, true) {
-			said.UpTo = j.TimeLimit.Minutes
+		if was.ChangedByOthers(j.TimeLimit, j.Restarts, true) {
+			said.MaxMinutes = j.TimeLimit.Minutes
 		}
 	}
 
 	if said.Fit {
-		said.Saw = j.TimeLimit.Minutes
+		said.SeenMinutes = j.TimeLimit.Minutes
 		said.Started = true
 	}
 
@@ -343,44 +343,44 @@ func tasksKey(shown string) string {
 	return array + "_"
 }
 
-// markKey is the key of a pending job: tasks that wait together, 12_[1-4], become jobs of their own, 12_1, one by one.
-func markKey(shown string) string {
+// recordKey is the key of a pending job: tasks that wait together, 12_[1-4], become jobs of their own, 12_1, one by one.
+func recordKey(shown string) string {
 	if strings.Contains(shown, "_[") {
 		return tasksKey(shown)
 	}
 	return shown
 }
 
-// trusted returns the marks that count now, for the jobs that a pass may change: jobs in our partitions, and jobs on
+// trustedRecords returns the marks that count now, for the jobs that a pass may change: jobs in our partitions, and jobs on
 // nodes that they will lose.
-func trusted(view View) map[string]state.Mark {
+func trustedRecords(view View) map[string]state.JobRecord {
 	byNode := fencedNodes(view)
-	marks := trustedMarks(view.Snap, without(view.Jobs, func(j capacity.Job) bool {
+	records := trustRecords(view.Snap, excludeJobs(view.Jobs, func(j capacity.Job) bool {
 		_, ends := earliestFence(j, byNode)
 
 		return !ends &&
 			!slices.ContainsFunc(j.Partitions(),
 				func(name string) bool { _, ours := view.Snap.Partition(name); return ours })
-	}), view.MarksFile)
+	}), view.SavedRecords)
 	for _, j := range view.Unread {
-		if mark, marked := view.MarksFile[markKey(j.Shown)]; marked {
-			marks[markKey(j.Shown)] = mark
+		if record, marked := view.SavedRecords[recordKey(j.Shown)]; marked {
+			records[recordKey(j.Shown)] = record
 		}
 	}
 
-	return marks
+	return records
 }
 
-// keepMarks saves the marks, with those that have changed, above all before what they are about: the pass after a
+// saveJobRecords saves the marks, with those that have changed, above all before what they are about: the pass after a
 // killed one knows what is left to do. If changed is empty and not nil, there is nothing to save.
-func keepMarks(view View, changed map[string]state.Mark) []Action {
+func saveJobRecords(view View, changed map[string]state.JobRecord) []Action {
 	if changed != nil && len(changed) == 0 {
 		return nil
 	}
 
-	return []Action{action("keep-marks", capacity.Subject{}, "", func(_ context.Context, w World) error {
-		maps.Copy(view.Marks, changed)
-		return w.State.Marks().Keep(view.Marks)
+	return []Action{newAction("keep-marks", capacity.Subject{}, "", func(_ context.Context, w World) error {
+		maps.Copy(view.JobRecords, changed)
+		return w.State.JobRecords().Save(view.JobRecords)
 	})}
 }
 

@@ -16,7 +16,7 @@ import (
 
 func TestLimitChanges(t *testing.T) {
 	fence := at("3h")
-	byNode := map[string]fenced{
+	byNode := map[string]fencedSlot{
 		"gpu-1": {slot: "gpu", fence: fence}, "gpu-2": {slot: "gpu", fence: fence},
 		"big-1": {slot: "big", fence: at("9h"), maxTime: capacity.Minutes(240)},
 		"new-1": {slot: "new", start: at("-1m"), fence: at("9h")},
@@ -37,10 +37,10 @@ func TestLimitChanges(t *testing.T) {
 			QOS: map[string]capacity.Wall{"short": {MaxWall: capacity.Minutes(60)}, "metered": {Metered: true}},
 		},
 	}
-	fit, upTo := state.Mark{Fit: true}, func(minutes int) state.Mark { return state.Mark{Fit: true, UpTo: minutes} }
+	fit, upTo := state.JobRecord{Fit: true}, func(minutes int) state.JobRecord { return state.JobRecord{Fit: true, MaxMinutes: minutes} }
 	for name, c := range map[string]struct {
 		job  capacity.Job
-		mark state.Mark
+		mark state.JobRecord
 		want int // 0: no change
 	}{
 		"ends before the fence":                       {job: job("-1h", capacity.Minutes(120), "gpu-1"), want: 0},
@@ -77,9 +77,9 @@ func TestLimitChanges(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			changes := View{
-				Snap:  snap,
-				Now:   noon,
-				Marks: map[string]state.Mark{"": c.mark},
+				Snap:       snap,
+				Now:        noon,
+				JobRecords: map[string]state.JobRecord{"": c.mark},
 			}.limitChanges(
 				[]capacity.Job{c.job},
 				byNode,
@@ -112,10 +112,10 @@ func TestR2AfterOnePass(t *testing.T) {
 		boot := time.Duration(rng.IntN(900)) * time.Second
 		j.End = j.Start.Add(boot).Add(j.TimeLimit.Duration())
 
-		marks := map[string]state.Mark{"": {Fit: rng.IntN(2) == 0}}
-		byNode := map[string]fenced{"gpu-1": {slot: "gpu", fence: fence}}
+		records := map[string]state.JobRecord{"": {Fit: rng.IntN(2) == 0}}
+		byNode := map[string]fencedSlot{"gpu-1": {slot: "gpu", fence: fence}}
 		before := fmt.Sprintf("%+v", j)
-		for _, c := range (View{Snap: &capacity.Snapshot{}, Now: noon, Marks: marks}).limitChanges([]capacity.Job{j}, byNode) {
+		for _, c := range (View{Snap: &capacity.Snapshot{}, Now: noon, JobRecords: records}).limitChanges([]capacity.Job{j}, byNode) {
 			j.TimeLimit = capacity.Minutes(c.minutes)
 			j.End = j.Start.Add(boot).Add(j.TimeLimit.Duration())
 		}
@@ -125,7 +125,7 @@ func TestR2AfterOnePass(t *testing.T) {
 			t.Fatalf("%s ends at %s, the fence is at %s", before, j.End, fence)
 		}
 
-		if again := (View{Snap: &capacity.Snapshot{}, Now: noon, Marks: marks}).limitChanges([]capacity.Job{j}, byNode); len(
+		if again := (View{Snap: &capacity.Snapshot{}, Now: noon, JobRecords: records}).limitChanges([]capacity.Job{j}, byNode); len(
 			again,
 		) > 0 {
 			t.Fatalf("%s: a second pass changes the limit again, to %d", before, again[0].minutes)
@@ -139,10 +139,10 @@ func TestLimitsOfOthersStay(t *testing.T) {
 	snap := &capacity.Snapshot{
 		Partitions: []capacity.Partition{{Name: "gpu", MinTime: capacity.Duration{Duration: 30 * time.Minute}}},
 	}
-	pending, running := state.Mark{Fit: true, Saw: 600}, state.Mark{Fit: true, Saw: 31, Set: 500, Started: true}
-	with := func(m state.Mark, change func(*state.Mark)) state.Mark { change(&m); return m }
+	pending, running := state.JobRecord{Fit: true, SeenMinutes: 600}, state.JobRecord{Fit: true, SeenMinutes: 31, SetMinutes: 500, Started: true}
+	with := func(m state.JobRecord, change func(*state.JobRecord)) state.JobRecord { change(&m); return m }
 	for name, c := range map[string]struct {
-		before   state.Mark
+		before   state.JobRecord
 		state    string
 		limit    capacity.Limit
 		restarts int
@@ -151,19 +151,19 @@ func TestLimitsOfOthersStay(t *testing.T) {
 		"it waits, as before":                           {before: pending, state: "PENDING", limit: capacity.Minutes(600)},
 		"lowered while it waits":                        {before: pending, state: "PENDING", limit: capacity.Minutes(60), want: 60},
 		"raised while it waits":                         {before: pending, state: "PENDING", limit: capacity.Minutes(700), want: 700},
-		"sync has set it while it waits":                {before: with(pending, func(m *state.Mark) { m.Set = 900 }), state: "PENDING", limit: capacity.Minutes(900)},
-		"lowered, and it waits on":                      {before: state.Mark{Fit: true, Saw: 60, UpTo: 60}, state: "PENDING", limit: capacity.Minutes(60), want: 60},
+		"sync has set it while it waits":                {before: with(pending, func(m *state.JobRecord) { m.SetMinutes = 900 }), state: "PENDING", limit: capacity.Minutes(900)},
+		"lowered, and it waits on":                      {before: state.JobRecord{Fit: true, SeenMinutes: 60, MaxMinutes: 60}, state: "PENDING", limit: capacity.Minutes(60), want: 60},
 		"Slurm starts it with its floor":                {before: pending, state: "RUNNING", limit: capacity.Minutes(31)},
 		"Slurm starts it with what is left":             {before: pending, state: "RUNNING", limit: capacity.Minutes(400)},
 		"the pass that was to raise it was killed":      {before: running, state: "RUNNING", limit: capacity.Minutes(31)},
 		"sync has raised it":                            {before: running, state: "RUNNING", limit: capacity.Minutes(500)},
 		"lowered while it runs":                         {before: running, state: "RUNNING", limit: capacity.Minutes(60), want: 60},
-		"lowered before, and it runs on":                {before: with(running, func(m *state.Mark) { m.Saw, m.Set, m.UpTo = 60, 0, 60 }), state: "RUNNING", limit: capacity.Minutes(60), want: 60},
+		"lowered before, and it runs on":                {before: with(running, func(m *state.JobRecord) { m.SeenMinutes, m.SetMinutes, m.MaxMinutes = 60, 0, 60 }), state: "RUNNING", limit: capacity.Minutes(60), want: 60},
 		"an administrator raised it":                    {before: running, state: "RUNNING", limit: capacity.Minutes(550), want: 550},
 		"an administrator took it off":                  {before: running, state: "RUNNING", limit: capacity.NoLimit},
 		"requeued by Slurm, which keeps the limit":      {before: running, state: "PENDING", limit: capacity.Minutes(500), restarts: 1},
-		"lowered, then requeued":                        {before: with(running, func(m *state.Mark) { m.Saw, m.Set, m.UpTo = 60, 0, 60 }), state: "PENDING", limit: capacity.Minutes(60), restarts: 1, want: 60},
-		"a mark of an older version, which saw nothing": {before: state.Mark{Fit: true}, state: "RUNNING", limit: capacity.Minutes(60)},
+		"lowered, then requeued":                        {before: with(running, func(m *state.JobRecord) { m.SeenMinutes, m.SetMinutes, m.MaxMinutes = 60, 0, 60 }), state: "PENDING", limit: capacity.Minutes(60), restarts: 1, want: 60},
+		"a mark of an older version, which saw nothing": {before: state.JobRecord{Fit: true}, state: "RUNNING", limit: capacity.Minutes(60)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := capacity.Job{
@@ -174,8 +174,8 @@ func TestLimitsOfOthersStay(t *testing.T) {
 				TimeLimit: c.limit,
 				Restarts:  c.restarts,
 			}
-			got := trustedMarks(snap, []capacity.Job{j}, map[string]state.Mark{"7": c.before})["7"]
-			if got.UpTo != c.want || !got.Fit || got.Saw != c.limit.Minutes || got.Set != 0 ||
+			got := trustRecords(snap, []capacity.Job{j}, map[string]state.JobRecord{"7": c.before})["7"]
+			if got.MaxMinutes != c.want || !got.Fit || got.SeenMinutes != c.limit.Minutes || got.SetMinutes != 0 ||
 				got.Started != (c.state == "RUNNING") {
 				t.Errorf("%+v, want it up to %d minutes", got, c.want)
 			}
@@ -190,7 +190,7 @@ func TestLimitsOfOthersStay(t *testing.T) {
 		TimeMin:   capacity.Minutes(31),
 		TimeLimit: capacity.Minutes(60),
 	}
-	if got := trustedMarks(snap, []capacity.Job{task}, map[string]state.Mark{"12_": pending})["12_3"]; got.UpTo != 60 {
+	if got := trustRecords(snap, []capacity.Job{task}, map[string]state.JobRecord{"12_": pending})["12_3"]; got.MaxMinutes != 60 {
 		t.Errorf("a task that was lowered: %+v", got)
 	}
 }
@@ -246,7 +246,7 @@ func TestWaitingNote(t *testing.T) {
 		"of a partition that is not ours": {job(4, func(j *capacity.Job) { j.Partition = "cpu" }), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := (&waiter{snap, noon, nil, map[asks]cannot{}}).note(c.job)
+			got := (&waiter{snap, noon, nil, map[jobKey]stuckReason{}}).note(c.job)
 			if c.want == "" && got != "" || !strings.HasPrefix(got, c.want) {
 				t.Errorf("%q, want %q", got, c.want)
 			}
@@ -289,7 +289,7 @@ func TestRefusalsTakeTwoPasses(t *testing.T) {
 		"it refused nothing":                   {lenient, false},
 		"it had no partitions in its settings": {&capacity.Snapshot{}, false},
 	} {
-		w := waiter{world(now), noon, c.before, map[asks]cannot{}}
+		w := waiter{world(now), noon, c.before, map[jobKey]stuckReason{}}
 		if got := w.note(job); (got != "") != c.told {
 			t.Errorf("%s: %q", name, got)
 		}
@@ -338,7 +338,7 @@ func TestLostNodes(t *testing.T) {
 				}
 			}
 
-			if got := strings.Join(cluster.lost(v, nodes), ","); got != c.want {
+			if got := strings.Join(cluster.lostNodes(v, nodes), ","); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
@@ -363,22 +363,25 @@ func TestR7_MarksCountFromBeforeTheStart(t *testing.T) {
 			TimeLimit: capacity.Minutes(limit),
 		}
 	}
-	hold := state.Mark{OnEnd: capacity.HoldAtEnd}
-	fitted, upTo := state.Mark{
+	hold := state.JobRecord{OnEnd: capacity.HoldAtEnd}
+	fitted, upTo := state.JobRecord{
 		Fit:   true,
 		OnEnd: capacity.HoldAtEnd,
-	}, state.Mark{
-		Fit:   true,
-		UpTo:  90,
-		OnEnd: capacity.HoldAtEnd,
+	}, state.JobRecord{
+		Fit:        true,
+		MaxMinutes: 90,
+		OnEnd:      capacity.HoldAtEnd,
 	}
 	// saw is a mark with the limit that the pass sees, of a job that runs where it has started.
-	saw := func(m state.Mark, limit int, started bool) state.Mark { m.Saw, m.Started = limit, started; return m }
-	again := func(m state.Mark) state.Mark { m.Restarts = 1; return m }
+	saw := func(m state.JobRecord, limit int, started bool) state.JobRecord {
+		m.SeenMinutes, m.Started = limit, started
+		return m
+	}
+	again := func(m state.JobRecord) state.JobRecord { m.Restarts = 1; return m }
 
-	before := map[string]state.Mark{
+	before := map[string]state.JobRecord{
 		"3": {}, "4": upTo, "5": upTo, "12_": {}, "13_2": again(upTo), "13_": fitted,
-		"15": {Told: 15, Ends: 2, EndedAt: 9}, "16": {Told: 15, Ends: 2, EndedAt: 9},
+		"15": {WarnedMinutes: 15, FenceRequeues: 2, LastFence: 9}, "16": {WarnedMinutes: 15, FenceRequeues: 2, LastFence: 9},
 	}
 	jobs := []capacity.Job{
 		job("1", "PENDING", 30, 90, 0),
@@ -403,7 +406,7 @@ func TestR7_MarksCountFromBeforeTheStart(t *testing.T) {
 		),
 		job("16", "PENDING", 30, 90, 1),
 	} // what a pass remembers itself, warnings of a run with it
-	want := map[string]state.Mark{
+	want := map[string]state.JobRecord{
 		"1": saw(upTo, 90, false),
 		"2": saw(fitted, 90, false),
 		"8": hold,
@@ -421,12 +424,12 @@ func TestR7_MarksCountFromBeforeTheStart(t *testing.T) {
 		"14_":  saw(fitted, 90, false),
 		"15":   before["15"],
 		"16": saw(
-			state.Mark{Restarts: 1, Fit: true, UpTo: 90, OnEnd: capacity.HoldAtEnd, Ends: 2, EndedAt: 9},
+			state.JobRecord{Restarts: 1, Fit: true, MaxMinutes: 90, OnEnd: capacity.HoldAtEnd, FenceRequeues: 2, LastFence: 9},
 			90,
 			false,
 		),
 	}
-	if diff := cmp.Diff(want, trustedMarks(snap, jobs, before)); diff != "" {
+	if diff := cmp.Diff(want, trustRecords(snap, jobs, before)); diff != "" {
 		t.Error(diff)
 	}
 }

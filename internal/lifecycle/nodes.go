@@ -15,10 +15,10 @@ import (
 // powerUpAgain must pass after a power-up before sync tries the nodes that are off, still or again.
 const powerUpAgain = 15 * time.Minute
 
-// openings powers up the nodes of open blocks, which are paid, unless the node group is dynamic (only blocks have that
+// decidePowerUps powers up the nodes of open blocks, which are paid, unless the node group is dynamic (only blocks have that
 // choice). PCS itself keeps static nodes up.
-func openings(s View) (actions []Action) {
-	for _, v := range s.slots() {
+func decidePowerUps(s View) (actions []Action) {
+	for _, v := range s.slotStates() {
 		least := s.Snap.Timing.BootAllowance.Duration + capacity.NoJob.TimeLimit.Duration() // later they are refused
 		open := v.Reservation.State == capacity.StateActive && !v.Window.Start.After(s.Now) &&
 			!s.Now.Add(least).After(v.Window.Fence)
@@ -28,28 +28,28 @@ func openings(s View) (actions []Action) {
 		}
 
 		nodes := s.Cluster.SlotNodes(v.Slot.Name)
-		nodes = nodes[:launchable(v, nodes)]
+		nodes = nodes[:countLaunchable(v, nodes)]
 
-		busy := s.Cluster.lost(v, nodes)
+		busy := s.Cluster.lostNodes(v, nodes)
 		for _, o := range s.Snap.Orphans { // ended first
 			busy = append(busy, o.Node)
 		}
 
-		for node := range s.completing() {
+		for node := range s.completingJobs() {
 			busy = append(busy, node)
 		}
 
-		nodes = s.Cluster.those(nodes, func(n capacity.Node) bool {
+		nodes = s.Cluster.filterNodes(nodes, func(n capacity.Node) bool {
 			return n.PoweredDown() && n.BaseState() == "IDLE" && n.OutState() == "" && !slices.Contains(busy, n.Name)
 		})
 		if len(nodes) > 0 {
-			actions = append(actions, action(
+			actions = append(actions, newAction(
 				"power-up",
 				aboutNodes(v.Slot.Name, nodes),
 				fmt.Sprintf("power %s up: %s is open since %s", hostlist.Compress(nodes), v.Reservation.ID,
 					capacity.FormatUTC(v.Window.Start)),
 				func(ctx context.Context, w World) error {
-					v.Slot.PoweredUp = s.second()
+					v.Slot.PoweredUp = s.nowInSeconds()
 					return w.Slurm.PowerUp(ctx, nodes)
 				},
 			))
@@ -59,10 +59,10 @@ func openings(s View) (actions []Action) {
 	return actions
 }
 
-// endedBlocks powers down our nodes that are still up under their fence, once their jobs have ended. PCS does so
+// decidePowerDowns powers down our nodes that are still up under their fence, once their jobs have ended. PCS does so
 // itself.
-func endedBlocks(s View) (actions []Action) {
-	for _, v := range s.slots() {
+func decidePowerDowns(s View) (actions []Action) {
+	for _, v := range s.slotStates() {
 		fence := v.Window.Fence
 		if v.Reservation.ID == "" {
 			fence = v.Last.Fence
@@ -72,8 +72,8 @@ func endedBlocks(s View) (actions []Action) {
 			continue
 		}
 
-		if nodes := s.Cluster.those(s.Cluster.SlotNodes(v.Slot.Name), capacity.Node.IsUp); len(nodes) > 0 {
-			actions = append(actions, action("power-down", aboutNodes(v.Slot.Name, nodes),
+		if nodes := s.Cluster.filterNodes(s.Cluster.SlotNodes(v.Slot.Name), capacity.Node.IsUp); len(nodes) > 0 {
+			actions = append(actions, newAction("power-down", aboutNodes(v.Slot.Name, nodes),
 				fmt.Sprintf("power %s down: the fence was at %s", hostlist.Compress(nodes), capacity.FormatUTC(fence)),
 				func(ctx context.Context, w World) error {
 					return w.Slurm.PowerDown(ctx, nodes, "the reservation ends: powered down under the fence")
@@ -84,12 +84,12 @@ func endedBlocks(s View) (actions []Action) {
 	return actions
 }
 
-// returned gives nodes back to Slurm: those that did not boot within ResumeTimeout and are still DOWN
+// decideNodeReturns gives nodes back to Slurm: those that did not boot within ResumeTimeout and are still DOWN
 // (ResumeFailProgram does so at once, but Slurm calls it only once, and it may have been killed), and those that are
 // off while a job still completes there, which would wait until another job powers them up. Slurm 24.11 has such jobs
 // when a job that ended before a restart of slurmctld is requeued after it.
-func returned(s View) (actions []Action) {
-	jobs := s.completing()
+func decideNodeReturns(s View) (actions []Action) {
+	jobs := s.completingJobs()
 	for _, kind := range []struct {
 		is          func(n capacity.Node) bool
 		why, reason string
@@ -105,7 +105,7 @@ func returned(s View) (actions []Action) {
 			reason: "powered down with a job completing: returned to service by sync",
 		},
 	} {
-		for slot, nodes := range s.ofSlots(kind.is) {
+		for slot, nodes := range s.nodesBySlot(kind.is) {
 			about := aboutNodes(slot, nodes)
 			text := fmt.Sprintf("return %s to service: %s", about.Node, kind.why)
 			powerDown := func(ctx context.Context, w World) error {
@@ -121,15 +121,15 @@ func returned(s View) (actions []Action) {
 
 				return w.Slurm.PowerDownForce(ctx, nodes, kind.reason)
 			}
-			actions = append(actions, action("return-nodes", about, text, powerDown))
+			actions = append(actions, newAction("return-nodes", about, text, powerDown))
 		}
 	}
 
 	return actions
 }
 
-// completing are the jobs that complete, by node: squeue shows nodes that have not said that it is over.
-func (s View) completing() map[string]string {
+// completingJobs are the jobs that complete, by node: squeue shows nodes that have not said that it is over.
+func (s View) completingJobs() map[string]string {
 	jobs := map[string]string{}
 	for _, j := range s.Jobs {
 		if j.State == "COMPLETING" {
@@ -142,8 +142,8 @@ func (s View) completing() map[string]string {
 	return jobs
 }
 
-// ofSlots yields, by slot, the names of matching nodes that Slurm powers up with our programs.
-func (s View) ofSlots(of func(capacity.Node) bool) iter.Seq2[string, []string] {
+// nodesBySlot yields, by slot, the names of matching nodes that Slurm powers up with our programs.
+func (s View) nodesBySlot(of func(capacity.Node) bool) iter.Seq2[string, []string] {
 	return func(yield func(slot string, names []string) bool) {
 		done := map[string]bool{} // a slot may be in two partitions
 		for _, at := range capacity.AllSlots(s.Snap.Partitions) {
@@ -153,7 +153,7 @@ func (s View) ofSlots(of func(capacity.Node) bool) iter.Seq2[string, []string] {
 			}
 
 			done[slot] = true
-			if names := s.Cluster.those(s.Cluster.SlotNodes(slot), of); len(names) > 0 && !yield(slot, names) {
+			if names := s.Cluster.filterNodes(s.Cluster.SlotNodes(slot), of); len(names) > 0 && !yield(slot, names) {
 				return
 			}
 		}
@@ -193,7 +193,7 @@ func orphans(
 			continue
 		}
 
-		if why := cluster.without(byName, node, i, living[node], launched); why != "" {
+		if why := cluster.orphanReason(byName, node, i, living[node], launched); why != "" {
 			o := capacity.Orphan{
 				Instance:    i.ID,
 				Node:        node,
@@ -216,9 +216,9 @@ func orphans(
 	return found
 }
 
-// without says why an instance does not belong to its node; "" if it does, or may. living are all instances for the
+// orphanReason says why an instance does not belong to its node; "" if it does, or may. living are all instances for the
 // node.
-func (c *Cluster) without(
+func (c *Cluster) orphanReason(
 	byName map[string]capacity.Node, node string, i capacity.Instance, living []capacity.Instance,
 	launched func(node string) string,
 ) string {
@@ -229,7 +229,7 @@ func (c *Cluster) without(
 	case there && len(living) == 1:
 		return ""
 	case there:
-		own := nodesOwn(n, living, launched)
+		own := currentInstance(n, living, launched)
 		if own != "" && own != i.ID {
 			return "the node is up as another instance"
 		}
@@ -243,10 +243,10 @@ func (c *Cluster) without(
 	return "Slurm has no such node"
 }
 
-// nodesOwn returns which of its living instances a node is; "" if that is not known. Newer Slurm, 24.11 for one, takes
+// currentInstance returns which of its living instances a node is; "" if that is not known. Newer Slurm, 24.11 for one, takes
 // the address from the connection by which slurmd registers, which may be that of another network card: then the node
 // is the instance of its last launch.
-func nodesOwn(n capacity.Node, living []capacity.Instance, launched func(node string) string) string {
+func currentInstance(n capacity.Node, living []capacity.Instance, launched func(node string) string) string {
 	for _, i := range living {
 		if i.PrivateIP == n.Address {
 			return i.ID
@@ -265,7 +265,7 @@ func nodesOwn(n capacity.Node, living []capacity.Instance, launched func(node st
 	return ""
 }
 
-func endOrphans(s View) (actions []Action) {
+func decideOrphanEnds(s View) (actions []Action) {
 	if !s.OrphansSeen {
 		return nil
 	}
@@ -282,7 +282,7 @@ func endOrphans(s View) (actions []Action) {
 			Instance:    o.Instance,
 			Reservation: o.Reservation,
 		}
-		text := fmt.Sprintf("terminate instance %s of node %s%s: %s", o.Instance, o.Node, in(o.Reservation), o.Why)
+		text := fmt.Sprintf("terminate instance %s of node %s%s: %s", o.Instance, o.Node, inReservation(o.Reservation), o.Why)
 		terminate := func(ctx context.Context, w World) error {
 			err := w.EC2.Terminate(ctx, []capacity.Instance{{ID: o.Instance}})
 			s.Snap.Orphans = slices.DeleteFunc(s.Snap.Orphans,
@@ -290,49 +290,49 @@ func endOrphans(s View) (actions []Action) {
 
 			return err
 		}
-		actions = append(actions, action("end-instance", about, text, terminate))
+		actions = append(actions, newAction("end-instance", about, text, terminate))
 	}
 
 	return actions
 }
 
-// orphanProblems reports the orphans, those of one reservation together.
-func orphanProblems(s View) (problems []capacity.Problem) {
+// checkOrphans reports the orphans, those of one reservation together.
+func checkOrphans(s View) (problems []capacity.Problem) {
 	type kind struct{ reservation, why string }
-	for k, all := range grouped(s.Snap.Orphans, func(o capacity.Orphan) kind { return kind{o.Reservation, o.Why} }) {
+	for k, all := range groupBy(s.Snap.Orphans, func(o capacity.Orphan) kind { return kind{o.Reservation, o.Why} }) {
 		var ids, nodes []string
 		for _, o := range all {
 			ids = append(ids, o.Instance)
 			nodes = append(nodes, o.Node)
 		}
 
-		who, holds := named(ids, nodes, "holds a place", fmt.Sprintf("hold %d places", len(ids)))
+		who, holds := formatInstances(ids, nodes, "holds a place", fmt.Sprintf("hold %d places", len(ids)))
 		if k.reservation == "" {
 			holds = "on demand"
 		}
 
 		problems = append(problems, capacity.Problemf("orphan", capacity.Subject{Reservation: k.reservation}, "",
-			"%s %s%s: %s; terminated if the next pass sees the same", who, holds, in(k.reservation), k.why))
+			"%s %s%s: %s; terminated if the next pass sees the same", who, holds, inReservation(k.reservation), k.why))
 	}
 
 	return problems
 }
 
-// twins reports instances with another cluster's mark that are for our nodes or at their addresses. Nothing ends
+// checkForeignInstances reports instances with another cluster's mark that are for our nodes or at their addresses. Nothing ends
 // them: they may belong to another cluster of the same name.
-func (s View) twins(others []capacity.Instance) (problems []capacity.Problem) {
+func (s View) checkForeignInstances(others []capacity.Instance) (problems []capacity.Problem) {
 	others = slices.DeleteFunc(slices.Clone(others), func(i capacity.Instance) bool {
 		is := func(n capacity.Node) bool { return n.Address == i.PrivateIP || n.Name == i.Node() }
 		return i.Ended() || !slices.ContainsFunc(s.Cluster.Nodes, is) && !s.Cluster.inPartition("", []string{i.Node()})
 	})
-	for mark, all := range grouped(others, func(i capacity.Instance) string { return i.Tags[capacity.TagCluster] }) {
+	for mark, all := range groupBy(others, func(i capacity.Instance) string { return i.Tags[capacity.TagCluster] }) {
 		var ids, nodes []string
 		for _, i := range all {
 			ids = append(ids, i.ID)
 			nodes = append(nodes, cmp.Or(i.Node(), "no node"))
 		}
 
-		who, has := named(ids, nodes, "is left alone: it has", "are left alone: they have")
+		who, has := formatInstances(ids, nodes, "is left alone: it has", "are left alone: they have")
 
 		ours := "this cluster's is " + s.Cluster.Mark
 		if s.Cluster.MarkErr != nil {
@@ -348,18 +348,18 @@ func (s View) twins(others []capacity.Instance) (problems []capacity.Problem) {
 	return problems
 }
 
-func in(reservation string) string {
+func inReservation(reservation string) string {
 	if reservation == "" {
 		return ""
 	}
 	return " in " + reservation
 }
 
-func forgetMisplaced(s View) (actions []Action) {
+func decideMisplaced(s View) (actions []Action) {
 	for _, node := range s.Placed {
 		if !s.NoAWS {
-			actions = append(actions, action("keep-not-misplaced", capacity.Subject{Node: node}, "",
-				func(_ context.Context, w World) error { return w.State.DropMisplaced(node) }))
+			actions = append(actions, newAction("keep-not-misplaced", capacity.Subject{Node: node}, "",
+				func(_ context.Context, w World) error { return w.State.RemoveMisplaced(node) }))
 		}
 	}
 

@@ -69,7 +69,7 @@ func TestEndedBlocks(t *testing.T) {
 				c.but(&s)
 			}
 
-			if diff := cmp.Diff(c.want, sentences(endedBlocks(s))); diff != "" {
+			if diff := cmp.Diff(c.want, sentences(decidePowerDowns(s))); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -90,14 +90,14 @@ func TestDoneIsRemembered(t *testing.T) {
 	s := blockSeen("1h", "2h", capacity.StateActive, capacity.StateActive)
 	s.Snap.Orphans, s.OrphansSeen = []capacity.Orphan{{Instance: "i-1"}, {Instance: "i-2", Since: s.Now}}, true
 
-	todo := append(openings(s), endOrphans(s)...)
+	todo := append(decidePowerUps(s), decideOrphanEnds(s)...)
 	for _, a := range todo {
 		if err := a.Do(t.Context(), World{Slurm: powers{}, EC2: ends{}}); err != nil {
 			t.Error(err)
 		}
 	}
 
-	if again := append(openings(s), endOrphans(s)...); len(todo) != 2 || len(again) != 0 || len(s.Snap.Orphans) != 1 {
+	if again := append(decidePowerUps(s), decideOrphanEnds(s)...); len(todo) != 2 || len(again) != 0 || len(s.Snap.Orphans) != 1 {
 		t.Errorf("did %q, then %q; orphans %v", sentences(todo), sentences(again), s.Snap.Orphans)
 	}
 }
@@ -115,7 +115,7 @@ func TestOpeningsAreLaunched(t *testing.T) {
 		p.Groups[0].Subnets = []capacity.Subnet{{ID: "subnet-0", AZID: "use2-az1"}}
 
 		_, v := capacity.AdmitLaunch(capacity.NoJob, *p, "gpu", s.Snap, s.Now)
-		if ups := len(openings(s)); (ups == 1) != powersUp || v.Refused == powersUp {
+		if ups := len(decidePowerUps(s)); (ups == 1) != powersUp || v.Refused == powersUp {
 			t.Errorf("%s: %d power-ups, of which a launch says %q", now, ups, v.Sentence)
 		}
 	}
@@ -150,7 +150,7 @@ func TestStepsForWhatNobodyWants(t *testing.T) {
 				have = append(have, there("pcs-capacity-"+n))
 			}
 
-			todo, _ := View{Owner: me, Now: noon, Snap: &capacity.Snapshot{}}.steps(want, have, nil, over)
+			todo, _ := View{Owner: me, Now: noon, Snap: &capacity.Snapshot{}}.diffGuards(want, have, nil, over)
 
 			var got []string
 			for _, s := range todo {
@@ -216,7 +216,7 @@ func TestBlocksWithoutANodeGroup(t *testing.T) {
 		}
 		s.Snap.Partitions[0].Groups[0].PurchaseOption = capacity.CapacityBlock
 
-		all, lack := rollings(s)
+		all, lack := findRollings(s)
 		if (len(all) == 1) != rolls || (len(lack) == 1) == rolls ||
 			!rolls && lack[0].Fix != "run `pcs-capacity setup --reservation cr-1 --queue gpu --node-group gpu`" {
 			t.Errorf("rolls over %t: %+v, %+v", rolls, all, lack)
@@ -254,7 +254,7 @@ func TestHeldForNothing(t *testing.T) {
 		Tags:         tags("t-p"),
 	}
 
-	h := Held{Mark: "ml", ODCRs: []capacity.Reservation{probe}, Now: noon, Ledger: []capacity.Hold{
+	h := Holds{Mark: "ml", ODCRs: []capacity.Reservation{probe}, Now: noon, Ledger: []capacity.Hold{
 		{Token: "t-p", ReservationID: "cr-p", Since: at("-2h")},       // EC2 shows it
 		{Token: "t-lost", Since: at("-1h")},                           // nothing came of it
 		{Token: "t-new", Since: noon.Add(-capacity.LaunchTime)},       // EC2 may not show it yet
@@ -263,7 +263,7 @@ func TestHeldForNothing(t *testing.T) {
 	dir := state.Dir(t.TempDir())
 	for _, e := range h.Ledger {
 		e.Until = noon.AddDate(1, 0, 0)
-		if _, err := dir.Enlist(e, noon, func(capacity.Hold, []capacity.Hold) error { return nil }); err != nil {
+		if _, err := dir.AddHold(e, noon, func(capacity.Hold, []capacity.Hold) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -272,7 +272,7 @@ func TestHeldForNothing(t *testing.T) {
 		refuses error
 		want    []string // what the ledger has then
 	}{{errors.New("no such id"), []string{"t-p", "t-new"}}, {nil, []string{"t-new"}}} {
-		actions := h.releases(h.needless())
+		actions := h.releaseActions(h.findUnneeded())
 		if len(actions) != 2 || actions[0].About.Reservation != "cr-p" {
 			t.Fatalf("%+v", sentences(actions))
 		}
@@ -287,7 +287,7 @@ func TestHeldForNothing(t *testing.T) {
 			}
 		}
 
-		ledger, err := dir.Held(time.Time{})
+		ledger, err := dir.Holds(time.Time{})
 
 		var left []string
 		for _, e := range ledger {
@@ -302,7 +302,7 @@ func TestHeldForNothing(t *testing.T) {
 	foreign := h
 	foreign.ODCRs = []capacity.Reservation{probe}
 	foreign.Mark = "other"
-	if got := foreign.needless(); len(got) > 0 {
+	if got := foreign.findUnneeded(); len(got) > 0 {
 		t.Errorf("another cluster's: %+v", got)
 	}
 

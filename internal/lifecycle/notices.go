@@ -27,9 +27,9 @@ const (
 	successor = 14 * 24 * time.Hour
 )
 
-// due returns the notices after a pass that were not sent before, and what to record before they are delivered.
+// dueNotices returns the notices after a pass that were not sent before, and what to record before they are delivered.
 // before are the keys that earlier passes recorded, with the times since when.
-func due(
+func dueNotices(
 	snap *capacity.Snapshot, report Report, before map[string]time.Time,
 ) (all []Notice, told map[string]time.Time) {
 	now := report.At
@@ -109,7 +109,7 @@ func (d *notices) countIdle(v capacity.SlotState, cluster *Cluster) int {
 	}
 
 	isIdle := func(n capacity.Node) bool { return nodeClass(n) == "idle" }
-	idle := len(cluster.those(cluster.SlotNodes(v.Slot.Name), isIdle))
+	idle := len(cluster.filterNodes(cluster.SlotNodes(v.Slot.Name), isIdle))
 
 	switch {
 	case idle == 0 || v.Reservation.State != capacity.StateActive:
@@ -181,7 +181,7 @@ func (d *notices) addSlot(v capacity.SlotState, slots []capacity.SlotState, idle
 // addRefused tells of jobs whose owners were told, in the AdminComment, that they can never start: the site can tell
 // them in another way.
 func (d *notices) addRefused(jobs []capacity.Job) {
-	most := len(d.all) + jobsAPass
+	most := len(d.all) + maxJobNotices
 	for _, j := range jobs {
 		if j.State != "PENDING" || !saysRefused(j.AdminComment) {
 			continue
@@ -197,8 +197,8 @@ func (d *notices) addRefused(jobs []capacity.Job) {
 	}
 }
 
-// jobsAPass bounds the jobs that one pass reports: each delivery may take some seconds.
-const jobsAPass = 20
+// maxJobNotices bounds the jobs that one pass reports: each delivery may take some seconds.
+const maxJobNotices = 20
 
 // succeeded reports whether another slot of a node group has a block that ends later.
 func succeeded(v capacity.SlotState, all []capacity.SlotState) bool {
@@ -211,16 +211,16 @@ func succeeded(v capacity.SlotState, all []capacity.SlotState) bool {
 // keepNotices bounds the age of the records of deliveries.
 const keepNotices = 400 * 24 * time.Hour
 
-// Tell delivers the notices after a pass, each once. A failed delivery is the last of a pass: the next one goes on
+// DeliverNotices delivers the notices after a pass, each once. A failed delivery is the last of a pass: the next one goes on
 // with it. So it does with one whose program was killed before it recorded the delivery. The errors are those of the
 // delivery and of the file in state_dir.
-func Tell(dir state.Dir, snap *capacity.Snapshot, report Report, deliver func(Notice) error) []error {
+func DeliverNotices(dir state.Dir, snap *capacity.Snapshot, report Report, deliver func(Notice) error) []error {
 	before, err := dir.Notices().Read()
 	if err != nil {
 		return []error{err}
 	}
 
-	all, told := due(snap, report, before)
+	all, told := dueNotices(snap, report, before)
 
 	var errs []error
 	for _, n := range all {
@@ -230,12 +230,12 @@ func Tell(dir state.Dir, snap *capacity.Snapshot, report Report, deliver func(No
 		}
 
 		told[n.key] = n.At
-		if err := dir.Notices().Keep(told); err != nil { // one by one, so a kill repeats at most one
+		if err := dir.Notices().Save(told); err != nil { // one by one, so a kill repeats at most one
 			return append(errs, err)
 		}
 	}
 
-	if err := dir.Notices().Keep(told); err != nil {
+	if err := dir.Notices().Save(told); err != nil {
 		errs = append(errs, err)
 	}
 

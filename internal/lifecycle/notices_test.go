@@ -55,10 +55,10 @@ func TestTell(t *testing.T) {
 		snap := oneSlot("ec2", ids, rs...)
 		snap.TakenAt = at(taken)
 
-		errs := Tell(
+		errs := DeliverNotices(
 			dir,
 			snap,
-			Report{Cluster: cluster, At: at(now), Problems: unusable(View{Snap: snap, Now: at(now)})},
+			Report{Cluster: cluster, At: at(now), Problems: checkReservations(View{Snap: snap, Now: at(now)})},
 			func(n Notice) error {
 				if broken {
 					return errors.New("no")
@@ -167,7 +167,7 @@ func TestTellOfJobs(t *testing.T) {
 		snap := oneSlot("ec2", nil)
 		snap.TakenAt = at("1h")
 
-		errs := Tell(dir, snap, Report{Jobs: step.jobs, At: at("1h")}, func(n Notice) error {
+		errs := DeliverNotices(dir, snap, Report{Jobs: step.jobs, At: at("1h")}, func(n Notice) error {
 			if step.broken {
 				return errors.New("no")
 			}
@@ -219,7 +219,7 @@ func TestSuccessorInTheOtherSlot(t *testing.T) {
 	}
 
 	told := func() (kinds []string) {
-		all, _ := due(snap, Report{At: now}, nil)
+		all, _ := dueNotices(snap, Report{At: now}, nil)
 		for _, n := range all {
 			kinds = append(kinds, string(n.Code))
 		}
@@ -255,7 +255,7 @@ func TestNoticesOfRollOver(t *testing.T) {
 		{Block: capacity.Reservation{ID: "cr-1", Start: now.Add(-time.Hour)}, Slot: "gpu-a", Ready: true},
 	} {
 		r.Partition = "gpu"
-		for _, err := range Tell(dir, &capacity.Snapshot{TakenAt: now}, Report{At: now, Rolling: []Rolling{r}, Problems: setbackProblems(View{Rolling: []Rolling{r}})}, func(n Notice) error {
+		for _, err := range DeliverNotices(dir, &capacity.Snapshot{TakenAt: now}, Report{At: now, Rolling: []Rolling{r}, Problems: checkSetbacks(View{Rolling: []Rolling{r}})}, func(n Notice) error {
 			told = append(told, string(n.Code)+" "+n.About.Reservation+": "+n.Sentence)
 			return nil
 		}) {
@@ -416,10 +416,10 @@ func TestAfter(t *testing.T) {
 	}
 
 	snap, report := observed()
-	report.Add(unusable(View{Snap: snap, Now: report.At})...)
+	report.Add(checkReservations(View{Snap: snap, Now: report.At})...)
 
 	for range 2 {
-		if problems := After(t.Context(), From(cfg, nil, nil), snap, report); len(problems) > 0 {
+		if problems := Publish(t.Context(), NewSources(cfg, nil, nil), snap, report); len(problems) > 0 {
 			t.Error(problems)
 		}
 	}
@@ -552,9 +552,9 @@ func TestTroubles(t *testing.T) {
 				Strict:     true,
 				StaleAfter: capacity.Duration{Duration: time.Hour},
 			}
-			snap.Add(unusable(View{Snap: snap, Now: noon})...)
+			snap.Add(checkReservations(View{Snap: snap, Now: noon})...)
 
-			if diff := cmp.Diff(c.want, Troubles(snap, c.jobs, c.records, noon)); diff != "" {
+			if diff := cmp.Diff(c.want, PartitionProblems(snap, c.jobs, c.records, noon)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -587,7 +587,7 @@ func TestAsksIsAllOfARequest(t *testing.T) {
 			t.Fatalf("a field of another type: %s", field.Name)
 		}
 
-		if requests, asked := request(j) != request(capacity.Job{}), asksOf(&j, at("0s")) != asksOf(&capacity.Job{}, at("0s")); requests &&
+		if requests, asked := request(j) != request(capacity.Job{}), keyOf(&j, at("0s")) != keyOf(&capacity.Job{}, at("0s")); requests &&
 			!asked {
 			t.Errorf("a request has %s, and what its verdict is remembered by has not", field.Name)
 		}

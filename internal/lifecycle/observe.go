@@ -45,7 +45,7 @@ func (p *pass) observe(ctx context.Context) {
 
 	p.view.Snap = snap
 	for _, words := range p.EC2.Withheld() {
-		p.say(capacity.AWSUnanswered, capacity.Subject{}, "", "%s; what was known before is kept", words)
+		p.addProblem(capacity.AWSUnanswered, capacity.Subject{}, "", "%s; what was known before is kept", words)
 	}
 }
 
@@ -90,7 +90,7 @@ func (p *pass) query(old *capacity.Snapshot) facts.Query {
 
 // mismatches says why launches into a slot's current reservation would fail.
 func mismatches(s View) (problems []capacity.Problem) {
-	for _, v := range s.slots() {
+	for _, v := range s.slotStates() {
 		if v.Reservation.ID == "" || v.Former {
 			continue
 		}

@@ -16,7 +16,7 @@ import (
 
 // Clean cancels this cluster's ODCRs that no longer serve a purpose. It may run at any time, next to hooks and other
 // passes. The error is for failed reads; failed cancellations are in the answer.
-func Clean(ctx context.Context, s Sources) ([]Needless, error) {
+func Clean(ctx context.Context, s Sources) ([]UnneededHold, error) {
 	mark := s.Settings.Cluster
 	cluster, err := s.cluster(ctx)
 	switch {
@@ -33,13 +33,13 @@ func Clean(ctx context.Context, s Sources) ([]Needless, error) {
 		}
 	}
 
-	held, err := s.seeHeld(ctx, mark)
+	held, err := s.readHolds(ctx, mark)
 	if err != nil {
 		return nil, err
 	}
 
-	found := held.needless()
-	for _, a := range held.releases(found) {
+	found := held.findUnneeded()
+	for _, a := range held.releaseActions(found) {
 		if err := a.Do(ctx, s.World); err != nil && a.About.Reservation == "" {
 			held.Err = err
 		}
@@ -48,26 +48,26 @@ func Clean(ctx context.Context, s Sources) ([]Needless, error) {
 	return found, held.Err
 }
 
-// releaseHeld is Clean in a pass.
-func (p *pass) releaseHeld(ctx context.Context) {
+// releaseHolds is Clean in a pass.
+func (p *pass) releaseHolds(ctx context.Context) {
 	if p.Settings.Reserve.MaxInstances == 0 || p.view.NoAWS || p.view.Cluster == nil || p.view.Cluster.MarkErr != nil {
 		return // these failures have been reported
 	}
 
-	held, err := p.seeHeld(ctx, p.view.Cluster.Mark)
+	held, err := p.readHolds(ctx, p.view.Cluster.Mark)
 	if err == nil {
-		p.carryOut(ctx, held.releases(held.needless()))
+		p.carryOut(ctx, held.releaseActions(held.findUnneeded()))
 		err = held.Err
 	}
 
 	if err != nil {
 		words, _ := p.EC2.Explain(err)
-		p.say("held-not-known", capacity.Subject{}, "", "looking for what is held for nothing: %s", words)
+		p.addProblem("held-not-known", capacity.Subject{}, "", "looking for what is held for nothing: %s", words)
 	}
 }
 
-// Held has the facts about this cluster's ODCRs.
-type Held struct {
+// Holds has the facts about this cluster's ODCRs.
+type Holds struct {
 	Mark    string
 	Ledger  []capacity.Hold // what hooks and commands have recorded, as far as it was readable
 	Err     error
@@ -76,11 +76,11 @@ type Held struct {
 	Now     time.Time
 }
 
-// seeHeld reads our ODCRs, in the order that proves nobody needs them. The error is for failed reads.
-func (s Sources) seeHeld(ctx context.Context, mark string) (h Held, err error) {
+// readHolds reads our ODCRs, in the order that proves nobody needs them. The error is for failed reads.
+func (s Sources) readHolds(ctx context.Context, mark string) (h Holds, err error) {
 	h.Mark = mark
 	// Before EC2: an order placed from now on is in no ledger that we have read.
-	h.Ledger, h.Err = s.State.Held(time.Time{})
+	h.Ledger, h.Err = s.State.Holds(time.Time{})
 
 	h.ODCRs, err = s.EC2.FindReservations(ctx, ec2.HoldsQuery(mark))
 	if err != nil {
@@ -104,9 +104,9 @@ func (s Sources) seeHeld(ctx context.Context, mark string) (h Held, err error) {
 	return h, nil
 }
 
-// over returns the ids, or else the tokens, of the ledger's entries for which EC2 shows nothing that lives, although it
+// goneEntries returns the ids, or else the tokens, of the ledger's entries for which EC2 shows nothing that lives, although it
 // should by now.
-func (h Held) over() (names []string) {
+func (h Holds) goneEntries() (names []string) {
 	for _, e := range h.Ledger {
 		shown := func(r capacity.Reservation) bool {
 			return (r.ID == e.ReservationID || r.Tags[capacity.TagToken] == e.Token) && r.State.IsLive()
@@ -119,17 +119,17 @@ func (h Held) over() (names []string) {
 	return names
 }
 
-// Needless is an ODCR of ours that no longer serves a purpose.
-type Needless struct {
+// UnneededHold is an ODCR of ours that no longer serves a purpose.
+type UnneededHold struct {
 	capacity.Reservation
 	Why      string `json:"why"`
 	Released bool   `json:"released"`
 	Error    string `json:"error,omitempty"` // why the cancellation failed
 }
 
-// needless are the ODCRs that no longer serve a purpose (R4).
-func (h Held) needless() []Needless {
-	all := []Needless{}
+// findUnneeded are the ODCRs that no longer serve a purpose (R4).
+func (h Holds) findUnneeded() []UnneededHold {
+	all := []UnneededHold{}
 
 	unheard := map[string]bool{}
 	for _, e := range h.Ledger {
@@ -138,54 +138,54 @@ func (h Held) needless() []Needless {
 
 	for _, r := range h.ODCRs {
 		if why := r.UnneededReason(h.Mark, h.Booting, unheard, h.Now); why != "" {
-			all = append(all, Needless{Reservation: r, Why: why})
+			all = append(all, UnneededHold{Reservation: r, Why: why})
 		}
 	}
 
 	return all
 }
 
-// releases cancels the ODCRs that no longer serve a purpose, and takes out of the ledger what is gone.
-func (h Held) releases(all []Needless) (actions []Action) {
+// releaseActions cancels the ODCRs that no longer serve a purpose, and takes out of the ledger what is gone.
+func (h Holds) releaseActions(all []UnneededHold) (actions []Action) {
 	for i := range all {
 		n := &all[i]
-		actions = append(actions, action("release", capacity.Subject{Reservation: n.ID}, "give back "+n.String(),
+		actions = append(actions, newAction("release", capacity.Subject{Reservation: n.ID}, "give back "+n.String(),
 			func(ctx context.Context, w World) error {
 				err := w.EC2.CancelODCR(ctx, n.ID)
 				if err == nil && h.Err == nil {
-					err = w.State.Released(h.Now, n.ID, n.Tags[capacity.TagToken])
+					err = w.State.RemoveHolds(h.Now, n.ID, n.Tags[capacity.TagToken])
 				}
 
 				n.Released = err == nil
 				if err != nil {
 					n.Error, _ = w.EC2.Explain(err)
-					err = fmt.Errorf("%w; %s", err, n.paid())
+					err = fmt.Errorf("%w; %s", err, n.paidText())
 				}
 
 				return err
 			}))
 	}
 
-	if names := h.over(); len(names) > 0 && h.Err == nil {
-		actions = append(actions, action("keep-released", capacity.Subject{}, "",
-			func(_ context.Context, w World) error { return w.State.Released(h.Now, names...) }))
+	if names := h.goneEntries(); len(names) > 0 && h.Err == nil {
+		actions = append(actions, newAction("keep-released", capacity.Subject{}, "",
+			func(_ context.Context, w World) error { return w.State.RemoveHolds(h.Now, names...) }))
 	}
 
 	return actions
 }
 
 // String says for people what became of the ODCR.
-func (n Needless) String() string {
+func (n UnneededHold) String() string {
 	text := fmt.Sprintf("%s, %d × %s in %s: %s", n.ID, n.Total, n.InstanceType, n.AZID, n.Why)
 	if n.Error != "" {
-		text += "; " + n.paid()
+		text += "; " + n.paidText()
 	}
 
 	return text
 }
 
-// paid says until when an ODCR is paid that could not be cancelled.
-func (n Needless) paid() string {
+// paidText says until when an ODCR is paid that could not be cancelled.
+func (n UnneededHold) paidText() string {
 	return fmt.Sprintf(
 		"it could not be cancelled, so its %d free places are paid until EC2 ends it, within an hour of %s",
 		n.Available, capacity.FormatUTC(n.End))

@@ -78,23 +78,23 @@ func (p *pass) run(ctx context.Context) {
 	}
 
 	if p.view.Cluster != nil {
-		guards, problems := fences(p.view)
+		guards, problems := decideFences(p.view)
 		p.view.Snap.Add(problems...)
 		p.carryOut(ctx, guards)
 		p.changeJobs(ctx)
-		p.carryOut(ctx, returned(p.view))
-		p.carryOut(ctx, endedBlocks(p.view))
-		p.carryOut(ctx, openings(p.view))
-		p.carryOut(ctx, endOrphans(p.view))
-		p.releaseHeld(ctx)
-		p.carryOut(ctx, forgetMisplaced(p.view))
+		p.carryOut(ctx, decideNodeReturns(p.view))
+		p.carryOut(ctx, decidePowerDowns(p.view))
+		p.carryOut(ctx, decidePowerUps(p.view))
+		p.carryOut(ctx, decideOrphanEnds(p.view))
+		p.releaseHolds(ctx)
+		p.carryOut(ctx, decideMisplaced(p.view))
 		p.view.LastSample = p.State.LastSample()
-		p.carryOut(ctx, sample(p.view))
+		p.carryOut(ctx, decideSample(p.view))
 		p.rollOver(ctx)
 	}
 
-	p.sayAll(setbackProblems, orphanProblems)
-	p.carryOut(ctx, published(p.view, p.Local))
+	p.addProblems(checkSetbacks, checkOrphans)
+	p.carryOut(ctx, decideFiles(p.view, p.Local))
 }
 
 // changeJobs reads the jobs once and does all that a pass does with jobs: unfinished requeues, endings at the fence,
@@ -102,26 +102,26 @@ func (p *pass) run(ctx context.Context) {
 func (p *pass) changeJobs(ctx context.Context) {
 	var err error
 
-	p.view.MarksFile, err = p.State.Marks().Read()
+	p.view.SavedRecords, err = p.State.JobRecords().Read()
 	if err != nil {
-		p.problem(capacity.StateFile, err)
+		p.addFailure(capacity.StateFile, err)
 	}
 
 	if err := p.readJobs(ctx); err != nil {
 		err = fmt.Errorf("reading Slurm's jobs: %w", err)
-		p.say(capacity.SlurmUnanswered, capacity.Subject{}, "", "%v; time limits and holds are unchanged", err)
+		p.addProblem(capacity.SlurmUnanswered, capacity.Subject{}, "", "%v; time limits and holds are unchanged", err)
 		p.fail(err)
 		return
 	}
 
-	p.view.Marks = trusted(p.view)
-	p.carryOut(ctx, unfinished(p.view))
-	p.view.Off = requeued(p.carryOut(ctx, endings(p.view)))
-	p.carryOut(ctx, keepMarks(p.view, nil))
-	p.carryOut(ctx, limits(p.view))
-	p.carryOut(ctx, waiting(p.view))
-	p.carryOut(ctx, retries(p.view))
-	p.carryOut(ctx, endedHolds(p.view))
+	p.view.JobRecords = trustedRecords(p.view)
+	p.carryOut(ctx, decideUnfinished(p.view))
+	p.view.Off = offNodes(p.carryOut(ctx, decideRequeues(p.view)))
+	p.carryOut(ctx, saveJobRecords(p.view, nil))
+	p.carryOut(ctx, decideLimits(p.view))
+	p.carryOut(ctx, decideWaiting(p.view))
+	p.carryOut(ctx, decideRetries(p.view))
+	p.carryOut(ctx, decideHeldJobs(p.view))
 }
 
 // carryOut does actions in order, all of them even if one fails, and notes each in the report. It returns those that
@@ -143,19 +143,19 @@ func (p *pass) carryOut(ctx context.Context, actions []Action) (done []Action) {
 		switch {
 		case moot:
 		case a.Text != "":
-			p.did(a, a.Text, err)
+			p.recordDone(a, a.Text, err)
 		case err != nil && strings.HasPrefix(a.Code, "keep-"): // state_dir cannot be written: the pass has failed
-			p.problem(capacity.StateFile, err)
+			p.addFailure(capacity.StateFile, err)
 			p.fail(err)
 		case err != nil:
-			p.say(capacity.ChangeFailed, a.About, "", "%v", err)
+			p.addProblem(capacity.ChangeFailed, a.About, "", "%v", err)
 		}
 	}
 
 	return done
 }
 
-func (p *pass) did(a Action, text string, err error) {
+func (p *pass) recordDone(a Action, text string, err error) {
 	d := Done{
 		Do:      a.Code,
 		Slot:    a.About.Slot,
@@ -182,17 +182,17 @@ func Look(ctx context.Context, s Sources) (snap *capacity.Snapshot, cluster *Clu
 
 	for _, r := range p.view.Rolling {
 		if !r.Ready && !r.Over {
-			p.say("roll-over-due", capacity.Subject{Partition: r.Partition, Reservation: r.Block.ID}, "",
+			p.addProblem("roll-over-due", capacity.Subject{Partition: r.Partition, Reservation: r.Block.ID}, "",
 				"reservation %s has no compute node group in partition %s yet; sync creates it", r.Block.ID,
 				r.Partition)
 		}
 	}
 
 	if p.view.Cluster != nil && !p.view.NoAWS {
-		p.sayAll(fencesDue)
+		p.addProblems(checkDueFences)
 	}
 
-	p.sayAll(setbackProblems, orphanProblems)
+	p.addProblems(checkSetbacks, checkOrphans)
 
 	if all := !p.view.NoAWS; p.asked || !all {
 		aws = &all
@@ -206,7 +206,7 @@ func (p *pass) look(ctx context.Context) {
 	var err, slurmErr error
 
 	if p.Broken != nil {
-		p.say("settings-broken", capacity.Subject{}, "", "%s; the previous settings stay in use",
+		p.addProblem("settings-broken", capacity.Subject{}, "", "%s; the previous settings stay in use",
 			strings.ReplaceAll(p.Broken.Error(), "\n", "; "))
 	}
 
@@ -223,31 +223,31 @@ func (p *pass) look(ctx context.Context) {
 	p.view.Cluster = cluster
 	snap := p.view.Snap
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		p.problem(capacity.StateFile, err)
+		p.addFailure(capacity.StateFile, err)
 	}
 
 	p.view.Now = p.MachineTime().Add(snap.ClockOffset.Duration)
 	snap.Former = formerSlots(p.view)
 	if slurmErr != nil {
 		slurmErr = fmt.Errorf("asking Slurm: %w", slurmErr)
-		p.say(capacity.SlurmUnanswered, capacity.Subject{}, "", "%v; fences and time limits are unchanged", slurmErr)
+		p.addProblem(capacity.SlurmUnanswered, capacity.Subject{}, "", "%v; fences and time limits are unchanged", slurmErr)
 		p.fail(slurmErr)
 	} else {
 		p.addSlurm()
-		p.sayAll(unlocked)
+		p.addProblems(checkAccounts)
 	}
 
-	p.sayAll(mismatches)
+	p.addProblems(mismatches)
 
 	if p.view.Cluster != nil {
 		p.askGuarded(ctx)
-		p.sayAll(keptFences, otherOwners)
+		p.addProblems(checkKeptFences, otherOwners)
 	}
 
-	p.sayAll(unusable)
+	p.addProblems(checkReservations)
 
 	if p.view.Cluster != nil {
-		p.sayAll(outOfService)
+		p.addProblems(checkNodesOut)
 	}
 
 	p.lookForMisplaced()
@@ -284,34 +284,34 @@ func newPass(s Sources) *pass {
 
 func (p *pass) report() Report {
 	return Report{
-		At:       p.view.second(),
-		DryRun:   p.DryRun,
-		Done:     append([]Done{}, p.done...),
-		Problems: p.view.Snap.All(),
-		NoAWS:    p.view.NoAWS,
-		Failed:   len(p.failed) > 0,
-		Cluster:  p.view.Cluster,
-		Jobs:     p.view.Jobs,
-		AlsoOurs: p.alsoOurs(),
-		Rolling:  p.view.Rolling,
+		At:               p.view.nowInSeconds(),
+		DryRun:           p.DryRun,
+		Done:             append([]Done{}, p.done...),
+		Problems:         p.view.Snap.All(),
+		NoAWS:            p.view.NoAWS,
+		Failed:           len(p.failed) > 0,
+		Cluster:          p.view.Cluster,
+		Jobs:             p.view.Jobs,
+		SharedPartitions: p.sharedPartitions(),
+		Rolling:          p.view.Rolling,
 	}
 }
 
 func (p *pass) fail(err error) { p.failed = append(p.failed, err) }
 
-func (p *pass) sayAll(problems ...func(View) []capacity.Problem) {
+func (p *pass) addProblems(problems ...func(View) []capacity.Problem) {
 	for _, of := range problems {
 		p.view.Snap.Add(of(p.view)...)
 	}
 }
 
-// problem notes a failure that does not stop the pass and that an administrator should look at.
-func (p *pass) problem(code capacity.Code, err error) {
-	p.say(code, capacity.Subject{}, "", "%v", err)
+// addFailure notes a failure that does not stop the pass and that an administrator should look at.
+func (p *pass) addFailure(code capacity.Code, err error) {
+	p.addProblem(code, capacity.Subject{}, "", "%v", err)
 }
 
-// say notes what people should know; the code says who has to act.
-func (p *pass) say(code capacity.Code, about capacity.Subject, fix, format string, args ...any) {
+// addProblem notes what people should know; the code says who has to act.
+func (p *pass) addProblem(code capacity.Code, about capacity.Subject, fix, format string, args ...any) {
 	p.view.Snap.Add(capacity.Problemf(code, about, fix, format, args...))
 }
 
@@ -335,12 +335,12 @@ type View struct {
 	Unread []capacity.Job
 	// Marks are the trusted marks of jobs: see trustedMarks. What is done to a job changes its mark. MarksFile is what
 	// the last pass kept. Off are the jobs that this pass has taken off their nodes.
-	Marks, MarksFile map[string]state.Mark
-	Off              map[string]bool
-	OrphansSeen      bool      // the snapshot's orphans were read by this pass
-	Placed           []string  // nodes whose instance their Prologs found at a wrong place, which is no longer so
-	Rolling          []Rolling // the node groups of partitions that roll over by themselves
-	Setbacks         map[string]state.Setback
+	JobRecords, SavedRecords map[string]state.JobRecord
+	Off                      map[string]bool
+	OrphansSeen              bool      // the snapshot's orphans were read by this pass
+	Placed                   []string  // nodes whose instance their Prologs found at a wrong place, which is no longer so
+	Rolling                  []Rolling // the node groups of partitions that roll over by themselves
+	Setbacks                 map[string]state.Setback
 	// LastSample is the last pass's sample for the report, nil if there is none. Poll is the longest time between two
 	// passes.
 	LastSample *state.Sample
@@ -352,13 +352,15 @@ type View struct {
 // old is the last snapshot, empty if there is none.
 func (s View) old() *capacity.Snapshot { return cmp.Or(s.Old, &capacity.Snapshot{}) }
 
-// toSlurm turns AWS's time into Slurm's.
-func (s View) toSlurm() time.Duration { return -s.Snap.ClockOffset.Duration }
+// slurmOffset turns AWS's time into Slurm's.
+func (s View) slurmOffset() time.Duration { return -s.Snap.ClockOffset.Duration }
 
 // SlurmNow is the time by Slurm's clock.
-func (s View) SlurmNow() time.Time { return s.Now.Add(s.toSlurm()) }
+func (s View) SlurmNow() time.Time { return s.Now.Add(s.slurmOffset()) }
 
-func (s View) second() time.Time { return s.Now.UTC().Truncate(time.Second) }
+func (s View) nowInSeconds() time.Time { return s.Now.UTC().Truncate(time.Second) }
 
-// atAWS converts a time of Slurm's to AWS's clock.
-func (s View) atAWS(t time.Time) time.Time { return t.Add(-s.toSlurm()).UTC().Truncate(time.Second) }
+// toAWSTime converts a time of Slurm's to AWS's clock.
+func (s View) toAWSTime(t time.Time) time.Time {
+	return t.Add(-s.slurmOffset()).UTC().Truncate(time.Second)
+}

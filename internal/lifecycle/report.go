@@ -24,10 +24,10 @@ type Report struct {
 	Failed            bool              `json:"-"` // the pass did not do all that it had to
 	// Cluster is Slurm as it was before the pass changed it, nil if it did not answer. Jobs are its jobs, nil if they
 	// were not read.
-	Cluster  *Cluster       `json:"-"`
-	Jobs     []capacity.Job `json:"-"`
-	AlsoOurs []string       `json:"-"` // Sources.AlsoOurs for the next pass
-	Rolling  []Rolling      `json:"-"` // the node groups of partitions that roll over by themselves, as the pass left them
+	Cluster          *Cluster       `json:"-"`
+	Jobs             []capacity.Job `json:"-"`
+	SharedPartitions []string       `json:"-"` // Sources.AlsoOurs for the next pass
+	Rolling          []Rolling      `json:"-"` // the node groups of partitions that roll over by themselves, as the pass left them
 }
 
 // Done is one change, or an attempted one.
@@ -53,9 +53,9 @@ func (d Done) String() string {
 // recently bounds the age of the failed launches that are reported.
 const recently = time.Hour
 
-// Troubles returns what people should know about their partitions: what the snapshot has of them, failed launches, and
+// PartitionProblems returns what people should know about their partitions: what the snapshot has of them, failed launches, and
 // waiting jobs that can never start, which only their owners can change. records are the hooks' records, oldest first.
-func Troubles(
+func PartitionProblems(
 	snap *capacity.Snapshot, jobs []capacity.Job, records []state.Record, now time.Time,
 ) (all []capacity.Problem) {
 	for _, p := range snap.Partitions {
@@ -72,9 +72,9 @@ func Troubles(
 	return all
 }
 
-// unusable reports a partition's reservations with failed hosts or networks, those that were not paid for or that EC2
+// checkReservations reports a partition's reservations with failed hosts or networks, those that were not paid for or that EC2
 // could not provide, and those that have ended.
-func unusable(s View) (all []capacity.Problem) {
+func checkReservations(s View) (all []capacity.Problem) {
 	for _, p := range s.Snap.Partitions {
 		var over, failed []string
 		for _, r := range s.Snap.Reservations {
@@ -167,7 +167,7 @@ func failedLaunches(p capacity.Partition, records []state.Record, now time.Time)
 func neverStart(p capacity.Partition, jobs []capacity.Job, snap *capacity.Snapshot, now time.Time) []capacity.Problem {
 	var all []capacity.Problem
 
-	w := waiter{snap, now, nil, map[asks]cannot{}}
+	w := waiter{snap, now, nil, map[jobKey]stuckReason{}}
 	for i := range jobs { // by index: copying each job costs more than the check
 		j := &jobs[i]
 		if !j.CanStart() || !j.InPartition(p.Name) {
@@ -219,7 +219,7 @@ func Metrics(snap *capacity.Snapshot, report Report) metrics.Gauges {
 		code     capacity.Code
 		severity capacity.Severity
 	}
-	for k, same := range grouped(report.All(), func(p capacity.Problem) kind { return kind{p.Code, p.Severity} }) {
+	for k, same := range groupBy(report.All(), func(p capacity.Problem) kind { return kind{p.Code, p.Severity} }) {
 		add("problems_by_code",
 			"Problems and notes of the last pass of sync, by code and who has to act: admin, user, note.",
 			float64(len(same)), "code", string(k.code), "severity", string(k.severity))
@@ -257,7 +257,7 @@ func Metrics(snap *capacity.Snapshot, report Report) metrics.Gauges {
 		count := map[string]int{}
 		names := report.Cluster.SlotNodes(s.Slot.Name)
 
-		shown := report.Cluster.shown(names)
+		shown := report.Cluster.visibleNodes(names)
 		for _, n := range shown {
 			count[nodeClass(n)]++
 		}

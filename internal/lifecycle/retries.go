@@ -11,11 +11,11 @@ import (
 // slurmsDelay is more than the two minutes by which Slurm itself may put off a job that it requeues after the note.
 const slurmsDelay = 4 * time.Minute
 
-// retries follows up the notes of ResumeProgram on jobs whose launch failed. A job that was put off only because AWS
+// decideRetries follows up the notes of ResumeProgram on jobs whose launch failed. A job that was put off only because AWS
 // did not answer need not wait any longer once it does; a time that somebody else has set since stays. A job that runs
 // is not tried again.
-func retries(s View) (actions []Action) {
-	for _, j := range s.left() {
+func decideRetries(s View) (actions []Action) {
+	for _, j := range s.remainingJobs() {
 		note, noted := j.ReadRetry()
 		soon := capacity.RetryAt(capacity.Job{Shown: j.Shown, NumNodes: j.NumNodes}, 0, s.SlurmNow())
 		isTheirTime := j.Eligible.Sub(note.At) > slurmsDelay
@@ -23,7 +23,7 @@ func retries(s View) (actions []Action) {
 		switch {
 		case !noted:
 		case j.Running():
-			actions = append(actions, tellOwner(j, note.Rest, ""))
+			actions = append(actions, noteAction(j, note.Rest, ""))
 		case s.OrphansSeen && note.Undecided && j.Pending() && !isTheirTime && soon.Before(j.Eligible):
 			actions = append(actions, bringForward(j, soon))
 		}
@@ -35,7 +35,7 @@ func retries(s View) (actions []Action) {
 func bringForward(j capacity.Job, at time.Time) Action {
 	text := fmt.Sprintf("let job %s start at once: AWS answers again", j.Shown)
 
-	return onJob("retry-job", "", j, text, unchanged, func(ctx context.Context, w World) error {
+	return jobAction("retry-job", "", j, text, isUnchanged, func(ctx context.Context, w World) error {
 		return w.Slurm.SetBeginTime(ctx, j.Shown, at)
 	})
 }

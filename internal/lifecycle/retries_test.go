@@ -56,7 +56,7 @@ func TestRetries(t *testing.T) {
 			}},
 		}
 
-		if got := sentences(retries(s)); !slices.Equal(got, c.want) {
+		if got := sentences(decideRetries(s)); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, not %q", name, got, c.want)
 		}
 	}

@@ -41,16 +41,16 @@ func (r Rolling) about() capacity.Subject {
 	return capacity.Subject{Partition: r.Partition, Slot: r.Slot, Reservation: r.Block.ID}
 }
 
-// rollings returns the node groups of partitions that roll over by themselves, if there is something to do or to
+// findRollings returns the node groups of partitions that roll over by themselves, if there is something to do or to
 // report, and the blocks for which others lack one.
-func rollings(s View) (all []Rolling, lack []capacity.Problem) {
+func findRollings(s View) (all []Rolling, lack []capacity.Problem) {
 	for _, part := range s.Snap.Partitions {
 		for _, g := range part.Groups {
 			if !part.Provider.Configures() {
 				continue
 			}
 
-			found := s.rollingsOf(part, g)
+			found := s.groupRollings(part, g)
 			if s.Settings.RollsOver(part.Name) && g.PurchaseOption.IsBlock() {
 				all = append(all, found...)
 				continue
@@ -72,7 +72,7 @@ func rollings(s View) (all []Rolling, lack []capacity.Problem) {
 	return all, lack
 }
 
-func (s View) rollingsOf(part capacity.Partition, g capacity.NodeGroup) (all []Rolling) {
+func (s View) groupRollings(part capacity.Partition, g capacity.NodeGroup) (all []Rolling) {
 	holds := map[string]string{}
 
 	var ready []string // blocks that are open or will be
@@ -131,7 +131,7 @@ func (s View) rollingsOf(part capacity.Partition, g capacity.NodeGroup) (all []R
 
 	for _, slot := range g.Slots {
 		if r, known := s.Snap.Reservation(slot.Occupant); known && !r.IsLiveAt(s.Now) &&
-			len(s.Cluster.those(s.Cluster.SlotNodes(slot.Name), capacity.Node.IsUp)) == 0 {
+			len(s.Cluster.filterNodes(s.Cluster.SlotNodes(slot.Name), capacity.Node.IsUp)) == 0 {
 			all = append(all, Rolling{
 				Partition: part.Name,
 				Slot:      slot.Name,
@@ -144,7 +144,7 @@ func (s View) rollingsOf(part capacity.Partition, g capacity.NodeGroup) (all []R
 	return all
 }
 
-func setbackProblems(s View) (problems []capacity.Problem) {
+func checkSetbacks(s View) (problems []capacity.Problem) {
 	for _, r := range s.Rolling {
 		if r.Setback.Problem != "" {
 			problems = append(problems, capacity.Problemf(capacity.RollOverFailed, r.about(), "",
@@ -169,7 +169,7 @@ func (p *pass) rollOver(ctx context.Context) {
 	for i := range p.view.Rolling {
 		r := &p.view.Rolling[i]
 		if !r.Ready && !p.view.Now.Before(r.Setback.Tried.Add(rollOverPause)) {
-			p.goOn(ctx, r)
+			p.continueRollOver(ctx, r)
 		}
 
 		if r.Setback.Problem != "" {
@@ -178,14 +178,14 @@ func (p *pass) rollOver(ctx context.Context) {
 	}
 
 	if !p.DryRun && len(left)+len(p.view.Setbacks) > 0 {
-		if err := p.State.Setbacks().Keep(left); err != nil {
-			p.problem(capacity.StateFile, err)
+		if err := p.State.Setbacks().Save(left); err != nil {
+			p.addFailure(capacity.StateFile, err)
 			p.fail(err)
 		}
 	}
 }
 
-func (p *pass) goOn(ctx context.Context, r *Rolling) {
+func (p *pass) continueRollOver(ctx context.Context, r *Rolling) {
 	a := Action{Code: "set-up-slot", About: r.about()}
 	text := fmt.Sprintf("set up %s in partition %s", r.Block.ID, r.Partition)
 	if r.Over {
@@ -194,7 +194,7 @@ func (p *pass) goOn(ctx context.Context, r *Rolling) {
 	}
 
 	if p.DryRun {
-		p.did(a, text, nil)
+		p.recordDone(a, text, nil)
 		return
 	}
 
@@ -209,7 +209,7 @@ func (p *pass) goOn(ctx context.Context, r *Rolling) {
 	}
 
 	for _, step := range did {
-		p.did(a, text+": "+step, nil)
+		p.recordDone(a, text+": "+step, nil)
 	}
 
 	before := r.Setback
@@ -218,8 +218,8 @@ func (p *pass) goOn(ctx context.Context, r *Rolling) {
 		words, _ := p.EC2.Explain(err)
 
 		r.Setback = state.Setback{
-			Since:   p.view.second(),
-			Tried:   p.view.second(),
+			Since:   p.view.nowInSeconds(),
+			Tried:   p.view.nowInSeconds(),
 			Problem: "cannot " + text + ": " + words,
 		}
 		if before.Problem == r.Setback.Problem {

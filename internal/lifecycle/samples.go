@@ -12,21 +12,21 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// sample records, for the report, the open reservations, the state of their nodes and the jobs on them.
-func sample(s View) []Action {
+// decideSample records, for the report, the open reservations, the state of their nodes and the jobs on them.
+func decideSample(s View) []Action {
 	now := s.sample()
 	if now == nil {
 		return nil
 	}
 
-	return []Action{action("keep-sample", capacity.Subject{}, "",
+	return []Action{newAction("keep-sample", capacity.Subject{}, "",
 		func(_ context.Context, w World) error { return w.State.AppendSample(*now, s.LastSample, s.Poll) })}
 }
 
 // sample is nil if no reservation is paid for, or was until now, and without jobs: the report shows such a time as
 // unknown.
 func (s View) sample() *state.Sample {
-	now := state.Sample{At: s.second(), Paid: s.paid()}
+	now := state.Sample{At: s.nowInSeconds(), Paid: s.paid()}
 	if s.Jobs == nil || len(now.Paid) == 0 && (s.LastSample == nil || len(s.LastSample.Paid) == 0) {
 		return nil
 	}
@@ -44,8 +44,8 @@ func (s View) sample() *state.Sample {
 // paid returns the open reservations of all slots with the state of their nodes.
 func (s View) paid() map[string]*state.Paid {
 	all := map[string]*state.Paid{}
-	for _, v := range s.slots() {
-		nodes := s.shown(v.Slot.Name)
+	for _, v := range s.slotStates() {
+		nodes := s.sampledNodes(v.Slot.Name)
 		for _, r := range s.openIn(v) {
 			w := s.Snap.Timing.Window(r)
 			paid := &state.Paid{
@@ -90,22 +90,24 @@ func (s View) openIn(v capacity.SlotState) (open []capacity.Reservation) {
 	return open
 }
 
-// shown are the nodes of a slot that are not powered down, those that can run jobs first.
-func (s View) shown(slot string) []capacity.Node {
-	nodes := slices.DeleteFunc(s.Cluster.shown(s.Cluster.SlotNodes(slot)),
-		func(n capacity.Node) bool { return sampled(n) == "" })
+// sampledNodes are the nodes of a slot that are not powered down, those that can run jobs first.
+func (s View) sampledNodes(slot string) []capacity.Node {
+	nodes := slices.DeleteFunc(s.Cluster.visibleNodes(s.Cluster.SlotNodes(slot)),
+		func(n capacity.Node) bool { return sampleState(n) == "" })
 	slices.SortStableFunc(nodes,
-		func(a, b capacity.Node) int { return strings.Compare(order[sampled(a)], order[sampled(b)]) })
+		func(a, b capacity.Node) int {
+			return strings.Compare(sampleOrder[sampleState(a)], sampleOrder[sampleState(b)])
+		})
 
 	return nodes
 }
 
-var order = map[string]string{state.NodeUp: "0", state.NodeBoots: "1", state.NodeDrain: "2", state.NodeDown: "3"}
+var sampleOrder = map[string]string{state.NodeUp: "0", state.NodeBoot: "1", state.NodeDrain: "2", state.NodeDown: "3"}
 
 func (s View) byState(nodes []capacity.Node) map[string]string {
 	names := map[string][]string{}
 	for _, n := range nodes {
-		names[sampled(n)] = append(names[sampled(n)], n.Name)
+		names[sampleState(n)] = append(names[sampleState(n)], n.Name)
 	}
 
 	lists := map[string]string{}
@@ -116,15 +118,15 @@ func (s View) byState(nodes []capacity.Node) map[string]string {
 	return lists
 }
 
-// sampled is the state of a node for Paid.Nodes; "" for one that is powered down.
-func sampled(n capacity.Node) string {
+// sampleState is the state of a node for Paid.Nodes; "" for one that is powered down.
+func sampleState(n capacity.Node) string {
 	switch {
 	case n.IsUp():
 		return state.NodeUp
 	case n.PoweredDown(), n.PoweringDown():
 		return ""
 	case n.PoweringUp():
-		return state.NodeBoots
+		return state.NodeBoot
 	case n.HasFlag("DRAIN"):
 		return state.NodeDrain
 	}
@@ -152,7 +154,7 @@ func (s View) waited() map[string]bool {
 func (s View) runs(now time.Time) map[string]capacity.Run {
 	last := s.LastSample
 	ours := map[string]bool{}
-	for _, v := range s.slots() {
+	for _, v := range s.slotStates() {
 		for _, name := range s.Cluster.SlotNodes(v.Slot.Name) {
 			ours[name] = true
 		}
@@ -179,7 +181,7 @@ func (s View) runs(now time.Time) map[string]capacity.Run {
 		switch {
 		case j.State == "RUNNING" || j.State == "SUSPENDED":
 			runs[id] = s.run(j)
-			if known && near(was.Start, runs[id].Start) {
+			if known && isNear(was.Start, runs[id].Start) {
 				runs[id] = was // the offset is known to the second only
 			}
 		case known && was.End.IsZero() && j.State == "COMPLETING":
@@ -199,7 +201,7 @@ func (s View) runs(now time.Time) map[string]capacity.Run {
 
 		run.End = now
 		if j, seen := over[id]; seen {
-			run.End = s.atAWS(j.End)
+			run.End = s.toAWSTime(j.End)
 			run.State = j.State
 		} else if n, _ := strconv.Atoi(id[strings.LastIndexByte(id, '.')+1:]); restarts[run.Job] > n {
 			run.State = "REQUEUED"
@@ -211,13 +213,13 @@ func (s View) runs(now time.Time) map[string]capacity.Run {
 	for id, j := range over {
 		_, known := before[id]
 		_, there := runs[id]
-		if known || there || j.Start.IsZero() || last == nil || s.atAWS(j.End).Before(last.At) ||
+		if known || there || j.Start.IsZero() || last == nil || s.toAWSTime(j.End).Before(last.At) ||
 			!slices.ContainsFunc(j.Nodes, func(n string) bool { return ours[n] }) {
 			continue
 		}
 
 		run := s.run(j)
-		run.End = s.atAWS(j.End)
+		run.End = s.toAWSTime(j.End)
 		run.State = j.State
 		runs[id] = run
 	}
@@ -234,42 +236,42 @@ func (s View) run(j capacity.Job) capacity.Run {
 		Account:   j.Account,
 		Partition: j.Partition,
 		Nodes:     hostlist.Compress(j.Nodes),
-		Start:     s.atAWS(j.Start),
+		Start:     s.toAWSTime(j.Start),
 	}
 }
 
-// published writes the snapshot and the plan for their readers, and the facts for running jobs. slurmctld's own copy
+// decideFiles writes the snapshot and the plan for their readers, and the facts for running jobs. slurmctld's own copy
 // comes first, because state_dir may be on a file server that hangs.
-func published(s View, local state.Dir) []Action {
+func decideFiles(s View, local state.Dir) []Action {
 	all := jobFacts(s)
 
 	return []Action{
-		action("keep-snapshot", capacity.Subject{}, "", func(_ context.Context, w World) error {
+		newAction("keep-snapshot", capacity.Subject{}, "", func(_ context.Context, w World) error {
 			if local == "" || local == w.State {
 				return nil
 			}
 			return local.WriteSnapshot(s.Snap)
 		}),
-		action("keep-snapshot", capacity.Subject{}, "", func(_ context.Context, w World) error {
+		newAction("keep-snapshot", capacity.Subject{}, "", func(_ context.Context, w World) error {
 			return w.State.WriteSnapshot(s.Snap)
 		}),
-		action("keep-facts", capacity.Subject{}, "", func(_ context.Context, w World) error {
-			return w.State.WriteFacts(all)
+		newAction("keep-facts", capacity.Subject{}, "", func(_ context.Context, w World) error {
+			return w.State.WriteJobFacts(all)
 		}),
 	}
 }
 
 // jobFacts returns what running jobs may read about their reservations. If several share a slot, only EC2 knows which
 // one a node runs in, so there are no facts.
-func jobFacts(s View) map[string]state.Facts {
-	all := map[string]state.Facts{}
-	for _, v := range s.slots() {
+func jobFacts(s View) map[string]state.JobFacts {
+	all := map[string]state.JobFacts{}
+	for _, v := range s.slotStates() {
 		if v.Reservation.ID == "" || len(v.Current) > 1 {
 			continue
 		}
 
 		w := v.Window
-		f := state.Facts{
+		f := state.JobFacts{
 			ReservationID: v.Reservation.ID,
 			InstanceType:  v.Reservation.InstanceType,
 			Partition:     v.Partition.Name,

@@ -124,18 +124,18 @@ func (st *stage) requeues(comment string, change func(*model.Job)) *model.Job {
 
 // marks are those that the last pass kept.
 func (st *stage) marks() string {
-	marks, err := st.sources.State.Marks().Read()
+	records, err := st.sources.State.JobRecords().Read()
 	if err != nil {
 		st.Fatal(err)
 	}
 
-	return shownMarks(marks)
+	return shownMarks(records)
 }
 
-func shownMarks(marks map[string]state.Mark) string {
+func shownMarks(records map[string]state.JobRecord) string {
 	var all []string
-	for _, job := range slices.Sorted(maps.Keys(marks)) {
-		m := marks[job]
+	for _, job := range slices.Sorted(maps.Keys(records)) {
+		m := records[job]
 		words := []string{}
 		add := func(is bool, format string, args ...any) {
 			if is {
@@ -144,14 +144,14 @@ func shownMarks(marks map[string]state.Mark) string {
 		}
 		add(m.Restarts > 0, "restarts=%d", m.Restarts)
 		add(m.Fit, "fit")
-		add(m.UpTo > 0, "up to %d", m.UpTo)
+		add(m.MaxMinutes > 0, "up to %d", m.MaxMinutes)
 		add(m.OnEnd != "", "on_end=%s", m.OnEnd)
-		add(m.Told > 0, "told=%d", m.Told)
-		add(m.Ends > 0, "ends=%d", m.Ends)
-		add(m.EndedAt > 0, "ended at %s", model.Clock(time.Unix(m.EndedAt, 0)))
-		add(m.Ending, "ending")
+		add(m.WarnedMinutes > 0, "told=%d", m.WarnedMinutes)
+		add(m.FenceRequeues > 0, "ends=%d", m.FenceRequeues)
+		add(m.LastFence > 0, "ended at %s", model.Clock(time.Unix(m.LastFence, 0)))
+		add(m.Requeuing, "ending")
 		add(m.Release, "release")
-		add(m.From != 0, "cut from %d to %d", m.From, m.Cut)
+		add(m.OwnMinutes != 0, "cut from %d to %d", m.OwnMinutes, m.CutMinutes)
 
 		all = append(all, fmt.Sprintf("%s(%s)", job, strings.Join(words, " ")))
 	}
@@ -404,7 +404,7 @@ var scenarios = []struct {
 	{"the sixth requeue holds the job", func(st *stage) {
 		st.block("cr-2", "solo", day+time.Hour, 2*day, 4)
 		st.requeues("fitted", func(j *model.Job) {
-			if err := st.sources.State.Marks().Keep(map[string]state.Mark{"1": {Fit: true, Ends: 5, EndedAt: 7}}); err != nil {
+			if err := st.sources.State.JobRecords().Save(map[string]state.JobRecord{"1": {Fit: true, FenceRequeues: 5, LastFence: 7}}); err != nil {
 				st.Fatal(err)
 			}
 		})
@@ -722,7 +722,7 @@ var scenarios = []struct {
 
 		for _, node := range []string{"solo-1", "solo-2"} {
 			st.slurm.Node(node).State = model.Idle
-			if err := st.sources.State.KeepMisplaced(state.Misplaced{Node: node, At: opens.Add(2 * time.Hour), Metadata: capacity.Metadata{InstanceID: "i-7", InstanceType: "p4d.24xlarge", AZID: "use2-az1"}}); err != nil {
+			if err := st.sources.State.SaveMisplaced(state.Misplaced{Node: node, At: opens.Add(2 * time.Hour), Metadata: capacity.Metadata{InstanceID: "i-7", InstanceType: "p4d.24xlarge", AZID: "use2-az1"}}); err != nil {
 				st.Fatal(err)
 			}
 		}
@@ -787,18 +787,18 @@ func TestSoManyJobsAPass(t *testing.T) {
 			view.Jobs = append(view.Jobs, j)
 		}
 	}
-	add(fitsAPass+1, capacity.Job{TimeLimit: capacity.NoLimit}) // gets a limit
+	add(maxFitsPerPass+1, capacity.Job{TimeLimit: capacity.NoLimit}) // gets a limit
 	add(
-		tellsAPass+1,
+		maxNotesPerPass+1,
 		capacity.Job{TimeLimit: capacity.Minutes(9999), AdminComment: again, NumNodes: 1},
 	) // its own is too long
 
 	count := map[string]int{}
-	for _, a := range waiting(view) {
+	for _, a := range decideWaiting(view) {
 		count[a.Code]++
 	}
 
-	if want := map[string]int{"set-limit": fitsAPass, "tell-owner": tellsAPass}; !maps.Equal(count, want) {
+	if want := map[string]int{"set-limit": maxFitsPerPass, "tell-owner": maxNotesPerPass}; !maps.Equal(count, want) {
 		t.Errorf("%v, want %v", count, want)
 	}
 }

@@ -26,12 +26,12 @@ func (p *pass) lookForRollOver() {
 		return
 	}
 
-	rolling, lack := rollings(p.view)
+	rolling, lack := findRollings(p.view)
 	p.view.Snap.Add(lack...)
 
 	setbacks, err := p.State.Setbacks().Read()
 	if err != nil && !errors.Is(err, fs.ErrPermission) { // a reader of status may have no right to the file
-		p.problem(capacity.StateFile, err)
+		p.addFailure(capacity.StateFile, err)
 	}
 
 	p.view.Rolling = rolling
@@ -68,7 +68,7 @@ func (p *pass) lookForOrphans(ctx context.Context) {
 	all, err := p.EC2.FindInstances(ctx, of)
 	if err != nil {
 		words, _ := p.EC2.Explain(err)
-		p.say("instances-not-known", capacity.Subject{}, "", "looking for instances that belong to no node: %s", words)
+		p.addProblem("instances-not-known", capacity.Subject{}, "", "looking for instances that belong to no node: %s", words)
 		return
 	}
 	// Without partitions this is AWS's only answer, and gives its time.
@@ -85,7 +85,7 @@ func (p *pass) lookForOrphans(ctx context.Context) {
 	}
 
 	p.view.Instances = ours
-	p.view.Snap.Add(p.view.twins(others)...)
+	p.view.Snap.Add(p.view.checkForeignInstances(others)...)
 	recorded := sync.OnceValue(p.launched) // few passes need to know
 	p.view.Snap.Orphans = orphans(ours, p.view.Cluster, p.view.Snap.Orphans,
 		func(node string) string { return recorded()[node] }, p.view.Now)
@@ -96,7 +96,7 @@ func (p *pass) lookForOrphans(ctx context.Context) {
 func (p *pass) launched() map[string]string {
 	records, err := p.State.Records()
 	if err != nil {
-		p.problem(capacity.StateFile, err)
+		p.addFailure(capacity.StateFile, err)
 	}
 
 	last := map[string]string{}
@@ -122,7 +122,7 @@ func (p *pass) lookForMisplaced() {
 
 	found, err := p.State.Misplaced()
 	if err != nil {
-		p.problem(capacity.StateFile, err)
+		p.addFailure(capacity.StateFile, err)
 	}
 
 	for _, f := range found {
@@ -130,7 +130,7 @@ func (p *pass) lookForMisplaced() {
 		differs := ""
 		at, known := p.view.Snap.FindSlot(slot)
 		if on := func(n capacity.Node) bool { return !n.PoweredDown() }; known &&
-			len(p.view.Cluster.those([]string{f.Node}, on)) > 0 { // else that instance is gone
+			len(p.view.Cluster.filterNodes([]string{f.Node}, on)) > 0 { // else that instance is gone
 			differs = p.view.Snap.DescribeMisplacement(at, f.Metadata, p.view.Now)
 		}
 
@@ -139,7 +139,7 @@ func (p *pass) lookForMisplaced() {
 			continue
 		}
 
-		p.say("wrong-instance", capacity.Subject{Slot: slot, Node: f.Node},
+		p.addProblem("wrong-instance", capacity.Subject{Slot: slot, Node: f.Node},
 			"find out what launched it, and power the node down", "node %s: %s", f.Node, differs)
 	}
 }
@@ -167,7 +167,7 @@ func (p *pass) askGuarded(ctx context.Context) {
 	found, missing, err := p.EC2.Reservations(ctx, ids)
 	if err != nil {
 		words, _ := p.EC2.Explain(err)
-		p.say("fence-not-known", capacity.Subject{}, "",
+		p.addProblem("fence-not-known", capacity.Subject{}, "",
 			"describing %s, which fences are named after: %s; the fences stay", strings.Join(ids, ", "), words)
 		return
 	}
@@ -176,7 +176,7 @@ func (p *pass) askGuarded(ctx context.Context) {
 
 	for _, m := range missing {
 		if !m.Unread {
-			snap.Missing[m.ID] = cmp.Or(p.view.old().Missing[m.ID], p.view.second())
+			snap.Missing[m.ID] = cmp.Or(p.view.old().Missing[m.ID], p.view.nowInSeconds())
 		}
 	}
 }
@@ -205,7 +205,7 @@ func otherOwners(s View) (told []capacity.Problem) {
 
 // lookForImpaired says which nodes of open reservations run on hosts that EC2 is about to take away.
 func (p *pass) lookForImpaired(ctx context.Context) {
-	open := slices.ContainsFunc(p.view.slots(),
+	open := slices.ContainsFunc(p.view.slotStates(),
 		func(v capacity.SlotState) bool { return v.Reservation.State == capacity.StateActive })
 	if !open || p.view.NoAWS || p.view.Cluster == nil {
 		return
@@ -217,7 +217,7 @@ func (p *pass) lookForImpaired(ctx context.Context) {
 	said, err := p.EC2.Impaired(ctx)
 	if err != nil {
 		words, _ := p.EC2.Explain(err)
-		p.say(capacity.AWSUnanswered, capacity.Subject{}, "",
+		p.addProblem(capacity.AWSUnanswered, capacity.Subject{}, "",
 			"%s; hosts that are about to be retired are not known", words)
 	}
 
@@ -234,7 +234,7 @@ func (p *pass) lookForImpaired(ctx context.Context) {
 		if node := nodes[id]; node != "" {
 			fix := fmt.Sprintf("`scontrol update nodename=%s state=drain reason=host`; when its jobs are over, "+
 				"`scontrol update nodename=%[1]s state=power_down`: it gets another host", node)
-			p.say(capacity.HostImpaired, capacity.Subject{Node: node}, fix,
+			p.addProblem(capacity.HostImpaired, capacity.Subject{Node: node}, fix,
 				"EC2 says of instance %s of node %s: %s", id, node, said[id])
 		}
 	}
@@ -247,7 +247,7 @@ func (p *pass) unreadable() []error {
 		return nil
 	}
 
-	return config.UnreadableByHooks(p.view.Cluster.ConfPath, p.view.Cluster.SlurmUID)
+	return config.CheckHookAccess(p.view.Cluster.ConfPath, p.view.Cluster.SlurmUID)
 }
 
 // addSlurm adds Slurm's half of the snapshot, and reports what is wrong with it.
@@ -275,21 +275,21 @@ func (p *pass) addConfig() {
 	p.view.Snap.KillWait.Duration = p.view.Cluster.KillWait
 
 	if uid, err := p.State.OwnerUID(); err == nil && os.Geteuid() == 0 && uid != 0 && uid != p.view.Cluster.SlurmUID {
-		p.problem(capacity.StateFile, fmt.Errorf(
+		p.addFailure(capacity.StateFile, fmt.Errorf(
 			"%s belongs to user %d, neither root nor SlurmUser, who can change what root writes there: chown -R it back",
 			p.State, uid))
 	}
 
 	for _, err := range p.unreadable() {
 		what, fix, _ := strings.Cut(err.Error(), "; ")
-		p.say(capacity.SettingsUnreadable, capacity.Subject{}, fix,
+		p.addProblem(capacity.SettingsUnreadable, capacity.Subject{}, fix,
 			"the hooks that slurmctld starts launch nothing: %s", what)
 	}
 
-	over := capacity.MaxOverTime(p.view.Cluster.Partitions, p.view.Cluster.Ours(p.view.Snap), p.view.Cluster.OverTime)
+	over := capacity.MaxOverTime(p.view.Cluster.Partitions, p.view.Cluster.OurPartitions(p.view.Snap), p.view.Cluster.OverTime)
 	p.view.Snap.Timing.OverTime.Duration = over.Duration()
 	if over.Unlimited {
-		p.say("no-limit-ends", capacity.Subject{}, "set it to a number of minutes, or remove it",
+		p.addProblem("no-limit-ends", capacity.Subject{}, "set it to a number of minutes, or remove it",
 			"OverTimeLimit=UNLIMITED: no time limit ends a job, so that jobs run on until EC2 takes their nodes")
 	}
 }
@@ -302,7 +302,7 @@ func (p *pass) addWalls() {
 		return
 	}
 
-	p.problem("accounting-unanswered", fmt.Errorf("%w; the previous ones are kept", err))
+	p.addFailure("accounting-unanswered", fmt.Errorf("%w; the previous ones are kept", err))
 	p.view.Snap.Walls.Unknown = p.view.Snap.Walls.Unknown || p.view.Old == nil
 }
 
@@ -315,14 +315,14 @@ func (p *pass) addPartitions() {
 		}
 
 		if sp.Unread != "" {
-			p.say(capacity.SlurmUnread, capacity.Subject{Partition: sp.Name}, "",
+			p.addProblem(capacity.SlurmUnread, capacity.Subject{Partition: sp.Name}, "",
 				"partition %s cannot be read: %s", sp.Name, sp.Unread)
 		}
 	}
 
 	for _, r := range p.view.Cluster.Reservations {
 		if r.Unread != "" {
-			p.say(capacity.SlurmUnread, capacity.Subject{}, "",
+			p.addProblem(capacity.SlurmUnread, capacity.Subject{}, "",
 				"Slurm reservation %s cannot be read: %s", r.Name, r.Unread)
 		}
 	}
@@ -332,7 +332,7 @@ func (p *pass) addPartitions() {
 
 		sp, there := p.view.Cluster.partition(part.Name)
 		if !there {
-			p.say(capacity.NoPartition, capacity.Subject{Partition: part.Name},
+			p.addProblem(capacity.NoPartition, capacity.Subject{Partition: part.Name},
 				"add it, or remove it from the settings", "Slurm has no partition %s", part.Name)
 			continue
 		}
@@ -417,10 +417,10 @@ func (p *pass) lacks(at capacity.SlotRef) {
 	switch {
 	case provider.Configures():
 	case slot.Nodes == "":
-		p.say(capacity.NoNodes, capacity.Subject{Slot: slot.Name}, fix, "Slurm has no nodes %s for node group %s",
+		p.addProblem(capacity.NoNodes, capacity.Subject{Slot: slot.Name}, fix, "Slurm has no nodes %s for node group %s",
 			named, g.Name)
-	case len(g.Slots) > 1 && slot.Feature == "" && len(p.view.Cluster.shown(p.view.Cluster.SlotNodes(slot.Name))) > 0:
-		p.say("feature-missing", capacity.Subject{Slot: slot.Name, Node: slot.Nodes}, "add it",
+	case len(g.Slots) > 1 && slot.Feature == "" && len(p.view.Cluster.visibleNodes(p.view.Cluster.SlotNodes(slot.Name))) > 0:
+		p.addProblem("feature-missing", capacity.Subject{Slot: slot.Name, Node: slot.Nodes}, "add it",
 			"nodes %s lack Features=%s in slurm.conf, so that jobs cannot be kept in the slot of their reservation",
 			slot.Nodes, slot.Name)
 	}
@@ -432,12 +432,12 @@ func (p *pass) addSlot(at capacity.SlotRef) {
 	at.Slot.Count = len(nodes)
 
 	at.Slot.Feature = p.view.Cluster.feature(at.Slot.Name, nodes)
-	at.Slot.Out = p.view.Cluster.out(nodes)
+	at.Slot.Out = p.view.Cluster.nodesOut(nodes)
 
 	var all []string
 	for _, slot := range at.Group.Slots {
 		all = append(all, p.view.Cluster.SlotNodes(slot.Name)...)
 	}
 
-	at.Group.GPUs, at.Group.CPUs = p.view.Cluster.parts(all)
+	at.Group.GPUs, at.Group.CPUs = p.view.Cluster.gpusAndCPUs(all)
 }

@@ -152,11 +152,11 @@ func TestNodesOfASlot(t *testing.T) {
 		t.Errorf("a node lacks the feature: %q", got)
 	}
 
-	if got, _ := c.parts(c.SlotNodes("gpu")); got != 8 {
+	if got, _ := c.gpusAndCPUs(c.SlotNodes("gpu")); got != 8 {
 		t.Errorf("%d GPUs a node", got)
 	}
 
-	if got, _ := c.parts([]string{"gpu-2", "login"}); got != 0 {
+	if got, _ := c.gpusAndCPUs([]string{"gpu-2", "login"}); got != 0 {
 		t.Errorf("%d GPUs a node", got)
 	}
 }
@@ -284,23 +284,23 @@ func (st *stage) files() map[string]string {
 
 // decisions are those of a pass that are functions of what was seen alone.
 var decisions = map[string]func(View) any{
-	"fences":          func(s View) any { a, p := fences(s); return []any{sentences(a), p} },
-	"unfinished":      func(s View) any { return sentences(unfinished(s)) },
-	"endings":         func(s View) any { return sentences(endings(s)) },
-	"keepMarks":       func(s View) any { return sentences(keepMarks(s, nil)) },
-	"limits":          func(s View) any { return sentences(limits(s)) },
-	"waiting":         func(s View) any { return sentences(waiting(s)) },
-	"endedHolds":      func(s View) any { return sentences(endedHolds(s)) },
-	"returned":        func(s View) any { return sentences(returned(s)) },
-	"endedBlocks":     func(s View) any { return sentences(endedBlocks(s)) },
-	"openings":        func(s View) any { return sentences(openings(s)) },
-	"endOrphans":      func(s View) any { return sentences(endOrphans(s)) },
-	"forgetMisplaced": func(s View) any { return sentences(forgetMisplaced(s)) },
-	"sample":          func(s View) any { return sentences(sample(s)) },
-	"rollings":        func(s View) any { all, lack := rollings(s); return []any{all, lack} },
-	"published":       func(s View) any { return sentences(published(s, "elsewhere")) },
+	"fences":          func(s View) any { a, p := decideFences(s); return []any{sentences(a), p} },
+	"unfinished":      func(s View) any { return sentences(decideUnfinished(s)) },
+	"endings":         func(s View) any { return sentences(decideRequeues(s)) },
+	"keepMarks":       func(s View) any { return sentences(saveJobRecords(s, nil)) },
+	"limits":          func(s View) any { return sentences(decideLimits(s)) },
+	"waiting":         func(s View) any { return sentences(decideWaiting(s)) },
+	"endedHolds":      func(s View) any { return sentences(decideHeldJobs(s)) },
+	"returned":        func(s View) any { return sentences(decideNodeReturns(s)) },
+	"endedBlocks":     func(s View) any { return sentences(decidePowerDowns(s)) },
+	"openings":        func(s View) any { return sentences(decidePowerUps(s)) },
+	"endOrphans":      func(s View) any { return sentences(decideOrphanEnds(s)) },
+	"forgetMisplaced": func(s View) any { return sentences(decideMisplaced(s)) },
+	"sample":          func(s View) any { return sentences(decideSample(s)) },
+	"rollings":        func(s View) any { all, lack := findRollings(s); return []any{all, lack} },
+	"published":       func(s View) any { return sentences(decideFiles(s, "elsewhere")) },
 	"problems": func(s View) any {
-		return slices.Concat(setbackProblems(s), orphanProblems(s), keptFences(s), unusable(s), outOfService(s))
+		return slices.Concat(checkSetbacks(s), checkOrphans(s), checkKeptFences(s), checkReservations(s), checkNodesOut(s))
 	},
 }
 
@@ -337,7 +337,7 @@ func TestNodesOut(t *testing.T) {
 		{Name: "cpu-1", State: "FAIL"},
 	}}
 
-	got := cluster.out([]string{"gpu-1", "gpu-2", "gpu-3", "gpu-4", "gpu-5"})
+	got := cluster.nodesOut([]string{"gpu-1", "gpu-2", "gpu-3", "gpu-4", "gpu-5"})
 	want := []capacity.NodesOut{
 		{Nodes: "gpu-[1,3]", Count: 2, State: "drained", Reason: "bad cable"},
 		{Nodes: "gpu-4", Count: 1, State: "down", Reason: "Not responding"},

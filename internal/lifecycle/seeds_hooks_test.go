@@ -115,7 +115,7 @@ func (m *month) runHook(name string, nodes []string, program func(context.Contex
 // hasRun checks R4 and R5 after a hook: what may be paid as an ODCR is in the ledger; and unless something came in its
 // way, each node has one instance, which Slurm knows, or is down and has none, and no ODCR is left.
 func (m *month) hasRun(h *hook, program string, nodes []string) {
-	held, err := m.sources.State.Held(m.Now())
+	held, err := m.sources.State.Holds(m.Now())
 	if err != nil {
 		m.bad("%v", err)
 	}

@@ -282,18 +282,18 @@ func (st *stage) job(limit int, comment string, nodes ...string) *model.Job {
 		},
 	)
 	if isFitted {
-		marks, err := st.sources.State.Marks().Read()
+		records, err := st.sources.State.JobRecords().Read()
 		if err != nil {
 			st.Fatal(err)
 		}
 
-		all := map[string]state.Mark{}
-		maps.Copy(all, marks)
+		all := map[string]state.JobRecord{}
+		maps.Copy(all, records)
 
 		upTo, _ := strconv.Atoi(strings.TrimPrefix(fitted, "fitted:"))
 
-		all[j.Shown] = state.Mark{Fit: true, UpTo: upTo}
-		if err := st.sources.State.Marks().Keep(all); err != nil {
+		all[j.Shown] = state.JobRecord{Fit: true, MaxMinutes: upTo}
+		if err := st.sources.State.JobRecords().Save(all); err != nil {
 			st.Fatal(err)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 // This file keeps jobs from being cut by a mistake: a job that a fence ends is lost, and a fence that stands where it
 // was a minute longer costs nothing.
 
-// slots returns the state of every slot, with the fence that this pass uses.
-func (s View) slots() []capacity.SlotState {
+// slotStates returns the state of every slot, with the fence that this pass uses.
+func (s View) slotStates() []capacity.SlotState {
 	all := s.Snap.SlotStates(s.Now)
 	if s.Cluster == nil {
 		return all
@@ -19,19 +19,19 @@ func (s View) slots() []capacity.SlotState {
 
 	for i := range all {
 		v := &all[i]
-		v.Window.Fence = s.fence(v.Slot.Name, v.Reservation.ID, v.Window.Fence)
-		v.Next.Window.Fence = s.fence(v.Slot.Name, v.Next.Reservation.ID, v.Next.Window.Fence)
-		v.Last.Fence = s.fence(v.Slot.Name, v.LastID, v.Last.Fence)
+		v.Window.Fence = s.effectiveFence(v.Slot.Name, v.Reservation.ID, v.Window.Fence)
+		v.Next.Window.Fence = s.effectiveFence(v.Slot.Name, v.Next.Reservation.ID, v.Next.Window.Fence)
+		v.Last.Fence = s.effectiveFence(v.Slot.Name, v.LastID, v.Last.Fence)
 	}
 
 	return all
 }
 
-// fence returns the time that this pass uses for a fence. computed follows from the settings and EC2; zero means none.
+// effectiveFence returns the time that this pass uses for a fence. computed follows from the settings and EC2; zero means none.
 // A fence stays where it is unless EC2 has described its reservation in this pass. It moves to an earlier time only if
 // the last pass computed one too, and then to the later of the two.
-func (s View) fence(slot, block string, computed time.Time) time.Time {
-	have, stands := s.stands(capacity.Guard{
+func (s View) effectiveFence(slot, block string, computed time.Time) time.Time {
+	have, stands := s.findGuard(capacity.Guard{
 		Kind:  capacity.GuardFence,
 		Slot:  slot,
 		Block: block,
@@ -41,16 +41,16 @@ func (s View) fence(slot, block string, computed time.Time) time.Time {
 		return computed
 	}
 
-	standing := s.atAWS(have.Start)
+	standing := s.toAWSTime(have.Start)
 	if !s.Told[block] {
 		return standing
 	}
 
-	if near(computed, standing) || computed.After(standing) {
+	if isNear(computed, standing) || computed.After(standing) {
 		return computed
 	}
 
-	before, known := s.fenceBefore(block)
+	before, known := s.previousFence(block)
 	if !known || before.After(standing) {
 		return standing
 	}
@@ -62,8 +62,8 @@ func (s View) fence(slot, block string, computed time.Time) time.Time {
 	return computed
 }
 
-// fenceBefore returns the fence of a block by what the last pass read.
-func (s View) fenceBefore(block string) (fence time.Time, known bool) {
+// previousFence returns the fence of a block by what the last pass read.
+func (s View) previousFence(block string) (fence time.Time, known bool) {
 	r, known := s.old().Reservation(block)
 	if !known {
 		return fence, false
@@ -74,8 +74,8 @@ func (s View) fenceBefore(block string) (fence time.Time, known bool) {
 	return fence, !fence.IsZero()
 }
 
-// stands returns our Slurm reservation for a place; of several, the one that begins first.
-func (s View) stands(of capacity.Guard) (first capacity.SlurmReservation, stands bool) {
+// findGuard returns our Slurm reservation for a place; of several, the one that begins first.
+func (s View) findGuard(of capacity.Guard) (first capacity.SlurmReservation, stands bool) {
 	for _, r := range s.Cluster.Reservations {
 		g := r.Guard()
 		ours := r.IsOurs() && g.Owner == of.Owner && g.Key() == of.Key()
@@ -88,10 +88,10 @@ func (s View) stands(of capacity.Guard) (first capacity.SlurmReservation, stands
 	return first, stands
 }
 
-// settled returns a wanted Slurm reservation, in Slurm's clock. It keeps the present times if EC2 has not described the
+// keepTimes returns a wanted Slurm reservation, in Slurm's clock. It keeps the present times if EC2 has not described the
 // reservation in this pass.
-func (s View) settled(w capacity.SlurmReservation) capacity.SlurmReservation {
-	have, stands := s.stands(w.Guard())
+func (s View) keepTimes(w capacity.SlurmReservation) capacity.SlurmReservation {
+	have, stands := s.findGuard(w.Guard())
 	over := !have.End.IsZero() && !have.End.After(s.SlurmNow())
 	if stands && !over && !s.Told[w.Guard().Block] {
 		w.Start = have.Start

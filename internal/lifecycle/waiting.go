@@ -27,8 +27,8 @@ const (
 // notLaunched is part of the AdminComment of a job whose launch failed.
 const notLaunched = " were not launched: "
 
-// tellsAPass bounds the owners that one pass tells: each takes one scontrol, about 7 ms.
-const tellsAPass = 200
+// maxNotesPerPass bounds the owners that one pass tells: each takes one scontrol, about 7 ms.
+const maxNotesPerPass = 200
 
 // saysRefused reports whether an AdminComment tells a job's owner that it cannot start.
 func saysRefused(comment string) bool {
@@ -40,18 +40,18 @@ type waiter struct {
 	snap   *capacity.Snapshot
 	now    time.Time
 	before *capacity.Snapshot // of the last pass, if a refusal has to be its as well; else nil
-	known  map[asks]cannot
+	known  map[jobKey]stuckReason
 }
 
-// cannot says why a job of ours waits forever; zero if it does not.
-type cannot struct {
+// stuckReason says why a job of ours waits forever; zero if it does not.
+type stuckReason struct {
 	refused string // that it can never start, or not as things are, and why
 	few     string // hosts have failed
 	unsure  bool   // this pass alone refuses it
 }
 
-func (w *waiter) judge(j *capacity.Job) cannot {
-	key := asksOf(j, w.now)
+func (w *waiter) judge(j *capacity.Job) stuckReason {
+	key := keyOf(j, w.now)
 	c, known := w.known[key]
 	if !known {
 		c = w.why(j)
@@ -61,7 +61,7 @@ func (w *waiter) judge(j *capacity.Job) cannot {
 	return c
 }
 
-func (w *waiter) why(j *capacity.Job) (c cannot) {
+func (w *waiter) why(j *capacity.Job) (c stuckReason) {
 	req := w.snap.Request(*j)
 	ours := 0
 	for _, name := range req.Partitions {
@@ -138,20 +138,20 @@ func (w *waiter) note(j capacity.Job) string {
 	return want
 }
 
-// fitsAPass bounds the jobs to which one pass gives a limit: each takes one scontrol, about 7 ms, and the pass has
+// maxFitsPerPass bounds the jobs to which one pass gives a limit: each takes one scontrol, about 7 ms, and the pass has
 // more to do.
-const fitsAPass = 1000
+const maxFitsPerPass = 1000
 
-// unfit has a pending job that can never start without a limit, and the submit filter's edits for it.
-type unfit struct {
+// unlimitedJob has a pending job that can never start without a limit, and the submit filter's edits for it.
+type unlimitedJob struct {
 	job   capacity.Job
 	edits capacity.Edits
 }
 
-// unfit reports whether a waiting job cannot start only because a limit of its own is missing: the submit filter never
+// needsLimit reports whether a waiting job cannot start only because a limit of its own is missing: the submit filter never
 // saw it, or accepted it without a snapshot, or it moved to our partition later. defaults are the limits of partitions
 // for jobs that state none.
-func (w *waiter) unfit(j capacity.Job, defaults map[string]capacity.Limit) (u unfit, is bool) {
+func (w *waiter) needsLimit(j capacity.Job, defaults map[string]capacity.Limit) (u unlimitedJob, is bool) {
 	req := w.snap.Request(j)
 	isDefault := func(partition string) bool { return j.TimeLimit == defaults[partition] }
 	if j.TimeLimit.Bounded() && !slices.ContainsFunc(req.Partitions, isDefault) {
@@ -167,14 +167,14 @@ func (w *waiter) unfit(j capacity.Job, defaults map[string]capacity.Limit) (u un
 	}
 
 	req.TimeLimit = capacity.Limit{}
-	u = unfit{j, capacity.Admit(req, w.snap, w.now).Edits}
+	u = unlimitedJob{j, capacity.Admit(req, w.snap, w.now).Edits}
 
 	return u, u.edits.TimeLimit.Bounded()
 }
 
-// waiting handles jobs that wait and cannot start as they are: it gives them the limit that they lack, and tells the
+// decideWaiting handles jobs that wait and cannot start as they are: it gives them the limit that they lack, and tells the
 // owners of the others, each once. A later pass handles the rest. Without AWS nobody knows which jobs could start.
-func waiting(view View) []Action {
+func decideWaiting(view View) []Action {
 	if view.NoAWS {
 		return nil
 	}
@@ -184,56 +184,56 @@ func waiting(view View) []Action {
 		defaults[part.Name] = part.DefaultTime
 	}
 
-	w := waiter{view.Snap, view.Now, view.old(), map[asks]cannot{}}
+	w := waiter{view.Snap, view.Now, view.old(), map[jobKey]stuckReason{}}
 
 	var (
-		fits []unfit
+		fits []unlimitedJob
 		tell []Action
 	)
-	for _, j := range view.left() {
+	for _, j := range view.remainingJobs() {
 		if !j.CanStart() {
 			continue
 		}
 
-		if u, is := w.unfit(j, defaults); is {
+		if u, is := w.needsLimit(j, defaults); is {
 			fits = append(fits, u)
 			continue
 		}
 
-		if len(tell) == tellsAPass {
+		if len(tell) == maxNotesPerPass {
 			continue
 		}
 
 		if text := w.note(j); text != "" {
 			plain := strings.TrimPrefix(text, "pcs-capacity: ")
-			tell = append(tell, tellOwner(j, text, fmt.Sprintf("tell the owner of job %s: %s", j.Shown, plain)))
+			tell = append(tell, noteAction(j, text, fmt.Sprintf("tell the owner of job %s: %s", j.Shown, plain)))
 		}
 	}
 
-	fits = fits[:min(len(fits), fitsAPass)]
-	marks := map[string]state.Mark{}
+	fits = fits[:min(len(fits), maxFitsPerPass)]
+	records := map[string]state.JobRecord{}
 	for _, u := range fits {
-		key := markKey(u.job.Shown)
-		mark := view.Marks[key]
-		if mark.Fit {
-			mark.Set = u.edits.TimeLimit.Minutes
-			marks[key] = mark
+		key := recordKey(u.job.Shown)
+		record := view.JobRecords[key]
+		if record.Fit {
+			record.SetMinutes = u.edits.TimeLimit.Minutes
+			records[key] = record
 		}
 	}
 
-	return slices.Concat(keepMarks(view, marks), fitAll(fits), tell)
+	return slices.Concat(saveJobRecords(view, records), setLimitActions(fits), tell)
 }
 
-// asks holds all of a job that its verdict depends on: jobs that ask for the same get the same verdict.
-type asks struct {
+// jobKey holds all of a job that its verdict depends on: jobs that ask for the same get the same verdict.
+type jobKey struct {
 	partition, account, user, qos, comment, constraint, reservation string
 	limit, timeMin                                                  capacity.Limit
 	begin, deadline                                                 time.Time // no begin if it is past
 	nodes                                                           int
 }
 
-func asksOf(j *capacity.Job, now time.Time) asks {
-	a := asks{
+func keyOf(j *capacity.Job, now time.Time) jobKey {
+	a := jobKey{
 		partition:   j.Partition,
 		account:     j.Account,
 		user:        j.User,
@@ -254,9 +254,9 @@ func asksOf(j *capacity.Job, now time.Time) asks {
 	return a
 }
 
-// fitAll sets the limits of jobs. The first action sets all of them, because one call reads them all, and one reads
+// setLimitActions sets the limits of jobs. The first action sets all of them, because one call reads them all, and one reads
 // them all back.
-func fitAll(fits []unfit) (actions []Action) {
+func setLimitActions(fits []unlimitedJob) (actions []Action) {
 	var failed map[string]error
 	for _, u := range fits {
 		job := u.job.Shown
@@ -268,14 +268,14 @@ func fitAll(fits []unfit) (actions []Action) {
 			}
 			return failed[job]
 		}
-		actions = append(actions, action("set-limit", capacity.Subject{Job: job}, text, set))
+		actions = append(actions, newAction("set-limit", capacity.Subject{Job: job}, text, set))
 	}
 
 	return actions
 }
 
 // setLimits sets the limits of those jobs that are as they were read. The errors are by job.
-func setLimits(ctx context.Context, w World, fits []unfit) map[string]error {
+func setLimits(ctx context.Context, w World, fits []unlimitedJob) map[string]error {
 	live, _, err := w.Slurm.JobsOf(ctx, nil, func(j capacity.Job) bool { return j.State == "PENDING" })
 	now := make(map[string]capacity.Job, len(live))
 	for _, j := range live {
@@ -285,7 +285,7 @@ func setLimits(ctx context.Context, w World, fits []unfit) map[string]error {
 	edits := map[string]capacity.Edits{}
 	failed := map[string]error{}
 	for _, u := range fits {
-		if job := u.job.Shown; unchanged(u.job, now[job]) {
+		if job := u.job.Shown; isUnchanged(u.job, now[job]) {
 			edits[job] = u.edits
 		} else {
 			failed[job] = cmp.Or(err, errMoot)
@@ -303,15 +303,15 @@ func setLimits(ctx context.Context, w World, fits []unfit) map[string]error {
 // last run has been cleaned up, and again when the scheduler next runs (seen on 24.11: up to 5 s on a busy machine).
 const relabels = 10 * time.Second
 
-// endedHolds gives our holds to the jobs' owners, who can then release them. The note that the hold is ours stays for a
+// decideHeldJobs gives our holds to the jobs' owners, who can then release them. The note that the hold is ours stays for a
 // moment, in which Slurm may turn the hold into an administrator's again. A later hold by an administrator stays. If an
 // administrator holds a job that only administrators can release, Slurm shows no difference (22.05 to 25.11): whoever
 // places such a hold must clear our note as well.
-func endedHolds(view View) []Action {
+func decideHeldJobs(view View) []Action {
 	now := view.SlurmNow()
 
 	var actions []Action
-	for _, j := range view.left() {
+	for _, j := range view.remainingJobs() {
 		held, rest, ours := capacity.ParseHeldNote(j.AdminComment)
 		if !ours || !j.Settled() || held.After(now) {
 			continue
@@ -340,7 +340,7 @@ func endHold(j capacity.Job, admin, over bool, rest string) Action {
 		text = fmt.Sprintf("let the owner of job %s release it", j.Shown)
 	}
 
-	return onJob("end-hold", "", j, text, unchanged, func(ctx context.Context, w World) error {
+	return jobAction("end-hold", "", j, text, isUnchanged, func(ctx context.Context, w World) error {
 		if admin {
 			if err := w.Slurm.UserHold(ctx, j.Shown); err != nil {
 				return err

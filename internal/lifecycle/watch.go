@@ -82,8 +82,8 @@ func (w Watch) Run(ctx context.Context) error {
 		w.alive("")
 
 		sources.Broken = err
-		sources.OursOnly = pass%everywhere != 0 && last.Jobs != nil
-		sources.AlsoOurs = last.AlsoOurs
+		sources.OursOnly = pass%allJobsEvery != 0 && last.Jobs != nil
+		sources.SharedPartitions = last.SharedPartitions
 
 		snap, report, _ := Pass(ctx, sources)
 		if ctx.Err() != nil {
@@ -92,7 +92,7 @@ func (w Watch) Run(ctx context.Context) error {
 
 		last = report
 
-		report.Add(After(ctx, sources, snap, report)...)
+		report.Add(Publish(ctx, sources, snap, report)...)
 
 		problems := w.done(report)
 		for _, p := range problems {
@@ -101,7 +101,7 @@ func (w Watch) Run(ctx context.Context) error {
 			}
 		}
 
-		if slices.ContainsFunc(said, wrong) && !slices.ContainsFunc(problems, wrong) {
+		if slices.ContainsFunc(said, needsAction) && !slices.ContainsFunc(problems, needsAction) {
 			w.Say("no problem is left")
 		}
 
@@ -182,7 +182,7 @@ func (w Watch) done(report Report) (problems []capacity.Problem) {
 	return append(problems, report.All()...)
 }
 
-func wrong(p capacity.Problem) bool { return p.Severity != capacity.Note }
+func needsAction(p capacity.Problem) bool { return p.Severity != capacity.Note }
 
 // aliveEvery is the time between two calls of Alive while Watch waits.
 const aliveEvery = time.Minute
@@ -208,16 +208,16 @@ const tellTime = 10 * time.Second
 // metricsFile is for node_exporter's textfile collector, which reads *.prom.
 const metricsFile = "pcs_capacity.prom"
 
-// After delivers the notices of a pass where the settings want them, and writes its metrics. A pass that had no lock
+// Publish delivers the notices of a pass where the settings want them, and writes its metrics. A pass that had no lock
 // has no snapshot.
-func After(ctx context.Context, s Sources, snap *capacity.Snapshot, report Report) (problems []capacity.Problem) {
+func Publish(ctx context.Context, s Sources, snap *capacity.Snapshot, report Report) (problems []capacity.Problem) {
 	if snap == nil {
 		return nil
 	}
 
 	var errs []error
 	if s.Notify.Command != "" || s.Notify.Webhook != "" {
-		errs = Tell(s.State, snap, report, func(n Notice) error { return s.Notify.Deliver(ctx, n) })
+		errs = DeliverNotices(s.State, snap, report, func(n Notice) error { return s.Notify.Deliver(ctx, n) })
 	}
 
 	if err := s.State.WritePublic(metricsFile, Metrics(snap, report).Text()); err != nil {
@@ -242,9 +242,9 @@ type Sources struct {
 	Held func(ctx context.Context, groups []string) (map[string]string, error)
 	// OursOnly: this pass ignores jobs of partitions that are not ours, except those of AlsoOurs.
 	OursOnly bool
-	// AlsoOurs are partitions that had jobs on our nodes in the last pass: a partition that loses its nodes keeps its
+	// SharedPartitions are partitions that had jobs on our nodes in the last pass: a partition that loses its nodes keeps its
 	// running jobs.
-	AlsoOurs []string
+	SharedPartitions []string
 	// RollOver sets up and removes slots on PCS; nil if no partition rolls over by itself, and for a Look.
 	RollOver RollOver
 	// Owner marks the Slurm reservations of these settings, and OwnerIs describes it for people.
@@ -267,8 +267,8 @@ type RollOver interface {
 	Remove(ctx context.Context, partition, slot string) (did []string, err error)
 }
 
-// From makes the sources that the settings call for.
-func From(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) Sources {
+// NewSources makes the sources that the settings call for.
+func NewSources(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) Sources {
 	local := state.Dir(cfg.LocalDir)
 	if cfg.Cluster != "" {
 		local = "" // PCS has no job_submit
@@ -319,7 +319,7 @@ func Target(cfg *config.Config) notify.Target {
 
 // WithoutAWS are the sources of a machine that cannot ask AWS at all, for the reason.
 func WithoutAWS(cfg *config.Config, region string, reason error) Sources {
-	s := From(cfg, nil, nil)
+	s := NewSources(cfg, nil, nil)
 	s.Offline = reason
 	s.EC2 = offline{region: region}
 	s.RollOver = nil
@@ -376,5 +376,5 @@ func (f *Follower) Sources(ctx context.Context, renew bool) (Sources, error) {
 		f.pcs = pcs.From(aws.Shared())
 	}
 
-	return From(cfg, f.aws, f.pcs), nil
+	return NewSources(cfg, f.aws, f.pcs), nil
 }

@@ -32,7 +32,7 @@ type World struct {
 // Action is a change that a pass decides on.
 type Action = capacity.Action[World]
 
-func action(code string, about capacity.Subject, text string, do func(ctx context.Context, w World) error) Action {
+func newAction(code string, about capacity.Subject, text string, do func(ctx context.Context, w World) error) Action {
 	return Action{
 		Code:  code,
 		About: about,
@@ -140,7 +140,7 @@ func (s Sources) cluster(ctx context.Context) (*Cluster, error) {
 	c.Mark = s.Settings.Cluster
 	if c.Mark == "" {
 		c.Name = c.ClusterName
-		c.Mark, c.MarkErr = markOf(s.State, c.StateSaveLocation, c.ClusterName)
+		c.Mark, c.MarkErr = clusterMark(s.State, c.StateSaveLocation, c.ClusterName)
 	}
 
 	if c.ChecksLimits() {
@@ -155,11 +155,11 @@ func (s Sources) cluster(ctx context.Context) (*Cluster, error) {
 	return c, nil
 }
 
-// markOf is the mark of a cluster of self-managed Slurm, or why it is not known.
+// clusterMark is the mark of a cluster of self-managed Slurm, or why it is not known.
 //
 // sync ends what has this mark, so it takes only what a hook made on the controller: from
 // there, or, where it runs elsewhere, from what that hook wrote down.
-func markOf(dir state.Dir, stateSave, clusterName string) (string, error) {
+func clusterMark(dir state.Dir, stateSave, clusterName string) (string, error) {
 	kept, keptErr := dir.Mark()
 	if name, _, _ := strings.Cut(kept, "/"); keptErr == nil && name != clusterName {
 		kept, keptErr = "", fmt.Errorf("the cluster's mark %q in %s is not that of cluster %s", kept, dir, clusterName)
@@ -234,8 +234,8 @@ func (c *Cluster) byName() map[string]capacity.Node {
 	return nodes
 }
 
-// those returns the names of the shown nodes for which of is true.
-func (c *Cluster) those(names []string, of func(capacity.Node) bool) []string {
+// filterNodes returns the names of the shown nodes for which of is true.
+func (c *Cluster) filterNodes(names []string, of func(capacity.Node) bool) []string {
 	nodes := c.byName()
 
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
@@ -244,7 +244,7 @@ func (c *Cluster) those(names []string, of func(capacity.Node) bool) []string {
 	})
 }
 
-func (c *Cluster) shown(names []string) (shown []capacity.Node) {
+func (c *Cluster) visibleNodes(names []string) (shown []capacity.Node) {
 	nodes := c.byName()
 	for _, name := range names {
 		if n, there := nodes[name]; there {
@@ -282,9 +282,9 @@ func setOf(names []string) map[string]bool {
 	return set
 }
 
-// Ours returns the Slurm partitions whose jobs can have our nodes: the partitions of the settings, and others that
+// OurPartitions returns the Slurm partitions whose jobs can have our nodes: the partitions of the settings, and others that
 // share nodes with them or with slots of the previous settings.
-func (c *Cluster) Ours(snap *capacity.Snapshot) (nodes []string) {
+func (c *Cluster) OurPartitions(snap *capacity.Snapshot) (nodes []string) {
 	for _, at := range capacity.AllSlots(slices.Concat(snap.Partitions, snap.Former)) {
 		nodes = append(nodes, c.SlotNodes(at.Slot.Name)...)
 	}
@@ -302,7 +302,7 @@ func (c *Cluster) Ours(snap *capacity.Snapshot) (nodes []string) {
 // feature is the slot's name if every shown node of the slot has it as a feature, else "": Slurm would refuse a job
 // with a constraint that no node has.
 func (c *Cluster) feature(slot string, nodes []string) string {
-	shown := c.shown(nodes)
+	shown := c.visibleNodes(nodes)
 	if len(shown) == 0 ||
 		slices.ContainsFunc(shown, func(n capacity.Node) bool { return !slices.Contains(n.Features, slot) }) {
 		return ""
@@ -311,9 +311,9 @@ func (c *Cluster) feature(slot string, nodes []string) string {
 	return slot
 }
 
-// parts are the numbers of GPUs and CPUs in a node; if the nodes differ, the largest.
-func (c *Cluster) parts(nodes []string) (gpus, cpus int) {
-	for _, n := range c.shown(nodes) {
+// gpusAndCPUs are the numbers of GPUs and CPUs in a node; if the nodes differ, the largest.
+func (c *Cluster) gpusAndCPUs(nodes []string) (gpus, cpus int) {
+	for _, n := range c.visibleNodes(nodes) {
 		gpus = max(gpus, n.GPUs)
 		cpus = max(cpus, n.CPUs)
 	}
@@ -321,11 +321,11 @@ func (c *Cluster) parts(nodes []string) (gpus, cpus int) {
 	return gpus, cpus
 }
 
-// lost returns the nodes of a slot that stand for its failed hosts: as many as EC2 counts, chosen from nodes that
+// lostNodes returns the nodes of a slot that stand for its failed hosts: as many as EC2 counts, chosen from nodes that
 // take no jobs. A job of the whole block then waits in the queue instead of being launched in vain. nodes are those
 // with instances. A lost node stays lost while it stays down.
-func (c *Cluster) lost(v capacity.SlotState, nodes []string) []string {
-	places, usable := places(v)
+func (c *Cluster) lostNodes(v capacity.SlotState, nodes []string) []string {
+	places, usable := countInstances(v)
 	missing := min(places-usable, len(nodes))
 	if places == 0 || missing <= 0 {
 		return nil
@@ -364,8 +364,8 @@ func (c *Cluster) lost(v capacity.SlotState, nodes []string) []string {
 	return out[:min(missing, len(out))]
 }
 
-// out returns the nodes to which Slurm gives no job, by state and reason.
-func (c *Cluster) out(names []string) []capacity.NodesOut {
+// nodesOut returns the nodes to which Slurm gives no job, by state and reason.
+func (c *Cluster) nodesOut(names []string) []capacity.NodesOut {
 	byName := c.byName()
 
 	down := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return byName[name].OutState() == "" })
@@ -375,7 +375,7 @@ func (c *Cluster) out(names []string) []capacity.NodesOut {
 	kindOf := func(name string) kind { return kind{byName[name].OutState(), byName[name].Reason} }
 
 	var all []capacity.NodesOut
-	for k, names := range grouped(down, kindOf) {
+	for k, names := range groupBy(down, kindOf) {
 		all = append(all, capacity.NodesOut{
 			Nodes:  hostlist.Compress(names),
 			Count:  len(names),
@@ -387,8 +387,8 @@ func (c *Cluster) out(names []string) []capacity.NodesOut {
 	return all
 }
 
-// grouped yields those of all with the same key, in the order of the first of each.
-func grouped[K comparable, T any](all []T, key func(T) K) iter.Seq2[K, []T] {
+// groupBy yields those of all with the same key, in the order of the first of each.
+func groupBy[K comparable, T any](all []T, key func(T) K) iter.Seq2[K, []T] {
 	return func(yield func(K, []T) bool) {
 		groups := map[K][]T{}
 		order := []K{}
@@ -409,17 +409,17 @@ func grouped[K comparable, T any](all []T, key func(T) K) iter.Seq2[K, []T] {
 	}
 }
 
-// named names instances with their nodes, and chooses a word for one or for several.
-func named(instances, nodes []string, one, several string) (who, word string) {
+// formatInstances names instances with their nodes, and chooses a word for one or for several.
+func formatInstances(instances, nodes []string, one, several string) (who, word string) {
 	if len(instances) == 1 {
 		return fmt.Sprintf("instance %s (%s)", instances[0], nodes[0]), one
 	}
 	return fmt.Sprintf("instances %s (%s)", strings.Join(instances, ", "), hostlist.Compress(nodes)), several
 }
 
-// outOfService reports the nodes of open reservations that are paid for and get no job.
-func outOfService(s View) (problems []capacity.Problem) {
-	for _, v := range s.slots() {
+// checkNodesOut reports the nodes of open reservations that are paid for and get no job.
+func checkNodesOut(s View) (problems []capacity.Problem) {
+	for _, v := range s.slotStates() {
 		open := v.Reservation.State == capacity.StateActive && !v.Window.Start.After(s.Now) &&
 			(v.Window.Unbounded() || v.Window.Fence.After(s.Now))
 		if !open || v.Former {
@@ -441,8 +441,8 @@ func outOfService(s View) (problems []capacity.Problem) {
 	return problems
 }
 
-// unlocked names the partitions whose allow_accounts Slurm does not enforce.
-func unlocked(s View) (problems []capacity.Problem) {
+// checkAccounts names the partitions whose allow_accounts Slurm does not enforce.
+func checkAccounts(s View) (problems []capacity.Problem) {
 	for _, p := range s.Snap.Partitions {
 		if sp, there := s.Cluster.partition(p.Name); there {
 			problems = append(problems, capacity.CheckAccounts(p, sp.AllowAccounts, s.Cluster.Accounting())...)
@@ -459,7 +459,7 @@ func NextBoundary(snap *capacity.Snapshot, now time.Time) (at time.Time, ok bool
 		all := []time.Time{v.Event(now).At}
 		if fence := v.Window.Fence; !fence.IsZero() {
 			all = append(all, capacity.RequeueAt(fence, snap.KillWait.Duration))
-			for _, minutes := range warnings {
+			for _, minutes := range warnMinutes {
 				all = append(all, fence.Add(-time.Duration(minutes)*time.Minute))
 			}
 		}

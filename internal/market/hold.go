@@ -145,14 +145,14 @@ func (h Holder) order(ctx context.Context, o capacity.HoldOrder) (capacity.Reser
 		return capacity.Reservation{}, err
 	}
 
-	if _, err := h.State.Enlist(entry, h.EC2.Now(), h.Limits.Allows); err != nil {
+	if _, err := h.State.AddHold(entry, h.EC2.Now(), h.Limits.Allows); err != nil {
 		return capacity.Reservation{}, err
 	}
 
 	r, err := h.EC2.CreateODCR(ctx, o)
 	if err != nil {
 		if ec2.IsRefused(err) {
-			return r, errors.Join(err, h.State.Released(h.EC2.Now(), o.ClientToken))
+			return r, errors.Join(err, h.State.RemoveHolds(h.EC2.Now(), o.ClientToken))
 		}
 
 		return r, fmt.Errorf(
@@ -161,7 +161,7 @@ func (h Holder) order(ctx context.Context, o capacity.HoldOrder) (capacity.Reser
 	}
 
 	entry.ReservationID = r.ID
-	_, err = h.State.Enlist(entry, h.EC2.Now(), h.Limits.Allows)
+	_, err = h.State.AddHold(entry, h.EC2.Now(), h.Limits.Allows)
 
 	return r, err
 }
@@ -175,7 +175,7 @@ func (h Holder) release(ctx context.Context, r capacity.Reservation, names ...st
 			err, capacity.FormatUTC(r.End), r.ID)
 	}
 
-	return h.State.Released(h.EC2.Now(), append(names, r.ID)...)
+	return h.State.RemoveHolds(h.EC2.Now(), append(names, r.ID)...)
 }
 
 // Release gives back ODCRs that we hold for the cluster, by id. Others are left alone.

@@ -24,7 +24,7 @@ func (w *world) holder() Holder {
 func (w *world) ledger() []capacity.Hold {
 	w.Helper()
 
-	held, err := w.dir.Held(w.aws.Now())
+	held, err := w.dir.Holds(w.aws.Now())
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -185,8 +185,8 @@ func (h Host) AppendRecords(records ...state.Record) error {
 	)
 }
 
-// Enlist notes an ODCR in the ledger.
-func (h Host) Enlist(
+// AddHold notes an ODCR in the ledger.
+func (h Host) AddHold(
 	of capacity.Hold,
 	now time.Time,
 	allowed func(more capacity.Hold, others []capacity.Hold) error,
@@ -196,14 +196,14 @@ func (h Host) Enlist(
 	return answer(
 		h.EC2.Model,
 		Call{Verb: "enlist", Text: text, Change: true},
-		func() (capacity.Hold, error) { return h.Dir.Enlist(of, now, allowed) },
+		func() (capacity.Hold, error) { return h.Dir.AddHold(of, now, allowed) },
 	)
 }
 
-// Released takes ODCRs out of the ledger.
-func (h Host) Released(now time.Time, names ...string) error {
+// RemoveHolds takes ODCRs out of the ledger.
+func (h Host) RemoveHolds(now time.Time, names ...string) error {
 	return h.EC2.Do(
 		Call{Verb: "unlist", Text: "token " + strings.Join(names, ","), Change: true},
-		func() error { return h.Dir.Released(now, names...) },
+		func() error { return h.Dir.RemoveHolds(now, names...) },
 	)
 }

@@ -44,9 +44,9 @@ func (t Target) Deliver(ctx context.Context, message any) error {
 	return errors.Join(errs...)
 }
 
-// keptOutput bounds the bytes kept of what a command prints; longestDrain bounds how long what it has
+// maxOutput bounds the bytes kept of what a command prints; longestDrain bounds how long what it has
 // left behind may keep its output open.
-const keptOutput, longestDrain = 4096, time.Second
+const maxOutput, maxDrain = 4096, time.Second
 
 // run runs the command in a process group of its own, which ends with it.
 func (t Target) run(ctx context.Context, text []byte) error {
@@ -63,7 +63,7 @@ func (t Target) run(ctx context.Context, text []byte) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = longestDrain
+	cmd.WaitDelay = maxDrain
 	err := cmd.Run()
 	if cmd.Process != nil {
 		_ = cmd.Cancel() // what it has left behind, if anything
@@ -85,7 +85,7 @@ func (t Target) run(ctx context.Context, text []byte) error {
 type head []byte
 
 func (h *head) Write(text []byte) (int, error) {
-	*h = append(*h, text[:min(len(text), keptOutput-len(*h))]...)
+	*h = append(*h, text[:min(len(text), maxOutput-len(*h))]...)
 	return len(text), nil
 }
 

@@ -183,7 +183,7 @@ func (a *account) pieces(s stay, node, what string) []piece {
 			continue
 		}
 
-		if what == state.NodeBoots {
+		if what == state.NodeBoot {
 			if !r.from.After(s.from) {
 				continue // it has the node, which still boots
 			}
@@ -217,7 +217,7 @@ func (a *account) pieces(s stay, node, what string) []piece {
 		switch {
 		case what == state.NodeDown, what == state.NodeDrain:
 			p.class = Hardware
-		case what == state.NodeBoots && p.from.Before(boots):
+		case what == state.NodeBoot && p.from.Before(boots):
 			p.class = Boot
 		}
 

@@ -41,7 +41,7 @@ func replay(samples []state.Sample, until time.Time) []*history {
 			break
 		}
 
-		now.Add(line)
+		now.Apply(line)
 
 		next := until
 		last := true
@@ -50,7 +50,7 @@ func replay(samples []state.Sample, until time.Time) []*history {
 			last = false
 		}
 
-		holds := now.At.Add(now.Holds.Duration)
+		holds := now.At.Add(now.ValidFor.Duration)
 		for id, paid := range now.Paid {
 			h := byID[id]
 			if h == nil {
@@ -229,7 +229,7 @@ func (in Input) sampled() map[string]capacity.Run {
 			break
 		}
 
-		now.Add(line)
+		now.Apply(line)
 
 		if line.Full {
 			closed(line.At, line.Runs)
@@ -238,7 +238,7 @@ func (in Input) sampled() map[string]capacity.Run {
 		maps.Copy(all, line.Runs)
 	}
 
-	closed(now.At.Add(now.Holds.Duration), nil)
+	closed(now.At.Add(now.ValidFor.Duration), nil)
 
 	return all
 }

@@ -43,10 +43,10 @@ const id = "cr-0aaaaaaaaaaaaaaa1"
 // line is a sample that says how the block is, 9 minutes of which it holds.
 func line(minutes float64, p *state.Paid, runs map[string]capacity.Run) state.Sample {
 	return state.Sample{
-		At:    at(minutes),
-		Holds: capacity.Duration{Duration: 9 * time.Minute},
-		Paid:  map[string]*state.Paid{id: p},
-		Runs:  runs,
+		At:       at(minutes),
+		ValidFor: capacity.Duration{Duration: 9 * time.Minute},
+		Paid:     map[string]*state.Paid{id: p},
+		Runs:     runs,
 	}
 }
 
@@ -280,7 +280,7 @@ func TestAnySamplesAddUp(t *testing.T) {
 					next.Nodes[s] = hostlist.Compress(of)
 				}
 			})
-			s := state.Sample{At: at(m), Holds: capacity.Duration{Duration: 9 * time.Minute}, Full: r.IntN(9) == 0}
+			s := state.Sample{At: at(m), ValidFor: capacity.Duration{Duration: 9 * time.Minute}, Full: r.IntN(9) == 0}
 			if s.Full || r.IntN(3) == 0 {
 				s.Paid = map[string]*state.Paid{id: p}
 			}

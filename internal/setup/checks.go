@@ -332,7 +332,7 @@ func (in *inspection) checkEFA() {
 // checkEntry compares a reservation with the entry of the settings that it joins.
 func (in *inspection) checkEntry() {
 	if _, wanted := in.partition(); !in.hasProblems() && !in.unattended {
-		for _, err := range in.request.Config.With(wanted) { // such as a slot that is another's too
+		for _, err := range in.request.Config.ValidateWith(wanted) { // such as a slot that is another's too
 			in.problem("settings", "choose another --queue or --node-group, or fix the settings", "%s", err)
 		}
 	}

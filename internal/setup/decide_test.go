@@ -300,7 +300,7 @@ func TestStepsOnFiles(t *testing.T) {
 		return p
 	}
 
-	place := config.Place{Region: "us-east-2", Cluster: ourMark}
+	place := config.ClusterRef{Region: "us-east-2", Cluster: ourMark}
 	for range 2 { // the second finds the file of the first
 		if err := w.WritePlace(path, place); err != nil {
 			t.Fatal(err)

@@ -68,8 +68,8 @@ func (w clients) PlaceFences(ctx context.Context) error { return w.fence(ctx) }
 
 func (clients) LoadSettings(path string) (*config.Config, error) { return config.Load(path) }
 
-func (clients) WritePlace(path string, place config.Place) error {
-	return config.WritePlace(path, place)
+func (clients) WritePlace(path string, place config.ClusterRef) error {
+	return config.WriteClusterRef(path, place)
 }
 
 func (clients) WritePartition(path string, p capacity.PartitionSettings) error {
@@ -266,7 +266,7 @@ type World interface {
 
 	// The settings, by the path of config.toml or of a file in conf.d.
 	LoadSettings(path string) (*config.Config, error)
-	WritePlace(path string, place config.Place) error
+	WritePlace(path string, place config.ClusterRef) error
 	WritePartition(path string, p capacity.PartitionSettings) error
 	// LockPasses keeps passes of sync out.
 	LockPasses(ctx context.Context, stateDir string) (unlock func(), err error)

@@ -456,7 +456,7 @@ func readFile(r Request) (f settingsFile) {
 
 	if path != "" {
 		f.path = config.PartitionPath(path, r.Queue)
-		f.owned, f.err = config.Ours(f.path)
+		f.owned, f.err = config.WrittenBySetup(f.path)
 	}
 
 	return f

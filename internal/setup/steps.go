@@ -201,7 +201,7 @@ func (in *inspection) fileSteps() []Step {
 	there := in.partitionFile
 	path := in.request.ConfigPath
 
-	place := config.Place{Region: in.Region}
+	place := config.ClusterRef{Region: in.Region}
 	if !in.OnEC2() { // self-managed Slurm has no name in the settings
 		place.Cluster = in.Cluster.Name
 	}

@@ -245,7 +245,7 @@ func (w *world) settings(verb, path string, do func()) error {
 
 func (w *world) LoadSettings(string) (*config.Config, error) { return w.config, nil }
 
-func (w *world) WritePlace(path string, place config.Place) error {
+func (w *world) WritePlace(path string, place config.ClusterRef) error {
 	return w.settings("write settings", path, func() {
 		w.config = config.Default()
 		w.config.Path, w.config.Region, w.config.Cluster = path, place.Region, place.Cluster

@@ -284,7 +284,7 @@ func (in Surveyor) readSlurm(ctx context.Context, s *Survey) {
 			}
 
 			s.Controller = true
-			s.Unreadable = config.UnreadableByHooks(conf, s.Slurmctld.SlurmUID)
+			s.Unreadable = config.CheckHookAccess(conf, s.Slurmctld.SlurmUID)
 
 			s.HookFolder, s.HookCommands.Err = slurm.HookFolder(conf, slurm.DaemonPath())
 			if s.HookFolder != "" {
@@ -333,7 +333,7 @@ func (in Surveyor) readFiles(s *Survey) {
 	s.StateDir.Value, s.StateDir.Err = fileMode(in.Config.StateDir)
 	dir := state.Dir(in.Config.StateDir)
 	s.LastHook.Value, s.LastHook.Err = dir.Hook().Read()
-	s.Exposed = in.Config.Exposed(s.slurmConfig().SlurmUID)
+	s.Exposed = in.Config.CheckSecrets(s.slurmConfig().SlurmUID)
 	text, _ := os.ReadFile(parallelClusterVersion)
 
 	s.ParallelCluster = string(text)

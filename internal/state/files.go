@@ -11,8 +11,8 @@ import (
 	"reflect"
 )
 
-// within works in a folder, which it opens.
-func within[T any](open func() (*folder, error), work func(*folder) (T, error)) (value T, err error) {
+// withFolder works in a folder, which it opens.
+func withFolder[T any](open func() (*folder, error), work func(*folder) (T, error)) (value T, err error) {
 	in, err := open()
 	if err != nil {
 		return value, err
@@ -22,14 +22,14 @@ func within[T any](open func() (*folder, error), work func(*folder) (T, error)) 
 	return work(in)
 }
 
-func do(open func() (*folder, error), work func(*folder) error) error {
-	_, err := within(open, func(in *folder) (struct{}, error) { return struct{}{}, work(in) })
+func inFolder(open func() (*folder, error), work func(*folder) error) error {
+	_, err := withFolder(open, func(in *folder) (struct{}, error) { return struct{}{}, work(in) })
 	return err
 }
 
 // list are the names in a folder, sorted; none if it is not there.
 func list(open func() (*folder, error), name string) ([]string, error) {
-	names, err := within(open, func(in *folder) ([]string, error) { return in.list(name) })
+	names, err := withFolder(open, func(in *folder) ([]string, error) { return in.list(name) })
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -37,23 +37,23 @@ func list(open func() (*folder, error), name string) ([]string, error) {
 	return names, err
 }
 
-// ours opens the private folder to read in it. There may be none: fs.ErrNotExist.
-func (d Dir) ours() (*folder, error) {
-	return within(d.open, func(top *folder) (*folder, error) { return top.own(privateFolder) })
+// openPrivate opens the private folder to read in it. There may be none: fs.ErrNotExist.
+func (d Dir) openPrivate() (*folder, error) {
+	return withFolder(d.open, func(top *folder) (*folder, error) { return top.openOwned(privateFolder) })
 }
 
 // ReadPublic reads a file of the state_dir.
 func (d Dir) ReadPublic(name string) ([]byte, error) {
-	return within(d.open, func(in *folder) ([]byte, error) { return in.read(name) })
+	return withFolder(d.open, func(in *folder) ([]byte, error) { return in.read(name) })
 }
 
 // ReadPrivate reads a file that only our own programs may read.
 func (d Dir) ReadPrivate(name string) ([]byte, error) {
-	return within(d.ours, func(in *folder) ([]byte, error) { return in.read(name) })
+	return withFolder(d.openPrivate, func(in *folder) ([]byte, error) { return in.read(name) })
 }
 
 // ListPrivate returns the names in a folder that only our own programs may read, sorted; none if it is not there.
-func (d Dir) ListPrivate(name string) ([]string, error) { return list(d.ours, name) }
+func (d Dir) ListPrivate(name string) ([]string, error) { return list(d.openPrivate, name) }
 
 // WritePublic replaces a file that all may read.
 func (d Dir) WritePublic(name string, text []byte) error {
@@ -61,8 +61,8 @@ func (d Dir) WritePublic(name string, text []byte) error {
 		return err
 	}
 
-	return do(d.open, func(in *folder) error {
-		if err := in.make(filepath.Dir(name), 0o755); err != nil {
+	return inFolder(d.open, func(in *folder) error {
+		if err := in.mkdirAll(filepath.Dir(name), 0o755); err != nil {
 			return err
 		}
 		return in.write(name, text, 0o644)
@@ -72,9 +72,9 @@ func (d Dir) WritePublic(name string, text []byte) error {
 // WritePrivate replaces a file that only our own programs may read. Its text and its name are
 // on disk before it returns.
 func (d Dir) WritePrivate(name string, text []byte) error {
-	err := do(d.private, func(in *folder) error {
+	err := inFolder(d.createPrivate, func(in *folder) error {
 		dir := filepath.Dir(name)
-		if err := in.make(dir, 0o700); err != nil {
+		if err := in.mkdirAll(dir, 0o700); err != nil {
 			return err
 		}
 
@@ -88,12 +88,12 @@ func (d Dir) WritePrivate(name string, text []byte) error {
 		return err
 	}
 
-	return do(d.open, func(top *folder) error { return top.sync(".") })
+	return inFolder(d.open, func(top *folder) error { return top.sync(".") })
 }
 
 // remove removes a file that all may read, if it is there.
 func (d Dir) remove(name string) error {
-	err := do(d.open, func(in *folder) error { return in.remove(name) })
+	err := inFolder(d.open, func(in *folder) error { return in.remove(name) })
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -104,8 +104,8 @@ func (d Dir) remove(name string) error {
 // AppendTo opens a file of a folder to append to it, and makes it if it is not there. The
 // folder may belong to another user: no symbolic link leads out of it.
 func AppendTo(dir, name string) (*os.File, error) {
-	return within(Dir(dir).open, func(in *folder) (*os.File, error) {
-		return in.edit(name, os.O_APPEND|os.O_WRONLY, 0o640)
+	return withFolder(Dir(dir).open, func(in *folder) (*os.File, error) {
+		return in.openForWrite(name, os.O_APPEND|os.O_WRONLY, 0o640)
 	})
 }
 
@@ -121,7 +121,7 @@ func appendLines[T any](in *folder, name string, values ...T) error {
 		}
 	}
 
-	file, err := in.edit(name, os.O_APPEND|os.O_RDWR, 0o600)
+	file, err := in.openForWrite(name, os.O_APPEND|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}
@@ -183,8 +183,8 @@ func (f File[T]) Read() (value T, err error) {
 	return found, nil
 }
 
-// Keep writes the value, unless it is there.
-func (f File[T]) Keep(value T) error {
+// Save writes the value, unless it is there.
+func (f File[T]) Save(value T) error {
 	if was, err := f.Read(); err == nil && reflect.DeepEqual(was, value) {
 		return nil
 	}

@@ -77,8 +77,8 @@ func (d Dir) OwnerUID() (int, error) {
 
 func (f *folder) close() { _ = f.root.Close() }
 
-// at adds the whole path to an error.
-func (f *folder) at(name string, err error) error {
+// wrapError adds the whole path to an error.
+func (f *folder) wrapError(name string, err error) error {
 	if l := (*os.LinkError)(nil); errors.As(err, &l) {
 		err = &fs.PathError{Op: l.Op, Err: l.Err}
 	}
@@ -90,8 +90,8 @@ func (f *folder) at(name string, err error) error {
 	return err
 }
 
-// private opens the folder of our own files, and makes it if it is not there.
-func (d Dir) private() (*folder, error) {
+// createPrivate opens the folder of our own files, and makes it if it is not there.
+func (d Dir) createPrivate() (*folder, error) {
 	if err := d.Create(); err != nil {
 		return nil, err
 	}
@@ -103,19 +103,19 @@ func (d Dir) private() (*folder, error) {
 	defer top.close()
 
 	if err := top.root.Mkdir(privateFolder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, ask(top.at(privateFolder, err))
+		return nil, addPermissionHint(top.wrapError(privateFolder, err))
 	}
 
-	return top.own(privateFolder)
+	return top.openOwned(privateFolder)
 }
 
-// own opens a folder in this one that is ours alone.
-func (f *folder) own(name string) (*folder, error) {
+// openOwned opens a folder in this one that is ours alone.
+func (f *folder) openOwned(name string) (*folder, error) {
 	path := filepath.Join(f.path, name)
 
 	info, err := f.root.Lstat(name)
 	if err != nil {
-		return nil, ask(f.at(name, err))
+		return nil, addPermissionHint(f.wrapError(name, err))
 	}
 
 	if !info.IsDir() {
@@ -128,33 +128,33 @@ func (f *folder) own(name string) (*folder, error) {
 
 	root, err := f.root.OpenRoot(name)
 	if err != nil {
-		return nil, ask(f.at(name, err))
+		return nil, addPermissionHint(f.wrapError(name, err))
 	}
 
 	in, err := newFolder(root, path)
 	if err != nil {
-		return nil, f.at(name, err)
+		return nil, f.wrapError(name, err)
 	}
 
-	if err := errors.Join(in.shut(info), in.giveTo(f)); err != nil {
+	if err := errors.Join(in.restrict(info), in.chownTo(f)); err != nil {
 		in.close()
-		return nil, ask(in.at("", err))
+		return nil, addPermissionHint(in.wrapError("", err))
 	}
 
 	return in, nil
 }
 
-// shut closes a folder to other users.
-func (f *folder) shut(info fs.FileInfo) error {
+// restrict closes a folder to other users.
+func (f *folder) restrict(info fs.FileInfo) error {
 	if info.Mode().Perm()&0o077 == 0 {
 		return nil
 	}
 	return f.root.Chmod(".", 0o700)
 }
 
-// giveTo gives a folder of root's to the owner of the folder around it: root has just made it, or
+// chownTo gives a folder of root's to the owner of the folder around it: root has just made it, or
 // was ended before it could give it away. Until then nobody else could put anything in it.
-func (f *folder) giveTo(parent *folder) error {
+func (f *folder) chownTo(parent *folder) error {
 	if os.Geteuid() != 0 || f.uid == parent.uid || f.uid != 0 {
 		return nil
 	}
@@ -174,22 +174,22 @@ func (f *folder) giveTo(parent *folder) error {
 	return nil
 }
 
-// ask adds the remedy where this user has no right.
-func ask(err error) error {
+// addPermissionHint adds the remedy where this user has no right.
+func addPermissionHint(err error) error {
 	if errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("%w; run it as root, or as the user that state_dir belongs to", err)
 	}
 	return err
 }
 
-// temporary makes a file beside that of name, on disk and not only in the cache, with the folder's owner.
-func (f *folder) temporary(name string, text []byte, mode fs.FileMode) (called string, err error) {
+// writeTemp makes a file beside that of name, on disk and not only in the cache, with the folder's owner.
+func (f *folder) writeTemp(name string, text []byte, mode fs.FileMode) (called string, err error) {
 	dir, base := filepath.Split(name)
 	called = dir + "." + base + rand.Text()
 
 	file, err := f.root.OpenFile(called, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
-		return "", f.at(name, err)
+		return "", f.wrapError(name, err)
 	}
 
 	err = file.Chmod(mode) // whatever the umask is
@@ -207,7 +207,7 @@ func (f *folder) temporary(name string, text []byte, mode fs.FileMode) (called s
 
 	if err = errors.Join(err, file.Close()); err != nil {
 		_ = f.root.Remove(called)
-		return "", f.at(name, err)
+		return "", f.wrapError(name, err)
 	}
 
 	return called, nil
@@ -215,14 +215,14 @@ func (f *folder) temporary(name string, text []byte, mode fs.FileMode) (called s
 
 // write replaces a file as a whole.
 func (f *folder) write(name string, text []byte, mode fs.FileMode) error {
-	called, err := f.temporary(name, text, mode)
+	called, err := f.writeTemp(name, text, mode)
 	if err != nil {
 		return err
 	}
 
 	if err := f.root.Rename(called, name); err != nil {
 		_ = f.root.Remove(called)
-		return f.at(name, err)
+		return f.wrapError(name, err)
 	}
 
 	return nil
@@ -230,23 +230,23 @@ func (f *folder) write(name string, text []byte, mode fs.FileMode) error {
 
 // writeOnce writes a whole file, unless another program is faster.
 func (f *folder) writeOnce(name string, text []byte, mode fs.FileMode) error {
-	called, err := f.temporary(name, text, mode)
+	called, err := f.writeTemp(name, text, mode)
 	if err != nil {
 		return err
 	}
 	defer f.root.Remove(called)
 
 	if err := f.root.Link(called, name); err != nil && !errors.Is(err, fs.ErrExist) {
-		return f.at(name, err)
+		return f.wrapError(name, err)
 	}
 
 	return nil
 }
 
-// edit opens a file to be written in place, and makes it if it is missing. Two callers at once get the same file.
-func (f *folder) edit(name string, flag int, mode fs.FileMode) (*os.File, error) {
+// openForWrite opens a file to be written in place, and makes it if it is missing. Two callers at once get the same file.
+func (f *folder) openForWrite(name string, flag int, mode fs.FileMode) (*os.File, error) {
 	for {
-		file, _, err := f.file(name, flag)
+		file, _, err := f.openFile(name, flag)
 		if !errors.Is(err, fs.ErrNotExist) {
 			return file, err
 		}
@@ -257,12 +257,12 @@ func (f *folder) edit(name string, flag int, mode fs.FileMode) (*os.File, error)
 	}
 }
 
-// file opens a regular file, and does not wait for the other end of a FIFO. It writes none of another user's that has a
+// openFile opens a regular file, and does not wait for the other end of a FIFO. It writes none of another user's that has a
 // second name: that may be elsewhere, where the folder's owner may not write. While writeOnce makes a file, it has two.
-func (f *folder) file(name string, flag int) (*os.File, fs.FileInfo, error) {
+func (f *folder) openFile(name string, flag int) (*os.File, fs.FileInfo, error) {
 	file, err := f.root.OpenFile(name, flag|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, nil, f.at(name, err)
+		return nil, nil, f.wrapError(name, err)
 	}
 
 	info, err := file.Stat()
@@ -282,7 +282,7 @@ func (f *folder) file(name string, flag int) (*os.File, fs.FileInfo, error) {
 }
 
 func (f *folder) read(name string) ([]byte, error) {
-	file, info, err := f.file(name, os.O_RDONLY)
+	file, info, err := f.openFile(name, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
@@ -297,7 +297,7 @@ func (f *folder) read(name string) ([]byte, error) {
 
 func (f *folder) remove(name string) error {
 	if err := f.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return f.at(name, err)
+		return f.wrapError(name, err)
 	}
 	return nil
 }
@@ -310,7 +310,7 @@ func (f *folder) list(name string) ([]string, error) {
 	}
 
 	if err != nil {
-		return nil, f.at(name, err)
+		return nil, f.wrapError(name, err)
 	}
 
 	defer dir.Close()
@@ -321,14 +321,14 @@ func (f *folder) list(name string) ([]string, error) {
 	return names, err
 }
 
-// make makes a folder, and missing folders above it: in a state_dir for all users, whatever the
+// mkdirAll makes a folder, and missing folders above it: in a state_dir for all users, whatever the
 // umask is, in the private folder for nobody else.
-func (f *folder) make(name string, mode fs.FileMode) error {
+func (f *folder) mkdirAll(name string, mode fs.FileMode) error {
 	if name == "." {
 		return nil
 	}
 
-	if err := f.make(filepath.Dir(name), mode); err != nil {
+	if err := f.mkdirAll(filepath.Dir(name), mode); err != nil {
 		return err
 	}
 
@@ -345,13 +345,13 @@ func (f *folder) make(name string, mode fs.FileMode) error {
 		err = f.root.Lchown(name, f.uid, f.gid)
 	}
 
-	return f.at(name, err)
+	return f.wrapError(name, err)
 }
 
 func (f *folder) sync(name string) error {
 	dir, err := f.root.Open(name)
 	if err != nil {
-		return f.at(name, err)
+		return f.wrapError(name, err)
 	}
 	defer dir.Close()
 

@@ -27,11 +27,11 @@ func deeds() []aDeed {
 	return []aDeed{
 		{snapshotFile, func(d Dir) error { return d.WriteSnapshot(&capacity.Snapshot{}) }},
 		{planFile, func(d Dir) error { return d.WriteSnapshot(&capacity.Snapshot{}) }},
-		{factsFolder + "/gpu.json", func(d Dir) error { return d.WriteFacts(map[string]Facts{"gpu": {Slot: "gpu"}}) }},
-		{markFile, func(d Dir) error { return d.KeptMark().Keep("a") }},
-		{misplacedFolder + "/n.json", func(d Dir) error { return d.KeepMisplaced(Misplaced{Node: "n"}) }},
-		{"private/" + heldFile, func(d Dir) error {
-			_, err := d.Enlist(
+		{factsFolder + "/gpu.json", func(d Dir) error { return d.WriteJobFacts(map[string]JobFacts{"gpu": {Slot: "gpu"}}) }},
+		{markFile, func(d Dir) error { return d.KeptMark().Save("a") }},
+		{misplacedFolder + "/n.json", func(d Dir) error { return d.SaveMisplaced(Misplaced{Node: "n"}) }},
+		{"private/" + holdsFile, func(d Dir) error {
+			_, err := d.AddHold(
 				capacity.Hold{Token: "t", Until: now.Add(time.Hour)},
 				now,
 				func(capacity.Hold, []capacity.Hold) error { return nil },
@@ -39,9 +39,9 @@ func deeds() []aDeed {
 
 			return err
 		}},
-		{"private/" + marksFile, func(d Dir) error { return d.Marks().Keep(map[string]Mark{"1": {}}) }},
-		{"private/notices.json", func(d Dir) error { return d.Notices().Keep(map[string]time.Time{"a": now}) }},
-		{"private/setbacks.json", func(d Dir) error { return d.Setbacks().Keep(map[string]Setback{"a": {}}) }},
+		{"private/" + jobRecordsFile, func(d Dir) error { return d.JobRecords().Save(map[string]JobRecord{"1": {}}) }},
+		{"private/notices.json", func(d Dir) error { return d.Notices().Save(map[string]time.Time{"a": now}) }},
+		{"private/setbacks.json", func(d Dir) error { return d.Setbacks().Save(map[string]Setback{"a": {}}) }},
 		{"private/" + recordFile, func(d Dir) error { return d.AppendRecords(Record{Hook: "resume"}) }},
 		{"private/" + lastSampleFile, func(d Dir) error { return d.AppendSample(sample, nil, time.Minute) }},
 		{
@@ -67,7 +67,7 @@ func TestNoLinkLeadsOut(t *testing.T) {
 		for _, linked := range append(parents(a.file), a.file) {
 			t.Run(strings.ReplaceAll(a.file+" by "+linked, "/", "-"), func(t *testing.T) {
 				dir, elsewhere := Dir(filepath.Join(t.TempDir(), "state")), t.TempDir()
-				for _, name := range []string{filepath.Base(a.file), "gpu.json", "other.json", heldFile} {
+				for _, name := range []string{filepath.Base(a.file), "gpu.json", "other.json", holdsFile} {
 					if err := os.WriteFile(filepath.Join(elsewhere, name), []byte("{}"), 0o600); err != nil {
 						t.Fatal(err)
 					}
@@ -307,7 +307,7 @@ func TestUsersCannotOpenLocks(t *testing.T) {
 
 	ledgerWait = time.Millisecond
 
-	if _, err := dir.Enlist(h, now, func(capacity.Hold, []capacity.Hold) error { return nil }); !errors.Is(
+	if _, err := dir.AddHold(h, now, func(capacity.Hold, []capacity.Hold) error { return nil }); !errors.Is(
 		err,
 		ErrLocked,
 	) {

@@ -26,8 +26,8 @@ const (
 	PassLock     Lock = "sync.lock"     // a pass of the control loop
 	LedgerLock   Lock = "held.lock"     // the ledger of holds changes
 	recordsLock  Lock = "hooks.lock"    // the hooks' records are set aside
-	LaunchTurns  Lock = "launches.turn" // a launch takes its turn
-	HoldTurns    Lock = "holds.turn"    // an ODCR takes its turn
+	LaunchRate   Lock = "launches.turn" // a launch takes its turn
+	HoldRate     Lock = "holds.turn"    // an ODCR takes its turn
 )
 
 // tasks say what the holder of a lock does; of other locks one says that another program works there.
@@ -83,7 +83,7 @@ const lockPoll = 50 * time.Millisecond
 // another program that has it, and no longer than ctx lasts; 0 is one try. Then the error is a [*LockedError]. No
 // other user can open the file, and so none can lock it.
 func (d Dir) Lock(ctx context.Context, which Lock, wait time.Duration) (unlock func(), err error) {
-	in, err := d.private()
+	in, err := d.createPrivate()
 	if err != nil {
 		return nil, fmt.Errorf("locking %s: %w", d, err)
 	}
@@ -93,13 +93,13 @@ func (d Dir) Lock(ctx context.Context, which Lock, wait time.Duration) (unlock f
 	defer deadline.Stop()
 
 	for {
-		f, locked, err := in.try(which)
+		f, locked, err := in.tryLock(which)
 		if err != nil {
 			return nil, fmt.Errorf("locking %s: %w", d, err)
 		}
 
 		if !locked {
-			sayHolder(f)
+			writeHolder(f)
 
 			return func() {
 				_ = f.Truncate(0)
@@ -145,15 +145,15 @@ const (
 )
 
 // open opens the file of the limit, which is locked until it is closed.
-func (r *Requests) open() (*os.File, error) {
-	in, err := r.dir.private()
+func (r *RateLimit) open() (*os.File, error) {
+	in, err := r.dir.createPrivate()
 	if err != nil {
 		return nil, err
 	}
 	defer in.close()
 
 	for range turnTries {
-		file, locked, err := in.try(r.file)
+		file, locked, err := in.tryLock(r.file)
 		if err != nil || !locked {
 			return file, err
 		}
@@ -166,8 +166,8 @@ func (r *Requests) open() (*os.File, error) {
 	return nil, &LockedError{Lock: r.file, Path: filepath.Join(in.path, string(r.file))}
 }
 
-// sayHolder writes this program into the file of its lock, which works without, on a full disk.
-func sayHolder(f *os.File) {
+// writeHolder writes this program into the file of its lock, which works without, on a full disk.
+func writeHolder(f *os.File) {
 	host, _ := os.Hostname()
 	_ = f.Truncate(0)
 	_ = json.NewEncoder(f).Encode(Holder{PID: os.Getpid(), Host: host, Since: time.Now().UTC().Truncate(time.Second)})
@@ -180,11 +180,11 @@ func readHolder(f io.Reader) (h Holder) {
 	return h
 }
 
-// try opens the file of a lock, and locks it unless another program has it locked.
-func (f *folder) try(which Lock) (file *os.File, locked bool, err error) {
-	file, err = f.edit(string(which), os.O_RDWR, 0o600)
+// tryLock opens the file of a lock, and locks it unless another program has it locked.
+func (f *folder) tryLock(which Lock) (file *os.File, locked bool, err error) {
+	file, err = f.openForWrite(string(which), os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, false, ask(err)
+		return nil, false, addPermissionHint(err)
 	}
 
 	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
@@ -195,5 +195,5 @@ func (f *folder) try(which Lock) (file *os.File, locked bool, err error) {
 
 	_ = file.Close()
 
-	return nil, false, f.at(string(which), &os.PathError{Op: "flock", Err: err})
+	return nil, false, f.wrapError(string(which), &os.PathError{Op: "flock", Err: err})
 }

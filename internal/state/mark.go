@@ -45,7 +45,7 @@ func (d Dir) LearnMark(stateSave, clusterName string) (mark string, notKept, err
 
 	mark = capacity.ClusterMark(clusterName, id)
 
-	return mark, d.KeptMark().Keep(mark), nil
+	return mark, d.KeptMark().Save(mark), nil
 }
 
 // Two clusters of self-managed Slurm may have the same ClusterName, which Debian's package and many a tutorial suggest.
@@ -114,7 +114,7 @@ func EnsureClusterID(stateSave, clusterName string) (string, error) {
 	rand.Read(raw) // never fails
 
 	text := []byte(hex.EncodeToString(raw) + "\n")
-	if err := do(Dir(stateSave).open, func(in *folder) error { return in.writeOnce(idFile, text, 0o644) }); err != nil {
+	if err := inFolder(Dir(stateSave).open, func(in *folder) error { return in.writeOnce(idFile, text, 0o644) }); err != nil {
 		return "", fmt.Errorf("making the cluster's id: %w", err)
 	}
 
@@ -124,13 +124,13 @@ func EnsureClusterID(stateSave, clusterName string) (string, error) {
 // OwnerOf names whose a cluster's Slurm reservations are: those of the settings at a path, whatever their state_dir. id
 // has 8 hex digits. A host that takes the place of another has the same settings at the same path, and so the same id.
 func OwnerOf(settings string) (id, is string) {
-	settings = settled(settings)
+	settings = resolvePath(settings)
 	sum := sha256.Sum256([]byte(settings))
 	return hex.EncodeToString(sum[:4]), "settings " + settings
 }
 
-// settled is an absolute path without symbolic links, as far as it is there.
-func settled(path string) string {
+// resolvePath is an absolute path without symbolic links, as far as it is there.
+func resolvePath(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs
 	}

@@ -16,7 +16,7 @@ type Mount struct {
 
 // Mount is the file system that the state_dir is on, or will be. The later of two at one point hides the other.
 func (d Dir) Mount() Mount {
-	all, _ := mountinfo.GetMounts(mountinfo.ParentsFilter(settled(string(d))))
+	all, _ := mountinfo.GetMounts(mountinfo.ParentsFilter(resolvePath(string(d))))
 	return mountOf(all)
 }
 

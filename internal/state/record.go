@@ -32,7 +32,7 @@ const maxRecords = 8 << 20
 
 // AppendRecords adds records.
 func (d Dir) AppendRecords(records ...Record) error {
-	err := do(d.private, func(in *folder) error {
+	err := inFolder(d.createPrivate, func(in *folder) error {
 		d.rotateRecords(in)
 		return appendLines(in, recordFile, records...)
 	})
@@ -68,7 +68,7 @@ func (d Dir) rotateRecords(in *folder) {
 // Records reads all records, oldest first; none if there is no file.
 func (d Dir) Records() (all []Record, err error) {
 	for _, name := range []string{recordFile + ".1", recordFile} {
-		some, err := within(d.ours, func(in *folder) ([]Record, error) { return readLines[Record](in, name) })
+		some, err := withFolder(d.openPrivate, func(in *folder) ([]Record, error) { return readLines[Record](in, name) })
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("reading hook records: %w", err)
 		}

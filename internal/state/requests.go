@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Requests is a limit of AWS on an account's calls of one operation: a burst at once, then one each interval. All
+// RateLimit is a limit of AWS on an account's calls of one operation: a burst at once, then one each interval. All
 // programs of a state_dir share it.
-type Requests struct {
+type RateLimit struct {
 	dir      Dir
 	file     Lock
 	burst    int
@@ -18,14 +18,14 @@ type Requests struct {
 	full time.Time // when a whole burst may be sent again, as this program left it
 }
 
-// Requests has the limit in a file of the name.
-func (d Dir) Requests(file Lock, burst int, interval time.Duration) *Requests {
-	return &Requests{dir: d, file: file, burst: burst, interval: interval}
+// RateLimit has the limit in a file of the name.
+func (d Dir) RateLimit(file Lock, burst int, interval time.Duration) *RateLimit {
+	return &RateLimit{dir: d, file: file, burst: burst, interval: interval}
 }
 
-// Turn takes the next turn to send a call and returns how long to wait for it, but takes none that is further away than
+// Take takes the next turn to send a call and returns how long to wait for it, but takes none that is further away than
 // most: ok is false then. An error says why the turns of other programs are not known; this program's are kept.
-func (r *Requests) Turn(now time.Time, most time.Duration) (wait time.Duration, ok bool, err error) {
+func (r *RateLimit) Take(now time.Time, most time.Duration) (wait time.Duration, ok bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
@@ -61,7 +61,7 @@ func (r *Requests) Turn(now time.Time, most time.Duration) (wait time.Duration, 
 const longestQueue = 5 * time.Minute
 
 // next returns how long the next call waits, and when a whole burst may be sent after it.
-func (r *Requests) next(full, now time.Time) (wait time.Duration, then time.Time) {
+func (r *RateLimit) next(full, now time.Time) (wait time.Duration, then time.Time) {
 	if full.Before(now) || full.After(now.Add(longestQueue)) {
 		full = now
 	}

@@ -21,7 +21,7 @@ func TestProgramsShareALimit(t *testing.T) {
 	var programs sync.WaitGroup
 	for range 20 {
 		programs.Go(func() {
-			wait, ok, err := dir.Requests(LaunchTurns, 4, time.Second/2).Turn(began, time.Minute)
+			wait, ok, err := dir.RateLimit(LaunchRate, 4, time.Second/2).Take(began, time.Minute)
 			if !ok || err != nil {
 				t.Errorf("%v, %v", ok, err)
 			}
@@ -60,7 +60,7 @@ func TestTurns(t *testing.T) {
 		{second(60), 0, second(1), false},
 		{-time.Hour, 0, 0, true}, // the clock was an hour ahead
 	} {
-		wait, ok, err := dir.Requests(LaunchTurns, 2, time.Second).Turn(began.Add(step.at), step.most)
+		wait, ok, err := dir.RateLimit(LaunchRate, 2, time.Second).Take(began.Add(step.at), step.most)
 		if wait != step.wait || ok != step.ok || err != nil {
 			t.Errorf("step %d: %s, %v, %v", i, wait, ok, err)
 		}
@@ -70,15 +70,15 @@ func TestTurns(t *testing.T) {
 // Without the file a program keeps the limit for itself; what a killed program has left of it holds nobody up.
 func TestTurnsWithoutTheFile(t *testing.T) {
 	dir := Dir(t.TempDir())
-	path := filepath.Join(dir.PrivatePath("."), string(LaunchTurns))
+	path := filepath.Join(dir.PrivatePath("."), string(LaunchRate))
 
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		t.Fatal(err)
 	}
 
-	alone := dir.Requests(LaunchTurns, 1, time.Second)
+	alone := dir.RateLimit(LaunchRate, 1, time.Second)
 	for _, want := range []time.Duration{0, time.Second, 2 * time.Second} {
-		if wait, ok, err := alone.Turn(began, time.Minute); wait != want || !ok || err == nil {
+		if wait, ok, err := alone.Take(began, time.Minute); wait != want || !ok || err == nil {
 			t.Errorf("%s, %v, %v", wait, ok, err)
 		}
 	}
@@ -91,7 +91,7 @@ func TestTurnsWithoutTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if wait, ok, err := alone.Turn(began, time.Minute); wait != 0 || !ok || err != nil {
+	if wait, ok, err := alone.Take(began, time.Minute); wait != 0 || !ok || err != nil {
 		t.Errorf("%s, %v, %v", wait, ok, err)
 	}
 }

@@ -16,9 +16,9 @@ import (
 // Sample is a pass's view of the open reservations. On disk a line has the differences from the
 // line before; the first line of each file has everything.
 type Sample struct {
-	At    time.Time         `json:"at"`             // AWS's time of the pass
-	Holds capacity.Duration `json:"holds,omitzero"` // how long after At the next line comes at the latest, if sync runs
-	Full  bool              `json:"full,omitempty"` // everything that this line leaves out is gone
+	At       time.Time         `json:"at"`             // AWS's time of the pass
+	ValidFor capacity.Duration `json:"holds,omitzero"` // how long after At the next line comes at the latest, if sync runs
+	Full     bool              `json:"full,omitempty"` // everything that this line leaves out is gone
 	// Paid are the open reservations of the partitions, by id; nil for one that is gone.
 	Paid map[string]*Paid `json:"paid,omitempty"`
 	// Runs are the jobs that have had nodes since the sample before, by job and count of restarts: 12_3.0.
@@ -48,7 +48,7 @@ type Paid struct {
 // The states of Paid.Nodes.
 const (
 	NodeUp    = "up"
-	NodeBoots = "boot"
+	NodeBoot  = "boot"
 	NodeDrain = "drain"
 	NodeDown  = "down"
 )
@@ -70,7 +70,7 @@ const (
 
 func (f *folder) sampleFiles() ([]string, error) {
 	names, err := f.list(".")
-	return slices.DeleteFunc(names, func(name string) bool { return begins(name).IsZero() }), err
+	return slices.DeleteFunc(names, func(name string) bool { return fileStart(name).IsZero() }), err
 }
 
 // LastSample is the last pass's sample, whole; nil if there was none.
@@ -95,9 +95,9 @@ func (d Dir) AppendSample(now Sample, last *Sample, poll time.Duration) (err err
 		}
 	}()
 	// The pass itself may take a while, if AWS does not answer.
-	now.Holds.Duration = quiet + 2*poll + 2*time.Minute
+	now.ValidFor.Duration = quiet + 2*poll + 2*time.Minute
 
-	in, err := d.private()
+	in, err := d.createPrivate()
 	if err != nil {
 		return err
 	}
@@ -121,8 +121,8 @@ func (d Dir) AppendSample(now Sample, last *Sample, poll time.Duration) (err err
 		line.Full = true
 		file = now.At.UTC().Format(sampleName)
 	} else {
-		line = now.since(*last)
-		if len(line.Paid)+len(line.Runs) == 0 && line.Holds == last.Holds && now.At.Sub(last.At) < quiet {
+		line = now.diff(*last)
+		if len(line.Paid)+len(line.Runs) == 0 && line.ValidFor == last.ValidFor && now.At.Sub(last.At) < quiet {
 			return nil
 		}
 	}
@@ -142,7 +142,7 @@ func (d Dir) AppendSample(now Sample, last *Sample, poll time.Duration) (err err
 
 	if err != nil && begun { // the next pass begins another one
 		_ = in.remove(file)
-		return in.at("samples-*.jsonl", err)
+		return in.wrapError("samples-*.jsonl", err)
 	}
 
 	if err != nil {
@@ -163,9 +163,9 @@ func (d Dir) AppendSample(now Sample, last *Sample, poll time.Duration) (err err
 	return nil
 }
 
-// since are the differences of a whole sample.
-func (s Sample) since(last Sample) Sample {
-	line := Sample{At: s.At, Holds: s.Holds, Paid: map[string]*Paid{}, Runs: map[string]capacity.Run{}}
+// diff are the differences of a whole sample.
+func (s Sample) diff(last Sample) Sample {
+	line := Sample{At: s.At, ValidFor: s.ValidFor, Paid: map[string]*Paid{}, Runs: map[string]capacity.Run{}}
 	for id, p := range s.Paid {
 		if !reflect.DeepEqual(p, last.Paid[id]) {
 			line.Paid[id] = p
@@ -190,10 +190,10 @@ func (s Sample) since(last Sample) Sample {
 // Samples are the lines from a time on, oldest first, and the lines before them that give the
 // situation at that time.
 func (d Dir) Samples(since time.Time) (all []Sample, err error) {
-	err = do(d.ours, func(in *folder) error {
+	err = inFolder(d.openPrivate, func(in *folder) error {
 		files, err := in.sampleFiles()
 		for i, file := range files {
-			if i+1 < len(files) && !begins(files[i+1]).After(since) {
+			if i+1 < len(files) && !fileStart(files[i+1]).After(since) {
 				continue // the line after it has everything that counts
 			}
 
@@ -218,21 +218,21 @@ func (d Dir) Samples(since time.Time) (all []Sample, err error) {
 	return all, nil
 }
 
-// begins is the time of the first line of a file, from its name; zero if that has none.
-func begins(name string) time.Time {
+// fileStart is the time of the first line of a file, from its name; zero if that has none.
+func fileStart(name string) time.Time {
 	at, _ := time.Parse(sampleName, name)
 	return at
 }
 
-// Add brings a whole sample up to the next line.
-func (s *Sample) Add(line Sample) {
+// Apply brings a whole sample up to the next line.
+func (s *Sample) Apply(line Sample) {
 	if line.Full || s.Paid == nil {
 		s.Paid, s.Runs = map[string]*Paid{}, map[string]capacity.Run{}
 	}
 
 	s.At, s.Full = line.At, line.Full
-	if line.Holds.Duration > 0 {
-		s.Holds = line.Holds
+	if line.ValidFor.Duration > 0 {
+		s.ValidFor = line.ValidFor
 	}
 
 	for id, p := range line.Paid {

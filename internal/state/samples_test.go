@@ -55,7 +55,7 @@ func whole(t *testing.T, dir Dir) (s Sample, lines int) {
 	}
 
 	for _, line := range all {
-		s.Add(line)
+		s.Apply(line)
 	}
 
 	return s, len(all)

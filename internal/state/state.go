@@ -46,13 +46,13 @@ func (d Dir) Create() error {
 // as the copying: what was done meanwhile is not in it. The time is that of the last change of a file's inode, which no
 // program that copies can set back.
 func (d Dir) Age() (time.Duration, error) {
-	in, err := d.private()
+	in, err := d.createPrivate()
 	if err != nil {
 		return 0, err
 	}
 	defer in.close()
 
-	file, err := in.edit(ageFile, os.O_RDONLY, 0o600)
+	file, err := in.openForWrite(ageFile, os.O_RDONLY, 0o600)
 	if err != nil {
 		return 0, err
 	}
@@ -60,7 +60,7 @@ func (d Dir) Age() (time.Duration, error) {
 
 	var info syscall.Stat_t
 	if err := syscall.Fstat(int(file.Fd()), &info); err != nil {
-		return 0, in.at(ageFile, err)
+		return 0, in.wrapError(ageFile, err)
 	}
 
 	return time.Since(time.Unix(info.Ctim.Unix())), nil

@@ -120,12 +120,12 @@ func TestLedger(t *testing.T) {
 	}
 	for token, id := range map[string]string{"a": "cr-a", "b": "", "c": ""} {
 		h := capacity.Hold{Token: token, ReservationID: id, Until: now.Add(time.Hour)}
-		if _, err := dir.Enlist(h, now, allowed); err != nil {
+		if _, err := dir.AddHold(h, now, allowed); err != nil {
 			t.Fatal(err)
 		}
 	}
 
-	if _, err := dir.Enlist(capacity.Hold{Token: "d", Until: now.Add(time.Hour)}, now, allowed); !errors.Is(
+	if _, err := dir.AddHold(capacity.Hold{Token: "d", Until: now.Add(time.Hour)}, now, allowed); !errors.Is(
 		err,
 		capacity.ErrReserveLimit,
 	) {
@@ -134,21 +134,21 @@ func TestLedger(t *testing.T) {
 
 	most = 0
 
-	h, err := dir.Enlist(capacity.Hold{Token: "b", ReservationID: "cr-b", Until: now.Add(2 * time.Hour)}, now, allowed)
+	h, err := dir.AddHold(capacity.Hold{Token: "b", ReservationID: "cr-b", Until: now.Add(2 * time.Hour)}, now, allowed)
 	if err != nil || !h.Until.Equal(now.Add(time.Hour)) {
 		t.Errorf("what is held already: %+v, %v", h, err)
 	}
 
-	if err := dir.Released(now, "cr-a", "c", "another"); err != nil {
+	if err := dir.RemoveHolds(now, "cr-a", "c", "another"); err != nil {
 		t.Fatal(err)
 	}
 
-	held, err := dir.Held(now)
+	held, err := dir.Holds(now)
 	if err != nil || len(held) != 1 || held[0] != h {
 		t.Errorf("left: %v, %v", held, err)
 	}
 
-	if held, err := dir.Held(now.Add(time.Hour)); err != nil || len(held) > 0 {
+	if held, err := dir.Holds(now.Add(time.Hour)); err != nil || len(held) > 0 {
 		t.Errorf("after its end: %v, %v", held, err)
 	}
 }

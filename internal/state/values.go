@@ -13,9 +13,9 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Facts are the facts about the reservation behind its nodes that a job may read while it runs.
+// JobFacts are the facts about the reservation behind its nodes that a job may read while it runs.
 // Unlike the job's environment, they follow an extension. Times are AWS's.
-type Facts struct {
+type JobFacts struct {
 	ReservationID string `json:"reservation_id"`
 	InstanceType  string `json:"instance_type"`
 	Partition     string `json:"partition"`
@@ -30,25 +30,25 @@ type Facts struct {
 
 const factsFolder = "facts"
 
-func (d Dir) facts(slot string) File[Facts] {
-	return File[Facts]{d, filepath.Join(factsFolder, slot+".json"), "facts for jobs", true}
+func (d Dir) jobFacts(slot string) File[JobFacts] {
+	return File[JobFacts]{d, filepath.Join(factsFolder, slot+".json"), "facts for jobs", true}
 }
 
-// FactsPath is the file of facts of a slot.
-func (d Dir) FactsPath(slot string) string { return d.path(d.facts(slot).name) }
+// JobFactsPath is the file of facts of a slot.
+func (d Dir) JobFactsPath(slot string) string { return d.path(d.jobFacts(slot).name) }
 
-// WriteFacts writes the changed files of facts of slots, and removes the files of all other slots.
-func (d Dir) WriteFacts(bySlot map[string]Facts) error {
+// WriteJobFacts writes the changed files of facts of slots, and removes the files of all other slots.
+func (d Dir) WriteJobFacts(bySlot map[string]JobFacts) error {
 	names, err := list(d.open, factsFolder)
 	errs := []error{err}
 	for slot, facts := range bySlot {
-		errs = append(errs, d.facts(slot).Keep(facts))
+		errs = append(errs, d.jobFacts(slot).Save(facts))
 	}
 
 	for _, name := range names {
 		slot, ours := strings.CutSuffix(name, ".json")
 		if _, there := bySlot[slot]; ours && !there {
-			errs = append(errs, d.remove(d.facts(slot).name))
+			errs = append(errs, d.remove(d.jobFacts(slot).name))
 		}
 	}
 
@@ -69,17 +69,17 @@ func (d Dir) misplaced(node string) File[Misplaced] {
 	return File[Misplaced]{d, filepath.Join(misplacedFolder, node+".json"), "what a Prolog found", true}
 }
 
-// KeepMisplaced writes a Prolog's finding, for sync. It makes no state_dir: a missing one is not
+// SaveMisplaced writes a Prolog's finding, for sync. It makes no state_dir: a missing one is not
 // shared with this machine.
-func (d Dir) KeepMisplaced(m Misplaced) error {
+func (d Dir) SaveMisplaced(m Misplaced) error {
 	if _, err := os.Stat(string(d)); err != nil {
 		return fmt.Errorf("telling sync of a node: %w", err)
 	}
 	return d.misplaced(m.Node).write(m)
 }
 
-// DropMisplaced forgets the finding about a node, if there is one.
-func (d Dir) DropMisplaced(node string) error { return d.remove(d.misplaced(node).name) }
+// RemoveMisplaced forgets the finding about a node, if there is one.
+func (d Dir) RemoveMisplaced(node string) error { return d.remove(d.misplaced(node).name) }
 
 // Misplaced reads the Prologs' findings, in the order of the names of nodes. The error joins the
 // files that cannot be read.
@@ -126,28 +126,28 @@ func (d Dir) Setbacks() File[map[string]Setback] {
 	return File[map[string]Setback]{d, "setbacks.json", "why a roll over waits", false}
 }
 
-const heldFile = "held.json"
+const holdsFile = "held.json"
 
-func (d Dir) held() File[[]capacity.Hold] {
-	return File[[]capacity.Hold]{d, heldFile, "what is held", false}
+func (d Dir) holds() File[[]capacity.Hold] {
+	return File[[]capacity.Hold]{d, holdsFile, "what is held", false}
 }
 
-// Held is the ledger of the capacity that the programs of this state folder hold now; none if there
+// Holds is the ledger of the capacity that the programs of this state folder hold now; none if there
 // is no file. EC2 shows it too, but not at once.
-func (d Dir) Held(now time.Time) ([]capacity.Hold, error) {
-	held, err := d.held().Read()
+func (d Dir) Holds(now time.Time) ([]capacity.Hold, error) {
+	held, err := d.holds().Read()
 	return slices.DeleteFunc(held, func(h capacity.Hold) bool { return !h.Until.After(now) }), err
 }
 
-// Enlist enters an ODCR into the ledger, or completes its entry, and returns the entry. What a token has ordered before
+// AddHold enters an ODCR into the ledger, or completes its entry, and returns the entry. What a token has ordered before
 // keeps its end: EC2 binds a token to it. allowed may refuse one that does not exist yet, and gets it and the others.
 // The entry is durable before Enlist returns: the order may follow.
-func (d Dir) Enlist(
+func (d Dir) AddHold(
 	h capacity.Hold,
 	now time.Time,
 	allowed func(more capacity.Hold, others []capacity.Hold) error,
 ) (capacity.Hold, error) {
-	err := d.changeHeld(now, func(held []capacity.Hold) ([]capacity.Hold, error) {
+	err := d.updateHolds(now, func(held []capacity.Hold) ([]capacity.Hold, error) {
 		if i := slices.IndexFunc(held, func(o capacity.Hold) bool { return o.Token == h.Token }); i >= 0 {
 			h.Until = held[i].Until
 			held = slices.Delete(held, i, i+1)
@@ -165,13 +165,13 @@ func (d Dir) Enlist(
 	return h, err
 }
 
-// Released removes entries from the ledger, by token or id.
-func (d Dir) Released(now time.Time, names ...string) error {
-	if held, err := d.Held(now); err == nil && len(held) == 0 {
+// RemoveHolds removes entries from the ledger, by token or id.
+func (d Dir) RemoveHolds(now time.Time, names ...string) error {
+	if held, err := d.Holds(now); err == nil && len(held) == 0 {
 		return nil // there may be no state folder yet
 	}
 
-	return d.changeHeld(now, func(held []capacity.Hold) ([]capacity.Hold, error) {
+	return d.updateHolds(now, func(held []capacity.Hold) ([]capacity.Hold, error) {
 		return slices.DeleteFunc(held, func(h capacity.Hold) bool {
 			return slices.Contains(names, h.Token) || h.ReservationID != "" && slices.Contains(names, h.ReservationID)
 		}), nil
@@ -181,15 +181,15 @@ func (d Dir) Released(now time.Time, names ...string) error {
 // ledgerWait bounds the wait for others that change the ledger: a part of a hook's time.
 var ledgerWait = 10 * time.Second
 
-// changeHeld lets one program at a time change the ledger; that takes it milliseconds.
-func (d Dir) changeHeld(now time.Time, change func([]capacity.Hold) ([]capacity.Hold, error)) error {
+// updateHolds lets one program at a time change the ledger; that takes it milliseconds.
+func (d Dir) updateHolds(now time.Time, change func([]capacity.Hold) ([]capacity.Hold, error)) error {
 	unlock, err := d.Lock(context.Background(), LedgerLock, ledgerWait)
 	if err != nil {
 		return fmt.Errorf("noting what is held: %w", err)
 	}
 	defer unlock()
 
-	held, err := d.Held(now)
+	held, err := d.Holds(now)
 	if err != nil {
 		return err
 	}
@@ -199,90 +199,90 @@ func (d Dir) changeHeld(now time.Time, change func([]capacity.Hold) ([]capacity.
 		return err
 	}
 
-	return d.held().write(held)
+	return d.holds().write(held)
 }
 
-const marksFile = "marks.json"
+const jobRecordsFile = "marks.json"
 
-// Mark is the memory of a pass about a job: above all its comment before it started.
-type Mark struct {
+// JobRecord is the memory of a pass about a job: above all its comment before it started.
+type JobRecord struct {
 	Restarts int `json:"restarts,omitempty"` // counts the runs before: each start has a mark of its own
 	// Fit: the limit is ours to fit to the fence, up to UpTo minutes if that is not 0.
-	Fit  bool `json:"fit,omitempty"`
-	UpTo int  `json:"up_to,omitempty"`
-	// Saw is the limit in minutes that the pass saw, Set the one that it gave the job then; 0 for none. Any other is
+	Fit        bool `json:"fit,omitempty"`
+	MaxMinutes int  `json:"up_to,omitempty"`
+	// SeenMinutes is the limit in minutes that the pass saw, Set the one that it gave the job then; 0 for none. Any other is
 	// somebody else's. Started: it is that of the run; at a start, Slurm itself may shorten a limit.
-	Saw     int            `json:"saw,omitempty"`
-	Set     int            `json:"set,omitempty"`
-	Started bool           `json:"started,omitempty"`
-	OnEnd   capacity.OnEnd `json:"on_end,omitempty"` // the job's request for the fence; "" leaves it to its partition
-	// Told counts the minutes before the fence at which the job got its last message about it; 0 for none yet.
-	Told int `json:"told,omitempty"`
-	// Ends counts the fences at which the job has been requeued since its owner released it,
+	SeenMinutes int            `json:"saw,omitempty"`
+	SetMinutes  int            `json:"set,omitempty"`
+	Started     bool           `json:"started,omitempty"`
+	OnEnd       capacity.OnEnd `json:"on_end,omitempty"` // the job's request for the fence; "" leaves it to its partition
+	// WarnedMinutes counts the minutes before the fence at which the job got its last message about it; 0 for none yet.
+	WarnedMinutes int `json:"told,omitempty"`
+	// FenceRequeues counts the fences at which the job has been requeued since its owner released it,
 	// EndedAt is the last of them, in Unix seconds of Slurm's clock.
-	Ends    int   `json:"ends,omitempty"`
-	EndedAt int64 `json:"ended_at,omitempty"`
-	Ending  bool  `json:"ending,omitempty"`  // it is being requeued at a fence, and some steps of that are left
-	Release bool  `json:"release,omitempty"` // it is held only while that is done
-	// Cut is the limit in minutes to which sync has lowered it, From the one before: -1 for none. Zero while the limit
+	FenceRequeues int   `json:"ends,omitempty"`
+	LastFence     int64 `json:"ended_at,omitempty"`
+	Requeuing     bool  `json:"ending,omitempty"`  // it is being requeued at a fence, and some steps of that are left
+	Release       bool  `json:"release,omitempty"` // it is held only while that is done
+	// CutMinutes is the limit in minutes to which sync has lowered it, From the one before: -1 for none. Zero while the limit
 	// is the owner's.
-	Cut  int `json:"cut,omitempty"`
-	From int `json:"from,omitempty"`
+	CutMinutes int `json:"cut,omitempty"`
+	OwnMinutes int `json:"from,omitempty"`
 }
 
-// EndAt counts a fence at which the job is requeued, once. A job that starts again in front of
+// CountFence counts a fence at which the job is requeued, once. A job that starts again in front of
 // the same fence, within a minute of it, is not counted again.
-func (m *Mark) EndAt(fence time.Time) {
-	if !m.EndedBy(fence) {
-		m.Ends, m.EndedAt = m.Ends+1, fence.Unix()
+func (m *JobRecord) CountFence(fence time.Time) {
+	if !m.HasCounted(fence) {
+		m.FenceRequeues, m.LastFence = m.FenceRequeues+1, fence.Unix()
 	}
 }
 
-// EndedBy reports whether the fence is the one that was counted last.
-func (m Mark) EndedBy(fence time.Time) bool {
-	return time.Unix(m.EndedAt, 0).Sub(fence).Abs() < time.Minute
+// HasCounted reports whether the fence is the one that was counted last.
+func (m JobRecord) HasCounted(fence time.Time) bool {
+	return time.Unix(m.LastFence, 0).Sub(fence).Abs() < time.Minute
 }
 
-// CutTo notes a new limit of a job that had another: what the job had at first counts.
-func (m *Mark) CutTo(minutes int, had capacity.Limit) {
-	if m.From == 0 {
-		m.From = had.Minutes
+// RecordCut notes a new limit of a job that had another: what the job had at first counts.
+func (m *JobRecord) RecordCut(minutes int, had capacity.Limit) {
+	if m.OwnMinutes == 0 {
+		m.OwnMinutes = had.Minutes
 		if !had.Bounded() {
-			m.From = -1
+			m.OwnMinutes = -1
 		}
 	}
 
-	m.Cut = minutes
-	if minutes == m.From {
-		m.Cut, m.From = 0, 0
+	m.CutMinutes = minutes
+	if minutes == m.OwnMinutes {
+		m.CutMinutes, m.OwnMinutes = 0, 0
 	}
 }
 
-// SetByOthers reports whether somebody else has set this limit since the pass saw the job in the same state.
-func (m Mark) SetByOthers(limit capacity.Limit, restarts int, started bool) bool {
-	known := m.Fit && m.Saw != 0 && m.Restarts == restarts && m.Started == started
-	return known && limit.Minutes != m.Saw && limit.Minutes != m.Set
+// ChangedByOthers reports whether somebody else has set this limit since the pass saw the job in the same state.
+func (m JobRecord) ChangedByOthers(limit capacity.Limit, restarts int, started bool) bool {
+	known := m.Fit && m.SeenMinutes != 0 && m.Restarts == restarts && m.Started == started
+	return known && limit.Minutes != m.SeenMinutes && limit.Minutes != m.SetMinutes
 }
 
-// Stated is the limit that a job's owner stated, if it has this one now; none where the limit is ours to set.
-func (m Mark) Stated(limit capacity.Limit) capacity.Limit {
+// StatedLimit is the limit that a job's owner stated, if it has this one now; none where the limit is ours to set.
+func (m JobRecord) StatedLimit(limit capacity.Limit) capacity.Limit {
 	switch {
-	case m.Fit || m.From < 0:
+	case m.Fit || m.OwnMinutes < 0:
 		return capacity.Limit{}
-	case m.From > 0:
-		return capacity.Minutes(m.From)
+	case m.OwnMinutes > 0:
+		return capacity.Minutes(m.OwnMinutes)
 	}
 
 	return limit
 }
 
-// Cuts reports whether a limit is the one that sync has set. That of a job that had none may be shorter: Slurm counts it
+// IsOwnCut reports whether a limit is the one that sync has set. That of a job that had none may be shorter: Slurm counts it
 // from when the limit was taken off.
-func (m Mark) Cuts(limit capacity.Limit) bool {
-	return m.From != 0 && limit.Bounded() && (limit.Minutes == m.Cut || m.From < 0 && limit.Minutes < m.Cut)
+func (m JobRecord) IsOwnCut(limit capacity.Limit) bool {
+	return m.OwnMinutes != 0 && limit.Bounded() && (limit.Minutes == m.CutMinutes || m.OwnMinutes < 0 && limit.Minutes < m.CutMinutes)
 }
 
-// Marks keeps the marks that the last pass knew, by job.
-func (d Dir) Marks() File[map[string]Mark] {
-	return File[map[string]Mark]{d, marksFile, "the marks of jobs", false}
+// JobRecords keeps the marks that the last pass knew, by job.
+func (d Dir) JobRecords() File[map[string]JobRecord] {
+	return File[map[string]JobRecord]{d, jobRecordsFile, "the marks of jobs", false}
 }

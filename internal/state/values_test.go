@@ -33,7 +33,7 @@ func TestMisplaced(t *testing.T) {
 	two := one
 	two.Node = "gpu-10"
 	for _, m := range []Misplaced{one, two, one} {
-		if err := dir.KeepMisplaced(m); err != nil {
+		if err := dir.SaveMisplaced(m); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -54,7 +54,7 @@ func TestMisplaced(t *testing.T) {
 
 	for range 2 {
 		for _, node := range []string{"gpu-1", "gpu-2"} {
-			if err := dir.DropMisplaced(node); err != nil {
+			if err := dir.RemoveMisplaced(node); err != nil {
 				t.Error(err)
 			}
 		}
@@ -73,11 +73,11 @@ func TestFactsGoWithTheirSlot(t *testing.T) {
 	}
 
 	err := errors.Join(
-		dir.WriteFacts(map[string]Facts{"a": {Slot: "a"}, "b": {Slot: "b"}}),
-		dir.WriteFacts(map[string]Facts{"a": {ReservationID: "cr-1"}}),
+		dir.WriteJobFacts(map[string]JobFacts{"a": {Slot: "a"}, "b": {Slot: "b"}}),
+		dir.WriteJobFacts(map[string]JobFacts{"a": {ReservationID: "cr-1"}}),
 	)
 	names, listErr := list(dir.open, factsFolder)
-	if a, readErr := dir.facts("a").Read(); errors.Join(err, listErr, readErr) != nil || len(names) != 1 ||
+	if a, readErr := dir.jobFacts("a").Read(); errors.Join(err, listErr, readErr) != nil || len(names) != 1 ||
 		a.ReservationID != "cr-1" {
 		t.Errorf("%q, %+v, %v", names, a, errors.Join(err, listErr, readErr))
 	}
@@ -86,7 +86,7 @@ func TestFactsGoWithTheirSlot(t *testing.T) {
 // A state_dir that is not shared with the node is not made there.
 func TestMisplacedWithoutStateDir(t *testing.T) {
 	dir := Dir(filepath.Join(t.TempDir(), "state"))
-	if err := dir.KeepMisplaced(Misplaced{Node: "gpu-1"}); err == nil {
+	if err := dir.SaveMisplaced(Misplaced{Node: "gpu-1"}); err == nil {
 		t.Error("no error")
 	}
 
