@@ -8,34 +8,46 @@ import (
 	"time"
 )
 
-// Request describes a job as submitted, or as slurmctld holds it.
+// Request describes a job as submitted, or as slurmctld has it. A zero field was not given.
 type Request struct {
-	Partitions []string // the job may run in; empty means the default one
-	Account    string   // as given at submission ("" if not given) or as slurmctld has it
-	// AccountKnown: the job runs under Account, or under none if Account is "". If false, Account "" stands for the
+	// Partitions are those in which the job may run; empty for the default partition.
+	Partitions []string
+	// Account is as given at submission, or as slurmctld has it.
+	Account string
+	// AccountKnown: the job runs under Account, or under none if that is "". If false, an empty Account stands for the
 	// user's default account, which only slurmctld knows.
-	AccountKnown       bool
-	User, QOS          string // who submits it, and its --qos; "" if not known or not given
-	Comment            string
-	TimeLimit, TimeMin Limit
-	Begin, Deadline    time.Time     // the earliest start, and when it must have ended; zero if not given
-	Requeue            Requeue       // whether the job may be requeued
-	Signal             time.Duration // how long before its limit the job asks for a signal; 0 for none
-	// Nodes is the least number of nodes, Tasks the number of tasks, TasksPerNode the most tasks on one node; GPUs are
-	// of the whole job. Each is 0 if not given.
-	Nodes, Tasks, TasksPerNode, GPUs, GPUsPerNode, GPUsPerTask, CPUsPerTask int
+	AccountKnown bool
+	User         string
+	QOS          string
+	Comment      string
+	OldComment   string // the comment before a change
+	Started      bool   // the job already runs
 
-	Overcommit bool // tasks may share CPUs
-	Counted    bool // Nodes is Slurm's own count, not what the owner wrote
-	Constraint string
-	// Reservation names the Slurm reservations that the job may use, as --reservation does.
-	Reservation string
-	// OneNode: the job runs on one node, whatever else it asks for. Component: it is one of a heterogeneous job, and
-	// not the first.
-	OneNode, Component bool
-	NodesBefore        int    // how many nodes of its partitions the components before it need
-	OldComment         string // the comment before a change
-	Started            bool   // the job already runs
+	TimeLimit Limit
+	TimeMin   Limit
+	Begin     time.Time     // the earliest start
+	Deadline  time.Time     // when the job must have ended
+	Requeue   Requeue       // whether Slurm may requeue the job
+	Signal    time.Duration // how long before its limit the job asks for a signal
+
+	Nodes        int  // the least number of nodes
+	Counted      bool // Nodes is Slurm's own count, not what the owner wrote
+	OneNode      bool // the job runs on one node, whatever else it asks for
+	Tasks        int
+	TasksPerNode int // the most tasks on one node
+	GPUs         int // of the whole job
+	GPUsPerNode  int
+	GPUsPerTask  int
+	CPUsPerTask  int
+	Overcommit   bool // tasks may share CPUs
+
+	Constraint  string
+	Reservation string // the Slurm reservations that the job may use, as --reservation names them
+
+	// Component: the job is a component of a heterogeneous job, and not the first.
+	Component bool
+	// NodesBefore is how many nodes of its partitions the components before it need.
+	NodesBefore int
 }
 
 // targetPartitions returns the partitions that the job may run in, each once.
@@ -76,6 +88,7 @@ func AdmitChange(req Request, snap *Snapshot, now time.Time) Verdict {
 	})
 }
 
+// admitFunc decides about a job in one of its partitions.
 type admitFunc func(req Request, wish Wish, p Partition, snap *Snapshot, now time.Time) Verdict
 
 func admit(req Request, snap *Snapshot, now time.Time, in admitFunc) Verdict {
@@ -124,7 +137,11 @@ func admit(req Request, snap *Snapshot, now time.Time, in admitFunc) Verdict {
 	v = soften(v, snap, now)
 
 	v.Warnings = append(v.Warnings, warnMisspelledKeys(req.Comment)...)
-	for _, text := range []string{warnOnEnd(req, wish, snap), warnLateSignal(req, wish, snap), warnFenceBypass(req, snap)} {
+	for _, text := range []string{
+		warnOnEnd(req, wish, snap),
+		warnLateSignal(req, wish, snap),
+		warnFenceBypass(req, snap),
+	} {
 		if text != "" && !v.Refused {
 			v.Warnings = append(v.Warnings, text)
 		}
@@ -133,9 +150,9 @@ func admit(req Request, snap *Snapshot, now time.Time, in admitFunc) Verdict {
 	return v
 }
 
-// mergeVerdicts merges the verdicts of a job's managed partitions; total counts all its partitions. A job that also lists
-// an unmanaged partition gets no limit, with one exception: if every partition that takes the job needs a limit, the
-// longest fitted limit serves all of them. Without it the job would be unlimited and never start before a fence.
+// mergeVerdicts merges the verdicts of a job's managed partitions; total counts all its partitions. A job that also
+// lists an unmanaged partition gets no limit, with one exception: if every partition that takes the job needs a limit,
+// the longest fitted limit serves all of them. Without it the job would be unlimited and never start before a fence.
 //
 // named: the job names a reservation, which only a managed partition can provide.
 func mergeVerdicts(verdicts []Verdict, total int, named bool) Verdict {
@@ -192,9 +209,9 @@ const (
 	neverStarts = "without --time the job never starts in partition %s, whose blocks end"
 )
 
-// keepInOneBlock keeps a job with several partitions in one block, if one of them has several slots: the constraint names
-// the slots of all. A partition whose nodes are in no slot cannot be among them. verdicts are those of parts, foreign
-// the partitions that are not ours.
+// keepInOneBlock keeps a job with several partitions in one block, if one of them has several slots: the constraint
+// names the slots of all. A partition whose nodes are in no slot cannot be among them. verdicts are those of parts,
+// foreign the partitions that are not ours.
 func keepInOneBlock(
 	v Verdict, verdicts []Verdict, parts []Partition, foreign []string, req Request, snap *Snapshot,
 ) Verdict {
@@ -324,14 +341,19 @@ func allowedTurns(req Request, wish Wish, p Partition, snap *Snapshot) ([]Turn, 
 			return nil, v
 		}
 
-		return nil, refuse(UnknownReservation, "partition %s has no reservation %s; it has %s", p.Name, id, formatOffers(all))
+		return nil, refuse(UnknownReservation, "partition %s has no reservation %s; it has %s",
+			p.Name, id, formatOffers(all))
 	}
 
 	wanted := slices.DeleteFunc(slices.Clone(all), func(c Turn) bool { return !c.matchesWish(wish, snap) })
 	if len(wanted) == 0 && len(all) > 0 {
 		return nil, refuse(NoMatchingCapacity, "partition %s has nothing that matches%s%s%s%s in --comment; it has %s",
-			p.Name, formatPair(" capacity=", string(wish.Capacity)), formatPair(" capacity_reservation_id=", wish.ReservationID),
-			formatPair(" instance_type=", wish.InstanceType), formatPair(" subnet_id=", wish.SubnetID), formatOffers(all))
+			p.Name,
+			formatPair(" capacity=", string(wish.Capacity)),
+			formatPair(" capacity_reservation_id=", wish.ReservationID),
+			formatPair(" instance_type=", wish.InstanceType),
+			formatPair(" subnet_id=", wish.SubnetID),
+			formatOffers(all))
 	}
 
 	return wanted, Verdict{Problem: Problem{Code: OK}}
@@ -436,8 +458,8 @@ func constraint(req Request, usable []Prospect, all []Turn) string {
 	return "[" + strings.Join(may, "|") + "]"
 }
 
-// warnSeveralBlocks returns the warning for a job whose own constraint lets Slurm give it nodes of several blocks; "" for
-// others. Slurm takes alternatives in brackets for all nodes together, and other ones for each node by itself.
+// warnSeveralBlocks returns the warning for a job whose own constraint lets Slurm give it nodes of several blocks; ""
+// for others. Slurm takes alternatives in brackets for all nodes together, and other ones for each node by itself.
 func warnSeveralBlocks(req Request, usable []Prospect, all []Turn) string {
 	slots := features(all)
 	if req.OneNode || len(slots) < 2 || slices.Contains(slots, "") || !strings.ContainsAny(req.Constraint, "[]()|*") {

@@ -12,7 +12,7 @@ var NoJob = Request{TimeLimit: Minutes(1)}
 
 // AdmitLaunch decides whether nodes of a slot may be launched for a job now, and into which reservations. Each
 // returned reservation has the slot, is active, is large enough for the whole job, and is open to the job's partition
-// and account. They come in the order of the settings: one, or several if they have no end (see LaunchOrder). The
+// and account. They come in the order of the settings: one, or several if they have no end (see SortForLaunch). The
 // zero Reservation stands for on-demand capacity.
 //
 // Partition and account must come from slurmctld; the comment only selects. req.Nodes counts all nodes of the job. A
@@ -38,7 +38,8 @@ func AdmitLaunch(
 		return nil, v
 	}
 
-	v = refuse(NoReservation, "slot %s has no reservation%s", slot, formatPair(" that the job names: ", wish.ReservationID))
+	v = refuse(NoReservation, "slot %s has no reservation%s",
+		slot, formatPair(" that the job names: ", wish.ReservationID))
 	for _, c := range turns {
 		if c.Slot.Name != slot {
 			continue

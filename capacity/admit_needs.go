@@ -97,8 +97,8 @@ func (c Turn) refuseTooSmall(r Request) Verdict {
 // CompareNodes compares two nodes of a slot by their numbers.
 func CompareNodes(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
 
-// FitTimeMin returns the --time-min that marks a job whose limit is ours to fit to the fence: a value that nobody writes.
-// A job that runs cannot change it. A user who writes it gets the same as without --time.
+// FitTimeMin returns the --time-min that marks a job whose limit is ours to fit to the fence: a value that nobody
+// writes. A job that runs cannot change it. A user who writes it gets the same as without --time.
 func (p Partition) FitTimeMin() Limit { return Minutes(LimitOf(p.MinTime.Duration).Minutes + 1) }
 
 // IsFitted reports whether the job's limit is ours to fit to the fence.
@@ -143,7 +143,8 @@ func admitTime(req Request, all []Prospect, snap *Snapshot, now time.Time) Verdi
 	return v
 }
 
-// CanContinue reports whether the job is requeued at the fence, and goes on in another block, if its limit may be shortened.
+// CanContinue reports whether the job is requeued at the fence, and goes on in another block, if its limit may be
+// shortened.
 func (c Prospect) CanContinue(req Request, snap *Snapshot) bool {
 	wish, _ := req.Wish()
 	onEnd := cmp.Or(wish.OnEnd, c.Partition.OnEnd)
@@ -153,9 +154,9 @@ func (c Prospect) CanContinue(req Request, snap *Snapshot) bool {
 		warnOnEnd(req, wish, snap) == ""
 }
 
-// fitTime sets the limit of a job that stated none. The limit is the job's longest window, with [Partition.FitMark] as
-// --time-min, so Slurm itself fits the limit to the fence when it starts the job. Where nodes have to boot,
-// fitTime subtracts the boot time, because Slurm counts a limit from the end of the boot.
+// fitTime sets the limit of a job that stated none. The limit is the job's longest window, with [Partition.FitTimeMin]
+// as --time-min, so Slurm itself fits the limit to the fence when it starts the job. Where nodes have to boot, fitTime
+// subtracts the boot time, because Slurm counts a limit from the end of the boot.
 //
 // The limit never exceeds accounting's: Slurm would hold the job forever for a limit that the user never asked for.
 // Where accounting limits use over time, the room left depends on the job's nodes and start time. There the job gets
@@ -194,8 +195,8 @@ func (c Prospect) fitTime(req Request, walls Walls, start time.Time) Verdict {
 	return v
 }
 
-// refuseTooLong refuses a job with a sentence of the time that it needs, and the time available; goesOn: it need not end by
-// the fence.
+// refuseTooLong refuses a job with a sentence of the time that it needs, and the time available; goesOn: it need not
+// end by the fence.
 func (c Prospect) refuseTooLong(needs string, goesOn bool, req Request, start time.Time) Verdict {
 	where := "its --deadline is " + FormatUTC(c.Until)
 	wait := "use a later --deadline"

@@ -78,13 +78,12 @@ const (
 	TagHold = "pcs-capacity:hold"
 	// TagToken is the ClientToken of that ODCR, which finds it again if the answer to the order was lost.
 	TagToken = "pcs-capacity:token"
-	// TagPurchase is the intent id of a purchase, which finds a block or a future-dated ODCR again if the answer to the
-	// purchase was lost.
+	// TagPurchase is the intent id of a purchase, which finds the block again if the answer to the purchase was lost.
 	TagPurchase = "pcs-capacity:purchase"
-	// TagOffering is the id of the offering that was bought as a block, or describes the future-dated ODCR that was
-	// ordered; it tells another machine that the purchase has been made. TagFee is the price, such as "12345.67 USD".
+	// TagOffering is the id of the offering that was bought. It shows another machine that the purchase has been made.
 	TagOffering = "pcs-capacity:offering"
-	TagFee      = "pcs-capacity:fee"
+	// TagFee is the price of the block, such as "12345.67 USD".
+	TagFee = "pcs-capacity:fee"
 	// TagName is the name that AWS's console shows.
 	TagName = "Name"
 )
@@ -151,11 +150,11 @@ type Launch struct {
 	// ReservationID is where the instances go; "" with Kind OnDemand.
 	ReservationID  string
 	Kind           Kind
-	Fresh          bool   // the reservation was created just now, so parts of EC2 may not know it yet
-	PlacementGroup string // the reservation's placement group; "" leaves the choice to the launch template
-	// Count is the number of instances. Least is the least acceptable number; 0 stands for Count.
-	Count, Least int
-	Tags         map[string]string // written on the instances and their volumes
+	Fresh          bool              // the reservation was created just now, so parts of EC2 may not know it yet
+	PlacementGroup string            // the reservation's placement group; "" leaves the choice to the launch template
+	Count          int               // the number of instances
+	Least          int               // the least acceptable number; 0 stands for Count
+	Tags           map[string]string // written on the instances and their volumes
 }
 
 // ErrTokenUsed: EC2 refused a launch, or an ODCR, only for its ClientToken. Either the instances of the launch that
@@ -164,19 +163,20 @@ type Launch struct {
 var ErrTokenUsed = errors.New("the client token belongs to another launch")
 
 // ErrNoRoom: EC2 refused a launch, or an ODCR, for lack of room: the reservation is full or not open, or the subnet
-// has no free address. Another place may have room.
+// has no free address. Another subnet or reservation may have room.
 var ErrNoRoom = errors.New("there is no room for the launch")
 
 // Instance is an EC2 instance.
 type Instance struct {
-	ID, PrivateIP string
-	// Type is the instance type, SubnetID the subnet.
-	Type, SubnetID string
-	ReservationID  string    // the reservation that the instance runs in; "" if none
-	State          string    // EC2's state, verbatim
-	LaunchIndex    int       // LaunchIndex counts the instances of one launch from 0 (AmiLaunchIndex)
-	Launched       time.Time // the launch time, in whole seconds of AWS's time
-	Tags           map[string]string
+	ID            string
+	PrivateIP     string
+	Type          string // the instance type
+	SubnetID      string
+	ReservationID string    // the reservation that the instance runs in; "" if none
+	State         string    // EC2's state, verbatim
+	LaunchIndex   int       // its number among the instances of one launch, from 0 (AmiLaunchIndex)
+	Launched      time.Time // the launch time, in whole seconds of AWS's time
+	Tags          map[string]string
 }
 
 // InstanceIDs returns the ids of instances.
@@ -198,8 +198,8 @@ func (i Instance) Node() string { return WithNodes([]Instance{i})[0].Tags[TagNod
 type InstanceQuery struct {
 	IDs         []string
 	Tags        map[string][]string // for each key one of the values, at most 200; none selects nothing
-	ClusterName string              // those that any self-managed cluster of this name has marked
-	Reservation string              // those that take a place of it, no matter who launched them
+	ClusterName string              // the self-managed clusters whose marks have this name
+	Reservation string              // the reservation that they run in, no matter who launched them
 }
 
 // WithNodes adds the node's tag to each instance whose tags name a node: in a launch of several, LaunchIndex selects
@@ -298,9 +298,9 @@ const (
 // LaunchTemplateSpec describes a launch template to write. If From is set, it is a copy of From with the other fields
 // laid over it; an empty field keeps the copy's value.
 type LaunchTemplateSpec struct {
-	Name string
-	// From and FromVersion name the template to copy.
-	From, FromVersion string
+	Name        string
+	From        string // the template to copy; "" for none
+	FromVersion string
 
 	ImageID  string
 	UserData []byte

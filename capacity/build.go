@@ -220,27 +220,11 @@ func (at placement) learn(facts Facts, in SlotRef, snap *Snapshot) {
 	}
 }
 
-// fillSlots puts reservations into slots. A reservation that holds a slot keeps it. The others follow in the order of
-// their starts: each stays in its slot if it need not wait there; else it takes the slot in which it begins first,
-// and of several such slots the emptiest.
+// fillSlots distributes the reservations of a node group over its slots. A reservation that has a slot keeps it. The
+// others follow by start: each stays in its former slot if it need not wait there; else it takes the slot in which it
+// begins first, and of several such slots the emptiest.
 func fillSlots(p Provider, names, ids []string, where placement, snap *Snapshot) []Slot {
-	slots := make([]Slot, len(names))
-	rest := slices.Clone(ids)
-	for i, name := range names {
-		slots[i].Name = name
-		held := where.holds[name]
-		r, known := snap.Reservation(held)
-
-		// On PCS the node group itself names its reservation; elsewhere the settings do.
-		if held == "" || !p.Configures() && !(slices.Contains(rest, held) && known && r.State.IsLive()) {
-			continue
-		}
-
-		slots[i].Occupant = held
-		slots[i].ReservationIDs = []string{held}
-		slots[i].Unnamed = !slices.Contains(ids, held) && known && r.State.IsLive()
-		rest = slices.DeleteFunc(rest, func(id string) bool { return id == held })
-	}
+	slots, rest := occupySlots(p, names, ids, where, snap)
 
 	slices.SortStableFunc(rest, func(a, b string) int {
 		x, _ := snap.Reservation(a)
@@ -253,18 +237,41 @@ func fillSlots(p Provider, names, ids []string, where placement, snap *Snapshot)
 		slots[i].ReservationIDs = append(slots[i].ReservationIDs, id)
 	}
 
+	ended := func(id string) int {
+		r, known := snap.Reservation(id)
+		return rank(known && !r.State.IsLive())
+	}
 	for _, slot := range slots {
 		slices.SortStableFunc(slot.ReservationIDs, func(a, b string) int {
-			x, _ := snap.Reservation(a)
-			y, _ := snap.Reservation(b)
-			ended := func(r Reservation) int { return rank(r.ID != "" && !r.State.IsLive()) }
-
-			return cmp.Or(rank(a != slot.Occupant)-rank(b != slot.Occupant), ended(x)-ended(y),
+			return cmp.Or(rank(a != slot.Occupant)-rank(b != slot.Occupant), ended(a)-ended(b),
 				slices.Index(ids, a)-slices.Index(ids, b))
 		})
 	}
 
 	return slots
+}
+
+// occupySlots makes the slots, each with the reservation that has it already. rest are the other ids.
+func occupySlots(p Provider, names, ids []string, where placement, snap *Snapshot) (slots []Slot, rest []string) {
+	rest = slices.Clone(ids)
+	for _, name := range names {
+		slot := Slot{Name: name}
+		id := where.holds[name]
+		r, known := snap.Reservation(id)
+		live := known && r.State.IsLive()
+
+		// On PCS the compute node group itself names its reservation; elsewhere the settings do.
+		if id != "" && (p.Configures() || live && slices.Contains(rest, id)) {
+			slot.Occupant = id
+			slot.ReservationIDs = []string{id}
+			slot.Unnamed = live && !slices.Contains(ids, id)
+			rest = slices.DeleteFunc(rest, func(other string) bool { return other == id })
+		}
+
+		slots = append(slots, slot)
+	}
+
+	return slots, rest
 }
 
 // lasts reports whether a reservation still counts when its neighbours are placed: it may exist, or it has ended and

@@ -100,8 +100,8 @@ type SlurmReservation struct {
 // SlurmInfinite is the length that Slurm stores for Duration=infinite.
 const SlurmInfinite = 365 * 24 * time.Hour
 
-// IsInfinite reports whether the reservation was requested without an end. Slurm may move the start after it has set the
-// end, so less than a year may lie between them.
+// IsInfinite reports whether the reservation was requested without an end. Slurm may move the start after it has set
+// the end, so less than a year may lie between them.
 func (r SlurmReservation) IsInfinite() bool {
 	return r.End.IsZero() || r.End.Sub(r.Start) >= 300*24*time.Hour
 }
@@ -131,9 +131,9 @@ func (r SlurmReservation) IsFenceFor(slot, block string) bool {
 	return r.IsOurs() && g.Kind == GuardFence && g.Slot == slot && g.Block == block
 }
 
-// ignoresFence reports whether Slurm starts the reservation's jobs through a fence over some of its nodes. A job in a MAINT
-// reservation heeds no other, one in an OVERLAP reservation none without MAINT (job_test_resv of reservation.c; seen on
-// 22.05). Slurm ends a job with its reservation, except with FLEX.
+// ignoresFence reports whether Slurm starts the reservation's jobs through a fence over some of its nodes. A job in a
+// MAINT reservation heeds no other, one in an OVERLAP reservation none without MAINT (job_test_resv of reservation.c;
+// seen on 22.05). Slurm ends a job with its reservation, except with FLEX.
 func (r SlurmReservation) ignoresFence(fence SlurmReservation) bool {
 	ignores := r.IsMaintenance() || slices.Contains(r.Flags, "OVERLAP") && !fence.IsMaintenance()
 	lasts := r.End.IsZero() || r.End.After(fence.Start) || slices.Contains(r.Flags, "FLEX")
@@ -142,8 +142,8 @@ func (r SlurmReservation) ignoresFence(fence SlurmReservation) bool {
 	return ignores && lasts && slices.ContainsFunc(r.Nodes, shares)
 }
 
-// FindFenceBypasses returns the site's Slurm reservations whose jobs Slurm starts through a fence of ours: by name, the first
-// of these fences. One for root alone, such as PCS's own, takes no jobs of users.
+// FindFenceBypasses returns the site's Slurm reservations whose jobs Slurm starts through a fence of ours: by name, the
+// first of these fences. One for root alone, such as PCS's own, takes no jobs of users.
 func FindFenceBypasses(all []SlurmReservation) map[string]SlurmReservation {
 	past := map[string]SlurmReservation{}
 	for _, r := range all {

@@ -121,8 +121,8 @@ func (j Job) Ended() bool { return slices.Contains(EndedStates, j.State) && !j.C
 // CanRequeue reports whether Slurm can requeue the job.
 func (j Job) CanRequeue() bool { return j.Batch && j.Requeue }
 
-// InPartition reports whether the job runs or waits in a partition, perhaps in others too. It takes a pointer because callers
-// ask it for many jobs: a copy costs more than the answer.
+// InPartition reports whether the job runs or waits in a partition, perhaps in others too. It takes a pointer because
+// callers ask it for many jobs: a copy costs more than the answer.
 func (j *Job) InPartition(partition string) bool {
 	for name := range strings.SplitSeq(j.Partition, ",") {
 		if name == partition {
@@ -223,8 +223,8 @@ func warnOnEnd(req Request, wish Wish, snap *Snapshot) string {
 	return fmt.Sprintf("on_end=%s in --comment does nothing, and the job ends with its time limit: %s", wish.OnEnd, why)
 }
 
-// warnLateSignal returns the warning for a job whose signal would come after its requeue; "" for others. A job with a limit
-// of its own and no --time-min is requeued only where that is lowered.
+// warnLateSignal returns the warning for a job whose signal would come after its requeue; "" for others. A job with a
+// limit of its own and no --time-min is requeued only where that is lowered.
 func warnLateSignal(req Request, wish Wish, snap *Snapshot) string {
 	requeues := wish.OnEnd
 	for _, name := range req.targetPartitions(snap) {
@@ -272,7 +272,7 @@ func HeldNote(since time.Time, text string) string {
 	return adminMark + ownerMark + since.UTC().Format(heldTime) + " on: " + text
 }
 
-// ParseHeldNote reads an AdminComment; ours is false if it is not a HoldNote. rest is the AdminComment to restore when
+// ParseHeldNote reads an AdminComment; ours is false if it is not a HeldNote. rest is the AdminComment to restore when
 // the hold is over.
 func ParseHeldNote(comment string) (since time.Time, rest string, ours bool) {
 	after, marked := strings.CutPrefix(comment, adminMark+ownerMark)

@@ -77,7 +77,8 @@ var notIdle = []string{"COMPLETING", "MAINTENANCE", "NOT_RESPONDING", "PLANNED",
 
 // IsIdle reports whether Slurm can give the node to a job now, also after a boot.
 func (n Node) IsIdle() bool {
-	return n.BaseState() == "IDLE" && n.OutState() == "" && !n.PoweringDown() && !slices.ContainsFunc(notIdle, n.HasFlag)
+	return n.BaseState() == "IDLE" && n.OutState() == "" && !n.PoweringDown() &&
+		!slices.ContainsFunc(notIdle, n.HasFlag)
 }
 
 // powerFlags lists the flags that say more than the base state, the most informative first.
@@ -89,7 +90,8 @@ var powerFlags = []string{
 
 // IsUp reports whether the node can run jobs, busy or not: its slurmd answers and nothing keeps jobs away.
 func (n Node) IsUp() bool {
-	return !slices.ContainsFunc(powerFlags, n.HasFlag) && slices.Contains([]string{"IDLE", "MIXED", "ALLOCATED"}, n.BaseState())
+	return !slices.ContainsFunc(powerFlags, n.HasFlag) &&
+		slices.Contains([]string{"IDLE", "MIXED", "ALLOCATED"}, n.BaseState())
 }
 
 // ShortState returns the node's state in one word: idle, powering-up, drain, …
@@ -102,8 +104,8 @@ func (n Node) ShortState() string {
 	return strings.ToLower(strings.ReplaceAll(word, "_", "-"))
 }
 
-// OutState returns the state that keeps jobs away until someone acts: drained, down or failed; "" if none does. It is "" for
-// a node that was given up or is powering down: the next ResumeProgram takes it.
+// OutState returns the state that keeps jobs away until someone acts: drained, down or failed; "" if none does. It is
+// "" for a node that was given up or is powering down: the next ResumeProgram takes it.
 func (n Node) OutState() string {
 	switch {
 	case n.IsGivenUp(), n.PoweringDown():

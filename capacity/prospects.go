@@ -17,9 +17,8 @@ type Prospect struct {
 	Room    time.Duration
 	Longest Limit // the longest limit that Room, the partition and accounting leave; NoLimit if nothing bounds it
 	Fits    bool  // the job's shortest acceptable limit fits into Room
-	// Needs is the least number of nodes on which the job can run here. Usable is the most that one job can have until
-	// the failed hosts are replaced.
-	Needs, Usable int
+	Needs   int   // the least number of nodes on which the job can run here
+	Usable  int   // the most nodes that one job can have until the failed hosts are replaced
 }
 
 // Prospects returns the turns in which a job can run, in the order of their opening. Admit decides by the same ones. A
@@ -40,8 +39,8 @@ func Prospects(req Request, snap *Snapshot, now time.Time) (all []Prospect) {
 	return all
 }
 
-// MismatchProblems says why a job gets no nodes in live reservations that it may use: for each, one reason that somebody
-// has to fix.
+// MismatchProblems says why a job gets no nodes in live reservations that it may use: for each, one reason that
+// somebody has to fix.
 func MismatchProblems(req Request, snap *Snapshot, now time.Time) (all []Problem) {
 	for _, c := range wantedTurns(req, snap) {
 		if c.check(req, now).Code == Mismatched {
@@ -64,36 +63,39 @@ func wantedTurns(req Request, snap *Snapshot) (all []Turn) {
 	return all
 }
 
-// prospects returns those of turns. If there are none, the verdict says why, about the turn that comes closest.
+// prospects returns the turns in which a job can run. If there is none, why tells about the turn that comes closest;
+// where all are over or unknown, about all of them.
 func prospects(turns []Turn, req Request, snap *Snapshot, now time.Time) (all []Prospect, why Verdict) {
-	closer := []Code{ReservationNotKnown, NoReservation, Mismatched, TooManyNodes}
+	closeness := []Code{ReservationNotKnown, NoReservation, Mismatched, TooManyNodes}
+	best := -1
+	size := 0
 
 	var over []string
 
-	why.Code = NoReservation
-	size := 0
-	for i, c := range turns {
-		v := c.check(req, now)
-		at := slices.Index(closer, v.Code)
-		switch {
-		case !v.Refused:
-			all = append(all, c.prospect(req, snap, now))
-		case at < 2:
+	for _, t := range turns {
+		v := t.check(req, now)
+		if !v.Refused {
+			all = append(all, t.prospect(req, snap, now))
+			continue
+		}
+
+		rank := slices.Index(closeness, v.Code)
+		if rank < 2 {
 			over = append(over, v.Sentence)
 		}
 
-		if d := at - slices.Index(closer, why.Code); i == 0 || d > 0 || d == 0 && c.size() > size {
+		if rank > best || rank == best && t.size() > size {
 			why = v
-			size = c.size()
+			best = rank
+			size = t.size()
 		}
 	}
 
-	if slices.Index(closer, why.Code) < 2 {
-		why = refuse(why.Code, "%s", strings.Join(over, ", "))
-	}
-
-	if len(all) > 0 {
+	switch {
+	case len(all) > 0:
 		why = Verdict{Problem: Problem{Code: OK}}
+	case best < 2:
+		why = refuse(cmp.Or(why.Code, NoReservation), "%s", strings.Join(over, ", "))
 	}
 
 	return all, why

@@ -30,19 +30,19 @@ const HoldTime = 5 * time.Minute
 
 // HoldOrder orders a targeted ODCR: only launches that name it use it.
 type HoldOrder struct {
-	ClientToken        string // ClientToken makes a repeated request the same ODCR; at most 64 characters
-	InstanceType, AZID string
-	Platform           string // EC2's term ("Linux/UNIX")
-	Count              int
-	End                time.Time // the EndDate; EC2 may end the ODCR up to an hour later
-	Tags               map[string]string
+	ClientToken  string // makes a repeated request the same ODCR; at most 64 characters
+	InstanceType string
+	AZID         string
+	Platform     string // EC2's term ("Linux/UNIX")
+	Count        int
+	End          time.Time // the EndDate; EC2 may end the ODCR up to an hour later
+	Tags         map[string]string
 }
 
-// Hold is an entry of the ledger for one temporary ODCR that exists or is about to be created.
+// Hold is the ledger entry of one temporary ODCR that exists or is about to be created.
 type Hold struct {
-	// Token is the ClientToken. ReservationID is "" until EC2 has answered.
-	Token         string    `json:"token"`
-	ReservationID string    `json:"reservation_id,omitempty"`
+	Token         string    `json:"token"`                    // the ClientToken of the order
+	ReservationID string    `json:"reservation_id,omitempty"` // "" until EC2 has answered
 	InstanceType  string    `json:"instance_type"`
 	Count         int       `json:"count"`
 	Since         time.Time `json:"since,omitzero"` // when the entry was written, before the call to EC2
@@ -130,9 +130,9 @@ const (
 	LaunchTime = 5 * time.Minute
 )
 
-// UnneededReason says why an ODCR of ours for a cluster no longer serves a purpose; "" if it may. booting are the runs of
-// jobs that wait for their nodes; with nil, because Slurm did not answer, an ODCR for jobs counts as needed until its
-// end. unheard are the tokens of orders whose answers were lost.
+// UnneededReason says why an ODCR of ours for a cluster no longer serves a purpose; "" if it may. booting are the runs
+// of jobs that wait for their nodes; with nil, because Slurm did not answer, an ODCR for jobs counts as needed until
+// its end. unheard are the tokens of orders whose answers were lost.
 func (r Reservation) UnneededReason(
 	cluster string, booting map[JobRun]bool, unheard map[string]bool, now time.Time,
 ) string {

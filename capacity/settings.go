@@ -25,8 +25,8 @@ type PartitionSettings struct {
 	AllowAccounts []string `toml:"allow_accounts,omitempty"`
 	MinTime       Duration `toml:"min_time"`
 	OnEnd         OnEnd    `toml:"on_end"` // for jobs that do not say themselves what happens to them at the fence
-	// RollOver lets sync make the compute node group of the next block, and remove that of one
-	// that has ended; provider pcs only.
+	// RollOver lets sync make the compute node group of the next block, and remove that of one that has ended; provider
+	// pcs only.
 	RollOver bool            `toml:"roll_over,omitempty"`
 	Groups   []GroupSettings `toml:"node_group"`
 
@@ -50,8 +50,8 @@ func (p PartitionSettings) Group(name string) (g GroupSettings) {
 
 // GroupSettings holds one [[partition.node_group]].
 type GroupSettings struct {
-	// Name is the base name of the PCS compute node groups NAME-a and NAME-b, or the
-	// prefix of the Slurm node names NAME-1, NAME-2, ….
+	// Name is the base name of the PCS compute node groups NAME-a and NAME-b, or the prefix of the Slurm node names
+	// NAME-1, NAME-2, ….
 	Name         string `toml:"name"`
 	InstanceType string `toml:"instance_type"`
 	// OtherTypes are launched on demand where InstanceType has no room, in this order.
@@ -239,8 +239,8 @@ func (p Provider) Launches() bool { return p == ProviderEC2 }
 // from their nodes until a block opens.
 func (p Provider) Configures() bool { return p == ProviderPCS }
 
-// IsGuest reports whether the nodes are somebody else's. They are fenced, and their jobs get limits. Nothing launches or
-// ends an instance for them, powers them, or sets their state or address.
+// IsGuest reports whether the nodes are somebody else's. They are fenced, and their jobs get limits. Nothing launches
+// or ends an instance for them, powers them, or sets their state or address.
 func (p Provider) IsGuest() bool { return p == ProviderNone }
 
 // GuardFlags returns the flags of our Slurm reservations. Both forms keep jobs out, lie over running jobs and beside
@@ -256,8 +256,8 @@ func (p Provider) GuardFlags() []string {
 // Accounting says how far Slurm's accounting checks the accounts of jobs.
 type Accounting int
 
-// NoAccounting: Slurm keeps no accounts. AccountsWritten: a user may name any account.
-// AccountsChecked: a user has only the accounts that Slurm's accounting gives.
+// NoAccounting: Slurm keeps no accounts. AccountsWritten: a user may name any account. AccountsChecked: a user has only
+// the accounts that Slurm's accounting gives.
 const (
 	NoAccounting Accounting = iota
 	AccountsWritten
@@ -268,7 +268,7 @@ const (
 // for every account.
 //
 // The submit filter on a login node does not know a user's default account, and a node that is already up never
-// passes ResumeProgram. Only Slurm's own AllowAccounts locks the partition, so Unlocked checks AllowAccounts.
+// passes ResumeProgram. Only Slurm's own AllowAccounts locks the partition, so CheckAccounts checks AllowAccounts.
 func CheckAccounts(p Partition, allow []string, accounting Accounting) []Problem {
 	if len(p.AllowAccounts) == 0 {
 		return nil

@@ -43,8 +43,8 @@ type Snapshot struct {
 	// when. The facts of one that was live are kept for a while.
 	Missing map[string]time.Time `json:"missing,omitempty"`
 	Walls   Walls                `json:"walls,omitzero"` // limits of Slurm's accounting
-	// FenceBypasses are the site's Slurm reservations whose jobs Slurm starts through a fence of ours, by name, each with
-	// the time of the fence.
+	// FenceBypasses are the site's Slurm reservations whose jobs Slurm starts through a fence of ours, by name, each
+	// with the time of the fence.
 	FenceBypasses map[string]time.Time        `json:"past_fences,omitempty"`
 	Orphans       []Orphan                    `json:"orphans,omitempty"` // instances of ours without a node
 	Problems      `json:"problems,omitempty"` // what the pass could not read or do, and what people should know
@@ -104,8 +104,8 @@ type Slot struct {
 	Feature string `json:"feature,omitempty"` // the node feature that selects the slot's nodes; "" if there is none
 	// ReservationIDs are in the order of the settings, ended ones last; Turns says when each of them has the slot.
 	ReservationIDs []string `json:"reservation_ids,omitempty"`
-	// Occupant is the reservation that has the slot until it ends, whatever joins the settings, because nodes may run in
-	// it; "" if none does.
+	// Occupant is the id of the reservation that keeps the slot until it ends, whatever joins the settings, because
+	// nodes may run in it; "" if there is none.
 	Occupant string `json:"holds,omitempty"`
 	// Unnamed: a PCS compute node group holds a live reservation that the settings do not name. No more jobs are
 	// admitted to it.
@@ -135,8 +135,8 @@ func (o NodesOut) String() string {
 	return text
 }
 
-// ReturnCommand returns the command that lets Slurm use nodes again. A node that is down has no slurmd that answers, or an
-// instance that has rebooted: where Slurm launches it, it is launched anew, as a resume would leave it without one.
+// ReturnCommand returns the command that lets Slurm use nodes again. A node that is down has no slurmd that answers, or
+// an instance that has rebooted: where Slurm launches it, it is launched anew, as a resume would leave it without one.
 func ReturnCommand(nodes, state string, p Provider) string {
 	if state == "down" && p.Launches() {
 		return fmt.Sprintf("scontrol update nodename=%s state=power_down_force", nodes)
@@ -223,7 +223,7 @@ type Metadata struct {
 
 // DescribeMisplacement says how the instance behind a node of a slot differs from the slot's reservation; of several
 // reservations, from the closest. It is "" if nothing differs, or if the slot has no reservation or one that EC2 did
-// not describe. Misplaced does not compare what the metadata leaves out.
+// not describe. DescribeMisplacement does not compare what the metadata leaves out.
 func (s *Snapshot) DescribeMisplacement(at SlotRef, m Metadata, now time.Time) string {
 	if slices.ContainsFunc(s.Turns(at), func(t Turn) bool { return t.Unknown }) {
 		return ""

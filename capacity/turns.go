@@ -9,7 +9,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
-// SlotRef locates a slot of a partition. Who writes into it changes the partition.
+// SlotRef points to a slot in its node group and partition. A change through it changes the partition.
 type SlotRef struct {
 	Partition *Partition
 	Group     *NodeGroup
@@ -234,9 +234,9 @@ func (s *Snapshot) AllTurns() (all []Turn) {
 	return all
 }
 
-// IdleByReservation returns the least number of idle nodes in each reservation, by id, from the idle nodes of each slot. If
-// several reservations of a slot have instances, only EC2 knows which of them a node runs in, so IdleIn attributes as
-// many idle nodes as possible to the others.
+// IdleByReservation returns the least number of idle nodes in each reservation, by id, from the idle nodes of each
+// slot. If several reservations of a slot have instances, only EC2 knows which of them a node runs in, so
+// IdleByReservation attributes as many idle nodes as possible to the others.
 func (s *Snapshot) IdleByReservation(idleBySlot map[string]int) map[string]int {
 	turns := s.AllTurns()
 
@@ -255,9 +255,12 @@ func (s *Snapshot) IdleByReservation(idleBySlot map[string]int) map[string]int {
 	return idle
 }
 
-// WaitingTurns returns the reservations that are, or will be, open while another one has their slot: paid for and not used.
+// WaitingTurns returns the reservations that are, or will be, open while another one has their slot: paid for and not
+// used.
 func (s *Snapshot) WaitingTurns(now time.Time) []Turn {
-	return slices.DeleteFunc(s.AllTurns(), func(t Turn) bool { return !t.IsWaiting(now) || !t.Reservation.IsLiveAt(now) })
+	return slices.DeleteFunc(s.AllTurns(), func(t Turn) bool {
+		return !t.IsWaiting(now) || !t.Reservation.IsLiveAt(now)
+	})
 }
 
 // WaitProblem says how to use both reservations at once, of a turn that waits.

@@ -142,8 +142,8 @@ func truncate(s string) string {
 	return s
 }
 
-// warnMisspelledKeys returns a sentence for each word of a comment that was probably meant for us but is none of our keys:
-// Capacity_Reservation_Id=…, capacity_reservation=…, id=cr-…, or a key without a value ("on_end requeue"; not
+// warnMisspelledKeys returns a sentence for each word of a comment that was probably meant for us but is none of our
+// keys: Capacity_Reservation_Id=…, capacity_reservation=…, id=cr-…, or a key without a value ("on_end requeue"; not
 // "capacity", a common word). Such a word has no effect, and its author should know.
 func warnMisspelledKeys(comment string) (warnings []string) {
 	words := wishWords(comment)
@@ -166,9 +166,9 @@ func warnMisspelledKeys(comment string) (warnings []string) {
 		}
 
 		if meant := closestKey(key, value); meant != "" && meant != key {
-			warnings = append(warnings, fmt.Sprintf("%s= in --comment is not a key of pcs-capacity and changes "+
-				"nothing; "+
-				"did you mean %s=?", truncate(key), meant))
+			warnings = append(warnings,
+				fmt.Sprintf("%s= in --comment is not a key of pcs-capacity and changes nothing; did you mean %s=?",
+					truncate(key), meant))
 		}
 	}
 

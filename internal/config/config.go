@@ -28,8 +28,8 @@ type Config struct {
 	Region   string `toml:"region"`  // an AWS region; "" leaves it to the AWS SDK's own chain
 	Cluster  string `toml:"cluster"` // the PCS cluster's name or id; "" for self-managed Slurm
 	StateDir string `toml:"state_dir"`
-	// LocalDir names the folder of what sync writes for slurmctld, on a disk of the controller's
-	// own. Used with self-managed Slurm only.
+	// LocalDir names the folder of what sync writes for slurmctld, on a disk of the controller's own. Used with
+	// self-managed Slurm only.
 	LocalDir string `toml:"local_dir"`
 
 	Submit     Submit                       `toml:"submit"`
@@ -72,7 +72,7 @@ type Notify struct {
 	Webhook string `toml:"webhook"`
 }
 
-// Default is the settings of an empty file.
+// Default returns the settings of an empty file.
 func Default() *Config {
 	d := func(d time.Duration) capacity.Duration { return capacity.Duration{Duration: d} }
 
@@ -149,7 +149,7 @@ func (c *Config) Partition(name string) (capacity.PartitionSettings, bool) {
 	return capacity.PartitionSettings{}, false
 }
 
-// Domain is the settings that decisions depend on.
+// Domain returns the settings that decisions depend on.
 func (c *Config) Domain() capacity.Settings {
 	return capacity.Settings{
 		Cluster: c.Cluster,
@@ -163,7 +163,7 @@ func (c *Config) Domain() capacity.Settings {
 	}
 }
 
-// Domain is the timing that decisions depend on.
+// Domain returns the timing that decisions depend on.
 func (t Timing) Domain() capacity.Timing {
 	return capacity.Timing{
 		DrainMargin:   t.DrainMargin,
@@ -364,7 +364,7 @@ func lineOf(text string, key toml.Key) int {
 	return 1
 }
 
-// nearest is the known word that is at most a third of its letters away, or "".
+// nearest returns the known word that is at most a third of its letters away, or "".
 func nearest(word string, known []string) string {
 	best := ""
 	bestDistance := len(word)/3 + 2

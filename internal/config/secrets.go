@@ -14,7 +14,7 @@ import (
 // The settings are read by users' commands, so that a secret has to be elsewhere: in the environment of hooks, or, the
 // URL of a webhook, in a file that webhook = "file:///PATH" names.
 
-// Redacted is the settings without what may be a secret.
+// Redacted returns the settings without what may be a secret.
 func (c *Config) Redacted() *Config {
 	shown := *c
 	if u, secret := secretURL(c.Notify.Webhook); secret {

@@ -56,7 +56,7 @@ func checkTrust(path string, more []string) (errs []error) {
 	return errs
 }
 
-// trustedOwners are the users whose settings count: root, we ourselves, and the owner of the slurm.conf
+// trustedOwners returns the users whose settings count: root, we ourselves, and the owner of the slurm.conf
 // that SLURM_CONF names, which names programs that root's slurmd runs.
 func trustedOwners() []int {
 	all := []int{0, os.Geteuid()}
@@ -69,7 +69,7 @@ func trustedOwners() []int {
 	return all
 }
 
-// pathsTo is all that leads to a path, as it is written and without symbolic links, and itself.
+// pathsTo returns all that leads to a path, as it is written and without symbolic links, and itself.
 func pathsTo(path string) (all []string) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -86,8 +86,9 @@ func pathsTo(path string) (all []string) {
 	return append(all, "/")
 }
 
-// checkTrusted is an error where others own a file, a folder or a symbolic link on the way to settings, or can write it. In
-// a sticky folder only owners can replace what is there; holds says that settings may be added to a folder.
+// checkTrusted returns an error where others own a file, a folder or a symbolic link on the way to settings, or can
+// write it. In a sticky folder only owners can replace what is there; holds says that settings may be added to a
+// folder.
 func checkTrusted(path string, info fs.FileInfo, holds bool, owners []int) error {
 	link := info.Mode()&fs.ModeSymlink != 0
 	if !info.IsDir() && !link && !info.Mode().IsRegular() { // /dev/null has no settings
@@ -133,7 +134,8 @@ func ownGroup(info fs.FileInfo) bool {
 	return ok && (s.Gid == 0 || s.Gid == s.Uid)
 }
 
-// EnvironmentPath is the file beside the settings that has the environment of hooks: Slurm hands them none of its own.
+// EnvironmentPath returns the file beside the settings that has the environment of hooks: Slurm hands them none of its
+// own.
 func EnvironmentPath(settings string) string {
 	return filepath.Join(filepath.Dir(settings), "environment")
 }
@@ -141,8 +143,8 @@ func EnvironmentPath(settings string) string {
 // variable is a line of that file, as systemd's EnvironmentFile= takes it, without continuation.
 var variable = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*)=(.*)$`)
 
-// LoadEnvironment sets the variables that the file at path has and this process has not. No file
-// is no error. As with settings, one that others can write is not read.
+// LoadEnvironment sets the variables that the file at path has and this process has not. No file is no error. As with
+// settings, one that others can write is not read.
 func LoadEnvironment(path string) error {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -183,7 +185,7 @@ func LoadEnvironment(path string) error {
 	return nil
 }
 
-// unquote is a value without the quotes around it.
+// unquote returns a value without the quotes around it.
 func unquote(value string) string {
 	if n := len(value); n > 1 && (value[0] == '"' || value[0] == '\'') && value[n-1] == value[0] {
 		return value[1 : n-1]

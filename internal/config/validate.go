@@ -17,7 +17,7 @@ var slurmName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)
 // errorList are errors of settings, each with its file and place.
 type errorList []error
 
-// reporter says what is wrong at a place.
+// reporter returns a function that adds an error about a place in a file.
 func (w *errorList) reporter(file, where string) func(message string, args ...any) {
 	return func(message string, args ...any) {
 		*w = append(*w, fmt.Errorf("%s: %s: %s", file, where, fmt.Sprintf(message, args...)))

@@ -15,11 +15,11 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// header begins every file that WritePartition wrote. A file without it belongs to the
-// administrator and is never rewritten.
+// header begins every file that WritePartition wrote. A file without it belongs to the administrator and is never
+// rewritten.
 const header = "# Written by pcs-capacity setup, which may write it again."
 
-// PartitionPath is the file in conf.d for a partition, beside the config.toml at path.
+// PartitionPath returns the file in conf.d for a partition, beside the config.toml at path.
 func PartitionPath(path, partition string) string {
 	return filepath.Join(filepath.Dir(path), "conf.d", partition+".toml")
 }
@@ -38,7 +38,7 @@ func WrittenBySetup(file string) (bool, error) {
 	return strings.HasPrefix(string(text), header), nil
 }
 
-// NewPartition is a partition with one node group, and the defaults for everything that is left out.
+// NewPartition returns a partition with one node group, and the defaults for everything that is left out.
 func NewPartition(
 	name string, provider capacity.Provider, groups ...capacity.GroupSettings,
 ) capacity.PartitionSettings {
@@ -47,14 +47,14 @@ func NewPartition(
 	return p
 }
 
-// PartitionText is the partition as TOML, the whole content of its own file.
+// PartitionText returns the partition as TOML, the whole content of its own file.
 func PartitionText(p capacity.PartitionSettings) (string, error) {
 	text, err := encodePartition("  ", p)
 	return header + "\n# It keeps settings that you change here, but no comments. To have them your own way,\n" +
 		"# move the partition to config.toml.\n\n" + text, err
 }
 
-// NodeGroupText is a [[partition.node_group]] as TOML, to be added to a file by hand.
+// NodeGroupText returns a [[partition.node_group]] as TOML, to be added to a file by hand.
 func NodeGroupText(g capacity.GroupSettings) (string, error) {
 	type partition struct {
 		Groups []capacity.GroupSettings `toml:"node_group"`
@@ -81,7 +81,7 @@ func encodePartition[P any](indent string, p P) (string, error) {
 	return b.String(), err
 }
 
-// wrapWrite is an error of writing settings.
+// wrapWrite adds to an error that it comes from writing settings.
 func wrapWrite(err error) error {
 	if err != nil {
 		err = fmt.Errorf("writing settings: %w", err)
@@ -125,8 +125,8 @@ func writeFile(file, text string) error {
 	return wrapWrite(err)
 }
 
-// makeFolder makes a folder of settings if it is not there. Hooks read them as SlurmUser
-// and commands as any user, so it is 0755 whatever the umask is.
+// makeFolder makes a folder of settings if it is not there. Hooks read them as SlurmUser and commands as any user, so
+// it is 0755 whatever the umask is.
 func makeFolder(path string) error {
 	if _, err := os.Stat(path); err == nil {
 		return nil
@@ -162,8 +162,8 @@ func (c *Config) ValidateWith(p capacity.PartitionSettings) []error {
 // ClusterRef locates the cluster. Cluster is "" for self-managed Slurm.
 type ClusterRef struct{ Region, Cluster string }
 
-// WriteClusterRef writes where the cluster is into a config.toml, below the comment that it begins with, and changes nothing
-// else. It makes a file that is not there, and refuses one that names another cluster or region.
+// WriteClusterRef writes where the cluster is into a config.toml, below the comment that it begins with, and changes
+// nothing else. It makes a file that is not there, and refuses one that names another cluster or region.
 func WriteClusterRef(path string, place ClusterRef) error {
 	now := Default()
 	text := "# Settings of pcs-capacity. `pcs-capacity config` shows all of them with their values.\n"
@@ -214,8 +214,8 @@ func WriteClusterRef(path string, place ClusterRef) error {
 // trialSize bounds the bytes written on trial: files of settings and state are a few KB.
 const trialSize = 16 << 10
 
-// TryFolder reports whether files can be written into a folder, which is made when they are:
-// it writes one there, or into the folder that is to have it, and removes it.
+// TryFolder reports whether files can be written into a folder, which is made when they are: it writes one there, or
+// into the folder that is to have it, and removes it.
 func TryFolder(dir string) error {
 	for {
 		info, err := os.Stat(dir)

@@ -1,5 +1,5 @@
-// Package hostlist reads and writes Slurm's hostlists, such as gpu-[1-4,7]: sets of node
-// names as settings, tags and scontrol have them.
+// Package hostlist reads and writes Slurm's hostlists, such as gpu-[1-4,7]: sets of node names as settings, tags and
+// scontrol have them.
 package hostlist
 
 import (
@@ -11,15 +11,15 @@ import (
 	"strings"
 )
 
-// Max is the most names that [Expand] returns: Slurm's own bound for one
-// range (MAX_RANGE in src/common/hostlist.c) and for the nodes of a cluster.
+// Max is the most names that [Expand] returns: Slurm's own bound for one range (MAX_RANGE in src/common/hostlist.c) and
+// for the nodes of a cluster.
 const Max = 64 * 1024
 
 // ErrInvalid is wrapped by every error of [Expand].
 var ErrInvalid = errors.New("invalid hostlist")
 
-// Expand returns the node names of a Slurm hostlist, in its order and with its
-// duplicates: "gpu-[1-2,7]" is gpu-1, gpu-2, gpu-7. An empty list has no names.
+// Expand returns the node names of a Slurm hostlist, in its order and with its duplicates: "gpu-[1-2,7]" is gpu-1,
+// gpu-2, gpu-7. An empty list has no names.
 //
 // Names consist of letters, digits, '-', '_' and '.'. A name may hold several brackets ("r[1-2]n[1-4]", the last one
 // turns fastest) and text after them, which 22.05 itself refuses and newer versions take. "[08-10]" keeps its zeros.
@@ -113,8 +113,8 @@ func expandWord(word string, limit int) ([]string, error) {
 	return names, nil
 }
 
-// product is in the order of scontrol: of several brackets the last changes fastest, and then
-// the first. more: another bracket follows.
+// product is in the order of scontrol: of several brackets the last changes fastest, and then the first. more: another
+// bracket follows.
 func product(heads []string, literal string, numbers []string, more bool) []string {
 	names := make([]string, 0, len(heads)*len(numbers))
 	if more {
@@ -138,8 +138,8 @@ func product(heads []string, literal string, numbers []string, more bool) []stri
 
 func tooMany() error { return fmt.Errorf("more than %d names", Max) }
 
-// expandRanges expands the inside of a bracket: "1-4,7" or "08-10".
-// The width of the first number of a range is the width of all its numbers.
+// expandRanges expands the inside of a bracket: "1-4,7" or "08-10". The width of the first number of a range is the
+// width of all its numbers.
 func expandRanges(ranges string, limit int) ([]string, error) {
 	var numbers []string
 	for one := range strings.SplitSeq(ranges, ",") {
@@ -174,8 +174,8 @@ func expandRanges(ranges string, limit int) ([]string, error) {
 	return numbers, nil
 }
 
-// maxIndexDigits bounds the number at the end of a name, so that it fits an
-// int everywhere. Longer runs of digits are split: the rest is prefix.
+// maxIndexDigits bounds the number at the end of a name, so that it fits an int everywhere. Longer runs of digits are
+// split: the rest is prefix.
 const maxIndexDigits = 9
 
 func parseIndex(digits string) (int, error) {
@@ -300,8 +300,8 @@ func (h host) digits() string {
 
 func (h host) sameGroup(other host) bool { return h.width > 0 && h.prefix == other.prefix }
 
-// NaturalCompare compares runs of digits by value (r2n before r10n) and
-// everything else by bytes. Equal only when the strings are equal.
+// NaturalCompare compares runs of digits by value (r2n before r10n) and everything else by bytes. Equal only when the
+// strings are equal.
 func NaturalCompare(a, b string) int {
 	x, y := a, b
 	for x != "" && y != "" {

@@ -20,10 +20,10 @@ var warnMinutes = []int{5, 15, 60}
 // up every later block. Its owner is informed and can release it.
 const maxRequeues = 5
 
-// decideRequeues requeues, holds or warns the jobs whose fence is near. It records the marks of requeued jobs first, so the
-// pass after a killed one knows what is left to do. A suspended job is resumed, so that the next pass, or its limit,
-// can end it like others: a signal does not reach it, its limit does not run out, and Slurm keeps its priority at 0,
-// which a requeue would take along as a hold.
+// decideRequeues requeues, holds or warns the jobs whose fence is near. It saves the records of requeued jobs first, so
+// the pass after a killed one knows what is left to do. A suspended job is resumed, so that the next pass, or its
+// limit, can end it like others: a signal does not reach it, its limit does not run out, and Slurm keeps its priority
+// at 0, which a requeue would take along as a hold.
 func decideRequeues(view View) (actions []Action) {
 	byNode := fencedNodes(view)
 	ending := map[string]state.JobRecord{}
@@ -59,7 +59,8 @@ func decideRequeues(view View) (actions []Action) {
 
 		requeued[whole] = true
 		// A job that an administrator held while it ran stays so: our hold would be its owner's to release.
-		hold := onEnd == capacity.HoldAtEnd || record.FenceRequeues >= maxRequeues && !record.HasCounted(f.fence) && !j.HeldByAdmin()
+		hold := onEnd == capacity.HoldAtEnd ||
+			record.FenceRequeues >= maxRequeues && !record.HasCounted(f.fence) && !j.HeldByAdmin()
 
 		rest, note := planNextRun(view, j, f, record, hold)
 		actions = append(actions, requeue(view, j, f, rest, hold, note))
@@ -77,7 +78,7 @@ func decideRequeues(view View) (actions []Action) {
 	return append(saveJobRecords(view, ending), actions...)
 }
 
-// offNodes are the jobs that were taken off their nodes, or are no longer on them.
+// offNodes returns the jobs that these actions took off their nodes, or found off them.
 func offNodes(done []Action) map[string]bool {
 	off := map[string]bool{}
 	for _, a := range done {
@@ -209,8 +210,9 @@ func decideUnfinished(view View) (actions []Action) {
 	return actions
 }
 
-// endsByOwnLimit reports whether a job ends by the fence by a limit that neither the submit filter nor sync has set: it is
-// not requeued. A limit that was set ends a job up to a minute earlier than it could, and Slurm requeues none for that.
+// endsByOwnLimit reports whether a job ends by the fence by a limit that neither the submit filter nor sync has set: it
+// is not requeued. A limit that was set ends a job up to a minute earlier than it could, and Slurm requeues none for
+// that.
 func (f fencedSlot) endsByOwnLimit(j capacity.Job, record state.JobRecord) bool {
 	return !record.Fit && record.OwnMinutes == 0 && j.TimeLimit.Bounded() && !j.End.IsZero() && !j.End.After(f.fence)
 }
@@ -263,7 +265,9 @@ func warnJob(view View, j capacity.Job, f fencedSlot, record state.JobRecord) []
 
 // planNextRun plans what follows a requeue, and what the job's owner is told: if we fit the job's limit, it gets
 // that of the next block.
-func planNextRun(view View, j capacity.Job, f fencedSlot, record state.JobRecord, hold bool) (rest afterRequeue, note string) {
+func planNextRun(
+	view View, j capacity.Job, f fencedSlot, record state.JobRecord, hold bool,
+) (rest afterRequeue, note string) {
 	fence := f.fence.Add(-view.slurmOffset())
 	req := view.Snap.Request(j)
 	req.TimeLimit = record.StatedLimit(req.TimeLimit)
@@ -284,7 +288,8 @@ func planNextRun(view View, j capacity.Job, f fencedSlot, record state.JobRecord
 		return rest, why + "it cannot start again as it is: " + next.Sentence
 	case hold && record.FenceRequeues >= maxRequeues:
 		return rest, why + fmt.Sprintf(
-			"it was requeued %d times so, and is held now: release it if it goes on from where it was", record.FenceRequeues)
+			"it was requeued %d times so, and is held now: release it if it goes on from where it was",
+			record.FenceRequeues)
 	case hold:
 		return rest, why + "release it to go on"
 	}
@@ -318,8 +323,8 @@ func nextReservation(req capacity.Request, snap *capacity.Snapshot, fence time.T
 	return "the next one"
 }
 
-// fullLimit is the limit, in minutes, of the whole window that a job waits for, if we fit the job's limit, or the one
-// that it had before sync lowered it, if that fits; else 0, which keeps the limit.
+// fullLimit returns the limit, in minutes, of the whole window that a job waits for, if we fit the job's limit, or the
+// one that it had before sync lowered it, if that fits; else 0, which keeps the limit.
 func fullLimit(next capacity.Verdict, record state.JobRecord) int {
 	switch {
 	case next.Refused:

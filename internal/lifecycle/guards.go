@@ -12,8 +12,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
-// decideFences gives each slot the Slurm reservations that it needs now. Without AWS it deletes only duplicates: unknown
-// does not mean gone.
+// decideFences gives each slot the Slurm reservations that it needs now. Without AWS it deletes only duplicates:
+// unknown does not mean gone.
 func decideFences(s View) (actions []Action, problems []capacity.Problem) {
 	var want []capacity.SlurmReservation
 
@@ -54,7 +54,8 @@ func decideFences(s View) (actions []Action, problems []capacity.Problem) {
 		}
 
 		of := g.r.Guard()
-		actions = append(actions, newAction(g.do+"-"+string(of.Kind), aboutNodes(of.Slot, g.r.Nodes), g.text(-s.slurmOffset()),
+		code := g.do + "-" + string(of.Kind)
+		actions = append(actions, newAction(code, aboutNodes(of.Slot, g.r.Nodes), g.text(-s.slurmOffset()),
 			func(ctx context.Context, w World) error {
 				if g.do == "delete" && open[of.Slot] {
 					return errMoot
@@ -72,11 +73,10 @@ func decideFences(s View) (actions []Action, problems []capacity.Problem) {
 
 // guardChange changes a Slurm reservation of ours: a fence, a wait, or the guard over surplus nodes.
 type guardChange struct {
-	do string // create, update, replace, delete
-	r  capacity.SlurmReservation
-	// old is the name to delete once its replacement exists. occupied: the replacement's name must be freed first.
-	old      string
-	occupied bool
+	do       string // create, update, replace, delete
+	r        capacity.SlurmReservation
+	old      string // the name to delete once the replacement exists; "" except for replace
+	occupied bool   // the replacement's name must be freed first
 }
 
 func (g guardChange) carryOut(ctx context.Context, w World) error {
@@ -150,7 +150,8 @@ func aboutNodes(slot string, nodes []string) capacity.Subject {
 // second (HTTP's Date header).
 const sameTime = 5 * time.Second
 
-// newGuard is a Slurm reservation of ours over nodes of a slot, for an EC2 reservation: root's, over running jobs too.
+// newGuard returns a Slurm reservation of ours over nodes of a slot, for an EC2 reservation: root's, over running jobs
+// too.
 func (s View) newGuard(
 	kind capacity.GuardKind, v capacity.SlotState, block string, nodes []string, start, end time.Time,
 ) capacity.SlurmReservation {
@@ -191,7 +192,8 @@ func (s View) wantedGuards(v capacity.SlotState, nodes []string) (want []capacit
 	}
 	// The next block is guarded before it opens: nothing may start on its nodes until then.
 	if next := v.Next; !next.Window.Unbounded() {
-		want = append(want, s.newGuard(capacity.GuardFence, v, next.Reservation.ID, nodes, next.Window.Fence, time.Time{}))
+		want = append(want,
+			s.newGuard(capacity.GuardFence, v, next.Reservation.ID, nodes, next.Window.Fence, time.Time{}))
 	}
 
 	if surplus := s.surplusNodes(v, nodes); len(surplus) > 0 {
@@ -201,9 +203,9 @@ func (s View) wantedGuards(v capacity.SlotState, nodes []string) (want []capacit
 	return want
 }
 
-// surplusNodes returns the nodes that jobs are kept from: the last ones and, where we launch, those of failed hosts. They
-// stay the same while jobs come and go. Where others launch, only they know which nodes have the instances, so there
-// surplusNodes closes only nodes beyond max_nodes.
+// surplusNodes returns the nodes that jobs are kept from: the last ones and, where we launch, those of failed hosts.
+// They stay the same while jobs come and go. Where others launch, only they know which nodes have the instances, so
+// there surplusNodes closes only nodes beyond max_nodes.
 func (s View) surplusNodes(v capacity.SlotState, nodes []string) []string {
 	n := countLaunchable(v, nodes)
 	if v.Partition.Provider.Launches() {
@@ -217,8 +219,8 @@ func (s View) surplusNodes(v capacity.SlotState, nodes []string) []string {
 	return nodes[n:]
 }
 
-// countInstances is the number of a slot's nodes that have instances, 0 if EC2 does not say, and of those on hosts that have
-// not failed.
+// countInstances returns the number of a slot's nodes that have instances, 0 if EC2 does not say, and of those on hosts
+// that have not failed.
 func countInstances(v capacity.SlotState) (all, usable int) {
 	for _, t := range v.Current {
 		if t.Reservation.Size() == 0 { // EC2 may report size 0 for a block that has not opened
@@ -237,7 +239,7 @@ func countInstances(v capacity.SlotState) (all, usable int) {
 	return all, usable
 }
 
-// countLaunchable is the number of a slot's nodes, the first ones, that have instances.
+// countLaunchable returns the number of a slot's nodes, the first ones, that have instances.
 func countLaunchable(v capacity.SlotState, nodes []string) int {
 	if places, _ := countInstances(v); places > 0 {
 		return min(places, len(nodes))
@@ -260,8 +262,9 @@ func (s View) closingGuards(v capacity.SlotState, nodes []string) []capacity.Slu
 	return []capacity.SlurmReservation{s.newGuard(capacity.GuardFence, v, v.LastID, nodes, start, time.Time{})}
 }
 
-// diffGuards turns the existing Slurm reservations into the wanted ones; all times are in Slurm's clock. It also reports
-// reservations with one of our names that it leaves alone. mayGo reports whether a fence has nothing left to guard.
+// diffGuards turns the existing Slurm reservations into the wanted ones; all times are in Slurm's clock. It also
+// reports reservations with one of our names that it leaves alone. isObsolete reports whether a fence has nothing left
+// to guard.
 func (s View) diffGuards(
 	want, have []capacity.SlurmReservation, keep map[string]bool, mayGo func(capacity.Guard) bool,
 ) (todo []guardChange, left []capacity.Problem) {
@@ -356,8 +359,8 @@ func diffGuard(
 	return todo
 }
 
-// requiredChange is the change that a reservation needs; "" for none. One that has started cannot get another start
-// ("Reservation already started"), and not reliably other nodes: it is deleted and created again.
+// requiredChange returns the change that a reservation needs; "" for none. One that has started cannot get another
+// start ("Reservation already started"), and not reliably other nodes: it is deleted and created again.
 func requiredChange(want, have capacity.SlurmReservation, now time.Time) string {
 	if !have.End.IsZero() && !have.End.After(now) {
 		return "replace" // ended; Slurm still lists it for a while
@@ -415,9 +418,9 @@ func isNear(a, b time.Time) bool { return a.Sub(b).Abs() <= sameTime }
 
 func sorted(names []string) []string { return slices.Sorted(slices.Values(names)) }
 
-// isObsolete reports whether a fence has nothing left to guard. Its name says what it guards: it goes when EC2 says that
-// this has ended or no longer ends, or when it never gets this slot because another reservation has it; never because
-// the settings do not name it, for they may be the wrong settings.
+// isObsolete reports whether a fence has nothing left to guard. Its name says what it guards: it goes when EC2 says
+// that this has ended or no longer ends, or when it never gets this slot because another reservation has it; never
+// because the settings do not name it, for they may be the wrong settings.
 func (s View) isObsolete(g capacity.Guard) bool {
 	if g.Block == "" {
 		return true

@@ -67,7 +67,7 @@ func (p *pass) readJobs(ctx context.Context) error {
 	return nil
 }
 
-// hiddenTasks are the tasks with a mark that squeue shows together with others of their array that wait.
+// hiddenTasks returns the tasks with a record that squeue shows only as part of their pending array.
 func hiddenTasks(jobs []capacity.Job, records map[string]state.JobRecord) (names []string) {
 	marked := map[string]bool{} // arrays
 	for name := range records {
@@ -97,7 +97,7 @@ func (p *pass) usesOurNodes(j capacity.Job) bool {
 	return slices.ContainsFunc(j.Nodes, func(n string) bool { _, _, _, ours := p.Settings.FindNode(n); return ours })
 }
 
-// sharedPartitions are the partitions of jobs that have nodes of ours.
+// sharedPartitions returns the partitions of jobs that run on our nodes.
 func (p *pass) sharedPartitions() (names []string) {
 	for _, jobs := range [][]capacity.Job{p.view.Jobs, p.view.Unread} {
 		for _, j := range jobs {
@@ -147,7 +147,8 @@ func isUnchanged(was, now capacity.Job) bool {
 
 // isSameRun reports whether a job is still in the run in which it was read, and no hook is about to hold it.
 func isSameRun(was, now capacity.Job) bool {
-	return now.Allocated() && now.Restarts == was.Restarts && (now.AdminComment == was.AdminComment || !isHeldByHook(now))
+	return now.Allocated() && now.Restarts == was.Restarts &&
+		(now.AdminComment == was.AdminComment || !isHeldByHook(now))
 }
 
 // isHeldByHook reports whether a hook's note says that a job is held, or will be.
@@ -161,7 +162,9 @@ func jobAction(
 	code, slot string, was capacity.Job, text string, still func(was, now capacity.Job) bool,
 	do func(ctx context.Context, w World) error,
 ) Action {
-	return newAction(code, capacity.Subject{Slot: slot, Job: was.Shown}, text, func(ctx context.Context, w World) error {
+	about := capacity.Subject{Slot: slot, Job: was.Shown}
+
+	return newAction(code, about, text, func(ctx context.Context, w World) error {
 		now, err := w.Slurm.Job(ctx, was.Shown)
 		if err != nil {
 			return err

@@ -63,11 +63,11 @@ func fencedNodes(view View) map[string]fencedSlot {
 // each node. All times are in Slurm's clock.
 //
 // A job that would cross the fence is lowered to it, whoever set the limit (R2): after boot, Slurm sets the end to boot
-// done + limit and does not look at reservations again. A job whose mark says Fit and that would end more than a minute
-// before the fence is raised to it, or to its owner's limit; so is one that sync has lowered, up to the limit that it
-// had. Nothing else changes: no limit that we chose is raised past what accounting allows, or where that meters use. A
-// job that has run since before the slot's turn is never raised: it runs on instances of the previous block and ends at
-// that block's fence, and slurmctld ends a job over its limit up to 30 s late (PERIODIC_TIMEOUT).
+// done + limit and does not look at reservations again. A job whose record says Fit and that would end more than a
+// minute before the fence is raised to it, or to its owner's limit; so is one that sync has lowered, up to the limit
+// that it had. Nothing else changes: no limit that we chose is raised past what accounting allows, or where that meters
+// use. A job that has run since before the slot's turn is never raised: it runs on instances of the previous block and
+// ends at that block's fence, and slurmctld ends a job over its limit up to 30 s late (PERIODIC_TIMEOUT).
 func (s View) limitChanges(jobs []capacity.Job, byNode map[string]fencedSlot) (changes []limitChange) {
 	now := s.SlurmNow()
 	for _, j := range jobs {
@@ -107,7 +107,7 @@ func (s View) limitChanges(jobs []capacity.Job, byNode map[string]fencedSlot) (c
 	return changes
 }
 
-// elapsed is the used part of a running job's limit. It comes from Slurm's end, which accounts for boot time and
+// elapsed returns the used part of a running job's limit. It comes from Slurm's end, which accounts for boot time and
 // suspension; an unlimited job's end is far away.
 func elapsed(j capacity.Job, now time.Time) time.Duration {
 	if j.TimeLimit.Bounded() && !j.End.IsZero() {
@@ -204,7 +204,7 @@ func decideLimits(view View) (actions []Action) {
 	return append(saveJobRecords(view, cuts), actions...)
 }
 
-// apply sets the limit. Of a job that had none Slurm counts it from when the old one was taken off, which it does not
+// apply sets the limit. For a job that had none, Slurm counts it from when the old one was taken off, which it does not
 // show: it is read back and set again.
 func (c limitChange) apply(ctx context.Context, w World) error {
 	if err := w.Slurm.SetTimeLimit(ctx, c.job.Shown, c.minutes); err != nil || c.job.TimeLimit.Bounded() {
@@ -251,7 +251,9 @@ func (s View) restoredLimits(jobs []capacity.Job, byNode map[string]fencedSlot) 
 // job_submit.lua is installed, it refuses such a change.
 
 // trustRecords returns the marks that count, by Shown; before are those of the last pass.
-func trustRecords(snap *capacity.Snapshot, jobs []capacity.Job, before map[string]state.JobRecord) map[string]state.JobRecord {
+func trustRecords(
+	snap *capacity.Snapshot, jobs []capacity.Job, before map[string]state.JobRecord,
+) map[string]state.JobRecord {
 	records := make(map[string]state.JobRecord, len(jobs))
 	for _, j := range jobs {
 		wish, _ := j.Wish()
@@ -274,7 +276,7 @@ func trustRecords(snap *capacity.Snapshot, jobs []capacity.Job, before map[strin
 	return records
 }
 
-// recordPending completes the mark of a job that waits. What was done to its limit counts only while a requeue is
+// recordPending completes the record of a pending job. What was done to its limit counts only while a requeue is
 // unfinished.
 func recordPending(j capacity.Job, said state.JobRecord, before map[string]state.JobRecord) state.JobRecord {
 	was, known := before[recordKey(j.Shown)]
@@ -305,8 +307,8 @@ func recordPending(j capacity.Job, said state.JobRecord, before map[string]state
 	return said
 }
 
-// recordStarted completes the mark of a job that has started. What its user writes after the start does not count: the
-// last mark of the same run does.
+// recordStarted completes the record of a started job. What its user writes after the start does not count: the
+// last record of the same run does.
 func recordStarted(j capacity.Job, said state.JobRecord, before map[string]state.JobRecord) state.JobRecord {
 	was, known := before[j.Shown]
 	if !known || was.Restarts != j.Restarts {
@@ -337,13 +339,14 @@ func recordStarted(j capacity.Job, said state.JobRecord, before map[string]state
 	return said
 }
 
-// tasksKey is the key of the pending tasks of an array, for one of its tasks.
+// tasksKey returns the key of the pending tasks of an array, for one of its tasks.
 func tasksKey(shown string) string {
 	array, _, _ := strings.Cut(shown, "_")
 	return array + "_"
 }
 
-// recordKey is the key of a pending job: tasks that wait together, 12_[1-4], become jobs of their own, 12_1, one by one.
+// recordKey returns the key of a pending job: tasks that wait together, 12_[1-4], become jobs of their own, 12_1, one
+// by one.
 func recordKey(shown string) string {
 	if strings.Contains(shown, "_[") {
 		return tasksKey(shown)
@@ -351,8 +354,8 @@ func recordKey(shown string) string {
 	return shown
 }
 
-// trustedRecords returns the marks that count now, for the jobs that a pass may change: jobs in our partitions, and jobs on
-// nodes that they will lose.
+// trustedRecords returns the marks that count now, for the jobs that a pass may change: jobs in our partitions, and
+// jobs on nodes that they will lose.
 func trustedRecords(view View) map[string]state.JobRecord {
 	byNode := fencedNodes(view)
 	records := trustRecords(view.Snap, excludeJobs(view.Jobs, func(j capacity.Job) bool {

@@ -15,8 +15,8 @@ import (
 // powerUpAgain must pass after a power-up before sync tries the nodes that are off, still or again.
 const powerUpAgain = 15 * time.Minute
 
-// decidePowerUps powers up the nodes of open blocks, which are paid, unless the node group is dynamic (only blocks have that
-// choice). PCS itself keeps static nodes up.
+// decidePowerUps powers up the nodes of open blocks, which are paid, unless the node group is dynamic (only blocks have
+// that choice). PCS itself keeps static nodes up.
 func decidePowerUps(s View) (actions []Action) {
 	for _, v := range s.slotStates() {
 		least := s.Snap.Timing.BootAllowance.Duration + capacity.NoJob.TimeLimit.Duration() // later they are refused
@@ -43,16 +43,13 @@ func decidePowerUps(s View) (actions []Action) {
 			return n.PoweredDown() && n.BaseState() == "IDLE" && n.OutState() == "" && !slices.Contains(busy, n.Name)
 		})
 		if len(nodes) > 0 {
-			actions = append(actions, newAction(
-				"power-up",
-				aboutNodes(v.Slot.Name, nodes),
-				fmt.Sprintf("power %s up: %s is open since %s", hostlist.Compress(nodes), v.Reservation.ID,
-					capacity.FormatUTC(v.Window.Start)),
-				func(ctx context.Context, w World) error {
-					v.Slot.PoweredUp = s.nowInSeconds()
-					return w.Slurm.PowerUp(ctx, nodes)
-				},
-			))
+			text := fmt.Sprintf("power %s up: %s is open since %s",
+				hostlist.Compress(nodes), v.Reservation.ID, capacity.FormatUTC(v.Window.Start))
+			powerUp := func(ctx context.Context, w World) error {
+				v.Slot.PoweredUp = s.nowInSeconds()
+				return w.Slurm.PowerUp(ctx, nodes)
+			}
+			actions = append(actions, newAction("power-up", aboutNodes(v.Slot.Name, nodes), text, powerUp))
 		}
 	}
 
@@ -128,7 +125,7 @@ func decideNodeReturns(s View) (actions []Action) {
 	return actions
 }
 
-// completingJobs are the jobs that complete, by node: squeue shows nodes that have not said that it is over.
+// completingJobs returns the completing jobs by the nodes that squeue still shows for them.
 func (s View) completingJobs() map[string]string {
 	jobs := map[string]string{}
 	for _, j := range s.Jobs {
@@ -216,8 +213,8 @@ func orphans(
 	return found
 }
 
-// orphanReason says why an instance does not belong to its node; "" if it does, or may. living are all instances for the
-// node.
+// orphanReason says why an instance does not belong to its node; "" if it does, or may. living are all instances for
+// the node.
 func (c *Cluster) orphanReason(
 	byName map[string]capacity.Node, node string, i capacity.Instance, living []capacity.Instance,
 	launched func(node string) string,
@@ -243,9 +240,9 @@ func (c *Cluster) orphanReason(
 	return "Slurm has no such node"
 }
 
-// currentInstance returns which of its living instances a node is; "" if that is not known. Newer Slurm, 24.11 for one, takes
-// the address from the connection by which slurmd registers, which may be that of another network card: then the node
-// is the instance of its last launch.
+// currentInstance returns which of its living instances a node is; "" if that is not known. Newer Slurm, 24.11 for one,
+// takes the address from the connection by which slurmd registers, which may be that of another network card: then the
+// node is the instance of its last launch.
 func currentInstance(n capacity.Node, living []capacity.Instance, launched func(node string) string) string {
 	for _, i := range living {
 		if i.PrivateIP == n.Address {
@@ -282,7 +279,8 @@ func decideOrphanEnds(s View) (actions []Action) {
 			Instance:    o.Instance,
 			Reservation: o.Reservation,
 		}
-		text := fmt.Sprintf("terminate instance %s of node %s%s: %s", o.Instance, o.Node, inReservation(o.Reservation), o.Why)
+		text := fmt.Sprintf("terminate instance %s of node %s%s: %s",
+			o.Instance, o.Node, inReservation(o.Reservation), o.Why)
 		terminate := func(ctx context.Context, w World) error {
 			err := w.EC2.Terminate(ctx, []capacity.Instance{{ID: o.Instance}})
 			s.Snap.Orphans = slices.DeleteFunc(s.Snap.Orphans,
@@ -318,8 +316,8 @@ func checkOrphans(s View) (problems []capacity.Problem) {
 	return problems
 }
 
-// checkForeignInstances reports instances with another cluster's mark that are for our nodes or at their addresses. Nothing ends
-// them: they may belong to another cluster of the same name.
+// checkForeignInstances reports instances with another cluster's mark that are for our nodes or at their addresses.
+// Nothing ends them: they may belong to another cluster of the same name.
 func (s View) checkForeignInstances(others []capacity.Instance) (problems []capacity.Problem) {
 	others = slices.DeleteFunc(slices.Clone(others), func(i capacity.Instance) bool {
 		is := func(n capacity.Node) bool { return n.Address == i.PrivateIP || n.Name == i.Node() }

@@ -211,9 +211,9 @@ func succeeded(v capacity.SlotState, all []capacity.SlotState) bool {
 // keepNotices bounds the age of the records of deliveries.
 const keepNotices = 400 * 24 * time.Hour
 
-// DeliverNotices delivers the notices after a pass, each once. A failed delivery is the last of a pass: the next one goes on
-// with it. So it does with one whose program was killed before it recorded the delivery. The errors are those of the
-// delivery and of the file in state_dir.
+// DeliverNotices delivers the notices after a pass, each once. A failed delivery is the last of a pass: the next one
+// goes on with it. So it does with one whose program was killed before it recorded the delivery. The errors are those
+// of the delivery and of the file in state_dir.
 func DeliverNotices(dir state.Dir, snap *capacity.Snapshot, report Report, deliver func(Notice) error) []error {
 	before, err := dir.Notices().Read()
 	if err != nil {

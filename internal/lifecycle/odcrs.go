@@ -104,8 +104,8 @@ func (s Sources) readHolds(ctx context.Context, mark string) (h Holds, err error
 	return h, nil
 }
 
-// goneEntries returns the ids, or else the tokens, of the ledger's entries for which EC2 shows nothing that lives, although it
-// should by now.
+// goneEntries returns the ids, or else the tokens, of the ledger's entries for which EC2 shows nothing that lives,
+// although it should by now.
 func (h Holds) goneEntries() (names []string) {
 	for _, e := range h.Ledger {
 		shown := func(r capacity.Reservation) bool {
@@ -127,7 +127,7 @@ type UnneededHold struct {
 	Error    string `json:"error,omitempty"` // why the cancellation failed
 }
 
-// findUnneeded are the ODCRs that no longer serve a purpose (R4).
+// findUnneeded returns the ODCRs that no longer serve a purpose (R4).
 func (h Holds) findUnneeded() []UnneededHold {
 	all := []UnneededHold{}
 

@@ -69,7 +69,7 @@ func Pass(ctx context.Context, s Sources) (*capacity.Snapshot, Report, error) {
 // lockWait bounds the wait for another program's pass.
 const lockWait = time.Minute
 
-// run is a pass: its reads, and the decisions in their order.
+// run makes a pass: its reads, then the decisions in their order.
 func (p *pass) run(ctx context.Context) {
 	p.look(ctx)
 	// Without an older snapshot and without AWS there is nothing to write or to act on.
@@ -230,7 +230,8 @@ func (p *pass) look(ctx context.Context) {
 	snap.Former = formerSlots(p.view)
 	if slurmErr != nil {
 		slurmErr = fmt.Errorf("asking Slurm: %w", slurmErr)
-		p.addProblem(capacity.SlurmUnanswered, capacity.Subject{}, "", "%v; fences and time limits are unchanged", slurmErr)
+		p.addProblem(capacity.SlurmUnanswered, capacity.Subject{}, "",
+			"%v; fences and time limits are unchanged", slurmErr)
 		p.fail(slurmErr)
 	} else {
 		p.addSlurm()
@@ -315,47 +316,68 @@ func (p *pass) addProblem(code capacity.Code, about capacity.Subject, fix, forma
 	p.view.Snap.Add(capacity.Problemf(code, about, fix, format, args...))
 }
 
-// View holds what a pass saw and has done so far: plain data, which no decision changes. A field that could not be read
-// is nil, and the failure is noted as a problem.
+// View holds what a pass saw and has done so far. It is plain data, and no decision changes it. A field that could not
+// be read is nil, and a problem says why.
 type View struct {
 	Settings capacity.Settings
-	// Owner marks the Slurm reservations of these settings, OwnerIs describes it.
-	Owner, OwnerIs string
-	// Old is the snapshot of the last pass, nil if there is none; Snap is this one's.
-	Old, Snap *capacity.Snapshot
-	// Cluster is nil if Slurm did not answer; NoAWS: some question to AWS was not answered.
-	Cluster *Cluster
-	NoAWS   bool
-	// Told are the reservations that EC2 has described in this pass.
+	Now      time.Time     // AWS's time
+	Poll     time.Duration // the longest time between two passes
+
+	// Owner is in the names of the Slurm reservations that these settings make.
+	Owner string
+	// OwnerIs describes Owner for people.
+	OwnerIs string
+
+	// Old is the snapshot of the last pass; nil if there is none.
+	Old *capacity.Snapshot
+	// Snap is the snapshot of this pass.
+	Snap *capacity.Snapshot
+
+	// NoAWS: AWS left some question unanswered.
+	NoAWS bool
+	// Told has the reservations that EC2 described in this pass, by id.
 	Told map[string]bool
-	// Jobs run or wait in our partitions and on our nodes; nil if not read. Elsewhere are jobs of other partitions with
-	// a word of ours, Ended those that ended in the last minutes.
-	Jobs, Elsewhere, Ended []capacity.Job
-	// Unread are jobs of our partitions and nodes of which not all can be read: they stay as they are.
+	// Instances are this cluster's, as far as EC2 has listed them.
+	Instances []capacity.Instance
+	// OrphansSeen: the orphans of Snap are from this pass, not from an earlier one.
+	OrphansSeen bool
+
+	// Cluster is nil if Slurm did not answer.
+	Cluster *Cluster
+	// Jobs run or wait in our partitions or on our nodes.
+	Jobs []capacity.Job
+	// Elsewhere has jobs of other partitions whose comment or AdminComment has a word of ours.
+	Elsewhere []capacity.Job
+	// Ended has the jobs that ended in the last minutes.
+	Ended []capacity.Job
+	// Unread has jobs in our partitions or on our nodes that could be read only in part. They stay as they are.
 	Unread []capacity.Job
-	// Marks are the trusted marks of jobs: see trustedMarks. What is done to a job changes its mark. MarksFile is what
-	// the last pass kept. Off are the jobs that this pass has taken off their nodes.
-	JobRecords, SavedRecords map[string]state.JobRecord
-	Off                      map[string]bool
-	OrphansSeen              bool      // the snapshot's orphans were read by this pass
-	Placed                   []string  // nodes whose instance their Prologs found at a wrong place, which is no longer so
-	Rolling                  []Rolling // the node groups of partitions that roll over by themselves
-	Setbacks                 map[string]state.Setback
-	// LastSample is the last pass's sample for the report, nil if there is none. Poll is the longest time between two
-	// passes.
+	// Off has the jobs that this pass has taken off their nodes, by name.
+	Off map[string]bool
+
+	// JobRecords are the records that count in this pass (see trustRecords), by recordKey. An action on a job changes
+	// its record.
+	JobRecords map[string]state.JobRecord
+	// SavedRecords are the records as the last pass saved them.
+	SavedRecords map[string]state.JobRecord
+
+	// Placed has the nodes that a Prolog reported on a wrong instance, and that are right now.
+	Placed []string
+	// Rolling has the node groups that sync sets up or removes by itself.
+	Rolling []Rolling
+	// Setbacks say why some of Rolling cannot go on, by Rolling.key.
+	Setbacks map[string]state.Setback
+	// LastSample is the last pass's sample for the report; nil if there is none.
 	LastSample *state.Sample
-	Poll       time.Duration
-	Instances  []capacity.Instance // this cluster's, as far as EC2 has listed them
-	Now        time.Time           // AWS's time
 }
 
-// old is the last snapshot, empty if there is none.
+// old returns the last snapshot, empty if there is none.
 func (s View) old() *capacity.Snapshot { return cmp.Or(s.Old, &capacity.Snapshot{}) }
 
 // slurmOffset turns AWS's time into Slurm's.
 func (s View) slurmOffset() time.Duration { return -s.Snap.ClockOffset.Duration }
 
-// SlurmNow is the time by Slurm's clock.
+// SlurmNow returns the time by Slurm's clock.
 func (s View) SlurmNow() time.Time { return s.Now.Add(s.slurmOffset()) }
 
 func (s View) nowInSeconds() time.Time { return s.Now.UTC().Truncate(time.Second) }

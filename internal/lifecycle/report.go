@@ -26,7 +26,7 @@ type Report struct {
 	// were not read.
 	Cluster          *Cluster       `json:"-"`
 	Jobs             []capacity.Job `json:"-"`
-	SharedPartitions []string       `json:"-"` // Sources.AlsoOurs for the next pass
+	SharedPartitions []string       `json:"-"` // Sources.SharedPartitions for the next pass
 	Rolling          []Rolling      `json:"-"` // the node groups of partitions that roll over by themselves, as the pass left them
 }
 
@@ -42,7 +42,7 @@ type Done struct {
 	Error   string `json:"error,omitempty"` // why it failed; "" if it did not
 }
 
-// String is the sentence, with the error if there was one.
+// String returns the sentence, with the error if there was one.
 func (d Done) String() string {
 	if d.Error != "" {
 		return d.Message + ": " + d.Error
@@ -53,8 +53,9 @@ func (d Done) String() string {
 // recently bounds the age of the failed launches that are reported.
 const recently = time.Hour
 
-// PartitionProblems returns what people should know about their partitions: what the snapshot has of them, failed launches, and
-// waiting jobs that can never start, which only their owners can change. records are the hooks' records, oldest first.
+// PartitionProblems returns what people should know about their partitions: what the snapshot has of them, failed
+// launches, and waiting jobs that can never start, which only their owners can change. records are the hooks' records,
+// oldest first.
 func PartitionProblems(
 	snap *capacity.Snapshot, jobs []capacity.Job, records []state.Record, now time.Time,
 ) (all []capacity.Problem) {
@@ -72,8 +73,8 @@ func PartitionProblems(
 	return all
 }
 
-// checkReservations reports a partition's reservations with failed hosts or networks, those that were not paid for or that EC2
-// could not provide, and those that have ended.
+// checkReservations reports a partition's reservations with failed hosts or networks, those that were not paid for or
+// that EC2 could not provide, and those that have ended.
 func checkReservations(s View) (all []capacity.Problem) {
 	for _, p := range s.Snap.Partitions {
 		var over, failed []string
@@ -202,96 +203,110 @@ func nodeClass(n capacity.Node) string {
 	return "busy"
 }
 
-// Metrics returns what a pass saw, for monitoring. Labels have one value for each partition, slot
-// and reservation that has a slot; times are Unix's, in seconds of AWS's clock.
+// Metrics returns the gauges of a pass. Labels have one value for each partition, slot and reservation that has a slot.
+// Times are in seconds of Unix, by AWS's clock.
 func Metrics(snap *capacity.Snapshot, report Report) metrics.Gauges {
-	all := metrics.Gauges{}
-	add := func(name, help string, value float64, labels ...string) {
-		all.Add("pcs_capacity_"+name, help, value, labels...)
-	}
-	truth := map[bool]float64{true: 1}
-	unix := func(t time.Time) float64 { return float64(t.Unix()) }
-
-	add("problems", "Problems that need an administrator, as the last pass of sync found them.",
-		float64(len(report.Texts(capacity.Admin))))
+	g := gauges{}
+	g.add("problems", "Problems that need an administrator, as the last pass of sync found them.",
+		len(report.Texts(capacity.Admin)))
 
 	type kind struct {
 		code     capacity.Code
 		severity capacity.Severity
 	}
 	for k, same := range groupBy(report.All(), func(p capacity.Problem) kind { return kind{p.Code, p.Severity} }) {
-		add("problems_by_code",
+		g.add("problems_by_code",
 			"Problems and notes of the last pass of sync, by code and who has to act: admin, user, note.",
-			float64(len(same)), "code", string(k.code), "severity", string(k.severity))
+			len(same), "code", string(k.code), "severity", string(k.severity))
 	}
 
-	add("last_pass_timestamp_seconds", "When sync made its last pass.", unix(report.At))
-	add("last_pass_aws_timestamp_seconds", "When AWS last answered all questions of a pass.", unix(snap.TakenAt))
-	add("last_pass_slurm_answered", "1 if Slurm answered in the last pass.", truth[report.Cluster != nil])
-	add("clock_offset_seconds", "AWS's clock minus this machine's.", snap.ClockOffset.Seconds())
+	g.addTime("last_pass_timestamp_seconds", "When sync made its last pass.", report.At)
+	g.addTime("last_pass_aws_timestamp_seconds", "When AWS last answered all questions of a pass.", snap.TakenAt)
+	g.addBool("last_pass_slurm_answered", "1 if Slurm answered in the last pass.", report.Cluster != nil)
+	metrics.Gauges(g).Add("pcs_capacity_clock_offset_seconds", "AWS's clock minus this machine's.",
+		snap.ClockOffset.Seconds())
 
 	for _, s := range snap.SlotStates(report.At) {
 		slot := []string{"partition", s.Partition.Name, "slot", s.Slot.Name}
-		if r := s.Reservation; r.ID != "" {
-			add := func(name, help string, value float64) {
-				add("reservation_"+name, help, value, append(slices.Clone(slot), "reservation", r.ID)...)
-			}
-			add("start_timestamp_seconds",
-				"When the reservation that has the slot opens or opened.", unix(s.Window.Start))
-
-			if !s.Window.Unbounded() {
-				add("fence_timestamp_seconds",
-					"When the reservation that has the slot must be free of jobs.", unix(s.Window.Fence))
-				add("end_timestamp_seconds", "When the reservation that has the slot ends.", unix(s.Window.End))
-			}
-
-			add("instances", "Instances of the reservation that has the slot.", float64(r.Size()))
-			add("usable_instances", "Those whose hosts have not failed.", float64(r.UsableSize()))
-			add("open", "1 if the reservation that has the slot is active.", truth[r.State == capacity.StateActive])
+		if id := s.Reservation.ID; id != "" {
+			g.addReservation(s, slices.Concat(slot, []string{"reservation", id}))
 		}
 
-		if report.Cluster == nil {
-			continue
-		}
-
-		count := map[string]int{}
-		names := report.Cluster.SlotNodes(s.Slot.Name)
-
-		shown := report.Cluster.visibleNodes(names)
-		for _, n := range shown {
-			count[nodeClass(n)]++
-		}
-
-		count["off"] += len(names) - len(shown) // Slurm 22.05 hides them
-		for _, class := range nodeStates {
-			add(
-				"nodes",
-				"Nodes of the slot by what they do: busy, idle, booting, off, unusable.",
-				float64(count[class]),
-				append(slices.Clone(slot), "state", class)...)
+		if report.Cluster != nil {
+			g.addNodes(report.Cluster, s.Slot.Name, slot)
 		}
 	}
 
-	if report.Jobs == nil {
-		return all
-	}
-
-	for _, p := range snap.Partitions {
-		waiting := 0
-		running := 0
-		for i := range report.Jobs {
-			switch j := &report.Jobs[i]; {
-			case !j.InPartition(p.Name):
-			case j.CanStart():
-				waiting++
-			case j.State == "RUNNING":
-				running++
-			}
+	if report.Jobs != nil {
+		for _, p := range snap.Partitions {
+			g.addJobs(report.Jobs, p.Name)
 		}
-
-		add("jobs_waiting", "Jobs of the partition that wait.", float64(waiting), "partition", p.Name)
-		add("jobs_running", "Jobs of the partition that run.", float64(running), "partition", p.Name)
 	}
 
-	return all
+	return metrics.Gauges(g)
+}
+
+// gauges adds this program's prefix to names.
+type gauges metrics.Gauges
+
+func (g gauges) add(name, help string, value int, labels ...string) {
+	metrics.Gauges(g).Add("pcs_capacity_"+name, help, float64(value), labels...)
+}
+
+func (g gauges) addTime(name, help string, t time.Time, labels ...string) {
+	g.add(name, help, int(t.Unix()), labels...)
+}
+
+func (g gauges) addBool(name, help string, is bool, labels ...string) {
+	g.add(name, help, map[bool]int{true: 1}[is], labels...)
+}
+
+func (g gauges) addReservation(s capacity.SlotState, labels []string) {
+	r := s.Reservation
+	g.addTime("reservation_start_timestamp_seconds",
+		"When the reservation that has the slot opens or opened.", s.Window.Start, labels...)
+
+	if !s.Window.Unbounded() {
+		g.addTime("reservation_fence_timestamp_seconds",
+			"When the reservation that has the slot must be free of jobs.", s.Window.Fence, labels...)
+		g.addTime("reservation_end_timestamp_seconds",
+			"When the reservation that has the slot ends.", s.Window.End, labels...)
+	}
+
+	g.add("reservation_instances", "Instances of the reservation that has the slot.", r.Size(), labels...)
+	g.add("reservation_usable_instances", "Those whose hosts have not failed.", r.UsableSize(), labels...)
+	g.addBool("reservation_open", "1 if the reservation that has the slot is active.",
+		r.State == capacity.StateActive, labels...)
+}
+
+func (g gauges) addNodes(cluster *Cluster, slot string, labels []string) {
+	names := cluster.SlotNodes(slot)
+
+	visible := cluster.visibleNodes(names)
+	count := map[string]int{"off": len(names) - len(visible)} // Slurm 22.05 hides nodes that are off
+	for _, n := range visible {
+		count[nodeClass(n)]++
+	}
+
+	for _, class := range nodeStates {
+		g.add("nodes", "Nodes of the slot by what they do: busy, idle, booting, off, unusable.", count[class],
+			slices.Concat(labels, []string{"state", class})...)
+	}
+}
+
+func (g gauges) addJobs(jobs []capacity.Job, partition string) {
+	waiting := 0
+	running := 0
+	for i := range jobs { // by index: copying each job costs more than the check
+		switch j := &jobs[i]; {
+		case !j.InPartition(partition):
+		case j.CanStart():
+			waiting++
+		case j.State == "RUNNING":
+			running++
+		}
+	}
+
+	g.add("jobs_waiting", "Jobs of the partition that wait.", waiting, "partition", partition)
+	g.add("jobs_running", "Jobs of the partition that run.", running, "partition", partition)
 }

@@ -22,9 +22,9 @@ type Rolling struct {
 	Partition string
 	Slot      string // Slot has the block; "" before it has one
 	Block     capacity.Reservation
-	// Ready: the nodes are in the partition. Over: the block has ended, so its slot is removed.
-	Ready, Over bool
-	Setback     state.Setback // why it does not go on; zero if it does
+	Ready     bool          // the nodes are in the partition
+	Over      bool          // the block has ended, so its slot is removed
+	Setback   state.Setback // why it does not go on; zero if it does
 
 	group capacity.NodeGroup
 }
@@ -72,22 +72,23 @@ func findRollings(s View) (all []Rolling, lack []capacity.Problem) {
 	return all, lack
 }
 
+// groupRollings returns the slots of one node group that have their block, the block that is next to be set up, and the
+// slots of ended blocks.
 func (s View) groupRollings(part capacity.Partition, g capacity.NodeGroup) (all []Rolling) {
-	holds := map[string]string{}
-
 	var ready []string // blocks that are open or will be
 
-	free := false
+	slotOf := map[string]string{} // by block
+	hasFree := false
 	for _, slot := range g.Slots {
 		nodes := s.Cluster.SlotNodes(slot.Name)
-		free = free || slot.Occupant == "" && len(nodes) == 0
 		if slot.Occupant == "" {
+			hasFree = hasFree || len(nodes) == 0
 			continue
 		}
 
-		holds[slot.Occupant] = slot.Name
-		if r, known := s.Snap.Reservation(slot.Occupant); known && r.IsLiveAt(s.Now) &&
-			s.Cluster.inPartition(part.Name, nodes) {
+		slotOf[slot.Occupant] = slot.Name
+		r, known := s.Snap.Reservation(slot.Occupant)
+		if known && r.IsLiveAt(s.Now) && s.Cluster.inPartition(part.Name, nodes) {
 			ready = append(ready, r.ID)
 			all = append(all, Rolling{
 				Partition: part.Name,
@@ -102,11 +103,8 @@ func (s View) groupRollings(part capacity.Partition, g capacity.NodeGroup) (all 
 	for _, slot := range g.Slots {
 		for _, id := range slot.ReservationIDs {
 			r, known := s.Snap.Reservation(id)
-			payable := r.State == capacity.StateScheduled || r.State == capacity.StateActive // PCS takes no other
-			w := s.Snap.Timing.Window(r)
-			if !known || !g.PurchaseOption.CanUse(r.Kind) || !payable || !w.Unbounded() && !w.Fence.After(s.Now) ||
-				slices.Contains(ready, id) ||
-				holds[id] == "" && !free {
+			hasSlot := slotOf[id] != "" || hasFree
+			if !known || !hasSlot || slices.Contains(ready, id) || !s.canSetUp(g, r) {
 				continue
 			}
 
@@ -119,7 +117,7 @@ func (s View) groupRollings(part capacity.Partition, g capacity.NodeGroup) (all 
 	if next.ID != "" {
 		all = append(all, Rolling{
 			Partition: part.Name,
-			Slot:      holds[next.ID],
+			Slot:      slotOf[next.ID],
 			Block:     next,
 			group:     g,
 		})
@@ -130,8 +128,9 @@ func (s View) groupRollings(part capacity.Partition, g capacity.NodeGroup) (all 
 	}
 
 	for _, slot := range g.Slots {
-		if r, known := s.Snap.Reservation(slot.Occupant); known && !r.IsLiveAt(s.Now) &&
-			len(s.Cluster.filterNodes(s.Cluster.SlotNodes(slot.Name), capacity.Node.IsUp)) == 0 {
+		r, known := s.Snap.Reservation(slot.Occupant)
+		up := s.Cluster.filterNodes(s.Cluster.SlotNodes(slot.Name), capacity.Node.IsUp)
+		if known && !r.IsLiveAt(s.Now) && len(up) == 0 {
 			all = append(all, Rolling{
 				Partition: part.Name,
 				Slot:      slot.Name,
@@ -142,6 +141,14 @@ func (s View) groupRollings(part capacity.Partition, g capacity.NodeGroup) (all 
 	}
 
 	return all
+}
+
+// canSetUp reports whether a compute node group can be made for a reservation: PCS takes it, and its fence is ahead.
+func (s View) canSetUp(g capacity.NodeGroup, r capacity.Reservation) bool {
+	w := s.Snap.Timing.Window(r)
+	usable := r.State == capacity.StateScheduled || r.State == capacity.StateActive // PCS takes no other
+
+	return g.PurchaseOption.CanUse(r.Kind) && usable && (w.Unbounded() || w.Fence.After(s.Now))
 }
 
 func checkSetbacks(s View) (problems []capacity.Problem) {

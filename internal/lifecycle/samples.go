@@ -77,7 +77,7 @@ func (s View) paid() map[string]*state.Paid {
 	return all
 }
 
-// openIn are the reservations of a slot that are open, the current one first.
+// openIn returns the open reservations of a slot, the current one first.
 func (s View) openIn(v capacity.SlotState) (open []capacity.Reservation) {
 	for _, t := range append([]capacity.Turn{v.Turn}, s.Snap.Turns(v.SlotRef)...) {
 		r := t.Reservation
@@ -90,7 +90,7 @@ func (s View) openIn(v capacity.SlotState) (open []capacity.Reservation) {
 	return open
 }
 
-// sampledNodes are the nodes of a slot that are not powered down, those that can run jobs first.
+// sampledNodes returns the nodes of a slot that are not powered down, those that can run jobs first.
 func (s View) sampledNodes(slot string) []capacity.Node {
 	nodes := slices.DeleteFunc(s.Cluster.visibleNodes(s.Cluster.SlotNodes(slot)),
 		func(n capacity.Node) bool { return sampleState(n) == "" })
@@ -118,7 +118,7 @@ func (s View) byState(nodes []capacity.Node) map[string]string {
 	return lists
 }
 
-// sampleState is the state of a node for Paid.Nodes; "" for one that is powered down.
+// sampleState returns the state of a node for Paid.Nodes; "" for one that is powered down.
 func sampleState(n capacity.Node) string {
 	switch {
 	case n.IsUp():
@@ -149,82 +149,93 @@ func (s View) waited() map[string]bool {
 	return waited
 }
 
-// runs returns the runs of jobs that hold nodes, and of those that ended since the last sample, with how they ended.
-// It includes runs that began and ended in between.
+// runs returns the runs of jobs on our nodes that go on, and those that have ended since the last sample, with how they
+// ended.
 func (s View) runs(now time.Time) map[string]capacity.Run {
-	last := s.LastSample
-	ours := map[string]bool{}
+	ourNodes := map[string]bool{}
 	for _, v := range s.slotStates() {
 		for _, name := range s.Cluster.SlotNodes(v.Slot.Name) {
-			ours[name] = true
+			ourNodes[name] = true
 		}
 	}
 
-	before := map[string]capacity.Run{}
-	if last != nil {
-		before = last.Runs
+	onOurs := func(j capacity.Job) bool {
+		return slices.ContainsFunc(j.Nodes, func(n string) bool { return ourNodes[n] })
+	}
+	if s.LastSample == nil {
+		return s.currentRuns(nil, onOurs)
 	}
 
+	last := s.LastSample
+	runs := s.currentRuns(last.Runs, onOurs)
+
+	ended := map[string]capacity.Job{} // by run
+	for _, j := range s.Ended {
+		ended[runID(j)] = j
+	}
+
+	for id, run := range last.Runs {
+		if _, goesOn := runs[id]; !goesOn && run.End.IsZero() {
+			runs[id] = s.endRun(id, run, ended, now)
+		}
+	}
+
+	// Runs that began and ended since the last sample.
+	for id, j := range ended {
+		_, known := last.Runs[id]
+		_, goesOn := runs[id]
+		end := s.toAWSTime(j.End)
+		if !known && !goesOn && !j.Start.IsZero() && !end.Before(last.At) && onOurs(j) {
+			run := s.run(j)
+			run.End = end
+			run.State = j.State
+			runs[id] = run
+		}
+	}
+
+	return runs
+}
+
+// currentRuns returns the runs of jobs on our nodes that have not ended. A run of the last sample keeps its start: the
+// clock offset is known to the second only.
+func (s View) currentRuns(last map[string]capacity.Run, onOurs func(capacity.Job) bool) map[string]capacity.Run {
 	runs := map[string]capacity.Run{}
-	restarts := map[string]int{}
 	for _, j := range s.Jobs {
-		if j.Restarts > 0 {
-			restarts[j.Shown] = j.Restarts
-		}
-
-		if !slices.ContainsFunc(j.Nodes, func(n string) bool { return ours[n] }) {
-			continue
-		}
-
 		id := runID(j)
-		was, known := before[id]
+		was, known := last[id]
 		switch {
-		case j.State == "RUNNING" || j.State == "SUSPENDED":
-			runs[id] = s.run(j)
-			if known && isNear(was.Start, runs[id].Start) {
-				runs[id] = was // the offset is known to the second only
+		case !onOurs(j):
+		case j.Allocated():
+			run := s.run(j)
+			if known && isNear(was.Start, run.Start) {
+				run = was
 			}
+
+			runs[id] = run
 		case known && was.End.IsZero() && j.State == "COMPLETING":
 			runs[id] = was // squeue does not say yet how it ends
 		}
 	}
 
-	over := map[string]capacity.Job{}
-	for _, j := range s.Ended {
-		over[runID(j)] = j
-	}
+	return runs
+}
 
-	for id, run := range before {
-		if _, there := runs[id]; there || !run.End.IsZero() {
-			continue
-		}
-
-		run.End = now
-		if j, seen := over[id]; seen {
-			run.End = s.toAWSTime(j.End)
-			run.State = j.State
-		} else if n, _ := strconv.Atoi(id[strings.LastIndexByte(id, '.')+1:]); restarts[run.Job] > n {
-			run.State = "REQUEUED"
-		}
-
-		runs[id] = run
-	}
-
-	for id, j := range over {
-		_, known := before[id]
-		_, there := runs[id]
-		if known || there || j.Start.IsZero() || last == nil || s.toAWSTime(j.End).Before(last.At) ||
-			!slices.ContainsFunc(j.Nodes, func(n string) bool { return ours[n] }) {
-			continue
-		}
-
-		run := s.run(j)
+// endRun completes a run that is over: as Slurm shows its end, as requeued if its job has started again, or as ended
+// now.
+func (s View) endRun(id string, run capacity.Run, ended map[string]capacity.Job, now time.Time) capacity.Run {
+	if j, known := ended[id]; known {
 		run.End = s.toAWSTime(j.End)
 		run.State = j.State
-		runs[id] = run
+		return run
 	}
 
-	return runs
+	run.End = now
+	restarts, _ := strconv.Atoi(id[strings.LastIndexByte(id, '.')+1:])
+	if slices.ContainsFunc(s.Jobs, func(j capacity.Job) bool { return j.Shown == run.Job && j.Restarts > restarts }) {
+		run.State = "REQUEUED"
+	}
+
+	return run
 }
 
 func runID(j capacity.Job) string { return j.Shown + "." + strconv.Itoa(j.Restarts) }

@@ -68,7 +68,8 @@ func (p *pass) lookForOrphans(ctx context.Context) {
 	all, err := p.EC2.FindInstances(ctx, of)
 	if err != nil {
 		words, _ := p.EC2.Explain(err)
-		p.addProblem("instances-not-known", capacity.Subject{}, "", "looking for instances that belong to no node: %s", words)
+		p.addProblem("instances-not-known", capacity.Subject{}, "",
+			"looking for instances that belong to no node: %s", words)
 		return
 	}
 	// Without partitions this is AWS's only answer, and gives its time.
@@ -286,7 +287,8 @@ func (p *pass) addConfig() {
 			"the hooks that slurmctld starts launch nothing: %s", what)
 	}
 
-	over := capacity.MaxOverTime(p.view.Cluster.Partitions, p.view.Cluster.OurPartitions(p.view.Snap), p.view.Cluster.OverTime)
+	cluster := p.view.Cluster
+	over := capacity.MaxOverTime(cluster.Partitions, cluster.OurPartitions(p.view.Snap), cluster.OverTime)
 	p.view.Snap.Timing.OverTime.Duration = over.Duration()
 	if over.Unlimited {
 		p.addProblem("no-limit-ends", capacity.Subject{}, "set it to a number of minutes, or remove it",
@@ -417,8 +419,8 @@ func (p *pass) lacks(at capacity.SlotRef) {
 	switch {
 	case provider.Configures():
 	case slot.Nodes == "":
-		p.addProblem(capacity.NoNodes, capacity.Subject{Slot: slot.Name}, fix, "Slurm has no nodes %s for node group %s",
-			named, g.Name)
+		p.addProblem(capacity.NoNodes, capacity.Subject{Slot: slot.Name}, fix,
+			"Slurm has no nodes %s for node group %s", named, g.Name)
 	case len(g.Slots) > 1 && slot.Feature == "" && len(p.view.Cluster.visibleNodes(p.view.Cluster.SlotNodes(slot.Name))) > 0:
 		p.addProblem("feature-missing", capacity.Subject{Slot: slot.Name, Node: slot.Nodes}, "add it",
 			"nodes %s lack Features=%s in slurm.conf, so that jobs cannot be kept in the slot of their reservation",

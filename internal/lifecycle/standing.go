@@ -27,9 +27,9 @@ func (s View) slotStates() []capacity.SlotState {
 	return all
 }
 
-// effectiveFence returns the time that this pass uses for a fence. computed follows from the settings and EC2; zero means none.
-// A fence stays where it is unless EC2 has described its reservation in this pass. It moves to an earlier time only if
-// the last pass computed one too, and then to the later of the two.
+// effectiveFence returns the time that this pass uses for a fence. computed follows from the settings and EC2; zero
+// means none. A fence stays where it is unless EC2 has described its reservation in this pass. It moves to an earlier
+// time only if the last pass computed one too, and then to the later of the two.
 func (s View) effectiveFence(slot, block string, computed time.Time) time.Time {
 	have, stands := s.findGuard(capacity.Guard{
 		Kind:  capacity.GuardFence,
@@ -88,8 +88,8 @@ func (s View) findGuard(of capacity.Guard) (first capacity.SlurmReservation, sta
 	return first, stands
 }
 
-// keepTimes returns a wanted Slurm reservation, in Slurm's clock. It keeps the present times if EC2 has not described the
-// reservation in this pass.
+// keepTimes returns a wanted Slurm reservation, in Slurm's clock. It keeps the present times if EC2 has not described
+// the reservation in this pass.
 func (s View) keepTimes(w capacity.SlurmReservation) capacity.SlurmReservation {
 	have, stands := s.findGuard(w.Guard())
 	over := !have.End.IsZero() && !have.End.After(s.SlurmNow())
@@ -101,8 +101,9 @@ func (s View) keepTimes(w capacity.SlurmReservation) capacity.SlurmReservation {
 	return w
 }
 
-// formerSlots are the slots of the last snapshot whose reservation is live and that the settings do not give them any
-// more, each alone in a partition and with only that reservation. One whose fence somebody has removed is forgotten.
+// formerSlots returns the slots of the last snapshot whose reservation is live and that the settings do not give them
+// any more, each alone in a partition and with only that reservation. One whose fence somebody has removed is
+// forgotten.
 func formerSlots(s View) (all []capacity.Partition) {
 	for _, v := range s.old().SlotStates(s.Now) {
 		r, known := s.Snap.Reservation(v.Reservation.ID)

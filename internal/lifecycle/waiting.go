@@ -148,9 +148,9 @@ type unlimitedJob struct {
 	edits capacity.Edits
 }
 
-// needsLimit reports whether a waiting job cannot start only because a limit of its own is missing: the submit filter never
-// saw it, or accepted it without a snapshot, or it moved to our partition later. defaults are the limits of partitions
-// for jobs that state none.
+// needsLimit reports whether a waiting job cannot start only because a limit of its own is missing: the submit filter
+// never saw it, or accepted it without a snapshot, or it moved to our partition later. defaults are the limits of
+// partitions for jobs that state none.
 func (w *waiter) needsLimit(j capacity.Job, defaults map[string]capacity.Limit) (u unlimitedJob, is bool) {
 	req := w.snap.Request(j)
 	isDefault := func(partition string) bool { return j.TimeLimit == defaults[partition] }
@@ -172,8 +172,8 @@ func (w *waiter) needsLimit(j capacity.Job, defaults map[string]capacity.Limit) 
 	return u, u.edits.TimeLimit.Bounded()
 }
 
-// decideWaiting handles jobs that wait and cannot start as they are: it gives them the limit that they lack, and tells the
-// owners of the others, each once. A later pass handles the rest. Without AWS nobody knows which jobs could start.
+// decideWaiting handles jobs that wait and cannot start as they are: it gives them the limit that they lack, and tells
+// the owners of the others, each once. A later pass handles the rest. Without AWS nobody knows which jobs could start.
 func decideWaiting(view View) []Action {
 	if view.NoAWS {
 		return nil
@@ -254,8 +254,8 @@ func keyOf(j *capacity.Job, now time.Time) jobKey {
 	return a
 }
 
-// setLimitActions sets the limits of jobs. The first action sets all of them, because one call reads them all, and one reads
-// them all back.
+// setLimitActions sets the limits of jobs. The first action sets all of them, because one call reads them all, and one
+// reads them all back.
 func setLimitActions(fits []unlimitedJob) (actions []Action) {
 	var failed map[string]error
 	for _, u := range fits {
@@ -303,10 +303,10 @@ func setLimits(ctx context.Context, w World, fits []unlimitedJob) map[string]err
 // last run has been cleaned up, and again when the scheduler next runs (seen on 24.11: up to 5 s on a busy machine).
 const relabels = 10 * time.Second
 
-// decideHeldJobs gives our holds to the jobs' owners, who can then release them. The note that the hold is ours stays for a
-// moment, in which Slurm may turn the hold into an administrator's again. A later hold by an administrator stays. If an
-// administrator holds a job that only administrators can release, Slurm shows no difference (22.05 to 25.11): whoever
-// places such a hold must clear our note as well.
+// decideHeldJobs gives our holds to the jobs' owners, who can then release them. The note that the hold is ours stays
+// for a moment, in which Slurm may turn the hold into an administrator's again. A later hold by an administrator stays.
+// If an administrator holds a job that only administrators can release, Slurm shows no difference (22.05 to 25.11):
+// whoever places such a hold must clear our note as well.
 func decideHeldJobs(view View) []Action {
 	now := view.SlurmNow()
 

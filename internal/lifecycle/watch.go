@@ -38,6 +38,15 @@ func (w Watch) Run(ctx context.Context) error {
 		return err
 	}
 
+	var (
+		last     Report
+		reported []capacity.Problem
+		locked   bool
+	)
+
+	unlock := func() {}
+	defer func() { unlock() }()
+
 	// The last good settings stay in use; the next pass reports why newer ones cannot be used.
 	refresh := func(renew bool) {
 		var next Sources
@@ -48,35 +57,25 @@ func (w Watch) Run(ctx context.Context) error {
 		}
 	}
 
-	var (
-		said   []capacity.Problem
-		last   Report
-		locked bool
-		waited bool
-	)
-
-	unlock := func() {}
-	defer func() { unlock() }()
-
 	for pass := 0; ; pass++ {
 		if !locked {
 			unlock()
 
-			unlock, waited = w.lock(ctx, sources.State)
-			if ctx.Err() != nil {
-				return nil
-			}
+			var waited bool
 
+			unlock, waited = w.lock(ctx, sources.State)
 			locked = true
 			last = Report{}
 
 			if waited { // the settings and the credentials may have changed meanwhile
+				pass = 0
+
 				refresh(true)
-
-				pass = -1
-
-				continue
 			}
+		}
+
+		if ctx.Err() != nil {
+			return nil
 		}
 
 		w.alive("")
@@ -90,36 +89,25 @@ func (w Watch) Run(ctx context.Context) error {
 			return nil
 		}
 
-		last = report
-
 		report.Add(Publish(ctx, sources, snap, report)...)
-
-		problems := w.done(report)
-		for _, p := range problems {
-			if !slices.Contains(said, p) {
-				w.Say(p.String())
-			}
-		}
-
-		if slices.ContainsFunc(said, needsAction) && !slices.ContainsFunc(problems, needsAction) {
-			w.Say("no problem is left")
-		}
-
-		said = problems
-		w.alive(status(report, problems))
+		problems := w.print(report, reported)
+		passed := status(report, problems)
+		w.alive(passed)
 
 		wait := sources.Poll
-		now := sources.now()
 		if snap == nil {
 			locked = false // the pass had no lock: both are tried again
-		} else if at, ok := NextBoundary(snap, now); ok {
+		} else if at, ok := NextBoundary(snap, sources.now()); ok {
 			// One second later, so EC2 has moved on as well.
-			wait = min(wait, at.Sub(now)+time.Second)
+			wait = min(wait, at.Sub(sources.now())+time.Second)
 		}
 
-		if w.wait(ctx, wait, status(report, problems)) != nil {
+		if w.wait(ctx, wait, passed) != nil {
 			return nil
 		}
+
+		last = report
+		reported = problems
 
 		refresh(report.NoAWS)
 	}
@@ -167,8 +155,8 @@ func (w Watch) lock(ctx context.Context, dir state.Dir) (unlock func(), waited b
 	}
 }
 
-// done reports what a pass did, and returns what it could not do.
-func (w Watch) done(report Report) (problems []capacity.Problem) {
+// print shows the changes of a pass, and those of its problems that were not there before. It returns all problems.
+func (w Watch) print(report Report, before []capacity.Problem) (problems []capacity.Problem) {
 	for _, d := range report.Done {
 		if d.Error != "" {
 			problems = append(problems,
@@ -179,7 +167,18 @@ func (w Watch) done(report Report) (problems []capacity.Problem) {
 		w.Say(d.String())
 	}
 
-	return append(problems, report.All()...)
+	problems = append(problems, report.All()...)
+	for _, p := range problems {
+		if !slices.Contains(before, p) {
+			w.Say(p.String())
+		}
+	}
+
+	if slices.ContainsFunc(before, needsAction) && !slices.ContainsFunc(problems, needsAction) {
+		w.Say("no problem is left")
+	}
+
+	return problems
 }
 
 func needsAction(p capacity.Problem) bool { return p.Severity != capacity.Note }
@@ -240,19 +239,19 @@ type Sources struct {
 	// Held returns, of the named compute node groups of PCS, those that exist, each with the reservation that it was
 	// set up for; "" if for none. Nil when no partition has provider pcs.
 	Held func(ctx context.Context, groups []string) (map[string]string, error)
-	// OursOnly: this pass ignores jobs of partitions that are not ours, except those of AlsoOurs.
+	// OursOnly: this pass ignores jobs of partitions that are not ours, except those of SharedPartitions.
 	OursOnly bool
-	// SharedPartitions are partitions that had jobs on our nodes in the last pass: a partition that loses its nodes keeps its
-	// running jobs.
+	// SharedPartitions are partitions that had jobs on our nodes in the last pass: a partition that loses its nodes
+	// keeps its running jobs.
 	SharedPartitions []string
 	// RollOver sets up and removes slots on PCS; nil if no partition rolls over by itself, and for a Look.
 	RollOver RollOver
-	// Owner marks the Slurm reservations of these settings, and OwnerIs describes it for people.
-	Owner, OwnerIs string
-	Offline        error         // why AWS cannot be asked at all; nil if it can
-	Broken         error         // why the settings are not those of the files; nil if they are
-	DryRun         bool          // the pass reports what it would do, and writes nothing
-	Notify         notify.Target // where notices go
+	Owner    string        // in the names of the Slurm reservations that these settings make
+	OwnerIs  string        // describes Owner for people
+	Offline  error         // why AWS cannot be asked at all; nil if it can
+	Broken   error         // why the settings are not those of the files; nil if they are
+	DryRun   bool          // the pass reports what it would do, and writes nothing
+	Notify   notify.Target // where notices go
 }
 
 // now is AWS's time, as far as it is known.
@@ -267,7 +266,7 @@ type RollOver interface {
 	Remove(ctx context.Context, partition, slot string) (did []string, err error)
 }
 
-// NewSources makes the sources that the settings call for.
+// NewSources returns the sources for the settings.
 func NewSources(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) Sources {
 	local := state.Dir(cfg.LocalDir)
 	if cfg.Cluster != "" {
@@ -317,7 +316,7 @@ func Target(cfg *config.Config) notify.Target {
 	return notify.Target{Command: cfg.Notify.Command, Webhook: cfg.Notify.Webhook, Timeout: tellTime}
 }
 
-// WithoutAWS are the sources of a machine that cannot ask AWS at all, for the reason.
+// WithoutAWS returns the sources of a machine that cannot ask AWS at all, for the reason.
 func WithoutAWS(cfg *config.Config, region string, reason error) Sources {
 	s := NewSources(cfg, nil, nil)
 	s.Offline = reason

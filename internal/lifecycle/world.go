@@ -155,10 +155,10 @@ func (s Sources) cluster(ctx context.Context) (*Cluster, error) {
 	return c, nil
 }
 
-// clusterMark is the mark of a cluster of self-managed Slurm, or why it is not known.
+// clusterMark returns the mark of a self-managed cluster, or why it is unknown.
 //
-// sync ends what has this mark, so it takes only what a hook made on the controller: from
-// there, or, where it runs elsewhere, from what that hook wrote down.
+// sync ends what has this mark, so it takes only what a hook made on the controller: from there, or, where it runs
+// elsewhere, from what that hook wrote down.
 func clusterMark(dir state.Dir, stateSave, clusterName string) (string, error) {
 	kept, keptErr := dir.Mark()
 	if name, _, _ := strings.Cut(kept, "/"); keptErr == nil && name != clusterName {
@@ -222,7 +222,7 @@ func (c *Cluster) assign(settings capacity.Settings) {
 	}
 }
 
-// SlotNodes are the names of a slot's nodes, by their numbers.
+// SlotNodes returns the names of a slot's nodes, sorted by number.
 func (c *Cluster) SlotNodes(slot string) []string { return c.slots[slot] }
 
 func (c *Cluster) byName() map[string]capacity.Node {
@@ -234,13 +234,13 @@ func (c *Cluster) byName() map[string]capacity.Node {
 	return nodes
 }
 
-// filterNodes returns the names of the shown nodes for which of is true.
-func (c *Cluster) filterNodes(names []string, of func(capacity.Node) bool) []string {
+// filterNodes returns the names of visible nodes that satisfy match.
+func (c *Cluster) filterNodes(names []string, match func(capacity.Node) bool) []string {
 	nodes := c.byName()
 
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		n, there := nodes[name]
-		return !there || !of(n)
+		return !there || !match(n)
 	})
 }
 
@@ -282,8 +282,8 @@ func setOf(names []string) map[string]bool {
 	return set
 }
 
-// OurPartitions returns the Slurm partitions whose jobs can have our nodes: the partitions of the settings, and others that
-// share nodes with them or with slots of the previous settings.
+// OurPartitions returns the Slurm partitions whose jobs can have our nodes: the partitions of the settings, and others
+// that share nodes with them or with slots of the previous settings.
 func (c *Cluster) OurPartitions(snap *capacity.Snapshot) (nodes []string) {
 	for _, at := range capacity.AllSlots(slices.Concat(snap.Partitions, snap.Former)) {
 		nodes = append(nodes, c.SlotNodes(at.Slot.Name)...)
@@ -299,8 +299,8 @@ func (c *Cluster) OurPartitions(snap *capacity.Snapshot) (nodes []string) {
 	return names
 }
 
-// feature is the slot's name if every shown node of the slot has it as a feature, else "": Slurm would refuse a job
-// with a constraint that no node has.
+// feature returns the slot's name if every shown node of the slot has it as a feature, else "": Slurm would refuse a
+// job with a constraint that no node has.
 func (c *Cluster) feature(slot string, nodes []string) string {
 	shown := c.visibleNodes(nodes)
 	if len(shown) == 0 ||
@@ -311,7 +311,7 @@ func (c *Cluster) feature(slot string, nodes []string) string {
 	return slot
 }
 
-// gpusAndCPUs are the numbers of GPUs and CPUs in a node; if the nodes differ, the largest.
+// gpusAndCPUs returns the numbers of GPUs and CPUs in a node; if the nodes differ, the largest.
 func (c *Cluster) gpusAndCPUs(nodes []string) (gpus, cpus int) {
 	for _, n := range c.visibleNodes(nodes) {
 		gpus = max(gpus, n.GPUs)
@@ -452,8 +452,8 @@ func checkAccounts(s View) (problems []capacity.Problem) {
 	return problems
 }
 
-// NextBoundary is the next moment at which a reservation of the snapshot opens, warns or requeues its jobs, meets its
-// fence or ends; false if there is none.
+// NextBoundary returns the next moment at which a reservation of the snapshot opens, warns or requeues its jobs, meets
+// its fence or ends; false if there is none.
 func NextBoundary(snap *capacity.Snapshot, now time.Time) (at time.Time, ok bool) {
 	for _, v := range snap.SlotStates(now) {
 		all := []time.Time{v.Event(now).At}

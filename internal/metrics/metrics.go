@@ -1,5 +1,5 @@
-// Package metrics writes gauges as text that node_exporter's textfile collector reads, in the
-// text format that Prometheus and OpenMetrics share.
+// Package metrics writes gauges as text that node_exporter's textfile collector reads, in the text format that
+// Prometheus and OpenMetrics share.
 package metrics
 
 import (
@@ -37,7 +37,7 @@ func (all Gauges) Add(name, help string, value float64, labels ...string) {
 
 var escaped = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-// Text is the gauges in the order of their names.
+// Text returns the gauges in the order of their names.
 func (all Gauges) Text() []byte {
 	var b bytes.Buffer
 	for _, name := range slices.Sorted(maps.Keys(all)) {

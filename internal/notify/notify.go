@@ -17,8 +17,8 @@ import (
 
 // Target receives messages: the command, the webhook, or both.
 type Target struct {
-	// Command is the path of a program, which is run without a shell and without arguments and
-	// reads the message from its standard input. Exit status 0 says that it has been delivered.
+	// Command is the path of a program, which is run without a shell and without arguments and reads the message from
+	// its standard input. Exit status 0 says that it has been delivered.
 	Command string
 	// Webhook is a URL that the message is posted to, or file:///PATH of a file that has it. An answer of 2xx says the
 	// same.
@@ -44,8 +44,8 @@ func (t Target) Deliver(ctx context.Context, message any) error {
 	return errors.Join(errs...)
 }
 
-// maxOutput bounds the bytes kept of what a command prints; longestDrain bounds how long what it has
-// left behind may keep its output open.
+// maxOutput bounds the bytes kept of what a command prints; maxDrain bounds how long what it has left behind may keep
+// its output open.
 const maxOutput, maxDrain = 4096, time.Second
 
 // run runs the command in a process group of its own, which ends with it.

@@ -27,7 +27,7 @@ func inFolder(open func() (*folder, error), work func(*folder) error) error {
 	return err
 }
 
-// list are the names in a folder, sorted; none if it is not there.
+// list returns the names in a folder, sorted; none if it is not there.
 func list(open func() (*folder, error), name string) ([]string, error) {
 	names, err := withFolder(open, func(in *folder) ([]string, error) { return in.list(name) })
 	if errors.Is(err, fs.ErrNotExist) {
@@ -69,8 +69,8 @@ func (d Dir) WritePublic(name string, text []byte) error {
 	})
 }
 
-// WritePrivate replaces a file that only our own programs may read. Its text and its name are
-// on disk before it returns.
+// WritePrivate replaces a file that only our own programs may read. Its text and its name are on disk before it
+// returns.
 func (d Dir) WritePrivate(name string, text []byte) error {
 	err := inFolder(d.createPrivate, func(in *folder) error {
 		dir := filepath.Dir(name)
@@ -101,8 +101,8 @@ func (d Dir) remove(name string) error {
 	return err
 }
 
-// AppendTo opens a file of a folder to append to it, and makes it if it is not there. The
-// folder may belong to another user: no symbolic link leads out of it.
+// AppendTo opens a file of a folder to append to it, and makes it if it is not there. The folder may belong to another
+// user: no symbolic link leads out of it.
 func AppendTo(dir, name string) (*os.File, error) {
 	return withFolder(Dir(dir).open, func(in *folder) (*os.File, error) {
 		return in.openForWrite(name, os.O_APPEND|os.O_WRONLY, 0o640)
@@ -139,7 +139,7 @@ func appendLines[T any](in *folder, name string, values ...T) error {
 	return errors.Join(err, file.Close())
 }
 
-// readLines are the values of a file of JSON lines, oldest first. A line that was cut off is left out.
+// readLines returns the values of a file of JSON lines, oldest first. A line that was cut off is left out.
 func readLines[T any](in *folder, name string) (all []T, err error) {
 	text, err := in.read(name)
 	for line := range bytes.Lines(text) {
@@ -159,7 +159,7 @@ type File[T any] struct {
 	public     bool // all may read it; else only our own programs
 }
 
-// Read is the value; zero if there is no file.
+// Read returns the value; zero if there is no file.
 func (f File[T]) Read() (value T, err error) {
 	read, path := f.dir.ReadPrivate, f.dir.PrivatePath(f.name)
 	if f.public {

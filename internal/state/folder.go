@@ -16,8 +16,8 @@ import (
 // file in it is opened through an os.Root, which follows no symbolic link out of it, and files that root makes are
 // given to the owner of the folder. Only folder's methods open, make and remove.
 
-// privateFolder holds the files that only the programs of the service and of the hooks read and
-// lock. No other user can open a file in it, and so none can lock one.
+// privateFolder holds the files that only the programs of the service and of the hooks read and lock. No other user can
+// open a file in it, and so none can lock one.
 const privateFolder = "private"
 
 // folder is an open folder in a state_dir, or the state_dir itself.
@@ -28,7 +28,7 @@ type folder struct {
 	uid, gid int
 }
 
-// PrivatePath is the path of a file that only our own programs read.
+// PrivatePath returns the path of a file that only our own programs read.
 func (d Dir) PrivatePath(name string) string {
 	return filepath.Join(string(d), privateFolder, name)
 }
@@ -152,8 +152,8 @@ func (f *folder) restrict(info fs.FileInfo) error {
 	return f.root.Chmod(".", 0o700)
 }
 
-// chownTo gives a folder of root's to the owner of the folder around it: root has just made it, or
-// was ended before it could give it away. Until then nobody else could put anything in it.
+// chownTo gives a folder of root's to the owner of the folder around it: root has just made it, or was ended before it
+// could give it away. Until then nobody else could put anything in it.
 func (f *folder) chownTo(parent *folder) error {
 	if os.Geteuid() != 0 || f.uid == parent.uid || f.uid != 0 {
 		return nil
@@ -243,7 +243,8 @@ func (f *folder) writeOnce(name string, text []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// openForWrite opens a file to be written in place, and makes it if it is missing. Two callers at once get the same file.
+// openForWrite opens a file to be written in place, and makes it if it is missing. Two callers at once get the same
+// file.
 func (f *folder) openForWrite(name string, flag int, mode fs.FileMode) (*os.File, error) {
 	for {
 		file, _, err := f.openFile(name, flag)
@@ -257,8 +258,9 @@ func (f *folder) openForWrite(name string, flag int, mode fs.FileMode) (*os.File
 	}
 }
 
-// openFile opens a regular file, and does not wait for the other end of a FIFO. It writes none of another user's that has a
-// second name: that may be elsewhere, where the folder's owner may not write. While writeOnce makes a file, it has two.
+// openFile opens a regular file, and does not wait for the other end of a FIFO. It writes none of another user's that
+// has a second name: that may be elsewhere, where the folder's owner may not write. While writeOnce makes a file, it
+// has two.
 func (f *folder) openFile(name string, flag int) (*os.File, fs.FileInfo, error) {
 	file, err := f.root.OpenFile(name, flag|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -302,7 +304,7 @@ func (f *folder) remove(name string) error {
 	return nil
 }
 
-// list are the names in a folder, sorted; none if it is not there.
+// list returns the names in a folder, sorted; none if it is not there.
 func (f *folder) list(name string) ([]string, error) {
 	dir, err := f.root.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {

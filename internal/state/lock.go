@@ -65,12 +65,8 @@ type LockedError struct {
 }
 
 func (e *LockedError) Error() string {
-	return fmt.Sprintf(
-		"%s: %s is locked by %s; wait until it ends, or end it",
-		cmp.Or(tasks[e.Lock], "another program works there"),
-		e.Path,
-		e.Holder,
-	)
+	return fmt.Sprintf("%s: %s is locked by %s; wait until it ends, or end it",
+		cmp.Or(tasks[e.Lock], "another program works there"), e.Path, e.Holder)
 }
 
 // Unwrap is ErrLocked, and why the wait ended early.
@@ -122,7 +118,7 @@ func (d Dir) Lock(ctx context.Context, which Lock, wait time.Duration) (unlock f
 	}
 }
 
-// Watcher is the `sync --watch` that makes the passes with a state_dir.
+// Watcher returns the `sync --watch` that makes passes with this state_dir, if one runs.
 func (d Dir) Watcher() (holder Holder, runs bool, err error) {
 	unlock, err := d.Lock(context.Background(), WatchLock, 0)
 	if locked := (*LockedError)(nil); errors.As(err, &locked) {

@@ -15,11 +15,11 @@ import (
 
 const markFile = "mark"
 
-// KeptMark is the value of our mark as a hook last learned it on the controller, for hooks that find no slurmctld, and
-// for a sync on another machine.
+// KeptMark keeps the value of our mark as a hook last learned it on the controller, for hooks that find no slurmctld,
+// and for a sync on another machine.
 func (d Dir) KeptMark() File[string] { return File[string]{d, markFile, "the cluster's mark", true} }
 
-// Mark is KeptMark. The error wraps fs.ErrNotExist if no hook has kept one.
+// Mark reads KeptMark. The error wraps fs.ErrNotExist if no hook has kept one.
 func (d Dir) Mark() (string, error) {
 	mark, err := d.KeptMark().Read()
 	if err == nil && mark == "" {
@@ -29,7 +29,7 @@ func (d Dir) Mark() (string, error) {
 	return mark, err
 }
 
-// LearnMark is the mark of the cluster whose controller this is, by its StateSaveLocation: it makes
+// LearnMark returns the mark of the cluster whose controller this is, by its StateSaveLocation. It makes
 // the cluster's id if there is none, and writes the mark down. On another machine it is the mark that is written down.
 // notKept says why the mark could not be written down.
 func (d Dir) LearnMark(stateSave, clusterName string) (mark string, notKept, err error) {
@@ -61,8 +61,8 @@ const idBytes = 8
 // ErrNotSlurms is a folder that is not the StateSaveLocation of a cluster.
 var ErrNotSlurms = errors.New("slurmctld does not keep its state in this folder")
 
-// ClusterID is the id in a cluster's StateSaveLocation. The error wraps ErrNotSlurms if slurmctld has not written its
-// cluster's name there, and fs.ErrNotExist if only the id is missing.
+// ClusterID returns the id in a cluster's StateSaveLocation. The error wraps ErrNotSlurms if slurmctld has not written
+// its cluster's name there, and fs.ErrNotExist if only the id is missing.
 func ClusterID(stateSave, clusterName string) (string, error) {
 	// Newer versions write NAME|NUMBER. The number is not in older ones, and of few digits.
 	written, err := Dir(stateSave).ReadPublic("clustername")
@@ -75,12 +75,8 @@ func ClusterID(stateSave, clusterName string) (string, error) {
 	}
 
 	if name, _, _ := strings.Cut(strings.TrimSpace(string(written)), "|"); name != clusterName {
-		return "", fmt.Errorf(
-			"reading the cluster's id in %s: %w: it is that of cluster %q",
-			stateSave,
-			ErrNotSlurms,
-			name,
-		)
+		return "", fmt.Errorf("reading the cluster's id in %s: %w: it is that of cluster %q",
+			stateSave, ErrNotSlurms, name)
 	}
 
 	path := filepath.Join(stateSave, idFile)
@@ -95,9 +91,7 @@ func ClusterID(stateSave, clusterName string) (string, error) {
 		return "", fmt.Errorf(
 			"reading the cluster's id: %s does not have %d hex digits; write back those of the tag of its instances, "+
 				"or delete it for a new id",
-			path,
-			2*idBytes,
-		)
+			path, 2*idBytes)
 	}
 
 	return id, nil
@@ -114,7 +108,9 @@ func EnsureClusterID(stateSave, clusterName string) (string, error) {
 	rand.Read(raw) // never fails
 
 	text := []byte(hex.EncodeToString(raw) + "\n")
-	if err := inFolder(Dir(stateSave).open, func(in *folder) error { return in.writeOnce(idFile, text, 0o644) }); err != nil {
+
+	write := func(in *folder) error { return in.writeOnce(idFile, text, 0o644) }
+	if err := inFolder(Dir(stateSave).open, write); err != nil {
 		return "", fmt.Errorf("making the cluster's id: %w", err)
 	}
 
@@ -129,7 +125,7 @@ func OwnerOf(settings string) (id, is string) {
 	return hex.EncodeToString(sum[:4]), "settings " + settings
 }
 
-// resolvePath is an absolute path without symbolic links, as far as it is there.
+// resolvePath returns an absolute path without symbolic links, as far as it is there.
 func resolvePath(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs
@@ -151,7 +147,7 @@ type HookAccess struct {
 	Source  string `json:"source,omitempty"`
 }
 
-// Hook is the access of the last hook; nil if none has run.
+// Hook keeps what the last hook got of AWS; nil if none has run.
 func (d Dir) Hook() File[*HookAccess] {
 	return File[*HookAccess]{d, "hook.json", "what the last hook got of AWS", true}
 }

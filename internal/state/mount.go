@@ -9,12 +9,12 @@ import (
 
 // Mount is the file system that a folder is on.
 type Mount struct {
-	// Point is its mount point; "" if that is not known. Type and Source are the kernel's words:
-	// nfs4, fs-0123.efs.us-east-2.amazonaws.com:/.
-	Point, Type, Source string
+	Point  string // the mount point; "" if unknown
+	Type   string // as the kernel names it: nfs4
+	Source string // as the kernel names it: fs-0123.efs.us-east-2.amazonaws.com:/
 }
 
-// Mount is the file system that the state_dir is on, or will be. The later of two at one point hides the other.
+// Mount returns the file system that the state_dir is on, or will be. The later of two at one point hides the other.
 func (d Dir) Mount() Mount {
 	all, _ := mountinfo.GetMounts(mountinfo.ParentsFilter(resolvePath(string(d))))
 	return mountOf(all)

@@ -68,7 +68,9 @@ func (d Dir) rotateRecords(in *folder) {
 // Records reads all records, oldest first; none if there is no file.
 func (d Dir) Records() (all []Record, err error) {
 	for _, name := range []string{recordFile + ".1", recordFile} {
-		some, err := withFolder(d.openPrivate, func(in *folder) ([]Record, error) { return readLines[Record](in, name) })
+		read := func(in *folder) ([]Record, error) { return readLines[Record](in, name) }
+
+		some, err := withFolder(d.openPrivate, read)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("reading hook records: %w", err)
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Sample is a pass's view of the open reservations. On disk a line has the differences from the
-// line before; the first line of each file has everything.
+// Sample is a pass's view of the open reservations. On disk a line has the differences from the line before; the first
+// line of each file has everything.
 type Sample struct {
 	At       time.Time         `json:"at"`             // AWS's time of the pass
 	ValidFor capacity.Duration `json:"holds,omitzero"` // how long after At the next line comes at the latest, if sync runs
@@ -53,8 +53,8 @@ const (
 	NodeDown  = "down"
 )
 
-// A file of samples is followed by the next when it has maxSamples bytes, and the newest
-// keptSamples of them are kept: 256 MB. 64 nodes with 100 jobs a day write about 27 MB a year.
+// A file of samples is followed by the next when it has maxSamples bytes, and the newest keptSamples of them are kept:
+// 256 MB. 64 nodes with 100 jobs a day write about 27 MB a year.
 const (
 	maxSamples  = 16 << 20
 	keptSamples = 16
@@ -73,21 +73,15 @@ func (f *folder) sampleFiles() ([]string, error) {
 	return slices.DeleteFunc(names, func(name string) bool { return fileStart(name).IsZero() }), err
 }
 
-// LastSample is the last pass's sample, whole; nil if there was none.
+// LastSample returns the last pass's sample, whole; nil if there was none.
 func (d Dir) LastSample() *Sample {
-	last, _ := File[*Sample]{
-		d,
-		lastSampleFile,
-		"the last sample",
-		false,
-	}.Read() // without it the next line is a full one
-
-	return last
+	last, _ := File[*Sample]{d, lastSampleFile, "the last sample", false}.Read()
+	return last // without it the next line is a full one
 }
 
-// AppendSample appends a pass's whole sample as its differences from last, and keeps it for the
-// next pass. Runs that it no longer has are forgotten. PassLock keeps two passes apart; the line
-// after one that a crash has cut off makes up for it. poll is the time between two passes.
+// AppendSample appends the differences of a whole sample from last, and keeps the sample for the next pass. Runs that
+// it no longer has are forgotten. Callers hold PassLock. A line that a crash cut off is made up for by the next one.
+// poll is the time between two passes.
 func (d Dir) AppendSample(now Sample, last *Sample, poll time.Duration) (err error) {
 	defer func() {
 		if err != nil {
@@ -163,7 +157,7 @@ func (d Dir) AppendSample(now Sample, last *Sample, poll time.Duration) (err err
 	return nil
 }
 
-// diff are the differences of a whole sample.
+// diff returns what a whole sample changes in the last one.
 func (s Sample) diff(last Sample) Sample {
 	line := Sample{At: s.At, ValidFor: s.ValidFor, Paid: map[string]*Paid{}, Runs: map[string]capacity.Run{}}
 	for id, p := range s.Paid {
@@ -187,8 +181,8 @@ func (s Sample) diff(last Sample) Sample {
 	return line
 }
 
-// Samples are the lines from a time on, oldest first, and the lines before them that give the
-// situation at that time.
+// Samples returns the lines from a time on, oldest first, and the lines before them that give the situation at that
+// time.
 func (d Dir) Samples(since time.Time) (all []Sample, err error) {
 	err = inFolder(d.openPrivate, func(in *folder) error {
 		files, err := in.sampleFiles()
@@ -218,7 +212,7 @@ func (d Dir) Samples(since time.Time) (all []Sample, err error) {
 	return all, nil
 }
 
-// fileStart is the time of the first line of a file, from its name; zero if that has none.
+// fileStart returns the time of the first line of a file, from its name; zero if that has none.
 func fileStart(name string) time.Time {
 	at, _ := time.Parse(sampleName, name)
 	return at

@@ -1,7 +1,13 @@
-// Package state reads and writes the files in state_dir: the snapshot, the plan
-// for the Lua shims, and the hooks' records. Each has one reader and one writer here. A file is written under a
-// temporary name in the same folder and renamed: a reader sees the old one or the new one, never half of it, and a kill
-// leaves nothing in the machine's temporary folder.
+// Package state reads and writes the files in state_dir: the snapshot of the last pass, the plan for the Lua shims,
+// the records of hooks and jobs, the ledger of holds, and the samples for the report.
+//
+// A [Dir] names the folder. Most files are a [File], one JSON value that is replaced as a whole: it is written under a
+// temporary name in the same folder and renamed, so a reader sees the old one or the new one, never half of it.
+// Programs that must not run at the same time take a [Lock].
+//
+// What users' commands read is public, 0644. All else is in a private folder that no other user can enter. Root works
+// in folders of other users here, so files are opened only through the methods of folder, which follow no symbolic
+// link out of it.
 package state
 
 import (
@@ -16,8 +22,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Dir is a state_dir, which may be on a shared file system, or a local_dir, which may
-// not and has a copy of the snapshot and the plan for slurmctld.
+// Dir is a state_dir, which may be on a shared file system, or a local_dir, which may not and has a copy of the
+// snapshot and the plan for slurmctld.
 type Dir string
 
 // The files that users' commands read: the directory is 0755 and they are 0644.
@@ -28,8 +34,8 @@ const (
 
 func (d Dir) path(name string) string { return filepath.Join(string(d), name) }
 
-// Create makes the directory if it is missing, open to users' commands whatever the umask is. An
-// existing one keeps its mode.
+// Create makes the directory if it is missing, open to users' commands whatever the umask is. An existing one keeps its
+// mode.
 func (d Dir) Create() error {
 	if _, err := os.Stat(string(d)); err == nil {
 		return nil
@@ -85,20 +91,14 @@ func (d Dir) ReadSnapshot() (*capacity.Snapshot, error) {
 
 	var s capacity.Snapshot
 	if err := json.Unmarshal(text, &s); err != nil {
-		return nil, fmt.Errorf(
-			"reading snapshot %s: %w; run `pcs-capacity sync` to write it again",
-			d.SnapshotPath(),
-			err,
-		)
+		return nil, fmt.Errorf("reading snapshot %s: %w; run `pcs-capacity sync` to write it again",
+			d.SnapshotPath(), err)
 	}
 
 	if s.Version != capacity.SnapshotVersion {
 		return nil, fmt.Errorf(
 			"snapshot %s has version %d, this program reads %d; run `pcs-capacity sync` of the same release",
-			d.SnapshotPath(),
-			s.Version,
-			capacity.SnapshotVersion,
-		)
+			d.SnapshotPath(), s.Version, capacity.SnapshotVersion)
 	}
 
 	return &s, nil

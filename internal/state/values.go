@@ -13,19 +13,18 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// JobFacts are the facts about the reservation behind its nodes that a job may read while it runs.
-// Unlike the job's environment, they follow an extension. Times are AWS's.
+// JobFacts are the facts about the reservation behind its nodes that a job may read while it runs. Unlike the job's
+// environment, they follow an extension. Times are AWS's.
 type JobFacts struct {
 	ReservationID string `json:"reservation_id"`
 	InstanceType  string `json:"instance_type"`
 	Partition     string `json:"partition"`
 	Slot          string `json:"slot"`
-	// At Requeue jobs are requeued that on_end requeues, at Fence jobs must be gone, Reclaim is
-	// when EC2 takes the first instance, End when it has all; all are absent where the reservation has no end.
-	Requeue time.Time `json:"requeue,omitzero"`
-	Fence   time.Time `json:"fence,omitzero"`
-	Reclaim time.Time `json:"reclaim,omitzero"`
-	End     time.Time `json:"end,omitzero"`
+	// The next four are absent where the reservation has no end.
+	Requeue time.Time `json:"requeue,omitzero"` // when jobs with on_end=requeue or hold are requeued
+	Fence   time.Time `json:"fence,omitzero"`   // when jobs must be gone
+	Reclaim time.Time `json:"reclaim,omitzero"` // when EC2 takes the first instance back
+	End     time.Time `json:"end,omitzero"`     // when EC2 has taken all of them
 }
 
 const factsFolder = "facts"
@@ -34,7 +33,7 @@ func (d Dir) jobFacts(slot string) File[JobFacts] {
 	return File[JobFacts]{d, filepath.Join(factsFolder, slot+".json"), "facts for jobs", true}
 }
 
-// JobFactsPath is the file of facts of a slot.
+// JobFactsPath returns the file of facts of a slot.
 func (d Dir) JobFactsPath(slot string) string { return d.path(d.jobFacts(slot).name) }
 
 // WriteJobFacts writes the changed files of facts of slots, and removes the files of all other slots.
@@ -55,8 +54,8 @@ func (d Dir) WriteJobFacts(bySlot map[string]JobFacts) error {
 	return errors.Join(errs...)
 }
 
-// Misplaced is a Prolog's finding that the instance behind its node differs from its slot's
-// reservation. There is a file for each such node, which only root can write.
+// Misplaced is a Prolog's finding that the instance behind its node differs from its slot's reservation. There is a
+// file for each such node, which only root can write.
 type Misplaced struct {
 	Node     string            `json:"node"`
 	At       time.Time         `json:"at"` // AWS's time
@@ -69,8 +68,8 @@ func (d Dir) misplaced(node string) File[Misplaced] {
 	return File[Misplaced]{d, filepath.Join(misplacedFolder, node+".json"), "what a Prolog found", true}
 }
 
-// SaveMisplaced writes a Prolog's finding, for sync. It makes no state_dir: a missing one is not
-// shared with this machine.
+// SaveMisplaced writes a Prolog's finding, for sync. It makes no state_dir: a missing one is not shared with this
+// machine.
 func (d Dir) SaveMisplaced(m Misplaced) error {
 	if _, err := os.Stat(string(d)); err != nil {
 		return fmt.Errorf("telling sync of a node: %w", err)
@@ -81,8 +80,8 @@ func (d Dir) SaveMisplaced(m Misplaced) error {
 // RemoveMisplaced forgets the finding about a node, if there is one.
 func (d Dir) RemoveMisplaced(node string) error { return d.remove(d.misplaced(node).name) }
 
-// Misplaced reads the Prologs' findings, in the order of the names of nodes. The error joins the
-// files that cannot be read.
+// Misplaced reads the Prologs' findings, in the order of the names of nodes. The error joins the files that cannot be
+// read.
 func (d Dir) Misplaced() ([]Misplaced, error) {
 	names, err := list(d.open, misplacedFolder)
 	errs := []error{err}
@@ -115,13 +114,12 @@ func (d Dir) Notices() File[map[string]time.Time] {
 
 // Setback explains why sync could not go on with the roll over of a node group. Times are AWS's.
 type Setback struct {
-	// Since is the time of the first failure, Tried that of the last.
-	Since   time.Time `json:"since"`
-	Tried   time.Time `json:"tried"`
+	Since   time.Time `json:"since"`   // the first failure
+	Tried   time.Time `json:"tried"`   // the last failure
 	Problem string    `json:"problem"` // a sentence
 }
 
-// Setbacks are the remaining ones, by the step that failed.
+// Setbacks keeps the setbacks that remain, by Rolling.key of package lifecycle.
 func (d Dir) Setbacks() File[map[string]Setback] {
 	return File[map[string]Setback]{d, "setbacks.json", "why a roll over waits", false}
 }
@@ -132,16 +130,16 @@ func (d Dir) holds() File[[]capacity.Hold] {
 	return File[[]capacity.Hold]{d, holdsFile, "what is held", false}
 }
 
-// Holds is the ledger of the capacity that the programs of this state folder hold now; none if there
+// Holds returns the ledger of the capacity that the programs of this state folder hold now; none if there
 // is no file. EC2 shows it too, but not at once.
 func (d Dir) Holds(now time.Time) ([]capacity.Hold, error) {
 	held, err := d.holds().Read()
 	return slices.DeleteFunc(held, func(h capacity.Hold) bool { return !h.Until.After(now) }), err
 }
 
-// AddHold enters an ODCR into the ledger, or completes its entry, and returns the entry. What a token has ordered before
-// keeps its end: EC2 binds a token to it. allowed may refuse one that does not exist yet, and gets it and the others.
-// The entry is durable before Enlist returns: the order may follow.
+// AddHold enters an ODCR into the ledger, or completes its entry, and returns the entry. What a token has ordered
+// before keeps its end: EC2 binds a token to it. allowed may refuse one that does not exist yet, and gets it and the
+// others. The entry is durable before AddHold returns: the order may follow.
 func (d Dir) AddHold(
 	h capacity.Hold,
 	now time.Time,
@@ -204,29 +202,41 @@ func (d Dir) updateHolds(now time.Time, change func([]capacity.Hold) ([]capacity
 
 const jobRecordsFile = "marks.json"
 
-// JobRecord is the memory of a pass about a job: above all its comment before it started.
+// JobRecord keeps what a pass must know about a job in later passes, above all its comment from before it started.
+// Limits are in minutes.
 type JobRecord struct {
-	Restarts int `json:"restarts,omitempty"` // counts the runs before: each start has a mark of its own
-	// Fit: the limit is ours to fit to the fence, up to UpTo minutes if that is not 0.
-	Fit        bool `json:"fit,omitempty"`
-	MaxMinutes int  `json:"up_to,omitempty"`
-	// SeenMinutes is the limit in minutes that the pass saw, Set the one that it gave the job then; 0 for none. Any other is
-	// somebody else's. Started: it is that of the run; at a start, Slurm itself may shorten a limit.
-	SeenMinutes int            `json:"saw,omitempty"`
-	SetMinutes  int            `json:"set,omitempty"`
-	Started     bool           `json:"started,omitempty"`
-	OnEnd       capacity.OnEnd `json:"on_end,omitempty"` // the job's request for the fence; "" leaves it to its partition
-	// WarnedMinutes counts the minutes before the fence at which the job got its last message about it; 0 for none yet.
+	// Restarts counts the runs before this one; each start has a record of its own.
+	Restarts int `json:"restarts,omitempty"`
+
+	// Fit: sync fits the job's limit to the fence.
+	Fit bool `json:"fit,omitempty"`
+	// MaxMinutes is the longest limit that sync gives a job with Fit; 0 for no bound.
+	MaxMinutes int `json:"up_to,omitempty"`
+	// SeenMinutes is the limit that the pass saw; 0 for none. A limit that is neither this nor SetMinutes was set by
+	// somebody else.
+	SeenMinutes int `json:"saw,omitempty"`
+	// SetMinutes is the limit that the pass then set; 0 for none.
+	SetMinutes int `json:"set,omitempty"`
+	// Started: SeenMinutes is the limit of the run. At a start, Slurm itself may shorten a limit.
+	Started bool `json:"started,omitempty"`
+
+	// OnEnd is what the job's comment asked for at the fence; "" leaves it to the partition.
+	OnEnd capacity.OnEnd `json:"on_end,omitempty"`
+	// WarnedMinutes says how many minutes before the fence the job got its last warning; 0 for none yet.
 	WarnedMinutes int `json:"told,omitempty"`
-	// FenceRequeues counts the fences at which the job has been requeued since its owner released it,
-	// EndedAt is the last of them, in Unix seconds of Slurm's clock.
-	FenceRequeues int   `json:"ends,omitempty"`
-	LastFence     int64 `json:"ended_at,omitempty"`
-	Requeuing     bool  `json:"ending,omitempty"`  // it is being requeued at a fence, and some steps of that are left
-	Release       bool  `json:"release,omitempty"` // it is held only while that is done
-	// CutMinutes is the limit in minutes to which sync has lowered it, From the one before: -1 for none. Zero while the limit
-	// is the owner's.
+
+	// FenceRequeues counts the fences at which the job was requeued since its owner last released it.
+	FenceRequeues int `json:"ends,omitempty"`
+	// LastFence is the last of these fences, in Unix seconds of Slurm's clock.
+	LastFence int64 `json:"ended_at,omitempty"`
+	// Requeuing: the job is being requeued at a fence, and some steps of that remain.
+	Requeuing bool `json:"ending,omitempty"`
+	// Release: the job is held only until these steps are done.
+	Release bool `json:"release,omitempty"`
+
+	// CutMinutes is the limit to which sync lowered the job; 0 while it has the owner's.
 	CutMinutes int `json:"cut,omitempty"`
+	// OwnMinutes is the limit from before that: -1 for none, 0 while the job has it.
 	OwnMinutes int `json:"from,omitempty"`
 }
 
@@ -243,7 +253,7 @@ func (m JobRecord) HasCounted(fence time.Time) bool {
 	return time.Unix(m.LastFence, 0).Sub(fence).Abs() < time.Minute
 }
 
-// RecordCut notes a new limit of a job that had another: what the job had at first counts.
+// RecordCut records a new limit for a job that had another. The limit that the job had first stays in OwnMinutes.
 func (m *JobRecord) RecordCut(minutes int, had capacity.Limit) {
 	if m.OwnMinutes == 0 {
 		m.OwnMinutes = had.Minutes
@@ -264,7 +274,7 @@ func (m JobRecord) ChangedByOthers(limit capacity.Limit, restarts int, started b
 	return known && limit.Minutes != m.SeenMinutes && limit.Minutes != m.SetMinutes
 }
 
-// StatedLimit is the limit that a job's owner stated, if it has this one now; none where the limit is ours to set.
+// StatedLimit returns the limit that the job's owner stated, if limit is its present one; unset if sync chooses it.
 func (m JobRecord) StatedLimit(limit capacity.Limit) capacity.Limit {
 	switch {
 	case m.Fit || m.OwnMinutes < 0:
@@ -276,10 +286,11 @@ func (m JobRecord) StatedLimit(limit capacity.Limit) capacity.Limit {
 	return limit
 }
 
-// IsOwnCut reports whether a limit is the one that sync has set. That of a job that had none may be shorter: Slurm counts it
-// from when the limit was taken off.
+// IsOwnCut reports whether a limit is the one that sync has set. That of a job that had none may be shorter: Slurm
+// counts it from when the limit was taken off.
 func (m JobRecord) IsOwnCut(limit capacity.Limit) bool {
-	return m.OwnMinutes != 0 && limit.Bounded() && (limit.Minutes == m.CutMinutes || m.OwnMinutes < 0 && limit.Minutes < m.CutMinutes)
+	return m.OwnMinutes != 0 && limit.Bounded() &&
+		(limit.Minutes == m.CutMinutes || m.OwnMinutes < 0 && limit.Minutes < m.CutMinutes)
 }
 
 // JobRecords keeps the marks that the last pass knew, by job.
