@@ -16,17 +16,17 @@ import (
 
 // InstanceType holds EC2's facts about an instance type.
 type InstanceType struct {
-	Name  string
-	VCPUs int
-	// Cores and ThreadsPerCore are what an instance has without CpuOptions.
-	Cores, ThreadsPerCore int
-	MemoryMiB             int64
-	GPUs                  int // counts GPUs, and the Neuron devices of Trainium and Inferentia
-	GPUName               string
-	GPUFiles              string        // the name of their device files on Linux, before the number; "" if unknown
-	EFAInterfaces         int           // the most that the type takes; 0 if it has none
-	Cards                 []NetworkCard // its network cards
-	UsageClasses          []string      // EC2's words: on-demand, spot, capacity-block
+	Name           string
+	VCPUs          int
+	Cores          int // without CpuOptions
+	ThreadsPerCore int // without CpuOptions
+	MemoryMiB      int64
+	GPUs           int // GPUs, or the Neuron devices of Trainium and Inferentia
+	GPUName        string
+	GPUFiles       string        // the name of their device files on Linux, before the number; "" if unknown
+	EFAInterfaces  int           // the most that the type takes; 0 if it has none
+	Cards          []NetworkCard // its network cards, in EC2's order
+	UsageClasses   []string      // EC2's words: on-demand, spot, capacity-block
 }
 
 // InstanceTypes describes types by name. Names unknown to EC2 in this region are left out.

@@ -19,27 +19,26 @@ import (
 
 // Trial is a launch of one node that EC2 is asked about, once for each subnet. Nothing is launched.
 type Trial struct {
-	Launch capacity.Launch // the launch but for its subnet, count and token
-	// Spec is the launch template that is still to be written. EC2's dry run looks up no template that does
-	// not exist, so the trial sends what would be in it.
+	Launch  capacity.Launch // without subnet, count and token
+	Subnets []string        // the ids of the subnets that nodes may be launched into
+
+	// Spec is a launch template that does not exist yet; nil for an existing one. EC2's dry run looks up no template
+	// that does not exist, so the trial sends its content.
 	Spec *capacity.LaunchTemplateSpec
-	// Inline sends what is in Launch.LaunchTemplate, as PCS launches from a copy. ImageID and
-	// InstanceProfile are then laid over it, "" keeps the template's.
-	Inline                   bool
-	ImageID, InstanceProfile string
-	Subnets                  []string // those that nodes may be launched into
+
+	Inline          bool   // send the content of Launch.LaunchTemplate, as PCS does, which launches from a copy
+	ImageID         string // with Inline, instead of the template's; "" keeps that
+	InstanceProfile string // with Inline, instead of the template's; "" keeps that
 }
 
 // TrialResult is EC2's answer for one subnet.
 type TrialResult struct {
-	SubnetID string
-	Verdict  Verdict // what the answer means. Room is no part of it.
-	// Code and Says are EC2's refusal, Fix our advice, "" for none. Of another verdict, Says is what
-	// went wrong, and of Denied the action that is not allowed.
-	Code, Message, Fix string
-	// NoReservation: EC2 takes no launch into the reservation now, because it is not open or full, so that
-	// the launch was tried without the reservation.
-	NoReservation bool
+	SubnetID      string
+	Verdict       Verdict // free capacity is no part of it
+	Code          string  // of EC2's refusal, verbatim
+	Message       string  // EC2's refusal; if Denied, the action that is not allowed; if Silent, what went wrong
+	Fix           string  // our advice about a refusal; "" for none
+	NoReservation bool    // it was tried without the reservation, which is not open, or full
 }
 
 // Verdict classifies EC2's answer to a dry run.

@@ -25,30 +25,27 @@ type inspection struct {
 	waits         bool         // setup waits for fences
 	partitionFile settingsFile // the partition's file in conf.d
 
-	reservation capacity.Reservation
-	like        pcs.NodeGroup
-	source      capacity.LaunchTemplate // the launch template of like, zero without one
-	// chosen are the requested subnets, or the candidates; elsewhere are requested ids that no subnet of the VPC has.
-	chosen         []ec2.Subnet
-	unknownSubnets []string
-	usedInstances  int    // how many of the reservation's instances others use, or are set up to use
-	users          string // names those
-	// userData is in the form that PCS wants; nil if there is none. nodeScript describes it for provider ec2.
-	userData   []byte
-	nodeScript string
-	// launch describes that of the nodes: its Template is the wanted one, without an id; zero if there is none to plan.
-	launch site.Launch
+	reservation    capacity.Reservation
+	like           pcs.NodeGroup           // the node group that is copied from
+	source         capacity.LaunchTemplate // the launch template of like; zero without one
+	chosen         []ec2.Subnet            // the requested subnets, or the candidates
+	unknownSubnets []string                // requested ids that no subnet of the VPC has
+	usedInstances  int                     // instances of the reservation that others use, or are set up to use
+	users          string                  // names those others
+	userData       []byte                  // in the form that PCS wants; nil if there is none
+	nodeScript     string                  // describes the user data of provider ec2
+	launch         site.Launch             // of the nodes, with the wanted Template, without an id; zero if none is planned
 
-	// slot takes the reservation; template, group and wantedEntry are what is wanted of it; written and made are what
-	// steps have made so far.
-	slot            site.Slot
-	template        capacity.LaunchTemplateSpec
-	group           pcs.NodeGroup // without ID, status and template
-	wantedEntry     capacity.GroupSettings
+	slot        site.Slot                   // that takes the reservation
+	template    capacity.LaunchTemplateSpec // wanted
+	group       pcs.NodeGroup               // wanted, without ID, status and template
+	wantedEntry capacity.GroupSettings
+
+	// What steps have made so far.
 	writtenTemplate capacity.LaunchTemplate
 	createdGroup    pcs.NodeGroup
 
-	capacity.Problems          // what was found while reading or deciding; a note stops nothing
+	capacity.Problems          // found while reading or deciding; a note stops nothing
 	byHand            []string // work left to a person
 }
 

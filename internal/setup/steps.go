@@ -14,7 +14,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// templateStep leaves what it has written in the inspection, for groupStep.
+// templateStep returns the launch template's step. It leaves the written template in the inspection, for groupStep.
 func (in *inspection) templateStep() Step {
 	step := Step{What: WhatTemplate, Name: in.template.Name, Verb: Create}
 	now := in.slot.Template
@@ -38,49 +38,72 @@ func (in *inspection) templateStep() Step {
 	}
 
 	step.addChange("placement group", now.PlacementGroup, in.template.PlacementGroup)
-
-	if source := in.source; source.ID != "" && source.ID != now.ID {
-		if source.PlacementGroup != "" && source.PlacementGroup != in.template.PlacementGroup {
-			step.add("not copied",
-				"placement group "+source.PlacementGroup+": the reservation has a placement of its own")
-		}
-
-		if !source.TokensRequired {
-			step.add("instance metadata", "IMDSv2 only, unlike "+source.Name)
-		}
-	}
-
+	in.addNotCopied(&step, now)
 	step.addChange("network interfaces", in.describeEFA(efaModeOf(now)), in.describeEFA(in.efaMode()))
 	step.addChange("security groups", strings.Join(now.SecurityGroupIDs, ", "),
 		strings.Join(in.source.SecurityGroupIDs, ", "))
 
-	script := ""
-	switch {
-	case in.OnEC2():
+	if in.OnEC2() {
 		step.addChange("instance profile", now.InstanceProfile, in.template.InstanceProfile)
-		script = in.nodeScript
-	case len(in.userData) > 0:
-		script = "of " + in.like.Name
 	}
 
-	if now.ID != "" && !bytes.Equal(now.UserData, in.userData) {
-		script = strings.TrimPrefix(script+", changed", ", ")
-	}
-
-	step.add("user data", script)
-
-	switch {
-	case in.like.ID != "" && in.like.TemplateID == "":
-		step.add("copied from", "node group "+in.like.Name)
-	case in.source.ID != "" && (!in.OnEC2() || in.source.ID != now.ID):
-		step.add("copied from", strings.TrimSuffix(
-			fmt.Sprintf("%s version %s (%s)", in.source.Name, in.source.Version, in.like.Name), " ()"))
-	}
+	step.add("user data", in.describeUserData(now))
+	step.add("copied from", in.describeSource(now))
 
 	return step.withChange(in, in.slot.Name, func(ctx context.Context, w World) (err error) {
 		in.writtenTemplate, err = w.EnsureLaunchTemplate(ctx, in.template)
 		return err
 	})
+}
+
+// addNotCopied adds the properties of the source template that the slot's template does not have.
+func (in *inspection) addNotCopied(step *Step, now capacity.LaunchTemplate) {
+	source := in.source
+	if source.ID == "" || source.ID == now.ID {
+		return
+	}
+
+	if source.PlacementGroup != "" && source.PlacementGroup != in.template.PlacementGroup {
+		step.add("not copied", "placement group "+source.PlacementGroup+": the reservation has a placement of its own")
+	}
+
+	if !source.TokensRequired {
+		step.add("instance metadata", "IMDSv2 only, unlike "+source.Name)
+	}
+}
+
+// describeUserData returns the origin of the user data, and whether it differs from the present template's.
+func (in *inspection) describeUserData(now capacity.LaunchTemplate) string {
+	text := ""
+	switch {
+	case in.OnEC2():
+		text = in.nodeScript
+	case len(in.userData) > 0:
+		text = "of " + in.like.Name
+	}
+
+	if now.ID != "" && !bytes.Equal(now.UserData, in.userData) {
+		text = strings.TrimPrefix(text+", changed", ", ")
+	}
+
+	return text
+}
+
+// describeSource returns what the template is copied from; "" if it is not copied.
+func (in *inspection) describeSource(now capacity.LaunchTemplate) string {
+	switch {
+	case in.like.ID != "" && in.like.TemplateID == "":
+		return "node group " + in.like.Name
+	case in.source.ID == "" || in.OnEC2() && in.source.ID == now.ID:
+		return ""
+	}
+
+	text := fmt.Sprintf("%s version %s", in.source.Name, in.source.Version)
+	if in.like.Name != "" {
+		text += " (" + in.like.Name + ")"
+	}
+
+	return text
 }
 
 // groupStep returns the node group's step, and compares an existing node group with the wanted one. It leaves the node

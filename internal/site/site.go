@@ -34,18 +34,16 @@ type Site struct {
 
 // Slot is a slot with everything of ours that is there: setup asks whether it is free, teardown removes it.
 type Slot struct {
-	// Name names the node group and its nodes' Slurm feature, Base the node group in the settings.
-	Name, Base    string
-	Group         *pcs.NodeGroup // nil while the slot has no node group
-	ReservationID string         // the value of our tag; "" if there is none
-	Owned         bool           // false for a node group of that name without our tag
-	Instances     int            // counts the node group's instances
-	// Template is the launch template of the slot's name, zero if there is none; Uses is what a node group of ours
-	// launches with.
-	Template, Uses capacity.LaunchTemplate
-	// Nodes come from the settings and from instances; Slurm holds what Slurm has of the slot.
-	Nodes []string
-	Slurm SlurmSlot
+	Name          string                  // of the node group, and of its nodes' feature in Slurm
+	Base          string                  // the node group in the settings
+	Group         *pcs.NodeGroup          // nil while the slot has no node group
+	ReservationID string                  // the value of our tag; "" if there is none
+	Owned         bool                    // the node group has our tag
+	Instances     int                     // how many the node group has
+	Template      capacity.LaunchTemplate // of the slot's name; zero if there is none
+	Uses          capacity.LaunchTemplate // that our node group launches with
+	Nodes         []string                // from the settings and from the tags of instances
+	Slurm         SlurmSlot
 }
 
 // OnEC2 reports whether the cluster is self-managed Slurm, where our ResumeProgram launches nodes.
