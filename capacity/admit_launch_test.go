@@ -60,11 +60,13 @@ func TestAdmitLaunchAtTheEdges(t *testing.T) {
 	}{
 		"the next one is large enough": {
 			slot: []Reservation{blockA, blockB}, nodes: 6, code: NoPlace, until: blockB.Start,
-			says: place(blockA.ID) + "4 places, and the job needs 6; " + blockB.ID + ", which is large enough, has slot gpu from 2026-03-04 12:00 UTC on",
+			says: place(blockA.ID) + "4 places, and the job needs 6; " + blockB.ID +
+				", which is large enough, has slot gpu from 2026-03-04 12:00 UTC on",
 		},
 		"not one that is too small itself": {
 			slot: []Reservation{blockA, small, blockB}, nodes: 6, code: NoPlace, until: blockB.Start,
-			says: place(blockA.ID) + "4 places, and the job needs 6; " + blockB.ID + ", which is large enough, has slot gpu from 2026-03-04 12:00 UTC on",
+			says: place(blockA.ID) + "4 places, and the job needs 6; " + blockB.ID +
+				", which is large enough, has slot gpu from 2026-03-04 12:00 UTC on",
 		},
 		"not one of another slot": {
 			slot: []Reservation{blockA}, other: []Reservation{blockB}, nodes: 6, code: NoPlace,
@@ -72,20 +74,28 @@ func TestAdmitLaunchAtTheEdges(t *testing.T) {
 		},
 		"not one that is open and of no use": {
 			slot: []Reservation{odcr, far}, nodes: 6, code: TooManyNodes,
-			says: "the job asks for 6 nodes, but the largest reservation of partition gpu that it may use has 2; use --nodes=2",
+			says: "the job asks for 6 nodes, but the largest reservation of partition gpu that it may use has 2; " +
+				"use --nodes=2",
 		},
 		"too large for all that it may ever have": {
 			slot: []Reservation{blockA, small}, nodes: 6, code: TooManyNodes,
-			says: "the job asks for 6 nodes, but the largest reservation of partition gpu that it may use has 4; use --nodes=4",
+			says: "the job asks for 6 nodes, but the largest reservation of partition gpu that it may use has 4; " +
+				"use --nodes=4",
 		},
 		"one that is active before its start": {
 			slot: []Reservation{early}, nodes: 1, code: NotOpen, until: early.Start,
 			says: "reservation " + early.ID + " is active, and has slot gpu from 2026-03-01 12:05 UTC on",
 		},
-		"one that EC2 opens late": {slot: []Reservation{late}, nodes: 1, code: NotOpen, says: "reservation " + late.ID + " is scheduled"},
+		"one that EC2 opens late": {
+			slot:  []Reservation{late},
+			nodes: 1,
+			code:  NotOpen,
+			says:  "reservation " + late.ID + " is scheduled",
+		},
 		"one that never gets its turn does not count": {
 			slot: []Reservation{blockA, inside}, nodes: 6, code: TooManyNodes,
-			says: "the job asks for 6 nodes, but the largest reservation of partition gpu that it may use has 4; use --nodes=4",
+			says: "the job asks for 6 nodes, but the largest reservation of partition gpu that it may use has 4; " +
+				"use --nodes=4",
 		},
 		"what comes says more than what has ended": {
 			slot: []Reservation{expired, blockB}, nodes: 1, code: NotOpen, until: blockB.Start,
@@ -149,12 +159,28 @@ func TestAdmitChange(t *testing.T) {
 		{name: "too long and too large", req: Request{TimeLimit: NoLimit, Nodes: 99}, code: OK},
 		{name: "ended", change: []func(*Snapshot){ended}, code: OK},
 		{name: "reservation of the partition", req: Request{Comment: "capacity_reservation_id=" + blockA.ID}, code: OK},
-		{name: "reservation of nobody", req: Request{Comment: "capacity_reservation_id=cr-0123456789abcdef0"}, code: UnknownReservation},
+		{
+			name: "reservation of nobody",
+			req:  Request{Comment: "capacity_reservation_id=cr-0123456789abcdef0"},
+			code: UnknownReservation,
+		},
 		{name: "cannot be right", req: Request{Comment: "capacity_reservation_id=mine"}, code: BadComment},
-		{name: "another end of a job that runs", req: Request{Comment: "on_end=requeue", OldComment: "on_end=stop", Started: true}, code: BadComment},
-		{name: "the same end", req: Request{Comment: "run=2 on_end=stop", OldComment: "on_end=stop", Started: true}, code: OK},
+		{
+			name: "another end of a job that runs",
+			req:  Request{Comment: "on_end=requeue", OldComment: "on_end=stop", Started: true},
+			code: BadComment,
+		},
+		{
+			name: "the same end",
+			req:  Request{Comment: "run=2 on_end=stop", OldComment: "on_end=stop", Started: true},
+			code: OK,
+		},
 		{name: "account", req: Request{Account: "law"}, change: []func(*Snapshot){forNLP}, code: AccountNotAllowed},
-		{name: "another partition's reservation, unmanaged partition", req: Request{Partitions: []string{"cpu"}, Comment: "capacity_reservation_id=" + blockA.ID}, code: WrongPartition},
+		{
+			name: "another partition's reservation, unmanaged partition",
+			req:  Request{Partitions: []string{"cpu"}, Comment: "capacity_reservation_id=" + blockA.ID},
+			code: WrongPartition,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.req.Partitions == nil {
@@ -182,7 +208,13 @@ func TestAdmitStale(t *testing.T) {
 		{"account", Request{Account: "law"}, []func(*Snapshot){forNLP}, AccountNotAllowed, true},
 		{"none", Request{AccountKnown: true}, []func(*Snapshot){forNLP}, AccountNotAllowed, true},
 		{"comment that cannot be right", Request{Comment: "capacity_reservation_id=mine"}, nil, BadComment, true},
-		{"reservation of nobody", Request{Comment: "capacity_reservation_id=cr-0123456789abcdef0"}, nil, UnknownReservation, true},
+		{
+			"reservation of nobody",
+			Request{Comment: "capacity_reservation_id=cr-0123456789abcdef0"},
+			nil,
+			UnknownReservation,
+			true,
+		},
 		{"a known end", Request{TimeLimit: NoLimit}, nil, TooLong, true},
 		{"nodes", Request{Nodes: 9}, nil, TooManyNodes, false},
 		{"ended", Request{}, []func(*Snapshot){ended}, NoReservation, false},

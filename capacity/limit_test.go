@@ -49,7 +49,22 @@ func TestParseLimit(t *testing.T) {
 		}
 	}
 
-	for _, text := range []string{"1:", ":1", "1:2:3:4", "1-2-3", " 5", "5m", "1::2", "--", "1-:1", "UnLim", "-2", "+5", "99999999999", "35791395"} {
+	for _, text := range []string{
+		"1:",
+		":1",
+		"1:2:3:4",
+		"1-2-3",
+		" 5",
+		"5m",
+		"1::2",
+		"--",
+		"1-:1",
+		"UnLim",
+		"-2",
+		"+5",
+		"99999999999",
+		"35791395",
+	} {
 		if got, err := ParseLimit(text); err == nil {
 			t.Errorf("ParseLimit(%q) = %+v, want an error", text, got)
 		}
@@ -57,7 +72,14 @@ func TestParseLimit(t *testing.T) {
 }
 
 func FuzzParseLimit(f *testing.F) {
-	for _, seed := range []string{"60", "1:30:01", "2-1:30", "UNLIMITED", "2982616-04:14:00", "9999999999-9999999999:9999999999:9999999999"} {
+	for _, seed := range []string{
+		"60",
+		"1:30:01",
+		"2-1:30",
+		"UNLIMITED",
+		"2982616-04:14:00",
+		"9999999999-9999999999:9999999999:9999999999",
+	} {
 		f.Add(seed)
 	}
 
@@ -221,10 +243,13 @@ func TestNearKeys(t *testing.T) {
 	}
 
 	for comment, want := range map[string]string{
-		"on_end requeue": "on_end in --comment has no value and changes nothing; write on_end=… as one word, without spaces",
-		"capacity_reservation_id = cr-0123456789abcdef0": "capacity_reservation_id in --comment has no value and changes nothing; write capacity_reservation_id=… as one word, without spaces",
-		"Instance_Type p5.48xlarge":                      "Instance_Type in --comment has no value and changes nothing; write instance_type=… as one word, without spaces",
-		"more capacity, on end":                          "",
+		"on_end requeue": "on_end in --comment has no value and changes nothing; write on_end=… as one word, " +
+			"without spaces",
+		"capacity_reservation_id = cr-0123456789abcdef0": "capacity_reservation_id in --comment has no value and " +
+			"changes nothing; write capacity_reservation_id=… as one word, without spaces",
+		"Instance_Type p5.48xlarge": "Instance_Type in --comment has no value and changes nothing; write " +
+			"instance_type=… as one word, without spaces",
+		"more capacity, on end": "",
 	} {
 		v := Admit(Request{Partitions: []string{"gpu"}, TimeLimit: Minutes(60), Comment: comment}, twoBlocks(), noon)
 		if got := strings.Join(v.Warnings, "; "); v.Refused || got != want {
@@ -289,22 +314,28 @@ func TestOnEndOfWhatIsNeverRequeued(t *testing.T) {
 	}
 }
 
-// A job is told of a signal that would come after its requeue: KillWait and a minute before the fence, to which its limit
-// is fitted in whole minutes.
+// A job is told of a signal that would come after its requeue: KillWait and a minute before the fence, to which its
+// limit is fitted in whole minutes.
 func TestLateSignal(t *testing.T) {
 	fitted := Request{Partitions: []string{"gpu"}, Comment: "on_end=requeue", Signal: 149 * time.Second}
 	for name, c := range map[string]struct {
 		change func(*Request, *Snapshot)
 		warned bool
 	}{
-		"too late":             {func(*Request, *Snapshot) {}, true},
-		"in time":              {func(r *Request, _ *Snapshot) { r.Signal = 150 * time.Second }, false},
-		"no signal":            {func(r *Request, _ *Snapshot) { r.Signal = 0 }, false},
-		"it states a limit":    {func(r *Request, _ *Snapshot) { r.TimeLimit = Minutes(60) }, false},
-		"with a --time-min":    {func(r *Request, _ *Snapshot) { r.TimeLimit, r.TimeMin = Minutes(60), Minutes(30) }, true},
-		"it is stopped":        {func(r *Request, _ *Snapshot) { r.Comment = "on_end=stop" }, false},
-		"it is held":           {func(r *Request, _ *Snapshot) { r.Comment = "on_end=hold" }, true},
-		"of the partition":     {func(r *Request, s *Snapshot) { r.Comment, s.Partitions[0].OnEnd = "", RequeueAtEnd }, true},
+		"too late":          {func(*Request, *Snapshot) {}, true},
+		"in time":           {func(r *Request, _ *Snapshot) { r.Signal = 150 * time.Second }, false},
+		"no signal":         {func(r *Request, _ *Snapshot) { r.Signal = 0 }, false},
+		"it states a limit": {func(r *Request, _ *Snapshot) { r.TimeLimit = Minutes(60) }, false},
+		"with a --time-min": {
+			func(r *Request, _ *Snapshot) { r.TimeLimit, r.TimeMin = Minutes(60), Minutes(30) },
+			true,
+		},
+		"it is stopped": {func(r *Request, _ *Snapshot) { r.Comment = "on_end=stop" }, false},
+		"it is held":    {func(r *Request, _ *Snapshot) { r.Comment = "on_end=hold" }, true},
+		"of the partition": {
+			func(r *Request, s *Snapshot) { r.Comment, s.Partitions[0].OnEnd = "", RequeueAtEnd },
+			true,
+		},
 		"not of the partition": {func(r *Request, _ *Snapshot) { r.Comment = "" }, false},
 		"of srun":              {func(r *Request, _ *Snapshot) { r.Requeue = RequeueNever }, false},
 		"with --no-requeue":    {func(r *Request, _ *Snapshot) { r.Requeue = RequeueNo }, false},
@@ -331,7 +362,8 @@ func TestHoldNote(t *testing.T) {
 	until := time.Date(2026, 11, 21, 20, 30, 5, 0, time.UTC)
 
 	note := HeldNote(until.In(time.FixedZone("", 3600)), "refused on: Monday")
-	if want := "pcs-capacity: its owner can release it from 2026-11-21 20:30:05 UTC on: refused on: Monday"; note != want {
+	if want := "pcs-capacity: its owner can release it from 2026-11-21 20:30:05 UTC on: refused on: " +
+		"Monday"; note != want {
 		t.Errorf("%q", note)
 	}
 
@@ -340,8 +372,13 @@ func TestHoldNote(t *testing.T) {
 	}
 
 	for _, other := range []string{
-		"", "mine", "pcs-capacity: refused on: Monday", note[1:], " " + note,
-		"pcs-capacity: its owner can release it from 2026-11-21 20:30:05 UTC", "pcs-capacity: its owner can release it from Monday on: x",
+		"",
+		"mine",
+		"pcs-capacity: refused on: Monday",
+		note[1:],
+		" " + note,
+		"pcs-capacity: its owner can release it from 2026-11-21 20:30:05 UTC",
+		"pcs-capacity: its owner can release it from Monday on: x",
 	} {
 		if _, _, ours := ParseHeldNote(other); ours {
 			t.Errorf("%q is taken for ours", other)

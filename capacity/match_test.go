@@ -37,7 +37,11 @@ func TestMatchReturnsEveryMismatch(t *testing.T) {
 			g.InstanceType, g.MaxNodes = "p4d.24xlarge", 5
 		}, []string{"payment-pending", "purchase-option", "instance-type", "az", "size", "platform", "tenancy"}},
 		{"ended", func(r *Reservation, g *NodeGroup) { r.End = noon }, []string{"expired"}},
-		{"expired, without instances", func(r *Reservation, g *NodeGroup) { r.State, r.Total = StateExpired, 0 }, []string{"expired"}},
+		{
+			"expired, without instances",
+			func(r *Reservation, g *NodeGroup) { r.State, r.Total = StateExpired, 0 },
+			[]string{"expired"},
+		},
 		{"open, without instances", func(r *Reservation, g *NodeGroup) { r.Total = 0 }, []string{"no-instances"}},
 		{"expired state", func(r *Reservation, g *NodeGroup) { r.State = StateExpired }, []string{"expired"}},
 		{"unknown state", func(r *Reservation, g *NodeGroup) { r.State = "frozen" }, []string{"state"}},
@@ -106,7 +110,14 @@ func TestFitLimit(t *testing.T) {
 		elapsed time.Duration
 		max     Limit
 		want    int
-	}{{0, Limit{}, 10}, {time.Second, Limit{}, 11}, {5 * time.Minute, Limit{}, 15}, {5 * time.Minute, Minutes(12), 12}, {0, NoLimit, 10}, {-time.Hour, Limit{}, 0}} {
+	}{
+		{0, Limit{}, 10},
+		{time.Second, Limit{}, 11},
+		{5 * time.Minute, Limit{}, 15},
+		{5 * time.Minute, Minutes(12), 12},
+		{0, NoLimit, 10},
+		{-time.Hour, Limit{}, 0},
+	} {
 		if got := FitLimit(noon, fence, c.elapsed, c.max); got != c.want {
 			t.Errorf("elapsed %s, max %s: %d minutes, want %d", c.elapsed, c.max, got, c.want)
 		}
@@ -140,13 +151,48 @@ func TestFit(t *testing.T) {
 	}{
 		{"an open block goes before an ODCR", Need{Count: 2, Duration: 24 * time.Hour}, nil, blockA.ID, OK, ""},
 		{"the time that boot leaves", Need{Count: 2, Duration: 47*time.Hour + 10*time.Minute}, nil, blockA.ID, OK, ""},
-		{"a minute more: the next block", Need{Count: 2, Duration: 47*time.Hour + 11*time.Minute}, nil, blockB.ID, OK, ""},
+		{
+			"a minute more: the next block",
+			Need{Count: 2, Duration: 47*time.Hour + 11*time.Minute},
+			nil,
+			blockB.ID,
+			OK,
+			"",
+		},
 		{"longer than any block: the ODCR", Need{Count: 2, Duration: 24 * 30 * time.Hour}, nil, odcr.ID, OK, ""},
 		{"more than the open block has", Need{Count: 5, Duration: time.Hour}, nil, blockB.ID, OK, ""},
-		{"more than anything has: the open block", Need{Count: 20, Duration: time.Hour}, nil, blockA.ID, TooManyNodes, "16 fewer"},
-		{"to be done before the next block", Need{Count: 5, Duration: time.Hour, By: noon.Add(time.Hour)}, nil, blockA.ID, TooManyNodes, "1 fewer"},
-		{"no subnet in the zone", Need{Count: 2, Duration: time.Hour}, []Subnet{{"subnet-0", "use2-az9", "us-east-2c"}}, blockA.ID, Mismatched, "no subnet"},
-		{"a subnet in one zone", Need{Count: 2, Duration: time.Hour}, []Subnet{{"subnet-0", "use2-az2", "us-east-2b"}}, blockB.ID, OK, ""},
+		{
+			"more than anything has: the open block",
+			Need{Count: 20, Duration: time.Hour},
+			nil,
+			blockA.ID,
+			TooManyNodes,
+			"16 fewer",
+		},
+		{
+			"to be done before the next block",
+			Need{Count: 5, Duration: time.Hour, By: noon.Add(time.Hour)},
+			nil,
+			blockA.ID,
+			TooManyNodes,
+			"1 fewer",
+		},
+		{
+			"no subnet in the zone",
+			Need{Count: 2, Duration: time.Hour},
+			[]Subnet{{"subnet-0", "use2-az9", "us-east-2c"}},
+			blockA.ID,
+			Mismatched,
+			"no subnet",
+		},
+		{
+			"a subnet in one zone",
+			Need{Count: 2, Duration: time.Hour},
+			[]Subnet{{"subnet-0", "use2-az2", "us-east-2b"}},
+			blockB.ID,
+			OK,
+			"",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.need.InstanceType = "p5.48xlarge"
@@ -173,14 +219,24 @@ func TestFit(t *testing.T) {
 
 	placeless := blockA
 	placeless.AZID = ""
-	if got := Fit(Need{InstanceType: "p5.48xlarge", Count: 2, Duration: time.Hour}, []Reservation{placeless}, []Subnet{{"subnet-0", "use2-az2", "us-east-2b"}}, nil, timing, noon); got[0].Code != Mismatched ||
+	if got := Fit(Need{
+		InstanceType: "p5.48xlarge",
+		Count:        2,
+		Duration:     time.Hour,
+	}, []Reservation{placeless}, []Subnet{
+		{"subnet-0", "use2-az2", "us-east-2b"},
+	}, nil, timing, noon); got[0].Code != Mismatched ||
 		!strings.Contains(got[0].Message, "does not say") {
 		t.Errorf("a block whose zone is not known: %+v", got[0])
 	}
 
 	busy := blockA
 	busy.Available = 1
-	if got := Fit(Need{InstanceType: "p5.48xlarge", Count: 2, Duration: time.Hour}, []Reservation{busy}, nil, nil, timing, noon); got[0].Code != TooManyNodes ||
+	if got := Fit(Need{
+		InstanceType: "p5.48xlarge",
+		Count:        2,
+		Duration:     time.Hour,
+	}, []Reservation{busy}, nil, nil, timing, noon); got[0].Code != TooManyNodes ||
 		!strings.Contains(got[0].Message, "1 of its 4") {
 		t.Errorf("a block in use: %+v", got[0])
 	}
@@ -190,7 +246,10 @@ func TestFit(t *testing.T) {
 func TestFitCountsIdleNodes(t *testing.T) {
 	busy := blockA
 	busy.Available = 1
-	for count, want := range map[int]string{3: "", 4: "3 of its 4 instances are free, idle nodes included, 1 fewer than asked"} {
+	for count, want := range map[int]string{
+		3: "",
+		4: "3 of its 4 instances are free, idle nodes included, 1 fewer than asked",
+	} {
 		got := Fit(
 			Need{InstanceType: "p5.48xlarge", Count: count, Duration: time.Hour},
 			[]Reservation{busy},
@@ -288,7 +347,12 @@ func TestPlatformOfTheImage(t *testing.T) {
 
 			_, v, submitted, _ = decide(linux, "capacity_reservation_id="+other)
 			for _, v := range []Verdict{v, submitted} {
-				for _, says := range []string{other, rhel, "the image of node group gpu is for " + LinuxUNIX, "use an image for " + rhel} {
+				for _, says := range []string{
+					other,
+					rhel,
+					"the image of node group gpu is for " + LinuxUNIX,
+					"use an image for " + rhel,
+				} {
 					if !v.Refused || v.Code != Mismatched || !strings.Contains(v.Sentence, says) {
 						t.Errorf("%s, %s: %+v does not say %q", name, option, v, says)
 					}

@@ -81,9 +81,14 @@ func TestUnnamedReservationsOfSlots(t *testing.T) {
 		unnamed  bool
 		holds    string
 	}{
-		"named":                            {held: named.ID, provider: ProviderPCS, holds: named.ID},
-		"another":                          {held: other.ID, provider: ProviderPCS, holds: other.ID, unnamed: true},
-		"another that ended":               {held: other.ID, provider: ProviderPCS, holds: other.ID, change: func(r *Reservation) { r.State = StateExpired }},
+		"named":   {held: named.ID, provider: ProviderPCS, holds: named.ID},
+		"another": {held: other.ID, provider: ProviderPCS, holds: other.ID, unnamed: true},
+		"another that ended": {
+			held:     other.ID,
+			provider: ProviderPCS,
+			holds:    other.ID,
+			change:   func(r *Reservation) { r.State = StateExpired },
+		},
 		"one that EC2 forgot":              {held: "cr-0", provider: ProviderPCS, holds: "cr-0"},
 		"another, without PCS":             {held: other.ID, provider: ProviderEC2},
 		"one that EC2 forgot, without PCS": {held: "cr-0", provider: ProviderEC2},
@@ -109,8 +114,16 @@ func TestUnnamedReservationsOfSlots(t *testing.T) {
 
 func TestMoneyIsExact(t *testing.T) {
 	for in, want := range map[string]string{
-		"12345.67": "12345.67", "12345.670000000": "12345.67", "0.1": "0.10", "1000000": "1000000.00", "3.1415": "3.1415", "0.000001": "0.000001",
-		"007": "7.00", "0": "0.00", "5.": "5.00", "9223372036854.775807": "9223372036854.775807",
+		"12345.67":             "12345.67",
+		"12345.670000000":      "12345.67",
+		"0.1":                  "0.10",
+		"1000000":              "1000000.00",
+		"3.1415":               "3.1415",
+		"0.000001":             "0.000001",
+		"007":                  "7.00",
+		"0":                    "0.00",
+		"5.":                   "5.00",
+		"9223372036854.775807": "9223372036854.775807",
 	} {
 		m, err := ParseMoney(in, USD)
 		if err != nil || m.Amount() != want || m.String() != want+" USD" || m.Currency() != USD {
@@ -118,7 +131,21 @@ func TestMoneyIsExact(t *testing.T) {
 		}
 	}
 
-	for _, bad := range []string{"", ".", ".5", "1e6", "-1", "12,345.67", "$5", "1.2.3", "1/2", "+1", "0.0000001", "9223372036854.775808", "99999999999999999999"} {
+	for _, bad := range []string{
+		"",
+		".",
+		".5",
+		"1e6",
+		"-1",
+		"12,345.67",
+		"$5",
+		"1.2.3",
+		"1/2",
+		"+1",
+		"0.0000001",
+		"9223372036854.775808",
+		"99999999999999999999",
+	} {
 		if m, err := ParseMoney(bad, USD); err == nil {
 			t.Errorf("%q was read as %s", bad, m)
 		}
@@ -159,7 +186,11 @@ func TestMoneyPerHour(t *testing.T) {
 }
 
 func TestMoneyIsWrittenAndRead(t *testing.T) {
-	for want, m := range map[string]Money{`"12345.678 USD"`: money(t, "12345.678", "USD"), `"1.00"`: money(t, "1", ""), `""`: {}} {
+	for want, m := range map[string]Money{
+		`"12345.678 USD"`: money(t, "12345.678", "USD"),
+		`"1.00"`:          money(t, "1", ""),
+		`""`:              {},
+	} {
 		text, err := json.Marshal(m)
 		if err != nil || string(text) != want {
 			t.Errorf("%s is written as %s, %v; want %s", m, text, err, want)
@@ -179,9 +210,19 @@ func TestMoneyIsWrittenAndRead(t *testing.T) {
 
 func TestExactDurations(t *testing.T) {
 	for text, want := range map[string]time.Duration{
-		"0s": 0, "90s": 90 * time.Second, "10m": 10 * time.Minute, "1h30m": 90 * time.Minute, "36h": 36 * time.Hour, "7d": 7 * day,
-		"2w": 14 * day, "1d12h": 36 * time.Hour, "1w1d": 8 * day, "1-12:00:00": 36 * time.Hour, "0:10:30": 10*time.Minute + 30*time.Second,
-		"10m0s": 10 * time.Minute, "-1.5s": -1500 * time.Millisecond,
+		"0s":         0,
+		"90s":        90 * time.Second,
+		"10m":        10 * time.Minute,
+		"1h30m":      90 * time.Minute,
+		"36h":        36 * time.Hour,
+		"7d":         7 * day,
+		"2w":         14 * day,
+		"1d12h":      36 * time.Hour,
+		"1w1d":       8 * day,
+		"1-12:00:00": 36 * time.Hour,
+		"0:10:30":    10*time.Minute + 30*time.Second,
+		"10m0s":      10 * time.Minute,
+		"-1.5s":      -1500 * time.Millisecond,
 	} {
 		got, err := ParseDuration(text)
 		if err != nil || got != want {
@@ -193,13 +234,37 @@ func TestExactDurations(t *testing.T) {
 		}
 	}
 
-	for _, bad := range []string{"", "-", "7", "d", "7 d", "1.5d", "1h-30m", "--1h", "1d1w", "7days", "99999w", "40000d", "1-2", "1:30", "2562047h", "+1h", "1d+1h"} {
+	for _, bad := range []string{
+		"",
+		"-",
+		"7",
+		"d",
+		"7 d",
+		"1.5d",
+		"1h-30m",
+		"--1h",
+		"1d1w",
+		"7days",
+		"99999w",
+		"40000d",
+		"1-2",
+		"1:30",
+		"2562047h",
+		"+1h",
+		"1d+1h",
+	} {
 		if got, err := ParseDuration(bad); err == nil {
 			t.Errorf("%q was read as %s", bad, got)
 		}
 	}
 
-	for d, want := range map[time.Duration]string{0: "0s", 7 * day: "7d", 36 * time.Hour: "1d12h", 90 * time.Second: "1m30s", -1500 * time.Millisecond: "-1.5s"} {
+	for d, want := range map[time.Duration]string{
+		0:                        "0s",
+		7 * day:                  "7d",
+		36 * time.Hour:           "1d12h",
+		90 * time.Second:         "1m30s",
+		-1500 * time.Millisecond: "-1.5s",
+	} {
 		if got := FormatExact(d); got != want {
 			t.Errorf("%s is written as %s, want %s", d, got, want)
 		}

@@ -22,23 +22,74 @@ func TestProspects(t *testing.T) {
 		want   string
 		passed int
 	}{
-		"two blocks":            {req: limited, want: a + "; " + b},
-		"in their order":        {req: limited, change: largerFirst, want: a + "; " + b},
-		"behind another's":      {req: Request{Partitions: []string{"cpu", "gpu"}, Nodes: 2, TimeLimit: Minutes(60)}, want: a + "; " + b},
-		"to the fence":          {req: Request{Partitions: gpu, Nodes: 2, TimeLimit: toFenceA}, change: onlyA, want: a},
-		"past the fence":        {req: Request{Partitions: gpu, Nodes: 2, TimeLimit: Minutes(toFenceA.Minutes + 1)}, change: onlyA, want: strings.Replace(a, "fits", "too short", 1)},
-		"its least":             {req: Request{Partitions: gpu, Nodes: 2, TimeLimit: Minutes(99999), TimeMin: toFenceA}, change: onlyA, want: a},
-		"least of no limit":     {req: Request{Partitions: gpu, Nodes: 2, TimeLimit: NoLimit, TimeMin: toFenceA}, change: onlyA, want: a},
-		"more than its limit":   {req: Request{Partitions: gpu, Nodes: 2, TimeLimit: Minutes(60), TimeMin: Minutes(99999)}, change: onlyA, want: a},
-		"no limit":              {req: Request{Partitions: gpu, Nodes: 2}, change: onlyA, want: a},
-		"no limit, no floor":    {req: Request{Partitions: gpu, Nodes: 2}, change: func(s *Snapshot) { onlyA(s); s.Partitions[0].MinTime = Duration{72 * time.Hour} }, want: strings.Replace(a, "fits", "too short", 1)},
-		"unlimited":             {req: Request{Partitions: gpu, Nodes: 2, TimeLimit: NoLimit}, change: onlyA, want: strings.Replace(a, "fits", "too short", 1)},
-		"too many nodes":        {req: Request{Partitions: gpu, Nodes: 5, TimeLimit: Minutes(60)}, want: strings.Replace(b, "needs 2", "needs 5", 1)},
-		"a failed host":         {req: limited, change: func(s *Snapshot) { onlyA(s); s.Reservations[0].Unhealthy = 3 }, want: strings.Replace(a, "of 4", "of 1", 1)},
-		"another account":       {req: Request{Partitions: gpu, Account: "cv", AccountKnown: true, Nodes: 2, TimeLimit: Minutes(60)}, change: forNLP, want: ""},
-		"EC2 forgot the first":  {req: limited, change: func(s *Snapshot) { s.Reservations = s.Reservations[1:] }, want: b},
-		"the first has ended":   {req: limited, change: func(s *Snapshot) { s.Reservations[0].State = StateExpired }, want: b},
-		"the first is no match": {req: limited, change: func(s *Snapshot) { s.Reservations[0].InstanceType = "p4d.24xlarge" }, want: b, passed: 1},
+		"two blocks":     {req: limited, want: a + "; " + b},
+		"in their order": {req: limited, change: largerFirst, want: a + "; " + b},
+		"behind another's": {
+			req:  Request{Partitions: []string{"cpu", "gpu"}, Nodes: 2, TimeLimit: Minutes(60)},
+			want: a + "; " + b,
+		},
+		"to the fence": {req: Request{Partitions: gpu, Nodes: 2, TimeLimit: toFenceA}, change: onlyA, want: a},
+		"past the fence": {
+			req:    Request{Partitions: gpu, Nodes: 2, TimeLimit: Minutes(toFenceA.Minutes + 1)},
+			change: onlyA,
+			want:   strings.Replace(a, "fits", "too short", 1),
+		},
+		"its least": {
+			req:    Request{Partitions: gpu, Nodes: 2, TimeLimit: Minutes(99999), TimeMin: toFenceA},
+			change: onlyA,
+			want:   a,
+		},
+		"least of no limit": {
+			req:    Request{Partitions: gpu, Nodes: 2, TimeLimit: NoLimit, TimeMin: toFenceA},
+			change: onlyA,
+			want:   a,
+		},
+		"more than its limit": {
+			req:    Request{Partitions: gpu, Nodes: 2, TimeLimit: Minutes(60), TimeMin: Minutes(99999)},
+			change: onlyA,
+			want:   a,
+		},
+		"no limit": {req: Request{Partitions: gpu, Nodes: 2}, change: onlyA, want: a},
+		"no limit, no floor": {
+			req:    Request{Partitions: gpu, Nodes: 2},
+			change: func(s *Snapshot) { onlyA(s); s.Partitions[0].MinTime = Duration{72 * time.Hour} },
+			want:   strings.Replace(a, "fits", "too short", 1),
+		},
+		"unlimited": {
+			req:    Request{Partitions: gpu, Nodes: 2, TimeLimit: NoLimit},
+			change: onlyA,
+			want:   strings.Replace(a, "fits", "too short", 1),
+		},
+		"too many nodes": {
+			req:  Request{Partitions: gpu, Nodes: 5, TimeLimit: Minutes(60)},
+			want: strings.Replace(b, "needs 2", "needs 5", 1),
+		},
+		"a failed host": {
+			req:    limited,
+			change: func(s *Snapshot) { onlyA(s); s.Reservations[0].Unhealthy = 3 },
+			want:   strings.Replace(a, "of 4", "of 1", 1),
+		},
+		"another account": {
+			req:    Request{Partitions: gpu, Account: "cv", AccountKnown: true, Nodes: 2, TimeLimit: Minutes(60)},
+			change: forNLP,
+			want:   "",
+		},
+		"EC2 forgot the first": {
+			req:    limited,
+			change: func(s *Snapshot) { s.Reservations = s.Reservations[1:] },
+			want:   b,
+		},
+		"the first has ended": {
+			req:    limited,
+			change: func(s *Snapshot) { s.Reservations[0].State = StateExpired },
+			want:   b,
+		},
+		"the first is no match": {
+			req:    limited,
+			change: func(s *Snapshot) { s.Reservations[0].InstanceType = "p4d.24xlarge" },
+			want:   b,
+			passed: 1,
+		},
 		"neither is a match": {req: limited, change: func(s *Snapshot) {
 			s.Reservations[0].InstanceType, s.Reservations[1].InstanceType = "p4d.24xlarge", "p4d.24xlarge"
 		}, passed: 2},
@@ -75,7 +126,9 @@ func TestProspects(t *testing.T) {
 		}
 	}
 
-	if passed := MismatchProblems(Request{Partitions: []string{"cpu", "gpu"}}, twoBlocks(func(s *Snapshot) { s.Reservations[0].InstanceType = "p4d.24xlarge" }), noon); len(
+	if passed := MismatchProblems(Request{
+		Partitions: []string{"cpu", "gpu"},
+	}, twoBlocks(func(s *Snapshot) { s.Reservations[0].InstanceType = "p4d.24xlarge" }), noon); len(
 		passed,
 	) != 1 {
 		t.Errorf("behind an unmanaged partition: %v", passed)
@@ -93,8 +146,12 @@ func TestWhereCapacityIsHeld(t *testing.T) {
 		off    bool
 		want   bool
 	}{
-		"for every job": {always, []Wish{{}}, false, true}, "for no job": {always, nil, false, false}, "switched off": {always, asks, true, false},
-		"as asked": {onDemand, asks, false, true}, "not asked": {onDemand, []Wish{{}}, false, false}, "in a block": {block, asks, false, false},
+		"for every job": {always, []Wish{{}}, false, true},
+		"for no job":    {always, nil, false, false},
+		"switched off":  {always, asks, true, false},
+		"as asked":      {onDemand, asks, false, true},
+		"not asked":     {onDemand, []Wish{{}}, false, false},
+		"in a block":    {block, asks, false, false},
 	} {
 		if got := c.group.NeedsHold(c.wishes, &Snapshot{ReserveOff: c.off}); got != c.want {
 			t.Errorf("%s: %t", name, got)

@@ -31,7 +31,12 @@ func TestAstray(t *testing.T) {
 		{Name: "gpu", Provider: ProviderEC2, Groups: []GroupSettings{{Name: "gpu", MaxNodes: 4}}},
 		{Name: "big", Provider: ProviderEC2, Groups: []GroupSettings{{Name: "big", MaxNodes: 4}}},
 	}}
-	if got := strings.Join(s.StrayNodes("gpu", []string{"gpu-1", "big-1", "cpu-1", "big-2"}), " "); got != "big-1 big-2" {
+	if got := strings.Join(s.StrayNodes("gpu", []string{
+		"gpu-1",
+		"big-1",
+		"cpu-1",
+		"big-2",
+	}), " "); got != "big-1 big-2" {
 		t.Errorf("astray in gpu: %s", got)
 	}
 
@@ -51,17 +56,48 @@ func TestUnlocked(t *testing.T) {
 		codes      []Code
 		says       string
 	}{
-		"no accounts":         {allow: []string{"x"}},
-		"no accounting":       {want: []string{"nlp"}, codes: []Code{unchecked}, says: "keeps no accounting"},
-		"the same":            {want: []string{"nlp", "Vision"}, allow: []string{"vision", "NLP"}, accounting: AccountsChecked},
-		"twice":               {want: []string{"nlp", "NLP"}, allow: []string{"nlp"}, accounting: AccountsChecked},
-		"every account":       {want: []string{"nlp"}, accounting: AccountsChecked, codes: []Code{mismatch}, says: "Slurm's AllowAccounts is ALL|add AllowAccounts=nlp to its line in slurm.conf"},
-		"others":              {want: []string{"nlp"}, allow: []string{"cv", "nlp"}, accounting: AccountsChecked, codes: []Code{mismatch}, says: "Slurm's AllowAccounts is cv,nlp|"},
-		"on PCS":              {provider: ProviderPCS, want: []string{"nlp"}, accounting: AccountsChecked, codes: []Code{mismatch}, says: "add AllowAccounts=nlp to the Slurm settings of the PCS queue"},
-		"any account":         {want: []string{"nlp"}, allow: []string{"nlp"}, accounting: AccountsWritten, codes: []Code{unchecked}, says: "any account that a user writes"},
+		"no accounts":   {allow: []string{"x"}},
+		"no accounting": {want: []string{"nlp"}, codes: []Code{unchecked}, says: "keeps no accounting"},
+		"the same": {
+			want:       []string{"nlp", "Vision"},
+			allow:      []string{"vision", "NLP"},
+			accounting: AccountsChecked,
+		},
+		"twice": {want: []string{"nlp", "NLP"}, allow: []string{"nlp"}, accounting: AccountsChecked},
+		"every account": {
+			want:       []string{"nlp"},
+			accounting: AccountsChecked,
+			codes:      []Code{mismatch},
+			says:       "Slurm's AllowAccounts is ALL|add AllowAccounts=nlp to its line in slurm.conf",
+		},
+		"others": {
+			want:       []string{"nlp"},
+			allow:      []string{"cv", "nlp"},
+			accounting: AccountsChecked,
+			codes:      []Code{mismatch},
+			says:       "Slurm's AllowAccounts is cv,nlp|",
+		},
+		"on PCS": {
+			provider:   ProviderPCS,
+			want:       []string{"nlp"},
+			accounting: AccountsChecked,
+			codes:      []Code{mismatch},
+			says:       "add AllowAccounts=nlp to the Slurm settings of the PCS queue",
+		},
+		"any account": {
+			want:       []string{"nlp"},
+			allow:      []string{"nlp"},
+			accounting: AccountsWritten,
+			codes:      []Code{unchecked},
+			says:       "any account that a user writes",
+		},
 		"any account, others": {want: []string{"nlp"}, accounting: AccountsWritten, codes: []Code{mismatch, unchecked}},
 	} {
-		found := CheckAccounts(Partition{Name: "gpu", Provider: c.provider, AllowAccounts: c.want}, c.allow, c.accounting)
+		found := CheckAccounts(Partition{
+			Name:          "gpu",
+			Provider:      c.provider,
+			AllowAccounts: c.want,
+		}, c.allow, c.accounting)
 		compareProblems(t, name, found, c.codes, c.says)
 	}
 }
@@ -88,7 +124,10 @@ func compareProblems(t *testing.T, name string, found []Problem, codes []Code, s
 func TestNodesOfBlocksAloneStayUp(t *testing.T) {
 	for _, k := range PurchaseOptions {
 		for _, dynamic := range []bool{false, true} {
-			if got := (GroupSettings{PurchaseOption: k, Dynamic: dynamic}).KeepsNodesUp(); got != (k == CapacityBlock && !dynamic) {
+			if got := (GroupSettings{
+				PurchaseOption: k,
+				Dynamic:        dynamic,
+			}).KeepsNodesUp(); got != (k == CapacityBlock && !dynamic) {
 				t.Errorf("%s, dynamic %t: stays up: %t", k, dynamic, got)
 			}
 		}
@@ -97,17 +136,36 @@ func TestNodesOfBlocksAloneStayUp(t *testing.T) {
 
 func TestNamesOfGuards(t *testing.T) {
 	for name, want := range map[string]Guard{
-		"pcs-capacity-fence-gpu-a.cr-0e2000000000000a1.0123abcd":   {Kind: "fence", Slot: "gpu-a", Block: "cr-0e2000000000000a1", Owner: "0123abcd"},
-		"pcs-capacity-fence-gpu-a.cr-0e2000000000000a1.0123abcd.2": {Kind: "fence", Slot: "gpu-a", Block: "cr-0e2000000000000a1", Owner: "0123abcd", Second: true},
-		"pcs-capacity-wait-gpu.none.0123abcd":                      {Kind: "wait", Slot: "gpu", Owner: "0123abcd"},
-		"pcs-capacity-surplus-a.b.cr-0.0123abcd":                   {Kind: "surplus", Slot: "a.b", Block: "cr-0", Owner: "0123abcd"},
+		"pcs-capacity-fence-gpu-a.cr-0e2000000000000a1.0123abcd": {
+			Kind:  "fence",
+			Slot:  "gpu-a",
+			Block: "cr-0e2000000000000a1",
+			Owner: "0123abcd",
+		},
+		"pcs-capacity-fence-gpu-a.cr-0e2000000000000a1.0123abcd.2": {
+			Kind:   "fence",
+			Slot:   "gpu-a",
+			Block:  "cr-0e2000000000000a1",
+			Owner:  "0123abcd",
+			Second: true,
+		},
+		"pcs-capacity-wait-gpu.none.0123abcd":    {Kind: "wait", Slot: "gpu", Owner: "0123abcd"},
+		"pcs-capacity-surplus-a.b.cr-0.0123abcd": {Kind: "surplus", Slot: "a.b", Block: "cr-0", Owner: "0123abcd"},
 	} {
 		if got, ok := ParseGuard(name); !ok || got != want || got.String() != name {
 			t.Errorf("%s: %+v (%t), which is written %s", name, got, ok, got)
 		}
 	}
 
-	for _, name := range []string{"", "pcs-capacity-", "pcs-capacity-fence", "pcs-capacity-fence-", "pcs-capacity-other-gpu.cr-0.0123abcd", "pcs-capacity-fence-gpu-a", "gpu-a-scheduled"} {
+	for _, name := range []string{
+		"",
+		"pcs-capacity-",
+		"pcs-capacity-fence",
+		"pcs-capacity-fence-",
+		"pcs-capacity-other-gpu.cr-0.0123abcd",
+		"pcs-capacity-fence-gpu-a",
+		"gpu-a-scheduled",
+	} {
 		if g, ok := ParseGuard(name); ok {
 			t.Errorf("%q is taken for %+v", name, g)
 		}
@@ -135,17 +193,53 @@ func TestReservationsOfSlurmThatAreOurs(t *testing.T) {
 		r            SlurmReservation
 		ours, fences bool
 	}{
-		"a fence":                {made(fence, nil), true, true},
-		"the second":             {made(Guard{Kind: GuardFence, Slot: "gpu-a", Block: blockA.ID, Owner: owner, Second: true}, nil), true, true},
-		"another block's":        {made(Guard{Kind: GuardFence, Slot: "gpu-a", Block: blockB.ID, Owner: owner}, nil), true, false},
-		"another slot's":         {made(Guard{Kind: GuardFence, Slot: "gpu-b", Block: blockA.ID, Owner: owner}, nil), true, false},
-		"of another kind":        {made(Guard{Kind: GuardWait, Slot: "gpu-a", Block: blockA.ID, Owner: owner}, nil), true, false},
-		"PCS's":                  {made(fence, func(r *SlurmReservation) { r.Name = "pcs-capacity-fence-gpu-scheduled" }), false, false},
-		"another name":           {made(fence, func(r *SlurmReservation) { r.Name = "maintenance" }), false, false},
-		"without MAINT":          {made(fence, func(r *SlurmReservation) { r.Flags = []string{"IGNORE_JOBS"} }), false, false},
-		"without IGNORE_JOBS":    {made(fence, func(r *SlurmReservation) { r.Flags = []string{"MAINT"} }), false, false},
-		"another user's":         {made(fence, func(r *SlurmReservation) { r.Users = []string{"alice"} }), false, false},
-		"another user's as well": {made(fence, func(r *SlurmReservation) { r.Users = []string{"root", "alice"} }), false, false},
+		"a fence": {made(fence, nil), true, true},
+		"the second": {
+			made(Guard{Kind: GuardFence, Slot: "gpu-a", Block: blockA.ID, Owner: owner, Second: true}, nil),
+			true,
+			true,
+		},
+		"another block's": {
+			made(Guard{Kind: GuardFence, Slot: "gpu-a", Block: blockB.ID, Owner: owner}, nil),
+			true,
+			false,
+		},
+		"another slot's": {
+			made(Guard{Kind: GuardFence, Slot: "gpu-b", Block: blockA.ID, Owner: owner}, nil),
+			true,
+			false,
+		},
+		"of another kind": {
+			made(Guard{Kind: GuardWait, Slot: "gpu-a", Block: blockA.ID, Owner: owner}, nil),
+			true,
+			false,
+		},
+		"PCS's": {
+			made(fence, func(r *SlurmReservation) { r.Name = "pcs-capacity-fence-gpu-scheduled" }),
+			false,
+			false,
+		},
+		"another name": {made(fence, func(r *SlurmReservation) { r.Name = "maintenance" }), false, false},
+		"without MAINT": {
+			made(fence, func(r *SlurmReservation) { r.Flags = []string{"IGNORE_JOBS"} }),
+			false,
+			false,
+		},
+		"without IGNORE_JOBS": {
+			made(fence, func(r *SlurmReservation) { r.Flags = []string{"MAINT"} }),
+			false,
+			false,
+		},
+		"another user's": {
+			made(fence, func(r *SlurmReservation) { r.Users = []string{"alice"} }),
+			false,
+			false,
+		},
+		"another user's as well": {
+			made(fence, func(r *SlurmReservation) { r.Users = []string{"root", "alice"} }),
+			false,
+			false,
+		},
 	} {
 		if c.r.IsOurs() != c.ours || c.r.IsFenceFor("gpu-a", blockA.ID) != c.fences {
 			t.Errorf("%s (%s): ours %t, fences %t", name, c.r.Name, c.r.IsOurs(), c.r.IsFenceFor("gpu-a", blockA.ID))
@@ -174,15 +268,35 @@ func TestFenceOf(t *testing.T) {
 		nodes     []string
 		want      time.Time
 	}{
-		"one slot":                {open, "gpu", []string{"gpu-a-2"}, fenceA},
-		"the other":               {open, "gpu", []string{"gpu-b-8"}, fenceA.Add(24 * time.Hour)},
-		"both, the later first":   {func(s *Snapshot) { open(s); largerFirst(s) }, "gpu", []string{"gpu-a-1", "gpu-b-1"}, fenceA},
+		"one slot":  {open, "gpu", []string{"gpu-a-2"}, fenceA},
+		"the other": {open, "gpu", []string{"gpu-b-8"}, fenceA.Add(24 * time.Hour)},
+		"both, the later first": {
+			func(s *Snapshot) { open(s); largerFirst(s) },
+			"gpu",
+			[]string{"gpu-a-1", "gpu-b-1"},
+			fenceA,
+		},
 		"both, the earlier first": {open, "gpu", []string{"gpu-b-1", "gpu-a-1"}, fenceA},
 		"neither":                 {open, "gpu", []string{"cpu-1"}, time.Time{}},
 		"another partition":       {open, "cpu", []string{"gpu-a-1"}, time.Time{}},
-		"nodes are not known":     {func(s *Snapshot) { open(s); s.Partitions[0].Groups[0].Slots[0].Nodes = "" }, "gpu", []string{"gpu-b-1"}, fenceA},
-		"nodes are no hostlist":   {func(s *Snapshot) { open(s); s.Partitions[0].Groups[0].Slots[0].Nodes = "gpu-a-[1-" }, "gpu", []string{"gpu-b-1"}, fenceA},
-		"no end":                  {func(s *Snapshot) { s.Reservations[0].Kind, s.Reservations[0].End = ODCR, time.Time{} }, "gpu", []string{"gpu-a-1"}, time.Time{}},
+		"nodes are not known": {
+			func(s *Snapshot) { open(s); s.Partitions[0].Groups[0].Slots[0].Nodes = "" },
+			"gpu",
+			[]string{"gpu-b-1"},
+			fenceA,
+		},
+		"nodes are no hostlist": {
+			func(s *Snapshot) { open(s); s.Partitions[0].Groups[0].Slots[0].Nodes = "gpu-a-[1-" },
+			"gpu",
+			[]string{"gpu-b-1"},
+			fenceA,
+		},
+		"no end": {
+			func(s *Snapshot) { s.Reservations[0].Kind, s.Reservations[0].End = ODCR, time.Time{} },
+			"gpu",
+			[]string{"gpu-a-1"},
+			time.Time{},
+		},
 	} {
 		s := twoBlocks()
 		if c.change != nil {
@@ -276,9 +390,23 @@ func TestNodeStates(t *testing.T) {
 
 func TestGPUs(t *testing.T) {
 	for text, want := range map[string]int{
-		"": 0, "(null)": 0, "gpu:8": 8, "gpu:h100:8(S:0-1)": 8, "gpu:h100:4(S:0),gpu:a100:2(S:1),shard:16": 6, "shard:64": 0,
-		"gpu:a100:1(IDX:0,2),craynetwork:4": 1, "gres:gpu:24": 24, "gres/gpu:24": 24, "gres/gpu=4": 4, "gres/gpu:h100=4,gres/shard=2": 4,
-		"gpu": 1, "gpu:h100": 1, "gres:gpu:gpu:4": 4, "gres:none": 0, "gpu:0": 0, ",,gpu:2,": 2,
+		"":                  0,
+		"(null)":            0,
+		"gpu:8":             8,
+		"gpu:h100:8(S:0-1)": 8,
+		"gpu:h100:4(S:0),gpu:a100:2(S:1),shard:16": 6,
+		"shard:64":                          0,
+		"gpu:a100:1(IDX:0,2),craynetwork:4": 1,
+		"gres:gpu:24":                       24,
+		"gres/gpu:24":                       24,
+		"gres/gpu=4":                        4,
+		"gres/gpu:h100=4,gres/shard=2":      4,
+		"gpu":                               1,
+		"gpu:h100":                          1,
+		"gres:gpu:gpu:4":                    4,
+		"gres:none":                         0,
+		"gpu:0":                             0,
+		",,gpu:2,":                          2,
 	} {
 		if got := CountGPUs(text); got != want {
 			t.Errorf("%q: %d, want %d", text, got, want)
@@ -298,18 +426,24 @@ func TestTopologyConf(t *testing.T) {
 		},
 		"two that meet in the middle": {
 			[]Leaf{{"a-[1-2]", []string{"nn-1", "nn-2", "nn-3"}}, {"b-[1-2]", []string{"nn-1", "nn-2", "nn-4"}}},
-			"SwitchName=nn-3 Nodes=a-[1-2]\nSwitchName=nn-4 Nodes=b-[1-2]\nSwitchName=nn-1 Switches=nn-2\nSwitchName=nn-2 Switches=nn-3,nn-4\n",
+			"SwitchName=nn-3 Nodes=a-[1-2]\nSwitchName=nn-4 Nodes=b-[1-2]\nSwitchName=nn-1 " +
+				"Switches=nn-2\nSwitchName=nn-2 Switches=nn-3,nn-4\n",
 		},
 		"two that meet nowhere, and one that is not known": {
 			[]Leaf{{"a-1", []string{"nn-1", "nn-3"}}, {"b-1", []string{"nn-2", "nn-4"}}, {"c-1", nil}},
 			"SwitchName=nn-3 Nodes=a-1\nSwitchName=nn-4 Nodes=b-1\nSwitchName=pcs-capacity-unknown Nodes=c-1\n" +
-				"SwitchName=nn-1 Switches=nn-3\nSwitchName=nn-2 Switches=nn-4\nSwitchName=pcs-capacity-root Switches=nn-1,nn-2,pcs-capacity-unknown\n",
+				"SwitchName=nn-1 Switches=nn-3\nSwitchName=nn-2 Switches=nn-4\nSwitchName=pcs-capacity-root " +
+				"Switches=nn-1,nn-2,pcs-capacity-unknown\n",
 		},
 		"one above another": {
 			[]Leaf{{"a-1", []string{"nn-1", "nn-2"}}, {"b-1", []string{"nn-1", "nn-2", "nn-3"}}},
-			"SwitchName=nn-2-nodes Nodes=a-1\nSwitchName=nn-3 Nodes=b-1\nSwitchName=nn-1 Switches=nn-2\nSwitchName=nn-2 Switches=nn-2-nodes,nn-3\n",
+			"SwitchName=nn-2-nodes Nodes=a-1\nSwitchName=nn-3 Nodes=b-1\nSwitchName=nn-1 " +
+				"Switches=nn-2\nSwitchName=nn-2 Switches=nn-2-nodes,nn-3\n",
 		},
-		"two behind one switch": {[]Leaf{{"a-1", []string{"nn-1"}}, {"b-1", []string{"nn-1"}}}, "SwitchName=nn-1 Nodes=a-1,b-1\n"},
+		"two behind one switch": {
+			[]Leaf{{"a-1", []string{"nn-1"}}, {"b-1", []string{"nn-1"}}},
+			"SwitchName=nn-1 Nodes=a-1,b-1\n",
+		},
 	} {
 		if diff := cmp.Diff(c.want, TopologyConf(c.leaves)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -331,9 +465,13 @@ func TestAWSPartitionOf(t *testing.T) {
 // A hostlist too long for one tag is spread over several, in order.
 func TestHostlistInSeveralTags(t *testing.T) {
 	for want, tags := range map[string]map[string]string{
-		"":                               {"Name": "x"},
-		"gpu-[1-2]":                      {TagNodes: "gpu-[1-2]"},
-		"gpu-[1-2],gpu-9,other-[1-9,12]": {TagNodes: "gpu-[1-2]", TagNodes + "-2": "gpu-9", TagNodes + "-3": "other-[1-9,12]"},
+		"":          {"Name": "x"},
+		"gpu-[1-2]": {TagNodes: "gpu-[1-2]"},
+		"gpu-[1-2],gpu-9,other-[1-9,12]": {
+			TagNodes:        "gpu-[1-2]",
+			TagNodes + "-2": "gpu-9",
+			TagNodes + "-3": "other-[1-9,12]",
+		},
 	} {
 		if got := LaunchedNodes(tags); got != want {
 			t.Errorf("%v: %q, want %q", tags, got, want)

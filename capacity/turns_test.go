@@ -148,15 +148,39 @@ func TestStanding(t *testing.T) {
 		at           int
 		want         string // current, next, hour of the last end, unknown
 	}{
-		"the first":                  {[]Reservation{hours("a", -1, 4), hours("b", 5, 8), hours("c", 9, 12)}, 0, "a b 0 false"},
-		"between them":               {[]Reservation{hours("a", -1, 4), hours("b", 5, 8), hours("c", 9, 12)}, 4, "b c 0 false"},
-		"all have ended":             {[]Reservation{hours("a", -1, 4), hours("b", 5, 8), expired(hours("c", 9, 12))}, 20, "  12 false"},
-		"EC2 does not describe one":  {[]Reservation{hours("a", -1, 4)}, 0, "a  0 false"},
-		"EC2 describes none":         {nil, 0, "  0 true"},
-		"ended, and one not known":   {[]Reservation{hours("a", -1, 4)}, 5, "  4 true"},
-		"what waits is next":         {[]Reservation{hours("a", -1, 4), hours("b", -1, 8), expired(hours("c", -9, -3))}, 0, "a b 0 false"},
-		"its turn has come":          {[]Reservation{hours("a", -1, 4), hours("b", -1, 8), expired(hours("c", -9, -3))}, 4, "b  0 false"},
-		"next is none that never is": {[]Reservation{hours("a", -1, 9), hours("b", -1, 8), hours("c", 9, 12)}, 0, "a c 0 false"},
+		"the first": {
+			[]Reservation{hours("a", -1, 4), hours("b", 5, 8), hours("c", 9, 12)},
+			0,
+			"a b 0 false",
+		},
+		"between them": {
+			[]Reservation{hours("a", -1, 4), hours("b", 5, 8), hours("c", 9, 12)},
+			4,
+			"b c 0 false",
+		},
+		"all have ended": {
+			[]Reservation{hours("a", -1, 4), hours("b", 5, 8), expired(hours("c", 9, 12))},
+			20,
+			"  12 false",
+		},
+		"EC2 does not describe one": {[]Reservation{hours("a", -1, 4)}, 0, "a  0 false"},
+		"EC2 describes none":        {nil, 0, "  0 true"},
+		"ended, and one not known":  {[]Reservation{hours("a", -1, 4)}, 5, "  4 true"},
+		"what waits is next": {
+			[]Reservation{hours("a", -1, 4), hours("b", -1, 8), expired(hours("c", -9, -3))},
+			0,
+			"a b 0 false",
+		},
+		"its turn has come": {
+			[]Reservation{hours("a", -1, 4), hours("b", -1, 8), expired(hours("c", -9, -3))},
+			4,
+			"b  0 false",
+		},
+		"next is none that never is": {
+			[]Reservation{hours("a", -1, 9), hours("b", -1, 8), hours("c", 9, 12)},
+			0,
+			"a c 0 false",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			at := (&Snapshot{Reservations: c.reservations}).SlotState(
@@ -242,8 +266,13 @@ func TestABlockStaysInItsSlot(t *testing.T) {
 		instances []Instance
 	}{
 		"by the last snapshot": {before: w.pass(at(3), nil, nil)},
-		"by the instances":     {instances: []Instance{{State: "running", Tags: map[string]string{TagReservation: "b", TagNode: "gpu-b-2"}}, {State: "terminated", Tags: map[string]string{TagReservation: "b", TagNode: "gpu-a-2"}}}},
-		"by what has ended":    {},
+		"by the instances": {
+			instances: []Instance{
+				{State: "running", Tags: map[string]string{TagReservation: "b", TagNode: "gpu-b-2"}},
+				{State: "terminated", Tags: map[string]string{TagReservation: "b", TagNode: "gpu-a-2"}},
+			},
+		},
+		"by what has ended": {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := slots(w.pass(at(6), c.before, c.instances)); got != "gpu-a: c a; gpu-b: b" {
@@ -404,7 +433,8 @@ func TestSlotsWhileTimeGoesOn(t *testing.T) {
 
 func TestWaitingSaysTheWayOut(t *testing.T) {
 	for want, w := range map[string]*world{
-		"reservation a waits for b, which has slot gpu (until 2026-03-01 13:00 UTC); set slots = 2 for node group gpu, or give it a node group of its own to use both at once": newWorld(1),
+		"reservation a waits for b, which has slot gpu (until 2026-03-01 13:00 UTC); set slots = 2 for node group " +
+			"gpu, or give it a node group of its own to use both at once": newWorld(1),
 		"": newWorld(2),
 	} {
 		w.add(hours("b", -1, 1))
@@ -429,7 +459,8 @@ func TestWaitingSaysTheWayOut(t *testing.T) {
 	if len(all) != 1 ||
 		all[0].WaitProblem().
 			Text() !=
-			"reservation c waits for a, which has slot gpu-a (it never gets its turn); give it a node group of its own to use both at once" {
+			"reservation c waits for a, which has slot gpu-a (it never gets its turn); give it a node group of its "+
+				"own to use both at once" {
 		t.Errorf("%v", all)
 	}
 }
@@ -454,15 +485,31 @@ func TestBuildFillsTheSlots(t *testing.T) {
 	}{
 		"ec2: one slot, in the order of the settings": {ProviderEC2, Facts{Reservations: live}, "gpu: 1 2 3"},
 		"pcs: in turn": {ProviderPCS, Facts{Reservations: live}, "gpu-a: 1 3; gpu-b: 2"},
-		"pcs: what a slot was set up for comes first": {ProviderPCS, Facts{Reservations: live, Held: map[string]string{"gpu-a": "3"}}, "gpu-a: 3 2; gpu-b: 1"},
-		"pcs: a slot that was set up for none":        {ProviderPCS, Facts{Reservations: live, Held: map[string]string{"gpu-a": ""}}, "gpu-a: 1 3; gpu-b: 2"},
-		"pcs: set up for one of no settings":          {ProviderPCS, Facts{Reservations: live, Held: map[string]string{"gpu-b": "9"}}, "gpu-a: 1 2; gpu-b: 9 3"},
+		"pcs: what a slot was set up for comes first": {
+			ProviderPCS,
+			Facts{Reservations: live, Held: map[string]string{"gpu-a": "3"}},
+			"gpu-a: 3 2; gpu-b: 1",
+		},
+		"pcs: a slot that was set up for none": {
+			ProviderPCS,
+			Facts{Reservations: live, Held: map[string]string{"gpu-a": ""}},
+			"gpu-a: 1 3; gpu-b: 2",
+		},
+		"pcs: set up for one of no settings": {
+			ProviderPCS,
+			Facts{Reservations: live, Held: map[string]string{"gpu-b": "9"}},
+			"gpu-a: 1 2; gpu-b: 9 3",
+		},
 		"pcs: those that ended come last": {
 			ProviderPCS,
 			Facts{Reservations: []Reservation{r("1", StateExpired), live[1], live[2]}},
 			"gpu-a: 2 1; gpu-b: 3",
 		},
-		"pcs: what EC2 does not describe may still open": {ProviderPCS, Facts{Reservations: live[1:]}, "gpu-a: 1 3; gpu-b: 2"},
+		"pcs: what EC2 does not describe may still open": {
+			ProviderPCS,
+			Facts{Reservations: live[1:]},
+			"gpu-a: 1 3; gpu-b: 2",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			settings := Settings{
@@ -492,7 +539,12 @@ func TestPCSHoldsWhatItHeld(t *testing.T) {
 		Facts{Held: map[string]string{"gpu-b": blockA.ID}, Reservations: []Reservation{blockA}, Now: noon},
 	)
 	for name, held := range map[string]map[string]string{blockA.ID: nil, "": {}} {
-		if got := Build(settings, Facts{Held: held, Before: before, Reservations: []Reservation{blockA}, Now: noon}).Partitions[0].Groups[0].Slots[1].Occupant; got != name {
+		if got := Build(settings, Facts{
+			Held:         held,
+			Before:       before,
+			Reservations: []Reservation{blockA},
+			Now:          noon,
+		}).Partitions[0].Groups[0].Slots[1].Occupant; got != name {
 			t.Errorf("holds %q, want %q", got, name)
 		}
 	}
@@ -570,7 +622,10 @@ func TestBuildSelectsByTags(t *testing.T) {
 
 func TestJobNames(t *testing.T) {
 	for shown, names := range map[string]map[string]bool{
-		"7": {"7": true, "7_3": false, "70": false}, "7_3": {"7": true, "7_3": true, "7_4": false}, "7+1": {"7": true, "7+1": true, "7+2": false}, "70": {"7": false},
+		"7":   {"7": true, "7_3": false, "70": false},
+		"7_3": {"7": true, "7_3": true, "7_4": false},
+		"7+1": {"7": true, "7+1": true, "7+2": false},
+		"70":  {"7": false},
 	} {
 		for name, want := range names {
 			if got := (Job{Shown: shown}).HasID(name); got != want {

@@ -17,18 +17,30 @@ func TestFollow(t *testing.T) {
 		part string // the new conf.d/gpu.toml; "-" removes it
 		want string // of the error; "" for none
 	}{
-		"nothing changed":    {main, goodPartition, ""},
-		"a value changed":    {strings.Replace(main, "2m", "3m", 1), goodPartition, ""},
-		"a region changed":   {strings.Replace(main, "east-2", "west-2", 1), goodPartition, ""},
-		"teardown":           {main, "-", ""},
-		"region lost":        {without("region = \"us-east-2\"\n"), goodPartition, "config.toml has lost region: restore it, or restart sync"},
-		"timing lost":        {without("[timing]\ndrain_margin = \"2m\"\n"), goodPartition, "has lost timing"},
-		"cluster lost":       {without("cluster = \"ml\"\n"), goodPartition, "has lost cluster"},
-		"state_dir lost":     {without("state_dir = \"/srv\"\n"), goodPartition, "has lost state_dir"},
-		"comments are left":  {"# mine\n", goodPartition, "has lost region"},
-		"partitions lost":    {main, "# mine\n", "have lost all partitions"},
-		"cluster changed":    {strings.Replace(main, "ml", "mp", 1), goodPartition, "cluster has changed from ml to mp: restart sync to use it"},
-		"state_dir changed":  {strings.Replace(main, "/srv", "/mnt", 1), goodPartition, "state_dir has changed from /srv to /mnt"},
+		"nothing changed":  {main, goodPartition, ""},
+		"a value changed":  {strings.Replace(main, "2m", "3m", 1), goodPartition, ""},
+		"a region changed": {strings.Replace(main, "east-2", "west-2", 1), goodPartition, ""},
+		"teardown":         {main, "-", ""},
+		"region lost": {
+			without("region = \"us-east-2\"\n"),
+			goodPartition,
+			"config.toml has lost region: restore it, or restart sync",
+		},
+		"timing lost":       {without("[timing]\ndrain_margin = \"2m\"\n"), goodPartition, "has lost timing"},
+		"cluster lost":      {without("cluster = \"ml\"\n"), goodPartition, "has lost cluster"},
+		"state_dir lost":    {without("state_dir = \"/srv\"\n"), goodPartition, "has lost state_dir"},
+		"comments are left": {"# mine\n", goodPartition, "has lost region"},
+		"partitions lost":   {main, "# mine\n", "have lost all partitions"},
+		"cluster changed": {
+			strings.Replace(main, "ml", "mp", 1),
+			goodPartition,
+			"cluster has changed from ml to mp: restart sync to use it",
+		},
+		"state_dir changed": {
+			strings.Replace(main, "/srv", "/mnt", 1),
+			goodPartition,
+			"state_dir has changed from /srv to /mnt",
+		},
 		"empty":              {"", goodPartition, "config.toml is empty: restore it, or remove it"},
 		"partition is empty": {main, "\n", "gpu.toml is empty"},
 	} {

@@ -111,37 +111,153 @@ func TestNodesOfTheSettings(t *testing.T) {
 
 func TestLoadNamesFileLineAndNearestKey(t *testing.T) {
 	for _, c := range []struct{ name, main, fragment, want string }{
-		{"misspelt at the top", "regoin = \"us-east-2\"\n", "", `config.toml:1: unknown key "regoin"; did you mean "region"?`},
-		{"misspelt in a table", "region = \"x\"\n\n[submit]\nstrikt = true\n", "", `config.toml:4: unknown key "submit.strikt"; did you mean "strict"?`},
-		{"misspelt in a node group", "", strings.Replace(goodPartition, "max_nodes", "max_node", 1), `gpu.toml:12: unknown key "partition.node_group.max_node"; did you mean "max_nodes"?`},
-		{"of a table, at the top", "drain_margin = \"5m\"\n", "", `config.toml:1: unknown key "drain_margin"; it belongs under [timing]`},
-		{"of the top, in a table", "[timing]\nregion = \"x\"\n", "", `config.toml:2: unknown key "timing.region"; it belongs at the top, before the first [table]`},
-		{"of another table", "[submit]\nmax_instances = 4\n", "", `config.toml:2: unknown key "submit.max_instances"; it belongs under [reserve]`},
-		{"of a partition, at the top", "min_time = \"1h\"\n", "", `config.toml:1: unknown key "min_time"; it belongs under [[partition]]`},
-		{"of a node group, in its partition", strings.Replace(goodPartition, "provider = ", "max_nodes = 4\nprovider = ", 1), "", `unknown key "partition.max_nodes"; it belongs under [[partition.node_group]]`},
-		{"nothing near", "[timing]\nxyz = 1\n", "", `config.toml:2: unknown key "timing.xyz"; known here: poll, drain_margin`},
+		{
+			"misspelt at the top",
+			"regoin = \"us-east-2\"\n",
+			"",
+			`config.toml:1: unknown key "regoin"; did you mean "region"?`,
+		},
+		{
+			"misspelt in a table",
+			"region = \"x\"\n\n[submit]\nstrikt = true\n",
+			"",
+			`config.toml:4: unknown key "submit.strikt"; did you mean "strict"?`,
+		},
+		{
+			"misspelt in a node group",
+			"",
+			strings.Replace(goodPartition, "max_nodes", "max_node", 1),
+			`gpu.toml:12: unknown key "partition.node_group.max_node"; did you mean "max_nodes"?`,
+		},
+		{
+			"of a table, at the top",
+			"drain_margin = \"5m\"\n",
+			"",
+			`config.toml:1: unknown key "drain_margin"; it belongs under [timing]`,
+		},
+		{
+			"of the top, in a table",
+			"[timing]\nregion = \"x\"\n",
+			"",
+			`config.toml:2: unknown key "timing.region"; it belongs at the top, before the first [table]`,
+		},
+		{
+			"of another table",
+			"[submit]\nmax_instances = 4\n",
+			"",
+			`config.toml:2: unknown key "submit.max_instances"; it belongs under [reserve]`,
+		},
+		{
+			"of a partition, at the top",
+			"min_time = \"1h\"\n",
+			"",
+			`config.toml:1: unknown key "min_time"; it belongs under [[partition]]`,
+		},
+		{
+			"of a node group, in its partition",
+			strings.Replace(goodPartition, "provider = ", "max_nodes = 4\nprovider = ", 1),
+			"",
+			`unknown key "partition.max_nodes"; it belongs under [[partition.node_group]]`,
+		},
+		{
+			"nothing near",
+			"[timing]\nxyz = 1\n",
+			"",
+			`config.toml:2: unknown key "timing.xyz"; known here: poll, drain_margin`,
+		},
 		{"fragments add partitions only", "", "region = \"x\"\n" + goodPartition, `gpu.toml:1: unknown key "region"`},
 		{"wrong type", "region = 5\n", "", `config.toml: toml: line 1 (last key "region")`},
-		{"bad duration", "[timing]\npoll = \"5 minutes\"\n", "", `config.toml:2: "5 minutes" is not a duration; write it like 90s, 10m, 36h, 7d or 1-12:00:00`},
+		{
+			"bad duration",
+			"[timing]\npoll = \"5 minutes\"\n",
+			"",
+			`config.toml:2: "5 minutes" is not a duration; write it like 90s, 10m, 36h, 7d or 1-12:00:00`,
+		},
 		{"not TOML", "region = \n", "", `config.toml:1: `},
 		{"twice", goodPartition, goodPartition, `partition "gpu": is there already in`},
-		{"unknown provider", strings.Replace(goodPartition, `"pcs"`, `"gcp"`, 1), "", `provider = "gcp" is not known; use "pcs", "ec2" or "none"`},
-		{"roll over of a guest", strings.Replace(ec2Partition, `"ec2"`, "\"none\"\nroll_over = true", 1), "", "whoever launches the nodes launches them into the next block"},
-		{"launch template of a guest", strings.Replace(ec2Partition, `"ec2"`, `"none"`, 1), "", "launch_template is for provider ec2; with none, nothing of ours launches: leave it out"},
-		{"slots of a guest", strings.Replace(ec2Partition, `"ec2"`, `"none"`, 1) + "  slots = 2\n", "", "slots = 2 is for provider ec2; with none, use a node group for each of two reservations at once"},
+		{
+			"unknown provider",
+			strings.Replace(goodPartition, `"pcs"`, `"gcp"`, 1),
+			"",
+			`provider = "gcp" is not known; use "pcs", "ec2" or "none"`,
+		},
+		{
+			"roll over of a guest",
+			strings.Replace(ec2Partition, `"ec2"`, "\"none\"\nroll_over = true", 1),
+			"",
+			"whoever launches the nodes launches them into the next block",
+		},
+		{
+			"launch template of a guest",
+			strings.Replace(ec2Partition, `"ec2"`, `"none"`, 1),
+			"",
+			"launch_template is for provider ec2; with none, nothing of ours launches: leave it out",
+		},
+		{
+			"slots of a guest",
+			strings.Replace(ec2Partition, `"ec2"`, `"none"`, 1) + "  slots = 2\n",
+			"",
+			"slots = 2 is for provider ec2; with none, use a node group for each of two reservations at once",
+		},
 		{"no launch template", strings.Replace(goodPartition, `"pcs"`, `"ec2"`, 1), "", "launch_template is missing"},
-		{"name too long for two slots", strings.Replace(goodPartition, "name = \"gpu\"\n  inst", "name = \"abcdefghijklmnopqrstuvwx\"\n  inst", 1), "", "use at most 23"},
-		{"bad reservation id", strings.Replace(goodPartition, "cr-0123456789abcdef0", "cr-1", 1), "", `"cr-1" is not a capacity reservation id`},
+		{
+			"name too long for two slots",
+			strings.Replace(goodPartition, "name = \"gpu\"\n  inst", "name = \"abcdefghijklmnopqrstuvwx\"\n  inst", 1),
+			"",
+			"use at most 23",
+		},
+		{
+			"bad reservation id",
+			strings.Replace(goodPartition, "cr-0123456789abcdef0", "cr-1", 1),
+			"",
+			`"cr-1" is not a capacity reservation id`,
+		},
 		{"ids and select", goodPartition + "  select = { tags = { team = \"nlp\" } }\n", "", "keep one of them"},
-		{"select without tags", strings.Replace(goodPartition, `capacity_reservation_ids = ["cr-0123456789abcdef0"]`, "select = { tags = {} }", 1), "", "choose every reservation"},
-		{"unknown purchase option", goodPartition + "  purchase_option = \"spot\"\n", "", `purchase_option = "spot" is not known; use "capacity-block", "odcr" or "on-demand"`},
-		{"slots on PCS", goodPartition + "  slots = 2\n", "", "slots = 2 is for provider ec2; with pcs a node group always has two slots"},
+		{
+			"select without tags",
+			strings.Replace(goodPartition, `capacity_reservation_ids = `+
+				`["cr-0123456789abcdef0"]`, "select = { tags = {} }", 1),
+			"",
+			"choose every reservation",
+		},
+		{
+			"unknown purchase option",
+			goodPartition + "  purchase_option = \"spot\"\n",
+			"",
+			`purchase_option = "spot" is not known; use "capacity-block", "odcr" or "on-demand"`,
+		},
+		{
+			"slots on PCS",
+			goodPartition + "  slots = 2\n",
+			"",
+			"slots = 2 is for provider ec2; with pcs a node group always has two slots",
+		},
 		{"nodes on PCS", goodPartition + "  nodes = \"gpu[1-4]\"\n", "", "nodes is for provider ec2"},
 		{"three slots", ec2Partition + "  slots = 3\n", "", "slots = 3: use 1 or 2"},
-		{"two slots and nodes", ec2Partition + "  slots = 2\n  nodes = \"gpu[1-4]\"\n", "", "slots = 2 names the nodes gpu-a-1, gpu-b-1, …: leave nodes out"},
-		{"bad hostlist", ec2Partition + "  nodes = \"gpu[4-1]\"\n", "", `nodes: invalid hostlist "gpu[4-1]": range "4-1" runs backwards; write it like gpu[001-016]`},
-		{"a slot twice", ec2Partition + "  slots = 2\n" + strings.ReplaceAll(ec2Partition, `"gpu"`, `"gpu-a"`), "", `node_group "gpu-a": its slot gpu-a is one of node_group "gpu" as well`},
-		{"a node twice", ec2Partition + strings.ReplaceAll(ec2Partition, `"gpu"`, `"big"`) + "  nodes = \"big[1-2],gpu-7\"\n", "", `node_group "big": nodes: gpu-7 is a node of node_group "gpu" as well`},
+		{
+			"two slots and nodes",
+			ec2Partition + "  slots = 2\n  nodes = \"gpu[1-4]\"\n",
+			"",
+			"slots = 2 names the nodes gpu-a-1, gpu-b-1, …: leave nodes out",
+		},
+		{
+			"bad hostlist",
+			ec2Partition + "  nodes = \"gpu[4-1]\"\n",
+			"",
+			`nodes: invalid hostlist "gpu[4-1]": range "4-1" runs backwards; write it like gpu[001-016]`,
+		},
+		{
+			"a slot twice",
+			ec2Partition + "  slots = 2\n" + strings.ReplaceAll(ec2Partition, `"gpu"`, `"gpu-a"`),
+			"",
+			`node_group "gpu-a": its slot gpu-a is one of node_group "gpu" as well`,
+		},
+		{
+			"a node twice",
+			ec2Partition + strings.ReplaceAll(ec2Partition, `"gpu"`, `"big"`) + "  nodes = \"big[1-2],gpu-7\"\n",
+			"",
+			`node_group "big": nodes: gpu-7 is a node of node_group "gpu" as well`,
+		},
 		{"time too short", "[timing]\npoll = \"1ms\"\n", "", "timing.poll: 1ms is too short"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -243,7 +359,11 @@ func TestLoadEnvironment(t *testing.T) {
 		}
 	}
 
-	for name, want := range map[string]string{"PCS_TEST_PROFILE": "capacity", "PCS_TEST_QUOTED": "a b", "PCS_TEST_SET": "caller"} {
+	for name, want := range map[string]string{
+		"PCS_TEST_PROFILE": "capacity",
+		"PCS_TEST_QUOTED":  "a b",
+		"PCS_TEST_SET":     "caller",
+	} {
 		if got := os.Getenv(name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}

@@ -21,12 +21,28 @@ func TestUnreadableByHooks(t *testing.T) {
 		group  bool // is 0640 of SlurmUser's group instead
 		want   string
 	}{
-		"all":                        {},
-		"settings":                   {closed: "config.toml", want: "SlurmUser cannot read DIR/config.toml; chmod 644 DIR/config.toml"},
-		"a partition":                {closed: "conf.d/gpu.toml", want: "SlurmUser cannot read DIR/conf.d/gpu.toml; chmod 644 DIR/conf.d/gpu.toml"},
-		"the folder of partitions":   {closed: "conf.d", want: "SlurmUser cannot read DIR/conf.d; chmod 755 DIR/conf.d"},
-		"the folder":                 {closed: ".", want: "SlurmUser cannot read DIR/conf.d, because DIR is closed to it; chmod 755 DIR"},
-		"the environment":            {closed: "environment", want: "SlurmUser cannot read DIR/environment; give it to SlurmUser's group, such as with `chgrp slurm DIR/environment`, and chmod 640 DIR/environment"},
+		"all": {},
+		"settings": {
+			closed: "config.toml",
+			want:   "SlurmUser cannot read DIR/config.toml; chmod 644 DIR/config.toml",
+		},
+		"a partition": {
+			closed: "conf.d/gpu.toml",
+			want:   "SlurmUser cannot read DIR/conf.d/gpu.toml; chmod 644 DIR/conf.d/gpu.toml",
+		},
+		"the folder of partitions": {
+			closed: "conf.d",
+			want:   "SlurmUser cannot read DIR/conf.d; chmod 755 DIR/conf.d",
+		},
+		"the folder": {
+			closed: ".",
+			want:   "SlurmUser cannot read DIR/conf.d, because DIR is closed to it; chmod 755 DIR",
+		},
+		"the environment": {
+			closed: "environment",
+			want: "SlurmUser cannot read DIR/environment; give it to SlurmUser's group, such as with `chgrp slurm " +
+				"DIR/environment`, and chmod 640 DIR/environment",
+		},
 		"the environment of a group": {closed: "environment", group: true},
 		"without an environment":     {gone: "environment"},
 		"without partitions":         {gone: "conf.d"},
@@ -40,7 +56,13 @@ func TestUnreadableByHooks(t *testing.T) {
 				os.Chmod(etc, 0o755),
 				os.MkdirAll(filepath.Join(dir, "conf.d"), 0o755),
 			)
-			for _, file := range []string{"../slurm.conf", "config.toml", "conf.d/gpu.toml", "conf.d/README", "environment"} {
+			for _, file := range []string{
+				"../slurm.conf",
+				"config.toml",
+				"conf.d/gpu.toml",
+				"conf.d/README",
+				"environment",
+			} {
 				mode := os.FileMode(0o644)
 				if file == "conf.d/README" {
 					mode = 0

@@ -36,18 +36,40 @@ func TestExposed(t *testing.T) {
 		group       int
 		want        string
 	}{
-		"no secret":                  {webhook: "https://hooks.example", secret: "AWS_PROFILE=capacity", mode: 0o644},
-		"webhook":                    {webhook: url, want: `all users can read webhook in DIR/config.toml, and post there; write the URL into DIR/webhook, with mode 0600, and set webhook = "file://DIR/webhook"`},
-		"webhook, of root alone":     {webhook: url, settingMode: 0o600},
-		"webhook in a file":          {webhook: "file://DIR/webhook", mode: 0o600},
-		"webhook in an open file":    {webhook: "file://DIR/webhook", mode: 0o644, want: "others can read DIR/webhook, which has the URL of the webhook; chown root DIR/webhook; chmod 600 DIR/webhook"},
-		"keys":                       {secret: "AWS_SECRET_ACCESS_KEY=x", mode: 0o644, want: "others can read DIR/environment, which has a secret; give it"},
-		"keys, of root alone":        {secret: "AWS_SECRET_ACCESS_KEY=x", mode: 0o600},
-		"keys, of a group":           {secret: "export=1\nAWS_SESSION_TOKEN=x", mode: 0o640, group: 12, want: "others can read DIR/environment"},
+		"no secret": {webhook: "https://hooks.example", secret: "AWS_PROFILE=capacity", mode: 0o644},
+		"webhook": {
+			webhook: url,
+			want: `all users can read webhook in DIR/config.toml, and post there; write the URL into ` +
+				`DIR/webhook, with mode 0600, and set webhook = "file://DIR/webhook"`,
+		},
+		"webhook, of root alone": {webhook: url, settingMode: 0o600},
+		"webhook in a file":      {webhook: "file://DIR/webhook", mode: 0o600},
+		"webhook in an open file": {
+			webhook: "file://DIR/webhook",
+			mode:    0o644,
+			want: "others can read DIR/webhook, which has the URL of the webhook; chown root DIR/webhook; chmod " +
+				"600 DIR/webhook",
+		},
+		"keys": {
+			secret: "AWS_SECRET_ACCESS_KEY=x",
+			mode:   0o644,
+			want:   "others can read DIR/environment, which has a secret; give it",
+		},
+		"keys, of root alone": {secret: "AWS_SECRET_ACCESS_KEY=x", mode: 0o600},
+		"keys, of a group": {
+			secret: "export=1\nAWS_SESSION_TOKEN=x",
+			mode:   0o640,
+			group:  12,
+			want:   "others can read DIR/environment",
+		},
 		"keys, of SlurmUser's group": {secret: "AWS_SECRET_ACCESS_KEY=x", mode: 0o640, group: 64030},
 		"keys in a comment":          {secret: "#AWS_SECRET_ACCESS_KEY=", mode: 0o644},
 		"a variable that is not set": {secret: "AWS_SECRET_ACCESS_KEY=\nX=1", mode: 0o644},
-		"a password of a proxy":      {secret: "HTTPS_PROXY=http://me:word@proxy:3128", mode: 0o644, want: "others can read DIR/environment"},
+		"a password of a proxy": {
+			secret: "HTTPS_PROXY=http://me:word@proxy:3128",
+			mode:   0o644,
+			want:   "others can read DIR/environment",
+		},
 		"a proxy that asks for none": {secret: "HTTPS_PROXY=http://proxy:3128", mode: 0o644},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +96,10 @@ func TestExposed(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			said := (&Config{Path: settings, Notify: Notify{Webhook: strings.ReplaceAll(c.webhook, "DIR", dir)}}).CheckSecrets(
+			said := (&Config{
+				Path:   settings,
+				Notify: Notify{Webhook: strings.ReplaceAll(c.webhook, "DIR", dir)},
+			}).CheckSecrets(
 				64030,
 			)
 			got := strings.ReplaceAll(errorsText(said), dir, "DIR")

@@ -17,16 +17,36 @@ func TestSettingsOfOthersAreRefused(t *testing.T) {
 		group int // 0: as it is
 		want  string
 	}{
-		"as installed":           {"config.toml", 0o644, 0, ""},
-		"of one reader":          {"config.toml", 0o600, 0, ""},
-		"open to all":            {"config.toml", 0o666, 0, "config.toml has mode 0666: everyone can write it, and name the commands that sync runs; chmod go-w "},
-		"open to others":         {"config.toml", 0o602, 0, "config.toml has mode 0602: everyone can write it"},
-		"its owner's group":      {"config.toml", 0o664, 0, ""},
-		"another group":          {"config.toml", 0o664, 12, "config.toml has mode 0664: its group can write it, and name the commands that sync runs; chmod g-w "},
-		"another group reads":    {"config.toml", 0o644, 12, ""},
-		"folder":                 {"", 0o777, 0, "has mode 0777: everyone can put settings into it, and name the commands that sync runs; chmod go-w "},
-		"folder, sticky":         {"", os.ModeSticky | 0o777, 0, "has mode 0777: everyone can put settings into it"},
-		"conf.d":                 {"conf.d", 0o757, 0, "conf.d has mode 0757: everyone can put settings into it, and name the commands that sync runs; chmod o-w "},
+		"as installed":  {"config.toml", 0o644, 0, ""},
+		"of one reader": {"config.toml", 0o600, 0, ""},
+		"open to all": {
+			"config.toml",
+			0o666,
+			0,
+			"config.toml has mode 0666: everyone can write it, and name the commands that sync runs; chmod go-w ",
+		},
+		"open to others":    {"config.toml", 0o602, 0, "config.toml has mode 0602: everyone can write it"},
+		"its owner's group": {"config.toml", 0o664, 0, ""},
+		"another group": {
+			"config.toml",
+			0o664,
+			12,
+			"config.toml has mode 0664: its group can write it, and name the commands that sync runs; chmod g-w ",
+		},
+		"another group reads": {"config.toml", 0o644, 12, ""},
+		"folder": {
+			"",
+			0o777,
+			0,
+			"has mode 0777: everyone can put settings into it, and name the commands that sync runs; chmod go-w ",
+		},
+		"folder, sticky": {"", os.ModeSticky | 0o777, 0, "has mode 0777: everyone can put settings into it"},
+		"conf.d": {
+			"conf.d",
+			0o757,
+			0,
+			"conf.d has mode 0757: everyone can put settings into it, and name the commands that sync runs; chmod o-w ",
+		},
 		"conf.d, another group":  {"conf.d", 0o775, 12, "conf.d has mode 0775: its group can put settings into it"},
 		"a file of conf.d":       {"conf.d/gpu.toml", 0o666, 0, "conf.d/gpu.toml has mode 0666: everyone can write it"},
 		"a file of conf.d, fine": {"conf.d/gpu.toml", 0o644, 0, ""},
@@ -83,21 +103,64 @@ func TestSettingsOnTheWayOfOthersAreRefused(t *testing.T) {
 		slurm int    // owner of the slurm.conf of SLURM_CONF
 		want  string
 	}{
-		"all root's":               {want: ""},
-		"the file":                 {of: "site/etc/config.toml", owner: other, want: "site/etc/config.toml belongs to user 65533, who can write it, and name the commands that sync runs; chown -h root "},
-		"its folder":               {of: "site/etc", owner: other, want: "site/etc belongs to user 65533, who can put settings into it, and name the commands that sync runs; chown -h root "},
-		"a folder above":           {of: "site", owner: other, want: "site belongs to user 65533, who can replace what is in it, and name the commands that sync runs; chown -h root "},
-		"conf.d":                   {of: "site/etc/conf.d", owner: other, want: "site/etc/conf.d belongs to user 65533, who can put settings into it"},
-		"a file of conf.d":         {of: "site/etc/conf.d/gpu.toml", owner: other, want: "site/etc/conf.d/gpu.toml belongs to user 65533, who can write it"},
-		"open above":               {of: "site", mode: 0o777, want: "site has mode 0777: everyone can replace what is in it, and name the commands that sync runs; chmod go-w "},
-		"sticky above":             {of: "site", mode: os.ModeSticky | 0o777, want: ""},
-		"sticky above, another's":  {of: "site", mode: os.ModeSticky | 0o777, owner: other, want: "site belongs to user 65533"},
-		"by a link":                {read: "link/config.toml", want: ""},
-		"by another's link":        {read: "link/config.toml", of: "link", owner: other, want: "link belongs to user 65533, who can replace what is in it"},
-		"by a link, behind it":     {read: "link/config.toml", of: "site", mode: 0o777, want: "site has mode 0777"},
-		"SlurmUser's":              {of: "site/etc", owner: other, slurm: other, want: ""},
-		"another one's than Slurm": {of: "site/etc", owner: other, slurm: other - 1, want: "site/etc belongs to user 65533"},
-		"a device":                 {read: "/dev/null", want: ""},
+		"all root's": {want: ""},
+		"the file": {
+			of:    "site/etc/config.toml",
+			owner: other,
+			want: "site/etc/config.toml belongs to user 65533, who can write it, and name the commands that sync " +
+				"runs; chown -h root ",
+		},
+		"its folder": {
+			of:    "site/etc",
+			owner: other,
+			want: "site/etc belongs to user 65533, who can put settings into it, and name the commands that sync " +
+				"runs; chown -h root ",
+		},
+		"a folder above": {
+			of:    "site",
+			owner: other,
+			want: "site belongs to user 65533, who can replace what is in it, and name the commands that sync " +
+				"runs; chown -h root ",
+		},
+		"conf.d": {
+			of:    "site/etc/conf.d",
+			owner: other,
+			want:  "site/etc/conf.d belongs to user 65533, who can put settings into it",
+		},
+		"a file of conf.d": {
+			of:    "site/etc/conf.d/gpu.toml",
+			owner: other,
+			want:  "site/etc/conf.d/gpu.toml belongs to user 65533, who can write it",
+		},
+		"open above": {
+			of:   "site",
+			mode: 0o777,
+			want: "site has mode 0777: everyone can replace what is in it, and name the commands that sync runs; " +
+				"chmod go-w ",
+		},
+		"sticky above": {of: "site", mode: os.ModeSticky | 0o777, want: ""},
+		"sticky above, another's": {
+			of:    "site",
+			mode:  os.ModeSticky | 0o777,
+			owner: other,
+			want:  "site belongs to user 65533",
+		},
+		"by a link": {read: "link/config.toml", want: ""},
+		"by another's link": {
+			read:  "link/config.toml",
+			of:    "link",
+			owner: other,
+			want:  "link belongs to user 65533, who can replace what is in it",
+		},
+		"by a link, behind it": {read: "link/config.toml", of: "site", mode: 0o777, want: "site has mode 0777"},
+		"SlurmUser's":          {of: "site/etc", owner: other, slurm: other, want: ""},
+		"another one's than Slurm": {
+			of:    "site/etc",
+			owner: other,
+			slurm: other - 1,
+			want:  "site/etc belongs to user 65533",
+		},
+		"a device": {read: "/dev/null", want: ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			top := t.TempDir()

@@ -99,7 +99,11 @@ func TestPlaceIsAddedToSettings(t *testing.T) {
 	for _, c := range []struct{ name, was, is string }{
 		{"empty", "", ""},
 		{"comments alone", "# one\n# two", "# one\n# two\nregion = \"us-east-2\"\n" + cluster},
-		{"a region", "# one\n\nregion = \"us-east-2\" # mine\n[timing]\npoll = \"30s\"\n", "# one\n" + cluster + "\nregion = \"us-east-2\" # mine\n[timing]\npoll = \"30s\"\n"},
+		{
+			"a region",
+			"# one\n\nregion = \"us-east-2\" # mine\n[timing]\npoll = \"30s\"\n",
+			"# one\n" + cluster + "\nregion = \"us-east-2\" # mine\n[timing]\npoll = \"30s\"\n",
+		},
 		{"both", "region = \"us-east-2\"\ncluster = \"ml\"\n", "region = \"us-east-2\"\ncluster = \"ml\"\n"},
 		{"another region", "region = \"eu-west-1\"\n", ""},
 		{"another cluster", "cluster = \"mp\"\n", ""},

@@ -34,7 +34,9 @@ func TestExpand(t *testing.T) {
 			t.Errorf("Expand(%q): %v", test.list, err)
 		}
 
-		if diff := cmp.Diff(strings.Fields(test.want), got, cmp.Transformer("nonnil", func(s []string) string { return strings.Join(s, " ") })); diff != "" {
+		if diff := cmp.Diff(strings.Fields(test.want), got, cmp.Transformer("nonnil", func(s []string) string {
+			return strings.Join(s, " ")
+		})); diff != "" {
 			t.Errorf("Expand(%q) (-want +got):\n%s", test.list, diff)
 		}
 	}
@@ -134,7 +136,14 @@ func scontrolWithoutCluster(t testing.TB) func(what, list string) []string {
 }
 
 func FuzzHostlist(f *testing.F) {
-	for _, seed := range []string{"gpu-[1-4,7]", "r[1-2]n[01-03]", "a,b,c[08-11]", "a[1-65536]", "[", "a[0-000000001]"} {
+	for _, seed := range []string{
+		"gpu-[1-4,7]",
+		"r[1-2]n[01-03]",
+		"a,b,c[08-11]",
+		"a[1-65536]",
+		"[",
+		"a[0-000000001]",
+	} {
 		f.Add(seed)
 	}
 

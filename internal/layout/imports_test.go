@@ -134,7 +134,12 @@ func TestImportsPointOneWay(t *testing.T) {
 func TestSubmissionAndPrologLinkLittle(t *testing.T) {
 	heavy := []string{"github.com/aws", "os/exec"}
 	imports, _ := readImports(t, heavy)
-	for _, from := range []string{"cmd/pcs-capacity-filter", "cmd/pcs-capacity-prolog", "hooks/submit", "hooks/prolog"} {
+	for _, from := range []string{
+		"cmd/pcs-capacity-filter",
+		"cmd/pcs-capacity-prolog",
+		"hooks/submit",
+		"hooks/prolog",
+	} {
 		if len(imports[from]) == 0 {
 			t.Errorf("%s is not found", from)
 		}

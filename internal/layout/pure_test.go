@@ -17,13 +17,41 @@ import (
 func TestDecisionsArePure(t *testing.T) {
 	impure := []string{"log", "log/slog", "os", "os/exec", "io", "net", "net/http", "sync"}
 	clock := []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
-	ours := []string{"capacity", "internal/facts", "internal/hook", "internal/hostlist", "internal/metrics", "internal/state"}
+	ours := []string{
+		"capacity",
+		"internal/facts",
+		"internal/hook",
+		"internal/hostlist",
+		"internal/metrics",
+		"internal/state",
+	}
 	for folder, c := range map[string]struct{ doing, words, selectors []string }{
 		"internal/lifecycle": {
-			doing: []string{"observe.go", "see.go", "jobs.go", "world.go", "pass.go", "odcrs.go", "rollover.go", "notices.go", "watch.go"},
+			doing: []string{
+				"observe.go",
+				"see.go",
+				"jobs.go",
+				"world.go",
+				"pass.go",
+				"odcrs.go",
+				"rollover.go",
+				"notices.go",
+				"watch.go",
+			},
 			words: []string{"pass", "Sources"},
 		},
-		"hooks/power": {doing: []string{"configure.go", "launch.go", "odcr.go", "program.go", "read.go", "suspend.go", "takedown.go"}, selectors: []string{"hook.Log", "hook.FilterLog", "state.Dir"}},
+		"hooks/power": {
+			doing: []string{
+				"configure.go",
+				"launch.go",
+				"odcr.go",
+				"program.go",
+				"read.go",
+				"suspend.go",
+				"takedown.go",
+			},
+			selectors: []string{"hook.Log", "hook.FilterLog", "state.Dir"},
+		},
 	} {
 		files, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
 		if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// TestCodesInDocs: docs/codes.md names each code of capacity.Codes, by the first place where it appears. UPDATE_TRANSCRIPTS=1
-// writes it.
+// TestCodesInDocs: docs/codes.md names each code of capacity.Codes, by the first place where it appears.
+// UPDATE_TRANSCRIPTS=1 writes it.
 func TestCodesInDocs(t *testing.T) {
 	const path, begin, end = "../../docs/codes.md", "<!-- codes -->\n", "<!-- end of codes -->\n"
 
@@ -70,8 +70,8 @@ func TestCodesInDocs(t *testing.T) {
 	}
 }
 
-// TestCodesAreTheOnlyOnes: each text of type capacity.Code in the source, a constant's or one written where it is used, is
-// in capacity.Codes, and something uses each of these.
+// TestCodesAreTheOnlyOnes: each text of type capacity.Code in the source, a constant's or one written where it is used,
+// is in capacity.Codes, and something uses each of these.
 func TestCodesAreTheOnlyOnes(t *testing.T) {
 	all := load(t)
 	code := find(t, all, "/capacity").Types.Scope().Lookup("Code").Type().String()

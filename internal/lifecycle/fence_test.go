@@ -122,30 +122,90 @@ func TestWanted(t *testing.T) {
 		rs       rs
 		want     string // kind, EC2's reservation, nodes, from, to
 	}{
-		"open block":                                      {"ec2", "cr-0", rs{now}, "fence cr-0 gpu-[1-2] 23h20m"},
-		"scheduled block on ec2 waits as well":            {"ec2", "cr-1", rs{later}, "wait cr-1 gpu-[1-2] 0s 1d, fence cr-1 gpu-[1-2] 1d23h20m"},
-		"scheduled block on PCS: PCS holds the nodes":     {"pcs", "cr-1", rs{later}, "fence cr-1 gpu-[1-2] 1d23h20m"},
-		"the fence ends when the next block opens":        {"ec2", "cr-1 cr-0", rs{now, later}, "fence cr-0 gpu-[1-2] 23h20m 1d, fence cr-1 gpu-[1-2] 1d23h20m"},
-		"not before the old block has ended":              {"ec2", "cr-0 cr-2", rs{now, block("cr-2", "20h", "48h", capacity.StateScheduled)}, "fence cr-0 gpu-[1-2] 23h20m 1d, fence cr-2 gpu-[1-2] 1d23h20m"},
-		"a PCS group holds one block":                     {"pcs", "cr-0 cr-1", rs{now, later}, "fence cr-0 gpu-[1-2] 23h20m"},
-		"all ended: stays closed":                         {"ec2", "cr-9", rs{ended}, "fence cr-9 gpu-[1-2] -1h40m"},
-		"over by the clock, though EC2 still says active": {"ec2", "cr-9", rs{block("cr-9", "-48h", "0s", capacity.StateActive)}, "fence cr-9 gpu-[1-2] -40m"},
-		"never paid: closed from now":                     {"ec2", "cr-9", rs{block("cr-9", "24h", "48h", capacity.StatePaymentFailed)}, "fence cr-9 gpu-[1-2] 0s"},
-		"an ended one before an open one":                 {"ec2", "cr-9 cr-0", rs{ended, now}, "fence cr-0 gpu-[1-2] 23h20m"},
-		"a cancelled ODCR: closed from now":               {"ec2", "cr-3", rs{odcr("cr-3", capacity.StateCancelled, time.Time{})}, "fence  gpu-[1-2] 0s"},
-		"an ODCR with an end has no reclaim lead":         {"ec2", "cr-3", rs{odcr("cr-3", capacity.StateActive, at("2h"))}, "fence cr-3 gpu-[1-2] 1h50m, surplus cr-3 gpu-2 0s"},
-		"no reservation: closed from now":                 {"ec2", "", nil, "fence  gpu-[1-2] 0s"},
-		"no reservation on PCS: no nodes either":          {"pcs", "", nil, ""},
-		"more nodes than places":                          {"ec2", "cr-0", rs{sized(now, 1)}, "fence cr-0 gpu-[1-2] 23h20m, surplus cr-0 gpu-2 0s"},
-		"as many nodes as places":                         {"ec2", "cr-0", rs{sized(now, 2)}, "fence cr-0 gpu-[1-2] 23h20m"},
-		"more nodes than places, on PCS":                  {"pcs", "cr-0", rs{sized(now, 1)}, "fence cr-0 gpu-[1-2] 23h20m"},
-		"guest, scheduled, nobody's size":                 {"none", "cr-1", rs{sized(later, 1)}, "guest's wait cr-1 gpu-[1-2] 0s 1d, guest's fence cr-1 gpu-[1-2] 1d23h20m"},
-		"the sum of those without an end":                 {"ec2", "cr-3 cr-4", rs{odcr("cr-3", capacity.StateActive, time.Time{}), odcr("cr-4", capacity.StateActive, time.Time{})}, ""},
+		"open block": {"ec2", "cr-0", rs{now}, "fence cr-0 gpu-[1-2] 23h20m"},
+		"scheduled block on ec2 waits as well": {
+			"ec2",
+			"cr-1",
+			rs{later},
+			"wait cr-1 gpu-[1-2] 0s 1d, fence cr-1 gpu-[1-2] 1d23h20m",
+		},
+		"scheduled block on PCS: PCS holds the nodes": {"pcs", "cr-1", rs{later}, "fence cr-1 gpu-[1-2] 1d23h20m"},
+		"the fence ends when the next block opens": {
+			"ec2",
+			"cr-1 cr-0",
+			rs{now, later},
+			"fence cr-0 gpu-[1-2] 23h20m 1d, fence cr-1 gpu-[1-2] 1d23h20m",
+		},
+		"not before the old block has ended": {
+			"ec2",
+			"cr-0 cr-2",
+			rs{now, block("cr-2", "20h", "48h", capacity.StateScheduled)},
+			"fence cr-0 gpu-[1-2] 23h20m 1d, fence cr-2 gpu-[1-2] 1d23h20m",
+		},
+		"a PCS group holds one block": {
+			"pcs",
+			"cr-0 cr-1",
+			rs{now, later},
+			"fence cr-0 gpu-[1-2] 23h20m",
+		},
+		"all ended: stays closed": {"ec2", "cr-9", rs{ended}, "fence cr-9 gpu-[1-2] -1h40m"},
+		"over by the clock, though EC2 still says active": {
+			"ec2",
+			"cr-9",
+			rs{block("cr-9", "-48h", "0s", capacity.StateActive)},
+			"fence cr-9 gpu-[1-2] -40m",
+		},
+		"never paid: closed from now": {
+			"ec2",
+			"cr-9",
+			rs{block("cr-9", "24h", "48h", capacity.StatePaymentFailed)},
+			"fence cr-9 gpu-[1-2] 0s",
+		},
+		"an ended one before an open one": {"ec2", "cr-9 cr-0", rs{ended, now}, "fence cr-0 gpu-[1-2] 23h20m"},
+		"a cancelled ODCR: closed from now": {
+			"ec2",
+			"cr-3",
+			rs{odcr("cr-3", capacity.StateCancelled, time.Time{})},
+			"fence  gpu-[1-2] 0s",
+		},
+		"an ODCR with an end has no reclaim lead": {
+			"ec2",
+			"cr-3",
+			rs{odcr("cr-3", capacity.StateActive, at("2h"))},
+			"fence cr-3 gpu-[1-2] 1h50m, surplus cr-3 gpu-2 0s",
+		},
+		"no reservation: closed from now":        {"ec2", "", nil, "fence  gpu-[1-2] 0s"},
+		"no reservation on PCS: no nodes either": {"pcs", "", nil, ""},
+		"more nodes than places": {
+			"ec2",
+			"cr-0",
+			rs{sized(now, 1)},
+			"fence cr-0 gpu-[1-2] 23h20m, surplus cr-0 gpu-2 0s",
+		},
+		"as many nodes as places":        {"ec2", "cr-0", rs{sized(now, 2)}, "fence cr-0 gpu-[1-2] 23h20m"},
+		"more nodes than places, on PCS": {"pcs", "cr-0", rs{sized(now, 1)}, "fence cr-0 gpu-[1-2] 23h20m"},
+		"guest, scheduled, nobody's size": {
+			"none",
+			"cr-1",
+			rs{sized(later, 1)},
+			"guest's wait cr-1 gpu-[1-2] 0s 1d, guest's fence cr-1 gpu-[1-2] 1d23h20m",
+		},
+		"the sum of those without an end": {
+			"ec2",
+			"cr-3 cr-4",
+			rs{odcr("cr-3", capacity.StateActive, time.Time{}), odcr("cr-4", capacity.StateActive, time.Time{})},
+			"",
+		},
 	} {
 		snap := oneSlot(c.provider, strings.Fields(c.ids), c.rs...)
 
 		var got []string
-		for _, r := range (View{Owner: me, Snap: snap, Now: noon, Cluster: &Cluster{}}).wantedGuards(snap.SlotStates(noon)[0], nodes) {
+		for _, r := range (View{
+			Owner:   me,
+			Snap:    snap,
+			Now:     noon,
+			Cluster: &Cluster{},
+		}).wantedGuards(snap.SlotStates(noon)[0], nodes) {
 			g := r.Guard()
 			text := fmt.Sprintf(
 				"%s %s %s %s",
@@ -225,28 +285,102 @@ func TestSteps(t *testing.T) {
 		keep       string
 		todo       []string
 	}{
-		"placed": {want: []capacity.SlurmReservation{future}, todo: []string{"create pcs-capacity-fence-gpu.cr-0." + me}},
-		"there":  {want: []capacity.SlurmReservation{future}, have: []capacity.SlurmReservation{fence(at("1h2s"), at("1h2s").Add(year))}},
-		"R11: the end moved, the fence not yet active": {want: []capacity.SlurmReservation{future}, have: []capacity.SlurmReservation{fence(at("2h"), at("2h").Add(year))}, todo: []string{"update pcs-capacity-fence-gpu.cr-0." + me}},
-		"R11: an extension while the fence is active":  {want: []capacity.SlurmReservation{future}, have: []capacity.SlurmReservation{fence(at("-1m"), at("-1m").Add(year))}, todo: []string{"replace pcs-capacity-fence-gpu.cr-0." + me + ".2"}},
-		"active, start in the past either way":         {want: []capacity.SlurmReservation{fence(at("-9m"), time.Time{})}, have: []capacity.SlurmReservation{fence(at("-1m"), at("-1m").Add(year))}},
-		"active, the next block became known":          {want: []capacity.SlurmReservation{fence(at("-9m"), at("1h"))}, have: []capacity.SlurmReservation{fence(at("-9m"), at("-9m").Add(year))}, todo: []string{"update pcs-capacity-fence-gpu.cr-0." + me}},
-		"nodes were added":                             {want: []capacity.SlurmReservation{future}, have: []capacity.SlurmReservation{reservation("pcs-capacity-fence-gpu.cr-0."+me, nodes[:1], at("1h"), at("1h").Add(year))}, todo: []string{"update pcs-capacity-fence-gpu.cr-0." + me}},
-		"nodes in another order":                       {want: []capacity.SlurmReservation{future}, have: []capacity.SlurmReservation{reservation("pcs-capacity-fence-gpu.cr-0."+me, []string{"gpu-2", "gpu-1"}, at("1h"), at("1h").Add(year))}},
-		"another end":                                  {want: []capacity.SlurmReservation{fence(at("1h"), at("30h"))}, have: []capacity.SlurmReservation{fence(at("1h"), at("31h"))}, todo: []string{"update pcs-capacity-fence-gpu.cr-0." + me}},
-		"300 days are without end":                     {want: []capacity.SlurmReservation{future}, have: []capacity.SlurmReservation{fence(at("1h"), at("1h").Add(300*24*time.Hour))}},
-		"six seconds are another start":                {want: []capacity.SlurmReservation{future}, have: []capacity.SlurmReservation{fence(at("1h6s"), at("1h6s").Add(year))}, todo: []string{"update pcs-capacity-fence-gpu.cr-0." + me}},
-		"ends now":                                     {want: []capacity.SlurmReservation{future}, have: []capacity.SlurmReservation{fence(at("-2h"), noon)}, todo: []string{"replace pcs-capacity-fence-gpu.cr-0." + me + ".2"}},
-		"not needed any more":                          {have: []capacity.SlurmReservation{future}, todo: []string{"delete pcs-capacity-fence-gpu.cr-0." + me}},
-		"R8: nothing is known":                         {have: []capacity.SlurmReservation{future}, keep: "gpu"},
-		"one that has ended and is still listed":       {want: []capacity.SlurmReservation{future}, have: []capacity.SlurmReservation{fence(at("-2h"), at("-1h"))}, todo: []string{"replace pcs-capacity-fence-gpu.cr-0." + me + ".2"}},
-		"the nodes are somebody else's now":            {want: asGuest(fence(at("1h"), time.Time{})), have: []capacity.SlurmReservation{fence(at("1h"), at("1h").Add(year))}, todo: []string{"replace pcs-capacity-fence-gpu.cr-0." + me + ".2"}},
-		"kept beside one that goes":                    {keep: "gpu", have: []capacity.SlurmReservation{future, reservation("pcs-capacity-fence-old.cr-0."+me, nodes, at("1h"), at("1h").Add(year))}, todo: []string{"delete pcs-capacity-fence-old.cr-0." + me}},
-		"a guest's is there":                           {want: asGuest(fence(at("1h"), time.Time{})), have: asGuest(fence(at("1h"), at("1h").Add(year)))},
+		"placed": {
+			want: []capacity.SlurmReservation{future},
+			todo: []string{"create pcs-capacity-fence-gpu.cr-0." + me},
+		},
+		"there": {
+			want: []capacity.SlurmReservation{future},
+			have: []capacity.SlurmReservation{fence(at("1h2s"), at("1h2s").Add(year))},
+		},
+		"R11: the end moved, the fence not yet active": {
+			want: []capacity.SlurmReservation{future},
+			have: []capacity.SlurmReservation{fence(at("2h"), at("2h").Add(year))},
+			todo: []string{"update pcs-capacity-fence-gpu.cr-0." + me},
+		},
+		"R11: an extension while the fence is active": {
+			want: []capacity.SlurmReservation{future},
+			have: []capacity.SlurmReservation{fence(at("-1m"), at("-1m").Add(year))},
+			todo: []string{"replace pcs-capacity-fence-gpu.cr-0." + me + ".2"},
+		},
+		"active, start in the past either way": {
+			want: []capacity.SlurmReservation{fence(at("-9m"), time.Time{})},
+			have: []capacity.SlurmReservation{fence(at("-1m"), at("-1m").Add(year))},
+		},
+		"active, the next block became known": {
+			want: []capacity.SlurmReservation{fence(at("-9m"), at("1h"))},
+			have: []capacity.SlurmReservation{fence(at("-9m"), at("-9m").Add(year))},
+			todo: []string{"update pcs-capacity-fence-gpu.cr-0." + me},
+		},
+		"nodes were added": {
+			want: []capacity.SlurmReservation{future},
+			have: []capacity.SlurmReservation{
+				reservation("pcs-capacity-fence-gpu.cr-0."+me, nodes[:1], at("1h"), at("1h").Add(year)),
+			},
+			todo: []string{"update pcs-capacity-fence-gpu.cr-0." + me},
+		},
+		"nodes in another order": {
+			want: []capacity.SlurmReservation{future},
+			have: []capacity.SlurmReservation{
+				reservation("pcs-capacity-fence-gpu.cr-0."+me, []string{"gpu-2", "gpu-1"}, at("1h"), at("1h").Add(year)),
+			},
+		},
+		"another end": {
+			want: []capacity.SlurmReservation{fence(at("1h"), at("30h"))},
+			have: []capacity.SlurmReservation{fence(at("1h"), at("31h"))},
+			todo: []string{"update pcs-capacity-fence-gpu.cr-0." + me},
+		},
+		"300 days are without end": {
+			want: []capacity.SlurmReservation{future},
+			have: []capacity.SlurmReservation{fence(at("1h"), at("1h").Add(300*24*time.Hour))},
+		},
+		"six seconds are another start": {
+			want: []capacity.SlurmReservation{future},
+			have: []capacity.SlurmReservation{fence(at("1h6s"), at("1h6s").Add(year))},
+			todo: []string{"update pcs-capacity-fence-gpu.cr-0." + me},
+		},
+		"ends now": {
+			want: []capacity.SlurmReservation{future},
+			have: []capacity.SlurmReservation{fence(at("-2h"), noon)},
+			todo: []string{"replace pcs-capacity-fence-gpu.cr-0." + me + ".2"},
+		},
+		"not needed any more": {
+			have: []capacity.SlurmReservation{future},
+			todo: []string{"delete pcs-capacity-fence-gpu.cr-0." + me},
+		},
+		"R8: nothing is known": {have: []capacity.SlurmReservation{future}, keep: "gpu"},
+		"one that has ended and is still listed": {
+			want: []capacity.SlurmReservation{future},
+			have: []capacity.SlurmReservation{fence(at("-2h"), at("-1h"))},
+			todo: []string{"replace pcs-capacity-fence-gpu.cr-0." + me + ".2"},
+		},
+		"the nodes are somebody else's now": {
+			want: asGuest(fence(at("1h"), time.Time{})),
+			have: []capacity.SlurmReservation{fence(at("1h"), at("1h").Add(year))},
+			todo: []string{"replace pcs-capacity-fence-gpu.cr-0." + me + ".2"},
+		},
+		"kept beside one that goes": {
+			keep: "gpu",
+			have: []capacity.SlurmReservation{
+				future,
+				reservation("pcs-capacity-fence-old.cr-0."+me, nodes, at("1h"), at("1h").Add(year)),
+			},
+			todo: []string{"delete pcs-capacity-fence-old.cr-0." + me},
+		},
+		"a guest's is there": {
+			want: asGuest(fence(at("1h"), time.Time{})),
+			have: asGuest(fence(at("1h"), at("1h").Add(year))),
+		},
 		"roll over: the wait is there before the fence goes": {
-			want: []capacity.SlurmReservation{reservation("pcs-capacity-wait-gpu.cr-0."+me, nodes, noon, at("3h")), fence(at("9h"), time.Time{})},
+			want: []capacity.SlurmReservation{
+				reservation("pcs-capacity-wait-gpu.cr-0."+me, nodes, noon, at("3h")),
+				fence(at("9h"), time.Time{}),
+			},
 			have: []capacity.SlurmReservation{fence(at("-1h"), at("3h"))},
-			todo: []string{"create pcs-capacity-wait-gpu.cr-0." + me, "replace pcs-capacity-fence-gpu.cr-0." + me + ".2"},
+			todo: []string{
+				"create pcs-capacity-wait-gpu.cr-0." + me,
+				"replace pcs-capacity-fence-gpu.cr-0." + me + ".2",
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -345,28 +479,73 @@ func TestAFenceMayGo(t *testing.T) {
 		but   func(*View)
 		want  bool
 	}{
-		"of no block":                         {"", nil, nil, true},
-		"of an open block":                    {"cr-0", []capacity.Reservation{open}, nil, false},
-		"of the next block":                   {"cr-1", []capacity.Reservation{open, later}, nil, false},
-		"of an ended block":                   {"cr-9", []capacity.Reservation{block("cr-9", "-48h", "-1h", capacity.StateExpired), open}, nil, true},
-		"of an ODCR that ends":                {"cr-4", []capacity.Reservation{odcr("24h")}, nil, false},
-		"of an ODCR that ends no more":        {"cr-4", []capacity.Reservation{odcr("")}, nil, true},
-		"named by fences only, and no end":    {"cr-4", nil, func(s *View) { s.Snap.Reservations = []capacity.Reservation{odcr("")} }, true},
+		"of no block":       {"", nil, nil, true},
+		"of an open block":  {"cr-0", []capacity.Reservation{open}, nil, false},
+		"of the next block": {"cr-1", []capacity.Reservation{open, later}, nil, false},
+		"of an ended block": {
+			"cr-9",
+			[]capacity.Reservation{block("cr-9", "-48h", "-1h", capacity.StateExpired), open},
+			nil,
+			true,
+		},
+		"of an ODCR that ends":         {"cr-4", []capacity.Reservation{odcr("24h")}, nil, false},
+		"of an ODCR that ends no more": {"cr-4", []capacity.Reservation{odcr("")}, nil, true},
+		"named by fences only, and no end": {
+			"cr-4",
+			nil,
+			func(s *View) { s.Snap.Reservations = []capacity.Reservation{odcr("")} },
+			true,
+		},
 		"of a block without an end":           {"cr-0", []capacity.Reservation{endless}, nil, false},
 		"of one that never gets the slot":     {"cr-2", []capacity.Reservation{open, within}, nil, true},
 		"beside one that never gets the slot": {"cr-0", []capacity.Reservation{open, within}, nil, false},
-		"it has another slot":                 {"cr-0", []capacity.Reservation{open}, slots(nil, []string{"cr-0"}), true},
-		"it is the next of another slot":      {"cr-1", []capacity.Reservation{open, later}, slots(nil, []string{"cr-0", "cr-1"}), true},
-		"it is the third of another slot":     {"cr-3", []capacity.Reservation{open, later, third}, slots(nil, []string{"cr-0", "cr-1", "cr-3"}), false},
-		"another slot has another block":      {"cr-0", []capacity.Reservation{open, later}, slots([]string{"cr-0"}, []string{"cr-1"}), false},
-		"another slot had it":                 {"cr-0", []capacity.Reservation{open}, formerly("big", "cr-0"), false},
-		"another slot had it, and has others": {"cr-0", []capacity.Reservation{open}, func(s *View) { slots(nil, nil)(s); s.Snap.Former = formerSlot("big", "cr-0") }, false},
-		"named by fences only, and open":      {"cr-7", nil, func(s *View) { r := open; r.ID = "cr-7"; s.Snap.Reservations = []capacity.Reservation{r} }, false},
+		"it has another slot": {
+			"cr-0",
+			[]capacity.Reservation{open},
+			slots(nil, []string{"cr-0"}),
+			true,
+		},
+		"it is the next of another slot": {
+			"cr-1",
+			[]capacity.Reservation{open, later},
+			slots(nil, []string{"cr-0", "cr-1"}),
+			true,
+		},
+		"it is the third of another slot": {
+			"cr-3",
+			[]capacity.Reservation{open, later, third},
+			slots(nil, []string{"cr-0", "cr-1", "cr-3"}),
+			false,
+		},
+		"another slot has another block": {
+			"cr-0",
+			[]capacity.Reservation{open, later},
+			slots([]string{"cr-0"}, []string{"cr-1"}),
+			false,
+		},
+		"another slot had it": {"cr-0", []capacity.Reservation{open}, formerly("big", "cr-0"), false},
+		"another slot had it, and has others": {
+			"cr-0",
+			[]capacity.Reservation{open},
+			func(s *View) { slots(nil, nil)(s); s.Snap.Former = formerSlot("big", "cr-0") },
+			false,
+		},
+		"named by fences only, and open": {
+			"cr-7",
+			nil,
+			func(s *View) { r := open; r.ID = "cr-7"; s.Snap.Reservations = []capacity.Reservation{r} },
+			false,
+		},
 		"named by fences only, and ended": {"cr-7", nil, func(s *View) {
 			s.Snap.Reservations = []capacity.Reservation{block("cr-7", "-48h", "-1h", capacity.StateExpired)}
 		}, true},
-		"EC2 does not describe it":               {"cr-7", nil, nil, false},
-		"EC2 has not described it for very long": {"cr-7", nil, func(s *View) { s.Snap.Missing = map[string]time.Time{"cr-7": at("-1h")} }, true},
+		"EC2 does not describe it": {"cr-7", nil, nil, false},
+		"EC2 has not described it for very long": {
+			"cr-7",
+			nil,
+			func(s *View) { s.Snap.Missing = map[string]time.Time{"cr-7": at("-1h")} },
+			true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var ids []string
@@ -379,7 +558,12 @@ func TestAFenceMayGo(t *testing.T) {
 				c.but(&s)
 			}
 
-			if got := s.isObsolete(capacity.Guard{Kind: capacity.GuardFence, Slot: "gpu", Block: c.block, Owner: me}); got != c.want {
+			if got := s.isObsolete(capacity.Guard{
+				Kind:  capacity.GuardFence,
+				Slot:  "gpu",
+				Block: c.block,
+				Owner: me,
+			}); got != c.want {
 				t.Errorf("%t", got)
 			}
 		})
@@ -422,7 +606,9 @@ func TestFencesThatStay(t *testing.T) {
 		capacity.StateExpired,
 	)
 
-	const unnamed, missing = "the settings no longer name reservation cr-7 for slot old", "EC2 has not described reservation cr-7 since 2026-11-20 11:30 UTC; its fence pcs-capacity-fence-old.cr-7." + me + " stays until 2026-11-20 12:30 UTC"
+	const unnamed, missing = "the settings no longer name reservation cr-7 for slot old", "EC2 has not described " +
+		"reservation cr-7 since 2026-11-20 11:30 UTC; its fence pcs-capacity-fence-old.cr-7." + me +
+		" stays until 2026-11-20 12:30 UTC"
 	for name, c := range map[string]struct {
 		there   capacity.SlurmReservation
 		guarded *capacity.Reservation
@@ -483,16 +669,71 @@ func TestFences(t *testing.T) {
 		noNodes  bool
 		want     string
 	}{
-		"an open block":                           {provider: "ec2", ids: []string{"cr-0"}, rs: []capacity.Reservation{open}, want: "create-fence"},
-		"a wait that nobody needs":                {provider: "ec2", ids: []string{"cr-0"}, rs: []capacity.Reservation{open}, have: []capacity.SlurmReservation{there("wait")}, want: "create-fence delete-wait"},
-		"without AWS nothing goes":                {provider: "ec2", ids: []string{"cr-0"}, rs: []capacity.Reservation{open}, have: []capacity.SlurmReservation{there("wait")}, noAWS: true, want: "create-fence"},
-		"EC2 does not describe what the slot has": {provider: "ec2", ids: []string{"cr-0"}, have: []capacity.SlurmReservation{there("wait"), there("surplus")}},
-		"nothing on PCS, in a queue":              {provider: "pcs", ids: []string{"cr-9"}, rs: []capacity.Reservation{block("cr-9", "-48h", "-24h", capacity.StateExpired)}, want: "create-fence"},
-		"nothing on our nodes, in no partition":   {provider: "ec2", ids: []string{"cr-9"}, rs: []capacity.Reservation{block("cr-9", "-48h", "-24h", capacity.StateExpired)}, noQueue: true, want: "create-fence"},
-		"an open block on PCS, in no queue yet":   {provider: "pcs", ids: []string{"cr-0"}, rs: []capacity.Reservation{open}, noQueue: true, want: "create-fence"},
-		"Slurm shows no nodes of an open block":   {provider: "ec2", ids: []string{"cr-0"}, rs: []capacity.Reservation{open}, have: []capacity.SlurmReservation{there("wait")}, noNodes: true},
-		"no nodes and no block":                   {provider: "ec2", have: []capacity.SlurmReservation{there("wait")}, noNodes: true, want: "delete-wait"},
-		"nothing on PCS, in no queue any more":    {provider: "pcs", ids: []string{"cr-9"}, rs: []capacity.Reservation{block("cr-9", "-48h", "-24h", capacity.StateExpired)}, noQueue: true},
+		"an open block": {
+			provider: "ec2",
+			ids:      []string{"cr-0"},
+			rs:       []capacity.Reservation{open},
+			want:     "create-fence",
+		},
+		"a wait that nobody needs": {
+			provider: "ec2",
+			ids:      []string{"cr-0"},
+			rs:       []capacity.Reservation{open},
+			have:     []capacity.SlurmReservation{there("wait")},
+			want:     "create-fence delete-wait",
+		},
+		"without AWS nothing goes": {
+			provider: "ec2",
+			ids:      []string{"cr-0"},
+			rs:       []capacity.Reservation{open},
+			have:     []capacity.SlurmReservation{there("wait")},
+			noAWS:    true,
+			want:     "create-fence",
+		},
+		"EC2 does not describe what the slot has": {
+			provider: "ec2",
+			ids:      []string{"cr-0"},
+			have:     []capacity.SlurmReservation{there("wait"), there("surplus")},
+		},
+		"nothing on PCS, in a queue": {
+			provider: "pcs",
+			ids:      []string{"cr-9"},
+			rs:       []capacity.Reservation{block("cr-9", "-48h", "-24h", capacity.StateExpired)},
+			want:     "create-fence",
+		},
+		"nothing on our nodes, in no partition": {
+			provider: "ec2",
+			ids:      []string{"cr-9"},
+			rs:       []capacity.Reservation{block("cr-9", "-48h", "-24h", capacity.StateExpired)},
+			noQueue:  true,
+			want:     "create-fence",
+		},
+		"an open block on PCS, in no queue yet": {
+			provider: "pcs",
+			ids:      []string{"cr-0"},
+			rs:       []capacity.Reservation{open},
+			noQueue:  true,
+			want:     "create-fence",
+		},
+		"Slurm shows no nodes of an open block": {
+			provider: "ec2",
+			ids:      []string{"cr-0"},
+			rs:       []capacity.Reservation{open},
+			have:     []capacity.SlurmReservation{there("wait")},
+			noNodes:  true,
+		},
+		"no nodes and no block": {
+			provider: "ec2",
+			have:     []capacity.SlurmReservation{there("wait")},
+			noNodes:  true,
+			want:     "delete-wait",
+		},
+		"nothing on PCS, in no queue any more": {
+			provider: "pcs",
+			ids:      []string{"cr-9"},
+			rs:       []capacity.Reservation{block("cr-9", "-48h", "-24h", capacity.StateExpired)},
+			noQueue:  true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := &Cluster{slots: map[string][]string{"gpu": {"gpu-1"}}, Reservations: c.have}

@@ -29,11 +29,16 @@ func TestFormerSlots(t *testing.T) {
 		"the settings have it still":   {oneSlot("ec2", []string{"cr-0"}, live), "gpu.cr-0", "root", false},
 		"the partition is gone":        {gone, "gpu.cr-0", "root", true},
 		"another reservation is there": {oneSlot("ec2", []string{"cr-1"}, live), "gpu.cr-0", "root", true},
-		"it has ended":                 {&capacity.Snapshot{Reservations: []capacity.Reservation{ended}}, "gpu.cr-0", "root", false},
-		"nothing is known of it":       {&capacity.Snapshot{}, "gpu.cr-0", "root", false},
-		"Slurm does not answer":        {gone, "", "", true},
-		"another slot's fence":         {gone, "gpu2.cr-0", "root", false},
-		"somebody else's":              {gone, "gpu.cr-0", "alice", false},
+		"it has ended": {
+			&capacity.Snapshot{Reservations: []capacity.Reservation{ended}},
+			"gpu.cr-0",
+			"root",
+			false,
+		},
+		"nothing is known of it": {&capacity.Snapshot{}, "gpu.cr-0", "root", false},
+		"Slurm does not answer":  {gone, "", "", true},
+		"another slot's fence":   {gone, "gpu2.cr-0", "root", false},
+		"somebody else's":        {gone, "gpu.cr-0", "alice", false},
 	} {
 		s := View{Old: oneSlot("ec2", []string{"cr-0"}, live), Snap: c.snap, Now: noon}
 		s.Old.Partitions[0].Groups[0].Slots[0].Nodes = "gpu-[1-2]"
@@ -58,11 +63,20 @@ func TestFacts(t *testing.T) {
 		rs   []capacity.Reservation
 		want string // the reservation and its fence
 	}{
-		"a block":             {[]capacity.Reservation{block("cr-0", "-1h", "24h", capacity.StateActive)}, "cr-0 2026-11-21 11:20 UTC"},
-		"without an end":      {[]capacity.Reservation{endless("cr-3")}, "cr-3 never"},
-		"two without an end":  {[]capacity.Reservation{endless("cr-3"), endless("cr-4")}, ""},
-		"one after the other": {[]capacity.Reservation{block("cr-0", "-1h", "24h", capacity.StateActive), block("cr-1", "25h", "48h", capacity.StateScheduled)}, "cr-0 2026-11-21 11:20 UTC"},
-		"none is live":        {[]capacity.Reservation{block("cr-9", "-9h", "-1h", capacity.StateExpired)}, ""},
+		"a block": {
+			[]capacity.Reservation{block("cr-0", "-1h", "24h", capacity.StateActive)},
+			"cr-0 2026-11-21 11:20 UTC",
+		},
+		"without an end":     {[]capacity.Reservation{endless("cr-3")}, "cr-3 never"},
+		"two without an end": {[]capacity.Reservation{endless("cr-3"), endless("cr-4")}, ""},
+		"one after the other": {
+			[]capacity.Reservation{
+				block("cr-0", "-1h", "24h", capacity.StateActive),
+				block("cr-1", "25h", "48h", capacity.StateScheduled),
+			},
+			"cr-0 2026-11-21 11:20 UTC",
+		},
+		"none is live": {[]capacity.Reservation{block("cr-9", "-9h", "-1h", capacity.StateExpired)}, ""},
 	} {
 		var ids []string
 		for _, r := range c.rs {
@@ -113,12 +127,41 @@ func TestTwins(t *testing.T) {
 		err    error
 		want   []string
 	}{
-		"for a node of ours":    {[]capacity.Instance{gone, instance("i-1", "gpu-1", "10.0.0.9", theirs)}, nil, []string{"instance i-1 (gpu-1) is left alone: it has the mark " + theirs + yours + mine + advice(mine)}},
-		"for a hidden node":     {[]capacity.Instance{instance("i-1", "gpu-2", "10.0.0.9", theirs)}, nil, []string{"instance i-1 (gpu-2) is left alone: it has the mark " + theirs + yours + mine + advice(mine)}},
-		"for no node of ours":   {[]capacity.Instance{instance("i-1", "cpu-1", "10.0.0.9", theirs)}, nil, nil},
-		"at an address of ours": {[]capacity.Instance{instance("i-1", "", "10.0.0.1", theirs)}, nil, []string{"instance i-1 (no node) is left alone: it has the mark " + theirs + yours + mine + advice(mine)}},
-		"two":                   {[]capacity.Instance{instance("i-1", "gpu-1", "10.0.0.8", theirs), instance("i-2", "gpu-2", "10.0.0.9", theirs)}, nil, []string{"instances i-1, i-2 (gpu-[1-2]) are left alone: they have the mark " + theirs + yours + mine + advice(mine)}},
-		"our mark is not known": {[]capacity.Instance{instance("i-1", "gpu-1", "10.0.0.9", theirs)}, errors.New("run sync on the controller"), []string{"instance i-1 (gpu-1) is left alone: it has the mark " + theirs + yours + "not known: run sync on the controller" + advice("MARK")}},
+		"for a node of ours": {
+			[]capacity.Instance{gone, instance("i-1", "gpu-1", "10.0.0.9", theirs)},
+			nil,
+			[]string{"instance i-1 (gpu-1) is left alone: it has the mark " + theirs + yours + mine + advice(mine)},
+		},
+		"for a hidden node": {
+			[]capacity.Instance{instance("i-1", "gpu-2", "10.0.0.9", theirs)},
+			nil,
+			[]string{"instance i-1 (gpu-2) is left alone: it has the mark " + theirs + yours + mine + advice(mine)},
+		},
+		"for no node of ours": {[]capacity.Instance{instance("i-1", "cpu-1", "10.0.0.9", theirs)}, nil, nil},
+		"at an address of ours": {
+			[]capacity.Instance{instance("i-1", "", "10.0.0.1", theirs)},
+			nil,
+			[]string{"instance i-1 (no node) is left alone: it has the mark " + theirs + yours + mine + advice(mine)},
+		},
+		"two": {
+			[]capacity.Instance{
+				instance("i-1", "gpu-1", "10.0.0.8", theirs),
+				instance("i-2", "gpu-2", "10.0.0.9", theirs),
+			},
+			nil,
+			[]string{
+				"instances i-1, i-2 (gpu-[1-2]) are left alone: they have the mark " + theirs + yours + mine +
+					advice(mine),
+			},
+		},
+		"our mark is not known": {
+			[]capacity.Instance{instance("i-1", "gpu-1", "10.0.0.9", theirs)},
+			errors.New("run sync on the controller"),
+			[]string{
+				"instance i-1 (gpu-1) is left alone: it has the mark " + theirs + yours +
+					"not known: run sync on the controller" + advice("MARK"),
+			},
+		},
 	} {
 		mark := mine
 		if c.err != nil {
@@ -193,12 +236,22 @@ func TestAnOpenBlockIsTakenOutOfTheSettings(t *testing.T) {
 				t.Errorf("a job: %+v", v)
 			}
 
-			fences := View{Owner: me, Snap: snap, Now: noon, Cluster: &Cluster{}}.wantedGuards(snap.SlotStates(noon)[0], nodes)
+			fences := View{
+				Owner:   me,
+				Snap:    snap,
+				Now:     noon,
+				Cluster: &Cluster{},
+			}.wantedGuards(snap.SlotStates(noon)[0], nodes)
 			if len(fences) == 0 || !fences[0].IsFenceFor("gpu-a", open) {
 				t.Fatalf("wanted: %+v", fences)
 			}
 
-			snap.Add(checkKeptFences(View{Owner: me, Snap: snap, Now: noon, Cluster: &Cluster{Reservations: fences}})...)
+			snap.Add(checkKeptFences(View{
+				Owner:   me,
+				Snap:    snap,
+				Now:     noon,
+				Cluster: &Cluster{Reservations: fences},
+			})...)
 
 			if said := strings.Join(snap.Texts(capacity.Admin), "\n"); strings.Contains(
 				said,
@@ -274,19 +327,69 @@ func TestSampleOfReservations(t *testing.T) {
 		but   func(*View)
 		want  string
 	}{
-		"each node by its state":     {"xdbuos", []capacity.Reservation{open}, nil, "cr-0: boot=gpu-3 down=gpu-1 drain=gpu-2 up=gpu-4"},
-		"smaller than the slot":      {"xdbuuo", []capacity.Reservation{sized(open, 3)}, nil, "cr-0: boot=gpu-3 up=gpu-[4-5]"},
-		"yet to open":                {"uu", []capacity.Reservation{block("cr-0", "1h", "24h", capacity.StateScheduled)}, nil, ""},
-		"EC2 opens it late":          {"uu", []capacity.Reservation{block("cr-0", "-1s", "24h", capacity.StateScheduled)}, nil, ""},
-		"EC2 opens it early":         {"uu", []capacity.Reservation{sized(block("cr-0", "1s", "24h", capacity.StateActive), 2)}, nil, ""},
-		"it opens now":               {"uu", []capacity.Reservation{sized(block("cr-0", "0s", "24h", capacity.StateActive), 2)}, nil, "cr-0: up=gpu-[1-2]"},
-		"EC2 ends it late":           {"uu", []capacity.Reservation{block("cr-0", "-24h", "-1s", capacity.StateActive)}, nil, ""},
-		"two without an end":         {"uubuxo", []capacity.Reservation{odcr("cr-3", 2), odcr("cr-4", 3)}, nil, "cr-3: up=gpu-[1-2]; cr-4: boot=gpu-3 down=gpu-5 up=gpu-4"},
-		"an open one waits its turn": {"uu", []capacity.Reservation{sized(open, 2), later}, nil, "cr-0: up=gpu-[1-2]; cr-1: without nodes"},
+		"each node by its state": {
+			"xdbuos",
+			[]capacity.Reservation{open},
+			nil,
+			"cr-0: boot=gpu-3 down=gpu-1 drain=gpu-2 up=gpu-4",
+		},
+		"smaller than the slot": {
+			"xdbuuo",
+			[]capacity.Reservation{sized(open, 3)},
+			nil,
+			"cr-0: boot=gpu-3 up=gpu-[4-5]",
+		},
+		"yet to open": {
+			"uu",
+			[]capacity.Reservation{block("cr-0", "1h", "24h", capacity.StateScheduled)},
+			nil,
+			"",
+		},
+		"EC2 opens it late": {
+			"uu",
+			[]capacity.Reservation{block("cr-0", "-1s", "24h", capacity.StateScheduled)},
+			nil,
+			"",
+		},
+		"EC2 opens it early": {
+			"uu",
+			[]capacity.Reservation{sized(block("cr-0", "1s", "24h", capacity.StateActive), 2)},
+			nil,
+			"",
+		},
+		"it opens now": {
+			"uu",
+			[]capacity.Reservation{sized(block("cr-0", "0s", "24h", capacity.StateActive), 2)},
+			nil,
+			"cr-0: up=gpu-[1-2]",
+		},
+		"EC2 ends it late": {
+			"uu",
+			[]capacity.Reservation{block("cr-0", "-24h", "-1s", capacity.StateActive)},
+			nil,
+			"",
+		},
+		"two without an end": {
+			"uubuxo",
+			[]capacity.Reservation{odcr("cr-3", 2), odcr("cr-4", 3)},
+			nil,
+			"cr-3: up=gpu-[1-2]; cr-4: boot=gpu-3 down=gpu-5 up=gpu-4",
+		},
+		"an open one waits its turn": {
+			"uu",
+			[]capacity.Reservation{sized(open, 2), later},
+			nil,
+			"cr-0: up=gpu-[1-2]; cr-1: without nodes",
+		},
 		"named twice": {"uu", []capacity.Reservation{sized(open, 2)}, func(s *View) {
 			s.Snap.Partitions[0].Groups[0].Slots[0].ReservationIDs = []string{"cr-0", "cr-0"}
 		}, "cr-0: up=gpu-[1-2]"},
-		"none beside an end": {"uu", []capacity.Reservation{odcr("cr-3", 1), sized(open, 1)}, nil, "cr-0: without nodes; cr-3: up=gpu-1"},
+		"none beside an end": {
+			"uu",
+			[]capacity.Reservation{odcr("cr-3", 1), sized(open, 1)},
+			nil,
+			"cr-0: without nodes; cr-3: up=gpu-1",
+		},
 		"of two slots, it waits in the first": {"uu", []capacity.Reservation{sized(open, 2), later}, func(s *View) {
 			slots(s, []string{"cr-0", "cr-1"}, []string{"cr-1"})
 		}, "cr-0: up=gpu-[1-2]; cr-1: up=big-1"},
@@ -335,8 +438,17 @@ func TestSampleOfReservations(t *testing.T) {
 		Runs: map[string]capacity.Run{},
 		Paid: map[string]*state.Paid{
 			"cr-0": {
-				Partition: "gpu", Slot: "gpu", Kind: capacity.CapacityBlock, InstanceType: "p5.48xlarge",
-				GPUs: 8, Size: 6, Unhealthy: 1, Start: at("-1h"), Fence: at("23h20m"), End: at("24h"), Nodes: map[string]string{"up": "gpu-1"},
+				Partition:    "gpu",
+				Slot:         "gpu",
+				Kind:         capacity.CapacityBlock,
+				InstanceType: "p5.48xlarge",
+				GPUs:         8,
+				Size:         6,
+				Unhealthy:    1,
+				Start:        at("-1h"),
+				Fence:        at("23h20m"),
+				End:          at("24h"),
+				Nodes:        map[string]string{"up": "gpu-1"},
 			},
 		},
 	}
@@ -412,33 +524,116 @@ func TestSampleOfRuns(t *testing.T) {
 		jobs, ended []capacity.Job
 		want        runs
 	}{
-		"starts":                    {runs{}, []capacity.Job{job("7", "RUNNING", 0, "-30s", "gpu-1")}, nil, runs{"7.0": run("7", "-30s")}},
-		"waits":                     {runs{}, []capacity.Job{job("7", "PENDING", 0, "1h")}, nil, runs{}},
-		"its second run":            {runs{}, []capacity.Job{job("7", "RUNNING", 1, "-30s", "gpu-1")}, nil, runs{"7.1": run("7", "-30s")}},
-		"on none of our nodes":      {runs{}, []capacity.Job{job("7", "RUNNING", 0, "-30s", "cpu-1"), job("8", "RUNNING", 0, "-30s", "gpu-1")}, nil, runs{"8.0": run("8", "-30s")}},
-		"goes on":                   {runs{"7.0": run("7", "-1h")}, []capacity.Job{job("7", "RUNNING", 0, "-1h", "gpu-1")}, nil, runs{"7.0": run("7", "-1h")}},
-		"the offset changed":        {runs{"7.0": run("7", "-1h")}, []capacity.Job{job("7", "RUNNING", 0, "-1h3s", "gpu-1")}, nil, runs{"7.0": run("7", "-1h")}},
-		"its start was wrong":       {runs{"7.0": run("7", "-1h")}, []capacity.Job{job("7", "RUNNING", 0, "-1h6s", "gpu-1")}, nil, runs{"7.0": run("7", "-1h6s")}},
-		"cleans up":                 {runs{"7.0": run("7", "-1h")}, []capacity.Job{job("7", "COMPLETING", 0, "-1h", "gpu-1")}, nil, runs{"7.0": run("7", "-1h")}},
-		"cleans up after its end":   {runs{"7.0": over(run("7", "-1h"), "-2m", "FAILED")}, []capacity.Job{job("7", "COMPLETING", 0, "-1h", "gpu-1")}, nil, runs{}},
-		"ended":                     {runs{"7.0": run("7", "-1h")}, nil, []capacity.Job{ended(job("7", "FAILED", 0, "-1h", "gpu-1"), "-20s")}, runs{"7.0": over(run("7", "-1h"), "-20s", "FAILED")}},
-		"ended, and nobody saw how": {runs{"7.0": run("7", "-1h")}, nil, nil, runs{"7.0": over(run("7", "-1h"), "0s", "")}},
-		"its end is told once":      {runs{"7.0": over(run("7", "-1h"), "-2m", "FAILED")}, nil, []capacity.Job{ended(job("7", "FAILED", 0, "-1h", "gpu-1"), "-2m")}, runs{}},
-		"requeued":                  {runs{"7.0": run("7", "-1h")}, []capacity.Job{job("7", "PENDING", 1, "1h")}, nil, runs{"7.0": over(run("7", "-1h"), "0s", "REQUEUED")}},
+		"starts": {
+			runs{},
+			[]capacity.Job{job("7", "RUNNING", 0, "-30s", "gpu-1")},
+			nil,
+			runs{"7.0": run("7", "-30s")},
+		},
+		"waits": {runs{}, []capacity.Job{job("7", "PENDING", 0, "1h")}, nil, runs{}},
+		"its second run": {
+			runs{},
+			[]capacity.Job{job("7", "RUNNING", 1, "-30s", "gpu-1")},
+			nil,
+			runs{"7.1": run("7", "-30s")},
+		},
+		"on none of our nodes": {
+			runs{},
+			[]capacity.Job{job("7", "RUNNING", 0, "-30s", "cpu-1"), job("8", "RUNNING", 0, "-30s", "gpu-1")},
+			nil,
+			runs{"8.0": run("8", "-30s")},
+		},
+		"goes on": {
+			runs{"7.0": run("7", "-1h")},
+			[]capacity.Job{job("7", "RUNNING", 0, "-1h", "gpu-1")},
+			nil,
+			runs{"7.0": run("7", "-1h")},
+		},
+		"the offset changed": {
+			runs{"7.0": run("7", "-1h")},
+			[]capacity.Job{job("7", "RUNNING", 0, "-1h3s", "gpu-1")},
+			nil,
+			runs{"7.0": run("7", "-1h")},
+		},
+		"its start was wrong": {
+			runs{"7.0": run("7", "-1h")},
+			[]capacity.Job{job("7", "RUNNING", 0, "-1h6s", "gpu-1")},
+			nil,
+			runs{"7.0": run("7", "-1h6s")},
+		},
+		"cleans up": {
+			runs{"7.0": run("7", "-1h")},
+			[]capacity.Job{job("7", "COMPLETING", 0, "-1h", "gpu-1")},
+			nil,
+			runs{"7.0": run("7", "-1h")},
+		},
+		"cleans up after its end": {
+			runs{"7.0": over(run("7", "-1h"), "-2m", "FAILED")},
+			[]capacity.Job{job("7", "COMPLETING", 0, "-1h", "gpu-1")},
+			nil,
+			runs{},
+		},
+		"ended": {
+			runs{"7.0": run("7", "-1h")},
+			nil,
+			[]capacity.Job{ended(job("7", "FAILED", 0, "-1h", "gpu-1"), "-20s")},
+			runs{"7.0": over(run("7", "-1h"), "-20s", "FAILED")},
+		},
+		"ended, and nobody saw how": {
+			runs{"7.0": run("7", "-1h")},
+			nil,
+			nil,
+			runs{"7.0": over(run("7", "-1h"), "0s", "")},
+		},
+		"its end is told once": {
+			runs{"7.0": over(run("7", "-1h"), "-2m", "FAILED")},
+			nil,
+			[]capacity.Job{ended(job("7", "FAILED", 0, "-1h", "gpu-1"), "-2m")},
+			runs{},
+		},
+		"requeued": {
+			runs{"7.0": run("7", "-1h")},
+			[]capacity.Job{job("7", "PENDING", 1, "1h")},
+			nil,
+			runs{"7.0": over(run("7", "-1h"), "0s", "REQUEUED")},
+		},
 		"requeued, runs again": {
 			runs{"7.0": run("7", "-1h")},
 			[]capacity.Job{job("7", "RUNNING", 1, "-20s", "gpu-1")},
 			nil,
 			runs{"7.0": over(run("7", "-1h"), "0s", "REQUEUED"), "7.1": run("7", "-20s")},
 		},
-		"began and ended meanwhile": {runs{}, nil, []capacity.Job{ended(job("7", "COMPLETED", 0, "-50s", "gpu-1"), "-10s")}, runs{"7.0": over(run("7", "-50s"), "-10s", "COMPLETED")}},
-		"ended before the last":     {runs{}, nil, []capacity.Job{ended(job("7", "COMPLETED", 0, "-90s", "gpu-1"), "-61s")}, runs{}},
-		"ended before the first":    {nil, nil, []capacity.Job{ended(job("7", "COMPLETED", 0, "-50s", "gpu-1"), "-10s")}, runs{}},
-		"cancelled, never began":    {runs{}, nil, []capacity.Job{ended(capacity.Job{Shown: "7", State: "CANCELLED", Nodes: []string{"gpu-1"}}, "-10s")}, runs{}},
+		"began and ended meanwhile": {
+			runs{},
+			nil,
+			[]capacity.Job{ended(job("7", "COMPLETED", 0, "-50s", "gpu-1"), "-10s")},
+			runs{"7.0": over(run("7", "-50s"), "-10s", "COMPLETED")},
+		},
+		"ended before the last": {
+			runs{},
+			nil,
+			[]capacity.Job{ended(job("7", "COMPLETED", 0, "-90s", "gpu-1"), "-61s")},
+			runs{},
+		},
+		"ended before the first": {
+			nil,
+			nil,
+			[]capacity.Job{ended(job("7", "COMPLETED", 0, "-50s", "gpu-1"), "-10s")},
+			runs{},
+		},
+		"cancelled, never began": {
+			runs{},
+			nil,
+			[]capacity.Job{ended(capacity.Job{Shown: "7", State: "CANCELLED", Nodes: []string{"gpu-1"}}, "-10s")},
+			runs{},
+		},
 		"began and ended not ours": {
 			runs{},
 			nil,
-			[]capacity.Job{ended(job("7", "COMPLETED", 0, "-50s", "cpu-1"), "-10s"), ended(job("8", "COMPLETED", 0, "-50s", "gpu-1"), "-10s")},
+			[]capacity.Job{
+				ended(job("7", "COMPLETED", 0, "-50s", "cpu-1"), "-10s"),
+				ended(job("8", "COMPLETED", 0, "-50s", "gpu-1"), "-10s"),
+			},
 			runs{"8.0": over(run("8", "-50s"), "-10s", "COMPLETED")},
 		},
 	} {

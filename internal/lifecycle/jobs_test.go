@@ -93,7 +93,8 @@ func TestJobsThatAPassIsAbout(t *testing.T) {
 			t.Errorf("of ours only: %v, also of %q: jobs %s, not %s", test.oursOnly, test.also, got, test.jobs)
 		}
 
-		if got := strings.Join(p.view.Snap.Texts(capacity.Admin), "\n"); got != "job 11 cannot be read (of ours): its time limit and holds stay as they are" {
+		if got := strings.Join(p.view.Snap.Texts(capacity.Admin), "\n"); got != "job 11 cannot be read (of ours): "+
+			"its time limit and holds stay as they are" {
 			t.Errorf("of ours only: %v, also of %q: %s", test.oursOnly, test.also, got)
 		}
 
@@ -329,7 +330,8 @@ func TestMarkOfSync(t *testing.T) {
 			stateSave, dir := t.TempDir(), state.Dir(t.TempDir())
 			for file, text := range map[string]string{
 				filepath.Join(stateSave, "clustername"):     test.clusterName,
-				filepath.Join(stateSave, "pcs-capacity-id"): test.id, filepath.Join(string(dir), "mark"): strconv.Quote(test.kept),
+				filepath.Join(stateSave, "pcs-capacity-id"): test.id,
+				filepath.Join(string(dir), "mark"):          strconv.Quote(test.kept),
 			} {
 				if text == "" {
 					continue
@@ -382,8 +384,13 @@ func TestUnfits(t *testing.T) {
 					Name: "gpu", Provider: capacity.ProviderPCS, MinTime: capacity.Duration{Duration: 30 * time.Minute},
 					Groups: []capacity.NodeGroup{
 						{
-							Name: "gpu", InstanceType: "p5.48xlarge", PurchaseOption: capacity.CapacityBlock, MaxNodes: 4,
-							Slots: []capacity.Slot{{Name: "gpu-a", ReservationIDs: []string{"cr-0aaaaaaaaaaaaaaa1"}}},
+							Name:           "gpu",
+							InstanceType:   "p5.48xlarge",
+							PurchaseOption: capacity.CapacityBlock,
+							MaxNodes:       4,
+							Slots: []capacity.Slot{
+								{Name: "gpu-a", ReservationIDs: []string{"cr-0aaaaaaaaaaaaaaa1"}},
+							},
 						},
 					},
 				},
@@ -416,21 +423,26 @@ func TestUnfits(t *testing.T) {
 		change func(*capacity.Snapshot)
 		edits  capacity.Edits // none: left alone, or never
 	}{
-		"unlimited":                {job: capacity.Job{TimeLimit: capacity.NoLimit}, edits: fit},
-		"not set":                  {job: capacity.Job{}, edits: fit},
-		"the partition's limit":    {job: capacity.Job{TimeLimit: capacity.Minutes(5 * 1440)}, edits: fit},
-		"a limit of its own":       {job: capacity.Job{TimeLimit: capacity.Minutes(5*1440 + 1)}},
-		"the same, and it fits":    {job: capacity.Job{TimeLimit: capacity.Minutes(600)}},
-		"another partition too":    {job: capacity.Job{Partition: "gpu,cpu", TimeLimit: capacity.NoLimit}},
-		"another partition":        {job: capacity.Job{Partition: "cpu", TimeLimit: capacity.NoLimit}},
-		"with a comment":           {job: capacity.Job{TimeLimit: capacity.NoLimit, Comment: "run 7"}, edits: fit},
-		"a --time-min that fits":   {job: capacity.Job{TimeLimit: capacity.NoLimit, TimeMin: capacity.Minutes(90)}},
-		"begins in Slurm's clock":  {job: capacity.Job{TimeLimit: capacity.NoLimit, Eligible: now.Add(time.Hour)}, edits: fromLater},
-		"a --time-min too long":    {job: capacity.Job{TimeLimit: capacity.NoLimit, TimeMin: capacity.Minutes(601)}},
-		"too little is left":       {job: capacity.Job{TimeLimit: capacity.NoLimit}, change: short},
-		"of a foreign reservation": {job: capacity.Job{TimeLimit: capacity.NoLimit, Comment: "capacity_reservation_id=cr-0123456789abcdef0"}},
-		"not strict":               {job: capacity.Job{TimeLimit: capacity.NoLimit}, change: lenient, edits: fit},
-		"without an end":           {job: capacity.Job{TimeLimit: capacity.NoLimit}, change: open},
+		"unlimited":              {job: capacity.Job{TimeLimit: capacity.NoLimit}, edits: fit},
+		"not set":                {job: capacity.Job{}, edits: fit},
+		"the partition's limit":  {job: capacity.Job{TimeLimit: capacity.Minutes(5 * 1440)}, edits: fit},
+		"a limit of its own":     {job: capacity.Job{TimeLimit: capacity.Minutes(5*1440 + 1)}},
+		"the same, and it fits":  {job: capacity.Job{TimeLimit: capacity.Minutes(600)}},
+		"another partition too":  {job: capacity.Job{Partition: "gpu,cpu", TimeLimit: capacity.NoLimit}},
+		"another partition":      {job: capacity.Job{Partition: "cpu", TimeLimit: capacity.NoLimit}},
+		"with a comment":         {job: capacity.Job{TimeLimit: capacity.NoLimit, Comment: "run 7"}, edits: fit},
+		"a --time-min that fits": {job: capacity.Job{TimeLimit: capacity.NoLimit, TimeMin: capacity.Minutes(90)}},
+		"begins in Slurm's clock": {
+			job:   capacity.Job{TimeLimit: capacity.NoLimit, Eligible: now.Add(time.Hour)},
+			edits: fromLater,
+		},
+		"a --time-min too long": {job: capacity.Job{TimeLimit: capacity.NoLimit, TimeMin: capacity.Minutes(601)}},
+		"too little is left":    {job: capacity.Job{TimeLimit: capacity.NoLimit}, change: short},
+		"of a foreign reservation": {
+			job: capacity.Job{TimeLimit: capacity.NoLimit, Comment: "capacity_reservation_id=cr-0123456789abcdef0"},
+		},
+		"not strict":     {job: capacity.Job{TimeLimit: capacity.NoLimit}, change: lenient, edits: fit},
+		"without an end": {job: capacity.Job{TimeLimit: capacity.NoLimit}, change: open},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j, s := test.job, snap()

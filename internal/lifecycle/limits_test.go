@@ -37,43 +37,112 @@ func TestLimitChanges(t *testing.T) {
 			QOS: map[string]capacity.Wall{"short": {MaxWall: capacity.Minutes(60)}, "metered": {Metered: true}},
 		},
 	}
-	fit, upTo := state.JobRecord{Fit: true}, func(minutes int) state.JobRecord { return state.JobRecord{Fit: true, MaxMinutes: minutes} }
+	fit, upTo := state.JobRecord{Fit: true}, func(minutes int) state.JobRecord {
+		return state.JobRecord{
+			Fit:        true,
+			MaxMinutes: minutes,
+		}
+	}
 	for name, c := range map[string]struct {
 		job  capacity.Job
 		mark state.JobRecord
 		want int // 0: no change
 	}{
-		"ends before the fence":                       {job: job("-1h", capacity.Minutes(120), "gpu-1"), want: 0},
-		"ends at the fence":                           {job: job("0h", capacity.Minutes(180), "gpu-1"), want: 0},
-		"crosses by a minute":                         {job: job("1m", capacity.Minutes(180), "gpu-1"), want: 179},
-		"crosses by a second":                         {job: job("1s", capacity.Minutes(180), "gpu-1"), want: 179},
-		"unlimited":                                   {job: job("-1h", capacity.NoLimit, "gpu-1"), want: 240},
-		"should have ended: ends at once":             {job: job("-10h", capacity.Minutes(60*24), "gpu-1"), want: 13 * 60},
-		"collapsed to its floor, marked":              {job("0h", capacity.Minutes(30), "gpu-1"), fit, 180},
-		"the same without the mark":                   {job: job("0h", capacity.Minutes(30), "gpu-1"), want: 0},
-		"marked, within a minute of the fence":        {job("-59s", capacity.Minutes(180), "gpu-1"), fit, 0},
-		"marked, crosses":                             {job("0h", capacity.Minutes(300), "gpu-1"), fit, 180},
-		"raised to what its owner stated":             {job("0h", capacity.Minutes(30), "gpu-1"), upTo(120), 120},
-		"its owner stated more than fits":             {job("0h", capacity.Minutes(30), "gpu-1"), upTo(2880), 180},
-		"has what its owner stated":                   {job("0h", capacity.Minutes(30), "gpu-1"), upTo(30), 0},
-		"crosses, and its owner stated less":          {job("0h", capacity.Minutes(300), "gpu-1"), upTo(30), 180},
-		"what accounting allows":                      {qos(job("0h", capacity.Minutes(30), "gpu-1"), "short"), fit, 60},
-		"its owner stated more than that":             {qos(job("0h", capacity.Minutes(30), "gpu-1"), "short"), upTo(120), 60},
-		"its owner stated less than that":             {qos(job("0h", capacity.Minutes(30), "gpu-1"), "short"), upTo(40), 40},
-		"accounting meters use":                       {qos(job("0h", capacity.Minutes(30), "gpu-1"), "metered"), fit, 0},
-		"accounting meters use, and it crosses":       {qos(job("0h", capacity.Minutes(300), "gpu-1"), "metered"), fit, 180},
-		"never past MaxTime":                          {job("0h", capacity.Minutes(30), "big-1"), fit, 240},
-		"at MaxTime already":                          {job("0h", capacity.Minutes(240), "big-1"), fit, 0},
-		"on nodes of two slots: the earlier fence":    {job: job("0h", capacity.Minutes(300), "big-1", "gpu-2"), want: 180},
+		"ends before the fence": {job: job("-1h", capacity.Minutes(120), "gpu-1"), want: 0},
+		"ends at the fence":     {job: job("0h", capacity.Minutes(180), "gpu-1"), want: 0},
+		"crosses by a minute":   {job: job("1m", capacity.Minutes(180), "gpu-1"), want: 179},
+		"crosses by a second":   {job: job("1s", capacity.Minutes(180), "gpu-1"), want: 179},
+		"unlimited":             {job: job("-1h", capacity.NoLimit, "gpu-1"), want: 240},
+		"should have ended: ends at once": {
+			job:  job("-10h", capacity.Minutes(60*24), "gpu-1"),
+			want: 13 * 60,
+		},
+		"collapsed to its floor, marked":       {job("0h", capacity.Minutes(30), "gpu-1"), fit, 180},
+		"the same without the mark":            {job: job("0h", capacity.Minutes(30), "gpu-1"), want: 0},
+		"marked, within a minute of the fence": {job("-59s", capacity.Minutes(180), "gpu-1"), fit, 0},
+		"marked, crosses":                      {job("0h", capacity.Minutes(300), "gpu-1"), fit, 180},
+		"raised to what its owner stated":      {job("0h", capacity.Minutes(30), "gpu-1"), upTo(120), 120},
+		"its owner stated more than fits":      {job("0h", capacity.Minutes(30), "gpu-1"), upTo(2880), 180},
+		"has what its owner stated":            {job("0h", capacity.Minutes(30), "gpu-1"), upTo(30), 0},
+		"crosses, and its owner stated less":   {job("0h", capacity.Minutes(300), "gpu-1"), upTo(30), 180},
+		"what accounting allows": {
+			qos(job("0h", capacity.Minutes(30), "gpu-1"), "short"),
+			fit,
+			60,
+		},
+		"its owner stated more than that": {
+			qos(job("0h", capacity.Minutes(30), "gpu-1"), "short"),
+			upTo(120),
+			60,
+		},
+		"its owner stated less than that": {
+			qos(job("0h", capacity.Minutes(30), "gpu-1"), "short"),
+			upTo(40),
+			40,
+		},
+		"accounting meters use": {
+			qos(job("0h", capacity.Minutes(30), "gpu-1"), "metered"),
+			fit,
+			0,
+		},
+		"accounting meters use, and it crosses": {
+			qos(job("0h", capacity.Minutes(300), "gpu-1"), "metered"),
+			fit,
+			180,
+		},
+		"never past MaxTime": {job("0h", capacity.Minutes(30), "big-1"), fit, 240},
+		"at MaxTime already": {job("0h", capacity.Minutes(240), "big-1"), fit, 0},
+		"on nodes of two slots: the earlier fence": {
+			job:  job("0h", capacity.Minutes(300), "big-1", "gpu-2"),
+			want: 180,
+		},
 		"from before the slot's turn, over its limit": {job("-1h", capacity.Minutes(60), "new-1"), fit, 0},
 		"started on the second":                       {job("-61s", capacity.Minutes(30), "new-1"), fit, 541},
-		"unlimited, with Slurm's far end":             {job: capacity.Job{State: "RUNNING", Nodes: []string{"gpu-1"}, Start: at("-1h"), End: at("8760h"), TimeLimit: capacity.NoLimit}, want: 240},
-		"no end is known":                             {job: capacity.Job{State: "RUNNING", Nodes: []string{"gpu-1"}, Start: at("-1h"), TimeLimit: capacity.Minutes(600)}, want: 240},
-		"not on our nodes":                            {job: job("0h", capacity.Minutes(6000), "cpu-1"), want: 0},
-		"nodes still boot: the end is not final yet":  {job: capacity.Job{ID: 7, State: "RUNNING", StateFlag: "CONFIGURING", Nodes: []string{"gpu-1"}, Start: noon, End: at("9h"), TimeLimit: capacity.Minutes(540)}, want: 0},
+		"unlimited, with Slurm's far end": {
+			job: capacity.Job{
+				State:     "RUNNING",
+				Nodes:     []string{"gpu-1"},
+				Start:     at("-1h"),
+				End:       at("8760h"),
+				TimeLimit: capacity.NoLimit,
+			},
+			want: 240,
+		},
+		"no end is known": {
+			job: capacity.Job{
+				State:     "RUNNING",
+				Nodes:     []string{"gpu-1"},
+				Start:     at("-1h"),
+				TimeLimit: capacity.Minutes(600),
+			},
+			want: 240,
+		},
+		"not on our nodes": {job: job("0h", capacity.Minutes(6000), "cpu-1"), want: 0},
+		"nodes still boot: the end is not final yet": {
+			job: capacity.Job{
+				ID:        7,
+				State:     "RUNNING",
+				StateFlag: "CONFIGURING",
+				Nodes:     []string{"gpu-1"},
+				Start:     noon,
+				End:       at("9h"),
+				TimeLimit: capacity.Minutes(540),
+			},
+			want: 0,
+		},
 		"pending": {job: capacity.Job{ID: 7, State: "PENDING", TimeLimit: capacity.Minutes(6000)}, want: 0},
 		// Slurm ends a job at boot done + limit; its StartTime may be from before the boot.
-		"the end counts, not the start": {job: capacity.Job{ID: 7, State: "RUNNING", Nodes: []string{"gpu-1"}, Start: at("-15m"), End: at("3h10m"), TimeLimit: capacity.Minutes(180)}, want: 170},
+		"the end counts, not the start": {
+			job: capacity.Job{
+				ID:        7,
+				State:     "RUNNING",
+				Nodes:     []string{"gpu-1"},
+				Start:     at("-15m"),
+				End:       at("3h10m"),
+				TimeLimit: capacity.Minutes(180),
+			},
+			want: 170,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			changes := View{
@@ -115,7 +184,11 @@ func TestR2AfterOnePass(t *testing.T) {
 		records := map[string]state.JobRecord{"": {Fit: rng.IntN(2) == 0}}
 		byNode := map[string]fencedSlot{"gpu-1": {slot: "gpu", fence: fence}}
 		before := fmt.Sprintf("%+v", j)
-		for _, c := range (View{Snap: &capacity.Snapshot{}, Now: noon, JobRecords: records}).limitChanges([]capacity.Job{j}, byNode) {
+		for _, c := range (View{
+			Snap:       &capacity.Snapshot{},
+			Now:        noon,
+			JobRecords: records,
+		}).limitChanges([]capacity.Job{j}, byNode) {
 			j.TimeLimit = capacity.Minutes(c.minutes)
 			j.End = j.Start.Add(boot).Add(j.TimeLimit.Duration())
 		}
@@ -125,7 +198,11 @@ func TestR2AfterOnePass(t *testing.T) {
 			t.Fatalf("%s ends at %s, the fence is at %s", before, j.End, fence)
 		}
 
-		if again := (View{Snap: &capacity.Snapshot{}, Now: noon, JobRecords: records}).limitChanges([]capacity.Job{j}, byNode); len(
+		if again := (View{
+			Snap:       &capacity.Snapshot{},
+			Now:        noon,
+			JobRecords: records,
+		}).limitChanges([]capacity.Job{j}, byNode); len(
 			again,
 		) > 0 {
 			t.Fatalf("%s: a second pass changes the limit again, to %d", before, again[0].minutes)
@@ -133,13 +210,18 @@ func TestR2AfterOnePass(t *testing.T) {
 	}
 }
 
-// A limit of a fitted job that somebody has set is theirs, and stays. What Slurm does at a start, and what sync has set, is
-// not; nor is what a pass was about to set when it was killed.
+// A limit of a fitted job that somebody has set is theirs, and stays. What Slurm does at a start, and what sync has
+// set, is not; nor is what a pass was about to set when it was killed.
 func TestLimitsOfOthersStay(t *testing.T) {
 	snap := &capacity.Snapshot{
 		Partitions: []capacity.Partition{{Name: "gpu", MinTime: capacity.Duration{Duration: 30 * time.Minute}}},
 	}
-	pending, running := state.JobRecord{Fit: true, SeenMinutes: 600}, state.JobRecord{Fit: true, SeenMinutes: 31, SetMinutes: 500, Started: true}
+	pending, running := state.JobRecord{Fit: true, SeenMinutes: 600}, state.JobRecord{
+		Fit:         true,
+		SeenMinutes: 31,
+		SetMinutes:  500,
+		Started:     true,
+	}
 	with := func(m state.JobRecord, change func(*state.JobRecord)) state.JobRecord { change(&m); return m }
 	for name, c := range map[string]struct {
 		before   state.JobRecord
@@ -148,22 +230,91 @@ func TestLimitsOfOthersStay(t *testing.T) {
 		restarts int
 		want     int // UpTo
 	}{
-		"it waits, as before":                           {before: pending, state: "PENDING", limit: capacity.Minutes(600)},
-		"lowered while it waits":                        {before: pending, state: "PENDING", limit: capacity.Minutes(60), want: 60},
-		"raised while it waits":                         {before: pending, state: "PENDING", limit: capacity.Minutes(700), want: 700},
-		"sync has set it while it waits":                {before: with(pending, func(m *state.JobRecord) { m.SetMinutes = 900 }), state: "PENDING", limit: capacity.Minutes(900)},
-		"lowered, and it waits on":                      {before: state.JobRecord{Fit: true, SeenMinutes: 60, MaxMinutes: 60}, state: "PENDING", limit: capacity.Minutes(60), want: 60},
-		"Slurm starts it with its floor":                {before: pending, state: "RUNNING", limit: capacity.Minutes(31)},
-		"Slurm starts it with what is left":             {before: pending, state: "RUNNING", limit: capacity.Minutes(400)},
-		"the pass that was to raise it was killed":      {before: running, state: "RUNNING", limit: capacity.Minutes(31)},
-		"sync has raised it":                            {before: running, state: "RUNNING", limit: capacity.Minutes(500)},
-		"lowered while it runs":                         {before: running, state: "RUNNING", limit: capacity.Minutes(60), want: 60},
-		"lowered before, and it runs on":                {before: with(running, func(m *state.JobRecord) { m.SeenMinutes, m.SetMinutes, m.MaxMinutes = 60, 0, 60 }), state: "RUNNING", limit: capacity.Minutes(60), want: 60},
-		"an administrator raised it":                    {before: running, state: "RUNNING", limit: capacity.Minutes(550), want: 550},
-		"an administrator took it off":                  {before: running, state: "RUNNING", limit: capacity.NoLimit},
-		"requeued by Slurm, which keeps the limit":      {before: running, state: "PENDING", limit: capacity.Minutes(500), restarts: 1},
-		"lowered, then requeued":                        {before: with(running, func(m *state.JobRecord) { m.SeenMinutes, m.SetMinutes, m.MaxMinutes = 60, 0, 60 }), state: "PENDING", limit: capacity.Minutes(60), restarts: 1, want: 60},
-		"a mark of an older version, which saw nothing": {before: state.JobRecord{Fit: true}, state: "RUNNING", limit: capacity.Minutes(60)},
+		"it waits, as before": {
+			before: pending,
+			state:  "PENDING",
+			limit:  capacity.Minutes(600),
+		},
+		"lowered while it waits": {
+			before: pending,
+			state:  "PENDING",
+			limit:  capacity.Minutes(60),
+			want:   60,
+		},
+		"raised while it waits": {
+			before: pending,
+			state:  "PENDING",
+			limit:  capacity.Minutes(700),
+			want:   700,
+		},
+		"sync has set it while it waits": {
+			before: with(pending, func(m *state.JobRecord) { m.SetMinutes = 900 }),
+			state:  "PENDING",
+			limit:  capacity.Minutes(900),
+		},
+		"lowered, and it waits on": {
+			before: state.JobRecord{Fit: true, SeenMinutes: 60, MaxMinutes: 60},
+			state:  "PENDING",
+			limit:  capacity.Minutes(60),
+			want:   60,
+		},
+		"Slurm starts it with its floor": {
+			before: pending,
+			state:  "RUNNING",
+			limit:  capacity.Minutes(31),
+		},
+		"Slurm starts it with what is left": {
+			before: pending,
+			state:  "RUNNING",
+			limit:  capacity.Minutes(400),
+		},
+		"the pass that was to raise it was killed": {
+			before: running,
+			state:  "RUNNING",
+			limit:  capacity.Minutes(31),
+		},
+		"sync has raised it": {
+			before: running,
+			state:  "RUNNING",
+			limit:  capacity.Minutes(500),
+		},
+		"lowered while it runs": {
+			before: running,
+			state:  "RUNNING",
+			limit:  capacity.Minutes(60),
+			want:   60,
+		},
+		"lowered before, and it runs on": {
+			before: with(running, func(m *state.JobRecord) { m.SeenMinutes, m.SetMinutes, m.MaxMinutes = 60, 0, 60 }),
+			state:  "RUNNING",
+			limit:  capacity.Minutes(60),
+			want:   60,
+		},
+		"an administrator raised it": {
+			before: running,
+			state:  "RUNNING",
+			limit:  capacity.Minutes(550),
+			want:   550,
+		},
+		"an administrator took it off": {before: running, state: "RUNNING", limit: capacity.NoLimit},
+		"requeued by Slurm, which keeps the limit": {
+			before:   running,
+			state:    "PENDING",
+			limit:    capacity.Minutes(500),
+			restarts: 1,
+		},
+		"lowered, then requeued": {
+			before:   with(running, func(m *state.JobRecord) { m.SeenMinutes, m.SetMinutes, m.MaxMinutes = 60, 0, 60 }),
+			state:    "PENDING",
+			limit:    capacity.Minutes(60),
+			restarts: 1,
+			want:     60,
+		},
+		"a mark of an older version, which saw nothing": {
+			before: state.JobRecord{Fit: true},
+			state:  "RUNNING",
+			limit:  capacity.Minutes(60),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := capacity.Job{
@@ -219,29 +370,42 @@ func TestWaitingNote(t *testing.T) {
 		return j
 	}
 	says := func(text string) func(*capacity.Job) { return func(j *capacity.Job) { j.AdminComment = text } }
-	short := fewHosts + "the job needs 4 nodes, and 3 of the 4 hosts of " + block.ID + " are usable; to start now ask for fewer: scontrol update numnodes=3 jobid=7"
+	short := fewHosts + "the job needs 4 nodes, and 3 of the 4 hosts of " + block.ID +
+		" are usable; to start now ask for fewer: scontrol update numnodes=3 jobid=7"
 	for name, c := range map[string]struct {
 		job  capacity.Job
 		want string // "": nothing; else how it begins
 	}{
-		"as many nodes as are usable":     {job(3, nil), ""},
-		"one more":                        {job(4, nil), short},
-		"told already":                    {job(4, says(short)), ""},
-		"other numbers now":               {job(4, says(strings.Replace(short, "3 of", "2 of", 1))), short},
-		"the hosts are back":              {job(3, says(short)), again},
-		"that is told already":            {job(3, says(again)), ""},
-		"never":                           {job(5, nil), cannotStart + "the job needs 5 nodes"},
-		"never, told in other words":      {job(5, says(neverStarts+"something else")), ""},
-		"never any more":                  {job(5, says(short)), cannotStart},
-		"never, but elsewhere":            {job(5, func(j *capacity.Job) { j.Partition = "gpu,cpu" }), ""},
-		"a launch failed before":          {job(4, says("pcs-capacity: nodes gpu-1 were not launched: X: y")), short},
-		"somebody else's words":           {job(4, says("ask bob")), ""},
-		"another reason of ours":          {job(4, says("pcs-capacity: requeued at noon")), ""},
-		"held":                            {job(4, func(j *capacity.Job) { j.Held, j.Reason = true, "JobHeldAdmin" }), ""},
-		"it runs":                         {job(4, func(j *capacity.Job) { j.State = "RUNNING" }), ""},
-		"too long for what is left":       {job(4, func(j *capacity.Job) { j.TimeLimit = capacity.Minutes(9999) }), cannotStart + "the job needs"},
-		"what no minute can allow":        {job(4, func(j *capacity.Job) { j.Comment = "on_end=never" }), neverStarts + "on_end="},
-		"its dependency failed":           {job(5, func(j *capacity.Job) { j.Reason = capacity.DependencyNeverSatisfied }), ""},
+		"as many nodes as are usable": {job(3, nil), ""},
+		"one more":                    {job(4, nil), short},
+		"told already":                {job(4, says(short)), ""},
+		"other numbers now":           {job(4, says(strings.Replace(short, "3 of", "2 of", 1))), short},
+		"the hosts are back":          {job(3, says(short)), again},
+		"that is told already":        {job(3, says(again)), ""},
+		"never":                       {job(5, nil), cannotStart + "the job needs 5 nodes"},
+		"never, told in other words":  {job(5, says(neverStarts+"something else")), ""},
+		"never any more":              {job(5, says(short)), cannotStart},
+		"never, but elsewhere":        {job(5, func(j *capacity.Job) { j.Partition = "gpu,cpu" }), ""},
+		"a launch failed before":      {job(4, says("pcs-capacity: nodes gpu-1 were not launched: X: y")), short},
+		"somebody else's words":       {job(4, says("ask bob")), ""},
+		"another reason of ours":      {job(4, says("pcs-capacity: requeued at noon")), ""},
+		"held": {
+			job(4, func(j *capacity.Job) { j.Held, j.Reason = true, "JobHeldAdmin" }),
+			"",
+		},
+		"it runs": {job(4, func(j *capacity.Job) { j.State = "RUNNING" }), ""},
+		"too long for what is left": {
+			job(4, func(j *capacity.Job) { j.TimeLimit = capacity.Minutes(9999) }),
+			cannotStart + "the job needs",
+		},
+		"what no minute can allow": {
+			job(4, func(j *capacity.Job) { j.Comment = "on_end=never" }),
+			neverStarts + "on_end=",
+		},
+		"its dependency failed": {
+			job(5, func(j *capacity.Job) { j.Reason = capacity.DependencyNeverSatisfied }),
+			"",
+		},
 		"another cluster runs it":         {job(5, func(j *capacity.Job) { j.State = capacity.Revoked }), ""},
 		"of a partition that is not ours": {job(4, func(j *capacity.Job) { j.Partition = "cpu" }), ""},
 	} {
@@ -380,8 +544,14 @@ func TestR7_MarksCountFromBeforeTheStart(t *testing.T) {
 	again := func(m state.JobRecord) state.JobRecord { m.Restarts = 1; return m }
 
 	before := map[string]state.JobRecord{
-		"3": {}, "4": upTo, "5": upTo, "12_": {}, "13_2": again(upTo), "13_": fitted,
-		"15": {WarnedMinutes: 15, FenceRequeues: 2, LastFence: 9}, "16": {WarnedMinutes: 15, FenceRequeues: 2, LastFence: 9},
+		"3":    {},
+		"4":    upTo,
+		"5":    upTo,
+		"12_":  {},
+		"13_2": again(upTo),
+		"13_":  fitted,
+		"15":   {WarnedMinutes: 15, FenceRequeues: 2, LastFence: 9},
+		"16":   {WarnedMinutes: 15, FenceRequeues: 2, LastFence: 9},
 	}
 	jobs := []capacity.Job{
 		job("1", "PENDING", 30, 90, 0),
@@ -424,7 +594,14 @@ func TestR7_MarksCountFromBeforeTheStart(t *testing.T) {
 		"14_":  saw(fitted, 90, false),
 		"15":   before["15"],
 		"16": saw(
-			state.JobRecord{Restarts: 1, Fit: true, MaxMinutes: 90, OnEnd: capacity.HoldAtEnd, FenceRequeues: 2, LastFence: 9},
+			state.JobRecord{
+				Restarts:      1,
+				Fit:           true,
+				MaxMinutes:    90,
+				OnEnd:         capacity.HoldAtEnd,
+				FenceRequeues: 2,
+				LastFence:     9,
+			},
 			90,
 			false,
 		),
@@ -434,8 +611,8 @@ func TestR7_MarksCountFromBeforeTheStart(t *testing.T) {
 	}
 }
 
-// Slurm cannot move a reservation that has begun: the new one is made under the other of its two names, and under a name
-// that is taken by one of ours in its place.
+// Slurm cannot move a reservation that has begun: the new one is made under the other of its two names, and under a
+// name that is taken by one of ours in its place.
 func TestChangesUnderTheSecondName(t *testing.T) {
 	const first, second = "pcs-capacity-fence-gpu.cr-0." + me, "pcs-capacity-fence-gpu.cr-0." + me + ".2"
 
@@ -446,14 +623,38 @@ func TestChangesUnderTheSecondName(t *testing.T) {
 		have []capacity.SlurmReservation
 		want []string
 	}{
-		"the second is not active":     {[]capacity.SlurmReservation{fence(second, "2h")}, []string{"update " + second + " for "}},
-		"the first is active":          {[]capacity.SlurmReservation{fence(first, "-1m")}, []string{"replace " + second + " for " + first}},
-		"the second is active":         {[]capacity.SlurmReservation{fence(second, "-1m")}, []string{"replace " + first + " for " + second}},
-		"both are active":              {[]capacity.SlurmReservation{fence(first, "-1m"), fence(second, "-1m")}, []string{"replace " + second + " for " + first + ", in its place"}},
-		"both are, the other first":    {[]capacity.SlurmReservation{fence(second, "-1m"), fence(first, "-1m")}, []string{"replace " + first + " for " + second + ", in its place"}},
-		"one is active, one can move":  {[]capacity.SlurmReservation{fence(first, "-1m"), fence(second, "2h")}, []string{"update " + second + " for ", "delete " + first + " for "}},
-		"one is active, one is right":  {[]capacity.SlurmReservation{fence(first, "-1m"), fence(second, "1h")}, []string{"delete " + first + " for "}},
-		"one can move, the other, too": {[]capacity.SlurmReservation{fence(first, "2h"), fence(second, "2h")}, []string{"update " + first + " for ", "delete " + second + " for "}},
+		"the second is not active": {
+			[]capacity.SlurmReservation{fence(second, "2h")},
+			[]string{"update " + second + " for "},
+		},
+		"the first is active": {
+			[]capacity.SlurmReservation{fence(first, "-1m")},
+			[]string{"replace " + second + " for " + first},
+		},
+		"the second is active": {
+			[]capacity.SlurmReservation{fence(second, "-1m")},
+			[]string{"replace " + first + " for " + second},
+		},
+		"both are active": {
+			[]capacity.SlurmReservation{fence(first, "-1m"), fence(second, "-1m")},
+			[]string{"replace " + second + " for " + first + ", in its place"},
+		},
+		"both are, the other first": {
+			[]capacity.SlurmReservation{fence(second, "-1m"), fence(first, "-1m")},
+			[]string{"replace " + first + " for " + second + ", in its place"},
+		},
+		"one is active, one can move": {
+			[]capacity.SlurmReservation{fence(first, "-1m"), fence(second, "2h")},
+			[]string{"update " + second + " for ", "delete " + first + " for "},
+		},
+		"one is active, one is right": {
+			[]capacity.SlurmReservation{fence(first, "-1m"), fence(second, "1h")},
+			[]string{"delete " + first + " for "},
+		},
+		"one can move, the other, too": {
+			[]capacity.SlurmReservation{fence(first, "2h"), fence(second, "2h")},
+			[]string{"update " + first + " for ", "delete " + second + " for "},
+		},
 	} {
 		todo, _ := steps(
 			[]capacity.SlurmReservation{reservation(first, []string{"gpu-1"}, at("1h"), time.Time{})},

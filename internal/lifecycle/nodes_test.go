@@ -56,8 +56,13 @@ func TestEndedBlocks(t *testing.T) {
 		"before the fence":    {"23h19m59s", capacity.StateActive, nil, nil},
 		"at the fence":        {"23h20m", capacity.StateActive, nil, down},
 		"the block has ended": {"25h", capacity.StateExpired, nil, down},
-		"PCS does so itself":  {"25h", capacity.StateExpired, func(s *View) { s.Snap.Partitions[0].Provider = capacity.ProviderPCS }, nil},
-		"no node is up":       {"25h", capacity.StateExpired, func(s *View) { s.Cluster.Nodes = s.Cluster.Nodes[1:] }, nil},
+		"PCS does so itself": {
+			"25h",
+			capacity.StateExpired,
+			func(s *View) { s.Snap.Partitions[0].Provider = capacity.ProviderPCS },
+			nil,
+		},
+		"no node is up": {"25h", capacity.StateExpired, func(s *View) { s.Cluster.Nodes = s.Cluster.Nodes[1:] }, nil},
 		"a slot that never ends": {"25h", capacity.StateActive, func(s *View) {
 			s.Snap.Reservations[0].End = at("1000h").AddDate(100, 0, 0)
 			s.Snap.Reservations[0].Kind = capacity.ODCR
@@ -102,8 +107,8 @@ func TestDoneIsRemembered(t *testing.T) {
 	}
 }
 
-// Nodes without a job are powered up as long as ResumeProgram launches them. A job that states less than min_time may get
-// them, so these need not fit.
+// Nodes without a job are powered up as long as ResumeProgram launches them. A job that states less than min_time may
+// get them, so these need not fit.
 func TestOpeningsAreLaunched(t *testing.T) {
 	for now, powersUp := range map[string]bool{"23h9m": true, "23h9m1s": false} {
 		s := blockSeen("1h", now, capacity.StateActive, capacity.StateActive)
@@ -132,13 +137,29 @@ func TestStepsForWhatNobodyWants(t *testing.T) {
 		want, have []string
 		todo       []string
 	}{
-		"a live block's fence":                  {have: []string{"fence-gpu.cr-1." + me}},
-		"an ended block's":                      {have: []string{"fence-gpu.cr-9." + me}, todo: []string{"delete fence-gpu.cr-9." + me}},
-		"a wait":                                {have: []string{"wait-gpu.cr-1." + me}, todo: []string{"delete wait-gpu.cr-1." + me}},
-		"a live block's beside the one wanted":  {want: []string{"x"}, have: []string{"fence-gpu.cr-0." + me, "fence-gpu.cr-1." + me}},
-		"both names, of a pass that was killed": {want: []string{"x"}, have: []string{"fence-gpu.cr-0." + me, "fence-gpu.cr-0." + me + ".2"}, todo: []string{"delete fence-gpu.cr-0." + me + ".2"}},
-		"both names, of an ended block":         {have: []string{"fence-gpu.cr-9." + me, "fence-gpu.cr-9." + me + ".2"}, todo: []string{"delete fence-gpu.cr-9." + me, "delete fence-gpu.cr-9." + me + ".2"}},
-		"another owner's":                       {have: []string{"fence-gpu.cr-9." + other, "wait-gpu.cr-1." + other}},
+		"a live block's fence": {have: []string{"fence-gpu.cr-1." + me}},
+		"an ended block's": {
+			have: []string{"fence-gpu.cr-9." + me},
+			todo: []string{"delete fence-gpu.cr-9." + me},
+		},
+		"a wait": {
+			have: []string{"wait-gpu.cr-1." + me},
+			todo: []string{"delete wait-gpu.cr-1." + me},
+		},
+		"a live block's beside the one wanted": {
+			want: []string{"x"},
+			have: []string{"fence-gpu.cr-0." + me, "fence-gpu.cr-1." + me},
+		},
+		"both names, of a pass that was killed": {
+			want: []string{"x"},
+			have: []string{"fence-gpu.cr-0." + me, "fence-gpu.cr-0." + me + ".2"},
+			todo: []string{"delete fence-gpu.cr-0." + me + ".2"},
+		},
+		"both names, of an ended block": {
+			have: []string{"fence-gpu.cr-9." + me, "fence-gpu.cr-9." + me + ".2"},
+			todo: []string{"delete fence-gpu.cr-9." + me, "delete fence-gpu.cr-9." + me + ".2"},
+		},
+		"another owner's": {have: []string{"fence-gpu.cr-9." + other, "wait-gpu.cr-1." + other}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var want, have []capacity.SlurmReservation

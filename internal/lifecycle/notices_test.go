@@ -255,7 +255,11 @@ func TestNoticesOfRollOver(t *testing.T) {
 		{Block: capacity.Reservation{ID: "cr-1", Start: now.Add(-time.Hour)}, Slot: "gpu-a", Ready: true},
 	} {
 		r.Partition = "gpu"
-		for _, err := range DeliverNotices(dir, &capacity.Snapshot{TakenAt: now}, Report{At: now, Rolling: []Rolling{r}, Problems: checkSetbacks(View{Rolling: []Rolling{r}})}, func(n Notice) error {
+		for _, err := range DeliverNotices(dir, &capacity.Snapshot{TakenAt: now}, Report{
+			At:       now,
+			Rolling:  []Rolling{r},
+			Problems: checkSetbacks(View{Rolling: []Rolling{r}}),
+		}, func(n Notice) error {
 			told = append(told, string(n.Code)+" "+n.About.Reservation+": "+n.Sentence)
 			return nil
 		}) {
@@ -476,7 +480,8 @@ func TestTroubles(t *testing.T) {
 		}
 	}
 
-	const launch = "partition gpu: nodes gpu-[1-2] were not launched at 2026-11-20 11:00 UTC: ReservationCapacityExceeded: no place"
+	const launch = "partition gpu: nodes gpu-[1-2] were not launched at 2026-11-20 11:00 UTC: " +
+		"ReservationCapacityExceeded: no place"
 
 	tooMany := "the job needs 5 nodes, but the largest reservation of partition gpu that it may use has 4; ask for less"
 	for name, c := range map[string]struct {
@@ -485,47 +490,138 @@ func TestTroubles(t *testing.T) {
 		records []state.Record
 		want    []capacity.Problem
 	}{
-		"none":               {rs: []capacity.Reservation{now, elsewhere}},
-		"a host has failed":  {rs: []capacity.Reservation{hurt}, want: []capacity.Problem{{Code: capacity.HostFailed, Severity: capacity.Admin, About: capacity.Subject{Partition: "gpu", Reservation: "cr-0"}, Sentence: "partition gpu: 1 of 4 hosts of cr-0 have failed, 3 are usable", Fix: "open a case with AWS Support"}}},
-		"its network is ill": {rs: []capacity.Reservation{impaired}, want: []capacity.Problem{{Code: capacity.HostImpaired, Severity: capacity.Admin, About: capacity.Subject{Partition: "gpu", Reservation: "cr-0"}, Sentence: "partition gpu: EC2 reports that the network between the instances of cr-0 is impaired", Fix: "open a case with AWS Support"}}},
-		"one of two is over": {rs: []capacity.Reservation{now, over}, want: []capacity.Problem{{Code: "reservation-ended", Severity: capacity.Note, About: capacity.Subject{Partition: "gpu"}, Sentence: "partition gpu: these reservations have ended and can be removed from the settings: cr-9 (expired)"}}},
+		"none": {rs: []capacity.Reservation{now, elsewhere}},
+		"a host has failed": {
+			rs: []capacity.Reservation{hurt},
+			want: []capacity.Problem{
+				{
+					Code:     capacity.HostFailed,
+					Severity: capacity.Admin,
+					About:    capacity.Subject{Partition: "gpu", Reservation: "cr-0"},
+					Sentence: "partition gpu: 1 of 4 hosts of cr-0 have failed, 3 are usable",
+					Fix:      "open a case with AWS Support",
+				},
+			},
+		},
+		"its network is ill": {
+			rs: []capacity.Reservation{impaired},
+			want: []capacity.Problem{
+				{
+					Code:     capacity.HostImpaired,
+					Severity: capacity.Admin,
+					About:    capacity.Subject{Partition: "gpu", Reservation: "cr-0"},
+					Sentence: "partition gpu: EC2 reports that the network between the instances of cr-0 is impaired",
+					Fix:      "open a case with AWS Support",
+				},
+			},
+		},
+		"one of two is over": {
+			rs: []capacity.Reservation{now, over},
+			want: []capacity.Problem{
+				{
+					Code:     "reservation-ended",
+					Severity: capacity.Note,
+					About:    capacity.Subject{Partition: "gpu"},
+					Sentence: "partition gpu: these reservations have ended and can be removed from the settings: " +
+						"cr-9 (expired)",
+				},
+			},
+		},
 		"a payment failed": {rs: []capacity.Reservation{now, unpaid}, want: []capacity.Problem{
-			{Code: "never-opens", Severity: capacity.Admin, About: capacity.Subject{Partition: "gpu"}, Sentence: "partition gpu: these reservations will never open; remove them from the settings: cr-9 (payment-failed)"},
+			{
+				Code:     "never-opens",
+				Severity: capacity.Admin,
+				About:    capacity.Subject{Partition: "gpu"},
+				Sentence: "partition gpu: these reservations will never open; remove them from the settings: cr-9 " +
+					"(payment-failed)",
+			},
 		}},
-		"a launch failed": {rs: []capacity.Reservation{now}, records: []state.Record{failed}, want: []capacity.Problem{launchFailed(capacity.Admin, "gpu-[1-2]", launch)}},
+		"a launch failed": {
+			rs:      []capacity.Reservation{now},
+			records: []state.Record{failed},
+			want:    []capacity.Problem{launchFailed(capacity.Admin, "gpu-[1-2]", launch)},
+		},
 		"one of several, once each": {
-			rs: []capacity.Reservation{now}, want: []capacity.Problem{launchFailed(capacity.Admin, "gpu-[1-2]", launch), launchFailed(capacity.Admin, "gpu-3", strings.Replace(launch, "gpu-[1-2]", "gpu-3", 1))},
+			rs: []capacity.Reservation{now},
+			want: []capacity.Problem{
+				launchFailed(capacity.Admin, "gpu-[1-2]", launch),
+				launchFailed(capacity.Admin, "gpu-3", strings.Replace(launch, "gpu-[1-2]", "gpu-3", 1)),
+			},
 			records: []state.Record{failed, failed, with(func(r *state.Record) { r.Nodes = "gpu-3" })},
 		},
 		"a launch was refused for what the job asks": {
-			rs: []capacity.Reservation{now}, records: []state.Record{with(func(r *state.Record) { r.Code = "too-long" })},
-			want: []capacity.Problem{launchFailed(capacity.User, "gpu-[1-2]", strings.Replace(launch, "ReservationCapacityExceeded", "too-long", 1))},
+			rs:      []capacity.Reservation{now},
+			records: []state.Record{with(func(r *state.Record) { r.Code = "too-long" })},
+			want: []capacity.Problem{
+				launchFailed(capacity.User, "gpu-[1-2]", strings.Replace(launch, "ReservationCapacityExceeded", "too-long", 1)),
+			},
 		},
-		"a launch failed long ago":              {rs: []capacity.Reservation{now}, records: []state.Record{with(func(r *state.Record) { r.At = at("-1h1s") })}},
-		"another partition's":                   {rs: []capacity.Reservation{now}, records: []state.Record{with(func(r *state.Record) { r.Partition = "other" })}},
-		"another hook's":                        {rs: []capacity.Reservation{now}, records: []state.Record{with(func(r *state.Record) { r.Hook = "suspend" })}},
-		"the next launch of the nodes was fine": {rs: []capacity.Reservation{now}, records: []state.Record{failed, with(func(r *state.Record) { r.Code = "ok" })}},
-		"the next launches of the nodes, each by itself, were fine": {rs: []capacity.Reservation{now}, records: []state.Record{
-			failed,
-			with(func(r *state.Record) { r.Nodes, r.Code = "gpu-2", "ok" }),
-			with(func(r *state.Record) { r.Nodes, r.Code, r.Partition = "gpu-[1,3]", "ok", "lent" }),
-		}},
+		"a launch failed long ago": {
+			rs:      []capacity.Reservation{now},
+			records: []state.Record{with(func(r *state.Record) { r.At = at("-1h1s") })},
+		},
+		"another partition's": {
+			rs:      []capacity.Reservation{now},
+			records: []state.Record{with(func(r *state.Record) { r.Partition = "other" })},
+		},
+		"another hook's": {
+			rs:      []capacity.Reservation{now},
+			records: []state.Record{with(func(r *state.Record) { r.Hook = "suspend" })},
+		},
+		"the next launch of the nodes was fine": {
+			rs:      []capacity.Reservation{now},
+			records: []state.Record{failed, with(func(r *state.Record) { r.Code = "ok" })},
+		},
+		"the next launches of the nodes, each by itself, were fine": {
+			rs: []capacity.Reservation{now},
+			records: []state.Record{
+				failed,
+				with(func(r *state.Record) { r.Nodes, r.Code = "gpu-2", "ok" }),
+				with(func(r *state.Record) { r.Nodes, r.Code, r.Partition = "gpu-[1,3]", "ok", "lent" }),
+			},
+		},
 		"the next launch of one node was fine": {
 			rs:      []capacity.Reservation{now},
 			records: []state.Record{failed, with(func(r *state.Record) { r.Nodes, r.Code = "gpu-2", "ok" })},
-			want:    []capacity.Problem{launchFailed(capacity.Admin, "gpu-1", strings.Replace(launch, "gpu-[1-2]", "gpu-1", 1))},
+			want: []capacity.Problem{
+				launchFailed(capacity.Admin, "gpu-1", strings.Replace(launch, "gpu-[1-2]", "gpu-1", 1)),
+			},
 		},
 		"a job that can never start": {
-			rs: []capacity.Reservation{now}, jobs: []capacity.Job{gpu(capacity.Job{NumNodes: 5, TimeLimit: capacity.Minutes(60)})},
-			want: []capacity.Problem{{Code: capacity.NeverStarts, Severity: capacity.User, About: capacity.Subject{Partition: "gpu", Job: "7"}, Sentence: "job 7 cannot start as things are: " + tooMany}},
+			rs:   []capacity.Reservation{now},
+			jobs: []capacity.Job{gpu(capacity.Job{NumNodes: 5, TimeLimit: capacity.Minutes(60)})},
+			want: []capacity.Problem{
+				{
+					Code:     capacity.NeverStarts,
+					Severity: capacity.User,
+					About:    capacity.Subject{Partition: "gpu", Job: "7"},
+					Sentence: "job 7 cannot start as things are: " + tooMany,
+				},
+			},
 		},
 		"one that could with a shorter limit": {
-			rs: []capacity.Reservation{now}, jobs: []capacity.Job{gpu(capacity.Job{NumNodes: 1, TimeLimit: capacity.Minutes(3000)})},
-			want: []capacity.Problem{{Code: capacity.NeverStarts, Severity: capacity.User, About: capacity.Subject{Partition: "gpu", Job: "7"}, Sentence: "job 7 cannot start as things are: the job needs 2-02:00:00, but jobs on cr-0 in partition gpu must end by 2026-11-21 11:20 UTC. " +
-				"Use --time=23:20:00 or less"}},
+			rs:   []capacity.Reservation{now},
+			jobs: []capacity.Job{gpu(capacity.Job{NumNodes: 1, TimeLimit: capacity.Minutes(3000)})},
+			want: []capacity.Problem{{
+				Code:     capacity.NeverStarts,
+				Severity: capacity.User,
+				About:    capacity.Subject{Partition: "gpu", Job: "7"},
+				Sentence: "job 7 cannot start as things are: the job needs 2-02:00:00, but jobs on cr-0 in " +
+					"partition gpu must end by 2026-11-21 11:20 UTC. " +
+					"Use --time=23:20:00 or less",
+			}},
 		},
 		"one behind others": {
-			rs: []capacity.Reservation{now}, want: []capacity.Problem{launchFailed(capacity.Admin, "gpu-[1-2]", launch), {Code: capacity.NeverStarts, Severity: capacity.User, About: capacity.Subject{Partition: "gpu", Job: "9"}, Sentence: "job 9 cannot start as things are: " + tooMany}},
+			rs: []capacity.Reservation{now},
+			want: []capacity.Problem{
+				launchFailed(capacity.Admin, "gpu-[1-2]", launch),
+				{
+					Code:     capacity.NeverStarts,
+					Severity: capacity.User,
+					About:    capacity.Subject{Partition: "gpu", Job: "9"},
+					Sentence: "job 9 cannot start as things are: " + tooMany,
+				},
+			},
 			jobs: []capacity.Job{
 				{Partition: "gpu", State: "RUNNING", NumNodes: 5},
 				gpu(capacity.Job{NumNodes: 4, TimeLimit: capacity.Minutes(60)}),
@@ -534,13 +630,35 @@ func TestTroubles(t *testing.T) {
 			records: []state.Record{with(func(r *state.Record) { r.Hook = "suspend" }), failed},
 		},
 		"one for which no limit fits": {
-			rs: []capacity.Reservation{short}, jobs: []capacity.Job{gpu(capacity.Job{NumNodes: 1, TimeLimit: capacity.Minutes(60)})},
-			want: []capacity.Problem{{Code: capacity.NeverStarts, Severity: capacity.User, About: capacity.Subject{Partition: "gpu", Job: "7"}, Sentence: "job 7 cannot start as things are: the job needs 01:00:00, but jobs on cr-0 in partition gpu must end by 2026-11-20 12:00 UTC and no time is left before that; wait for the next block"}},
+			rs:   []capacity.Reservation{short},
+			jobs: []capacity.Job{gpu(capacity.Job{NumNodes: 1, TimeLimit: capacity.Minutes(60)})},
+			want: []capacity.Problem{
+				{
+					Code:     capacity.NeverStarts,
+					Severity: capacity.User,
+					About:    capacity.Subject{Partition: "gpu", Job: "7"},
+					Sentence: "job 7 cannot start as things are: the job needs 01:00:00, but jobs on cr-0 in " +
+						"partition gpu must end by 2026-11-20 12:00 UTC and no time is left before that; wait for " +
+						"the next block",
+				},
+			},
 		},
-		"one that fits":                   {rs: []capacity.Reservation{now}, jobs: []capacity.Job{gpu(capacity.Job{NumNodes: 4, TimeLimit: capacity.Minutes(60)})}},
-		"one that runs":                   {rs: []capacity.Reservation{now}, jobs: []capacity.Job{{Partition: "gpu", State: "RUNNING", NumNodes: 5}}},
-		"one elsewhere":                   {rs: []capacity.Reservation{now}, jobs: []capacity.Job{{Partition: "cpu", State: "PENDING", NumNodes: 5}}},
-		"or in a partition that takes it": {rs: []capacity.Reservation{now}, jobs: []capacity.Job{{Partition: "cpu,gpu", State: "PENDING", NumNodes: 5}}},
+		"one that fits": {
+			rs:   []capacity.Reservation{now},
+			jobs: []capacity.Job{gpu(capacity.Job{NumNodes: 4, TimeLimit: capacity.Minutes(60)})},
+		},
+		"one that runs": {
+			rs:   []capacity.Reservation{now},
+			jobs: []capacity.Job{{Partition: "gpu", State: "RUNNING", NumNodes: 5}},
+		},
+		"one elsewhere": {
+			rs:   []capacity.Reservation{now},
+			jobs: []capacity.Job{{Partition: "cpu", State: "PENDING", NumNodes: 5}},
+		},
+		"or in a partition that takes it": {
+			rs:   []capacity.Reservation{now},
+			jobs: []capacity.Job{{Partition: "cpu,gpu", State: "PENDING", NumNodes: 5}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			snap := oneSlot("ec2", []string{"cr-0", "cr-9"}, c.rs...)

@@ -56,7 +56,8 @@ func TestAPassKnowsThePlatform(t *testing.T) {
 
 	t.Cleanup(func() { sim.Close() })
 
-	if err := sim.Serve(t.Setenv, "AWS_EC2_METADATA_DISABLED=true", "SLURM_CONF="+filepath.Join(dir, "slurm.conf")); err != nil {
+	if err := sim.Serve(t.Setenv, "AWS_EC2_METADATA_DISABLED=true", "SLURM_CONF="+
+		filepath.Join(dir, "slurm.conf")); err != nil {
 		t.Fatal(err)
 	}
 
@@ -96,7 +97,8 @@ func TestAPassKnowsThePlatform(t *testing.T) {
 	if g, problems := pass("rhel:$Latest"); g.Platform != "Red Hat Enterprise Linux" || len(problems) != 1 ||
 		!strings.Contains(
 			problems[0],
-			"cr-0e2000000000000a1 is for platform Linux/UNIX, but the image of node group gpu is for Red Hat Enterprise Linux; use an image for Linux/UNIX",
+			"cr-0e2000000000000a1 is for platform Linux/UNIX, but the image of node group gpu is for Red Hat "+
+				"Enterprise Linux; use an image for Linux/UNIX",
 		) {
 		t.Errorf("%+v, %q", g, problems)
 	}

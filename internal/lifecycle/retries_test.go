@@ -31,13 +31,22 @@ func TestRetries(t *testing.T) {
 		silent            bool
 		want              []string
 	}{
-		"AWS answers":                 {state: "PENDING", note: undecided, begins: later, want: forward},
-		"AWS does not answer":         {state: "PENDING", note: undecided, begins: later, silent: true},
-		"EC2 refused it":              {state: "PENDING", note: refused, begins: later},
-		"somebody has put it off":     {state: "PENDING", note: undecided, begins: later.Add(time.Hour)},
-		"Slurm has put it off":        {state: "PENDING", note: undecided, begins: later.Add(2 * time.Minute), want: forward},
+		"AWS answers":             {state: "PENDING", note: undecided, begins: later, want: forward},
+		"AWS does not answer":     {state: "PENDING", note: undecided, begins: later, silent: true},
+		"EC2 refused it":          {state: "PENDING", note: refused, begins: later},
+		"somebody has put it off": {state: "PENDING", note: undecided, begins: later.Add(time.Hour)},
+		"Slurm has put it off": {
+			state:  "PENDING",
+			note:   undecided,
+			begins: later.Add(2 * time.Minute),
+			want:   forward,
+		},
 		"it has been brought forward": {state: "PENDING", note: undecided, begins: at("1h").Add(5 * time.Second)},
-		"another note":                {state: "PENDING", note: "theirs" + capacity.RetryNote(0, later, true), begins: later},
+		"another note": {
+			state:  "PENDING",
+			note:   "theirs" + capacity.RetryNote(0, later, true),
+			begins: later,
+		},
 		"it boots":                    {state: "RUNNING", flag: "CONFIGURING", note: undecided},
 		"it runs":                     {state: "RUNNING", note: refused, want: []string{"tell-owner: "}},
 		"it runs, and nothing failed": {state: "RUNNING", note: "pcs-capacity: something else"},

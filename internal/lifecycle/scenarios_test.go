@@ -404,7 +404,9 @@ var scenarios = []struct {
 	{"the sixth requeue holds the job", func(st *stage) {
 		st.block("cr-2", "solo", day+time.Hour, 2*day, 4)
 		st.requeues("fitted", func(j *model.Job) {
-			if err := st.sources.State.JobRecords().Save(map[string]state.JobRecord{"1": {Fit: true, FenceRequeues: 5, LastFence: 7}}); err != nil {
+			if err := st.sources.State.JobRecords().Save(map[string]state.JobRecord{
+				"1": {Fit: true, FenceRequeues: 5, LastFence: 7},
+			}); err != nil {
 				st.Fatal(err)
 			}
 		})
@@ -642,7 +644,13 @@ var scenarios = []struct {
 	{"a hold of ours is left to the job's owner", func(st *stage) {
 		st.openBlock()
 
-		for _, reason := range []string{"JobHeldAdmin", "JobHeldAdmin", "JobHeldUser", "job requeued in held state", "JobHeldAdmin"} {
+		for _, reason := range []string{
+			"JobHeldAdmin",
+			"JobHeldAdmin",
+			"JobHeldUser",
+			"job requeued in held state",
+			"JobHeldAdmin",
+		} {
 			j := st.job(60, "", nothing...)
 			j.Never, j.Held, j.Reason, j.Eligible = true, true, reason, opens
 			j.AdminComment = capacity.HeldNote(opens.Add(-time.Hour), "cr-1 is not this partition's")
@@ -722,7 +730,11 @@ var scenarios = []struct {
 
 		for _, node := range []string{"solo-1", "solo-2"} {
 			st.slurm.Node(node).State = model.Idle
-			if err := st.sources.State.SaveMisplaced(state.Misplaced{Node: node, At: opens.Add(2 * time.Hour), Metadata: capacity.Metadata{InstanceID: "i-7", InstanceType: "p4d.24xlarge", AZID: "use2-az1"}}); err != nil {
+			if err := st.sources.State.SaveMisplaced(state.Misplaced{
+				Node:     node,
+				At:       opens.Add(2 * time.Hour),
+				Metadata: capacity.Metadata{InstanceID: "i-7", InstanceType: "p4d.24xlarge", AZID: "use2-az1"},
+			}); err != nil {
 				st.Fatal(err)
 			}
 		}

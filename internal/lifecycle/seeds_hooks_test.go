@@ -46,7 +46,9 @@ func (m *month) hookKilled(rt *rapid.T) {
 func (m *month) resume(nodes []string) {
 	var jobs []string
 	for _, j := range m.slurm.Jobs {
-		if has := slices.DeleteFunc(slices.Clone(j.Nodes), func(n string) bool { return !slices.Contains(nodes, n) }); len(
+		if has := slices.DeleteFunc(slices.Clone(j.Nodes), func(n string) bool {
+			return !slices.Contains(nodes, n)
+		}); len(
 			has,
 		) > 0 &&
 			j.Outcome == "" {

@@ -214,7 +214,16 @@ func (m *month) decide(rt *rapid.T, o *decision) {
 	for tries := 3; tries > 0 && !o.told; tries-- {
 		b := &run{
 			at: rapid.SampledFrom([]int{0, 0, 0, 1, 2, 3, 4, 5, 6, 7}).Draw(rt, "at call"),
-			trouble: rapid.SampledFrom([]string{"", "is killed before", "is killed after", "fails", "loses its answer", "is refused", "meets another before", "meets another after"}).
+			trouble: rapid.SampledFrom([]string{
+				"",
+				"is killed before",
+				"is killed after",
+				"fails",
+				"loses its answer",
+				"is refused",
+				"meets another before",
+				"meets another after",
+			}).
 				Draw(rt, "trouble"),
 		}
 		if strings.HasPrefix(b.trouble, "meets") {

@@ -27,7 +27,12 @@ import (
 // Each seed is a month of some ten steps, and always the same, unless -rapid.checks, -rapid.steps and -rapid.seed say
 // otherwise.
 func init() {
-	for name, value := range map[string]string{"rapid.checks": "200", "rapid.steps": "10", "rapid.seed": "1", "rapid.nofailfile": "true"} {
+	for name, value := range map[string]string{
+		"rapid.checks":     "200",
+		"rapid.steps":      "10",
+		"rapid.seed":       "1",
+		"rapid.nofailfile": "true",
+	} {
 		if err := flag.Set(name, value); err != nil {
 			panic(err)
 		}
@@ -45,7 +50,8 @@ type month struct {
 	seen    *capacity.Snapshot // of the last pass
 	ids     int
 	said    map[string]int // how often, by its format
-	// In the pass that comes: the call that fails, with or without its effect, and the change that the pass is killed at.
+	// In the pass that comes: the call that fails, with or without its effect, and the change that the pass is killed
+	// at.
 	fails, loses  string
 	hit           bool
 	dieAt, change int
@@ -77,9 +83,9 @@ var monthBegins = time.Date(2027, 1, 1, 8, 0, 0, 0, time.UTC)
 // errFault is the answer to a call that fails.
 var errFault = fmt.Errorf("503 Service Unavailable%.0w", ec2.ErrUndecided)
 
-// TestSeeds lives through months of blocks that are bought, extended, overlap and end, of users who submit, change, cancel
-// and requeue, of hosts that fail, of an AWS that is late, silent or loses its answers, of passes that are killed between
-// any two changes, and of settings that change.
+// TestSeeds lives through months of blocks that are bought, extended, overlap and end, of users who submit, change,
+// cancel and requeue, of hosts that fail, of an AWS that is late, silent or loses its answers, of passes that are
+// killed between any two changes, and of settings that change.
 func TestSeeds(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(800)) // memory is not what is short here
 
@@ -95,10 +101,20 @@ func TestSeeds(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := newMonth(rt, t, said)
 		events := map[string]func(*rapid.T){
-			"nothing happens": func(*rapid.T) {}, "a user does something": m.user, "a block is bought": m.buy,
-			"a block is extended": m.extend, "a host fails": m.hostFails, "AWS misbehaves": m.misbehave, "a pass is misled": m.mislead, "a call fails": m.fault,
-			"a pass is killed": m.kill, "a hook is killed": m.hookKilled, "something is lost": m.lose, "files are half written": m.halfWritten,
-			"a pass meets another": m.meetAnother, "a pass meets a hook": m.meetHook,
+			"nothing happens":        func(*rapid.T) {},
+			"a user does something":  m.user,
+			"a block is bought":      m.buy,
+			"a block is extended":    m.extend,
+			"a host fails":           m.hostFails,
+			"AWS misbehaves":         m.misbehave,
+			"a pass is misled":       m.mislead,
+			"a call fails":           m.fault,
+			"a pass is killed":       m.kill,
+			"a hook is killed":       m.hookKilled,
+			"something is lost":      m.lose,
+			"files are half written": m.halfWritten,
+			"a pass meets another":   m.meetAnother,
+			"a pass meets a hook":    m.meetHook,
 		}
 		steps := map[string]func(*rapid.T){"": m.holds}
 		for name, happens := range events {
@@ -472,7 +488,8 @@ func (m *month) settle() {
 // fence is when jobs on a block must have ended, by AWS's clock.
 func fence(r capacity.Reservation) time.Time { return r.End.Add(-40 * time.Minute) }
 
-// ran checks R2 when a run ends: by the fence of the reservation that its nodes are of, or within the least limit after.
+// ran checks R2 when a run ends: by the fence of the reservation that its nodes are of, or within the least limit
+// after.
 func (m *month) ran(j *model.Job, how string) {
 	m.say("job %s %s", j.Shown, how)
 
@@ -534,7 +551,14 @@ func (m *month) submit(rt *rapid.T) {
 					4,
 				NumNodes:  rapid.IntRange(1, 2).Draw(rt, "nodes"),
 				TimeLimit: capacity.NoLimit,
-				Comment: rapid.SampledFrom([]string{"", "", "on_end=requeue", "on_end=hold", "on_end=stop", "on_end=never"}).
+				Comment: rapid.SampledFrom([]string{
+					"",
+					"",
+					"on_end=requeue",
+					"on_end=hold",
+					"on_end=stop",
+					"on_end=never",
+				}).
 					Draw(rt, "comment"),
 			},
 			Work: time.Duration(rapid.SampledFrom([]int{20, 600, 9000}).Draw(rt, "work")) * time.Minute,

@@ -257,8 +257,8 @@ func (st *stage) resume(nodes []string) {
 	st.slurm.LaunchInto("", nodes)
 }
 
-// job has a job of user alice run on nodes, for as long as Slurm thinks it may, or wait if it has none. Before a comment,
-// "fitted" and "fitted:600" stand for what a pass knows of it from before its start.
+// job has a job of user alice run on nodes, for as long as Slurm thinks it may, or wait if it has none. Before a
+// comment, "fitted" and "fitted:600" stand for what a pass knows of it from before its start.
 func (st *stage) job(limit int, comment string, nodes ...string) *model.Job {
 	fitted, rest, _ := strings.Cut(comment, " ")
 	isFitted := strings.HasPrefix(fitted, "fitted")

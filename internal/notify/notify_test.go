@@ -79,7 +79,10 @@ func TestWebhook(t *testing.T) {
 	}))
 	defer server.Close()
 
-	if err := (Target{Webhook: server.URL + "/ok/secret", Timeout: 20 * time.Second}).Deliver(t.Context(), message); err != nil ||
+	if err := (Target{
+		Webhook: server.URL + "/ok/secret",
+		Timeout: 20 * time.Second,
+	}).Deliver(t.Context(), message); err != nil ||
 		calls.Load() != 1 {
 		t.Errorf("%v after %d calls", err, calls.Load())
 	}
@@ -93,7 +96,10 @@ func TestWebhook(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if err := (Target{Webhook: "file://" + file, Timeout: 20 * time.Second}).Deliver(t.Context(), message); err != nil ||
+	if err := (Target{
+		Webhook: "file://" + file,
+		Timeout: 20 * time.Second,
+	}).Deliver(t.Context(), message); err != nil ||
 		calls.Load() != 2 {
 		t.Errorf("%v after %d calls", err, calls.Load())
 	}

@@ -27,7 +27,10 @@ func deeds() []aDeed {
 	return []aDeed{
 		{snapshotFile, func(d Dir) error { return d.WriteSnapshot(&capacity.Snapshot{}) }},
 		{planFile, func(d Dir) error { return d.WriteSnapshot(&capacity.Snapshot{}) }},
-		{factsFolder + "/gpu.json", func(d Dir) error { return d.WriteJobFacts(map[string]JobFacts{"gpu": {Slot: "gpu"}}) }},
+		{
+			factsFolder + "/gpu.json",
+			func(d Dir) error { return d.WriteJobFacts(map[string]JobFacts{"gpu": {Slot: "gpu"}}) },
+		},
 		{markFile, func(d Dir) error { return d.KeptMark().Save("a") }},
 		{misplacedFolder + "/n.json", func(d Dir) error { return d.SaveMisplaced(Misplaced{Node: "n"}) }},
 		{"private/" + holdsFile, func(d Dir) error {

@@ -67,7 +67,9 @@ func TestClusterIDOnlyInSlurmsFolder(t *testing.T) {
 	}
 
 	for what, dir := range map[string]string{
-		"another cluster's": stateSave(t, "lab2\n"), "no slurmctld's": t.TempDir(), "none": filepath.Join(t.TempDir(), "x"),
+		"another cluster's": stateSave(t, "lab2\n"),
+		"no slurmctld's":    t.TempDir(),
+		"none":              filepath.Join(t.TempDir(), "x"),
 	} {
 		if id, err := EnsureClusterID(dir, "lab"); !errors.Is(err, ErrNotSlurms) {
 			t.Errorf("in a folder that is %s: %q, %v", what, id, err)

@@ -22,8 +22,11 @@ func TestSnapshotRoundTrip(t *testing.T) {
 	}
 
 	want := &capacity.Snapshot{
-		Version: capacity.SnapshotVersion, TakenAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), ClockOffset: capacity.Duration{Duration: -3 * time.Second},
-		DefaultPartition: "cpu", Partitions: []capacity.Partition{{Name: "gpu", MaxTime: capacity.NoLimit}, {Name: "big"}},
+		Version:          capacity.SnapshotVersion,
+		TakenAt:          time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+		ClockOffset:      capacity.Duration{Duration: -3 * time.Second},
+		DefaultPartition: "cpu",
+		Partitions:       []capacity.Partition{{Name: "gpu", MaxTime: capacity.NoLimit}, {Name: "big"}},
 		Reservations: []capacity.Reservation{
 			{ID: "cr-0", State: "frozen", End: time.Date(2026, 3, 2, 11, 30, 0, 0, time.UTC)},
 		},
@@ -56,7 +59,10 @@ func TestSnapshotRoundTrip(t *testing.T) {
 
 func TestSnapshotOfAnotherVersionIsRefused(t *testing.T) {
 	dir := Dir(t.TempDir())
-	for text, want := range map[string]string{`{"version": 99}`: "version 99", `{"version": 1`: "run `pcs-capacity sync`"} {
+	for text, want := range map[string]string{
+		`{"version": 99}`: "version 99",
+		`{"version": 1`:   "run `pcs-capacity sync`",
+	} {
 		if err := os.WriteFile(dir.SnapshotPath(), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
