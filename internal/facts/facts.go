@@ -76,9 +76,9 @@ type Answers struct {
 	Subnets        Answer[[]ec2.Subnet]
 	MissingSubnets []capacity.Missing
 	Held           Answer[map[string]string]
-	Reservations   []capacity.Reservation // those described by id
-	Missing        []capacity.Missing     // those that EC2 does not describe
-	Instances      []capacity.Instance    // with their nodes' tags
+	Reservations   Answer[[]capacity.Reservation] // those described by id
+	Missing        []capacity.Missing             // those that EC2 does not describe
+	Instances      []capacity.Instance            // with their nodes' tags
 
 	// Asked reports whether there was anything to ask. Down is why no further call would be answered, nil if it would.
 	Asked bool
@@ -109,8 +109,8 @@ type question struct {
 const sideBySide = 8
 
 // Read asks in two rounds: what q names, and the reservations that only PCS names. The instances need both.
-func Read(ctx context.Context, aws AWS, q Query) *Answers {
-	a := &Answers{
+func Read(ctx context.Context, aws AWS, q Query) Answers {
+	a := Answers{
 		aws:       aws,
 		groups:    q.Groups,
 		Selected:  map[string]Answer[[]capacity.Reservation]{},
@@ -218,7 +218,8 @@ func (a *Answers) describe(ids []string) []question {
 	one := ask("describing reservations "+strings.Join(ids, ", "), &answer,
 		func(ctx context.Context) ([]capacity.Reservation, error) {
 			found, missing, err := a.aws.Reservations(ctx, ids)
-			a.Reservations = append(a.Reservations, found...)
+			a.Reservations.Value = append(a.Reservations.Value, found...)
+			a.Reservations.Err = cmp.Or(a.Reservations.Err, err)
 			a.Missing = append(a.Missing, missing...)
 
 			return found, err
@@ -291,20 +292,20 @@ func (a *Answers) readInstances(ctx context.Context) {
 }
 
 // described returns the reservations that EC2 described, those that tags selected first. Some may be there twice.
-func (a *Answers) described() (all []capacity.Reservation) {
+func (a Answers) described() (all []capacity.Reservation) {
 	for _, group := range slices.Sorted(maps.Keys(a.Selected)) {
 		all = append(all, a.Selected[group].Value...)
 	}
 
-	return append(all, a.Reservations...)
+	return append(all, a.Reservations.Value...)
 }
 
-func (a *Answers) known(id string) bool {
+func (a Answers) known(id string) bool {
 	return slices.ContainsFunc(a.described(), func(r capacity.Reservation) bool { return r.ID == id })
 }
 
-// facts returns the answers as they are.
-func (a *Answers) facts(now time.Time) capacity.Facts {
+// Facts returns the answers as they are, at now in AWS's time.
+func (a Answers) Facts(now time.Time) capacity.Facts {
 	f := capacity.Facts{
 		Reservations: a.described(),
 		Subnets:      ec2.PlainSubnets(a.Subnets.Value),
@@ -322,12 +323,12 @@ func (a *Answers) facts(now time.Time) capacity.Facts {
 
 // Fresh returns the facts for a launch: an answer that is missing is an error. A reservation that EC2 leaves out still
 // has its slot, which no other may take: it stays as the last snapshot has it. last may be nil.
-func (a *Answers) Fresh(last *capacity.Snapshot, now time.Time) (capacity.Facts, error) {
+func (a Answers) Fresh(last *capacity.Snapshot, now time.Time) (capacity.Facts, error) {
 	for _, failed := range a.failures {
 		return capacity.Facts{}, fmt.Errorf("%s: %w", cmp.Or(failed.doing, "asking EC2"), failed.err)
 	}
 
-	f := a.facts(now)
+	f := a.Facts(now)
 	f.Before = last
 	if last == nil {
 		return f, nil

@@ -32,9 +32,9 @@ type Kept struct {
 
 // Keep returns the answers, completed by what the last snapshot knew: jobs run behind a fence, and a pass that knows
 // less than the one before must not open it. old may be nil; now is AWS's time.
-func (a *Answers) Keep(old *capacity.Snapshot, now time.Time) *Kept {
+func (a Answers) Keep(old *capacity.Snapshot, now time.Time) *Kept {
 	k := &Kept{
-		Facts:   a.facts(now),
+		Facts:   a.Facts(now),
 		Told:    map[string]bool{},
 		Missing: map[string]time.Time{},
 		old:     cmp.Or(old, &capacity.Snapshot{}),
@@ -113,7 +113,7 @@ func (k *Kept) keepSubnets(missing []capacity.Missing) {
 }
 
 // keepUnanswered keeps the reservations about which EC2 was asked without an answer, by id or by tag.
-func (k *Kept) keepUnanswered(a *Answers) {
+func (k *Kept) keepUnanswered(a Answers) {
 	for _, r := range k.old.Reservations {
 		isMissing := slices.ContainsFunc(a.Missing, func(m capacity.Missing) bool { return m.ID == r.ID })
 		if k.Told[r.ID] || isMissing {

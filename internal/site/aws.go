@@ -146,15 +146,15 @@ func (s *Survey) checkReservations(f *findings) {
 		}
 	}
 
-	if s.ReservationsErr != nil {
-		s.reportUnread(f, "reservation", "capacity_reservation_ids", s.ReservationsErr)
+	if s.Reservations.Err != nil {
+		s.reportUnread(f, "reservation", "capacity_reservation_ids", s.Reservations.Err)
 		return
 	}
 
-	for _, id := range slices.Sorted(maps.Keys(s.Unknown)) {
+	for _, m := range s.Missing {
 		f.fail("reservation",
 			fmt.Sprintf("check the id, the region (%s) and the account, or remove it from the settings", s.Region),
-			"EC2 does not describe reservation %s", id)
+			"EC2 does not describe reservation %s", m.ID)
 	}
 
 	if s.Subnets.Err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/facts"
 )
 
 // Launch is a node group's launches, as far as their parts could be read.
@@ -31,7 +32,7 @@ type Launch struct {
 	ImageErr, NetworkErr error
 
 	trial ec2.Trial // of a node
-	tried Result[[]ec2.TrialResult]
+	tried facts.Answer[[]ec2.TrialResult]
 }
 
 // Read completes a launch from EC2, side by side. What cannot be read stays as it is.

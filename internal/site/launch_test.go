@@ -12,6 +12,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/facts"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -375,18 +376,18 @@ func TestPermission(t *testing.T) {
 		want   string
 	}{
 		"all": {
-			Survey{Permissions: map[string]Result[struct{}]{action: {}}},
+			Survey{Permissions: map[string]facts.Answer[struct{}]{action: {}}},
 			"ok: these credentials allow what sync and the hooks call, as far as dry runs show",
 		},
 		"one": {
 			Survey{
-				Permissions: map[string]Result[struct{}]{action: {Err: lacking(action, ann)}, "ec2:DescribeImages": {}},
-				Subnets:     Result[[]ec2.Subnet]{Err: lacking(action, "")},
+				Permissions: map[string]facts.Answer[struct{}]{action: {Err: lacking(action, ann)}, "ec2:DescribeImages": {}},
+				Answers:     facts.Answers{Subnets: facts.Answer[[]ec2.Subnet]{Err: lacking(action, "")}},
 			},
 			"admin: " + action + " is not allowed for " + ann,
 		},
 		"of nobody": {
-			Survey{Permissions: map[string]Result[struct{}]{action: {Err: lacking(action, "")}}},
+			Survey{Permissions: map[string]facts.Answer[struct{}]{action: {Err: lacking(action, "")}}},
 			"admin: " + action + " is not allowed for these credentials",
 		},
 		"of PCS": {
@@ -399,7 +400,7 @@ func TestPermission(t *testing.T) {
 				Launches: []*Launch{
 					{
 						Provider: capacity.ProviderEC2,
-						tried: Result[[]ec2.TrialResult]{
+						tried: facts.Answer[[]ec2.TrialResult]{
 							Value: []ec2.TrialResult{{Verdict: ec2.Denied, Message: "ec2:RunInstances"}},
 						},
 					},
@@ -412,7 +413,7 @@ func TestPermission(t *testing.T) {
 				Launches: []*Launch{
 					{
 						Provider: capacity.ProviderPCS,
-						tried: Result[[]ec2.TrialResult]{
+						tried: facts.Answer[[]ec2.TrialResult]{
 							Value: []ec2.TrialResult{{Verdict: ec2.Denied, Message: "ec2:RunInstances"}},
 						},
 					},
@@ -421,7 +422,7 @@ func TestPermission(t *testing.T) {
 			"ok: these credentials allow what sync and the hooks call, as far as dry runs show",
 		},
 		"not known": {
-			Survey{Permissions: map[string]Result[struct{}]{action: {Err: errors.New("oops")}}},
+			Survey{Permissions: map[string]facts.Answer[struct{}]{action: {Err: errors.New("oops")}}},
 			"note: what is allowed is not known: oops",
 		},
 	} {
@@ -463,11 +464,11 @@ func TestReservations(t *testing.T) {
 	}{
 		"one is unknown": {func(*Survey) {}, "admin reservation; ok reservation"},
 		"none is read": {
-			func(s *Survey) { s.ReservationsErr, s.Unknown = errors.New("oops"), nil },
+			func(s *Survey) { s.Reservations.Err, s.Missing = errors.New("oops"), nil },
 			"admin reservation",
 		},
 		"no subnet is read": {
-			func(s *Survey) { s.Subnets = Result[[]ec2.Subnet]{Err: errors.New("oops")} },
+			func(s *Survey) { s.Subnets = facts.Answer[[]ec2.Subnet]{Err: errors.New("oops")} },
 			"admin reservation; admin subnet",
 		},
 		"a subnet is unknown": {
@@ -480,17 +481,17 @@ func TestReservations(t *testing.T) {
 		},
 		"ended": {func(s *Survey) { s.Now = one.End }, "admin reservation; note reservation"},
 		"no platform": {
-			func(s *Survey) { s.Platforms["lt-1"] = Result[capacity.ImagePlatform]{} },
+			func(s *Survey) { s.Platforms["lt-1"] = facts.Answer[capacity.ImagePlatform]{} },
 			"admin reservation; note platform; ok reservation",
 		},
 		"an image of nowhere": {func(s *Survey) {
-			s.Platforms["lt-1"] = Result[capacity.ImagePlatform]{
-				capacity.ImagePlatform{Template: "lt-1:1"},
-				errors.New("no"),
+			s.Platforms["lt-1"] = facts.Answer[capacity.ImagePlatform]{
+				Value: capacity.ImagePlatform{Template: "lt-1:1"},
+				Err:   errors.New("no"),
 			}
 		}, "admin reservation; admin platform; ok reservation"},
 		"selected, and unread": {func(s *Survey) {
-			s.Selected = map[string]Result[[]capacity.Reservation]{"gpu": {Err: errors.New("oops")}}
+			s.Selected = map[string]facts.Answer[[]capacity.Reservation]{"gpu": {Err: errors.New("oops")}}
 		}, "admin reservation; admin reservation; ok reservation"},
 	} {
 		s := Survey{
@@ -499,16 +500,16 @@ func TestReservations(t *testing.T) {
 					{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{g}},
 				},
 			},
-			Site: Site{
-				Now:     one.End.Add(-48 * time.Hour),
-				Known:   map[string]capacity.Reservation{"cr-1": one},
-				Unknown: map[string]error{"cr-2": errors.New("none")},
-			},
-			Subnets: Result[[]ec2.Subnet]{
-				Value: []ec2.Subnet{{Subnet: capacity.Subnet{ID: "subnet-1", AZID: "use2-az1"}}},
-			},
-			Platforms: map[string]Result[capacity.ImagePlatform]{
-				"lt-1": {Value: capacity.ImagePlatform{Template: "lt-1:1", Platform: "Linux/UNIX"}},
+			Site: Site{Now: one.End.Add(-48 * time.Hour)},
+			Answers: facts.Answers{
+				Reservations: facts.Answer[[]capacity.Reservation]{Value: []capacity.Reservation{one}},
+				Missing:      []capacity.Missing{{ID: "cr-2", Err: errors.New("none")}},
+				Subnets: facts.Answer[[]ec2.Subnet]{
+					Value: []ec2.Subnet{{Subnet: capacity.Subnet{ID: "subnet-1", AZID: "use2-az1"}}},
+				},
+				Platforms: map[string]facts.Answer[capacity.ImagePlatform]{
+					"lt-1": {Value: capacity.ImagePlatform{Template: "lt-1:1", Platform: "Linux/UNIX"}},
+				},
 			},
 		}
 		c.change(&s)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/facts"
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
@@ -52,8 +53,8 @@ func judge(t *testing.T, judgement func(*Survey, *findings), rows []row) {
 // onEC2 are settings of self-managed Slurm.
 var onEC2 = capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2}}}
 
-func partitions(all ...capacity.SlurmPartition) Result[[]capacity.SlurmPartition] {
-	return Result[[]capacity.SlurmPartition]{Value: all}
+func partitions(all ...capacity.SlurmPartition) facts.Answer[[]capacity.SlurmPartition] {
+	return facts.Answer[[]capacity.SlurmPartition]{Value: all}
 }
 
 // Where Slurm takes --time-min as a soft limit, only a sync that runs keeps jobs from crossing a fence.
@@ -103,7 +104,7 @@ func TestPastFencesAreNamed(t *testing.T) {
 			Users: []string{"alice"},
 		}
 
-		return Survey{Guards: Result[[]capacity.SlurmReservation]{Value: []capacity.SlurmReservation{fence, site}}}
+		return Survey{Guards: facts.Answer[[]capacity.SlurmReservation]{Value: []capacity.SlurmReservation{fence, site}}}
 	}
 	judge(t, (*Survey).checkReservedJobs, []row{
 		{"without flags", with(), "", "", ""},
@@ -158,12 +159,12 @@ func TestOverTime(t *testing.T) {
 // what AWS says of the cluster: the lab's AWS runs whatever Slurm this machine has.
 func TestCommands(t *testing.T) {
 	old, new := slurm.Version{Major: 22, Minor: 5, Micro: 8}, slurm.Version{Major: 25, Minor: 5, Micro: 3}
-	fails := func(err error) Survey { return Survey{Commands: Result[slurm.Version]{Err: err}} }
+	fails := func(err error) Survey { return Survey{Commands: facts.Answer[slurm.Version]{Err: err}} }
 	of := func(commands slurm.Version, running *slurm.Config) Survey {
 		return Survey{
 			Site:      Site{Inventory: pcs.Inventory{Cluster: pcs.Cluster{SlurmVersion: "25.05"}}},
 			Slurmctld: running,
-			Commands:  Result[slurm.Version]{Value: commands},
+			Commands:  facts.Answer[slurm.Version]{Value: commands},
 		}
 	}
 	judge(t, (*Survey).checkCommands, []row{
@@ -435,13 +436,13 @@ func TestLasting(t *testing.T) {
 // What the shell of whoever runs check has of AWS tells nothing about hooks.
 func TestHookAccess(t *testing.T) {
 	with := func(last *state.HookAccess, account string) Survey {
-		return Survey{LastHook: Result[*state.HookAccess]{Value: last}, Account: account, Settings: onEC2}
+		return Survey{LastHook: facts.Answer[*state.HookAccess]{Value: last}, Account: account, Settings: onEC2}
 	}
 	judge(t, (*Survey).checkHookAccess, []row{
 		{"no hook", with(nil, ""), "", "", ""},
 		{
 			"unread",
-			Survey{LastHook: Result[*state.HookAccess]{Err: errors.New("oops")}},
+			Survey{LastHook: facts.Answer[*state.HookAccess]{Err: errors.New("oops")}},
 			capacity.Admin,
 			"oops",
 			"delete it",
@@ -487,7 +488,7 @@ func TestHookAccess(t *testing.T) {
 
 // A script that is missing while Slurm is told to run it stops every submission; the site's own is left alone.
 func TestHooks(t *testing.T) {
-	ok := map[string]Result[fs.FileMode]{"/f": {Value: 0o755}}
+	ok := map[string]facts.Answer[fs.FileMode]{"/f": {Value: 0o755}}
 	with := func(state, plugins string) Survey {
 		return Survey{
 			Host: Host{
@@ -562,14 +563,14 @@ func TestHooks(t *testing.T) {
 		{"runs", with("", ""), capacity.Good, "/f", ""},
 		{
 			"no file",
-			Survey{Programs: map[string]Result[fs.FileMode]{"": {Err: fs.ErrNotExist}}},
+			Survey{Programs: map[string]facts.Answer[fs.FileMode]{"": {Err: fs.ErrNotExist}}},
 			capacity.Admin,
 			"does not exist",
 			"install the package",
 		},
 		{
 			"not for everybody",
-			Survey{Programs: map[string]Result[fs.FileMode]{"": {Value: 0o744}}},
+			Survey{Programs: map[string]facts.Answer[fs.FileMode]{"": {Value: 0o744}}},
 			capacity.Admin,
 			"0744",
 			"chmod 755",
@@ -582,7 +583,7 @@ func TestHookSettings(t *testing.T) {
 	judge(t, (*Survey).checkHookSettings, []row{
 		{
 			"all is read",
-			Survey{Nodes: Result[[]capacity.Node]{Value: []capacity.Node{{Name: "gpu-1", Reason: "ICE: no room"}}}},
+			Survey{Nodes: facts.Answer[[]capacity.Node]{Value: []capacity.Node{{Name: "gpu-1", Reason: "ICE: no room"}}}},
 			"",
 			"",
 			"",
@@ -596,7 +597,7 @@ func TestHookSettings(t *testing.T) {
 		},
 		{
 			name: "not at the last launch",
-			survey: Survey{Nodes: Result[[]capacity.Node]{Value: []capacity.Node{
+			survey: Survey{Nodes: facts.Answer[[]capacity.Node]{Value: []capacity.Node{
 				{Name: "gpu-1", Reason: "settings-unreadable: open /c: permission denied"},
 				{Name: "gpu-2", Reason: "settings-unreadable: open /c: permission denied"},
 			}}},
@@ -618,10 +619,10 @@ func TestState(t *testing.T) {
 		return Survey{
 			Host:     Host{Config: &config.Config{StateDir: "/s"}, Watch: "sync --watch"},
 			Site:     Site{Now: now},
-			StateDir: Result[fs.FileMode]{Value: mode},
+			StateDir: facts.Answer[fs.FileMode]{Value: mode},
 			Mount:    state.Mount{Point: "/efs", Type: "nfs4"},
-			Snapshot: Result[*capacity.Snapshot]{Value: snapshot, Err: err},
-			Watcher:  Result[string]{Value: watcher},
+			Snapshot: facts.Answer[*capacity.Snapshot]{Value: snapshot, Err: err},
+			Watcher:  facts.Answer[string]{Value: watcher},
 		}
 	}
 

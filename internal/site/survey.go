@@ -14,6 +14,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/facts"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
@@ -36,16 +37,10 @@ type Surveyor struct {
 	Slurm  *slurm.Client
 }
 
-// Result holds the answer of one read. What was not read has the error: it is not "none".
-type Result[T any] struct {
-	Value T
-	Err   error
-}
-
 // readEach reads something for each name, side by side.
-func readEach[T any](names []string, read func(name string) (T, error)) map[string]Result[T] {
+func readEach[T any](names []string, read func(name string) (T, error)) map[string]facts.Answer[T] {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
-	found := make([]Result[T], len(names))
+	found := make([]facts.Answer[T], len(names))
 
 	var all sync.WaitGroup
 	for i, name := range names {
@@ -54,7 +49,7 @@ func readEach[T any](names []string, read func(name string) (T, error)) map[stri
 
 	all.Wait()
 
-	of := map[string]Result[T]{}
+	of := map[string]facts.Answer[T]{}
 	for i, name := range names {
 		of[name] = found[i]
 	}
@@ -68,45 +63,42 @@ type Survey struct {
 	Site     // what AWS says of the cluster; SlurmErr is why slurmctld does not answer
 	Settings capacity.Settings
 
-	AWSErr          error                                     // why no call of AWS succeeds: nothing else is known then
-	Offset          time.Duration                             // AWS's time minus the machine's; 0 if AWS did not answer
-	Account         string                                    // that of this command's credentials; "" if not known
-	NoCluster       *capacity.Problem                         // the settings name no PCS cluster that there is
-	ClusterErr      error                                     // why the PCS cluster, or a part of it, is not known
-	Permissions     map[string]Result[struct{}]               // what EC2 answers when asked for permissions, by action
-	Selected        map[string]Result[[]capacity.Reservation] // by the node group that selects them
-	ReservationsErr error
-	Subnets         Result[[]ec2.Subnet] // those of the settings and of our PCS node groups, but for Unfound
-	MissingSubnets  []capacity.Missing   // the subnets that EC2 does not describe
-	// Platforms and Templates are by how the settings name the launch template; those of PCS node groups by ID:VERSION.
-	// A template that EC2 does not have is zero.
-	Platforms map[string]Result[capacity.ImagePlatform]
-	Templates map[string]Result[capacity.LaunchTemplate]
+	AWSErr      error                             // why no call of AWS succeeds: nothing else is known then
+	Offset      time.Duration                     // AWS's time minus the machine's; 0 if AWS did not answer
+	Account     string                            // that of this command's credentials; "" if not known
+	NoCluster   *capacity.Problem                 // the settings name no PCS cluster that there is
+	ClusterErr  error                             // why the PCS cluster, or a part of it, is not known
+	Permissions map[string]facts.Answer[struct{}] // what EC2 answers when asked for permissions, by action
+	// Answers are about the settings, and about the subnets of our PCS node groups.
+	facts.Answers
+	// Templates are by how the settings name the launch template; those of PCS node groups by ID:VERSION. A template
+	// that EC2 does not have is zero.
+	Templates map[string]facts.Answer[capacity.LaunchTemplate]
 	Launches  []*Launch // of a node of each group
 
-	Commands   Result[slurm.Version] // of the programs that every command takes
-	Slurmctld  *slurm.Config         // its settings; nil if it does not answer
-	Rights     error                 // slurmctld's answer to who deletes a reservation that does not exist
-	Partitions Result[[]capacity.SlurmPartition]
-	Nodes      Result[[]capacity.Node]
-	Guards     Result[[]capacity.SlurmReservation] // all reservations of Slurm
+	Commands   facts.Answer[slurm.Version] // of the programs that every command takes
+	Slurmctld  *slurm.Config               // its settings; nil if it does not answer
+	Rights     error                       // slurmctld's answer to who deletes a reservation that does not exist
+	Partitions facts.Answer[[]capacity.SlurmPartition]
+	Nodes      facts.Answer[[]capacity.Node]
+	Guards     facts.Answer[[]capacity.SlurmReservation] // all reservations of Slurm
 	// HookCommands are Slurm's programs in HookFolder, which slurmctld's hooks take; where that is "", the error says
 	// why they find none. Controller: slurmctld's slurm.conf is on this host.
 	Controller   bool
 	HookFolder   string
-	HookCommands Result[slurm.Version]
+	HookCommands facts.Answer[slurm.Version]
 	SiteSuspends bool    // our SuspendProgram calls one of the site's
 	Unreadable   []error // why slurmctld's hooks cannot read their settings, each with its remedy
 	Exposed      []error // the secrets that others can read, each with its remedy
 
-	Programs        map[string]Result[fs.FileMode] // those of ours that Slurm runs, by path
-	NoPlugin        map[string][]string            // the folders in which Slurm has no Lua plugin on this host, by hook
-	StateDir        Result[fs.FileMode]
-	ParallelCluster string                    // the text with its version; "" for none
-	LastHook        Result[*state.HookAccess] // nil if none has run
-	Mount           state.Mount               // that state_dir is on
-	Snapshot        Result[*capacity.Snapshot]
-	Watcher         Result[string] // the process of `sync --watch`; "" for none
+	Programs        map[string]facts.Answer[fs.FileMode] // those of ours that Slurm runs, by path
+	NoPlugin        map[string][]string                  // the folders in which Slurm has no Lua plugin on this host, by hook
+	StateDir        facts.Answer[fs.FileMode]
+	ParallelCluster string                          // the text with its version; "" for none
+	LastHook        facts.Answer[*state.HookAccess] // nil if none has run
+	Mount           state.Mount                     // that state_dir is on
+	Snapshot        facts.Answer[*capacity.Snapshot]
+	Watcher         facts.Answer[string] // the process of `sync --watch`; "" for none
 
 	explain func(error) (words string, general bool) // ec2.Client.Explain, which asks nobody; nil without a client
 }
@@ -151,20 +143,11 @@ func (in Surveyor) Survey(ctx context.Context) *Survey {
 		s.Now = time.Now().Add(s.Offset)
 	}
 
-	var ids, subnets []string
-
-	selects := map[string]*capacity.Select{}
+	query := facts.Query{Templates: s.Settings.LaunchTemplates()}
 	for _, p := range s.Settings.Partitions {
-		for _, g := range p.Groups {
-			ids = append(ids, g.ReservationIDs...)
-			subnets = append(subnets, g.SubnetIDs...)
-			if g.Select != nil {
-				selects[g.Name] = g.Select
-			}
-		}
+		query.Groups = append(query.Groups, p.Groups...)
 	}
 
-	templates := s.Settings.LaunchTemplates()
 	version := func(reference string) (capacity.LaunchTemplate, error) {
 		t, _, err := in.EC2.TemplateVersion(aws, reference)
 		return t, err
@@ -180,18 +163,7 @@ func (in Surveyor) Survey(ctx context.Context) *Survey {
 			s.Permissions = readEach(ec2.ReadActions,
 				func(action string) (struct{}, error) { return struct{}{}, in.EC2.TryRead(aws, action) })
 		},
-		func() {
-			s.Selected = readEach(slices.Collect(maps.Keys(selects)),
-				func(group string) ([]capacity.Reservation, error) {
-					return in.EC2.FindReservations(aws, ec2.ReservationQuery{Tags: selects[group].Tags})
-				})
-		},
-		func() { s.ReservationsErr = s.ReadReservations(aws, in.EC2, ids) },
-		func() { s.Templates = readEach(templates, version) },
-		func() {
-			s.Platforms = readEach(templates,
-				func(t string) (capacity.ImagePlatform, error) { return in.EC2.ImagePlatform(aws, t) })
-		})
+		func() { s.Templates = readEach(query.Templates, version) })
 
 	if err := s.Permissions["ec2:DescribeCapacityReservations"].Err; err != nil {
 		if _, general := in.EC2.Explain(err); general {
@@ -202,7 +174,7 @@ func (in Surveyor) Survey(ctx context.Context) *Survey {
 	var groups []string
 	for _, g := range s.ourGroups() {
 		groups = append(groups, reference(g))
-		subnets = append(subnets, g.SubnetIDs...)
+		query.Subnets = append(query.Subnets, g.SubnetIDs...)
 	}
 
 	stage(
@@ -213,7 +185,7 @@ func (in Surveyor) Survey(ctx context.Context) *Survey {
 			func() { in.readFiles(s) },
 		},
 		func() { maps.Copy(s.Templates, readEach(groups, version)) },
-		func() { s.Subnets.Value, s.MissingSubnets, s.Subnets.Err = in.EC2.Subnets(aws, subnets) },
+		func() { s.Answers = facts.Read(aws, in.EC2, query) },
 		func() { // only an instance of ours decides: the policy covers no others
 			if !s.onEC2() || s.Slurmctld == nil {
 				return
@@ -223,7 +195,7 @@ func (in Surveyor) Survey(ctx context.Context) *Survey {
 
 			ours, err := in.EC2.FindInstances(aws, named)
 			if err == nil && len(ours) > 0 {
-				s.Permissions["ec2:TerminateInstances"] = Result[struct{}]{Err: in.EC2.TryTerminate(aws, ours[0].ID)}
+				s.Permissions["ec2:TerminateInstances"] = facts.Answer[struct{}]{Err: in.EC2.TryTerminate(aws, ours[0].ID)}
 			}
 		},
 	)
@@ -376,20 +348,7 @@ func (s *Survey) addLaunches() {
 
 // snapshot has what EC2 says of the settings' reservations and subnets.
 func (s *Survey) snapshot() *capacity.Snapshot {
-	facts := capacity.Facts{
-		Reservations: slices.Collect(maps.Values(s.Known)),
-		Subnets:      ec2.PlainSubnets(s.Subnets.Value),
-		Platforms:    map[string]capacity.ImagePlatform{},
-	}
-	for _, of := range s.Selected {
-		facts.Reservations = append(facts.Reservations, of.Value...)
-	}
-
-	for template, image := range s.Platforms {
-		facts.Platforms[template] = image.Value
-	}
-
-	return capacity.Build(s.Settings, facts)
+	return capacity.Build(s.Settings, s.Facts(time.Time{}))
 }
 
 // addLaunch notes a launch into the first of its reservations that takes launches, where its subnets are.
