@@ -12,7 +12,7 @@ TESTS = bin/gotestsum --format pkgname --format-hide-empty-pkg -- -vet=off -coun
 
 # Which tests run where is in their names. TestSlurm… starts a real Slurm, for what only that can tell; TestLong…
 # takes longer with one; TestRare… is for before a release. All others need no Slurm.
-ON_SLURM := ./slurm ./internal/slurmlab ./internal/model ./hooks/... ./cmd/...
+ON_SLURM := ./slurm ./internal/lab/slurmlab ./internal/lab/model ./hooks/... ./cmd/...
 
 # Packages, and the manual pages in them.
 NFPM := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.4
@@ -65,7 +65,7 @@ test-slurm: deps build ## the longer tests on a real Slurm; SUITE=trixie: on 24.
 	@[ -z "$(SUITE)" ] || command -v mmdebstrap >/dev/null || $(SUDO) apt-get install -y -qq --no-install-recommends mmdebstrap >/dev/null
 	@GOBIN=$(CURDIR)/bin go install $(GOTESTSUM)
 	$(if $(SUITE),$(SUDO) env PATH="$$PATH" GOMODCACHE=$$(go env GOMODCACHE) GOCACHE=$$(go env GOCACHE) PACKAGES="$(PACKAGES)" \
-		internal/slurmlab/suite.sh $(SUITE)) $(TESTS) -p 1 -timeout 30m -run '^Test(Slurm|Long)' $(ON_SLURM)
+		internal/lab/slurmlab/suite.sh $(SUITE)) $(TESTS) -p 1 -timeout 30m -run '^Test(Slurm|Long)' $(ON_SLURM)
 
 test-all: test repository-tools ## before a release: the race detector, other Slurms, and what is rare: faults, users, load (hours)
 	@command -v dnf >/dev/null || $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends dnf >/dev/null
@@ -126,7 +126,7 @@ dist/share: build # what is the same on every architecture
 test-systemd: deps ## the service of the DEB under a real systemd, in a container (as root; a minute)
 	@{ command -v systemd-nspawn && command -v mmdebstrap; } >/dev/null || $(SUDO) apt-get install -y -qq --no-install-recommends systemd-container mmdebstrap >/dev/null
 	@$(MAKE) --no-print-directory packages ARCHES=$$(go env GOARCH)
-	@$(SUDO) env PATH="$$PATH" PACKAGES="$(PACKAGES) systemd systemd-sysv dbus" internal/slurmlab/suite.sh bookworm true
+	@$(SUDO) env PATH="$$PATH" PACKAGES="$(PACKAGES) systemd systemd-sysv dbus" internal/lab/slurmlab/suite.sh bookworm true
 	$(SUDO) packaging/systemd.sh .suites/bookworm
 
 bench: deps ## speed as a ratio to something run beside it, never as a bare time

@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
-	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim"
 )
 
 var question = OfferingQuery{InstanceType: "p5.48xlarge", Count: 4, Duration: 2 * day}

@@ -18,8 +18,8 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
-	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
-	"github.com/pcs-capacity/pcs-capacity/internal/awssim/awssimtest"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim/awssimtest"
 )
 
 // Things of the simulator's default scenario, in us-east-2.

@@ -19,7 +19,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim"
 )
 
 // RunInstances takes every field of a launch template under the same name, so a template can be tried before it exists.

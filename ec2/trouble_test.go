@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim"
 )
 
 // explained asks for a reservation and explains why there is no answer.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/slurmlab"
 )
 
 // mostCommands is how many a new user types from the package to the first job.

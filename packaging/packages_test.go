@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pcs-capacity/pcs-capacity/internal/installed"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/installed"
 )
 
 // newer is the version of the package that is upgraded to.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pcs-capacity/pcs-capacity/internal/installed"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/installed"
 )
 
 // TestRareRepository installs and upgrades from the folder of `make repository`, by apt and by dnf,

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
-	"github.com/pcs-capacity/pcs-capacity/internal/awssim/awssimtest"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim/awssimtest"
 )
 
 // However long PCS takes, its end is noticed within a tenth of that and a fifth of a second, and

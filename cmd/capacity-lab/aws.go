@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim"
 )
 
 // awsCmd serves the simulated AWS account alone.

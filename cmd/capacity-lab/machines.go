@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim"
 )
 
 // booter starts what an instance is on this machine; ctx ends with the instance, and with the lab.

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
-	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/slurmlab"
 )
 
 // pcsPlayer plays PCS's part for one cluster: it owns slurm.conf and follows the node groups and queues of the

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pcs-capacity/pcs-capacity/internal/installed"
-	"github.com/pcs-capacity/pcs-capacity/internal/machine"
-	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/installed"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/machine"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/slurmlab"
 )
 
 // plain is a lab with --plain. With a folder of packages it has none of the product's programs

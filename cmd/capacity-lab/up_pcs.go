@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
-	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/slurmlab"
 )
 
 // startPCS starts a Slurm that follows the simulated PCS cluster: the first of the home region.

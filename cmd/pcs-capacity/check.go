@@ -9,9 +9,9 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/hookinstall"
 	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
-	"github.com/pcs-capacity/pcs-capacity/internal/wiring"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
@@ -79,10 +79,10 @@ func (c *CheckCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal) er
 // readHooks looks at the scripts of this host, and at the settings of self-managed Slurm. Without settings
 // of ours, or without the filter, nobody knows what is old.
 func readHooks(ctx context.Context, cfg *maybeConfig) (hooks []site.Hook, err error) {
-	dirs := wiring.Folders()
-	for _, hook := range []string{wiring.CLIFilter, wiring.JobSubmit} {
+	dirs := hookinstall.Folders()
+	for _, hook := range []string{hookinstall.CLIFilter, hookinstall.JobSubmit} {
 		for _, path := range scriptPaths(ctx, cfg.Config, hook, dirs) {
-			s := wiring.Script{Hook: hook, Path: path}
+			s := hookinstall.Script{Hook: hook, Path: path}
 			if full, err := script(cfg.Config, hook, path); err == nil && cfg.Found {
 				s = full
 			}
@@ -92,8 +92,8 @@ func readHooks(ctx context.Context, cfg *maybeConfig) (hooks []site.Hook, err er
 				return nil, err
 			}
 
-			if hook == wiring.CLIFilter || cfg.Cluster == "" ||
-				now != wiring.Missing { // PCS lets nobody have a job_submit.lua
+			if hook == hookinstall.CLIFilter || cfg.Cluster == "" ||
+				now != hookinstall.Missing { // PCS lets nobody have a job_submit.lua
 				hooks = append(hooks, site.Hook{Name: hook, File: path, State: string(now)})
 			}
 		}
@@ -105,7 +105,7 @@ func readHooks(ctx context.Context, cfg *maybeConfig) (hooks []site.Hook, err er
 			continue
 		}
 
-		own, err := wiring.ReadSlurmConf(conf)
+		own, err := hookinstall.ReadSlurmConf(conf)
 		if err != nil {
 			return nil, err
 		}
@@ -125,7 +125,7 @@ func readHooks(ctx context.Context, cfg *maybeConfig) (hooks []site.Hook, err er
 			hooks,
 			site.Hook{
 				Name:  settingsHook,
-				File:  filepath.Join(dir, wiring.IncludeFile),
+				File:  filepath.Join(dir, hookinstall.IncludeFile),
 				State: string(now),
 				Wrong: wrong,
 			},

@@ -15,11 +15,11 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
-	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
-	"github.com/pcs-capacity/pcs-capacity/internal/installed"
-	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/internal/hookinstall"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/installed"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
-	"github.com/pcs-capacity/pcs-capacity/internal/wiring"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
@@ -236,8 +236,8 @@ func newWiredOn(t *testing.T, change func(*slurmlab.Config)) *wired {
 		}
 
 		if text, err := os.ReadFile(w.cluster.Conf()); err == nil &&
-			strings.Contains(string(text), "Include "+wiring.IncludeFile) {
-			cfg.Extra = append(cfg.Extra, "Include "+wiring.IncludeFile)
+			strings.Contains(string(text), "Include "+hookinstall.IncludeFile) {
+			cfg.Extra = append(cfg.Extra, "Include "+hookinstall.IncludeFile)
 		}
 
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)

@@ -13,9 +13,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
-	"github.com/pcs-capacity/pcs-capacity/internal/model"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/model"
 )
 
 // slurmProgram is each of Slurm's programs: it sends its words, and gets its exit status and what it prints.

@@ -11,10 +11,10 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/hooks/submit"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/hookinstall"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
-	"github.com/pcs-capacity/pcs-capacity/internal/wiring"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
@@ -35,25 +35,25 @@ type forceFlag struct {
 }
 
 // script returns the text of the hook's file with these settings.
-func script(cfg *config.Config, hook, path string) (wiring.Script, error) {
+func script(cfg *config.Config, hook, path string) (hookinstall.Script, error) {
 	filter, err := findFilter()
 	if err != nil {
-		return wiring.Script{}, err
+		return hookinstall.Script{}, err
 	}
 
 	text := submit.CLIFilter
 	folder := cfg.StateDir
-	if hook == wiring.JobSubmit { // runs inside slurmctld, which must not wait for a file server
+	if hook == hookinstall.JobSubmit { // runs inside slurmctld, which must not wait for a file server
 		text = submit.JobSubmit
 		folder = cfg.LocalDir
 	}
 
 	from, err := filepath.Abs(folder)
 	if err != nil {
-		return wiring.Script{}, err
+		return hookinstall.Script{}, err
 	}
 
-	return wiring.Script{Hook: hook, Path: path, Text: text(state.Dir(from).PlanPath(), from, filter)}, nil
+	return hookinstall.Script{Hook: hook, Path: path, Text: text(state.Dir(from).PlanPath(), from, filter)}, nil
 }
 
 // scriptPaths lists where Slurm reads the hook's script on this host.
@@ -61,13 +61,13 @@ func scriptPaths(ctx context.Context, cfg *config.Config, hook string, dirs []st
 	var running *slurm.Config
 
 	client := slurm.New(cfg.Cluster)
-	if version, err := client.Version(ctx); hook == wiring.CLIFilter && err == nil && version.NamesCLIFilter() {
+	if version, err := client.Version(ctx); hook == hookinstall.CLIFilter && err == nil && version.NamesCLIFilter() {
 		if now, err := client.Config(ctx); err == nil {
 			running = &now
 		}
 	}
 
-	return wiring.ScriptPaths(hook, running, dirs)
+	return hookinstall.ScriptPaths(hook, running, dirs)
 }
 
 // filterPlaces lists where the program can be that the scripts call, the likeliest first.
@@ -109,7 +109,7 @@ func isExecutable(path string) bool {
 }
 
 func slurmFolders() ([]string, error) {
-	dirs := wiring.Folders()
+	dirs := hookinstall.Folders()
 	if len(dirs) == 0 {
 		return nil, usage("no folder with slurm.conf was found; name the file with SLURM_CONF")
 	}
@@ -120,7 +120,7 @@ func slurmFolders() ([]string, error) {
 // included are the settings for Slurm that the site runs itself: text for slurm.conf, gres for
 // gres.conf, notes for a person.
 type included struct {
-	site       wiring.SlurmConf
+	site       hookinstall.SlurmConf
 	text, gres string
 	notes      []string
 }
@@ -147,7 +147,7 @@ func include(ctx context.Context, g *Globals, cfg *config.Config) (in included, 
 		}
 	}
 
-	of := wiring.Include{Settings: cfg.Domain(), Conf: in.site, Programs: filepath.Dir(filter)}
+	of := hookinstall.Include{Settings: cfg.Domain(), Conf: in.site, Programs: filepath.Dir(filter)}
 	client := slurm.New(cfg.Cluster)
 
 	of.Version, err = client.Version(ctx)
@@ -173,19 +173,19 @@ func include(ctx context.Context, g *Globals, cfg *config.Config) (in included, 
 }
 
 // readSite reads slurm.conf.
-func readSite() (wiring.SlurmConf, error) {
+func readSite() (hookinstall.SlurmConf, error) {
 	dirs, err := slurmFolders()
 	if err != nil {
-		return wiring.SlurmConf{}, err
+		return hookinstall.SlurmConf{}, err
 	}
 
-	return wiring.ReadSlurmConf(filepath.Join(dirs[0], "slurm.conf"))
+	return hookinstall.ReadSlurmConf(filepath.Join(dirs[0], "slurm.conf"))
 }
 
 // readNodeTypes fills in the instance types and launch templates of the node groups that we launch.
 // notes name templates that cannot be read.
 func readNodeTypes(ctx context.Context, g *Globals, cfg *config.Config,
-	in *wiring.Include,
+	in *hookinstall.Include,
 ) (notes []string, err error) {
 	var names []string
 	for _, p := range in.Settings.Partitions {
@@ -271,7 +271,7 @@ func (c *HooksPrintCmd) Run(ctx context.Context, g *Globals, t *terminal.Termina
 
 		text = s.Text
 	case cfg.Cluster != "":
-		text = wiring.Plugin + "\n"
+		text = hookinstall.Plugin + "\n"
 	default:
 		in, err := include(ctx, g, cfg)
 		if err != nil {
@@ -280,7 +280,7 @@ func (c *HooksPrintCmd) Run(ctx context.Context, g *Globals, t *terminal.Termina
 
 		text = in.text
 		if in.gres != "" { // as comments: the two files may not be mixed up
-			text += "# " + wiring.GresFile + ", which gres.conf includes:\n"
+			text += "# " + hookinstall.GresFile + ", which gres.conf includes:\n"
 			for line := range strings.Lines(in.gres) {
 				text += "# " + line
 			}

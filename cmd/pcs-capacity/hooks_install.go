@@ -14,8 +14,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/hookinstall"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
-	"github.com/pcs-capacity/pcs-capacity/internal/wiring"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
@@ -49,11 +49,11 @@ func (c *HooksInstallCmd) Run(ctx context.Context, g *Globals, t *terminal.Termi
 		return err
 	}
 
-	var plan wiring.Plan
+	var plan hookinstall.Plan
 
-	hook := wiring.JobSubmit
+	hook := hookinstall.JobSubmit
 	if cfg.Cluster != "" {
-		hook = wiring.CLIFilter
+		hook = hookinstall.CLIFilter
 	}
 
 	if c.Hook != "" {
@@ -65,9 +65,9 @@ func (c *HooksInstallCmd) Run(ctx context.Context, g *Globals, t *terminal.Termi
 		paths = scriptPaths(ctx, cfg, hook, dirs)
 	}
 
-	if cfg.Cluster != "" || hook == wiring.CLIFilter {
+	if cfg.Cluster != "" || hook == hookinstall.CLIFilter {
 		if running, err := slurm.New(cfg.Cluster).Config(ctx); err == nil {
-			if err := wiring.FindPlugin(running, wiring.CLIFilter); err != nil {
+			if err := hookinstall.FindPlugin(running, hookinstall.CLIFilter); err != nil {
 				return err
 			}
 		}
@@ -98,7 +98,7 @@ func (c *HooksInstallCmd) Run(ctx context.Context, g *Globals, t *terminal.Termi
 	return applyPlan(ctx, t, cfg, plan, true, c.Hook == "" || c.Hook == settingsHook, question, c.DryRun)
 }
 
-func (c *HooksInstallCmd) settings(ctx context.Context, g *Globals, cfg *config.Config, plan *wiring.Plan) error {
+func (c *HooksInstallCmd) settings(ctx context.Context, g *Globals, cfg *config.Config, plan *hookinstall.Plan) error {
 	if cfg.Cluster != "" {
 		return switchHook(ctx, g, cfg, plan, true, c.Force)
 	}
@@ -134,12 +134,12 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 		return err
 	}
 
-	var plan wiring.Plan
+	var plan hookinstall.Plan
 
 	all := c.Hook == "" || c.Hook == settingsHook
 	askedAWS := false // what the settings of the PCS cluster are
-	ours := func(hook, path string) wiring.Script {
-		return wiring.Script{
+	ours := func(hook, path string) hookinstall.Script {
+		return hookinstall.Script{
 			Hook: hook,
 			Path: path,
 			Runs: func(ctx context.Context, waits bool) error {
@@ -153,7 +153,7 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 		}
 	}
 
-	job := ours(wiring.JobSubmit, filepath.Join(dirs[0], wiring.JobSubmit+".lua"))
+	job := ours(hookinstall.JobSubmit, filepath.Join(dirs[0], hookinstall.JobSubmit+".lua"))
 	switch {
 	case all && cfg.Cluster != "":
 		if err := switchHook(ctx, g, cfg, &plan, false, c.Force); err != nil {
@@ -179,15 +179,15 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 		plan.ByHand = append(plan.ByHand, stale...)
 	}
 
-	if c.Hook == wiring.CLIFilter || c.Hook == "" && cfg.Cluster != "" {
-		for _, path := range scriptPaths(ctx, cfg, wiring.CLIFilter, dirs) {
-			if err := plan.Remove(ctx, ours(wiring.CLIFilter, path)); err != nil {
+	if c.Hook == hookinstall.CLIFilter || c.Hook == "" && cfg.Cluster != "" {
+		for _, path := range scriptPaths(ctx, cfg, hookinstall.CLIFilter, dirs) {
+			if err := plan.Remove(ctx, ours(hookinstall.CLIFilter, path)); err != nil {
 				return err
 			}
 		}
 	}
 
-	if c.Hook == wiring.JobSubmit {
+	if c.Hook == hookinstall.JobSubmit {
 		if err := plan.Remove(ctx, job); err != nil {
 			return err
 		}
@@ -202,7 +202,7 @@ func checkUnused(ctx context.Context, cfg *config.Config, dirs []string, hook st
 	running, unknown := slurm.New(cfg.Cluster).Config(ctx)
 	read := askedAWS
 	for _, dir := range dirs {
-		site, err := wiring.ReadSlurmConf(filepath.Join(dir, "slurm.conf"))
+		site, err := hookinstall.ReadSlurmConf(filepath.Join(dir, "slurm.conf"))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -226,7 +226,7 @@ func checkUnused(ctx context.Context, cfg *config.Config, dirs []string, hook st
 }
 
 // switchHook plans the setting of the PCS cluster that runs cli_filter.lua, or its end.
-func switchHook(ctx context.Context, g *Globals, cfg *config.Config, plan *wiring.Plan, on, force bool) error {
+func switchHook(ctx context.Context, g *Globals, cfg *config.Config, plan *hookinstall.Plan, on, force bool) error {
 	aws, err := newEC2(ctx, g, &maybeConfig{cfg, true})
 	if err != nil {
 		return err
@@ -277,7 +277,7 @@ func applyPlan(
 	ctx context.Context,
 	t *terminal.Terminal,
 	cfg *config.Config,
-	plan wiring.Plan,
+	plan hookinstall.Plan,
 	installs, ask bool,
 	question string,
 	dryRun bool,
@@ -312,7 +312,7 @@ func applyPlan(
 		}
 
 		done := map[string]string{"write": "Wrote", "remove": "Removed", "set": "Changed", "restart": "Restarted"}
-		if err := plan.Apply(ctx, func(c wiring.Change) { t.Say("%s %s.", done[c.Do], c.What) }); err != nil {
+		if err := plan.Apply(ctx, func(c hookinstall.Change) { t.Say("%s %s.", done[c.Do], c.What) }); err != nil {
 			return err
 		}
 	}
@@ -361,8 +361,8 @@ func retryUntilRestarted(ctx context.Context, try func() error) error {
 
 // planSettings returns those of slurm.conf, beside what slurmctld runs with: it may not have been
 // restarted since they were written, when a run of ours was cut off.
-func planSettings(ctx context.Context, cfg *config.Config, site wiring.SlurmConf, installed, force bool) wiring.Settings {
-	s := wiring.Settings{SlurmConf: site, Force: force}
+func planSettings(ctx context.Context, cfg *config.Config, site hookinstall.SlurmConf, installed, force bool) hookinstall.Settings {
+	s := hookinstall.Settings{SlurmConf: site, Force: force}
 
 	running, ours, err := readRunning(ctx, cfg)
 	if err == nil {

@@ -20,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim"
 )
 
 var purchases = map[string][]string{

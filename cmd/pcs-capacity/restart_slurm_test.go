@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
-	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/slurmlab"
 )
 
 // TestSlurm_R2_R11_Fence: a job that crosses the fence waits, and one that fits runs. A limit that comes to cross it is

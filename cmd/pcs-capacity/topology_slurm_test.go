@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/slurmlab"
 )
 
 // TestLong_Topology: a real slurmctld knows the switches of the topology.conf that topology prints.

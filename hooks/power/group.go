@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/hook"
+	"github.com/pcs-capacity/pcs-capacity/hooks/internal/hook"
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 

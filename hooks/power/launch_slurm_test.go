@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
-	"github.com/pcs-capacity/pcs-capacity/internal/hookstest"
-	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/hooks/internal/hookstest"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/model"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/model"
 )
 
 func pair() group {

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
-	"github.com/pcs-capacity/pcs-capacity/internal/hookstest"
-	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/hooks/internal/hookstest"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/slurmlab"
 )
 
 // What goes wrong around the hooks, on one cluster.

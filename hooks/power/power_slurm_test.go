@@ -18,11 +18,11 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
-	"github.com/pcs-capacity/pcs-capacity/internal/hookstest"
+	"github.com/pcs-capacity/pcs-capacity/hooks/internal/hookstest"
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
-	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )

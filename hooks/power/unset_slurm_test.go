@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/slurmlab"
 )
 
 // TestSlurm_WithoutSettings: a job whose nodes cannot be launched because the settings cannot be read goes back into

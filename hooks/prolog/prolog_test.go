@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/hooks/internal/hookstest"
 	"github.com/pcs-capacity/pcs-capacity/hooks/prolog"
-	"github.com/pcs-capacity/pcs-capacity/internal/hookstest"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/hookstest"
+	"github.com/pcs-capacity/pcs-capacity/hooks/internal/hookstest"
 )
 
 // What no other test decides.

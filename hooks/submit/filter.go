@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/hook"
+	"github.com/pcs-capacity/pcs-capacity/hooks/internal/hook"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/hook"
+	"github.com/pcs-capacity/pcs-capacity/hooks/internal/hook"
 )
 
 // The callers, as the shims name them in the field "from": job_submit, or one of these, job_modify for a change of a

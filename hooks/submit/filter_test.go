@@ -13,8 +13,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/hooks/internal/hookstest"
 	"github.com/pcs-capacity/pcs-capacity/hooks/submit"
-	"github.com/pcs-capacity/pcs-capacity/internal/hookstest"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 

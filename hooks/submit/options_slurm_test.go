@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pcs-capacity/pcs-capacity/hooks/internal/hookstest"
 	"github.com/pcs-capacity/pcs-capacity/hooks/submit"
-	"github.com/pcs-capacity/pcs-capacity/internal/hookstest"
-	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 

@@ -15,8 +15,8 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/hooks/submit"
-	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
-	"github.com/pcs-capacity/pcs-capacity/internal/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 

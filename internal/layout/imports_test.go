@@ -84,7 +84,7 @@ func covers(names []string, one string) bool {
 
 // askAWS are the packages whose tests use the AWS SDK: to show that the simulator is like AWS, or to see in it what ec2
 // and pcs do not show. All others go through those, as the product does.
-var askAWS = []string{"internal/awssim", "cmd/capacity-lab", "internal/setup", "internal/lifecycle"}
+var askAWS = []string{"internal/lab/awssim", "cmd/capacity-lab", "internal/setup", "internal/lifecycle"}
 
 // Packages import what the table in ARCHITECTURE.md lets them. A package of others
 // may be imported by anyone, unless the table has it: then as it says.

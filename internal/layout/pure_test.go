@@ -20,7 +20,7 @@ func TestDecisionsArePure(t *testing.T) {
 	ours := []string{
 		"capacity",
 		"internal/facts",
-		"internal/hook",
+		"hooks/internal/hook",
 		"internal/hostlist",
 		"internal/metrics",
 		"internal/state",

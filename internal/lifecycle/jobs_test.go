@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/model"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/model"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )

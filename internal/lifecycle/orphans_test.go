@@ -14,7 +14,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/hooks/power"
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
-	"github.com/pcs-capacity/pcs-capacity/internal/model"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/model"
 )
 
 // runsHooks has Slurm call the real programs, each in a clock of its own that begins with Slurm's.

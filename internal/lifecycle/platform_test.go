@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 )
 

@@ -19,7 +19,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/hooks/power"
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
-	"github.com/pcs-capacity/pcs-capacity/internal/model"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/model"
 )
 
 // hook is one call of ResumeProgram or SuspendProgram by Slurm.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/model"
 	"github.com/pcs-capacity/pcs-capacity/internal/market"
-	"github.com/pcs-capacity/pcs-capacity/internal/model"
 )
 
 // decision is one to buy a block or to extend one. Who made it runs the program until it has said that it is done.

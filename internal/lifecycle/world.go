@@ -19,7 +19,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// World is read and changed by a pass. The adapters are one, the model of the tests (internal/model) is the other.
+// World is read and changed by a pass. The adapters are one, the model of the tests (internal/lab/model) is the other.
 type World struct {
 	Slurm Slurm
 	EC2   EC2

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/site"
 )

@@ -4,7 +4,7 @@ It reads AWS's own service models as botocore carries them (data/ec2/2016-11-15/
 checker needs. Run it by hand after the simulator has learned an operation, with one model or more of each service; of two
 of one service, the first has precedence:
 
-    python3 internal/awssim/shapes/shapes.py MODEL... >shapes.new && mv shapes.new internal/awssim/shapes/shapes.txt
+    python3 internal/lab/awssim/shapes/shapes.py MODEL... >shapes.new && mv shapes.new internal/lab/awssim/shapes/shapes.txt
 """
 
 import gzip
@@ -28,7 +28,7 @@ OPERATIONS = {
 }
 
 HEADER = """\
-# Wire shapes of the operations that the simulator answers, made by internal/awssim/shapes/shapes.py. Do not edit.
+# Wire shapes of the operations that the simulator answers, made by internal/lab/awssim/shapes/shapes.py. Do not edit.
 # Source: the service models in botocore, https://github.com/boto/botocore, Copyright Amazon.com, Inc. or its
 # affiliates, under the Apache License, Version 2.0: https://www.apache.org/licenses/LICENSE-2.0
 # Fields are separated by tabs:

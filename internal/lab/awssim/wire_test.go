@@ -21,7 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/pcs"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pcs-capacity/pcs-capacity/internal/awssim/shapes"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim/shapes"
 )
 
 // checkShapes fails the test for every answer as PCS that differs from AWS's service model. Those as EC2 are made by
@@ -131,7 +131,7 @@ func TestEveryCallIsRecorded(t *testing.T) {
 	services := map[string]string{"ec2": "ec2", "pcs": "pcs", "sts": "sts"}
 
 	calls := 0
-	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir("../../..", func(path string, d fs.DirEntry, err error) error {
 		if d != nil && d.IsDir() && slices.Contains([]string{".git", "bin", "dist"}, d.Name()) {
 			return fs.SkipDir
 		}

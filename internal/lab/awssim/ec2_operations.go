@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pcs-capacity/pcs-capacity/internal/awssim/shapes"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim/shapes"
 )
 
 // ec2Version is the only version of EC2's API.

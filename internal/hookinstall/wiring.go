@@ -1,8 +1,8 @@
-// Package wiring tells Slurm to run our hooks: the Lua scripts, and the settings that name them. What is to be written
+// Package hookinstall tells Slurm to run our hooks: the Lua scripts, and the settings that name them. What is to be written
 // is shown as a plan first. It can be killed at any point and run again (R5): a script is there before the setting that
 // needs it, and goes after it. Only files with Mark in their first line are changed or removed (R9), and one line at
 // the end of the site's slurm.conf and gres.conf is ours.
-package wiring
+package hookinstall
 
 import (
 	"context"

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/pcs-capacity/pcs-capacity/internal/awssim/shapes"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim/shapes"
 )
 
 // call is one request of AWS.
