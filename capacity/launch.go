@@ -4,123 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"maps"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
-
-// matcher matches a form that it compiles on first use: the submit filter starts at each submission that Lua does not
-// decide, and compiling all forms would take a tenth of its time.
-func matcher(form string) func(text string) bool {
-	compiled := sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(form) })
-	return func(text string) bool { return compiled().MatchString(text) }
-}
-
-// Whether a text can be an id or a name of EC2's. Ids are a prefix and 8 or 17 hexadecimal digits; those of Capacity
-// Block offerings have other letters as well.
-var (
-	IsReservationID = matcher(`^cr-[0-9a-f]{8,17}$`)
-	IsSubnetID      = matcher(`^subnet-[0-9a-f]{8,17}$`)
-	IsOfferingID    = matcher(`^cb-[0-9A-Za-z]+$`)
-	IsInstanceType  = matcher(`^[a-z][a-z0-9-]*\.[a-z0-9-]+$`)
-)
-
-// AWSPartition describes one of the isolated AWS clouds, each with its own credentials.
-type AWSPartition struct {
-	Name   string // in ARNs: aws, aws-cn
-	Region string // home of the services without a region, and never far behind in features
-	Domain string // of its endpoints and service principals
-	region string // how the names of its regions begin
-}
-
-// awsPartitions comes from the AWS SDK: partitions.json of internal/endpoints/awsrulesfn. A region that begins like
-// none of the others belongs to the last.
-var awsPartitions = []AWSPartition{
-	{"aws-cn", "cn-northwest-1", "amazonaws.com.cn", "cn-"},
-	{"aws-eusc", "eusc-de-east-1", "amazonaws.eu", "eusc-"},
-	{"aws-iso", "us-iso-east-1", "c2s.ic.gov", "us-iso-"},
-	{"aws-iso-b", "us-isob-east-1", "sc2s.sgov.gov", "us-isob-"},
-	{"aws-iso-e", "eu-isoe-west-1", "cloud.adc-e.uk", "eu-isoe-"},
-	{"aws-iso-f", "us-isof-south-1", "csp.hci.ic.gov", "us-isof-"},
-	{"aws-us-gov", "us-gov-west-1", "amazonaws.com", "us-gov-"},
-	{"aws", "us-east-1", "amazonaws.com", ""},
-}
-
-// AWSPartitionOf returns the AWS partition of a region, by the region's name.
-func AWSPartitionOf(region string) AWSPartition {
-	i := slices.IndexFunc(awsPartitions, func(p AWSPartition) bool { return strings.HasPrefix(region, p.region) })
-	return awsPartitions[i]
-}
-
-// The tags that we write on everything we create. They are the only mark of ours: a thing without TagCluster, or with
-// another cluster's mark, is not ours to change (R9).
-const (
-	// TagCluster is our mark. Its value is the PCS cluster's name, or a ClusterMark for self-managed Slurm.
-	TagCluster = "pcs-capacity:cluster"
-	// TagReservation is the id of the reservation behind a node group or an instance.
-	TagReservation = "pcs-capacity:reservation"
-	// TagPartition is the Slurm partition.
-	TagPartition = "pcs-capacity:partition"
-	// TagNodes is the sorted hostlist of one launch call; if it is longer than a tag, it continues in TagNodes-2,
-	// TagNodes-3, … (see LaunchedNodes). An instance's node is the element at its ami-launch-index, so an instance
-	// can learn its own name.
-	TagNodes = "pcs-capacity:nodes"
-	// TagNode is the Slurm node name of an instance that was launched alone.
-	TagNode = "pcs-capacity:node"
-	// TagJob is the id of the job for which something was created; several ids form a hostlist: "7,8_[1-3]".
-	TagJob = "pcs-capacity:job"
-	// TagHold is on every ODCR of ours and says what it is for: see HoldJobs.
-	TagHold = "pcs-capacity:hold"
-	// TagToken is the ClientToken of that ODCR, which finds it again if the answer to the order was lost.
-	TagToken = "pcs-capacity:token"
-	// TagPurchase is the intent id of a purchase, which finds the block again if the answer to the purchase was lost.
-	TagPurchase = "pcs-capacity:purchase"
-	// TagOffering is the id of the offering that was bought. It shows another machine that the purchase has been made.
-	TagOffering = "pcs-capacity:offering"
-	// TagFee is the price of the block, such as "12345.67 USD".
-	TagFee = "pcs-capacity:fee"
-	// TagName is the name that AWS's console shows.
-	TagName = "Name"
-)
-
-// ClusterMark returns the mark of a self-managed cluster: "linux/0123456789abcdef". Another cluster of the account may
-// have the same ClusterName, so the id tells them apart. Slurm uses ClusterName as a directory name: it has no slash.
-func ClusterMark(clusterName, id string) string { return clusterName + "/" + id }
-
-// MaxTagValue is EC2's limit for the value of a tag, in characters.
-const MaxTagValue = 256
-
-// NodesTags returns the tags of a launch for the nodes of several hostlists, in order, each within MaxTagValue.
-func NodesTags(hostlists []string) map[string]string {
-	tags := map[string]string{}
-	for i, list := range hostlists {
-		tags[nodesTag(i)] = list
-	}
-
-	return tags
-}
-
-// LaunchedNodes returns the hostlist that NodesTags has split; "" if there is none.
-func LaunchedNodes(tags map[string]string) string {
-	hostlist := tags[TagNodes]
-	for i := 1; tags[nodesTag(i)] != ""; i++ {
-		hostlist += "," + tags[nodesTag(i)]
-	}
-
-	return hostlist
-}
-
-func nodesTag(i int) string {
-	if i == 0 {
-		return TagNodes
-	}
-	return TagNodes + "-" + strconv.Itoa(i+1)
-}
 
 // The instance families that EC2 sells as Capacity Blocks, in instances and in UltraServers only: AWS documents which,
 // and no API tells everybody. EC2 User Guide, "Capacity Blocks".
