@@ -28,8 +28,8 @@ func TestDecisionsArePure(t *testing.T) {
 	for folder, c := range map[string]struct{ doing, words, selectors []string }{
 		"internal/lifecycle": {
 			doing: []string{
-				"observe.go",
-				"see.go",
+				"read_aws.go",
+				"read_slurm.go",
 				"jobs.go",
 				"world.go",
 				"pass.go",

@@ -18,7 +18,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
-// This file reads what a pass decides by, except AWS's half of the snapshot: see observe.go.
+// This file reads what a pass decides by, except AWS's half of the snapshot: see read_aws.go.
 
 // lookForRollOver finds the work of roll overs, and their earlier setbacks.
 func (p *pass) lookForRollOver() {
