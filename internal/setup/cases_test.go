@@ -183,9 +183,9 @@ func TestSubnetsOfLaunches(t *testing.T) {
 			launched = append(launched, s.ID)
 		}
 
-		in.decideWanted()
+		wanted, _ := decideWanted(read)
 
-		if got := in.group.SubnetIDs; !slices.Equal(got, c.wanted) || strings.Join(launched, " ") != c.launched ||
+		if got := wanted.group.SubnetIDs; !slices.Equal(got, c.wanted) || strings.Join(launched, " ") != c.launched ||
 			in.interfaceSubnet() != c.in {
 			t.Errorf("%s: wants %v, launches into %v, interfaces in %q", name, got, launched, in.interfaceSubnet())
 		}
@@ -225,7 +225,7 @@ func TestWhatIsKept(t *testing.T) {
 		"lt-2": {into("lt-1", next1, true), into("lt-2", now1, true)},
 		"lt-3": {{}, into("lt-3", next1, true)},
 	} {
-		in := inspection{Site: site.Site{Slots: slots}, reservation: capacity.Reservation{ID: now1}}
+		in := inspection{view: view{Site: site.Site{Slots: slots}}, reservation: capacity.Reservation{ID: now1}}
 		if got := in.keptTemplate().ID; got != want {
 			t.Errorf("kept is %q, want %q", got, want)
 		}
@@ -289,7 +289,7 @@ func TestWhatIsKept(t *testing.T) {
 		MaxNodes:       4,
 		InstanceType:   "p5.48xlarge",
 	}
-	if diff := cmp.Diff(want, (&inspection{wantedEntry: with}).merge(entry)); diff != "" {
+	if diff := cmp.Diff(want, merge(entry, with, capacity.Reservation{})); diff != "" {
 		t.Errorf("an entry with one more reservation (-want +got):\n%s", diff)
 	}
 }
@@ -313,21 +313,21 @@ func TestUserDataOnEC2(t *testing.T) {
 	} {
 		in := newWorld().see(askForOnEC2(now1))
 		in.source.UserData, in.request.ConfServer = []byte(c.site), c.server
-		in.chooseUserData()
+		data, _, err := in.nodeUserData()
 
-		first := string(in.userData)
+		first := string(data)
 		if got := strings.Count(first, "until slurmd"); got != c.want || strings.Contains(first, "old") ||
-			(codesOf(in.Problems) == "user-data") != (c.want == 0) {
-			t.Errorf("%s: %v\n%s", name, in.Problems, first)
+			(err != nil) != (c.want == 0) {
+			t.Errorf("%s: %v\n%s", name, err, first)
 		}
 
-		in.source.UserData, in.request.ConfServer = in.userData, ""
-		if in.Slots[0].Uses = (capacity.LaunchTemplate{ID: "lt", UserData: in.userData}); c.want > 0 {
-			in.chooseUserData()
+		in.source.UserData, in.request.ConfServer = data, ""
+		if in.Slots[0].Uses = (capacity.LaunchTemplate{ID: "lt", UserData: data}); c.want > 0 {
+			data, _, _ = in.nodeUserData()
 		}
 
-		if string(in.userData) != first {
-			t.Errorf("%s, again: %s", name, in.userData)
+		if string(data) != first {
+			t.Errorf("%s, again: %s", name, data)
 		}
 	}
 }
@@ -380,24 +380,23 @@ func TestLikeIsFound(t *testing.T) {
 			}
 
 			in := inspection{
-				request:     r,
+				view:        view{request: r, Site: site.Site{Provider: capacity.ProviderPCS}},
 				reservation: blockOf(now1, 0, 5),
-				Site:        site.Site{Provider: capacity.ProviderPCS},
 			}
 			in.Inventory = pcs.Inventory{
 				Cluster: pcs.Cluster{Name: ourMark},
 				Groups:  c.groups,
 				Queues:  []pcs.Queue{{Name: "cpu", GroupIDs: []string{"pcs_cpu"}}},
 			}
-			in.addSlots()
-			in.chooseLike()
+			in.Slots = in.newSlots()
 
-			if in.like.Name != c.like {
-				t.Errorf("like %q", in.like.Name)
+			like, found := in.chooseLike()
+			if like.Name != c.like {
+				t.Errorf("like %q", like.Name)
 			}
 
 			fix := ""
-			for _, p := range in.Problems {
+			for _, p := range found.Problems {
 				fix += p.Fix
 			}
 
@@ -407,16 +406,16 @@ func TestLikeIsFound(t *testing.T) {
 		})
 	}
 
-	in := inspection{
+	in := inspection{view: view{
 		request:    askFor(now1),
 		unattended: true,
 		Site:       site.Site{Provider: capacity.ProviderPCS, Inventory: pcs.Inventory{Groups: []pcs.NodeGroup{cpu}}},
-	}
+	}}
 	in.request.Like = ""
-	in.addSlots()
+	in.Slots = in.newSlots()
 
-	if in.chooseLike(); in.like.Name != "" {
-		t.Errorf("a roll over copies from %s", in.like.Name)
+	if like, _ := in.chooseLike(); like.Name != "" {
+		t.Errorf("a roll over copies from %s", like.Name)
 	}
 }
 
@@ -539,19 +538,19 @@ func TestUsersOfTheReservation(t *testing.T) {
 
 			in := newWorld().see(c.ask)
 			c.seen(&in)
-			in.addUsers()
 
-			if in.users != c.who || in.Slots[0].Instances != c.own {
-				t.Errorf("used by %q, %d of its own", in.users, in.Slots[0].Instances)
+			others, own := in.findUsers()
+			if others.names != c.who || own != c.own {
+				t.Errorf("used by %q, %d of its own", others.names, own)
 			}
 
-			in.wantedEntry.MaxNodes = 4
-			in.checkUsers()
+			in.users = others
+			found := checkUsers(in, wanted{entry: capacity.GroupSettings{MaxNodes: 4}})
 
-			if got := codesOf(in.Problems); got != "" &&
-				(got != "reservation-in-use" || !strings.HasPrefix(in.Problems[0].Fix, c.fix)) ||
+			if got := codesOf(found.Problems); got != "" &&
+				(got != "reservation-in-use" || !strings.HasPrefix(found.Problems[0].Fix, c.fix)) ||
 				(got == "") != (c.who == "") {
-				t.Errorf("%v", in.Problems)
+				t.Errorf("%v", found.Problems)
 			}
 		})
 	}

@@ -24,50 +24,54 @@ var sizeLimits = map[string]int{"SMALL": 32, "MEDIUM": 512, "LARGE": 2048}
 var queueName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{2,24}$`)
 
 // checkRequest finds what is wrong with what is asked for: names, the cluster, and the reservation's state.
-func (in *inspection) checkRequest() {
+func checkRequest(in inspection) (found findings) {
 	if problem := config.GroupName(in.Provider, in.request.NodeGroup); problem != "" {
-		in.problem(capacity.BadName, "choose another --node-group", "%s", problem)
+		found.problem(capacity.BadName, "choose another --node-group", "%s", problem)
 	}
 
 	if !in.OnEC2() && !queueName.MatchString(in.request.Queue) {
-		in.problem(capacity.BadName, "choose another --queue",
+		found.problem(capacity.BadName, "choose another --queue",
 			"%q cannot name a PCS queue: it has 3 to 25 letters, digits and hyphens, and starts with a letter",
 			in.request.Queue)
 	}
 
 	if in.Cluster.ID != "" && !in.OnEC2() {
-		in.Add(in.ClusterProblems(in.reservation.Kind)...)
+		found.Add(in.ClusterProblems(in.reservation.Kind)...)
 	}
 
 	if m := capacity.StateMismatch(in.reservation, in.Now); in.reservation.ID != "" && m != nil {
-		in.Add(*m)
+		found.Add(*m)
 	}
+
+	return found
 }
 
 // checkEntryFits compares the reservation with what the settings have of its node group.
-func (in *inspection) checkEntryFits() {
+func checkEntryFits(in inspection) (found findings) {
 	for _, p := range in.request.Config.Partitions {
 		if p.Name != in.request.Queue && p.Group(in.request.NodeGroup).Name != "" {
-			in.problem("node-group-name", "choose another --node-group",
+			found.problem("node-group-name", "choose another --node-group",
 				"node_group %q is already in partition %q of %s", in.request.NodeGroup, p.Name, p.File)
 
-			return
+			return found
 		}
 	}
 	// The id would replace the `select`, and with it all selected reservations.
 	if g := in.entry(); g.Select != nil && !g.Select.Matches(in.reservation) {
-		in.problem("select", "tag it as `select` there says, or choose another --node-group",
+		found.problem("select", "tag it as `select` there says, or choose another --node-group",
 			"node_group %q of the settings selects its reservations, and %s is none of them", g.Name, in.reservation.ID)
 	}
+
+	return found
 }
 
-func (in *inspection) checkMatch() {
+func checkMatch(in inspection, want wanted) (found findings) {
 	instanceType, kind := in.fixedTypeAndKind()
 	g := capacity.NodeGroup{
-		Name:           in.slot.Name,
+		Name:           want.slot.Name,
 		InstanceType:   instanceType,
 		PurchaseOption: kind,
-		MaxNodes:       in.wantedEntry.MaxNodes,
+		MaxNodes:       want.entry.MaxNodes,
 		Platform:       in.launch.Image.Platform,
 	}
 	for _, s := range in.chosen {
@@ -89,13 +93,15 @@ func (in *inspection) checkMatch() {
 			m.Fix += "; the VPC has none there, so create one"
 		}
 
-		in.Add(m)
+		found.Add(m)
 	}
 
 	if r := in.reservation; r.Size() == 0 && r.State != capacity.StateActive {
-		in.problem(capacity.WrongSize, "run this again once EC2 shows its size",
+		found.problem(capacity.WrongSize, "run this again once EC2 shows its size",
 			"EC2 has not yet reported how many instances reservation %s has", r.ID)
 	}
+
+	return found
 }
 
 // fixedTypeAndKind returns the type and the kind that the node group keeps: those of a slot beside it, which PCS never
@@ -126,40 +132,42 @@ func (in *inspection) fixedTypeAndKind() (instanceType string, kind capacity.Kin
 	return instanceType, kind
 }
 
-func (in *inspection) checkQuotas() {
+func checkQuotas(in inspection, want wanted) (found findings) {
 	if in.OnEC2() {
-		return
+		return found
 	}
 
-	nodes := in.group.Max
+	nodes := want.group.Max
 	for _, g := range in.Groups {
-		if g.Name != in.group.Name {
+		if g.Name != want.group.Name {
 			nodes += g.Max
 		}
 	}
 
-	_, found := in.Queue(in.request.Queue)
-	if in.slot.Group == nil && len(in.Groups) >= maxPerCluster || !found && len(in.Queues) >= maxPerCluster {
-		in.problem("quota", "delete one that is not used",
+	_, exists := in.Queue(in.request.Queue)
+	if want.slot.Group == nil && len(in.Groups) >= maxPerCluster || !exists && len(in.Queues) >= maxPerCluster {
+		found.problem("quota", "delete one that is not used",
 			"PCS allows a cluster %d compute node groups and as many queues; %s has %d and %d", maxPerCluster,
 			in.Cluster.Name, len(in.Groups), len(in.Queues))
 	}
 
 	if limit, known := sizeLimits[in.Cluster.Size]; known && nodes > limit {
-		in.problem("cluster-size",
+		found.problem("cluster-size",
 			fmt.Sprintf("give --max-nodes %d or less, lower the maximum of another node group, or use a larger cluster",
-				max(0, in.group.Max-(nodes-limit))),
+				max(0, want.group.Max-(nodes-limit))),
 			"cluster %s is %s and may have %d nodes; with %d in %s the maxima of its node groups add up to %d",
-			in.Cluster.Name, in.Cluster.Size, limit, in.group.Max, in.group.Name, nodes)
+			in.Cluster.Name, in.Cluster.Size, limit, want.group.Max, want.group.Name, nodes)
 	}
+
+	return found
 }
 
 // checkUsers refuses a plan that needs more instances than others leave: launches of both would fail for ever.
-func (in *inspection) checkUsers() {
+func checkUsers(in inspection, want wanted) (found findings) {
 	size := in.reservation.Size()
-	left := size - in.usedInstances
-	if in.usedInstances == 0 || in.wantedEntry.MaxNodes <= left {
-		return
+	left := size - in.users.instances
+	if in.users.instances == 0 || want.entry.MaxNodes <= left {
+		return found
 	}
 
 	fix := "choose another reservation, or free it there first"
@@ -167,14 +175,16 @@ func (in *inspection) checkUsers() {
 		fix = fmt.Sprintf("give --max-nodes %d or less", left)
 	}
 
-	in.problem("reservation-in-use", fix, "%d of the %d instances of reservation %s are used already: %s",
-		min(in.usedInstances, size), size, in.reservation.ID, in.users)
+	found.problem("reservation-in-use", fix, "%d of the %d instances of reservation %s are used already: %s",
+		min(in.users.instances, size), size, in.reservation.ID, in.users.names)
+
+	return found
 }
 
 // checkUnused refuses a change that would replace running nodes.
-func (in *inspection) checkUnused(compared pcs.Comparison) {
-	if !in.slot.Owned || in.slot.Instances == 0 || !compared.Disruptive() {
-		return
+func checkUnused(want wanted, compared pcs.Comparison) (found findings) {
+	if !want.slot.Owned || want.slot.Instances == 0 || !compared.Disruptive() {
+		return found
 	}
 
 	var changed []string
@@ -184,35 +194,47 @@ func (in *inspection) checkUnused(compared pcs.Comparison) {
 		}
 	}
 
-	fix := fmt.Sprintf("wait until the reservation of %s has ended, or until its nodes are down", in.slot.Name)
-	in.problem("in-use", fix,
-		"node group %s has %d instances, which this change would replace under their jobs: %s", in.slot.Name,
-		in.slot.Instances, strings.Join(changed, ", "))
+	fix := fmt.Sprintf("wait until the reservation of %s has ended, or until its nodes are down", want.slot.Name)
+	found.problem("in-use", fix,
+		"node group %s has %d instances, which this change would replace under their jobs: %s", want.slot.Name,
+		want.slot.Instances, strings.Join(changed, ", "))
+
+	return found
 }
 
-func (in *inspection) checkLaunch() {
+func checkLaunch(in inspection) (found findings) {
 	if in.launch.Template.ImageID == "" {
-		in.problem(capacity.BadImage, "give --ami, or another --like that has one", "no image is given for the nodes")
+		found.problem(
+			capacity.BadImage,
+			"give --ami, or another --like that has one",
+			"no image is given for the nodes",
+		)
 	}
 
 	if !in.OnEC2() && in.like.InstanceProfile == "" {
-		in.problem(capacity.InstanceProfile, "give another --like that has one",
+		found.problem(capacity.InstanceProfile, "give another --like that has one",
 			"no instance profile is given for the nodes")
 	}
 
 	if len(in.source.SecurityGroupIDs) == 0 {
-		in.problem("security-groups", "give another --like that has some", "no security group is given for the nodes")
+		found.problem(
+			"security-groups",
+			"give another --like that has some",
+			"no security group is given for the nodes",
+		)
 	}
+
+	return found
 }
 
 const subnetFlag = "give --subnet-ids "
 
-func (in *inspection) checkSubnets() {
+func checkSubnets(in inspection) (found findings) {
 	fix := "name subnets of the cluster's VPC with --subnet-ids"
 	if in.OnEC2() {
 		fix = fmt.Sprintf("name subnets of one VPC in %s with --subnet-ids", in.reservation.AZID)
 		if len(in.chosen)+len(in.unknownSubnets) == 0 {
-			in.problem("subnets", fix, "no subnet is given for the nodes")
+			found.problem("subnets", fix, "no subnet is given for the nodes")
 		}
 	}
 
@@ -221,57 +243,61 @@ func (in *inspection) checkSubnets() {
 	}
 
 	if ids := in.unknownSubnets; len(ids) > 0 {
-		in.problem("subnet-unknown", fix, "the VPC of the nodes has no subnet %s", strings.Join(ids, ", "))
+		found.problem("subnet-unknown", fix, "the VPC of the nodes has no subnet %s", strings.Join(ids, ", "))
 	}
+
+	return found
 }
 
 // checkAddresses compares free addresses with the nodes that do not run yet.
-func (in *inspection) checkAddresses() {
-	free := in.slot.Instances
+func checkAddresses(in inspection, want wanted) (found findings) {
+	free := want.slot.Instances
 	there := []string{}
 	for _, s := range in.launchSubnets() {
 		free += s.Free / in.addressesPerNode()
 		there = append(there, s.ID)
 	}
 
-	if len(there) > 0 && free < in.wantedEntry.MaxNodes {
+	if len(there) > 0 && free < want.entry.MaxNodes {
 		fix := "use a larger subnet, free some addresses, or give a smaller --max-nodes"
 		if n := in.addressesPerNode(); n > 1 {
 			fix += fmt.Sprintf("; a node takes %d addresses, and one with --efa efa-only", n)
 		}
 
-		in.problem("addresses", fix, "subnet %s has free addresses for %d nodes, but %d are wanted",
-			strings.Join(there, ", "), max(free, 0), in.wantedEntry.MaxNodes)
+		found.problem("addresses", fix, "subnet %s has free addresses for %d nodes, but %d are wanted",
+			strings.Join(there, ", "), max(free, 0), want.entry.MaxNodes)
 	}
+
+	return found
 }
 
 // checkUnknown refuses changes that would lose settings unknown to this program, and warns about settings that are not
 // copied. Slurm settings of an existing node group are never changed.
-func (in *inspection) checkUnknown(group, queue Step) {
+func checkUnknown(in inspection, want wanted, group, queue Step) (found findings) {
 	mayLose := func(what, name string, lost []string) {
 		if len(lost) > 0 {
-			in.problem("unknown-settings", "change it in PCS",
+			found.problem("unknown-settings", "change it in PCS",
 				"%s %s has settings that this version of pcs-capacity does not know, and this change could lose "+
 					"them: %s",
 				what, name, strings.Join(lost, ", "))
 		}
 	}
-	switch g := in.slot.Group; group.Verb {
+	switch g := want.slot.Group; group.Verb {
 	case Update:
 		mayLose("node group", g.Name, g.LostByUpdate())
 	case Replace:
 		mayLose("node group", g.Name, g.Unknown)
 	}
 
-	if q, found := in.Queue(queue.Name); found && queue.Verb == Update {
+	if q, exists := in.Queue(queue.Name); exists && queue.Verb == Update {
 		mayLose("queue", q.Name, q.LostByUpdate(in.queueSettings()))
 	}
 
-	if g := in.slot.Group; g != nil && !in.slot.HasFailed() {
+	if g := want.slot.Group; g != nil && !want.slot.HasFailed() {
 		if g.TemplateID == "" {
-			in.Add(site.NoTemplateProblem(*g))
+			found.Add(site.NoTemplateProblem(*g))
 		}
-		return
+		return found
 	}
 
 	_, dropped := in.like.SettingsFor(in.reservation.InstanceType)
@@ -281,8 +307,10 @@ func (in *inspection) checkUnknown(group, queue Step) {
 
 	dropped = append(dropped, in.like.Unknown...)
 	if len(dropped) > 0 {
-		in.warn("settings of node group %s are not copied: %s", in.like.Name, strings.Join(dropped, ", "))
+		found.warn("settings of node group %s are not copied: %s", in.like.Name, strings.Join(dropped, ", "))
 	}
+
+	return found
 }
 
 // lock is Slurm's setting of a queue that lets accounts in: the submit filter only tells users, this keeps them out.
@@ -297,15 +325,17 @@ func (in *inspection) allowAccounts() []string {
 	return in.request.AllowAccounts
 }
 
-func (in *inspection) checkAccounts() {
+func checkAccounts(in inspection) (found findings) {
 	asked := in.request.AllowAccounts
 	has := in.allowAccounts()
 	if len(asked) > 0 && !sameSet(asked, has) {
-		in.problem(capacity.AllowAccounts,
+		found.problem(capacity.AllowAccounts,
 			"change allow_accounts in "+in.settings().File+", and leave out --allow-accounts",
 			"partition %q lets accounts %s in, not %s", in.request.Queue, strings.Join(has, ","),
 			strings.Join(asked, ","))
 	}
+
+	return found
 }
 
 func (in *inspection) queueSettings() map[string]string {
@@ -318,27 +348,34 @@ func (in *inspection) queueSettings() map[string]string {
 }
 
 // checkEFA warns where nodes come up without EFA, although people may expect it.
-func (in *inspection) checkEFA() {
+func checkEFA(in inspection) (found findings) {
 	t := in.launch.Type
 	switch {
 	case in.request.EFA == capacity.EFAOnly && t.EFAInterfaces == 0 && t.Name != "":
-		in.problem("efa", "leave out --efa",
+		found.problem("efa", "leave out --efa",
 			"%s has no EFA, so there is none to set up with --efa %s", t.Name, in.request.EFA)
 	case t.GPUs > 0 && (in.efaMode() == "" || in.efaMode() == capacity.NoEFA):
-		in.warn("the nodes come up without EFA, so jobs on several nodes talk over plain TCP")
+		found.warn("the nodes come up without EFA, so jobs on several nodes talk over plain TCP")
 	}
+
+	return found
 }
 
 // checkEntry compares a reservation with the entry of the settings that it joins.
-func (in *inspection) checkEntry() {
-	if _, wanted := in.partition(); !in.hasProblems() && !in.unattended {
-		for _, err := range in.request.Config.ValidateWith(wanted) { // such as a slot that is another's too
-			in.problem("settings", "choose another --queue or --node-group, or fix the settings", "%s", err)
-		}
-	}
-
+func checkEntry(in inspection) (found findings) {
 	if p := in.settings(); p.Name != "" && p.Provider != in.Provider {
-		in.problem(capacity.WrongProvider, "choose another --queue", "partition %q of %s has provider %q", p.Name,
+		found.problem(capacity.WrongProvider, "choose another --queue", "partition %q of %s has provider %q", p.Name,
 			p.File, p.Provider)
 	}
+
+	return found
+}
+
+// checkSettings finds what would make the settings invalid, such as a slot that is another's too.
+func checkSettings(in inspection, want wanted) (found findings) {
+	for _, err := range in.request.Config.ValidateWith(want.partition) {
+		found.problem("settings", "choose another --queue or --node-group, or fix the settings", "%s", err)
+	}
+
+	return found
 }

@@ -343,7 +343,7 @@ func TestStepsOnFiles(t *testing.T) {
 	cfg := settings()
 	cfg.StateDir = dir
 
-	going := inspection{
+	going := view{
 		request: Request{Queue: "gpu", Config: cfg},
 		Site:    site.Site{Slots: []site.Slot{{Name: "gpu-a"}}},
 	}
@@ -541,7 +541,7 @@ func TestR9_WhatGoes(t *testing.T) {
 			groups = ec2Ones
 		}
 
-		in := inspection{
+		in := view{
 			Site: site.Site{Provider: c.provider},
 			request: Request{
 				Queue:     "gpu",

@@ -172,22 +172,22 @@ func drain(ctx context.Context, w World, queue, slot string, nodes []string, for
 
 // removeSettings removes what goes from the partition's settings, if they say what they said before, and the Slurm
 // reservations that there are now. It keeps passes out: one between the two would place the fence again.
-func (t *inspection) removeSettings(ctx context.Context, w World, before, left capacity.PartitionSettings) error {
-	if t.SlurmErr == nil {
-		unlock, err := w.LockPasses(ctx, t.request.Config.StateDir)
+func (v *view) removeSettings(ctx context.Context, w World, before, left capacity.PartitionSettings) error {
+	if v.SlurmErr == nil {
+		unlock, err := w.LockPasses(ctx, v.request.Config.StateDir)
 		if err != nil {
 			return err
 		}
 		defer unlock()
 	}
 
-	if err := writePartition(w, t.request.Config.Path, before.File, &before, left, true); err != nil ||
-		t.SlurmErr != nil {
+	if err := writePartition(w, v.request.Config.Path, before.File, &before, left, true); err != nil ||
+		v.SlurmErr != nil {
 		return err
 	}
 
-	now, _, err := w.Slots(ctx, t.request.Queue, t.slotNodes())
-	for _, slot := range t.Slots {
+	now, _, err := w.Slots(ctx, v.request.Queue, v.slotNodes())
+	for _, slot := range v.Slots {
 		for _, name := range now[slot.Name].Reservations {
 			if err == nil {
 				err = w.DeleteReservation(ctx, name)
@@ -199,8 +199,8 @@ func (t *inspection) removeSettings(ctx context.Context, w World, before, left c
 }
 
 // terminate ends the instances that we launched for what goes, also those that came after the plan was made.
-func (t *inspection) terminate(ctx context.Context, w World) error {
-	instances, err := t.instancesOnEC2(ctx, w)
+func (v *view) terminate(ctx context.Context, w World) error {
+	instances, err := v.instancesOnEC2(ctx, w)
 	if err != nil {
 		return err
 	}
@@ -314,10 +314,10 @@ type Detail struct {
 	Value string `json:"value"`
 }
 
-// withAction completes a step with what it does, for a slot or, with slot "", for the whole queue.
-func (s Step) withAction(in *inspection, slot string, do func(ctx context.Context, w World) error) Step {
+// withAction completes a step with what it does.
+func (s Step) withAction(about capacity.Subject, do func(ctx context.Context, w World) error) Step {
 	s.Do = do
-	s.About = capacity.Subject{Partition: in.request.Queue, Slot: slot, Reservation: in.reservation.ID}
+	s.About = about
 	s.Details = slices.DeleteFunc(append([]Detail{}, s.Details...), func(d Detail) bool { return d.Value == "" })
 	s.Code = strings.ToLower(strings.ReplaceAll(string(s.Verb)+" "+s.What, " ", "-"))
 	s.Text = string(s.Verb) + " " + s.What + " " + s.Name
@@ -326,11 +326,11 @@ func (s Step) withAction(in *inspection, slot string, do func(ctx context.Contex
 }
 
 // withChange is withAction for a step that may have nothing to change, and then does nothing.
-func (s Step) withChange(in *inspection, slot string, do func(ctx context.Context, w World) error) Step {
+func (s Step) withChange(about capacity.Subject, do func(ctx context.Context, w World) error) Step {
 	if s.Verb == Nothing {
 		do = func(context.Context, World) error { return nil }
 	}
-	return s.withAction(in, slot, do)
+	return s.withAction(about, do)
 }
 
 // addChange appends a detail, with the present value if it differs.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -16,85 +15,27 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// inspection is the site as read for a request, and what the request leads to. A thing that was not found is zero, with
-// a problem; a failed read is an error, and there is no inspection.
-type inspection struct {
-	site.Site
-	request       Request
-	unattended    bool
-	waits         bool         // setup waits for fences
-	partitionFile settingsFile // the partition's file in conf.d
+// newView returns a view with what the request says.
+func (s Setup) newView(r Request) view {
+	v := view{request: r, unattended: s.Unattended, partitionFile: readFile(r)}
+	v.Provider = cmp.Or(r.Provider, capacity.ProviderPCS)
 
-	reservation    capacity.Reservation
-	like           pcs.NodeGroup           // the node group that is copied from
-	source         capacity.LaunchTemplate // the launch template of like; zero without one
-	chosen         []ec2.Subnet            // the requested subnets, or the candidates
-	unknownSubnets []string                // requested ids that no subnet of the VPC has
-	usedInstances  int                     // instances of the reservation that others use, or are set up to use
-	users          string                  // names those others
-	userData       []byte                  // in the form that PCS wants; nil if there is none
-	nodeScript     string                  // describes the user data of provider ec2
-	launch         site.Launch             // of the nodes, with the wanted Template, without an id; zero if none is planned
-
-	slot        site.Slot                   // that takes the reservation
-	template    capacity.LaunchTemplateSpec // wanted
-	group       pcs.NodeGroup               // wanted, without ID, status and template
-	wantedEntry capacity.GroupSettings
-
-	// What steps have made so far.
-	writtenTemplate capacity.LaunchTemplate
-	createdGroup    pcs.NodeGroup
-
-	capacity.Problems          // found while reading or deciding; a note stops nothing
-	byHand            []string // work left to a person
-}
-
-func (in *inspection) problem(code capacity.Code, fix, message string, args ...any) {
-	in.Add(capacity.Problemf(code, capacity.Subject{}, fix, message, args...))
-}
-
-func (in *inspection) warn(message string, args ...any) {
-	in.Add(capacity.Problem{Severity: capacity.Note, Sentence: fmt.Sprintf(message, args...)})
-}
-
-func (in *inspection) hasProblems() bool { return len(in.Texts(capacity.Admin)) > 0 }
-
-// sideBySide makes the reads of a stage: each writes fields of its own, and reads only what earlier stages have
-// written. One of a stage at most finds problems.
-func (in *inspection) sideBySide(ctx context.Context, stage ...func(ctx context.Context, in *inspection) error) error {
-	reads, ctx := errgroup.WithContext(ctx)
-	for _, one := range stage {
-		reads.Go(func() error { return one(ctx, in) })
-	}
-
-	return reads.Wait()
-}
-
-// newInspection returns an inspection with what the request says.
-func (s Setup) newInspection(r Request) *inspection {
-	in := &inspection{
-		request:       r,
-		unattended:    s.Unattended,
-		waits:         s.Slurm != nil,
-		partitionFile: readFile(r),
-	}
-	in.Provider = cmp.Or(r.Provider, capacity.ProviderPCS)
 	if r.Config == nil {
-		in.request.Config = config.Default()
+		v.request.Config = config.Default()
 	}
 
-	in.request.Cluster = cmp.Or(r.Cluster, in.request.Config.Cluster)
+	v.request.Cluster = cmp.Or(r.Cluster, v.request.Config.Cluster)
 
-	return in
+	return v
 }
 
 // inspect reads what setup goes by. It sends reading calls only, in stages: what the request names, what that names,
 // and what is launched with.
 func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
-	in := s.newInspection(r)
+	in := &inspection{view: s.newView(r), waits: s.Slurm != nil}
 	in.Region = s.PCS.Region()
 
-	err := in.sideBySide(ctx, s.readCluster, s.readReservation, s.readInside)
+	err := in.sideBySide(ctx, ofView(s.readCluster), s.readReservation, s.readInside)
 	if err != nil {
 		return nil, err
 	}
@@ -105,13 +46,16 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	}
 
 	if in.hasProblems() {
-		return in, nil // decide says them, and what is wrong beside them
+		return in, nil // plan says them, and what is wrong beside them
 	}
 
-	in.addSlots()
-	in.chooseLike()
+	in.Slots = in.newSlots()
 
-	err = in.sideBySide(ctx, s.readSlots, s.readLike, s.readType, s.readOthers, s.readVPC, s.readSlurm)
+	like, found := in.chooseLike()
+	in.like = like
+	in.Add(found.Problems...)
+
+	err = in.sideBySide(ctx, s.readSlots, s.readLike, s.readType, s.readOthers, s.readVPC, ofView(s.readSlurm))
 	if err != nil {
 		return nil, err
 	}
@@ -124,9 +68,7 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	}
 
 	in.completeSlots()
-	in.chooseUserData()
-	in.addUsers()
-	in.chooseSubnets()
+	in.choose()
 
 	if in.hasProblems() {
 		return in, nil
@@ -135,17 +77,66 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	return in, s.readLaunch(ctx, in)
 }
 
+// sideBySide makes the reads of a stage: each writes fields of its own, and reads only what earlier stages have
+// written. One of a stage at most finds problems.
+func (in *inspection) sideBySide(ctx context.Context, stage ...func(ctx context.Context, in *inspection) error) error {
+	reads, ctx := errgroup.WithContext(ctx)
+	for _, one := range stage {
+		reads.Go(func() error { return one(ctx, in) })
+	}
+
+	return reads.Wait()
+}
+
+// ofView has a read of the view in a stage.
+func ofView(read func(ctx context.Context, v *view) error) func(context.Context, *inspection) error {
+	return func(ctx context.Context, in *inspection) error { return read(ctx, &in.view) }
+}
+
+// completeSlots notes what EC2 says of the slots. The launch template of provider ec2 is what its node group uses, and
+// where nobody names another one what is copied, too.
+func (in *inspection) completeSlots() {
+	for i := range in.Slots {
+		slot := &in.Slots[i]
+		if in.OnEC2() && in.Owns(slot.Template.Tags) {
+			slot.Uses = slot.Template
+		}
+
+		if in.OnEC2() && in.request.Like == "" { // one that is not ours is refused
+			in.source = slot.Template
+		}
+	}
+}
+
+// choose notes what follows from the reads for the launch, which is read last.
+func (in *inspection) choose() {
+	var (
+		err error
+		own int
+	)
+
+	in.userData, in.nodeScript, err = in.nodeUserData()
+	if err != nil {
+		in.problem("user-data", "correct it in its launch template, or give another --like",
+			"the user data of %s cannot be used: %s", cmp.Or(in.like.Name, in.source.Name), err)
+	}
+
+	in.users, own = in.findUsers()
+	in.Slots[0].Instances += own
+	in.chosen, in.unknownSubnets = in.chooseSubnets()
+}
+
 // readCluster reads the PCS cluster with its node groups and queues, and counts the instances of ours. Self-managed
 // Slurm has none.
-func (s Setup) readCluster(ctx context.Context, in *inspection) (err error) {
-	if in.Provider != capacity.ProviderPCS {
-		in.Cluster.Name = in.request.Mark
+func (s Setup) readCluster(ctx context.Context, v *view) (err error) {
+	if v.Provider != capacity.ProviderPCS {
+		v.Cluster.Name = v.request.Mark
 		return nil
 	}
 
-	missing, err := in.ReadCluster(ctx, s.PCS, in.request.Cluster)
+	missing, err := v.ReadCluster(ctx, s.PCS, v.request.Cluster)
 	if missing != nil {
-		in.Add(*missing)
+		v.Add(*missing)
 	}
 
 	if err != nil {
@@ -153,13 +144,13 @@ func (s Setup) readCluster(ctx context.Context, in *inspection) (err error) {
 	}
 
 	var ours []string
-	for _, g := range in.Groups {
-		if in.Owns(g.Tags) {
+	for _, g := range v.Groups {
+		if v.Owns(g.Tags) {
 			ours = append(ours, g.ID)
 		}
 	}
 
-	return in.ReadRunning(ctx, s.EC2, ours)
+	return v.ReadRunning(ctx, s.EC2, ours)
 }
 
 // readReservations reads reservations. One that EC2 has not is absent, and of any other it has to tell.
@@ -198,28 +189,6 @@ func (s Setup) readInside(ctx context.Context, in *inspection) (err error) {
 	return err
 }
 
-// addSlots notes what the inventory says of the slots. A node group of provider ec2 stands for its slots.
-func (in *inspection) addSlots() {
-	for _, name := range capacity.SlotNames(in.Provider, in.request.NodeGroup) {
-		in.Slots = append(in.Slots, in.newSlot(name))
-	}
-}
-
-func (in *inspection) newSlot(name string) site.Slot {
-	slot := site.Slot{Name: name}
-	if g, found := in.Group(name); found && g.Name == name {
-		slot.Group = &g
-		slot.Owned = in.Owns(g.Tags)
-		if slot.Owned {
-			slot.ReservationID = g.Tags[capacity.TagReservation]
-		}
-
-		slot.Instances = in.Running[g.ID]
-	}
-
-	return slot
-}
-
 // readSlots reads the launch templates of the slots, and what their node groups launch with.
 func (s Setup) readSlots(ctx context.Context, in *inspection) error {
 	var names []string
@@ -248,44 +217,20 @@ func (s Setup) readSlots(ctx context.Context, in *inspection) error {
 	return reads.Wait()
 }
 
-// completeSlots notes what EC2 says of the slots. The launch template of provider ec2 is what its node group uses, and
-// where nobody names another one what is copied, too.
-func (in *inspection) completeSlots() {
-	for i := range in.Slots {
-		slot := &in.Slots[i]
-		if in.OnEC2() && in.Owns(slot.Template.Tags) {
-			slot.Uses = slot.Template
-		}
-
-		if in.OnEC2() && in.request.Like == "" { // one that is not ours is refused
-			in.source = slot.Template
-		}
-	}
-}
-
 // readSlurm reads what Slurm has of the slots. If it does not answer, SlurmErr says why.
-func (s Setup) readSlurm(ctx context.Context, in *inspection) error {
-	if len(in.Slots) == 0 || s.Slurm == nil {
+func (s Setup) readSlurm(ctx context.Context, v *view) error {
+	if len(v.Slots) == 0 || s.Slurm == nil {
 		return nil
 	}
 
 	var found map[string]site.SlurmSlot
 
-	found, in.Waiting, in.SlurmErr = s.Slurm.Slots(ctx, in.request.Queue, in.slotNodes())
-	for i := range in.Slots {
-		in.Slots[i].Slurm = found[in.Slots[i].Name]
+	found, v.Waiting, v.SlurmErr = s.Slurm.Slots(ctx, v.request.Queue, v.slotNodes())
+	for i := range v.Slots {
+		v.Slots[i].Slurm = found[v.Slots[i].Name]
 	}
 
 	return ctx.Err()
-}
-
-func (in *inspection) slotNodes() map[string][]string {
-	nodes := map[string][]string{}
-	for i := range in.Slots {
-		nodes[in.Slots[i].Name] = in.Slots[i].Nodes
-	}
-
-	return nodes
 }
 
 // readVPC reads the subnets of the nodes' VPC: with provider ec2 that of the first subnet that there is.
@@ -303,51 +248,6 @@ func (s Setup) readVPC(ctx context.Context, in *inspection) error {
 	in.VPC, err = s.EC2.VPCSubnets(ctx, home[0].VPC)
 
 	return err
-}
-
-// subnets returns the requested ones, else the present ones of the nodes in the reservation, and then nodes get all of
-// them; else those of the node group in the settings, those of its partition, or on PCS those of like and of the
-// cluster, of which they get those in the reservation's zone: no other takes a launch into it.
-func (in *inspection) subnets() (ids []string, all bool) {
-	asked := in.request.SubnetIDs
-	own := in.entry()
-	at := -1
-	for i := range in.Slots { // beside who writes other fields
-		if at < 0 && in.Slots[i].Group != nil && in.Slots[i].LaunchesInto(in.reservation.ID) {
-			at = i
-		}
-	}
-
-	switch {
-	case len(asked) > 0 && (in.OnEC2() || !in.unattended):
-		return asked, true
-	case at >= 0:
-		return in.Slots[at].Group.SubnetIDs, in.interfaceSubnet() == "" || in.efaMode() == efaModeOf(in.keptTemplate())
-	case len(asked) > 0: // sync names those of all zones
-		return asked, false
-	case !in.OnEC2():
-		return slices.Concat(in.like.SubnetIDs, in.Cluster.SubnetIDs), false
-	case own.Name != "":
-		return own.SubnetIDs, in.isListed()
-	}
-
-	for _, g := range in.settings().Groups {
-		ids = union(ids, g.SubnetIDs)
-	}
-
-	return ids, false
-}
-
-// chooseSubnets finds the candidates among the VPC's subnets.
-func (in *inspection) chooseSubnets() {
-	ids, _ := in.subnets()
-	for _, id := range union(nil, ids) {
-		if i := slices.IndexFunc(in.VPC, func(s ec2.Subnet) bool { return s.ID == id }); i >= 0 {
-			in.chosen = append(in.chosen, in.VPC[i])
-		} else {
-			in.unknownSubnets = append(in.unknownSubnets, id)
-		}
-	}
 }
 
 // readLike reads the launch template to copy: that of the node group, with provider ec2 the requested one.
@@ -398,7 +298,8 @@ func (s Setup) readLaunch(ctx context.Context, in *inspection) (err error) {
 	}
 
 	if !in.unattended { // else it is that of nodes that run
-		in.attach()
+		in.launch = in.attached()
+
 		l.Read(ctx, s.EC2)
 	}
 
@@ -415,34 +316,6 @@ func (s Setup) readLaunch(ctx context.Context, in *inspection) (err error) {
 	}
 
 	return cmp.Or(ctx.Err(), l.ImageErr, l.NetworkErr)
-}
-
-// attach notes what the nodes of the launch are attached to.
-func (in *inspection) attach() {
-	l := &in.launch
-	l.Provider = in.Provider
-	l.Group = in.request.NodeGroup
-	l.Region = in.Region
-	l.Nodes = cmp.Or(in.request.MaxNodes, in.reservation.Size())
-	l.Subnets = in.launchSubnets()
-}
-
-// settings returns those of the queue, entry those of its node group; zero if there are none.
-func (in *inspection) settings() capacity.PartitionSettings {
-	p, _ := in.request.Config.Partition(in.request.Queue)
-	return p
-}
-
-func (in *inspection) entry() capacity.GroupSettings {
-	return in.settings().Group(in.request.NodeGroup)
-}
-
-// settingsFile is the file in conf.d for the partition.
-type settingsFile struct {
-	path string
-	// owned: setup wrote it, or may; err is why that is not known.
-	owned bool
-	err   error
 }
 
 func readFile(r Request) (f settingsFile) {

@@ -12,75 +12,87 @@ import (
 
 // plan says what is to be done, from what was read, or what prevents it. After each group of checks it stops if one has
 // found a problem: what the next would find may follow from that.
-func plan(read inspection) *Plan {
-	in := &read
-	p := &Plan{Cluster: in.Cluster, Reservation: in.reservation}
-	stop := func() bool { p.Problems = in.Problems; return in.hasProblems() }
+func plan(in inspection) *Plan {
+	p := &Plan{Cluster: in.Cluster, Reservation: in.reservation, Problems: slices.Clone(in.Problems)}
 
-	match := func() {
-		in.decideWanted()
-		in.checkMatch()
-		in.checkSubnets()
-	}
-	for _, check := range []func(){in.checkRequest, in.checkEntryFits, in.chooseSlot, match} {
-		check()
-
-		if stop() {
-			return p
-		}
+	if p.stops(checkRequest(in)) || p.stops(checkEntryFits(in)) {
+		return p
 	}
 
-	in.checkLaunch()
+	want, found := decideWanted(in)
+	if p.stops(found) || p.stops(checkMatch(in, want), checkSubnets(in)) {
+		return p
+	}
 
+	launch := findings{}
 	if !in.unattended { // else nodes with these parts run
-		in.Add(in.launch.Judge()...)
+		launch.Problems = in.launch.Judge()
 	}
 
-	in.checkEFA()
-	in.checkAddresses()
-	in.checkUsers()
-	in.checkQuotas()
-	in.checkAccounts()
-	in.checkEntry()
-
-	var files []Step
-	if !in.unattended {
-		files = in.fileSteps()
+	stops := p.stops(checkLaunch(in), launch, checkEFA(in), checkAddresses(in, want), checkUsers(in, want),
+		checkQuotas(in, want), checkAccounts(in))
+	if !stops && !in.unattended {
+		p.stops(checkSettings(in, want))
 	}
 
-	template := in.templateStep()
-	if in.OnEC2() {
-		// The settings name the template, and slurm.conf has no node before them.
-		p.Actions = append([]Step{template}, files...)
-	} else {
-		// Wherever it stops, there is no queue without settings, which the filter and sync go by, and without a fence.
-		group, compared := in.groupStep(template)
-		p.Actions = append(files, template, group)
-		if in.waits && !in.reservation.End.IsZero() {
-			p.Actions = append(p.Actions, in.fenceStep(group.Verb))
-		}
+	p.stops(checkEntry(in))
 
-		queue := in.queueStep()
-		p.Actions = append(p.Actions, queue)
-
-		in.checkUnused(compared)
-		in.checkUnknown(group, queue)
-	}
-
-	p.Slot = in.slot.Name
-	p.trial = in.trial()
-
-	stop()
+	p.addSteps(in, want)
+	p.Slot = want.slot.Name
+	p.trial = trial(in, want.template)
 
 	return p
 }
 
+// stops adds findings, and reports whether a problem prevents the plan.
+func (p *Plan) stops(all ...findings) bool {
+	for _, found := range all {
+		p.Add(found.Problems...)
+	}
+
+	return len(p.Texts(capacity.Admin)) > 0
+}
+
+// addSteps adds the steps, and what prevents one of them.
+func (p *Plan) addSteps(in inspection, want wanted) {
+	done := &made{}
+
+	var (
+		files []Step
+		found findings
+	)
+	if !in.unattended {
+		files, found = fileSteps(in, want)
+		p.stops(found)
+	}
+
+	template, found := templateStep(in, want, done)
+	p.stops(found)
+
+	if in.OnEC2() {
+		// The settings name the template, and slurm.conf has no node before them.
+		p.Actions = append([]Step{template}, files...)
+		return
+	}
+
+	// Wherever it stops, there is no queue without settings, which the filter and sync go by, and without a fence.
+	group, compared := groupStep(want, template, done)
+	p.Actions = append(files, template, group)
+	if in.waits && !in.reservation.End.IsZero() {
+		p.Actions = append(p.Actions, fenceStep(in, want, group.Verb))
+	}
+
+	queue, found := queueStep(in, want, done)
+	p.Actions = append(p.Actions, queue)
+	p.stops(found, checkUnused(want, compared), checkUnknown(in, want, group, queue))
+}
+
 // chooseSlot takes the slot that has the reservation already, else one without a node group, else
 // one with an ended reservation.
-func (in *inspection) chooseSlot() {
+func chooseSlot(in inspection) (chosen site.Slot, found findings) {
 	for _, slot := range in.Slots {
 		if slot.Group != nil && !slot.Owned {
-			in.notOurs("compute node group", slot.Name, slot.Group.ARN)
+			found.notOurs(in, "compute node group", slot.Name, slot.Group.ARN)
 		}
 	}
 
@@ -90,8 +102,7 @@ func (in *inspection) chooseSlot() {
 		func(s site.Slot) bool { live, _ := in.IsLive(s.ReservationID); return s.Owned && !live },
 	} {
 		if i := slices.IndexFunc(in.Slots, fits); i >= 0 {
-			in.slot = in.Slots[i]
-			return
+			return in.Slots[i], found
 		}
 	}
 
@@ -108,22 +119,24 @@ func (in *inspection) chooseSlot() {
 	}
 
 	if len(held) > 0 {
-		in.problem("slots-taken", "run this again after one of them has ended, or choose another --node-group",
+		found.problem("slots-taken", "run this again after one of them has ended, or choose another --node-group",
 			"both slots of node group %s are taken: %s", in.request.NodeGroup, strings.Join(held, ", "))
 	}
+
+	return chosen, found
 }
 
-func (in *inspection) notOurs(what, name, id string) {
+func (f *findings) notOurs(in inspection, what, name, id string) {
 	fix := fmt.Sprintf("choose another name, or hand it over by tagging %s with %s=%s", id, capacity.TagCluster,
 		in.Cluster.Name)
-	in.problem(capacity.NotOurs, fix, "%s %s exists, but does not carry our tag, so it is not changed", what, name)
+	f.problem(capacity.NotOurs, fix, "%s %s exists, but does not carry our tag, so it is not changed", what, name)
 }
 
 // trial returns the launch of one node into each subnet in question.
-func (in *inspection) trial() ec2.Trial {
+func trial(in inspection, spec capacity.LaunchTemplateSpec) ec2.Trial {
 	r := in.reservation
 	t := ec2.Trial{
-		Spec:            &in.template,
+		Spec:            &spec,
 		ImageID:         in.launch.Template.ImageID,
 		InstanceProfile: in.like.InstanceProfile,
 		Subnets:         subnetIDs(in.launchSubnets()),

@@ -117,7 +117,7 @@ func TestPlansInFull(t *testing.T) {
 	groups := func(n int, size string) func(*inspection) {
 		return func(in *inspection) { in.Groups, in.Cluster.Size = slices.Repeat(in.Groups, n), size }
 	}
-	others := func(most int, who string) func(*inspection) { return func(in *inspection) { in.addUser(most, who) } }
+	others := func(most int, who string) func(*inspection) { return func(in *inspection) { in.users.add(most, who) } }
 	unknownOfQueue := func(in *inspection) {
 		in.Queues = slices.Clone(in.Queues)
 		in.Queues[1].Unknown = []string{"computeNodeGroupConfigurations.weight"}
@@ -255,7 +255,7 @@ func TestPlansInFull(t *testing.T) {
 		{name: "no instances", seen: func(in *inspection) { in.reservation.Total = 0 }},
 		{name: "ended", seen: func(in *inspection) {
 			in.Now = in.reservation.End.Add(time.Second)
-			in.addUser(4, "compute node group big-a")
+			in.users.add(4, "compute node group big-a")
 		}},
 		{name: "that has ended", seen: func(in *inspection) { in.reservation.State = capacity.StateExpired }},
 		{name: "too few addresses", seen: free(3)},
@@ -356,7 +356,7 @@ func TestPlansInFull(t *testing.T) {
 		{name: "used by others", ask: nodes(3), seen: others(2, "x")},
 		{name: "used up by others", seen: others(4, "x")},
 		{name: "some left by others", ask: nodes(2), seen: others(2, "x")},
-		{name: "beside others", seen: func(in *inspection) { in.addUser(2, "queue x"); in.addUser(1, "instances") }},
+		{name: "beside others", seen: func(in *inspection) { in.users.add(2, "queue x"); in.users.add(1, "instances") }},
 		{
 			name:  "settings that are new",
 			world: written("other", capacity.ProviderPCS, func(g *capacity.GroupSettings) { g.Name = "other" }),
@@ -477,9 +477,9 @@ func TestPlansInFull(t *testing.T) {
 		say(c.name, plan(in))
 	}
 
-	jobs := func(in *inspection) { in.Slots[0].Instances, in.Slots[0].Slurm.Jobs = 1, []string{"12", "13_1"} }
-	away := func(in *inspection) { in.SlurmErr, in.Slots[0].Instances = errNoFence, 1 }
-	theirs := func(in *inspection) { in.partitionFile.owned = false }
+	jobs := func(in *view) { in.Slots[0].Instances, in.Slots[0].Slurm.Jobs = 1, []string{"12", "13_1"} }
+	away := func(in *view) { in.SlurmErr, in.Slots[0].Instances = errNoFence, 1 }
+	theirs := func(in *view) { in.partitionFile.owned = false }
 	inQueue := func(name string, change func(*pcs.Queue)) func(t *testing.T, w *world) {
 		return func(t *testing.T, w *world) { both(t, w); change(w.Queue(name)) }
 	}
@@ -527,7 +527,7 @@ func TestPlansInFull(t *testing.T) {
 		name  string
 		world func(t *testing.T, w *world)
 		ask   Request
-		seen  func(in *inspection)
+		seen  func(in *view)
 	}{
 		{name: "teardown"},
 		{name: "teardown of a slot", ask: Request{NodeGroup: "gpu-a"}},
@@ -546,11 +546,11 @@ func TestPlansInFull(t *testing.T) {
 		},
 		{name: "teardown with jobs", seen: jobs},
 		{name: "teardown with jobs, by force", ask: Request{Force: true}, seen: jobs},
-		{name: "teardown with jobs that wait", seen: func(in *inspection) { in.Waiting = 2 }},
+		{name: "teardown with jobs that wait", seen: func(in *view) { in.Waiting = 2 }},
 		{
 			name: "teardown of a slot with jobs that wait",
 			ask:  Request{NodeGroup: "gpu-a"},
-			seen: func(in *inspection) { in.Waiting = 2 },
+			seen: func(in *view) { in.Waiting = 2 },
 		},
 		{name: "teardown beside a file of the administrator's", seen: theirs},
 		{
@@ -558,7 +558,7 @@ func TestPlansInFull(t *testing.T) {
 			ask:  Request{NodeGroup: "gpu-a"},
 			seen: theirs,
 		},
-		{name: "teardown where Slurm does not answer", seen: func(in *inspection) {
+		{name: "teardown where Slurm does not answer", seen: func(in *view) {
 			in.SlurmErr = errNoFence
 			for i := range in.Slots {
 				in.Slots[i].Slurm = site.SlurmSlot{}
@@ -568,11 +568,11 @@ func TestPlansInFull(t *testing.T) {
 		{name: "teardown without Slurm, by force", ask: Request{Force: true}, seen: away},
 		{
 			name: "teardown by sync without Slurm",
-			seen: func(in *inspection) { in.unattended, in.SlurmErr = true, errNoFence },
+			seen: func(in *view) { in.unattended, in.SlurmErr = true, errNoFence },
 		},
 		{
 			name: "teardown by sync with instances",
-			seen: func(in *inspection) { in.unattended, in.Slots[0].Instances = true, 1 },
+			seen: func(in *view) { in.unattended, in.Slots[0].Instances = true, 1 },
 		},
 		{
 			name:  "teardown of what is in another queue",
@@ -586,7 +586,7 @@ func TestPlansInFull(t *testing.T) {
 		{name: "teardown of what was made for another queue", ask: Request{Queue: "other", NodeGroup: "gpu"}},
 		{
 			name: "teardown beside an unreadable file",
-			seen: func(in *inspection) {
+			seen: func(in *view) {
 				in.partitionFile = settingsFile{path: in.partitionFile.path, err: errNoFence}
 			},
 		},

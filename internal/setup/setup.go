@@ -98,7 +98,7 @@ type Plan struct {
 	// ByHand lists work left for the administrator, a sentence each.
 	ByHand []string `json:"by_hand,omitzero"`
 
-	seen *inspection // by teardown
+	seen *view // by teardown
 }
 
 // Steps returns the steps for display, without their actions.

@@ -14,61 +14,70 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// templateStep returns the launch template's step. It leaves the written template in the inspection, for groupStep.
-func (in *inspection) templateStep() Step {
-	step := Step{What: WhatTemplate, Name: in.template.Name, Verb: Create}
-	now := in.slot.Template
+// made is what the steps of a plan have made so far: each goes on from it.
+type made struct {
+	template capacity.LaunchTemplate
+	group    pcs.NodeGroup
+}
+
+// templateStep returns the launch template's step.
+func templateStep(in inspection, want wanted, done *made) (step Step, found findings) {
+	step = Step{What: WhatTemplate, Name: want.template.Name, Verb: Create}
+	now := want.slot.Template
 	switch {
 	case now.ID == "":
 	case !in.Owns(now.Tags):
-		in.notOurs("launch template", now.Name, now.ID)
+		found.notOurs(in, "launch template", now.Name, now.ID)
 	case now.Digest == in.launch.Template.Digest:
 		step.Verb = Nothing
 	default:
 		step.Verb = Update
 	}
 
-	step.addChange("reservation", now.ReservationID, in.template.ReservationID)
-	step.add("market type", in.template.Kind.Market())
-	step.addChange("instance type", now.InstanceType, in.template.InstanceType)
-	step.addChange("image", now.ImageID, in.template.ImageID)
+	step.addChange("reservation", now.ReservationID, want.template.ReservationID)
+	step.add("market type", want.template.Kind.Market())
+	step.addChange("instance type", now.InstanceType, want.template.InstanceType)
+	step.addChange("image", now.ImageID, want.template.ImageID)
 
 	if in.launch.Image.Name != "" {
 		step.add("image name", in.launch.Image.String())
 	}
 
-	step.addChange("placement group", now.PlacementGroup, in.template.PlacementGroup)
-	in.addNotCopied(&step, now)
+	step.addChange("placement group", now.PlacementGroup, want.template.PlacementGroup)
+	step.addNotCopied(in.source, want.template, now)
 	step.addChange("network interfaces", in.describeEFA(efaModeOf(now)), in.describeEFA(in.efaMode()))
 	step.addChange("security groups", strings.Join(now.SecurityGroupIDs, ", "),
 		strings.Join(in.source.SecurityGroupIDs, ", "))
 
 	if in.OnEC2() {
-		step.addChange("instance profile", now.InstanceProfile, in.template.InstanceProfile)
+		step.addChange("instance profile", now.InstanceProfile, want.template.InstanceProfile)
 	}
 
 	step.add("user data", in.describeUserData(now))
 	step.add("copied from", in.describeSource(now))
 
-	return step.withChange(in, in.slot.Name, func(ctx context.Context, w World) (err error) {
-		in.writtenTemplate, err = w.EnsureLaunchTemplate(ctx, in.template)
+	return step.withChange(want.about, func(ctx context.Context, w World) (err error) {
+		done.template, err = w.EnsureLaunchTemplate(ctx, want.template)
 		return err
-	})
+	}), found
 }
 
 // addNotCopied adds the properties of the source template that the slot's template does not have.
-func (in *inspection) addNotCopied(step *Step, now capacity.LaunchTemplate) {
-	source := in.source
+func (s *Step) addNotCopied(
+	source capacity.LaunchTemplate,
+	want capacity.LaunchTemplateSpec,
+	now capacity.LaunchTemplate,
+) {
 	if source.ID == "" || source.ID == now.ID {
 		return
 	}
 
-	if source.PlacementGroup != "" && source.PlacementGroup != in.template.PlacementGroup {
-		step.add("not copied", "placement group "+source.PlacementGroup+": the reservation has a placement of its own")
+	if source.PlacementGroup != "" && source.PlacementGroup != want.PlacementGroup {
+		s.add("not copied", "placement group "+source.PlacementGroup+": the reservation has a placement of its own")
 	}
 
 	if !source.TokensRequired {
-		step.add("instance metadata", "IMDSv2 only, unlike "+source.Name)
+		s.add("instance metadata", "IMDSv2 only, unlike "+source.Name)
 	}
 }
 
@@ -106,26 +115,25 @@ func (in *inspection) describeSource(now capacity.LaunchTemplate) string {
 	return text
 }
 
-// groupStep returns the node group's step, and compares an existing node group with the wanted one. It leaves the node
-// group that there is then in the inspection. The version of its launch template is unknown until that one's step is
-// carried out.
-func (in *inspection) groupStep(template Step) (Step, pcs.Comparison) {
-	g := in.group
+// groupStep returns the node group's step, and compares an existing node group with the wanted one. The version of its
+// launch template is unknown until that one's step is carried out.
+func groupStep(want wanted, template Step, done *made) (Step, pcs.Comparison) {
+	g := want.group
 	now := pcs.NodeGroup{}
 
 	if template.Verb == Nothing {
-		g.TemplateID = in.slot.Template.ID
-		g.TemplateVersion = in.slot.Template.Version
+		g.TemplateID = want.slot.Template.ID
+		g.TemplateVersion = want.slot.Template.Version
 	}
 
 	step := Step{What: WhatNodeGroup, Name: g.Name, Verb: Create}
 	switch {
-	case in.slot.HasFailed():
+	case want.slot.HasFailed():
 		step.Verb = Replace
-		step.add("could not be created", in.slot.Group.Failures.String())
-	case in.slot.Group != nil:
+		step.add("could not be created", want.slot.Group.Failures.String())
+	case want.slot.Group != nil:
 		step.Verb = Nothing
-		now = *in.slot.Group
+		now = *want.slot.Group
 	}
 
 	isNew := step.Verb != Nothing
@@ -148,78 +156,78 @@ func (in *inspection) groupStep(template Step) (Step, pcs.Comparison) {
 		compared = nil
 	}
 
-	return step.withAction(in, in.slot.Name, func(ctx context.Context, w World) (err error) {
+	return step.withAction(want.about, func(ctx context.Context, w World) (err error) {
 		if g.TemplateVersion == "" {
-			g.TemplateID = in.writtenTemplate.ID
-			g.TemplateVersion = in.writtenTemplate.Version
+			g.TemplateID = done.template.ID
+			g.TemplateVersion = done.template.Version
 		}
 
-		in.createdGroup, _, err = w.EnsureNodeGroup(ctx, g, step.Verb != Nothing)
+		done.group, _, err = w.EnsureNodeGroup(ctx, g, step.Verb != Nothing)
 
 		return err
 	}), compared
 }
 
-func (in *inspection) queueStep() Step {
-	step := Step{What: WhatQueue, Name: in.request.Queue, Verb: Create}
-	q, found := in.Queue(in.request.Queue)
+func queueStep(in inspection, want wanted, done *made) (step Step, found findings) {
+	step = Step{What: WhatQueue, Name: in.request.Queue, Verb: Create}
+	q, exists := in.Queue(in.request.Queue)
 	names := []string{}
-	if found {
+	if exists {
 		if !in.Owns(q.Tags) {
-			in.notOurs("queue", q.Name, q.ARN)
+			found.notOurs(in, "queue", q.Name, q.ARN)
 		}
 
 		step.Verb = Update
-		if in.slot.Group != nil && !in.slot.HasFailed() && slices.Contains(q.GroupIDs, in.slot.Group.ID) {
+		if want.slot.Group != nil && !want.slot.HasFailed() && slices.Contains(q.GroupIDs, want.slot.Group.ID) {
 			step.Verb = Nothing
 		}
 
 		for _, id := range q.GroupIDs {
-			if g, ok := in.Group(id); ok && g.Name != in.slot.Name {
+			if g, ok := in.Group(id); ok && g.Name != want.slot.Name {
 				names = append(names, g.Name)
 			}
 		}
 	}
 
-	step.add("node groups", strings.Join(append(names, in.slot.Name), ", "))
+	step.add("node groups", strings.Join(append(names, want.slot.Name), ", "))
 
-	if to, now := in.queueSettings()[lock], q.SlurmSettings[lock]; to != "" && now != to && found {
+	if to, now := in.queueSettings()[lock], q.SlurmSettings[lock]; to != "" && now != to && exists {
 		step.Verb = Update
 		step.add(lock, cmp.Or(now, "none")+" → "+to)
 	} else {
 		step.add(lock, to)
 	}
 
-	return step.withChange(in, in.slot.Name, func(ctx context.Context, w World) error {
+	return step.withChange(want.about, func(ctx context.Context, w World) error {
 		return w.EnsureQueue(ctx, pcs.Queue{
 			Name:          step.Name,
 			ClusterID:     in.Cluster.ID,
-			GroupIDs:      []string{in.createdGroup.ID},
+			GroupIDs:      []string{done.group.ID},
 			SlurmSettings: in.queueSettings(),
 			Tags:          map[string]string{capacity.TagCluster: in.Cluster.Name},
 		})
-	})
+	}), found
 }
 
 // fenceStep returns the step of the slot's fence. An existing fence is extended over the nodes of a changed node group.
-func (in *inspection) fenceStep(group Verb) Step {
-	step := Step{What: WhatFence, Name: in.slot.Name, Verb: Create}
+func fenceStep(in inspection, want wanted, group Verb) Step {
+	step := Step{What: WhatFence, Name: want.slot.Name, Verb: Create}
 	switch {
-	case in.slot.Slurm.Fenced(in.reservation.ID) && group == Nothing:
+	case want.slot.Slurm.Fenced(in.reservation.ID) && group == Nothing:
 		step.Verb = Nothing
-	case in.slot.Slurm.Fenced(in.reservation.ID):
+	case want.slot.Slurm.Fenced(in.reservation.ID):
 		step.Verb = Update
 	}
 
 	step.add("fence", capacity.FormatUTC(in.request.Config.Timing.Domain().Window(in.reservation).Fence))
 
-	return step.withAction(in, in.slot.Name, func(ctx context.Context, w World) error {
-		return placeFence(ctx, w, in.request.Queue, in.slot.Name, in.reservation.ID)
+	return step.withAction(want.about, func(ctx context.Context, w World) error {
+		return placeFence(ctx, w, in.request.Queue, want.slot.Name, in.reservation.ID)
 	})
 }
 
 // fileSteps returns the steps for the files of the configuration, so that the partition is in it.
-func (in *inspection) fileSteps() []Step {
+func fileSteps(in inspection, want wanted) (steps []Step, found findings) {
 	c := in.request.Config
 	there := in.partitionFile
 	path := in.request.ConfigPath
@@ -240,7 +248,7 @@ func (in *inspection) fileSteps() []Step {
 	case c.Region != "" && c.Region != place.Region,
 		c.Cluster != place.Cluster && (in.OnEC2() || c.Cluster != in.Cluster.ID):
 		const own = "self-managed Slurm"
-		in.problem(capacity.ConfigCluster, "correct cluster and region there, or name other settings with --config",
+		found.problem(capacity.ConfigCluster, "correct cluster and region there, or name other settings with --config",
 			"%s is for %s in %s, not for %s in %s", path, cmp.Or(c.Cluster, own), cmp.Or(c.Region, place.Region),
 			cmp.Or(place.Cluster, own), place.Region)
 	}
@@ -251,48 +259,52 @@ func (in *inspection) fileSteps() []Step {
 	}
 
 	file := Step{What: WhatFile, Name: there.path, Verb: Create}
-	old, wanted := in.partition()
+	old := want.was
+	is := want.partition.Group(want.entry.Name)
 	switch {
 	case there.err != nil:
-		in.problem(capacity.ConfigFile, "make the file readable", "%s", there.err)
+		found.problem(capacity.ConfigFile, "make the file readable", "%s", there.err)
 	case old == nil && !there.owned:
-		in.problem(capacity.ConfigFile, "choose another --queue, or move that file away",
+		found.problem(capacity.ConfigFile, "choose another --queue, or move that file away",
 			"%s exists, but was not written by pcs-capacity and has no partition %q", file.Name, in.request.Queue)
 	case old == nil:
-	case reflect.DeepEqual(*old, wanted):
+	case reflect.DeepEqual(*old, want.partition):
 		file.Name = old.File
 		file.Verb = Nothing
 	case old.File != file.Name || !there.owned:
-		snippet, _ := config.NodeGroupText(wanted.Group(in.wantedEntry.Name)) // what is read can be written
-		in.problem(capacity.PartitionFile, "add this there, or bring it up to date, and run this again:\n"+snippet,
+		snippet, _ := config.NodeGroupText(is) // what is read can be written
+		found.problem(capacity.PartitionFile, "add this there, or bring it up to date, and run this again:\n"+snippet,
 			"partition %q is written in %s, which pcs-capacity did not write", in.request.Queue, old.File)
 	default:
 		file.Verb = Update
 	}
 
 	file.add("partition", in.request.Queue)
-	file.add("node_group", in.wantedEntry.Name)
-	file.add("capacity_reservation_ids", strings.Join(wanted.Group(in.wantedEntry.Name).ReservationIDs, ", "))
+	file.add("node_group", is.Name)
+	file.add("capacity_reservation_ids", strings.Join(is.ReservationIDs, ", "))
 
 	var was capacity.GroupSettings
 	if old != nil {
-		was = old.Group(in.wantedEntry.Name)
+		was = old.Group(is.Name)
 	}
 
-	file.addGroup(was, wanted.Group(in.wantedEntry.Name))
-	file.add("allow_accounts", strings.Join(wanted.AllowAccounts, ", "))
+	file.addGroup(was, is)
+	file.add("allow_accounts", strings.Join(want.partition.AllowAccounts, ", "))
 
 	if old != nil {
-		file.add("ended, removed", strings.Join(difference(reservationsOf(*old), reservationsOf(wanted)...), ", "))
+		file.add(
+			"ended, removed",
+			strings.Join(difference(reservationsOf(*old), reservationsOf(want.partition)...), ", "),
+		)
 	}
-
-	of := in.group.Name
 
 	return []Step{
-		main.withChange(in, of, func(_ context.Context, w World) error { return w.WritePlace(path, place) }),
-		file.withChange(in, of,
-			func(_ context.Context, w World) error { return writePartition(w, path, file.Name, old, wanted, false) }),
-	}
+		main.withChange(want.about, func(_ context.Context, w World) error { return w.WritePlace(path, place) }),
+		file.withChange(want.about,
+			func(_ context.Context, w World) error {
+				return writePartition(w, path, file.Name, old, want.partition, false)
+			}),
+	}, found
 }
 
 // addGroup says what becomes of a node group's entry, beside its reservations; was has no name for a new one.
@@ -319,67 +331,6 @@ func reservationsOf(p capacity.PartitionSettings) (ids []string) {
 		ids = append(ids, g.ReservationIDs...)
 	}
 	return ids
-}
-
-// partition returns the present partition, nil for none, and the wanted one: with the reservation, and in a file of
-// ours without ended ones.
-func (in *inspection) partition() (old *capacity.PartitionSettings, wanted capacity.PartitionSettings) {
-	p := in.settings()
-	wanted = p
-	if p.Name == "" {
-		wanted = config.NewPartition(in.request.Queue, in.Provider)
-	} else {
-		old = &p
-	}
-
-	wanted.AllowAccounts = in.allowAccounts()
-	wanted.Groups = slices.Clone(p.Groups)
-	if p.File == in.partitionFile.path && in.partitionFile.owned {
-		isOver := func(id string) bool { _, over := in.IsLive(id); return over }
-		for i := range wanted.Groups {
-			g := &wanted.Groups[i]
-			g.ReservationIDs = slices.DeleteFunc(slices.Clone(g.ReservationIDs), isOver)
-		}
-	}
-
-	isWanted := func(g capacity.GroupSettings) bool { return g.Name == in.wantedEntry.Name }
-	if i := slices.IndexFunc(wanted.Groups, isWanted); i >= 0 {
-		wanted.Groups[i] = in.merge(wanted.Groups[i])
-	} else {
-		wanted.Groups = append(wanted.Groups, in.wantedEntry)
-	}
-
-	return old, wanted
-}
-
-// merge adds a reservation to a node group. An entry stands for both slots, so it has the subnets of
-// both and the larger of their sizes. A selected reservation is not listed.
-func (in *inspection) merge(g capacity.GroupSettings) capacity.GroupSettings {
-	with := in.wantedEntry
-	alone := false
-	if !g.Select.Matches(in.reservation) {
-		alone = len(g.ReservationIDs) == 0 || slices.Equal(g.ReservationIDs, with.ReservationIDs)
-		g.ReservationIDs = union(g.ReservationIDs, with.ReservationIDs)
-		g.Select = nil
-	}
-
-	switch {
-	case !alone:
-		g.SubnetIDs = union(g.SubnetIDs, with.SubnetIDs)
-		g.MaxNodes = max(g.MaxNodes, with.MaxNodes)
-	case sameSet(g.SubnetIDs, with.SubnetIDs): // in the order that they have
-		g.MaxNodes = with.MaxNodes
-	default:
-		g.SubnetIDs = with.SubnetIDs
-		g.MaxNodes = with.MaxNodes
-	}
-
-	g.LaunchTemplate = with.LaunchTemplate
-	g.InstanceType = with.InstanceType
-	g.Dynamic = with.Dynamic
-	g.PurchaseOption = with.PurchaseOption
-
-	return g
 }
 
 func difference(list []string, some ...string) []string {

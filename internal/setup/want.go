@@ -11,16 +11,38 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// What setup wants: what the request says, else what an earlier run left, else what is copied.
+// wanted is what setup wants: what the request says, else what an earlier run left, else what is copied.
+type wanted struct {
+	slot     site.Slot // that takes the reservation
+	template capacity.LaunchTemplateSpec
+	group    pcs.NodeGroup          // without ID, status and template
+	entry    capacity.GroupSettings // of this reservation alone
+	// partition has the entry merged in; was is the present one, nil for none.
+	was       *capacity.PartitionSettings
+	partition capacity.PartitionSettings
+	about     capacity.Subject // of the steps
+}
 
-// decideWanted notes what is wanted in the slot.
-func (in *inspection) decideWanted() {
+// decideWanted returns what is wanted. A problem means that no slot is free.
+func decideWanted(in inspection) (w wanted, found findings) {
+	w.slot, found = chooseSlot(in)
+	if found.hasProblems() {
+		return w, found
+	}
+
 	r := in.reservation
-	most := in.maxNodes()
+
+	most, left := in.maxNodes(w.slot)
+	if left {
+		found.warn("%d of the %d instances of reservation %s are for others (%s), so the node group gets the %d that "+
+			"are left", in.users.instances, r.Size(), r.ID, in.users.names, most)
+	}
+
 	least := 0
 	if !in.request.Dynamic {
 		least = most
@@ -33,14 +55,16 @@ func (in *inspection) decideWanted() {
 
 	settings, _ := in.like.SettingsFor(r.InstanceType)
 
-	in.template = in.templateSpec()
-	in.group = pcs.NodeGroup{
-		Name:            in.slot.Name,
+	w.template = in.templateSpec()
+
+	w.template.Name = pcs.TemplateName(in.Cluster.Name, w.slot.Name)
+	w.group = pcs.NodeGroup{
+		Name:            w.slot.Name,
 		PurchaseOption:  r.Kind,
 		InstanceTypes:   []string{r.InstanceType},
 		SubnetIDs:       subnets,
 		ClusterID:       in.Cluster.ID,
-		AMI:             in.template.ImageID,
+		AMI:             w.template.ImageID,
 		InstanceProfile: in.like.InstanceProfile,
 		Min:             least,
 		Max:             most,
@@ -49,7 +73,7 @@ func (in *inspection) decideWanted() {
 		IdleSeconds:     in.like.IdleSeconds,
 		Actions:         in.like.Actions,
 	}
-	in.wantedEntry = capacity.GroupSettings{
+	w.entry = capacity.GroupSettings{
 		Name:           in.request.NodeGroup,
 		InstanceType:   r.InstanceType,
 		SubnetIDs:      subnets,
@@ -59,16 +83,20 @@ func (in *inspection) decideWanted() {
 		Dynamic:        in.request.Dynamic,
 	}
 	if in.OnEC2() {
-		in.wantedEntry.LaunchTemplate = in.keptEntryTemplate()
+		w.entry.LaunchTemplate = in.keptEntryTemplate(w.slot)
 	}
+
+	w.was, w.partition = wantedPartition(in, w.entry)
+	w.about = capacity.Subject{Partition: in.request.Queue, Slot: w.slot.Name, Reservation: r.ID}
+
+	return w, found
 }
 
-// templateSpec returns the launch template of a slot. That of provider ec2 is for all of a node
+// templateSpec returns the launch template of a slot, without its name. That of provider ec2 is for all of a node
 // group: each launch says reservation, subnet and placement itself.
 func (in *inspection) templateSpec() capacity.LaunchTemplateSpec {
 	r := in.reservation
 	spec := capacity.LaunchTemplateSpec{
-		Name:           pcs.TemplateName(in.Cluster.Name, in.slot.Name),
 		From:           in.source.ID,
 		FromVersion:    in.source.Version,
 		ImageID:        cmp.Or(in.request.AMI, in.like.AMI, in.source.ImageID),
@@ -137,46 +165,54 @@ func (in *inspection) keptTemplate() (t capacity.LaunchTemplate) {
 
 // keptEntryTemplate returns the launch template for the settings: the site's choice of a version
 // stays until a newer one is written.
-func (in *inspection) keptEntryTemplate() string {
-	name := pcs.TemplateName(in.request.Mark, in.slot.Name)
+func (in *inspection) keptEntryTemplate(slot site.Slot) string {
+	name := pcs.TemplateName(in.request.Mark, slot.Name)
 	has := in.entry().LaunchTemplate
-	if was, _, _ := strings.Cut(has, ":"); was == name && in.slot.Template.Digest == in.launch.Template.Digest {
+	if was, _, _ := strings.Cut(has, ":"); was == name && slot.Template.Digest == in.launch.Template.Digest {
 		return has
 	}
 
 	return name + ":$Latest"
 }
 
-// maxNodes returns the number of nodes: the requested one, else the present one, else all that
+// maxNodes returns the number of nodes, and whether it is what others leave: the requested one, else the present one, else all that
 // others leave of the reservation. The present number is not lowered for others, which would end
 // nodes under their jobs; checkUsers says if it is too large.
-func (in *inspection) maxNodes() int {
+func (in *inspection) maxNodes(slot site.Slot) (n int, left bool) {
 	size := in.reservation.Size()
-	left := size - in.usedInstances
+	rest := size - in.users.instances
 	switch {
 	case in.request.MaxNodes > 0:
-		return in.request.MaxNodes
-	case in.slot.LaunchesInto(in.reservation.ID) && in.slot.Group != nil && in.slot.Group.Max > 0:
-		return min(in.slot.Group.Max, size)
+		return in.request.MaxNodes, false
+	case slot.LaunchesInto(in.reservation.ID) && slot.Group != nil && slot.Group.Max > 0:
+		return min(slot.Group.Max, size), false
 	case in.isListed() && in.entry().MaxNodes > 0:
-		return min(in.entry().MaxNodes, size)
-	case in.usedInstances == 0 || left <= 0:
-		return size
+		return min(in.entry().MaxNodes, size), false
+	case in.users.instances == 0 || rest <= 0:
+		return size, false
 	}
 
-	in.warn("%d of the %d instances of reservation %s are for others (%s), so the node group gets the %d that are left",
-		in.usedInstances, size, in.reservation.ID, in.users, left)
-
-	return left
+	return rest, true
 }
 
-// addUsers notes all other users of the reservation, each once: other entries of the settings, our other compute node
-// groups, and whoever has instances in it.
-func (in *inspection) addUsers() {
+// users are who uses a reservation, or is set up to.
+type users struct {
+	instances int    // at most so many
+	names     string // with the instances of each
+}
+
+func (u *users) add(most int, who string) {
+	u.instances += most
+	u.names = strings.TrimPrefix(fmt.Sprintf("%s, %d by %s", u.names, most, who), ", ")
+}
+
+// findUsers returns all other users of the reservation, each once: other entries of the settings, our other compute
+// node groups, and whoever has instances in it. On EC2, own counts the instances of the queue itself.
+func (in *inspection) findUsers() (all users, own int) {
 	r := in.reservation
 	counted := capacity.SlotNames(capacity.ProviderPCS, in.request.NodeGroup)
 	add := func(who string, most int, names ...string) {
-		in.addUser(most, who)
+		all.add(most, who)
 
 		counted = append(counted, names...)
 	}
@@ -209,21 +245,64 @@ func (in *inspection) addUsers() {
 		switch {
 		case slices.Contains(counted, of):
 		case in.OnEC2() && of == in.request.Queue:
-			in.Slots[0].Instances++
+			own++
 		default:
 			others++
 		}
 	}
 
 	if others > 0 {
-		add("other instances", others)
+		all.add(others, "other instances")
 	}
+
+	return all, own
 }
 
-// addUser notes one that is set up for at most so many of the reservation's instances.
-func (in *inspection) addUser(most int, who string) {
-	in.usedInstances += most
-	in.users = strings.TrimPrefix(fmt.Sprintf("%s, %d by %s", in.users, most, who), ", ")
+// subnets returns the requested ones, else the present ones of the nodes in the reservation, and then nodes get all of
+// them; else those of the node group in the settings, those of its partition, or on PCS those of like and of the
+// cluster, of which they get those in the reservation's zone: no other takes a launch into it.
+func (in *inspection) subnets() (ids []string, all bool) {
+	asked := in.request.SubnetIDs
+	own := in.entry()
+	at := -1
+	for i := range in.Slots { // beside who writes other fields
+		if at < 0 && in.Slots[i].Group != nil && in.Slots[i].LaunchesInto(in.reservation.ID) {
+			at = i
+		}
+	}
+
+	switch {
+	case len(asked) > 0 && (in.OnEC2() || !in.unattended):
+		return asked, true
+	case at >= 0:
+		return in.Slots[at].Group.SubnetIDs, in.interfaceSubnet() == "" || in.efaMode() == efaModeOf(in.keptTemplate())
+	case len(asked) > 0: // sync names those of all zones
+		return asked, false
+	case !in.OnEC2():
+		return slices.Concat(in.like.SubnetIDs, in.Cluster.SubnetIDs), false
+	case own.Name != "":
+		return own.SubnetIDs, in.isListed()
+	}
+
+	for _, g := range in.settings().Groups {
+		ids = union(ids, g.SubnetIDs)
+	}
+
+	return ids, false
+}
+
+// chooseSubnets returns the candidates among the VPC's subnets, and the ids that none of them has.
+func (in *inspection) chooseSubnets() (chosen []ec2.Subnet, unknown []string) {
+	ids, _ := in.subnets()
+	for _, id := range union(nil, ids) {
+		if i := slices.IndexFunc(in.VPC, func(s ec2.Subnet) bool { return s.ID == id }); i >= 0 {
+			chosen = append(chosen, in.VPC[i])
+		} else {
+			unknown = append(unknown, id)
+		}
+	}
+
+	return chosen, unknown
 }
 
 // inZone returns the subnets that are in the reservation's zone.
@@ -266,40 +345,42 @@ func (in *inspection) interfaceSubnet() string {
 	return there[0].ID
 }
 
-// chooseLike finds the node group to copy from: the requested one, else the slot that has the reservation already, else
-// the slot changed last, else the one that the cluster suggests.
-func (in *inspection) chooseLike() {
+// chooseLike returns the node group to copy from: the requested one, else the slot that has the reservation already,
+// else the slot changed last, else the one that the cluster suggests.
+func (in *inspection) chooseLike() (like pcs.NodeGroup, found findings) {
 	name := in.request.Like
-	switch {
+
+	switch g, known := in.Group(name); {
 	case in.OnEC2():
-	case name == "":
-		for _, slot := range in.Slots {
-			if slot.Owned && (in.like.ID == "" || slot.Group.Modified.After(in.like.Modified)) {
-				in.like = *slot.Group
-			}
-		}
+		return like, found
+	case known && name != "":
+		return g, found
+	case name != "":
+		found.problem(capacity.LikeUnknown, "use one of "+cmp.Or(groupNames(in.Groups), "none"),
+			"cluster %s has no compute node group %q to copy from (--like)", in.Cluster.Name, name)
 
-		i := slices.IndexFunc(in.Slots, func(s site.Slot) bool { return s.HasReservation(in.request.Reservation) })
-		if i >= 0 {
-			in.like = *in.Slots[i].Group
-		}
-
-		if in.like.ID == "" && !in.unattended {
-			in.findLike()
-		}
-	default:
-		g, found := in.Group(name)
-		if !found {
-			in.problem(capacity.LikeUnknown, "use one of "+cmp.Or(groupNames(in.Groups), "none"),
-				"cluster %s has no compute node group %q to copy from (--like)", in.Cluster.Name, name)
-		}
-
-		in.like = g
+		return g, found
 	}
+
+	for _, slot := range in.Slots {
+		if slot.HasReservation(in.request.Reservation) {
+			return *slot.Group, found
+		}
+
+		if slot.Owned && (like.ID == "" || slot.Group.Modified.After(like.Modified)) {
+			like = *slot.Group
+		}
+	}
+
+	if like.ID != "" || in.unattended {
+		return like, found
+	}
+
+	return in.findLike()
 }
 
-// findLike finds the node group to copy from where nothing names one: the only other one, or the only one with a queue.
-func (in *inspection) findLike() {
+// findLike returns the node group to copy from where nothing names one: the only other one, or the only one with a queue.
+func (in *inspection) findLike() (like pcs.NodeGroup, found findings) {
 	others := slices.DeleteFunc(slices.Clone(in.Groups), func(g pcs.NodeGroup) bool {
 		own := slices.ContainsFunc(in.Slots, func(s site.Slot) bool { return s.Name == g.Name })
 		return own || g.Status == pcs.Deleting || g.Status == pcs.CreateFailed
@@ -309,14 +390,16 @@ func (in *inspection) findLike() {
 	})
 	switch {
 	case len(others) == 1:
-		in.like = others[0]
+		like = others[0]
 	case len(queued) == 1:
-		in.like = queued[0]
+		like = queued[0]
 	case len(others) > 0:
-		in.problem(capacity.LikeUnknown, "give --like with one of "+groupNames(others),
+		found.problem(capacity.LikeUnknown, "give --like with one of "+groupNames(others),
 			"cluster %s has %d node groups to copy image, instance profile and security groups from, and none is named",
 			in.Cluster.Name, len(others))
 	}
+
+	return like, found
 }
 
 func groupNames(groups []pcs.NodeGroup) string {
@@ -409,24 +492,14 @@ func NodeScript(confServer string) string {
 	return strings.Replace(nodeScript, " CONF_SERVER", option, 1)
 }
 
-// chooseUserData brings the copied user data into the form that PCS wants; on provider ec2 the start of slurmd is
-// added.
-func (in *inspection) chooseUserData() {
-	var err error
-	if in.OnEC2() {
-		in.userData, in.nodeScript, err = in.nodeUserData()
-	} else {
-		in.userData, err = pcs.UserData(in.source.UserData)
-	}
-
-	if err != nil {
-		in.problem("user-data", "correct it in its launch template, or give another --like",
-			"the user data of %s cannot be used: %s", cmp.Or(in.like.Name, in.source.Name), err)
-	}
-}
-
-// nodeUserData returns the copied user data with the start of slurmd, and what the plan says of it.
+// nodeUserData returns the copied user data in the form that PCS wants. On provider ec2 the start of slurmd is added,
+// and what describes it in the plan.
 func (in *inspection) nodeUserData() (data []byte, what string, err error) {
+	if !in.OnEC2() {
+		data, err = pcs.UserData(in.source.UserData)
+		return data, "", err
+	}
+
 	server := in.request.ConfServer
 	site := in.source.UserData
 	if found := confServerOption.FindSubmatch(in.keptTemplate().UserData); found != nil {
@@ -452,4 +525,79 @@ func (in *inspection) nodeUserData() (data []byte, what string, err error) {
 	data, err = pcs.Archive(site, script)
 
 	return data, "after that of " + cmp.Or(in.like.Name, in.source.Name) + ", " + what, err
+}
+
+// wantedPartition returns the present partition, nil for none, and the wanted one: with the entry, and in a file of ours
+// without ended reservations.
+func wantedPartition(
+	in inspection,
+	entry capacity.GroupSettings,
+) (old *capacity.PartitionSettings, wanted capacity.PartitionSettings) {
+	p := in.settings()
+	wanted = p
+	if p.Name == "" {
+		wanted = config.NewPartition(in.request.Queue, in.Provider)
+	} else {
+		old = &p
+	}
+
+	wanted.AllowAccounts = in.allowAccounts()
+	wanted.Groups = slices.Clone(p.Groups)
+	if p.File == in.partitionFile.path && in.partitionFile.owned {
+		isOver := func(id string) bool { _, over := in.IsLive(id); return over }
+		for i := range wanted.Groups {
+			g := &wanted.Groups[i]
+			g.ReservationIDs = slices.DeleteFunc(slices.Clone(g.ReservationIDs), isOver)
+		}
+	}
+
+	isWanted := func(g capacity.GroupSettings) bool { return g.Name == entry.Name }
+	if i := slices.IndexFunc(wanted.Groups, isWanted); i >= 0 {
+		wanted.Groups[i] = merge(wanted.Groups[i], entry, in.reservation)
+	} else {
+		wanted.Groups = append(wanted.Groups, entry)
+	}
+
+	return old, wanted
+}
+
+// merge adds a reservation to a node group. An entry stands for both slots, so it has the subnets of
+// both and the larger of their sizes. A selected reservation is not listed.
+func merge(g, with capacity.GroupSettings, r capacity.Reservation) capacity.GroupSettings {
+	alone := false
+	if !g.Select.Matches(r) {
+		alone = len(g.ReservationIDs) == 0 || slices.Equal(g.ReservationIDs, with.ReservationIDs)
+		g.ReservationIDs = union(g.ReservationIDs, with.ReservationIDs)
+		g.Select = nil
+	}
+
+	switch {
+	case !alone:
+		g.SubnetIDs = union(g.SubnetIDs, with.SubnetIDs)
+		g.MaxNodes = max(g.MaxNodes, with.MaxNodes)
+	case sameSet(g.SubnetIDs, with.SubnetIDs): // in the order that they have
+		g.MaxNodes = with.MaxNodes
+	default:
+		g.SubnetIDs = with.SubnetIDs
+		g.MaxNodes = with.MaxNodes
+	}
+
+	g.LaunchTemplate = with.LaunchTemplate
+	g.InstanceType = with.InstanceType
+	g.Dynamic = with.Dynamic
+	g.PurchaseOption = with.PurchaseOption
+
+	return g
+}
+
+// attached returns the launch with what its nodes are attached to.
+func (in *inspection) attached() site.Launch {
+	l := in.launch
+	l.Provider = in.Provider
+	l.Group = in.request.NodeGroup
+	l.Region = in.Region
+	l.Nodes = cmp.Or(in.request.MaxNodes, in.reservation.Size())
+	l.Subnets = in.launchSubnets()
+
+	return l
 }

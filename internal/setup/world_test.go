@@ -166,7 +166,7 @@ func askForOnEC2(reservation string) Request {
 // see is what setup reads of the world.
 func (w *world) see(r Request) inspection {
 	r.Config = w.config
-	in := Setup{}.newInspection(r)
+	in := inspection{view: Setup{}.newView(r), waits: true}
 
 	known := map[string]capacity.Reservation{}
 	for _, one := range w.EC2.All {
@@ -177,7 +177,6 @@ func (w *world) see(r Request) inspection {
 	in.Region = "us-east-2"
 	in.Inventory = w.Inventory()
 	in.reservation = known[r.Reservation]
-	in.waits = true
 	in.partitionFile = w.file
 	in.VPC = []ec2.Subnet{{Subnet: capacity.Subnet{ID: subnet, AZID: "use2-az1"}, VPC: "vpc-1", Free: 100}}
 	in.chosen, in.Known = in.VPC, known
@@ -192,7 +191,7 @@ func (w *world) see(r Request) inspection {
 		in.like = w.Groups[0]
 	}
 
-	in.addSlots()
+	in.Slots = in.newSlots()
 
 	for i := range in.Slots {
 		slot := &in.Slots[i]
@@ -202,15 +201,15 @@ func (w *world) see(r Request) inspection {
 		}
 	}
 
-	w.seeSlurm(in)
+	w.seeSlurm(&in.view)
 	in.completeSlots()
 	in.launch.Template = w.Planned(in.templateSpec())
-	in.attach()
+	in.launch = in.attached()
 
-	return *in
+	return in
 }
 
-func (w *world) seeSlurm(in *inspection) {
+func (w *world) seeSlurm(in *view) {
 	slots, _, _ := w.Slots(context.Background(), in.request.Queue, in.slotNodes())
 	for i := range in.Slots {
 		in.Slots[i].Slurm = slots[in.Slots[i].Name]
@@ -218,9 +217,9 @@ func (w *world) seeSlurm(in *inspection) {
 }
 
 // seeRemains is what teardown reads of the world.
-func (w *world) seeRemains(r Request) inspection {
+func (w *world) seeRemains(r Request) view {
 	r.Config = w.config
-	t := Setup{}.newInspection(r)
+	t := Setup{}.newView(r)
 	t.partitionFile, t.Inventory = w.file, w.Inventory()
 	if t.Provider != capacity.ProviderPCS {
 		t.Inventory = pcs.Inventory{Cluster: pcs.Cluster{Name: r.Mark}}
@@ -231,10 +230,10 @@ func (w *world) seeRemains(r Request) inspection {
 		instances, _ = t.instancesOnEC2(context.Background(), w)
 	}
 
-	t.addRemains(slices.Collect(maps.Values(w.Templates)), instances)
-	w.seeSlurm(t)
+	t.Slots, t.findings = t.goingSlots(slices.Collect(maps.Values(w.Templates)), instances)
+	w.seeSlurm(&t)
 
-	return *t
+	return t
 }
 
 // What setup and teardown do to the world, beside the verbs of the model: the methods of World.

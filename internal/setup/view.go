@@ -1,0 +1,104 @@
+package setup
+
+import (
+	"fmt"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/site"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
+)
+
+// view is a site as read for a request. What was not found is zero, with a problem.
+type view struct {
+	site.Site
+	request       Request
+	unattended    bool
+	partitionFile settingsFile // the partition's file in conf.d
+	findings                   // of the reading
+}
+
+// inspection is all that setup decides on. Nothing changes it once inspect has returned it.
+type inspection struct {
+	view
+	waits bool // setup waits for fences
+
+	reservation    capacity.Reservation
+	like           pcs.NodeGroup           // the node group that is copied from
+	source         capacity.LaunchTemplate // the launch template of like; zero without one
+	chosen         []ec2.Subnet            // the requested subnets, or the candidates
+	unknownSubnets []string                // requested ids that no subnet of the VPC has
+	users          users                   // of the reservation, others than the node group
+	userData       []byte                  // in the form that PCS wants; nil if there is none
+	nodeScript     string                  // describes the user data of provider ec2
+	launch         site.Launch             // of the nodes, with the wanted Template, without an id; zero if none is planned
+}
+
+// findings are problems, and notes, which stop nothing.
+type findings struct{ capacity.Problems }
+
+func (f *findings) problem(code capacity.Code, fix, message string, args ...any) {
+	f.Add(capacity.Problemf(code, capacity.Subject{}, fix, message, args...))
+}
+
+func (f *findings) warn(message string, args ...any) {
+	f.Add(capacity.Problem{Severity: capacity.Note, Sentence: fmt.Sprintf(message, args...)})
+}
+
+func (f *findings) hasProblems() bool { return len(f.Texts(capacity.Admin)) > 0 }
+
+func (v *view) newSlot(name string) site.Slot {
+	slot := site.Slot{Name: name}
+	if g, found := v.Group(name); found && g.Name == name {
+		slot.Group = &g
+		slot.Owned = v.Owns(g.Tags)
+		if slot.Owned {
+			slot.ReservationID = g.Tags[capacity.TagReservation]
+		}
+
+		slot.Instances = v.Running[g.ID]
+	}
+
+	return slot
+}
+
+func (v *view) slotNodes() map[string][]string {
+	nodes := map[string][]string{}
+	for i := range v.Slots {
+		nodes[v.Slots[i].Name] = v.Slots[i].Nodes
+	}
+
+	return nodes
+}
+
+// settings returns those of the queue, entry those of its node group; zero if there are none.
+func (v *view) settings() capacity.PartitionSettings {
+	p, _ := v.request.Config.Partition(v.request.Queue)
+	return p
+}
+
+func (v *view) entry() capacity.GroupSettings {
+	return v.settings().Group(v.request.NodeGroup)
+}
+
+// settingsFile is the file in conf.d for the partition.
+type settingsFile struct {
+	path string
+	// owned: setup wrote it, or may; err is why that is not known.
+	owned bool
+	err   error
+}
+
+// newSlots returns what the inventory says of the slots. A node group of provider ec2 stands for its slots.
+func (v *view) newSlots() (slots []site.Slot) {
+	for _, name := range capacity.SlotNames(v.Provider, v.request.NodeGroup) {
+		slots = append(slots, v.newSlot(name))
+	}
+
+	return slots
+}
+
+// about returns the subject of a step of teardown; slot is "" for one of the whole queue.
+func (v *view) about(slot string) capacity.Subject {
+	return capacity.Subject{Partition: v.request.Queue, Slot: slot}
+}
