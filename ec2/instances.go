@@ -90,8 +90,8 @@ func (c *Client) FindInstances(ctx context.Context, q capacity.InstanceQuery) (f
 }
 
 func (c *Client) instances(ctx context.Context, filters ...types.Filter) ([]capacity.Instance, error) {
-	in := &ec2.DescribeInstancesInput{MaxResults: aws.Int32(pageSize), Filters: append(filters,
-		filter("instance-state-name", "pending", "running", "shutting-down", "stopping", "stopped"))}
+	alive := filter("instance-state-name", "pending", "running", "shutting-down", "stopping", "stopped")
+	in := &ec2.DescribeInstancesInput{MaxResults: aws.Int32(pageSize), Filters: append(filters, alive)}
 
 	return listAll(ctx, c, "describing instances", c.api.DescribeInstances, in,
 		func(page *ec2.DescribeInstancesOutput) (all []capacity.Instance) {

@@ -342,7 +342,9 @@ func (c *Client) addVersion(
 	}
 
 	out, err := c.api.CreateLaunchTemplateVersion(ctx, &ec2.CreateLaunchTemplateVersionInput{
-		LaunchTemplateId: aws.String(now.ID), LaunchTemplateData: data, VersionDescription: written.VersionDescription,
+		LaunchTemplateId:   aws.String(now.ID),
+		LaunchTemplateData: data,
+		VersionDescription: written.VersionDescription,
 		// EC2 takes 64 characters.
 		ClientToken: aws.String(
 			fmt.Sprintf("%s-%s-%.32s", now.ID, now.Version, launchTemplate(types.LaunchTemplate{}, written).Digest),

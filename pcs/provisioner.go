@@ -103,7 +103,10 @@ func converge[T interface{ status() Status }](
 		case done || err != nil:
 			return one, changed, err
 		default:
-			changes, changed, to = changes+1, true, (Pace{})
+			changes++
+			changed = true
+			to = Pace{} // PCS is at work from now on
+
 			if p.NoWait {
 				return one, changed, fmt.Errorf("%s %s has changed: %w", what, name, ErrAtWork)
 			}

@@ -168,9 +168,11 @@ func (c *Client) start(ctx context.Context, stdout io.Writer, variables []string
 	}
 
 	return &CallError{
-		Command: append([]string{path}, args...), Exit: exit,
+		Command: append([]string{path}, args...),
+		Exit:    exit,
 		// as scontrol of Slurm 26.05 says it
-		Stderr: Clean(strings.ReplaceAll(said, " error:Unable ", " error: Unable "), 2000), Err: causeOf(said, err),
+		Stderr: Clean(strings.ReplaceAll(said, " error:Unable ", " error: Unable "), 2000),
+		Err:    causeOf(said, err),
 	}
 }
 

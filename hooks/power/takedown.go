@@ -261,7 +261,7 @@ func (s *Hook) notify(ctx context.Context, text string, jobs ...capacity.Job) {
 	}
 }
 
-// delay is what the new begin times of jobs depend on. Its times are in the controller's clock.
+// delay holds what decides when jobs may begin again. Its times are in the controller's clock.
 type delay struct {
 	now       time.Time
 	notBefore time.Time      // an earlier start would be refused; zero if unknown

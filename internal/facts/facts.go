@@ -147,7 +147,8 @@ func Read(ctx context.Context, aws AWS, q Query) Answers {
 		}))
 	}
 
-	if subnets = sorted(subnets); len(subnets) > 0 {
+	subnets = sorted(subnets)
+	if len(subnets) > 0 {
 		first = append(first, ask("", &a.Subnets, func(ctx context.Context) (found []ec2.Subnet, err error) {
 			found, a.MissingSubnets, err = aws.Subnets(ctx, subnets)
 			return found, err
@@ -197,7 +198,8 @@ func sorted(ids []string) []string {
 // ask makes a question whose answer goes to a place of its own.
 func ask[T any](doing string, to *Answer[T], read func(ctx context.Context) (T, error)) question {
 	return question{doing, func(ctx context.Context, down error) error {
-		if to.Err = down; down == nil {
+		to.Err = down
+		if down == nil {
 			to.Value, to.Err = read(ctx)
 		}
 
