@@ -94,7 +94,8 @@ func (i *installation) firstJob() {
 		i.Errorf("check finds wrong: %q", found)
 	}
 	// Without a limit, the job gets what fits.
-	fitted := `id=$(sbatch --parsable -p gpu -N2 -o /dev/null --wrap "sleep 600"); until squeue -h -t R -j $id -o %l | grep -q '^1:..:..$'; do sleep 0.2; done`
+	fitted := `id=$(sbatch --parsable -p gpu -N2 -o /dev/null --wrap "sleep 600"); until squeue -h -t R -j $id -o ` +
+		`%l | grep -q '^1:..:..$'; do sleep 0.2; done`
 
 	wait := exec.CommandContext(deadline(i.T), "bash", "-ec", fitted)
 	wait.Env = env
@@ -106,7 +107,8 @@ func (i *installation) firstJob() {
 		deadline(i.T),
 		"sh",
 		"-ec",
-		`chmod 755 "$0"; cp "$(command -v pcs-capacity)" "$0"; exec setpriv --reuid=games --clear-groups "$0"/pcs-capacity status`,
+		`chmod 755 "$0"; cp "$(command -v pcs-capacity)" "$0"; exec setpriv --reuid=games --clear-groups `+
+			`"$0"/pcs-capacity status`,
 		dir,
 	)
 	asUser.Env = env

@@ -243,7 +243,8 @@ func TestR9_SlotsOfAnotherMark(t *testing.T) {
 	a := newAccount(t)
 	a.addGroup("gpu-a")
 
-	if err := a.provisioner.PCS.Tag(t.Context(), a.group("gpu-a").ARN, map[string]string{capacity.TagCluster: "other"}); err != nil {
+	other := map[string]string{capacity.TagCluster: "other"}
+	if err := a.provisioner.PCS.Tag(t.Context(), a.group("gpu-a").ARN, other); err != nil {
 		t.Fatal(err)
 	}
 

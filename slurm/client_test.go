@@ -104,7 +104,8 @@ func TestUnreachable(t *testing.T) {
 			conf,
 			fmt.Appendf(
 				nil,
-				"ClusterName=none\nSlurmctldHost=localhost(127.0.0.1)\nSlurmctldPort=%s\nAuthType=auth/none\nCredType=cred/none\nNodeName=a1\n",
+				"ClusterName=none\nSlurmctldHost=localhost(127.0.0.1)\nSlurmctldPort=%s\n"+
+					"AuthType=auth/none\nCredType=cred/none\nNodeName=a1\n",
 				port,
 			),
 			0o600,

@@ -439,7 +439,8 @@ func TestParseNodes(t *testing.T) {
 			want[i].Address = "127.0.0.1"
 		}
 
-		if diff := cmp.Diff(want, nodes, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(capacity.Node{}, "HostName")); diff != "" {
+		diff := cmp.Diff(want, nodes, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(capacity.Node{}, "HostName"))
+		if diff != "" {
 			t.Errorf("%s (-want +got):\n%s", version, diff)
 			continue
 		}

@@ -105,7 +105,11 @@ func TestShortestResumeTimeout(t *testing.T) {
 		names []string
 		want  time.Duration
 	}{
-		{[]string{"gpu"}, 15 * time.Minute}, {[]string{"big", "gpu"}, 15 * time.Minute}, {[]string{"gpu", "cpu"}, time.Minute}, {nil, time.Minute}, {[]string{"gone"}, time.Minute},
+		{[]string{"gpu"}, 15 * time.Minute},
+		{[]string{"big", "gpu"}, 15 * time.Minute},
+		{[]string{"gpu", "cpu"}, time.Minute},
+		{nil, time.Minute},
+		{[]string{"gone"}, time.Minute},
 	} {
 		if got := config.ShortestResumeTimeout(partitions, c.names); got != c.want {
 			t.Errorf("%v: %s", c.names, got)
@@ -135,10 +139,19 @@ func TestSplitState(t *testing.T) {
 	}
 
 	for flag, want := range map[string]string{
-		"CONFIGURING": "RUNNING", "RESIZING": "RUNNING", "SIGNALING": "RUNNING", "STAGE_OUT": "RUNNING", "STOPPED": "RUNNING",
-		"REQUEUED": "PENDING", "REQUEUE_FED": "PENDING", "REQUEUE_HOLD": "PENDING", "RESV_DEL_HOLD": "PENDING", "SPECIAL_EXIT": "PENDING",
-		"EXPEDITING": "PENDING",                            // from 25.11, after a requeue with --requeue=expedite
-		"COMPLETING": "COMPLETING", "LAUNCHED": "LAUNCHED", // the state is unknown
+		"CONFIGURING":   "RUNNING",
+		"RESIZING":      "RUNNING",
+		"SIGNALING":     "RUNNING",
+		"STAGE_OUT":     "RUNNING",
+		"STOPPED":       "RUNNING",
+		"REQUEUED":      "PENDING",
+		"REQUEUE_FED":   "PENDING",
+		"REQUEUE_HOLD":  "PENDING",
+		"RESV_DEL_HOLD": "PENDING",
+		"SPECIAL_EXIT":  "PENDING",
+		"EXPEDITING":    "PENDING", // from 25.11, after a requeue with --requeue=expedite
+		"COMPLETING":    "COMPLETING",
+		"LAUNCHED":      "LAUNCHED", // the state is unknown
 	} {
 		if base, got := splitState(flag); base != want || got != flag {
 			t.Errorf("%s: %s %v", flag, base, got)

@@ -26,15 +26,23 @@ func TestLongAccounting(t *testing.T) {
 		Static: slurmlab.NodeGroup{Partition: "static,special"},
 	})
 	for _, line := range []string{
-		"add qos short set maxwall=60", "add qos long set maxwall=600", "add qos over set maxwall=700 " +
-			"flags=OverPartQOS", "add qos part set maxwall=120",
-		"add account nlp maxwall=300 qos=normal,short,long,over", "add account vis qos=normal,short defaultqos=short",
-		"add user games account=vis defaultaccount=vis", "add user games account=nlp", "add user games account=nlp " +
-			"partition=special maxwall=20",
+		"add qos short set maxwall=60",
+		"add qos long set maxwall=600",
+		"add qos over set maxwall=700 flags=OverPartQOS",
+		"add qos part set maxwall=120",
+		"add account nlp maxwall=300 qos=normal,short,long,over",
+		"add account vis qos=normal,short defaultqos=short",
+		"add user games account=vis defaultaccount=vis",
+		"add user games account=nlp",
+		"add user games account=nlp partition=special maxwall=20",
 		"add user daemon account=vis qos=normal defaultqos=normal",
-		"add qos used set grptresmins=cpu=100", "add qos each set maxtresrunminspu=cpu=100", "add qos twice set usagefactor=2",
-		"add account top grpwall=100", "add account sub parent=top", "add user nobody account=sub", "modify user " +
-			"games where account=vis set maxtresmins=cpu=100000",
+		"add qos used set grptresmins=cpu=100",
+		"add qos each set maxtresrunminspu=cpu=100",
+		"add qos twice set usagefactor=2",
+		"add account top grpwall=100",
+		"add account sub parent=top",
+		"add user nobody account=sub",
+		"modify user games where account=vis set maxtresmins=cpu=100000",
 	} {
 		_, err := cluster.Command(deadline(t), "sacctmgr", append([]string{"--immediate"}, strings.Fields(line)...)...)
 		check(t, err)

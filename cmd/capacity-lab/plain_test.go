@@ -237,7 +237,10 @@ func TestLongQuickStart(t *testing.T) {
 		p.until("sinfo --noheader --format=%T --nodes cpu-1", "idle")
 	}
 
-	const submit, fix = "sbatch -p gpu -N2 --output=/dev/null --wrap hostname", "SwitchName=pcs-capacity Nodes=gpu-[1-4]"
+	const (
+		submit = "sbatch -p gpu -N2 --output=/dev/null --wrap hostname"
+		fix    = "SwitchName=pcs-capacity Nodes=gpu-[1-4]"
+	)
 
 	restart(
 		"echo TopologyPlugin=topology/tree >>/etc/slurm/slurm.conf && echo SwitchName=site Nodes=cpu-1 " +

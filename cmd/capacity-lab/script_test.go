@@ -13,7 +13,9 @@ import (
 
 // On a terminal the demo wraps all output; in a log lines stay as printed.
 func TestDemoFitsTheTerminal(t *testing.T) {
-	const command = `printf '%s\n' 'slot gpu: placed the fence, no job runs on gpu-[1-4] after 22:04' '   Nodes=gpu-a-[1-2] NodeCnt=2 CoreCnt=384 Flags=MAINT' '  pcs-capacity setup --reservation cr-1 --queue QUEUE'; echo $COLUMNS`
+	const command = `printf '%s\n' 'slot gpu: placed the fence, no job runs on gpu-[1-4] after 22:04' ` +
+		`'   Nodes=gpu-a-[1-2] NodeCnt=2 CoreCnt=384 Flags=MAINT' ` +
+		`'  pcs-capacity setup --reservation cr-1 --queue QUEUE'; echo $COLUMNS`
 	for width, want := range map[int]string{
 		0: `# A job that waits is made longer than what is left of the block.
 $ ` + command + `

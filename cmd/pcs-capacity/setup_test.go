@@ -121,12 +121,14 @@ func TestStatusIsRedForAdministratorsOnly(t *testing.T) {
 		"nothing": {json: `[]`},
 		"what users and nobody do": {
 			said: []capacity.Problem{note, user},
-			json: `[{"code":"never-starts","severity":"user","about":{"job":"7"},"message":"job 7 can never start"},{"severity":"note","message":"cr-9 has ended"}]`,
+			json: `[{"code":"never-starts","severity":"user","about":{"job":"7"},"message":"job 7 can never start"},` +
+				`{"severity":"note","message":"cr-9 has ended"}]`,
 		},
 		"what an administrator has": {
 			said: []capacity.Problem{user, admin},
 			red:  true,
-			json: `[{"severity":"admin","message":"a host has failed","fix":"open a case"},{"code":"never-starts","severity":"user","about":{"job":"7"},"message":"job 7 can never start"}]`,
+			json: `[{"severity":"admin","message":"a host has failed","fix":"open a case"},` +
+				`{"code":"never-starts","severity":"user","about":{"job":"7"},"message":"job 7 can never start"}]`,
 		},
 		"what could not be asked": {err: errors.New("no answer"), red: true, json: `[]`},
 		"one of no known severity": {

@@ -83,8 +83,10 @@ func TestLong_Teardown(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	world := strings.NewReplacer(`queue = [{ id = "pcs_0e20000004", name = "gpu", node_groups = ["gpu-a", "gpu-b"] }]`, "", "launch_template = [",
-		`launch_template = [{ id = "lt-0e200000000000b02", name = "compute", security_groups = ["sg-0e200000000000a01"] }, `).
+	world := strings.NewReplacer(`queue = [{ id = "pcs_0e20000004", name = "gpu", node_groups = ["gpu-a", "gpu-b"] `+
+		`}]`, "", "launch_template = [",
+		`launch_template = [{ id = "lt-0e200000000000b02", name = "compute", security_groups = `+
+			`["sg-0e200000000000a01"] }, `).
 		Replace("pcs_delay = \"0s\"" + rehearsalWorld + teardownWorld)
 	r := newRehearsalIn(t, world, teardownConfig, func(c *slurmlab.Config) {
 		folder := state.Dir(filepath.Join(c.Dir, "capacity"))

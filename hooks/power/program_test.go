@@ -79,8 +79,11 @@ func TestHookKnowsItsMarkWithoutSlurmctld(t *testing.T) {
 // The last line of a call has all that came of it, R12's code of EC2 among it.
 func TestLastLineOfACall(t *testing.T) {
 	for want, failure := range map[string]error{
-		`level=INFO msg="power up: done" nodes=gpu-[1-2] jobs="[7 8]" reservations=[cr-1] instances="[i-1 i-2]" codes="[no-room ok]" aws_codes="[ReservationCapacityExceeded Throttling]" aws_request_ids=[r-1]`:                  nil,
-		`level=ERROR msg="power up: failed; look" nodes=gpu-[1-2] jobs="[7 8]" reservations=[cr-1] instances="[i-1 i-2]" codes="[no-room ok]" aws_codes="[ReservationCapacityExceeded Throttling]" aws_request_ids=[r-1] err=cut`: errors.New("cut"),
+		`level=INFO msg="power up: done" nodes=gpu-[1-2] jobs="[7 8]" reservations=[cr-1] instances="[i-1 i-2]" ` +
+			`codes="[no-room ok]" aws_codes="[ReservationCapacityExceeded Throttling]" aws_request_ids=[r-1]`: nil,
+		`level=ERROR msg="power up: failed; look" nodes=gpu-[1-2] jobs="[7 8]" reservations=[cr-1] instances="[i-1 ` +
+			`i-2]" codes="[no-room ok]" aws_codes="[ReservationCapacityExceeded Throttling]" aws_request_ids=[r-1] ` +
+			`err=cut`: errors.New("cut"),
 	} {
 		var log strings.Builder
 

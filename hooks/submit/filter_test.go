@@ -167,7 +167,9 @@ func TestAnswerKeepsAJobInOneBlock(t *testing.T) {
 	}
 
 	args := shimArgs(string(dir), "partition", "gpu", "time", "60", "nodes", "2")
-	if got := readable(t, submit.Answer(args, now, slog.New(slog.DiscardHandler))); got != "set constraint [gpu-a|gpu-b]\nend\n" {
+
+	got := readable(t, submit.Answer(args, now, slog.New(slog.DiscardHandler)))
+	if got != "set constraint [gpu-a|gpu-b]\nend\n" {
 		t.Errorf("got %q", got)
 	}
 }

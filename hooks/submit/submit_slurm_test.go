@@ -333,7 +333,8 @@ func testSubmission(t *testing.T, s site) {
 		}
 	})
 	t.Run("srun runs in its allocation, and a job submits another", func(t *testing.T) {
-		script := `srun --time=5-00:00:00 true && sbatch --hold --output=/dev/null --partition=gpu --time=5-00:00:00 --wrap=true`
+		script := `srun --time=5-00:00:00 true && sbatch --hold --output=/dev/null --partition=gpu ` +
+			`--time=5-00:00:00 --wrap=true`
 
 		id, err := s.cluster.Submit(hookstest.Deadline(t), script, "--time=60")
 		if err != nil {
@@ -628,7 +629,8 @@ func testSiteScript(t *testing.T, s site) {
 	}
 
 	if s.shim == "job_submit" {
-		if out, err := s.cluster.Command(hookstest.Deadline(t), "scontrol", "update", "jobid="+id, "comment=refused"); err == nil {
+		out, err := s.cluster.Command(hookstest.Deadline(t), "scontrol", "update", "jobid="+id, "comment=refused")
+		if err == nil {
 			t.Errorf("the site's slurm_job_modify is lost: %s", out)
 		}
 	}

@@ -269,9 +269,12 @@ func TestCallsAreLogged(t *testing.T) {
 	)
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 	for i, want := range []string{
-		`level=DEBUG msg="AWS call" service=EC2 operation=CreateLaunchTemplate region=us-east-2 ms=* attempts=2 status=200 request_id=r-2`,
-		`level=DEBUG msg="AWS call" service=EC2 operation=CreateLaunchTemplate region=us-east-2 ms=* attempts=1 status=403 request_id=r-3 code=UnauthorizedOperation`,
-		`level=DEBUG msg="AWS call" service=EC2 operation=DescribeRegions region=us-east-2 ms=* attempts=1 failure=*request send failed*`,
+		`level=DEBUG msg="AWS call" service=EC2 operation=CreateLaunchTemplate region=us-east-2 ms=* attempts=2 ` +
+			`status=200 request_id=r-2`,
+		`level=DEBUG msg="AWS call" service=EC2 operation=CreateLaunchTemplate region=us-east-2 ms=* attempts=1 ` +
+			`status=403 request_id=r-3 code=UnauthorizedOperation`,
+		`level=DEBUG msg="AWS call" service=EC2 operation=DescribeRegions region=us-east-2 ms=* attempts=1 ` +
+			`failure=*request send failed*`,
 	} {
 		if i >= len(lines) || !matches(lines[i], "*"+want) {
 			t.Fatalf("line %d of\n%s\nis not %s", i, log.String(), want)

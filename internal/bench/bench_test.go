@@ -301,8 +301,11 @@ func BenchmarkSubmit(b *testing.B) {
 					Provider: capacity.ProviderEC2,
 					MinTime:  minutes(30),
 					Groups: []capacity.NodeGroup{{
-						Name:         "gpu",
-						InstanceType: "p5.48xlarge", PurchaseOption: capacity.CapacityBlock, MaxNodes: 4, Subnets: []capacity.Subnet{{
+						Name:           "gpu",
+						InstanceType:   "p5.48xlarge",
+						PurchaseOption: capacity.CapacityBlock,
+						MaxNodes:       4,
+						Subnets: []capacity.Subnet{{
 							ID:   subnet,
 							AZID: "use2-az1",
 							AZ:   "us-east-2a",
@@ -376,7 +379,8 @@ func BenchmarkSync(b *testing.B) {
 
 	env := append(world(b, 16).Env(), "SLURM_CONF="+cluster.Conf())
 
-	const fields = "JobID:|,JobArrayID:|,State:|,TimeLimit:|,SubmitTime:|,EligibleTime:|,StartTime:|,EndTime:|,PriorityLong:|,UserID:|,NumNodes:|,NodeList:|"
+	const fields = "JobID:|,JobArrayID:|,State:|,TimeLimit:|,SubmitTime:|,EligibleTime:|,StartTime:|,EndTime:|," +
+		"PriorityLong:|,UserID:|,NumNodes:|,NodeList:|"
 	for _, command := range []string{"sync", "status"} {
 		b.Run(command, func(b *testing.B) {
 			compare(b, 5, "of-squeue", func() { run(b, env, false, program, command) },

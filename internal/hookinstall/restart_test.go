@@ -191,9 +191,10 @@ func TestRestartThatFails(t *testing.T) {
 			keeps:  true,
 		},
 		{
-			name:   "a plugin that cannot be loaded",
-			wrong:  withOurs(noPlugin),
-			want:   `with this change slurmctld does not start: its log says "failed to initialize job_submit plugin". The former files are back, and slurmctld runs again`,
+			name:  "a plugin that cannot be loaded",
+			wrong: withOurs(noPlugin),
+			want: `with this change slurmctld does not start: its log says "failed to initialize job_submit ` +
+				`plugin". The former files are back, and slurmctld runs again`,
 			starts: 2,
 		},
 		{
@@ -299,12 +300,15 @@ DownNodes=zz-1 State=DOWN
 `)
 
 	for complaints, want := range map[string]string{
-		"Can't find plugin for select/cons_foo":                                                        "slurm.conf:5: SelectType=select/cons_foo",
-		"cannot find job_submit plugin for job_submit/nope|failed to initialize job_submit plugin":     "slurm.conf:6: JobSubmitPlugins=partition,nope",
-		"Duplicated NodeName cpu-1 in the config file":                                                 "slurm.conf:7: NodeName=cpu-1",
-		"_parse_next_key: Parsing error at unrecognized key: Foo|Unable to process configuration file": "slurm.conf:8: Foo=bar",
-		`Bad value "WHAT" for State|Unable to process configuration file`:                              "slurm.conf:9: PartitionName=all Nodes=ALL State=WHAT",
-		`lookup failure for node "gpu-2"|attempt number 4|out of luck`:                                 "nodes.conf:1: NodeName=cpu-1,gpu-[1-2] CPUs=4",
+		"Can't find plugin for select/cons_foo": "slurm.conf:5: SelectType=select/cons_foo",
+		"cannot find job_submit plugin for job_submit/nope|" +
+			"failed to initialize job_submit plugin": "slurm.conf:6: JobSubmitPlugins=partition,nope",
+		"Duplicated NodeName cpu-1 in the config file": "slurm.conf:7: NodeName=cpu-1",
+		"_parse_next_key: Parsing error at unrecognized key: Foo|" +
+			"Unable to process configuration file": "slurm.conf:8: Foo=bar",
+		`Bad value "WHAT" for State|` +
+			`Unable to process configuration file`: "slurm.conf:9: PartitionName=all Nodes=ALL State=WHAT",
+		`lookup failure for node "gpu-2"|attempt number 4|out of luck`: "nodes.conf:1: NodeName=cpu-1,gpu-[1-2] CPUs=4",
 		"out of luck": "",
 	} {
 		where, text := s.conf().findComplaint(strings.Split(complaints, "|"))

@@ -285,7 +285,8 @@ PartitionName=gpu Nodes=gpu-[1-2] ResumeTimeout=900 SuspendTimeout=120 SuspendTi
 	},
 	{
 		name: "lists are merged, and kept",
-		conf: "SlurmctldParameters=cloud_dns\nJobSubmitPlugins=throttle\nGresTypes=gpu\nTreeWidth=20\nRebootProgram=/site/reboot\nPrivateData=jobs\n",
+		conf: "SlurmctldParameters=cloud_dns\nJobSubmitPlugins=throttle\nGresTypes=gpu\nTreeWidth=20\n" +
+			"RebootProgram=/site/reboot\nPrivateData=jobs\n",
 		change: func(in *Include) {
 			in.Version, in.Templates = slurm.Version{
 				Major: 22,
@@ -305,7 +306,8 @@ PrivateData=jobs,cloud
 	},
 	{
 		name: "programs are chained",
-		conf: "ResumeProgram=/aws/resume.py\nSuspendProgram=\"/aws/suspend.py\"\nResumeFailProgram=/aws/failed.py\nSuspendTime=300\n",
+		conf: "ResumeProgram=/aws/resume.py\nSuspendProgram=\"/aws/suspend.py\"\n" +
+			"ResumeFailProgram=/aws/failed.py\nSuspendTime=300\n",
 		want: `
 # slurm.conf itself has ResumeProgram=/aws/resume.py
 # slurm.conf itself has SuspendProgram=/aws/suspend.py
@@ -834,14 +836,16 @@ func TestR9_SitesGresConf(t *testing.T) {
 
 		s.write("job_submit.lua", s.script().Text)
 
-		if err := p.InstallSettings(t.Context(), s.settings(true), fileHeader+"JobSubmitPlugins=lua\n", fileHeader); err != nil {
+		if err := p.InstallSettings(t.Context(), s.settings(true), fileHeader+
+			"JobSubmitPlugins=lua\n", fileHeader); err != nil {
 			t.Fatal(err)
 		}
 
 		s.apply(p)
 
 		p = Plan{}
-		if err := p.InstallSettings(t.Context(), s.settings(true), fileHeader+"JobSubmitPlugins=lua\n", gres); err != nil {
+		if err := p.InstallSettings(t.Context(), s.settings(true), fileHeader+
+			"JobSubmitPlugins=lua\n", gres); err != nil {
 			t.Fatal(err)
 		}
 

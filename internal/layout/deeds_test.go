@@ -29,7 +29,8 @@ func load(t *testing.T) []*packages.Package {
 }
 
 var loaded = sync.OnceValues(func() ([]*packages.Package, error) {
-	mode := packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports | packages.NeedExportFile
+	mode := packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes |
+		packages.NeedTypesInfo | packages.NeedImports | packages.NeedExportFile
 
 	all, err := packages.Load(&packages.Config{Mode: mode}, module+"/...")
 	if err == nil && packages.PrintErrors(all) > 0 {

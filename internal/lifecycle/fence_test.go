@@ -322,7 +322,8 @@ func TestSteps(t *testing.T) {
 		"nodes in another order": {
 			want: []capacity.SlurmReservation{future},
 			have: []capacity.SlurmReservation{
-				reservation("pcs-capacity-fence-gpu.cr-0."+me, []string{"gpu-2", "gpu-1"}, at("1h"), at("1h").Add(year)),
+				reservation("pcs-capacity-fence-gpu.cr-0."+me, []string{"gpu-2", "gpu-1"},
+					at("1h"), at("1h").Add(year)),
 			},
 		},
 		"another end": {

@@ -341,7 +341,9 @@ func TestLimitsOfOthersStay(t *testing.T) {
 		TimeMin:   capacity.Minutes(31),
 		TimeLimit: capacity.Minutes(60),
 	}
-	if got := trustRecords(snap, []capacity.Job{task}, map[string]state.JobRecord{"12_": pending})["12_3"]; got.MaxMinutes != 60 {
+
+	got := trustRecords(snap, []capacity.Job{task}, map[string]state.JobRecord{"12_": pending})["12_3"]
+	if got.MaxMinutes != 60 {
 		t.Errorf("a task that was lowered: %+v", got)
 	}
 }

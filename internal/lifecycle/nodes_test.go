@@ -102,7 +102,8 @@ func TestDoneIsRemembered(t *testing.T) {
 		}
 	}
 
-	if again := append(decidePowerUps(s), decideOrphanEnds(s)...); len(todo) != 2 || len(again) != 0 || len(s.Snap.Orphans) != 1 {
+	again := append(decidePowerUps(s), decideOrphanEnds(s)...)
+	if len(todo) != 2 || len(again) != 0 || len(s.Snap.Orphans) != 1 {
 		t.Errorf("did %q, then %q; orphans %v", sentences(todo), sentences(again), s.Snap.Orphans)
 	}
 }

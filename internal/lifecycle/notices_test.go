@@ -120,7 +120,8 @@ func TestTell(t *testing.T) {
 	}
 	// With a next block there is a successor.
 	broken, dir = false, state.Dir(t.TempDir())
-	if got := tell("47h", busy, "47h", open, block("cr-2", "60h", "90h", capacity.StateScheduled)); got != "opened,fence-near" {
+	got := tell("47h", busy, "47h", open, block("cr-2", "60h", "90h", capacity.StateScheduled))
+	if got != "opened,fence-near" {
 		t.Errorf("with a next block it told %q", got)
 	}
 }
@@ -553,7 +554,8 @@ func TestTroubles(t *testing.T) {
 			rs:      []capacity.Reservation{now},
 			records: []state.Record{with(func(r *state.Record) { r.Code = "too-long" })},
 			want: []capacity.Problem{
-				launchFailed(capacity.User, "gpu-[1-2]", strings.Replace(launch, "ReservationCapacityExceeded", "too-long", 1)),
+				launchFailed(capacity.User, "gpu-[1-2]",
+					strings.Replace(launch, "ReservationCapacityExceeded", "too-long", 1)),
 			},
 		},
 		"a launch failed long ago": {

@@ -29,7 +29,8 @@ launch_template = %q
 `
 
 // nobodyThere is a slurm.conf whose slurmctld does not run.
-const nobodyThere = "ClusterName=lab\nSlurmctldHost=localhost\nSlurmctldPort=1\nAuthType=auth/none\nMessageTimeout=1\nNodeName=gpu-1\nPartitionName=gpu Nodes=gpu-1\n"
+const nobodyThere = "ClusterName=lab\nSlurmctldHost=localhost\nSlurmctldPort=1\nAuthType=auth/none\n" +
+	"MessageTimeout=1\nNodeName=gpu-1\nPartitionName=gpu Nodes=gpu-1\n"
 
 // A pass finds out what the image runs, holds it against reservations, and writes it down for
 // those who submit and launch. What it may not ask once it knows still.

@@ -300,7 +300,8 @@ var decisions = map[string]func(View) any{
 	"findRollings":      func(s View) any { all, lack := findRollings(s); return []any{all, lack} },
 	"decideFiles":       func(s View) any { return sentences(decideFiles(s, "elsewhere")) },
 	"problems": func(s View) any {
-		return slices.Concat(checkSetbacks(s), checkOrphans(s), checkKeptFences(s), checkReservations(s), checkNodesOut(s))
+		return slices.Concat(
+			checkSetbacks(s), checkOrphans(s), checkKeptFences(s), checkReservations(s), checkNodesOut(s))
 	},
 }
 

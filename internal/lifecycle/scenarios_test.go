@@ -743,7 +743,8 @@ var scenarios = []struct {
 	}},
 	{"nodes that did not boot, and one with a job completing, are given back", func(st *stage) {
 		st.openBlock()
-		st.slurm.Node("solo-1").State, st.slurm.Node("solo-1").Reason = "DOWN+CLOUD+POWERED_DOWN", "ResumeTimeout reached"
+		st.slurm.Node("solo-1").State = "DOWN+CLOUD+POWERED_DOWN"
+		st.slurm.Node("solo-1").Reason = "ResumeTimeout reached"
 		j := st.job(60, "", "solo-3")
 		st.slurm.Node("solo-3").State = model.Off
 		j.State = "COMPLETING"
@@ -753,7 +754,10 @@ var scenarios = []struct {
 	{"PCS: the next block is set up, the last one goes", func(st *stage) {
 		part := st.solo()
 		part.Name, part.Provider, part.RollOver = "gpu", capacity.ProviderPCS, true
-		part.Groups[0].Name, part.Groups[0].MaxNodes, part.Groups[0].LaunchTemplate, part.Groups[0].Slots = "gpu", 2, "", 2
+		part.Groups[0].Name = "gpu"
+		part.Groups[0].MaxNodes = 2
+		part.Groups[0].LaunchTemplate = ""
+		part.Groups[0].Slots = 2
 		part.Groups[0].Select.Tags = map[string]string{"team": "gpu"}
 		st.sources.Held, st.sources.RollOver = st.held, st
 		st.block("cr-1", "gpu", 0, day, 2)

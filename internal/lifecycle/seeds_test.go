@@ -213,7 +213,8 @@ func newMonth(rt *rapid.T, t *testing.T, said map[string]int) *month {
 			MachineTime: func() time.Time { return m.slurm.Now },
 		},
 	}
-	m.sources.Settings.Partitions[2].Groups[0].PurchaseOption, m.sources.Settings.Partitions[2].Groups[0].Reserve = capacity.OnDemand, capacity.ReservePerJob
+	m.sources.Settings.Partitions[2].Groups[0].PurchaseOption = capacity.OnDemand
+	m.sources.Settings.Partitions[2].Groups[0].Reserve = capacity.ReservePerJob
 	m.sources.Settings.Partitions[2].Groups[0].SubnetIDs = []string{"subnet-a", "subnet-b"}
 
 	m.sources.Settings.Partitions[0].Groups[0].Select = &capacity.Select{Tags: map[string]string{"team": "gpu"}}

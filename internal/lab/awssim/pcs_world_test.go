@@ -163,11 +163,14 @@ func (w *pcsWorld) blockGroup(name string) *pcs.CreateComputeNodeGroupInput {
 	w.Helper()
 
 	return &pcs.CreateComputeNodeGroupInput{
-		ClusterIdentifier: aws.String("hpc"), ComputeNodeGroupName: &name,
-		IamInstanceProfileArn: aws.String(profile), SubnetIds: []string{subnetB, subnetA},
-		PurchaseOption: types.PurchaseOptionCapacityBlock, CustomLaunchTemplate: w.template("capacity-block", activeBlock,
-			"p5.48xlarge"), ScalingConfiguration: scaling(4, 4),
-		InstanceConfigs: []types.InstanceConfig{{InstanceType: aws.String("p5.48xlarge")}},
+		ClusterIdentifier:     aws.String("hpc"),
+		ComputeNodeGroupName:  &name,
+		IamInstanceProfileArn: aws.String(profile),
+		SubnetIds:             []string{subnetB, subnetA},
+		PurchaseOption:        types.PurchaseOptionCapacityBlock,
+		CustomLaunchTemplate:  w.template("capacity-block", activeBlock, "p5.48xlarge"),
+		ScalingConfiguration:  scaling(4, 4),
+		InstanceConfigs:       []types.InstanceConfig{{InstanceType: aws.String("p5.48xlarge")}},
 	}
 }
 

@@ -185,7 +185,8 @@ func (p *program) shows(v lifecycle.Slurm) (all []string) {
 	for _, n := range nodes {
 		all = append(
 			all,
-			fmt.Sprintf("node %s %s up %t off %t reason %q", n.Name, n.BaseState(), n.IsUp(), n.PoweredDown(), n.Reason),
+			fmt.Sprintf("node %s %s up %t off %t reason %q",
+				n.Name, n.BaseState(), n.IsUp(), n.PoweredDown(), n.Reason),
 		)
 	}
 

@@ -6,7 +6,8 @@ import (
 )
 
 func TestCheckForm(t *testing.T) {
-	const launch = "MinCount=1&MaxCount=1&ImageId=ami-1&InstanceType=z9.huge&NetworkInterface.1.SubnetId=subnet-1&NetworkInterface.1.SecurityGroupId.1=sg-1"
+	const launch = "MinCount=1&MaxCount=1&ImageId=ami-1&InstanceType=z9.huge&" +
+		"NetworkInterface.1.SubnetId=subnet-1&NetworkInterface.1.SecurityGroupId.1=sg-1"
 	for _, test := range []struct {
 		name, service, operation, form string
 		want                           []string // violations, in order

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-const goodQueue = `{"queue":{"name":"gpu","id":"pcs_abcdefghij","arn":"arn:aws:pcs:us-east-2:111122223333:cluster/pcs_a/queue/pcs_abcdefghij",
+const goodQueue = `{"queue":{"name":"gpu","id":"pcs_abcdefghij",
+	"arn":"arn:aws:pcs:us-east-2:111122223333:cluster/pcs_a/queue/pcs_abcdefghij",
 "clusterId":"pcs_a","createdAt":"2026-11-20T10:00:00Z","modifiedAt":"2026-11-20T10:00:00Z","status":"ACTIVE",
 "computeNodeGroupConfigurations":[{"computeNodeGroupId":"pcs_g"}]}}`
 
