@@ -257,30 +257,3 @@ const requeueMargin = time.Minute
 func RequeueAt(fence time.Time, killWait time.Duration) time.Time {
 	return fence.Add(-killWait - requeueMargin)
 }
-
-// A job that is refused at launch is held. Slurm may turn our hold into an administrator's some time later; `sync`
-// gives such a job back to its owner. The start of the job's AdminComment, which no user can change, says which hold is
-// ours and since when.
-const (
-	adminMark = "pcs-capacity: "
-	ownerMark = "its owner can release it from "
-	heldTime  = "2006-01-02 15:04:05 UTC"
-)
-
-// HeldNote returns the AdminComment of a job that is held from a time on, in whole seconds. text gives the reason.
-func HeldNote(since time.Time, text string) string {
-	return adminMark + ownerMark + since.UTC().Format(heldTime) + " on: " + text
-}
-
-// ParseHeldNote reads an AdminComment; ours is false if it is not a HeldNote. rest is the AdminComment to restore when
-// the hold is over.
-func ParseHeldNote(comment string) (since time.Time, rest string, ours bool) {
-	after, marked := strings.CutPrefix(comment, adminMark+ownerMark)
-	at, text, complete := strings.Cut(after, " on: ")
-	since, err := time.Parse(heldTime, at)
-	if !marked || !complete || err != nil {
-		return time.Time{}, "", false
-	}
-
-	return since, adminMark + text, true
-}

@@ -357,31 +357,3 @@ func TestLateSignal(t *testing.T) {
 		}
 	}
 }
-
-func TestHoldNote(t *testing.T) {
-	until := time.Date(2026, 11, 21, 20, 30, 5, 0, time.UTC)
-
-	note := HeldNote(until.In(time.FixedZone("", 3600)), "refused on: Monday")
-	if want := "pcs-capacity: its owner can release it from 2026-11-21 20:30:05 UTC on: refused on: " +
-		"Monday"; note != want {
-		t.Errorf("%q", note)
-	}
-
-	if at, rest, ours := ParseHeldNote(note); !ours || !at.Equal(until) || rest != "pcs-capacity: refused on: Monday" {
-		t.Errorf("%v %q %t", at, rest, ours)
-	}
-
-	for _, other := range []string{
-		"",
-		"mine",
-		"pcs-capacity: refused on: Monday",
-		note[1:],
-		" " + note,
-		"pcs-capacity: its owner can release it from 2026-11-21 20:30:05 UTC",
-		"pcs-capacity: its owner can release it from Monday on: x",
-	} {
-		if _, _, ours := ParseHeldNote(other); ours {
-			t.Errorf("%q is taken for ours", other)
-		}
-	}
-}

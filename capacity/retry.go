@@ -1,9 +1,7 @@
 package capacity
 
 import (
-	"fmt"
 	"hash/fnv"
-	"strings"
 	"time"
 )
 
@@ -43,44 +41,4 @@ func retryOffset(j Job) time.Duration {
 	share := float64(hash.Sum32()%1000) / 1000 // its last bits vary most
 
 	return time.Duration((1/(n+1) + share*(1/n-1/(n+1))) * float64(retrySpread))
-}
-
-// The end of the AdminComment of a job that could not be launched.
-const (
-	retryText = "; Slurm tries again at "
-	orSooner  = ", or once AWS answers"
-)
-
-// RetryNote tells the owner of a job when it may start again. undecided: AWS did not answer.
-func RetryNote(refusals int, at time.Time, undecided bool) string {
-	note := retryText + FormatUTC(at)
-	if undecided {
-		note += orSooner
-	}
-
-	if refusals >= noPauseBefore {
-		note = fmt.Sprintf("; tried %d times", refusals) + note
-	}
-
-	return note
-}
-
-// Retry holds what a RetryNote in a job's AdminComment says.
-type Retry struct {
-	At        time.Time // to the minute
-	Undecided bool
-	Rest      string // the AdminComment without it
-}
-
-// ReadRetry reads the job's AdminComment.
-func (j Job) ReadRetry() (r Retry, is bool) {
-	i := strings.LastIndex(j.AdminComment, retryText)
-	if i < 0 || !strings.HasPrefix(j.AdminComment, adminMark) {
-		return r, false
-	}
-
-	at, undecided := strings.CutSuffix(j.AdminComment[i+len(retryText):], orSooner)
-	when, err := time.Parse(utcTime, at)
-
-	return Retry{At: when, Undecided: undecided, Rest: j.AdminComment[:i]}, err == nil
 }

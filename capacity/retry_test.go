@@ -2,7 +2,6 @@ package capacity
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 )
@@ -68,34 +67,6 @@ func TestLargeJobsKeepTheirPlace(t *testing.T) {
 	for second, jobs := range at {
 		if jobs > 40 {
 			t.Errorf("%d of 200 jobs come back at %s", jobs, second)
-		}
-	}
-}
-
-// The note says when, and can be read again; that of others cannot.
-func TestRetryNotes(t *testing.T) {
-	at := time.Date(2026, 11, 20, 12, 5, 0, 0, time.UTC)
-
-	for want, note := range map[string]string{
-		"; Slurm tries again at 2026-11-20 12:05 UTC":                                     RetryNote(1, at, false),
-		"; tried 3 times; Slurm tries again at 2026-11-20 12:05 UTC":                      RetryNote(3, at, false),
-		"; Slurm tries again at 2026-11-20 12:05 UTC, or once AWS answers":                RetryNote(0, at, true),
-		"; tried 2 times; Slurm tries again at 2026-11-20 12:05 UTC, or once AWS answers": RetryNote(2, at, true),
-	} {
-		if note != want {
-			t.Errorf("%q, not %q", note, want)
-		}
-
-		r, is := Job{AdminComment: "pcs-capacity: nodes were not launched" + note}.ReadRetry()
-		if !is || r.Undecided != strings.Contains(note, "AWS") || !r.At.Equal(at) ||
-			!strings.HasSuffix(r.Rest, strings.TrimSuffix(note, note[strings.Index(note, "; Slurm"):])) {
-			t.Errorf("%q: %+v, %v", note, r, is)
-		}
-	}
-
-	for _, comment := range []string{"", "pcs-capacity: nodes were not launched", "theirs; Slurm tries again at noon"} {
-		if r, is := (Job{AdminComment: comment}).ReadRetry(); is {
-			t.Errorf("%q: %+v", comment, r)
 		}
 	}
 }

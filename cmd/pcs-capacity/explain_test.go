@@ -400,7 +400,6 @@ func TestExplainScreens(t *testing.T) {
 			ofJob(job(requeued(interrupted), begins(time.Minute)), world(), 0),
 			explain.WaitsToBegin,
 		},
-		{"requeued, as EC2 took its nodes back", ofJob(job(requeued(interrupted)), world(), 0), explain.WaitsInQueue},
 		{
 			"the block has ended, the next one comes",
 			ofJob(

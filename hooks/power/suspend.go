@@ -274,8 +274,8 @@ func (s *Hook) resetFailedNodes(ctx context.Context, nodes []string) {
 
 	s.record(record)
 
-	word := fmt.Sprintf("pcs-capacity: nodes %s did not boot: %s", record.Nodes, record.Message)
-	s.delayJobs(ctx, jobs, jobs, delay{now: s.began, failures: countFailures(append(records, record), now)}, word)
+	note := capacity.AdminNote{Text: fmt.Sprintf("nodes %s did not boot: %s", record.Nodes, record.Message)}
+	s.delayJobs(ctx, jobs, jobs, delay{now: s.began, failures: countFailures(append(records, record), now)}, note)
 }
 
 // bootFailure says why an instance did not boot, by its console; instance is "" if it is unknown.

@@ -159,9 +159,13 @@ func (c *call) takeDownFor(why error, groups []failedGroup) error {
 	retryAt := c.delayAfter(why, record)
 	c.record(record)
 
-	text := fmt.Sprintf("pcs-capacity: nodes %s were not launched: %s: %s", record.Nodes, p.Code, p.Text())
-	text = hook.OneLine(text)
-	c.notify(ctx, text, jobs...) // jobs lose their terminals with their nodes
+	note := capacity.AdminNote{
+		Kind:  capacity.NoteNotLaunched,
+		Nodes: record.Nodes,
+		Code:  record.Code,
+		Text:  record.Message,
+	}
+	c.notify(ctx, note.String(), jobs...) // jobs lose their terminals with their nodes
 
 	down := c.PowerDownForce(ctx, nodes, nodeReason(p))
 	_ = c.logResult(down, "power nodes down", "nodes", record.Nodes, "reason", nodeReason(p))
@@ -177,7 +181,7 @@ func (c *call) takeDownFor(why error, groups []failedGroup) error {
 		}
 	}
 
-	c.delayJobs(ctx, jobs, queue, retryAt, text)
+	c.delayJobs(ctx, jobs, queue, retryAt, note)
 
 	if down != nil {
 		return fmt.Errorf("nodes %s are left to ResumeTimeout: %w", record.Nodes, down)
@@ -271,10 +275,10 @@ type delay struct {
 
 // delayJobs has jobs that Slurm has requeued, as queue shows them, begin later after each failure, and tells the owners
 // of all jobs why.
-func (s *Hook) delayJobs(ctx context.Context, jobs, queue []capacity.Job, d delay, why string) {
+func (s *Hook) delayJobs(ctx context.Context, jobs, queue []capacity.Job, d delay, note capacity.AdminNote) {
 	byText := map[string][]string{} // job names: one call writes the same comment to several jobs
 	for _, j := range jobs {
-		text := why
+		own := note
 
 		i := slices.IndexFunc(queue, func(q capacity.Job) bool { return q.Shown == j.Shown })
 		if i >= 0 && j.Batch {
@@ -284,14 +288,21 @@ func (s *Hook) delayJobs(ctx context.Context, jobs, queue []capacity.Job, d dela
 				from.Eligible = d.notBefore
 			}
 
-			at := capacity.RetryAt(from, d.failures[j.Shown], d.now)
-			text += capacity.RetryNote(d.failures[j.Shown], at, d.undecided)
+			tries := d.failures[j.Shown]
+			if tries > 1 {
+				own.Text += fmt.Sprintf("; tried %d times", tries)
+			}
+
+			at := capacity.RetryAt(from, tries, d.now)
+			own.RetryAt = at
+			own.Undecided = d.undecided
 
 			if from.Pending() {
 				_ = s.logResult(s.SetBeginTime(ctx, j.Shown, at), "let the job begin later", "job", j.Shown, "at", at)
 			}
 		}
 
+		text := own.String()
 		byText[text] = append(byText[text], j.Shown)
 	}
 
@@ -302,7 +313,7 @@ func (s *Hook) delayJobs(ctx context.Context, jobs, queue []capacity.Job, d dela
 
 // setComment writes the AdminComment of jobs.
 func (s *Hook) setComment(ctx context.Context, text string, jobs ...string) {
-	text = hook.Clip(hook.OneLine(text), capacity.MaxComment)
+	text = hook.OneLine(text)
 	_ = s.logResult(s.SetAdminComment(ctx, text, jobs...), "write the AdminComment", "jobs", jobs, "text", text)
 }
 
@@ -399,13 +410,16 @@ func (c *call) holdJobs(refused []refusedJob) {
 // cancelled. Its owner is told first, so a held job has its reason even if the hook is killed.
 func (c *call) holdJob(ctx context.Context, r refusedJob) {
 	p, _ := problemOf(r.err)
-	text := fmt.Sprintf("partition %s refuses this job: %s: %s", r.partition, p.Code, p.Text())
-	note := "pcs-capacity: " + text
+	note := capacity.AdminNote{
+		Text: fmt.Sprintf("partition %s refuses this job: %s: %s", r.partition, p.Code, p.Text()),
+	}
+	told := note.String()
 
 	// Slurm keeps with the first component of a het job what sort of job it is.
 	requeues := slices.ContainsFunc(r.jobs, func(j capacity.Job) bool { return j.Batch && j.Requeue })
 	if requeues {
-		note = capacity.HeldNote(c.Now().Add(-c.Offset()), text+"; change it before you release it")
+		note.Held = c.Now().Add(-c.Offset())
+		note.Text += "; change it before you release it"
 	}
 
 	var nodes []string
@@ -423,8 +437,8 @@ func (c *call) holdJob(ctx context.Context, r refusedJob) {
 		Message:   hook.OneLine(p.Text()),
 	})
 
-	c.notify(ctx, "pcs-capacity: "+text, r.jobs...)
-	c.setComment(ctx, note, jobNames(r.jobs)...)
+	c.notify(ctx, told, r.jobs...)
+	c.setComment(ctx, note.String(), jobNames(r.jobs)...)
 
 	if !requeues {
 		_ = c.logResult(c.Cancel(ctx, r.name), "cancel", "job", r.name)

@@ -357,19 +357,16 @@ func TestHoldJobStories(t *testing.T) {
 					newCall(nil),
 				).holdJobs([]refusedJob{{"1", c.jobs, "gpu", refuse(capacity.BadComment, "what is that?")}})
 
-				until, says, held := capacity.ParseHeldNote(w.said("1"))
-				if held && (until.Before(noon) || !strings.HasSuffix(says, "; change it before you release it")) {
-					t.Errorf("until %s: %s", until, says)
-				} else if !held {
-					says = w.said("1")
+				says, _ := capacity.ParseAdminNote(w.said("1"))
+
+				want := "partition gpu refuses this job: bad-comment: what is that?"
+				held := strings.Contains(c.script, "requeue and hold 1")
+				if held {
+					want += "; change it before you release it"
 				}
 
-				if !strings.HasPrefix(
-					says,
-					"pcs-capacity: partition gpu refuses this job: bad-comment: what is that?",
-				) ||
-					held != strings.Contains(c.script, "requeue and hold 1") {
-					t.Error(says)
+				if says.Text != want || held != !says.Held.Before(noon) {
+					t.Errorf("since %s: %s", says.Held, says)
 				}
 			})
 		})

@@ -12,9 +12,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// commentPrefix begins an AdminComment that a program of ours wrote.
-const commentPrefix = "pcs-capacity: "
-
 // aYear: from this far ahead, Slurm's estimate of a start is the end of an infinite fence.
 const aYear = 300 * 24 * time.Hour
 
@@ -31,18 +28,15 @@ type screen struct {
 	prospects []capacity.Prospect
 	snap      *capacity.Snapshot
 	now       time.Time
-	message   string // what a program of ours wrote into the job
+	note      capacity.AdminNote
+	noted     bool // by a program of ours
 }
 
 // OfJob says why a job does not start, or what happens to it. now is AWS's time.
 func OfJob(j capacity.Job, snap *capacity.Snapshot, records []state.Record, now time.Time) Explanation {
 	req := snap.Request(j)
 	j = j.ShiftTimes(snap.ClockOffset.Duration)
-	_, told, ourHold := capacity.ParseHeldNote(j.AdminComment)
-	if !ourHold {
-		told = j.AdminComment
-	}
-
+	note, noted := capacity.ParseAdminNote(j.AdminComment)
 	e := &screen{
 		Explanation: newExplanation("job " + j.Shown),
 		j:           j,
@@ -50,7 +44,8 @@ func OfJob(j capacity.Job, snap *capacity.Snapshot, records []state.Record, now 
 		prospects:   capacity.Prospects(req, snap, now),
 		snap:        snap,
 		now:         now,
-		message:     strings.TrimPrefix(told, commentPrefix),
+		note:        note,
+		noted:       noted,
 	}
 
 	e.add("partition", "%s", strings.Join(req.Partitions, ", "))
@@ -85,7 +80,7 @@ func OfJob(j capacity.Job, snap *capacity.Snapshot, records []state.Record, now 
 		e.answer(Unmanaged, "Ask Slurm: `scontrol show job {}`.",
 			"waits in a partition that pcs-capacity does not manage.")
 	default:
-		e.explainPending(records, ourHold)
+		e.explainPending(records)
 	}
 
 	if waits {
@@ -99,7 +94,7 @@ func OfJob(j capacity.Job, snap *capacity.Snapshot, records []state.Record, now 
 		}
 	}
 
-	e.add("message", "%s", e.message)
+	e.add("message", "%s", note.Sentence())
 
 	if waits {
 		e.add("squeue", "%s", squeueReason(j, now))
@@ -182,9 +177,6 @@ func (e *screen) explainBoot() {
 		formatTime(gaveUp, e.now), then)
 }
 
-// requeuedFor finds the reason in what sync wrote into a job's AdminComment when it took the job off its nodes.
-var requeuedFor = regexp.MustCompile(`(?s)^` + commentPrefix + `requeued at .*? UTC: (.+?)(?:; |$)`)
-
 func (e *screen) explainRun(limitIsOurs bool) {
 	j := e.j
 
@@ -227,14 +219,15 @@ func (e *screen) explainRun(limitIsOurs bool) {
 
 // explainPending explains a job that waits in a partition of ours: first what prevents any start, then what the job
 // waits for.
-func (e *screen) explainPending(records []state.Record, ourHold bool) {
+func (e *screen) explainPending(records []state.Record) {
 	j := e.j
 	verdict := capacity.Admit(e.req, e.snap, e.now)
 	failed, hasFailed := lastFailure(j.Shown, records)
 
-	ours := strings.HasPrefix(j.AdminComment, commentPrefix)
-	_, notLaunched, wasNot := strings.Cut(j.AdminComment, " were not launched: ")
-	requeued := requeuedFor.FindStringSubmatch(j.AdminComment)
+	ourHold := !e.note.Held.IsZero()
+	notLaunched := e.note.Kind == capacity.NoteNotLaunched
+	requeued := e.note.Kind == capacity.NoteRequeued
+	reason, _, _ := strings.Cut(e.note.Text, "; ")
 
 	few, short := capacity.HostShortage(e.prospects, e.now)
 	fits := slices.DeleteFunc(slices.Clone(e.prospects), func(p capacity.Prospect) bool { return !p.Fits })
@@ -250,8 +243,8 @@ func (e *screen) explainPending(records []state.Record, ourHold bool) {
 	switch {
 	case slurms:
 		e.answer(Held, hold.Do, "is held by Slurm: %s.", hold.Why)
-	case j.Held && (ourHold || ours):
-		e.answer(Held, "To let it go on: "+release, "is held: %s.", strings.TrimSuffix(e.message, "."))
+	case j.Held && e.noted:
+		e.answer(Held, "To let it go on: "+release, "is held: %s.", strings.TrimSuffix(e.note.Sentence(), "."))
 	case j.Held && j.Reason == "JobHeldAdmin":
 		e.answer(Held, "Administrators: "+release, "is held, and only an administrator can release it.")
 	case j.Held && j.Reason != "JobHeldUser" && !j.HeldByUnknown():
@@ -270,8 +263,8 @@ func (e *screen) explainPending(records []state.Record, ourHold bool) {
 			few.Usable)
 		e.answer(WaitsForHost, do, "asks for %d nodes, but only %d of the %d hosts of %s can be used.",
 			few.Needs, few.Usable, few.Reservation.Size(), few.Reservation.ID)
-	case ours && (wasNot || hasFailed):
-		code, _, _ := strings.Cut(notLaunched, ":")
+	case notLaunched, e.noted && hasFailed:
+		code := e.note.Code
 		if hasFailed {
 			code = failed.Code
 			e.add("last try", "%s on %s: %s", capacity.FormatUTC(failed.At), failed.Nodes, failed.Message)
@@ -284,12 +277,12 @@ func (e *screen) explainPending(records []state.Record, ourHold bool) {
 
 		e.answer(LaunchFailed, nothingToDo+" yet. If it fails again and again, show an administrator this screen.",
 			"waits because its nodes could not be launched (%s); it is tried again %s.", code, again)
-	case j.Eligible.After(e.now) && requeued != nil && len(fits) > 0 && fits[0].Window.Start.After(j.Eligible):
+	case j.Eligible.After(e.now) && requeued && len(fits) > 0 && fits[0].Window.Start.After(j.Eligible):
 		e.answer(NextBlock, slurmStarts, "was requeued: %s. It waits for the next block, %s.",
-			requeued[1], e.opens(fits[0]))
-	case j.Eligible.After(e.now) && requeued != nil:
+			reason, e.opens(fits[0]))
+	case j.Eligible.After(e.now) && requeued:
 		e.answer(WaitsToBegin, slurmStarts, "was requeued: %s. It may start again at %s.",
-			requeued[1], formatTime(j.Eligible, e.now))
+			reason, formatTime(j.Eligible, e.now))
 	case j.Eligible.After(e.now):
 		why := "--begin"
 		if j.Restarts > 0 {
@@ -300,10 +293,6 @@ func (e *screen) explainPending(records []state.Record, ourHold bool) {
 			"may not start before %s (%s).", formatTime(j.Eligible, e.now), why)
 	default:
 		e.explainWait(fits, verdict)
-
-		if requeued != nil && strings.HasPrefix(requeued[1], "EC2 ") {
-			e.Answer = fmt.Sprintf("Job %s was requeued: %s. %s", j.Shown, requeued[1], e.Answer)
-		}
 	}
 }
 

@@ -118,7 +118,7 @@ func (r afterRequeue) finish(ctx context.Context, w World, j capacity.Job) (held
 // requeue takes a job off its nodes at their fence, and tells its owner why; with hold it stays held, for its owner to
 // release. The reason is written first, so a waiting job has it even if the pass is killed. The steps after the requeue
 // may fail: a later pass finishes them, or raises the limit when the job runs again.
-func requeue(view View, j capacity.Job, f fencedSlot, rest afterRequeue, hold bool, note string) Action {
+func requeue(view View, j capacity.Job, f fencedSlot, rest afterRequeue, hold bool, note capacity.AdminNote) Action {
 	code := "requeue-job"
 	verb := "requeue"
 	if hold {
@@ -147,12 +147,11 @@ func requeue(view View, j capacity.Job, f fencedSlot, rest afterRequeue, hold bo
 			return errMoot
 		}
 
-		comment := "pcs-capacity: " + note
 		if hold {
-			comment = capacity.HeldNote(w.MachineTime(), note)
+			note.Held = w.MachineTime()
 		}
 
-		told := w.Slurm.SetAdminComment(ctx, comment, j.Shown)
+		told := w.Slurm.SetAdminComment(ctx, note.String(), j.Shown)
 		after, err := w.Slurm.RequeueJob(ctx, j, hold || rest.held)
 		// A refused requeue may have happened anyway; then a later pass finishes it.
 		record.Requeuing = rest.held || err != nil
@@ -267,7 +266,7 @@ func warnJob(view View, j capacity.Job, f fencedSlot, record state.JobRecord) []
 // that of the next block.
 func planNextRun(
 	view View, j capacity.Job, f fencedSlot, record state.JobRecord, hold bool,
-) (rest afterRequeue, note string) {
+) (rest afterRequeue, note capacity.AdminNote) {
 	fence := f.fence.Add(-view.slurmOffset())
 	req := view.Snap.Request(j)
 	req.TimeLimit = record.StatedLimit(req.TimeLimit)
@@ -279,22 +278,24 @@ func planNextRun(
 		rest.held = couldEndBefore(j, f.fence, view.SlurmNow())
 	}
 
-	why := fmt.Sprintf("requeued at %s: jobs on %s must end by %s; ", capacity.FormatUTC(view.Now), f.reservation,
-		capacity.FormatUTC(fence))
+	then := "it goes on in " + nextReservation(req, view.Snap, fence)
 	switch {
 	case j.HeldByAdmin():
-		return rest, why + "an administrator holds it"
+		then = "an administrator holds it"
 	case next.Refused:
-		return rest, why + "it cannot start again as it is: " + next.Sentence
+		then = "it cannot start again as it is: " + next.Sentence
 	case hold && record.FenceRequeues >= maxRequeues:
-		return rest, why + fmt.Sprintf(
-			"it was requeued %d times so, and is held now: release it if it goes on from where it was",
-			record.FenceRequeues)
+		then = fmt.Sprintf(
+			"it was requeued %d times so, and is held now: release it if it goes on from where it was", record.FenceRequeues)
 	case hold:
-		return rest, why + "release it to go on"
+		then = "release it to go on"
 	}
 
-	return rest, why + "it goes on in " + nextReservation(req, view.Snap, fence)
+	return rest, capacity.AdminNote{
+		Kind: capacity.NoteRequeued,
+		At:   view.Now,
+		Text: fmt.Sprintf("jobs on %s must end by %s; %s", f.reservation, capacity.FormatUTC(fence), then),
+	}
 }
 
 // couldEndBefore reports whether Slurm could start the job again so that it ends before the fence, as it does at once

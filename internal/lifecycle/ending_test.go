@@ -282,15 +282,17 @@ func TestDoLooksAgain(t *testing.T) {
 	job := capacity.Job{Shown: "7", State: "RUNNING", TimeLimit: capacity.NoLimit, Held: true}
 	waits, held := job, job
 	waits.State, held.State = "PENDING", "PENDING"
-	held.AdminComment = capacity.HeldNote(noon, "refused")
-	again := capacity.HeldNote(later, "refused again")
+	held.AdminComment = capacity.AdminNote{Held: noon, Text: "refused"}.String()
+	again := capacity.AdminNote{Held: later, Text: "refused again"}.String()
 
 	const over = "pcs-capacity: over"
+
+	note := capacity.AdminNote{Text: "over"}
 
 	view := View{Snap: &capacity.Snapshot{}, Now: noon, JobRecords: map[string]state.JobRecord{"7": {Requeuing: true}}}
 	rest := afterRequeue{limit: 90, fence: later, held: true}
 	f := fencedSlot{slot: "gpu", fence: later}
-	requeues := requeue(view, job, f, rest, false, "over")
+	requeues := requeue(view, job, f, rest, false, note)
 	finish := func(j capacity.Job) Action {
 		s := view
 		s.Jobs, s.JobRecords = []capacity.Job{
@@ -315,7 +317,7 @@ func TestDoLooksAgain(t *testing.T) {
 	fit := func() Action {
 		return setLimitActions([]unlimitedJob{{job: waits, edits: capacity.Edits{TimeLimit: capacity.Minutes(90)}}})[0]
 	}
-	end := endHold(waits, true, true, over)
+	end := endHold(waits, true, true, note)
 
 	completes := View{
 		Snap: oneSlot(capacity.ProviderEC2, nil),
@@ -428,32 +430,32 @@ func TestDoLooksAgain(t *testing.T) {
 		},
 
 		"an owner who is told": {
-			action: noteAction(waits, over, "tell"),
+			action: noteAction(waits, note, "tell"),
 			now:    waits,
 			want:   []string{"comment " + over},
 		},
 		"an owner whose job a hook has held": {
-			action: noteAction(waits, over, "tell"),
+			action: noteAction(waits, note, "tell"),
 			now:    but(waits, func(j *capacity.Job) { j.AdminComment = again }),
 			err:    errMoot.Error(),
 		},
 		"an owner whose job has a constraint": {
-			action: noteAction(waits, over, "tell"),
+			action: noteAction(waits, note, "tell"),
 			now:    but(waits, func(j *capacity.Job) { j.Constraint = "big" }),
 			err:    errMoot.Error(),
 		},
 		"an owner whose job is for another place": {
-			action: noteAction(waits, over, "tell"),
+			action: noteAction(waits, note, "tell"),
 			now:    but(waits, func(j *capacity.Job) { j.Partition = "big" }),
 			err:    errMoot.Error(),
 		},
 		"an owner whose job may be shorter": {
-			action: noteAction(waits, over, "tell"),
+			action: noteAction(waits, note, "tell"),
 			now:    but(waits, func(j *capacity.Job) { j.TimeMin = capacity.Minutes(30) }),
 			err:    errMoot.Error(),
 		},
 		"an owner whose job was released": {
-			action: noteAction(waits, over, "tell"),
+			action: noteAction(waits, note, "tell"),
 			now:    but(waits, func(j *capacity.Job) { j.Held = false }),
 			err:    errMoot.Error(),
 		},

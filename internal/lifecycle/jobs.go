@@ -126,7 +126,9 @@ const allJobsEvery = 10
 // hasOurText reports whether a job that cannot have our nodes carries a word of ours in its comment or AdminComment.
 func hasOurText(j capacity.Job) bool {
 	wish, wrong := j.Wish()
-	return strings.HasPrefix(j.AdminComment, "pcs-capacity: ") || wish.NamesCapacity() || len(wrong) > 0
+	_, noted := capacity.ParseAdminNote(j.AdminComment)
+
+	return noted || wish.NamesCapacity() || len(wrong) > 0
 }
 
 // excludeJobs copies the jobs only if one is left out: 10,000 take 4 MB.
@@ -153,8 +155,8 @@ func isSameRun(was, now capacity.Job) bool {
 
 // isHeldByHook reports whether a hook's note says that a job is held, or will be.
 func isHeldByHook(j capacity.Job) bool {
-	_, _, held := capacity.ParseHeldNote(j.AdminComment)
-	return held
+	note, _ := capacity.ParseAdminNote(j.AdminComment)
+	return !note.Held.IsZero()
 }
 
 // jobAction changes a job, if it still is what the decision was about.
@@ -179,8 +181,8 @@ func jobAction(
 }
 
 // noteAction writes into a job's AdminComment. Without a text it accompanies an action that is reported itself.
-func noteAction(j capacity.Job, comment, text string) Action {
+func noteAction(j capacity.Job, note capacity.AdminNote, text string) Action {
 	return jobAction("tell-owner", "", j, text, isUnchanged, func(ctx context.Context, w World) error {
-		return w.Slurm.SetAdminComment(ctx, comment, j.Shown)
+		return w.Slurm.SetAdminComment(ctx, note.String(), j.Shown)
 	})
 }

@@ -48,7 +48,7 @@ func TestJobsThatAPassIsAbout(t *testing.T) {
 		t.Errorf("partitions of ours: %s", got)
 	}
 
-	held := capacity.HeldNote(time.Now(), "what it was held for")
+	held := capacity.AdminNote{Held: time.Now(), Text: "what it was held for"}.String()
 	for _, j := range []capacity.Job{
 		{Shown: "1", Partition: "gpu"},
 		{Shown: "2", Partition: "all"},
@@ -481,8 +481,8 @@ func TestNotesWaitForTheSecondPass(t *testing.T) {
 		"refused now, and told so": {before: &capacity.Snapshot{}, note: cannotStart + "x"},
 	} {
 		j.AdminComment = c.note
-		got := (&waiter{refuses, noon, c.before, map[jobKey]stuckReason{}}).note(j)
-		if !strings.HasPrefix(got, c.begins) || c.begins == "" && got != "" {
+		got, needed := (&waiter{refuses, noon, c.before, map[jobKey]stuckReason{}}).note(j)
+		if needed != (c.begins != "") || !strings.HasPrefix(got.String(), c.begins) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}

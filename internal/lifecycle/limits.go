@@ -138,23 +138,22 @@ func earliestFence(j capacity.Job, byNode map[string]fencedSlot) (fencedSlot, bo
 	return first, found
 }
 
-// limitNote begins the AdminComment of a job whose limit sync has changed.
-const limitNote = "pcs-capacity: the time limit is "
-
-// note tells the owner of the job about the change; "" if the job's AdminComment is about something else. by is the
+// note tells the owner of the job about the change; false if the job's AdminComment is about something else. by is the
 // fence in AWS's time.
-func (c limitChange) note(by time.Time) string {
-	if says := c.job.AdminComment; says != "" && !strings.HasPrefix(says, limitNote) {
-		return ""
+func (c limitChange) note(by time.Time) (note capacity.AdminNote, needed bool) {
+	says, _ := capacity.ParseAdminNote(c.job.AdminComment)
+	if c.job.AdminComment != "" && says.Kind != capacity.NoteLimit {
+		return note, false
 	}
 
-	text := limitNote + capacity.FormatMinutes(c.minutes)
+	note.Kind = capacity.NoteLimit
+	note.Text = fmt.Sprintf("%s, not %s: jobs on %s must end by %s", capacity.FormatMinutes(c.minutes),
+		c.job.TimeLimit, c.reservation, capacity.FormatUTC(by))
 	if c.isRaise() {
-		return text + ", as the end of " + c.reservation + " has moved"
+		note.Text = capacity.FormatMinutes(c.minutes) + ", as the end of " + c.reservation + " has moved"
 	}
 
-	return fmt.Sprintf("%s, not %s: jobs on %s must end by %s", text, c.job.TimeLimit, c.reservation,
-		capacity.FormatUTC(by))
+	return note, true
 }
 
 func decideLimits(view View) (actions []Action) {
@@ -177,7 +176,7 @@ func decideLimits(view View) (actions []Action) {
 				cuts[c.job.Shown] = record
 			}
 
-			if note := c.note(by); note != "" {
+			if note, needed := c.note(by); needed {
 				actions = append(actions, noteAction(c.job, note, ""))
 			}
 		}

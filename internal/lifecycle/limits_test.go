@@ -348,6 +348,14 @@ func TestLimitsOfOthersStay(t *testing.T) {
 	}
 }
 
+// How what the owners of waiting jobs are told begins.
+var (
+	neverStarts = "pcs-capacity: " + string(capacity.NoteNeverStarts)
+	cannotStart = "pcs-capacity: " + string(capacity.NoteCannotStart)
+	fewHosts    = "pcs-capacity: " + string(capacity.NoteFailedHosts)
+	again       = "pcs-capacity: " + string(capacity.NoteStartsAgain)
+)
+
 // What the owners of waiting jobs are told, and when it is taken back.
 func TestWaitingNote(t *testing.T) {
 	block := block("cr-0aaaaaaaaaaaaaaa1", "-1h", "24h", capacity.StateActive)
@@ -412,8 +420,8 @@ func TestWaitingNote(t *testing.T) {
 		"of a partition that is not ours": {job(4, func(j *capacity.Job) { j.Partition = "cpu" }), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := (&waiter{snap, noon, nil, map[jobKey]stuckReason{}}).note(c.job)
-			if c.want == "" && got != "" || !strings.HasPrefix(got, c.want) {
+			got, needed := (&waiter{snap, noon, nil, map[jobKey]stuckReason{}}).note(c.job)
+			if needed != (c.want != "") || !strings.HasPrefix(got.String(), c.want) {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
@@ -456,7 +464,7 @@ func TestRefusalsTakeTwoPasses(t *testing.T) {
 		"it had no partitions in its settings": {&capacity.Snapshot{}, false},
 	} {
 		w := waiter{world(now), noon, c.before, map[jobKey]stuckReason{}}
-		if got := w.note(job); (got != "") != c.told {
+		if got, told := w.note(job); told != c.told {
 			t.Errorf("%s: %q", name, got)
 		}
 	}

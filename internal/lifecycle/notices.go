@@ -183,7 +183,8 @@ func (d *notices) addSlot(v capacity.SlotState, slots []capacity.SlotState, idle
 func (d *notices) addRefused(jobs []capacity.Job) {
 	most := len(d.all) + maxJobNotices
 	for _, j := range jobs {
-		if j.State != "PENDING" || !saysRefused(j.AdminComment) {
+		note, _ := capacity.ParseAdminNote(j.AdminComment)
+		if j.State != "PENDING" || !note.Refuses() {
 			continue
 		}
 
@@ -193,7 +194,7 @@ func (d *notices) addRefused(jobs []capacity.Job) {
 		}
 
 		d.add(capacity.NeverStarts, capacity.Subject{Partition: j.Partition, Job: j.Shown}, j.User, j.Shown,
-			"job %s of %s: %s", j.Shown, j.User, strings.TrimPrefix(j.AdminComment, "pcs-capacity: "))
+			"job %s of %s: %s", j.Shown, j.User, note.Sentence())
 	}
 }
 

@@ -175,10 +175,10 @@ func neverStart(p capacity.Partition, jobs []capacity.Job, snap *capacity.Snapsh
 			continue
 		}
 
-		if why := w.judge(j).refused; why != "" {
+		if v := w.judge(j).refused; v.Refused {
 			all = append(all,
 				capacity.Problemf(capacity.NeverStarts, capacity.Subject{Partition: p.Name, Job: j.Shown}, "",
-					"job %s %s", j.Shown, why))
+					"job %s %s: %s", j.Shown, v.Outlook(), v.Sentence))
 		}
 	}
 

@@ -13,16 +13,8 @@ import (
 // else has set stays. The note of a job that runs loses when it is tried again.
 func TestRetries(t *testing.T) {
 	later := at("1h").Add(10 * time.Minute)
-	undecided := "pcs-capacity: nodes gpu-1 were not launched: RequestLimitExceeded: no" + capacity.RetryNote(
-		0,
-		later,
-		true,
-	)
-	refused := "pcs-capacity: nodes gpu-1 were not launched: InsufficientInstanceCapacity: no" + capacity.RetryNote(
-		3,
-		later,
-		false,
-	)
+	undecided := capacity.AdminNote{Text: "no answer", RetryAt: later, Undecided: true}.String()
+	refused := capacity.AdminNote{Text: "no capacity; tried 3 times", RetryAt: later}.String()
 	forward := []string{"retry-job: let job 7 start at once: AWS answers again"}
 
 	for name, c := range map[string]struct {
@@ -42,11 +34,7 @@ func TestRetries(t *testing.T) {
 			want:   forward,
 		},
 		"it has been brought forward": {state: "PENDING", note: undecided, begins: at("1h").Add(5 * time.Second)},
-		"another note": {
-			state:  "PENDING",
-			note:   "theirs" + capacity.RetryNote(0, later, true),
-			begins: later,
-		},
+		"another note":                {state: "PENDING", note: "theirs: " + undecided, begins: later},
 		"it boots":                    {state: "RUNNING", flag: "CONFIGURING", note: undecided},
 		"it runs":                     {state: "RUNNING", note: refused, want: []string{"tell-owner: "}},
 		"it runs, and nothing failed": {state: "RUNNING", note: "pcs-capacity: something else"},
@@ -80,11 +68,14 @@ func TestJobComesForwardWhenAWSAnswers(t *testing.T) {
 
 	j := st.job(60, "")
 	j.Never, j.Eligible = false, st.slurm.Now.Add(2*time.Minute)
-	j.AdminComment = "pcs-capacity: nodes solo-1 were not launched: RequestLimitExceeded: no" + capacity.RetryNote(
-		0,
-		j.Eligible,
-		true,
-	)
+	j.AdminComment = capacity.AdminNote{
+		Kind:      capacity.NoteNotLaunched,
+		Nodes:     "solo-1",
+		Code:      "RequestLimitExceeded",
+		Text:      "no",
+		RetryAt:   j.Eligible,
+		Undecided: true,
+	}.String()
 
 	st.down = errMute
 	st.pass(time.Minute + 10*time.Second)

@@ -653,7 +653,10 @@ var scenarios = []struct {
 		} {
 			j := st.job(60, "", nothing...)
 			j.Never, j.Held, j.Reason, j.Eligible = true, true, reason, opens
-			j.AdminComment = capacity.HeldNote(opens.Add(-time.Hour), "cr-1 is not this partition's")
+			j.AdminComment = capacity.AdminNote{
+				Held: opens.Add(-time.Hour),
+				Text: "cr-1 is not this partition's",
+			}.String()
 		}
 
 		st.slurm.Jobs[1].AdminComment = "wait for bob"

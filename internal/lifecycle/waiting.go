@@ -16,24 +16,8 @@ import (
 // This file tells the owners of waiting jobs, in AdminComments, what squeue does not show: that a job can never start
 // as it is, or cannot as things are, or that hosts of its block have failed.
 
-// The beginnings of these AdminComments, by which they are recognized and removed.
-const (
-	neverStarts = "pcs-capacity: this job " + capacity.CanNeverStart + ": "
-	cannotStart = "pcs-capacity: this job " + capacity.CannotStart + ": "
-	fewHosts    = "pcs-capacity: this job waits for failed hosts: "
-	again       = "pcs-capacity: what kept this job from starting is over"
-)
-
-// notLaunched is part of the AdminComment of a job whose launch failed.
-const notLaunched = " were not launched: "
-
 // maxNotesPerPass bounds the owners that one pass tells: each takes one scontrol, about 7 ms.
 const maxNotesPerPass = 200
-
-// saysRefused reports whether an AdminComment tells a job's owner that it cannot start.
-func saysRefused(comment string) bool {
-	return strings.HasPrefix(comment, neverStarts) || strings.HasPrefix(comment, cannotStart)
-}
 
 // waiter judges waiting jobs, equal ones once, as the tasks of an array are.
 type waiter struct {
@@ -45,7 +29,7 @@ type waiter struct {
 
 // stuckReason says why a job of ours waits forever; zero if it does not.
 type stuckReason struct {
-	refused string // that it can never start, or not as things are, and why
+	refused capacity.Verdict
 	few     string // hosts have failed
 	unsure  bool   // this pass alone refuses it
 }
@@ -82,7 +66,7 @@ func (w *waiter) why(j *capacity.Job) (c stuckReason) {
 			return c
 		}
 
-		c.refused = v.Outlook() + ": " + v.Sentence
+		c.refused = v
 
 		return c
 	}
@@ -100,42 +84,35 @@ func (w *waiter) why(j *capacity.Job) (c stuckReason) {
 	return c
 }
 
-// note returns the AdminComment that a waiting job needs; "" if the present one may stay.
-func (w *waiter) note(j capacity.Job) string {
-	says := j.AdminComment
-	told := saysRefused(says) || strings.HasPrefix(says, fewHosts)
-	ours := told || strings.HasPrefix(says, again) || strings.Contains(says, notLaunched)
-	if !j.CanStart() || j.HeldByAdmin() || says != "" && !ours {
-		return "" // it waits for another reason, which its owner knows
+// note returns the AdminComment that a waiting job needs; false if the present one may stay.
+func (w *waiter) note(j capacity.Job) (want capacity.AdminNote, needed bool) {
+	says, _ := capacity.ParseAdminNote(j.AdminComment)
+	told := says.Refuses() || says.Kind == capacity.NoteFailedHosts
+
+	ours := told || says.Kind == capacity.NoteStartsAgain || says.Kind == capacity.NoteNotLaunched
+	if !j.CanStart() || j.HeldByAdmin() || j.AdminComment != "" && !ours {
+		return want, false // it waits for another reason, which its owner knows
 	}
 
-	c := w.judge(&j)
-	want := ""
-
-	switch {
-	case c.refused != "" && saysRefused(says):
-		return "" // told once, even if the numbers change
+	switch c := w.judge(&j); {
+	case c.refused.Refused && says.Refuses():
+		return want, false // told once, even if the numbers change
 	case c.unsure:
-		return "" // the next pass knows
-	case c.refused != "":
-		want = "pcs-capacity: this job " + c.refused
+		return want, false // the next pass knows
+	case c.refused.Refused:
+		want = capacity.AdminNote{Kind: capacity.NoteCannotStart, Text: c.refused.Sentence}
+		if c.refused.Code.Never() {
+			want.Kind = capacity.NoteNeverStarts
+		}
 	case strings.HasSuffix(c.few, " jobid="):
-		want = fewHosts + c.few + j.Shown
+		want = capacity.AdminNote{Kind: capacity.NoteFailedHosts, Text: c.few + j.Shown}
 	case c.few != "":
-		want = fewHosts + c.few
+		want = capacity.AdminNote{Kind: capacity.NoteFailedHosts, Text: c.few}
 	case told:
-		want = again
+		want.Kind = capacity.NoteStartsAgain
 	}
 
-	if len(want) > capacity.MaxComment {
-		want = want[:capacity.MaxComment]
-	}
-
-	if want == says {
-		return ""
-	}
-
-	return want
+	return want, want.Kind != "" && want.String() != j.AdminComment
 }
 
 // maxFitsPerPass bounds the jobs to which one pass gives a limit: each takes one scontrol, about 7 ms, and the pass has
@@ -204,9 +181,9 @@ func decideWaiting(view View) []Action {
 			continue
 		}
 
-		if text := w.note(j); text != "" {
-			plain := strings.TrimPrefix(text, "pcs-capacity: ")
-			tell = append(tell, noteAction(j, text, fmt.Sprintf("tell the owner of job %s: %s", j.Shown, plain)))
+		if note, needed := w.note(j); needed {
+			text := fmt.Sprintf("tell the owner of job %s: %s", j.Shown, note.Sentence())
+			tell = append(tell, noteAction(j, note, text))
 		}
 	}
 
@@ -312,12 +289,12 @@ func decideHeldJobs(view View) []Action {
 
 	var actions []Action
 	for _, j := range view.remainingJobs() {
-		held, rest, ours := capacity.ParseHeldNote(j.AdminComment)
-		if !ours || !j.Settled() || held.After(now) {
+		note, _ := capacity.ParseAdminNote(j.AdminComment)
+		if note.Held.IsZero() || !j.Settled() || note.Held.After(now) {
 			continue
 		}
 
-		since := held // of the requeue or of a hold; Slurm sets Begin from it
+		since := note.Held // of the requeue or of a hold; Slurm sets Begin from it
 		if !j.Eligible.After(now) && j.Eligible.After(since) {
 			since = j.Eligible
 		}
@@ -325,7 +302,8 @@ func decideHeldJobs(view View) []Action {
 		over := !since.Add(relabels).After(now)
 		admin := j.HeldByAdmin() && (over || !j.HeldByUnknown())
 		if admin || over { // else a later pass does
-			actions = append(actions, endHold(j, admin, over, rest))
+			note.Held = time.Time{}
+			actions = append(actions, endHold(j, admin, over, note))
 		}
 	}
 
@@ -333,8 +311,8 @@ func decideHeldJobs(view View) []Action {
 }
 
 // endHold turns our hold into one that the job's owner can release, if it is still an administrator's. With over
-// nothing can make it an administrator's again, so the rest of our note replaces it.
-func endHold(j capacity.Job, admin, over bool, rest string) Action {
+// nothing can make it an administrator's again, so note, which has no hold any more, replaces ours.
+func endHold(j capacity.Job, admin, over bool, note capacity.AdminNote) Action {
 	text := ""
 	if admin {
 		text = fmt.Sprintf("let the owner of job %s release it", j.Shown)
@@ -355,6 +333,6 @@ func endHold(j capacity.Job, admin, over bool, rest string) Action {
 			return nil
 		}
 
-		return w.Slurm.SetAdminComment(ctx, rest, j.Shown)
+		return w.Slurm.SetAdminComment(ctx, note.String(), j.Shown)
 	})
 }
