@@ -183,7 +183,8 @@ func TestSubnetsOfLaunches(t *testing.T) {
 			launched = append(launched, s.ID)
 		}
 
-		wanted, _ := decideWanted(read)
+		slot, _ := chooseSlot(read)
+		wanted := decideWanted(read, slot)
 
 		if got := wanted.group.SubnetIDs; !slices.Equal(got, c.wanted) || strings.Join(launched, " ") != c.launched ||
 			in.interfaceSubnet() != c.in {
@@ -539,9 +540,9 @@ func TestUsersOfTheReservation(t *testing.T) {
 			in := newWorld().see(c.ask)
 			c.seen(&in)
 
-			others, own := in.findUsers()
-			if others.names != c.who || own != c.own {
-				t.Errorf("used by %q, %d of its own", others.names, own)
+			others := in.findUsers()
+			if others.names != c.who || others.own != c.own {
+				t.Errorf("used by %q, %d of its own", others.names, others.own)
 			}
 
 			in.users = others

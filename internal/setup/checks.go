@@ -66,6 +66,11 @@ func checkEntryFits(in inspection) (found findings) {
 }
 
 func checkMatch(in inspection, want wanted) (found findings) {
+	if r := in.reservation; want.leaves {
+		found.warn("%d of the %d instances of reservation %s are for others (%s), so the node group gets the %d that "+
+			"are left", in.users.instances, r.Size(), r.ID, in.users.names, want.entry.MaxNodes)
+	}
+
 	instanceType, kind := in.fixedTypeAndKind()
 	g := capacity.NodeGroup{
 		Name:           want.slot.Name,
@@ -181,6 +186,19 @@ func checkUsers(in inspection, want wanted) (found findings) {
 	return found
 }
 
+// checkOwners refuses changes of what somebody else made.
+func checkOwners(in inspection, want wanted) (found findings) {
+	if t := want.slot.Template; t.ID != "" && !in.Owns(t.Tags) {
+		found.notOurs(in, "launch template", t.Name, t.ID)
+	}
+
+	if q, exists := in.Queue(in.request.Queue); exists && !in.Owns(q.Tags) {
+		found.notOurs(in, "queue", q.Name, q.ARN)
+	}
+
+	return found
+}
+
 // checkUnused refuses a change that would replace running nodes.
 func checkUnused(want wanted, compared pcs.Comparison) (found findings) {
 	if !want.slot.Owned || want.slot.Instances == 0 || !compared.Disruptive() {
@@ -222,6 +240,10 @@ func checkLaunch(in inspection) (found findings) {
 			"give another --like that has some",
 			"no security group is given for the nodes",
 		)
+	}
+
+	if !in.unattended { // else nodes with these parts run
+		found.Add(in.launch.Judge()...)
 	}
 
 	return found

@@ -312,23 +312,23 @@ func TestStepsOnFiles(t *testing.T) {
 		t.Errorf("settings of another cluster: %v", err)
 	}
 
-	if err := writePartition(w, path, file, nil, part, false); err != nil ||
+	if err := writePartition(w, path, file, capacity.PartitionSettings{}, part, false); err != nil ||
 		!slices.Equal(has().Groups[0].ReservationIDs, []string{now1}) {
 		t.Fatal(err)
 	}
 
-	if err := writePartition(w, path, file, nil, part, false); !errors.Is(err, errChanged) {
+	if err := writePartition(w, path, file, capacity.PartitionSettings{}, part, false); !errors.Is(err, errChanged) {
 		t.Errorf("a partition that has come meanwhile: %v", err)
 	}
 
 	was, bigger := has(), has()
 	group.MaxNodes = 8
 	bigger.Groups = []capacity.GroupSettings{group}
-	if err := writePartition(w, path, file, &was, bigger, false); err != nil || has().Groups[0].MaxNodes != 8 {
+	if err := writePartition(w, path, file, was, bigger, false); err != nil || has().Groups[0].MaxNodes != 8 {
 		t.Errorf("an update: %v", err)
 	}
 
-	if err := writePartition(w, path, file, &was, bigger, false); !errors.Is(err, errChanged) {
+	if err := writePartition(w, path, file, was, bigger, false); !errors.Is(err, errChanged) {
 		t.Errorf("an update of what has changed meanwhile: %v", err)
 	}
 

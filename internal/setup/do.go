@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"reflect"
-	"slices"
 	"strings"
 	"time"
 
@@ -85,10 +84,10 @@ func (clients) LockPasses(ctx context.Context, stateDir string) (func(), error) 
 
 var errChanged = errors.New("it has changed since the plan was made")
 
-// writePartition writes a partition's file, if the settings say of it what they said before; was is nil for none. One
+// writePartition writes a partition's file, if the settings say of it what they said before; was has no name for none. One
 // that is to lose something may have gone already.
 func writePartition(
-	w World, path, file string, was *capacity.PartitionSettings, p capacity.PartitionSettings, loses bool,
+	w World, path, file string, was, p capacity.PartitionSettings, loses bool,
 ) error {
 	c, err := w.LoadSettings(path)
 	now, found := c.Partition(p.Name)
@@ -97,7 +96,7 @@ func writePartition(
 		return nil
 	case err != nil:
 		return err
-	case found != (was != nil), found && !reflect.DeepEqual(now, *was):
+	case found != (was.Name != ""), found && !reflect.DeepEqual(now, was):
 		return fmt.Errorf("partition %q of %s: %w", p.Name, c.Path, errChanged)
 	}
 
@@ -181,7 +180,7 @@ func (v *view) removeSettings(ctx context.Context, w World, before, left capacit
 		defer unlock()
 	}
 
-	if err := writePartition(w, v.request.Config.Path, before.File, &before, left, true); err != nil ||
+	if err := writePartition(w, v.request.Config.Path, before.File, before, left, true); err != nil ||
 		v.SlurmErr != nil {
 		return err
 	}
@@ -314,23 +313,12 @@ type Detail struct {
 	Value string `json:"value"`
 }
 
-// withAction completes a step with what it does.
-func (s Step) withAction(about capacity.Subject, do func(ctx context.Context, w World) error) Step {
-	s.Do = do
-	s.About = about
-	s.Details = slices.DeleteFunc(append([]Detail{}, s.Details...), func(d Detail) bool { return d.Value == "" })
-	s.Code = strings.ToLower(strings.ReplaceAll(string(s.Verb)+" "+s.What, " ", "-"))
-	s.Text = string(s.Verb) + " " + s.What + " " + s.Name
-
-	return s
-}
-
-// withChange is withAction for a step that may have nothing to change, and then does nothing.
-func (s Step) withChange(about capacity.Subject, do func(ctx context.Context, w World) error) Step {
-	if s.Verb == Nothing {
-		do = func(context.Context, World) error { return nil }
+// unlessNothing is for a step that may have nothing to change, and then does nothing.
+func unlessNothing(verb Verb, do func(ctx context.Context, w World) error) func(context.Context, World) error {
+	if verb == Nothing {
+		return func(context.Context, World) error { return nil }
 	}
-	return s.withAction(about, do)
+	return do
 }
 
 // addChange appends a detail, with the present value if it differs.

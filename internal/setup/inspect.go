@@ -110,10 +110,7 @@ func (in *inspection) completeSlots() {
 
 // choose notes what follows from the reads for the launch, which is read last.
 func (in *inspection) choose() {
-	var (
-		err error
-		own int
-	)
+	var err error
 
 	in.userData, in.nodeScript, err = in.nodeUserData()
 	if err != nil {
@@ -121,8 +118,8 @@ func (in *inspection) choose() {
 			"the user data of %s cannot be used: %s", cmp.Or(in.like.Name, in.source.Name), err)
 	}
 
-	in.users, own = in.findUsers()
-	in.Slots[0].Instances += own
+	in.users = in.findUsers()
+	in.Slots[0].Instances += in.users.own
 	in.chosen, in.unknownSubnets = in.chooseSubnets()
 }
 

@@ -19,17 +19,17 @@ func plan(in inspection) *Plan {
 		return p
 	}
 
-	want, found := decideWanted(in)
-	if p.stops(found) || p.stops(checkMatch(in, want), checkSubnets(in)) {
+	slot, found := chooseSlot(in)
+	if p.stops(found) {
 		return p
 	}
 
-	launch := findings{}
-	if !in.unattended { // else nodes with these parts run
-		launch.Problems = in.launch.Judge()
+	want := decideWanted(in, slot)
+	if p.stops(checkMatch(in, want), checkSubnets(in)) {
+		return p
 	}
 
-	stops := p.stops(checkLaunch(in), launch, checkEFA(in), checkAddresses(in, want), checkUsers(in, want),
+	stops := p.stops(checkLaunch(in), checkEFA(in), checkAddresses(in, want), checkUsers(in, want),
 		checkQuotas(in, want), checkAccounts(in))
 	if !stops && !in.unattended {
 		p.stops(checkSettings(in, want))
@@ -38,7 +38,7 @@ func plan(in inspection) *Plan {
 	p.stops(checkEntry(in))
 
 	p.addSteps(in, want)
-	p.Slot = want.slot.Name
+	p.Slot = slot.Name
 	p.trial = trial(in, want.template)
 
 	return p
@@ -50,11 +50,23 @@ func (p *Plan) stops(all ...findings) bool {
 		p.Add(found.Problems...)
 	}
 
-	return len(p.Texts(capacity.Admin)) > 0
+	return len(p.Mismatches()) > 0
+}
+
+// add completes steps about a subject, and adds them to the plan.
+func (p *Plan) add(about capacity.Subject, steps ...Step) {
+	for _, s := range steps {
+		s.About = about
+		s.Details = slices.DeleteFunc(append([]Detail{}, s.Details...), func(d Detail) bool { return d.Value == "" })
+		s.Code = strings.ToLower(strings.ReplaceAll(string(s.Verb)+" "+s.What, " ", "-"))
+		s.Text = string(s.Verb) + " " + s.What + " " + s.Name
+		p.Actions = append(p.Actions, s)
+	}
 }
 
 // addSteps adds the steps, and what prevents one of them.
 func (p *Plan) addSteps(in inspection, want wanted) {
+	about := capacity.Subject{Partition: in.request.Queue, Slot: want.slot.Name, Reservation: in.reservation.ID}
 	done := &made{}
 
 	var (
@@ -66,25 +78,26 @@ func (p *Plan) addSteps(in inspection, want wanted) {
 		p.stops(found)
 	}
 
-	template, found := templateStep(in, want, done)
-	p.stops(found)
+	template := templateStep(in, want, done)
+	p.stops(checkOwners(in, want))
 
 	if in.OnEC2() {
 		// The settings name the template, and slurm.conf has no node before them.
-		p.Actions = append([]Step{template}, files...)
+		p.add(about, append([]Step{template}, files...)...)
 		return
 	}
 
 	// Wherever it stops, there is no queue without settings, which the filter and sync go by, and without a fence.
 	group, compared := groupStep(want, template, done)
-	p.Actions = append(files, template, group)
+	p.add(about, append(files, template, group)...)
+
 	if in.waits && !in.reservation.End.IsZero() {
-		p.Actions = append(p.Actions, fenceStep(in, want, group.Verb))
+		p.add(about, fenceStep(in, want, group.Verb))
 	}
 
-	queue, found := queueStep(in, want, done)
-	p.Actions = append(p.Actions, queue)
-	p.stops(found, checkUnused(want, compared), checkUnknown(in, want, group, queue))
+	queue := queueStep(in, want, done)
+	p.add(about, queue)
+	p.stops(checkUnused(want, compared), checkUnknown(in, want, group, queue))
 }
 
 // chooseSlot takes the slot that has the reservation already, else one without a node group, else

@@ -21,13 +21,12 @@ type made struct {
 }
 
 // templateStep returns the launch template's step.
-func templateStep(in inspection, want wanted, done *made) (step Step, found findings) {
-	step = Step{What: WhatTemplate, Name: want.template.Name, Verb: Create}
+func templateStep(in inspection, want wanted, done *made) Step {
+	step := Step{What: WhatTemplate, Name: want.template.Name, Verb: Create}
 	now := want.slot.Template
 	switch {
 	case now.ID == "":
-	case !in.Owns(now.Tags):
-		found.notOurs(in, "launch template", now.Name, now.ID)
+	case !in.Owns(now.Tags): // it is refused
 	case now.Digest == in.launch.Template.Digest:
 		step.Verb = Nothing
 	default:
@@ -56,10 +55,12 @@ func templateStep(in inspection, want wanted, done *made) (step Step, found find
 	step.add("user data", in.describeUserData(now))
 	step.add("copied from", in.describeSource(now))
 
-	return step.withChange(want.about, func(ctx context.Context, w World) (err error) {
+	step.Do = unlessNothing(step.Verb, func(ctx context.Context, w World) (err error) {
 		done.template, err = w.EnsureLaunchTemplate(ctx, want.template)
 		return err
-	}), found
+	})
+
+	return step
 }
 
 // addNotCopied adds the properties of the source template that the slot's template does not have.
@@ -156,7 +157,7 @@ func groupStep(want wanted, template Step, done *made) (Step, pcs.Comparison) {
 		compared = nil
 	}
 
-	return step.withAction(want.about, func(ctx context.Context, w World) (err error) {
+	step.Do = func(ctx context.Context, w World) (err error) {
 		if g.TemplateVersion == "" {
 			g.TemplateID = done.template.ID
 			g.TemplateVersion = done.template.Version
@@ -165,18 +166,16 @@ func groupStep(want wanted, template Step, done *made) (Step, pcs.Comparison) {
 		done.group, _, err = w.EnsureNodeGroup(ctx, g, step.Verb != Nothing)
 
 		return err
-	}), compared
+	}
+
+	return step, compared
 }
 
-func queueStep(in inspection, want wanted, done *made) (step Step, found findings) {
-	step = Step{What: WhatQueue, Name: in.request.Queue, Verb: Create}
+func queueStep(in inspection, want wanted, done *made) Step {
+	step := Step{What: WhatQueue, Name: in.request.Queue, Verb: Create}
 	q, exists := in.Queue(in.request.Queue)
 	names := []string{}
 	if exists {
-		if !in.Owns(q.Tags) {
-			found.notOurs(in, "queue", q.Name, q.ARN)
-		}
-
 		step.Verb = Update
 		if want.slot.Group != nil && !want.slot.HasFailed() && slices.Contains(q.GroupIDs, want.slot.Group.ID) {
 			step.Verb = Nothing
@@ -198,7 +197,7 @@ func queueStep(in inspection, want wanted, done *made) (step Step, found finding
 		step.add(lock, to)
 	}
 
-	return step.withChange(want.about, func(ctx context.Context, w World) error {
+	step.Do = unlessNothing(step.Verb, func(ctx context.Context, w World) error {
 		return w.EnsureQueue(ctx, pcs.Queue{
 			Name:          step.Name,
 			ClusterID:     in.Cluster.ID,
@@ -206,7 +205,9 @@ func queueStep(in inspection, want wanted, done *made) (step Step, found finding
 			SlurmSettings: in.queueSettings(),
 			Tags:          map[string]string{capacity.TagCluster: in.Cluster.Name},
 		})
-	}), found
+	})
+
+	return step
 }
 
 // fenceStep returns the step of the slot's fence. An existing fence is extended over the nodes of a changed node group.
@@ -221,9 +222,11 @@ func fenceStep(in inspection, want wanted, group Verb) Step {
 
 	step.add("fence", capacity.FormatUTC(in.request.Config.Timing.Domain().Window(in.reservation).Fence))
 
-	return step.withAction(want.about, func(ctx context.Context, w World) error {
+	step.Do = func(ctx context.Context, w World) error {
 		return placeFence(ctx, w, in.request.Queue, want.slot.Name, in.reservation.ID)
-	})
+	}
+
+	return step
 }
 
 // fileSteps returns the steps for the files of the configuration, so that the partition is in it.
@@ -259,16 +262,16 @@ func fileSteps(in inspection, want wanted) (steps []Step, found findings) {
 	}
 
 	file := Step{What: WhatFile, Name: there.path, Verb: Create}
-	old := want.was
+	old := in.settings()
 	is := want.partition.Group(want.entry.Name)
 	switch {
 	case there.err != nil:
 		found.problem(capacity.ConfigFile, "make the file readable", "%s", there.err)
-	case old == nil && !there.owned:
+	case old.Name == "" && !there.owned:
 		found.problem(capacity.ConfigFile, "choose another --queue, or move that file away",
 			"%s exists, but was not written by pcs-capacity and has no partition %q", file.Name, in.request.Queue)
-	case old == nil:
-	case reflect.DeepEqual(*old, want.partition):
+	case old.Name == "":
+	case reflect.DeepEqual(old, want.partition):
 		file.Name = old.File
 		file.Verb = Nothing
 	case old.File != file.Name || !there.owned:
@@ -283,28 +286,19 @@ func fileSteps(in inspection, want wanted) (steps []Step, found findings) {
 	file.add("node_group", is.Name)
 	file.add("capacity_reservation_ids", strings.Join(is.ReservationIDs, ", "))
 
-	var was capacity.GroupSettings
-	if old != nil {
-		was = old.Group(is.Name)
-	}
-
-	file.addGroup(was, is)
+	file.addGroup(old.Group(is.Name), is)
 	file.add("allow_accounts", strings.Join(want.partition.AllowAccounts, ", "))
 
-	if old != nil {
-		file.add(
-			"ended, removed",
-			strings.Join(difference(reservationsOf(*old), reservationsOf(want.partition)...), ", "),
-		)
-	}
+	file.add(
+		"ended, removed",
+		strings.Join(difference(reservationsOf(old), reservationsOf(want.partition)...), ", "),
+	)
+	main.Do = unlessNothing(main.Verb, func(_ context.Context, w World) error { return w.WritePlace(path, place) })
+	file.Do = unlessNothing(file.Verb, func(_ context.Context, w World) error {
+		return writePartition(w, path, file.Name, old, want.partition, false)
+	})
 
-	return []Step{
-		main.withChange(want.about, func(_ context.Context, w World) error { return w.WritePlace(path, place) }),
-		file.withChange(want.about,
-			func(_ context.Context, w World) error {
-				return writePartition(w, path, file.Name, old, want.partition, false)
-			}),
-	}, found
+	return []Step{main, file}, found
 }
 
 // addGroup says what becomes of a node group's entry, beside its reservations; was has no name for a new one.

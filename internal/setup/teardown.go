@@ -183,14 +183,25 @@ func planTeardown(v view) *Plan {
 	file, found := settingsRemains(v, p.Reservations())
 	p.stops(checkJobs(v), found)
 
-	p.Actions = slices.Concat(drains(v), file)
-	for _, remains := range []func(v view) []Step{fenceRemains, queueRemains, groupRemains, templateRemains} {
-		p.Actions = append(p.Actions, remains(v)...)
+	add := func(slot string, steps ...Step) {
+		p.add(capacity.Subject{Partition: v.request.Queue, Slot: slot}, steps...)
 	}
+	addEach := func(remains func(v view, slot site.Slot) []Step) {
+		for _, slot := range v.Slots {
+			add(slot.Name, remains(v, slot)...)
+		}
+	}
+
+	addEach(drains)
+	add("", file...)
+	addEach(fenceRemains)
+	add("", queueRemains(v)...)
+	addEach(groupRemains)
+	addEach(templateRemains)
 
 	p.ByHand = append([]string{}, slurmByHand(v)...)
 	if v.OnEC2() && v.countInstances()+len(p.Actions) > 0 {
-		p.Actions = append(p.Actions, instanceRemains(v))
+		add("", instanceRemains(v)...)
 		p.ByHand = append(p.ByHand,
 			"remove the nodes from slurm.conf on Slurm's controller, and restart slurmctld, with\n"+
 				"  pcs-capacity hooks install")
@@ -199,27 +210,26 @@ func planTeardown(v view) *Plan {
 	return p
 }
 
-// The remains of one kind, each with what removes it.
+// The remains of each kind, with what removes them.
 
-func drains(v view) (steps []Step) {
-	for _, slot := range v.Slots {
-		nodes := slot.Slurm.Nodes
-		if len(nodes) == 0 || v.Provider.IsGuest() {
-			continue
-		}
-
-		step := Step{
-			What:    WhatNodes,
-			Name:    slot.Name,
-			Verb:    Drain,
-			Details: []Detail{{"nodes", strconv.Itoa(len(nodes))}},
-		}
-		steps = append(steps, step.withAction(v.about(slot.Name), func(ctx context.Context, w World) error {
-			return drain(ctx, w, v.request.Queue, slot.Name, nodes, v.request.Force)
-		}))
+func drains(v view, slot site.Slot) []Step {
+	nodes := slot.Slurm.Nodes
+	if len(nodes) == 0 || v.Provider.IsGuest() {
+		return nil
 	}
 
-	return steps
+	step := Step{
+		What:    WhatNodes,
+		Name:    slot.Name,
+		Verb:    Drain,
+		Details: []Detail{{"nodes", strconv.Itoa(len(nodes))}},
+	}
+
+	step.Do = func(ctx context.Context, w World) error {
+		return drain(ctx, w, v.request.Queue, slot.Name, nodes, v.request.Force)
+	}
+
+	return []Step{step}
 }
 
 // settingsRemains changes the settings, if their file is ours, and with them the fences.
@@ -227,16 +237,13 @@ func settingsRemains(v view, reservations []string) (steps []Step, found finding
 	before := v.settings()
 
 	left, changes := v.remainingSettings()
-	if !changes {
+	switch {
+	case !changes:
 		return nil, found
-	}
-
-	if v.partitionFile.err != nil {
+	case v.partitionFile.err != nil:
 		found.problem(capacity.ConfigFile, "make the file readable", "%s", v.partitionFile.err)
 		return nil, found
-	}
-
-	if !v.partitionFile.owned || before.File != v.partitionFile.path {
+	case !v.partitionFile.owned || before.File != v.partitionFile.path:
 		what := "the partition"
 		if len(left.Groups) > 0 {
 			what = strings.Join(reservations, ", ")
@@ -256,22 +263,21 @@ func settingsRemains(v view, reservations []string) (steps []Step, found finding
 	step := Step{What: WhatFile, Name: before.File, Verb: Delete}
 	for _, g := range left.Groups {
 		step.Verb = Update
-		step.Details = append(step.Details, Detail{"node_group", g.Name})
+		step.add("node_group", g.Name)
 	}
 
-	step = step.withAction(v.about(""),
-		func(ctx context.Context, w World) error { return v.removeSettings(ctx, w, before, left) })
+	step.Do = func(ctx context.Context, w World) error {
+		return v.removeSettings(ctx, w, before, left)
+	}
 
 	return []Step{step}, found
 }
 
-func fenceRemains(v view) (steps []Step) {
-	for _, slot := range v.Slots {
-		for _, name := range slot.Slurm.Reservations {
-			step := Step{What: WhatFence, Name: name, Verb: Delete}
-			steps = append(steps, step.withAction(v.about(slot.Name),
-				func(ctx context.Context, w World) error { return w.DeleteReservation(ctx, name) }))
-		}
+func fenceRemains(_ view, slot site.Slot) (steps []Step) {
+	for _, name := range slot.Slurm.Reservations {
+		step := Step{What: WhatFence, Name: name, Verb: Delete}
+		step.Do = func(ctx context.Context, w World) error { return w.DeleteReservation(ctx, name) }
+		steps = append(steps, step)
 	}
 
 	return steps
@@ -293,64 +299,66 @@ func queueRemains(v view) []Step {
 	}
 
 	deletes := v.isQueueDeleted()
-	step := Step{What: WhatQueue, Name: q.Name}
-	switch {
-	case deletes:
-		step.Verb = Delete
-	case len(stays) < len(q.GroupIDs):
+	step := Step{What: WhatQueue, Name: q.Name, Verb: Delete}
+	if !deletes {
+		if len(stays) == len(q.GroupIDs) {
+			return nil
+		}
+
 		step.Verb = Update
-		step.Details = []Detail{{"node groups", cmp.Or(strings.Join(names, ", "), "none")}}
-	default:
-		return nil
+		step.add("node groups", cmp.Or(strings.Join(names, ", "), "none"))
 	}
 
-	return []Step{step.withAction(v.about(""), func(ctx context.Context, w World) error {
+	step.Do = func(ctx context.Context, w World) error {
 		err := w.ReleaseQueue(ctx, v.Cluster, q.Name, v.groupIDs(), deletes)
 		if err == nil && v.unattended { // the next pass deletes the fence, and then the nodes go
 			err = fmt.Errorf("queue %s has changed: %w", q.Name, pcs.ErrAtWork)
 		}
 
 		return err
-	})}
-}
-
-func groupRemains(v view) (steps []Step) {
-	for _, slot := range v.Slots {
-		if slot.Group == nil {
-			continue
-		}
-
-		step := Step{
-			What: WhatNodeGroup,
-			Name: slot.Name,
-			Verb: Delete,
-			Details: []Detail{
-				{"reservation", slot.ReservationID},
-				{"instances", strings.TrimPrefix(strconv.Itoa(slot.Instances), "0")},
-			},
-		}
-		steps = append(steps, step.withAction(v.about(slot.Name),
-			func(ctx context.Context, w World) error { return w.DeleteNodeGroup(ctx, v.Cluster, slot.Name) }))
 	}
 
-	return steps
+	return []Step{step}
 }
 
-func templateRemains(v view) (steps []Step) {
-	for _, slot := range v.Slots {
-		if lt := slot.Template; lt.ID != "" {
-			step := Step{What: WhatTemplate, Name: lt.Name, Verb: Delete}
-			steps = append(steps, step.withAction(v.about(slot.Name),
-				func(ctx context.Context, w World) error { return w.DeleteLaunchTemplate(ctx, lt.ID, v.Cluster.Name) }))
-		}
+func groupRemains(v view, slot site.Slot) []Step {
+	if slot.Group == nil {
+		return nil
 	}
 
-	return steps
+	step := Step{
+		What: WhatNodeGroup,
+		Name: slot.Name,
+		Verb: Delete,
+		Details: []Detail{
+			{"reservation", slot.ReservationID},
+			{"instances", strings.TrimPrefix(strconv.Itoa(slot.Instances), "0")},
+		},
+	}
+
+	step.Do = func(ctx context.Context, w World) error { return w.DeleteNodeGroup(ctx, v.Cluster, slot.Name) }
+
+	return []Step{step}
+}
+
+func templateRemains(v view, slot site.Slot) []Step {
+	lt := slot.Template
+	if lt.ID == "" {
+		return nil
+	}
+
+	step := Step{What: WhatTemplate, Name: lt.Name, Verb: Delete}
+
+	step.Do = func(ctx context.Context, w World) error {
+		return w.DeleteLaunchTemplate(ctx, lt.ID, v.Cluster.Name)
+	}
+
+	return []Step{step}
 }
 
 // instanceRemains ends the instances on EC2 last, with those that come after the plan is made. On PCS the node groups
 // end theirs.
-func instanceRemains(v view) Step {
+func instanceRemains(v view) []Step {
 	count := cmp.Or(strings.TrimPrefix(strconv.Itoa(v.countInstances()), "0"), "those launched meanwhile")
 	step := Step{
 		What:    WhatInstances,
@@ -359,7 +367,9 @@ func instanceRemains(v view) Step {
 		Details: []Detail{{"instances", count}},
 	}
 
-	return step.withAction(v.about(""), v.terminate)
+	step.Do = v.terminate
+
+	return []Step{step}
 }
 
 // remainingSettings returns the queue's settings without what goes: the whole partition, or a node group, or from its

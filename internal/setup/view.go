@@ -97,8 +97,3 @@ func (v *view) newSlots() (slots []site.Slot) {
 
 	return slots
 }
-
-// about returns the subject of a step of teardown; slot is "" for one of the whole queue.
-func (v *view) about(slot string) capacity.Subject {
-	return capacity.Subject{Partition: v.request.Queue, Slot: slot}
-}

@@ -18,30 +18,19 @@ import (
 
 // wanted is what setup wants: what the request says, else what an earlier run left, else what is copied.
 type wanted struct {
-	slot     site.Slot // that takes the reservation
-	template capacity.LaunchTemplateSpec
-	group    pcs.NodeGroup          // without ID, status and template
-	entry    capacity.GroupSettings // of this reservation alone
-	// partition has the entry merged in; was is the present one, nil for none.
-	was       *capacity.PartitionSettings
-	partition capacity.PartitionSettings
-	about     capacity.Subject // of the steps
+	slot      site.Slot // that takes the reservation
+	template  capacity.LaunchTemplateSpec
+	group     pcs.NodeGroup              // without ID, status and template
+	entry     capacity.GroupSettings     // of this reservation alone
+	partition capacity.PartitionSettings // with the entry
+	leaves    bool                       // a part of the reservation to others
 }
 
-// decideWanted returns what is wanted. A problem means that no slot is free.
-func decideWanted(in inspection) (w wanted, found findings) {
-	w.slot, found = chooseSlot(in)
-	if found.hasProblems() {
-		return w, found
-	}
-
+// decideWanted returns what is wanted in a slot.
+func decideWanted(in inspection, slot site.Slot) wanted {
 	r := in.reservation
-
-	most, left := in.maxNodes(w.slot)
-	if left {
-		found.warn("%d of the %d instances of reservation %s are for others (%s), so the node group gets the %d that "+
-			"are left", in.users.instances, r.Size(), r.ID, in.users.names, most)
-	}
+	most, leaves := in.maxNodes(slot)
+	w := wanted{slot: slot, leaves: leaves, template: in.templateSpec()}
 
 	least := 0
 	if !in.request.Dynamic {
@@ -55,11 +44,9 @@ func decideWanted(in inspection) (w wanted, found findings) {
 
 	settings, _ := in.like.SettingsFor(r.InstanceType)
 
-	w.template = in.templateSpec()
-
-	w.template.Name = pcs.TemplateName(in.Cluster.Name, w.slot.Name)
+	w.template.Name = pcs.TemplateName(in.Cluster.Name, slot.Name)
 	w.group = pcs.NodeGroup{
-		Name:            w.slot.Name,
+		Name:            slot.Name,
 		PurchaseOption:  r.Kind,
 		InstanceTypes:   []string{r.InstanceType},
 		SubnetIDs:       subnets,
@@ -83,13 +70,12 @@ func decideWanted(in inspection) (w wanted, found findings) {
 		Dynamic:        in.request.Dynamic,
 	}
 	if in.OnEC2() {
-		w.entry.LaunchTemplate = in.keptEntryTemplate(w.slot)
+		w.entry.LaunchTemplate = in.keptEntryTemplate(slot)
 	}
 
-	w.was, w.partition = wantedPartition(in, w.entry)
-	w.about = capacity.Subject{Partition: in.request.Queue, Slot: w.slot.Name, Reservation: r.ID}
+	w.partition = wantedPartition(in, w.entry)
 
-	return w, found
+	return w
 }
 
 // templateSpec returns the launch template of a slot, without its name. That of provider ec2 is for all of a node
@@ -178,7 +164,7 @@ func (in *inspection) keptEntryTemplate(slot site.Slot) string {
 // maxNodes returns the number of nodes, and whether it is what others leave: the requested one, else the present one, else all that
 // others leave of the reservation. The present number is not lowered for others, which would end
 // nodes under their jobs; checkUsers says if it is too large.
-func (in *inspection) maxNodes(slot site.Slot) (n int, left bool) {
+func (in *inspection) maxNodes(slot site.Slot) (n int, leaves bool) {
 	size := in.reservation.Size()
 	rest := size - in.users.instances
 	switch {
@@ -199,6 +185,7 @@ func (in *inspection) maxNodes(slot site.Slot) (n int, left bool) {
 type users struct {
 	instances int    // at most so many
 	names     string // with the instances of each
+	own       int    // instances of the queue itself on EC2, which are not among them
 }
 
 func (u *users) add(most int, who string) {
@@ -207,8 +194,8 @@ func (u *users) add(most int, who string) {
 }
 
 // findUsers returns all other users of the reservation, each once: other entries of the settings, our other compute
-// node groups, and whoever has instances in it. On EC2, own counts the instances of the queue itself.
-func (in *inspection) findUsers() (all users, own int) {
+// node groups, and whoever has instances in it.
+func (in *inspection) findUsers() (all users) {
 	r := in.reservation
 	counted := capacity.SlotNames(capacity.ProviderPCS, in.request.NodeGroup)
 	add := func(who string, most int, names ...string) {
@@ -245,7 +232,7 @@ func (in *inspection) findUsers() (all users, own int) {
 		switch {
 		case slices.Contains(counted, of):
 		case in.OnEC2() && of == in.request.Queue:
-			own++
+			all.own++
 		default:
 			others++
 		}
@@ -255,7 +242,7 @@ func (in *inspection) findUsers() (all users, own int) {
 		all.add(others, "other instances")
 	}
 
-	return all, own
+	return all
 }
 
 // subnets returns the requested ones, else the present ones of the nodes in the reservation, and then nodes get all of
@@ -527,38 +514,32 @@ func (in *inspection) nodeUserData() (data []byte, what string, err error) {
 	return data, "after that of " + cmp.Or(in.like.Name, in.source.Name) + ", " + what, err
 }
 
-// wantedPartition returns the present partition, nil for none, and the wanted one: with the entry, and in a file of ours
-// without ended reservations.
-func wantedPartition(
-	in inspection,
-	entry capacity.GroupSettings,
-) (old *capacity.PartitionSettings, wanted capacity.PartitionSettings) {
+// wantedPartition returns the partition with the entry, and in a file of ours without ended reservations.
+func wantedPartition(in inspection, entry capacity.GroupSettings) capacity.PartitionSettings {
 	p := in.settings()
-	wanted = p
 	if p.Name == "" {
-		wanted = config.NewPartition(in.request.Queue, in.Provider)
-	} else {
-		old = &p
+		p = config.NewPartition(in.request.Queue, in.Provider)
 	}
 
-	wanted.AllowAccounts = in.allowAccounts()
-	wanted.Groups = slices.Clone(p.Groups)
+	p.AllowAccounts = in.allowAccounts()
+	p.Groups = slices.Clone(p.Groups)
+
 	if p.File == in.partitionFile.path && in.partitionFile.owned {
 		isOver := func(id string) bool { _, over := in.IsLive(id); return over }
-		for i := range wanted.Groups {
-			g := &wanted.Groups[i]
+		for i := range p.Groups {
+			g := &p.Groups[i]
 			g.ReservationIDs = slices.DeleteFunc(slices.Clone(g.ReservationIDs), isOver)
 		}
 	}
 
 	isWanted := func(g capacity.GroupSettings) bool { return g.Name == entry.Name }
-	if i := slices.IndexFunc(wanted.Groups, isWanted); i >= 0 {
-		wanted.Groups[i] = merge(wanted.Groups[i], entry, in.reservation)
+	if i := slices.IndexFunc(p.Groups, isWanted); i >= 0 {
+		p.Groups[i] = merge(p.Groups[i], entry, in.reservation)
 	} else {
-		wanted.Groups = append(wanted.Groups, entry)
+		p.Groups = append(p.Groups, entry)
 	}
 
-	return old, wanted
+	return p
 }
 
 // merge adds a reservation to a node group. An entry stands for both slots, so it has the subnets of
