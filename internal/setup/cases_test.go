@@ -212,21 +212,21 @@ func TestSubnetsOfLaunches(t *testing.T) {
 
 // TestWhatIsKept has what a node group has of an earlier run.
 func TestWhatIsKept(t *testing.T) {
-	into := func(id, reservation string, ours bool) site.Slot {
-		return site.Slot{Owned: ours, Uses: capacity.LaunchTemplate{ID: id, ReservationID: reservation}}
+	into := func(id, reservation string, ours bool) Slot {
+		return Slot{Owned: ours, Uses: capacity.LaunchTemplate{ID: id, ReservationID: reservation}}
 	}
 	if into("lt-1", now1, false).LaunchesInto(now1) || into("lt-1", "", true).LaunchesInto("") ||
 		!into("lt-1", now1, true).LaunchesInto(now1) {
 		t.Error("a slot launches into what it is not set up for")
 	}
 
-	for want, slots := range map[string][]site.Slot{
+	for want, slots := range map[string][]Slot{
 		"":     {{}, {}},
 		"lt-1": {into("lt-1", now1, true), into("lt-2", next1, true)},
 		"lt-2": {into("lt-1", next1, true), into("lt-2", now1, true)},
 		"lt-3": {{}, into("lt-3", next1, true)},
 	} {
-		in := inspection{view: view{Site: site.Site{Slots: slots}}, reservation: capacity.Reservation{ID: now1}}
+		in := inspection{view: view{Slots: slots}, reservation: capacity.Reservation{ID: now1}}
 		if got := in.keptTemplate().ID; got != want {
 			t.Errorf("kept is %q, want %q", got, want)
 		}

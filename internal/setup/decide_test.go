@@ -240,7 +240,7 @@ func TestTeardownEndsWhatCameMeanwhile(t *testing.T) {
 
 // slotsNow is a Slurm with one slot, and a list of what it was told.
 type slotsNow struct {
-	slot site.SlurmSlot
+	slot SlurmSlot
 	told []string
 }
 
@@ -248,8 +248,8 @@ func (s *slotsNow) Slots(
 	_ context.Context,
 	_ string,
 	nodes map[string][]string,
-) (map[string]site.SlurmSlot, int, error) {
-	found := map[string]site.SlurmSlot{}
+) (map[string]SlurmSlot, int, error) {
+	found := map[string]SlurmSlot{}
 	for name := range nodes {
 		found[name] = s.slot
 	}
@@ -281,7 +281,7 @@ func TestStepsOnFiles(t *testing.T) {
 		MaxNodes:       4,
 	}
 	part := config.NewPartition("gpu", capacity.ProviderPCS, group)
-	slurm := &slotsNow{slot: site.SlurmSlot{Nodes: []string{"gpu-a-1"}}}
+	slurm := &slotsNow{slot: SlurmSlot{Nodes: []string{"gpu-a-1"}}}
 	w := clients{Slurm: slurm}
 	settings := func() *config.Config {
 		t.Helper()
@@ -345,7 +345,7 @@ func TestStepsOnFiles(t *testing.T) {
 
 	going := view{
 		request: Request{Queue: "gpu", Config: cfg},
-		Site:    site.Site{Slots: []site.Slot{{Name: "gpu-a"}}},
+		Slots:   []Slot{{Name: "gpu-a"}},
 	}
 	if err := going.removeSettings(t.Context(), w, was, capacity.PartitionSettings{Name: was.Name}); !errors.Is(
 		err,
@@ -410,7 +410,7 @@ func TestSlotsInSlurm(t *testing.T) {
 	}
 	copied := guard(capacity.GuardFence, "gpu-a")
 	copied.Users = []string{"ann"}
-	seen := site.SlurmState{
+	seen := slurmState{
 		Nodes:      []capacity.Node{{Name: "gpu-a-1"}, {Name: "gpu-b-1"}, {Name: "rack7"}, {Name: "cpu-1"}},
 		Partitions: []capacity.SlurmPartition{{Name: "gpu", Nodes: []string{"gpu-a-1", "gpu-a-2"}}},
 		Reservations: []capacity.SlurmReservation{
@@ -433,7 +433,7 @@ func TestSlotsInSlurm(t *testing.T) {
 	}
 
 	slots, waiting := seen.Slots("gpu", map[string][]string{"gpu-a": nil, "gpu-b": nil, "rack": {"rack7"}})
-	want := map[string]site.SlurmSlot{
+	want := map[string]SlurmSlot{
 		"gpu-a": {
 			Nodes:        []string{"gpu-a-1", "gpu-a-2"},
 			Jobs:         []string{"1"},

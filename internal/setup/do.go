@@ -15,7 +15,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
-	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
@@ -213,7 +212,7 @@ type Slurm interface {
 	// are nodes of a slot whose names do not show it.
 	Slots(
 		ctx context.Context, partition string, nodes map[string][]string,
-	) (slots map[string]site.SlurmSlot, waiting int, err error)
+	) (slots map[string]SlurmSlot, waiting int, err error)
 	// Drain keeps new jobs off the nodes; running jobs go on.
 	Drain(ctx context.Context, nodes []string, reason string) error
 	// DeleteReservation succeeds, too, if there is no reservation of this name.
@@ -226,8 +225,8 @@ type SlurmClient struct{ *slurm.Client }
 // Slots reads the slots.
 func (s SlurmClient) Slots(
 	ctx context.Context, partition string, nodes map[string][]string,
-) (map[string]site.SlurmSlot, int, error) {
-	var seen site.SlurmState
+) (map[string]SlurmSlot, int, error) {
+	var seen slurmState
 
 	reads, ctx := errgroup.WithContext(ctx) // each is a process that takes longer to start than slurmctld to answer
 	reads.Go(func() (err error) { seen.Nodes, err = s.Nodes(ctx); return err })

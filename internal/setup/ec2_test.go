@@ -14,7 +14,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
-	"github.com/pcs-capacity/pcs-capacity/internal/site"
 )
 
 const (
@@ -299,7 +298,7 @@ func TestR9_TeardownOnEC2EndsItsInstances(t *testing.T) {
 
 	var drained []string
 
-	slurm := slurmOf{slots: map[string]site.SlurmSlot{"gpu": {Jobs: []string{"12"}}}, drained: &drained}
+	slurm := slurmOf{slots: map[string]setup.SlurmSlot{"gpu": {Jobs: []string{"12"}}}, drained: &drained}
 
 	request := func(group string, force bool) setup.Request {
 		r := w.teardownOnEC2()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -11,7 +12,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
-	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -32,7 +32,7 @@ func (s Setup) newView(r Request) view {
 // inspect reads what setup goes by. It sends reading calls only, in stages: what the request names, what that names,
 // and what is launched with.
 func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
-	in := &inspection{view: s.newView(r), waits: s.Slurm != nil}
+	in := &inspection{view: s.newView(r), waits: s.Slurm != nil, Known: map[string]capacity.Reservation{}}
 	in.Region = s.PCS.Region()
 
 	err := in.sideBySide(ctx, ofView(s.readCluster), s.readReservation, s.readInside)
@@ -40,9 +40,9 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 		return nil, err
 	}
 
-	if err := in.Unknown[r.Reservation]; err != nil {
-		in.problem("reservation-unknown", ec2.Advice(err),
-			"EC2 has no reservation %q in %s (%s)", r.Reservation, in.Region, ec2.Code(err))
+	if in.absent != nil {
+		in.problem("reservation-unknown", ec2.Advice(in.absent),
+			"EC2 has no reservation %q in %s (%s)", r.Reservation, in.Region, ec2.Code(in.absent))
 	}
 
 	if in.hasProblems() {
@@ -147,26 +147,54 @@ func (s Setup) readCluster(ctx context.Context, v *view) (err error) {
 		}
 	}
 
-	return v.ReadRunning(ctx, s.EC2, ours)
-}
-
-// readReservations reads reservations. One that EC2 has not is absent, and of any other it has to tell.
-func (s Setup) readReservations(ctx context.Context, in *inspection, ids ...string) error {
-	if err := in.ReadReservations(ctx, s.EC2, ids); err != nil {
-		return err
+	found, err := s.EC2.FindInstances(ctx,
+		capacity.InstanceQuery{Tags: map[string][]string{pcs.TagNodeGroupID: ours}})
+	if err != nil {
+		return fmt.Errorf("looking for instances of node groups %s: %w", strings.Join(ours, ", "), err)
 	}
 
-	for _, id := range ids {
-		if err := in.Unknown[id]; err != nil && !site.IsAbsent(err) {
-			return fmt.Errorf("describing %s in %s: %w", id, in.Region, err)
-		}
+	v.Running = map[string]int{}
+	for _, i := range found {
+		v.Running[i.Tags[pcs.TagNodeGroupID]]++
 	}
 
 	return nil
 }
 
-func (s Setup) readReservation(ctx context.Context, in *inspection) error {
-	err := s.readReservations(ctx, in, in.request.Reservation)
+// readReservations reads those reservations that were not read yet, and the time. A failed read is an error, and absent
+// is why EC2 has not one of them.
+func (s Setup) readReservations(ctx context.Context, in *inspection, ids ...string) (absent, err error) {
+	found, missing, err := s.EC2.Reservations(ctx, slices.DeleteFunc(ids, func(id string) bool {
+		_, known := in.Known[id]
+		return known || id == ""
+	}))
+	in.Now = s.EC2.Now() // not before EC2's answer, which tells the time
+
+	for _, r := range found {
+		in.Known[r.ID] = r
+	}
+
+	for _, m := range missing {
+		if !isAbsent(m.Err) {
+			return nil, fmt.Errorf("describing %s in %s: %w", m.ID, in.Region, m.Err)
+		}
+
+		absent = m.Err
+	}
+
+	return absent, err
+}
+
+// isAbsent reports whether EC2 says that an id is of nothing, or cannot be one.
+func isAbsent(err error) bool {
+	code := ec2.Code(err)
+	return strings.HasPrefix(code, "Invalid") &&
+		(strings.Contains(code,
+			"NotFound") || strings.Contains(code, "Malformed") || strings.HasSuffix(code, ".Unavailable"))
+}
+
+func (s Setup) readReservation(ctx context.Context, in *inspection) (err error) {
+	in.absent, err = s.readReservations(ctx, in, in.request.Reservation)
 	in.reservation = in.Known[in.request.Reservation]
 	return err
 }
@@ -178,7 +206,9 @@ func (s Setup) readOthers(ctx context.Context, in *inspection) error {
 		ids = append(ids, in.Slots[i].ReservationID)
 	}
 
-	return s.readReservations(ctx, in, ids...)
+	_, err := s.readReservations(ctx, in, ids...)
+
+	return err
 }
 
 func (s Setup) readInside(ctx context.Context, in *inspection) (err error) {
@@ -220,7 +250,7 @@ func (s Setup) readSlurm(ctx context.Context, v *view) error {
 		return nil
 	}
 
-	var found map[string]site.SlurmSlot
+	var found map[string]SlurmSlot
 
 	found, v.Waiting, v.SlurmErr = s.Slurm.Slots(ctx, v.request.Queue, v.slotNodes())
 	for i := range v.Slots {
@@ -300,7 +330,7 @@ func (s Setup) readLaunch(ctx context.Context, in *inspection) (err error) {
 		l.Read(ctx, s.EC2)
 	}
 
-	if site.IsAbsent(l.ImageErr) {
+	if isAbsent(l.ImageErr) {
 		in.problem(capacity.BadImage, "give an image of this region with --ami",
 			"EC2 has no image %s in %s (%s)", l.Template.ImageID, in.Region, ec2.Code(l.ImageErr))
 		l.ImageErr = nil

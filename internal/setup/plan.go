@@ -7,7 +7,6 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
-	"github.com/pcs-capacity/pcs-capacity/internal/site"
 )
 
 // plan says what is to be done, from what was read, or what prevents it. After each group of checks it stops if one has
@@ -102,17 +101,17 @@ func (p *Plan) addSteps(in inspection, want wanted) {
 
 // chooseSlot takes the slot that has the reservation already, else one without a node group, else
 // one with an ended reservation.
-func chooseSlot(in inspection) (chosen site.Slot, found findings) {
+func chooseSlot(in inspection) (chosen Slot, found findings) {
 	for _, slot := range in.Slots {
 		if slot.Group != nil && !slot.Owned {
 			found.notOurs(in, "compute node group", slot.Name, slot.Group.ARN)
 		}
 	}
 
-	for _, fits := range []func(site.Slot) bool{
-		func(s site.Slot) bool { return s.HasReservation(in.reservation.ID) },
-		func(s site.Slot) bool { return s.Group == nil },
-		func(s site.Slot) bool { live, _ := in.IsLive(s.ReservationID); return s.Owned && !live },
+	for _, fits := range []func(Slot) bool{
+		func(s Slot) bool { return s.HasReservation(in.reservation.ID) },
+		func(s Slot) bool { return s.Group == nil },
+		func(s Slot) bool { live, _ := in.IsLive(s.ReservationID); return s.Owned && !live },
 	} {
 		if i := slices.IndexFunc(in.Slots, fits); i >= 0 {
 			return in.Slots[i], found

@@ -12,7 +12,6 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
-	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -561,7 +560,7 @@ func TestPlansInFull(t *testing.T) {
 		{name: "teardown where Slurm does not answer", seen: func(in *view) {
 			in.SlurmErr = errNoFence
 			for i := range in.Slots {
-				in.Slots[i].Slurm = site.SlurmSlot{}
+				in.Slots[i].Slurm = SlurmSlot{}
 			}
 		}},
 		{name: "teardown without Slurm", seen: away},

@@ -293,6 +293,7 @@ func fileSteps(in inspection, want wanted) (steps []Step, found findings) {
 		"ended, removed",
 		strings.Join(difference(reservationsOf(old), reservationsOf(want.partition)...), ", "),
 	)
+
 	main.Do = unlessNothing(main.Verb, func(_ context.Context, w World) error { return w.WritePlace(path, place) })
 	file.Do = unlessNothing(file.Verb, func(_ context.Context, w World) error {
 		return writePartition(w, path, file.Name, old, want.partition, false)

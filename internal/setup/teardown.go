@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -52,7 +51,7 @@ var ErrJobsRun = errors.New("jobs run there")
 // may have something left. A node group without our tag stays, with a warning.
 func (v *view) goingSlots(
 	templates []capacity.LaunchTemplate, instances []capacity.Instance,
-) (slots []site.Slot, found findings) {
+) (slots []Slot, found findings) {
 	var names []string
 
 	nodes := map[string][]string{}
@@ -186,7 +185,7 @@ func planTeardown(v view) *Plan {
 	add := func(slot string, steps ...Step) {
 		p.add(capacity.Subject{Partition: v.request.Queue, Slot: slot}, steps...)
 	}
-	addEach := func(remains func(v view, slot site.Slot) []Step) {
+	addEach := func(remains func(v view, slot Slot) []Step) {
 		for _, slot := range v.Slots {
 			add(slot.Name, remains(v, slot)...)
 		}
@@ -202,6 +201,7 @@ func planTeardown(v view) *Plan {
 	p.ByHand = append([]string{}, slurmByHand(v)...)
 	if v.OnEC2() && v.countInstances()+len(p.Actions) > 0 {
 		add("", instanceRemains(v)...)
+
 		p.ByHand = append(p.ByHand,
 			"remove the nodes from slurm.conf on Slurm's controller, and restart slurmctld, with\n"+
 				"  pcs-capacity hooks install")
@@ -212,7 +212,7 @@ func planTeardown(v view) *Plan {
 
 // The remains of each kind, with what removes them.
 
-func drains(v view, slot site.Slot) []Step {
+func drains(v view, slot Slot) []Step {
 	nodes := slot.Slurm.Nodes
 	if len(nodes) == 0 || v.Provider.IsGuest() {
 		return nil
@@ -273,7 +273,7 @@ func settingsRemains(v view, reservations []string) (steps []Step, found finding
 	return []Step{step}, found
 }
 
-func fenceRemains(_ view, slot site.Slot) (steps []Step) {
+func fenceRemains(_ view, slot Slot) (steps []Step) {
 	for _, name := range slot.Slurm.Reservations {
 		step := Step{What: WhatFence, Name: name, Verb: Delete}
 		step.Do = func(ctx context.Context, w World) error { return w.DeleteReservation(ctx, name) }
@@ -321,7 +321,7 @@ func queueRemains(v view) []Step {
 	return []Step{step}
 }
 
-func groupRemains(v view, slot site.Slot) []Step {
+func groupRemains(v view, slot Slot) []Step {
 	if slot.Group == nil {
 		return nil
 	}
@@ -341,7 +341,7 @@ func groupRemains(v view, slot site.Slot) []Step {
 	return []Step{step}
 }
 
-func templateRemains(v view, slot site.Slot) []Step {
+func templateRemains(v view, slot Slot) []Step {
 	lt := slot.Template
 	if lt.ID == "" {
 		return nil

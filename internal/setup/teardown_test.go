@@ -18,7 +18,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/permissions"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
-	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
@@ -28,7 +27,7 @@ type slurmAway struct{}
 
 var errAway = errors.New("no scontrol here")
 
-func (slurmAway) Slots(context.Context, string, map[string][]string) (map[string]site.SlurmSlot, int, error) {
+func (slurmAway) Slots(context.Context, string, map[string][]string) (map[string]setup.SlurmSlot, int, error) {
 	return nil, 0, errAway
 }
 func (slurmAway) Drain(context.Context, []string, string) error   { return errAway }
@@ -37,12 +36,12 @@ func (slurmAway) DeleteReservation(context.Context, string) error { return errAw
 // slurmOf is a Slurm whose slots have nodes and jobs.
 type slurmOf struct {
 	slurmAway
-	slots   map[string]site.SlurmSlot
+	slots   map[string]setup.SlurmSlot
 	drained *[]string
 }
 
-func (s slurmOf) Slots(_ context.Context, _ string, nodes map[string][]string) (map[string]site.SlurmSlot, int, error) {
-	slots := map[string]site.SlurmSlot{}
+func (s slurmOf) Slots(_ context.Context, _ string, nodes map[string][]string) (map[string]setup.SlurmSlot, int, error) {
+	slots := map[string]setup.SlurmSlot{}
 	for name, more := range nodes {
 		slot := s.slots[name]
 		slot.Nodes = append(slices.Clone(slot.Nodes), more...)
@@ -385,7 +384,7 @@ func TestRollOver(t *testing.T) {
 		t.Errorf("in the end: %q, %v", did, err)
 	}
 
-	r.slurm.slots = map[string]site.SlurmSlot{"gpu-a": {Nodes: []string{"gpu-a-1"}, Jobs: []string{"12"}}}
+	r.slurm.slots = map[string]setup.SlurmSlot{"gpu-a": {Nodes: []string{"gpu-a-1"}, Jobs: []string{"12"}}}
 	did, err = r.remove()
 	expect("while a job runs", did, err)
 

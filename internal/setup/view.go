@@ -16,6 +16,10 @@ type view struct {
 	unattended    bool
 	partitionFile settingsFile // the partition's file in conf.d
 	findings                   // of the reading
+
+	Running map[string]int // counts the instances of our node groups, by their id
+	Slots   []Slot
+	Waiting int // counts the jobs that wait in the queue
 }
 
 // inspection is all that setup decides on. Nothing changes it once inspect has returned it.
@@ -24,14 +28,18 @@ type inspection struct {
 	waits bool // setup waits for fences
 
 	reservation    capacity.Reservation
-	like           pcs.NodeGroup           // the node group that is copied from
-	source         capacity.LaunchTemplate // the launch template of like; zero without one
-	chosen         []ec2.Subnet            // the requested subnets, or the candidates
-	unknownSubnets []string                // requested ids that no subnet of the VPC has
-	users          users                   // of the reservation, others than the node group
-	userData       []byte                  // in the form that PCS wants; nil if there is none
-	nodeScript     string                  // describes the user data of provider ec2
-	launch         site.Launch             // of the nodes, with the wanted Template, without an id; zero if none is planned
+	absent         error                           // why EC2 has no such reservation
+	Known          map[string]capacity.Reservation // those that EC2 describes: also of the slots and the settings
+	Inside         []capacity.Instance             // the instances in the reservation
+	VPC            []ec2.Subnet                    // all subnets of the nodes' VPC
+	like           pcs.NodeGroup                   // the node group that is copied from
+	source         capacity.LaunchTemplate         // the launch template of like; zero without one
+	chosen         []ec2.Subnet                    // the requested subnets, or the candidates
+	unknownSubnets []string                        // requested ids that no subnet of the VPC has
+	users          users                           // of the reservation, others than the node group
+	userData       []byte                          // in the form that PCS wants; nil if there is none
+	nodeScript     string                          // describes the user data of provider ec2
+	launch         site.Launch                     // of the nodes, with the wanted Template, without an id; zero if none is planned
 }
 
 // findings are problems, and notes, which stop nothing.
@@ -47,8 +55,8 @@ func (f *findings) warn(message string, args ...any) {
 
 func (f *findings) hasProblems() bool { return len(f.Texts(capacity.Admin)) > 0 }
 
-func (v *view) newSlot(name string) site.Slot {
-	slot := site.Slot{Name: name}
+func (v *view) newSlot(name string) Slot {
+	slot := Slot{Name: name}
 	if g, found := v.Group(name); found && g.Name == name {
 		slot.Group = &g
 		slot.Owned = v.Owns(g.Tags)
@@ -90,10 +98,18 @@ type settingsFile struct {
 }
 
 // newSlots returns what the inventory says of the slots. A node group of provider ec2 stands for its slots.
-func (v *view) newSlots() (slots []site.Slot) {
+func (v *view) newSlots() (slots []Slot) {
 	for _, name := range capacity.SlotNames(v.Provider, v.request.NodeGroup) {
 		slots = append(slots, v.newSlot(name))
 	}
 
 	return slots
+}
+
+// IsLive reports whether a reservation is open or may still open, over whether it has ended. One that EC2 does not
+// describe is neither: it may only be missing from this answer.
+func (in *inspection) IsLive(id string) (live, over bool) {
+	r, known := in.Known[id]
+	live = known && r.State.IsLive() && (r.End.IsZero() || r.End.After(in.Now))
+	return live, known && !live
 }

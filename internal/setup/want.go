@@ -18,7 +18,7 @@ import (
 
 // wanted is what setup wants: what the request says, else what an earlier run left, else what is copied.
 type wanted struct {
-	slot      site.Slot // that takes the reservation
+	slot      Slot // that takes the reservation
 	template  capacity.LaunchTemplateSpec
 	group     pcs.NodeGroup              // without ID, status and template
 	entry     capacity.GroupSettings     // of this reservation alone
@@ -27,7 +27,7 @@ type wanted struct {
 }
 
 // decideWanted returns what is wanted in a slot.
-func decideWanted(in inspection, slot site.Slot) wanted {
+func decideWanted(in inspection, slot Slot) wanted {
 	r := in.reservation
 	most, leaves := in.maxNodes(slot)
 	w := wanted{slot: slot, leaves: leaves, template: in.templateSpec()}
@@ -151,7 +151,7 @@ func (in *inspection) keptTemplate() (t capacity.LaunchTemplate) {
 
 // keptEntryTemplate returns the launch template for the settings: the site's choice of a version
 // stays until a newer one is written.
-func (in *inspection) keptEntryTemplate(slot site.Slot) string {
+func (in *inspection) keptEntryTemplate(slot Slot) string {
 	name := pcs.TemplateName(in.request.Mark, slot.Name)
 	has := in.entry().LaunchTemplate
 	if was, _, _ := strings.Cut(has, ":"); was == name && slot.Template.Digest == in.launch.Template.Digest {
@@ -164,7 +164,7 @@ func (in *inspection) keptEntryTemplate(slot site.Slot) string {
 // maxNodes returns the number of nodes, and whether it is what others leave: the requested one, else the present one, else all that
 // others leave of the reservation. The present number is not lowered for others, which would end
 // nodes under their jobs; checkUsers says if it is too large.
-func (in *inspection) maxNodes(slot site.Slot) (n int, leaves bool) {
+func (in *inspection) maxNodes(slot Slot) (n int, leaves bool) {
 	size := in.reservation.Size()
 	rest := size - in.users.instances
 	switch {
@@ -369,7 +369,7 @@ func (in *inspection) chooseLike() (like pcs.NodeGroup, found findings) {
 // findLike returns the node group to copy from where nothing names one: the only other one, or the only one with a queue.
 func (in *inspection) findLike() (like pcs.NodeGroup, found findings) {
 	others := slices.DeleteFunc(slices.Clone(in.Groups), func(g pcs.NodeGroup) bool {
-		own := slices.ContainsFunc(in.Slots, func(s site.Slot) bool { return s.Name == g.Name })
+		own := slices.ContainsFunc(in.Slots, func(s Slot) bool { return s.Name == g.Name })
 		return own || g.Status == pcs.Deleting || g.Status == pcs.CreateFailed
 	})
 	queued := slices.DeleteFunc(slices.Clone(others), func(g pcs.NodeGroup) bool {

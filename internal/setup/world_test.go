@@ -13,7 +13,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/lab/model"
-	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -273,9 +272,9 @@ func (w *world) Slots(
 	ctx context.Context,
 	partition string,
 	nodes map[string][]string,
-) (map[string]site.SlurmSlot, int, error) {
+) (map[string]SlurmSlot, int, error) {
 	var (
-		seen site.SlurmState
+		seen slurmState
 		errs [4]error
 	)
 
