@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/mod/semver"
-
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
@@ -26,7 +24,7 @@ var (
 
 // The first and the last version that ends and launches static nodes under foreign reservations with MAINT while they
 // boot: aws-parallelcluster issues 7465 and 7470, fixed by aws-parallelcluster-node pull request 728.
-const firstLooping, lastLooping = "v3.8.0", "v3.15.1"
+const firstLooping, lastLooping = "3.8.0", "3.15.1"
 
 // checkParallelCluster judges our fences over static nodes of ParallelCluster, which takes every reservation with
 // MAINT for its own.
@@ -58,8 +56,8 @@ func (s *Survey) checkParallelCluster(f *findings) {
 			"ParallelCluster of an unknown version launches %s; 3.8.0 to 3.15.1 keep terminating and relaunching "+
 				"static nodes that boot under a fence",
 			list)
-	case len(static) > 0 && semver.Compare("v"+version, firstLooping) >= 0 &&
-		semver.Compare("v"+version, lastLooping) <= 0:
+	case len(static) > 0 && hostlist.NaturalCompare(version, firstLooping) >= 0 &&
+		hostlist.NaturalCompare(version, lastLooping) <= 0:
 		f.fail("parallelcluster", fix,
 			"ParallelCluster %s keeps terminating and relaunching static nodes that boot under a fence: %s", version,
 			list)
