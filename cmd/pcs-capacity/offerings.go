@@ -21,7 +21,7 @@ type OfferingsCmd struct {
 	EndBy        moment   `help:"Latest end, such as 2026-12-01 or tomorrow." placeholder:"TIME"`
 	Zone         string   `help:"Only blocks in this zone, such as use2-az1." placeholder:"AZ-ID"`
 	MaxPrice     usd      `help:"Highest price for the whole block, in USD." placeholder:"USD"`
-	Sort         string   `help:"Earliest start first, or lowest price of an instance-hour: ${enum}." enum:"start,price" default:"start"`
+	Sort         string   `help:"Earliest start first, lowest price of an instance-hour, or lowest fee of the whole block: ${enum}." enum:"start,price,fee" default:"start"`
 	regionFlags
 }
 

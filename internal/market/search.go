@@ -327,11 +327,12 @@ func (s Search) describeCheapest(found []capacity.Offering) string {
 // The orders of SortOffers.
 const (
 	ByStart = "start"
-	ByPrice = "price"
+	ByPrice = "price" // of an instance-hour
+	ByFee   = "fee"   // of the whole block
 )
 
-// SortOffers adds the cluster's subnets to the offers, and puts zones that it can use first, then the earliest start or
-// the lowest price of an instance-hour.
+// SortOffers adds the cluster's subnets to the offers, and puts zones that it can use first, then those that come
+// first in the order.
 func SortOffers(offers []Offer, by string, subnets Subnets) {
 	for i := range offers {
 		offers[i].ZoneUse = subnets.Zone(offers[i].AZID)
@@ -341,8 +342,11 @@ func SortOffers(offers []Offer, by string, subnets Subnets) {
 		rank := a.Rank() - b.Rank()
 		start := a.Start.Compare(b.Start)
 		price := compareFees(a.PerHour, b.PerHour)
-		if by == ByPrice {
+		switch by {
+		case ByPrice:
 			return cmp.Or(rank, price, start)
+		case ByFee:
+			return cmp.Or(rank, compareFees(a.Fee, b.Fee), start)
 		}
 
 		return cmp.Or(rank, start, price)

@@ -138,11 +138,9 @@ func TestSortOffers(t *testing.T) {
 
 	offers := []Offer{
 		offer("late", "use2-az1", 48*time.Hour, day, "240", "USD"),
-		offer("near", "use2-az2", 0, day, "24",
-			"USD"),
+		offer("near", "use2-az2", 0, day, "24", "USD"),
 		offer("dear", "use2-az1", 0, day, "480", "USD"),
-		offer("long", "use2-az1", time.Hour, 2*day, "240",
-			"USD"), // 5 an hour
+		offer("long", "use2-az1", time.Hour, 2*day, "260", "USD"), // less an hour than late
 		offer("yuan", "use2-az1", 2*time.Hour, day, "24", "CNY"),
 		offer("nowhere", "use2-az3", 0, day, "24", "USD"),
 	}
@@ -153,6 +151,7 @@ func TestSortOffers(t *testing.T) {
 	for by, want := range map[string]string{
 		ByStart: "dear long yuan late near nowhere",
 		ByPrice: "yuan long late dear near nowhere",
+		ByFee:   "yuan late long dear near nowhere",
 	} {
 		SortOffers(offers, by, subnets)
 
