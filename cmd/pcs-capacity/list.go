@@ -26,7 +26,8 @@ type ListCmd struct {
 	regionFlags
 	GPUOnly       bool  `name:"gpu-only" help:"Only types that have GPUs or Neuron devices."`
 	AvailableOnly bool  `help:"Only reservations with a free instance now."`
-	ActiveOnly    bool  `help:"Only reservations that are open now."`
+	ActiveOnly    bool  `help:"Only reservations that are active or scheduled."`
+	OpenOnly      bool  `help:"Only reservations that are open now."`
 	MinCapacity   count `help:"Only reservations of at least N instances, free or not; with --available-only N free ones." placeholder:"N"`
 }
 
@@ -143,7 +144,7 @@ func (c *ListCmd) ask(ctx context.Context, aws *ec2.Client) (list regionList, er
 		list.found, list.missing, err = aws.Reservations(ctx, c.IDs)
 	} else {
 		query := ec2.ReservationQuery{InstanceTypes: c.InstanceTypes, Plain: true}
-		if c.ActiveOnly {
+		if c.OpenOnly {
 			query.States = []capacity.State{capacity.StateActive}
 		}
 
@@ -209,7 +210,7 @@ func (c *ListCmd) matches(r capacity.Reservation) bool {
 	}
 
 	return c.includesKind(r.Kind) && size >= int(c.MinCapacity) && (!c.AvailableOnly || size > 0) &&
-		(!c.ActiveOnly || r.State == capacity.StateActive) &&
+		(!c.OpenOnly || r.State == capacity.StateActive) && (!c.ActiveOnly || r.State.IsLive()) &&
 		(len(c.IDs) == 0 || len(c.InstanceTypes) == 0 || slices.Contains(c.InstanceTypes, r.InstanceType))
 }
 
@@ -259,7 +260,7 @@ func (c *ListCmd) missing(
 		missing = append(missing, missingReservation{ID: m.ID, Code: ec2.Code(m.Err), Message: message})
 	}
 
-	if !slices.Contains(regions, home) || len(c.IDs)+len(c.InstanceTypes) > 0 || c.ActiveOnly || c.GPUOnly ||
+	if !slices.Contains(regions, home) || len(c.IDs)+len(c.InstanceTypes) > 0 || c.OpenOnly || c.GPUOnly ||
 		slices.ContainsFunc(failed, func(f market.RegionFailure) bool { return f.Region == home }) {
 		return missing
 	}
@@ -292,6 +293,10 @@ type listRow struct {
 	// block.
 	Count *int `json:"count"`
 	Used  int  `json:"used"`
+	// DurationHours is the length from start to end; nil without an end.
+	DurationHours *float64 `json:"duration_hours"`
+	// UltraCluster: EC2 places the instances of every Capacity Block in an UltraCluster.
+	UltraCluster bool `json:"ultracluster"`
 	owner
 	Shared *bool `json:"shared"` // nil when nobody knows whose account this is
 	market.ZoneUse
@@ -299,12 +304,17 @@ type listRow struct {
 
 const listColumns = "ID: ID; TYPE: InstanceType; COUNT: Count; FREE: Available drop 10; REGION: Region drop 3; " +
 	"AZ ID: AZID drop 11; " +
-	"AZ: AZ drop 4; START: Start; END: End; LASTS: Lasts drop 5; STATE: State; USED: Used drop 6; " +
+	"AZ: AZ drop 4; START: Start; END: EndOrNone; LASTS: Lasts drop 5; STATE: State; USED: Used drop 6; " +
 	"IDLE: NodesIdle drop 8; " +
 	"USED BY: UsedBy drop 9; SUBNET: SubnetWord drop 7; SUBNET ID: SubnetID drop 1; MARKS: Marks drop 2"
 
 func newListRow(r capacity.Reservation, account string, use market.ZoneUse, own owned) listRow {
-	row := listRow{Reservation: r, Used: r.Used(), owner: own.of(r.ID), ZoneUse: use}
+	row := listRow{Reservation: r, Used: r.Used(), UltraCluster: r.Kind.IsBlock(), owner: own.of(r.ID), ZoneUse: use}
+	if !r.Start.IsZero() && !r.End.IsZero() {
+		hours := r.End.Sub(r.Start).Hours()
+		row.DurationHours = &hours
+	}
+
 	if account != "" {
 		shared := r.OwnerID != account
 		row.Shared = &shared
@@ -319,6 +329,15 @@ func newListRow(r capacity.Reservation, account string, use market.ZoneUse, own 
 	}
 
 	return row
+}
+
+// EndOrNone returns the end; an ODCR without one stays until it is cancelled.
+func (r listRow) EndOrNone() any {
+	if r.End.IsZero() {
+		return "no end date"
+	}
+
+	return r.End
 }
 
 // Lasts returns the length from start to end.
@@ -377,11 +396,44 @@ func summarize(rows []listRow, k capacity.Kind, missing bool) string {
 		}
 	}
 
+	if len(rows) > 0 {
+		text += describeRange(rows)
+	}
+
 	if missing {
 		text += ", in the regions that answered"
 	}
 
 	return text
+}
+
+// describeRange names the instance types, and the shortest and the longest duration.
+func describeRange(rows []listRow) string {
+	var (
+		types   []string
+		lengths []time.Duration
+	)
+	for _, r := range rows {
+		types = append(types, r.InstanceType)
+		if r.DurationHours != nil {
+			lengths = append(lengths, r.End.Sub(r.Start))
+		}
+	}
+
+	slices.Sort(types)
+
+	text := "; " + strings.Join(slices.Compact(types), ", ")
+	if len(lengths) == 0 {
+		return text
+	}
+
+	shortest := capacity.FormatDuration(slices.Min(lengths))
+	longest := capacity.FormatDuration(slices.Max(lengths))
+	if shortest == longest {
+		return text + "; " + shortest
+	}
+
+	return text + "; " + shortest + " to " + longest
 }
 
 // show writes the document, or a summary and a table for each kind that was asked for.

@@ -217,10 +217,8 @@ func (t *Terminal) columns(rows reflect.Value, spec string) (all []*column) {
 			c.cells = append(c.cells, t.cell(v, layout))
 		}
 
-		if len(c.cells) > 0 {
-			if _, of := values[c][0].(time.Time); of {
-				c.head += zone
-			}
+		if slices.ContainsFunc(values[c], func(v any) bool { _, is := v.(time.Time); return is }) {
+			c.head += zone
 		}
 
 		for _, cell := range append(c.cells, c.head) {
