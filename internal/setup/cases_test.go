@@ -153,8 +153,8 @@ func TestSubnetsOfLaunches(t *testing.T) {
 		"EFA that is there already": {
 			ask: askFor(now1),
 			seen: func(in *inspection) {
-				in.Slots[0].Uses.NetworkInterfaces = []capacity.Interface{{Type: "efa"}}
-				in.Slots[0].Group.SubnetIDs = []string{subnet, spare.ID, distant.ID}
+				in.slots[0].Uses.NetworkInterfaces = []capacity.Interface{{Type: "efa"}}
+				in.slots[0].Group.SubnetIDs = []string{subnet, spare.ID, distant.ID}
 			},
 			wanted:   []string{subnet, spare.ID, distant.ID},
 			launched: subnet,
@@ -226,7 +226,7 @@ func TestWhatIsKept(t *testing.T) {
 		"lt-2": {into("lt-1", next1, true), into("lt-2", now1, true)},
 		"lt-3": {{}, into("lt-3", next1, true)},
 	} {
-		in := inspection{view: view{Slots: slots}, reservation: capacity.Reservation{ID: now1}}
+		in := inspection{view: view{slots: slots}, reservation: capacity.Reservation{ID: now1}}
 		if got := in.keptTemplate().ID; got != want {
 			t.Errorf("kept is %q, want %q", got, want)
 		}
@@ -323,7 +323,7 @@ func TestUserDataOnEC2(t *testing.T) {
 		}
 
 		in.source.UserData, in.request.ConfServer = data, ""
-		if in.Slots[0].Uses = (capacity.LaunchTemplate{ID: "lt", UserData: data}); c.want > 0 {
+		if in.slots[0].Uses = (capacity.LaunchTemplate{ID: "lt", UserData: data}); c.want > 0 {
 			data, _, _ = in.nodeUserData()
 		}
 
@@ -389,7 +389,7 @@ func TestLikeIsFound(t *testing.T) {
 				Groups:  c.groups,
 				Queues:  []pcs.Queue{{Name: "cpu", GroupIDs: []string{"pcs_cpu"}}},
 			}
-			in.Slots = in.newSlots()
+			in.slots = in.newSlots()
 
 			like, found := in.chooseLike()
 			if like.Name != c.like {
@@ -413,7 +413,7 @@ func TestLikeIsFound(t *testing.T) {
 		Site:       site.Site{Provider: capacity.ProviderPCS, Inventory: pcs.Inventory{Groups: []pcs.NodeGroup{cpu}}},
 	}}
 	in.request.Like = ""
-	in.Slots = in.newSlots()
+	in.slots = in.newSlots()
 
 	if like, _ := in.chooseLike(); like.Name != "" {
 		t.Errorf("a roll over copies from %s", like.Name)
@@ -456,7 +456,7 @@ func TestUsersOfTheReservation(t *testing.T) {
 
 		return func(in *inspection) {
 			for range n {
-				in.Inside = append(in.Inside, one)
+				in.inside = append(in.inside, one)
 			}
 		}
 	}

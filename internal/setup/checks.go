@@ -84,7 +84,7 @@ func checkMatch(in inspection, want wanted) (found findings) {
 	}
 
 	for _, m := range capacity.Match(in.reservation, g, in.Now) {
-		there := subnetIDs(in.inZone(in.VPC))
+		there := subnetIDs(in.inZone(in.vpc))
 		switch size := in.reservation.Size(); {
 		case m.Code == capacity.WrongSize && size == 0, m.Code == capacity.WrongZone && len(in.chosen) == 0:
 			continue // below, and checkSubnets says why
@@ -123,7 +123,7 @@ func (in *inspection) fixedTypeAndKind() (instanceType string, kind capacity.Kin
 		kind = g.PurchaseOption
 	}
 
-	for _, other := range in.Slots {
+	for _, other := range in.slots {
 		if other.Owned && len(other.Group.InstanceTypes) > 0 && other.Group.InstanceTypes[0] != r.InstanceType {
 			instanceType = other.Group.InstanceTypes[0]
 		}
@@ -260,7 +260,7 @@ func checkSubnets(in inspection) (found findings) {
 		}
 	}
 
-	if there := subnetIDs(in.inZone(in.VPC)); len(there) > 0 {
+	if there := subnetIDs(in.inZone(in.vpc)); len(there) > 0 {
 		fix = subnetFlag + strings.Join(there, " or ")
 	}
 

@@ -345,7 +345,7 @@ func TestStepsOnFiles(t *testing.T) {
 
 	going := view{
 		request: Request{Queue: "gpu", Config: cfg},
-		Slots:   []Slot{{Name: "gpu-a"}},
+		slots:   []Slot{{Name: "gpu-a"}},
 	}
 	if err := going.removeSettings(t.Context(), w, was, capacity.PartitionSettings{Name: was.Name}); !errors.Is(
 		err,

@@ -185,7 +185,7 @@ func (v *view) removeSettings(ctx context.Context, w World, before, left capacit
 	}
 
 	now, _, err := w.Slots(ctx, v.request.Queue, v.slotNodes())
-	for _, slot := range v.Slots {
+	for _, slot := range v.slots {
 		for _, name := range now[slot.Name].Reservations {
 			if err == nil {
 				err = w.DeleteReservation(ctx, name)

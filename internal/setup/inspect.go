@@ -32,10 +32,10 @@ func (s Setup) newView(r Request) view {
 // inspect reads what setup goes by. It sends reading calls only, in stages: what the request names, what that names,
 // and what is launched with.
 func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
-	in := &inspection{view: s.newView(r), waits: s.Slurm != nil, Known: map[string]capacity.Reservation{}}
+	in := &inspection{view: s.newView(r), waits: s.Slurm != nil, known: map[string]capacity.Reservation{}}
 	in.Region = s.PCS.Region()
 
-	err := in.sideBySide(ctx, ofView(s.readCluster), s.readReservation, s.readInside)
+	err := s.sideBySide(ctx, in.readCluster, in.readReservation, in.readInside)
 	if err != nil {
 		return nil, err
 	}
@@ -49,13 +49,13 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 		return in, nil // plan says them, and what is wrong beside them
 	}
 
-	in.Slots = in.newSlots()
+	in.slots = in.newSlots()
 
 	like, found := in.chooseLike()
 	in.like = like
 	in.Add(found.Problems...)
 
-	err = in.sideBySide(ctx, s.readSlots, s.readLike, s.readType, s.readOthers, s.readVPC, ofView(s.readSlurm))
+	err = s.sideBySide(ctx, in.readSlots, in.readLike, in.readType, in.readOthers, in.readVPC, in.readSlurm)
 	if err != nil {
 		return nil, err
 	}
@@ -74,30 +74,25 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 		return in, nil
 	}
 
-	return in, s.readLaunch(ctx, in)
+	return in, in.readLaunch(ctx, s)
 }
 
 // sideBySide makes the reads of a stage: each writes fields of its own, and reads only what earlier stages have
 // written. One of a stage at most finds problems.
-func (in *inspection) sideBySide(ctx context.Context, stage ...func(ctx context.Context, in *inspection) error) error {
+func (s Setup) sideBySide(ctx context.Context, stage ...func(ctx context.Context, s Setup) error) error {
 	reads, ctx := errgroup.WithContext(ctx)
-	for _, one := range stage {
-		reads.Go(func() error { return one(ctx, in) })
+	for _, read := range stage {
+		reads.Go(func() error { return read(ctx, s) })
 	}
 
 	return reads.Wait()
 }
 
-// ofView has a read of the view in a stage.
-func ofView(read func(ctx context.Context, v *view) error) func(context.Context, *inspection) error {
-	return func(ctx context.Context, in *inspection) error { return read(ctx, &in.view) }
-}
-
 // completeSlots notes what EC2 says of the slots. The launch template of provider ec2 is what its node group uses, and
 // where nobody names another one what is copied, too.
 func (in *inspection) completeSlots() {
-	for i := range in.Slots {
-		slot := &in.Slots[i]
+	for i := range in.slots {
+		slot := &in.slots[i]
 		if in.OnEC2() && in.Owns(slot.Template.Tags) {
 			slot.Uses = slot.Template
 		}
@@ -119,13 +114,13 @@ func (in *inspection) choose() {
 	}
 
 	in.users = in.findUsers()
-	in.Slots[0].Instances += in.users.own
+	in.slots[0].Instances += in.users.own
 	in.chosen, in.unknownSubnets = in.chooseSubnets()
 }
 
 // readCluster reads the PCS cluster with its node groups and queues, and counts the instances of ours. Self-managed
 // Slurm has none.
-func (s Setup) readCluster(ctx context.Context, v *view) (err error) {
+func (v *view) readCluster(ctx context.Context, s Setup) (err error) {
 	if v.Provider != capacity.ProviderPCS {
 		v.Cluster.Name = v.request.Mark
 		return nil
@@ -153,9 +148,9 @@ func (s Setup) readCluster(ctx context.Context, v *view) (err error) {
 		return fmt.Errorf("looking for instances of node groups %s: %w", strings.Join(ours, ", "), err)
 	}
 
-	v.Running = map[string]int{}
+	v.running = map[string]int{}
 	for _, i := range found {
-		v.Running[i.Tags[pcs.TagNodeGroupID]]++
+		v.running[i.Tags[pcs.TagNodeGroupID]]++
 	}
 
 	return nil
@@ -163,15 +158,15 @@ func (s Setup) readCluster(ctx context.Context, v *view) (err error) {
 
 // readReservations reads those reservations that were not read yet, and the time. A failed read is an error, and absent
 // is why EC2 has not one of them.
-func (s Setup) readReservations(ctx context.Context, in *inspection, ids ...string) (absent, err error) {
+func (in *inspection) readReservations(ctx context.Context, s Setup, ids ...string) (absent, err error) {
 	found, missing, err := s.EC2.Reservations(ctx, slices.DeleteFunc(ids, func(id string) bool {
-		_, known := in.Known[id]
+		_, known := in.known[id]
 		return known || id == ""
 	}))
 	in.Now = s.EC2.Now() // not before EC2's answer, which tells the time
 
 	for _, r := range found {
-		in.Known[r.ID] = r
+		in.known[r.ID] = r
 	}
 
 	for _, m := range missing {
@@ -193,36 +188,36 @@ func isAbsent(err error) bool {
 			"NotFound") || strings.Contains(code, "Malformed") || strings.HasSuffix(code, ".Unavailable"))
 }
 
-func (s Setup) readReservation(ctx context.Context, in *inspection) (err error) {
-	in.absent, err = s.readReservations(ctx, in, in.request.Reservation)
-	in.reservation = in.Known[in.request.Reservation]
+func (in *inspection) readReservation(ctx context.Context, s Setup) (err error) {
+	in.absent, err = in.readReservations(ctx, s, in.request.Reservation)
+	in.reservation = in.known[in.request.Reservation]
 	return err
 }
 
 // readOthers reads the reservations of the slots and of the settings.
-func (s Setup) readOthers(ctx context.Context, in *inspection) error {
+func (in *inspection) readOthers(ctx context.Context, s Setup) error {
 	ids := reservationsOf(in.settings())
-	for i := range in.Slots { // beside who writes other fields
-		ids = append(ids, in.Slots[i].ReservationID)
+	for i := range in.slots { // beside who writes other fields
+		ids = append(ids, in.slots[i].ReservationID)
 	}
 
-	_, err := s.readReservations(ctx, in, ids...)
+	_, err := in.readReservations(ctx, s, ids...)
 
 	return err
 }
 
-func (s Setup) readInside(ctx context.Context, in *inspection) (err error) {
-	in.Inside, err = s.EC2.FindInstances(ctx, capacity.InstanceQuery{Reservation: in.request.Reservation})
+func (in *inspection) readInside(ctx context.Context, s Setup) (err error) {
+	in.inside, err = s.EC2.FindInstances(ctx, capacity.InstanceQuery{Reservation: in.request.Reservation})
 	return err
 }
 
 // readSlots reads the launch templates of the slots, and what their node groups launch with.
-func (s Setup) readSlots(ctx context.Context, in *inspection) error {
+func (in *inspection) readSlots(ctx context.Context, s Setup) error {
 	var names []string
 
 	reads, ctx := errgroup.WithContext(ctx)
-	for i := range in.Slots {
-		slot := &in.Slots[i]
+	for i := range in.slots {
+		slot := &in.slots[i]
 		names = append(names, pcs.TemplateName(in.Cluster.Name, slot.Name))
 		if slot.Owned {
 			reads.Go(func() (err error) {
@@ -235,7 +230,7 @@ func (s Setup) readSlots(ctx context.Context, in *inspection) error {
 	reads.Go(func() error {
 		templates, err := s.EC2.LaunchTemplates(ctx, names)
 		for i, name := range names {
-			in.Slots[i].Template = templates[name]
+			in.slots[i].Template = templates[name]
 		}
 
 		return err
@@ -245,23 +240,23 @@ func (s Setup) readSlots(ctx context.Context, in *inspection) error {
 }
 
 // readSlurm reads what Slurm has of the slots. If it does not answer, SlurmErr says why.
-func (s Setup) readSlurm(ctx context.Context, v *view) error {
-	if len(v.Slots) == 0 || s.Slurm == nil {
+func (v *view) readSlurm(ctx context.Context, s Setup) error {
+	if len(v.slots) == 0 || s.Slurm == nil {
 		return nil
 	}
 
 	var found map[string]SlurmSlot
 
-	found, v.Waiting, v.SlurmErr = s.Slurm.Slots(ctx, v.request.Queue, v.slotNodes())
-	for i := range v.Slots {
-		v.Slots[i].Slurm = found[v.Slots[i].Name]
+	found, v.waiting, v.SlurmErr = s.Slurm.Slots(ctx, v.request.Queue, v.slotNodes())
+	for i := range v.slots {
+		v.slots[i].Slurm = found[v.slots[i].Name]
 	}
 
 	return ctx.Err()
 }
 
 // readVPC reads the subnets of the nodes' VPC: with provider ec2 that of the first subnet that there is.
-func (s Setup) readVPC(ctx context.Context, in *inspection) error {
+func (in *inspection) readVPC(ctx context.Context, s Setup) error {
 	ids := in.Cluster.SubnetIDs
 	if in.OnEC2() {
 		ids, _ = in.subnets()
@@ -272,13 +267,13 @@ func (s Setup) readVPC(ctx context.Context, in *inspection) error {
 		return err
 	}
 
-	in.VPC, err = s.EC2.VPCSubnets(ctx, home[0].VPC)
+	in.vpc, err = s.EC2.VPCSubnets(ctx, home[0].VPC)
 
 	return err
 }
 
 // readLike reads the launch template to copy: that of the node group, with provider ec2 the requested one.
-func (s Setup) readLike(ctx context.Context, in *inspection) error {
+func (in *inspection) readLike(ctx context.Context, s Setup) error {
 	name := in.like.TemplateID
 
 	version := in.like.TemplateVersion
@@ -309,14 +304,14 @@ func (s Setup) readLike(ctx context.Context, in *inspection) error {
 	return err
 }
 
-func (s Setup) readType(ctx context.Context, in *inspection) error {
+func (in *inspection) readType(ctx context.Context, s Setup) error {
 	types, err := s.EC2.InstanceTypes(ctx, []string{in.reservation.InstanceType})
 	in.launch.Type = types[in.reservation.InstanceType]
 	return err
 }
 
 // readLaunch reads what nodes will be launched with.
-func (s Setup) readLaunch(ctx context.Context, in *inspection) (err error) {
+func (in *inspection) readLaunch(ctx context.Context, s Setup) (err error) {
 	l := &in.launch
 
 	l.Template, err = s.EC2.PlannedTemplate(ctx, in.templateSpec())

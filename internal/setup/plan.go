@@ -102,7 +102,7 @@ func (p *Plan) addSteps(in inspection, want wanted) {
 // chooseSlot takes the slot that has the reservation already, else one without a node group, else
 // one with an ended reservation.
 func chooseSlot(in inspection) (chosen Slot, found findings) {
-	for _, slot := range in.Slots {
+	for _, slot := range in.slots {
 		if slot.Group != nil && !slot.Owned {
 			found.notOurs(in, "compute node group", slot.Name, slot.Group.ARN)
 		}
@@ -113,15 +113,15 @@ func chooseSlot(in inspection) (chosen Slot, found findings) {
 		func(s Slot) bool { return s.Group == nil },
 		func(s Slot) bool { live, _ := in.IsLive(s.ReservationID); return s.Owned && !live },
 	} {
-		if i := slices.IndexFunc(in.Slots, fits); i >= 0 {
-			return in.Slots[i], found
+		if i := slices.IndexFunc(in.slots, fits); i >= 0 {
+			return in.slots[i], found
 		}
 	}
 
 	var held []string
-	for _, slot := range in.Slots {
+	for _, slot := range in.slots {
 		until := "it is cancelled"
-		if end := in.Known[slot.ReservationID].End; !end.IsZero() {
+		if end := in.known[slot.ReservationID].End; !end.IsZero() {
 			until = capacity.FormatUTC(end)
 		}
 

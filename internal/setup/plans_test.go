@@ -215,7 +215,7 @@ func TestPlansInFull(t *testing.T) {
 			name:  "a copy of itself on EC2",
 			world: firstOnEC2,
 			ask:   onEC2,
-			seen:  func(in *inspection) { in.source = in.Slots[0].Template },
+			seen:  func(in *inspection) { in.source = in.slots[0].Template },
 		},
 
 		{name: "a cluster at work", seen: func(in *inspection) { in.Cluster.Status = pcs.Updating }},
@@ -242,13 +242,13 @@ func TestPlansInFull(t *testing.T) {
 		{
 			name: "no subnet, self-managed",
 			ask:  func(r *Request) { onEC2(r); r.SubnetIDs = nil },
-			seen: func(in *inspection) { in.VPC, in.chosen = nil, nil },
+			seen: func(in *inspection) { in.vpc, in.chosen = nil, nil },
 		},
 		{name: "another zone", seen: func(in *inspection) { in.reservation.AZID = "use2-az2" }},
 		{name: "a zone that is not known yet", seen: func(in *inspection) { in.reservation.AZID = "" }},
 		{
 			name: "no subnet is there to name",
-			seen: func(in *inspection) { in.VPC[0].AZID, in.unknownSubnets = "use2-az9", []string{"subnet-9"} },
+			seen: func(in *inspection) { in.vpc[0].AZID, in.unknownSubnets = "use2-az9", []string{"subnet-9"} },
 		},
 		{name: "all nodes", ask: nodes(4)},
 		{name: "no instances", seen: func(in *inspection) { in.reservation.Total = 0 }},
@@ -288,19 +288,19 @@ func TestPlansInFull(t *testing.T) {
 			name: "a cluster that just does",
 			seen: func(in *inspection) { in.Groups = slices.Clone(in.Groups); in.Groups[0].Max = 28 },
 		},
-		{name: "nodes that run", world: first, ask: nodes(3), seen: func(in *inspection) { in.Slots[0].Instances = 1 }},
+		{name: "nodes that run", world: first, ask: nodes(3), seen: func(in *inspection) { in.slots[0].Instances = 1 }},
 		{
 			name:  "more nodes beside those that run",
 			world: firstWith(nodes(2)),
 			ask:   nodes(3),
-			seen:  func(in *inspection) { in.Slots[0].Instances = 1 },
+			seen:  func(in *inspection) { in.slots[0].Instances = 1 },
 		},
 		{name: "a launch template of others", seen: func(in *inspection) {
-			in.Slots[0].Template = capacity.LaunchTemplate{ID: "lt-9", Name: "pcs-capacity-ml-gpu-a", Tags: foreign}
+			in.slots[0].Template = capacity.LaunchTemplate{ID: "lt-9", Name: "pcs-capacity-ml-gpu-a", Tags: foreign}
 		}},
 		{name: "slots of others", seen: func(in *inspection) {
-			in.Slots[0].Group = &pcs.NodeGroup{Name: "gpu-a", ARN: "arn:1"}
-			in.Slots[1].Group = &pcs.NodeGroup{Name: "gpu-b", ARN: "arn:2"}
+			in.slots[0].Group = &pcs.NodeGroup{Name: "gpu-a", ARN: "arn:1"}
+			in.slots[1].Group = &pcs.NodeGroup{Name: "gpu-b", ARN: "arn:2"}
 		}},
 		{name: "a queue of others", ask: func(r *Request) { r.Queue = "cpu" }},
 		{name: "another kind in the entry", world: first, ask: next, seen: odcr},
@@ -323,7 +323,7 @@ func TestPlansInFull(t *testing.T) {
 			name:  "another kind beside a slot whose block has ended",
 			world: lost,
 			ask:   next,
-			seen:  func(in *inspection) { odcr(in); in.Now = in.Known[in.Slots[0].ReservationID].End },
+			seen:  func(in *inspection) { odcr(in); in.Now = in.known[in.slots[0].ReservationID].End },
 		},
 		{
 			name:  "another kind, and a file of the administrator's",
@@ -349,7 +349,7 @@ func TestPlansInFull(t *testing.T) {
 		{
 			name:  "a node group that says no type",
 			world: first,
-			seen:  func(in *inspection) { in.Slots[0].Group.InstanceTypes = nil },
+			seen:  func(in *inspection) { in.slots[0].Group.InstanceTypes = nil },
 		},
 		{name: "none that is selected", world: written("gpu", capacity.ProviderPCS, selects)},
 		{name: "used by others", ask: nodes(3), seen: others(2, "x")},
@@ -425,19 +425,19 @@ func TestPlansInFull(t *testing.T) {
 			name:  "blocks that overlap, self-managed",
 			world: firstOnEC2,
 			ask:   nextOnEC2,
-			seen:  func(in *inspection) { in.reservation.Start = in.Known[now1].Start },
+			seen:  func(in *inspection) { in.reservation.Start = in.known[now1].Start },
 		},
 
 		{
 			name:  "unknown settings of the group",
 			world: first,
 			ask:   nodes(3),
-			seen:  func(in *inspection) { in.Slots[0].Group.Unknown = []string{"scalingConfiguration.spare"} },
+			seen:  func(in *inspection) { in.slots[0].Group.Unknown = []string{"scalingConfiguration.spare"} },
 		},
 		{
 			name:  "unknown settings of what could not be created",
 			world: notCreated,
-			seen:  func(in *inspection) { in.Slots[0].Group.Unknown = []string{"spare"} },
+			seen:  func(in *inspection) { in.slots[0].Group.Unknown = []string{"spare"} },
 		},
 		{name: "unknown settings of the queue", world: first, ask: next, seen: unknownOfQueue},
 		{name: "unknown settings of a queue that stays", world: first, seen: unknownOfQueue},
@@ -476,8 +476,8 @@ func TestPlansInFull(t *testing.T) {
 		say(c.name, plan(in))
 	}
 
-	jobs := func(in *view) { in.Slots[0].Instances, in.Slots[0].Slurm.Jobs = 1, []string{"12", "13_1"} }
-	away := func(in *view) { in.SlurmErr, in.Slots[0].Instances = errNoFence, 1 }
+	jobs := func(in *view) { in.slots[0].Instances, in.slots[0].Slurm.Jobs = 1, []string{"12", "13_1"} }
+	away := func(in *view) { in.SlurmErr, in.slots[0].Instances = errNoFence, 1 }
 	theirs := func(in *view) { in.partitionFile.owned = false }
 	inQueue := func(name string, change func(*pcs.Queue)) func(t *testing.T, w *world) {
 		return func(t *testing.T, w *world) { both(t, w); change(w.Queue(name)) }
@@ -545,11 +545,11 @@ func TestPlansInFull(t *testing.T) {
 		},
 		{name: "teardown with jobs", seen: jobs},
 		{name: "teardown with jobs, by force", ask: Request{Force: true}, seen: jobs},
-		{name: "teardown with jobs that wait", seen: func(in *view) { in.Waiting = 2 }},
+		{name: "teardown with jobs that wait", seen: func(in *view) { in.waiting = 2 }},
 		{
 			name: "teardown of a slot with jobs that wait",
 			ask:  Request{NodeGroup: "gpu-a"},
-			seen: func(in *view) { in.Waiting = 2 },
+			seen: func(in *view) { in.waiting = 2 },
 		},
 		{name: "teardown beside a file of the administrator's", seen: theirs},
 		{
@@ -559,8 +559,8 @@ func TestPlansInFull(t *testing.T) {
 		},
 		{name: "teardown where Slurm does not answer", seen: func(in *view) {
 			in.SlurmErr = errNoFence
-			for i := range in.Slots {
-				in.Slots[i].Slurm = SlurmSlot{}
+			for i := range in.slots {
+				in.slots[i].Slurm = SlurmSlot{}
 			}
 		}},
 		{name: "teardown without Slurm", seen: away},
@@ -571,7 +571,7 @@ func TestPlansInFull(t *testing.T) {
 		},
 		{
 			name: "teardown by sync with instances",
-			seen: func(in *view) { in.unattended, in.Slots[0].Instances = true, 1 },
+			seen: func(in *view) { in.unattended, in.slots[0].Instances = true, 1 },
 		},
 		{
 			name:  "teardown of what is in another queue",

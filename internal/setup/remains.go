@@ -28,7 +28,7 @@ func (s Setup) findRemains(ctx context.Context, r Request) (v view, err error) {
 
 	onPCS := v.Provider == capacity.ProviderPCS
 	guest := v.Provider.IsGuest()
-	err = s.readCluster(ctx, &v)
+	err = v.readCluster(ctx, s)
 	if err != nil || v.hasProblems() {
 		return v, err
 	}
@@ -66,14 +66,14 @@ func (s Setup) findRemains(ctx context.Context, r Request) (v view, err error) {
 	}
 
 	slots, found := v.goingSlots(templates, instances)
-	v.Slots = slots
+	v.slots = slots
 	v.Add(found.Problems...)
 
-	err = s.readSlurm(ctx, &v)
+	err = v.readSlurm(ctx, s)
 	if s.Unattended { // sync removes node groups and their places in queues, and nothing else
 		v.request.Config = config.Default()
-		for i := range v.Slots {
-			v.Slots[i].Slurm.Reservations = nil
+		for i := range v.slots {
+			v.slots[i].Slurm.Reservations = nil
 		}
 	}
 

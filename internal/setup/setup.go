@@ -2,9 +2,9 @@
 // compute node group, a queue and the settings. For self-managed Slurm it makes a launch
 // template and the settings; what slurm.conf has to say follows from these.
 //
-// Plan reads AWS, Slurm and settings (inspect.go), and returns the missing steps and every
-// obstacle; it changes nothing. Apply carries out a plan; it can be killed and run again at
-// any point (R5). Only things with our tag are changed (R9).
+// Plan reads AWS, Slurm and settings (inspect.go) into a value, decides from it what is wanted (want.go), and returns
+// the missing steps and every obstacle; it changes nothing. PlanTeardown does so with what is left (remains.go). Apply
+// carries out a plan; it can be killed and run again at any point (R5). Only things with our tag are changed (R9).
 package setup
 
 import (

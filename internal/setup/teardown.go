@@ -15,7 +15,7 @@ import (
 
 // Reservations lists the reservations of what the plan removes.
 func (p *Plan) Reservations() (ids []string) {
-	for _, slot := range p.seen.Slots {
+	for _, slot := range p.seen.slots {
 		if slot.ReservationID != "" {
 			ids = union(ids, []string{slot.ReservationID})
 		}
@@ -186,7 +186,7 @@ func planTeardown(v view) *Plan {
 		p.add(capacity.Subject{Partition: v.request.Queue, Slot: slot}, steps...)
 	}
 	addEach := func(remains func(v view, slot Slot) []Step) {
-		for _, slot := range v.Slots {
+		for _, slot := range v.slots {
 			add(slot.Name, remains(v, slot)...)
 		}
 	}
@@ -384,7 +384,7 @@ func (v *view) remainingSettings() (left capacity.PartitionSettings, changes boo
 		}
 
 		was := len(g.ReservationIDs)
-		for _, slot := range v.Slots {
+		for _, slot := range v.slots {
 			if slot.Group != nil && slices.Contains(capacity.SlotNames(capacity.ProviderPCS, g.Name), slot.Name) {
 				g.ReservationIDs = difference(g.ReservationIDs, slot.ReservationID)
 			}
@@ -405,7 +405,7 @@ func (v *view) isQueueDeleted() bool {
 }
 
 func (v *view) groupIDs() (ids []string) {
-	for _, slot := range v.Slots {
+	for _, slot := range v.slots {
 		if slot.Group != nil {
 			ids = append(ids, slot.Group.ID)
 		}
@@ -417,7 +417,7 @@ func (v *view) groupIDs() (ids []string) {
 // checkQueue finds queues that prevent the deletion of a node group.
 func checkQueue(v view) (found findings) {
 	q, exists := v.Queue(v.request.Queue)
-	for _, slot := range v.Slots {
+	for _, slot := range v.slots {
 		if slot.Group == nil {
 			continue
 		}
@@ -456,7 +456,7 @@ func checkQueue(v view) (found findings) {
 // checkJobs refuses to remove nodes with jobs, unless forced.
 func checkJobs(v view) (found findings) {
 	var jobs []string
-	for _, slot := range v.Slots {
+	for _, slot := range v.slots {
 		jobs = union(jobs, slot.Slurm.Jobs)
 	}
 
@@ -481,10 +481,10 @@ func checkJobs(v view) (found findings) {
 		found.warn("%s running on these nodes; %s", jobsSubject(jobs), gone)
 	}
 
-	if v.isQueueDeleted() && v.Waiting > 0 {
+	if v.isQueueDeleted() && v.waiting > 0 {
 		wait := "1 job waits"
-		if v.Waiting > 1 {
-			wait = fmt.Sprintf("%d jobs wait", v.Waiting)
+		if v.waiting > 1 {
+			wait = fmt.Sprintf("%d jobs wait", v.waiting)
 		}
 
 		found.warn("partition %s goes, and %s in it; move them first: scontrol update jobid=ID partition=NAME",
@@ -506,7 +506,7 @@ func slurmByHand(v view) (commands []string) {
 	}
 
 	var bases []string
-	for _, slot := range v.Slots {
+	for _, slot := range v.slots {
 		bases = union(bases, []string{slot.Base})
 	}
 
@@ -530,7 +530,7 @@ func jobsSubject(jobs []string) string {
 
 // countInstances counts those of all slots.
 func (v *view) countInstances() (n int) {
-	for _, slot := range v.Slots {
+	for _, slot := range v.slots {
 		n += slot.Instances
 	}
 	return n

@@ -17,9 +17,9 @@ type view struct {
 	partitionFile settingsFile // the partition's file in conf.d
 	findings                   // of the reading
 
-	Running map[string]int // counts the instances of our node groups, by their id
-	Slots   []Slot
-	Waiting int // counts the jobs that wait in the queue
+	running map[string]int // counts the instances of our node groups, by their id
+	slots   []Slot
+	waiting int // counts the jobs that wait in the queue
 }
 
 // inspection is all that setup decides on. Nothing changes it once inspect has returned it.
@@ -29,9 +29,9 @@ type inspection struct {
 
 	reservation    capacity.Reservation
 	absent         error                           // why EC2 has no such reservation
-	Known          map[string]capacity.Reservation // those that EC2 describes: also of the slots and the settings
-	Inside         []capacity.Instance             // the instances in the reservation
-	VPC            []ec2.Subnet                    // all subnets of the nodes' VPC
+	known          map[string]capacity.Reservation // those that EC2 describes: also of the slots and the settings
+	inside         []capacity.Instance             // the instances in the reservation
+	vpc            []ec2.Subnet                    // all subnets of the nodes' VPC
 	like           pcs.NodeGroup                   // the node group that is copied from
 	source         capacity.LaunchTemplate         // the launch template of like; zero without one
 	chosen         []ec2.Subnet                    // the requested subnets, or the candidates
@@ -64,7 +64,7 @@ func (v *view) newSlot(name string) Slot {
 			slot.ReservationID = g.Tags[capacity.TagReservation]
 		}
 
-		slot.Instances = v.Running[g.ID]
+		slot.Instances = v.running[g.ID]
 	}
 
 	return slot
@@ -72,8 +72,8 @@ func (v *view) newSlot(name string) Slot {
 
 func (v *view) slotNodes() map[string][]string {
 	nodes := map[string][]string{}
-	for i := range v.Slots {
-		nodes[v.Slots[i].Name] = v.Slots[i].Nodes
+	for i := range v.slots {
+		nodes[v.slots[i].Name] = v.slots[i].Nodes
 	}
 
 	return nodes
@@ -109,7 +109,7 @@ func (v *view) newSlots() (slots []Slot) {
 // IsLive reports whether a reservation is open or may still open, over whether it has ended. One that EC2 does not
 // describe is neither: it may only be missing from this answer.
 func (in *inspection) IsLive(id string) (live, over bool) {
-	r, known := in.Known[id]
+	r, known := in.known[id]
 	live = known && r.State.IsLive() && (r.End.IsZero() || r.End.After(in.Now))
 	return live, known && !live
 }

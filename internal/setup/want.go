@@ -140,7 +140,7 @@ func hasReservation(g capacity.GroupSettings, r capacity.Reservation) bool {
 // keptTemplate returns the template of the slot that launches into the reservation already, else that of another
 // slot; zero if no slot has a node group.
 func (in *inspection) keptTemplate() (t capacity.LaunchTemplate) {
-	for _, slot := range in.Slots {
+	for _, slot := range in.slots {
 		if slot.Uses.ID != "" && (t.ID == "" || slot.LaunchesInto(in.reservation.ID)) {
 			t = slot.Uses
 		}
@@ -221,7 +221,7 @@ func (in *inspection) findUsers() (all users) {
 	}
 
 	others := 0
-	for _, i := range in.Inside {
+	for _, i := range in.inside {
 		of := ""
 		if g, found := in.Group(i.Tags[pcs.TagNodeGroupID]); found {
 			of = g.Name
@@ -252,8 +252,8 @@ func (in *inspection) subnets() (ids []string, all bool) {
 	asked := in.request.SubnetIDs
 	own := in.entry()
 	at := -1
-	for i := range in.Slots { // beside who writes other fields
-		if at < 0 && in.Slots[i].Group != nil && in.Slots[i].LaunchesInto(in.reservation.ID) {
+	for i := range in.slots { // beside who writes other fields
+		if at < 0 && in.slots[i].Group != nil && in.slots[i].LaunchesInto(in.reservation.ID) {
 			at = i
 		}
 	}
@@ -262,7 +262,7 @@ func (in *inspection) subnets() (ids []string, all bool) {
 	case len(asked) > 0 && (in.OnEC2() || !in.unattended):
 		return asked, true
 	case at >= 0:
-		return in.Slots[at].Group.SubnetIDs, in.interfaceSubnet() == "" || in.efaMode() == efaModeOf(in.keptTemplate())
+		return in.slots[at].Group.SubnetIDs, in.interfaceSubnet() == "" || in.efaMode() == efaModeOf(in.keptTemplate())
 	case len(asked) > 0: // sync names those of all zones
 		return asked, false
 	case !in.OnEC2():
@@ -282,8 +282,8 @@ func (in *inspection) subnets() (ids []string, all bool) {
 func (in *inspection) chooseSubnets() (chosen []ec2.Subnet, unknown []string) {
 	ids, _ := in.subnets()
 	for _, id := range union(nil, ids) {
-		if i := slices.IndexFunc(in.VPC, func(s ec2.Subnet) bool { return s.ID == id }); i >= 0 {
-			chosen = append(chosen, in.VPC[i])
+		if i := slices.IndexFunc(in.vpc, func(s ec2.Subnet) bool { return s.ID == id }); i >= 0 {
+			chosen = append(chosen, in.vpc[i])
 		} else {
 			unknown = append(unknown, id)
 		}
@@ -349,7 +349,7 @@ func (in *inspection) chooseLike() (like pcs.NodeGroup, found findings) {
 		return g, found
 	}
 
-	for _, slot := range in.Slots {
+	for _, slot := range in.slots {
 		if slot.HasReservation(in.request.Reservation) {
 			return *slot.Group, found
 		}
@@ -369,7 +369,7 @@ func (in *inspection) chooseLike() (like pcs.NodeGroup, found findings) {
 // findLike returns the node group to copy from where nothing names one: the only other one, or the only one with a queue.
 func (in *inspection) findLike() (like pcs.NodeGroup, found findings) {
 	others := slices.DeleteFunc(slices.Clone(in.Groups), func(g pcs.NodeGroup) bool {
-		own := slices.ContainsFunc(in.Slots, func(s Slot) bool { return s.Name == g.Name })
+		own := slices.ContainsFunc(in.slots, func(s Slot) bool { return s.Name == g.Name })
 		return own || g.Status == pcs.Deleting || g.Status == pcs.CreateFailed
 	})
 	queued := slices.DeleteFunc(slices.Clone(others), func(g pcs.NodeGroup) bool {

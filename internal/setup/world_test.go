@@ -177,8 +177,8 @@ func (w *world) see(r Request) inspection {
 	in.Inventory = w.Inventory()
 	in.reservation = known[r.Reservation]
 	in.partitionFile = w.file
-	in.VPC = []ec2.Subnet{{Subnet: capacity.Subnet{ID: subnet, AZID: "use2-az1"}, VPC: "vpc-1", Free: 100}}
-	in.chosen, in.Known = in.VPC, known
+	in.vpc = []ec2.Subnet{{Subnet: capacity.Subnet{ID: subnet, AZID: "use2-az1"}, VPC: "vpc-1", Free: 100}}
+	in.chosen, in.known = in.vpc, known
 	in.launch.Type = ec2.InstanceType{Name: "p5.48xlarge"}
 
 	in.launch.Image = ec2.Image{Platform: "Linux/UNIX"}
@@ -190,10 +190,10 @@ func (w *world) see(r Request) inspection {
 		in.like = w.Groups[0]
 	}
 
-	in.Slots = in.newSlots()
+	in.slots = in.newSlots()
 
-	for i := range in.Slots {
-		slot := &in.Slots[i]
+	for i := range in.slots {
+		slot := &in.slots[i]
 		slot.Template = w.Templates[pcs.TemplateName(in.Cluster.Name, slot.Name)]
 		if slot.Group != nil {
 			slot.Uses = w.Template(slot.Group.TemplateID)
@@ -210,8 +210,8 @@ func (w *world) see(r Request) inspection {
 
 func (w *world) seeSlurm(in *view) {
 	slots, _, _ := w.Slots(context.Background(), in.request.Queue, in.slotNodes())
-	for i := range in.Slots {
-		in.Slots[i].Slurm = slots[in.Slots[i].Name]
+	for i := range in.slots {
+		in.slots[i].Slurm = slots[in.slots[i].Name]
 	}
 }
 
@@ -229,7 +229,7 @@ func (w *world) seeRemains(r Request) view {
 		instances, _ = t.instancesOnEC2(context.Background(), w)
 	}
 
-	t.Slots, t.findings = t.goingSlots(slices.Collect(maps.Values(w.Templates)), instances)
+	t.slots, t.findings = t.goingSlots(slices.Collect(maps.Values(w.Templates)), instances)
 	w.seeSlurm(&t)
 
 	return t
