@@ -111,6 +111,7 @@ func admit(req Request, snap *Snapshot, now time.Time, in admitFunc) Verdict {
 		parts = append(parts, p)
 	}
 
+	// Without a managed partition, a malformed comment is no concern of ours.
 	if len(verdicts) == 0 {
 		return soften(admitUnmanaged(wish, snap, names), snap, now)
 	}
@@ -124,6 +125,7 @@ func admit(req Request, snap *Snapshot, now time.Time, in admitFunc) Verdict {
 		v = keepInOneBlock(v, verdicts, parts, foreign, req, snap)
 	}
 
+	// Slurm knows one constraint for a job: ours narrows the user's own.
 	if v.Edits.Constraint != "" {
 		if req.Constraint != "" {
 			v.Edits.Constraint = req.Constraint + "&" + v.Edits.Constraint
@@ -134,6 +136,7 @@ func admit(req Request, snap *Snapshot, now time.Time, in admitFunc) Verdict {
 		}
 	}
 
+	// Softened first: most warnings are only for a job that is accepted.
 	v = soften(v, snap, now)
 
 	v.Warnings = append(v.Warnings, warnMisspelledKeys(req.Comment)...)
@@ -166,6 +169,8 @@ func mergeVerdicts(verdicts []Verdict, total int, named bool) Verdict {
 	}
 
 	accepted := slices.DeleteFunc(slices.Clone(verdicts), func(v Verdict) bool { return v.Refused })
+
+	// Nobody takes the job. The user learns what each partition says, since mending one may be enough.
 	if len(accepted) == 0 && (named || len(verdicts) == total) {
 		v := verdicts[0]
 		for _, other := range verdicts[1:] {
@@ -184,6 +189,7 @@ func mergeVerdicts(verdicts []Verdict, total int, named bool) Verdict {
 		merged.Warnings = append(merged.Warnings, v.Warnings...)
 	}
 
+	// An unmanaged partition can take the job as it is, so nothing is edited.
 	if len(verdicts) < total {
 		return merged
 	}
@@ -192,9 +198,12 @@ func mergeVerdicts(verdicts []Verdict, total int, named bool) Verdict {
 		return merged
 	}
 
+	// Slurm fits the longest limit to whichever partition starts the job.
 	longest := slices.MaxFunc(accepted,
 		func(a, b Verdict) int { return a.Edits.TimeLimit.Minutes - b.Edits.TimeLimit.Minutes })
 	merged.Edits = longest.Edits
+
+	// That of one partition would exclude the nodes of the others.
 	merged.Edits.Constraint = ""
 
 	return merged
@@ -223,6 +232,7 @@ func keepInOneBlock(
 			continue
 		}
 
+		// This partition wanted to set a limit, and the merged verdict sets none.
 		if one.Edits.TimeLimit.Set && !v.Edits.TimeLimit.Set {
 			ends = append(ends, parts[i].Name)
 		}
@@ -249,10 +259,12 @@ func keepInOneBlock(
 		v.Warnings = append(v.Warnings, fmt.Sprintf(neverStarts, strings.Join(ends, ",")))
 	}
 
+	// Nothing to keep together.
 	if len(several) == 0 || req.OneNode {
 		return v
 	}
 
+	// A constraint would exclude these nodes altogether.
 	if len(out) > 0 {
 		theirs := strings.Join(out, ",")
 		return refuse(WrongPartition, leaveOut, strings.Join(several, ","), theirs, theirs)
@@ -294,6 +306,7 @@ func admitUnmanaged(wish Wish, snap *Snapshot, names []string) Verdict {
 		return v
 	}
 
+	// The user surely wanted that reservation; unmanaged nodes would run the job elsewhere without a word.
 	if v := refuseOther(snap, wish.ReservationID, strings.Join(names, ",")); v.Refused {
 		return v
 	}
@@ -321,6 +334,7 @@ func refuseOther(snap *Snapshot, id, partitions string) Verdict {
 // allowedTurns returns the reservations of a partition that the job's account may use and that its comment asks for.
 func allowedTurns(req Request, wish Wish, p Partition, snap *Snapshot) ([]Turn, Verdict) {
 	if (req.Account != "" || req.AccountKnown) && !p.AllowsAccount(req.Account) {
+		// There is no account to name in the sentence.
 		if req.Account == "" {
 			return nil, refuse(AccountNotAllowed,
 				"a job without an account may not use the reservations of partition %s; submit with --account=%s",
@@ -389,6 +403,7 @@ func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now tim
 		return v
 	}
 
+	// The job fits somewhere. The rest is when, and on which nodes.
 	v = admitTime(req, all, snap, now)
 	if v.Refused {
 		return v
@@ -401,6 +416,7 @@ func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now tim
 		}
 	}
 
+	// Only a warning: failed hosts come back, and Slurm keeps the job until then.
 	if few, short := HostShortage(all, now); short {
 		v.Warnings = append(v.Warnings, fmt.Sprintf("%s; it waits until the others are back: use --nodes=%d to run now",
 			few.ShortageText(), few.Usable))
@@ -414,6 +430,7 @@ func admitPartition(req Request, wish Wish, p Partition, snap *Snapshot, now tim
 func candidates(p Partition, snap *Snapshot) (all []Turn) {
 	for _, at := range AllSlots([]Partition{p}) {
 		if !at.Group.PurchaseOption.IsReserved() {
+			// Paid reservations are used up before anything is launched on demand.
 			all = append(append(all, reusedTurns(at, snap)...), Turn{SlotRef: at})
 		}
 
@@ -451,6 +468,7 @@ func constraint(req Request, usable []Prospect, all []Turn) string {
 		return ""
 	}
 
+	// Brackets around one feature mean the same, and users read them in squeue.
 	if len(may) == 1 {
 		return may[0]
 	}
@@ -469,6 +487,7 @@ func warnSeveralBlocks(req Request, usable []Prospect, all []Turn) string {
 	named := strings.FieldsFunc(req.Constraint, func(r rune) bool { return strings.ContainsRune("[]()|&*", r) })
 	isSlot := func(name string) bool { return slices.Contains(slots, name) }
 
+	// An alternative outside the brackets is chosen for each node by itself.
 	byItself, rest, _ := strings.Cut(req.Constraint, "[")
 	_, after, _ := strings.Cut(rest, "]")
 	if slices.ContainsFunc(named, isSlot) && !strings.Contains(byItself+after, "|") {

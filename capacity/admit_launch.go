@@ -21,6 +21,7 @@ var NoJob = Request{TimeLimit: Minutes(1)}
 func AdmitLaunch(
 	req Request, p Partition, slot string, snap *Snapshot, now time.Time,
 ) (admitted []Reservation, v Verdict) {
+	// slurmctld has it: an empty account is no account.
 	req.AccountKnown = true
 
 	wish, wrong := req.Wish()
@@ -38,6 +39,7 @@ func AdmitLaunch(
 		return nil, v
 	}
 
+	// The verdict if no turn is in this slot.
 	v = refuse(NoReservation, "slot %s has no reservation%s",
 		slot, formatPair(" that the job names: ", wish.ReservationID))
 	for _, c := range turns {
@@ -58,6 +60,7 @@ func AdmitLaunch(
 		return admitted, Verdict{Problem: Problem{Code: OK}}
 	}
 
+	// Too small now, but a later turn of the slot is large enough: the job waits for that.
 	for _, c := range all {
 		if from := c.Window.Start; v.Code == NoPlace && c.Slot.Name == slot && from.After(now) {
 			v.NotBefore = from
@@ -76,11 +79,13 @@ func (c Turn) admitLaunch(req Request, snap *Snapshot, now time.Time) Verdict {
 	r := c.Reservation
 	v := c.check(req, now)
 
+	// The least that is worth a launch: sync lowers the job's own limit after boot.
 	need := LimitOf(c.Partition.MinTime.Duration)
 	if least := req.minLimit(); least.Bounded() && least.Minutes < need.Minutes {
 		need = least
 	}
 
+	// Without the job's --begin and --deadline: Slurm has started it, so they are met.
 	room := c.prospect(Request{}, snap, now).Room
 	switch from := c.Window.Start; {
 	case v.Code == TooManyNodes:

@@ -24,6 +24,7 @@ func (r Request) minNodes(g *NodeGroup) (n int, fits bool) {
 		perNode = 0
 	}
 
+	// Each resource limits how many tasks a node can take; the tightest counts.
 	atMost := func(most int) {
 		if perNode == 0 || most < perNode {
 			perNode = most
@@ -41,6 +42,7 @@ func (r Request) minNodes(g *NodeGroup) (n int, fits bool) {
 		}
 	}
 
+	// With --overcommit tasks share CPUs, so CPUs bound nothing.
 	if g.CPUs > 0 && !r.Overcommit {
 		if r.CPUsPerTask > g.CPUs {
 			return 0, false
@@ -83,6 +85,7 @@ func (c Turn) refuseTooSmall(r Request) Verdict {
 		return refuse(TooManyNodes, "the job asks for %d nodes, %s; use --nodes=%d", n, has, c.size())
 	}
 
+	// The number of nodes follows from other options, so the sentence says from which.
 	with := ""
 	switch {
 	case g.GPUs > 0 && r.GPUs+r.GPUsPerTask > 0:
@@ -114,6 +117,7 @@ func admitTime(req Request, all []Prospect, snap *Snapshot, now time.Time) Verdi
 	v := Verdict{Problem: Problem{Code: OK}}
 	start := later(now, req.Begin)
 
+	// Somewhere nothing ends the job, so no limit is needed.
 	if slices.ContainsFunc(all, func(p Prospect) bool { return p.Until.IsZero() }) {
 		return v
 	}
@@ -123,10 +127,12 @@ func admitTime(req Request, all []Prospect, snap *Snapshot, now time.Time) Verdi
 		return best.fitTime(req, snap.Walls, start)
 	}
 
+	// Not even the longest window is long enough.
 	if !best.Fits {
 		return best.refuseTooLong("the job needs "+req.minLimit().String(), best.CanContinue(req, snap), req, start)
 	}
 
+	// The job is accepted. Its owner may expect it to run at once, and learns why it does not.
 	open := func(p Prospect) bool { return !p.Window.Start.After(start) }
 	fitsNow := func(p Prospect) bool { return open(p) && p.Fits }
 	if !open(best) && slices.ContainsFunc(all, open) && !slices.ContainsFunc(all, fitsNow) {
@@ -167,12 +173,16 @@ func (c Prospect) fitTime(req Request, walls Walls, start time.Time) Verdict {
 
 	floor := LimitOf(p.MinTime.Duration)
 	wall, metered := walls.MaxWall(req.User, req.Account, req.QOS, p)
+
+	// A floor above what accounting allows would refuse every job of this user.
 	if wall.Bounded() {
 		floor.Minutes = min(floor.Minutes, wall.Minutes)
 	}
 
 	timeMin := p.FitTimeMin()
 	needs := fmt.Sprintf("a job without --time needs at least %s (min_time of partition %s)", floor, p.Name)
+
+	// The user's own floor replaces ours, and marks the job no longer as fitted.
 	if req.TimeMin.Bounded() {
 		floor = req.TimeMin
 		timeMin = req.TimeMin
@@ -183,9 +193,12 @@ func (c Prospect) fitTime(req Request, walls Walls, start time.Time) Verdict {
 		return c.refuseTooLong(needs, false, req, start)
 	}
 
+	// sbatch refuses a --time-min above --time.
 	timeMin.Minutes = min(timeMin.Minutes, minutes)
 
 	v := Verdict{Problem: Problem{Code: OK}, Edits: Edits{TimeLimit: Minutes(minutes), TimeMin: timeMin}}
+
+	// A long limit would reserve more of the budget than the job may have left, and Slurm would hold it.
 	if timeMin.Minutes < minutes && metered {
 		v.Edits.TimeLimit = timeMin
 		v.Warnings = append(v.Warnings, fmt.Sprintf("Slurm's accounting limits what you may use over time, "+
@@ -211,6 +224,7 @@ func (c Prospect) refuseTooLong(needs string, goesOn bool, req Request, start ti
 			FormatUTC(c.Window.Start), where)
 	}
 
+	// The user's own --begin costs the time, not the reservation's opening.
 	if start.Equal(req.Begin) && req.Begin.After(c.Window.Start) {
 		where = fmt.Sprintf("it begins at %s (--begin), and %s", FormatUTC(start), where)
 		wait = "use an earlier --begin, or " + wait

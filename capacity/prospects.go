@@ -66,6 +66,7 @@ func wantedTurns(req Request, snap *Snapshot) (all []Turn) {
 // prospects returns the turns in which a job can run. If there is none, why tells about the turn that comes closest;
 // where all are over or unknown, about all of them.
 func prospects(turns []Turn, req Request, snap *Snapshot, now time.Time) (all []Prospect, why Verdict) {
+	// From far to close: a turn that is only too small is one that the user can still meet.
 	closeness := []Code{ReservationNotKnown, NoReservation, Mismatched, TooManyNodes}
 	best := -1
 	size := 0
@@ -80,10 +81,13 @@ func prospects(turns []Turn, req Request, snap *Snapshot, now time.Time) (all []
 		}
 
 		rank := slices.Index(closeness, v.Code)
+
+		// These say nothing about the job, so all of them are told together.
 		if rank < 2 {
 			over = append(over, v.Sentence)
 		}
 
+		// Of two that are too small, the larger one tells the user what to ask for.
 		if rank > best || rank == best && t.size() > size {
 			why = v
 			best = rank
@@ -160,11 +164,13 @@ func (c Turn) prospect(req Request, snap *Snapshot, now time.Time) Prospect {
 	}
 	p.Needs, _ = req.minNodes(c.Group)
 
+	// The job's own deadline may come before the fence.
 	if end := req.Deadline; !end.IsZero() && (p.Until.IsZero() || end.Before(p.Until)) {
 		p.Until = end
 	}
 
 	if !p.Until.IsZero() {
+		// The latest of three: now, the job's --begin, and the opening.
 		p.Room = p.Until.Sub(later(later(now, req.Begin), c.Window.Start))
 		if c.Group.Dynamic || c.Partition.Provider.Launches() { // only static PCS nodes are always up
 			p.Room -= snap.Timing.BootAllowance.Duration
@@ -179,6 +185,7 @@ func (c Turn) prospect(req Request, snap *Snapshot, now time.Time) Prospect {
 		p.Fits = need.Bounded() && need.Duration() <= p.Room
 	}
 
+	// Slurm holds a job whose limit exceeds one of these, whatever room the block has.
 	wall, _ := snap.Walls.MaxWall(req.User, req.Account, req.QOS, *c.Partition)
 	for _, most := range []Limit{c.Partition.MaxTime, wall} {
 		if most.Bounded() && (p.Longest.Unlimited || most.Minutes < p.Longest.Minutes) {
@@ -261,6 +268,8 @@ func Timeline(snap *Snapshot, from, now time.Time) []Lane {
 		here := map[string]bool{}
 		for _, c := range candidates(p, snap) {
 			r := c.Reservation
+
+			// Two slots of a partition may list the same reservation.
 			if here[r.ID] {
 				continue
 			}
@@ -277,6 +286,7 @@ func Timeline(snap *Snapshot, from, now time.Time) []Lane {
 		lanes = append(lanes, lane)
 	}
 
+	// Reservations that no partition uses: somebody pays for them.
 	rest := Lane{}
 	for _, r := range snap.Reservations {
 		if b, shown := block(r, snap.Timing.Window(r)); shown && !used[r.ID] {

@@ -78,6 +78,7 @@ func (s *Snapshot) turns(at SlotRef, ids []string, takesTime func(Reservation) b
 		turns = append(turns, Turn{SlotRef: at, Reservation: r, Window: s.Timing.Window(r), Unknown: !known})
 	}
 
+	// The occupant goes first even if another starts earlier: nodes run in it.
 	slices.SortStableFunc(turns, func(a, b Turn) int {
 		return cmp.Or(rank(a.Reservation.ID != at.Slot.Occupant)-rank(b.Reservation.ID != at.Slot.Occupant),
 			a.Window.Start.Compare(b.Window.Start))
@@ -92,6 +93,7 @@ func (s *Snapshot) turns(at SlotRef, ids []string, takesTime func(Reservation) b
 			continue
 		}
 
+		// Nodes have one fence. While a reservation without an end has them, none with an end can.
 		if endless != "" && !t.Window.Unbounded() {
 			t.Behind = endless
 			t.Never = true
@@ -99,6 +101,7 @@ func (s *Snapshot) turns(at SlotRef, ids []string, takesTime func(Reservation) b
 			continue
 		}
 
+		// Two blocks overlap: the later one gets the slot when the earlier one has ended.
 		if last.Window.End.After(t.Window.Start) {
 			t.Behind = last.Reservation.ID
 			t.Window.Start = last.Window.End
@@ -156,6 +159,7 @@ func (s *Snapshot) slotState(at SlotRef, ids []string, now time.Time) SlotState 
 		}
 	}
 
+	// Last only explains a slot without a reservation.
 	if len(out.Current) > 0 {
 		out.Turn = out.Current[0]
 		out.Last = Window{}
@@ -184,6 +188,7 @@ func (s *Snapshot) SlotStates(now time.Time) (all []SlotState) {
 	}
 
 	for _, at := range AllSlots(s.Former) {
+		// The slot itself has left the settings, but its jobs still need their fence.
 		if before[at.Slot.Name] != nil {
 			former := s.SlotState(at, now)
 			former.Former = true
@@ -248,6 +253,8 @@ func (s *Snapshot) IdleByReservation(idleBySlot map[string]int) map[string]int {
 	idle := map[string]int{} // by reservation
 	for _, t := range turns {
 		own := t.Reservation.Used()
+
+		// The fewest idle nodes that the counts allow: an idle node is billed to nobody twice.
 		others := used[t.Slot.Name] - own
 		idle[t.Reservation.ID] = max(0, min(own, idleBySlot[t.Slot.Name]-others))
 	}
@@ -287,6 +294,8 @@ func (s *Snapshot) EarliestFence(partition string, nodes []string, now time.Time
 	p, _ := s.Partition(partition)
 	for _, at := range AllSlots([]Partition{p}) {
 		has, err := hostlist.Expand(at.Slot.Nodes)
+
+		// A slot whose nodes are unknown may have any of them.
 		known := err == nil && len(has) > 0
 		if known && !slices.ContainsFunc(nodes, func(n string) bool { return slices.Contains(has, n) }) {
 			continue

@@ -132,6 +132,7 @@ type templateRead struct {
 func (c *Client) version(
 	ctx context.Context, reference string, keep time.Duration,
 ) (types.LaunchTemplateVersion, error) {
+	// A numbered version never changes, so it may be kept for good.
 	known, ok := c.versions.get(reference)
 	if ok && (pinnedRef(known.LaunchTemplateVersion) == reference || time.Since(known.at) < keep) {
 		return known.LaunchTemplateVersion, nil
@@ -230,6 +231,7 @@ func (c *Client) planTemplate(
 		return data, v, err
 	}
 
+	// EC2 shows the description with the version, and nothing else of ours: the digest in it tells what was asked for.
 	about := fmt.Sprintf("pcs-capacity for %s, sha256:%s", cmp.Or(spec.ReservationID, spec.Tags[capacity.TagPartition]),
 		digest)
 	v = types.LaunchTemplateVersion{
@@ -332,6 +334,7 @@ func (c *Client) addVersion(
 	data *types.RequestLaunchTemplateData,
 	written types.LaunchTemplateVersion,
 ) (t capacity.LaunchTemplate, err error) {
+	// The tag first: if this run stops here, the next one still sees an old digest and adds the version.
 	if now.Tags[capacity.TagReservation] != spec.Tags[capacity.TagReservation] {
 		if err := c.TagLaunchTemplate(ctx, now.ID, spec.Tags); err != nil {
 			return t, err
@@ -358,6 +361,7 @@ func (c *Client) addVersion(
 		return t, fmt.Errorf("adding a version to launch template %s: %w", now.Name, err)
 	}
 
+	// EC2's answer names the version only.
 	of := types.LaunchTemplate{
 		LaunchTemplateId:   aws.String(now.ID),
 		LaunchTemplateName: aws.String(now.Name),

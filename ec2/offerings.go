@@ -184,6 +184,7 @@ func (c *Client) OnWait(tell func(Wait)) { c.shared.onWait = tell }
 
 // waitAllowed waits until this process may make one more scarce call.
 func (c *Client) waitAllowed(ctx context.Context, l *rate.Limiter) error {
+	// A call that waits in line here costs nothing; one that EC2 throttles costs all callers of the account.
 	turn := l.Reserve()
 	if d := turn.Delay(); d > 0 {
 		if err := c.sleep(ctx, Wait{Region: c.region, For: d}); err != nil {
@@ -224,6 +225,8 @@ func search[In, Out, A any](
 		// The SDK would retry within a second or so, when the next call is allowed after 6.7 s.
 		page, err := pages.NextPage(ctx, withoutRetry(requestLimitExceeded))
 		refused++
+
+		// Others use the account's calls too: the same page is asked for again.
 		if isTooFast(err) && refused < maxThrottled {
 			err = c.sleep(ctx, Wait{Region: c.region, For: c.shared.refill, Throttled: Code(err)})
 			if err == nil {
@@ -242,6 +245,7 @@ func search[In, Out, A any](
 			empty = 0
 		}
 
+		// EC2 may send many empty pages. The user gets what there is, and a word about the rest.
 		if empty == maxEmptyPages && pages.HasMorePages() {
 			c.addWithheld(
 				fmt.Errorf("EC2 sent %d pages with nothing on them and says that there are more; try again later",
@@ -309,6 +313,7 @@ func (c *Client) Purchase(
 			offeringID, c.region)
 	}
 
+	// Only the blocks say whether they are parts of an UltraServer.
 	r := c.reservation(*out.CapacityReservation)
 	for _, block := range out.CapacityBlocks {
 		if aws.ToString(block.UltraserverType) != "" {

@@ -82,6 +82,7 @@ func converge[T interface{ status() Status }](
 	for changes := 0; changes < maxChanges && busy.waited < most; {
 		var found, done bool
 
+		// Read anew each time: PCS, an administrator or another run may have changed it.
 		one, found, err = read(ctx, cluster, name)
 		if err == nil && found && one.status().Changing() {
 			if err = p.wait(ctx, &to, what, name, one.status()); err != nil {
@@ -96,6 +97,7 @@ func converge[T interface{ status() Status }](
 
 		switch {
 		case isConflict(err):
+			// PCS is busy with another part of the cluster, and says so only when asked for a change.
 			conflict = err
 			if err := p.wait(ctx, &busy, what, name, Updating); err != nil {
 				return one, changed, err
@@ -189,6 +191,7 @@ func (p Provisioner) checkUnused(ctx context.Context, g NodeGroup, disruptive bo
 func (p Provisioner) EnsureQueue(ctx context.Context, want Queue) error {
 	_, _, err := converge(ctx, p, WhatQueue, want.ClusterID, want.Name, p.PCS.Queue,
 		func(q Queue, found, changed bool) (done bool, err error) {
+			// Node groups are added and none is removed: the queue may have others of the site.
 			more := slices.DeleteFunc(slices.Clone(want.GroupIDs),
 				func(id string) bool { return slices.Contains(q.GroupIDs, id) })
 			settings := q.withSettings(want.SlurmSettings)

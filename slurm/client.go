@@ -157,6 +157,7 @@ func (c *Client) start(ctx context.Context, stdout io.Writer, variables []string
 		err = ctx.Err()
 	}
 
+	// scontrol writes some of its errors to stdout.
 	said := stderr.String()
 	if out, kept := stdout.(*bytes.Buffer); kept && strings.TrimSpace(said) == "" {
 		said = out.String() // "Node x not found" goes there
@@ -331,6 +332,7 @@ func Clean(text string, limit int) string {
 		return clean
 	}
 
+	// Not within a character.
 	for limit > 0 && !utf8.RuneStart(clean[limit]) {
 		limit--
 	}

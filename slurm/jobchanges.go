@@ -60,6 +60,7 @@ func (c *Client) Edit(ctx context.Context, edits map[string]capacity.Edits) map[
 		}
 	}
 
+	// One squeue reads all of them back, however many there are.
 	jobs, err := c.Jobs(ctx)
 	for job, e := range edits {
 		if failed[job] != nil {
@@ -193,6 +194,7 @@ func (c *Client) Release(ctx context.Context, job string) error {
 func (c *Client) changeJobs(
 	ctx context.Context, jobs []string, what string, took func(capacity.Job) bool, verb, key string, args ...string,
 ) error {
+	// slurmctld takes some changes and does not make them, so the jobs are read back.
 	names, err := c.runOnJobs(ctx, jobs, what, verb, key, args...)
 	if err != nil {
 		return err

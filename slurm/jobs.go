@@ -47,6 +47,7 @@ func (c *Client) JobsOf(ctx context.Context, partitions []string, wanted func(ca
 
 	var full [][]capacity.Job // live ones: append alone would copy many jobs five times
 
+	// Also those that have ended: a job may end between two passes.
 	more := []string{"--states=all"}
 	if len(partitions) > 0 {
 		more = append(more, "--partition="+strings.Join(partitions, ","))
@@ -58,6 +59,7 @@ func (c *Client) JobsOf(ctx context.Context, partitions []string, wanted func(ca
 		case job.Ended():
 			ended = append(ended, job)
 		default:
+			// A full slice is set aside rather than copied into a larger one.
 			if len(live) == cap(live) {
 				full = append(full, live)
 				live = make([]capacity.Job, 0, 256)

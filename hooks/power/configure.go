@@ -31,6 +31,7 @@ func (s *Hook) configureSlots(ctx context.Context, slots map[string]slotInfo, la
 
 	names := slices.Sorted(maps.Keys(slots))
 
+	// What a node group was set up for is PCS's to say; the settings may have moved on.
 	held, err := s.Slots(ctx, s.Cluster, names)
 	if err != nil {
 		return err
@@ -104,6 +105,7 @@ func configuration(
 			"reservation %s is not in the settings of partition %s, or EC2 does not describe it", reservation, p.Name)
 	}
 
+	// PCS would accept the change, and then launch nothing.
 	for _, m := range capacity.Match(r, g, now) {
 		if m.Code != capacity.WrongSize { // a group may be smaller or larger than its block
 			return request, refuse(capacity.Mismatched, "%s", m.Text())
@@ -119,6 +121,7 @@ func configuration(
 		}
 	}
 
+	// With EFA interfaces the launch template itself names the subnet, so it must be the only one.
 	if len(request.SubnetIDs) == 1 {
 		request.SubnetID = request.SubnetIDs[0]
 	}

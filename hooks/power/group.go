@@ -83,6 +83,7 @@ func launchGroups(nodes []string, waits []capacity.ResumeJob, known []capacity.J
 	}
 
 	for _, w := range waits {
+		// Jobs that share a node must be launched together: a node has one instance, and belongs to all of them.
 		var g *group
 		for _, n := range w.Nodes {
 			other := of[n]
@@ -93,6 +94,8 @@ func launchGroups(nodes []string, waits []capacity.ResumeJob, known []capacity.J
 			default: // the job joins them
 				g.jobs = append(g.jobs, other.jobs...)
 				g.lost = append(g.lost, other.lost...)
+
+				// All nodes of the other group now point to this one.
 				for n, its := range of {
 					if its == other {
 						of[n] = g
@@ -105,6 +108,7 @@ func launchGroups(nodes []string, waits []capacity.ResumeJob, known []capacity.J
 			continue
 		}
 
+		// The resume file is older than the queue: a job may have ended in between.
 		job, has := holds[w.ID]
 		switch {
 		case !has:
@@ -116,6 +120,7 @@ func launchGroups(nodes []string, waits []capacity.ResumeJob, known []capacity.J
 
 	var order []*group
 	for _, n := range nodes {
+		// In the order of nodes, so that logs, tokens and tests do not depend on a map.
 		g := of[n]
 		if len(g.nodes) == 0 {
 			order = append(order, g)
@@ -136,6 +141,8 @@ func launchGroups(nodes []string, waits []capacity.ResumeJob, known []capacity.J
 // places. It returns separately the groups for which nothing is launched.
 func (c *call) plan(groups []group) (ready []group, unplaced []failedGroup) {
 	largest := slices.Clone(groups)
+
+	// Small groups fit into what large ones leave, but not the other way round.
 	slices.SortStableFunc(largest, func(a, b group) int { return len(b.nodes) - len(a.nodes) })
 
 	for _, g := range largest {
@@ -154,6 +161,7 @@ func (c *call) plan(groups []group) (ready []group, unplaced []failedGroup) {
 			continue
 		}
 
+		// One call for all one-node groups of a slot: EC2 limits the calls, not the instances.
 		o := &ready[i]
 		o.nodes = append(o.nodes, g.nodes...)
 		o.jobs = append(o.jobs, g.jobs...)
@@ -198,6 +206,7 @@ func (c *call) splitBySlot(g group) (parts []part, err error) {
 		}
 	}
 
+	// The next group counts on what this one leaves.
 	for _, p := range parts {
 		c.taken[p.targets[0].reservationID] += len(p.nodes)
 	}
@@ -236,6 +245,7 @@ func (c *call) targets(jobs []capacity.Job, at slotInfo, nodes int) (all []targe
 			common = admitted
 		}
 
+		// Jobs that share nodes share the reservation, so it must be one that all of them may use.
 		common = slices.DeleteFunc(slices.Clone(common), func(r capacity.Reservation) bool {
 			return !slices.ContainsFunc(admitted, func(a capacity.Reservation) bool { return a.ID == r.ID })
 		})
@@ -254,6 +264,7 @@ func (c *call) targets(jobs []capacity.Job, at slotInfo, nodes int) (all []targe
 		}
 
 		for _, t := range some {
+			// On demand, room in a zone is only certain once an ODCR holds it.
 			if r.ID == "" && g.NeedsHold(wishes, c.snap) {
 				t.hold = true
 				t.kind = capacity.ODCR
@@ -297,6 +308,7 @@ func (c *call) admit(j capacity.Job, at slotInfo) ([]capacity.Reservation, capac
 // compared by zone id, or in the subnet that a job names. For on-demand capacity it returns every type of the group
 // in every subnet, unless a job names others.
 func targetsIn(g capacity.NodeGroup, r capacity.Reservation, wishes []capacity.Wish) (targets []target) {
+	// Every job of the group may narrow the choice.
 	refused := func(instanceType, subnet string) bool {
 		return slices.ContainsFunc(wishes, func(w capacity.Wish) bool {
 			return w.InstanceType != "" && w.InstanceType != instanceType || w.SubnetID != "" && w.SubnetID != subnet

@@ -66,10 +66,12 @@ func (c *call) resume(ctx context.Context, waits []capacity.ResumeJob) error {
 		return errors.Join(err, c.takeDown(all...))
 	}
 
+	// Judged before the launch: a job that may never run here must not cost an instance.
 	refused := c.refusedJobs(nodes)
 	groups, shared := splitRefused(groups, refused)
 	groups, unplaced := c.plan(groups)
 
+	// One goroutine for the groups that fail already, and one for each that is launched.
 	errs := make([]error, len(groups)+1)
 
 	var all sync.WaitGroup
@@ -120,6 +122,8 @@ func (c *call) nodesPoweringUp() ([]string, error) {
 	}
 
 	var launch, up, down []string
+
+	// Slurm may have changed its mind since it called us: only nodes that it still waits for are launched.
 	for _, name := range c.nodes {
 		switch n, is := known[name]; {
 		case is && n.PoweringUp():
@@ -166,6 +170,7 @@ func (c *call) reserveTurn(requests *state.RateLimit) time.Time {
 		c.Warn("calls of AWS by other hooks are not counted, and the account's limit may be exceeded", "err", err)
 	}
 
+	// The queue of calls is longer than the budget.
 	if !ok {
 		return time.Time{}
 	}
@@ -194,6 +199,7 @@ func (l *groupLaunch) waitForTurn(requests *state.RateLimit) error {
 		return errNoTime
 	}
 
+	// The turn was taken from the file that all hooks share, so nobody else uses it.
 	sleep(l.work, time.Until(turn))
 
 	if l.work.Err() != nil {
@@ -217,6 +223,8 @@ type launched struct {
 func (c *call) launch(g group, turn time.Time) error {
 	l := &groupLaunch{c, g, map[string]launched{}, turn}
 	why := l.launchParts()
+
+	// A group is launched whole or not at all; nodes that are launched each by itself keep what they got.
 	done := removeFunc(g.nodes, func(n string) bool { return !l.launched[n].address.IsValid() })
 	if why != nil && !g.each {
 		done = nil
@@ -237,6 +245,7 @@ func (c *call) launch(g group, turn time.Time) error {
 		return nil
 	}
 
+	// Only the jobs of nodes that failed are requeued; the others run.
 	rest := removeFunc(g.nodes, func(n string) bool { return slices.Contains(done, n) })
 	g.jobs = g.jobsOn(rest)
 	g.nodes = rest
@@ -273,6 +282,7 @@ func (l *groupLaunch) launchPart(p part, missing []string) error {
 			return nil
 		}
 
+		// Only a lack of room is cured by another reservation or zone.
 		if !errors.Is(err, capacity.ErrNoRoom) {
 			return err
 		}
@@ -311,8 +321,10 @@ func (l *groupLaunch) launchInto(p part, t target, nodes []string) (missing []st
 		return nodes, err
 	}
 
+	// The room is proven and kept: this launch can only fail for other reasons.
 	missing, err = l.runInstances(p, t, held.ID, nodes)
 	if err != nil {
+		// At once: an ODCR without instances is paid for nothing.
 		l.cancelODCRs(held)
 		return missing, err
 	}
@@ -322,6 +334,7 @@ func (l *groupLaunch) launchInto(p part, t target, nodes []string) (missing []st
 		held.instances = append(held.instances, l.launched[n].instance.ID)
 	}
 
+	// Groups are launched side by side and share this list.
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
@@ -340,6 +353,7 @@ func (l *groupLaunch) adopt(p part) (missing []string, err error) {
 		stale   []capacity.Instance
 	)
 	for _, n := range p.nodes {
+		// An interrupted run may have launched the node and told nobody.
 		live := l.live[n]
 		if !l.isCurrent(live, p) {
 			missing = append(missing, n)
@@ -361,6 +375,7 @@ func (l *groupLaunch) adopt(p part) (missing []string, err error) {
 	}
 
 	if len(stale) > 0 {
+		// They hold places in the block that the new instances need.
 		const what = "terminate instances of an older launch"
 
 		err = l.retryUndecided(l.work, what, func() error { return l.Terminate(l.finish, stale) })
@@ -410,6 +425,8 @@ func (l *groupLaunch) runInstances(p part, t target, reservation string, nodes [
 		Least:          len(nodes),
 		Tags:           l.tags(jobs, p.slot.partition.Name, nodes, t.reservationID),
 	}
+
+	// One-node groups need nothing of each other: EC2 may launch as many as fit.
 	if l.each {
 		order.Least = 1
 	}
@@ -457,9 +474,11 @@ func (l *groupLaunch) assignByIndex(
 				i.ID, i.LaunchIndex, len(nodes))
 		}
 
+		// An instance without an address is noted as well, so that it is terminated with the others.
 		errs = cmp.Or(errs, l.addInstance(nodes[i.LaunchIndex], i, cmp.Or(t.reservationID, i.ReservationID)))
 	}
 
+	// EC2 keeps to MinCount; an answer with fewer would leave a group incomplete.
 	missing := removeFunc(nodes, func(n string) bool { return l.launched[n].instance.ID != "" })
 	if len(nodes)-len(missing) < least {
 		return missing, fmt.Errorf("EC2 launched %d instances for %d nodes", len(nodes)-len(missing), len(nodes))
@@ -479,6 +498,7 @@ func (l *groupLaunch) setAddresses(nodes []string) error {
 	}
 
 	for {
+		// slurmctld may be busy or restarting, and without its address the node is lost: try while there is time.
 		err := l.SetAddresses(ctx, addresses)
 
 		err = l.logResult(err, "set the addresses of nodes", "nodes", hostlist.Compress(nodes))
@@ -499,6 +519,7 @@ func (l *groupLaunch) setAddresses(nodes []string) error {
 func (l *groupLaunch) records(nodes []string) (all []state.Record) {
 	of := map[string][]string{}
 	for _, n := range nodes {
+		// SuspendProgram finds the instance of a node by its position in the record.
 		key := l.launched[n].reservation
 		if l.each {
 			key = n
@@ -526,6 +547,7 @@ func (l *groupLaunch) records(nodes []string) (all []state.Record) {
 		all = append(all, r)
 	}
 
+	// Maps have no order, and the log is compared in tests.
 	slices.SortFunc(all, func(a, b state.Record) int { return cmp.Compare(a.Nodes, b.Nodes) })
 
 	return all

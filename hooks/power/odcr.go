@@ -41,6 +41,7 @@ func (l *groupLaunch) createODCR(p part, t target, nodes []string) (odcr, error)
 	jobs := l.jobsOn(nodes)
 	order := l.holdOrder(p, t, jobs, nodes, platform)
 
+	// The token follows from the jobs and their restarts, so a second run of this hook gets the ODCR of the first.
 	for attempt := range maxAttempts {
 		order.ClientToken = l.launchToken(jobs, nodes, attempt, "hold", t.azID, t.instanceType, platform)
 
@@ -73,6 +74,7 @@ func (l *groupLaunch) holdOrder(
 		runs = append(runs, capacity.JobRun{ID: j.ID, Restarts: j.Restarts})
 	}
 
+	// The tag names the runs of jobs: by it sync knows when nobody needs the ODCR any more.
 	tags := l.tags(jobs, p.slot.partition.Name, nodes, "")
 	tags[capacity.TagHold] = capacity.HoldJobs(runs)
 	tags[capacity.TagName] = "held for " + hook.Clip(tags[capacity.TagName], capacity.MaxTagValue-10)
@@ -95,6 +97,7 @@ func (l *groupLaunch) sendOrder(order *capacity.HoldOrder) (r capacity.Reservati
 		return r, err
 	}
 
+	// Written before the call, because EC2 may create the ODCR and its answer may be lost.
 	entry, err := l.enlist(*order)
 	if err != nil {
 		return r, err
@@ -109,6 +112,7 @@ func (l *groupLaunch) sendOrder(order *capacity.HoldOrder) (r capacity.Reservati
 
 	switch {
 	case err == nil && r.State.IsLive():
+		// From now on the entry names what EC2 made, and the ODCR can be cancelled by id.
 		entry.ReservationID = r.ID
 		_, err := l.AddHold(entry, l.Now(), l.Settings.Reserve.Allows)
 		_ = l.logResult(err, "create an ODCR", "reservation", r.ID, "zone", order.AZID,
@@ -153,6 +157,7 @@ func (l *groupLaunch) imagePlatform(template string) (string, error) {
 		return "", err
 	}
 
+	// Nearly every image runs plain Linux; EC2 refuses the launch if this one does not.
 	if image.Platform == "" {
 		image.Platform = capacity.LinuxUNIX
 		l.Warn("capacity is held for "+image.Platform+", since nobody knows what the image runs", "template", template)
@@ -168,6 +173,7 @@ func (c *call) releaseHolds() {
 		boots = append(boots, o.instances...)
 	}
 
+	// Cancelled any earlier, a pending instance would lose its place.
 	for len(boots) > 0 && c.work.Err() == nil {
 		shown, _ := c.FindInstances(c.work, capacity.InstanceQuery{IDs: boots})
 		boots = removeFunc(boots, func(id string) bool {
@@ -186,6 +192,7 @@ func (c *call) releaseHolds() {
 // cancelODCRs cancels ODCRs side by side, so that a slow call does not delay the others, and records what each has cost
 // while it was idle. Their instances continue.
 func (c *call) cancelODCRs(list ...odcr) {
+	// Even when the time of the call is over: what is not cancelled is paid until its end.
 	ctx, cancel := context.WithTimeout(c.last, cancelTime)
 	defer cancel()
 
@@ -220,6 +227,7 @@ func (c *call) unlist(token string) {
 func (o odcr) record(now time.Time, err error) state.Record {
 	round := func(d time.Duration) string { return d.Round(100 * time.Millisecond).String() }
 
+	// The time before the instances existed is what the ODCR cost; after that the instances cost the same without it.
 	idle := now.Sub(o.since)
 	if !o.launched.IsZero() {
 		idle = o.launched.Sub(o.since)

@@ -94,6 +94,7 @@ names, and syslog.
 		return 2
 	}
 
+	// Before anything changes the environment: the site's program gets Slurm's.
 	theirs := newSiteProgram(p.setting)
 	path := config.Find("")
 	unset := config.LoadEnvironment(config.EnvironmentPath(path))
@@ -113,6 +114,7 @@ names, and syslog.
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	defer stop()
 
+	// The site's nodes go first: nothing of ours may delay them.
 	nodes, err := theirs.start(log, cfg.Domain(), args[0])
 	if nodes == "" {
 		if err := theirs.wait(err); err != nil {
@@ -128,6 +130,7 @@ names, and syslog.
 	s.what = p.what
 	s.began = began
 
+	// Without AWS the site's program still has to be waited for, and the failure logged.
 	aws, made := ec2.New(ctx, ec2.Options{Region: cfg.Region, OnCall: s.logCall})
 	if made == nil {
 		s.connect(aws)
@@ -421,6 +424,7 @@ func (s *Hook) describeCluster(ctx context.Context) (mark string, resumeTimeout 
 		ours = append(ours, p.Name)
 	}
 
+	// A partition may have a shorter ResumeTimeout than slurm.conf says for all.
 	partitions, err := s.Partitions(ctx)
 	if err != nil {
 		s.Warn("asking Slurm for its partitions; taking the ResumeTimeout of slurm.conf", "err", err)
@@ -471,6 +475,7 @@ func (c *siteProgram) start(log *slog.Logger, settings capacity.Settings, list s
 		}
 	}
 
+	// Not started with an empty list: the site's program may take that for all nodes.
 	if len(theirs) == 0 {
 		return list, nil
 	}
@@ -480,6 +485,7 @@ func (c *siteProgram) start(log *slog.Logger, settings capacity.Settings, list s
 	c.running = exec.Command(c.program, hostlist.Compress(theirs))
 	c.running.Env = c.environment
 	if err := c.running.Start(); err != nil {
+		// Our own nodes are handled even if the site's program is broken.
 		c.running = nil
 		return hostlist.Compress(own), fmt.Errorf("the site's program for its own nodes: %w", err)
 	}

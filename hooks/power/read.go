@@ -78,6 +78,7 @@ func (s *Hook) read(ctx context.Context, nodes []string, last *capacity.Snapshot
 	began := time.Now()
 	c := &call{Hook: s, mark: s.knownMark(), nodes: nodes, taken: map[string]int{}}
 
+	// ResumeTimeout is not known yet: the longest budget counts until describeCluster has read it.
 	ctx, stop := context.WithTimeout(ctx, maxBudget*2/3)
 	defer stop()
 
@@ -89,12 +90,14 @@ func (s *Hook) read(ctx context.Context, nodes []string, last *capacity.Snapshot
 	)
 	reads.Go(func() { c.jobs, c.jobsErr = s.BriefJobs(ctx) }) // of many jobs it takes longest
 
+	// A known mark saves a round trip: EC2 is asked while slurmctld is.
 	if c.mark != "" {
 		reads.Go(func() { c.factsErr = c.readFacts(ctx, last) })
 		time.Sleep(headStart)
 	}
 
 	reads.Go(func() {
+		// From here on the deadline is the one that this cluster's ResumeTimeout allows.
 		mark, timeout, unknown = s.describeCluster(ctx)
 		c.budget = min(timeout*3/4, maxBudget)
 		time.AfterFunc(c.budget*2/3-time.Since(began), stop)
@@ -102,6 +105,7 @@ func (s *Hook) read(ctx context.Context, nodes []string, last *capacity.Snapshot
 	reads.Go(func() { c.states, c.statesErr = s.Nodes(ctx, nodes...) })
 	reads.Wait()
 
+	// Without the mark nobody knows which instances are ours.
 	if unknown != nil {
 		return nil, unknown
 	}
@@ -128,6 +132,7 @@ func (c *call) readFacts(ctx context.Context, last *capacity.Snapshot) error {
 
 // tryFacts asks EC2 once, side by side.
 func (c *call) tryFacts(ctx context.Context, last *capacity.Snapshot) error {
+	// Only what these nodes need: each question costs time while a job waits.
 	partitions := map[string]bool{}
 	c.templates = map[string]template{}
 	for _, n := range c.nodes {
@@ -141,6 +146,7 @@ func (c *call) tryFacts(ctx context.Context, last *capacity.Snapshot) error {
 		seen capacity.Facts
 	)
 
+	// The first failure cancels the rest: a launch needs all of it.
 	reads, readCtx := errgroup.WithContext(ctx)
 	reads.Go(func() (err error) {
 		ours, err = c.listInstances(readCtx, c.mark)
@@ -154,6 +160,7 @@ func (c *call) tryFacts(ctx context.Context, last *capacity.Snapshot) error {
 	var mu sync.Mutex
 	for _, name := range slices.Collect(maps.Keys(c.templates)) {
 		reads.Go(func() error {
+			// All nodes of a call get the same version, even if somebody changes the template meanwhile.
 			version, err := c.PinTemplate(readCtx, name)
 			if errors.Is(err, ec2.ErrUndecided) {
 				return err
@@ -172,6 +179,7 @@ func (c *call) tryFacts(ctx context.Context, last *capacity.Snapshot) error {
 		return err
 	}
 
+	// Read after EC2's answers, which carry the offset of the clocks.
 	c.now = c.Now()
 	seen.Instances = ours
 	seen.Now = c.now

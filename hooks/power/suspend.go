@@ -57,6 +57,7 @@ func PowerDown(ctx context.Context, s *Hook) error {
 	var both sync.WaitGroup
 	both.Go(func() { s.resetFailedNodes(ctx, nodes) })
 
+	// Side by side with the reset: neither waits for the other's slow service.
 	err = s.terminate(ctx, mark, nodes)
 
 	both.Wait()
@@ -123,6 +124,7 @@ func (s *Hook) terminate(ctx context.Context, mark string, nodes []string) error
 		return err
 	})
 
+	// The offset is known from EC2's answer; without an answer nothing is compared with it.
 	called := s.began.Add(s.Offset())
 	if err == nil {
 		ends = s.selectInstances(ours, records, mark, nodes, called)
@@ -158,6 +160,7 @@ func (s *Hook) terminate(ctx context.Context, mark string, nodes []string) error
 func (s *Hook) selectInstances(
 	ours []capacity.Instance, records []state.Record, mark string, nodes []string, called time.Time,
 ) (ends []capacity.Instance) {
+	// An instance that EC2 shows is judged by its tags, not by our record of it.
 	recorded := recordedInstances(nodes, records, called)
 	for _, i := range ours {
 		delete(recorded, i.ID)
@@ -171,6 +174,7 @@ func (s *Hook) selectInstances(
 		}
 	}
 
+	// EC2 does not show these yet. Terminate waits for them.
 	for id, at := range recorded {
 		ends = append(ends, capacity.Instance{ID: id, Launched: at})
 	}
@@ -237,12 +241,15 @@ func (s *Hook) resetFailedNodes(ctx context.Context, nodes []string) {
 	}
 
 	records, unknown := s.State.Records()
+
+	// Only after the power-down: before it the jobs still have their nodes.
 	jobs, unasked := s.BriefJobs(ctx)
 	if err := errors.Join(unknown, unasked); err != nil {
 		s.Warn("jobs of nodes that did not boot are not delayed", "nodes", hostlist.Compress(lost), "err", err)
 		return
 	}
 
+	// The jobs are gone from the nodes, so only our record of the launch says which waited for them.
 	last := lastLaunches(lost, records)
 
 	jobs = slices.DeleteFunc(jobs, func(job capacity.Job) bool {

@@ -105,6 +105,7 @@ func countFailures(records []state.Record, now time.Time) map[string]int {
 		}
 
 		for i, restarts := range r.Restarts {
+			// A job on many nodes has several records of the same run.
 			one := run{r.Jobs[i], restarts}
 			if !runs[one] {
 				runs[one] = true
@@ -129,6 +130,7 @@ type failedGroup struct {
 func (c *call) takeDown(all ...failedGroup) error {
 	var errs []error
 	for len(all) > 0 {
+		// One scontrol for all nodes of a reason: each call takes slurmctld's locks.
 		why := all[0].err
 		other := func(f failedGroup) bool { return f.err.Error() != why.Error() }
 		same := slices.DeleteFunc(slices.Clone(all), other)
@@ -154,6 +156,7 @@ func (c *call) takeDownFor(why error, groups []failedGroup) error {
 		jobs = append(jobs, g.jobs...)
 	}
 
+	// The record comes first: if the hook is killed here, explain and check still know why.
 	p, _ := problemOf(why)
 	record := c.failureRecord(why, groups, nodes, jobs)
 	retryAt := c.delayAfter(why, record)
@@ -167,6 +170,8 @@ func (c *call) takeDownFor(why error, groups []failedGroup) error {
 	}
 	c.notify(ctx, note.String(), jobs...) // jobs lose their terminals with their nodes
 
+	// This is what ends the launch: Slurm requeues the jobs and calls SuspendProgram for the nodes, which terminates
+	// the instances named in the record.
 	down := c.PowerDownForce(ctx, nodes, nodeReason(p))
 	_ = c.logResult(down, "power nodes down", "nodes", record.Nodes, "reason", nodeReason(p))
 
@@ -206,6 +211,7 @@ func (c *call) failureRecord(why error, groups []failedGroup, nodes []string, jo
 		Message:   hook.OneLine(p.Text()),
 	}
 
+	// Instances of a failed launch are in the record so that SuspendProgram finds them before EC2 shows their tags.
 	for _, g := range groups {
 		for _, n := range g.nodes {
 			if l, ok := g.launched[n]; ok {
@@ -215,6 +221,7 @@ func (c *call) failureRecord(why error, groups []failedGroup, nodes []string, jo
 		}
 	}
 
+	// A launch that AWS did not answer says nothing about the job, so it does not lengthen the job's pause.
 	if !isUndecided(why) {
 		for _, j := range jobs {
 			record.Restarts = append(record.Restarts, j.Restarts)
@@ -239,6 +246,7 @@ func (c *call) delayAfter(why error, record state.Record) delay {
 		r.notBefore = ours.NotBefore.Add(-c.Offset())
 	}
 
+	// The record of this failure is on its way to disk and counts, too.
 	if !r.undecided {
 		r.failures = countFailures(append(records, record), record.At)
 	}
@@ -254,6 +262,7 @@ func (s *Hook) notify(ctx context.Context, text string, jobs ...capacity.Job) {
 	ctx, cancel := context.WithTimeout(ctx, notifyTime)
 	defer cancel()
 
+	// sbatch has returned long ago; srun and salloc still have a terminal.
 	for _, job := range jobs {
 		if job.Batch {
 			continue
@@ -282,6 +291,7 @@ func (s *Hook) delayJobs(ctx context.Context, jobs, queue []capacity.Job, d dela
 
 		i := slices.IndexFunc(queue, func(q capacity.Job) bool { return q.Shown == j.Shown })
 		if i >= 0 && j.Batch {
+			// The pause grows with the size of the job, which the queue does not show.
 			from := queue[i]
 			from.NumNodes = max(len(j.Nodes), 1) // the queue does not say it
 			if from.Eligible.Before(d.notBefore) {
@@ -297,6 +307,7 @@ func (s *Hook) delayJobs(ctx context.Context, jobs, queue []capacity.Job, d dela
 			own.RetryAt = at
 			own.Undecided = d.undecided
 
+			// A job that Slurm has not requeued yet, or has started again, cannot be given a begin time.
 			if from.Pending() {
 				_ = s.logResult(s.SetBeginTime(ctx, j.Shown, at), "let the job begin later", "job", j.Shown, "at", at)
 			}
@@ -331,6 +342,7 @@ func (c *call) refusedJobs(nodes []string) (refused []refusedJob) {
 	for _, j := range c.jobs {
 		r := refusedJob{name: j.Shown, jobs: []capacity.Job{j}}
 		if j.HetJobID != 0 {
+			// Slurm starts, requeues and cancels the components together, by the id of the first.
 			r.name = strconv.Itoa(j.HetJobID)
 			r.jobs = slices.DeleteFunc(slices.Clone(c.jobs), func(o capacity.Job) bool {
 				return o.HetJobID != j.HetJobID
@@ -341,6 +353,7 @@ func (c *call) refusedJobs(nodes []string) (refused []refusedJob) {
 			continue
 		}
 
+		// The verdict is the same for all nodes of a slot.
 		asked := ""
 		for _, n := range j.Nodes {
 			at, ours := slotOf(c.Settings, n)
@@ -382,6 +395,8 @@ func splitRefused(groups []group, refused []refusedJob) (without []group, shared
 		}
 
 		p, _ := problemOf(of[g.jobs[i].ID].err)
+
+		// The other jobs of the group are told what they waited with, not why it was refused.
 		name := g.jobs[i].Shown
 		why := refuse(p.Code, "job %s, for which they were powered up, is refused", name)
 
@@ -445,6 +460,7 @@ func (c *call) holdJob(ctx context.Context, r refusedJob) {
 		return
 	}
 
+	// Held by root at first, so that it cannot start in between; then its owner can mend and release it.
 	_, err := c.RequeueJob(ctx, r.jobs[0], true)
 	if err == nil {
 		err = c.UserHold(ctx, r.name)

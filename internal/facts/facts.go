@@ -121,6 +121,8 @@ func Read(ctx context.Context, aws AWS, q Query) Answers {
 		a.failures = []failure{{err: q.Offline, general: true}}
 	}
 
+	// Everything that the settings name is asked for at once. Answers go to places of their own, since
+	// calls end in any order.
 	ids := slices.Clone(q.Reservations)
 	subnets := slices.Clone(q.Subnets)
 
@@ -173,6 +175,7 @@ func Read(ctx context.Context, aws AWS, q Query) Answers {
 		a.Platforms[template] = images[i]
 	}
 
+	// Only PCS knows these: node groups keep a reservation that the settings no longer name.
 	var others []string
 	for _, id := range a.Held.Value {
 		if !slices.Contains(ids, id) && !a.known(id) {
@@ -262,6 +265,7 @@ func (a *Answers) ask(ctx context.Context, limit time.Duration, questions ...que
 			continue
 		}
 
+		// Expired credentials are reported once, not for each question.
 		_, general := a.aws.Explain(errs[i])
 		if general && a.Down == nil {
 			a.Down = errs[i]
@@ -336,6 +340,7 @@ func (a Answers) Fresh(last *capacity.Snapshot, now time.Time) (capacity.Facts, 
 		return f, nil
 	}
 
+	// Left out for a moment is not gone: a launch must not take its slot.
 	for _, m := range a.Missing {
 		if r, ok := last.Reservation(m.ID); ok && r.IsLiveAt(now) {
 			f.Reservations = append(f.Reservations, r)

@@ -151,6 +151,7 @@ func (k *Kept) keepMissing(m capacity.Missing) {
 		return
 	}
 
+	// From the first pass that missed it, so that the time runs out even if sync restarts.
 	since := cmp.Or(k.old.Missing[m.ID], k.Now.UTC().Truncate(time.Second))
 	k.Missing[m.ID] = since
 

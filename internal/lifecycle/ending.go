@@ -65,9 +65,12 @@ func decideRequeues(view View) (actions []Action) {
 		rest, note := planNextRun(view, j, f, record, hold)
 		actions = append(actions, requeue(view, j, f, rest, hold, note))
 
+		// Saved before the requeue is sent: a pass that is killed in between finishes it.
 		record.Restarts = j.Restarts
 		record.Requeuing = true
 		record.Release = rest.held
+
+		// Only requeues count toward maxRequeues: a held job waits for its owner.
 		if !hold {
 			record.CountFence(f.fence)
 		}
@@ -102,10 +105,12 @@ func (r afterRequeue) finish(ctx context.Context, w World, j capacity.Job) (held
 		errs = append(errs, w.Slurm.SetTimeLimit(ctx, j.Shown, r.limit))
 	}
 
+	// Before the fence Slurm could start the job on the same nodes again.
 	if j.Eligible.Before(r.fence) && r.fence.After(w.MachineTime()) {
 		errs = append(errs, w.Slurm.SetBeginTime(ctx, j.Shown, r.fence))
 	}
 
+	// Last: released any earlier, the job could start with its old limit.
 	if r.held && !isHeldByHook(j) {
 		err := w.Slurm.Release(ctx, j.Shown)
 		errs = append(errs, err)
@@ -134,6 +139,7 @@ func requeue(view View, j capacity.Job, f fencedSlot, rest afterRequeue, hold bo
 		record := view.JobRecords[j.Shown]
 		defer func() { view.JobRecords[j.Shown] = record }()
 
+		// Read again: the job may have ended, or run anew, since the decision.
 		now, err := w.Slurm.Job(ctx, j.Shown)
 		record.Release = false
 
@@ -179,11 +185,14 @@ func decideUnfinished(view View) (actions []Action) {
 		}
 
 		var rest afterRequeue
+
+		// Only a limit that we set is replaced; the owner's own stays.
 		if req := view.Snap.Request(j); record.Fit || record.OwnMinutes != 0 {
 			req.TimeLimit = record.StatedLimit(req.TimeLimit)
 			rest.limit = fullLimit(capacity.Admit(req, view.Snap, view.Now), record)
 		}
 
+		// The killed pass held the job to keep it from starting, so releasing it is ours to do.
 		if record.Release {
 			rest.fence = time.Unix(record.LastFence, 0)
 			rest.held = j.Held
@@ -244,6 +253,7 @@ func warnJob(view View, j capacity.Job, f fencedSlot, record state.JobRecord) []
 
 	left := f.fence.Sub(now)
 
+	// Each warning is sent once, the shortest that applies: passes may be minutes apart.
 	i := slices.IndexFunc(warnMinutes, func(minutes int) bool { return left <= time.Duration(minutes)*time.Minute })
 	if i < 0 || record.WarnedMinutes != 0 && warnMinutes[i] >= record.WarnedMinutes {
 		return nil
@@ -271,6 +281,7 @@ func planNextRun(
 	req := view.Snap.Request(j)
 	req.TimeLimit = record.StatedLimit(req.TimeLimit)
 
+	// Judged as of the fence: that is when the job comes back to the queue.
 	next := capacity.Admit(req, view.Snap, fence)
 	rest.limit = fullLimit(next, record)
 	if !hold {

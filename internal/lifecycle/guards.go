@@ -24,6 +24,7 @@ func decideFences(s View) (actions []Action, problems []capacity.Problem) {
 			nodes = nil // it is about to be deleted: nothing can start there
 		}
 
+		// Unknown is not gone: its guards stay as they are (R8).
 		if v.Unknown || len(nodes) == 0 && v.Reservation.ID != "" {
 			keep[v.Slot.Name] = true
 			continue
@@ -57,6 +58,8 @@ func decideFences(s View) (actions []Action, problems []capacity.Problem) {
 		code := g.do + "-" + string(of.Kind)
 		actions = append(actions, newAction(code, aboutNodes(of.Slot, g.r.Nodes), g.text(-s.slurmOffset()),
 			func(ctx context.Context, w World) error {
+				// The guard that should replace this one could not be placed: without this one the slot
+				// would stand open.
 				if g.do == "delete" && open[of.Slot] {
 					return errMoot
 				}
@@ -251,6 +254,8 @@ func countLaunchable(v capacity.SlotState, nodes []string) int {
 // reservations have all ended, or which never had one.
 func (s View) closingGuards(v capacity.SlotState, nodes []string) []capacity.SlurmReservation {
 	start := v.Last.Fence
+
+	// PCS itself keeps jobs from such nodes, and on-demand nodes need no reservation.
 	if v.Last.Unbounded() && (v.Partition.Provider.Configures() || !v.Group.PurchaseOption.IsReserved()) {
 		return nil
 	}
@@ -331,12 +336,16 @@ func diffGuard(
 	st := guardChange{do: easier[cost(there)], r: w}
 	st.r.Active = there.Active
 	st.r.Name = there.Name
+
+	// The new one is made under the other of two names before the old one goes, so the nodes are never open.
 	if st.do == "replace" {
 		g := w.Guard()
 
 		g.Second = there.Name == w.Name
 		st.r.Name = g.String()
 		st.old = there.Name
+
+		// A foreign reservation has the second name: better the old guard than none.
 		if taken[st.r.Name] {
 			return nil
 		}
@@ -372,6 +381,7 @@ func requiredChange(want, have capacity.SlurmReservation, now time.Time) string 
 
 	started := have.Active || !have.Start.After(now)
 
+	// One that has started needs no other start, as long as the wanted one is past, too.
 	sameStart := isNear(want.Start, have.Start) || started && !want.Start.After(now)
 	sameNodes := slices.Equal(sorted(want.Nodes), sorted(have.Nodes))
 	sameEnd := have.IsInfinite() == want.IsInfinite() && (have.IsInfinite() || isNear(want.End, have.End))

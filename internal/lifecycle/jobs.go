@@ -36,6 +36,7 @@ func (p *pass) readJobs(ctx context.Context) error {
 		return err
 	}
 
+	// squeue folds the pending tasks of an array into one line, which hides what is different about some.
 	if hidden := hiddenTasks(jobs, p.view.SavedRecords); len(hidden) > 0 {
 		tasks, err := p.Slurm.Tasks(ctx, hidden)
 		if err != nil {
@@ -80,6 +81,7 @@ func hiddenTasks(jobs []capacity.Job, records map[string]state.JobRecord) (names
 		if array, _, together := strings.Cut(j.Shown, "_["); together && marked[array] {
 			list, _, _ := strings.Cut(strings.TrimSuffix(j.Shown, "]"), "%") // how many run at a time
 
+			// Array tasks have the syntax of a hostlist: 12_[1-4,7].
 			tasks, _ := hostlist.Expand(list + "]")
 			for _, name := range tasks {
 				if _, known := records[name]; known {

@@ -47,6 +47,7 @@ func fencedNodes(view View) map[string]fencedSlot {
 			f.fence = v.Window.Fence.Add(view.slurmOffset())
 		}
 
+		// Slurm's own time is exact; ours follows from a clock offset in whole seconds.
 		if r, there := view.Cluster.fence(v.Slot.Name, v.Reservation.ID); there && isNear(r.Start, f.fence) {
 			f.fence = r.Start
 		}
@@ -91,12 +92,14 @@ func (s View) limitChanges(jobs []capacity.Job, byNode map[string]fencedSlot) (c
 			wall, metered = s.Snap.Walls.MaxWall(j.User, j.Account, j.QOS, s.partition(j.Partition))
 		}
 
+		// A raise stays within what the owner asked for and accounting allows.
 		for _, most := range []int{record.MaxMinutes, record.OwnMinutes, wall.Minutes} {
 			if !crosses && most > 0 {
 				minutes = min(minutes, most)
 			}
 		}
 
+		// Its instances belong to the previous block, whatever fence its nodes have now.
 		former := j.Start.Before(f.start.Add(-startSlack))
 		raise := !crosses && !former && short && !metered && minutes > j.TimeLimit.Minutes
 		if lower || raise {
@@ -210,6 +213,7 @@ func (c limitChange) apply(ctx context.Context, w World) error {
 		return err
 	}
 
+	// Slurm started to count a moment ago, so the limit ends a little after the fence: shorten it by that.
 	now, err := w.Slurm.Job(ctx, c.job.Shown)
 	if late := now.End.Sub(c.fence); err == nil && now.TimeLimit.Bounded() && late > 0 {
 		return w.Slurm.SetTimeLimit(ctx, c.job.Shown,
@@ -228,6 +232,7 @@ func (s View) restoredLimits(jobs []capacity.Job, byNode map[string]fencedSlot) 
 			continue
 		}
 
+		// The job had no limit; Slurm takes none back from scontrol, but a very long one.
 		if minutes < 0 {
 			minutes = int(capacity.SlurmInfinite / time.Minute)
 		}
@@ -310,10 +315,13 @@ func recordPending(j capacity.Job, said state.JobRecord, before map[string]state
 // last record of the same run does.
 func recordStarted(j capacity.Job, said state.JobRecord, before map[string]state.JobRecord) state.JobRecord {
 	was, known := before[j.Shown]
+
+	// A task that has just started was recorded with its array.
 	if !known || was.Restarts != j.Restarts {
 		was, known = before[tasksKey(j.Shown)]
 	}
 
+	// The same run: what counts is what was recorded before it started.
 	if known && was.Restarts == j.Restarts {
 		said.Fit = was.Fit
 		said.MaxMinutes = was.MaxMinutes
@@ -364,6 +372,8 @@ func trustedRecords(view View) map[string]state.JobRecord {
 			!slices.ContainsFunc(j.Partitions(),
 				func(name string) bool { _, ours := view.Snap.Partition(name); return ours })
 	}), view.SavedRecords)
+
+	// A job that could not be read this time keeps its record for the next pass.
 	for _, j := range view.Unread {
 		if record, marked := view.SavedRecords[recordKey(j.Shown)]; marked {
 			records[recordKey(j.Shown)] = record

@@ -30,6 +30,7 @@ func decidePowerUps(s View) (actions []Action) {
 		nodes := s.Cluster.SlotNodes(v.Slot.Name)
 		nodes = nodes[:countLaunchable(v, nodes)]
 
+		// Nodes that a launch could not use now: their host has failed, or an old instance or job still holds them.
 		busy := s.Cluster.lostNodes(v, nodes)
 		for _, o := range s.Snap.Orphans { // ended first
 			busy = append(busy, o.Node)

@@ -39,6 +39,8 @@ func Clean(ctx context.Context, s Sources) ([]UnneededHold, error) {
 	}
 
 	found := held.findUnneeded()
+
+	// One that cannot be cancelled does not keep the others.
 	for _, a := range held.releaseActions(found) {
 		if err := a.Do(ctx, s.World); err != nil && a.About.Reservation == "" {
 			held.Err = err
@@ -131,6 +133,7 @@ type UnneededHold struct {
 func (h Holds) findUnneeded() []UnneededHold {
 	all := []UnneededHold{}
 
+	// An order whose answer never came: its ODCR may still be on its way to a launch.
 	unheard := map[string]bool{}
 	for _, e := range h.Ledger {
 		unheard[e.Token] = e.ReservationID == ""
@@ -152,6 +155,8 @@ func (h Holds) releaseActions(all []UnneededHold) (actions []Action) {
 		actions = append(actions, newAction("release", capacity.Subject{Reservation: n.ID}, "give back "+n.String(),
 			func(ctx context.Context, w World) error {
 				err := w.EC2.CancelODCR(ctx, n.ID)
+
+				// A ledger that could not be read is not written either.
 				if err == nil && h.Err == nil {
 					err = w.State.RemoveHolds(h.Now, n.ID, n.Tags[capacity.TagToken])
 				}

@@ -113,6 +113,8 @@ func (p *pass) changeJobs(ctx context.Context) {
 		return
 	}
 
+	// In this order: first what an earlier pass began, then the endings, and only then the limits of the
+	// jobs that are left.
 	p.view.JobRecords = trustedRecords(p.view)
 	p.carryOut(ctx, decideUnfinished(p.view))
 	p.view.Off = offNodes(p.carryOut(ctx, decideRequeues(p.view)))
@@ -225,6 +227,7 @@ func (p *pass) look(ctx context.Context) {
 		p.addFailure(capacity.StateFile, err)
 	}
 
+	// Not before the answers: the clocks' offset comes with them.
 	p.view.Now = p.MachineTime().Add(snap.ClockOffset.Duration)
 	snap.Former = formerSlots(p.view)
 	if slurmErr != nil {

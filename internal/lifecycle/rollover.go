@@ -61,6 +61,7 @@ func findRollings(s View) (all []Rolling, lack []capacity.Problem) {
 					continue
 				}
 
+				// Where the settings do not ask for it, setting up is an administrator's decision.
 				fix := fmt.Sprintf("run `pcs-capacity setup --reservation %s --queue %s --node-group %s`",
 					r.Block.ID, part.Name, g.Name)
 				lack = append(lack, capacity.Problemf("no-node-group", r.about(), fix,
@@ -99,6 +100,7 @@ func (s View) groupRollings(part capacity.Partition, g capacity.NodeGroup) (all 
 		}
 	}
 
+	// One block at a time, the earliest first: each takes PCS minutes.
 	var next capacity.Reservation
 	for _, slot := range g.Slots {
 		for _, id := range slot.ReservationIDs {
@@ -129,6 +131,8 @@ func (s View) groupRollings(part capacity.Partition, g capacity.NodeGroup) (all 
 
 	for _, slot := range g.Slots {
 		r, known := s.Snap.Reservation(slot.Occupant)
+
+		// Removing the node group of a node that is up would cut its job.
 		up := s.Cluster.filterNodes(s.Cluster.SlotNodes(slot.Name), capacity.Node.IsUp)
 		if known && !r.IsLiveAt(s.Now) && len(up) == 0 {
 			all = append(all, Rolling{

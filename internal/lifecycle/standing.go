@@ -42,19 +42,24 @@ func (s View) effectiveFence(slot, block string, computed time.Time) time.Time {
 	}
 
 	standing := s.toAWSTime(have.Start)
+
+	// EC2 said nothing about it: silence moves no fence (R8).
 	if !s.Told[block] {
 		return standing
 	}
 
+	// Later costs nothing and may be an extension, so it counts at once.
 	if isNear(computed, standing) || computed.After(standing) {
 		return computed
 	}
 
+	// Earlier may end jobs: it takes two passes that agree (R8).
 	before, known := s.previousFence(block)
 	if !known || before.After(standing) {
 		return standing
 	}
 
+	// Both are earlier than the standing fence: the milder one.
 	if before.After(computed) {
 		return before
 	}
@@ -113,6 +118,7 @@ func formerSlots(s View) (all []capacity.Partition) {
 			continue
 		}
 
+		// An administrator who deletes the fence of a forgotten slot wants it gone.
 		if s.Cluster != nil {
 			if _, there := s.Cluster.fence(v.Slot.Name, r.ID); !there {
 				continue

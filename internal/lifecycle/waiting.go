@@ -71,6 +71,7 @@ func (w *waiter) why(j *capacity.Job) (c stuckReason) {
 		return c
 	}
 
+	// The job is admitted. Failed hosts are the one reason that squeue does not show.
 	few, short := capacity.HostShortage(capacity.Prospects(req, w.snap, w.now), w.now)
 	if !short {
 		return c
@@ -139,10 +140,12 @@ func (w *waiter) needsLimit(j capacity.Job, defaults map[string]capacity.Limit) 
 		req.TimeLimit = capacity.NoLimit
 	}
 
+	// It can start as it is.
 	if v := capacity.Admit(req, w.snap, w.now); v.Code == capacity.OK || v.Code == capacity.NotManaged {
 		return u, false
 	}
 
+	// Asked as if it had been submitted without --time: do the filter's edits help?
 	req.TimeLimit = capacity.Limit{}
 	u = unlimitedJob{j, capacity.Admit(req, w.snap, w.now).Edits}
 
@@ -172,6 +175,7 @@ func decideWaiting(view View) []Action {
 			continue
 		}
 
+		// Mended, not reported.
 		if u, is := w.needsLimit(j, defaults); is {
 			fits = append(fits, u)
 			continue
@@ -188,6 +192,8 @@ func decideWaiting(view View) []Action {
 	}
 
 	fits = fits[:min(len(fits), maxFitsPerPass)]
+
+	// Saved first: the next pass must not take our limit for somebody else's.
 	records := map[string]state.JobRecord{}
 	for _, u := range fits {
 		key := recordKey(u.job.Shown)
@@ -253,6 +259,7 @@ func setLimitActions(fits []unlimitedJob) (actions []Action) {
 
 // setLimits sets the limits of those jobs that are as they were read. The errors are by job.
 func setLimits(ctx context.Context, w World, fits []unlimitedJob) map[string]error {
+	// One call for all: a scontrol for each job would take the pass minutes.
 	live, _, err := w.Slurm.JobsOf(ctx, nil, func(j capacity.Job) bool { return j.State == "PENDING" })
 	now := make(map[string]capacity.Job, len(live))
 	for _, j := range live {
@@ -324,6 +331,7 @@ func endHold(j capacity.Job, admin, over bool, note capacity.AdminNote) Action {
 				return err
 			}
 
+			// Somebody has written another note since: it stays.
 			if now, err := w.Slurm.Job(ctx, j.Shown); err != nil || now.AdminComment != j.AdminComment {
 				return err
 			}

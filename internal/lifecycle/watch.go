@@ -81,6 +81,8 @@ func (w Watch) Run(ctx context.Context) error {
 		w.alive("")
 
 		sources.Broken = err
+
+		// Jobs elsewhere matter little and may be many, so most passes leave them out.
 		sources.OursOnly = pass%allJobsEvery != 0 && last.Jobs != nil
 		sources.SharedPartitions = last.SharedPartitions
 
@@ -94,6 +96,7 @@ func (w Watch) Run(ctx context.Context) error {
 		passed := status(report, problems)
 		w.alive(passed)
 
+		// At a boundary of a window something has to be done, so the pass comes right after it.
 		wait := sources.Poll
 		if snap == nil {
 			locked = false // the pass had no lock: both are tried again
@@ -109,6 +112,7 @@ func (w Watch) Run(ctx context.Context) error {
 		last = report
 		reported = problems
 
+		// If AWS did not answer, the credentials may have expired: new clients read them again.
 		refresh(report.NoAWS)
 	}
 }
@@ -146,6 +150,7 @@ func (w Watch) lock(ctx context.Context, dir state.Dir) (unlock func(), waited b
 			return func() {}, false
 		}
 
+		// Once, not every minute.
 		if line := "waits: " + err.Error(); line != said {
 			said = line
 			w.Say(said)
@@ -158,6 +163,7 @@ func (w Watch) lock(ctx context.Context, dir state.Dir) (unlock func(), waited b
 // print shows the changes of a pass, and those of its problems that were not there before. It returns all problems.
 func (w Watch) print(report Report, before []capacity.Problem) (problems []capacity.Problem) {
 	for _, d := range report.Done {
+		// A failed change is a problem: it is shown once, like others, and not every pass.
 		if d.Error != "" {
 			problems = append(problems,
 				capacity.Problemf(capacity.ChangeFailed, capacity.Subject{Slot: d.Slot, Job: d.Job}, "", "%s", d))
@@ -357,6 +363,7 @@ func (f *Follower) Sources(ctx context.Context, renew bool) (Sources, error) {
 		return Sources{}, err
 	}
 
+	// Some settings, such as state_dir, cannot change under a running program.
 	if f.was != nil {
 		if err := cfg.Follow(f.was); err != nil {
 			return Sources{}, err

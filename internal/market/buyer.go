@@ -160,12 +160,14 @@ func (d *deal) send(ctx context.Context, i Intent,
 		return i, err
 	}
 
+	// On disk before the call: whatever happens now, the next run knows that something may have been bought (R3).
 	i.Phase, i.At = Sending, d.EC2.Now().UTC()
 	i.SettledAt = i.At.Add(callTimeout + settleTime)
 	if err := d.intents().Write(i); err != nil {
 		return i, fmt.Errorf("%w; nothing was bought", err)
 	}
 
+	// Ctrl-C must not cut a call whose answer says whether millions were spent.
 	once, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
 
@@ -186,6 +188,7 @@ func (d *deal) send(ctx context.Context, i Intent,
 	i.Code, i.Message = ec2.Code(err), firstLine(err)
 	d.record(i)
 
+	// The customer waits for a clear answer; an interrupt leaves it to the next run.
 	if i, settleErr := d.settle(ctx, i); settleErr != nil || i.Phase == Bought {
 		return i, settleErr
 	}

@@ -76,6 +76,7 @@ func (h Holder) Hold(ctx context.Context, req HoldRequest) (HoldAnswer, error) {
 		return answer, err
 	}
 
+	// The tag says who may cancel it: a probe that was left behind goes at once, one held by hand stays to its end.
 	purpose := capacity.HoldByHand
 	length := req.For
 	if req.Probe {
@@ -105,6 +106,7 @@ func (h Holder) Hold(ctx context.Context, req HoldRequest) (HoldAnswer, error) {
 		}
 		began := time.Now()
 
+		// No room is the expected answer: the next zone is tried. Anything else would fail there as well.
 		r, err := h.order(ctx, order)
 		if err != nil && !errors.Is(err, capacity.ErrNoRoom) {
 			return answer, err
@@ -151,6 +153,7 @@ func (h Holder) order(ctx context.Context, o capacity.HoldOrder) (capacity.Reser
 
 	r, err := h.EC2.CreateODCR(ctx, o)
 	if err != nil {
+		// Only a clear refusal proves that nothing was created, so only then the entry goes.
 		if ec2.IsRefused(err) {
 			return r, errors.Join(err, h.State.RemoveHolds(h.EC2.Now(), o.ClientToken))
 		}
@@ -160,6 +163,7 @@ func (h Holder) order(ctx context.Context, o capacity.HoldOrder) (capacity.Reser
 			capacity.FormatUTC(h.EC2.Now().Add(capacity.LaunchTime)))
 	}
 
+	// Now the entry can be matched with what EC2 shows, even without its tag.
 	entry.ReservationID = r.ID
 	_, err = h.State.AddHold(entry, h.EC2.Now(), h.Limits.Allows)
 
@@ -167,6 +171,7 @@ func (h Holder) order(ctx context.Context, o capacity.HoldOrder) (capacity.Reser
 }
 
 func (h Holder) release(ctx context.Context, r capacity.Reservation, names ...string) error {
+	// An interrupt must not leave it behind.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 	defer cancel()
 

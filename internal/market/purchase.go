@@ -61,6 +61,7 @@ func (d *deal) purchase(ctx context.Context, o PurchaseOrder) error {
 		return err
 	}
 
+	// The error may wait: an offering that was bought before is no longer for sale.
 	offering, findErr := findOffering(ctx, d.EC2, o.Query, o.OfferingID, o.block(d.EC2.Region()))
 	earlier, bought, err := d.boughtBefore(ctx, o.OfferingID, offering)
 	switch {
@@ -77,6 +78,7 @@ func (d *deal) purchase(ctx context.Context, o PurchaseOrder) error {
 		return err
 	}
 
+	// From the start: others may have bought meanwhile.
 	if waited {
 		return d.purchase(ctx, o)
 	}
@@ -95,6 +97,7 @@ func (d *deal) purchase(ctx context.Context, o PurchaseOrder) error {
 		return err
 	}
 
+	// A person takes minutes to confirm, and the offering may be gone or cost something else.
 	if typed := o.Fee == (capacity.Money{}) && !d.DryRun; typed {
 		offering, err = d.findConfirmed(ctx, o.Query, offering)
 		if err != nil {
@@ -120,6 +123,7 @@ func (d *deal) buyBlock(ctx context.Context, o PurchaseOrder, intent Intent) err
 		intent.Platform = capacity.LinuxUNIX
 	}
 
+	// EC2 checks permission and parameters in a dry run, and sells nothing.
 	if d.DryRun {
 		if _, err := d.EC2.Purchase(ctx, ec2.Try, intent.Offering.ID, intent.Platform, d.tags(intent)); err != nil {
 			return notBought(err)
@@ -137,6 +141,7 @@ func (d *deal) buyBlock(ctx context.Context, o PurchaseOrder, intent Intent) err
 		return err
 	}
 
+	// EC2's answer may have been lost, and the purchase found by its tag: then r is empty.
 	r.ID = intent.Reservation
 
 	return d.finishPurchase(ctx, o, Result{Intent: intent, Reservation: r, BoughtNow: true})

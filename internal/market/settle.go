@@ -51,6 +51,7 @@ func (d *deal) settleEarlier(ctx context.Context) error {
 // settle asks EC2 until it shows the purchase of an intent, or until it would show one. The
 // intent's phase is then Bought or Failed; after an error it is still unknown.
 func (d *deal) settle(ctx context.Context, i Intent) (Intent, error) {
+	// An intent of a run that was killed during the call: EC2 may have got it as late as the call's timeout.
 	if i.SettledAt.IsZero() {
 		i.SettledAt = i.At.Add(callTimeout + settleTime)
 	}
@@ -61,6 +62,8 @@ func (d *deal) settle(ctx context.Context, i Intent) (Intent, error) {
 
 	for wait := firstWait; ; wait = min(2*wait, settleWait) {
 		began := time.Now()
+
+		// Asked again and again: "not there" means nothing until EC2 would surely show it.
 		found, err := d.look(ctx, &i)
 		// AWS's time when EC2 was asked: its answer has just carried it.
 		asked := d.EC2.Now().Add(-time.Since(began))
@@ -125,6 +128,7 @@ func (d *deal) look(ctx context.Context, i *Intent) (found bool, err error) {
 		return false, err
 	}
 
+	// Only the id: the caller reads the rest when it needs it.
 	i.Reservation = tagged[at].ID
 
 	return true, nil
@@ -229,6 +233,7 @@ func (d *deal) followExtension(ctx context.Context, i Intent) (capacity.Extensio
 				"extension %s of %s is %s: %w, so the block still ends at %s; see AWS Billing, then run this again",
 				i.Offering.ID, i.Reservation, e.State, errNotPaid, d.Customer.Time(i.OldEnd))
 		case err == nil && e.State == capacity.ExtensionPaid:
+			// Paid is not enough: fences move only with the block's end.
 			r, err := readPurchased(ctx, aws, i.Reservation)
 			if err == nil && !r.End.Before(i.NewEnd) {
 				return e, r, nil
@@ -275,6 +280,7 @@ func (d *deal) boughtBefore(ctx context.Context, offering string, known capacity
 		return Intent{}, false, err
 	}
 
+	// An offering can be bought under two ids, and by other machines: both EC2's tags and our records count.
 	var bought []Intent
 
 	recorded := map[string]bool{}
@@ -290,6 +296,7 @@ func (d *deal) boughtBefore(ctx context.Context, offering string, known capacity
 			i.Reservation = r.ID // even if the file differs: EC2 has it
 		}
 
+		// A purchase that its payment has undone may be made again.
 		at := slices.IndexFunc(tagged, func(r capacity.Reservation) bool { return r.ID == i.Reservation })
 		gone := at >= 0 && isUndone(tagged[at])
 		if gone && i.Phase == Done {
@@ -312,6 +319,7 @@ func (d *deal) boughtBefore(ctx context.Context, offering string, known capacity
 		}
 	}
 
+	// What no record of ours explains was bought by another machine.
 	for _, r := range tagged {
 		if !recorded[r.Tags[capacity.TagPurchase]] && !isUndone(r) {
 			bought = append(bought, purchaseOfTags(r))
@@ -322,6 +330,7 @@ func (d *deal) boughtBefore(ctx context.Context, offering string, known capacity
 		return Intent{}, false, d.checkRecorded()
 	}
 
+	// The newest counts, unless an older one was cut off: its customer has not heard of it yet.
 	slices.SortFunc(bought, func(x, y Intent) int { return y.At.Compare(x.At) })
 
 	if cutOff := slices.IndexFunc(bought, func(i Intent) bool { return i.Phase == Bought }); cutOff > 0 {

@@ -103,6 +103,7 @@ func (d Dir) Lock(ctx context.Context, which Lock, wait time.Duration) (unlock f
 			}, nil
 		}
 
+		// Read after the failed try, when the holder has most likely written its name.
 		who := &LockedError{Lock: which, Path: filepath.Join(in.path, string(which)), Holder: readHolder(f)}
 		_ = f.Close()
 
@@ -129,6 +130,7 @@ func (d Dir) Watcher() (holder Holder, runs bool, err error) {
 		return Holder{}, false, err
 	}
 
+	// Nobody has it: the lock was only a question.
 	unlock()
 
 	return Holder{}, false, nil

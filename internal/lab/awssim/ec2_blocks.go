@@ -200,6 +200,8 @@ func (s *Sim) purchaseCapacityBlock(c *call, in *purchaseCapacityBlockInput) (an
 		tags:        tags,
 		offered:     o.from,
 	}
+
+	// Some offerings start the moment that they are bought.
 	if o.atPurchase() {
 		res.start = s.now.Add(time.Duration(o.from.StartsIn))
 		res.end = res.start.Add(o.duration())
@@ -208,6 +210,8 @@ func (s *Sim) purchaseCapacityBlock(c *call, in *purchaseCapacityBlockInput) (an
 	res.tags[quantityTag] = fmt.Sprint(res.count)
 	s.addBlocks(c.region, res, max(o.servers, 1), blockTags)
 	c.region.reservations[res.ID] = res
+
+	// EC2 shows a purchase only after a while: clients must not take that for a failure.
 	c.region.hide(res.ID, s.lag.Purchases)
 	o.from.sold = append(o.from.sold, res)
 	s.ledger = append(s.ledger, Purchase{
@@ -223,6 +227,8 @@ func (s *Sim) purchaseCapacityBlock(c *call, in *purchaseCapacityBlockInput) (an
 		Fee:           o.from.fee(o.count, o.duration()),
 		Currency:      o.from.Currency,
 	})
+
+	// The answer shows the reservation as it is now, before the payment.
 	result := object{
 		"CapacityBlocks":      s.wireBlocks(c.region, res),
 		"CapacityReservation": s.wireReservation(c.region, res),

@@ -92,6 +92,7 @@ func (s *Sim) run(r *region, o launchOrder) ([]*instance, error) {
 		return nil, err
 	}
 
+	// Nothing below fails: EC2 launches all that it has promised, or nothing.
 	launchID := s.newID("r")
 
 	var made []*instance
@@ -250,6 +251,7 @@ func (r *region) checkInterfaces(o launchOrder, at site) ([]launchInterface, err
 		)
 	}
 
+	// The primary interface takes the address that EC2 reports for the instance.
 	slices.SortStableFunc(all, func(a, b launchInterface) int {
 		return cmp.Or(a.card-b.card, a.device-b.device)
 	})

@@ -33,6 +33,7 @@ func (r *region) checkOrder(o launchOrder) (site, error) {
 		return site{}, err
 	}
 
+	// EC2 reports one error at a time, and scripts depend on which: parameters first, then names, then capacity.
 	if o.ImageId == "" {
 		return site{}, apiErrorf("MissingParameter", "The request must contain the parameter ImageId")
 	}
@@ -91,6 +92,7 @@ func (r *region) checkOrder(o launchOrder) (site, error) {
 		return site{}, err
 	}
 
+	// Last, since it takes the zone, which follows from the subnet.
 	if !r.offers(at.kind.Name, at.subnet.zone.id) {
 		return site{}, apiErrorf("Unsupported",
 			"Your requested instance type (%s) is not supported in your requested Availability Zone (%s).%s",

@@ -190,6 +190,7 @@ func (s *Sim) buildReservation(r *region, rs ReservationScenario) error {
 	r.reservations[res.ID] = res
 	s.begin(r, res)
 
+	// A scenario may put a reservation into a state that time alone would not lead to.
 	if rs.State != "" {
 		res.state = rs.State
 	}

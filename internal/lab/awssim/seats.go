@@ -19,6 +19,7 @@ func (r *region) seats(o launchOrder, at site) ([]*reservation, error) {
 		seats = r.openSeats(o, at)
 	}
 
+	// Nothing runs on demand, however much room there is.
 	if o.preference() == "capacity-reservations-only" {
 		if len(seats) < o.min {
 			return nil, reservationExceeded()
@@ -26,6 +27,7 @@ func (r *region) seats(o launchOrder, at site) ([]*reservation, error) {
 		return seats, nil
 	}
 
+	// What the reservations have left open goes to instances on demand.
 	free := r.freeCapacity(pool{at.subnet.zone.id, at.kind.Name})
 	for len(seats) < o.max && free > 0 {
 		seats = append(seats, nil)
