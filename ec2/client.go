@@ -1,5 +1,8 @@
-// Package ec2 talks to Amazon EC2: capacity reservations and blocks, offerings, launch templates
-// and launches. Its API uses the types of package capacity; no type of the AWS SDK leaves it.
+// Package ec2 talks to Amazon EC2: capacity reservations and blocks, offerings, launch templates and launches. Its API
+// uses the types of package capacity; no type of the AWS SDK leaves it.
+//
+// [New] makes the [Client] that commands, sync and the power hooks share. Begin reading with reservations.go (what is
+// there), launch.go (RunInstances) and offerings.go (what is for sale); errors.go says what EC2's codes mean to callers.
 //
 // Calls are retried by the SDK's standard retryer, except for launches and purchases (R3), which are sent once.
 package ec2

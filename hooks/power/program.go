@@ -1,10 +1,14 @@
-// Package power is what slurmctld runs to power nodes up and down: pcs-capacity-resume ([Resume]), its ResumeProgram,
-// and pcs-capacity-suspend ([Suspend]), its SuspendProgram and ResumeFailProgram.
+// Package power holds the programs that slurmctld runs to power nodes up and down: pcs-capacity-resume ([Resume]), its
+// ResumeProgram, and pcs-capacity-suspend ([Suspend]), its SuspendProgram and ResumeFailProgram. Begin with [PowerUp]
+// and [PowerDown], which do their work.
 //
 //	program    program.go: settings, the site's own program, the log
 //	read       read.go: side by side
 //	decide     group.go: groups, and where each can go
 //	act        launch.go odcr.go takedown.go suspend.go configure.go, on the [World]
+//
+// A launch that fails is taken down (takedown.go): its nodes go through POWER_DOWN_FORCE, after which Slurm requeues
+// their jobs and calls pcs-capacity-suspend, which terminates what was launched (suspend.go).
 //
 // slurmctld calls the programs with a hostlist and an environment of SLURM_CONF and, for the former, SLURM_RESUME_FILE
 // only, and discards what they print: they log to resume.log and suspend.log in `[log] dir` and to syslog. Each may be

@@ -1,6 +1,9 @@
-// Package prolog holds what slurmd and slurmstepd run before a job starts: the Prolog, which compares an instance with
-// its reservation, and the TaskProlog, which sets the variables of the job. It links no AWS SDK, and keeps no job from
-// starting.
+// Package prolog holds what slurmd and slurmstepd run on a node before a job starts: the Prolog, which compares the
+// instance with the reservation of its slot, and the TaskProlog, which sets the job's PCS_CAPACITY_ variables. Both are
+// the program pcs-capacity-prolog, which calls [Main].
+//
+// They know the instance's metadata and the public snapshot, and link no AWS SDK. They keep no job from starting: what
+// the Prolog finds is written down for sync and check.
 package prolog
 
 import (

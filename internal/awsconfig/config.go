@@ -1,5 +1,8 @@
-// Package awsconfig reads the configuration of AWS once, for the clients of all its services: they have the same
-// credentials, looked for once; the same clock; and deadlines, which the SDK has none of its own for.
+// Package awsconfig reads the configuration of AWS once, for the clients of all its services: they share credentials,
+// which are looked for once, a clock, and deadlines, which the SDK lacks.
+//
+// Packages ec2 and pcs build their clients on it. [Load] is where to begin; limits.go has the deadlines, errors.go the
+// words for AWS's errors.
 package awsconfig
 
 import (

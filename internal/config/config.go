@@ -1,6 +1,9 @@
 // Package config reads pcs-capacity's settings: config.toml and, beside it, conf.d/*.toml, which may add partitions and
-// nothing else. Every setting has its default here, once. Decoding is strict: a key that is not known is an error that
-// names the file, the line and the nearest known key, and all errors come at once.
+// nothing else. Every command and hook begins with [Load]; [Config.Domain] hands the settings to package capacity.
+//
+// Every setting has its default here, once. Decoding is strict: an unknown key is an error that names the file, the
+// line and the nearest known key, and all errors come at once (validate.go). trust.go refuses files that others than
+// root can change.
 package config
 
 import (

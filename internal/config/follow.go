@@ -12,7 +12,7 @@ import (
 
 // Follow reports why a running program keeps the settings in was instead of these. A setting that has disappeared is
 // more often a half-written file than a wish for the default, and the default would move fences. state_dir and cluster
-// change only with a restart, because state and marks of jobs depend on them.
+// change only with a restart, because state and job records depend on them.
 func (c *Config) Follow(was *Config) error {
 	var errs []error
 	for _, key := range []string{"region", "cluster", "state_dir", "timing"} {

@@ -1,5 +1,8 @@
-// Package explain says why a job, a node or a partition is in its state, and what to do. It reads the snapshot that
-// sync wrote, Slurm, and the hooks' records. It does not call AWS, so every user of the cluster can run it.
+// Package explain says why a job, a node or a partition is in its state, and what to do. `pcs-capacity explain` and
+// `when` call it: begin with [OfJob] (job.go), [OfNode] and [OfPartition] (here), or [When] (when.go).
+//
+// It reads the snapshot that sync wrote, Slurm, and the hooks' records. It does not call AWS, so every user of the
+// cluster can run it. The reasons are package capacity's: a job is judged again, as at its submission.
 package explain
 
 import (

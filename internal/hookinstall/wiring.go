@@ -1,7 +1,10 @@
-// Package hookinstall tells Slurm to run our hooks: the Lua scripts, and the settings that name them. What is to be written
-// is shown as a plan first. It can be killed at any point and run again (R5): a script is there before the setting that
-// needs it, and goes after it. Only files with Mark in their first line are changed or removed (R9), and one line at
-// the end of the site's slurm.conf and gres.conf is ours.
+// Package hookinstall tells Slurm to run our hooks, for `pcs-capacity hooks install` and `remove`: the Lua scripts
+// (scripts.go), and the settings that name them (settings.go, include.go). restart.go restarts slurmctld where a
+// setting demands it, and puts the former files back if it does not start.
+//
+// What is to be written is shown as a plan first. It can be killed at any point and run again (R5): a script is there
+// before the setting that needs it, and goes after it. Only files that begin with [Header] are changed or removed (R9),
+// and one line at the end of the site's slurm.conf and gres.conf is ours.
 package hookinstall
 
 import (

@@ -1,5 +1,6 @@
 // Package hostlist reads and writes Slurm's hostlists, such as gpu-[1-4,7]: sets of node names as settings, tags and
-// scontrol have them.
+// scontrol have them. [Expand] and [Compress] are all that most callers need. It runs no program: a test compares it
+// with what scontrol makes of the same lists.
 package hostlist
 
 import (

@@ -254,7 +254,7 @@ func (s View) restoredLimits(jobs []capacity.Job, byNode map[string]fencedSlot) 
 // for the length of one pass a user can still write on_end=. That gains nothing over writing it at submission. Where
 // job_submit.lua is installed, it refuses such a change.
 
-// trustRecords returns the marks that count, by Shown; before are those of the last pass.
+// trustRecords returns the job records that count, by Shown; before are those of the last pass.
 func trustRecords(
 	snap *capacity.Snapshot, jobs []capacity.Job, before map[string]state.JobRecord,
 ) map[string]state.JobRecord {
@@ -361,8 +361,8 @@ func recordKey(shown string) string {
 	return shown
 }
 
-// trustedRecords returns the marks that count now, for the jobs that a pass may change: jobs in our partitions, and
-// jobs on nodes that they will lose.
+// trustedRecords returns the job records that count now, for the jobs that a pass may change: jobs in our partitions,
+// and jobs on nodes that they will lose.
 func trustedRecords(view View) map[string]state.JobRecord {
 	byNode := fencedNodes(view)
 	records := trustRecords(view.Snap, excludeJobs(view.Jobs, func(j capacity.Job) bool {
@@ -383,8 +383,8 @@ func trustedRecords(view View) map[string]state.JobRecord {
 	return records
 }
 
-// saveJobRecords saves the marks, with those that have changed, above all before what they are about: the pass after a
-// killed one knows what is left to do. If changed is empty and not nil, there is nothing to save.
+// saveJobRecords saves the job records, with those that have changed, before the changes that they describe: the pass
+// after a killed one knows what is left to do. If changed is empty and not nil, there is nothing to save.
 func saveJobRecords(view View, changed map[string]state.JobRecord) []Action {
 	if changed != nil && len(changed) == 0 {
 		return nil

@@ -8,9 +8,13 @@
 //   - time limits of running jobs, which boot time pushes over the fence and which
 //     Slurm before 25.05.3 cuts down to their --time-min.
 //
-// A pass sees, decides and does: pass.go has all of it in its order. It reads (read_aws.go, read_slurm.go) one value,
-// [View]. Each decision is a function of that value and returns actions. What an action does is written where it is
-// decided, in the calls of a [World]: Slurm, EC2 and our own files, or their model in the tests.
+// `pcs-capacity sync` calls [Pass] once, or [Watch.Run] to make one after the other; status and check call [Look]. A
+// pass sees, decides and does: begin with pass.run, which has all of it in its order. It reads (read_aws.go,
+// read_slurm.go) one value, [View]. Each decision is a function of that value and returns actions. What an action does
+// is written where it is decided, in the calls of a [World]: Slurm, EC2 and our own files, or their model in the tests.
+//
+// The time of a fence is computed by capacity.Timing.Window. View.slotStates (standing.go) decides whether the fence in
+// Slurm may move there in this pass, and decideFences (guards.go) moves it.
 //
 // A pass keeps nothing in memory. It can be killed at any point and run again: it compares the actual with the wanted
 // state and sends only the difference (R5). A failed read never counts as "nothing there" (R8).

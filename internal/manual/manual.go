@@ -1,4 +1,5 @@
-// Package manual writes the manual pages of a program from its command line, in the Markdown that go-md2man reads.
+// Package manual writes the manual pages of a program from its command line, in the Markdown that go-md2man reads. The
+// programs' hidden command for it is called by `make packages`, so the pages never differ from --help.
 package manual
 
 import (

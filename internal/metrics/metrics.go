@@ -1,5 +1,5 @@
 // Package metrics writes gauges as text that node_exporter's textfile collector reads, in the text format that
-// Prometheus and OpenMetrics share.
+// Prometheus and OpenMetrics share. What the gauges are is decided elsewhere: see lifecycle.Metrics.
 package metrics
 
 import (

@@ -1,4 +1,5 @@
-// Package notify delivers messages to a site, to a command of its own or to a webhook.
+// Package notify delivers messages to a site, to a command of its own or to a webhook. sync calls [Target.Deliver] for
+// each notice of a pass; which notices are due, and that each comes once, is decided in package lifecycle (notices.go).
 package notify
 
 import (

@@ -1,5 +1,6 @@
-// Package permissions has the policies of IAM for those who run pcs-capacity. Tests hold that they allow what the
-// programs call.
+// Package permissions has the IAM policies for those who run pcs-capacity: administrators, sync and the hooks.
+// `pcs-capacity iam-policy` prints them, and check compares them with what AWS allows. Tests hold that they allow what
+// the programs call.
 package permissions
 
 import (

@@ -1,5 +1,8 @@
-// Package report says where the paid node-hours of reservations went: each in exactly one class. It works from the
-// samples that sync keeps and from the runs of Slurm's accounting, and reads and asks nothing itself.
+// Package report says where the paid node-hours of reservations went: each in exactly one class, such as jobs, boot,
+// idle or the time after the fence. `pcs-capacity report` calls it.
+//
+// It works from the samples that sync keeps (history.go) and from the runs of Slurm's accounting, and divides the time
+// of each instance among them (divide.go). It reads and asks nothing itself.
 package report
 
 import (

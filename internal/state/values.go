@@ -293,7 +293,7 @@ func (m JobRecord) IsOwnCut(limit capacity.Limit) bool {
 		(limit.Minutes == m.CutMinutes || m.OwnMinutes < 0 && limit.Minutes < m.CutMinutes)
 }
 
-// JobRecords keeps the marks that the last pass knew, by job.
+// JobRecords keeps the job records that the last pass knew, by job.
 func (d Dir) JobRecords() File[map[string]JobRecord] {
 	return File[map[string]JobRecord]{d, jobRecordsFile, "the marks of jobs", false}
 }

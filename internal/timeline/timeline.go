@@ -1,6 +1,8 @@
-// Package timeline draws when reserved capacity can be used, as text that fits a terminal and as SVG. Both draw the
-// same rows with the same placement, in which the shortest block and the shortest drain margin can still be seen;
-// nothing but these short ones is out of scale.
+// Package timeline draws when reserved capacity can be used, for `pcs-capacity timeline`: as text that fits a terminal
+// ([Chart.Text]) and as SVG ([Chart.SVG]).
+//
+// Both draw the same rows with the same placement, in which the shortest block and the shortest drain margin can still
+// be seen; nothing but these short ones is out of scale.
 package timeline
 
 import (

@@ -1,4 +1,5 @@
-// Package hook is shared by the programs that Slurm runs: their logs, and text that is safe to show.
+// Package hook is shared by the programs that Slurm runs: [Log] opens their log, in the folder of the settings and in
+// syslog; [OneLine] and [Clip] make text fit for a node's Reason, an AdminComment or a record.
 package hook
 
 import (

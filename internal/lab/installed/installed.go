@@ -1,4 +1,5 @@
-// Package installed makes root file systems into which tests really install the packages that `make packages` builds.
+// Package installed makes root file systems into which tests really install the packages that `make packages` builds,
+// as on a user's machine, but without touching this one. The tests of packaging use it.
 package installed
 
 import (

@@ -1,6 +1,9 @@
 // Package machine runs Linux machines on this one, in namespaces: each has a hostname, a network, processes and an
-// uptime of its own, and a root file system that begins as this machine's and whose changes end with it. It takes root
-// and Linux 5.6, and leaves nothing behind: machines end with the program that started them, however it ends.
+// uptime of its own, and a root file system that begins as this machine's and whose changes end with it.
+// `capacity-lab up --plain` runs its controller and nodes on them.
+//
+// It takes root and Linux 5.6, and leaves nothing behind: machines end with the program that started them, however it
+// ends.
 package machine
 
 import (

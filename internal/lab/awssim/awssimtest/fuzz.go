@@ -1,4 +1,4 @@
-// Package awssimtest has what tests of the AWS clients share.
+// Package awssimtest has what the tests of the AWS clients, ec2 and pcs, share: inputs for fuzzing their answers.
 package awssimtest
 
 import (
