@@ -79,7 +79,8 @@ func AdmitChange(req Request, snap *Snapshot, now time.Time) Verdict {
 	wish, _ := req.Wish()
 	was, _ := Request{Comment: req.OldComment}.Wish()
 	if req.Started && wish.OnEnd != "" && wish.OnEnd != was.OnEnd {
-		return refuse(BadComment, "on_end= in a comment counts from before a job starts only; this one has started")
+		return refuse(BadComment,
+			"on_end= counts only if it is in the comment before the job starts; this job has started")
 	}
 
 	return admit(req, snap, now, func(req Request, wish Wish, p Partition, snap *Snapshot, _ time.Time) Verdict {
@@ -520,7 +521,7 @@ func (v *Verdict) setNeeds(req Request, all []Prospect) string {
 
 	if need := req.NodesBefore + v.Needs; req.NodesBefore > 0 && need > has {
 		return fmt.Sprintf(
-			"the components of this job need %d nodes of partition %s together, and its blocks have %d: it waits for "+
+			"the components of this job need %d nodes of partition %s together, but its blocks have %d: it waits for "+
 				"ever, unless components share nodes",
 			need, all[0].Partition.Name, has)
 	}

@@ -64,7 +64,7 @@ func AdmitLaunch(
 	for _, c := range all {
 		if from := c.Window.Start; v.Code == NoPlace && c.Slot.Name == slot && from.After(now) {
 			v.NotBefore = from
-			v.Sentence += fmt.Sprintf("; %s, which is large enough, has slot %s from %s on",
+			v.Sentence += fmt.Sprintf("; %s, which is large enough, gets slot %s at %s",
 				c.Reservation.ID, slot, FormatUTC(from))
 
 			break
@@ -89,11 +89,11 @@ func (c Turn) admitLaunch(req Request, snap *Snapshot, now time.Time) Verdict {
 	room := c.prospect(Request{}, snap, now).Room
 	switch from := c.Window.Start; {
 	case v.Code == TooManyNodes:
-		return refuse(NoPlace, "reservation %s has %d places, and the job needs %d", r.ID, c.size(), req.Nodes)
+		return refuse(NoPlace, "reservation %s has %d instances, but the job needs %d nodes", r.ID, c.size(), req.Nodes)
 	case v.Refused || c.onDemand():
 		return v
 	case from.After(now):
-		v = refuse(NotOpen, "reservation %s is %s, and has slot %s from %s on",
+		v = refuse(NotOpen, "reservation %s is %s, and gets slot %s at %s",
 			r.ID, r.State, c.Slot.Name, FormatUTC(from))
 		v.NotBefore = from
 

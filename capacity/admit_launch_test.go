@@ -60,17 +60,17 @@ func TestAdmitLaunchAtTheEdges(t *testing.T) {
 	}{
 		"the next one is large enough": {
 			slot: []Reservation{blockA, blockB}, nodes: 6, code: NoPlace, until: blockB.Start,
-			says: place(blockA.ID) + "4 places, and the job needs 6; " + blockB.ID +
-				", which is large enough, has slot gpu from 2026-03-04 12:00 UTC on",
+			says: place(blockA.ID) + "4 instances, but the job needs 6 nodes; " + blockB.ID +
+				", which is large enough, gets slot gpu at 2026-03-04 12:00 UTC",
 		},
 		"not one that is too small itself": {
 			slot: []Reservation{blockA, small, blockB}, nodes: 6, code: NoPlace, until: blockB.Start,
-			says: place(blockA.ID) + "4 places, and the job needs 6; " + blockB.ID +
-				", which is large enough, has slot gpu from 2026-03-04 12:00 UTC on",
+			says: place(blockA.ID) + "4 instances, but the job needs 6 nodes; " + blockB.ID +
+				", which is large enough, gets slot gpu at 2026-03-04 12:00 UTC",
 		},
 		"not one of another slot": {
 			slot: []Reservation{blockA}, other: []Reservation{blockB}, nodes: 6, code: NoPlace,
-			says: place(blockA.ID) + "4 places, and the job needs 6",
+			says: place(blockA.ID) + "4 instances, but the job needs 6 nodes",
 		},
 		"not one that is open and of no use": {
 			slot: []Reservation{odcr, far}, nodes: 6, code: TooManyNodes,
@@ -84,7 +84,7 @@ func TestAdmitLaunchAtTheEdges(t *testing.T) {
 		},
 		"one that is active before its start": {
 			slot: []Reservation{early}, nodes: 1, code: NotOpen, until: early.Start,
-			says: "reservation " + early.ID + " is active, and has slot gpu from 2026-03-01 12:05 UTC on",
+			says: "reservation " + early.ID + " is active, and gets slot gpu at 2026-03-01 12:05 UTC",
 		},
 		"one that EC2 opens late": {
 			slot:  []Reservation{late},
@@ -99,7 +99,7 @@ func TestAdmitLaunchAtTheEdges(t *testing.T) {
 		},
 		"what comes says more than what has ended": {
 			slot: []Reservation{expired, blockB}, nodes: 1, code: NotOpen, until: blockB.Start,
-			says: "reservation " + blockB.ID + " is scheduled, and has slot gpu from 2026-03-04 12:00 UTC on",
+			says: "reservation " + blockB.ID + " is scheduled, and gets slot gpu at 2026-03-04 12:00 UTC",
 		},
 		"ended, though EC2 does not say so yet": {
 			slot: []Reservation{blockA}, nodes: 1, at: 48*time.Hour + time.Minute, code: NoReservation,

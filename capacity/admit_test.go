@@ -382,7 +382,7 @@ func TestAdmit(t *testing.T) {
 				Constraint:  "gpu-a",
 			},
 			code:    OK,
-			message: "the components of this job need 13 nodes of partition gpu together, and its blocks have 12",
+			message: "the components of this job need 13 nodes of partition gpu together, but its blocks have 12",
 		},
 		{
 			name: "prose",

@@ -49,7 +49,7 @@ func Match(r Reservation, g NodeGroup, now time.Time) (found []Problem) {
 	}
 
 	if r.State == StateActive && r.Size() == 0 {
-		add(NoInstances, "see it in EC2, or use another reservation",
+		add(NoInstances, "look it up in EC2, or use another reservation",
 			"reservation %s is open and has no instances", r.ID)
 	}
 

@@ -51,9 +51,9 @@ func ParseMoney(amount, currency string) (Money, error) {
 func (m Money) Compare(other Money) (int, error) {
 	switch {
 	case m.currency != other.currency:
-		return 0, fmt.Errorf("%s and %s are of different currencies", m, other)
+		return 0, fmt.Errorf("%s and %s are in different currencies", m, other)
 	case m.currency == "":
-		return 0, fmt.Errorf("%s and %s are of an unknown currency", m, other)
+		return 0, fmt.Errorf("%s and %s are in an unknown currency", m, other)
 	}
 
 	return cmp.Compare(m.micros, other.micros), nil

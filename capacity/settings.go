@@ -279,7 +279,7 @@ func CheckAccounts(p Partition, allow []string, accounting Accounting) []Problem
 		return []Problem{Problemf(AccountsUnchecked, Subject{},
 			"remove allow_accounts and AllowAccounts, or set AccountingStorageType=accounting_storage/slurmdbd "+
 				"and AccountingStorageEnforce=associations",
-			"allow_accounts has no use, because Slurm keeps no accounting: "+
+			"allow_accounts has no effect, because Slurm keeps no accounting: "+
 				"with AllowAccounts an older Slurm starts no job at all, a newer one starts every job")}
 	}
 

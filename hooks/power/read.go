@@ -127,7 +127,7 @@ func (s *Hook) read(ctx context.Context, nodes []string, last *capacity.Snapshot
 
 // readFacts reads what launches are decided on. last is the last snapshot; nil if there is none.
 func (c *call) readFacts(ctx context.Context, last *capacity.Snapshot) error {
-	return c.retryUndecided(ctx, "ask EC2 what launches are decided on", func() error { return c.tryFacts(ctx, last) })
+	return c.retryUndecided(ctx, "read EC2's facts for the launch", func() error { return c.tryFacts(ctx, last) })
 }
 
 // tryFacts asks EC2 once, side by side.
@@ -234,7 +234,8 @@ func (s *Hook) freshFacts(ctx context.Context, names map[string]bool, last *capa
 
 	answers := facts.Read(ctx, s.World, q)
 	for _, m := range answers.MissingSubnets {
-		s.Warn("EC2 does not describe a subnet of the settings; nothing is launched into it", "subnet", m.ID, "err", m.Err)
+		s.Warn("EC2 does not describe a subnet of the settings; nothing is launched into it",
+			"subnet", m.ID, "err", m.Err)
 	}
 
 	return answers.Fresh(last, s.Now())

@@ -182,7 +182,7 @@ func (c *call) takeDownFor(why error, groups []failedGroup) error {
 
 		queue, err = c.BriefJobs(ctx)
 		if err != nil {
-			c.Warn("jobs start as early as Slurm lets them", "err", err)
+			c.Warn("the jobs are not delayed", "err", err)
 		}
 	}
 
@@ -236,7 +236,7 @@ func (c *call) failureRecord(why error, groups []failedGroup, nodes []string, jo
 func (c *call) delayAfter(why error, record state.Record) delay {
 	records, err := c.State.Records()
 	if err != nil {
-		c.Warn("how often the jobs failed before is unknown", "err", err)
+		c.Warn("earlier failures of the jobs are unknown", "err", err)
 	}
 
 	r := delay{now: c.Now().Add(-c.Offset()), undecided: isUndecided(why)}

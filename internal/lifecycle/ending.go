@@ -297,7 +297,8 @@ func planNextRun(
 		then = "it cannot start again as it is: " + next.Sentence
 	case hold && record.FenceRequeues >= maxRequeues:
 		then = fmt.Sprintf(
-			"it was requeued %d times so, and is held now: release it if it goes on from where it was", record.FenceRequeues)
+			"it has been requeued like this %d times and is now held: release it if it resumes from where it stopped",
+			record.FenceRequeues)
 	case hold:
 		then = "release it to go on"
 	}

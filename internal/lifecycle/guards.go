@@ -37,7 +37,7 @@ func decideFences(s View) (actions []Action, problems []capacity.Problem) {
 			about.Partition = v.Partition.Name
 			problems = append(problems, capacity.Problemf("nodes-unused", about,
 				fmt.Sprintf("set max_nodes = %d in the settings to use them", all),
-				"slot %s has %d nodes, of which max_nodes lets jobs use %d: none starts on %s", v.Slot.Name, all,
+				"slot %s has %d nodes, but max_nodes limits jobs to %d; no job starts on %s", v.Slot.Name, all,
 				all-len(closed), about.Node))
 		}
 
@@ -170,7 +170,7 @@ func (s View) newGuard(
 		End:     end,
 		Flags:   v.Partition.Provider.GuardFlags(),
 		Users:   []string{"root"},
-		Comment: "pcs-capacity sync keeps this; it is made again when deleted; " + s.OwnerIs,
+		Comment: "pcs-capacity sync maintains this and recreates it if deleted; " + s.OwnerIs,
 	}
 }
 
@@ -284,8 +284,8 @@ func (s View) diffGuards(
 		case !r.IsOurs():
 			taken[r.Name] = true
 			left = append(left, capacity.Problemf("name-taken", capacity.Subject{}, "",
-				"Slurm reservation %s has a name of pcs-capacity's but was not made by it (flags %s, users %s); it "+
-					"is left alone: rename or delete it",
+				"Slurm reservation %s has a name that pcs-capacity uses, but pcs-capacity did not create it "+
+					"(flags %s, users %s); it is left alone: rename or delete it",
 				r.Name, strings.Join(r.Flags, ","), strings.Join(r.Users, ",")))
 		case g.Owner == s.Owner:
 			mine[g.Key()] = append(mine[g.Key()], r)

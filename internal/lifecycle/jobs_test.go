@@ -222,7 +222,7 @@ func TestSettingsThatHooksCannotRead(t *testing.T) {
 		said := fmt.Sprint(p.view.Snap.Problems)
 		if strings.Contains(
 			said,
-			"launch nothing: SlurmUser cannot read "+settings,
+			"cannot launch nodes: SlurmUser cannot read "+settings,
 		) != (provider == capacity.ProviderEC2) {
 			t.Errorf("%s: %s", provider, said)
 		}

@@ -58,7 +58,7 @@ func dueNotices(
 	for _, r := range report.Rolling {
 		if r.Ready && r.Block.Start.After(now) {
 			d.add("set-up", r.about(), "", r.Block.ID,
-				"%s is set up: slot %s has it from %s", r.Block.ID, r.Slot, capacity.FormatUTC(r.Block.Start))
+				"%s is set up: it gets slot %s at %s", r.Block.ID, r.Slot, capacity.FormatUTC(r.Block.Start))
 		}
 	}
 

@@ -271,7 +271,7 @@ func TestNoticesOfRollOver(t *testing.T) {
 	want := []string{
 		"roll-over-failed cr-2: no subnet; sync tries it again every 5m",
 		"roll-over-failed cr-2: no address; sync tries it again every 5m",
-		"set-up cr-2: cr-2 is set up: slot gpu-b has it from 2026-11-20 13:00 UTC",
+		"set-up cr-2: cr-2 is set up: it gets slot gpu-b at 2026-11-20 13:00 UTC",
 	}
 	if !slices.Equal(told, want) {
 		t.Errorf("told %q", told)

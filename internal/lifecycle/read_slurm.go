@@ -219,7 +219,7 @@ func (p *pass) lookForImpaired(ctx context.Context) {
 	if err != nil {
 		words, _ := p.EC2.Explain(err)
 		p.addProblem(capacity.AWSUnanswered, capacity.Subject{}, "",
-			"%s; hosts that are about to be retired are not known", words)
+			"%s; scheduled retirements of hosts are unknown", words)
 	}
 
 	nodes := map[string]string{} // by instance
@@ -236,7 +236,7 @@ func (p *pass) lookForImpaired(ctx context.Context) {
 			fix := fmt.Sprintf("`scontrol update nodename=%s state=drain reason=host`; when its jobs are over, "+
 				"`scontrol update nodename=%[1]s state=power_down`: it gets another host", node)
 			p.addProblem(capacity.HostImpaired, capacity.Subject{Node: node}, fix,
-				"EC2 says of instance %s of node %s: %s", id, node, said[id])
+				"EC2 reports for instance %s of node %s: %s", id, node, said[id])
 		}
 	}
 }
@@ -284,7 +284,7 @@ func (p *pass) addConfig() {
 	for _, err := range p.unreadable() {
 		what, fix, _ := strings.Cut(err.Error(), "; ")
 		p.addProblem(capacity.SettingsUnreadable, capacity.Subject{}, fix,
-			"the hooks that slurmctld starts launch nothing: %s", what)
+			"hooks started by slurmctld cannot launch nodes: %s", what)
 	}
 
 	cluster := p.view.Cluster
@@ -292,7 +292,7 @@ func (p *pass) addConfig() {
 	p.view.Snap.Timing.OverTime.Duration = over.Duration()
 	if over.Unlimited {
 		p.addProblem("no-limit-ends", capacity.Subject{}, "set it to a number of minutes, or remove it",
-			"OverTimeLimit=UNLIMITED: no time limit ends a job, so that jobs run on until EC2 takes their nodes")
+			"OverTimeLimit=UNLIMITED: no time limit ends a job, so jobs run until EC2 takes their nodes")
 	}
 }
 
@@ -377,7 +377,7 @@ func (p *pass) sayGone(at capacity.SlotRef) {
 
 	said := capacity.Problemf("nodes-lost", capacity.Subject{Partition: partition, Slot: slot, Node: nodes},
 		"restart slurmctld",
-		"Slurm no longer shows nodes %s of partition %s, so that no job gets them: they are FUTURE, as `scontrol "+
+		"Slurm no longer shows nodes %s of partition %s, so no job gets them: they are FUTURE, as `scontrol "+
 			"update state=FUTURE` sets them, and Slurm before 25.05.7 and 25.11.3 by itself",
 		nodes, partition)
 	said.Severity = capacity.Note
@@ -423,7 +423,7 @@ func (p *pass) lacks(at capacity.SlotRef) {
 			"Slurm has no nodes %s for node group %s", named, g.Name)
 	case len(g.Slots) > 1 && slot.Feature == "" && len(p.view.Cluster.visibleNodes(p.view.Cluster.SlotNodes(slot.Name))) > 0:
 		p.addProblem("feature-missing", capacity.Subject{Slot: slot.Name, Node: slot.Nodes}, "add it",
-			"nodes %s lack Features=%s in slurm.conf, so that jobs cannot be kept in the slot of their reservation",
+			"nodes %s lack Features=%s in slurm.conf, so jobs cannot be kept in the slot of their reservation",
 			slot.Nodes, slot.Name)
 	}
 }

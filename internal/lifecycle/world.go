@@ -433,7 +433,7 @@ func checkNodesOut(s View) (problems []capacity.Problem) {
 				Node:        o.Nodes,
 				Reservation: v.Reservation.ID,
 			}, fmt.Sprintf("when that is fixed: `%s`", capacity.ReturnCommand(o.Nodes, o.State,
-				v.Partition.Provider)), "%s is open and paid, and no job gets nodes %s",
+				v.Partition.Provider)), "%s is open and paid for, but no job gets nodes %s",
 				v.Reservation.ID, o))
 		}
 	}

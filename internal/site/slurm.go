@@ -85,7 +85,7 @@ func (s *Survey) checkOverTime(f *findings) {
 	switch over := capacity.MaxOverTime(s.Partitions.Value, ours, s.Slurmctld.OverTime); {
 	case over.Unlimited:
 		f.fail("fences", "set it to a number of minutes, or remove it",
-			"OverTimeLimit=UNLIMITED: no time limit ends a job, so that jobs run on until EC2 takes their nodes")
+			"OverTimeLimit=UNLIMITED: no time limit ends a job, so jobs run until EC2 takes their nodes")
 	case over.Minutes > 0:
 		f.warn("fences", "remove OverTimeLimit, and jobs use blocks for that much longer",
 			"OverTimeLimit lets jobs run %d minutes over their limits, so that fences are that much earlier",

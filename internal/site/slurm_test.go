@@ -131,7 +131,7 @@ func TestOverTime(t *testing.T) {
 		}
 	}
 
-	const unlimited = "OverTimeLimit=UNLIMITED: no time limit ends a job, so that jobs run on until EC2 takes their " +
+	const unlimited = "OverTimeLimit=UNLIMITED: no time limit ends a job, so jobs run until EC2 takes their " +
 		"nodes"
 	judge(t, (*Survey).checkOverTime, []row{
 		{"none", with(capacity.Minutes(0), capacity.Limit{}), "", "", ""},
