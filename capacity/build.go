@@ -28,6 +28,8 @@ type Facts struct {
 // above all, until the caller has read it anew.
 func Build(s Settings, facts Facts) *Snapshot {
 	was := cmp.Or(facts.Before, &Snapshot{})
+
+	// Slurm's facts stay until they are read anew, so a pass without Slurm loses nothing.
 	copied := *was
 	snap := &copied
 	snap.Cluster = s.Cluster
@@ -36,6 +38,7 @@ func Build(s Settings, facts Facts) *Snapshot {
 	snap.Timing.OverTime = was.Timing.OverTime
 	snap.ReserveOff = s.Reserve.MaxInstances == 0
 
+	// These belong to the pass that found them.
 	snap.Problems = nil
 	snap.Former = nil
 	snap.Missing = nil
@@ -50,6 +53,8 @@ func Build(s Settings, facts Facts) *Snapshot {
 	}
 
 	snap.Partitions = []Partition{}
+
+	// Before the loop: slots of all groups are filled by what they had.
 	where := placementOf(s, facts, snap)
 	for _, p := range s.Partitions {
 		before, _ := was.Partition(p.Name)
@@ -179,6 +184,7 @@ func placementOf(s Settings, facts Facts, snap *Snapshot) placement {
 		}
 	}
 
+	// PCS's word counts more than our memory.
 	for slot, id := range facts.Held {
 		at.holds[slot] = id
 	}
@@ -226,6 +232,7 @@ func (at placement) learn(facts Facts, in SlotRef, snap *Snapshot) {
 func fillSlots(p Provider, names, ids []string, where placement, snap *Snapshot) []Slot {
 	slots, rest := occupySlots(p, names, ids, where, snap)
 
+	// By start, so that an earlier block never waits for a later one; ended ones come last.
 	slices.SortStableFunc(rest, func(a, b string) int {
 		x, _ := snap.Reservation(a)
 		y, _ := snap.Reservation(b)

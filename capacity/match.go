@@ -48,6 +48,7 @@ func Match(r Reservation, g NodeGroup, now time.Time) (found []Problem) {
 			r.ID, FormatZone(r.AZID, r.AZ), g.Name, FormatSubnets(g.Subnets))
 	}
 
+	// EC2 reports size 0 for blocks that have not opened, but an open one should have instances.
 	if r.State == StateActive && r.Size() == 0 {
 		add(NoInstances, "look it up in EC2, or use another reservation",
 			"reservation %s is open and has no instances", r.ID)
@@ -64,6 +65,7 @@ func Match(r Reservation, g NodeGroup, now time.Time) (found []Problem) {
 			r.ID, size, g.Name, g.MaxNodes)
 	}
 
+	// An unknown platform is no mismatch: EC2 refuses the launch if it differs.
 	if g.Platform != "" && r.Platform != "" && g.Platform != r.Platform {
 		add(WrongPlatform, fmt.Sprintf("use an image for %s, or another reservation", r.Platform),
 			"reservation %s is for platform %s, but the image of node group %s is for %s",
@@ -198,6 +200,7 @@ func fitOne(need Need, r Reservation, subnets []Subnet, idle int, timing Timing,
 		return say(Mismatched, "it is in %s, where the cluster has no subnet", FormatZone(r.AZID, r.AZ))
 	}
 
+	// Judged like a job in a node group that fits: the same rules decide.
 	group := NodeGroup{InstanceType: r.InstanceType, PurchaseOption: r.Kind, Subnets: subnets, Dynamic: true}
 	turn := Turn{SlotRef: SlotRef{&Partition{}, &group, &Slot{}}, Reservation: r, Window: timing.Window(r)}
 	req := Request{Nodes: need.Count, TimeLimit: LimitOf(need.Duration)}

@@ -142,6 +142,7 @@ func parseConfig(output []byte) (Config, error) {
 		values[key] = value
 	}
 
+	// Everything else may be missing in some version; without this, nobody knows which.
 	version, err := ParseVersion(values["SLURM_VERSION"])
 	if err != nil {
 		return Config{}, err
@@ -172,6 +173,8 @@ func parseConfig(output []byte) (Config, error) {
 		AccountingEnforce:   splitList(values["AccountingStorageEnforce"]),
 		Accounts:            values["AccountingStorageType"] == "accounting_storage/slurmdbd",
 	}
+
+	// The first host is the primary controller; the others take over from it.
 	for i := 1; values[fmt.Sprintf("SlurmctldHost[%d]", i)] != ""; i++ {
 		host, _, _ := strings.Cut(values[fmt.Sprintf("SlurmctldHost[%d]", i)], "(") // its address
 		config.Backups = append(config.Backups, host)

@@ -181,6 +181,7 @@ func OfNode(
 			capacity.FormatUTC(last.At), strings.TrimSpace(last.Code+": "+last.Message))
 	}
 
+	// Slurm's own states first: a node that boots or is broken says nothing about its reservation.
 	down := n.PoweredDown() || n.PoweringDown()
 	broken := !n.IsUp() && !down
 	slurmdDied := strings.HasPrefix(n.Reason, "Not responding") ||
@@ -220,6 +221,7 @@ func OfNode(
 
 // lastRecord returns the last record of a node.
 func lastRecord(node string, records []state.Record) (last state.Record, found bool) {
+	// Records are in the order of time: the last one that names the node counts.
 	for _, r := range slices.Backward(records) {
 		names, err := hostlist.Expand(r.Nodes)
 		if err == nil && slices.Contains(names, node) {
@@ -248,11 +250,13 @@ func OfPartition(
 			e.add("nodes", "%s", o)
 		}
 
+		// Open, but of no use to a job.
 		if code == Open && out > 0 && out >= at.Slot.Count {
 			code = NodesOut
 			words += ", and none of its nodes accepts jobs"
 		}
 
+		// A partition is as good as the best of its slots.
 		if where == "" || slices.Index(order, code) < slices.Index(order, best) {
 			best = code
 			where = words

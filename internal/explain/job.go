@@ -305,6 +305,7 @@ func (e *screen) opens(p capacity.Prospect) string {
 func (e *screen) explainRefusal(v capacity.Verdict) {
 	do := "Cancel it, `scancel {}`, and submit it as the first line says."
 
+	// The same job without a limit of its own shows which limit would be accepted.
 	unlimited := e.req
 	unlimited.TimeLimit = capacity.Limit{}
 	unlimited.TimeMin = capacity.Limit{}
@@ -349,6 +350,7 @@ func (e *screen) explainWait(fits []capacity.Prospect, v capacity.Verdict) {
 		left -= o.Count
 	}
 
+	// Open reservations that are too short for the job: a shorter limit would start it now.
 	here := slices.DeleteFunc(slices.Clone(e.prospects), later)
 	switch {
 	case !later(p) && rules.MatchString(j.Reason):
@@ -383,6 +385,7 @@ func (e *screen) explainWait(fits []capacity.Prospect, v capacity.Verdict) {
 
 // explainNoProspect explains a job that no reservation takes, although it is admitted.
 func (e *screen) explainNoProspect(v capacity.Verdict) {
+	// Would it be admitted without its constraint?
 	anywhere := e.req
 	anywhere.Constraint = ""
 	elsewhere := slices.DeleteFunc(capacity.Prospects(anywhere, e.snap, e.now), func(p capacity.Prospect) bool {

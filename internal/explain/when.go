@@ -58,6 +58,7 @@ func When(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, que
 
 	open := slices.DeleteFunc(slices.Clone(fits), func(p capacity.Prospect) bool { return !isOpen(p, now) })
 
+	// Of the open ones, the one with enough idle nodes, and of those the one that lasts longest.
 	p := fits[0]
 	if len(open) > 0 {
 		p = slices.MaxFunc(open, func(a, b capacity.Prospect) int {
@@ -83,6 +84,7 @@ func When(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, que
 		}
 	}
 
+	// The reasons in the order in which they would keep the job waiting.
 	few, short := capacity.HostShortage(fits, now)
 	switch {
 	case len(open) == 0 && p.Window.Start.After(now):
@@ -138,6 +140,8 @@ func Longest(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, 
 	open := slices.DeleteFunc(capacity.Prospects(req, snap, soon), func(p capacity.Prospect) bool {
 		return !isOpen(p, now) || p.Longest.Bounded() && p.Longest.Minutes < 1
 	})
+
+	// Nothing is open: say when the next one is.
 	if len(open) == 0 {
 		s := When(req, v, snap, nil, now)
 		s.TimeLimit = ""

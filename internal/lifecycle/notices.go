@@ -224,6 +224,8 @@ func DeliverNotices(dir state.Dir, snap *capacity.Snapshot, report Report, deliv
 	all, told := dueNotices(snap, report, before)
 
 	var errs []error
+
+	// Recorded after each delivery: a kill repeats one message at most, and loses none.
 	for _, n := range all {
 		if err := deliver(n); err != nil {
 			errs = append(errs, fmt.Errorf("telling %q: %w", n.Code, err))

@@ -104,6 +104,7 @@ func (a *account) divideStay(s stay, all []string) {
 
 	var taken []piece
 
+	// Hosts that EC2 reports as failed and that no node of ours is down for.
 	failed := min(max(0, s.paid.Unhealthy-down), max(free, 0))
 	a.addIdle(s, s.from, s.to, max(free, 0)-failed, a.idleClass(s))
 	a.addIdle(s, s.from, s.to, failed, Hardware)
@@ -166,6 +167,7 @@ type piece struct {
 func (a *account) pieces(s stay, node, what string) []piece {
 	var here []*run
 
+	// Cut at each begin and end of a run, so that in each piece the same runs share the node.
 	cuts := []time.Time{s.from, s.to}
 	boots := s.to
 	for _, r := range a.runs[node] {
@@ -195,6 +197,7 @@ func (a *account) pieces(s stay, node, what string) []piece {
 		cuts = append(cuts, from, to)
 	}
 
+	// Slurm still lists runs on a node that is down, but nothing runs there.
 	if what == state.NodeDown && s.known {
 		here = nil
 	}
@@ -260,6 +263,7 @@ func (a *account) addIdle(s stay, from, to time.Time, nodes int, c Class) {
 		return
 	}
 
+	// After the fence no job may run, so the time is nobody's fault.
 	if to.After(a.fence) {
 		begin := latest(from, a.fence)
 		a.sums[FenceTail] += int64(nodes) * secondsBetween(begin, to)
@@ -284,6 +288,8 @@ func (a *account) addIdle(s stay, from, to time.Time, nodes int, c Class) {
 func (a *account) addGap(s stay, nodeSeconds int64) {
 	begin := s.from
 	end := earliest(s.to, a.fence)
+
+	// Neighbouring gaps become one.
 	if n := len(a.gaps); n > 0 && !a.gaps[n-1].To.Before(begin) {
 		a.gaps[n-1].To = latest(a.gaps[n-1].To, end)
 	} else {

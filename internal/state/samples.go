@@ -102,6 +102,7 @@ func (d Dir) AppendSample(now Sample, last *Sample, poll time.Duration) (err err
 		return err
 	}
 
+	// A full file, or one that somebody has removed, is followed by a new one that begins with a whole sample.
 	line, file := now, ""
 	if len(files) > 0 && last != nil {
 		file = files[len(files)-1]
@@ -115,6 +116,7 @@ func (d Dir) AppendSample(now Sample, last *Sample, poll time.Duration) (err err
 		line.Full = true
 		file = now.At.UTC().Format(sampleName)
 	} else {
+		// Nothing changed: a line now and then proves that sync was running.
 		line = now.diff(*last)
 		if len(line.Paid)+len(line.Runs) == 0 && line.ValidFor == last.ValidFor && now.At.Sub(last.At) < quiet {
 			return nil
@@ -148,6 +150,7 @@ func (d Dir) AppendSample(now Sample, last *Sample, poll time.Duration) (err err
 		return err
 	}
 
+	// The report reaches back as far as the kept files do.
 	for _, old := range files[:max(0, len(files)-keptSamples)] {
 		if err := in.remove(old); err != nil {
 			return err

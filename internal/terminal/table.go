@@ -197,6 +197,7 @@ func (t *Terminal) columns(rows reflect.Value, spec string) (all []*column) {
 		all = append(all, c)
 	}
 
+	// All times of a table in one form: with years only if they are needed, and the zone once, in the head.
 	layout := "01-02 15:04"
 	zone := ""
 	if len(times) > 0 {

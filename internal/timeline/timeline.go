@@ -398,6 +398,7 @@ func (c Chart) Text(width int) string {
 		}
 	}
 
+	// Last, over a tick: the present is what a reader looks for.
 	if at, ok := c.nowColumn(width); ok {
 		axis[at] = '▼'
 	}
@@ -511,6 +512,7 @@ func (c Chart) SVG() []byte {
 		text(x+30, y, "", looks[p].meaning)
 	}
 
+	// Both schemes are in the document: the viewer chooses.
 	for phase, look := range looks {
 		fmt.Fprintf(&light, ".p%d{fill:%s}", phase, look.light)
 		fmt.Fprintf(&dark, ".p%d{fill:%s}", phase, look.dark)
