@@ -70,6 +70,7 @@ func (e *notStarted) Error() string {
 func (s Settings) restart(ctx context.Context) error {
 	began := time.Now()
 
+	// Only what slurmctld writes from now on is about this start.
 	path := s.Running.LogFile
 	from := int64(0)
 	if info, err := os.Stat(path); err == nil {
@@ -93,6 +94,7 @@ func (s Settings) restart(ctx context.Context) error {
 			return failed
 		}
 
+		// systemd calls it active long before it answers.
 		_, err := s.Slurm.Config(ctx)
 		if err == nil {
 			return nil
@@ -131,6 +133,7 @@ func (e *notStarted) restore(ctx context.Context, made []Change) error {
 		return fmt.Errorf("%w%s", e, e.blame())
 	}
 
+	// Even the former files may not work: somebody may have changed a line that slurmctld had not read yet.
 	err = e.settings.restart(ctx)
 
 	var again *notStarted

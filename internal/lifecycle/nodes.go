@@ -199,6 +199,8 @@ func orphans(
 				Why:         why,
 				Since:       now.UTC().Truncate(time.Second),
 			}
+
+			// Seen before: the time since the first sight decides when it is ended.
 			for _, b := range before {
 				if b.Instance == o.Instance && b.Node == o.Node {
 					o.Since = b.Since

@@ -71,12 +71,15 @@ func (p *pass) query(old *capacity.Snapshot) facts.Query {
 	}
 
 	now := p.MachineTime().Add(old.ClockOffset.Duration)
+
+	// A slot that has left the settings may still have nodes, and a fence over them.
 	for _, v := range old.SlotStates(now) {
 		if v.Slot.Nodes != "" {
 			q.Reservations = append(q.Reservations, v.Reservation.ID)
 		}
 	}
 
+	// A tag that somebody removed does not end a block: the reservations that it selected are asked for by id as well.
 	for _, g := range q.Groups {
 		for _, r := range old.Reservations {
 			if g.Select != nil && g.Select.Matches(r) && r.IsLiveAt(now) {

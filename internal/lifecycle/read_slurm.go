@@ -60,6 +60,7 @@ func (p *pass) lookForOrphans(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, allAnswers)
 	defer cancel()
 
+	// By name, so that instances of a cluster that was set up anew under the same name show up too.
 	of := capacity.InstanceQuery{ClusterName: p.view.Cluster.Name}
 	if of.ClusterName == "" {
 		of.Tags = map[string][]string{capacity.TagCluster: {p.view.Cluster.Mark}}
@@ -135,6 +136,7 @@ func (p *pass) lookForMisplaced() {
 			differs = p.view.Snap.DescribeMisplacement(at, f.Metadata, p.view.Now)
 		}
 
+		// Either corrected, or the instance is gone: the finding is removed.
 		if differs == "" {
 			p.view.Placed = append(p.view.Placed, f.Node)
 			continue
@@ -175,6 +177,7 @@ func (p *pass) askGuarded(ctx context.Context) {
 
 	snap.Reservations = append(snap.Reservations, found...)
 
+	// Only a fence whose reservation has been missing for a while is removed: see isObsolete.
 	for _, m := range missing {
 		if !m.Unread {
 			snap.Missing[m.ID] = cmp.Or(p.view.old().Missing[m.ID], p.view.nowInSeconds())
@@ -222,6 +225,7 @@ func (p *pass) lookForImpaired(ctx context.Context) {
 			"%s; scheduled retirements of hosts are unknown", words)
 	}
 
+	// Slurm's word first, then our own tags, which are there before the node has registered.
 	nodes := map[string]string{} // by instance
 	for _, n := range p.view.Cluster.Nodes {
 		nodes[n.InstanceID] = n.Name
@@ -436,6 +440,7 @@ func (p *pass) addSlot(at capacity.SlotRef) {
 	at.Slot.Feature = p.view.Cluster.feature(at.Slot.Name, nodes)
 	at.Slot.Out = p.view.Cluster.nodesOut(nodes)
 
+	// A node of any slot of the group shows what all of them have.
 	var all []string
 	for _, slot := range at.Group.Slots {
 		all = append(all, p.view.Cluster.SlotNodes(slot.Name)...)

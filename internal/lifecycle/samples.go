@@ -68,6 +68,7 @@ func (s View) paid() map[string]*state.Paid {
 				paid.Nodes = s.byState(mine)
 			}
 
+			// Two slots may list the reservation; the one with nodes counts.
 			if all[r.ID] == nil || paid.Nodes != nil {
 				all[r.ID] = paid
 			}
@@ -174,6 +175,7 @@ func (s View) runs(now time.Time) map[string]capacity.Run {
 		ended[runID(j)] = j
 	}
 
+	// A run that the last sample had and that is gone has ended since, whether or not Slurm still shows how.
 	for id, run := range last.Runs {
 		if _, goesOn := runs[id]; !goesOn && run.End.IsZero() {
 			runs[id] = s.endRun(id, run, ended, now)
@@ -230,6 +232,8 @@ func (s View) endRun(id string, run capacity.Run, ended map[string]capacity.Job,
 	}
 
 	run.End = now
+
+	// The same job with a later run: it was requeued.
 	restarts, _ := strconv.Atoi(id[strings.LastIndexByte(id, '.')+1:])
 	if slices.ContainsFunc(s.Jobs, func(j capacity.Job) bool { return j.Shown == run.Job && j.Restarts > restarts }) {
 		run.State = "REQUEUED"
