@@ -284,7 +284,7 @@ func soften(v Verdict, snap *Snapshot, now time.Time) Verdict {
 		FormatDuration(now.Sub(snap.TakenAt)))
 
 	switch {
-	case v.Refused && (!snap.Submit.Strict || stale && v.Code.AppearsAt("stale")):
+	case v.Refused && (!snap.Submit.Strict || stale && v.Code.AppearsAt(AtStale)):
 		v = Verdict{Problem: Problem{Code: v.Code}, Warnings: append(v.Warnings, v.Sentence)}
 	case stale && v.Edits.TimeMin.Set && snap.TimeMinCollapses:
 		v.Warnings = append(v.Warnings,

@@ -169,7 +169,7 @@ func FindFenceBypasses(all []SlurmReservation) map[string]SlurmReservation {
 
 // FenceBypassProblem reports a site's reservation whose jobs Slurm starts through a fence.
 func FenceBypassProblem(reservation string, fence SlurmReservation) Problem {
-	return Problemf("past-fence", Subject{Slot: fence.Guard().Slot},
+	return Problemf(PastFence, Subject{Slot: fence.Guard().Slot},
 		"let it end by then, or make it without MAINT, OVERLAP and FLEX: "+
 			"jobs that end before the fence start in it as well",
 		"Slurm starts jobs with --reservation=%s through the fence over %s at %s; "+

@@ -40,7 +40,7 @@ func Match(r Reservation, g NodeGroup, now time.Time) (found []Problem) {
 
 	switch {
 	case r.AZID == "":
-		add("az-unknown", "run this again once EC2 shows a zone for it",
+		add(ZoneUnknown, "run this again once EC2 shows a zone for it",
 			"EC2 does not say yet in which Availability Zone reservation %s is, so no subnet can be checked", r.ID)
 	case !slices.ContainsFunc(g.Subnets, func(s Subnet) bool { return s.AZID == r.AZID }):
 		add(WrongZone, fmt.Sprintf("use a subnet in %s", FormatZone(r.AZID, r.AZ)),
@@ -82,7 +82,7 @@ func Match(r Reservation, g NodeGroup, now time.Time) (found []Problem) {
 
 // FilterLasting drops the mismatches that time resolves: a pass says the others.
 func FilterLasting(mismatches []Problem) []Problem {
-	return slices.DeleteFunc(slices.Clone(mismatches), func(m Problem) bool { return !m.Code.AppearsAt("pass") })
+	return slices.DeleteFunc(slices.Clone(mismatches), func(m Problem) bool { return !m.Code.AppearsAt(AtPass) })
 }
 
 // StateMismatch says why a reservation's state makes it unusable; nil if it is usable.
@@ -99,7 +99,7 @@ func StateMismatch(r Reservation, now time.Time) *Problem {
 	case r.State == StateActive || r.State == StateScheduled:
 		return nil
 	case r.State == StatePaymentPending:
-		return problem("payment-pending",
+		return problem(PaymentPending,
 			"run this again once its state is scheduled; EC2 bills within 5 minutes to 12 hours",
 			"the payment of reservation %s is still pending", r.ID)
 	case r.State.MayOpen():

@@ -284,7 +284,7 @@ func (t Turn) WaitProblem() Problem {
 
 	about := Subject{Partition: t.Partition.Name, Slot: t.Slot.Name, Reservation: t.Reservation.ID}
 
-	return Problemf("slot-taken", about, way, "reservation %s waits for %s, which has slot %s (%s)",
+	return Problemf(SlotTaken, about, way, "reservation %s waits for %s, which has slot %s (%s)",
 		t.Reservation.ID, t.Behind, t.Slot.Name, until)
 }
 

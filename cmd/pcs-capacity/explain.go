@@ -146,7 +146,7 @@ func (c *ExplainCmd) explain(ctx context.Context, cfg *config.Config, snap *capa
 func explainAWSCode(code string) (explain.Explanation, bool) {
 	e := explain.Explanation{
 		Subject: "code " + code,
-		Code:    code,
+		Code:    capacity.Code(code),
 		Answer:  "AWS's error code " + code + ", by the call that failed.",
 		Advice:  "A node's Reason has the answer of RunInstances.",
 	}

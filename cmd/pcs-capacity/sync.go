@@ -112,7 +112,7 @@ func (c *NotifyTestCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *conf
 
 	test := lifecycle.Notice{
 		At:      time.Now().UTC().Truncate(time.Second),
-		Problem: capacity.Problemf("test", capacity.Subject{}, "", "a test of [notify] on host %s", host),
+		Problem: capacity.Problemf(capacity.TestNotice, capacity.Subject{}, "", "a test of [notify] on host %s", host),
 	}
 	if err := lifecycle.Target(cfg).Deliver(ctx, test); err != nil {
 		return err

@@ -94,7 +94,7 @@ func (c *WhenCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Con
 	}
 
 	start := explain.When(req, verdict, snap, nil, now)
-	if start.Code == explain.WaitsInQueue { // unless its nodes are idle
+	if start.Code == capacity.WaitsInQueue { // unless its nodes are idle
 		start = explain.When(req, verdict, snap, readQueue(ctx, cfg, snap, req.Partitions), now)
 	}
 
@@ -108,7 +108,7 @@ func (c *WhenCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Con
 	}
 
 	switch {
-	case start.Code == explain.Now:
+	case start.Code == capacity.StartsNow:
 		return nil
 	case !start.Start.IsZero():
 		return errLater
@@ -211,11 +211,11 @@ func readQueue(ctx context.Context, cfg *config.Config, snap *capacity.Snapshot,
 // formatStart returns the answer in one line.
 func formatStart(t *terminal.Terminal, s explain.Start, now time.Time) string {
 	switch {
-	case s.Code == explain.Unmanaged || s.Code == explain.NotKnown:
+	case s.Code == capacity.NotManaged || s.Code == capacity.ReservationNotKnown:
 		return fmt.Sprintf("unknown (%s): %s", s.Code, s.Message)
 	case s.Start.IsZero():
 		outlook := "not as things are"
-		if capacity.Code(s.Code).Never() {
+		if s.Code.Never() {
 			outlook = "never as it is"
 		}
 
@@ -224,9 +224,9 @@ func formatStart(t *terminal.Terminal, s explain.Start, now time.Time) string {
 
 	var text string
 	switch s.Code {
-	case explain.Now:
+	case capacity.StartsNow:
 		text = "now"
-	case explain.NextBlock:
+	case capacity.NextBlock:
 		text = t.Soon(s.Start, now) + ", in the next block"
 	default:
 		text = s.Message
@@ -298,7 +298,7 @@ func (c *LeftCmd) Run(t *terminal.Terminal, cfg *config.Config) error {
 		return nil
 	}
 
-	if left.Code == explain.NextBlock {
+	if left.Code == capacity.NextBlock {
 		left.Message = "the next block opens " + t.Soon(left.Start, now)
 	}
 

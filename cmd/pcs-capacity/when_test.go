@@ -20,7 +20,7 @@ func TestWhen(t *testing.T) {
 		limit  capacity.Limit
 		queue  *explain.Queue
 		at     time.Duration
-		code   string
+		code   capacity.Code
 		line   string
 		left   string
 	}{

@@ -180,7 +180,7 @@ func (g group) sharesCall(o group) bool {
 // splitBySlot divides a group by slot, each part with its targets.
 func (c *call) splitBySlot(g group) (parts []part, err error) {
 	if len(g.jobs) == 0 && len(g.lost) > 0 {
-		return nil, refuse("job-gone", "job %d ended before its nodes were launched", g.lost[0])
+		return nil, refuse(capacity.JobGone, "job %d ended before its nodes were launched", g.lost[0])
 	}
 
 	for _, n := range g.nodes {
@@ -252,7 +252,10 @@ func (c *call) targets(jobs []capacity.Job, at slotInfo, nodes int) (all []targe
 	}
 
 	if len(common) == 0 {
-		return nil, refuse("different-reservations", "the jobs that share these nodes ask for different reservations")
+		return nil, refuse(
+			capacity.DifferentReservations,
+			"the jobs that share these nodes ask for different reservations",
+		)
 	}
 
 	for _, r := range capacity.SortForLaunch(common, nodes, c.taken) {

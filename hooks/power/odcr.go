@@ -138,7 +138,7 @@ func (l *groupLaunch) enlist(order capacity.HoldOrder) (capacity.Hold, error) {
 
 	entry, err := l.AddHold(held, l.Now(), l.Settings.Reserve.Allows)
 	if errors.Is(err, capacity.ErrReserveLimit) { // another place may take less
-		return entry, &refusal{refuse("reserve-limit", "%v", err).Verdict, capacity.ErrNoRoom}
+		return entry, &refusal{refuse(capacity.ReserveLimit, "%v", err).Verdict, capacity.ErrNoRoom}
 	}
 
 	return entry, err

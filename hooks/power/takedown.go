@@ -34,7 +34,7 @@ func refuse(code capacity.Code, format string, args ...any) *refusal {
 
 // errNoTime says that something was not begun.
 var errNoTime = &refusal{
-	Verdict: refuse("interrupted", "there was no time left to launch").Verdict,
+	Verdict: refuse(capacity.Interrupted, "there was no time left to launch").Verdict,
 	kind:    context.DeadlineExceeded,
 }
 
@@ -402,7 +402,7 @@ func splitRefused(groups []group, refused []refusedJob) (without []group, shared
 
 		g.jobs = slices.DeleteFunc(slices.Clone(g.jobs), isRefused)
 		if len(g.jobs) > 0 {
-			why = refuse("shared-with-refused", "job %s, which shares these nodes, is refused", name)
+			why = refuse(capacity.SharedWithRefused, "job %s, which shares these nodes, is refused", name)
 		}
 
 		shared = append(shared, failedGroup{group: g, err: why})

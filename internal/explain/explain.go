@@ -20,8 +20,8 @@ import (
 // Explanation is one screen.
 type Explanation struct {
 	Subject string `json:"subject"` // names the explained thing: "job 7", "node gpu-1", "partition gpu"
-	// Code is stable, for scripts: one of the codes below, or that of the verdict that keeps a job from starting.
-	Code string `json:"code"`
+	// Code is stable, for scripts: its state, or that of the verdict that keeps a job from starting.
+	Code capacity.Code `json:"code"`
 	// Answer is a sentence for people. Advice says what to do.
 	Answer string `json:"answer"`
 	Facts  []Fact `json:"facts"`
@@ -33,33 +33,6 @@ type Fact struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
-
-// The codes.
-const (
-	Unmanaged    = "not-managed"      // pcs-capacity has nothing to do with it
-	Runs         = "runs"             // it has its nodes
-	Boots        = "boots"            // its nodes boot
-	Ended        = "ended"            // the job is over
-	Held         = "held"             // its owner, or an administrator, has to release it
-	LaunchFailed = "launch-failed"    // nodes could not be launched, and it is tried again
-	WaitsToBegin = "waits-to-begin"   // --begin
-	WaitsToOpen  = "waits-to-open"    // no block is open yet
-	BehindFence  = "behind-the-fence" // too little is left of the open block, and it waits for the next
-	NextBlock    = "next-block"       // it was requeued at the fence, and waits for the next block
-	Constrained  = "constrained"      // its constraint keeps it from the reservation that would take it
-	WaitsForHost = "hosts-failed"     // fewer hosts are usable than it asks for
-	WaitsInQueue = "waits-in-queue"   // there is a block for it; Slurm decides when its turn is
-	NodesOut     = "nodes-out"        // too few nodes are left of those that are drained, down or failed
-	WaitsByRule  = "waits-by-rule"    // there is a block for it; a dependency or a limit of Slurm's keeps it back
-	NeverByRule  = "never-by-rule"    // it depends on a job that did not end as it demands
-	NotKnown     = "reservation-not-known"
-	Open         = "open"
-	Fenced       = "fenced"
-	NoCapacity   = "no-reservation"
-	Surplus      = "surplus"
-	PoweredDown  = "powered-down"
-	Broken       = "not-usable"
-)
 
 func (e *Explanation) add(name, format string, args ...any) {
 	if value := fmt.Sprintf(format, args...); value != "" {
@@ -75,7 +48,7 @@ func newExplanation(subject string) Explanation {
 }
 
 // answer sets the answer, a sentence that begins with the subject. {} in do is the subject's name.
-func (e *Explanation) answer(code, do, format string, args ...any) {
+func (e *Explanation) answer(code capacity.Code, do, format string, args ...any) {
 	kind, name, _ := strings.Cut(e.Subject, " ")
 	e.Code = code
 	e.Advice = strings.ReplaceAll(do, "{}", name)
@@ -114,7 +87,7 @@ func describeWindow(id string, w capacity.Window, now time.Time) string {
 
 // OfCode writes the page of a code.
 func OfCode(m capacity.Meaning) Explanation {
-	e := Explanation{Subject: "code " + string(m.Code), Code: string(m.Code), Answer: m.Text, Advice: m.Do}
+	e := Explanation{Subject: "code " + string(m.Code), Code: m.Code, Answer: m.Text, Advice: m.Do}
 
 	var by []string
 	for _, at := range m.At {
@@ -132,14 +105,15 @@ func OfCode(m capacity.Meaning) Explanation {
 }
 
 // shownBy names the programs that show a code.
-var shownBy = map[string]string{
-	"submission": "sbatch, srun and salloc, fit",
-	"launch":     "a node's Reason, a job's AdminComment, resume.log",
-	"pass":       "sync, status",
-	"setup":      "setup, teardown, check",
-	"notice":     "[notify]",
-	"stale":      "sbatch, as a warning, where sync does not run",
-	"never":      "explain, when, as a reason for which a job can never start",
+var shownBy = map[capacity.Place]string{
+	capacity.AtSubmission: "sbatch, srun and salloc, fit",
+	capacity.AtLaunch:     "a node's Reason, a job's AdminComment, resume.log",
+	capacity.AtPass:       "sync, status",
+	capacity.AtSetup:      "setup, teardown, check",
+	capacity.AtNotice:     "[notify]",
+	capacity.AtStale:      "sbatch, as a warning, where sync does not run",
+	capacity.AtExplain:    "explain, when",
+	capacity.AtNever:      "explain, when, as a reason for which a job can never start",
 }
 
 // OfNode says what a node waits for. surplus: a guard of ours over nodes beyond the instances has it.
@@ -157,7 +131,11 @@ func OfNode(
 
 	place, ours := snap.FindSlot(named)
 	if !ours {
-		e.answer(Unmanaged, "Ask Slurm: `scontrol show node {}`.", "belongs to no partition that pcs-capacity manages.")
+		e.answer(
+			capacity.NotManaged,
+			"Ask Slurm: `scontrol show node {}`.",
+			"belongs to no partition that pcs-capacity manages.",
+		)
 		return e
 	}
 
@@ -191,27 +169,35 @@ func OfNode(
 	giveBack := "`" + capacity.ReturnCommand(n.Name, n.OutState(), part.Provider) + "`."
 	switch {
 	case n.IsBooting():
-		e.answer(Boots, nothingToDo+".", "is booting.")
+		e.answer(capacity.Boots, nothingToDo+".", "is booting.")
 	case broken && slurmdDied:
-		e.answer(Broken, "See `journalctl -u pcs-capacity-slurmd` there, or have it launched again: "+giveBack,
-			"takes no jobs: its slurmd has died, or its instance has.")
+		e.answer(
+			capacity.NotUsable,
+			"See `journalctl -u pcs-capacity-slurmd` there, or have it launched again: "+giveBack,
+			"takes no jobs: its slurmd has died, or its instance has.",
+		)
 	case broken:
-		e.answer(Broken, "Fix what the reason names, then run "+giveBack, "takes no jobs: its state is %s.", n.ShortState())
-	case code == NoCapacity:
+		e.answer(
+			capacity.NotUsable,
+			"Fix what the reason names, then run "+giveBack,
+			"takes no jobs: its state is %s.",
+			n.ShortState(),
+		)
+	case code == capacity.NoReservation:
 		e.answer(code, "Give the node group its next reservation in the settings, or remove the partition from them.",
 			"takes no jobs: %s.", where)
-	case code != Open:
+	case code != capacity.TakesJobs:
 		e.answer(code, nothingToDo+".", "takes no jobs: %s.", where)
 	case surplus:
-		e.answer(Surplus, nothingToDo+".",
+		e.answer(capacity.SurplusNode, nothingToDo+".",
 			"takes no jobs: its slot has more nodes than instances, or than `max_nodes`.")
 	case down && failed:
-		e.answer(LaunchFailed, nothingToDo+" yet. If it fails again and again, see `pcs-capacity status`.",
+		e.answer(capacity.LaunchFailed, nothingToDo+" yet. If it fails again and again, see `pcs-capacity status`.",
 			"is powered down: its last launch failed. It is launched again when a job needs it.")
 	case down:
-		e.answer(PoweredDown, nothingToDo+".", "is powered down; it is launched when a job needs it.")
+		e.answer(capacity.PoweredDown, nothingToDo+".", "is powered down; it is launched when a job needs it.")
 	default:
-		e.answer(Runs, nothingToDo+".", "is up and takes jobs.")
+		e.answer(capacity.Runs, nothingToDo+".", "is up and takes jobs.")
 	}
 
 	e.addAge(snap, now)
@@ -237,9 +223,16 @@ func OfPartition(
 	p capacity.Partition, waiting int, troubles []capacity.Problem, snap *capacity.Snapshot, now time.Time,
 ) Explanation {
 	e := newExplanation("partition " + p.Name)
-	order := []string{Open, WaitsToOpen, Fenced, NodesOut, NotKnown, NoCapacity}
+	order := []capacity.Code{
+		capacity.TakesJobs,
+		capacity.WaitsToOpen,
+		capacity.Fenced,
+		capacity.NodesOutOfService,
+		capacity.ReservationNotKnown,
+		capacity.NoReservation,
+	}
 
-	best := NoCapacity
+	best := capacity.NoReservation
 	where := ""
 	for _, at := range capacity.AllSlots([]capacity.Partition{p}) {
 		code, words := describeSlot(snap.SlotState(at, now), now)
@@ -251,8 +244,8 @@ func OfPartition(
 		}
 
 		// Open, but of no use to a job.
-		if code == Open && out > 0 && out >= at.Slot.Count {
-			code = NodesOut
+		if code == capacity.TakesJobs && out > 0 && out >= at.Slot.Count {
+			code = capacity.NodesOutOfService
 			words += ", and none of its nodes accepts jobs"
 		}
 
@@ -280,9 +273,9 @@ func OfPartition(
 
 	do := nothingToDo + "."
 	switch {
-	case best == NodesOut:
+	case best == capacity.NodesOutOfService:
 		do = "Fix what the reasons name, then return the nodes to service; `pcs-capacity status` has the command."
-	case best == NoCapacity:
+	case best == capacity.NoReservation:
 		do = "Give it its next reservation: `pcs-capacity offerings` shows what is for sale, " +
 			"`pcs-capacity setup` adds it."
 	case trouble:
@@ -292,7 +285,7 @@ func OfPartition(
 	}
 
 	takes := "starts no job now"
-	if best == Open {
+	if best == capacity.TakesJobs {
 		takes = "takes jobs"
 	}
 
@@ -302,27 +295,27 @@ func OfPartition(
 	return e
 }
 
-func describeSlot(at capacity.SlotState, now time.Time) (code, words string) {
+func describeSlot(at capacity.SlotState, now time.Time) (code capacity.Code, words string) {
 	w := at.Window
 	words = describeWindow(at.Reservation.ID, w, now)
 	switch {
 	case !at.Group.PurchaseOption.IsReserved():
-		return Open, "nodes are launched on demand"
+		return capacity.TakesJobs, "nodes are launched on demand"
 	case at.Unknown:
-		return NotKnown, "EC2 did not describe its reservation when it was last asked"
+		return capacity.ReservationNotKnown, "EC2 did not describe its reservation when it was last asked"
 	case at.Reservation.ID == "" && at.Last.Unbounded():
-		return NoCapacity, "it has no reservation"
+		return capacity.NoReservation, "it has no reservation"
 	case at.Reservation.ID == "":
-		return NoCapacity, "its last reservation has ended"
+		return capacity.NoReservation, "its last reservation has ended"
 	case w.Start.After(now):
-		return WaitsToOpen, words
+		return capacity.WaitsToOpen, words
 	case !w.Unbounded() && !w.Fence.After(now):
 		if next := at.Next.Reservation.ID; next != "" {
 			words += fmt.Sprintf("; %s opens at %s", next, capacity.FormatUTC(at.Next.Window.Start))
 		}
 
-		return Fenced, words
+		return capacity.Fenced, words
 	}
 
-	return Open, words
+	return capacity.TakesJobs, words
 }

@@ -72,12 +72,12 @@ func OfJob(j capacity.Job, snap *capacity.Snapshot, records []state.Record, now 
 	case j.State == "RUNNING" || j.State == "SUSPENDED":
 		e.explainRun(fitted != "")
 	case j.State == capacity.Revoked:
-		e.answer(Ended, "See `squeue --federation -j {}` for where it is.",
+		e.answer(capacity.Ended, "See `squeue --federation -j {}` for where it is.",
 			"is not in this cluster's queue: another cluster of the federation runs it.")
 	case !waits:
-		e.answer(Ended, "See `sacct -j {}` for how it went.", "is over: %s.", j.State)
+		e.answer(capacity.Ended, "See `sacct -j {}` for how it went.", "is over: %s.", j.State)
 	case !slices.ContainsFunc(req.Partitions, managed):
-		e.answer(Unmanaged, "Ask Slurm: `scontrol show job {}`.",
+		e.answer(capacity.NotManaged, "Ask Slurm: `scontrol show job {}`.",
 			"waits in a partition that pcs-capacity does not manage.")
 	default:
 		e.explainPending(records)
@@ -113,7 +113,7 @@ func (e *screen) reservations() {
 		}
 	}
 
-	if e.Code == string(capacity.Mismatched) {
+	if e.Code == capacity.Mismatched {
 		return // the answer names them
 	}
 
@@ -159,7 +159,7 @@ func (e *screen) fittedLimit() string {
 // explainBoot says how long a job waits for its nodes at most. Some may boot for longer than the job has them.
 func (e *screen) explainBoot() {
 	j := e.j
-	e.answer(Boots, nothingToDo+".", "got nodes %s at %s, and waits for them to boot.",
+	e.answer(capacity.Boots, nothingToDo+".", "got nodes %s at %s, and waits for them to boot.",
 		j.Hostlist(), formatTime(j.Start, e.now))
 
 	p, _ := e.snap.Partition(e.req.Partitions[0])
@@ -185,7 +185,7 @@ func (e *screen) explainRun(limitIsOurs bool) {
 		until = " until " + formatTime(j.End, e.now) + " at the latest"
 	}
 
-	e.answer(Runs, nothingToDo+".", "runs on %s%s.", j.Hostlist(), until)
+	e.answer(capacity.Runs, nothingToDo+".", "runs on %s%s.", j.Hostlist(), until)
 
 	fence := e.fence()
 	if fence.IsZero() {
@@ -242,18 +242,18 @@ func (e *screen) explainPending(records []state.Record) {
 	hold, slurms := j.HeldBySlurm()
 	switch {
 	case slurms:
-		e.answer(Held, hold.Do, "is held by Slurm: %s.", hold.Why)
+		e.answer(capacity.Held, hold.Do, "is held by Slurm: %s.", hold.Why)
 	case j.Held && e.noted:
-		e.answer(Held, "To let it go on: "+release, "is held: %s.", strings.TrimSuffix(e.note.Sentence(), "."))
+		e.answer(capacity.Held, "To let it go on: "+release, "is held: %s.", strings.TrimSuffix(e.note.Sentence(), "."))
 	case j.Held && j.Reason == "JobHeldAdmin":
-		e.answer(Held, "Administrators: "+release, "is held, and only an administrator can release it.")
+		e.answer(capacity.Held, "Administrators: "+release, "is held, and only an administrator can release it.")
 	case j.Held && j.Reason != "JobHeldUser" && !j.HeldByUnknown():
-		e.answer(Held, "See `scontrol show job {}`, then "+release, "is held; Slurm gives the reason: %s.",
+		e.answer(capacity.Held, "See `scontrol show job {}`, then "+release, "is held; Slurm gives the reason: %s.",
 			j.Reason)
 	case j.Held:
-		e.answer(Held, "Release it: "+release, "is held, by its owner or by an administrator.")
+		e.answer(capacity.Held, "Release it: "+release, "is held, by its owner or by an administrator.")
 	case !j.CanStart():
-		e.answer(NeverByRule,
+		e.answer(capacity.NeverByRule,
 			"Cancel it: `scancel {}`; or let it run without that job: `scontrol update jobid={} dependency=`.",
 			"never starts: a job that it depends on did not end as --dependency demands, or is not known.")
 	case verdict.Refused:
@@ -261,7 +261,7 @@ func (e *screen) explainPending(records []state.Record) {
 	case short:
 		do := fmt.Sprintf("Wait until the others are back, or ask for fewer: `scontrol update jobid={} numnodes=%d`.",
 			few.Usable)
-		e.answer(WaitsForHost, do, "asks for %d nodes, but only %d of the %d hosts of %s can be used.",
+		e.answer(capacity.WaitsForHosts, do, "asks for %d nodes, but only %d of the %d hosts of %s can be used.",
 			few.Needs, few.Usable, few.Reservation.Size(), few.Reservation.ID)
 	case notLaunched, e.noted && hasFailed:
 		code := e.note.Code
@@ -275,13 +275,18 @@ func (e *screen) explainPending(records []state.Record) {
 			again = "at " + formatTime(j.Eligible, e.now)
 		}
 
-		e.answer(LaunchFailed, nothingToDo+" yet. If it fails again and again, show an administrator this screen.",
-			"waits because its nodes could not be launched (%s); it is tried again %s.", code, again)
+		e.answer(
+			capacity.LaunchFailed,
+			nothingToDo+" yet. If it fails again and again, show an administrator this screen.",
+			"waits because its nodes could not be launched (%s); it is tried again %s.",
+			code,
+			again,
+		)
 	case j.Eligible.After(e.now) && requeued && len(fits) > 0 && fits[0].Window.Start.After(j.Eligible):
-		e.answer(NextBlock, slurmStarts, "was requeued: %s. It waits for the next block, %s.",
+		e.answer(capacity.NextBlock, slurmStarts, "was requeued: %s. It waits for the next block, %s.",
 			reason, e.opens(fits[0]))
 	case j.Eligible.After(e.now) && requeued:
-		e.answer(WaitsToBegin, slurmStarts, "was requeued: %s. It may start again at %s.",
+		e.answer(capacity.WaitsToBegin, slurmStarts, "was requeued: %s. It may start again at %s.",
 			reason, formatTime(j.Eligible, e.now))
 	case j.Eligible.After(e.now):
 		why := "--begin"
@@ -289,7 +294,7 @@ func (e *screen) explainPending(records []state.Record) {
 			why = "Slurm's pause after a requeue, or --begin"
 		}
 
-		e.answer(WaitsToBegin, nothingToDo+", or `scontrol update jobid={} starttime=now`.",
+		e.answer(capacity.WaitsToBegin, nothingToDo+", or `scontrol update jobid={} starttime=now`.",
 			"may not start before %s (%s).", formatTime(j.Eligible, e.now), why)
 	default:
 		e.explainWait(fits, verdict)
@@ -327,7 +332,7 @@ func (e *screen) explainRefusal(v capacity.Verdict) {
 			"or cancel it: `scancel {}`."
 	}
 
-	e.answer(string(v.Code), do, "%s: %s.", v.Outlook(), v.Sentence)
+	e.answer(v.Code, do, "%s: %s.", v.Outlook(), v.Sentence)
 }
 
 // explainWait explains a job that is admitted and waits. fits are the prospects that take it.
@@ -354,20 +359,35 @@ func (e *screen) explainWait(fits []capacity.Prospect, v capacity.Verdict) {
 	here := slices.DeleteFunc(slices.Clone(e.prospects), later)
 	switch {
 	case !later(p) && rules.MatchString(j.Reason):
-		e.answer(WaitsByRule, "See `scontrol show job {}`.",
+		e.answer(capacity.WaitsByRule, "See `scontrol show job {}`.",
 			"fits into %s; Slurm holds it back: %s.", where, j.Reason)
 	case !later(p) && p.Reservation.ID != "" && len(out) > 0 && left < p.Needs:
-		e.answer(NodesOut, "Ask an administrator; `pcs-capacity status` has the command that returns them to service.",
-			"fits into %s, but too few of its nodes accept jobs: %s.", where, strings.Join(out, ", "))
+		e.answer(
+			capacity.NodesOutOfService,
+			"Ask an administrator; `pcs-capacity status` has the command that returns them to service.",
+			"fits into %s, but too few of its nodes accept jobs: %s.",
+			where,
+			strings.Join(out, ", "),
+		)
 	case !later(p) && j.HetJobID != 0:
 		do := fmt.Sprintf("Make sure that there is room for all at once: `squeue -j %d`. "+
 			"What holds them back is Slurm's reason above.", j.HetJobID)
-		e.answer(WaitsInQueue, do, "by itself fits into %s; it starts together with the other components of job %d.",
-			where, j.HetJobID)
+		e.answer(
+			capacity.WaitsInQueue,
+			do,
+			"by itself fits into %s; it starts together with the other components of job %d.",
+			where,
+			j.HetJobID,
+		)
 	case !later(p):
 		do := nothingToDo + ". `squeue -p " + p.Partition.Name +
 			" -t PD --sort=-p` shows the queue, the next job first."
-		e.answer(WaitsInQueue, do, "fits into %s; it waits for free nodes, or for its turn in the queue.", where)
+		e.answer(
+			capacity.WaitsInQueue,
+			do,
+			"fits into %s; it waits for free nodes, or for its turn in the queue.",
+			where,
+		)
 	case len(here) > 0:
 		h := slices.MaxFunc(here, func(a, b capacity.Prospect) int { return cmp.Compare(a.Room, b.Room) })
 
@@ -377,9 +397,15 @@ func (e *screen) explainWait(fits []capacity.Prospect, v capacity.Verdict) {
 				capacity.FormatMinutes(minutes))
 		}
 
-		e.answer(BehindFence, do, "is too long for what is left of %s; it waits for %s.", h.Reservation.ID, e.opens(p))
+		e.answer(
+			capacity.BehindFence,
+			do,
+			"is too long for what is left of %s; it waits for %s.",
+			h.Reservation.ID,
+			e.opens(p),
+		)
 	default:
-		e.answer(WaitsToOpen, slurmStarts, "waits for %s.", e.opens(p))
+		e.answer(capacity.WaitsToOpen, slurmStarts, "waits for %s.", e.opens(p))
 	}
 }
 
@@ -393,7 +419,7 @@ func (e *screen) explainNoProspect(v capacity.Verdict) {
 	})
 
 	if len(elsewhere) > 0 {
-		e.answer(Constrained, "Wait until those nodes have their next block, or let it run elsewhere: "+
+		e.answer(capacity.Constrained, "Wait until those nodes have their next block, or let it run elsewhere: "+
 			"`scontrol update jobid={} features=`.",
 			"has the constraint %s, and no reservation of those nodes takes it now; %s would.",
 			e.j.Constraint, elsewhere[0].Reservation.ID)
@@ -401,7 +427,7 @@ func (e *screen) explainNoProspect(v capacity.Verdict) {
 		return
 	}
 
-	e.answer(NotKnown, "Ask an administrator to look at `pcs-capacity status`.",
+	e.answer(capacity.ReservationNotKnown, "Ask an administrator to look at `pcs-capacity status`.",
 		"waits, and no reservation for it is known.")
 
 	for _, w := range v.Warnings {

@@ -11,18 +11,12 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
-// Codes of [Start] beside those of [Explanation].
-const (
-	Now      = "now"       // an open reservation takes the job, and enough of its nodes are idle
-	OnDemand = "on-demand" // its nodes are launched on demand, if EC2 has room
-)
-
 // Start says when a job could start. Reservations and limits decide it; nobody knows the job's place in the queue.
 type Start struct {
-	// Code is Now, OnDemand, WaitsInQueue, WaitsForHost, WaitsToOpen, NextBlock, or the code of the verdict that keeps
-	// the job from starting.
-	Code string `json:"code"`
-	// Message says what the job waits for, or what to change; "" for Now and NextBlock.
+	// Code is StartsNow, StartsOnDemand, WaitsInQueue, WaitsForHosts, WaitsToOpen, NextBlock, or the code of the verdict
+	// that keeps the job from starting.
+	Code capacity.Code `json:"code"`
+	// Message says what the job waits for, or what to change; "" for StartsNow and NextBlock.
 	Message     string `json:"message,omitempty"`
 	Partition   string `json:"partition,omitempty"`
 	Reservation string `json:"reservation,omitempty"`
@@ -44,7 +38,7 @@ type Queue struct {
 
 // When says when a job could start that the filter judges as v.
 func When(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, queue *Queue, now time.Time) Start {
-	s := Start{Code: string(v.Code), Warnings: append([]string{}, v.Warnings...)}
+	s := Start{Code: v.Code, Warnings: append([]string{}, v.Warnings...)}
 
 	stated := req.TimeLimit
 	if v.Edits.TimeLimit.Set { // the filter chooses the limit
@@ -88,28 +82,28 @@ func When(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, que
 	few, short := capacity.HostShortage(fits, now)
 	switch {
 	case len(open) == 0 && p.Window.Start.After(now):
-		s.Code = NextBlock
+		s.Code = capacity.NextBlock
 	case len(open) == 0:
-		s.Code = WaitsToOpen
+		s.Code = capacity.WaitsToOpen
 		s.Message = fmt.Sprintf("as soon as EC2 opens %s, which it shows as %s", p.Reservation.ID, p.Reservation.State)
 	case short:
-		s.Code = WaitsForHost
+		s.Code = capacity.WaitsForHosts
 		s.Message = "when failed hosts are back: " + few.ShortageText()
 	case queue == nil:
-		s.Code = WaitsInQueue
+		s.Code = capacity.WaitsInQueue
 		s.Message = "when nodes are free: Slurm did not answer"
 	case queue.missing(p) > 0:
-		s.Code = WaitsInQueue
+		s.Code = capacity.WaitsInQueue
 		s.Message = fmt.Sprintf("when nodes are free: it needs %d, and %d are idle", nodesNeeded(p),
 			queue.Idle[p.Slot.Name])
 	case queue.Waiting[p.Partition.Name] > 0:
-		s.Code = WaitsInQueue
+		s.Code = capacity.WaitsInQueue
 		s.Message = fmt.Sprintf("when its turn comes: other jobs wait for nodes (%d)", queue.Waiting[p.Partition.Name])
 	case p.Reservation.ID == "":
-		s.Code = OnDemand
+		s.Code = capacity.StartsOnDemand
 		s.Message = "when EC2 has room: its nodes are launched on demand"
 	default:
-		s.Code = Now
+		s.Code = capacity.StartsNow
 	}
 
 	return s
@@ -117,12 +111,12 @@ func When(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, que
 
 // noStart says why nobody can tell when a job starts that the filter judges as v.
 func noStart(v capacity.Verdict) Start {
-	s := Start{Code: string(v.Code), Message: v.Sentence, Warnings: append([]string{}, v.Warnings...)}
+	s := Start{Code: v.Code, Message: v.Sentence, Warnings: append([]string{}, v.Warnings...)}
 
 	switch {
 	case v.Refused:
 	case v.Code == capacity.OK || v.Code == capacity.NotManaged:
-		s.Code = Unmanaged
+		s.Code = capacity.NotManaged
 		s.Message = "its partition is not managed by pcs-capacity; ask Slurm: sbatch --test-only"
 	default: // strict = false, or EC2 did not describe the reservation
 		s.Message = strings.Join(v.Warnings, "; ")
@@ -155,7 +149,7 @@ func Longest(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, 
 	p := slices.MaxFunc(open, byLength)
 
 	return Start{
-		Code:        Now,
+		Code:        capacity.StartsNow,
 		Partition:   p.Partition.Name,
 		Reservation: p.Reservation.ID,
 		Start:       now,

@@ -103,7 +103,7 @@ func (k *Kept) report(failures []failure) {
 func (k *Kept) keepSubnets(missing []capacity.Missing) {
 	for _, m := range missing {
 		words, _ := k.explain(m.Err)
-		k.say("subnet-not-known", capacity.Subject{}, "check its id and the region",
+		k.say(capacity.SubnetNotKnown, capacity.Subject{}, "check its id and the region",
 			"EC2 does not describe subnet %s: %s", m.ID, words)
 	}
 

@@ -30,12 +30,16 @@ func TestCodesInDocs(t *testing.T) {
 	}
 
 	text := ""
-	for _, place := range []struct{ name, heading string }{
-		{"submission", "Of jobs"},
-		{"launch", "Of launches"},
-		{"pass", "Of `sync` and `status`"},
-		{"notice", "Of [notices](notices.md)"},
-		{"setup", "Of `setup`, `teardown` and `check`"},
+	for _, place := range []struct {
+		name    capacity.Place
+		heading string
+	}{
+		{capacity.AtSubmission, "Of jobs"},
+		{capacity.AtLaunch, "Of launches"},
+		{capacity.AtPass, "Of `sync` and `status`"},
+		{capacity.AtNotice, "Of [notices](notices.md)"},
+		{capacity.AtSetup, "Of `setup`, `teardown` and `check`"},
+		{capacity.AtExplain, "Of `explain` and `when`"},
 	} {
 		text += fmt.Sprintf("## %s\n\n", place.heading)
 		for _, who := range []capacity.Severity{capacity.Admin, capacity.User, capacity.Note} {
@@ -79,7 +83,7 @@ func TestCodesAreTheOnlyOnes(t *testing.T) {
 	for _, p := range all {
 		for _, file := range p.Syntax {
 			path := p.Fset.Position(file.Pos()).Filename
-			if strings.HasSuffix(path, "/capacity/problem.go") || strings.HasSuffix(path, "_test.go") {
+			if strings.HasSuffix(path, "/capacity/codes.go") || strings.HasSuffix(path, "_test.go") {
 				continue
 			}
 
@@ -92,7 +96,11 @@ func TestCodesAreTheOnlyOnes(t *testing.T) {
 
 				text := constant.StringVal(typed.Value)
 				if _, listed := capacity.Code(text).Meaning(); !listed && text != "" {
-					t.Errorf("%s: %q is no code of capacity/codes.txt", p.Fset.Position(n.Pos()), text)
+					t.Errorf("%s: %q is no code of capacity.Codes", p.Fset.Position(n.Pos()), text)
+				}
+
+				if _, literal := e.(*ast.BasicLit); literal && text != "" {
+					t.Errorf("%s: %q is written out, and has a constant", p.Fset.Position(n.Pos()), text)
 				}
 
 				used[text] = true

@@ -35,7 +35,7 @@ func decideFences(s View) (actions []Action, problems []capacity.Problem) {
 			about := aboutNodes(v.Slot.Name, closed)
 			all := len(nodes)
 			about.Partition = v.Partition.Name
-			problems = append(problems, capacity.Problemf("nodes-unused", about,
+			problems = append(problems, capacity.Problemf(capacity.NodesUnused, about,
 				fmt.Sprintf("set max_nodes = %d in the settings to use them", all),
 				"slot %s has %d nodes, but max_nodes limits jobs to %d; no job starts on %s", v.Slot.Name, all,
 				all-len(closed), about.Node))
@@ -283,7 +283,7 @@ func (s View) diffGuards(
 		case !named:
 		case !r.IsOurs():
 			taken[r.Name] = true
-			left = append(left, capacity.Problemf("name-taken", capacity.Subject{}, "",
+			left = append(left, capacity.Problemf(capacity.NameTaken, capacity.Subject{}, "",
 				"Slurm reservation %s has a name that pcs-capacity uses, but pcs-capacity did not create it "+
 					"(flags %s, users %s); it is left alone: rename or delete it",
 				r.Name, strings.Join(r.Flags, ","), strings.Join(r.Users, ",")))
@@ -409,11 +409,11 @@ func checkDueFences(s View) (due []capacity.Problem) {
 		want := v.Window.Fence
 		switch {
 		case !found:
-			due = append(due, capacity.Problemf("fence-due", about, "",
+			due = append(due, capacity.Problemf(capacity.FenceDue, about, "",
 				"Slurm has no fence for %s on slot %s yet; sync places it at %s", v.Reservation.ID, v.Slot.Name,
 				capacity.FormatUTC(want)))
 		case has.Sub(want).Abs() >= time.Minute: // times are told in minutes, and the clocks differ by seconds
-			due = append(due, capacity.Problemf("fence-due", about, "",
+			due = append(due, capacity.Problemf(capacity.FenceDue, about, "",
 				"Slurm still has the fence for %s on slot %s at %s; sync moves it to %s", v.Reservation.ID, v.Slot.Name,
 				formatMinute(has), formatMinute(want)))
 		}
@@ -477,7 +477,7 @@ func checkKeptFences(s View) (problems []capacity.Problem) {
 			!(at.Slot.Unnamed && at.Slot.Occupant == g.Block)
 		about := capacity.Subject{Slot: g.Slot, Reservation: g.Block}
 		if block, known := s.Snap.Reservation(g.Block); known && !named && block.IsLiveAt(s.Now) {
-			problems = append(problems, capacity.Problemf("reservation-unnamed", about, "",
+			problems = append(problems, capacity.Problemf(capacity.ReservationUnnamed, about, "",
 				"the settings no longer name reservation %s for slot %s; its fence stays until it ends at %s, or "+
 					"until `scontrol delete ReservationName=%s`",
 				g.Block, g.Slot, capacity.FormatUTC(block.End), r.Name))

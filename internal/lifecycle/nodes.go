@@ -312,8 +312,19 @@ func checkOrphans(s View) (problems []capacity.Problem) {
 			holds = "on demand"
 		}
 
-		problems = append(problems, capacity.Problemf("orphan", capacity.Subject{Reservation: k.reservation}, "",
-			"%s %s%s: %s; terminated if the next pass sees the same", who, holds, inReservation(k.reservation), k.why))
+		problems = append(
+			problems,
+			capacity.Problemf(
+				capacity.OrphanInstances,
+				capacity.Subject{Reservation: k.reservation},
+				"",
+				"%s %s%s: %s; terminated if the next pass sees the same",
+				who,
+				holds,
+				inReservation(k.reservation),
+				k.why,
+			),
+		)
 	}
 
 	return problems
@@ -340,7 +351,7 @@ func (s View) checkForeignInstances(others []capacity.Instance) (problems []capa
 			ours = fmt.Sprintf("this cluster's is not known: %v", s.Cluster.MarkErr)
 		}
 
-		problems = append(problems, capacity.Problemf("foreign-mark", capacity.Subject{}, fmt.Sprintf(
+		problems = append(problems, capacity.Problemf(capacity.ForeignMark, capacity.Subject{}, fmt.Sprintf(
 			"terminate what is not used, or tag it %s=%s for this cluster", capacity.TagCluster,
 			cmp.Or(s.Cluster.Mark, "MARK")),
 			"%s %s the mark %s, and %s", who, has, mark, ours))

@@ -57,13 +57,13 @@ func dueNotices(
 
 	for _, r := range report.Rolling {
 		if r.Ready && r.Block.Start.After(now) {
-			d.add("set-up", r.about(), "", r.Block.ID,
+			d.add(capacity.BlockSetUp, r.about(), "", r.Block.ID,
 				"%s is set up: it gets slot %s at %s", r.Block.ID, r.Slot, capacity.FormatUTC(r.Block.Start))
 		}
 	}
 
 	for _, p := range report.All() {
-		if p.Code.AppearsAt("notice") {
+		if p.Code.AppearsAt(capacity.AtNotice) {
 			d.add(p.Code, p.About, "", p.Sentence, "%s", p.Text())
 		}
 	}
@@ -73,7 +73,7 @@ func dueNotices(
 	maps.DeleteFunc(told, func(key string, _ time.Time) bool { // what is over may come again
 		name, _, _ := strings.Cut(key, " ")
 		code := capacity.Code(name)
-		return code.AppearsAt("pass") && code.AppearsAt("notice") && !d.seen[key] &&
+		return code.AppearsAt(capacity.AtPass) && code.AppearsAt(capacity.AtNotice) && !d.seen[key] &&
 			(code != capacity.NeverStarts || report.Jobs != nil)
 	})
 
@@ -130,7 +130,7 @@ func (d *notices) addClosed(v capacity.SlotState, snap *capacity.Snapshot) {
 		}
 
 		about := capacity.Subject{Partition: v.Partition.Name, Slot: v.Slot.Name, Reservation: id}
-		d.add("closed", about, "", id, "%s of slot %s is over (%s)", id, about.Slot, r.State)
+		d.add(capacity.BlockClosed, about, "", id, "%s of slot %s is over (%s)", id, about.Slot, r.State)
 	}
 }
 
@@ -149,7 +149,7 @@ func (d *notices) addSlot(v capacity.SlotState, slots []capacity.SlotState, idle
 			until = ", free of jobs by " + capacity.FormatUTC(w.Fence)
 		}
 
-		d.add("opened", about, "", r.ID,
+		d.add(capacity.BlockOpened, about, "", r.ID,
 			"%s is open: %d x %s for slot %s%s", r.ID, r.Size(), r.InstanceType, about.Slot, until)
 	}
 
@@ -160,19 +160,19 @@ func (d *notices) addSlot(v capacity.SlotState, slots []capacity.SlotState, idle
 
 	ends := r.ID + " " + w.Fence.UTC().Format(time.RFC3339) // an extension makes a new key
 	if left <= fenceNear {
-		d.add("fence-near", about, "", ends,
+		d.add(capacity.FenceNear, about, "", ends,
 			"jobs on %s must end by %s, in %s", r.ID, capacity.FormatUTC(w.Fence), capacity.FormatUntil(left))
 	}
 
 	if left <= successor && v.Next.Reservation.ID == "" && !succeeded(v, slots) {
-		d.add("no-successor", about, "", ends,
+		d.add(capacity.NoSuccessor, about, "", ends,
 			"slot %s has no block after %s, whose last job must be gone by %s", about.Slot, r.ID,
 			capacity.FormatUTC(w.Fence))
 	}
 
 	since := d.told[idling(v)]
 	if idle > 0 && !since.IsZero() && d.now.Sub(since) >= idleAfter {
-		d.add("idle", about, "", about.Slot+" "+since.UTC().Format(time.RFC3339),
+		d.add(capacity.NodesIdle, about, "", about.Slot+" "+since.UTC().Format(time.RFC3339),
 			"%d nodes of slot %s, which are paid for in %s, have had no job since %s", idle, about.Slot, r.ID,
 			capacity.FormatUTC(since))
 	}

@@ -64,7 +64,7 @@ func (p *pass) releaseHolds(ctx context.Context) {
 
 	if err != nil {
 		words, _ := p.EC2.Explain(err)
-		p.addProblem("held-not-known", capacity.Subject{}, "", "looking for unneeded ODCRs: %s", words)
+		p.addProblem(capacity.HeldNotKnown, capacity.Subject{}, "", "looking for unneeded ODCRs: %s", words)
 	}
 }
 

@@ -47,7 +47,7 @@ func Pass(ctx context.Context, s Sources) (*capacity.Snapshot, Report, error) {
 		if err != nil {
 			code := capacity.StateFile
 			if errors.As(err, new(*state.LockedError)) {
-				code = "another-runs"
+				code = capacity.AnotherRuns
 			}
 
 			failed := capacity.Problems{capacity.Problemf(code, capacity.Subject{}, "", "%v", err)}
@@ -187,7 +187,7 @@ func Look(ctx context.Context, s Sources) (snap *capacity.Snapshot, cluster *Clu
 
 	for _, r := range p.view.Rolling {
 		if !r.Ready && !r.Over {
-			p.addProblem("roll-over-due", capacity.Subject{Partition: r.Partition, Reservation: r.Block.ID}, "",
+			p.addProblem(capacity.RollOverDue, capacity.Subject{Partition: r.Partition, Reservation: r.Block.ID}, "",
 				"reservation %s has no compute node group in partition %s yet; sync creates it", r.Block.ID,
 				r.Partition)
 		}
@@ -211,7 +211,7 @@ func (p *pass) look(ctx context.Context) {
 	var err, slurmErr error
 
 	if p.Broken != nil {
-		p.addProblem("settings-broken", capacity.Subject{}, "", "%s; the previous settings stay in use",
+		p.addProblem(capacity.SettingsBroken, capacity.Subject{}, "", "%s; the previous settings stay in use",
 			strings.ReplaceAll(p.Broken.Error(), "\n", "; "))
 	}
 

@@ -69,7 +69,7 @@ func (p *pass) lookForOrphans(ctx context.Context) {
 	all, err := p.EC2.FindInstances(ctx, of)
 	if err != nil {
 		words, _ := p.EC2.Explain(err)
-		p.addProblem("instances-not-known", capacity.Subject{}, "",
+		p.addProblem(capacity.InstancesNotKnown, capacity.Subject{}, "",
 			"looking for instances that belong to no node: %s", words)
 		return
 	}
@@ -142,7 +142,7 @@ func (p *pass) lookForMisplaced() {
 			continue
 		}
 
-		p.addProblem("wrong-instance", capacity.Subject{Slot: slot, Node: f.Node},
+		p.addProblem(capacity.WrongInstance, capacity.Subject{Slot: slot, Node: f.Node},
 			"find out what launched it, and power the node down", "node %s: %s", f.Node, differs)
 	}
 }
@@ -170,7 +170,7 @@ func (p *pass) askGuarded(ctx context.Context) {
 	found, missing, err := p.EC2.Reservations(ctx, ids)
 	if err != nil {
 		words, _ := p.EC2.Explain(err)
-		p.addProblem("fence-not-known", capacity.Subject{}, "",
+		p.addProblem(capacity.FenceNotKnown, capacity.Subject{}, "",
 			"describing %s, which fences are named after: %s; the fences stay", strings.Join(ids, ", "), words)
 		return
 	}
@@ -198,10 +198,13 @@ func otherOwners(s View) (told []capacity.Problem) {
 			who = " (" + r.Comment + ")"
 		}
 
-		told = append(told, capacity.Problemf("other-owner", capacity.Subject{Slot: g.Slot, Reservation: g.Block}, "",
-			"other settings%s made Slurm reservation %s, which keeps jobs off %s; it is left alone: use those "+
-				"settings, or, if nobody does, `scontrol delete ReservationName=%s`",
-			who, r.Name, hostlist.Compress(r.Nodes), r.Name))
+		told = append(
+			told,
+			capacity.Problemf(capacity.OtherOwner, capacity.Subject{Slot: g.Slot, Reservation: g.Block}, "",
+				"other settings%s made Slurm reservation %s, which keeps jobs off %s; it is left alone: use those "+
+					"settings, or, if nobody does, `scontrol delete ReservationName=%s`",
+				who, r.Name, hostlist.Compress(r.Nodes), r.Name),
+		)
 	}
 
 	return told
@@ -282,7 +285,9 @@ func (p *pass) addConfig() {
 	if uid, err := p.State.OwnerUID(); err == nil && os.Geteuid() == 0 && uid != 0 && uid != p.view.Cluster.SlurmUID {
 		p.addFailure(capacity.StateFile, fmt.Errorf(
 			"%s belongs to user %d, neither root nor SlurmUser, who can change what root writes there: chown -R it back",
-			p.State, uid))
+			p.State,
+			uid,
+		))
 	}
 
 	for _, err := range p.unreadable() {
@@ -295,7 +300,7 @@ func (p *pass) addConfig() {
 	over := capacity.MaxOverTime(cluster.Partitions, cluster.OurPartitions(p.view.Snap), cluster.OverTime)
 	p.view.Snap.Timing.OverTime.Duration = over.Duration()
 	if over.Unlimited {
-		p.addProblem("no-limit-ends", capacity.Subject{}, "set it to a number of minutes, or remove it",
+		p.addProblem(capacity.NoLimitEnds, capacity.Subject{}, "set it to a number of minutes, or remove it",
 			"OverTimeLimit=UNLIMITED: no time limit ends a job, so jobs run until EC2 takes their nodes")
 	}
 }
@@ -308,7 +313,7 @@ func (p *pass) addWalls() {
 		return
 	}
 
-	p.addFailure("accounting-unanswered", fmt.Errorf("%w; the previous ones are kept", err))
+	p.addFailure(capacity.AccountingUnanswered, fmt.Errorf("%w; the previous ones are kept", err))
 	p.view.Snap.Walls.Unknown = p.view.Snap.Walls.Unknown || p.view.Old == nil
 }
 
@@ -379,7 +384,7 @@ func (p *pass) sayGone(at capacity.SlotRef) {
 
 	nodes := hostlist.Compress(gone)
 
-	said := capacity.Problemf("nodes-lost", capacity.Subject{Partition: partition, Slot: slot, Node: nodes},
+	said := capacity.Problemf(capacity.NodesLost, capacity.Subject{Partition: partition, Slot: slot, Node: nodes},
 		"restart slurmctld",
 		"Slurm no longer shows nodes %s of partition %s, so no job gets them: they are FUTURE, as `scontrol "+
 			"update state=FUTURE` sets them, and Slurm before 25.05.7 and 25.11.3 by itself",
@@ -426,7 +431,7 @@ func (p *pass) lacks(at capacity.SlotRef) {
 		p.addProblem(capacity.NoNodes, capacity.Subject{Slot: slot.Name}, fix,
 			"Slurm has no nodes %s for node group %s", named, g.Name)
 	case len(g.Slots) > 1 && slot.Feature == "" && len(p.view.Cluster.visibleNodes(p.view.Cluster.SlotNodes(slot.Name))) > 0:
-		p.addProblem("feature-missing", capacity.Subject{Slot: slot.Name, Node: slot.Nodes}, "add it",
+		p.addProblem(capacity.FeatureMissing, capacity.Subject{Slot: slot.Name, Node: slot.Nodes}, "add it",
 			"nodes %s lack Features=%s in slurm.conf, so jobs cannot be kept in the slot of their reservation",
 			slot.Nodes, slot.Name)
 	}

@@ -108,13 +108,13 @@ func checkReservations(s View) (all []capacity.Problem) {
 		}
 
 		if len(failed) > 0 {
-			all = append(all, capacity.Problemf("never-opens", capacity.Subject{Partition: p.Name}, "",
+			all = append(all, capacity.Problemf(capacity.NeverOpens, capacity.Subject{Partition: p.Name}, "",
 				"partition %s: these reservations will never open; remove them from the settings: %s", p.Name,
 				strings.Join(failed, ", ")))
 		}
 
 		if len(over) > 0 {
-			all = append(all, capacity.Problemf("reservation-ended", capacity.Subject{Partition: p.Name}, "",
+			all = append(all, capacity.Problemf(capacity.ReservationEnded, capacity.Subject{Partition: p.Name}, "",
 				"partition %s: these reservations have ended and can be removed from the settings: %s", p.Name,
 				strings.Join(over, ", ")))
 		}
@@ -150,7 +150,7 @@ func failedLaunches(p capacity.Partition, records []state.Record, now time.Time)
 		r := records[i]
 		nodes := hostlist.Compress(failures[i])
 
-		failed := capacity.Problemf("launch-failed", capacity.Subject{Partition: p.Name, Node: nodes}, "",
+		failed := capacity.Problemf(capacity.LaunchFailed, capacity.Subject{Partition: p.Name, Node: nodes}, "",
 			"partition %s: nodes %s were not launched at %s: %s: %s", p.Name, nodes, capacity.FormatUTC(r.At), r.Code,
 			r.Message)
 		if capacity.Code(r.Code).Severity() == capacity.User {

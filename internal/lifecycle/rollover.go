@@ -64,7 +64,7 @@ func findRollings(s View) (all []Rolling, lack []capacity.Problem) {
 				// Where the settings do not ask for it, setting up is an administrator's decision.
 				fix := fmt.Sprintf("run `pcs-capacity setup --reservation %s --queue %s --node-group %s`",
 					r.Block.ID, part.Name, g.Name)
-				lack = append(lack, capacity.Problemf("no-node-group", r.about(), fix,
+				lack = append(lack, capacity.Problemf(capacity.NoNodeGroup, r.about(), fix,
 					"reservation %s has no compute node group yet", r.Block.ID))
 			}
 		}

@@ -230,7 +230,7 @@ func Publish(ctx context.Context, s Sources, snap *capacity.Snapshot, report Rep
 	}
 
 	for _, err := range errs {
-		problems = append(problems, capacity.Problemf("delivery-failed", capacity.Subject{}, "", "%v", err))
+		problems = append(problems, capacity.Problemf(capacity.DeliveryFailed, capacity.Subject{}, "", "%v", err))
 	}
 
 	return problems

@@ -427,7 +427,7 @@ func checkNodesOut(s View) (problems []capacity.Problem) {
 		}
 
 		for _, o := range v.Slot.Out {
-			problems = append(problems, capacity.Problemf("nodes-out", capacity.Subject{
+			problems = append(problems, capacity.Problemf(capacity.NodesOutOfService, capacity.Subject{
 				Partition:   v.Partition.Name,
 				Slot:        v.Slot.Name,
 				Node:        o.Nodes,

@@ -50,7 +50,7 @@ func checkRequest(in inspection) (found findings) {
 func checkEntryFits(in inspection) (found findings) {
 	for _, p := range in.request.Config.Partitions {
 		if p.Name != in.request.Queue && p.Group(in.request.NodeGroup).Name != "" {
-			found.problem("node-group-name", "choose another --node-group",
+			found.problem(capacity.NodeGroupName, "choose another --node-group",
 				"node_group %q is already in partition %q of %s", in.request.NodeGroup, p.Name, p.File)
 
 			return found
@@ -58,7 +58,7 @@ func checkEntryFits(in inspection) (found findings) {
 	}
 	// The id would replace the `select`, and with it all selected reservations.
 	if g := in.entry(); g.Select != nil && !g.Select.Matches(in.reservation) {
-		found.problem("select", "tag it as `select` there says, or choose another --node-group",
+		found.problem(capacity.SelectFails, "tag it as `select` there says, or choose another --node-group",
 			"node_group %q of the settings selects its reservations, and %s is none of them", g.Name, in.reservation.ID)
 	}
 
@@ -151,13 +151,13 @@ func checkQuotas(in inspection, want wanted) (found findings) {
 
 	_, exists := in.Queue(in.request.Queue)
 	if want.slot.Group == nil && len(in.Groups) >= maxPerCluster || !exists && len(in.Queues) >= maxPerCluster {
-		found.problem("quota", "delete one that is not used",
+		found.problem(capacity.PCSQuota, "delete one that is not used",
 			"PCS allows a cluster %d compute node groups and as many queues; %s has %d and %d", maxPerCluster,
 			in.Cluster.Name, len(in.Groups), len(in.Queues))
 	}
 
 	if limit, known := sizeLimits[in.Cluster.Size]; known && nodes > limit {
-		found.problem("cluster-size",
+		found.problem(capacity.ClusterSize,
 			fmt.Sprintf("give --max-nodes %d or less, lower the maximum of another node group, or use a larger cluster",
 				max(0, want.group.Max-(nodes-limit))),
 			"cluster %s is %s and may have %d nodes; with %d in %s the maxima of its node groups add up to %d",
@@ -180,7 +180,7 @@ func checkUsers(in inspection, want wanted) (found findings) {
 		fix = fmt.Sprintf("give --max-nodes %d or less", left)
 	}
 
-	found.problem("reservation-in-use", fix, "%d of the %d instances of reservation %s are used already: %s",
+	found.problem(capacity.ReservationInUse, fix, "%d of the %d instances of reservation %s are used already: %s",
 		min(in.users.instances, size), size, in.reservation.ID, in.users.names)
 
 	return found
@@ -213,7 +213,7 @@ func checkUnused(want wanted, compared pcs.Comparison) (found findings) {
 	}
 
 	fix := fmt.Sprintf("wait until the reservation of %s has ended, or until its nodes are down", want.slot.Name)
-	found.problem("in-use", fix,
+	found.problem(capacity.InUse, fix,
 		"node group %s has %d instances, which this change would replace under their jobs: %s", want.slot.Name,
 		want.slot.Instances, strings.Join(changed, ", "))
 
@@ -236,7 +236,7 @@ func checkLaunch(in inspection) (found findings) {
 
 	if len(in.source.SecurityGroupIDs) == 0 {
 		found.problem(
-			"security-groups",
+			capacity.SecurityGroups,
 			"give another --like that has some",
 			"no security group is given for the nodes",
 		)
@@ -256,7 +256,7 @@ func checkSubnets(in inspection) (found findings) {
 	if in.OnEC2() {
 		fix = fmt.Sprintf("name subnets of one VPC in %s with --subnet-ids", in.reservation.AZID)
 		if len(in.chosen)+len(in.unknownSubnets) == 0 {
-			found.problem("subnets", fix, "no subnet is given for the nodes")
+			found.problem(capacity.NoSubnets, fix, "no subnet is given for the nodes")
 		}
 	}
 
@@ -265,7 +265,7 @@ func checkSubnets(in inspection) (found findings) {
 	}
 
 	if ids := in.unknownSubnets; len(ids) > 0 {
-		found.problem("subnet-unknown", fix, "the VPC of the nodes has no subnet %s", strings.Join(ids, ", "))
+		found.problem(capacity.SubnetUnknown, fix, "the VPC of the nodes has no subnet %s", strings.Join(ids, ", "))
 	}
 
 	return found
@@ -286,7 +286,7 @@ func checkAddresses(in inspection, want wanted) (found findings) {
 			fix += fmt.Sprintf("; a node takes %d addresses, and one with --efa efa-only", n)
 		}
 
-		found.problem("addresses", fix, "subnet %s has free addresses for %d nodes, but %d are wanted",
+		found.problem(capacity.TooFewAddresses, fix, "subnet %s has free addresses for %d nodes, but %d are wanted",
 			strings.Join(there, ", "), max(free, 0), want.entry.MaxNodes)
 	}
 
@@ -298,7 +298,7 @@ func checkAddresses(in inspection, want wanted) (found findings) {
 func checkUnknown(in inspection, want wanted, group, queue Step) (found findings) {
 	mayLose := func(what, name string, lost []string) {
 		if len(lost) > 0 {
-			found.problem("unknown-settings", "change it in PCS",
+			found.problem(capacity.UnknownSettings, "change it in PCS",
 				"%s %s has settings that this version of pcs-capacity does not know, and this change could lose "+
 					"them: %s",
 				what, name, strings.Join(lost, ", "))
@@ -374,7 +374,7 @@ func checkEFA(in inspection) (found findings) {
 	t := in.launch.Type
 	switch {
 	case in.request.EFA == capacity.EFAOnly && t.EFAInterfaces == 0 && t.Name != "":
-		found.problem("efa", "leave out --efa",
+		found.problem(capacity.EFAMissing, "leave out --efa",
 			"%s has no EFA, so there is none to set up with --efa %s", t.Name, in.request.EFA)
 	case t.GPUs > 0 && (in.efaMode() == "" || in.efaMode() == capacity.NoEFA):
 		found.warn("the nodes come up without EFA, so jobs on several nodes talk over plain TCP")
@@ -396,7 +396,7 @@ func checkEntry(in inspection) (found findings) {
 // checkSettings finds what would make the settings invalid, such as a slot that is another's too.
 func checkSettings(in inspection, want wanted) (found findings) {
 	for _, err := range in.request.Config.ValidateWith(want.partition) {
-		found.problem("settings", "choose another --queue or --node-group, or fix the settings", "%s", err)
+		found.problem(capacity.BadSettings, "choose another --queue or --node-group, or fix the settings", "%s", err)
 	}
 
 	return found

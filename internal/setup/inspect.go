@@ -41,7 +41,7 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	}
 
 	if in.absent != nil {
-		in.problem("reservation-unknown", ec2.Advice(in.absent),
+		in.problem(capacity.ReservationUnknown, ec2.Advice(in.absent),
 			"EC2 has no reservation %q in %s (%s)", r.Reservation, in.Region, ec2.Code(in.absent))
 	}
 
@@ -109,7 +109,7 @@ func (in *inspection) choose() {
 
 	in.userData, in.nodeScript, err = in.nodeUserData()
 	if err != nil {
-		in.problem("user-data", "correct it in its launch template, or give another --like",
+		in.problem(capacity.BadUserData, "correct it in its launch template, or give another --like",
 			"the user data of %s cannot be used: %s", cmp.Or(in.like.Name, in.source.Name), err)
 	}
 

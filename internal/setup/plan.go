@@ -131,7 +131,7 @@ func chooseSlot(in inspection) (chosen Slot, found findings) {
 	}
 
 	if len(held) > 0 {
-		found.problem("slots-taken", "run this again after one of them has ended, or choose another --node-group",
+		found.problem(capacity.SlotsTaken, "run this again after one of them has ended, or choose another --node-group",
 			"both slots of node group %s are taken: %s", in.request.NodeGroup, strings.Join(held, ", "))
 	}
 

@@ -235,12 +235,14 @@ func (in Surveyor) CheckHost(ctx context.Context, cluster pcs.Cluster, newQueue 
 
 	const another = "run this as a user who may write there, such as root, "
 	if err := config.TryFolder(filepath.Dir(config.PartitionPath(in.Config.Path, "try"))); err != nil {
-		f.Add(capacity.Problemf("config-folder", capacity.Subject{}, another+"or name other settings with --config",
-			"the settings cannot be written: %s", err))
+		f.Add(
+			capacity.Problemf(capacity.ConfigFolder, capacity.Subject{}, another+"or name other settings with --config",
+				"the settings cannot be written: %s", err),
+		)
 	}
 
 	if err := config.TryFolder(in.Config.StateDir); err != nil {
-		f.Add(capacity.Problemf("state-dir", capacity.Subject{}, another+"or name another folder as state_dir",
+		f.Add(capacity.Problemf(capacity.StateDir, capacity.Subject{}, another+"or name another folder as state_dir",
 			"state_dir cannot be written: %s", err))
 	}
 

@@ -135,7 +135,7 @@ func (l Launch) checkDrivers() (found capacity.Problems) {
 	}
 
 	found.Add(capacity.Problemf(
-		"drivers",
+		capacity.DriversUnknown,
 		capacity.Subject{},
 		fmt.Sprintf(
 			"%s, or, if it has them, say so with a tag: `aws ec2 create-tags --region %s --resources %s --tags "+
@@ -185,7 +185,7 @@ func JudgeTrial(group string, tried []ec2.TrialResult, err error) (all capacity.
 			say(capacity.Note, silent, group, one.Message)
 		case ec2.Refuses:
 			if !slices.ContainsFunc(all, func(p capacity.Problem) bool { return strings.HasSuffix(p.Sentence, says) }) {
-				all.Add(capacity.Problemf("launch-refused", capacity.Subject{},
+				all.Add(capacity.Problemf(capacity.LaunchRefused, capacity.Subject{},
 					cmp.Or(one.Fix, "fix what EC2 names in the launch template or in the flags"),
 					"EC2 would not launch a node of %s into %s: %s", group, one.SubnetID, says))
 			}

@@ -81,8 +81,14 @@ func (l Launch) checkRoutes() (all capacity.Problems) {
 		}
 
 		all.Add(
-			capacity.Problemf("no-way-out", capacity.Subject{}, "use a subnet with a route to a NAT gateway, or "+fix,
-				"nodes in subnet %s never reach AWS PCS, so they never register: %s", subnet.ID, reason),
+			capacity.Problemf(
+				capacity.NoWayOut,
+				capacity.Subject{},
+				"use a subnet with a route to a NAT gateway, or "+fix,
+				"nodes in subnet %s never reach AWS PCS, so they never register: %s",
+				subnet.ID,
+				reason,
+			),
 		)
 	}
 

@@ -64,7 +64,7 @@ func (s *Site) ReadCluster(
 			"--provider ec2"
 	}
 
-	no := capacity.Problemf("cluster", capacity.Subject{}, fix, "%s", what)
+	no := capacity.Problemf(capacity.NoCluster, capacity.Subject{}, fix, "%s", what)
 
 	return &no, nil
 }
@@ -73,11 +73,11 @@ func (s *Site) ReadCluster(
 func (s *Site) ClusterProblems(kinds ...capacity.Kind) (all capacity.Problems) {
 	c := s.Cluster
 	if what, fix := c.NotActive(); what != "" {
-		all.Add(capacity.Problemf("cluster-status", capacity.Subject{}, fix, "%s", what))
+		all.Add(capacity.Problemf(capacity.ClusterStatus, capacity.Subject{}, fix, "%s", what))
 	}
 	// Versions have two digits on each side of the dot, so text comparison works.
 	if slices.ContainsFunc(kinds, capacity.Kind.IsBlock) && c.SlurmVersion < "24.05" {
-		all.Add(capacity.Problemf("slurm-version", capacity.Subject{}, "use a cluster with a newer Slurm",
+		all.Add(capacity.Problemf(capacity.OldSlurm, capacity.Subject{}, "use a cluster with a newer Slurm",
 			"cluster %s has Slurm %s, but PCS needs 24.05 for Capacity Blocks", c.Name, c.SlurmVersion))
 	}
 

@@ -128,7 +128,7 @@ func (s *Survey) checkSlurmctld(f *findings) {
 		fix = "run this on a login node of the cluster, where sackd runs and port 6817 of the cluster is open"
 	}
 
-	f.problem("slurmctld", capacity.Admin, capacity.Problemf("slurmctld", capacity.Subject{}, fix,
+	f.problem("slurmctld", capacity.Admin, capacity.Problemf(capacity.SlurmctldSilent, capacity.Subject{}, fix,
 		"slurmctld does not answer here, so no fence can be placed: %s", s.SlurmErr))
 }
 
