@@ -55,7 +55,9 @@ func ParseAdminNote(comment string) (n AdminNote, ours bool) {
 	var held time.Time
 	if after, holds := strings.CutPrefix(text, noteHeld); holds {
 		at, rest, _ := strings.Cut(after, noteSince)
-		if held, _ = time.Parse(heldTime, at); !held.IsZero() {
+
+		held, _ = time.Parse(heldTime, at)
+		if !held.IsZero() {
 			text = rest
 		}
 	}

@@ -175,7 +175,7 @@ const (
 	StartsOnDemand Code = "on-demand"
 )
 
-// Place is where a code appears.
+// Place names an occasion at which a code appears.
 type Place string
 
 // The places, and two marks of refusals.

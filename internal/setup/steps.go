@@ -14,7 +14,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// made is what the steps of a plan have made so far: each goes on from it.
+// made hands on what the steps of a plan have created so far.
 type made struct {
 	template capacity.LaunchTemplate
 	group    pcs.NodeGroup

@@ -16,7 +16,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// wanted is what setup wants: what the request says, else what an earlier run left, else what is copied.
+// wanted describes the slot as it should be: by the request, else as an earlier run left it, else as copied.
 type wanted struct {
 	slot      Slot // that takes the reservation
 	template  capacity.LaunchTemplateSpec
@@ -181,7 +181,7 @@ func (in *inspection) maxNodes(slot Slot) (n int, leaves bool) {
 	return rest, true
 }
 
-// users are who uses a reservation, or is set up to.
+// users counts the instances that a reservation has given away, or is set up to.
 type users struct {
 	instances int    // at most so many
 	names     string // with the instances of each
