@@ -136,6 +136,7 @@ func OfNode(
 			"Ask Slurm: `scontrol show node {}`.",
 			"belongs to no partition that pcs-capacity manages.",
 		)
+
 		return e
 	}
 
