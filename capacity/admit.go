@@ -137,7 +137,7 @@ func admit(req Request, snap *Snapshot, now time.Time, in admitFunc) Verdict {
 		}
 	}
 
-	// Softened first: most warnings are only for a job that is accepted.
+	// Most warnings are only for a job that is accepted, and softening may accept it.
 	v = soften(v, snap, now)
 
 	v.Warnings = append(v.Warnings, warnMisspelledKeys(req.Comment)...)

@@ -193,7 +193,7 @@ func (c Prospect) fitTime(req Request, walls Walls, start time.Time) Verdict {
 		return c.refuseTooLong(needs, false, req, start)
 	}
 
-	// sbatch refuses a --time-min above --time.
+	// A --time-min above --time makes no sense to Slurm.
 	timeMin.Minutes = min(timeMin.Minutes, minutes)
 
 	v := Verdict{Problem: Problem{Code: OK}, Edits: Edits{TimeLimit: Minutes(minutes), TimeMin: timeMin}}
