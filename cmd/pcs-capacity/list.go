@@ -428,6 +428,7 @@ func describeRange(rows []listRow) string {
 	}
 
 	shortest := capacity.FormatDuration(slices.Min(lengths))
+
 	longest := capacity.FormatDuration(slices.Max(lengths))
 	if slices.ContainsFunc(rows, func(r listRow) bool { return r.End.IsZero() }) {
 		longest = "no end date"
