@@ -67,8 +67,7 @@ func decideRequeues(view View) (actions []Action) {
 
 		// Saved before the requeue is sent: a pass that is killed in between finishes it.
 		record.Restarts = j.Restarts
-		record.Requeuing = true
-		record.Release = rest.held
+		record.Ending = &state.Ending{Release: rest.held}
 
 		// Only requeues count toward maxRequeues: a held job waits for its owner.
 		if !hold {
@@ -98,8 +97,8 @@ type afterRequeue struct {
 	held  bool      // the job is held until all of this is done, then released
 }
 
-// finish does it. It says whether the job is still held.
-func (r afterRequeue) finish(ctx context.Context, w World, j capacity.Job) (held bool, err error) {
+// finish makes these changes. What it returns is left to a later pass: a job that could not be released.
+func (r afterRequeue) finish(ctx context.Context, w World, j capacity.Job) (rest *state.Ending, err error) {
 	var errs []error
 	if r.limit > 0 {
 		errs = append(errs, w.Slurm.SetTimeLimit(ctx, j.Shown, r.limit))
@@ -113,11 +112,14 @@ func (r afterRequeue) finish(ctx context.Context, w World, j capacity.Job) (held
 	// Last: released any earlier, the job could start with its old limit.
 	if r.held && !isHeldByHook(j) {
 		err := w.Slurm.Release(ctx, j.Shown)
+
 		errs = append(errs, err)
-		held = err != nil
+		if err != nil {
+			rest = &state.Ending{Release: true}
+		}
 	}
 
-	return held, errors.Join(errs...)
+	return rest, errors.Join(errs...)
 }
 
 // requeue takes a job off its nodes at their fence, and tells its owner why; with hold it stays held, for its owner to
@@ -141,13 +143,12 @@ func requeue(view View, j capacity.Job, f fencedSlot, rest afterRequeue, hold bo
 
 		// Read again: the job may have ended, or run anew, since the decision.
 		now, err := w.Slurm.Job(ctx, j.Shown)
-		record.Release = false
-
 		if err != nil {
+			record.Ending = &state.Ending{}
 			return err
 		}
 
-		record.Requeuing = false
+		record.Ending = nil
 
 		if !isSameRun(j, now) {
 			return errMoot
@@ -160,16 +161,17 @@ func requeue(view View, j capacity.Job, f fencedSlot, rest afterRequeue, hold bo
 		told := w.Slurm.SetAdminComment(ctx, note.String(), j.Shown)
 		after, err := w.Slurm.RequeueJob(ctx, j, hold || rest.held)
 		// A refused requeue may have happened anyway; then a later pass finishes it.
-		record.Requeuing = rest.held || err != nil
-		record.Release = rest.held
+		if rest.held || err != nil {
+			record.Ending = &state.Ending{Release: rest.held}
+		}
+
 		if err == nil && hold {
 			record.FenceRequeues = 0 // its owner releases it
 		}
 
 		if err == nil && after.Shown != "" {
 			// Only after the requeue: a job still running with this limit would cross the fence.
-			record.Release, err = rest.finish(ctx, w, after)
-			record.Requeuing = record.Release
+			record.Ending, err = rest.finish(ctx, w, after)
 		}
 
 		return errors.Join(told, err)
@@ -180,30 +182,29 @@ func requeue(view View, j capacity.Job, f fencedSlot, rest afterRequeue, hold bo
 func decideUnfinished(view View) (actions []Action) {
 	for _, j := range view.Jobs {
 		record := view.JobRecords[j.Shown]
-		if !record.Requeuing || j.State != "PENDING" {
+		if record.Ending == nil || j.State != "PENDING" {
 			continue
 		}
 
 		var rest afterRequeue
 
 		// Only a limit that we set is replaced; the owner's own stays.
-		if req := view.Snap.Request(j); record.Fit || record.OwnMinutes != 0 {
+		if req := view.Snap.Request(j); !record.HasOwnLimit() {
 			req.TimeLimit = record.StatedLimit(req.TimeLimit)
 			rest.limit = fullLimit(capacity.Admit(req, view.Snap, view.Now), record)
 		}
 
 		// The killed pass held the job to keep it from starting, so releasing it is ours to do.
-		if record.Release {
+		if record.Ending.Release {
 			rest.fence = time.Unix(record.LastFence, 0)
 			rest.held = j.Held
 		}
 
 		actions = append(actions,
 			jobAction("finish-requeue", "", j, "", isUnchanged, func(ctx context.Context, w World) error {
-				held, err := rest.finish(ctx, w, j)
+				var err error
 
-				record.Requeuing = held
-				record.Release = held
+				record.Ending, err = rest.finish(ctx, w, j)
 				record.SetMinutes = rest.limit
 				if rest.fence.IsZero() && j.HeldByAdmin() {
 					record.FenceRequeues = 0
@@ -222,7 +223,7 @@ func decideUnfinished(view View) (actions []Action) {
 // is not requeued. A limit that was set ends a job up to a minute earlier than it could, and Slurm requeues none for
 // that.
 func (f fencedSlot) endsByOwnLimit(j capacity.Job, record state.JobRecord) bool {
-	return !record.Fit && record.OwnMinutes == 0 && j.TimeLimit.Bounded() && !j.End.IsZero() && !j.End.After(f.fence)
+	return record.HasOwnLimit() && j.TimeLimit.Bounded() && !j.End.IsZero() && !j.End.After(f.fence)
 }
 
 // onEndFor decides what happens to a job that loses its nodes: the on_end of its comment from before the start, or its
@@ -342,10 +343,12 @@ func fullLimit(next capacity.Verdict, record state.JobRecord) int {
 	switch {
 	case next.Refused:
 		return 0
-	case !record.Fit && record.OwnMinutes >= 0:
-		return record.OwnMinutes
-	case record.MaxMinutes > 0:
-		return record.MaxMinutes // Slurm shortens it again
+	case record.HasOwnLimit():
+		return 0
+	case record.Wanted.Minutes > 0:
+		return record.Wanted.Minutes // Slurm shortens it again
+	case record.Cut != nil && record.Cut.Own.Set:
+		return record.Cut.Own.Minutes
 	}
 
 	return next.Edits.TimeLimit.Minutes

@@ -65,11 +65,11 @@ func TestEndings(t *testing.T) {
 		"the job asks for a requeue": {
 			job,
 			"stop",
-			state.JobRecord{OnEnd: "requeue"},
+			state.JobRecord{Wanted: state.Wanted{OnEnd: "requeue"}},
 			"2h58m30s",
 			"requeue-job",
 		},
-		"the job asks to be stopped": {job, "requeue", state.JobRecord{OnEnd: "stop"}, "2h58m30s", ""},
+		"the job asks to be stopped": {job, "requeue", state.JobRecord{Wanted: state.Wanted{OnEnd: "stop"}}, "2h58m30s", ""},
 		"requeued four times": {
 			job,
 			"requeue",
@@ -132,11 +132,11 @@ func TestEndings(t *testing.T) {
 		"a limit that sync has lowered": {
 			ends,
 			"requeue",
-			state.JobRecord{CutMinutes: 180, OwnMinutes: 240},
+			state.JobRecord{Cut: &state.Cut{Minutes: 180, Own: capacity.Minutes(240)}},
 			"2h59m",
 			"requeue-job",
 		},
-		"a limit that the filter has set": {ends, "requeue", state.JobRecord{Fit: true}, "2h59m", "requeue-job"},
+		"a limit that the filter has set": {ends, "requeue", state.JobRecord{Wanted: state.Wanted{Fit: true}}, "2h59m", "requeue-job"},
 		"pending": {
 			with(func(j *capacity.Job) { j.State = "PENDING" }),
 			"requeue",
@@ -289,7 +289,11 @@ func TestDoLooksAgain(t *testing.T) {
 
 	note := capacity.AdminNote{Text: "over"}
 
-	view := View{Snap: &capacity.Snapshot{}, Now: noon, JobRecords: map[string]state.JobRecord{"7": {Requeuing: true}}}
+	view := View{
+		Snap:       &capacity.Snapshot{},
+		Now:        noon,
+		JobRecords: map[string]state.JobRecord{"7": {Ending: &state.Ending{}}},
+	}
 	rest := afterRequeue{limit: 90, fence: later, held: true}
 	f := fencedSlot{slot: "gpu", fence: later}
 	requeues := requeue(view, job, f, rest, false, note)
@@ -298,7 +302,7 @@ func TestDoLooksAgain(t *testing.T) {
 		s.Jobs, s.JobRecords = []capacity.Job{
 			j,
 		}, map[string]state.JobRecord{
-			"7": {Requeuing: true, Release: true, LastFence: later.Unix()},
+			"7": {Ending: &state.Ending{Release: true}, LastFence: later.Unix()},
 		}
 
 		return decideUnfinished(s)[0]
@@ -511,7 +515,8 @@ func TestNextBoundary(t *testing.T) {
 		{"47h45m", "48h", "ends"},
 	} {
 		got, ok := NextBoundary(snap, at(c.now))
-		if what := snap.SlotStates(at(c.now))[0].Event(at(c.now)).What; !ok || !got.Equal(at(c.next)) || what != c.what {
+		if what := snap.SlotStates(at(c.now))[0].Event(at(c.now)).What; !ok || !got.Equal(at(c.next)) ||
+			what != c.what {
 			t.Errorf("at %s: %s %s, want %s %s", c.now, got, what, at(c.next), c.what)
 		}
 	}

@@ -62,13 +62,6 @@ func fencedNodes(view View) map[string]fencedSlot {
 
 // limitChanges finds the running jobs whose time limit does not end where it should; byNode names the fenced slot of
 // each node. All times are in Slurm's clock.
-//
-// A job that would cross the fence is lowered to it, whoever set the limit (R2): after boot, Slurm sets the end to boot
-// done + limit and does not look at reservations again. A job whose record says Fit and that would end more than a
-// minute before the fence is raised to it, or to its owner's limit; so is one that sync has lowered, up to the limit
-// that it had. Nothing else changes: no limit that we chose is raised past what accounting allows, or where that meters
-// use. A job that has run since before the slot's turn is never raised: it runs on instances of the previous block and
-// ends at that block's fence, and slurmctld ends a job over its limit up to 30 s late (PERIODIC_TIMEOUT).
 func (s View) limitChanges(jobs []capacity.Job, byNode map[string]fencedSlot) (changes []limitChange) {
 	now := s.SlurmNow()
 	for _, j := range jobs {
@@ -77,37 +70,65 @@ func (s View) limitChanges(jobs []capacity.Job, byNode map[string]fencedSlot) (c
 			continue
 		}
 
-		record := s.JobRecords[j.Shown]
 		elapsed := elapsed(j, now)
 		end := now.Add(-elapsed).Add(j.TimeLimit.Duration())
 		crosses := !j.TimeLimit.Bounded() || end.After(f.fence)
-		short := (record.Fit || record.OwnMinutes != 0) && f.fence.Sub(end) > time.Minute
+
 		// A limit of 0 would mean none; 1 minute ends the job at once if it has already run longer.
 		minutes := max(1, capacity.FitLimit(now, f.fence, elapsed, f.maxTime))
 
+		// Whoever set it (R2): after boot, Slurm sets the end to boot done + limit, and does not look at reservations
+		// again.
 		lower := crosses && (!j.TimeLimit.Bounded() || minutes < j.TimeLimit.Minutes)
-		wall := capacity.Limit{}
-		metered := false
-		if record.Fit {
-			wall, metered = s.Snap.Walls.MaxWall(j.User, j.Account, j.QOS, s.partition(j.Partition))
+
+		raise := false
+		if !crosses && f.fence.Sub(end) > time.Minute {
+			minutes = s.raisedLimit(j, f, minutes)
+			raise = minutes > j.TimeLimit.Minutes
 		}
 
-		// A raise stays within what the owner asked for and accounting allows.
-		for _, most := range []int{record.MaxMinutes, record.OwnMinutes, wall.Minutes} {
-			if !crosses && most > 0 {
-				minutes = min(minutes, most)
-			}
-		}
-
-		// Its instances belong to the previous block, whatever fence its nodes have now.
-		former := j.Start.Before(f.start.Add(-startSlack))
-		raise := !crosses && !former && short && !metered && minutes > j.TimeLimit.Minutes
 		if lower || raise {
 			changes = append(changes, limitChange{f, j, minutes})
 		}
 	}
 
 	return changes
+}
+
+// raisedLimit returns the limit that a job with time left before its fence should have, at most minutes: its present
+// one unless sync has chosen or lowered that. No limit is raised past what the owner asked for, and none that sync has
+// chosen past what accounting allows, or where that meters use.
+func (s View) raisedLimit(j capacity.Job, f fencedSlot, minutes int) int {
+	record := s.JobRecords[j.Shown]
+
+	// A job from before the slot's turn runs on instances of the previous block, and ends at that block's fence,
+	// whatever fence its nodes have now: slurmctld ends a job over its limit up to 30 s late (PERIODIC_TIMEOUT).
+	former := j.Start.Before(f.start.Add(-startSlack))
+	if record.HasOwnLimit() || former {
+		return j.TimeLimit.Minutes
+	}
+
+	bounds := []int{record.Wanted.Minutes}
+	if record.Cut != nil {
+		bounds = append(bounds, record.Cut.Own.Minutes)
+	}
+
+	if record.Fit {
+		wall, metered := s.Snap.Walls.MaxWall(j.User, j.Account, j.QOS, s.partition(j.Partition))
+		if metered {
+			return j.TimeLimit.Minutes
+		}
+
+		bounds = append(bounds, wall.Minutes)
+	}
+
+	for _, bound := range bounds {
+		if bound > 0 {
+			minutes = min(minutes, bound)
+		}
+	}
+
+	return minutes
 }
 
 // elapsed returns the used part of a running job's limit. It comes from Slurm's end, which accounts for boot time and
@@ -160,50 +181,58 @@ func (c limitChange) note(by time.Time) (note capacity.AdminNote, needed bool) {
 }
 
 func decideLimits(view View) (actions []Action) {
-	cuts := map[string]state.JobRecord{}
+	changed := map[string]state.JobRecord{}
 	jobs := view.remainingJobs()
 	byNode := fencedNodes(view)
 	for _, c := range append(view.limitChanges(jobs, byNode), view.restoredLimits(jobs, byNode)...) {
-		by := c.fence.Add(-view.slurmOffset())
 		record := view.JobRecords[c.job.Shown]
-		if record.Fit {
-			record.SetMinutes = c.minutes
-			cuts[c.job.Shown] = record
-		} else {
-			if record.RecordCut(c.minutes, c.job.TimeLimit); c.fence.IsZero() {
-				record.CutMinutes = 0
-				record.OwnMinutes = 0
-			}
+		by := c.fence.Add(-view.slurmOffset())
 
-			if record != view.JobRecords[c.job.Shown] {
-				cuts[c.job.Shown] = record
-			}
-
-			if note, needed := c.note(by); needed {
-				actions = append(actions, noteAction(c.job, note, ""))
-			}
+		// The owner of a job whose limit sync has chosen expects it to change.
+		if note, needed := c.note(by); needed && !record.Fit {
+			actions = append(actions, noteAction(c.job, note, ""))
 		}
 
-		code := "lower-limit"
-		verb := "lower"
-
-		why := ", so that it ends by " + capacity.FormatUTC(by)
-		if c.fence.IsZero() {
-			why = ", as it was: its reservation no longer ends"
-		}
-
-		if c.isRaise() {
-			code = "raise-limit"
-			verb = "raise"
-		}
-
-		text := fmt.Sprintf("%s the time limit of job %s on slot %s from %s to %s%s", verb, c.job.Shown, c.slot,
-			c.job.TimeLimit, capacity.FormatMinutes(c.minutes), why)
-		actions = append(actions, jobAction(code, c.slot, c.job, text,
-			func(was, now capacity.Job) bool { return isSameRun(was, now) && now.TimeLimit == was.TimeLimit }, c.apply))
+		changed[c.job.Shown] = c.record(record)
+		actions = append(actions, c.action(by))
 	}
 
-	return append(saveJobRecords(view, cuts), actions...)
+	return append(saveJobRecords(view, changed), actions...)
+}
+
+// record returns the record of the job after the change.
+func (c limitChange) record(before state.JobRecord) state.JobRecord {
+	switch {
+	case before.Fit:
+		before.SetMinutes = c.minutes
+	case c.fence.IsZero(): // restored
+		before.Cut = nil
+	default:
+		before.RecordCut(c.minutes, c.job.TimeLimit)
+	}
+
+	return before
+}
+
+// action makes the change. by is the fence in AWS's time.
+func (c limitChange) action(by time.Time) Action {
+	code := "lower-limit"
+	verb := "lower"
+	if c.isRaise() {
+		code = "raise-limit"
+		verb = "raise"
+	}
+
+	why := ", so that it ends by " + capacity.FormatUTC(by)
+	if c.fence.IsZero() {
+		why = ", as it was: its reservation no longer ends"
+	}
+
+	text := fmt.Sprintf("%s the time limit of job %s on slot %s from %s to %s%s", verb, c.job.Shown, c.slot,
+		c.job.TimeLimit, capacity.FormatMinutes(c.minutes), why)
+
+	return jobAction(code, c.slot, c.job, text,
+		func(was, now capacity.Job) bool { return isSameRun(was, now) && now.TimeLimit == was.TimeLimit }, c.apply)
 }
 
 // apply sets the limit. For a job that had none, Slurm counts it from when the old one was taken off, which it does not
@@ -227,13 +256,14 @@ func (c limitChange) apply(ctx context.Context, w World) error {
 func (s View) restoredLimits(jobs []capacity.Job, byNode map[string]fencedSlot) (changes []limitChange) {
 	ends := func(node string) bool { f, known := byNode[node]; return !known || !f.fence.IsZero() }
 	for _, j := range jobs {
-		minutes := s.JobRecords[j.Shown].OwnMinutes
-		if minutes == 0 || !j.Running() || slices.ContainsFunc(j.Nodes, ends) {
+		cut := s.JobRecords[j.Shown].Cut
+		if cut == nil || !j.Running() || slices.ContainsFunc(j.Nodes, ends) {
 			continue
 		}
 
+		minutes := cut.Own.Minutes
 		// The job had no limit; Slurm takes none back from scontrol, but a very long one.
-		if minutes < 0 {
+		if !cut.Own.Set {
 			minutes = int(capacity.SlurmInfinite / time.Minute)
 		}
 
@@ -263,11 +293,9 @@ func trustRecords(
 		wish, _ := j.Wish()
 		said := state.JobRecord{
 			Restarts:      j.Restarts,
-			Fit:           snap.IsFitted(j),
-			OnEnd:         wish.OnEnd,
+			Wanted:        state.Wanted{OnEnd: wish.OnEnd, Fit: snap.IsFitted(j)},
 			FenceRequeues: before[j.Shown].FenceRequeues,
 			LastFence:     before[j.Shown].LastFence,
-			Requeuing:     before[j.Shown].Requeuing,
 		}
 		switch j.State {
 		case "PENDING":
@@ -289,19 +317,18 @@ func recordPending(j capacity.Job, said state.JobRecord, before map[string]state
 	}
 
 	switch {
-	case was.Requeuing:
-		said.Release = was.Release
-		said.CutMinutes = was.CutMinutes
-		said.OwnMinutes = was.OwnMinutes
+	case was.Ending != nil:
+		said.Ending = was.Ending
+		said.Cut = was.Cut
 		said.Fit = was.Fit
-		said.MaxMinutes = was.MaxMinutes
+		said.Wanted.Minutes = was.Wanted.Minutes
 	case said.Fit && was.ChangedByOthers(j.TimeLimit, j.Restarts, false):
-		said.MaxMinutes = j.TimeLimit.Minutes
+		said.Wanted.Minutes = j.TimeLimit.Minutes
 	case said.Fit:
-		said.MaxMinutes = was.MaxMinutes
+		said.Wanted.Minutes = was.Wanted.Minutes
 	case j.TimeMin.Bounded() && j.TimeLimit.Bounded() && j.TimeMin.Minutes < j.TimeLimit.Minutes:
 		said.Fit = true
-		said.MaxMinutes = j.TimeLimit.Minutes
+		said.Wanted.Minutes = j.TimeLimit.Minutes
 	}
 
 	if said.Fit {
@@ -316,6 +343,11 @@ func recordPending(j capacity.Job, said state.JobRecord, before map[string]state
 func recordStarted(j capacity.Job, said state.JobRecord, before map[string]state.JobRecord) state.JobRecord {
 	was, known := before[j.Shown]
 
+	// The job has left the queue, so nothing of its requeue holds it there.
+	if was.Ending != nil {
+		said.Ending = &state.Ending{}
+	}
+
 	// A task that has just started was recorded with its array.
 	if !known || was.Restarts != j.Restarts {
 		was, known = before[tasksKey(j.Shown)]
@@ -323,18 +355,15 @@ func recordStarted(j capacity.Job, said state.JobRecord, before map[string]state
 
 	// The same run: what counts is what was recorded before it started.
 	if known && was.Restarts == j.Restarts {
-		said.Fit = was.Fit
-		said.MaxMinutes = was.MaxMinutes
-		said.OnEnd = was.OnEnd
+		said.Wanted = was.Wanted
 		said.WarnedMinutes = was.WarnedMinutes
 
 		if was.IsOwnCut(j.TimeLimit) { // else somebody has set another
-			said.CutMinutes = was.CutMinutes
-			said.OwnMinutes = was.OwnMinutes
+			said.Cut = was.Cut
 		}
 
 		if was.ChangedByOthers(j.TimeLimit, j.Restarts, true) {
-			said.MaxMinutes = j.TimeLimit.Minutes
+			said.Wanted.Minutes = j.TimeLimit.Minutes
 		}
 	}
 

@@ -37,11 +37,8 @@ func TestLimitChanges(t *testing.T) {
 			QOS: map[string]capacity.Wall{"short": {MaxWall: capacity.Minutes(60)}, "metered": {Metered: true}},
 		},
 	}
-	fit, upTo := state.JobRecord{Fit: true}, func(minutes int) state.JobRecord {
-		return state.JobRecord{
-			Fit:        true,
-			MaxMinutes: minutes,
-		}
+	fit, upTo := state.JobRecord{Wanted: state.Wanted{Fit: true}}, func(minutes int) state.JobRecord {
+		return state.JobRecord{Wanted: state.Wanted{Fit: true, Minutes: minutes}}
 	}
 	for name, c := range map[string]struct {
 		job  capacity.Job
@@ -181,7 +178,7 @@ func TestR2AfterOnePass(t *testing.T) {
 		boot := time.Duration(rng.IntN(900)) * time.Second
 		j.End = j.Start.Add(boot).Add(j.TimeLimit.Duration())
 
-		records := map[string]state.JobRecord{"": {Fit: rng.IntN(2) == 0}}
+		records := map[string]state.JobRecord{"": {Wanted: state.Wanted{Fit: rng.IntN(2) == 0}}}
 		byNode := map[string]fencedSlot{"gpu-1": {slot: "gpu", fence: fence}}
 		before := fmt.Sprintf("%+v", j)
 		for _, c := range (View{
@@ -216,12 +213,10 @@ func TestLimitsOfOthersStay(t *testing.T) {
 	snap := &capacity.Snapshot{
 		Partitions: []capacity.Partition{{Name: "gpu", MinTime: capacity.Duration{Duration: 30 * time.Minute}}},
 	}
-	pending, running := state.JobRecord{Fit: true, SeenMinutes: 600}, state.JobRecord{
-		Fit:         true,
-		SeenMinutes: 31,
-		SetMinutes:  500,
-		Started:     true,
-	}
+	fit := state.Wanted{Fit: true}
+
+	pending := state.JobRecord{Wanted: fit, Seen: state.Seen{SeenMinutes: 600}}
+	running := state.JobRecord{Wanted: fit, Seen: state.Seen{SeenMinutes: 31, SetMinutes: 500, Started: true}}
 	with := func(m state.JobRecord, change func(*state.JobRecord)) state.JobRecord { change(&m); return m }
 	for name, c := range map[string]struct {
 		before   state.JobRecord
@@ -253,7 +248,7 @@ func TestLimitsOfOthersStay(t *testing.T) {
 			limit:  capacity.Minutes(900),
 		},
 		"lowered, and it waits on": {
-			before: state.JobRecord{Fit: true, SeenMinutes: 60, MaxMinutes: 60},
+			before: with(pending, func(m *state.JobRecord) { m.SeenMinutes, m.Wanted.Minutes = 60, 60 }),
 			state:  "PENDING",
 			limit:  capacity.Minutes(60),
 			want:   60,
@@ -285,7 +280,7 @@ func TestLimitsOfOthersStay(t *testing.T) {
 			want:   60,
 		},
 		"lowered before, and it runs on": {
-			before: with(running, func(m *state.JobRecord) { m.SeenMinutes, m.SetMinutes, m.MaxMinutes = 60, 0, 60 }),
+			before: with(running, func(m *state.JobRecord) { m.SeenMinutes, m.SetMinutes, m.Wanted.Minutes = 60, 0, 60 }),
 			state:  "RUNNING",
 			limit:  capacity.Minutes(60),
 			want:   60,
@@ -304,14 +299,14 @@ func TestLimitsOfOthersStay(t *testing.T) {
 			restarts: 1,
 		},
 		"lowered, then requeued": {
-			before:   with(running, func(m *state.JobRecord) { m.SeenMinutes, m.SetMinutes, m.MaxMinutes = 60, 0, 60 }),
+			before:   with(running, func(m *state.JobRecord) { m.SeenMinutes, m.SetMinutes, m.Wanted.Minutes = 60, 0, 60 }),
 			state:    "PENDING",
 			limit:    capacity.Minutes(60),
 			restarts: 1,
 			want:     60,
 		},
 		"a mark of an older version, which saw nothing": {
-			before: state.JobRecord{Fit: true},
+			before: state.JobRecord{Wanted: state.Wanted{Fit: true}},
 			state:  "RUNNING",
 			limit:  capacity.Minutes(60),
 		},
@@ -326,7 +321,7 @@ func TestLimitsOfOthersStay(t *testing.T) {
 				Restarts:  c.restarts,
 			}
 			got := trustRecords(snap, []capacity.Job{j}, map[string]state.JobRecord{"7": c.before})["7"]
-			if got.MaxMinutes != c.want || !got.Fit || got.SeenMinutes != c.limit.Minutes || got.SetMinutes != 0 ||
+			if got.Wanted.Minutes != c.want || !got.Fit || got.SeenMinutes != c.limit.Minutes || got.SetMinutes != 0 ||
 				got.Started != (c.state == "RUNNING") {
 				t.Errorf("%+v, want it up to %d minutes", got, c.want)
 			}
@@ -343,7 +338,7 @@ func TestLimitsOfOthersStay(t *testing.T) {
 	}
 
 	got := trustRecords(snap, []capacity.Job{task}, map[string]state.JobRecord{"12_": pending})["12_3"]
-	if got.MaxMinutes != 60 {
+	if got.Wanted.Minutes != 60 {
 		t.Errorf("a task that was lowered: %+v", got)
 	}
 }
@@ -537,15 +532,9 @@ func TestR7_MarksCountFromBeforeTheStart(t *testing.T) {
 			TimeLimit: capacity.Minutes(limit),
 		}
 	}
-	hold := state.JobRecord{OnEnd: capacity.HoldAtEnd}
-	fitted, upTo := state.JobRecord{
-		Fit:   true,
-		OnEnd: capacity.HoldAtEnd,
-	}, state.JobRecord{
-		Fit:        true,
-		MaxMinutes: 90,
-		OnEnd:      capacity.HoldAtEnd,
-	}
+	hold := state.JobRecord{Wanted: state.Wanted{OnEnd: capacity.HoldAtEnd}}
+	fitted := state.JobRecord{Wanted: state.Wanted{OnEnd: capacity.HoldAtEnd, Fit: true}}
+	upTo := state.JobRecord{Wanted: state.Wanted{OnEnd: capacity.HoldAtEnd, Fit: true, Minutes: 90}}
 	// saw is a mark with the limit that the pass sees, of a job that runs where it has started.
 	saw := func(m state.JobRecord, limit int, started bool) state.JobRecord {
 		m.SeenMinutes, m.Started = limit, started
@@ -604,14 +593,7 @@ func TestR7_MarksCountFromBeforeTheStart(t *testing.T) {
 		"14_":  saw(fitted, 90, false),
 		"15":   before["15"],
 		"16": saw(
-			state.JobRecord{
-				Restarts:      1,
-				Fit:           true,
-				MaxMinutes:    90,
-				OnEnd:         capacity.HoldAtEnd,
-				FenceRequeues: 2,
-				LastFence:     9,
-			},
+			state.JobRecord{Restarts: 1, Wanted: upTo.Wanted, FenceRequeues: 2, LastFence: 9},
 			90,
 			false,
 		),

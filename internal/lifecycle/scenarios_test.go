@@ -144,14 +144,17 @@ func shownMarks(records map[string]state.JobRecord) string {
 		}
 		add(m.Restarts > 0, "restarts=%d", m.Restarts)
 		add(m.Fit, "fit")
-		add(m.MaxMinutes > 0, "up to %d", m.MaxMinutes)
+		add(m.Wanted.Minutes > 0, "up to %d", m.Wanted.Minutes)
 		add(m.OnEnd != "", "on_end=%s", m.OnEnd)
 		add(m.WarnedMinutes > 0, "told=%d", m.WarnedMinutes)
 		add(m.FenceRequeues > 0, "ends=%d", m.FenceRequeues)
 		add(m.LastFence > 0, "ended at %s", model.Clock(time.Unix(m.LastFence, 0)))
-		add(m.Requeuing, "ending")
-		add(m.Release, "release")
-		add(m.OwnMinutes != 0, "cut from %d to %d", m.OwnMinutes, m.CutMinutes)
+		add(m.Ending != nil, "ending")
+		add(m.Ending != nil && m.Ending.Release, "release")
+
+		if m.Cut != nil {
+			add(true, "cut from %s to %d", m.Cut.Own, m.Cut.Minutes)
+		}
 
 		all = append(all, fmt.Sprintf("%s(%s)", job, strings.Join(words, " ")))
 	}
@@ -405,7 +408,7 @@ var scenarios = []struct {
 		st.block("cr-2", "solo", day+time.Hour, 2*day, 4)
 		st.requeues("fitted", func(j *model.Job) {
 			if err := st.sources.State.JobRecords().Save(map[string]state.JobRecord{
-				"1": {Fit: true, FenceRequeues: 5, LastFence: 7},
+				"1": {Wanted: state.Wanted{Fit: true}, FenceRequeues: 5, LastFence: 7},
 			}); err != nil {
 				st.Fatal(err)
 			}

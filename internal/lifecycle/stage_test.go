@@ -292,7 +292,7 @@ func (st *stage) job(limit int, comment string, nodes ...string) *model.Job {
 
 		upTo, _ := strconv.Atoi(strings.TrimPrefix(fitted, "fitted:"))
 
-		all[j.Shown] = state.JobRecord{Fit: true, MaxMinutes: upTo}
+		all[j.Shown] = state.JobRecord{Wanted: state.Wanted{Fit: true, Minutes: upTo}}
 		if err := st.sources.State.JobRecords().Save(all); err != nil {
 			st.Fatal(err)
 		}
