@@ -80,7 +80,8 @@ func (c *PurchaseCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 	}
 
 	readOverTime(ctx, cfg.Config)
-	view := purchaseView{c, t, cfg, inBackground(func() market.Subnets { return readSubnets(ctx, cfg, aws) })}
+
+	subnets := inBackground(func() market.Subnets { return readSubnets(ctx, cfg, aws) })
 	query := ec2.OfferingQuery{
 		InstanceType: string(c.InstanceType),
 		Count:        int(c.Count),
@@ -89,7 +90,10 @@ func (c *PurchaseCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 		EndBy:        c.EndBy.Time,
 	}
 
-	return newBuyer(t, cfg, aws, c.purchaseFlags).Purchase(ctx, market.PurchaseOrder{
+	buyer := newBuyer(cfg, aws, c.purchaseFlags)
+	buyer.Customer = blockCustomer{customer{t, cfg}, c, subnets}
+
+	return buyer.Purchase(ctx, market.PurchaseOrder{
 		OfferingID: c.Offering,
 		Query:      query,
 		Zone:       c.Zone,
@@ -97,8 +101,6 @@ func (c *PurchaseCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 		Fee:        c.ConfirmFee.Money,
 		Again:      c.Again,
 		Wait:       c.Wait,
-		Preview:    view.preview,
-		Report:     view.result,
 	})
 }
 
@@ -169,20 +171,19 @@ func newBoughtRow(cfg *maybeConfig, b market.Result) boughtRow {
 	return row
 }
 
-// purchaseView shows a purchase at the terminal.
-type purchaseView struct {
+// blockCustomer buys a block at a terminal.
+type blockCustomer struct {
+	customer
 	*PurchaseCmd
-	t       *terminal.Terminal
-	cfg     *maybeConfig
 	subnets func() market.Subnets
 }
 
-// preview says what would be bought, when it can be used, and by whom. The error is for what the cluster could not use.
-func (v purchaseView) preview(p market.PurchasePreview) error {
-	t := v.t
+// Show says what would be bought, when it can be used, and by whom. The error is for what the cluster could not use.
+func (c blockCustomer) Show(p market.Preview) error {
+	t := c.Terminal
 
 	o := p.Offering
-	w := v.cfg.Timing.Domain().Window(o.Reservation(""))
+	w := c.cfg.Timing.Domain().Window(o.Reservation(""))
 	what := fmt.Sprintf("%d x %s", o.Count, o.InstanceType)
 	if o.UltraServerType != "" {
 		what = fmt.Sprintf("%d x %s (%s)", o.UltraServerCount, o.UltraServerType, what)
@@ -199,14 +200,14 @@ func (v purchaseView) preview(p market.PurchasePreview) error {
 	t.Say("  reclaim  %s: EC2 begins to terminate the instances", t.Time(w.Reclaim))
 	t.Say("  end      %s, after %s", t.Time(w.End), capacity.FormatDuration(o.Duration()))
 
-	if asked := time.Duration(v.Duration); o.Duration() < asked {
+	if asked := time.Duration(c.Duration); o.Duration() < asked {
 		t.Say("WARNING: It lasts %s, %s less than --duration %s.", capacity.FormatDuration(o.Duration()),
 			capacity.FormatDuration(asked-o.Duration()), capacity.FormatDuration(asked))
 	}
 
 	t.Say("  fee      %s", formatFee(o))
 
-	if err := v.zone(o); err != nil {
+	if err := c.checkZone(o); err != nil {
 		return err
 	}
 
@@ -223,12 +224,12 @@ func formatFee(o capacity.Offering) string {
 		o.Fee.PerHour(o.Count, o.Duration()).Amount())
 }
 
-// zone says whether the cluster can run nodes in the zone of an offering (R10). If it cannot, or that is not known, it
-// is an error without --any-zone.
-func (v purchaseView) zone(o capacity.Offering) error {
+// checkZone says whether the cluster can run nodes in the zone of an offering (R10). If it cannot, or that is not known,
+// it is an error without --any-zone.
+func (c blockCustomer) checkZone(o capacity.Offering) error {
 	where := capacity.FormatZone(o.AZID, o.AZ)
 
-	subnets := v.subnets()
+	subnets := c.subnets()
 	use := subnets.Zone(o.AZID)
 	wrong := usage(
 		"the cluster has no subnet in %s, where this block would be; it has %s. Only a subnet in the block's "+
@@ -241,27 +242,27 @@ func (v purchaseView) zone(o capacity.Offering) error {
 	case subnets.Err != nil:
 		wrong = fmt.Errorf("whether the cluster can use %s is not known: %w", where, subnets.Err)
 	case len(subnets.Own) == 0:
-		v.t.Say("  cluster  not compared: the settings name no cluster and no subnet")
+		c.Say("  cluster  not compared: the settings name no cluster and no subnet")
 		return nil
 	case len(use.Subnets) > 0:
 		usedBy := ""
-		if p, g, found := market.GroupFor(v.cfg.Config, o.InstanceType, use.Subnets); found {
+		if p, g, found := market.GroupFor(c.cfg.Config, o.InstanceType, use.Subnets); found {
 			usedBy = fmt.Sprintf(", used by node group %s of partition %s", g.Name, p.Name)
 		}
 
-		v.t.Say("  cluster  has %s in this zone%s", strings.Join(use.Subnets, ", "), usedBy)
+		c.Say("  cluster  has %s in this zone%s", strings.Join(use.Subnets, ", "), usedBy)
 
 		return nil
 	}
 
-	if !v.AnyZone && !v.DryRun {
+	if !c.AnyZone && !c.DryRun {
 		return fmt.Errorf("offering %s: %w; nothing was bought. Add --any-zone to buy it anyway", o.ID, wrong)
 	}
 
-	v.t.Say("WARNING: %s.", wrong)
+	c.Say("WARNING: %s.", wrong)
 
-	if !v.AnyZone {
-		v.t.Say("WARNING: the purchase needs --any-zone.")
+	if !c.AnyZone {
+		c.Say("WARNING: the purchase needs --any-zone.")
 	}
 
 	return nil
@@ -278,10 +279,10 @@ func remedy(use market.ZoneUse) string {
 	return "create one before you buy, or take another offering"
 }
 
-// result shows what was bought and says what comes next.
-func (v purchaseView) result(p market.Result) error {
-	if !p.DryRun || v.t.Format != terminal.Table {
-		if err := v.t.Rows([]boughtRow{newBoughtRow(v.cfg, p)}, purchaseColumns); err != nil {
+// Report shows what was bought and says what comes next.
+func (c blockCustomer) Report(p market.Result) error {
+	if !p.DryRun || c.Format != terminal.Table {
+		if err := c.Rows([]boughtRow{newBoughtRow(c.cfg, p)}, purchaseColumns); err != nil {
 			return err
 		}
 	}
@@ -294,24 +295,22 @@ func (v purchaseView) result(p market.Result) error {
 	switch {
 	case p.DryRun:
 		r.ID = "cr-…"
-		v.t.Say(
-			"Dry run: these credentials may buy it; EC2 checked nothing else, and nothing was bought. After the "+
-				"purchase, go on with:\n%s",
-			market.NextStep(v.cfg.Config, v.subnets(), r),
-		)
+		c.Say("Dry run: these credentials may buy it; EC2 checked nothing else, and nothing was bought. After the "+
+			"purchase, go on with:\n%s", market.NextStep(c.cfg.Config, c.subnets(), r))
 	case r.State != capacity.StateExpired:
-		v.t.Say("Next:\n%s", market.NextStep(v.cfg.Config, v.subnets(), r))
+		c.Say("Next:\n%s", market.NextStep(c.cfg.Config, c.subnets(), r))
 	}
 
 	return nil
 }
 
-// customer is the person or the script that buys at a terminal.
-type customer struct{ *terminal.Terminal }
+// customer has what buying a block and extending one have in common at a terminal.
+type customer struct {
+	*terminal.Terminal
+	cfg *maybeConfig
+}
 
-var _ market.Customer = customer{}
-
-// Start begins to tell about something that can take long.
+// Start begins the report on work that may take long.
 func (c customer) Start(what string) market.Progress { return c.Terminal.Start(what) }
 
 // ConfirmFee has the fee typed; --yes is not enough.
@@ -330,12 +329,11 @@ func (c customer) ConfirmFee(o capacity.Offering) error {
 	return c.Type(fmt.Sprintf("This cannot be undone. Type the fee (%s) to buy", fee), fee)
 }
 
-func newBuyer(t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client, flags purchaseFlags) *market.Buyer {
+func newBuyer(cfg *maybeConfig, aws *ec2.Client, flags purchaseFlags) *market.Buyer {
 	dir := state.Dir(cfg.StateDir)
 	buyer := &market.Buyer{
 		EC2:      aws,
 		In:       func(region string) market.World { return aws.In(region) },
-		Customer: customer{t},
 		StateDir: dir,
 		Cluster:  cfg.Cluster,
 		DryRun:   flags.DryRun,
@@ -381,39 +379,30 @@ func (c *ExtendCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeCon
 		return err
 	}
 
-	view := extensionView{t, cfg}
+	buyer := newBuyer(cfg, aws, c.purchaseFlags)
+	buyer.Customer = extensionCustomer{customer{t, cfg}}
 
-	return newBuyer(
-		t,
-		cfg,
-		aws,
-		c.purchaseFlags,
-	).Extend(ctx, market.ExtensionOrder{
+	return buyer.Extend(ctx, market.ExtensionOrder{
 		ReservationID: c.Reservation,
 		Length:        length,
 		Fee:           c.ConfirmFee.Money,
 		Again:         c.Again,
 		Wait:          c.Wait,
-		Preview:       view.preview,
-		Report:        view.result,
 	})
 }
 
-// extensionView shows an extension at the terminal.
-type extensionView struct {
-	t   *terminal.Terminal
-	cfg *maybeConfig
-}
+// extensionCustomer extends a block at a terminal.
+type extensionCustomer struct{ customer }
 
-// preview says what would be bought, and how the ends move.
-func (v extensionView) preview(p market.ExtensionPreview) {
-	t := v.t
-	r := p.Reservation
+// Show says what would be bought, and how the ends move.
+func (c extensionCustomer) Show(p market.Preview) error {
+	t := c.Terminal
+	r := p.Extended
 	o := p.Offering
 	extended := r
 	extended.End = o.End
-	before := v.cfg.Timing.Domain().Window(r)
-	after := v.cfg.Timing.Domain().Window(extended)
+	before := c.cfg.Timing.Domain().Window(r)
+	after := c.cfg.Timing.Domain().Window(extended)
 
 	t.Say(
 		"%s: %d x %s in %s, region %s, account %s, %s",
@@ -446,28 +435,28 @@ func (v extensionView) preview(p market.ExtensionPreview) {
 	}
 
 	t.Say("  fee      %s", formatFee(o))
+
+	return nil
 }
 
-// result shows what was bought and says what comes next.
-func (v extensionView) result(x market.Result) error {
-	row := newBoughtRow(v.cfg, x)
-	if !x.DryRun || v.t.Format != terminal.Table {
-		if err := v.t.Rows([]boughtRow{row}, extensionColumns); err != nil {
+// Report shows what was bought and says what comes next.
+func (c extensionCustomer) Report(x market.Result) error {
+	row := newBoughtRow(c.cfg, x)
+	if !x.DryRun || c.Format != terminal.Table {
+		if err := c.Rows([]boughtRow{row}, extensionColumns); err != nil {
 			return err
 		}
 	}
 
 	switch {
 	case x.DryRun:
-		v.t.Say("Dry run: these credentials may buy it; EC2 checked nothing else, and nothing was bought.")
+		c.Say("Dry run: these credentials may buy it; EC2 checked nothing else, and nothing was bought.")
 	case x.Extension.State == capacity.ExtensionPaid:
-		v.t.Say(
-			"The end has moved. `pcs-capacity sync` moves the fence to %s; a running sync --watch does so by itself.",
-			v.t.Time(row.Fence),
-		)
+		c.Say("The end has moved. `pcs-capacity sync` moves the fence to %s; a running sync --watch does so by itself.",
+			c.Time(row.Fence))
 	default:
-		v.t.Say("The end moves when the extension is paid; `pcs-capacity sync` then moves the fence to %s.",
-			v.t.Time(row.Fence))
+		c.Say("The end moves when the extension is paid; `pcs-capacity sync` then moves the fence to %s.",
+			c.Time(row.Fence))
 	}
 
 	return nil

@@ -107,7 +107,11 @@ func (o *decision) run(b *run) error {
 	defer func(was *run) { m.buyer = was }(m.buyer)
 
 	b.order, m.buyer = o, b
-	tell := func() error {
+	report := func(r market.Result) error {
+		if o.length == 0 {
+			m.aws.Change(r.Reservation.ID, func(one *capacity.Reservation) { one.Tags["team"] = o.team })
+		}
+
 		if err := b.before(model.Call{Verb: "tell", Text: o.id}); err != nil {
 			return err
 		}
@@ -120,7 +124,7 @@ func (o *decision) run(b *run) error {
 	buyer := &market.Buyer{
 		EC2:      m.aws,
 		In:       func(string) market.World { return m.aws },
-		Customer: customer{m},
+		Customer: customer{m, report},
 		StateDir: m.sources.State,
 		Recorded: m.Now().Sub(m.lost),
 		Pause:    b.pause,
@@ -133,8 +137,6 @@ func (o *decision) run(b *run) error {
 					ReservationID: o.id,
 					Length:        o.length,
 					Wait:          o.wait,
-					Preview:       func(market.ExtensionPreview) {},
-					Report:        func(market.Result) error { return tell() },
 				},
 			)
 		}
@@ -145,11 +147,6 @@ func (o *decision) run(b *run) error {
 				OfferingID: o.id,
 				Query:      o.query,
 				Wait:       o.wait,
-				Preview:    func(market.PurchasePreview) error { return nil },
-				Report: func(r market.Result) error {
-					m.aws.Change(r.Reservation.ID, func(one *capacity.Reservation) { one.Tags["team"] = o.team })
-					return tell()
-				},
 			},
 		)
 	})
@@ -290,11 +287,16 @@ func (m *month) lastOrders() {
 }
 
 // customer is who reads what the program says, and accepts each fee.
-type customer struct{ *month }
+type customer struct {
+	*month
+	report func(market.Result) error
+}
 
 func (c customer) Say(format string, args ...any)       { c.say("  the buyer says: "+format, args...) }
 func (c customer) Start(string) market.Progress         { return c }
 func (c customer) Now(string)                           {}
 func (c customer) Done()                                {}
 func (c customer) Time(at time.Time) string             { return model.Clock(at) }
+func (c customer) Show(market.Preview) error            { return nil }
+func (c customer) Report(r market.Result) error         { return c.report(r) }
 func (c customer) ConfirmFee(o capacity.Offering) error { return nil }

@@ -132,6 +132,31 @@ func (d *deal) waitForOthers(ctx context.Context) (waited bool, err error) {
 	return true, nil
 }
 
+// offer shows the customer what would be bought, and makes sure that somebody has accepted its very fee: fee, else the
+// customer, who is asked. In a dry run nobody has to.
+func (d *deal) offer(fee capacity.Money, p Preview) error {
+	if err := d.Customer.Show(p); err != nil {
+		return err
+	}
+
+	o := p.Offering
+	switch {
+	case fee == (capacity.Money{}) && d.DryRun:
+		return nil
+	case fee == (capacity.Money{}):
+		return d.Customer.ConfirmFee(o)
+	case fee != o.Fee: // the currency too
+		return fmt.Errorf(
+			"offering %s: its fee is %s, not the %s of --confirm-fee; nothing was bought",
+			o.ID,
+			o.Fee,
+			fee,
+		)
+	}
+
+	return nil
+}
+
 // isOurs reports whether an intent belongs to the account of the credentials.
 func (d *deal) isOurs(i Intent) bool {
 	return i.Account == "" || d.account == "" || i.Account == d.account

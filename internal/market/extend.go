@@ -1,7 +1,6 @@
 package market
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,24 +11,14 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 )
 
-// ExtensionOrder is an extension to buy. Preview and Report must be set, as in PurchaseOrder.
+// ExtensionOrder is an extension to buy.
 type ExtensionOrder struct {
 	ReservationID string
 	Length        time.Duration // a length that EC2 sells: ec2.Length
 
-	Fee     capacity.Money // the only accepted fee; without it the customer is asked
-	Again   bool           // extends by the same length once more, even shortly after the last time
-	Wait    bool           // follows the payment until the end has moved
-	Preview func(ExtensionPreview)
-	Report  func(Result) error
-}
-
-// ExtensionPreview is the extension before it is bought.
-type ExtensionPreview struct {
-	Reservation capacity.Reservation
-	History     []capacity.Extension // the block's extensions
-	Offering    capacity.Offering
-	Account     string // Account that buys; "" if unknown
+	Fee   capacity.Money // the only accepted fee; without it the customer is asked
+	Again bool           // extends by the same length once more, even shortly after the last time
+	Wait  bool           // follows the payment until the end has moved
 }
 
 // Extend finds the extension, makes sure of the fee, and buys. It takes up an earlier purchase
@@ -69,9 +58,9 @@ func (d *deal) extend(ctx context.Context, o ExtensionOrder) error {
 		return err
 	}
 
-	now := d.EC2.Now()
+	preview := Preview{Extended: r, History: history, Account: d.account, Now: d.EC2.Now()}
 
-	repeated, found, err := d.repeatedExtension(r, history, o.Length, now)
+	repeated, found, err := d.repeatedExtension(preview, o.Length)
 	if err != nil {
 		return err
 	}
@@ -80,11 +69,11 @@ func (d *deal) extend(ctx context.Context, o ExtensionOrder) error {
 		return d.takeUpExtension(ctx, o, repeated)
 	}
 
-	if err := d.checkExtendable(r, history, o.Length, now); err != nil {
+	if err := preview.checkExtendable(o.Length, d.Customer.Time); err != nil {
 		return err
 	}
 
-	offering, err := findExtension(ctx, d.EC2, r, o.Length)
+	preview.Offering, err = findExtension(ctx, d.EC2, r, o.Length)
 	if err != nil {
 		return err
 	}
@@ -98,27 +87,23 @@ func (d *deal) extend(ctx context.Context, o ExtensionOrder) error {
 		return d.extend(ctx, o)
 	}
 
-	o.Preview(ExtensionPreview{r, history, offering, d.account})
-
-	if err := accept(d.Customer, o.Fee, offering, d.DryRun); err != nil {
+	if err := d.offer(o.Fee, preview); err != nil {
 		return err
 	}
 
-	return d.buyExtension(ctx, o, r, offering)
+	return d.buyExtension(ctx, o, r, preview.Offering)
 }
 
 // repeatedExtension returns a recent extension by the same length, as EC2 shows it, or as an intent records it: EC2 may
 // not show it yet.
-func (d *deal) repeatedExtension(r capacity.Reservation, history []capacity.Extension, length time.Duration,
-	now time.Time,
-) (Intent, bool, error) {
-	if i, found := recentExtension(r, history, length, now); found {
+func (d *deal) repeatedExtension(p Preview, length time.Duration) (Intent, bool, error) {
+	if i, found := p.recentExtension(length); found {
 		return i, true, nil
 	}
 
-	return d.earlierExtension(r.ID, func(i Intent) bool {
-		e, _ := i.extension(history)
-		return i.Phase == Done && i.Asked.Duration == length && now.Sub(i.At) < recentTime &&
+	return d.earlierExtension(p.Extended.ID, func(i Intent) bool {
+		e, _ := i.extension(p.History)
+		return i.Phase == Done && i.Asked.Duration == length && p.Now.Sub(i.At) < recentTime &&
 			e.State != capacity.ExtensionFailed
 	})
 }
@@ -139,7 +124,7 @@ func (d *deal) buyExtension(ctx context.Context, o ExtensionOrder, r capacity.Re
 		if err := d.EC2.PurchaseExtension(ctx, ec2.Try, offering.ID, r.ID); err != nil {
 			return notBought(err)
 		}
-		return o.Report(Result{Intent: intent, Reservation: r, DryRun: true})
+		return d.Customer.Report(Result{Intent: intent, Reservation: r, DryRun: true})
 	}
 
 	intent, err := d.send(ctx, intent, func(ctx context.Context) (string, error) {
@@ -171,13 +156,6 @@ func findExtension(ctx context.Context, aws World, r capacity.Reservation,
 	}
 
 	return pickExtension(found, length), nil
-}
-
-// pickExtension returns findExtension's choice among the offerings.
-func pickExtension(found []capacity.Offering, length time.Duration) capacity.Offering {
-	return slices.MinFunc(found, func(x, y capacity.Offering) int {
-		return cmp.Or(cmp.Compare((x.Duration()-length).Abs(), (y.Duration()-length).Abs()), compareFees(x.Fee, y.Fee))
-	})
 }
 
 // takeUpExtension continues an extension of an earlier run or of another machine. It buys nothing.
@@ -232,69 +210,11 @@ func (d *deal) finishExtension(ctx context.Context, o ExtensionOrder, result Res
 		result.Extension = seen
 	}
 
-	if err := o.Report(result); err != nil {
+	if err := d.Customer.Report(result); err != nil {
 		return err
 	}
 
 	d.recordEnd(i, Done, "", nil)
-
-	return nil
-}
-
-// Extensions that EC2 sells: EC2 User Guide, "Extend Capacity Blocks".
-const (
-	earliestExtension = 56 * 24 * time.Hour
-	latestExtension   = time.Hour
-	longestBlock      = 182 * 24 * time.Hour
-)
-
-// recentTime must pass after an extension before the same length counts as another request: an extension has no name by
-// which the next run of a killed script could ask for it again. The shortest one is a day long.
-const recentTime = 24 * time.Hour
-
-// checkExtendable returns why EC2 will not extend a block by a length; nil if no obstacle is known.
-func (d *deal) checkExtendable(r capacity.Reservation, history []capacity.Extension, length time.Duration,
-	now time.Time,
-) error {
-	at := d.Customer.Time
-	left := r.End.Sub(now)
-	switch {
-	case !r.Kind.IsBlock():
-		return fmt.Errorf("%s is an On-Demand Capacity Reservation; only Capacity Blocks are extended", r.ID)
-	case r.State != capacity.StateActive && r.State != capacity.StateScheduled:
-		return fmt.Errorf("%s is %s; EC2 extends blocks that are scheduled or active", r.ID, r.State)
-	case d.account != "" && r.OwnerID != "" && r.OwnerID != d.account:
-		return fmt.Errorf(
-			"%s belongs to account %s and is shared with yours; only its owner can extend it",
-			r.ID,
-			r.OwnerID,
-		)
-	case left < latestExtension:
-		return fmt.Errorf(
-			"%s ends at %s; EC2 sells extensions until one hour before the end, so look for another block with "+
-				"`pcs-capacity offerings`",
-			r.ID,
-			at(r.End),
-		)
-	case left > earliestExtension:
-		return fmt.Errorf("%s ends at %s; EC2 sells extensions in the last 56 days, from %s on", r.ID, at(r.End),
-			at(r.End.Add(-earliestExtension)))
-	case r.End.Add(length).Sub(r.Start) > longestBlock:
-		return fmt.Errorf("%s would have %s with %s more; EC2 sells at most 182 days in all", r.ID,
-			capacity.FormatDuration(r.End.Add(length).Sub(r.Start)), capacity.FormatDuration(length))
-	}
-
-	for _, e := range history {
-		if e.State == capacity.ExtensionPending {
-			return fmt.Errorf(
-				"an extension of %s to %s was bought at %s and is %s; EC2 sells no other until it is paid",
-				r.ID,
-				at(e.To),
-				at(e.Purchased),
-				e.State,
-			)
-		}
-	}
 
 	return nil
 }
@@ -310,30 +230,4 @@ func (d *deal) earlierExtension(reservation string, is func(Intent) bool) (Inten
 	}
 
 	return intents[i], true, nil
-}
-
-// recentExtension returns a recent extension by the same length, bought by anybody, unless its payment failed.
-func recentExtension(r capacity.Reservation, history []capacity.Extension, length time.Duration,
-	now time.Time,
-) (Intent, bool) {
-	for _, e := range slices.Backward(history) {
-		if e.To.Sub(e.From) == length && e.State != capacity.ExtensionFailed && now.Sub(e.Purchased) < recentTime {
-			i := Intent{
-				Kind:        ExtendBlock,
-				Phase:       Done,
-				At:          e.Purchased,
-				Region:      r.Region,
-				Fee:         e.Fee,
-				Reservation: r.ID,
-				Asked:       capacity.Duration{Duration: length},
-				OldEnd:      e.From,
-				NewEnd:      e.To,
-			}
-			i.Offering.ID = e.OfferingID
-
-			return i, true
-		}
-	}
-
-	return Intent{}, false
 }

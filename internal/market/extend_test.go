@@ -16,12 +16,12 @@ func TestExtension(t *testing.T) {
 	b := w.buyer()
 
 	var (
-		preview ExtensionPreview
+		preview Preview
 		bought  Result
 	)
 
 	order := w.extension(dollarBlock, usd(t, "960"), &bought)
-	order.Preview = func(p ExtensionPreview) { preview = p }
+	w.show = func(p Preview) error { preview = p; return nil }
 
 	try := *b
 	try.DryRun = true
@@ -32,7 +32,8 @@ func TestExtension(t *testing.T) {
 	}
 
 	before := bought.Reservation.End
-	if preview.Reservation.ID != dollarBlock || preview.Offering.Fee != usd(t, "960") ||
+
+	if preview.Extended.ID != dollarBlock || preview.Offering.Fee != usd(t, "960") ||
 		preview.Account != "111122223333" ||
 		len(preview.History) != 0 {
 		t.Errorf("shown: %+v", preview)
@@ -90,7 +91,8 @@ func TestCutOffExtensionIsTakenUp(t *testing.T) {
 	var bought Result
 
 	order := w.extension(dollarBlock, usd(t, "960"), &bought)
-	order.Report = func(Result) error { return errDeclined } // nobody hears of it
+	w.report = func(Result) error { return errDeclined } // nobody hears of it
+
 	if err := b.Extend(t.Context(), order); err == nil {
 		t.Fatal("it was not cut off")
 	}
@@ -268,10 +270,8 @@ func TestPickExtension(t *testing.T) {
 
 // What EC2 would refuse is said before anybody confirms a fee.
 func TestExtendable(t *testing.T) {
-	w := newWorld(t, nil)
-
-	d := &deal{Buyer: w.buyer(), account: "111122223333"}
-	now := w.aws.Now()
+	now := opening
+	at := func(at time.Time) string { return at.Format(time.RFC3339) }
 	good := capacity.Reservation{
 		ID:      "cr-1",
 		Kind:    capacity.CapacityBlock,
@@ -331,12 +331,12 @@ func TestExtendable(t *testing.T) {
 			length = c.length
 		}
 
-		one := *d
+		p := Preview{Extended: r, History: c.history, Account: "111122223333", Now: now}
 		if c.account != "" {
-			one.account = ""
+			p.Account = ""
 		}
 
-		err := one.checkExtendable(r, c.history, length, now)
+		err := p.checkExtendable(length, at)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -373,7 +373,9 @@ func TestRecentExtension(t *testing.T) {
 			"b",
 		},
 	} {
-		i, found := recentExtension(capacity.Reservation{ID: "cr-1"}, c.history, day, now)
+		p := Preview{Extended: capacity.Reservation{ID: "cr-1"}, History: c.history, Now: now}
+
+		i, found := p.recentExtension(day)
 		if found != (c.want != "") || i.Offering.ID != c.want ||
 			found && (i.Reservation != "cr-1" || i.Kind != ExtendBlock || i.Phase != Done) {
 			t.Errorf("%s: %+v, %t", name, i, found)

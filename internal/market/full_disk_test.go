@@ -99,7 +99,7 @@ var sellers = map[IntentKind]struct {
 		var block Result
 
 		o := w.order(w.offering("USD").ID, usd(w.T, "960"), &block)
-		o.Preview = func(PurchasePreview) error { asked(); return nil }
+		w.show = func(Preview) error { asked(); return nil }
 		err := w.buyer().Purchase(w.Context(), o)
 
 		return block.Reservation.ID, block.BoughtNow, err
@@ -108,7 +108,7 @@ var sellers = map[IntentKind]struct {
 		var extension Result
 
 		o := w.extension(dollarBlock, usd(w.T, "960"), &extension)
-		o.Preview = func(ExtensionPreview) { asked() }
+		w.show = func(Preview) error { asked(); return nil }
 		err := w.buyer().Extend(w.Context(), o)
 
 		return extension.Reservation.ID, extension.BoughtNow, err

@@ -11,7 +11,6 @@
 package market
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -36,37 +35,39 @@ type Progress interface {
 	Done()
 }
 
-// Customer confirms the fee, and is told what happens.
+// Customer sees what is about to be bought, confirms the fee, and hears what came of it.
 type Customer interface {
 	Reporter
+	// Show presents what would be bought, before its fee is accepted. After an error nothing is bought.
+	Show(p Preview) error
 	// ConfirmFee asks whether the fee of an offering is accepted; nil means yes.
 	ConfirmFee(o capacity.Offering) error
+	// Report is called with the outcome. Until it has returned nil, the purchase counts as unreported, and the next run
+	// takes it up.
+	Report(r Result) error
+}
+
+// Preview has what is about to be bought: a block, or an extension of one.
+type Preview struct {
+	Offering  capacity.Offering
+	OrderedAs string               // the id of the order, if EC2 has the block under another one; "" else
+	Extended  capacity.Reservation // the block to extend; zero for a new one
+	History   []capacity.Extension // the extensions that it had before
+	Account   string               // the account that buys; "" if unknown
+	Now       time.Time            // AWS's time
+}
+
+// Result has the outcome of a purchase: a block, or an extension of one.
+type Result struct {
+	Intent      Intent
+	Reservation capacity.Reservation // the block; it has only an id until EC2 shows it
+	Extension   capacity.Extension   // zero for a new block
+	BoughtNow   bool                 // false if an earlier run or another machine bought it
+	DryRun      bool                 // EC2 would take the purchase, and nothing was bought
 }
 
 // firstLine returns an error in one line; some of the SDK's errors have several.
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return line
-}
-
-// accept makes sure that somebody has accepted the very fee of an offering: fee, else the customer, who
-// is asked. In a dry run nobody has to.
-func accept(c Customer, fee capacity.Money, o capacity.Offering, dryRun bool) error {
-	switch {
-	case fee != (capacity.Money{}):
-		if fee != o.Fee { // the currency too
-			return fmt.Errorf(
-				"offering %s: its fee is %s, not the %s of --confirm-fee; nothing was bought",
-				o.ID,
-				o.Fee,
-				fee,
-			)
-		}
-
-		return nil
-	case dryRun:
-		return nil
-	}
-
-	return c.ConfirmFee(o)
 }

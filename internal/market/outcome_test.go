@@ -33,7 +33,7 @@ func TestR3_RefusedPurchase(t *testing.T) {
 		var block Result
 
 		order := w.order(shown.ID, shown.Fee, &block)
-		order.Report = func(r Result) error {
+		w.report = func(r Result) error {
 			block = r
 			if told, err := b.intents().All(); err != nil || len(told) != 1 || told[0].Phase != Bought ||
 				r.Intent.Phase != Bought {

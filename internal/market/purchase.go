@@ -3,13 +3,14 @@ package market
 import (
 	"context"
 	"errors"
-	"time"
+	"fmt"
+	"slices"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 )
 
-// PurchaseOrder is a block to buy. Preview and Report must be set.
+// PurchaseOrder is a block to buy.
 type PurchaseOrder struct {
 	OfferingID string
 	Query      ec2.OfferingQuery // the search that finds the offering: EC2 cannot look one up by its id
@@ -21,27 +22,6 @@ type PurchaseOrder struct {
 	Fee   capacity.Money // the only accepted fee; without it the customer is asked
 	Again bool           // buys one more after a purchase of the same offering
 	Wait  bool           // follows the payment until the block is scheduled
-	// Preview is called before the fee is confirmed, and nothing is bought after an error of it; Report is called with
-	// the outcome. Until Report has returned nil, the purchase counts as unreported, and the next run takes it up.
-	Preview func(PurchasePreview) error
-	Report  func(Result) error
-}
-
-// PurchasePreview is the block before it is bought.
-type PurchasePreview struct {
-	Offering  capacity.Offering
-	OrderedAs string    // the id of the order, if EC2 has the block under another one; "" else
-	Account   string    // Account that buys; "" if unknown
-	Now       time.Time // AWS's time
-}
-
-// Result describes a purchase: a block or an extension of one.
-type Result struct {
-	Intent      Intent
-	Reservation capacity.Reservation // the block; it has only an id until EC2 shows it
-	Extension   capacity.Extension   // zero for a block
-	BoughtNow   bool                 // false if an earlier run or another machine bought it
-	DryRun      bool                 // EC2 would take the purchase, and nothing was bought
 }
 
 // Purchase finds the offering again, makes sure of the fee, and buys. It takes up an earlier
@@ -88,12 +68,13 @@ func (d *deal) purchase(ctx context.Context, o PurchaseOrder) error {
 		intent.OrderedAs = o.OfferingID
 	}
 
-	preview := PurchasePreview{Offering: offering, OrderedAs: intent.OrderedAs, Account: d.account, Now: d.EC2.Now()}
-	if err := o.Preview(preview); err != nil {
-		return err
-	}
-
-	if err := accept(d.Customer, o.Fee, offering, d.DryRun); err != nil {
+	err = d.offer(o.Fee, Preview{
+		Offering:  offering,
+		OrderedAs: intent.OrderedAs,
+		Account:   d.account,
+		Now:       d.EC2.Now(),
+	})
+	if err != nil {
 		return err
 	}
 
@@ -128,7 +109,7 @@ func (d *deal) buyBlock(ctx context.Context, o PurchaseOrder, intent Intent) err
 		if _, err := d.EC2.Purchase(ctx, ec2.Try, intent.Offering.ID, intent.Platform, d.tags(intent)); err != nil {
 			return notBought(err)
 		}
-		return o.Report(Result{Intent: intent, DryRun: true})
+		return d.Customer.Report(Result{Intent: intent, DryRun: true})
 	}
 
 	var r capacity.Reservation
@@ -144,7 +125,7 @@ func (d *deal) buyBlock(ctx context.Context, o PurchaseOrder, intent Intent) err
 	// EC2's answer may have been lost, and the purchase found by its tag: then r is empty.
 	r.ID = intent.Reservation
 
-	return d.finishPurchase(ctx, o, Result{Intent: intent, Reservation: r, BoughtNow: true})
+	return d.finishPurchase(ctx, o.Wait, Result{Intent: intent, Reservation: r, BoughtNow: true})
 }
 
 // tags let any machine find the block again, and see its fee.
@@ -203,10 +184,10 @@ func (d *deal) takeUpPurchase(ctx context.Context, o PurchaseOrder, i Intent) er
 
 	result := Result{Intent: i, Reservation: r}
 	if d.DryRun || i.Phase == Done && r.State != capacity.StatePaymentPending {
-		return o.Report(result)
+		return d.Customer.Report(result)
 	}
 
-	return d.finishPurchase(ctx, o, result)
+	return d.finishPurchase(ctx, o.Wait, result)
 }
 
 // readPurchased returns the purchased reservation, which has only its id until EC2 shows it.
@@ -225,10 +206,10 @@ func readPurchased(ctx context.Context, aws World, id string) (capacity.Reservat
 const reservationNotFound = "InvalidCapacityReservationId.NotFound"
 
 // finishPurchase follows the payment, and records the end of the purchase.
-func (d *deal) finishPurchase(ctx context.Context, o PurchaseOrder, result Result) error {
+func (d *deal) finishPurchase(ctx context.Context, wait bool, result Result) error {
 	d.close() // a payment takes up to 12 hours, in which others may buy
 
-	if o.Wait {
+	if wait {
 		var err error
 
 		result.Reservation, err = d.followPayment(ctx, result.Reservation)
@@ -240,11 +221,78 @@ func (d *deal) finishPurchase(ctx context.Context, o PurchaseOrder, result Resul
 		}
 	}
 
-	if err := o.Report(result); err != nil {
+	if err := d.Customer.Report(result); err != nil {
 		return err
 	}
 
 	d.recordEnd(result.Intent, Done, "", nil)
 
 	return nil
+}
+
+// findOffering asks EC2 anew, for today's fee. If EC2 no longer has the id, another offering of the
+// same block stands for it: of several, one with the same fee, else the cheapest.
+func findOffering(ctx context.Context, aws World, q ec2.OfferingQuery, id string,
+	known capacity.Offering,
+) (capacity.Offering, error) {
+	found, err := aws.Offerings(ctx, q)
+	if err != nil {
+		return capacity.Offering{}, err
+	}
+
+	o, there := pickOffering(found, id, known)
+	if !there {
+		return o, fmt.Errorf(
+			"offering %s: EC2 no longer has it for sale in %s; run `pcs-capacity offerings` again, and use the whole "+
+				"command that it prints",
+			id,
+			aws.Region(),
+		)
+	}
+
+	return o, nil
+}
+
+// pickOffering returns findOffering's choice among the offerings.
+func pickOffering(found []capacity.Offering, id string, known capacity.Offering) (capacity.Offering, bool) {
+	if i := slices.IndexFunc(found, func(o capacity.Offering) bool { return o.ID == id }); i >= 0 {
+		return found[i], true
+	}
+
+	same := slices.DeleteFunc(found, func(o capacity.Offering) bool { return !sameBlock(o, known) })
+	if len(same) == 0 {
+		return capacity.Offering{}, false
+	}
+
+	if i := slices.IndexFunc(same, func(o capacity.Offering) bool { return o.Fee == known.Fee }); i >= 0 {
+		return same[i], true
+	}
+
+	return slices.MinFunc(same, func(x, y capacity.Offering) int { return compareFees(x.Fee, y.Fee) }), true
+}
+
+// sameBlock reports whether two offerings are of one block, whatever their ids and fees:
+// the ids of offerings expire soon, and EC2 then shows the block under another one.
+func sameBlock(a, b capacity.Offering) bool {
+	return a.Region == b.Region && a.AZID == b.AZID && soldType(a) == soldType(b) && SoldCount(a) == SoldCount(b) &&
+		!a.Start.IsZero() && a.Start.Equal(b.Start) && a.End.Equal(b.End)
+}
+
+// findConfirmed finds an offering once more after somebody has typed its fee: its id may have expired
+// meanwhile. The typed fee accepts that very fee.
+func (d *deal) findConfirmed(ctx context.Context, q ec2.OfferingQuery,
+	typed capacity.Offering,
+) (capacity.Offering, error) {
+	now, err := findOffering(ctx, d.EC2, q, typed.ID, typed)
+	switch {
+	case err != nil:
+		return now, fmt.Errorf("%w; nothing was bought", err)
+	case now.Fee != typed.Fee:
+		return now, fmt.Errorf("offering %s: its fee is %s now, not the %s that you typed; nothing was bought", now.ID,
+			now.Fee, typed.Fee)
+	case now.ID != typed.ID:
+		d.Customer.Say("EC2 has %s under the id %s now, for the same fee.", typed.ID, now.ID)
+	}
+
+	return now, nil
 }

@@ -17,16 +17,15 @@ func TestPurchase(t *testing.T) {
 	b := w.buyer()
 	shown, order, bought := w.purchase()
 
-	var preview PurchasePreview
-
-	order.Preview = func(p PurchasePreview) error { preview = p; return nil }
+	var preview Preview
 
 	// An error from Show buys nothing.
-	refused := order
-	refused.Preview = func(PurchasePreview) error { return errDeclined }
-	if err := b.Purchase(t.Context(), refused); !errors.Is(err, errDeclined) || len(w.sim.Ledger()) != 0 {
+	w.show = func(Preview) error { return errDeclined }
+	if err := b.Purchase(t.Context(), order); !errors.Is(err, errDeclined) || len(w.sim.Ledger()) != 0 {
 		t.Errorf("it was shown and not wanted: %v", err)
 	}
+
+	w.show = func(p Preview) error { preview = p; return nil }
 
 	try := *b
 	try.DryRun = true
@@ -91,7 +90,8 @@ func TestCutOffPurchaseIsTakenUp(t *testing.T) {
 
 	b := w.buyer()
 	shown, order, bought := w.purchase()
-	order.Report = func(Result) error { return errDeclined } // nobody hears of it
+	w.report = func(Result) error { return errDeclined } // nobody hears of it
+
 	if err := b.Purchase(t.Context(), order); err == nil {
 		t.Fatal("it was not cut off")
 	}

@@ -134,10 +134,6 @@ func (d *deal) look(ctx context.Context, i *Intent) (found bool, err error) {
 	return true, nil
 }
 
-// clockSlack is by how much EC2's time of a purchase may be before our time of the
-// decision, which comes from a Date header of whole seconds.
-const clockSlack = 30 * time.Second
-
 // askTimeout bounds one question of many: a later one may be answered.
 const askTimeout = time.Minute
 
@@ -151,19 +147,6 @@ func extensionOf(ctx context.Context, aws World, i Intent) (capacity.Extension, 
 	e, found := i.extension(history)
 
 	return e, found, err
-}
-
-// extension returns the newest extension of a history that the intent can have made.
-func (i Intent) extension(history []capacity.Extension) (newest capacity.Extension, found bool) {
-	for _, e := range history {
-		if e.OfferingID == i.Offering.ID && e.From.Equal(i.OldEnd) && !e.Purchased.Before(i.At.Add(-clockSlack)) &&
-			!e.Purchased.Before(newest.Purchased) {
-			newest = e
-			found = true
-		}
-	}
-
-	return newest, found
 }
 
 // Waits between two questions to EC2 begin short and double: up to 5 s for a thing that is not shown yet, far below
@@ -263,9 +246,8 @@ func describeState(s capacity.State) string {
 }
 
 // boughtBefore finds the newest purchase of an offering that neither its payment nor EC2 has undone: among the intents,
-// and among the tags of EC2's reservations, which show purchases of other machines. EC2's answer takes precedence over
-// an intent. A purchase in phase Bought goes first: its run was cut off. An intent of the same block as known, perhaps
-// under another id, counts too. If there is none, everything learned must be on disk.
+// and among the tags of EC2's reservations, which show purchases of other machines. An intent of the same block as
+// known, perhaps under another id, counts too. If there is none, everything learned must be on disk.
 func (d *deal) boughtBefore(ctx context.Context, offering string, known capacity.Offering) (Intent, bool, error) {
 	tagged, err := d.EC2.FindReservations(
 		ctx,
@@ -280,98 +262,23 @@ func (d *deal) boughtBefore(ctx context.Context, offering string, known capacity
 		return Intent{}, false, err
 	}
 
-	// An offering can be bought under two ids, and by other machines: both EC2's tags and our records count.
-	var bought []Intent
+	intents = slices.DeleteFunc(intents, func(i Intent) bool { return i.Region != d.EC2.Region() || !d.isOurs(i) })
+	bought, undone := findEarlier(intents, tagged, offering, known)
 
-	recorded := map[string]bool{}
-	for _, i := range intents {
-		same := i.Offering.ID == offering || i.orderedID() == offering || sameBlock(i.Offering, known)
-		if i.Kind != BuyBlock || !same || i.Region != d.EC2.Region() || !d.isOurs(i) {
-			continue
+	for _, u := range undone {
+		why := "its payment failed"
+		if u.Reservation.State != capacity.StatePaymentFailed {
+			why = "it is " + string(u.Reservation.State)
 		}
 
-		recorded[i.ID] = true
-		if r, shown := i.findIn(tagged); shown && (i.Phase == Sending || i.Phase == Failed) {
-			i.Phase = Bought
-			i.Reservation = r.ID // even if the file differs: EC2 has it
-		}
-
-		// A purchase that its payment has undone may be made again.
-		at := slices.IndexFunc(tagged, func(r capacity.Reservation) bool { return r.ID == i.Reservation })
-		gone := at >= 0 && isUndone(tagged[at])
-		if gone && i.Phase == Done {
-			why := "its payment failed"
-			if tagged[at].State != capacity.StatePaymentFailed {
-				why = "it is " + string(tagged[at].State)
-			}
-
-			d.Customer.Say(
-				"Offering %s was bought at %s, as %s, but %s.",
-				i.Offering.ID,
-				d.Customer.Time(i.At),
-				i.Reservation,
-				why,
-			)
-		}
-
-		if i.Phase == Bought || i.Phase == Done && !gone {
-			bought = append(bought, i)
-		}
-	}
-
-	// What no record of ours explains was bought by another machine.
-	for _, r := range tagged {
-		if !recorded[r.Tags[capacity.TagPurchase]] && !isUndone(r) {
-			bought = append(bought, purchaseOfTags(r))
-		}
+		i := u.Intent
+		d.Customer.Say("Offering %s was bought at %s, as %s, but %s.", i.Offering.ID, d.Customer.Time(i.At),
+			i.Reservation, why)
 	}
 
 	if len(bought) == 0 {
 		return Intent{}, false, d.checkRecorded()
 	}
 
-	// The newest counts, unless an older one was cut off: its customer has not heard of it yet.
-	slices.SortFunc(bought, func(x, y Intent) int { return y.At.Compare(x.At) })
-
-	if cutOff := slices.IndexFunc(bought, func(i Intent) bool { return i.Phase == Bought }); cutOff > 0 {
-		return bought[cutOff], true, nil
-	}
-
-	return bought[0], true, nil
-}
-
-// findIn finds the purchase of an intent among reservations: one of its kind with its tag.
-func (i Intent) findIn(tagged []capacity.Reservation) (capacity.Reservation, bool) {
-	at := slices.IndexFunc(tagged, func(r capacity.Reservation) bool {
-		return r.Tags[capacity.TagPurchase] == i.ID && r.Kind == capacity.CapacityBlock && !isUndone(r)
-	})
-	if at < 0 {
-		return capacity.Reservation{}, false
-	}
-
-	return tagged[at], true
-}
-
-// isUndone reports whether a purchase never came to be, or was given back.
-func isUndone(r capacity.Reservation) bool {
-	switch r.State {
-	case capacity.StatePaymentFailed, capacity.StateUnsupported, capacity.StateFailed, capacity.StateCancelled:
-		return true
-	}
-
-	return false
-}
-
-// purchaseOfTags reads a purchase of another machine from the tags of a reservation. It has no id, since it is not ours
-// to record; and the offering has neither times, which an extension may have moved, nor a number of UltraServers.
-func purchaseOfTags(r capacity.Reservation) Intent {
-	i := Intent{Kind: BuyBlock, Phase: Done, At: r.Created, Region: r.Region, Reservation: r.ID, Platform: r.Platform}
-	i.Offering = capacity.Offering{ID: r.Tags[capacity.TagOffering], Region: r.Region}
-	if !r.UltraServer {
-		i.Offering.InstanceType, i.Offering.Count = r.InstanceType, r.Size()
-	}
-
-	_ = i.Fee.UnmarshalText([]byte(r.Tags[capacity.TagFee])) // a tag that somebody has changed has no fee
-
-	return i
+	return pickEarlier(bought), true, nil
 }

@@ -223,10 +223,8 @@ func (w *world) offering(currency string) capacity.Offering {
 
 // order is an order of 4 instances for a day. What was bought goes to bought.
 func (w *world) order(offeringID string, fee capacity.Money, bought *Result) PurchaseOrder {
-	return PurchaseOrder{
-		OfferingID: offeringID, Query: fourForADay, Fee: fee, Wait: true,
-		Preview: func(PurchasePreview) error { return nil }, Report: func(r Result) error { *bought = r; return nil },
-	}
+	w.expect(bought)
+	return PurchaseOrder{OfferingID: offeringID, Query: fourForADay, Fee: fee, Wait: true}
 }
 
 // purchase is the order of what is for sale in dollars, at its fee, and what was bought by it.
@@ -238,10 +236,8 @@ func (w *world) purchase() (capacity.Offering, PurchaseOrder, *Result) {
 
 // extension is an order of one more day. What was bought goes to bought.
 func (w *world) extension(reservationID string, fee capacity.Money, bought *Result) ExtensionOrder {
-	return ExtensionOrder{
-		ReservationID: reservationID, Length: day, Fee: fee, Wait: true,
-		Preview: func(ExtensionPreview) {}, Report: func(r Result) error { *bought = r; return nil },
-	}
+	w.expect(bought)
+	return ExtensionOrder{ReservationID: reservationID, Length: day, Fee: fee, Wait: true}
 }
 
 func (w *world) fault(f awssim.Fault) {
@@ -272,6 +268,14 @@ type customer struct {
 	// stop is called when they are told something with stopAt in it.
 	stop   func()
 	stopAt string
+	show   func(Preview) error
+	report func(Result) error
+}
+
+// expect has the customer show nothing, and keep what the next orders buy.
+func (c *customer) expect(bought *Result) {
+	c.show = func(Preview) error { return nil }
+	c.report = func(r Result) error { *bought = r; return nil }
 }
 
 // stoppedAt is a context that ends when the customer is told that.
@@ -299,6 +303,8 @@ func (c *customer) Time(at time.Time) string           { return at.UTC().Format(
 func (c *customer) Start(what string) Progress         { c.Now(what); return c }
 func (c *customer) Now(what string)                    { c.Say("%s", what) }
 func (c *customer) Done()                              {}
+func (c *customer) Show(p Preview) error               { return c.show(p) }
+func (c *customer) Report(r Result) error              { return c.report(r) }
 func (c *customer) ConfirmFee(capacity.Offering) error { return errDeclined }
 
 // said is all of it.
