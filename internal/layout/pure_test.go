@@ -55,6 +55,23 @@ func TestDecisionsArePure(t *testing.T) {
 			},
 			selectors: []string{"hook.Log", "hook.FilterLog", "state.Dir"},
 		},
+		"internal/market": {
+			doing: []string{
+				"buyer.go",
+				"extend.go",
+				"fit.go",
+				"hold.go",
+				"intents.go",
+				"purchase.go",
+				"regions.go",
+				"search.go",
+				"settle.go",
+				"subnets.go",
+			},
+			words:     []string{"deal", "Buyer", "Holder", "Intents", "AskRegions"},
+			selectors: []string{"ec2.Client", "config.Load"},
+			types:     []string{"ec2", "internal/config"},
+		},
 		"internal/setup": {
 			doing:     []string{"do.go", "inspect.go", "remains.go", "rollover.go", "setup.go"},
 			words:     []string{"Setup"},
