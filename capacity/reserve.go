@@ -126,7 +126,7 @@ func (r Reservation) HoldRuns() (runs []JobRun, ok bool) {
 // The longest time that a probe takes, and a launch without a job or an order by hand. Older ODCRs are left over.
 const (
 	probeTime = time.Minute
-	// LaunchTime is more than a power-up ever takes: see hooks/power, mostBudget.
+	// LaunchTime is more than a power-up ever takes: see hooks/power, maxBudget.
 	LaunchTime = 5 * time.Minute
 )
 

@@ -20,7 +20,7 @@ const configureBudget = 15 * time.Minute
 
 // configureSlots makes the compute node groups of slots match their reservations. PCS itself launches the nodes;
 // nothing is taken down here.
-func (s *Hook) configureSlots(ctx context.Context, slots map[string]slotInfo, last *capacity.Snapshot) error {
+func (h *Hook) configureSlots(ctx context.Context, slots map[string]slotInfo, last *capacity.Snapshot) error {
 	ctx, cancel := context.WithTimeout(ctx, configureBudget)
 	defer cancel()
 
@@ -32,33 +32,33 @@ func (s *Hook) configureSlots(ctx context.Context, slots map[string]slotInfo, la
 	names := slices.Sorted(maps.Keys(slots))
 
 	// What a node group was set up for is PCS's to say; the settings may have moved on.
-	held, err := s.Slots(ctx, s.Cluster, names)
+	held, err := h.Slots(ctx, h.Cluster, names)
 	if err != nil {
 		return err
 	}
 
-	seen, err := s.freshFacts(ctx, partitions, last)
+	seen, err := h.freshFacts(ctx, partitions, last)
 	if err != nil {
 		return err
 	}
 
 	seen.Held = held
 
-	snap := capacity.Build(s.Settings, seen)
-	snap.TakenAt = s.Now()
+	snap := capacity.Build(h.Settings, seen)
+	snap.TakenAt = h.Now()
 
 	var errs []error
 	for _, slot := range names {
-		errs = append(errs, s.configure(ctx, slots[slot], held[slot], snap))
+		errs = append(errs, h.configure(ctx, slots[slot], held[slot], snap))
 	}
 
 	return errors.Join(errs...)
 }
 
 // configure makes a compute node group match the reservation that it was set up for, "" for none, and records it.
-func (s *Hook) configure(ctx context.Context, at slotInfo, reservation string, snap *capacity.Snapshot) error {
+func (h *Hook) configure(ctx context.Context, at slotInfo, reservation string, snap *capacity.Snapshot) error {
 	record := state.Record{
-		At:          s.Now(),
+		At:          h.Now(),
 		Hook:        "resume",
 		Partition:   at.partition.Name,
 		Reservation: reservation,
@@ -66,10 +66,10 @@ func (s *Hook) configure(ctx context.Context, at slotInfo, reservation string, s
 		Message:     "compute node group " + at.name + " is as it should be",
 	}
 
-	request, err := configuration(s.Cluster, at, reservation, snap, s.Now())
+	request, err := configuration(h.Cluster, at, reservation, snap, h.Now())
 	changed := false
 	if err == nil {
-		changed, err = s.Configure(ctx, request)
+		changed, err = h.Configure(ctx, request)
 	}
 
 	if changed {
@@ -84,7 +84,7 @@ func (s *Hook) configure(ctx context.Context, at slotInfo, reservation string, s
 		record.Message = hook.OneLine(p.Text())
 	}
 
-	s.record(record)
+	h.record(record)
 
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"regexp"
 	"runtime"
 	"slices"
@@ -318,13 +319,19 @@ func (w *fake) kept(t *testing.T) []state.Record {
 	return all
 }
 
-func (w *fake) site() *Hook { return &Hook{World: w, State: w.Dir, journal: logless(), Cluster: "ml"} }
+// budget has no deadline in it that is a whole second, as calls are.
+const budget = 118 * time.Second
 
-// begun is the call after it has begun in the World, unless that has stopped.
-func begun(w *fake, c *call) *call {
-	c.World, c.State, c.journal, c.budget = w, w.Dir, logless(), 118*time.Second // no deadline is a whole second
-	c.begin(w.ctx)
-	return c
+// hook is a call by slurmctld in the World.
+func (w *fake) hook(settings capacity.Settings) *Hook {
+	return NewHook(w, w.Dir, settings, "ml", "", slog.New(slog.DiscardHandler))
+}
+
+// begun is the call after it has read the facts and begun to launch, unless the World has stopped.
+func begun(w *fake, f launchFacts) *launcher {
+	l, _ := newLauncher(w.ctx, w.hook(f.settings), powerUp{facts: f, budget: budget})
+
+	return l
 }
 
 // within is time that does not end with a whole second, as calls do.

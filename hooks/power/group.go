@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/hooks/internal/hook"
@@ -54,6 +55,24 @@ type target struct {
 	kind           capacity.Kind
 	placementGroup string // the reservation's; "" for none
 	hold           bool   // an ODCR is created first, and launched into
+}
+
+// launchFacts holds what the launches of a power-up are decided on. They run side by side and share it, so nothing in it
+// changes after it was read.
+type launchFacts struct {
+	settings  capacity.Settings
+	mark      string // the value of our tag on instances and reservations
+	snap      *capacity.Snapshot
+	now       time.Time                      // AWS's time when the snapshot was made
+	since     time.Time                      // AWS's time before which this power-up launched nothing
+	live      map[string][]capacity.Instance // our living instances, by the node that they were launched for
+	templates map[string]template            // the settings' launch templates, by how the settings name them
+}
+
+// template holds a launch template with its version, or why that is unknown.
+type template struct {
+	version string
+	err     error
 }
 
 // allocations returns the jobs that have nodes, as a SLURM_RESUME_FILE lists them.
@@ -138,15 +157,16 @@ func launchGroups(nodes []string, waits []capacity.ResumeJob, known []capacity.J
 }
 
 // plan decides everything before the first launch: the largest groups first, because they find room in the fewest
-// places. It returns separately the groups for which nothing is launched.
-func (c *call) plan(groups []group) (ready []group, unplaced []failedGroup) {
+// places. It counts in taken, by reservation, the instances that will use it. It returns separately the groups for which
+// nothing is launched.
+func (f launchFacts) plan(groups []group, taken map[string]int) (ready []group, unplaced []failedGroup) {
 	largest := slices.Clone(groups)
 
 	// Small groups fit into what large ones leave, but not the other way round.
 	slices.SortStableFunc(largest, func(a, b group) int { return len(b.nodes) - len(a.nodes) })
 
 	for _, g := range largest {
-		parts, err := c.splitBySlot(g)
+		parts, err := f.splitBySlot(g, taken)
 		if err != nil {
 			unplaced = append(unplaced, failedGroup{group: g, err: err})
 			continue
@@ -178,16 +198,16 @@ func (g group) sharesCall(o group) bool {
 }
 
 // splitBySlot divides a group by slot, each part with its targets.
-func (c *call) splitBySlot(g group) (parts []part, err error) {
+func (f launchFacts) splitBySlot(g group, taken map[string]int) (parts []part, err error) {
 	if len(g.jobs) == 0 && len(g.lost) > 0 {
 		return nil, refuse(capacity.JobGone, "job %d ended before its nodes were launched", g.lost[0])
 	}
 
 	for _, n := range g.nodes {
-		at, _ := slotOf(c.Settings, n)
+		at, _ := slotOf(f.settings, n)
 		i := slices.IndexFunc(parts, func(p part) bool { return p.slot.name == at.name })
 		if i < 0 {
-			template := c.templates[at.group.LaunchTemplate]
+			template := f.templates[at.group.LaunchTemplate]
 			if template.err != nil {
 				return nil, template.err
 			}
@@ -200,7 +220,7 @@ func (c *call) splitBySlot(g group) (parts []part, err error) {
 	}
 
 	for i, p := range parts {
-		parts[i].targets, err = c.targets(g.jobs, p.slot, len(p.nodes))
+		parts[i].targets, err = f.targets(g.jobs, p.slot, len(p.nodes), taken)
 		if err != nil {
 			return nil, err
 		}
@@ -208,7 +228,7 @@ func (c *call) splitBySlot(g group) (parts []part, err error) {
 
 	// The next group counts on what this one leaves.
 	for _, p := range parts {
-		c.taken[p.targets[0].reservationID] += len(p.nodes)
+		taken[p.targets[0].reservationID] += len(p.nodes)
 	}
 
 	return parts, nil
@@ -216,14 +236,16 @@ func (c *call) splitBySlot(g group) (parts []part, err error) {
 
 // targets returns the slot's reservations to which every job is admitted, those with enough room first, each with the
 // node group's one subnet in its zone. Nodes without a job may use any reservation that has the slot.
-func (c *call) targets(jobs []capacity.Job, at slotInfo, nodes int) (all []target, err error) {
-	p, g := at.settingsIn(c.snap)
+func (f launchFacts) targets(
+	jobs []capacity.Job, at slotInfo, nodes int, taken map[string]int,
+) (all []target, err error) {
+	p, g := at.settingsIn(f.snap)
 
 	var common []capacity.Reservation
 	if len(jobs) == 0 {
 		p.AllowAccounts = nil // there is no account to check
 
-		admitted, v := capacity.AdmitLaunch(capacity.NoJob, p, at.name, c.snap, c.now)
+		admitted, v := capacity.AdmitLaunch(capacity.NoJob, p, at.name, f.snap, f.now)
 		if v.Refused {
 			return nil, &refusal{Verdict: v}
 		}
@@ -236,7 +258,7 @@ func (c *call) targets(jobs []capacity.Job, at slotInfo, nodes int) (all []targe
 		wish, _ := j.Wish()
 		wishes = append(wishes, wish)
 
-		admitted, v := c.admit(j, at)
+		admitted, v := f.admit(j, at)
 		if v.Refused {
 			return nil, &refusal{Verdict: v}
 		}
@@ -258,7 +280,7 @@ func (c *call) targets(jobs []capacity.Job, at slotInfo, nodes int) (all []targe
 		)
 	}
 
-	for _, r := range capacity.SortForLaunch(common, nodes, c.taken) {
+	for _, r := range capacity.SortForLaunch(common, nodes, taken) {
 		some := targetsIn(g, r, wishes)
 		if len(some) == 0 {
 			err = refuse(capacity.Mismatched,
@@ -268,7 +290,7 @@ func (c *call) targets(jobs []capacity.Job, at slotInfo, nodes int) (all []targe
 
 		for _, t := range some {
 			// On demand, room in a zone is only certain once an ODCR holds it.
-			if r.ID == "" && g.NeedsHold(wishes, c.snap) {
+			if r.ID == "" && g.NeedsHold(wishes, f.snap) {
 				t.hold = true
 				t.kind = capacity.ODCR
 			}
@@ -293,8 +315,8 @@ func (at slotInfo) settingsIn(snap *capacity.Snapshot) (capacity.Partition, capa
 }
 
 // admit judges a job by what Slurm has of it, as a launch in one slot.
-func (c *call) admit(j capacity.Job, at slotInfo) ([]capacity.Reservation, capacity.Verdict) {
-	p, _ := at.settingsIn(c.snap)
+func (f launchFacts) admit(j capacity.Job, at slotInfo) ([]capacity.Reservation, capacity.Verdict) {
+	p, _ := at.settingsIn(f.snap)
 	request := capacity.Request{
 		Partitions: []string{p.Name},
 		Account:    j.Account,
@@ -304,7 +326,7 @@ func (c *call) admit(j capacity.Job, at slotInfo) ([]capacity.Reservation, capac
 		Nodes:      len(j.Nodes),
 	}
 
-	return capacity.AdmitLaunch(request, p, at.name, c.snap, c.now)
+	return capacity.AdmitLaunch(request, p, at.name, f.snap, f.now)
 }
 
 // targetsIn returns the targets in a reservation, in the order to try: one, in the group's subnet in its zone,
@@ -350,16 +372,16 @@ func targetsIn(g capacity.NodeGroup, r capacity.Reservation, wishes []capacity.W
 // failed one. Nodes without a job have nothing but time to tell two power-ups apart, so their token lasts for ten
 // seconds of AWS's clock. attempt counts earlier launches under the same circumstances whose instances have ended:
 // EC2 launches nothing under their tokens.
-func (c *call) launchToken(jobs []capacity.Job, nodes []string, attempt int, what ...string) string {
+func (f launchFacts) launchToken(jobs []capacity.Job, nodes []string, attempt int, what ...string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%q %q %q %d", c.mark, hostlist.Compress(nodes), what, attempt)
+	fmt.Fprintf(&b, "%q %q %q %d", f.mark, hostlist.Compress(nodes), what, attempt)
 
 	for _, j := range jobs {
 		fmt.Fprintf(&b, " %d/%d", j.ID, j.Restarts)
 	}
 
 	if len(jobs) == 0 {
-		fmt.Fprintf(&b, " %d", c.now.Unix()/10)
+		fmt.Fprintf(&b, " %d", f.now.Unix()/10)
 	}
 
 	// 64 hexadecimal digits: the longest token that EC2 takes.
@@ -367,7 +389,7 @@ func (c *call) launchToken(jobs []capacity.Job, nodes []string, attempt int, wha
 }
 
 // tags tell whose a launch is, what for, and for which nodes: hostlists short enough for a tag, in node order.
-func (c *call) tags(jobs []capacity.Job, partition string, nodes []string, reservation string) map[string]string {
+func (f launchFacts) tags(jobs []capacity.Job, partition string, nodes []string, reservation string) map[string]string {
 	var split func(nodes []string) []string
 
 	split = func(nodes []string) []string {
@@ -382,7 +404,7 @@ func (c *call) tags(jobs []capacity.Job, partition string, nodes []string, reser
 	}
 
 	tags := capacity.NodesTags(split(nodes))
-	tags[capacity.TagCluster] = c.mark
+	tags[capacity.TagCluster] = f.mark
 	tags[capacity.TagPartition] = partition
 
 	// One call gives all its instances the same tags. Of several nodes, the launch index picks one, and the console

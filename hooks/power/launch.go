@@ -38,23 +38,62 @@ const (
 	maxAttempts = 10
 )
 
+// launcher launches the nodes of a power-up, in launches that run side by side.
+type launcher struct {
+	*Hook
+	deadlines
+	facts    launchFacts
+	launches *state.RateLimit // the account's limit of RunInstances calls
+	holds    *state.RateLimit // the account's limit of CreateCapacityReservation calls
+}
+
+// deadlines divide the time for a power-up: after two thirds of the budget nothing new is launched, and failures are
+// handled in another third.
+type deadlines struct {
+	budget time.Duration
+	work   context.Context // ends when no further launch may begin
+	finish context.Context // ends when no launch may continue
+	last   context.Context // never ends: what must happen even then has a time limit of its own
+}
+
+// newLauncher returns the launcher of a power-up. Its work ends with ctx, and all but the last of it with stop.
+func newLauncher(ctx context.Context, h *Hook, up powerUp) (l *launcher, stop func()) {
+	last := context.WithoutCancel(ctx)
+	work, stopWork := context.WithDeadline(ctx, h.began.Add(up.budget*2/3))
+	finish, stopFinish := context.WithDeadline(last, h.began.Add(up.budget))
+
+	l = &launcher{
+		Hook:      h,
+		deadlines: deadlines{up.budget, work, finish, last},
+		facts:     up.facts,
+		launches:  h.State.RateLimit(state.LaunchRate, launchBurst, time.Second/launchesPerSecond),
+		holds:     h.State.RateLimit(state.HoldRate, holdBurst, time.Second/holdsPerSecond),
+	}
+
+	return l, func() {
+		stopWork()
+		stopFinish()
+	}
+}
+
 // resume launches nodes, group by group, side by side: all of a group or nothing. Groups for which that fails are taken
 // down, jobs that are refused for good are held. When ctx ends (SIGTERM) no further launch begins, but a running one is
 // completed, so its nodes are known to Slurm or taken down.
-func (c *call) resume(ctx context.Context, waits []capacity.ResumeJob) error {
-	defer c.begin(ctx)()
+func (h *Hook) resume(ctx context.Context, up powerUp, waits []capacity.ResumeJob) error {
+	l, stop := newLauncher(ctx, h, up)
+	defer stop()
 
-	nodes, err := c.nodesPoweringUp()
+	nodes, err := h.nodesPoweringUp(up)
 	if len(nodes) == 0 {
 		return err
 	}
 
 	// A run by hand has no SLURM_RESUME_FILE.
-	groups := launchGroups(nodes, append(waits, allocations(c.jobs)...), c.jobs)
+	groups := launchGroups(nodes, append(waits, allocations(up.jobs)...), up.jobs)
 
-	unread := c.factsErr
-	if c.jobsErr != nil { // nothing is launched without Slurm's answer about accounts
-		unread = fmt.Errorf("asking Slurm for its jobs: %w", c.jobsErr)
+	unread := up.factsErr
+	if up.jobsErr != nil { // nothing is launched without Slurm's answer about accounts
+		unread = fmt.Errorf("asking Slurm for its jobs: %w", up.jobsErr)
 	}
 
 	if unread != nil {
@@ -63,80 +102,63 @@ func (c *call) resume(ctx context.Context, waits []capacity.ResumeJob) error {
 			all = append(all, failedGroup{group: g, err: unread})
 		}
 
-		return errors.Join(err, c.takeDown(all...))
+		return errors.Join(err, l.takeDown(all...))
 	}
 
 	// Judged before the launch: a job that may never run here must not cost an instance.
-	refused := c.refusedJobs(nodes)
+	refused := l.facts.refusedJobs(up.jobs, nodes)
 	groups, shared := splitRefused(groups, refused)
-	groups, unplaced := c.plan(groups)
+	groups, unplaced := l.facts.plan(groups, map[string]int{})
 
 	// One goroutine for the groups that fail already, and one for each that is launched.
 	errs := make([]error, len(groups)+1)
+	held := make([][]odcr, len(groups))
 
 	var all sync.WaitGroup
 	all.Go(func() {
-		c.holdJobs(refused)
-		errs[0] = c.takeDown(append(shared, unplaced...)...)
+		l.holdJobs(refused)
+		errs[0] = l.takeDown(append(shared, unplaced...)...)
 	})
 
 	for i, g := range groups {
-		turn := c.reserveTurn(c.limiterFor(g)) // in order: a small group must not take the room of a large one
-		all.Go(func() { errs[i+1] = c.launch(g, turn) })
+		turn := l.reserveTurn(l.limiterFor(g)) // in order: a small group must not take the room of a large one
+		all.Go(func() { held[i], errs[i+1] = l.launch(g, turn) })
 	}
 
 	all.Wait()
-	c.releaseHolds() // last: it waits for the instances
+	l.releaseHolds(slices.Concat(held...)) // last: it waits for the instances
 
 	return errors.Join(append(errs, err)...)
 }
 
-// begin begins the time for the call: after two thirds of the budget nothing new is launched, and failures are handled
-// in another third.
-func (c *call) begin(ctx context.Context) (stop func()) {
-	c.last = context.WithoutCancel(ctx)
-
-	var stopWork, stopFinish context.CancelFunc
-
-	c.work, stopWork = context.WithDeadline(ctx, c.began.Add(c.budget*2/3))
-	c.finish, stopFinish = context.WithDeadline(c.last, c.began.Add(c.budget))
-	c.launches = c.State.RateLimit(state.LaunchRate, launchBurst, time.Second/launchesPerSecond)
-	c.holds = c.State.RateLimit(state.HoldRate, holdBurst, time.Second/holdsPerSecond)
-
-	return func() {
-		stopWork()
-		stopFinish()
-	}
-}
-
 // nodesPoweringUp returns the nodes that Slurm waits for. A node that is up belongs to jobs. A node that Slurm does not
 // wait for would get a paid instance without use; the error names such nodes.
-func (c *call) nodesPoweringUp() ([]string, error) {
-	if c.statesErr != nil {
-		return nil, fmt.Errorf("asking Slurm for the nodes' states, without which nothing is launched: %w", c.statesErr)
+func (h *Hook) nodesPoweringUp(up powerUp) ([]string, error) {
+	if up.statesErr != nil {
+		return nil, fmt.Errorf("asking Slurm for the nodes' states, without which nothing is launched: %w", up.statesErr)
 	}
 
 	known := map[string]capacity.Node{}
-	for _, n := range c.states {
+	for _, n := range up.states {
 		known[n.Name] = n
 	}
 
-	var launch, up, down []string
+	var launch, running, down []string
 
 	// Slurm may have changed its mind since it called us: only nodes that it still waits for are launched.
-	for _, name := range c.nodes {
+	for _, name := range up.nodes {
 		switch n, is := known[name]; {
 		case is && n.PoweringUp():
 			launch = append(launch, name)
 		case is && !n.PoweredDown() && !n.PoweringDown():
-			up = append(up, name)
+			running = append(running, name)
 		default:
 			down = append(down, name)
 		}
 	}
 
-	if len(up) > 0 {
-		c.Info("already up; left alone", "nodes", hostlist.Compress(up))
+	if len(running) > 0 {
+		h.Info("already up; left alone", "nodes", hostlist.Compress(running))
 	}
 
 	if len(down) == 0 {
@@ -146,28 +168,28 @@ func (c *call) nodesPoweringUp() ([]string, error) {
 	list := hostlist.Compress(down)
 	err := fmt.Errorf("nodes %s are not powered up by Slurm, or Slurm does not have them: nothing is launched for "+
 		"them; `scontrol update nodename=%s state=POWER_UP` makes Slurm do so", list, list)
-	c.Error("not launched", "err", err)
+	h.Error("not launched", "err", err)
 
 	return launch, err
 }
 
 // limiterFor returns the limit of the first call that launches a group.
-func (c *call) limiterFor(g group) *state.RateLimit {
+func (l *launcher) limiterFor(g group) *state.RateLimit {
 	if g.parts[0].targets[0].hold {
-		return c.holds
+		return l.holds
 	}
 
-	return c.launches
+	return l.launches
 }
 
 // reserveTurn returns when the account's limit of requests allows one more; zero if there is no time for that.
-func (c *call) reserveTurn(requests *state.RateLimit) time.Time {
-	ends, _ := c.work.Deadline()
+func (l *launcher) reserveTurn(requests *state.RateLimit) time.Time {
+	ends, _ := l.work.Deadline()
 	now := time.Now()
 
 	wait, ok, err := requests.Take(now, ends.Sub(now))
 	if err != nil {
-		c.Warn("calls of AWS by other hooks are not counted, and the account's limit may be exceeded", "err", err)
+		l.Warn("calls of AWS by other hooks are not counted, and the account's limit may be exceeded", "err", err)
 	}
 
 	// The queue of calls is longer than the budget.
@@ -178,22 +200,22 @@ func (c *call) reserveTurn(requests *state.RateLimit) time.Time {
 	return now.Add(wait)
 }
 
-// groupLaunch is the launch of one group.
+// groupLaunch is the launch of one group, and what has come of it. No other launch sees it.
 type groupLaunch struct {
-	*call
 	group
-	launched map[string]launched // by node
 	turn     time.Time           // of its first call; zero after that
+	launched map[string]launched // by node
+	held     []odcr              // that were created, and launched into
 }
 
 // waitForTurn waits until the account's limit of requests allows one more, or fails if there is no time for that.
-func (l *groupLaunch) waitForTurn(requests *state.RateLimit) error {
-	turn := l.turn
+func (l *launcher) waitForTurn(g *groupLaunch, requests *state.RateLimit) error {
+	turn := g.turn
 	if turn.IsZero() {
 		turn = l.reserveTurn(requests)
 	}
 
-	l.turn = time.Time{}
+	g.turn = time.Time{}
 
 	if turn.IsZero() {
 		return errNoTime
@@ -219,49 +241,50 @@ type launched struct {
 
 // launch launches a group, part by part, each in its targets in order, and tells Slurm where the nodes are. What fails
 // is taken down: the whole group, or those of its nodes that are launched each by itself. That terminates what was
-// launched for it. turn is that of the first call; zero if it has none. The error is for nodes that Slurm has still.
-func (c *call) launch(g group, turn time.Time) error {
-	l := &groupLaunch{c, g, map[string]launched{}, turn}
-	why := l.launchParts()
+// launched for it. turn is that of the first call; zero if it has none. It returns the ODCRs that keep room for what
+// runs. The error is for nodes that Slurm has still.
+func (l *launcher) launch(ready group, turn time.Time) (held []odcr, err error) {
+	g := &groupLaunch{group: ready, turn: turn, launched: map[string]launched{}}
+	why := l.launchParts(g)
 
 	// A group is launched whole or not at all; nodes that are launched each by itself keep what they got.
-	done := removeFunc(g.nodes, func(n string) bool { return !l.launched[n].address.IsValid() })
+	done := removeFunc(g.nodes, func(n string) bool { return !g.launched[n].address.IsValid() })
 	if why != nil && !g.each {
 		done = nil
 	}
 
 	if len(done) > 0 {
-		if err := l.setAddresses(done); err != nil {
+		if err := l.setAddresses(g, done); err != nil {
 			done = nil
 			why = err
 		}
 	}
 
 	if len(done) > 0 {
-		l.record(l.records(done)...)
+		l.record(l.records(g, done)...)
 	}
 
 	if why == nil {
-		return nil
+		return g.held, nil
 	}
 
 	// Only the jobs of nodes that failed are requeued; the others run.
-	rest := removeFunc(g.nodes, func(n string) bool { return slices.Contains(done, n) })
-	g.jobs = g.jobsOn(rest)
-	g.nodes = rest
+	failed := failedGroup{ready, why, g.launched}
+	failed.nodes = removeFunc(g.nodes, func(n string) bool { return slices.Contains(done, n) })
+	failed.jobs = g.jobsOn(failed.nodes)
 
-	return c.takeDown(failedGroup{g, why, l.launched})
+	return g.held, l.takeDown(failed)
 }
 
 // launchParts launches the nodes that have no instance of this power-up.
-func (l *groupLaunch) launchParts() error {
-	for _, p := range l.parts {
-		missing, err := l.adopt(p)
+func (l *launcher) launchParts(g *groupLaunch) error {
+	for _, p := range g.parts {
+		missing, err := l.adopt(g, p)
 		if err != nil {
 			return err
 		}
 
-		err = l.launchPart(p, missing)
+		err = l.launchPart(g, p, missing)
 		if err != nil {
 			return err
 		}
@@ -271,13 +294,13 @@ func (l *groupLaunch) launchParts() error {
 }
 
 // launchPart launches nodes into one target after the other, until all have an instance.
-func (l *groupLaunch) launchPart(p part, missing []string) error {
+func (l *launcher) launchPart(g *groupLaunch, p part, missing []string) error {
 	var firstErr error
 
 	for _, t := range p.targets {
 		var err error
 
-		missing, err = l.fill(p, t, missing)
+		missing, err = l.fill(g, p, t, missing)
 		if err == nil {
 			return nil
 		}
@@ -296,11 +319,11 @@ func (l *groupLaunch) launchPart(p part, missing []string) error {
 }
 
 // fill launches nodes into a target, call by call, until none is missing or EC2 refuses. It returns the missing ones.
-func (l *groupLaunch) fill(p part, t target, missing []string) ([]string, error) {
+func (l *launcher) fill(g *groupLaunch, p part, t target, missing []string) ([]string, error) {
 	for len(missing) > 0 {
 		var err error
 
-		missing, err = l.launchInto(p, t, missing)
+		missing, err = l.launchInto(g, p, t, missing)
 		if err != nil {
 			return missing, err
 		}
@@ -311,34 +334,30 @@ func (l *groupLaunch) fill(p part, t target, missing []string) ([]string, error)
 
 // launchInto launches nodes into a target, or into an ODCR that it creates there, which is cancelled if that fails. It
 // returns the nodes for which there was no room.
-func (l *groupLaunch) launchInto(p part, t target, nodes []string) (missing []string, err error) {
+func (l *launcher) launchInto(g *groupLaunch, p part, t target, nodes []string) (missing []string, err error) {
 	if !t.hold {
-		return l.runInstances(p, t, t.reservationID, nodes)
+		return l.runInstances(g, p, t, t.reservationID, nodes)
 	}
 
-	held, err := l.createODCR(p, t, nodes)
+	o, err := l.createODCR(g, p, t, nodes)
 	if err != nil {
 		return nodes, err
 	}
 
 	// The room is proven and kept: this launch can only fail for other reasons.
-	missing, err = l.runInstances(p, t, held.ID, nodes)
+	missing, err = l.runInstances(g, p, t, o.ID, nodes)
 	if err != nil {
 		// At once: an ODCR without instances is paid for nothing.
-		l.cancelODCRs(held)
+		l.cancelODCRs(o)
 		return missing, err
 	}
 
-	held.launched = l.Now()
+	o.launched = l.Now()
 	for _, n := range nodes {
-		held.instances = append(held.instances, l.launched[n].instance.ID)
+		o.instances = append(o.instances, g.launched[n].instance.ID)
 	}
 
-	// Groups are launched side by side and share this list.
-	l.mu.Lock()
-	defer l.mu.Unlock()
-
-	l.odcrs = append(l.odcrs, held)
+	g.held = append(g.held, o)
 
 	return missing, nil
 }
@@ -347,22 +366,22 @@ func (l *groupLaunch) launchInto(p part, t target, nodes []string) (missing []st
 // and returns the other nodes. Slurm powers up only nodes that it considers powered down, so an instance of an older
 // power-up is useless and would keep the new one out of the block. Of two instances nobody knows which one Slurm waits
 // for, so both are terminated.
-func (l *groupLaunch) adopt(p part) (missing []string, err error) {
+func (l *launcher) adopt(g *groupLaunch, p part) (missing []string, err error) {
 	var (
 		adopted []string
 		stale   []capacity.Instance
 	)
 	for _, n := range p.nodes {
 		// An interrupted run may have launched the node and told nobody.
-		live := l.live[n]
-		if !l.isCurrent(live, p) {
+		live := l.facts.live[n]
+		if !l.facts.isCurrent(live, p) {
 			missing = append(missing, n)
 			stale = append(stale, live...)
 
 			continue
 		}
 
-		err = l.addInstance(n, live[0], live[0].Tags[capacity.TagReservation])
+		err = g.addInstance(n, live[0], live[0].Tags[capacity.TagReservation])
 		if err != nil {
 			return nil, err
 		}
@@ -386,8 +405,8 @@ func (l *groupLaunch) adopt(p part) (missing []string, err error) {
 }
 
 // isCurrent reports whether a node has one living instance, and this power-up launched it in one of the part's targets.
-func (l *groupLaunch) isCurrent(live []capacity.Instance, p part) bool {
-	if len(live) != 1 || live[0].Launched.Before(l.since) {
+func (f launchFacts) isCurrent(live []capacity.Instance, p part) bool {
+	if len(live) != 1 || live[0].Launched.Before(f.since) {
 		return false
 	}
 
@@ -397,13 +416,13 @@ func (l *groupLaunch) isCurrent(live []capacity.Instance, p part) bool {
 }
 
 // addInstance notes the instance of a node. The error is for one without an address, which is noted as well.
-func (l *groupLaunch) addInstance(node string, i capacity.Instance, reservation string) error {
+func (g *groupLaunch) addInstance(node string, i capacity.Instance, reservation string) error {
 	address, err := netip.ParseAddr(i.PrivateIP)
 	if err != nil {
 		err = fmt.Errorf("instance %s has no private address: %w", i.ID, err)
 	}
 
-	l.launched[node] = launched{instance: i, reservation: reservation, address: address}
+	g.launched[node] = launched{instance: i, reservation: reservation, address: address}
 
 	return err
 }
@@ -411,8 +430,8 @@ func (l *groupLaunch) addInstance(node string, i capacity.Instance, reservation 
 // runInstances launches nodes by one RunInstances: all of them or none, or as many one-node groups as fit; it returns
 // the others. If its token is used, or its instances have ended already, the next attempt has another token. The
 // reservation is the target's, or the ODCR that was created there and backs nothing soon.
-func (l *groupLaunch) runInstances(p part, t target, reservation string, nodes []string) (missing []string, err error) {
-	jobs := l.jobsOn(nodes)
+func (l *launcher) runInstances(g *groupLaunch, p part, t target, reservation string, nodes []string) (missing []string, err error) {
+	jobs := g.jobsOn(nodes)
 	order := capacity.Launch{
 		LaunchTemplate: p.template,
 		InstanceType:   t.instanceType,
@@ -423,22 +442,22 @@ func (l *groupLaunch) runInstances(p part, t target, reservation string, nodes [
 		Fresh:          t.hold,
 		Count:          len(nodes),
 		Least:          len(nodes),
-		Tags:           l.tags(jobs, p.slot.partition.Name, nodes, t.reservationID),
+		Tags:           l.facts.tags(jobs, p.slot.partition.Name, nodes, t.reservationID),
 	}
 
 	// One-node groups need nothing of each other: EC2 may launch as many as fit.
-	if l.each {
+	if g.each {
 		order.Least = 1
 	}
 
 	for attempt := range maxAttempts {
-		order.ClientToken = l.launchToken(jobs, nodes, attempt, reservation, t.subnetID, t.instanceType, p.template)
+		order.ClientToken = l.facts.launchToken(jobs, nodes, attempt, reservation, t.subnetID, t.instanceType, p.template)
 
 		// A repeated order has the same token: EC2 answers with what an unanswered one has launched.
 		var instances []capacity.Instance
 
 		err = l.retryUndecided(l.work, "launch", func() error {
-			err = l.waitForTurn(l.launches)
+			err = l.waitForTurn(g, l.launches)
 			if err != nil {
 				return err
 			}
@@ -455,7 +474,7 @@ func (l *groupLaunch) runInstances(p part, t target, reservation string, nodes [
 		case slices.ContainsFunc(instances, capacity.Instance.Ended):
 			err = fmt.Errorf("%d launches of %s have ended already", maxAttempts, hostlist.Compress(nodes))
 		default:
-			return l.assignByIndex(t, nodes, instances, order.Least)
+			return g.assignByIndex(t, nodes, instances, order.Least)
 		}
 	}
 
@@ -464,7 +483,7 @@ func (l *groupLaunch) runInstances(p part, t target, reservation string, nodes [
 
 // assignByIndex gives the instances of a call to its nodes by their launch index, and returns the nodes that have none;
 // least is the lowest acceptable number of instances.
-func (l *groupLaunch) assignByIndex(
+func (g *groupLaunch) assignByIndex(
 	t target, nodes []string, instances []capacity.Instance, least int,
 ) ([]string, error) {
 	var errs error
@@ -475,11 +494,11 @@ func (l *groupLaunch) assignByIndex(
 		}
 
 		// An instance without an address is noted as well, so that it is terminated with the others.
-		errs = cmp.Or(errs, l.addInstance(nodes[i.LaunchIndex], i, cmp.Or(t.reservationID, i.ReservationID)))
+		errs = cmp.Or(errs, g.addInstance(nodes[i.LaunchIndex], i, cmp.Or(t.reservationID, i.ReservationID)))
 	}
 
 	// EC2 keeps to MinCount; an answer with fewer would leave a group incomplete.
-	missing := removeFunc(nodes, func(n string) bool { return l.launched[n].instance.ID != "" })
+	missing := removeFunc(nodes, func(n string) bool { return g.launched[n].instance.ID != "" })
 	if len(nodes)-len(missing) < least {
 		return missing, fmt.Errorf("EC2 launched %d instances for %d nodes", len(nodes)-len(missing), len(nodes))
 	}
@@ -488,13 +507,13 @@ func (l *groupLaunch) assignByIndex(
 }
 
 // setAddresses tells Slurm where nodes are, while there is time.
-func (l *groupLaunch) setAddresses(nodes []string) error {
+func (l *launcher) setAddresses(g *groupLaunch, nodes []string) error {
 	ctx, cancel := context.WithTimeout(l.last, l.budget/addressShare)
 	defer cancel()
 
 	addresses := map[string]netip.Addr{}
 	for _, n := range nodes {
-		addresses[n] = l.launched[n].address
+		addresses[n] = g.launched[n].address
 	}
 
 	for {
@@ -516,12 +535,12 @@ func (l *groupLaunch) setAddresses(nodes []string) error {
 
 // records returns one for each reservation that nodes were launched into, of one-node groups one for each node, with
 // the instances in the order of the nodes.
-func (l *groupLaunch) records(nodes []string) (all []state.Record) {
+func (l *launcher) records(g *groupLaunch, nodes []string) (all []state.Record) {
 	of := map[string][]string{}
 	for _, n := range nodes {
 		// SuspendProgram finds the instance of a node by its position in the record.
-		key := l.launched[n].reservation
-		if l.each {
+		key := g.launched[n].reservation
+		if g.each {
 			key = n
 		}
 
@@ -535,13 +554,13 @@ func (l *groupLaunch) records(nodes []string) (all []state.Record) {
 			Hook:        "resume",
 			Partition:   at.partition.Name,
 			Nodes:       hostlist.Compress(nodes),
-			Jobs:        jobNames(l.jobsOn(nodes)),
-			Reservation: l.launched[nodes[0]].reservation,
+			Jobs:        jobNames(g.jobsOn(nodes)),
+			Reservation: g.launched[nodes[0]].reservation,
 			Code:        string(capacity.OK),
 			Message:     "launched",
 		}
 		for _, n := range nodes {
-			r.Instances = append(r.Instances, l.launched[n].instance.ID)
+			r.Instances = append(r.Instances, g.launched[n].instance.ID)
 		}
 
 		all = append(all, r)

@@ -19,22 +19,24 @@ func single(n int) group {
 	return group{nodes: []string{node}, jobs: []capacity.Job{nlp(n, node)}}
 }
 
-// launches launches groups that are one.
-func launches(t *testing.T, w *fake, c *call, groups ...group) *call {
+// launches launches groups that are one, and returns the ODCRs that are held for it.
+func launches(t *testing.T, w *fake, f launchFacts, groups ...group) []odcr {
 	t.Helper()
 
 	for _, g := range groups {
 		w.queue(g.jobs...)
 	}
 
-	ready, unplaced := begun(w, c).plan(groups)
+	l := begun(w, f)
+
+	ready, unplaced := f.plan(groups, map[string]int{})
 	if len(ready) != 1 || len(unplaced) != 0 {
 		t.Fatalf("%d groups, unplaced %+v", len(ready), unplaced)
 	}
 
-	_ = c.launch(ready[0], time.Time{})
+	held, _ := l.launch(ready[0], time.Time{})
 
-	return c
+	return held
 }
 
 // failing is the end of a launch of the pair that fails with a code; done that of one that does not.
@@ -46,7 +48,7 @@ func failing(code string) string {
 }
 
 // has gives the World, and the facts, an instance from before the call.
-func (w *fake) has(c *call, id, node string, after time.Duration, reservation string) *capacity.Instance {
+func (w *fake) has(f *launchFacts, id, node string, after time.Duration, reservation string) *capacity.Instance {
 	w.Instances = append(
 		w.Instances,
 		capacity.Instance{
@@ -62,8 +64,8 @@ func (w *fake) has(c *call, id, node string, after time.Duration, reservation st
 			},
 		},
 	)
-	if c != nil {
-		c.indexInstances(capacity.WithNodes(w.Instances))
+	if f != nil {
+		f.live = liveByNode(capacity.WithNodes(w.Instances))
 	}
 
 	return &w.Instances[len(w.Instances)-1]
@@ -80,7 +82,7 @@ func TestLaunchStories(t *testing.T) {
 		launch gpu-[1-2] ` + two + ` 2 A → no room
 		launch gpu-[1-2] ` + one + ` 1 B → no room`
 	for name, c := range map[string]struct {
-		change func(*fake, *call)
+		change func(*fake)
 		script string
 		want   string
 	}{
@@ -108,7 +110,7 @@ func TestLaunchStories(t *testing.T) {
 			"RequestLimitExceeded",
 		},
 		"nobody knows":      {nil, strings.Repeat("launch gpu-[1-2] "+two+" 2 A → unknown\n", 8), "failed"},
-		"there is no time":  {func(w *fake, _ *call) { w.stop() }, "", "interrupted"},
+		"there is no time":  {func(w *fake) { w.stop() }, "", "interrupted"},
 		"too few instances": {nil, "launch gpu-[1-2] " + two + " 2 A → one", "failed"},
 		"an instance without an address": {nil, `
 			launch gpu-[1-2] ` + two + ` 2 A → no address`, "failed"},
@@ -120,12 +122,11 @@ func TestLaunchStories(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			story(t, c.script+failing(c.want), func(t *testing.T, w *fake) {
-				f := newCall(twoReservations())
 				if c.change != nil {
-					c.change(w, f)
+					c.change(w)
 				}
 
-				launches(t, w, f, pair())
+				launches(t, w, newFacts(twoReservations()), pair())
 
 				for _, r := range w.kept(t) {
 					if r.Code == "ok" &&
@@ -161,7 +162,7 @@ func TestLaunchAttempts(t *testing.T) {
 
 		code, _, _ := strings.Cut(want, " ")
 		story(t, script+failing(code), func(t *testing.T, w *fake) {
-			launches(t, w, newCall(twoReservations()), pair())
+			launches(t, w, newFacts(twoReservations()), pair())
 
 			if r := w.kept(t)[0]; r.Code+" "+r.Message != want {
 				t.Errorf("%+v, want %s", r, want)
@@ -183,7 +184,7 @@ func TestLaunchOfSharedCalls(t *testing.T) {
 		notify 2
 		power down by force gpu-2
 		admin comment 2`, func(t *testing.T, w *fake) {
-		launches(t, w, newCall(twoReservations()), single(1), single(2))
+		launches(t, w, newFacts(twoReservations()), single(1), single(2))
 
 		if l := w.launches[0]; l.Count != 2 || l.Least != 1 {
 			t.Errorf("%d of %d", l.Least, l.Count)
@@ -215,13 +216,13 @@ func TestAdopt(t *testing.T) {
 			snap := twoReservations()
 			snap.Reservations[0].Available, snap.Reservations[0].Total = 8, 8
 			snap.Partitions[0].Groups[0].Slots[0].ReservationIDs = []string{one}
-			c := newCall(snap)
-			w.has(c, "i-1", "gpu-1", time.Second, one)
-			w.has(c, "i-2", "gpu-2", time.Second, one)
-			w.has(c, "i-2b", "gpu-2", time.Second, one)
-			w.has(c, "i-3", "gpu-3", -time.Minute, one)
-			w.has(c, "i-4", "gpu-4", time.Second, ended)
-			w.has(c, "i-5", "gpu-5", -clockSlack, one)
+			c := newFacts(snap)
+			w.has(&c, "i-1", "gpu-1", time.Second, one)
+			w.has(&c, "i-2", "gpu-2", time.Second, one)
+			w.has(&c, "i-2b", "gpu-2", time.Second, one)
+			w.has(&c, "i-3", "gpu-3", -time.Minute, one)
+			w.has(&c, "i-4", "gpu-4", time.Second, ended)
+			w.has(&c, "i-5", "gpu-5", -clockSlack, one)
 
 			nodes := []string{"gpu-1", "gpu-2", "gpu-3", "gpu-4", "gpu-5", "gpu-6"}
 			launches(t, w, c, group{nodes: nodes, jobs: []capacity.Job{nlp(1, nodes...)}})
@@ -239,16 +240,16 @@ func TestInstancesOfAnotherClusterAreNotOurs(t *testing.T) {
 	w.has(nil, "i-1", "gpu-1", 0, one)
 
 	w.has(nil, "i-2", "gpu-1", 0, one).Tags[capacity.TagCluster] = "other"
-	if found, err := w.site().listInstances(t.Context(), "ml"); err != nil || len(found) != 1 || found[0].ID != "i-1" {
+	if found, err := w.hook(capacity.Settings{}).listInstances(t.Context(), "ml"); err != nil || len(found) != 1 || found[0].ID != "i-1" {
 		t.Errorf("%+v, %v", found, err)
 	}
 }
 
-// holdingCall are of a slot on demand in two zones, for whose jobs capacity is held.
-func holdingCall() *call {
-	f := newCall(onDemand())
+// holdingFacts are of a slot on demand in two zones, for whose jobs capacity is held.
+func holdingFacts() launchFacts {
+	f := newFacts(onDemand())
 	f.snap.Partitions[0].Groups[0].Reserve = capacity.ReservePerJob
-	f.Settings.Reserve = capacity.Reserve{MaxInstances: 8}
+	f.settings.Reserve = capacity.Reserve{MaxInstances: 8}
 	return f
 }
 
@@ -269,12 +270,12 @@ func TestHoldStories(t *testing.T) {
 			record hold ok`
 	)
 
-	none := func(f *call) { f.Settings.Reserve.MaxInstances = 1 }
+	none := func(f *launchFacts) { f.settings.Reserve.MaxInstances = 1 }
 	for name, c := range map[string]struct {
 		script string
 		want   string
 		holds  int
-		change func(*call)
+		change func(*launchFacts)
 	}{
 		"it is done": {held, "", 1, nil},
 		"nobody may know what the image runs": {
@@ -333,12 +334,12 @@ func TestHoldStories(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			story(t, c.script+failing(c.want), func(t *testing.T, w *fake) {
-				f := holdingCall()
+				f := holdingFacts()
 				if c.change != nil {
-					c.change(f)
+					c.change(&f)
 				}
 
-				holds := launches(t, w, f, pair()).odcrs
+				holds := launches(t, w, f, pair())
 				if len(holds) != c.holds {
 					t.Errorf("holds %+v", holds)
 				}
@@ -384,7 +385,7 @@ func TestHoldIsRepeated(t *testing.T) {
 		launch gpu-[1-2] cr-A 1 B` + done
 	story(t, script, func(t *testing.T, w *fake) {
 		for _, now := range []time.Duration{0, time.Minute} {
-			f := holdingCall()
+			f := holdingFacts()
 			f.now = noon.Add(now)
 			launches(t, w, f, pair())
 		}
@@ -424,499 +425,7 @@ func TestLetGoStories(t *testing.T) {
 			find instances i-a,i-b → b ends
 			find instances i-b` + both,
 		"one cannot be given back": strings.Replace(`find instances i-a,i-b`+both,
-			"cancel reservation b\n			unlist A\n			record hold ok\n			unlist B\n			record hold "+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				""+
-				"ok",
+			"cancel reservation b\n			unlist A\n			record hold ok\n			unlist B\n			record hold ok",
 			"cancel reservation b → refused\n			unlist A\n			record hold ok\n			record hold UnauthorizedOperation", 1),
 		"there is no time": "find instances i-a,i-b → then no time" + both,
 	} {
@@ -936,9 +445,7 @@ func TestLetGoStories(t *testing.T) {
 
 					return word
 				}
-				c := begun(w, newCall(nil))
-				c.odcrs = []odcr{h("a"), h("b")}
-				c.releaseHolds()
+				begun(w, newFacts(nil)).releaseHolds([]odcr{h("a"), h("b")})
 			})
 		})
 	}

@@ -32,20 +32,20 @@ type odcr struct {
 }
 
 // createODCR creates an ODCR for nodes, in the target's zone.
-func (l *groupLaunch) createODCR(p part, t target, nodes []string) (odcr, error) {
+func (l *launcher) createODCR(g *groupLaunch, p part, t target, nodes []string) (odcr, error) {
 	platform, err := l.imagePlatform(p.template)
 	if err != nil {
 		return odcr{}, err
 	}
 
-	jobs := l.jobsOn(nodes)
-	order := l.holdOrder(p, t, jobs, nodes, platform)
+	jobs := g.jobsOn(nodes)
+	order := l.facts.holdOrder(p, t, jobs, nodes, platform)
 
 	// The token follows from the jobs and their restarts, so a second run of this hook gets the ODCR of the first.
 	for attempt := range maxAttempts {
-		order.ClientToken = l.launchToken(jobs, nodes, attempt, "hold", t.azID, t.instanceType, platform)
+		order.ClientToken = l.facts.launchToken(jobs, nodes, attempt, "hold", t.azID, t.instanceType, platform)
 
-		r, err := l.sendOrder(&order)
+		r, err := l.sendOrder(g, &order)
 		if err == nil && r.State.IsLive() {
 			return odcr{
 				Reservation: r,
@@ -66,7 +66,7 @@ func (l *groupLaunch) createODCR(p part, t target, nodes []string) (odcr, error)
 }
 
 // holdOrder returns the order of an ODCR, without its token.
-func (l *groupLaunch) holdOrder(
+func (f launchFacts) holdOrder(
 	p part, t target, jobs []capacity.Job, nodes []string, platform string,
 ) capacity.HoldOrder {
 	var runs []capacity.JobRun
@@ -75,7 +75,7 @@ func (l *groupLaunch) holdOrder(
 	}
 
 	// The tag names the runs of jobs: by it sync knows when nobody needs the ODCR any more.
-	tags := l.tags(jobs, p.slot.partition.Name, nodes, "")
+	tags := f.tags(jobs, p.slot.partition.Name, nodes, "")
 	tags[capacity.TagHold] = capacity.HoldJobs(runs)
 	tags[capacity.TagName] = "held for " + hook.Clip(tags[capacity.TagName], capacity.MaxTagValue-10)
 
@@ -85,14 +85,14 @@ func (l *groupLaunch) holdOrder(
 		Platform:     platform,
 		Count:        len(nodes),
 		Tags:         tags,
-		End:          l.now.Add(capacity.HoldTime).Truncate(time.Second), // EC2 takes whole seconds
+		End:          f.now.Add(capacity.HoldTime).Truncate(time.Second), // EC2 takes whole seconds
 	}
 }
 
 // sendOrder creates the ODCR of an order. It is in the ledger before it is ordered, and until it is certain that it
 // does not exist. Without an error the ODCR may be one that has ended.
-func (l *groupLaunch) sendOrder(order *capacity.HoldOrder) (r capacity.Reservation, err error) {
-	err = l.waitForTurn(l.holds)
+func (l *launcher) sendOrder(g *groupLaunch, order *capacity.HoldOrder) (r capacity.Reservation, err error) {
+	err = l.waitForTurn(g, l.holds)
 	if err != nil {
 		return r, err
 	}
@@ -127,7 +127,7 @@ func (l *groupLaunch) sendOrder(order *capacity.HoldOrder) (r capacity.Reservati
 
 // enlist puts an order into the ledger, without which nobody knows how much is held. If an earlier run has enlisted the
 // same order, it returns that run's entry.
-func (l *groupLaunch) enlist(order capacity.HoldOrder) (capacity.Hold, error) {
+func (l *launcher) enlist(order capacity.HoldOrder) (capacity.Hold, error) {
 	held := capacity.Hold{
 		Token:        order.ClientToken,
 		InstanceType: order.InstanceType,
@@ -146,7 +146,7 @@ func (l *groupLaunch) enlist(order capacity.HoldOrder) (capacity.Hold, error) {
 
 // imagePlatform returns the platform for which capacity is held: an ODCR for another than the image's would be paid for
 // in vain.
-func (l *groupLaunch) imagePlatform(template string) (string, error) {
+func (l *launcher) imagePlatform(template string) (string, error) {
 	var image capacity.ImagePlatform
 
 	err := l.retryUndecided(l.work, "describe the image", func() (err error) {
@@ -167,33 +167,33 @@ func (l *groupLaunch) imagePlatform(template string) (string, error) {
 }
 
 // releaseHolds cancels the ODCRs of launches when all their instances run, or have ended, or time runs out.
-func (c *call) releaseHolds() {
+func (l *launcher) releaseHolds(held []odcr) {
 	var boots []string
-	for _, o := range c.odcrs {
+	for _, o := range held {
 		boots = append(boots, o.instances...)
 	}
 
 	// Cancelled any earlier, a pending instance would lose its place.
-	for len(boots) > 0 && c.work.Err() == nil {
-		shown, _ := c.FindInstances(c.work, capacity.InstanceQuery{IDs: boots})
+	for len(boots) > 0 && l.work.Err() == nil {
+		shown, _ := l.FindInstances(l.work, capacity.InstanceQuery{IDs: boots})
 		boots = removeFunc(boots, func(id string) bool {
 			return slices.ContainsFunc(shown, func(i capacity.Instance) bool {
 				return i.ID == id && (i.State == "running" || i.Ended())
 			})
 		})
 		if len(boots) > 0 {
-			sleep(c.work, time.Second)
+			sleep(l.work, time.Second)
 		}
 	}
 
-	c.cancelODCRs(c.odcrs...)
+	l.cancelODCRs(held...)
 }
 
 // cancelODCRs cancels ODCRs side by side, so that a slow call does not delay the others, and records what each has cost
 // while it was idle. Their instances continue.
-func (c *call) cancelODCRs(list ...odcr) {
+func (l *launcher) cancelODCRs(list ...odcr) {
 	// Even when the time of the call is over: what is not cancelled is paid until its end.
-	ctx, cancel := context.WithTimeout(c.last, cancelTime)
+	ctx, cancel := context.WithTimeout(l.last, cancelTime)
 	defer cancel()
 
 	errs := make([]error, len(list))
@@ -201,7 +201,7 @@ func (c *call) cancelODCRs(list ...odcr) {
 	var all sync.WaitGroup
 	for i, o := range list {
 		all.Go(func() {
-			errs[i] = c.retryUndecided(ctx, "cancel an ODCR", func() error { return c.CancelODCR(ctx, o.ID) })
+			errs[i] = l.retryUndecided(ctx, "cancel an ODCR", func() error { return l.CancelODCR(ctx, o.ID) })
 		})
 	}
 
@@ -209,17 +209,17 @@ func (c *call) cancelODCRs(list ...odcr) {
 
 	for i, o := range list {
 		if errs[i] == nil {
-			c.unlist(o.token)
+			l.unlist(o.token)
 		}
 
-		c.record(o.record(c.Now(), errs[i]))
+		l.record(o.record(l.Now(), errs[i]))
 	}
 }
 
 // unlist takes an ODCR that no longer exists out of the ledger.
-func (c *call) unlist(token string) {
-	if err := c.RemoveHolds(c.Now(), token); err != nil {
-		c.Warn("the ledger still lists an ODCR that no longer exists", "err", err)
+func (l *launcher) unlist(token string) {
+	if err := l.RemoveHolds(l.Now(), token); err != nil {
+		l.Warn("the ledger still lists an ODCR that no longer exists", "err", err)
 	}
 }
 

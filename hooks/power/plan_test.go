@@ -53,21 +53,20 @@ func twoReservations() *capacity.Snapshot {
 	}
 }
 
-// newCall is a power-up of nodes gpu-1 to gpu-8 of the slot.
-func newCall(snap *capacity.Snapshot) *call {
+// newFacts are those of a power-up of nodes gpu-1 to gpu-8 of the slot.
+func newFacts(snap *capacity.Snapshot) launchFacts {
 	settings := capacity.Settings{
 		Partitions: []capacity.PartitionSettings{
 			{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{{Name: "gpu", MaxNodes: 8}}},
 		},
 	}
 
-	return &call{
-		Hook:      &Hook{Settings: settings},
+	return launchFacts{
+		settings:  settings,
 		mark:      "ml",
 		snap:      snap,
 		now:       noon,
 		since:     noon.Add(-clockSlack),
-		taken:     map[string]int{},
 		live:      map[string][]capacity.Instance{},
 		templates: map[string]template{"": {version: "lt-1:1"}},
 	}
@@ -89,9 +88,10 @@ func TestPlan(t *testing.T) {
 		{nodes: []string{"gpu-5"}, lost: []int{7}},
 		{nodes: []string{"gpu-6"}},
 	}
-	u := newCall(twoReservations())
+	u := newFacts(twoReservations())
+	taken := map[string]int{}
 
-	ready, refused := u.plan(groups)
+	ready, refused := u.plan(groups, taken)
 
 	var got []string
 	for _, g := range ready {
@@ -125,8 +125,8 @@ func TestPlan(t *testing.T) {
 		t.Errorf("refused (-want +got)\n%s", diff)
 	}
 
-	if u.taken[two] != 3 || u.taken[one] != 2 {
-		t.Errorf("taken: %v", u.taken)
+	if taken[two] != 3 || taken[one] != 2 {
+		t.Errorf("taken: %v", taken)
 	}
 }
 
@@ -138,11 +138,13 @@ func TestPartsOfTwoSlots(t *testing.T) {
 		{Name: "gpu-a", ReservationIDs: []string{one}},
 		{Name: "gpu-b", ReservationIDs: []string{two}},
 	}
-	u := newCall(snap)
-	u.Settings.Partitions[0].Groups[0].Slots = 2
+	u := newFacts(snap)
+	u.settings.Partitions[0].Groups[0].Slots = 2
 
 	nodes := []string{"gpu-a-1", "gpu-a-2", "gpu-b-1"}
-	parts, err := u.splitBySlot(group{nodes: nodes, jobs: []capacity.Job{nlp(1, nodes...)}})
+	both := group{nodes: nodes, jobs: []capacity.Job{nlp(1, nodes...)}}
+
+	parts, err := u.splitBySlot(both, map[string]int{})
 	if err != nil || len(parts) != 2 || len(parts[0].nodes) != 2 || parts[0].targets[0].reservationID != one ||
 		len(parts[1].nodes) != 1 ||
 		parts[1].targets[0].reservationID != two {
@@ -151,11 +153,13 @@ func TestPartsOfTwoSlots(t *testing.T) {
 
 	snap.Reservations[1].State = capacity.StateCancelled
 
-	u = newCall(snap)
-	u.Settings.Partitions[0].Groups[0].Slots = 2
-	if parts, err := u.splitBySlot(group{nodes: nodes, jobs: []capacity.Job{nlp(1, nodes...)}}); err == nil ||
-		len(u.taken) != 0 {
-		t.Errorf("without one of them: %+v, taken %v", parts, u.taken)
+	u = newFacts(snap)
+	u.settings.Partitions[0].Groups[0].Slots = 2
+	taken := map[string]int{}
+
+	parts, err = u.splitBySlot(both, taken)
+	if err == nil || len(taken) != 0 {
+		t.Errorf("without one of them: %+v, taken %v", parts, taken)
 	}
 }
 
@@ -168,9 +172,9 @@ func TestAdmitKeepsJobsApart(t *testing.T) {
 		{Name: "gpu-a", ReservationIDs: []string{one}},
 		{Name: "gpu-b", ReservationIDs: []string{two}},
 	}
-	u := newCall(snap)
+	u := newFacts(snap)
 
-	u.Settings.Partitions[0].Groups[0].Slots = 2
+	u.settings.Partitions[0].Groups[0].Slots = 2
 	alike := nlp(1, "gpu-b-1")
 	job := func(change func(*capacity.Job)) capacity.Job {
 		j := alike
@@ -203,10 +207,10 @@ func TestAdmitKeepsJobsApart(t *testing.T) {
 	}
 }
 
-func (u *call) place(t *testing.T, node string) slotInfo {
+func (f launchFacts) place(t *testing.T, node string) slotInfo {
 	t.Helper()
 
-	at, ok := slotOf(u.Settings, node)
+	at, ok := slotOf(f.settings, node)
 	if !ok {
 		t.Fatalf("%s is not ours", node)
 	}
@@ -216,7 +220,7 @@ func (u *call) place(t *testing.T, node string) slotInfo {
 
 // The tags of a launch say whose it is, what for, and which nodes.
 func TestTagsOfALaunch(t *testing.T) {
-	r := newCall(nil)
+	r := newFacts(nil)
 	jobs := func(shown ...string) (all []capacity.Job) {
 		for _, s := range shown {
 			all = append(all, capacity.Job{Shown: s})
@@ -373,7 +377,7 @@ func TestLaunchToken(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		return (&call{mark: cluster, now: noon.Add(after)}).launchToken(jobs, names, attempt, strings.Fields(what)...)
+		return launchFacts{mark: cluster, now: noon.Add(after)}.launchToken(jobs, names, attempt, strings.Fields(what)...)
 	}
 
 	const what = "cr-1 subnet-1 p5.48xlarge lt-1:1"
@@ -424,6 +428,7 @@ func TestTargetsBeforeAFence(t *testing.T) {
 		name:      "gpu",
 	}
 
+	f := launchFacts{snap: snap, now: noon}
 	for name, c := range map[string]struct {
 		limit, least capacity.Limit
 		fits         bool
@@ -435,12 +440,12 @@ func TestTargetsBeforeAFence(t *testing.T) {
 	} {
 		j := nlp(1, "gpu-1")
 		j.TimeLimit, j.TimeMin = c.limit, c.least
-		if _, err := (&call{snap: snap, now: noon}).targets([]capacity.Job{j}, at, 1); (err == nil) != c.fits {
+		if _, err := f.targets([]capacity.Job{j}, at, 1, nil); (err == nil) != c.fits {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 
-	if _, err := (&call{snap: snap, now: noon}).targets(nil, at, 1); err != nil {
+	if _, err := f.targets(nil, at, 1, nil); err != nil {
 		t.Errorf("no job: %v", err)
 	}
 }
@@ -502,7 +507,7 @@ func TestChooseTargets(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := (&call{snap: snap, now: noon, taken: test.taken}).targets(test.jobs, at, test.nodes)
+			got, err := launchFacts{snap: snap, now: noon}.targets(test.jobs, at, test.nodes, test.taken)
 
 			var words []string
 			for _, g := range got {
@@ -573,7 +578,7 @@ func TestChooseTargetsOnDemand(t *testing.T) {
 				jobs = append(jobs, capacity.Job{ID: n + 1, Comment: comment})
 			}
 
-			targets, err := (&call{snap: snap}).targets(jobs, at, 2)
+			targets, err := launchFacts{snap: snap}.targets(jobs, at, 2, nil)
 
 			var words []string
 			for _, g := range targets {

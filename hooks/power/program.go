@@ -4,7 +4,7 @@
 //
 //	program    program.go: settings, the site's own program, the log
 //	read       read.go: side by side
-//	decide     group.go: groups, and where each can go
+//	decide     refuse.go, group.go: jobs that may never run here; groups, and where each can go
 //	act        launch.go odcr.go takedown.go suspend.go configure.go, on the [World]
 //
 // A launch that fails is taken down (takedown.go): its nodes go through POWER_DOWN_FORCE, after which Slurm requeues
@@ -54,7 +54,7 @@ type program struct {
 	calledAs string // all settings that name it, for the usage text
 	what     string // what it does, for the log
 	advice   string // ends the log's last line after a failure
-	do       func(ctx context.Context, s *Hook) error
+	do       func(ctx context.Context, h *Hook) error
 }
 
 // Resume runs pcs-capacity-resume; it returns the exit status.
@@ -130,19 +130,19 @@ names, and syslog.
 	}
 
 	log.Info(p.what, "nodes", nodes, "resume_file", os.Getenv("SLURM_RESUME_FILE"))
-	s := NewHook(nil, state.Dir(cfg.StateDir), cfg.Domain(), cfg.Cluster, nodes, log)
-	s.what = p.what
-	s.began = began
+	h := NewHook(nil, state.Dir(cfg.StateDir), cfg.Domain(), cfg.Cluster, nodes, log)
+	h.what = p.what
+	h.began = began
 
 	// Without AWS the site's program still has to be waited for, and the failure logged.
-	aws, made := ec2.New(ctx, ec2.Options{Region: cfg.Region, OnCall: s.logCall})
+	aws, made := ec2.New(ctx, ec2.Options{Region: cfg.Region, OnCall: h.logCall})
 	if made == nil {
-		s.connect(aws)
-		made = p.do(ctx, s)
-		s.keepAccess(ctx, aws)
+		h.connect(aws)
+		made = p.do(ctx, h)
+		h.keepAccess(ctx, aws)
 	}
 
-	return s.finish(theirs.wait(errors.Join(err, made)), p.advice)
+	return h.finish(theirs.wait(errors.Join(err, made)), p.advice)
 }
 
 // withoutSettings does what is left to do when the settings cannot be read. Nobody launches our nodes then, and Slurm
@@ -271,7 +271,7 @@ type Hook struct {
 	Cluster  string // the PCS cluster; "" for self-managed Slurm
 }
 
-// NewHook returns the Site of one call by slurmctld, with a hostlist.
+// NewHook returns one call by slurmctld, with a hostlist.
 func NewHook(w World, dir state.Dir, settings capacity.Settings, cluster, nodes string, log *slog.Logger) *Hook {
 	return &Hook{
 		World:    w,
@@ -283,13 +283,13 @@ func NewHook(w World, dir state.Dir, settings capacity.Settings, cluster, nodes 
 }
 
 // Now returns AWS's time.
-func (s *Hook) Now() time.Time { return time.Now().Add(s.Offset()) }
+func (h *Hook) Now() time.Time { return time.Now().Add(h.Offset()) }
 
 // connect makes the adapters the World. It asks nobody.
-func (s *Hook) connect(aws *ec2.Client) {
-	a := adapters{slurmClient: slurm.New(s.Cluster), ec2Client: aws, Dir: s.State}
+func (h *Hook) connect(aws *ec2.Client) {
+	a := adapters{slurmClient: slurm.New(h.Cluster), ec2Client: aws, Dir: h.State}
 	a.slurmClient.Timeout = slurmTimeout
-	for _, p := range s.Settings.Partitions {
+	for _, p := range h.Settings.Partitions {
 		if p.Provider == capacity.ProviderPCS {
 			a.Provisioner = pcs.Provisioner{PCS: pcs.From(aws.Shared()), EC2: aws}
 		}
@@ -300,10 +300,10 @@ func (s *Hook) connect(aws *ec2.Client) {
 	}
 
 	if err := a.Create(); err != nil {
-		s.Warn("there is no state folder; records were not written", "err", err)
+		h.Warn("there is no state folder; records were not written", "err", err)
 	}
 
-	s.World = a
+	h.World = a
 }
 
 // PowerUp does the work of pcs-capacity-resume. With provider ec2 it launches the nodes. With provider pcs, where PCS
@@ -313,15 +313,15 @@ func (s *Hook) connect(aws *ec2.Client) {
 // A node that is up is left alone. The error is for nodes that could not be handled: Slurm leaves them to
 // ResumeTimeout, or does not wait for them. Running again with the same nodes is harmless: launches carry a
 // ClientToken, and the instances of an earlier run are adopted.
-func PowerUp(ctx context.Context, s *Hook) error {
-	waits, byHand := s.readResumeFile() // first: the file is there only for a while
+func PowerUp(ctx context.Context, h *Hook) error {
+	waits, byHand := h.readResumeFile() // first: the file is there only for a while
 
-	last, err := s.State.ReadSnapshot()
+	last, err := h.State.ReadSnapshot()
 	if err != nil {
-		s.Info("continuing without the last snapshot", "err", err)
+		h.Info("continuing without the last snapshot", "err", err)
 	}
 
-	names, err := hostlist.Expand(s.list)
+	names, err := hostlist.Expand(h.list)
 	if err == nil {
 		names, err = hostlist.Expand(hostlist.Compress(names)) // sorted, once each
 	}
@@ -334,7 +334,7 @@ func PowerUp(ctx context.Context, s *Hook) error {
 
 	slots := map[string]slotInfo{}
 	for _, n := range names {
-		at, ours := slotOf(s.Settings, n)
+		at, ours := slotOf(h.Settings, n)
 		switch {
 		case !ours:
 			foreign = append(foreign, n)
@@ -346,7 +346,7 @@ func PowerUp(ctx context.Context, s *Hook) error {
 	}
 
 	if len(foreign) > 0 {
-		s.Warn("no node_group of the settings has these nodes; they are left alone",
+		h.Warn("no node_group of the settings has these nodes; they are left alone",
 			"nodes", hostlist.Compress(foreign))
 	}
 
@@ -356,14 +356,14 @@ func PowerUp(ctx context.Context, s *Hook) error {
 		both                 sync.WaitGroup
 	)
 	if len(slots) > 0 {
-		both.Go(func() { configured = s.configureSlots(ctx, slots, last) })
+		both.Go(func() { configured = h.configureSlots(ctx, slots, last) })
 	}
 
 	if len(nodes) > 0 {
 		both.Go(func() {
-			c, err := s.read(ctx, nodes, last, byHand)
+			up, err := h.read(ctx, nodes, last, byHand)
 			if err == nil {
-				err = c.resume(ctx, waits)
+				err = h.resume(ctx, up, waits)
 			}
 
 			launched = err
@@ -377,9 +377,9 @@ func PowerUp(ctx context.Context, s *Hook) error {
 
 // keepAccess writes down, for `check`, whether this hook had credentials of AWS, and whose. They have been looked for
 // by now; this asks nobody but the metadata of the instance.
-func (s *Hook) keepAccess(ctx context.Context, aws *ec2.Client) {
+func (h *Hook) keepAccess(ctx context.Context, aws *ec2.Client) {
 	for _, words := range aws.Withheld() {
-		s.Warn("EC2 withheld information", "untold", words)
+		h.Warn("EC2 withheld information", "untold", words)
 	}
 
 	account, source, err := aws.Shared().Account(context.WithoutCancel(ctx))
@@ -389,18 +389,18 @@ func (s *Hook) keepAccess(ctx context.Context, aws *ec2.Client) {
 		a.Without = err.Error()
 	}
 
-	if err := s.State.Hook().Save(&a); err != nil {
-		s.Warn("check will not see the AWS credentials of this hook", "err", err)
+	if err := h.State.Hook().Save(&a); err != nil {
+		h.Warn("check will not see the AWS credentials of this hook", "err", err)
 	}
 }
 
 // knownMark returns the mark as the settings have it, or as an earlier hook learned it; "" if neither.
-func (s *Hook) knownMark() string {
-	if s.Cluster != "" {
-		return s.Cluster
+func (h *Hook) knownMark() string {
+	if h.Cluster != "" {
+		return h.Cluster
 	}
 
-	mark, _ := s.State.Mark()
+	mark, _ := h.State.Mark()
 
 	return mark
 }
@@ -408,10 +408,10 @@ func (s *Hook) knownMark() string {
 // describeCluster asks slurmctld for the value of our mark, the PCS cluster or else a ClusterMark, and for the shortest
 // ResumeTimeout of our partitions. It keeps the mark for a hook that finds no slurmctld; with a mark that is known
 // without it, it is no error if nobody answers, and the timeout is Slurm's default.
-func (s *Hook) describeCluster(ctx context.Context) (mark string, resumeTimeout time.Duration, err error) {
-	controller, err := s.Config(ctx)
+func (h *Hook) describeCluster(ctx context.Context) (mark string, resumeTimeout time.Duration, err error) {
+	controller, err := h.Config(ctx)
 	if err != nil {
-		if mark := s.knownMark(); mark != "" {
+		if mark := h.knownMark(); mark != "" {
 			return mark, defaultResumeTimeout, nil
 		}
 
@@ -419,26 +419,26 @@ func (s *Hook) describeCluster(ctx context.Context) (mark string, resumeTimeout 
 	}
 
 	resumeTimeout = cmp.Or(controller.ResumeTimeout, defaultResumeTimeout)
-	if s.Cluster != "" {
-		return s.Cluster, resumeTimeout, nil
+	if h.Cluster != "" {
+		return h.Cluster, resumeTimeout, nil
 	}
 
 	var ours []string
-	for _, p := range s.Settings.Partitions {
+	for _, p := range h.Settings.Partitions {
 		ours = append(ours, p.Name)
 	}
 
 	// A partition may have a shorter ResumeTimeout than slurm.conf says for all.
-	partitions, err := s.Partitions(ctx)
+	partitions, err := h.Partitions(ctx)
 	if err != nil {
-		s.Warn("asking Slurm for its partitions; taking the ResumeTimeout of slurm.conf", "err", err)
+		h.Warn("asking Slurm for its partitions; taking the ResumeTimeout of slurm.conf", "err", err)
 	} else {
 		resumeTimeout = cmp.Or(controller.ShortestResumeTimeout(partitions, ours), defaultResumeTimeout)
 	}
 
-	mark, notKept, err := s.State.LearnMark(controller.StateSaveLocation, controller.ClusterName)
+	mark, notKept, err := h.State.LearnMark(controller.StateSaveLocation, controller.ClusterName)
 	if notKept != nil {
-		s.Warn("keeping the cluster's mark for when slurmctld does not answer", "err", notKept)
+		h.Warn("keeping the cluster's mark for when slurmctld does not answer", "err", notKept)
 	}
 
 	return mark, resumeTimeout, err
@@ -460,8 +460,8 @@ func newSiteProgram(setting string) *siteProgram {
 }
 
 // start starts the site's program for the nodes that are not ours, and returns ours; without such a program, all nodes.
-func (c *siteProgram) start(log *slog.Logger, settings capacity.Settings, list string) (ours string, err error) {
-	if c.program == "" {
+func (p *siteProgram) start(log *slog.Logger, settings capacity.Settings, list string) (ours string, err error) {
+	if p.program == "" {
 		return list, nil
 	}
 
@@ -484,13 +484,13 @@ func (c *siteProgram) start(log *slog.Logger, settings capacity.Settings, list s
 		return list, nil
 	}
 
-	log.Info("the site's program is called for its own nodes", "program", c.program, "nodes", hostlist.Compress(theirs))
+	log.Info("the site's program is called for its own nodes", "program", p.program, "nodes", hostlist.Compress(theirs))
 
-	c.running = exec.Command(c.program, hostlist.Compress(theirs))
-	c.running.Env = c.environment
-	if err := c.running.Start(); err != nil {
+	p.running = exec.Command(p.program, hostlist.Compress(theirs))
+	p.running.Env = p.environment
+	if err := p.running.Start(); err != nil {
 		// Our own nodes are handled even if the site's program is broken.
-		c.running = nil
+		p.running = nil
 		return hostlist.Compress(own), fmt.Errorf("the site's program for its own nodes: %w", err)
 	}
 
@@ -498,13 +498,13 @@ func (c *siteProgram) start(log *slog.Logger, settings capacity.Settings, list s
 }
 
 // wait ends with the site's program, so Slurm waits for it as before; err is passed through.
-func (c *siteProgram) wait(err error) error {
-	if c.running == nil {
+func (p *siteProgram) wait(err error) error {
+	if p.running == nil {
 		return err
 	}
 
-	if ended := c.running.Wait(); ended != nil {
-		return errors.Join(err, fmt.Errorf("%s, the site's program for its own nodes: %w", c.program, ended))
+	if ended := p.running.Wait(); ended != nil {
+		return errors.Join(err, fmt.Errorf("%s, the site's program for its own nodes: %w", p.program, ended))
 	}
 
 	return err
@@ -547,18 +547,18 @@ func (j *journal) logCall(a ec2.Call) {
 }
 
 // record writes records.
-func (s *Hook) record(records ...state.Record) {
+func (h *Hook) record(records ...state.Record) {
 	for _, r := range records {
-		s.Info(r.Message, "nodes", r.Nodes, "jobs", r.Jobs, "reservation", r.Reservation,
+		h.Info(r.Message, "nodes", r.Nodes, "jobs", r.Jobs, "reservation", r.Reservation,
 			"code", r.Code, "aws_code", r.EC2Code, "instances", r.Instances)
 	}
 
-	s.mu.Lock()
-	s.kept = append(s.kept, records...)
-	s.mu.Unlock()
+	h.mu.Lock()
+	h.kept = append(h.kept, records...)
+	h.mu.Unlock()
 
-	if err := s.AppendRecords(records...); err != nil {
-		s.Warn("records were not written", "err", err)
+	if err := h.AppendRecords(records...); err != nil {
+		h.Warn("records were not written", "err", err)
 	}
 }
 

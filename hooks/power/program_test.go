@@ -278,12 +278,12 @@ func TestPoweringUp(t *testing.T) {
 		},
 		"Slurm does not tell": {nil, errNoTime, "", "without which nothing is launched"},
 	} {
-		call := &call{Hook: &Hook{journal: logless()}, nodes: []string{"gpu-1", "gpu-2", "gpu-3"}, statesErr: c.err}
+		up := powerUp{nodes: []string{"gpu-1", "gpu-2", "gpu-3"}, statesErr: c.err}
 		for i, state := range c.states {
-			call.states = append(call.states, capacity.Node{Name: call.nodes[i], State: state})
+			up.states = append(up.states, capacity.Node{Name: up.nodes[i], State: state})
 		}
 
-		got, err := call.nodesPoweringUp()
+		got, err := newFake(t).hook(capacity.Settings{}).nodesPoweringUp(up)
 		if strings.Join(got, " ") != c.want || (err != nil) != (c.fails != "") ||
 			err != nil && !strings.Contains(err.Error(), c.fails) {
 			t.Errorf("%s: %q, %v", name, got, err)
@@ -297,13 +297,13 @@ func TestResumeStories(t *testing.T) {
 	stranger := batch(nlp(3, "gpu-3"))
 	stranger.Account, stranger.Partition = "vision", "gpu"
 	for name, c := range map[string]struct {
-		change func(*call)
+		change func(*powerUp)
 		script string
 		fails  bool
 	}{
 		"it is done": {nil, "launch gpu-[1-2] " + two + " 2 A" + done, false},
 		"a refused job is held, and its nodes go down": {
-			func(c *call) { c.nodes, c.jobs = []string{"gpu-3"}, []capacity.Job{stranger} },
+			func(up *powerUp) { up.nodes, up.jobs = []string{"gpu-3"}, []capacity.Job{stranger} },
 			`
 			record resume account-not-allowed gpu-3
 			admin comment 3
@@ -313,16 +313,16 @@ func TestResumeStories(t *testing.T) {
 			power down by force gpu-3`,
 			false,
 		},
-		"Slurm does not tell its jobs": {func(c *call) { c.jobs, c.jobsErr = nil, answers["unknown"] }, `
+		"Slurm does not tell its jobs": {func(up *powerUp) { up.jobs, up.jobsErr = nil, answers["unknown"] }, `
 			record resume failed gpu-[1-2]
 			power down by force gpu-[1-2]`, false},
-		"EC2 does not answer": {func(c *call) { c.factsErr = answers["refused"] }, `
+		"EC2 does not answer": {func(up *powerUp) { up.factsErr = answers["refused"] }, `
 			record resume UnauthorizedOperation gpu-[1-2]
 			notify 1
 			power down by force gpu-[1-2]
 			admin comment 1`, false},
 		"the template is not known": {
-			func(c *call) { c.templates = map[string]template{"": {err: answers["refused"]}} },
+			func(up *powerUp) { up.facts.templates = map[string]template{"": {err: answers["refused"]}} },
 			`
 			record resume UnauthorizedOperation gpu-[1-2]
 			notify 1
@@ -330,7 +330,7 @@ func TestResumeStories(t *testing.T) {
 			admin comment 1`,
 			false,
 		},
-		"the job is gone": {func(c *call) { c.jobs = nil }, `
+		"the job is gone": {func(up *powerUp) { up.jobs = nil }, `
 			record resume job-gone gpu-[1-2]
 			power down by force gpu-[1-2]`, false},
 		"Slurm keeps the nodes": {nil, "launch gpu-[1-2] " + two + ` 2 A → refused
@@ -341,10 +341,14 @@ func TestResumeStories(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			story(t, c.script, func(t *testing.T, w *fake) {
-				up := begun(w, newCall(twoReservations()))
-				up.nodes, up.jobs = pair().nodes, pair().jobs
+				up := powerUp{
+					nodes:  pair().nodes,
+					jobs:   pair().jobs,
+					facts:  newFacts(twoReservations()),
+					budget: budget,
+				}
 				if c.change != nil {
-					c.change(up)
+					c.change(&up)
 				}
 
 				w.queue(up.jobs...)
@@ -354,7 +358,7 @@ func TestResumeStories(t *testing.T) {
 				}
 
 				waiting := []capacity.ResumeJob{{ID: 1, Nodes: []string{"gpu-1", "gpu-2"}}}
-				if err := up.resume(w.ctx, waiting); (err != nil) != c.fails {
+				if err := w.hook(up.facts.settings).resume(w.ctx, up, waiting); (err != nil) != c.fails {
 					t.Error(err)
 				}
 			})
@@ -369,17 +373,20 @@ func TestLargeGroupsTakeTheirTurnFirst(t *testing.T) {
 		snap := twoReservations()
 		snap.Reservations[0].Available, snap.Reservations[0].Total = 8, 8
 		snap.Partitions[0].Groups[0].Slots[0].ReservationIDs = []string{one}
-		c := begun(w, newCall(snap))
-		c.jobs = []capacity.Job{
-			nlp(1, "gpu-1"),
-			nlp(2, "gpu-2", "gpu-3", "gpu-4"),
-			nlp(3, "gpu-5", "gpu-6", "gpu-7", "gpu-8"),
+		up := powerUp{
+			jobs: []capacity.Job{
+				nlp(1, "gpu-1"),
+				nlp(2, "gpu-2", "gpu-3", "gpu-4"),
+				nlp(3, "gpu-5", "gpu-6", "gpu-7", "gpu-8"),
+			},
+			facts:  newFacts(snap),
+			budget: budget,
 		}
-		w.queue(c.jobs...)
+		w.queue(up.jobs...)
 
 		for _, n := range w.Slurm.All {
-			c.nodes = append(c.nodes, n.Name)
-			c.states = append(c.states, capacity.Node{Name: n.Name, State: "ALLOCATED+CLOUD+POWERING_UP"})
+			up.nodes = append(up.nodes, n.Name)
+			up.states = append(up.states, capacity.Node{Name: n.Name, State: "ALLOCATED+CLOUD+POWERING_UP"})
 		}
 
 		slow := w.Dir.RateLimit(state.LaunchRate, 1, 10*time.Second) // others have used up the burst
@@ -387,7 +394,7 @@ func TestLargeGroupsTakeTheirTurnFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		if err := c.resume(w.ctx, nil); err != nil {
+		if err := w.hook(up.facts.settings).resume(w.ctx, up, nil); err != nil {
 			t.Error(err)
 		}
 
@@ -530,14 +537,13 @@ func TestFactsWithoutEC2(t *testing.T) {
 	}
 
 	s := reading(simulatedEC2(t), group)
-	c := &call{
-		Hook:   s,
-		mark:   "ml",
+	up := powerUp{
 		nodes:  []string{"gpu-1"},
 		jobs:   single(1).jobs,
 		states: []capacity.Node{{Name: "gpu-1", State: "ALLOCATED+CLOUD+POWERING_UP"}},
 	}
-	if c.factsErr = c.readFacts(ctx, nil); c.factsErr == nil {
+	_, up.factsErr = s.readFacts(ctx, "ml", up.nodes, nil)
+	if up.factsErr == nil {
 		t.Fatal("EC2 answers")
 	}
 
@@ -546,7 +552,8 @@ func TestFactsWithoutEC2(t *testing.T) {
 		notify 1
 		power down by force gpu-1
 		admin comment 1`, func(t *testing.T, w *fake) {
-		if err := begun(w, c).resume(w.ctx, nil); err != nil || w.kept(t)[0].Partition != "gpu" {
+		up.budget = budget
+		if err := w.hook(s.Settings).resume(w.ctx, up, nil); err != nil || w.kept(t)[0].Partition != "gpu" {
 			t.Errorf("%v, %+v", err, w.kept(t))
 		}
 	})

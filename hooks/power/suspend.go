@@ -34,19 +34,19 @@ const (
 // instances of the nodes, and takes nodes that did not boot out of DOWN, even if a termination failed: the place in the
 // block is paid for, and the next launch of a node terminates the leftovers. It touches only instances with our
 // cluster's mark. Only nodes that did not boot, and an unknown mark, need slurmctld.
-func PowerDown(ctx context.Context, s *Hook) error {
+func PowerDown(ctx context.Context, h *Hook) error {
 	ctx, cancel := context.WithTimeout(ctx, suspendBudget)
 	defer cancel()
 
-	nodes, err := hostlist.Expand(s.list)
+	nodes, err := hostlist.Expand(h.list)
 	if err != nil {
 		return fmt.Errorf("reading the nodes to power down: %w", err)
 	}
 
-	mark := s.knownMark()
+	mark := h.knownMark()
 	if mark == "" { // a hook that knows no mark can touch nothing
-		err := s.retry(ctx, "ask Slurm for its cluster", func() (err error) {
-			mark, _, err = s.describeCluster(ctx)
+		err := h.retry(ctx, "ask Slurm for its cluster", func() (err error) {
+			mark, _, err = h.describeCluster(ctx)
 			return err
 		})
 		if err != nil {
@@ -55,10 +55,10 @@ func PowerDown(ctx context.Context, s *Hook) error {
 	}
 
 	var both sync.WaitGroup
-	both.Go(func() { s.resetFailedNodes(ctx, nodes) })
+	both.Go(func() { h.resetFailedNodes(ctx, nodes) })
 
 	// Side by side with the reset: neither waits for the other's slow service.
-	err = s.terminate(ctx, mark, nodes)
+	err = h.terminate(ctx, mark, nodes)
 
 	both.Wait()
 
@@ -111,29 +111,29 @@ func (j *journal) retryUndecided(ctx context.Context, what string, try func() er
 // A slow call must not hit a newer launch of the same nodes. Slurm powers a node up again no earlier than
 // SuspendTimeout (30 s by default) after it called SuspendProgram, and only if it considers the node powered down. So
 // an instance launched after this call belongs to a newer launch and is left alone.
-func (s *Hook) terminate(ctx context.Context, mark string, nodes []string) error {
-	records, err := s.State.Records()
+func (h *Hook) terminate(ctx context.Context, mark string, nodes []string) error {
+	records, err := h.State.Records()
 	if err != nil {
-		s.Warn("instances are found by their tags alone", "err", err)
+		h.Warn("instances are found by their tags alone", "err", err)
 	}
 
 	var ours, ends []capacity.Instance
 
-	err = s.retry(ctx, "list our instances", func() (err error) {
-		ours, err = s.listInstances(ctx, mark)
+	err = h.retry(ctx, "list our instances", func() (err error) {
+		ours, err = h.listInstances(ctx, mark)
 		return err
 	})
 
 	// The offset is known from EC2's answer; without an answer nothing is compared with it.
-	called := s.began.Add(s.Offset())
+	called := h.began.Add(h.Offset())
 	if err == nil {
-		ends = s.selectInstances(ours, records, mark, nodes, called)
+		ends = h.selectInstances(ours, records, mark, nodes, called)
 		if len(ends) == 0 {
-			s.Info("no instance to terminate")
+			h.Info("no instance to terminate")
 			return nil
 		}
 
-		err = s.retry(ctx, "terminate instances", func() error { return s.Terminate(ctx, ends) })
+		err = h.retry(ctx, "terminate instances", func() error { return h.Terminate(ctx, ends) })
 	}
 
 	record := state.Record{
@@ -151,13 +151,13 @@ func (s *Hook) terminate(ctx context.Context, mark string, nodes []string) error
 		record.Message = p.Text()
 	}
 
-	s.record(record)
+	h.record(record)
 
 	return err
 }
 
 // selectInstances chooses the instances of nodes that a power-down terminates.
-func (s *Hook) selectInstances(
+func (h *Hook) selectInstances(
 	ours []capacity.Instance, records []state.Record, mark string, nodes []string, called time.Time,
 ) (ends []capacity.Instance) {
 	// An instance that EC2 shows is judged by its tags, not by our record of it.
@@ -168,7 +168,7 @@ func (s *Hook) selectInstances(
 		switch {
 		case i.Tags[capacity.TagCluster] != mark || i.Ended() || !slices.Contains(nodes, i.Tags[capacity.TagNode]):
 		case i.Launched.After(called.Add(clockSlack)):
-			s.Warn("left alone: launched after this call", "instance", i.ID)
+			h.Warn("left alone: launched after this call", "instance", i.ID)
 		default:
 			ends = append(ends, i)
 		}
@@ -219,11 +219,11 @@ func recordedInstances(nodes []string, records []state.Record, called time.Time)
 // resetFailedNodes powers down the nodes that Slurm has given up, after which Slurm uses them again
 // (idle_on_node_suspend) and calls SuspendProgram for them, which finds them powering down and not given up. It also
 // delays the jobs that waited for the nodes and that Slurm has requeued: a broken image is still broken the next time.
-func (s *Hook) resetFailedNodes(ctx context.Context, nodes []string) {
+func (h *Hook) resetFailedNodes(ctx context.Context, nodes []string) {
 	var all []capacity.Node
 
-	err := s.retry(ctx, "ask Slurm which nodes did not boot", func() (err error) {
-		all, err = s.Nodes(ctx, nodes...)
+	err := h.retry(ctx, "ask Slurm which nodes did not boot", func() (err error) {
+		all, err = h.Nodes(ctx, nodes...)
 		return err
 	})
 	lost := removeFunc(nodes, func(name string) bool {
@@ -233,19 +233,19 @@ func (s *Hook) resetFailedNodes(ctx context.Context, nodes []string) {
 		return
 	}
 
-	err = s.retry(ctx, "power nodes down", func() error {
-		return s.PowerDownForce(ctx, lost, "ResumeTimeout reached: the instance did not register in time")
+	err = h.retry(ctx, "power nodes down", func() error {
+		return h.PowerDownForce(ctx, lost, "ResumeTimeout reached: the instance did not register in time")
 	})
 	if err != nil {
 		return
 	}
 
-	records, unknown := s.State.Records()
+	records, unknown := h.State.Records()
 
 	// Only after the power-down: before it the jobs still have their nodes.
-	jobs, unasked := s.BriefJobs(ctx)
+	jobs, unasked := h.BriefJobs(ctx)
 	if err := errors.Join(unknown, unasked); err != nil {
-		s.Warn("jobs of nodes that did not boot are not delayed", "nodes", hostlist.Compress(lost), "err", err)
+		h.Warn("jobs of nodes that did not boot are not delayed", "nodes", hostlist.Compress(lost), "err", err)
 		return
 	}
 
@@ -260,14 +260,14 @@ func (s *Hook) resetFailedNodes(ctx context.Context, nodes []string) {
 		return
 	}
 
-	now := s.began.Add(s.Offset())
+	now := h.began.Add(h.Offset())
 	record := state.Record{
 		At:      now,
 		Hook:    "resume",
 		Nodes:   hostlist.Compress(lost),
 		Jobs:    jobNames(jobs),
 		Code:    string(capacity.NotBooted),
-		Message: s.bootFailure(ctx, last[lost[0]].instance),
+		Message: h.bootFailure(ctx, last[lost[0]].instance),
 	}
 
 	for i, job := range jobs { // requeued by now
@@ -279,22 +279,22 @@ func (s *Hook) resetFailedNodes(ctx context.Context, nodes []string) {
 		}
 	}
 
-	s.record(record)
+	h.record(record)
 
 	note := capacity.AdminNote{Text: fmt.Sprintf("nodes %s did not boot: %s", record.Nodes, record.Message)}
-	s.delayJobs(ctx, jobs, jobs, delay{now: s.began, failures: countFailures(append(records, record), now)}, note)
+	h.delayJobs(ctx, jobs, jobs, delay{now: h.began, failures: countFailures(append(records, record), now)}, note)
 }
 
 // bootFailure says why an instance did not boot, by its console; instance is "" if it is unknown.
-func (s *Hook) bootFailure(ctx context.Context, instance string) string {
+func (h *Hook) bootFailure(ctx context.Context, instance string) string {
 	const late = "the instance did not register with Slurm within ResumeTimeout; its "
 	if instance == "" {
 		return late + "image, its slurm.conf or its network may be broken"
 	}
 
-	says, err := s.BootFailure(ctx, instance)
+	says, err := h.BootFailure(ctx, instance)
 	if err != nil {
-		s.Warn("the console is not known", "err", err)
+		h.Warn("the console is not known", "err", err)
 	}
 
 	if err != nil || says == "" {

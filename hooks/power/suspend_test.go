@@ -100,7 +100,7 @@ func TestTerminateStories(t *testing.T) {
 				ctx, cancel := within(t, suspendBudget)
 				defer cancel()
 
-				if failure := w.site().terminate(ctx, "ml", []string{"gpu-1", "gpu-2"}); (failure != nil) != c.fails {
+				if failure := w.hook(capacity.Settings{}).terminate(ctx, "ml", []string{"gpu-1", "gpu-2"}); (failure != nil) != c.fails {
 					t.Error(failure)
 				}
 			})
@@ -167,7 +167,7 @@ func TestGiveBackStories(t *testing.T) {
 				ctx, cancel := within(t, suspendBudget)
 				defer cancel()
 
-				w.site().resetFailedNodes(ctx, []string{"gpu-1", "gpu-2"})
+				w.hook(capacity.Settings{}).resetFailedNodes(ctx, []string{"gpu-1", "gpu-2"})
 
 				if w.Console != "" {
 					if got, want := w.said("1"), "did not boot: the instance did not register with Slurm within "+
@@ -227,7 +227,7 @@ func TestConfigureStories(t *testing.T) {
 				}
 				snap := twoReservations()
 
-				failure := w.site().configure(t.Context(), newCall(snap).place(t, "gpu-1"), c.reservation, snap)
+				failure := w.hook(capacity.Settings{}).configure(t.Context(), newFacts(snap).place(t, "gpu-1"), c.reservation, snap)
 				if (failure == nil) != (c.code == "") || w.kept(t)[0].Code != cmp.Or(c.code, "ok") {
 					t.Error(failure)
 				}
@@ -272,7 +272,7 @@ func TestTwoClocks(t *testing.T) {
 		w.has(nil, "i-1", "gpu-1", ahead-time.Minute, "")
 		w.has(nil, "i-newer", "gpu-1", ahead+time.Minute, "")
 
-		if failure := w.site().terminate(t.Context(), "ml", []string{"gpu-1"}); failure != nil ||
+		if failure := w.hook(capacity.Settings{}).terminate(t.Context(), "ml", []string{"gpu-1"}); failure != nil ||
 			!w.kept(t)[2].At.Equal(aws) {
 			t.Errorf("%v, %+v", failure, w.kept(t))
 		}
@@ -294,7 +294,7 @@ func TestTwoClocks(t *testing.T) {
 		g.jobs[0] = batch(g.jobs[0])
 		w.queue(g.jobs...)
 
-		if err := begun(w, newCall(nil)).takeDown(failedGroup{group: g, err: notOpen}); err != nil ||
+		if err := begun(w, newFacts(nil)).takeDown(failedGroup{group: g, err: notOpen}); err != nil ||
 			!w.kept(t)[0].At.Equal(aws) {
 			t.Errorf("%v, %+v", err, w.kept(t))
 		}

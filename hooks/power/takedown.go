@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -16,21 +15,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
-
-// refusal is a reason of ours not to launch.
-type refusal struct {
-	capacity.Verdict
-	kind error // what errors.Is finds it to be; may be nil
-}
-
-func (r *refusal) Error() string { return string(r.Code) + ": " + r.Sentence }
-func (r *refusal) Unwrap() error { return r.kind }
-
-func refuse(code capacity.Code, format string, args ...any) *refusal {
-	return &refusal{
-		Verdict: capacity.Verdict{Problem: capacity.Problemf(code, capacity.Subject{}, "", format, args...)},
-	}
-}
 
 // errNoTime says that something was not begun.
 var errNoTime = &refusal{
@@ -127,7 +111,7 @@ type failedGroup struct {
 // takeDown powers down the nodes of groups that failed, those of one reason together, which requeues the jobs and
 // terminates the launched instances. It records why, and tells the jobs' owners. The error is for nodes that Slurm has
 // still.
-func (c *call) takeDown(all ...failedGroup) error {
+func (l *launcher) takeDown(all ...failedGroup) error {
 	var errs []error
 	for len(all) > 0 {
 		// One scontrol for all nodes of a reason: each call takes slurmctld's locks.
@@ -136,15 +120,15 @@ func (c *call) takeDown(all ...failedGroup) error {
 		same := slices.DeleteFunc(slices.Clone(all), other)
 		all = slices.DeleteFunc(all, func(f failedGroup) bool { return !other(f) })
 
-		errs = append(errs, c.takeDownFor(why, same))
+		errs = append(errs, l.takeDownFor(why, same))
 	}
 
 	return errors.Join(errs...)
 }
 
 // takeDownFor takes down groups for one reason. The jobs wait longer after each failure. Launches leave time for it.
-func (c *call) takeDownFor(why error, groups []failedGroup) error {
-	ctx, cancel := context.WithTimeout(c.last, c.budget/failureShare)
+func (l *launcher) takeDownFor(why error, groups []failedGroup) error {
+	ctx, cancel := context.WithTimeout(l.last, l.budget/failureShare)
 	defer cancel()
 
 	var (
@@ -158,9 +142,9 @@ func (c *call) takeDownFor(why error, groups []failedGroup) error {
 
 	// The record comes first: if the hook is killed here, explain and check still know why.
 	p, _ := problemOf(why)
-	record := c.failureRecord(why, groups, nodes, jobs)
-	retryAt := c.delayAfter(why, record)
-	c.record(record)
+	record := l.failureRecord(why, groups, nodes, jobs)
+	retryAt := l.delayAfter(why, record)
+	l.record(record)
 
 	note := capacity.AdminNote{
 		Kind:  capacity.NoteNotLaunched,
@@ -168,25 +152,25 @@ func (c *call) takeDownFor(why error, groups []failedGroup) error {
 		Code:  record.Code,
 		Text:  record.Message,
 	}
-	c.notify(ctx, note.String(), jobs...) // jobs lose their terminals with their nodes
+	l.notify(ctx, note.String(), jobs...) // jobs lose their terminals with their nodes
 
 	// This is what ends the launch: Slurm requeues the jobs and calls SuspendProgram for the nodes, which terminates
 	// the instances named in the record.
-	down := c.PowerDownForce(ctx, nodes, nodeReason(p))
-	_ = c.logResult(down, "power nodes down", "nodes", record.Nodes, "reason", nodeReason(p))
+	down := l.PowerDownForce(ctx, nodes, nodeReason(p))
+	_ = l.logResult(down, "power nodes down", "nodes", record.Nodes, "reason", nodeReason(p))
 
 	// Only requeued jobs can be delayed, and those of srun and salloc are not requeued.
 	var queue []capacity.Job
 	if down == nil && slices.ContainsFunc(jobs, func(j capacity.Job) bool { return j.Batch }) {
 		var err error
 
-		queue, err = c.BriefJobs(ctx)
+		queue, err = l.BriefJobs(ctx)
 		if err != nil {
-			c.Warn("the jobs are not delayed", "err", err)
+			l.Warn("the jobs are not delayed", "err", err)
 		}
 	}
 
-	c.delayJobs(ctx, jobs, queue, retryAt, note)
+	l.delayJobs(ctx, jobs, queue, retryAt, note)
 
 	if down != nil {
 		return fmt.Errorf("nodes %s are left to ResumeTimeout: %w", record.Nodes, down)
@@ -197,11 +181,11 @@ func (c *call) takeDownFor(why error, groups []failedGroup) error {
 
 // failureRecord returns the record of nodes that were not launched, with the instances that were launched for them. The
 // runs of their jobs count as failures if AWS has decided.
-func (c *call) failureRecord(why error, groups []failedGroup, nodes []string, jobs []capacity.Job) state.Record {
+func (l *launcher) failureRecord(why error, groups []failedGroup, nodes []string, jobs []capacity.Job) state.Record {
 	p, code := problemOf(why)
-	at, _ := slotOf(c.Settings, nodes[0])
+	at, _ := slotOf(l.Settings, nodes[0])
 	record := state.Record{
-		At:        c.Now(),
+		At:        l.Now(),
 		Hook:      "resume",
 		Partition: at.partition.Name,
 		Nodes:     hostlist.Compress(nodes),
@@ -214,9 +198,9 @@ func (c *call) failureRecord(why error, groups []failedGroup, nodes []string, jo
 	// Instances of a failed launch are in the record so that SuspendProgram finds them before EC2 shows their tags.
 	for _, g := range groups {
 		for _, n := range g.nodes {
-			if l, ok := g.launched[n]; ok {
-				record.Reservation = l.reservation
-				record.Instances = append(record.Instances, l.instance.ID)
+			if got, ok := g.launched[n]; ok {
+				record.Reservation = got.reservation
+				record.Instances = append(record.Instances, got.instance.ID)
 			}
 		}
 	}
@@ -233,17 +217,17 @@ func (c *call) failureRecord(why error, groups []failedGroup, nodes []string, jo
 
 // delayAfter returns when the jobs of a launch that failed may start again. record is that of the failure, which our
 // records do not have yet.
-func (c *call) delayAfter(why error, record state.Record) delay {
-	records, err := c.State.Records()
+func (l *launcher) delayAfter(why error, record state.Record) delay {
+	records, err := l.State.Records()
 	if err != nil {
-		c.Warn("earlier failures of the jobs are unknown", "err", err)
+		l.Warn("earlier failures of the jobs are unknown", "err", err)
 	}
 
-	r := delay{now: c.Now().Add(-c.Offset()), undecided: isUndecided(why)}
+	r := delay{now: l.Now().Add(-l.Offset()), undecided: isUndecided(why)}
 
 	var ours *refusal
 	if errors.As(why, &ours) {
-		r.notBefore = ours.NotBefore.Add(-c.Offset())
+		r.notBefore = ours.NotBefore.Add(-l.Offset())
 	}
 
 	// The record of this failure is on its way to disk and counts, too.
@@ -258,7 +242,7 @@ func (c *call) delayAfter(why error, record state.Record) delay {
 const notifyTime = 3 * time.Second
 
 // notify tells the jobs that sbatch did not submit: they have a terminal. A message whose reader has gone is lost.
-func (s *Hook) notify(ctx context.Context, text string, jobs ...capacity.Job) {
+func (h *Hook) notify(ctx context.Context, text string, jobs ...capacity.Job) {
 	ctx, cancel := context.WithTimeout(ctx, notifyTime)
 	defer cancel()
 
@@ -268,8 +252,8 @@ func (s *Hook) notify(ctx context.Context, text string, jobs ...capacity.Job) {
 			continue
 		}
 
-		if err := s.Notify(ctx, job.Shown, text); err != nil {
-			s.Debug("telling the job", "job", job.Shown, "err", err)
+		if err := h.Notify(ctx, job.Shown, text); err != nil {
+			h.Debug("telling the job", "job", job.Shown, "err", err)
 		}
 	}
 }
@@ -284,7 +268,7 @@ type delay struct {
 
 // delayJobs has jobs that Slurm has requeued, as queue shows them, begin later after each failure, and tells the owners
 // of all jobs why.
-func (s *Hook) delayJobs(ctx context.Context, jobs, queue []capacity.Job, d delay, note capacity.AdminNote) {
+func (h *Hook) delayJobs(ctx context.Context, jobs, queue []capacity.Job, d delay, note capacity.AdminNote) {
 	byText := map[string][]string{} // job names: one call writes the same comment to several jobs
 	for _, j := range jobs {
 		own := note
@@ -309,7 +293,7 @@ func (s *Hook) delayJobs(ctx context.Context, jobs, queue []capacity.Job, d dela
 
 			// A job that Slurm has not requeued yet, or has started again, cannot be given a begin time.
 			if from.Pending() {
-				_ = s.logResult(s.SetBeginTime(ctx, j.Shown, at), "let the job begin later", "job", j.Shown, "at", at)
+				_ = h.logResult(h.SetBeginTime(ctx, j.Shown, at), "let the job begin later", "job", j.Shown, "at", at)
 			}
 		}
 
@@ -318,112 +302,29 @@ func (s *Hook) delayJobs(ctx context.Context, jobs, queue []capacity.Job, d dela
 	}
 
 	for _, text := range slices.Sorted(maps.Keys(byText)) {
-		s.setComment(ctx, text, byText[text]...)
+		h.setComment(ctx, text, byText[text]...)
 	}
 }
 
 // setComment writes the AdminComment of jobs.
-func (s *Hook) setComment(ctx context.Context, text string, jobs ...string) {
+func (h *Hook) setComment(ctx context.Context, text string, jobs ...string) {
 	text = hook.OneLine(text)
-	_ = s.logResult(s.SetAdminComment(ctx, text, jobs...), "write the AdminComment", "jobs", jobs, "text", text)
-}
-
-// refusedJob names a job with nodes that it may never have: only its owner can lift the refusal.
-type refusedJob struct {
-	name      string         // Slurm's for the job, or for a het job as a whole
-	jobs      []capacity.Job // its components
-	partition string         // which refuses it
-	err       error
-}
-
-// refusedJobs returns the jobs on the nodes that are refused for good, each judged alone. If one component of a het job
-// is refused, all are: Slurm starts them together or not at all.
-func (c *call) refusedJobs(nodes []string) (refused []refusedJob) {
-	for _, j := range c.jobs {
-		r := refusedJob{name: j.Shown, jobs: []capacity.Job{j}}
-		if j.HetJobID != 0 {
-			// Slurm starts, requeues and cancels the components together, by the id of the first.
-			r.name = strconv.Itoa(j.HetJobID)
-			r.jobs = slices.DeleteFunc(slices.Clone(c.jobs), func(o capacity.Job) bool {
-				return o.HetJobID != j.HetJobID
-			})
-		}
-
-		if !j.Allocated() || slices.ContainsFunc(refused, func(o refusedJob) bool { return o.name == r.name }) {
-			continue
-		}
-
-		// The verdict is the same for all nodes of a slot.
-		asked := ""
-		for _, n := range j.Nodes {
-			at, ours := slotOf(c.Settings, n)
-			if !ours || at.name == asked || !slices.Contains(nodes, n) {
-				continue
-			}
-
-			asked = at.name
-			if _, v := c.admit(j, at); v.Refused && v.Code.Never() {
-				r.partition = at.partition.Name
-				r.err = &refusal{Verdict: v}
-				refused = append(refused, r)
-
-				break
-			}
-		}
-	}
-
-	return refused
-}
-
-// splitRefused divides groups into those without a refused job, and the others: for these nothing is launched. The
-// refused jobs leave their groups, whose other jobs Slurm requeues with the nodes.
-func splitRefused(groups []group, refused []refusedJob) (without []group, shared []failedGroup) {
-	of := map[int]refusedJob{}
-	for _, r := range refused {
-		for _, j := range r.jobs {
-			of[j.ID] = r
-		}
-	}
-
-	isRefused := func(j capacity.Job) bool { return of[j.ID].err != nil }
-
-	for _, g := range groups {
-		i := slices.IndexFunc(g.jobs, isRefused)
-		if i < 0 {
-			without = append(without, g)
-			continue
-		}
-
-		p, _ := problemOf(of[g.jobs[i].ID].err)
-
-		// The other jobs of the group are told what they waited with, not why it was refused.
-		name := g.jobs[i].Shown
-		why := refuse(p.Code, "job %s, for which they were powered up, is refused", name)
-
-		g.jobs = slices.DeleteFunc(slices.Clone(g.jobs), isRefused)
-		if len(g.jobs) > 0 {
-			why = refuse(capacity.SharedWithRefused, "job %s, which shares these nodes, is refused", name)
-		}
-
-		shared = append(shared, failedGroup{group: g, err: why})
-	}
-
-	return without, shared
+	_ = h.logResult(h.SetAdminComment(ctx, text, jobs...), "write the AdminComment", "jobs", jobs, "text", text)
 }
 
 // holdJobs holds refused jobs, one after the other.
-func (c *call) holdJobs(refused []refusedJob) {
-	ctx, cancel := context.WithTimeout(c.last, c.budget/failureShare)
+func (l *launcher) holdJobs(refused []refusedJob) {
+	ctx, cancel := context.WithTimeout(l.last, l.budget/failureShare)
 	defer cancel()
 
 	for _, r := range refused {
-		c.holdJob(ctx, r)
+		l.holdJob(ctx, r)
 	}
 }
 
 // holdJob puts a refused job back into the queue, held until its owner releases it; a job that Slurm cannot requeue is
 // cancelled. Its owner is told first, so a held job has its reason even if the hook is killed.
-func (c *call) holdJob(ctx context.Context, r refusedJob) {
+func (l *launcher) holdJob(ctx context.Context, r refusedJob) {
 	p, _ := problemOf(r.err)
 	note := capacity.AdminNote{
 		Text: fmt.Sprintf("partition %s refuses this job: %s: %s", r.partition, p.Code, p.Text()),
@@ -433,7 +334,7 @@ func (c *call) holdJob(ctx context.Context, r refusedJob) {
 	// Slurm keeps with the first component of a het job what sort of job it is.
 	requeues := slices.ContainsFunc(r.jobs, func(j capacity.Job) bool { return j.Batch && j.Requeue })
 	if requeues {
-		note.Held = c.Now().Add(-c.Offset())
+		note.Held = l.Now().Add(-l.Offset())
 		note.Text += "; change it before you release it"
 	}
 
@@ -442,8 +343,8 @@ func (c *call) holdJob(ctx context.Context, r refusedJob) {
 		nodes = append(nodes, j.Nodes...)
 	}
 
-	c.record(state.Record{
-		At:        c.Now(),
+	l.record(state.Record{
+		At:        l.Now(),
 		Hook:      "resume",
 		Partition: r.partition,
 		Nodes:     hostlist.Compress(nodes),
@@ -452,19 +353,19 @@ func (c *call) holdJob(ctx context.Context, r refusedJob) {
 		Message:   hook.OneLine(p.Text()),
 	})
 
-	c.notify(ctx, told, r.jobs...)
-	c.setComment(ctx, note.String(), jobNames(r.jobs)...)
+	l.notify(ctx, told, r.jobs...)
+	l.setComment(ctx, note.String(), jobNames(r.jobs)...)
 
 	if !requeues {
-		_ = c.logResult(c.Cancel(ctx, r.name), "cancel", "job", r.name)
+		_ = l.logResult(l.Cancel(ctx, r.name), "cancel", "job", r.name)
 		return
 	}
 
 	// Held by root at first, so that it cannot start in between; then its owner can mend and release it.
-	_, err := c.RequeueJob(ctx, r.jobs[0], true)
+	_, err := l.RequeueJob(ctx, r.jobs[0], true)
 	if err == nil {
-		err = c.UserHold(ctx, r.name)
+		err = l.UserHold(ctx, r.name)
 	}
 
-	_ = c.logResult(err, "requeue and hold until its owner releases it", "job", r.name)
+	_ = l.logResult(err, "requeue and hold until its owner releases it", "job", r.name)
 }

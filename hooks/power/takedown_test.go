@@ -116,10 +116,7 @@ func TestTakeDownStories(t *testing.T) {
 				w.RequeueDelay = c.delay
 				w.queue(append(c.jobs, nlp(5, "gpu-7"))...)
 
-				err := begun(
-					w,
-					newCall(nil),
-				).takeDown(failedGroup{
+				err := begun(w, newFacts(nil)).takeDown(failedGroup{
 					group{nodes: []string{"gpu-1", "gpu-2"}, jobs: c.jobs},
 					c.why,
 					map[string]launched{"gpu-2": {instance: capacity.Instance{ID: "i-2"}, reservation: one}},
@@ -159,7 +156,7 @@ func TestR12_WordsOfAFailure(t *testing.T) {
 		g.jobs[0] = batch(g.jobs[0])
 		w.queue(g.jobs...)
 
-		if err := begun(w, newCall(nil)).takeDown(failedGroup{group: g, err: answers["refused"]}); err != nil {
+		if err := begun(w, newFacts(nil)).takeDown(failedGroup{group: g, err: answers["refused"]}); err != nil {
 			t.Error(err)
 		}
 
@@ -260,13 +257,13 @@ func TestRefusedJobs(t *testing.T) {
 		},
 	} {
 		snap := twoReservations()
-		f := newCall(snap)
+		f := newFacts(snap)
 		if c.slots == 2 {
 			snap.Partitions[0].Groups[0].Slots = []capacity.Slot{
 				{Name: "gpu-a", ReservationIDs: []string{one}},
 				{Name: "gpu-b", ReservationIDs: []string{two}},
 			}
-			f.Settings.Partitions[0].Groups[0].Slots = 2
+			f.settings.Partitions[0].Groups[0].Slots = 2
 		}
 
 		if c.soon {
@@ -280,8 +277,7 @@ func TestRefusedJobs(t *testing.T) {
 
 		var got []string
 
-		f.jobs = c.jobs
-		for _, r := range f.refusedJobs(nodes) {
+		for _, r := range f.refusedJobs(c.jobs, nodes) {
 			p, _ := problemOf(r.err)
 			got = append(got, fmt.Sprintf("%s %s %s", strings.Join(jobNames(r.jobs), "+"), r.partition, p.Code))
 		}
@@ -352,10 +348,9 @@ func TestHoldJobStories(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			story(t, c.script, func(t *testing.T, w *fake) {
 				w.queue(c.jobs...)
-				begun(
-					w,
-					newCall(nil),
-				).holdJobs([]refusedJob{{"1", c.jobs, "gpu", refuse(capacity.BadComment, "what is that?")}})
+				begun(w, newFacts(nil)).holdJobs([]refusedJob{
+					{"1", c.jobs, "gpu", refuse(capacity.BadComment, "what is that?")},
+				})
 
 				says, _ := capacity.ParseAdminNote(w.said("1"))
 

@@ -41,33 +41,29 @@ func chance(seed uint64) func(line string) string {
 
 // run is a power-up of gpu-1 to gpu-4 for a job of two nodes, and two of one, with what is in the World by now; false
 // if it was killed.
-func (w *fake) run(c *call) bool {
-	c.World, c.journal, c.now, c.budget = w, logless(), time.Now(), 118*time.Second
-	c.indexInstances(capacity.WithNodes(w.Instances))
+func (w *fake) run(f launchFacts) bool {
+	f.now = time.Now()
+	f.live = liveByNode(capacity.WithNodes(w.Instances))
 
-	c.nodes, c.jobs = []string{
-		"gpu-1",
-		"gpu-2",
-		"gpu-3",
-		"gpu-4",
-	}, []capacity.Job{
-		nlp(1, "gpu-1", "gpu-2"),
-		batch(nlp(3, "gpu-3")),
-		batch(nlp(4, "gpu-4")),
+	up := powerUp{
+		nodes:  []string{"gpu-1", "gpu-2", "gpu-3", "gpu-4"},
+		jobs:   []capacity.Job{nlp(1, "gpu-1", "gpu-2"), batch(nlp(3, "gpu-3")), batch(nlp(4, "gpu-4"))},
+		facts:  f,
+		budget: budget,
 	}
-	for _, n := range c.nodes {
-		c.states = append(c.states, capacity.Node{Name: n, State: "ALLOCATED+CLOUD+POWERING_UP"})
+	for _, n := range up.nodes {
+		up.states = append(up.states, capacity.Node{Name: n, State: "ALLOCATED+CLOUD+POWERING_UP"})
 	}
 
 	w.Jobs = nil
-	w.queue(c.jobs...)
+	w.queue(up.jobs...)
 
 	for _, n := range w.Slurm.All {
 		n.State = model.Boots
 	}
 
 	var hook sync.WaitGroup
-	hook.Go(func() { _ = c.resume(context.Background(), nil) })
+	hook.Go(func() { _ = w.hook(f.settings).resume(context.Background(), up, nil) })
 	hook.Wait()
 
 	return w.kill == 0 || w.calls < w.kill
@@ -84,11 +80,11 @@ func TestR5_Walks(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newFake(t)
 			w.word = chance(seed)
-			f := func() *call {
+			f := func() launchFacts {
 				if seed%2 == 0 {
-					return holdingCall()
+					return holdingFacts()
 				}
-				return newCall(twoReservations())
+				return newFacts(twoReservations())
 			}
 
 			if seed%3 > 0 {
