@@ -145,6 +145,15 @@ func (g guardChange) text(toAWS time.Duration) string {
 	return fmt.Sprintf("%s %s: %s", verb, what, does)
 }
 
+// aboutSlot returns a slot and the reservation that has it.
+func aboutSlot(v capacity.SlotState) capacity.Subject {
+	return capacity.Subject{
+		Partition:   v.Partition.Name,
+		Slot:        v.Slot.Name,
+		Reservation: v.Reservation.ID,
+	}
+}
+
 func aboutNodes(slot string, nodes []string) capacity.Subject {
 	return capacity.Subject{Slot: slot, Node: hostlist.Compress(nodes)}
 }
@@ -402,7 +411,7 @@ func checkDueFences(s View) (due []capacity.Problem) {
 			continue
 		}
 
-		about := capacity.Subject{Partition: v.Partition.Name, Slot: v.Slot.Name, Reservation: v.Reservation.ID}
+		about := aboutSlot(v)
 
 		there, found := s.Cluster.fence(v.Slot.Name, v.Reservation.ID)
 		has := s.toAWSTime(there.Start)

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -99,6 +100,7 @@ func TestTell(t *testing.T) {
 		{"1m", idle, "1m", open, true, ""},
 		{"2m", idle, "2m", open, false, "opened,no-successor"},
 		{"3m", idle, "3m", open, false, ""},
+		{"20m", nil, "20m", open, false, ""},
 		{"33m", idle, "33m", open, false, "idle"},
 		{"1h", idle, "1h", open, false, ""},
 		{"2h", busy, "2h", open, false, ""},
@@ -106,6 +108,7 @@ func TestTell(t *testing.T) {
 		{"4h", idle, "4h", open, false, "idle"},
 		{"5h", busy, "4h45m", open, false, "heartbeat-lost"},
 		{"5h1m", busy, "4h45m", open, false, ""},
+		{"46h19m", busy, "46h19m", open, false, ""},
 		{"46h30m", busy, "46h30m", open, false, "fence-near"},
 		{"46h40m", busy, "46h40m", longer, false, "no-successor"},
 		{"47h", busy, "47h", dead, false, "host-failed"},
@@ -183,6 +186,39 @@ func TestTellOfJobs(t *testing.T) {
 		})
 		if got := strings.Join(told, ","); got != step.want || (len(errs) > 0) != step.broken {
 			t.Errorf("step %d told %q, want %q, %v", i, got, step.want, errs)
+		}
+	}
+}
+
+// Of many jobs a pass reports some, and later passes the others: each once.
+func TestManyJobsAreTold(t *testing.T) {
+	dir := state.Dir(t.TempDir())
+	snap := oneSlot("ec2", nil)
+	snap.TakenAt = at("1h")
+
+	var jobs []capacity.Job
+	for i := range 2*maxJobNotices + 5 {
+		jobs = append(jobs, capacity.Job{
+			Shown:        strconv.Itoa(i),
+			State:        "PENDING",
+			AdminComment: neverStarts + "no block is that long",
+		})
+	}
+
+	told := map[string]int{}
+	for pass, want := range []int{maxJobNotices, 2 * maxJobNotices, len(jobs), len(jobs)} {
+		slices.Reverse(jobs) // whatever their order
+
+		errs := DeliverNotices(dir, snap, Report{Jobs: jobs, At: at("1h")}, func(n Notice) error {
+			told[n.About.Job]++
+			if told[n.About.Job] > 1 {
+				t.Errorf("pass %d tells again of job %s", pass, n.About.Job)
+			}
+
+			return nil
+		})
+		if len(told) != want || len(errs) > 0 {
+			t.Errorf("after pass %d, %d jobs are told of, want %d, %v", pass, len(told), want, errs)
 		}
 	}
 }

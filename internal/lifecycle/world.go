@@ -427,14 +427,12 @@ func checkNodesOut(s View) (problems []capacity.Problem) {
 		}
 
 		for _, o := range v.Slot.Out {
-			problems = append(problems, capacity.Problemf(capacity.NodesOutOfService, capacity.Subject{
-				Partition:   v.Partition.Name,
-				Slot:        v.Slot.Name,
-				Node:        o.Nodes,
-				Reservation: v.Reservation.ID,
-			}, fmt.Sprintf("when that is fixed: `%s`", capacity.ReturnCommand(o.Nodes, o.State,
-				v.Partition.Provider)), "%s is open and paid for, but no job gets nodes %s",
-				v.Reservation.ID, o))
+			about := aboutSlot(v)
+			about.Node = o.Nodes
+			fix := fmt.Sprintf("when that is fixed: `%s`",
+				capacity.ReturnCommand(o.Nodes, o.State, v.Partition.Provider))
+			problems = append(problems, capacity.Problemf(capacity.NodesOutOfService, about, fix,
+				"%s is open and paid for, but no job gets nodes %s", v.Reservation.ID, o))
 		}
 	}
 
