@@ -1,14 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/alecthomas/kong"
-	kongcompletion "github.com/jotaen/kong-completion"
-	"github.com/posener/complete"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
@@ -19,58 +21,100 @@ import (
 // completeLine answers a shell that wants a command line completed; then it is true. The line is in COMP_LINE. It asks
 // neither AWS nor Slurm: ids and names come from what sync saw last.
 func completeLine(parser *kong.Kong) bool {
-	line, asked := os.LookupEnv("COMP_LINE")
-	if !asked {
+	line := os.Getenv("COMP_LINE")
+	if line == "" {
 		return false
 	}
 
-	var reservations, partitions, groups, codes []string
+	known := map[string][]string{} // by the predictor tags of flags and arguments
+	for _, m := range capacity.Codes {
+		known["explained"] = append(known["explained"], string(m.Code))
+	}
+
 	if cfg, err := config.Load(config.Find(configFlag(strings.Fields(line)))); err == nil {
 		if snap, err := state.Dir(cfg.StateDir).ReadSnapshot(); err == nil {
 			for _, r := range snap.Reservations {
-				reservations = append(reservations, r.ID)
+				known["reservation"] = append(known["reservation"], r.ID)
 			}
 
 			for _, p := range snap.Partitions {
-				partitions = append(partitions, p.Name)
+				known["partition"] = append(known["partition"], p.Name)
+				known["explained"] = append(known["explained"], p.Name)
 				for _, g := range p.Groups {
-					groups = append(groups, g.Name)
+					known["node-group"] = append(known["node-group"], g.Name)
 				}
 			}
 		}
 	}
 
-	for _, m := range capacity.Codes {
-		codes = append(codes, string(m.Code))
+	if point, err := strconv.Atoi(os.Getenv("COMP_POINT")); err == nil && point < len(line) {
+		line = line[:point] // the cursor is there
 	}
 
-	command, err := kongcompletion.Command(parser,
-		kongcompletion.WithPredictor("reservation", complete.PredictSet(reservations...)),
-		kongcompletion.WithPredictor("partition", complete.PredictSet(partitions...)),
-		kongcompletion.WithPredictor("node-group", complete.PredictSet(groups...)),
-		kongcompletion.WithPredictor("explained", complete.PredictSet(append(codes, partitions...)...)),
-		kongcompletion.WithPredictor("file", complete.PredictFiles("*")))
-	if err != nil {
-		panic(err) // a mistake in the tags
+	for _, word := range completeWords(parser, line, known) {
+		fmt.Println(word)
 	}
 
-	global, _ := command.Args.(*kongcompletion.PositionalPredictor)
-	passGlobal(command.Sub, global)
-
-	return complete.New(parser.Model.Name, command).Complete()
+	return true
 }
 
-// passGlobal tells commands of the global flags, so that they count arguments right: the
-// library knows only a command's own.
-func passGlobal(commands complete.Commands, global *kongcompletion.PositionalPredictor) {
-	for _, c := range commands {
-		if p, ok := c.Args.(*kongcompletion.PositionalPredictor); ok {
-			p.ArgFlags = append(p.ArgFlags, global.ArgFlags...)
-			p.BoolFlags = append(p.BoolFlags, global.BoolFlags...)
+// completeWords returns the words that may stand in place of the last one of a line, which may be "".
+func completeWords(parser *kong.Kong, line string, known map[string][]string) (all []string) {
+	words := strings.Fields(line)
+	if strings.HasSuffix(line, " ") || len(words) < 2 {
+		words = append(words, "")
+	}
+
+	done := words[:len(words)-1]
+
+	before := done[len(done)-1]
+	last := words[len(done)]
+	if flag, value, cut := strings.Cut(last, "="); cut {
+		before = flag
+		last = value
+	}
+
+	// That the line is not whole is an error, and the trace still has the commands and arguments up to there.
+	trace, _ := kong.Trace(parser, done[1:])
+	command := cmp.Or(trace.Selected(), parser.Model.Node)
+	left := command.Positional
+	for _, step := range trace.Path {
+		if step.Positional != nil {
+			left = left[1:]
+		}
+	}
+
+	flags := slices.Concat(command.AllFlags(true)...)
+	valued := slices.IndexFunc(flags, func(f *kong.Flag) bool {
+		return !f.IsBool() && (before == "--"+f.Name || before == "-"+string(f.Short))
+	})
+	values := func(v *kong.Value) []string {
+		if v.Tag.Get("predictor") == "file" {
+			files, _ := filepath.Glob(last + "*")
+			return files
 		}
 
-		passGlobal(c.Sub, global)
+		return append(v.EnumSlice(), known[v.Tag.Get("predictor")]...)
 	}
+
+	switch {
+	case valued >= 0:
+		all = values(flags[valued].Value)
+	case strings.HasPrefix(last, "-"):
+		for _, f := range flags {
+			all = append(all, "--"+f.Name)
+		}
+	case len(left) > 0:
+		all = values(left[0])
+	default:
+		for _, c := range command.Children {
+			if !c.Hidden {
+				all = append(all, c.Name)
+			}
+		}
+	}
+
+	return slices.DeleteFunc(all, func(word string) bool { return word == "" || !strings.HasPrefix(word, last) })
 }
 
 // configFlag returns the value of --config in a line.
