@@ -232,6 +232,9 @@ func findIn(folders []string, program string) (string, error) {
 	return "", fmt.Errorf("%w: no %s in %s", exec.ErrNotFound, program, strings.Join(folders, ", "))
 }
 
+// IsMissing reports whether a program of Slurm is not installed.
+func IsMissing(err error) bool { return errors.Is(err, exec.ErrNotFound) }
+
 // Version is a release of Slurm, such as 22.05.8.
 type Version struct {
 	Major, Minor, Micro int

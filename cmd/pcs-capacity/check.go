@@ -8,9 +8,10 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/check"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/facts"
 	"github.com/pcs-capacity/pcs-capacity/internal/hookinstall"
-	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
@@ -53,10 +54,10 @@ func (c *CheckCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal) er
 
 	cfg, err := config.Load(path)
 	if err != nil {
-		return c.show(t, site.SettingsProblems(path, err))
+		return c.show(t, check.Settings(path, err))
 	}
 
-	sources := site.Surveyor{Host: site.Host{Config: cfg, Watch: watchCommand(g, cfg)}, Slurm: slurm.New(cfg.Cluster)}
+	sources := facts.Surveyor{Host: facts.Host{Config: cfg, Watch: watchCommand(g, cfg)}, Slurm: slurm.New(cfg.Cluster)}
 	sources.EC2, sources.EC2Err = ec2.New(ctx, ec2.Options{Region: g.region(cfg), Profile: g.Profile})
 	if sources.EC2Err == nil {
 		sources.PCS = newPCS(sources.EC2)
@@ -73,12 +74,12 @@ func (c *CheckCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal) er
 
 	progress.Done()
 
-	return c.show(t, survey.Judge())
+	return c.show(t, check.Survey(survey))
 }
 
 // readHooks looks at the scripts of this host, and at the settings of self-managed Slurm. Without settings
 // of ours, or without the filter, nobody knows what is old.
-func readHooks(ctx context.Context, cfg *maybeConfig) (hooks []site.Hook, err error) {
+func readHooks(ctx context.Context, cfg *maybeConfig) (hooks []facts.Hook, err error) {
 	dirs := hookinstall.Folders()
 	for _, hook := range []string{hookinstall.CLIFilter, hookinstall.JobSubmit} {
 		for _, path := range scriptPaths(ctx, cfg.Config, hook, dirs) {
@@ -94,7 +95,7 @@ func readHooks(ctx context.Context, cfg *maybeConfig) (hooks []site.Hook, err er
 
 			if hook == hookinstall.CLIFilter || cfg.Cluster == "" ||
 				now != hookinstall.Missing { // PCS lets nobody have a job_submit.lua
-				hooks = append(hooks, site.Hook{Name: hook, File: path, State: string(now)})
+				hooks = append(hooks, facts.Hook{Name: hook, File: path, State: string(now)})
 			}
 		}
 	}
@@ -123,7 +124,7 @@ func readHooks(ctx context.Context, cfg *maybeConfig) (hooks []site.Hook, err er
 		wrong = append(wrong, unswitched...)
 		hooks = append(
 			hooks,
-			site.Hook{
+			facts.Hook{
 				Name:  settingsHook,
 				File:  filepath.Join(dir, hookinstall.IncludeFile),
 				State: string(now),

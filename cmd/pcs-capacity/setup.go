@@ -10,8 +10,9 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/check"
+	"github.com/pcs-capacity/pcs-capacity/internal/facts"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
-	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
@@ -117,11 +118,11 @@ func (c *SetupCmd) checkHost(ctx context.Context, cfg *maybeConfig, plan *setup.
 		return err
 	}
 
-	sources := site.Surveyor{Host: site.Host{Config: cfg.Config, Hooks: hooks}, Slurm: slurm.New(cfg.Cluster)}
+	sources := facts.Surveyor{Host: facts.Host{Config: cfg.Config, Hooks: hooks}, Slurm: slurm.New(cfg.Cluster)}
 	sources.Filter, _ = findFilter() // whether it runs is tried
 	newQueue := slices.ContainsFunc(plan.Steps(),
 		func(s setup.Step) bool { return s.What == setup.WhatQueue && s.Verb == setup.Create })
-	plan.Add(sources.CheckHost(ctx, plan.Cluster, newQueue)...)
+	plan.Add(check.Host(sources.ReadHost(ctx, plan.Cluster), newQueue)...)
 
 	return nil
 }

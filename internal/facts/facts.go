@@ -1,12 +1,13 @@
-// Package facts asks AWS what launches, fences and checks are decided on: reservations, subnets, images and the
-// reservations of PCS compute node groups.
+// Package facts reads what is decided on. It decides nothing, and keeps each answer beside its error.
 //
-// [Read] asks side by side and keeps each answer beside its error. What an unanswered question means is the caller's
-// policy:
+// [Read] asks AWS what launches, fences and checks go by: reservations, subnets, images and the reservations of PCS
+// compute node groups. What an unanswered question means is the caller's policy:
 //
 //   - sync goes on with what the last snapshot knew: [Answers.Keep];
 //   - a launch is decided on current answers, or not at all: [Answers.Fresh];
-//   - check judges the answers and the errors as they are.
+//   - check and setup judge the answers and the errors as they are.
+//
+// [Surveyor] reads a whole site, or a host, for package check: AWS, Slurm, and the files between them.
 package facts
 
 import (
@@ -104,9 +105,9 @@ type question struct {
 	ask   func(ctx context.Context, down error) error
 }
 
-// sideBySide is the number of concurrent calls: EC2 refills its buckets for Describe calls by 10 a second and more
+// maxCalls is the number of concurrent calls: EC2 refills its buckets for Describe calls by 10 a second and more
 // (EC2 API Reference, "Request throttling").
-const sideBySide = 8
+const maxCalls = 8
 
 // Read asks in two rounds: what q names, and the reservations that only PCS names. The instances need both.
 func Read(ctx context.Context, aws AWS, q Query) Answers {
@@ -240,7 +241,7 @@ func (a *Answers) ask(ctx context.Context, limit time.Duration, questions ...que
 	down := a.Down
 
 	var group errgroup.Group
-	group.SetLimit(sideBySide)
+	group.SetLimit(maxCalls)
 
 	for i, q := range questions {
 		group.Go(func() error {

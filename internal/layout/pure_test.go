@@ -55,6 +55,11 @@ func TestDecisionsArePure(t *testing.T) {
 			},
 			selectors: []string{"hook.Log", "hook.FilterLog", "state.Dir"},
 		},
+		"internal/check": {
+			words:     []string{"Surveyor", "ReadHost"},
+			selectors: []string{"ec2.Client", "pcs.Client", "slurm.Client", "config.Load", "config.TryFolder"},
+			types:     []string{"ec2", "pcs", "slurm", "internal/config", "internal/permissions"},
+		},
 		"internal/market": {
 			doing: []string{
 				"buyer.go",
@@ -76,7 +81,7 @@ func TestDecisionsArePure(t *testing.T) {
 			doing:     []string{"do.go", "inspect.go", "remains.go", "rollover.go", "setup.go"},
 			words:     []string{"Setup"},
 			selectors: []string{"ec2.Client", "pcs.Client", "config.Load", "config.WrittenBySetup"},
-			types:     []string{"ec2", "pcs", "internal/config", "internal/site"},
+			types:     []string{"ec2", "pcs", "internal/check", "internal/config"},
 		},
 	} {
 		files, err := filepath.Glob(filepath.Join(root, folder, "*.go"))

@@ -11,7 +11,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
-	"github.com/pcs-capacity/pcs-capacity/internal/site"
+	"github.com/pcs-capacity/pcs-capacity/internal/facts"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -381,7 +381,7 @@ func TestLikeIsFound(t *testing.T) {
 			}
 
 			in := inspection{
-				view:        view{request: r, Site: site.Site{Provider: capacity.ProviderPCS}},
+				view:        view{request: r, Site: facts.Site{Provider: capacity.ProviderPCS}},
 				reservation: blockOf(now1, 0, 5),
 			}
 			in.Inventory = pcs.Inventory{
@@ -410,7 +410,7 @@ func TestLikeIsFound(t *testing.T) {
 	in := inspection{view: view{
 		request:    askFor(now1),
 		unattended: true,
-		Site:       site.Site{Provider: capacity.ProviderPCS, Inventory: pcs.Inventory{Groups: []pcs.NodeGroup{cpu}}},
+		Site:       facts.Site{Provider: capacity.ProviderPCS, Inventory: pcs.Inventory{Groups: []pcs.NodeGroup{cpu}}},
 	}}
 	in.request.Like = ""
 	in.slots = in.newSlots()

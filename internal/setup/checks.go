@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/check"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
-	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -36,7 +36,7 @@ func checkRequest(in inspection) (found findings) {
 	}
 
 	if in.Cluster.ID != "" && !in.OnEC2() {
-		found.Add(in.ClusterProblems(in.reservation.Kind)...)
+		found.Add(check.Cluster(in.Site, in.reservation.Kind)...)
 	}
 
 	if m := capacity.StateMismatch(in.reservation, in.Now); in.reservation.ID != "" && m != nil {
@@ -243,7 +243,7 @@ func checkLaunch(in inspection) (found findings) {
 	}
 
 	if !in.unattended { // else nodes with these parts run
-		found.Add(in.launch.Judge()...)
+		found.Add(check.Launch(in.launch)...)
 	}
 
 	return found
@@ -317,7 +317,7 @@ func checkUnknown(in inspection, want wanted, group, queue Step) (found findings
 
 	if g := want.slot.Group; g != nil && !want.slot.HasFailed() {
 		if g.TemplateID == "" {
-			found.Add(site.NoTemplateProblem(*g))
+			found.Add(check.NoTemplate(*g))
 		}
 		return found
 	}

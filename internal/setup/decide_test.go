@@ -15,8 +15,8 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/facts"
 	"github.com/pcs-capacity/pcs-capacity/internal/lab/model"
-	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
@@ -542,7 +542,7 @@ func TestR9_WhatGoes(t *testing.T) {
 		}
 
 		in := view{
-			Site: site.Site{Provider: c.provider},
+			Site: facts.Site{Provider: c.provider},
 			request: Request{
 				Queue:     "gpu",
 				NodeGroup: c.asked,

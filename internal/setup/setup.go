@@ -20,8 +20,8 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/check"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
-	"github.com/pcs-capacity/pcs-capacity/internal/site"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
@@ -134,7 +134,7 @@ func (s Setup) Plan(ctx context.Context, r Request) (*Plan, error) {
 	if !s.Unattended && len(p.Mismatches()) == 0 &&
 		len(p.trial.Subnets) > 0 { // else EC2 would only name a known problem again
 		tried, err := s.EC2.TryLaunches(ctx, p.trial)
-		p.Add(site.JudgeTrial(p.Slot, tried, err)...)
+		p.Add(check.Trial(p.Slot, tried, err)...)
 	}
 
 	return p.withoutNil(), ctx.Err()

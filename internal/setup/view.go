@@ -5,13 +5,13 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
-	"github.com/pcs-capacity/pcs-capacity/internal/site"
+	"github.com/pcs-capacity/pcs-capacity/internal/facts"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
 // view is a site as read for a request. What was not found is zero, with a problem.
 type view struct {
-	site.Site
+	facts.Site
 	request       Request
 	unattended    bool
 	partitionFile settingsFile // the partition's file in conf.d
@@ -39,7 +39,7 @@ type inspection struct {
 	users          users                           // of the reservation, others than the node group
 	userData       []byte                          // in the form that PCS wants; nil if there is none
 	nodeScript     string                          // describes the user data of provider ec2
-	launch         site.Launch                     // of the nodes, with the wanted Template, without an id; zero if none is planned
+	launch         facts.Launch                    // of the nodes, with the wanted Template, without an id; zero if none is planned
 }
 
 // findings are problems, and notes, which stop nothing.

@@ -12,7 +12,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
-	"github.com/pcs-capacity/pcs-capacity/internal/site"
+	"github.com/pcs-capacity/pcs-capacity/internal/facts"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -572,7 +572,7 @@ func merge(g, with capacity.GroupSettings, r capacity.Reservation) capacity.Grou
 }
 
 // attached returns the launch with what its nodes are attached to.
-func (in *inspection) attached() site.Launch {
+func (in *inspection) attached() facts.Launch {
 	l := in.launch
 	l.Provider = in.Provider
 	l.Group = in.request.NodeGroup

@@ -1,13 +1,16 @@
-// Package site is what a cluster has, and what is wrong with it: everything that would keep reserved capacity from
-// being used, in the settings, in AWS, in Slurm and in the files between them. It changes nothing. One failure hides
-// no other that can be seen without it. setup asks it about what it is about to make.
-package site
+// Package check judges what package facts has read of a cluster: it finds everything that would keep reserved capacity
+// from being used, in the settings, in AWS, in Slurm and in the files between them, each with its fix. It reads and
+// changes nothing. One failure hides no other that can be seen without it.
+//
+// [Survey] judges a whole site, for `pcs-capacity check`. Setup and roll over ask about what they are about to make:
+// [Host], [Cluster], [Launch], [Trial].
+package check
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/facts"
 )
 
 // findings collects what judgements say, each about the check that it is of: an administrator's problem keeps something
@@ -41,8 +44,8 @@ func (f *findings) failText(check, words, fix string) {
 	f.fail(check, fix, "%s", words)
 }
 
-// SettingsProblems returns the problems of settings that cannot be read; err has a line for each.
-func SettingsProblems(path string, err error) capacity.Problems {
+// Settings returns the problems of settings that cannot be read; err has a line for each.
+func Settings(path string, err error) capacity.Problems {
 	var f findings
 	for line := range strings.SplitSeq(err.Error(), "\n") {
 		f.failText("settings", line, "fix "+path)
@@ -51,11 +54,15 @@ func SettingsProblems(path string, err error) capacity.Problems {
 	return f.Problems
 }
 
-// Judge returns all findings, in the order in which a person would fix them. Each judgement is by itself and reads
-// nothing; those of a part that is not known are left out, for which another one says why.
-func (s *Survey) Judge() capacity.Problems {
+// survey is what a judgement is about. A judgement adds what it finds, and depends on no other.
+type survey struct{ *facts.Survey }
+
+// Survey returns all findings, in the order in which a person would fix them. Judgements about a part that could not be
+// read are left out: another one says why.
+func Survey(of *facts.Survey) capacity.Problems {
 	var f findings
 
+	s := survey{of}
 	judge := func(all ...func(*findings)) {
 		for _, one := range all {
 			one(&f)
@@ -82,7 +89,7 @@ func (s *Survey) Judge() capacity.Problems {
 }
 
 // checkSettings judges whether the settings have anything.
-func (s *Survey) checkSettings(f *findings) {
+func (s survey) checkSettings(f *findings) {
 	f.ok("settings", "%s is valid; partitions: %d", s.Config.Path, len(s.Config.Partitions))
 
 	if len(s.Config.Partitions) == 0 {
@@ -91,17 +98,9 @@ func (s *Survey) checkSettings(f *findings) {
 }
 
 // checkSecrets judges whether others than root and SlurmUser can read one.
-func (s *Survey) checkSecrets(f *findings) {
+func (s survey) checkSecrets(f *findings) {
 	for _, err := range s.Exposed {
 		what, fix, _ := strings.Cut(err.Error(), "; ")
 		f.warn("secrets", fix, "%s", what)
 	}
-}
-
-// onPCS and onEC2 report whether any partition is launched so.
-func (s *Survey) onPCS() bool { return s.Config.Cluster != "" }
-
-func (s *Survey) onEC2() bool {
-	return slices.ContainsFunc(s.Settings.Partitions,
-		func(p capacity.PartitionSettings) bool { return p.Provider.Launches() })
 }

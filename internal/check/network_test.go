@@ -1,4 +1,4 @@
-package site
+package check
 
 import (
 	"fmt"
@@ -7,14 +7,15 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/facts"
 )
 
 // attached is a node group of PCS whose network is right: by a NAT gateway, with the security group that PCS documents.
-func attached() Launch {
+func attached() facts.Launch {
 	subnet := ec2.Subnet{Subnet: capacity.Subnet{ID: "subnet-1", AZID: "use2-az1"}, VPC: "vpc-1"}
 	efa := capacity.Interface{Type: "efa"}
 
-	return Launch{
+	return facts.Launch{
 		Provider: capacity.ProviderPCS,
 		Group:    "gpu-a",
 		Template: capacity.LaunchTemplate{
@@ -41,18 +42,18 @@ func main(routes ...ec2.Route) ec2.RouteTable {
 func TestWayOut(t *testing.T) {
 	yes, no := true, false
 	forPCS := ec2.Endpoint{ID: "vpce-1", Serves: true}
-	isolated := func(endpoints ...ec2.Endpoint) func(*Launch) {
-		return func(s *Launch) {
+	isolated := func(endpoints ...ec2.Endpoint) func(*facts.Launch) {
+		return func(s *facts.Launch) {
 			s.Tables, s.Endpoints = []ec2.RouteTable{main()}, append([]ec2.Endpoint{}, endpoints...)
 		}
 	}
-	by := func(route ec2.Route) func(*Launch) {
-		return func(s *Launch) { isolated()(s); s.Tables = []ec2.RouteTable{main(route)} }
+	by := func(route ec2.Route) func(*facts.Launch) {
+		return func(s *facts.Launch) { isolated()(s); s.Tables = []ec2.RouteTable{main(route)} }
 	}
 	// public is a subnet with a route to an internet gateway, its default, and what the template asks for with n
 	// interfaces.
-	public := func(n int, subnet bool, asks *bool) func(*Launch) {
-		return func(s *Launch) {
+	public := func(n int, subnet bool, asks *bool) func(*facts.Launch) {
+		return func(s *facts.Launch) {
 			by(ec2.Route{To: "0.0.0.0/0", Via: "igw-1"})(s)
 			s.Template.NetworkInterfaces, s.Subnets[0].Public, s.Template.PublicAddress = make(
 				[]capacity.Interface,
@@ -63,13 +64,13 @@ func TestWayOut(t *testing.T) {
 
 	const noAddress = "its route leads to igw-1, and nodes get no public address"
 	for name, c := range map[string]struct {
-		change func(*Launch)
+		change func(*facts.Launch)
 		says   string // "" if nothing is wrong
 	}{
-		"NAT":                {func(*Launch) {}, ""},
+		"NAT":                {func(*facts.Launch) {}, ""},
 		"a transit gateway":  {by(ec2.Route{To: "0.0.0.0/0", Via: "tgw-1"}), ""},
-		"not read":           {func(s *Launch) { s.Tables = nil }, ""},
-		"endpoints not read": {func(s *Launch) { isolated()(s); s.Endpoints = nil }, ""},
+		"not read":           {func(s *facts.Launch) { s.Tables = nil }, ""},
+		"endpoints not read": {func(s *facts.Launch) { isolated()(s); s.Endpoints = nil }, ""},
 		"NAT that is gone": {
 			by(ec2.Route{To: "0.0.0.0/0", Via: "nat-1", Blackhole: true}),
 			"its route leads to nat-1, which is gone",
@@ -87,8 +88,8 @@ func TestWayOut(t *testing.T) {
 			"and endpoint vpce-1 does not serve them; use a subnet with a route to a NAT gateway, or have vpce-1 " +
 				"available, with private DNS",
 		},
-		"self-managed Slurm needs no AWS": {func(s *Launch) { isolated()(s); s.Provider = capacity.ProviderEC2 }, ""},
-		"a table of its own": {func(s *Launch) {
+		"self-managed Slurm needs no AWS": {func(s *facts.Launch) { isolated()(s); s.Provider = capacity.ProviderEC2 }, ""},
+		"a table of its own": {func(s *facts.Launch) {
 			s.Tables = []ec2.RouteTable{
 				main(),
 				{
@@ -111,7 +112,7 @@ func TestWayOut(t *testing.T) {
 			s := attached()
 			c.change(&s)
 
-			found := s.checkRoutes()
+			found := checkRoutes(s)
 			if (len(found) == 0) != (c.says == "") || len(found) > 1 ||
 				len(found) == 1 && !strings.Contains(found[0].Text(), c.says) {
 				t.Errorf("%v, want %q", found, c.says)
@@ -136,15 +137,15 @@ func TestEFARules(t *testing.T) {
 		"'IpProtocol=-1,UserIdGroupPairs=[{GroupId=sg-1}]'`"
 	for name, c := range map[string]struct {
 		rules  []ec2.Rule
-		change func(*Launch)
+		change func(*facts.Launch)
 		want   []string // in the commands, each in its own
 	}{
 		"as documented":   {[]ec2.Rule{in, out}, nil, nil},
-		"nothing read":    {nil, func(s *Launch) { s.Rules = nil }, nil},
-		"groups of names": {nil, func(s *Launch) { s.Template.SecurityGroupIDs = nil }, nil},
+		"nothing read":    {nil, func(s *facts.Launch) { s.Rules = nil }, nil},
+		"groups of names": {nil, func(s *facts.Launch) { s.Template.SecurityGroupIDs = nil }, nil},
 		"one of several groups": {
 			[]ec2.Rule{in, out},
-			func(s *Launch) { s.Template.SecurityGroupIDs, s.Rules["sg-3"] = []string{"sg-3", "sg-1"}, nil },
+			func(s *facts.Launch) { s.Template.SecurityGroupIDs, s.Rules["sg-3"] = []string{"sg-3", "sg-1"}, nil },
 			nil,
 		},
 		"nothing in": {[]ec2.Rule{byAddress, out}, nil, []string{fmt.Sprintf(run, "ingress")}},
@@ -157,11 +158,11 @@ func TestEFARules(t *testing.T) {
 			},
 		},
 		"nothing":  {nil, nil, []string{fmt.Sprintf(run, "egress"), fmt.Sprintf(run, "ingress")}},
-		"one node": {nil, func(s *Launch) { s.Nodes = 1 }, nil},
-		"no EFA":   {nil, func(s *Launch) { s.Template.NetworkInterfaces = nil }, nil},
+		"one node": {nil, func(s *facts.Launch) { s.Nodes = 1 }, nil},
+		"no EFA":   {nil, func(s *facts.Launch) { s.Template.NetworkInterfaces = nil }, nil},
 		"self-managed Slurm too": {
 			[]ec2.Rule{in},
-			func(s *Launch) { s.Provider = capacity.ProviderEC2 },
+			func(s *facts.Launch) { s.Provider = capacity.ProviderEC2 },
 			[]string{"egress"},
 		},
 	} {
@@ -172,7 +173,7 @@ func TestEFARules(t *testing.T) {
 				c.change(&s)
 			}
 
-			found := s.checkEFARules()
+			found := checkEFARules(s)
 			if len(found) != len(c.want) {
 				t.Fatalf("%v, want %q", found, c.want)
 			}

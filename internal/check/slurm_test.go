@@ -1,4 +1,4 @@
-package site
+package check
 
 import (
 	"errors"
@@ -21,14 +21,14 @@ import (
 // row is a survey, and what a judgement finds in it: "" for nothing, else the severity of one problem, and words of it.
 type row struct {
 	name   string
-	survey Survey
+	survey facts.Survey
 	want   capacity.Severity
 	says   string
 	fix    string // words of the fix
 }
 
 // judge judges rows.
-func judge(t *testing.T, judgement func(*Survey, *findings), rows []row) {
+func judge(t *testing.T, judgement func(survey, *findings), rows []row) {
 	t.Helper()
 
 	for _, r := range rows {
@@ -38,7 +38,7 @@ func judge(t *testing.T, judgement func(*Survey, *findings), rows []row) {
 			r.survey.Config = &config.Config{StateDir: "/s", Path: "/etc/pcs-capacity/config.toml"}
 		}
 
-		judgement(&r.survey, &f)
+		judgement(survey{&r.survey}, &f)
 
 		switch {
 		case r.want == "" && len(f.Problems) == 0:
@@ -59,15 +59,15 @@ func partitions(all ...capacity.SlurmPartition) facts.Answer[[]capacity.SlurmPar
 
 // Where Slurm takes --time-min as a soft limit, only a sync that runs keeps jobs from crossing a fence.
 func TestSoftLimits(t *testing.T) {
-	with := func(parameters string) Survey {
-		return Survey{
+	with := func(parameters string) facts.Survey {
+		return facts.Survey{
 			Slurmctld: &slurm.Config{
 				Version:             slurm.Version{Major: 25, Minor: 11},
 				SchedulerParameters: strings.Split(parameters, ","),
 			},
 		}
 	}
-	judge(t, (*Survey).checkSoftLimits, []row{
+	judge(t, survey.checkSoftLimits, []row{
 		{"none", with(""), "", "", ""},
 		{"another", with("bf_continue"), "", "", ""},
 		{
@@ -79,7 +79,7 @@ func TestSoftLimits(t *testing.T) {
 		},
 		{
 			"before 25.05.3",
-			Survey{Slurmctld: &slurm.Config{Version: slurm.Version{Major: 24, Minor: 11}}},
+			facts.Survey{Slurmctld: &slurm.Config{Version: slurm.Version{Major: 24, Minor: 11}}},
 			capacity.Note,
 			"cuts jobs to their --time-min",
 			"sync --watch",
@@ -89,7 +89,7 @@ func TestSoftLimits(t *testing.T) {
 
 // A site's reservation whose jobs heed no fence is named.
 func TestPastFencesAreNamed(t *testing.T) {
-	with := func(flags ...string) Survey {
+	with := func(flags ...string) facts.Survey {
 		fence := capacity.SlurmReservation{
 			Name:  "pcs-capacity-fence-gpu.cr-0123.0123abcd",
 			Nodes: []string{"gpu-1"},
@@ -104,9 +104,11 @@ func TestPastFencesAreNamed(t *testing.T) {
 			Users: []string{"alice"},
 		}
 
-		return Survey{Guards: facts.Answer[[]capacity.SlurmReservation]{Value: []capacity.SlurmReservation{fence, site}}}
+		return facts.Survey{
+			Guards: facts.Answer[[]capacity.SlurmReservation]{Value: []capacity.SlurmReservation{fence, site}},
+		}
 	}
-	judge(t, (*Survey).checkReservedJobs, []row{
+	judge(t, survey.checkReservedJobs, []row{
 		{"without flags", with(), "", "", ""},
 		{
 			"with MAINT",
@@ -120,8 +122,8 @@ func TestPastFencesAreNamed(t *testing.T) {
 
 // What jobs may run over their limits is said: that of a partition of ours, or else that of slurm.conf.
 func TestOverTime(t *testing.T) {
-	with := func(of, gpu capacity.Limit) Survey {
-		return Survey{
+	with := func(of, gpu capacity.Limit) facts.Survey {
+		return facts.Survey{
 			Slurmctld: &slurm.Config{OverTime: of},
 			Settings:  onEC2,
 			Partitions: partitions(
@@ -133,7 +135,7 @@ func TestOverTime(t *testing.T) {
 
 	const unlimited = "OverTimeLimit=UNLIMITED: no time limit ends a job, so jobs run until EC2 takes their " +
 		"nodes"
-	judge(t, (*Survey).checkOverTime, []row{
+	judge(t, survey.checkOverTime, []row{
 		{"none", with(capacity.Minutes(0), capacity.Limit{}), "", "", ""},
 		{
 			"of slurm.conf",
@@ -159,15 +161,15 @@ func TestOverTime(t *testing.T) {
 // what AWS says of the cluster: the lab's AWS runs whatever Slurm this machine has.
 func TestCommands(t *testing.T) {
 	old, new := slurm.Version{Major: 22, Minor: 5, Micro: 8}, slurm.Version{Major: 25, Minor: 5, Micro: 3}
-	fails := func(err error) Survey { return Survey{Commands: facts.Answer[slurm.Version]{Err: err}} }
-	of := func(commands slurm.Version, running *slurm.Config) Survey {
-		return Survey{
-			Site:      Site{Inventory: pcs.Inventory{Cluster: pcs.Cluster{SlurmVersion: "25.05"}}},
+	fails := func(err error) facts.Survey { return facts.Survey{Commands: facts.Answer[slurm.Version]{Err: err}} }
+	of := func(commands slurm.Version, running *slurm.Config) facts.Survey {
+		return facts.Survey{
+			Site:      facts.Site{Inventory: pcs.Inventory{Cluster: pcs.Cluster{SlurmVersion: "25.05"}}},
 			Slurmctld: running,
 			Commands:  facts.Answer[slurm.Version]{Value: commands},
 		}
 	}
-	judge(t, (*Survey).checkCommands, []row{
+	judge(t, survey.checkCommands, []row{
 		{"none", fails(fmt.Errorf("asking: %w", exec.ErrNotFound)), capacity.Admin, "", "PATH"},
 		{
 			"no slurm.conf",
@@ -216,16 +218,16 @@ func TestPartitionsWithOurNodes(t *testing.T) {
 			Groups:   []capacity.GroupSettings{{Name: "big", Nodes: []string{"b1", "b2"}}},
 		},
 	}}
-	with := func(name, nodes, cluster string, jobsWithout bool) Survey { // -p
+	with := func(name, nodes, cluster string, jobsWithout bool) facts.Survey { // -p
 		all, _ := hostlist.Expand(nodes)
 
-		return Survey{
-			Host:       Host{Config: &config.Config{Cluster: cluster}},
+		return facts.Survey{
+			Host:       facts.Host{Config: &config.Config{Cluster: cluster}},
 			Settings:   settings,
 			Partitions: partitions(capacity.SlurmPartition{Name: name, Nodes: all, Default: jobsWithout}),
 		}
 	}
-	judge(t, (*Survey).checkAstray, []row{
+	judge(t, survey.checkAstray, []row{
 		{"ours", with("gpu", "gpu-[1-4]", "", false), "", "", ""},
 		{"ours with a node of the site", with("gpu", "cpu-1,gpu-[1-4]", "", true), "", "", ""},
 		{"the site's", with("debug", "cpu-[1-2]", "", true), "", "", ""},
@@ -270,8 +272,8 @@ func TestPartitionsWithOurNodes(t *testing.T) {
 
 // srun of 22.05 gives up by the times of the cluster, which hooks install leaves alone.
 func TestShortWaits(t *testing.T) {
-	with := func(minor int, resume time.Duration) Survey {
-		s := Survey{
+	with := func(minor int, resume time.Duration) facts.Survey {
+		s := facts.Survey{
 			Settings: onEC2,
 			Slurmctld: &slurm.Config{
 				Version:        slurm.Version{Major: 22, Minor: minor},
@@ -283,7 +285,7 @@ func TestShortWaits(t *testing.T) {
 
 		return s
 	}
-	judge(t, (*Survey).checkSrunWait, []row{
+	judge(t, survey.checkSrunWait, []row{
 		{"too short", with(5, time.Minute), capacity.Note, "450 s", "to 180,"},
 		{"long enough", with(5, 3*time.Minute), "", "", ""},
 		{"another version", with(11, time.Minute), "", "", ""},
@@ -315,8 +317,8 @@ func TestConfigless(t *testing.T) {
 func TestParallelClusterFences(t *testing.T) {
 	const cookbook, static, dynamic = "aws-parallelcluster-cookbook-", "gpu-st-p5-1", "gpu-dy-p5-1"
 
-	with := func(version, resume string, provider capacity.Provider, node string) Survey {
-		return Survey{
+	with := func(version, resume string, provider capacity.Provider, node string) facts.Survey {
+		return facts.Survey{
 			ParallelCluster: version,
 			Slurmctld:       &slurm.Config{ResumeProgram: resume},
 			Settings: capacity.Settings{
@@ -327,7 +329,7 @@ func TestParallelClusterFences(t *testing.T) {
 	}
 
 	const fix = `provider = "none"`
-	judge(t, (*Survey).checkParallelCluster, []row{
+	judge(t, survey.checkParallelCluster, []row{
 		{"no ParallelCluster", with("", "/usr/libexec/pcs-capacity/pcs-capacity-resume", "ec2", static), "", "", ""},
 		{
 			"before Capacity Blocks",
@@ -376,57 +378,59 @@ func TestLasting(t *testing.T) {
 		Type:   "nfs4",
 		Source: "fs-0.efs.us-east-2.amazonaws.com:/",
 	}
-	judge(t, (*Survey).checkStateMount, []row{
+	judge(t, survey.checkStateMount, []row{
 		{
 			"EFS",
-			Survey{Mount: efs},
+			facts.Survey{Mount: efs},
 			capacity.Good,
 			"is on nfs4 of fs-0.efs.us-east-2.amazonaws.com:/, and outlives this host",
 			"",
 		},
 		{
 			"FSx for Lustre",
-			Survey{Mount: state.Mount{Point: "/fsx", Type: "lustre", Source: "10.0.0.1@tcp:/a"}},
+			facts.Survey{Mount: state.Mount{Point: "/fsx", Type: "lustre", Source: "10.0.0.1@tcp:/a"}},
 			capacity.Good,
 			"outlives this host",
 			"",
 		},
 		{
 			"a bucket",
-			Survey{Mount: state.Mount{Point: "/s3", Type: "fuse.mount-s3", Source: "mountpoint-s3"}},
+			facts.Survey{Mount: state.Mount{Point: "/s3", Type: "fuse.mount-s3", Source: "mountpoint-s3"}},
 			capacity.Note,
 			"locking may not work there",
 			shareFix,
 		},
 		{
 			"memory",
-			Survey{Mount: state.Mount{Point: "/run", Type: "tmpfs", Source: "tmpfs"}},
+			facts.Survey{Mount: state.Mount{Point: "/run", Type: "tmpfs", Source: "tmpfs"}},
 			capacity.Note,
 			"are lost at the next boot",
 			"on a disk",
 		},
 		{
 			"a login node",
-			Survey{Host: Host{Config: &config.Config{Cluster: "ml", StateDir: "/s"}}, Mount: disk},
+			facts.Survey{Host: facts.Host{Config: &config.Config{Cluster: "ml", StateDir: "/s"}}, Mount: disk},
 			capacity.Note,
 			"xfs at /, a disk of a host that PCS replaces when it is unhealthy, if it has launched it: the record of " +
 				"purchases and the samples of report would be lost with it",
 			shareFix,
 		},
-		{"a controller", Survey{Mount: disk}, capacity.Good, "would be lost with this host", ""},
-		{"no mountinfo here", Survey{}, capacity.Note, "an unrecognized file system", shareFix},
+		{"a controller", facts.Survey{Mount: disk}, capacity.Good, "would be lost with this host", ""},
+		{"no mountinfo here", facts.Survey{}, capacity.Note, "an unrecognized file system", shareFix},
 	})
 
 	for fix, m := range map[string]state.Mount{shareFix: disk, "": efs} {
 		var f findings
 
-		s := Survey{
-			Host:      Host{Config: &config.Config{StateDir: "/s"}},
+		s := facts.Survey{
+			Host:      facts.Host{Config: &config.Config{StateDir: "/s"}},
 			Mount:     m,
 			Slurmctld: &slurm.Config{Backups: []string{"head2"}},
 			Settings:  onEC2,
 		}
-		if s.checkStateMount(&f); len(f.Problems) != 2 || f.Problems[1].Fix != fix ||
+		survey{&s}.checkStateMount(&f)
+
+		if len(f.Problems) != 2 || f.Problems[1].Fix != fix ||
 			!strings.Contains(f.Problems[1].Sentence, "head2 takes over slurmctld") {
 			t.Errorf("%s: %+v", m, f)
 		}
@@ -435,14 +439,14 @@ func TestLasting(t *testing.T) {
 
 // What the shell of whoever runs check has of AWS tells nothing about hooks.
 func TestHookAccess(t *testing.T) {
-	with := func(last *state.HookAccess, account string) Survey {
-		return Survey{LastHook: facts.Answer[*state.HookAccess]{Value: last}, Account: account, Settings: onEC2}
+	with := func(last *state.HookAccess, account string) facts.Survey {
+		return facts.Survey{LastHook: facts.Answer[*state.HookAccess]{Value: last}, Account: account, Settings: onEC2}
 	}
-	judge(t, (*Survey).checkHookAccess, []row{
+	judge(t, survey.checkHookAccess, []row{
 		{"no hook", with(nil, ""), "", "", ""},
 		{
 			"unread",
-			Survey{LastHook: facts.Answer[*state.HookAccess]{Err: errors.New("oops")}},
+			facts.Survey{LastHook: facts.Answer[*state.HookAccess]{Err: errors.New("oops")}},
 			capacity.Admin,
 			"oops",
 			"delete it",
@@ -489,12 +493,12 @@ func TestHookAccess(t *testing.T) {
 // A script that is missing while Slurm is told to run it stops every submission; the site's own is left alone.
 func TestHooks(t *testing.T) {
 	ok := map[string]facts.Answer[fs.FileMode]{"/f": {Value: 0o755}}
-	with := func(state, plugins string) Survey {
-		return Survey{
-			Host: Host{
+	with := func(state, plugins string) facts.Survey {
+		return facts.Survey{
+			Host: facts.Host{
 				Config: &config.Config{},
 				Filter: "/f",
-				Hooks:  []Hook{{Name: "job_submit", File: "/j", State: state}},
+				Hooks:  []facts.Hook{{Name: "job_submit", File: "/j", State: state}},
 			},
 			Programs: ok,
 			Settings: onEC2,
@@ -506,7 +510,7 @@ func TestHooks(t *testing.T) {
 	}
 	judge(
 		t,
-		func(s *Survey, f *findings) {
+		func(s survey, f *findings) {
 			s.checkScript(f, s.Hooks[0], s.Slurmctld.JobSubmitPlugins[0] == "lua", true)
 		},
 		[]row{
@@ -534,43 +538,43 @@ func TestHooks(t *testing.T) {
 	onPCS := with("missing", "lua")
 	onPCS.Cluster.ID, onPCS.Settings, onPCS.Hooks = "pcs_1", capacity.Settings{}, append(
 		onPCS.Hooks,
-		Hook{Name: "cli_filter", State: "installed"},
+		facts.Hook{Name: "cli_filter", State: "installed"},
 	)
 	onPCS.Cluster.SlurmSettings = map[string]string{"CliFilterPlugins": "cli_filter/lua"}
-	if got := judged(&onPCS, (*Survey).checkHooks); got != "ok filter; ok cli_filter" {
+	if got := judged(&onPCS, survey.checkHooks); got != "ok filter; ok cli_filter" {
 		t.Errorf("on PCS, whose job_submit.lua is not here: %s", got)
 	}
 
 	lacks := with("installed", "lua")
 	lacks.Settings, lacks.Controller = onEC2, true
 	lacks.NoPlugin = map[string][]string{"job_submit": {"/usr/lib/slurm"}, "cli_filter": {"/usr/lib/slurm"}}
-	if got := judged(&lacks, (*Survey).checkHooks); !strings.HasPrefix(got,
+	if got := judged(&lacks, survey.checkHooks); !strings.HasPrefix(got,
 		"ok filter; admin job_submit; ok job_submit") {
 		t.Errorf("on the controller, without its Lua plugin: %s", got)
 	}
 
 	lacks.Controller = false
-	if got := judged(&lacks, (*Survey).checkHooks); !strings.HasPrefix(got, "ok filter; ok job_submit") {
+	if got := judged(&lacks, survey.checkHooks); !strings.HasPrefix(got, "ok filter; ok job_submit") {
 		t.Errorf("where only users are: %s", got)
 	}
 
 	onPCS.NoPlugin = lacks.NoPlugin
-	if got := judged(&onPCS, (*Survey).checkHooks); got != "ok filter; admin cli_filter; ok cli_filter" {
+	if got := judged(&onPCS, survey.checkHooks); got != "ok filter; admin cli_filter; ok cli_filter" {
 		t.Errorf("on PCS, without the Lua plugin: %s", got)
 	}
 
-	judge(t, func(s *Survey, f *findings) { s.checkProgram(f, "filter", s.Filter) }, []row{
+	judge(t, func(s survey, f *findings) { s.checkProgram(f, "filter", s.Filter) }, []row{
 		{"runs", with("", ""), capacity.Good, "/f", ""},
 		{
 			"no file",
-			Survey{Programs: map[string]facts.Answer[fs.FileMode]{"": {Err: fs.ErrNotExist}}},
+			facts.Survey{Programs: map[string]facts.Answer[fs.FileMode]{"": {Err: fs.ErrNotExist}}},
 			capacity.Admin,
 			"does not exist",
 			"install the package",
 		},
 		{
 			"not for everybody",
-			Survey{Programs: map[string]facts.Answer[fs.FileMode]{"": {Value: 0o744}}},
+			facts.Survey{Programs: map[string]facts.Answer[fs.FileMode]{"": {Value: 0o744}}},
 			capacity.Admin,
 			"0744",
 			"chmod 755",
@@ -580,24 +584,26 @@ func TestHooks(t *testing.T) {
 
 // What slurmctld's hooks cannot read, and could not when they last ran.
 func TestHookSettings(t *testing.T) {
-	judge(t, (*Survey).checkHookSettings, []row{
+	judge(t, survey.checkHookSettings, []row{
 		{
 			"all is read",
-			Survey{Nodes: facts.Answer[[]capacity.Node]{Value: []capacity.Node{{Name: "gpu-1", Reason: "ICE: no room"}}}},
+			facts.Survey{
+				Nodes: facts.Answer[[]capacity.Node]{Value: []capacity.Node{{Name: "gpu-1", Reason: "ICE: no room"}}},
+			},
 			"",
 			"",
 			"",
 		},
 		{
 			"not now",
-			Survey{Unreadable: []error{errors.New("SlurmUser cannot read /c; chmod 644 /c")}},
+			facts.Survey{Unreadable: []error{errors.New("SlurmUser cannot read /c; chmod 644 /c")}},
 			capacity.Admin,
 			"SlurmUser cannot read /c",
 			"chmod 644 /c",
 		},
 		{
 			name: "not at the last launch",
-			survey: Survey{Nodes: facts.Answer[[]capacity.Node]{Value: []capacity.Node{
+			survey: facts.Survey{Nodes: facts.Answer[[]capacity.Node]{Value: []capacity.Node{
 				{Name: "gpu-1", Reason: "settings-unreadable: open /c: permission denied"},
 				{Name: "gpu-2", Reason: "settings-unreadable: open /c: permission denied"},
 			}}},
@@ -615,10 +621,10 @@ func TestState(t *testing.T) {
 	fresh, old := &capacity.Snapshot{TakenAt: now}, &capacity.Snapshot{TakenAt: now.Add(-time.Hour)}
 
 	fresh.Submit.StaleAfter.Duration, old.Submit.StaleAfter.Duration = time.Minute, time.Minute
-	with := func(snapshot *capacity.Snapshot, err error, mode fs.FileMode, watcher string) Survey {
-		return Survey{
-			Host:     Host{Config: &config.Config{StateDir: "/s"}, Watch: "sync --watch"},
-			Site:     Site{Now: now},
+	with := func(snapshot *capacity.Snapshot, err error, mode fs.FileMode, watcher string) facts.Survey {
+		return facts.Survey{
+			Host:     facts.Host{Config: &config.Config{StateDir: "/s"}, Watch: "sync --watch"},
+			Site:     facts.Site{Now: now},
 			StateDir: facts.Answer[fs.FileMode]{Value: mode},
 			Mount:    state.Mount{Point: "/efs", Type: "nfs4"},
 			Snapshot: facts.Answer[*capacity.Snapshot]{Value: snapshot, Err: err},
@@ -627,7 +633,7 @@ func TestState(t *testing.T) {
 	}
 
 	const dir = fs.ModeDir | 0o755
-	for want, s := range map[string]Survey{
+	for want, s := range map[string]facts.Survey{
 		"ok state-dir; ok snapshot; ok service":       with(fresh, nil, dir, "process 1"),
 		"ok state-dir; ok snapshot; note service":     with(fresh, nil, dir, ""),
 		"ok state-dir; admin snapshot; admin service": with(old, nil, dir, ""),
@@ -636,7 +642,7 @@ func TestState(t *testing.T) {
 			""),
 		"admin state-dir": with(nil, nil, 0o644, ""),
 	} {
-		if got := judged(&s, (*Survey).checkState); got != want {
+		if got := judged(&s, survey.checkState); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
@@ -644,8 +650,8 @@ func TestState(t *testing.T) {
 
 // What Slurm has of the managed partitions: that they are there, with nodes, and locked for all but some accounts.
 func TestPartitions(t *testing.T) {
-	with := func(provider capacity.Provider, accounts []string, there ...capacity.SlurmPartition) Survey {
-		return Survey{
+	with := func(provider capacity.Provider, accounts []string, there ...capacity.SlurmPartition) facts.Survey {
+		return facts.Survey{
 			Settings: capacity.Settings{
 				Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: provider, AllowAccounts: accounts}},
 			},
@@ -654,7 +660,7 @@ func TestPartitions(t *testing.T) {
 		}
 	}
 	gpu := capacity.SlurmPartition{Name: "gpu", Nodes: []string{"gpu-1", "gpu-2"}}
-	judge(t, (*Survey).checkPartitions, []row{
+	judge(t, survey.checkPartitions, []row{
 		{"there", with("ec2", nil, gpu), capacity.Good, "gpu has nodes gpu-[1-2]", ""},
 		{"not there", with("ec2", nil), capacity.Admin, "no partition gpu", "hooks install"},
 		{"not there, on PCS", with("pcs", nil), capacity.Admin, "no partition gpu", "run `pcs-capacity setup`"},
@@ -695,11 +701,11 @@ func TestPowerSettings(t *testing.T) {
 
 		settings.Timing.BootAllowance.Duration = 15 * time.Minute
 		if got := judged(
-			&Survey{
+			&facts.Survey{
 				Slurmctld:  &c,
 				Settings:   settings,
 				Partitions: partitions(capacity.SlurmPartition{Name: "gpu"}),
-			}, (*Survey).checkPowerSettings); got != want {
+			}, survey.checkPowerSettings); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}

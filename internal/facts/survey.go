@@ -1,4 +1,4 @@
-package site
+package facts
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -14,7 +15,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
-	"github.com/pcs-capacity/pcs-capacity/internal/facts"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
@@ -28,6 +28,14 @@ type Host struct {
 	Watch  string // the shell command that keeps `sync --watch` running on this host
 }
 
+// Hook is a script of Slurm's on this host, or the settings that slurm.conf includes.
+type Hook struct {
+	// Name is cli_filter, job_submit or settings.
+	Name, File string
+	State      string   // installed, loaded, old, missing or foreign
+	Wrong      []string // lists why Slurm lacks the settings, each a sentence with its remedy
+}
+
 // Surveyor has all that a survey reads from.
 type Surveyor struct {
 	Host
@@ -38,9 +46,9 @@ type Surveyor struct {
 }
 
 // readEach reads something for each name, side by side.
-func readEach[T any](names []string, read func(name string) (T, error)) map[string]facts.Answer[T] {
+func readEach[T any](names []string, read func(name string) (T, error)) map[string]Answer[T] {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
-	found := make([]facts.Answer[T], len(names))
+	found := make([]Answer[T], len(names))
 
 	var all sync.WaitGroup
 	for i, name := range names {
@@ -49,7 +57,7 @@ func readEach[T any](names []string, read func(name string) (T, error)) map[stri
 
 	all.Wait()
 
-	of := map[string]facts.Answer[T]{}
+	of := map[string]Answer[T]{}
 	for i, name := range names {
 		of[name] = found[i]
 	}
@@ -63,48 +71,50 @@ type Survey struct {
 	Site     // what AWS says of the cluster; SlurmErr is why slurmctld does not answer
 	Settings capacity.Settings
 
-	AWSErr      error                             // why no call of AWS succeeds: nothing else is known then
-	Offset      time.Duration                     // AWS's time minus the machine's; 0 if AWS did not answer
-	Account     string                            // that of this command's credentials; "" if not known
-	NoCluster   *capacity.Problem                 // the settings name no PCS cluster that there is
-	ClusterErr  error                             // why the PCS cluster, or a part of it, is not known
-	Permissions map[string]facts.Answer[struct{}] // what EC2 answers when asked for permissions, by action
+	AWSErr      error                       // why no call of AWS succeeds: nothing else is known then
+	Offset      time.Duration               // AWS's time minus the machine's; 0 if AWS did not answer
+	Account     string                      // that of this command's credentials; "" if not known
+	NoCluster   *capacity.Problem           // the settings name no PCS cluster that there is
+	ClusterErr  error                       // why the PCS cluster, or a part of it, is not known
+	Permissions map[string]Answer[struct{}] // what EC2 answers when asked for permissions, by action
 	// Answers are about the settings, and about the subnets of our PCS node groups.
-	facts.Answers
+	Answers
 	// Templates are by how the settings name the launch template; those of PCS node groups by ID:VERSION. A template
 	// that EC2 does not have is zero.
-	Templates map[string]facts.Answer[capacity.LaunchTemplate]
+	Templates map[string]Answer[capacity.LaunchTemplate]
 	Launches  []*Launch // of a node of each group
 
-	Commands   facts.Answer[slurm.Version] // of the programs that every command takes
-	Slurmctld  *slurm.Config               // its settings; nil if it does not answer
-	Rights     error                       // slurmctld's answer to who deletes a reservation that does not exist
-	Partitions facts.Answer[[]capacity.SlurmPartition]
-	Nodes      facts.Answer[[]capacity.Node]
-	Guards     facts.Answer[[]capacity.SlurmReservation] // all reservations of Slurm
+	Commands   Answer[slurm.Version] // of the programs that every command takes
+	Slurmctld  *slurm.Config         // its settings; nil if it does not answer
+	Rights     error                 // slurmctld's answer to who deletes a reservation that does not exist
+	Partitions Answer[[]capacity.SlurmPartition]
+	Nodes      Answer[[]capacity.Node]
+	Guards     Answer[[]capacity.SlurmReservation] // all reservations of Slurm
 	// HookCommands are Slurm's programs in HookFolder, which slurmctld's hooks take; where that is "", the error says
 	// why they find none. Controller: slurmctld's slurm.conf is on this host.
 	Controller   bool
 	HookFolder   string
-	HookCommands facts.Answer[slurm.Version]
+	HookCommands Answer[slurm.Version]
 	SiteSuspends bool    // our SuspendProgram calls one of the site's
 	Unreadable   []error // why slurmctld's hooks cannot read their settings, each with its remedy
 	Exposed      []error // the secrets that others can read, each with its remedy
 
-	Programs        map[string]facts.Answer[fs.FileMode] // those of ours that Slurm runs, by path
-	NoPlugin        map[string][]string                  // the folders in which Slurm has no Lua plugin on this host, by hook
-	StateDir        facts.Answer[fs.FileMode]
-	ParallelCluster string                          // the text with its version; "" for none
-	LastHook        facts.Answer[*state.HookAccess] // nil if none has run
-	Mount           state.Mount                     // that state_dir is on
-	Snapshot        facts.Answer[*capacity.Snapshot]
-	Watcher         facts.Answer[string] // the process of `sync --watch`; "" for none
+	Programs        map[string]Answer[fs.FileMode] // those of ours that Slurm runs, by path
+	NoPlugin        map[string][]string            // the folders in which Slurm has no Lua plugin on this host, by hook
+	StateDir        Answer[fs.FileMode]
+	ParallelCluster string                    // the text with its version; "" for none
+	LastHook        Answer[*state.HookAccess] // nil if none has run
+	Mount           state.Mount               // that state_dir is on
+	Snapshot        Answer[*capacity.Snapshot]
+	Watcher         Answer[string] // the process of `sync --watch`; "" for none
+
+	SettingsReadOnly, StateReadOnly error // why setup cannot write there; nil unless ReadHost has tried
 
 	explain func(error) (words string, general bool) // ec2.Client.Explain, which asks nobody; nil without a client
 }
 
-// errorText returns the words of an error of AWS that stay the same when it repeats.
-func (s *Survey) errorText(err error) string {
+// ErrorText returns the words of an error of AWS that stay the same when it repeats.
+func (s *Survey) ErrorText(err error) string {
 	if s.explain == nil {
 		return err.Error()
 	}
@@ -113,6 +123,10 @@ func (s *Survey) errorText(err error) string {
 
 	return words
 }
+
+// parallelClusterVersion is a file with the version of AWS ParallelCluster, "aws-parallelcluster-cookbook-3.11.1",
+// written when the image was made.
+const parallelClusterVersion = "/opt/parallelcluster/.bootstrapped"
 
 // awsTimeout bounds all calls of AWS together.
 const awsTimeout = time.Minute
@@ -143,7 +157,7 @@ func (in Surveyor) Survey(ctx context.Context) *Survey {
 		s.Now = time.Now().Add(s.Offset)
 	}
 
-	query := facts.Query{Templates: s.Settings.LaunchTemplates()}
+	query := Query{Templates: s.Settings.LaunchTemplates()}
 	for _, p := range s.Settings.Partitions {
 		query.Groups = append(query.Groups, p.Groups...)
 	}
@@ -155,7 +169,7 @@ func (in Surveyor) Survey(ctx context.Context) *Survey {
 	stage([]func(){func() { in.readSlurmctld(ctx, s) }},
 		func() { s.Account, _ = in.EC2.Account(aws) }, // which only helps to compare
 		func() {
-			if s.onPCS() {
+			if s.OnPCS() {
 				s.NoCluster, s.ClusterErr = s.ReadCluster(aws, in.PCS, in.Config.Cluster)
 			}
 		},
@@ -172,8 +186,8 @@ func (in Surveyor) Survey(ctx context.Context) *Survey {
 	}
 
 	var groups []string
-	for _, g := range s.ourGroups() {
-		groups = append(groups, reference(g))
+	for _, g := range s.OurGroups() {
+		groups = append(groups, TemplateOf(g))
 		query.Subnets = append(query.Subnets, g.SubnetIDs...)
 	}
 
@@ -185,9 +199,9 @@ func (in Surveyor) Survey(ctx context.Context) *Survey {
 			func() { in.readFiles(s) },
 		},
 		func() { maps.Copy(s.Templates, readEach(groups, version)) },
-		func() { s.Answers = facts.Read(aws, in.EC2, query) },
+		func() { s.Answers = Read(aws, in.EC2, query) },
 		func() { // only an instance of ours decides: the policy covers no others
-			if !s.onEC2() || s.Slurmctld == nil {
+			if !s.OnEC2() || s.Slurmctld == nil {
 				return
 			}
 
@@ -195,7 +209,7 @@ func (in Surveyor) Survey(ctx context.Context) *Survey {
 
 			ours, err := in.EC2.FindInstances(aws, named)
 			if err == nil && len(ours) > 0 {
-				s.Permissions["ec2:TerminateInstances"] = facts.Answer[struct{}]{Err: in.EC2.TryTerminate(aws, ours[0].ID)}
+				s.Permissions["ec2:TerminateInstances"] = Answer[struct{}]{Err: in.EC2.TryTerminate(aws, ours[0].ID)}
 			}
 		},
 	)
@@ -204,10 +218,31 @@ func (in Surveyor) Survey(ctx context.Context) *Survey {
 	var launches []func()
 	for _, l := range s.Launches {
 		launches = append(launches, func() { l.Read(aws, in.EC2) },
-			func() { l.tried.Value, l.tried.Err = in.EC2.TryLaunches(aws, l.trial) })
+			func() { l.Tried.Value, l.Tried.Err = in.EC2.TryLaunches(aws, l.Trial) })
 	}
 
 	stage(nil, launches...)
+
+	return s
+}
+
+// hostTimeout bounds the wait for slurmctld.
+const hostTimeout = 20 * time.Second
+
+// ReadHost reads this host for setup, and tries to write where setup will; nothing is changed. cluster is zero on
+// self-managed Slurm.
+func (in Surveyor) ReadHost(ctx context.Context, cluster pcs.Cluster) *Survey {
+	s := &Survey{Host: in.Host}
+	s.Cluster = cluster
+
+	ctx, cancel := context.WithTimeout(ctx, hostTimeout)
+	defer cancel()
+
+	in.readSlurmctld(ctx, s)
+	in.readRights(ctx, s)
+	in.readPrograms(s)
+	s.SettingsReadOnly = config.TryFolder(filepath.Dir(config.PartitionPath(in.Config.Path, "try")))
+	s.StateReadOnly = config.TryFolder(in.Config.StateDir)
 
 	return s
 }
@@ -251,7 +286,7 @@ func (in Surveyor) readSlurm(ctx context.Context, s *Survey) {
 	sideBySide(func() { s.Partitions.Value, s.Partitions.Err = in.Slurm.Partitions(ctx) },
 		func() { s.Nodes.Value, s.Nodes.Err = in.Slurm.Nodes(ctx) },
 		func() { s.Guards.Value, s.Guards.Err = in.Slurm.Reservations(ctx) }, func() {
-			if _, err := os.Stat(conf); err != nil || !s.onEC2() {
+			if _, err := os.Stat(conf); err != nil || !s.OnEC2() {
 				return
 			}
 
@@ -325,7 +360,7 @@ func (in Surveyor) readFiles(s *Survey) {
 
 // addLaunches notes those of each group into its reservations, as far as its launch template was read.
 func (s *Survey) addLaunches() {
-	snap := s.snapshot()
+	snap := s.Build()
 	for i, p := range s.Settings.Partitions {
 		for j, g := range p.Groups {
 			if p.Provider.Launches() {
@@ -335,19 +370,19 @@ func (s *Survey) addLaunches() {
 		}
 	}
 
-	for _, g := range s.ourGroups() {
-		l := s.addLaunch(Launch{Provider: capacity.ProviderPCS, Group: g.Name, Nodes: g.Max}, reference(g),
+	for _, g := range s.OurGroups() {
+		l := s.addLaunch(Launch{Provider: capacity.ProviderPCS, Group: g.Name, Nodes: g.Max}, TemplateOf(g),
 			strings.Join(g.InstanceTypes, ", "), g.SubnetIDs, snap, []string{g.Tags[capacity.TagReservation]})
 		l.Template.ImageID = cmp.Or(g.AMI, l.Template.ImageID)
 		l.Template.InstanceProfile = g.InstanceProfile
-		l.trial.Inline = true
-		l.trial.ImageID = l.Template.ImageID
-		l.trial.InstanceProfile = g.InstanceProfile
+		l.Trial.Inline = true
+		l.Trial.ImageID = l.Template.ImageID
+		l.Trial.InstanceProfile = g.InstanceProfile
 	}
 }
 
-// snapshot has what EC2 says of the settings' reservations and subnets.
-func (s *Survey) snapshot() *capacity.Snapshot {
+// Build returns a snapshot with what EC2 says of the settings' reservations and subnets.
+func (s *Survey) Build() *capacity.Snapshot {
 	return capacity.Build(s.Settings, s.Facts(time.Time{}))
 }
 
@@ -375,7 +410,7 @@ func (s *Survey) addLaunch(
 		mark = capacity.ClusterMark(name, "0000000000000000")
 	}
 
-	try := &l.trial.Launch
+	try := &l.Trial.Launch
 	*try = capacity.Launch{
 		LaunchTemplate: reference,
 		InstanceType:   l.Template.InstanceType,
@@ -400,9 +435,42 @@ func (s *Survey) addLaunch(
 		}
 
 		if zone == "" || at < 0 || s.Subnets.Value[at].AZID == zone {
-			l.trial.Subnets = append(l.trial.Subnets, id)
+			l.Trial.Subnets = append(l.Trial.Subnets, id)
 		}
 	}
 
 	return l
+}
+
+// OurGroups returns our PCS node groups with a launch template.
+func (s *Survey) OurGroups() []pcs.NodeGroup {
+	return slices.DeleteFunc(slices.Clone(s.Groups), func(g pcs.NodeGroup) bool {
+		return !s.Owns(g.Tags) || g.Status == pcs.Deleting || !slices.Contains(s.SlotNames(), g.Name) ||
+			g.TemplateID == ""
+	})
+}
+
+// TemplateOf returns the launch template of a PCS node group, ID:VERSION.
+func TemplateOf(g pcs.NodeGroup) string { return g.TemplateID + ":" + g.TemplateVersion }
+
+// SlotNames returns the names of all slots on PCS.
+func (s *Survey) SlotNames() []string {
+	var names []string
+	for _, p := range s.Settings.Partitions {
+		for _, g := range p.Groups {
+			if p.Provider == capacity.ProviderPCS {
+				names = append(names, g.SlotNames(p.Provider)...)
+			}
+		}
+	}
+
+	return names
+}
+
+// OnPCS and OnEC2 report whether any partition is launched so.
+func (s *Survey) OnPCS() bool { return s.Config.Cluster != "" }
+
+func (s *Survey) OnEC2() bool {
+	return slices.ContainsFunc(s.Settings.Partitions,
+		func(p capacity.PartitionSettings) bool { return p.Provider.Launches() })
 }

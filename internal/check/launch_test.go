@@ -1,4 +1,4 @@
-package site
+package check
 
 import (
 	"errors"
@@ -78,7 +78,7 @@ func TestTried(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			for _, p := range JudgeTrial("gpu", c.tried, c.err) {
+			for _, p := range Trial("gpu", c.tried, c.err) {
 				got += string(p.Severity) + ": " + p.Text() + "\n"
 			}
 
@@ -113,13 +113,13 @@ func TestDrivers(t *testing.T) {
 			true,
 		}, // no word is known for these
 	} {
-		s := Launch{Provider: capacity.ProviderPCS, Image: ec2.Image{ID: "ami-1", Keywords: says}, Type: c.kind}
-		if got := s.checkDrivers(); (len(got) == 0) != c.fine || len(got) > 0 && got[0].Severity != capacity.Note {
+		s := facts.Launch{Provider: capacity.ProviderPCS, Image: ec2.Image{ID: "ami-1", Keywords: says}, Type: c.kind}
+		if got := checkDrivers(s); (len(got) == 0) != c.fine || len(got) > 0 && got[0].Severity != capacity.Note {
 			t.Errorf("%s on %s: %v", says, c.kind.Name, got)
 		}
 	}
 
-	s := Launch{
+	s := facts.Launch{
 		Provider: capacity.ProviderPCS,
 		Image:    ec2.Image{ID: "ami-1", Name: "al2023", Keywords: "al2023 "},
 		Type:     h100,
@@ -154,7 +154,7 @@ func TestDrivers(t *testing.T) {
 	} {
 		s.Provider, s.Type = c.provider, c.kind
 		if diff := cmp.Diff("nothing says that image ami-1 (al2023) has drivers for "+c.want,
-			s.checkDrivers()[0].Text()); diff != "" {
+			checkDrivers(s)[0].Text()); diff != "" {
 			t.Error(diff)
 		}
 	}
@@ -171,8 +171,8 @@ func TestRoleOfNodes(t *testing.T) {
 		path + "nodes":             true,
 	} {
 		for _, provider := range []capacity.Provider{capacity.ProviderPCS, capacity.ProviderEC2} {
-			l := Launch{Provider: provider, Template: capacity.LaunchTemplate{InstanceProfile: profile}}
-			if got := l.checkRole(); (len(got) > 0) != (warns && provider == capacity.ProviderPCS) {
+			l := facts.Launch{Provider: provider, Template: capacity.LaunchTemplate{InstanceProfile: profile}}
+			if got := checkRole(l); (len(got) > 0) != (warns && provider == capacity.ProviderPCS) {
 				t.Errorf("%s, %s: %v", provider, profile, got)
 			}
 		}
@@ -279,7 +279,7 @@ func TestLaunchIsRead(t *testing.T) {
 				}
 			}
 
-			l := Launch{
+			l := facts.Launch{
 				Provider: capacity.ProviderPCS,
 				Template: capacity.LaunchTemplate{
 					InstanceType:      "p5.48xlarge",
@@ -293,7 +293,7 @@ func TestLaunchIsRead(t *testing.T) {
 			l.Read(t.Context(), client)
 
 			got := ""
-			for _, p := range l.Judge() {
+			for _, p := range Launch(l) {
 				got = string(p.Code)
 			}
 
@@ -311,45 +311,45 @@ func lacking(action, caller string) error { return &awsconfig.Denied{Action: act
 // What is the same for several groups is said once.
 func TestLaunched(t *testing.T) {
 	for name, c := range map[string]struct {
-		launch Launch
+		launch facts.Launch
 		tried  []ec2.TrialResult
 		want   string // of each finding, with its severity
 	}{
 		"right": {
-			Launch{Image: ec2.Image{ID: "ami-1"}},
+			facts.Launch{Image: ec2.Image{ID: "ami-1"}},
 			[]ec2.TrialResult{{SubnetID: "a"}},
 			"ok image; ok launch; ok image; ok launch",
 		},
 		"refused": {
-			Launch{},
+			facts.Launch{},
 			[]ec2.TrialResult{{SubnetID: "a", Verdict: ec2.Refuses, Code: "InvalidKeyPair.NotFound"}},
 			"admin launch-refused; admin launch-refused",
 		},
-		"nobody may ask for routes": {Launch{NetworkErr: lacking("ec2:DescribeRouteTables", "")}, nil, "note network"},
-		"no answer about routes":    {Launch{NetworkErr: errors.New("oops")}, nil, "admin network"},
-		"an image that is not read": {Launch{ImageErr: errors.New("oops")}, nil, "admin launch"},
+		"nobody may ask for routes": {facts.Launch{NetworkErr: lacking("ec2:DescribeRouteTables", "")}, nil, "note network"},
+		"no answer about routes":    {facts.Launch{NetworkErr: errors.New("oops")}, nil, "admin network"},
+		"an image that is not read": {facts.Launch{ImageErr: errors.New("oops")}, nil, "admin launch"},
 	} {
-		s := Survey{}
+		s := facts.Survey{}
 		for _, group := range []string{"gpu-a", "gpu-b"} {
 			l := c.launch
-			l.Provider, l.Group, l.tried.Value = capacity.ProviderPCS, group, c.tried
+			l.Provider, l.Group, l.Tried.Value = capacity.ProviderPCS, group, c.tried
 			s.Launches = append(s.Launches, &l)
 		}
 
-		if got := judged(&s, (*Survey).checkLaunches); got != c.want {
+		if got := judged(&s, survey.checkLaunches); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
 }
 
 // judged are the severities and checks of what a judgement finds; each but an ok has a fix.
-func judged(s *Survey, judge func(*Survey, *findings)) string {
+func judged(s *facts.Survey, judge func(survey, *findings)) string {
 	var (
 		f     findings
 		words []string
 	)
 
-	judge(s, &f)
+	judge(survey{s}, &f)
 
 	for _, one := range f.Problems {
 		if (one.Fix == "") != (one.Severity == capacity.Good) {
@@ -372,35 +372,35 @@ func TestPermission(t *testing.T) {
 
 	onEC2 := capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2}}}
 	for name, c := range map[string]struct {
-		survey Survey
+		survey facts.Survey
 		want   string
 	}{
 		"all": {
-			Survey{Permissions: map[string]facts.Answer[struct{}]{action: {}}},
+			facts.Survey{Permissions: map[string]facts.Answer[struct{}]{action: {}}},
 			"ok: these credentials allow what sync and the hooks call, as far as dry runs show",
 		},
 		"one": {
-			Survey{
+			facts.Survey{
 				Permissions: map[string]facts.Answer[struct{}]{action: {Err: lacking(action, ann)}, "ec2:DescribeImages": {}},
 				Answers:     facts.Answers{Subnets: facts.Answer[[]ec2.Subnet]{Err: lacking(action, "")}},
 			},
 			"admin: " + action + " is not allowed for " + ann,
 		},
 		"of nobody": {
-			Survey{Permissions: map[string]facts.Answer[struct{}]{action: {Err: lacking(action, "")}}},
+			facts.Survey{Permissions: map[string]facts.Answer[struct{}]{action: {Err: lacking(action, "")}}},
 			"admin: " + action + " is not allowed for these credentials",
 		},
 		"of PCS": {
-			Survey{ClusterErr: lacking("pcs:GetCluster", "")},
+			facts.Survey{ClusterErr: lacking("pcs:GetCluster", "")},
 			"admin: pcs:GetCluster is not allowed for these credentials",
 		},
 		"a launch": {
-			Survey{
+			facts.Survey{
 				Settings: onEC2,
-				Launches: []*Launch{
+				Launches: []*facts.Launch{
 					{
 						Provider: capacity.ProviderEC2,
-						tried: facts.Answer[[]ec2.TrialResult]{
+						Tried: facts.Answer[[]ec2.TrialResult]{
 							Value: []ec2.TrialResult{{Verdict: ec2.Denied, Message: "ec2:RunInstances"}},
 						},
 					},
@@ -409,11 +409,11 @@ func TestPermission(t *testing.T) {
 			"admin: ec2:RunInstances is not allowed for these credentials",
 		},
 		"a launch that PCS makes": {
-			Survey{
-				Launches: []*Launch{
+			facts.Survey{
+				Launches: []*facts.Launch{
 					{
 						Provider: capacity.ProviderPCS,
-						tried: facts.Answer[[]ec2.TrialResult]{
+						Tried: facts.Answer[[]ec2.TrialResult]{
 							Value: []ec2.TrialResult{{Verdict: ec2.Denied, Message: "ec2:RunInstances"}},
 						},
 					},
@@ -422,13 +422,15 @@ func TestPermission(t *testing.T) {
 			"ok: these credentials allow what sync and the hooks call, as far as dry runs show",
 		},
 		"not known": {
-			Survey{Permissions: map[string]facts.Answer[struct{}]{action: {Err: errors.New("oops")}}},
+			facts.Survey{Permissions: map[string]facts.Answer[struct{}]{action: {Err: errors.New("oops")}}},
 			"note: what is allowed is not known: oops",
 		},
 	} {
 		var f findings
-		c.survey.checkPermissions(&f)
-		c.survey.checkReservations(&f)
+
+		s := survey{&c.survey}
+		s.checkPermissions(&f)
+		s.checkReservations(&f)
 
 		if len(f.Problems) != 1 || string(f.Problems[0].Severity)+": "+f.Problems[0].Sentence != c.want {
 			t.Errorf("%s: %+v", name, f)
@@ -459,48 +461,48 @@ func TestReservations(t *testing.T) {
 		End:          time.Date(2026, 11, 30, 11, 30, 0, 0, time.UTC),
 	}
 	for name, c := range map[string]struct {
-		change func(*Survey)
+		change func(*facts.Survey)
 		want   string
 	}{
-		"one is unknown": {func(*Survey) {}, "admin reservation; ok reservation"},
+		"one is unknown": {func(*facts.Survey) {}, "admin reservation; ok reservation"},
 		"none is read": {
-			func(s *Survey) { s.Reservations.Err, s.Missing = errors.New("oops"), nil },
+			func(s *facts.Survey) { s.Reservations.Err, s.Missing = errors.New("oops"), nil },
 			"admin reservation",
 		},
 		"no subnet is read": {
-			func(s *Survey) { s.Subnets = facts.Answer[[]ec2.Subnet]{Err: errors.New("oops")} },
+			func(s *facts.Survey) { s.Subnets = facts.Answer[[]ec2.Subnet]{Err: errors.New("oops")} },
 			"admin reservation; admin subnet",
 		},
 		"a subnet is unknown": {
-			func(s *Survey) { s.MissingSubnets = []capacity.Missing{{ID: "subnet-2"}} },
+			func(s *facts.Survey) { s.MissingSubnets = []capacity.Missing{{ID: "subnet-2"}} },
 			"admin reservation; admin subnet; ok reservation",
 		},
 		"another zone": {
-			func(s *Survey) { s.Subnets.Value[0].AZID = "use2-az2" },
+			func(s *facts.Survey) { s.Subnets.Value[0].AZID = "use2-az2" },
 			"admin reservation; admin reservation",
 		},
-		"ended": {func(s *Survey) { s.Now = one.End }, "admin reservation; note reservation"},
+		"ended": {func(s *facts.Survey) { s.Now = one.End }, "admin reservation; note reservation"},
 		"no platform": {
-			func(s *Survey) { s.Platforms["lt-1"] = facts.Answer[capacity.ImagePlatform]{} },
+			func(s *facts.Survey) { s.Platforms["lt-1"] = facts.Answer[capacity.ImagePlatform]{} },
 			"admin reservation; note platform; ok reservation",
 		},
-		"an image of nowhere": {func(s *Survey) {
+		"an image of nowhere": {func(s *facts.Survey) {
 			s.Platforms["lt-1"] = facts.Answer[capacity.ImagePlatform]{
 				Value: capacity.ImagePlatform{Template: "lt-1:1"},
 				Err:   errors.New("no"),
 			}
 		}, "admin reservation; admin platform; ok reservation"},
-		"selected, and unread": {func(s *Survey) {
+		"selected, and unread": {func(s *facts.Survey) {
 			s.Selected = map[string]facts.Answer[[]capacity.Reservation]{"gpu": {Err: errors.New("oops")}}
 		}, "admin reservation; admin reservation; ok reservation"},
 	} {
-		s := Survey{
+		s := facts.Survey{
 			Settings: capacity.Settings{
 				Partitions: []capacity.PartitionSettings{
 					{Name: "gpu", Provider: capacity.ProviderEC2, Groups: []capacity.GroupSettings{g}},
 				},
 			},
-			Site: Site{Now: one.End.Add(-48 * time.Hour)},
+			Site: facts.Site{Now: one.End.Add(-48 * time.Hour)},
 			Answers: facts.Answers{
 				Reservations: facts.Answer[[]capacity.Reservation]{Value: []capacity.Reservation{one}},
 				Missing:      []capacity.Missing{{ID: "cr-2", Err: errors.New("none")}},
@@ -514,7 +516,7 @@ func TestReservations(t *testing.T) {
 		}
 		c.change(&s)
 
-		if got := judged(&s, (*Survey).checkReservations); got != c.want {
+		if got := judged(&s, survey.checkReservations); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}

@@ -1,4 +1,4 @@
-package site
+package check
 
 import (
 	"cmp"
@@ -10,18 +10,19 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/facts"
 	"github.com/pcs-capacity/pcs-capacity/internal/permissions"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // checkCredentials judges whether AWS answers.
-func (s *Survey) checkCredentials(f *findings) {
+func (s survey) checkCredentials(f *findings) {
 	switch {
 	case s.AWSErr != nil && s.Region == "":
 		f.failText("region", s.AWSErr.Error(), "set region in the settings, or AWS_REGION")
 	case s.AWSErr != nil:
-		f.failText("credentials", s.errorText(s.AWSErr), "run this again")
+		f.failText("credentials", s.ErrorText(s.AWSErr), "run this again")
 	case s.Account != "":
 		f.ok("credentials", "AWS answers in %s as account %s", s.Region, s.Account)
 	default:
@@ -33,7 +34,7 @@ func (s *Survey) checkCredentials(f *findings) {
 // signatures of requests fail at 5 minutes, and munge's credentials at 5 minutes between two nodes.
 const maxOffset = 5 * time.Second
 
-func (s *Survey) checkClock(f *findings) {
+func (s survey) checkClock(f *findings) {
 	if s.Offset.Abs() <= maxOffset {
 		f.ok("clock", "this machine's clock agrees with AWS")
 		return
@@ -44,11 +45,11 @@ func (s *Survey) checkClock(f *findings) {
 }
 
 // reportUnread reports a failed read. A missing permission that is named already has a finding of its own.
-func (s *Survey) reportUnread(f *findings, check, what string, err error) {
+func (s survey) reportUnread(f *findings, check, what string, err error) {
 	action := ec2.DeniedAction(err)
 	switch {
 	case action == "":
-		f.failText(check, s.errorText(err), "run this again")
+		f.failText(check, s.ErrorText(err), "run this again")
 	case s.deniedCallers()[action] == "":
 		f.warn(check, "allow "+action+", or use credentials that have it",
 			"%s is not checked: %s is not allowed for %s", what, action, deniedCaller(err))
@@ -58,17 +59,17 @@ func (s *Survey) reportUnread(f *findings, check, what string, err error) {
 // deniedCaller names the credentials that lack a permission, as AWS does in err. Those of hooks may be others.
 func deniedCaller(err error) string { return cmp.Or(ec2.DeniedCaller(err), "these credentials") }
 
-func (s *Survey) checkCluster(f *findings) {
-	if !s.onPCS() {
+func (s survey) checkCluster(f *findings) {
+	if !s.OnPCS() {
 		return
 	}
 
 	var kinds []capacity.Kind
-	for _, g := range s.ourGroups() {
+	for _, g := range s.OurGroups() {
 		kinds = append(kinds, g.PurchaseOption)
 	}
 
-	switch problems := s.ClusterProblems(kinds...); {
+	switch problems := Cluster(s.Site, kinds...); {
 	case s.NoCluster != nil:
 		f.problem("cluster", capacity.Admin, *s.NoCluster)
 	case s.Cluster.ID == "":
@@ -84,14 +85,14 @@ func (s *Survey) checkCluster(f *findings) {
 
 // deniedCallers say who may not call an action: of the questions that EC2 was asked for them, of PCS's reads, and of
 // launches. PCS launches with a role of its own.
-func (s *Survey) deniedCallers() map[string]string {
+func (s survey) deniedCallers() map[string]string {
 	who := map[string]string{}
 	for _, err := range s.permissionErrors() {
 		who[ec2.DeniedAction(err)] = deniedCaller(err)
 	}
 
 	for _, l := range s.Launches {
-		for _, one := range l.tried.Value {
+		for _, one := range l.Tried.Value {
 			if one.Verdict == ec2.Denied && l.Provider.Launches() {
 				who[one.Message] = cmp.Or(who[one.Message], deniedCaller(nil))
 			}
@@ -103,7 +104,7 @@ func (s *Survey) deniedCallers() map[string]string {
 	return who
 }
 
-func (s *Survey) permissionErrors() (errs []error) {
+func (s survey) permissionErrors() (errs []error) {
 	for _, action := range slices.Sorted(maps.Keys(s.Permissions)) {
 		errs = append(errs, s.Permissions[action].Err)
 	}
@@ -111,19 +112,19 @@ func (s *Survey) permissionErrors() (errs []error) {
 }
 
 // checkPermissions names each action that is denied.
-func (s *Survey) checkPermissions(f *findings) {
+func (s survey) checkPermissions(f *findings) {
 	before := len(f.Problems)
 	for _, err := range s.permissionErrors() {
 		if err != nil && ec2.DeniedAction(err) == "" {
 			f.warn("permission", "fix the failures above, then rerun", "what is allowed is not known: %s",
-				s.errorText(err))
+				s.ErrorText(err))
 		}
 	}
 
 	who := s.deniedCallers()
 	for _, action := range slices.Sorted(maps.Keys(who)) {
 		role := "sync"
-		if s.onEC2() && permissions.Allows("hooks", action) {
+		if s.OnEC2() && permissions.Allows("hooks", action) {
 			role = "hooks"
 		}
 
@@ -137,7 +138,7 @@ func (s *Survey) checkPermissions(f *findings) {
 }
 
 // checkReservations compares every reservation with every node group that uses it.
-func (s *Survey) checkReservations(f *findings) {
+func (s survey) checkReservations(f *findings) {
 	for _, p := range s.Settings.Partitions {
 		for _, g := range p.Groups {
 			if err := s.Selected[g.Name].Err; err != nil {
@@ -165,7 +166,7 @@ func (s *Survey) checkReservations(f *findings) {
 	for _, t := range s.Settings.LaunchTemplates() {
 		switch image := s.Platforms[t]; {
 		case image.Err != nil && image.Value.Template != "": // templates reports an unreadable one
-			f.failText("platform", s.errorText(image.Err), "name an AMI of this region in it that this account may use")
+			f.failText("platform", s.ErrorText(image.Err), "name an AMI of this region in it that this account may use")
 		case image.Err == nil && image.Value.Platform == "":
 			f.warn("platform", "make sure that the reservations are for that AMI's platform",
 				"the platform of the AMI of launch template %s is not known, so reservations are not compared with it",
@@ -178,7 +179,7 @@ func (s *Survey) checkReservations(f *findings) {
 			"EC2 does not describe subnet %s", m.ID)
 	}
 
-	snap := s.snapshot()
+	snap := s.Build()
 	for _, p := range snap.Partitions {
 		for _, g := range p.Groups {
 			s.checkGroup(f, snap, g)
@@ -187,7 +188,7 @@ func (s *Survey) checkReservations(f *findings) {
 }
 
 // checkGroup compares the reservations of a node group with it.
-func (s *Survey) checkGroup(f *findings, snap *capacity.Snapshot, g capacity.NodeGroup) {
+func (s survey) checkGroup(f *findings, snap *capacity.Snapshot, g capacity.NodeGroup) {
 	ids := slices.Compact(slices.Sorted(slices.Values(g.ReservationIDs())))
 	if len(ids) == 0 && g.PurchaseOption.IsReserved() {
 		f.warn("reservation", "add capacity_reservation_ids to it, or select",
@@ -224,7 +225,7 @@ func (s *Survey) checkGroup(f *findings, snap *capacity.Snapshot, g capacity.Nod
 
 // checkTemplates judges launch templates from which EC2 or PCS would launch no node, or launch one outside its
 // reservation.
-func (s *Survey) checkTemplates(f *findings) {
+func (s survey) checkTemplates(f *findings) {
 	for _, p := range s.Settings.Partitions {
 		for _, g := range p.Groups {
 			if p.Provider.Launches() {
@@ -242,7 +243,7 @@ func (s *Survey) checkTemplates(f *findings) {
 		switch {
 		case !s.Owns(g.Tags) || g.Status == pcs.Deleting:
 			continue
-		case !slices.Contains(s.slotNames(), g.Name):
+		case !slices.Contains(s.SlotNames(), g.Name):
 			f.fail("leftover",
 				"add it to the settings again, or run `pcs-capacity teardown "+
 					"--queue "+g.Tags[capacity.TagPartition]+" --node-group "+g.Name+"`",
@@ -259,30 +260,23 @@ func (s *Survey) checkTemplates(f *findings) {
 		}
 
 		if g.TemplateID == "" {
-			f.problem("launch-template", capacity.Admin, NoTemplateProblem(g))
+			f.problem("launch-template", capacity.Admin, NoTemplate(g))
 			continue
 		}
 
-		s.checkTemplate(f, reference(g), func(t capacity.LaunchTemplate) []fault { return pcsLaunchFaults(t, g) })
+		s.checkTemplate(
+			f,
+			facts.TemplateOf(g),
+			func(t capacity.LaunchTemplate) []fault { return pcsLaunchFaults(t, g) },
+		)
 	}
 }
-
-// ourGroups returns our PCS node groups with a launch template.
-func (s *Survey) ourGroups() []pcs.NodeGroup {
-	return slices.DeleteFunc(slices.Clone(s.Groups), func(g pcs.NodeGroup) bool {
-		return !s.Owns(g.Tags) || g.Status == pcs.Deleting || !slices.Contains(s.slotNames(), g.Name) ||
-			g.TemplateID == ""
-	})
-}
-
-// reference returns the launch template of a PCS node group, ID:VERSION.
-func reference(g pcs.NodeGroup) string { return g.TemplateID + ":" + g.TemplateVersion }
 
 // fault is one thing that is wrong with a launch template, as the end of a sentence, and its fix.
 type fault struct{ text, fix string }
 
 // checkTemplate reports the faults of a launch template.
-func (s *Survey) checkTemplate(f *findings, reference string, wrong func(capacity.LaunchTemplate) []fault) {
+func (s survey) checkTemplate(f *findings, reference string, wrong func(capacity.LaunchTemplate) []fault) {
 	t := s.Templates[reference]
 	switch {
 	case t.Err != nil:
@@ -353,7 +347,7 @@ func pcsLaunchFaults(t capacity.LaunchTemplate, g pcs.NodeGroup) []fault {
 }
 
 // checkLaunches judges what nodes are launched with. A permission that is missing is named once, for all groups.
-func (s *Survey) checkLaunches(f *findings) {
+func (s survey) checkLaunches(f *findings) {
 	for _, l := range s.Launches {
 		if err := l.NetworkErr; err != nil {
 			s.reportUnread(f, "network", "whether nodes reach AWS and each other", err)
@@ -368,9 +362,9 @@ func (s *Survey) checkLaunches(f *findings) {
 			f.ok("image", "nodes of %s boot %s: %s", l.Group, l.Image.ID, l.Image)
 		}
 
-		problems := l.Judge()
+		problems := Launch(*l)
 		stops := len(problems.Texts(capacity.Admin)) > 0
-		for _, p := range JudgeTrial(l.Group, l.tried.Value, l.tried.Err) {
+		for _, p := range Trial(l.Group, l.Tried.Value, l.Tried.Err) {
 			if p.Severity == capacity.Note { // permission says it
 				p.Severity = capacity.Good
 			}
@@ -386,16 +380,24 @@ func (s *Survey) checkLaunches(f *findings) {
 	}
 }
 
-// slotNames returns the names of all slots on PCS.
-func (s *Survey) slotNames() []string {
-	var names []string
-	for _, p := range s.Settings.Partitions {
-		for _, g := range p.Groups {
-			if p.Provider == capacity.ProviderPCS {
-				names = append(names, g.SlotNames(p.Provider)...)
-			}
-		}
+// Cluster finds what keeps a PCS cluster from launching into reservations of some kinds.
+func Cluster(s facts.Site, kinds ...capacity.Kind) (all capacity.Problems) {
+	c := s.Cluster
+	if what, fix := c.NotActive(); what != "" {
+		all.Add(capacity.Problemf(capacity.ClusterStatus, capacity.Subject{}, fix, "%s", what))
+	}
+	// Versions have two digits on each side of the dot, so text comparison works.
+	if slices.ContainsFunc(kinds, capacity.Kind.IsBlock) && c.SlurmVersion < "24.05" {
+		all.Add(capacity.Problemf(capacity.OldSlurm, capacity.Subject{}, "use a cluster with a newer Slurm",
+			"cluster %s has Slurm %s, but PCS needs 24.05 for Capacity Blocks", c.Name, c.SlurmVersion))
 	}
 
-	return names
+	return all
+}
+
+// NoTemplate returns the problem of a node group of ours whose launch template somebody has taken away.
+func NoTemplate(g pcs.NodeGroup) capacity.Problem {
+	return capacity.Problemf(capacity.NoLaunchTemplate, capacity.Subject{},
+		"delete it in PCS, and run `pcs-capacity setup` for it again",
+		"node group %s has no launch template of its own, so PCS launches it into no reservation", g.Name)
 }

@@ -1,8 +1,7 @@
-package site
+package check
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,29 +9,20 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/facts"
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
-	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
-// Hook is a script of Slurm's on this host, or the settings that slurm.conf includes.
-type Hook struct {
-	// Name is cli_filter, job_submit or settings.
-	Name, File string
-	State      string   // installed, loaded, old, missing or foreign
-	Wrong      []string // lists why Slurm lacks the settings, each a sentence with its remedy
-}
-
 // checkHooks compares the files with the plugins and programs in Slurm's settings.
-func (s *Survey) checkHooks(f *findings) {
+func (s survey) checkHooks(f *findings) {
 	plugins := map[string][]string{}
 	byHand := s.Slurmctld != nil &&
 		filepath.Base(s.Slurmctld.ResumeProgram) == "pcs-capacity-resume" // slurm.conf says itself what our file would
-	needed := map[string]bool{"cli_filter": s.onPCS() || s.Cluster.ID != "", "job_submit": s.onEC2()}
+	needed := map[string]bool{"cli_filter": s.OnPCS() || s.Cluster.ID != "", "job_submit": s.OnEC2()}
 	if c := s.Slurmctld; c != nil {
 		plugins["cli_filter"] = c.CliFilterPlugins
 		if !needed["cli_filter"] { // PCS lets nobody have a job_submit.lua
@@ -52,7 +42,8 @@ func (s *Survey) checkHooks(f *findings) {
 
 	s.checkProgram(f, string(capacity.FilterMissing), s.Filter)
 
-	if needed["cli_filter"] && !slices.ContainsFunc(s.Hooks, func(h Hook) bool { return h.Name == "cli_filter" }) {
+	if needed["cli_filter"] &&
+		!slices.ContainsFunc(s.Hooks, func(h facts.Hook) bool { return h.Name == "cli_filter" }) {
 		f.fail(string(capacity.ScriptMissing),
 			"run this on a login node, or write slurm.conf's path into SLURM_CONF, and run `pcs-capacity hooks "+
 				"install`",
@@ -93,20 +84,20 @@ func (s *Survey) checkHooks(f *findings) {
 		}
 	}
 
-	if s.onEC2() && s.Slurmctld != nil {
+	if s.OnEC2() && s.Slurmctld != nil {
 		s.checkPowerPrograms(f)
 	}
 
 	s.checkHookSettings(f)
 
-	if s.onEC2() {
+	if s.OnEC2() {
 		s.checkHookAccess(f)
 	}
 }
 
 // checkHookSettings judges whether slurmctld's hooks can read their settings, by trying, and by what the last ones left
 // on the nodes that they could not launch.
-func (s *Survey) checkHookSettings(f *findings) {
+func (s survey) checkHookSettings(f *findings) {
 	for _, err := range s.Unreadable {
 		f.failText("hook-settings", err.Error(), "")
 	}
@@ -127,7 +118,7 @@ func (s *Survey) checkHookSettings(f *findings) {
 
 // checkHookAccess checks the last hook's access to AWS. It differs from the access of the user who runs
 // check: Slurm hands no environment on.
-func (s *Survey) checkHookAccess(f *findings) {
+func (s survey) checkHookAccess(f *findings) {
 	last, err := s.LastHook.Value, s.LastHook.Err
 	environment := config.EnvironmentPath(s.Config.Path)
 
@@ -165,7 +156,7 @@ func accountText(a state.HookAccess) (words string) {
 	return words
 }
 
-func (s *Survey) checkScript(f *findings, h Hook, on, needed bool) {
+func (s survey) checkScript(f *findings, h facts.Hook, on, needed bool) {
 	fix := "run `pcs-capacity hooks install " + h.Name + "` on this host"
 	switch {
 	case h.State == "missing" && on:
@@ -187,7 +178,7 @@ func (s *Survey) checkScript(f *findings, h Hook, on, needed bool) {
 }
 
 // checkPowerPrograms checks the programs that slurmctld runs.
-func (s *Survey) checkPowerPrograms(f *findings) {
+func (s survey) checkPowerPrograms(f *findings) {
 	for _, p := range []struct{ key, has, program string }{
 		{"ResumeProgram", s.Slurmctld.ResumeProgram, "pcs-capacity-resume"},
 		{"SuspendProgram", s.Slurmctld.SuspendProgram, "pcs-capacity-suspend"},
@@ -206,7 +197,7 @@ func (s *Survey) checkPowerPrograms(f *findings) {
 }
 
 // checkProgram checks that a program exists and that everybody may run it.
-func (s *Survey) checkProgram(f *findings, check, path string) {
+func (s survey) checkProgram(f *findings, check, path string) {
 	switch mode, err := s.Programs[path].Value, s.Programs[path].Err; {
 	case err != nil:
 		f.fail(check, "install the package pcs-capacity", "%s", err)
@@ -217,31 +208,20 @@ func (s *Survey) checkProgram(f *findings, check, path string) {
 	}
 }
 
-// CheckHost tries the steps that setup will take on this host, and returns those that fail: a queue must not be left
-// without settings, fence or filter. It changes nothing. cluster is zero on self-managed Slurm. For a queue that users
-// already have, a missing filter is only a warning.
-func (in Surveyor) CheckHost(ctx context.Context, cluster pcs.Cluster, newQueue bool) (missing capacity.Problems) {
-	s := &Survey{Host: in.Host}
-	s.Cluster = cluster
-
-	ctx, cancel := context.WithTimeout(ctx, hostTimeout)
-	defer cancel()
-
-	in.readSlurmctld(ctx, s)
-	in.readRights(ctx, s)
-	in.readPrograms(s)
+// Host returns what would keep setup from its steps on this host: a queue must not be left without settings, fence or
+// filter. For a queue that users already have, a missing filter is only a warning.
+func Host(of *facts.Survey, newQueue bool) (missing capacity.Problems) {
+	const another = "run this as a user who may write there, such as root, "
 
 	var f findings
 
-	const another = "run this as a user who may write there, such as root, "
-	if err := config.TryFolder(filepath.Dir(config.PartitionPath(in.Config.Path, "try"))); err != nil {
-		f.Add(
-			capacity.Problemf(capacity.ConfigFolder, capacity.Subject{}, another+"or name other settings with --config",
-				"the settings cannot be written: %s", err),
-		)
+	s := survey{of}
+	if err := s.SettingsReadOnly; err != nil {
+		f.Add(capacity.Problemf(capacity.ConfigFolder, capacity.Subject{},
+			another+"or name other settings with --config", "the settings cannot be written: %s", err))
 	}
 
-	if err := config.TryFolder(in.Config.StateDir); err != nil {
+	if err := s.StateReadOnly; err != nil {
 		f.Add(capacity.Problemf(capacity.StateDir, capacity.Subject{}, another+"or name another folder as state_dir",
 			"state_dir cannot be written: %s", err))
 	}
@@ -250,29 +230,28 @@ func (in Surveyor) CheckHost(ctx context.Context, cluster pcs.Cluster, newQueue 
 	s.checkRights(&f)
 
 	host := len(f.Problems)
-	if cluster.ID != "" {
+	if s.Cluster.ID != "" {
 		s.checkHooks(&f)
 	}
 
 	for i, p := range f.Problems {
-		if p.Severity == capacity.Admin {
-			p.Code = cmp.Or(p.Code, capacity.Code(p.About.Check))
-			if i >= host && !newQueue {
-				p.Severity = capacity.Note
-			}
-
-			missing.Add(p)
+		if p.Severity != capacity.Admin {
+			continue
 		}
+
+		p.Code = cmp.Or(p.Code, capacity.Code(p.About.Check))
+		if i >= host && !newQueue {
+			p.Severity = capacity.Note
+		}
+
+		missing.Add(p)
 	}
 
 	return missing
 }
 
-// hostTimeout bounds the wait for slurmctld.
-const hostTimeout = 20 * time.Second
-
 // checkState looks at the files that sync has written, and whether sync runs.
-func (s *Survey) checkState(f *findings) {
+func (s survey) checkState(f *findings) {
 	start := "start it: " + s.Watch
 	dir := state.Dir(s.Config.StateDir)
 	switch mode, err := s.StateDir.Value, s.StateDir.Err; {
@@ -323,7 +302,7 @@ const shareFix = "put state_dir on a shared file system, such as EFS or FSx: see
 
 // checkStateMount judges the file system of state_dir: whether it outlives this host, and whether the backup of
 // slurmctld has it. What else a backup needs cannot be seen from here.
-func (s *Survey) checkStateMount(f *findings) {
+func (s survey) checkStateMount(f *findings) {
 	const kept = "the record of purchases and the samples of report"
 
 	m := s.Mount
@@ -336,7 +315,7 @@ func (s *Survey) checkStateMount(f *findings) {
 			"%s is on %s: %s are lost at the next boot", dir, m, kept)
 	case !m.Local():
 		f.warn("state-dir", shareFix, "%s is on %s; locking may not work there", dir, m)
-	case s.onPCS():
+	case s.OnPCS():
 		f.warn("state-dir", shareFix,
 			"%s is on %s, a disk of a host that PCS replaces when it is unhealthy, if it has launched it: %s would "+
 				"be lost with it",
@@ -346,7 +325,7 @@ func (s *Survey) checkStateMount(f *findings) {
 	}
 
 	switch c := s.Slurmctld; {
-	case c == nil || len(c.Backups) == 0 || !s.onEC2():
+	case c == nil || len(c.Backups) == 0 || !s.OnEC2():
 	case m.Shared():
 		f.ok("backup",
 			"%s takes over slurmctld, and needs the package, the settings, job_submit.lua, pcs-capacity.conf and "+

@@ -1,4 +1,4 @@
-package site
+package check
 
 import (
 	"regexp"
@@ -9,12 +9,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
-// Where AWS ParallelCluster is, and what says its version: "aws-parallelcluster-cookbook-3.11.1", written when the
-// image was made.
-const (
-	parallelClusterFolder  = "/opt/parallelcluster/"
-	parallelClusterVersion = "/opt/parallelcluster/.bootstrapped"
-)
+// parallelClusterFolder is where AWS ParallelCluster installs its programs.
+const parallelClusterFolder = "/opt/parallelcluster/"
 
 var (
 	versionNumber = regexp.MustCompile(`[0-9]+\.[0-9]+\.[0-9]+`)
@@ -28,7 +24,7 @@ const firstLooping, lastLooping = "3.8.0", "3.15.1"
 
 // checkParallelCluster judges our fences over static nodes of ParallelCluster, which takes every reservation with
 // MAINT for its own.
-func (s *Survey) checkParallelCluster(f *findings) {
+func (s survey) checkParallelCluster(f *findings) {
 	version := versionNumber.FindString(s.ParallelCluster)
 	if version == "" && !strings.HasPrefix(s.Slurmctld.ResumeProgram, parallelClusterFolder) {
 		return

@@ -1,11 +1,10 @@
-package site
+package check
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
 	"maps"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,7 +15,7 @@ import (
 )
 
 // checkCommands judges the programs that every command takes, and compares them with the cluster.
-func (s *Survey) checkCommands(f *findings) {
+func (s survey) checkCommands(f *findings) {
 	want := s.Cluster.SlurmVersion
 	of := "the cluster"
 	if s.Slurmctld != nil {
@@ -39,7 +38,7 @@ func (s *Survey) checkCommands(f *findings) {
 // commandsFix returns the remedy where scontrol does not run.
 func commandsFix(err error) string {
 	switch text := err.Error(); {
-	case errors.Is(err, exec.ErrNotFound):
+	case slurm.IsMissing(err):
 		return "install Slurm's commands here, or put their folder into PATH"
 	case strings.Contains(text, "cannot stat file"), strings.Contains(text, "establish a configuration source"):
 		return "put slurm.conf there, or name it with SLURM_CONF; on a configless host make sure that sackd or " +
@@ -50,7 +49,7 @@ func commandsFix(err error) string {
 }
 
 // checkSoftLimits looks for settings that let jobs start through a fence.
-func (s *Survey) checkSoftLimits(f *findings) {
+func (s survey) checkSoftLimits(f *findings) {
 	if s.Slurmctld.Version.TimeMinCollapses() {
 		f.warn("time-min", "keep `pcs-capacity sync --watch` running, or use Slurm 25.05.3 or newer",
 			"Slurm %s cuts jobs to their --time-min while a fence is in the future; sync raises the limits that it "+
@@ -68,7 +67,7 @@ func (s *Survey) checkSoftLimits(f *findings) {
 }
 
 // checkReservedJobs looks for reservations of the site whose jobs heed no fence.
-func (s *Survey) checkReservedJobs(f *findings) {
+func (s survey) checkReservedJobs(f *findings) {
 	past := capacity.FindFenceBypasses(s.Guards.Value)
 	for _, name := range slices.Sorted(maps.Keys(past)) {
 		f.problem("fences", capacity.Note, capacity.FenceBypassProblem(name, past[name].ShiftTimes(s.Offset)))
@@ -76,7 +75,7 @@ func (s *Survey) checkReservedJobs(f *findings) {
 }
 
 // checkOverTime looks for settings that let jobs run over their limits.
-func (s *Survey) checkOverTime(f *findings) {
+func (s survey) checkOverTime(f *findings) {
 	var ours []string
 	for _, p := range s.Settings.Partitions {
 		ours = append(ours, p.Name)
@@ -94,7 +93,7 @@ func (s *Survey) checkOverTime(f *findings) {
 }
 
 // checkHookCommands looks for Slurm's programs in the way of slurmctld's hooks.
-func (s *Survey) checkHookCommands(f *findings) {
+func (s survey) checkHookCommands(f *findings) {
 	const fix = "run `pcs-capacity hooks install settings` here, with that Slurm's folder first in PATH: it writes " +
 		"the folder down"
 
@@ -116,7 +115,7 @@ func (s *Survey) checkHookCommands(f *findings) {
 }
 
 // checkSlurmctld judges whether slurmctld answers.
-func (s *Survey) checkSlurmctld(f *findings) {
+func (s survey) checkSlurmctld(f *findings) {
 	if c := s.Slurmctld; c != nil {
 		f.ok("slurmctld", "cluster %s answers, with Slurm %s", c.ClusterName, c.Version)
 		return
@@ -124,7 +123,7 @@ func (s *Survey) checkSlurmctld(f *findings) {
 
 	fix := "see `systemctl status slurmctld` and its log on the controller, or run this on a host where `scontrol " +
 		"ping` answers"
-	if s.onPCS() || s.Cluster.ID != "" {
+	if s.OnPCS() || s.Cluster.ID != "" {
 		fix = "run this on a login node of the cluster, where sackd runs and port 6817 of the cluster is open"
 	}
 
@@ -132,17 +131,17 @@ func (s *Survey) checkSlurmctld(f *findings) {
 		"slurmctld does not answer here, so no fence can be placed: %s", s.SlurmErr))
 }
 
-func (s *Survey) listErr() error { return cmp.Or(s.Partitions.Err, s.Nodes.Err, s.Guards.Err) }
+func (s survey) listErr() error { return cmp.Or(s.Partitions.Err, s.Nodes.Err, s.Guards.Err) }
 
 // checkListing judges whether slurmctld tells what it has.
-func (s *Survey) checkListing(f *findings) {
+func (s survey) checkListing(f *findings) {
 	if err := s.listErr(); err != nil {
 		f.fail("partition", "run this again", "Slurm does not list its partitions, nodes and reservations: %s", err)
 	}
 }
 
 // checkRights judges whether this user may place fences.
-func (s *Survey) checkRights(f *findings) {
+func (s survey) checkRights(f *findings) {
 	switch err := s.Rights; {
 	case err == nil && s.Slurmctld != nil:
 		f.ok(string(capacity.SlurmRights), "this user may create reservations in Slurm")
@@ -157,7 +156,7 @@ func (s *Survey) checkRights(f *findings) {
 }
 
 // checkPartitions looks for the managed partitions, and for the locks of allow_accounts.
-func (s *Survey) checkPartitions(f *findings) {
+func (s survey) checkPartitions(f *findings) {
 	there := s.Partitions.Value
 	for _, p := range capacity.Build(s.Settings, capacity.Facts{}).Partitions {
 		at := slices.IndexFunc(there, func(one capacity.SlurmPartition) bool { return one.Name == p.Name })
@@ -193,7 +192,7 @@ func (s *Survey) checkPartitions(f *findings) {
 }
 
 // checkAstray looks for other partitions that contain nodes of ours, such as one with Nodes=ALL.
-func (s *Survey) checkAstray(f *findings) {
+func (s survey) checkAstray(f *findings) {
 	for _, p := range s.Partitions.Value {
 		astray := s.Settings.StrayNodes(p.Name, p.Nodes)
 		if len(astray) == 0 {
@@ -204,7 +203,7 @@ func (s *Survey) checkAstray(f *findings) {
 			func(node string) bool { return slices.Contains(astray, node) })
 		fix := fmt.Sprintf("remove PartitionName=%s from slurm.conf, and restart slurmctld", p.Name)
 		switch {
-		case s.onPCS():
+		case s.OnPCS():
 			fix = fmt.Sprintf("remove their node groups from queue %s", p.Name)
 		case len(left) > 0:
 			fix = fmt.Sprintf(
@@ -224,8 +223,8 @@ func (s *Survey) checkAstray(f *findings) {
 }
 
 // checkStaticNodes looks for foreign nodes that Slurm powers down with our program, which cannot power them up again.
-func (s *Survey) checkStaticNodes(f *findings) {
-	if !s.onEC2() || filepath.Base(s.Slurmctld.SuspendProgram) != "pcs-capacity-suspend" || s.SiteSuspends {
+func (s survey) checkStaticNodes(f *findings) {
+	if !s.OnEC2() || filepath.Base(s.Slurmctld.SuspendProgram) != "pcs-capacity-suspend" || s.SiteSuspends {
 		return // it calls the site's program for them
 	}
 
@@ -256,10 +255,10 @@ func (s *Survey) checkStaticNodes(f *findings) {
 
 // checkSrunWait looks for a srun that gives up before its nodes have booted. That of 22.05 waits by the times of
 // slurm.conf itself, not by those of a partition.
-func (s *Survey) checkSrunWait(f *findings) {
+func (s survey) checkSrunWait(f *findings) {
 	c := s.Slurmctld
 	boot := s.Settings.Timing.BootAllowance.Duration
-	if waits := 5 * (c.ResumeTimeout + c.SuspendTimeout); s.onEC2() && c.Version.Release() == "22.05" && waits < boot {
+	if waits := 5 * (c.ResumeTimeout + c.SuspendTimeout); s.OnEC2() && c.Version.Release() == "22.05" && waits < boot {
 		f.warn(
 			"srun",
 			fmt.Sprintf(
@@ -275,8 +274,8 @@ func (s *Survey) checkSrunWait(f *findings) {
 }
 
 // checkPowerSettings checks the lines of slurm.conf that self-managed Slurm needs.
-func (s *Survey) checkPowerSettings(f *findings) {
-	if !s.onEC2() {
+func (s survey) checkPowerSettings(f *findings) {
+	if !s.OnEC2() {
 		return
 	}
 

@@ -1,9 +1,8 @@
-package site
+package facts
 
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -67,26 +66,4 @@ func (s *Site) ReadCluster(
 	no := capacity.Problemf(capacity.NoCluster, capacity.Subject{}, fix, "%s", what)
 
 	return &no, nil
-}
-
-// ClusterProblems finds what keeps a PCS cluster from launching into reservations of a kind.
-func (s *Site) ClusterProblems(kinds ...capacity.Kind) (all capacity.Problems) {
-	c := s.Cluster
-	if what, fix := c.NotActive(); what != "" {
-		all.Add(capacity.Problemf(capacity.ClusterStatus, capacity.Subject{}, fix, "%s", what))
-	}
-	// Versions have two digits on each side of the dot, so text comparison works.
-	if slices.ContainsFunc(kinds, capacity.Kind.IsBlock) && c.SlurmVersion < "24.05" {
-		all.Add(capacity.Problemf(capacity.OldSlurm, capacity.Subject{}, "use a cluster with a newer Slurm",
-			"cluster %s has Slurm %s, but PCS needs 24.05 for Capacity Blocks", c.Name, c.SlurmVersion))
-	}
-
-	return all
-}
-
-// NoTemplateProblem returns the problem of a node group of ours that somebody has changed so.
-func NoTemplateProblem(g pcs.NodeGroup) capacity.Problem {
-	return capacity.Problemf(capacity.NoLaunchTemplate, capacity.Subject{},
-		"delete it in PCS, and run `pcs-capacity setup` for it again",
-		"node group %s has no launch template of its own, so PCS launches it into no reservation", g.Name)
 }

@@ -1,4 +1,4 @@
-package site
+package check
 
 import (
 	"fmt"
@@ -7,64 +7,18 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/facts"
 )
-
-// defaultRoute is the destination of a default route.
-const defaultRoute = "0.0.0.0/0"
-
-// routeTable returns the route table of a subnet: its own, else the main one of its VPC.
-func (l *Launch) routeTable(s ec2.Subnet) (main ec2.RouteTable) {
-	for _, t := range l.Tables {
-		switch {
-		case slices.Contains(t.Subnets, s.ID):
-			return t
-		case t.Main && t.VPC == s.VPC:
-			main = t
-		}
-	}
-
-	return main
-}
-
-// unreachableReason says why nodes in a subnet do not reach the internet; "" if they do. A NAT or transit gateway, a
-// firewall or another VPC is assumed to lead on, and so is an IPv6 route.
-func (l *Launch) unreachableReason(subnet ec2.Subnet) string {
-	var route ec2.Route
-	for _, r := range l.routeTable(subnet).Routes {
-		if r.To == defaultRoute || r.To == "::/0" && !r.Blackhole && route.To == "" {
-			route = r
-		}
-	}
-	// EC2 gives a public address to an instance with one network interface only, and refuses a launch with several that
-	// asks for one.
-	public := subnet.Public
-	if asks := l.Template.PublicAddress; asks != nil {
-		public = *asks
-	}
-
-	toInternet := strings.HasPrefix(route.Via, "igw-") && route.To == defaultRoute
-
-	switch {
-	case route.To == "":
-		return "no route leads out of the VPC"
-	case route.Blackhole:
-		return "its route leads to " + route.Via + ", which is gone"
-	case toInternet && (!public || len(l.Template.NetworkInterfaces) > 1):
-		return "its route leads to " + route.Via + ", and nodes get no public address"
-	}
-
-	return ""
-}
 
 // checkRoutes finds subnets from which nodes never reach AWS PCS, so that they never register. Nodes of self-managed
 // Slurm need no AWS.
-func (l Launch) checkRoutes() (all capacity.Problems) {
+func checkRoutes(l facts.Launch) (all capacity.Problems) {
 	if l.Provider != capacity.ProviderPCS || l.Tables == nil || l.Endpoints == nil {
 		return nil
 	}
 
 	for _, subnet := range l.Subnets {
-		why := l.unreachableReason(subnet)
+		why := l.UnreachableReason(subnet)
 		if why == "" || slices.ContainsFunc(l.Endpoints, func(e ec2.Endpoint) bool { return e.Serves }) {
 			continue
 		}
@@ -97,9 +51,9 @@ func (l Launch) checkRoutes() (all capacity.Problems) {
 
 // checkEFARules finds security groups that keep nodes from each other by EFA. It is not IP: no port and no address
 // matches it, and the groups need rules for all traffic from themselves and to themselves.
-func (l Launch) checkEFARules() (found capacity.Problems) {
+func checkEFARules(l facts.Launch) (found capacity.Problems) {
 	own := l.Template.SecurityGroupIDs
-	if len(own) == 0 || !l.hasEFA() {
+	if len(own) == 0 || !l.HasEFA() {
 		return nil
 	}
 
@@ -122,11 +76,4 @@ func (l Launch) checkEFARules() (found capacity.Problems) {
 	}
 
 	return found
-}
-
-// hasEFA reports whether nodes connect to each other by EFA.
-func (l *Launch) hasEFA() bool {
-	return l.Nodes != 1 &&
-		slices.ContainsFunc(l.Template.NetworkInterfaces,
-			func(i capacity.Interface) bool { return strings.HasPrefix(i.Type, "efa") })
 }
