@@ -15,8 +15,7 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/mattn/go-runewidth"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
@@ -153,11 +152,11 @@ func (t *Terminal) csv(rows reflect.Value) error {
 
 // column is one of a table before that is written.
 type column struct {
-	head, path  string
+	path        string // of its values, in a row
 	right, wrap bool
-	drop        int // 0 stays
-	cells       []string
-	width       int // of the longest line
+	drop        int      // leaves the table in this order; 0 stays
+	cells       []string // the head, and one for each row
+	width       int      // of the longest line
 	out         bool
 }
 
@@ -171,8 +170,8 @@ func (t *Terminal) columns(rows reflect.Value, spec string) (all []*column) {
 
 		words := strings.Fields(cells)
 		c := &column{
-			head:  head,
 			path:  words[0],
+			cells: []string{head},
 			right: slices.Contains(words, "right"),
 			wrap:  slices.Contains(words, "wrap"),
 		}
@@ -219,11 +218,11 @@ func (t *Terminal) columns(rows reflect.Value, spec string) (all []*column) {
 		}
 
 		if slices.ContainsFunc(values[c], func(v any) bool { _, is := v.(time.Time); return is }) {
-			c.head += zone
+			c.cells[0] += zone
 		}
 
-		for _, cell := range append(c.cells, c.head) {
-			c.width = max(c.width, text.LongestLineLen(cell))
+		for line := range strings.SplitSeq(strings.Join(c.cells, "\n"), "\n") {
+			c.width = max(c.width, runewidth.StringWidth(line))
 		}
 	}
 
@@ -297,47 +296,40 @@ func (t *Terminal) table(rows reflect.Value, spec string) error {
 		columns, wrapped = fit(columns, t.Width)
 	}
 
-	w := table.NewWriter()
-	w.SetOutputMirror(t.Out)
-
-	style := table.StyleDefault
-	style.Options = table.OptionsNoBordersAndSeparators
-	style.Box.PaddingLeft, style.Box.PaddingRight = "", strings.Repeat(" ", gap)
-	style.Format.Header = text.FormatDefault
-	w.SetStyle(style)
-	w.SuppressTrailingSpaces()
-
-	var (
-		head    table.Row
-		configs []table.ColumnConfig
-	)
-
-	lines := make([]table.Row, rows.Len())
-	for i, c := range columns {
-		head = append(head, c.head)
-		config := table.ColumnConfig{Number: i + 1}
-		if c.right {
-			config.Align = text.AlignRight
-			config.AlignHeader = text.AlignRight
-		}
-
+	for _, c := range columns {
 		if c.wrap && wrapped > 0 {
-			config.WidthMax = wrapped
-			config.WidthMaxEnforcer = wrapLines
-		}
-
-		configs = append(configs, config)
-		for n, cell := range c.cells {
-			lines[n] = append(lines[n], cell)
+			c.width = min(c.width, wrapped)
+			for i, cell := range c.cells {
+				c.cells[i] = wrapLines(cell, wrapped)
+			}
 		}
 	}
 
-	w.SetColumnConfigs(configs)
-	w.AppendHeader(head)
-	w.AppendRows(lines)
-	w.Render()
+	var out bytes.Buffer
+	for row := range rows.Len() + 1 {
+		height := 1
+		for _, c := range columns {
+			height = max(height, 1+strings.Count(c.cells[row], "\n"))
+		}
 
-	return nil
+		for n := range height {
+			line := ""
+			for _, c := range columns {
+				cell := strings.Split(c.cells[row]+strings.Repeat("\n", n), "\n")[n] // "" below its last line
+				if c.right {
+					cell = runewidth.FillLeft(cell, c.width)
+				}
+
+				line += runewidth.FillRight(cell, c.width+gap)
+			}
+
+			fmt.Fprintln(&out, strings.TrimRight(line, " "))
+		}
+	}
+
+	_, err := t.Out.Write(out.Bytes())
+
+	return err
 }
 
 // wrapLines breaks a cell at blanks, and each of its lines for itself: where it has several,
@@ -350,7 +342,7 @@ func wrapLines(cell string, width int) string {
 			indent = 2 + len(line) - len(strings.TrimLeft(line, " "))
 		}
 
-		if text.StringWidthWithoutEscSequences(line) > width {
+		if runewidth.StringWidth(line) > width {
 			lines[i] = fill(cellWords(line, width-indent), "", indent, indent, width)
 		}
 	}
@@ -374,16 +366,16 @@ func cellWords(line string, width int) []string {
 
 func pieces(word string, joints []string, width int) []string {
 	switch {
-	case text.StringWidthWithoutEscSequences(word) <= width:
+	case runewidth.StringWidth(word) <= width:
 		return []string{word}
 	case len(joints) == 0:
-		return strings.Split(text.WrapHard(word, width), "\n")
+		return strings.Split(runewidth.Wrap(word, width), "\n")
 	}
 
 	var all []string
 	for _, piece := range strings.SplitAfter(word, joints[0]) {
 		if last := len(all) - 1; joints[0] != "/" && last >= 0 &&
-			text.StringWidthWithoutEscSequences(all[last]+piece) <= width {
+			runewidth.StringWidth(all[last]+piece) <= width {
 			all[last] += piece // as much of it together as there is room for
 		} else if piece != "" {
 			all = append(all, pieces(piece, joints[1:], width)...)

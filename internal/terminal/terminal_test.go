@@ -248,6 +248,31 @@ func TestTableFitsTheTerminal(t *testing.T) {
 	}
 }
 
+// Columns are counted as a terminal draws them, and a word without a joint is cut where the room ends.
+func TestTableOfWideCharacters(t *testing.T) {
+	rows := []struct {
+		Name, Note string
+		Count      int
+	}{
+		{"予約", strings.Repeat("長", 13) + "x", 7},
+		{"gpu", "", 12},
+	}
+	want := strings.Join([]string{
+		"NAME  NOTE                      COUNT",
+		"予約  長長長長長長長長長長長長      7",
+		"      長x",
+		"gpu   -                            12",
+		"",
+	}, "\n")
+
+	var out strings.Builder
+
+	screen := &terminal.Terminal{Out: &out, Format: terminal.Table, Width: 37}
+	if err := screen.Rows(rows, "NAME: Name; NOTE: Note wrap; COUNT: Count"); err != nil || out.String() != want {
+		t.Errorf("%s\nwant\n%s%v", out.String(), want, err)
+	}
+}
+
 func TestWidthOfATerminal(t *testing.T) {
 	file, err := os.CreateTemp(t.TempDir(), "out")
 	if err != nil {

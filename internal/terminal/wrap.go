@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/mattn/go-runewidth"
 )
 
 // typed is an indented line that a person is to type.
@@ -90,7 +90,7 @@ func fill(words []string, end string, column, hang, width int) string {
 	fresh := true // the line has no word yet
 	for i, word := range words {
 		bare := strings.TrimRight(word, " ")
-		n := text.StringWidthWithoutEscSequences(bare)
+		n := runewidth.StringWidth(bare)
 
 		most := width
 		if i < len(words)-1 && end != "" {
