@@ -255,15 +255,18 @@ func decodeText(path, text string, into any) (keys []toml.Key, errs []error) {
 		return nil, []error{fmt.Errorf("%s: %w", path, err)}
 	}
 
-	for _, key := range meta.Undecoded() {
-		errs = append(errs, unknownKey(path, text, key, into))
+	unknown := meta.Undecoded()
+	for i, key := range meta.Keys() {
+		if slices.ContainsFunc(unknown, func(u toml.Key) bool { return slices.Equal(u, key) }) {
+			errs = append(errs, unknownKey(fmt.Sprintf("%s:%d", path, lineOf(text, i)), key, into))
+		}
 	}
 
 	return meta.Keys(), errs
 }
 
-// unknownKey says where a key stands that is not known, and which known key of the same table is nearest.
-func unknownKey(path, text string, key toml.Key, into any) error {
+// unknownKey says which known key of the same table is nearest to one that is not known.
+func unknownKey(place string, key toml.Key, into any) error {
 	known := keysAt(reflect.TypeOf(into), key[:len(key)-1])
 	last := key[len(key)-1]
 	hint := ""
@@ -275,7 +278,7 @@ func unknownKey(path, text string, key toml.Key, into any) error {
 		hint = "; known here: " + strings.Join(known, ", ")
 	}
 
-	return fmt.Errorf("%s:%d: unknown key %q%s", path, lineOf(text, key), key.String(), hint)
+	return fmt.Errorf("%s: unknown key %q%s", place, key.String(), hint)
 }
 
 // tableOf says in which table a key is known; "" for none.
@@ -336,35 +339,19 @@ func keysAt(t reflect.Type, path toml.Key) []string {
 	return names
 }
 
-// lineOf finds the line of a key. The toml library keeps positions to itself, so this looks for the key's last part, as
-// a key or in a table header, below the last header that names its table.
-func lineOf(text string, key toml.Key) int {
-	table := key[:len(key)-1].String()
-	last := key[len(key)-1]
-	inTable := table == ""
-	for n, line := range strings.Split(text, "\n") {
-		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "[") {
-			header := strings.Trim(strings.SplitN(line, "#", 2)[0], "[] \t")
-			if header == key.String() {
-				return n + 1
-			}
-
-			inTable = header == table
-
-			continue
-		}
-
-		if name, _, found := strings.Cut(line, "="); found {
-			name = strings.Trim(strings.TrimSpace(name), `"'`)
-			if inTable && name == last || name == key.String() ||
-				strings.Contains(line, last) && strings.HasPrefix(table, name) {
-				return n + 1
-			}
+// lineOf returns the line on which the key begins that has so many before it. The toml library keeps positions to
+// itself, so this reads ever more lines: the key comes after the last of them that are whole without it.
+func lineOf(text string, before int) int {
+	read := ""
+	line := 1
+	for n, next := range strings.SplitAfter(text, "\n") {
+		read += next
+		if meta, err := toml.Decode(read, new(any)); err == nil && len(meta.Keys()) <= before {
+			line = n + 2
 		}
 	}
 
-	return 1
+	return line
 }
 
 // nearest returns the known word that is at most a third of its letters away, or "".

@@ -160,6 +160,24 @@ func TestLoadNamesFileLineAndNearestKey(t *testing.T) {
 			`unknown key "partition.max_nodes"; it belongs under [[partition.node_group]]`,
 		},
 		{
+			"of a node group, in the second partition",
+			goodPartition + strings.Replace(goodPartition, "provider = ", "max_nodes = 4\nprovider = ", 1),
+			"",
+			`config.toml:16: unknown key "partition.max_nodes"; it belongs under [[partition.node_group]]`,
+		},
+		{
+			"over several lines",
+			"# max_node\n" + goodPartition + "  max_node = [\n    1,\n  ]\n",
+			"",
+			`config.toml:14: unknown key "partition.node_group.max_node"; did you mean "max_nodes"?`,
+		},
+		{
+			"in an inline table",
+			goodPartition + "  select = {\n    tag = { team = \"nlp\" },\n  }\n",
+			"",
+			`config.toml:13: unknown key "partition.node_group.select.tag"; did you mean "tags"?`,
+		},
+		{
 			"nothing near",
 			"[timing]\nxyz = 1\n",
 			"",
