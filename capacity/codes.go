@@ -242,7 +242,8 @@ func (c Code) Severity() Severity {
 	return Admin
 }
 
-// Codes lists every code. docs/codes.md and the pages of `pcs-capacity explain CODE` are made from it.
+// Codes lists every code. docs/codes.md, the pages of `pcs-capacity explain CODE` and the list in its manual page are
+// made from it.
 var Codes = []Meaning{
 	{
 		Code:     OK,

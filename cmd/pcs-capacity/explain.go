@@ -34,6 +34,15 @@ For a code, such as too-long, nodes-out or AWS's InsufficientInstanceCapacity, i
 means and what to do, without asking Slurm.`
 }
 
+// List returns all codes for the manual page, as docs/codes.md lists them.
+func (ExplainCmd) List() (heading string, terms [][2]string) {
+	for _, m := range capacity.Codes {
+		terms = append(terms, [2]string{string(m.Code), m.Text + " What to do: " + m.Do})
+	}
+
+	return "CODES", terms
+}
+
 // jobNames matches a job as squeue shows it.
 var jobNames = regexp.MustCompile(`^[0-9]+([_+].*)?$`)
 

@@ -29,6 +29,11 @@ func (c Command) Run(app *kong.Kong) error {
 	return nil
 }
 
+// Lister is a command whose page has a list under a heading of its own: terms, each with its explanation.
+type Lister interface {
+	List() (heading string, terms [][2]string)
+}
+
 // Pages returns the pages of section 1 by name: "git", "git-commit" and so on.
 func Pages(app *kong.Application) map[string]string {
 	pages := map[string]string{}
@@ -100,6 +105,15 @@ func page(app *kong.Application, n *kong.Node) string {
 
 	flags(&b, "OPTIONS", n)
 
+	if l, lists := n.Target.Interface().(Lister); lists {
+		heading, terms := l.List()
+		write("# %s\n\n", heading)
+
+		for _, term := range terms {
+			write("**%s**\n: %s\n\n", escape(term[0]), escape(term[1]))
+		}
+	}
+
 	if n.Parent == nil {
 		write("# EXIT STATUS\n\n**0** yes or done, **1** no or failed, **2** usage or configuration.\n\n")
 		return b.String()
@@ -146,11 +160,18 @@ func paragraphs(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// escape keeps text from being read as Markdown; backquotes stay, they are ours.
+var markdown = strings.NewReplacer(
+	`\`, `\\`, `*`, `\*`, `_`, `\_`, `<`, `\<`, `>`, `\>`, `[`, `\[`, `]`, `\]`, `#`, `\#`, `|`, `\|`,
+)
+
+// escape keeps text from being read as Markdown, but for what stands in backquotes, which are ours.
 func escape(text string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `_`, `\_`, `<`, `\<`, `>`, `\>`, `[`, `\[`, `]`, `\]`, `#`, `\#`,
-		`|`, `\|`).
-		Replace(text)
+	parts := strings.Split(text, "`")
+	for i := 0; i < len(parts); i += 2 {
+		parts[i] = markdown.Replace(parts[i])
+	}
+
+	return strings.Join(parts, "`")
 }
 
 // CommandOf names the command that a mistake in a command line is of, for its help; the program if there is none.
