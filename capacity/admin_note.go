@@ -15,7 +15,8 @@ const (
 	NoteFailedHosts NoteKind = "this job waits for failed hosts: "
 	NoteStartsAgain NoteKind = "what kept this job from starting is over"
 	NoteLimit       NoteKind = "the time limit is "
-	NoteRequeued    NoteKind = "requeued at " // off its nodes, at the fence
+	NoteStated      NoteKind = "this job's own limit is " // from its submission: Slurm forgets it at the start
+	NoteRequeued    NoteKind = "requeued at "             // off its nodes, at the fence
 	NoteNotLaunched NoteKind = "nodes "
 )
 
@@ -27,6 +28,7 @@ const (
 	noteLaunch = " were not launched: "
 	noteRetry  = "; Slurm tries again at "
 	noteSooner = ", or once AWS answers"
+	noteStated = "; Slurm starts it with less, and sync raises that to what fits before the fence"
 	heldTime   = "2006-01-02 15:04:05 UTC"
 )
 
@@ -40,6 +42,7 @@ type AdminNote struct {
 	At        time.Time // of a requeue, to the minute
 	Nodes     string    // that were not launched
 	Code      string    // why they were not
+	Stated    Limit     // of a job that may start with less
 	Text      string
 	RetryAt   time.Time // when Slurm starts the job again after a failed launch, to the minute; zero if it is not said
 	Undecided bool      // it may start sooner, because AWS did not answer
@@ -76,10 +79,15 @@ func ParseAdminNote(comment string) (n AdminNote, ours bool) {
 // parseSentence finds the kind of a sentence, and its parts. One that it would write in another way has no kind.
 func parseSentence(sentence string) AdminNote {
 	for _, kind := range []NoteKind{
-		NoteNeverStarts, NoteCannotStart, NoteFailedHosts, NoteStartsAgain, NoteLimit, NoteRequeued, NoteNotLaunched,
+		NoteNeverStarts, NoteCannotStart, NoteFailedHosts, NoteStartsAgain, NoteLimit, NoteStated, NoteRequeued,
+		NoteNotLaunched,
 	} {
 		n := AdminNote{Kind: kind, Text: strings.TrimPrefix(sentence, string(kind))}
 		switch kind {
+		case NoteStated:
+			stated, _, _ := strings.Cut(n.Text, noteStated)
+			n.Stated, _ = ParseLimit(stated)
+			n.Text = ""
 		case NoteRequeued:
 			at, why, _ := strings.Cut(n.Text, ": ")
 			n.At, _ = time.Parse(utcTime, at)
@@ -104,6 +112,8 @@ func (n AdminNote) Refuses() bool { return n.Kind == NoteNeverStarts || n.Kind =
 func (n AdminNote) Sentence() string {
 	text := string(n.Kind)
 	switch n.Kind {
+	case NoteStated:
+		text += n.Stated.String() + noteStated
 	case NoteRequeued:
 		text += FormatUTC(n.At) + ": "
 	case NoteNotLaunched:

@@ -17,9 +17,12 @@ func TestAdminNotes(t *testing.T) {
 		"pcs-capacity: this job waits for failed hosts: 3 of 4":         {Kind: NoteFailedHosts, Text: "3 of 4"},
 		"pcs-capacity: what kept this job from starting is over":        {Kind: NoteStartsAgain},
 		"pcs-capacity: the time limit is 1:00:00, not 2:00:00":          {Kind: NoteLimit, Text: "1:00:00, not 2:00:00"},
-		"pcs-capacity: partition gpu refuses this job: too-long: x":     {Text: "partition gpu refuses this job: too-long: x"},
-		"pcs-capacity: requeued at noon":                                {Text: "requeued at noon"},
-		"pcs-capacity: nodes gpu-1 did not boot: why":                   {Text: "nodes gpu-1 did not boot: why"},
+		"pcs-capacity: this job's own limit is 2-00:00:00; Slurm starts it with less, and sync raises that to what fits " +
+			"before the fence": {Kind: NoteStated, Stated: Minutes(2 * 24 * 60)},
+		"pcs-capacity: this job's own limit is up":                  {Text: "this job's own limit is up"},
+		"pcs-capacity: partition gpu refuses this job: too-long: x": {Text: "partition gpu refuses this job: too-long: x"},
+		"pcs-capacity: requeued at noon":                            {Text: "requeued at noon"},
+		"pcs-capacity: nodes gpu-1 did not boot: why":               {Text: "nodes gpu-1 did not boot: why"},
 		"pcs-capacity: requeued at 2026-11-20 12:05 UTC: over; it goes on": {
 			Kind: NoteRequeued,
 			At:   at,

@@ -141,14 +141,20 @@ func admit(req Request, snap *Snapshot, now time.Time, in admitFunc) Verdict {
 	v = soften(v, snap, now)
 
 	v.Warnings = append(v.Warnings, warnMisspelledKeys(req.Comment)...)
+	shortened := req
+	shortened.TimeMin = cmp.Or(v.Edits.TimeMin, req.TimeMin)
 	for _, text := range []string{
 		warnOnEnd(req, wish, snap),
-		warnLateSignal(req, wish, snap),
+		warnLateSignal(shortened, wish, snap),
 		warnFenceBypass(req, snap),
 	} {
 		if text != "" && !v.Refused {
 			v.Warnings = append(v.Warnings, text)
 		}
+	}
+
+	if runs := DescribeRuns(shortened, snap, now); runs != "" && !v.Refused {
+		v.Warnings = append(v.Warnings, "the job "+runs)
 	}
 
 	return v
@@ -195,13 +201,15 @@ func mergeVerdicts(verdicts []Verdict, total int, named bool) Verdict {
 		return merged
 	}
 
-	if slices.ContainsFunc(accepted, func(v Verdict) bool { return !v.Edits.TimeLimit.Set }) {
+	// One of them takes the job as it is.
+	if slices.ContainsFunc(accepted, func(v Verdict) bool { return !v.Edits.TimeMin.Set }) {
 		return merged
 	}
 
 	// Slurm fits the longest limit to whichever partition starts the job.
-	longest := slices.MaxFunc(accepted,
-		func(a, b Verdict) int { return a.Edits.TimeLimit.Minutes - b.Edits.TimeLimit.Minutes })
+	longest := slices.MaxFunc(accepted, func(a, b Verdict) int {
+		return cmp.Or(a.Edits.TimeLimit.Minutes-b.Edits.TimeLimit.Minutes, b.Edits.TimeMin.Minutes-a.Edits.TimeMin.Minutes)
+	})
 	merged.Edits = longest.Edits
 
 	// That of one partition would exclude the nodes of the others.

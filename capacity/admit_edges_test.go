@@ -141,7 +141,7 @@ func TestAdmitAtTheEdges(t *testing.T) {
 			},
 			says: []string{"the job needs 3-00:00:00, but jobs on " + blockB.ID +
 				" in partition gpu must end by 2026-03-07 11:20 UTC. " +
-				"Use --time=2-23:20:00 or less"},
+				"Use --time=2-23:20:00 or less, or --comment on_end=requeue if it can go on from a checkpoint"},
 		},
 		"the longest is named, wherever it is": {
 			req:     Request{Partitions: gpu, TimeLimit: NoLimit},

@@ -104,12 +104,16 @@ func CompareNodes(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), 
 // writes. A job that runs cannot change it. A user who writes it gets the same as without --time.
 func (p Partition) FitTimeMin() Limit { return Minutes(LimitOf(p.MinTime.Duration).Minutes + 1) }
 
-// IsFitted reports whether the job's limit is ours to fit to the fence.
-func (s *Snapshot) IsFitted(j Job) bool {
-	return slices.ContainsFunc(j.Partitions(), func(name string) bool {
+// IsFitted reports whether the job's limit is ours to fit to the fence; stated: up to a limit of the job's own, which it
+// shows while it waits.
+func (s *Snapshot) IsFitted(j Job) (fitted, stated bool) {
+	for _, name := range j.Partitions() {
 		p, ours := s.Partition(name)
-		return ours && j.TimeMin == p.FitTimeMin()
-	})
+		fitted = fitted || ours && j.TimeMin == p.FitTimeMin()
+		stated = stated || ours && j.TimeMin == p.RequeueTimeMin()
+	}
+
+	return fitted || stated, stated
 }
 
 // admitTime accepts a job whose time is left, and tells the user when only a block that opens later has enough.
@@ -129,7 +133,13 @@ func admitTime(req Request, all []Prospect, snap *Snapshot, now time.Time) Verdi
 
 	// Not even the longest window is long enough.
 	if !best.Fits {
-		return best.refuseTooLong("the job needs "+req.minLimit().String(), best.CanContinue(req, snap), req, start)
+		return best.refuseTooLong("the job needs "+req.minLimit().String(), best.couldRunToFence(req, snap), req, start)
+	}
+
+	// It need not fit: it runs to the fence, and goes on in the next block.
+	v.Edits.TimeMin = best.timeMinToFence(req, snap)
+	if v.Edits.TimeMin.Set {
+		return v
 	}
 
 	// The job is accepted. Its owner may expect it to run at once, and learns why it does not.
@@ -141,23 +151,16 @@ func admitTime(req Request, all []Prospect, snap *Snapshot, now time.Time) Verdi
 			when = "when it begins"
 		}
 
-		v.Warnings = append(v.Warnings,
-			fmt.Sprintf("the job no longer fits into what is open %s; it waits for %s, which opens at %s",
-				when, best.Reservation.ID, FormatUTC(best.Window.Start)))
+		text := fmt.Sprintf("the job is too long for what is open %s; it waits for %s, which opens at %s",
+			when, best.Reservation.ID, FormatUTC(best.Window.Start))
+		if slices.ContainsFunc(all, func(p Prospect) bool { return open(p) && p.couldRunToFence(req, snap) }) {
+			text += orRunToFence
+		}
+
+		v.Warnings = append(v.Warnings, text)
 	}
 
 	return v
-}
-
-// CanContinue reports whether the job is requeued at the fence, and goes on in another block, if its limit may be
-// shortened.
-func (c Prospect) CanContinue(req Request, snap *Snapshot) bool {
-	wish, _ := req.Wish()
-	onEnd := cmp.Or(wish.OnEnd, c.Partition.OnEnd)
-	wish.OnEnd = onEnd
-
-	return c.Until.Equal(c.Window.Fence) && (onEnd == RequeueAtEnd || onEnd == HoldAtEnd) &&
-		warnOnEnd(req, wish, snap) == ""
 }
 
 // fitTime sets the limit of a job that stated none. The limit is the job's longest window, with [Partition.FitTimeMin]
@@ -208,9 +211,9 @@ func (c Prospect) fitTime(req Request, walls Walls, start time.Time) Verdict {
 	return v
 }
 
-// refuseTooLong refuses a job with a sentence of the time that it needs, and the time available; goesOn: it need not
-// end by the fence.
-func (c Prospect) refuseTooLong(needs string, goesOn bool, req Request, start time.Time) Verdict {
+// refuseTooLong refuses a job with a sentence of the time that it needs, and the time available; orRequeue: it
+// could run to the fence and go on in the next block.
+func (c Prospect) refuseTooLong(needs string, orRequeue bool, req Request, start time.Time) Verdict {
 	where := "its --deadline is " + FormatUTC(c.Until)
 	wait := "use a later --deadline"
 
@@ -238,13 +241,14 @@ func (c Prospect) refuseTooLong(needs string, goesOn bool, req Request, start ti
 	option := "--time"
 	if least := req.minLimit(); least.Set && least == req.TimeMin {
 		option = "--time-min"
-	} else if goesOn {
-		return refuse(TooLong,
-			"%s, but %s. With --time-min=%s or less it runs to the fence and goes on in the next block",
-			needs, where, FormatMinutes(minutes))
 	}
 
-	return refuse(TooLong, "%s, but %s. Use %s=%s or less", needs, where, option, FormatMinutes(minutes))
+	or := ""
+	if orRequeue {
+		or = orRunToFence
+	}
+
+	return refuse(TooLong, "%s, but %s. Use %s=%s or less%s", needs, where, option, FormatMinutes(minutes), or)
 }
 
 // Verdict answers a job: a problem with edits. Of a refusal the sentence tells the user what to do.

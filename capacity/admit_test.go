@@ -149,14 +149,6 @@ func TestAdmit(t *testing.T) {
 			message: blockFitB,
 		},
 		{
-			name:    "longer than any block, and it goes on from a checkpoint",
-			req:     Request{Partitions: gpu, TimeLimit: Minutes(blockBWhole + 1), Comment: "on_end=requeue"},
-			code:    TooLong,
-			refused: true,
-			message: ". With --time-min=" + FormatMinutes(blockBWhole) + " or less it runs to the fence and goes on " +
-				"in the next block",
-		},
-		{
 			name: "longer than any block, and it cannot be requeued",
 			req: Request{
 				Partitions: gpu,

@@ -163,7 +163,19 @@ func (s *Snapshot) Request(j Job) Request {
 		Counted:      true,
 		Constraint:   j.Constraint,
 		Reservation:  j.Reservation,
+		Requeue:      j.requeue(),
 	}
+}
+
+func (j Job) requeue() Requeue {
+	switch {
+	case !j.Batch:
+		return RequeueNever
+	case !j.Requeue:
+		return RequeueNo
+	}
+
+	return ""
 }
 
 // ShiftTimes returns the job with its times in a clock that is offset ahead: AWS's instead of Slurm's.
@@ -192,6 +204,9 @@ func (o OnEnd) IsKnown() bool {
 	return slices.Contains([]OnEnd{StopAtEnd, RequeueAtEnd, HoldAtEnd}, o)
 }
 
+// Requeues reports whether the job goes back into the queue.
+func (o OnEnd) Requeues() bool { return o == RequeueAtEnd || o == HoldAtEnd }
+
 // Requeue says what may keep Slurm from requeuing a job: "" is nothing, as with --requeue, or unknown.
 type Requeue string
 
@@ -202,21 +217,24 @@ const (
 	RequeueNever  Requeue = "never"  // srun or salloc, which Slurm cannot requeue
 )
 
-// warnOnEnd returns the warning for a job whose on_end Slurm cannot carry out; "" if it can.
-func warnOnEnd(req Request, wish Wish, snap *Snapshot) string {
-	if wish.OnEnd != RequeueAtEnd && wish.OnEnd != HoldAtEnd {
-		return ""
+// whyNotRequeued says why Slurm cannot requeue the job; "" if it can.
+func (r Request) whyNotRequeued(snap *Snapshot) string {
+	switch {
+	case r.Requeue == RequeueNever:
+		return "Slurm requeues jobs of sbatch only"
+	case r.Requeue == RequeueNo:
+		return "the job has --no-requeue; leave that out"
+	case r.Requeue == RequeueUnsaid && snap.NoRequeue:
+		return "JobRequeue=0 in slurm.conf; add --requeue"
 	}
 
-	why := ""
-	switch {
-	case req.Requeue == RequeueNever:
-		why = "Slurm requeues jobs of sbatch only"
-	case req.Requeue == RequeueNo:
-		why = "the job has --no-requeue; leave that out"
-	case req.Requeue == RequeueUnsaid && snap.NoRequeue:
-		why = "JobRequeue=0 in slurm.conf; add --requeue"
-	default:
+	return ""
+}
+
+// warnOnEnd returns the warning for a job whose on_end Slurm cannot carry out; "" if it can.
+func warnOnEnd(req Request, wish Wish, snap *Snapshot) string {
+	why := req.whyNotRequeued(snap)
+	if !wish.OnEnd.Requeues() || why == "" {
 		return ""
 	}
 
@@ -224,7 +242,7 @@ func warnOnEnd(req Request, wish Wish, snap *Snapshot) string {
 }
 
 // warnLateSignal returns the warning for a job whose signal would come after its requeue; "" for others. A job with a
-// limit of its own and no --time-min is requeued only where that is lowered.
+// limit of its own is requeued only where that may be shortened.
 func warnLateSignal(req Request, wish Wish, snap *Snapshot) string {
 	requeues := wish.OnEnd
 	for _, name := range req.targetPartitions(snap) {
@@ -238,7 +256,7 @@ func warnLateSignal(req Request, wish Wish, snap *Snapshot) string {
 	case req.Signal == 0, req.Signal >= lead,
 		req.TimeLimit.Set && !req.TimeMin.Set,
 		req.Requeue == RequeueNo, req.Requeue == RequeueNever,
-		requeues != RequeueAtEnd && requeues != HoldAtEnd:
+		!requeues.Requeues():
 		return ""
 	}
 

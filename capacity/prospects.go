@@ -54,7 +54,7 @@ func MismatchProblems(req Request, snap *Snapshot, now time.Time) (all []Problem
 // wantedTurns returns the turns of a job's partitions that its account may use and that its comment asks for.
 func wantedTurns(req Request, snap *Snapshot) (all []Turn) {
 	wish, _ := req.Wish()
-	for _, name := range req.Partitions {
+	for _, name := range req.targetPartitions(snap) {
 		p, _ := snap.Partition(name)
 		turns, _ := allowedTurns(req, wish, p, snap)
 		all = append(all, turns...)
@@ -176,11 +176,7 @@ func (c Turn) prospect(req Request, snap *Snapshot, now time.Time) Prospect {
 			p.Room -= snap.Timing.BootAllowance.Duration
 		}
 
-		need := req.minLimit()
-		if !need.Set {
-			need = LimitOf(c.Partition.MinTime.Duration)
-		}
-
+		need := c.need(req, snap)
 		p.Longest = Minutes(int(p.Room / time.Minute))
 		p.Fits = need.Bounded() && need.Duration() <= p.Room
 	}
@@ -194,6 +190,12 @@ func (c Turn) prospect(req Request, snap *Snapshot, now time.Time) Prospect {
 	}
 
 	return p
+}
+
+// need returns the shortest time limit with which Slurm may start the job in the turn.
+func (c Turn) need(req Request, snap *Snapshot) Limit {
+	least := LimitOf(c.Partition.MinTime.Duration)
+	return cmp.Or(c.timeMinToFence(req, snap), req.minLimit(), least)
 }
 
 // minLimit returns the shortest time limit with which Slurm may start the job: Slurm may lower the limit down to

@@ -34,6 +34,7 @@ type jobSize struct {
 	Nodes       nodeCount `short:"N" help:"Minimum number of nodes." placeholder:"1" default:"1"`
 	Reservation string    `help:"Slurm reservations of the job, as for sbatch." placeholder:"NAMES"`
 	Account     string    `short:"A" help:"Account of the job. Without one, accounts are not checked." placeholder:"NAME"`
+	Comment     string    `help:"Comment of the job, as for sbatch, such as on_end=requeue." placeholder:"KEY=VALUE"`
 }
 
 func (WhenCmd) Help() string {
@@ -133,6 +134,7 @@ func (s jobSize) judge(limit capacity.Limit, snap *capacity.Snapshot,
 		"user":        os.Getenv("USER"),
 		"partition":   partition,
 		"account":     s.Account,
+		"comment":     s.Comment,
 		"nodes":       string(s.Nodes),
 		"reservation": s.Reservation,
 	})
@@ -233,12 +235,34 @@ func formatStart(t *terminal.Terminal, s explain.Start, now time.Time) string {
 	}
 
 	switch {
+	case len(s.Runs) > 0:
+		text += formatRuns(t, s.Runs, now)
 	case s.SpareSeconds != nil:
 		text += fmt.Sprintf(", with %s to spare", capacity.FormatUntil(time.Duration(*s.SpareSeconds)*time.Second))
 	case s.Fence.IsZero():
 		text += ", without an end"
 	default:
 		text += ", for up to " + s.TimeLimit
+	}
+
+	return text
+}
+
+// formatRuns continues a sentence about a job that goes on in other blocks.
+func formatRuns(t *terminal.Terminal, runs []capacity.ExpectedRun, now time.Time) string {
+	text := " until " + t.Soon(runs[0].To, now)
+	for _, next := range runs[1:] {
+		text += ", then from " + t.Soon(next.From, now)
+		if next.AtEnd != "" {
+			text += " until " + t.Soon(next.To, now)
+		}
+	}
+
+	switch runs[len(runs)-1].AtEnd {
+	case capacity.HoldAtEnd:
+		text += ", then held until you release it"
+	case capacity.RequeueAtEnd:
+		text += ", then in the next block"
 	}
 
 	return text

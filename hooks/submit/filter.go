@@ -49,7 +49,7 @@ func Main(args []string) int {
 func Answer(args []string, machineNow time.Time, log *slog.Logger) string {
 	began := time.Now()
 
-	says, err := judge(args, machineNow)
+	says, note, err := judge(args, machineNow)
 	took := slog.Int64("ms", time.Since(began).Milliseconds())
 	switch {
 	case err != nil:
@@ -63,30 +63,31 @@ func Answer(args []string, machineNow time.Time, log *slog.Logger) string {
 		log.Info("the job is let through", took)
 	}
 
-	return answerText(says)
+	return answerText(says, note)
 }
 
-func judge(args []string, machineNow time.Time) (capacity.Verdict, error) {
+// judge returns the verdict, and the AdminComment that the job gets; only slurmctld can set one.
+func judge(args []string, machineNow time.Time) (v capacity.Verdict, note string, err error) {
 	fields, err := decodeFields(args)
 	if err != nil {
-		return capacity.Verdict{}, err
+		return v, "", err
 	}
 
 	req, err := ParseRequest(fields)
 	if err != nil {
-		return capacity.Verdict{}, err
+		return v, "", err
 	}
 
 	snap, err := state.Dir(fields["state-dir"]).ReadSnapshot()
 	if errors.Is(err, fs.ErrNotExist) {
-		return capacity.Verdict{}, fmt.Errorf("%w; `pcs-capacity sync` writes it", err)
+		return v, "", fmt.Errorf("%w; `pcs-capacity sync` writes it", err)
 	}
 
 	if err != nil {
-		return capacity.Verdict{}, err
+		return v, "", err
 	}
 
-	v := Decide(req, fields["from"], snap, machineNow)
+	v = Decide(req, fields["from"], snap, machineNow)
 	if text := beginWarning(fields["begin"]); text != "" && !v.Refused && v.Code != capacity.NotManaged {
 		v.Warnings = append(v.Warnings, text)
 	}
@@ -95,7 +96,11 @@ func judge(args []string, machineNow time.Time) (capacity.Verdict, error) {
 		v.Needs = 0
 	}
 
-	return v, nil
+	if stated, needed := capacity.NoteStatedLimit(req, v, snap); needed && fields["from"] == fromJobSubmit {
+		note = stated.String()
+	}
+
+	return v, note, nil
 }
 
 // Decide decides about a job with times in the machine's clock; from is the calling shim.
@@ -114,7 +119,7 @@ func Decide(req capacity.Request, from string, snap *capacity.Snapshot, machineN
 	return capacity.Admit(req, snap, machineNow.Add(offset))
 }
 
-func answerText(v capacity.Verdict) string {
+func answerText(v capacity.Verdict, note string) string {
 	var b strings.Builder
 
 	says := func(text string) string { return hook.OneLine(addLocalTimes(text, time.Local)) }
@@ -137,6 +142,10 @@ func answerText(v capacity.Verdict) string {
 
 	if v.Edits.Constraint != "" {
 		set("constraint", v.Edits.Constraint)
+	}
+
+	if note != "" {
+		set("admin-comment", note)
 	}
 
 	if v.Needs > 0 {

@@ -12,10 +12,10 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/hooks/internal/hook"
 )
 
-// The callers, as the shims name them in the field "from": job_submit, or one of these, job_modify for a change of a
-// queued job.
+// The callers, as the shims name them in the field "from"; job_modify is for a change of a queued job.
 const (
 	fromCLIFilter = "cli_filter"
+	fromJobSubmit = "job_submit"
 	fromJobModify = "job_modify"
 )
 

@@ -115,7 +115,13 @@ func TestAnswer(t *testing.T) {
 		},
 		"can be requeued": {
 			[]string{"partition", "gpu", "time", "60", "comment", "on_end=requeue", "requeue", "unset"},
-			"end\n",
+			"set time-min 32\nend\n",
+		},
+		"longer than the block, in slurmctld": {
+			[]string{"from", "job_submit", "partition", "gpu", "time", "1440", "comment", "on_end=requeue", "requeue", "1"},
+			"warn the job can start now, runs until 2026-11-20 22:10 UTC, and goes on in the next block\n" +
+				"set time-min 32\nset admin-comment pcs-capacity: this job's own limit is 1-00:00:00; Slurm starts it " +
+				"with less, and sync raises that to what fits before the fence\nend\n",
 		},
 		"message is one line": {
 			[]string{"partition", "static,\x1b[2J\n", "comment", "capacity_reservation_id=" + hookstest.BlockID},

@@ -86,22 +86,26 @@ local function overcommits(job)
   return cpus > 0 and tasks < 4294967294 and tasks > cpus and "set" or nil -- NO_VAL
 end
 
+-- A job without a script is one of srun or salloc. A script may be long, so only a job of ours is asked for it.
+local function requeue_of(job) return job.script and job.requeue or "invalid-context" end
+
 local function check(job)
-  local answer = answer_in_time({
+  local answer = answer_in_time(setmetatable({
     from = "job_submit", partition = job.partition, account = account_of(job), comment = job.comment, user = job.user_name,
     qos = job.qos, time = job.time_limit, ["time-min"] = job.time_min, begin = job.begin_time,
     deadline = job.deadline, -- slurmctld does not show it to Lua
     nodes = job.max_nodes == 1 and "1-1" or job.min_nodes, ntasks = job.num_tasks,
     ["ntasks-per-node"] = job.ntasks_per_node, ["cpus-per-task"] = job.cpus_per_task, overcommit = overcommits(job),
     gpus = job.tres_per_job, ["gpus-per-node"] = job.tres_per_node, ["gpus-per-task"] = job.tres_per_task,
-    constraint = job.features, reservation = job.reservation, requeue = job.requeue,
-  })
+    constraint = job.features, reservation = job.reservation,
+  }, { __index = function(_, name) return name == "requeue" and requeue_of(job) or nil end }))
   local status = tell(answer)
   if status ~= slurm.SUCCESS or not answer then return status end
   local set = answer.set
   if set["time"] then job.time_limit = tonumber(set["time"]) end -- both in minutes
   if set["time-min"] then job.time_min = tonumber(set["time-min"]) end
   if set["constraint"] then job.features = set["constraint"] end
+  if set["admin-comment"] and (job.admin_comment or "") == "" then job.admin_comment = set["admin-comment"] end
   return slurm.SUCCESS
 end
 

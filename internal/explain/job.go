@@ -85,6 +85,7 @@ func OfJob(j capacity.Job, snap *capacity.Snapshot, records []state.Record, now 
 
 	if waits {
 		e.reservations()
+		e.add("runs", "%s", capacity.DescribeRuns(req, snap, now))
 	}
 
 	for name := range strings.SplitSeq(j.Reservation, ",") {
@@ -146,8 +147,12 @@ func (e *screen) fittedLimit() string {
 	j := e.j
 	fence := e.fence()
 
+	fitted, stated := e.snap.IsFitted(j)
+
 	switch {
-	case j.Pending() && e.snap.IsFitted(j), j.Running() && e.snap.IsFitted(j) && !fence.IsZero():
+	case stated && j.Pending():
+		return "Slurm starts it with less, and sync raises that to what fits before the fence"
+	case fitted && j.Pending(), fitted && j.Running() && !fence.IsZero():
 		return "sync fits it to the fence while the job runs"
 	case j.Running() && j.TimeLimit.Bounded() && !j.End.IsZero() && fence.Sub(j.End).Abs() <= atFence:
 		return "ends at the fence: sync lowers one that crosses it"
@@ -315,14 +320,9 @@ func (e *screen) explainRefusal(v capacity.Verdict) {
 	unlimited.TimeLimit = capacity.Limit{}
 	unlimited.TimeMin = capacity.Limit{}
 	fits := capacity.Admit(unlimited, e.snap, e.now).Edits.TimeLimit
-	goesOn := e.j.CanRequeue() &&
-		slices.ContainsFunc(e.prospects, func(p capacity.Prospect) bool { return p.CanContinue(e.req, e.snap) })
-
 	switch {
-	case v.Code == capacity.TooLong && fits.Bounded() && goesOn:
-		do = fmt.Sprintf("Let it go on in the next block: `scontrol update jobid={} timemin=%s`.", fits)
 	case v.Code == capacity.TooLong && fits.Bounded():
-		do = fmt.Sprintf("Shorten it: `scontrol update jobid={} timelimit=%s`.", fits)
+		do = fmt.Sprintf("Shorten it: `scontrol update jobid={} timelimit=%s`%s.", fits, e.orRequeue())
 	case v.Code == capacity.AccountNotAllowed:
 		do = "Give it an account that is allowed: `scontrol update jobid={} account=NAME`; or ask an administrator."
 	case v.Code == capacity.TooLong, v.Code == capacity.NoReservation:
@@ -333,6 +333,15 @@ func (e *screen) explainRefusal(v capacity.Verdict) {
 	}
 
 	e.answer(v.Code, do, "%s: %s.", v.Outlook(), v.Sentence)
+}
+
+// orRequeue says how a job that waits for an end need not wait; "" if it has to.
+func (e *screen) orRequeue() string {
+	if !capacity.CouldRunToFence(e.req, e.snap, e.now) {
+		return ""
+	}
+	return "; or, if it can go on from a checkpoint, add on_end=requeue to its comment: " +
+		"`scontrol update jobid={} comment=...`"
 }
 
 // explainWait explains a job that is admitted and waits. fits are the prospects that take it.
@@ -393,8 +402,8 @@ func (e *screen) explainWait(fits []capacity.Prospect, v capacity.Verdict) {
 
 		do := slurmStarts
 		if minutes := int(h.Room / time.Minute); minutes > 0 {
-			do = fmt.Sprintf(nothingToDo+"; or shorten it, to run now: `scontrol update jobid={} timelimit=%s`.",
-				capacity.FormatMinutes(minutes))
+			do = fmt.Sprintf(nothingToDo+"; or shorten it, to run now: `scontrol update jobid={} timelimit=%s`%s.",
+				capacity.FormatMinutes(minutes), e.orRequeue())
 		}
 
 		e.answer(

@@ -26,8 +26,10 @@ type Start struct {
 	TimeLimit string    `json:"time_limit,omitempty"` // the limit that the job gets, as --time takes it
 	// SpareSeconds is the time between the end of the job's own limit and the fence; nil without such a limit or a
 	// fence.
-	SpareSeconds *int64   `json:"spare_seconds,omitempty"`
-	Warnings     []string `json:"warnings"`
+	SpareSeconds *int64 `json:"spare_seconds,omitempty"`
+	// Runs has the runs of a job that is requeued at a fence; empty for other jobs.
+	Runs     []capacity.ExpectedRun `json:"runs,omitempty"`
+	Warnings []string               `json:"warnings"`
 }
 
 // Queue holds what Slurm shows of the nodes and of other jobs; nil if it did not answer.
@@ -72,7 +74,11 @@ func When(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, que
 	s.TimeLimit = p.Longest.String()
 	if stated.Bounded() {
 		s.TimeLimit = stated.String()
-		if !p.Window.Unbounded() {
+		switch runs := capacity.ExpectedRuns(req, snap, now); {
+		case p.Window.Unbounded():
+		case p.Room < stated.Duration():
+			s.Runs = runs
+		default:
 			spare := int64((p.Room - stated.Duration()) / time.Second)
 			s.SpareSeconds = &spare
 		}

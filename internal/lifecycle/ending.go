@@ -58,6 +58,17 @@ func decideRequeues(view View) (actions []Action) {
 		}
 
 		requeued[whole] = true
+
+		// It gets on: only runs that are over at once use up blocks for nothing.
+		ran := view.SlurmNow().Sub(j.Start)
+		if ran > f.minTime {
+			record.FenceRequeues = 0
+		}
+
+		if !record.HasCounted(f.fence) {
+			record.RanMinutes += int(ran / time.Minute)
+		}
+
 		// A job that an administrator held while it ran stays so: our hold would be its owner's to release.
 		hold := onEnd == capacity.HoldAtEnd ||
 			record.FenceRequeues >= maxRequeues && !record.HasCounted(f.fence) && !j.HeldByAdmin()
@@ -189,7 +200,7 @@ func decideUnfinished(view View) (actions []Action) {
 		var rest afterRequeue
 
 		// Only a limit that we set is replaced; the owner's own stays.
-		if req := view.Snap.Request(j); !record.HasOwnLimit() {
+		if req := view.Snap.Request(j); !record.HasOwnLimit(j.TimeLimit) {
 			req.TimeLimit = record.StatedLimit(req.TimeLimit)
 			rest.limit = fullLimit(capacity.Admit(req, view.Snap, view.Now), record)
 		}
@@ -219,11 +230,53 @@ func decideUnfinished(view View) (actions []Action) {
 	return actions
 }
 
+// decideCutShort requeues jobs that ended by a limit which was not their owner's: this program did not run when it
+// should have raised that, or requeued them. Slurm forgets a job some minutes after its end (MinJobAge).
+func decideCutShort(view View) (actions []Action) {
+	changed := map[string]state.JobRecord{}
+	for _, j := range view.Ended {
+		part, _ := view.Snap.Partition(j.Partition)
+		record := recordStarted(j, newRecord(view.Snap, j, view.SavedRecords), view.SavedRecords)
+		stated := record.StatedLimit(j.TimeLimit)
+		onEnd := fencedSlot{onEnd: part.OnEnd}.onEndFor(j, record)
+
+		short := stated.Set && stated.Minutes > j.TimeLimit.Minutes || !stated.Set && j.TimeLimit == j.TimeMin
+		if j.State != "TIMEOUT" || !j.CanRequeue() || !short || onEnd == capacity.StopAtEnd {
+			continue
+		}
+
+		rest := afterRequeue{limit: stated.Minutes}
+		note := capacity.AdminNote{
+			Kind: capacity.NoteRequeued,
+			At:   view.Now,
+			Text: fmt.Sprintf("it ended after %s, and nobody had raised its time limit", j.TimeLimit),
+		}
+		record.Ending = &state.Ending{}
+		changed[j.Shown] = record
+		text := fmt.Sprintf("requeue job %s, which ended by a time limit of %s that is not its owner's", j.Shown,
+			j.TimeLimit)
+		actions = append(actions, jobAction("requeue-job", "", j, text,
+			func(was, now capacity.Job) bool { return now.State == was.State && now.Restarts == was.Restarts },
+			func(ctx context.Context, w World) error {
+				after, err := w.Slurm.RequeueJob(ctx, j, onEnd == capacity.HoldAtEnd)
+				if err != nil {
+					return err
+				}
+
+				_, err = rest.finish(ctx, w, after)
+
+				return errors.Join(err, w.Slurm.SetAdminComment(ctx, note.String(), j.Shown))
+			}))
+	}
+
+	return append(saveJobRecords(view, changed), actions...)
+}
+
 // endsByOwnLimit reports whether a job ends by the fence by a limit that neither the submit filter nor sync has set: it
 // is not requeued. A limit that was set ends a job up to a minute earlier than it could, and Slurm requeues none for
 // that.
 func (f fencedSlot) endsByOwnLimit(j capacity.Job, record state.JobRecord) bool {
-	return record.HasOwnLimit() && j.TimeLimit.Bounded() && !j.End.IsZero() && !j.End.After(f.fence)
+	return record.HasOwnLimit(j.TimeLimit) && j.TimeLimit.Bounded() && !j.End.IsZero() && !j.End.After(f.fence)
 }
 
 // onEndFor decides what happens to a job that loses its nodes: the on_end of its comment from before the start, or its
@@ -304,6 +357,10 @@ func planNextRun(
 		then = "release it to go on"
 	}
 
+	if stated := record.StatedLimit(j.TimeLimit); record.Fit && stated.Set {
+		then += fmt.Sprintf("; it has run for %s of its %s", capacity.FormatMinutes(record.RanMinutes), stated)
+	}
+
 	return rest, capacity.AdminNote{
 		Kind: capacity.NoteRequeued,
 		At:   view.Now,
@@ -341,12 +398,10 @@ func nextReservation(req capacity.Request, snap *capacity.Snapshot, fence time.T
 // one that it had before sync lowered it, if that fits; else 0, which keeps the limit.
 func fullLimit(next capacity.Verdict, record state.JobRecord) int {
 	switch {
-	case next.Refused:
-		return 0
-	case record.HasOwnLimit():
-		return 0
-	case record.Wanted.Minutes > 0:
+	case record.Fit && record.Wanted.Minutes > 0:
 		return record.Wanted.Minutes // Slurm shortens it again
+	case next.Refused || record.Cut == nil && !record.Fit:
+		return 0
 	case record.Cut != nil && record.Cut.Own.Set:
 		return record.Cut.Own.Minutes
 	}

@@ -319,7 +319,7 @@ func TestDoLooksAgain(t *testing.T) {
 	limit := limitChange{fencedSlot{fence: later}, job, 90}
 	limits := jobAction("lower-limit", "gpu", job, "lower it", isSameRun, limit.apply)
 	fit := func() Action {
-		return setLimitActions([]unlimitedJob{{job: waits, edits: capacity.Edits{TimeLimit: capacity.Minutes(90)}}})[0]
+		return setLimitActions([]editedJob{{job: waits, edits: capacity.Edits{TimeLimit: capacity.Minutes(90)}}})[0]
 	}
 	end := endHold(waits, true, true, note)
 

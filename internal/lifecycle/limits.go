@@ -24,6 +24,7 @@ type fencedSlot struct {
 	start             time.Time // of the slot's turn; zero if it always had it
 	fence             time.Time // zero if the reservation has no end
 	maxTime           capacity.Limit
+	minTime           time.Duration
 	onEnd             capacity.OnEnd // of jobs whose comment has none
 }
 
@@ -41,6 +42,7 @@ func fencedNodes(view View) map[string]fencedSlot {
 			reservation: v.Reservation.ID,
 			start:       v.Window.Start.Add(view.slurmOffset()),
 			maxTime:     v.Partition.MaxTime,
+			minTime:     v.Partition.MinTime.Duration,
 			onEnd:       v.Partition.OnEnd,
 		}
 		if !v.Window.Unbounded() {
@@ -104,7 +106,7 @@ func (s View) raisedLimit(j capacity.Job, f fencedSlot, minutes int) int {
 	// A job from before the slot's turn runs on instances of the previous block, and ends at that block's fence,
 	// whatever fence its nodes have now: slurmctld ends a job over its limit up to 30 s late (PERIODIC_TIMEOUT).
 	former := j.Start.Before(f.start.Add(-startSlack))
-	if record.HasOwnLimit() || former {
+	if record.HasOwnLimit(j.TimeLimit) || former {
 		return j.TimeLimit.Minutes
 	}
 
@@ -166,7 +168,7 @@ func earliestFence(j capacity.Job, byNode map[string]fencedSlot) (fencedSlot, bo
 // fence in AWS's time.
 func (c limitChange) note(by time.Time) (note capacity.AdminNote, needed bool) {
 	says, _ := capacity.ParseAdminNote(c.job.AdminComment)
-	if c.job.AdminComment != "" && says.Kind != capacity.NoteLimit {
+	if c.job.AdminComment != "" && says.Kind != capacity.NoteLimit && says.Kind != capacity.NoteStated {
 		return note, false
 	}
 
@@ -290,22 +292,41 @@ func trustRecords(
 ) map[string]state.JobRecord {
 	records := make(map[string]state.JobRecord, len(jobs))
 	for _, j := range jobs {
-		wish, _ := j.Wish()
-		said := state.JobRecord{
-			Restarts:      j.Restarts,
-			Wanted:        state.Wanted{OnEnd: wish.OnEnd, Fit: snap.IsFitted(j)},
-			FenceRequeues: before[j.Shown].FenceRequeues,
-			LastFence:     before[j.Shown].LastFence,
-		}
 		switch j.State {
 		case "PENDING":
-			records[recordKey(j.Shown)] = recordPending(j, said, before)
+			records[recordKey(j.Shown)] = recordPending(j, newRecord(snap, j, before), before)
 		case "RUNNING", "SUSPENDED":
-			records[j.Shown] = recordStarted(j, said, before)
+			records[j.Shown] = recordStarted(j, newRecord(snap, j, before), before)
 		}
 	}
 
 	return records
+}
+
+// newRecord returns what Slurm shows of a job. Minutes is the limit of its owner, as far as that can be known: the one
+// in a note from its submission, or that of a job which has not run yet.
+func newRecord(snap *capacity.Snapshot, j capacity.Job, before map[string]state.JobRecord) state.JobRecord {
+	wish, _ := j.Wish()
+	fitted, stated := snap.IsFitted(j)
+	shrinks := j.TimeMin.Bounded() && j.TimeLimit.Bounded() && j.TimeMin.Minutes < j.TimeLimit.Minutes
+	note, _ := capacity.ParseAdminNote(j.AdminComment)
+
+	limit := note.Stated
+	if !limit.Set && j.Pending() && (stated || shrinks && !fitted) {
+		limit = j.TimeLimit
+	}
+
+	return state.JobRecord{
+		Restarts: j.Restarts,
+		Wanted: state.Wanted{
+			OnEnd:   wish.OnEnd,
+			Fit:     fitted || limit.Set,
+			Minutes: limit.Minutes,
+		},
+		RanMinutes:    before[j.Shown].RanMinutes,
+		FenceRequeues: before[j.Shown].FenceRequeues,
+		LastFence:     before[j.Shown].LastFence,
+	}
 }
 
 // recordPending completes the record of a pending job. What was done to its limit counts only while a requeue is
@@ -316,6 +337,8 @@ func recordPending(j capacity.Job, said state.JobRecord, before map[string]state
 		was = before[tasksKey(j.Shown)] // a task that somebody has changed waits apart from the others
 	}
 
+	said.HadTimeMin = was.HadTimeMin || j.TimeMin.Set
+
 	switch {
 	case was.Ending != nil:
 		said.Ending = was.Ending
@@ -324,11 +347,8 @@ func recordPending(j capacity.Job, said state.JobRecord, before map[string]state
 		said.Wanted.Minutes = was.Wanted.Minutes
 	case said.Fit && was.ChangedByOthers(j.TimeLimit, j.Restarts, false):
 		said.Wanted.Minutes = j.TimeLimit.Minutes
-	case said.Fit:
+	case said.Fit && was.Wanted.Minutes > 0: // Slurm may have shortened the limit in an earlier run
 		said.Wanted.Minutes = was.Wanted.Minutes
-	case j.TimeMin.Bounded() && j.TimeLimit.Bounded() && j.TimeMin.Minutes < j.TimeLimit.Minutes:
-		said.Fit = true
-		said.Wanted.Minutes = j.TimeLimit.Minutes
 	}
 
 	if said.Fit {

@@ -121,6 +121,7 @@ func (p *pass) changeJobs(ctx context.Context) {
 	// jobs that are left.
 	p.view.JobRecords = trustedRecords(p.view)
 	p.carryOut(ctx, decideUnfinished(p.view))
+	p.carryOut(ctx, decideCutShort(p.view))
 	p.view.Off = offNodes(p.carryOut(ctx, decideRequeues(p.view)))
 	p.carryOut(ctx, saveJobRecords(p.view, nil))
 	p.carryOut(ctx, decideLimits(p.view))

@@ -286,6 +286,7 @@ func (st *stage) files() map[string]string {
 var decisions = map[string]func(View) any{
 	"decideFences":      func(s View) any { a, p := decideFences(s); return []any{sentences(a), p} },
 	"decideUnfinished":  func(s View) any { return sentences(decideUnfinished(s)) },
+	"decideCutShort":    func(s View) any { return sentences(decideCutShort(s)) },
 	"decideRequeues":    func(s View) any { return sentences(decideRequeues(s)) },
 	"saveJobRecords":    func(s View) any { return sentences(saveJobRecords(s, nil)) },
 	"decideLimits":      func(s View) any { return sentences(decideLimits(s)) },

@@ -30,8 +30,9 @@ type waiter struct {
 // stuckReason says why a job of ours waits forever; zero if it does not.
 type stuckReason struct {
 	refused capacity.Verdict
-	few     string // hosts have failed
-	unsure  bool   // this pass alone refuses it
+	timeMin capacity.Limit // with which the job need not wait for an end; unset if it has to, or does not
+	few     string         // hosts have failed
+	unsure  bool           // this pass alone refuses it
 }
 
 func (w *waiter) judge(j *capacity.Job) stuckReason {
@@ -71,6 +72,10 @@ func (w *waiter) why(j *capacity.Job) (c stuckReason) {
 		return c
 	}
 
+	if !v.Edits.TimeLimit.Set {
+		c.timeMin = v.Edits.TimeMin
+	}
+
 	// The job is admitted. Failed hosts are the one reason that squeue does not show.
 	few, short := capacity.HostShortage(capacity.Prospects(req, w.snap, w.now), w.now)
 	if !short {
@@ -90,7 +95,8 @@ func (w *waiter) note(j capacity.Job) (want capacity.AdminNote, needed bool) {
 	says, _ := capacity.ParseAdminNote(j.AdminComment)
 	told := says.Refuses() || says.Kind == capacity.NoteFailedHosts
 
-	ours := told || says.Kind == capacity.NoteStartsAgain || says.Kind == capacity.NoteNotLaunched
+	ours := told || says.Kind == capacity.NoteStartsAgain || says.Kind == capacity.NoteNotLaunched ||
+		says.Kind == capacity.NoteStated // the record has it too
 	if !j.CanStart() || j.HeldByAdmin() || j.AdminComment != "" && !ours {
 		return want, false // it waits for another reason, which its owner knows
 	}
@@ -120,8 +126,9 @@ func (w *waiter) note(j capacity.Job) (want capacity.AdminNote, needed bool) {
 // more to do.
 const maxFitsPerPass = 1000
 
-// unlimitedJob has a pending job that can never start without a limit, and the submit filter's edits for it.
-type unlimitedJob struct {
+// editedJob has a pending job that the submit filter would edit, but did not: it never saw the job, had no snapshot, or
+// the job or the settings have changed since.
+type editedJob struct {
 	job   capacity.Job
 	edits capacity.Edits
 }
@@ -129,7 +136,7 @@ type unlimitedJob struct {
 // needsLimit reports whether a waiting job cannot start only because a limit of its own is missing: the submit filter
 // never saw it, or accepted it without a snapshot, or it moved to our partition later. defaults are the limits of
 // partitions for jobs that state none.
-func (w *waiter) needsLimit(j capacity.Job, defaults map[string]capacity.Limit) (u unlimitedJob, is bool) {
+func (w *waiter) needsLimit(j capacity.Job, defaults map[string]capacity.Limit) (u editedJob, is bool) {
 	req := w.snap.Request(j)
 	isDefault := func(partition string) bool { return j.TimeLimit == defaults[partition] }
 	if j.TimeLimit.Bounded() && !slices.ContainsFunc(req.Partitions, isDefault) {
@@ -147,7 +154,7 @@ func (w *waiter) needsLimit(j capacity.Job, defaults map[string]capacity.Limit) 
 
 	// Asked as if it had been submitted without --time: do the filter's edits help?
 	req.TimeLimit = capacity.Limit{}
-	u = unlimitedJob{j, capacity.Admit(req, w.snap, w.now).Edits}
+	u = editedJob{j, capacity.Admit(req, w.snap, w.now).Edits}
 
 	return u, u.edits.TimeLimit.Bounded()
 }
@@ -167,7 +174,7 @@ func decideWaiting(view View) []Action {
 	w := waiter{view.Snap, view.Now, view.old(), map[jobKey]stuckReason{}}
 
 	var (
-		fits []unlimitedJob
+		fits []editedJob
 		tell []Action
 	)
 	for _, j := range view.remainingJobs() {
@@ -178,6 +185,12 @@ func decideWaiting(view View) []Action {
 		// Mended, not reported.
 		if u, is := w.needsLimit(j, defaults); is {
 			fits = append(fits, u)
+			continue
+		}
+
+		// Its owner may have taken away what sync gave.
+		if least := w.judge(&j).timeMin; least.Set && !view.JobRecords[recordKey(j.Shown)].HadTimeMin {
+			fits = append(fits, editedJob{j, capacity.Edits{TimeMin: least}})
 			continue
 		}
 
@@ -198,8 +211,16 @@ func decideWaiting(view View) []Action {
 	for _, u := range fits {
 		key := recordKey(u.job.Shown)
 		record := view.JobRecords[key]
-		if record.Fit {
+		switch {
+		case u.edits.TimeLimit.Set && record.Fit:
 			record.SetMinutes = u.edits.TimeLimit.Minutes
+		case !u.edits.TimeLimit.Set: // Slurm may start it before the next pass
+			record.Fit = true
+			record.Minutes = u.job.TimeLimit.Minutes
+			record.SeenMinutes = record.Minutes
+		}
+
+		if record != view.JobRecords[key] {
 			records[key] = record
 		}
 	}
@@ -213,6 +234,7 @@ type jobKey struct {
 	limit, timeMin                                                  capacity.Limit
 	begin, deadline                                                 time.Time // no begin if it is past
 	nodes                                                           int
+	batch, requeue                                                  bool
 }
 
 func keyOf(j *capacity.Job, now time.Time) jobKey {
@@ -229,6 +251,8 @@ func keyOf(j *capacity.Job, now time.Time) jobKey {
 		begin:       j.Eligible,
 		deadline:    j.Deadline,
 		nodes:       j.NumNodes,
+		batch:       j.Batch,
+		requeue:     j.Requeue,
 	}
 	if a.begin.Before(now.Add(-time.Hour)) { // more than any clock error: no verdict depends on it
 		a.begin = time.Time{}
@@ -239,12 +263,17 @@ func keyOf(j *capacity.Job, now time.Time) jobKey {
 
 // setLimitActions sets the limits of jobs. The first action sets all of them, because one call reads them all, and one
 // reads them all back.
-func setLimitActions(fits []unlimitedJob) (actions []Action) {
+func setLimitActions(fits []editedJob) (actions []Action) {
 	var failed map[string]error
 	for _, u := range fits {
 		job := u.job.Shown
 		text := fmt.Sprintf("set the time limit of job %s, which has none of its own, to %s with --time-min=%s", job,
 			u.edits.TimeLimit, u.edits.TimeMin)
+		if !u.edits.TimeLimit.Set {
+			text = fmt.Sprintf("set --time-min=%s for job %s, which is requeued at a fence and need not fit before it",
+				u.edits.TimeMin, job)
+		}
+
 		set := func(ctx context.Context, w World) error {
 			if failed == nil {
 				failed = setLimits(ctx, w, fits)
@@ -258,7 +287,7 @@ func setLimitActions(fits []unlimitedJob) (actions []Action) {
 }
 
 // setLimits sets the limits of those jobs that are as they were read. The errors are by job.
-func setLimits(ctx context.Context, w World, fits []unlimitedJob) map[string]error {
+func setLimits(ctx context.Context, w World, fits []editedJob) map[string]error {
 	// One call for all: a scontrol for each job would take the pass minutes.
 	live, _, err := w.Slurm.JobsOf(ctx, nil, func(j capacity.Job) bool { return j.State == "PENDING" })
 	now := make(map[string]capacity.Job, len(live))

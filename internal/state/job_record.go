@@ -25,7 +25,13 @@ type JobRecord struct {
 	// WarnedMinutes says how many minutes before the fence the job got its last warning; 0 for none yet.
 	WarnedMinutes int `json:"told,omitempty"`
 
-	// FenceRequeues counts the fences at which the job was requeued since its owner last released it.
+	// HadTimeMin: the job has waited with a --time-min. sync gives none to a job whose owner has taken it away.
+	HadTimeMin bool `json:"had_time_min,omitempty"`
+	// RanMinutes is how long the job has run up to the fences at which it was requeued.
+	RanMinutes int `json:"ran,omitempty"`
+
+	// FenceRequeues counts the fences at which the job was requeued since its owner last released it, or since a run
+	// that was longer than min_time.
 	FenceRequeues int `json:"ends,omitempty"`
 	// LastFence is the last of these fences, in Unix seconds of Slurm's clock.
 	LastFence int64 `json:"ended_at,omitempty"`
@@ -128,12 +134,17 @@ func (m *JobRecord) RecordCut(minutes int, had capacity.Limit) {
 	}
 }
 
-// HasOwnLimit reports whether the job's limit is its owner's: sync has neither chosen nor lowered it.
-func (m JobRecord) HasOwnLimit() bool { return !m.Fit && m.Cut == nil }
+// HasOwnLimit reports whether the job's limit is its owner's: neither Slurm nor sync has chosen or lowered it.
+func (m JobRecord) HasOwnLimit(limit capacity.Limit) bool {
+	whole := m.Wanted.Minutes > 0 && limit.Minutes >= m.Wanted.Minutes
+	return (!m.Fit || whole) && m.Cut == nil
+}
 
 // StatedLimit returns the limit that the job's owner stated, if limit is its present one; unset if sync chooses it.
 func (m JobRecord) StatedLimit(limit capacity.Limit) capacity.Limit {
 	switch {
+	case m.Fit && m.Wanted.Minutes > 0:
+		return capacity.Minutes(m.Wanted.Minutes)
 	case m.Fit:
 		return capacity.Limit{}
 	case m.Cut != nil:
