@@ -20,6 +20,7 @@ import (
 func atFence(now string, onEnd capacity.OnEnd, jobs ...capacity.Job) View {
 	snap := oneSlot("ec2", []string{"cr-0"}, block("cr-0", "-1h", "3h40m", capacity.StateActive))
 	snap.Partitions[0].OnEnd = onEnd
+	snap.Partitions[0].MinTime.Duration = 30 * time.Minute
 
 	return View{
 		Snap: snap,
@@ -77,7 +78,28 @@ func TestEndings(t *testing.T) {
 			"2h59m",
 			"requeue-job",
 		},
-		"requeued five times": {job, "requeue", state.JobRecord{FenceRequeues: 5}, "2h59m", "hold-job"},
+		"requeued five times, and its last run was short": {
+			with(func(j *capacity.Job) { j.Start = at("2h35m") }),
+			"requeue",
+			state.JobRecord{FenceRequeues: 5},
+			"2h59m",
+			"hold-job",
+		},
+		"requeued five times, and it gets on": {job, "requeue", state.JobRecord{FenceRequeues: 5}, "2h59m", "requeue-job"},
+		"ends before by a limit of its own that Slurm could have shortened": {
+			ends,
+			"requeue",
+			state.JobRecord{Wanted: state.Wanted{Fit: true, Minutes: 180}},
+			"2h59m",
+			"",
+		},
+		"shortened to the fence": {
+			ends,
+			"requeue",
+			state.JobRecord{Wanted: state.Wanted{Fit: true, Minutes: 600}},
+			"2h59m",
+			"requeue-job",
+		},
 		"an administrator holds it as it is": {
 			with(func(j *capacity.Job) { j.Held, j.Reason = true, "JobHeldAdmin" }),
 			"hold",

@@ -304,7 +304,7 @@ func trustRecords(
 }
 
 // newRecord returns what Slurm shows of a job. Minutes is the limit of its owner, as far as that can be known: the one
-// in a note from its submission, or that of a job which has not run yet.
+// in a note from its submission, the one that an earlier pass saw, or that of a job which waits.
 func newRecord(snap *capacity.Snapshot, j capacity.Job, before map[string]state.JobRecord) state.JobRecord {
 	wish, _ := j.Wish()
 	fitted, stated := snap.IsFitted(j)
@@ -312,7 +312,11 @@ func newRecord(snap *capacity.Snapshot, j capacity.Job, before map[string]state.
 	note, _ := capacity.ParseAdminNote(j.AdminComment)
 
 	limit := note.Stated
-	if !limit.Set && j.Pending() && (stated || shrinks && !fitted) {
+	switch was := before[j.Shown].Wanted; {
+	case limit.Set:
+	case stated && was.Minutes > 0: // of an earlier start
+		limit = capacity.Minutes(was.Minutes)
+	case j.Pending() && (stated || shrinks && !fitted):
 		limit = j.TimeLimit
 	}
 

@@ -537,12 +537,16 @@ func TestR7_MarksCountFromBeforeTheStart(t *testing.T) {
 	upTo := state.JobRecord{Wanted: state.Wanted{OnEnd: capacity.HoldAtEnd, Fit: true, Minutes: 90}}
 	// saw is a mark with the limit that the pass sees, of a job that runs where it has started.
 	saw := func(m state.JobRecord, limit int, started bool) state.JobRecord {
-		m.SeenMinutes, m.Started = limit, started
+		m.SeenMinutes = limit
+		m.Started = started
+		m.HadTimeMin = !started
+
 		return m
 	}
 	again := func(m state.JobRecord) state.JobRecord { m.Restarts = 1; return m }
 
 	before := map[string]state.JobRecord{
+		"21":   upTo,
 		"3":    {},
 		"4":    upTo,
 		"5":    upTo,
@@ -552,7 +556,16 @@ func TestR7_MarksCountFromBeforeTheStart(t *testing.T) {
 		"15":   {WarnedMinutes: 15, FenceRequeues: 2, LastFence: 9},
 		"16":   {WarnedMinutes: 15, FenceRequeues: 2, LastFence: 9},
 	}
+	noted := job("23", "RUNNING", 32, 60, 0)
+	noted.AdminComment = capacity.AdminNote{Kind: capacity.NoteStated, Stated: capacity.Minutes(90)}.String()
+
 	jobs := []capacity.Job{
+		// Requeued at a fence, with a limit of its own: first seen while it waits, after two starts, without anything
+		// that tells its limit, and with the note from its submission.
+		job("20", "PENDING", 32, 90, 0),
+		job("21", "RUNNING", 32, 40, 2),
+		job("22", "RUNNING", 32, 40, 0),
+		noted,
 		job("1", "PENDING", 30, 90, 0),
 		job("2", "PENDING", 31, 90, 0),
 		job("8", "PENDING", 90, 90, 0),
@@ -576,12 +589,16 @@ func TestR7_MarksCountFromBeforeTheStart(t *testing.T) {
 		job("16", "PENDING", 30, 90, 1),
 	} // what a pass remembers itself, warnings of a run with it
 	want := map[string]state.JobRecord{
-		"1": saw(upTo, 90, false),
-		"2": saw(fitted, 90, false),
-		"8": hold,
-		"3": {},
-		"4": saw(upTo, 30, true),
-		"5": saw(again(fitted), 90, true),
+		"20": saw(upTo, 90, false),
+		"21": saw(state.JobRecord{Restarts: 2, Wanted: upTo.Wanted}, 40, true),
+		"22": saw(fitted, 40, true),
+		"23": saw(upTo, 60, true),
+		"1":  saw(upTo, 90, false),
+		"2":  saw(fitted, 90, false),
+		"8":  {Wanted: hold.Wanted, HadTimeMin: true},
+		"3":  {},
+		"4":  saw(upTo, 30, true),
+		"5":  saw(again(fitted), 90, true),
 		"6": saw(
 			fitted,
 			90,

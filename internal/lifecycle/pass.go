@@ -125,9 +125,9 @@ func (p *pass) changeJobs(ctx context.Context) {
 	p.view.Off = offNodes(p.carryOut(ctx, decideRequeues(p.view)))
 	p.carryOut(ctx, saveJobRecords(p.view, nil))
 	p.carryOut(ctx, decideLimits(p.view))
-	p.carryOut(ctx, decideWaiting(p.view))
 	p.carryOut(ctx, decideRetries(p.view))
 	p.carryOut(ctx, decideHeldJobs(p.view))
+	p.carryOut(ctx, decideWaiting(p.view))
 }
 
 // carryOut does actions in order, all of them even if one fails, and notes each in the report. It returns those that

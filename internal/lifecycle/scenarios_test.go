@@ -404,15 +404,58 @@ var scenarios = []struct {
 	{"requeue of a job that its administrator holds", func(st *stage) {
 		st.requeues("on_end=hold", func(j *model.Job) { j.Held, j.Reason = true, "JobHeldAdmin" })
 	}},
-	{"the sixth requeue holds the job", func(st *stage) {
+	{"the sixth requeue holds the job, if it does not get on", func(st *stage) {
 		st.block("cr-2", "solo", day+time.Hour, 2*day, 4)
 		st.requeues("fitted", func(j *model.Job) {
+			j.Start = opens.Add(requeueAt - 20*time.Minute)
+			j.End = j.Start.Add(j.TimeLimit.Duration())
+
 			if err := st.sources.State.JobRecords().Save(map[string]state.JobRecord{
 				"1": {Wanted: state.Wanted{Fit: true}, FenceRequeues: 5, LastFence: 7},
 			}); err != nil {
 				st.Fatal(err)
 			}
 		})
+	}},
+	{"a job longer than its block runs to the fence, and goes on with its own limit", func(st *stage) {
+		st.slurm.CutsToFloor = true // before 25.05.3
+		st.openBlock()
+		st.block("cr-2", "solo", day, 3*day, 4)
+		j := st.job(3*24*60, "on_end=requeue")
+		st.pass(time.Hour)
+
+		j.Never = false
+
+		st.pass(time.Hour + time.Minute)
+		st.note("it runs with %s", j.TimeLimit)
+		st.note("%s", st.marks())
+		st.passes(requeueAt, 2)
+		st.note("it waits with %s", j.TimeLimit)
+		st.passes(day+time.Hour, 2)
+		st.note("it runs with %s", j.TimeLimit)
+		st.note("%s", st.marks())
+	}},
+	{"a job whose owner has taken --time-min away waits for the next block", func(st *stage) {
+		st.openBlock()
+		j := st.job(3*24*60, "on_end=requeue")
+		st.passes(time.Hour, 2)
+
+		j.TimeMin = capacity.Limit{}
+
+		st.passes(2*time.Hour, 2)
+	}},
+	{"a job that sync was not there to raise is requeued when it is back", func(st *stage) {
+		st.slurm.CutsToFloor = true
+		st.openBlock()
+		j := st.job(3*24*60, "on_end=requeue")
+		st.passes(time.Hour, 2)
+
+		j.Never = false
+
+		st.AdvanceTo(opens.Add(time.Hour + 36*time.Minute))
+		st.note("%s after %s", j.State, j.TimeLimit)
+		st.pass(time.Hour + 37*time.Minute)
+		st.note("%s with %s", j.State, j.TimeLimit)
 	}},
 	{"hold at the fence, and its owner gets the hold", func(st *stage) {
 		st.requeues("on_end=hold", nil)

@@ -573,6 +573,9 @@ func (s *Slurm) Walls(context.Context, string) (walls capacity.Walls, err error)
 	return walls, err
 }
 
+// minJobAge is how long Slurm remembers a job that has ended.
+const minJobAge = 5 * time.Minute
+
 // JobsOf returns the jobs of the partitions, or all, and those that ended a moment ago.
 func (s *Slurm) JobsOf(
 	_ context.Context,
@@ -590,7 +593,7 @@ func (s *Slurm) JobsOf(
 			case !asked || wanted != nil && !wanted(j.Job):
 			case j.Outcome == "":
 				live = append(live, j.Job)
-			case s.Now.Sub(j.End) < 5*time.Minute:
+			case s.Now.Sub(j.End) < minJobAge:
 				ended = append(ended, j.Job)
 			}
 		}
@@ -756,10 +759,13 @@ func (s *Slurm) Edit(_ context.Context, edits map[string]capacity.Edits) map[str
 			fmt.Sprintf("job %s: %s, --time-min=%s", job, e.TimeLimit, e.TimeMin),
 			false,
 			func(j *Job) {
-				j.TimeLimit = e.TimeLimit
+				if e.TimeLimit.Bounded() {
+					j.TimeLimit = e.TimeLimit
+				}
+
 				if j.State == "RUNNING" {
 					j.setEnd()
-				} else {
+				} else if e.TimeMin.Bounded() {
 					j.TimeMin = e.TimeMin
 				}
 			},
@@ -773,6 +779,17 @@ func (s *Slurm) Edit(_ context.Context, edits map[string]capacity.Edits) map[str
 	return failed
 }
 
+// recall takes a job whose limit has ended it for one that still runs, as a requeue does while Slurm knows the job.
+func (s *Slurm) recall(shown string) {
+	for _, j := range s.Jobs {
+		if j.Shown == shown && j.Outcome == "TIMEOUT" && s.Now.Sub(j.End) < minJobAge {
+			j.Outcome = ""
+			j.State = "RUNNING"
+			j.Work += s.Now.Sub(j.End) // in which it did not run
+		}
+	}
+}
+
 // RequeueJob takes a job off its nodes.
 func (s *Slurm) RequeueJob(_ context.Context, before capacity.Job, hold bool) (after capacity.Job, err error) {
 	verb := "requeue"
@@ -781,6 +798,8 @@ func (s *Slurm) RequeueJob(_ context.Context, before capacity.Job, hold bool) (a
 	}
 
 	err = s.change(verb, "job "+before.Shown, func() error {
+		s.recall(before.Shown)
+
 		j, err := s.find(before.Shown)
 		if err == nil && j.State == "PENDING" {
 			after = j.Job // it waits already
