@@ -153,10 +153,6 @@ func admit(req Request, snap *Snapshot, now time.Time, in admitFunc) Verdict {
 		}
 	}
 
-	if runs := DescribeRuns(shortened, snap, now); runs != "" && !v.Refused {
-		v.Warnings = append(v.Warnings, "the job "+runs)
-	}
-
 	return v
 }
 

@@ -154,7 +154,7 @@ func admitTime(req Request, all []Prospect, snap *Snapshot, now time.Time) Verdi
 		text := fmt.Sprintf("the job is too long for what is open %s; it waits for %s, which opens at %s",
 			when, best.Reservation.ID, FormatUTC(best.Window.Start))
 		if slices.ContainsFunc(all, func(p Prospect) bool { return open(p) && p.couldRunToFence(req, snap) }) {
-			text += orRunToFence
+			text += "; to start earlier, use " + orRunToFence
 		}
 
 		v.Warnings = append(v.Warnings, text)
@@ -245,7 +245,7 @@ func (c Prospect) refuseTooLong(needs string, orRequeue bool, req Request, start
 
 	or := ""
 	if orRequeue {
-		or = orRunToFence
+		or = ", or " + orRunToFence
 	}
 
 	return refuse(TooLong, "%s, but %s. Use %s=%s or less%s", needs, where, option, FormatMinutes(minutes), or)

@@ -12,7 +12,7 @@ import (
 // fits, and its whole limit again when it requeues it.
 
 // orRunToFence tells the owner of a job that does not fit the other way out.
-const orRunToFence = ", or --comment on_end=requeue if it can go on from a checkpoint"
+const orRunToFence = "--comment on_end=requeue if it can go on from a checkpoint"
 
 // RequeueTimeMin returns the --time-min that marks a job with a limit of its own which is requeued at the fence: a
 // value that nobody writes, and another one than [Partition.FitTimeMin].
@@ -129,11 +129,11 @@ func ExpectedRuns(req Request, snap *Snapshot, now time.Time) (runs []ExpectedRu
 	return runs
 }
 
-// DescribeRuns says when a job runs that may start with less than its limit and is requeued at a fence, in a sentence
-// without its subject; "" for other jobs.
-func DescribeRuns(req Request, snap *Snapshot, now time.Time) string {
+// DescribeRuns says when a job with a verdict runs, if it may start with less than its limit and is requeued at a fence;
+// "" for other jobs. The sentence lacks its subject.
+func DescribeRuns(req Request, v Verdict, snap *Snapshot, now time.Time) string {
 	runs := ExpectedRuns(req, snap, now)
-	if !req.TimeMin.Set || len(runs) == 0 || !runs[0].AtEnd.Requeues() {
+	if v.Refused || !req.TimeMin.Set && !v.Edits.TimeMin.Set || len(runs) == 0 || !runs[0].AtEnd.Requeues() {
 		return ""
 	}
 

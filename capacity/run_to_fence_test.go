@@ -97,7 +97,10 @@ func TestRunToFence(t *testing.T) {
 				t.Errorf("edits %+v, want %+v", v.Edits, c.edits)
 			}
 
-			says := strings.Join(append(v.Warnings, v.Sentence), "\n")
+			says := strings.Join(append(v.Warnings, v.Sentence, "the job "+DescribeRuns(req, v, snap, noon)), "\n")
+			says = strings.TrimSuffix(says, "the job ")
+			says = strings.Trim(says, "\n")
+
 			if !strings.Contains(says, c.says) || c.says == "" && says != "" {
 				t.Errorf("says %q, want %q", says, c.says)
 			}
@@ -137,6 +140,7 @@ func TestExpectedRuns(t *testing.T) {
 
 	// A block that overlaps takes over at the fence.
 	snap.Reservations[1].Start = noon.Add(time.Hour)
+
 	snap.Reservations[1].State = StateActive
 	want[1].From = fenceA
 	want[1].To = fenceA.Add(3*24*time.Hour - (47*time.Hour + 10*time.Minute))

@@ -279,7 +279,7 @@ func TestExplainScreens(t *testing.T) {
 		{
 			"it never fits, and goes on from a checkpoint",
 			ofJob(job(maint, limit(9000), requeues), world(), 0),
-			capacity.TooLong,
+			capacity.WaitsInQueue,
 		},
 		{
 			"it has no limit, and nobody set one",

@@ -88,7 +88,7 @@ func TestWhen(t *testing.T) {
 			0,
 			"too-long",
 			"not as things are (too-long): the job needs 6-22:39:00, but jobs on cr-0e2000000000000a2 in partition " +
-				"gpu must end by 2026-11-22 21:20 UTC. Use --time=1-23:10:00 or less",
+				"gpu must end by 2026-11-22 21:20 UTC. Use --time=1-23:10:00 or less, or --comment on_end=requeue if it can go on from a checkpoint",
 			"05:09:00",
 		},
 		"never, not strict": {
@@ -100,7 +100,7 @@ func TestWhen(t *testing.T) {
 			0,
 			"too-long",
 			"not as things are (too-long): the job needs 6-22:39:00, but jobs on cr-0e2000000000000a2 in partition " +
-				"gpu must end by 2026-11-22 21:20 UTC. Use --time=1-23:10:00 or less",
+				"gpu must end by 2026-11-22 21:20 UTC. Use --time=1-23:10:00 or less, or --comment on_end=requeue if it can go on from a checkpoint",
 			"05:09:00",
 		},
 		"MaxTime": {func(s *capacity.Snapshot) {

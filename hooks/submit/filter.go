@@ -92,6 +92,10 @@ func judge(args []string, machineNow time.Time) (v capacity.Verdict, note string
 		v.Warnings = append(v.Warnings, text)
 	}
 
+	if runs := capacity.DescribeRuns(req, v, snap, machineNow.Add(snap.ClockOffset.Duration)); runs != "" {
+		v.Warnings = append(v.Warnings, "the job "+runs)
+	}
+
 	if fields["together"] == "" { // a script of an older version does not know this line
 		v.Needs = 0
 	}

@@ -85,7 +85,7 @@ func OfJob(j capacity.Job, snap *capacity.Snapshot, records []state.Record, now 
 
 	if waits {
 		e.reservations()
-		e.add("runs", "%s", capacity.DescribeRuns(req, snap, now))
+		e.add("expected", "%s", capacity.DescribeRuns(e.req, capacity.Admit(e.req, snap, now), snap, now))
 	}
 
 	for name := range strings.SplitSeq(j.Reservation, ",") {
@@ -229,6 +229,10 @@ func (e *screen) explainPending(records []state.Record) {
 	verdict := capacity.Admit(e.req, e.snap, e.now)
 	failed, hasFailed := lastFailure(j.Shown, records)
 
+	if least := verdict.Edits.TimeMin; least.Set && e.req.TimeLimit.Set {
+		e.add("limit", "sync lets Slurm start it with less, %s, as it is requeued at the fence", least)
+	}
+
 	ourHold := !e.note.Held.IsZero()
 	notLaunched := e.note.Kind == capacity.NoteNotLaunched
 	requeued := e.note.Kind == capacity.NoteRequeued
@@ -319,6 +323,7 @@ func (e *screen) explainRefusal(v capacity.Verdict) {
 	unlimited := e.req
 	unlimited.TimeLimit = capacity.Limit{}
 	unlimited.TimeMin = capacity.Limit{}
+
 	fits := capacity.Admit(unlimited, e.snap, e.now).Edits.TimeLimit
 	switch {
 	case v.Code == capacity.TooLong && fits.Bounded():
@@ -340,6 +345,7 @@ func (e *screen) orRequeue() string {
 	if !capacity.CouldRunToFence(e.req, e.snap, e.now) {
 		return ""
 	}
+
 	return "; or, if it can go on from a checkpoint, add on_end=requeue to its comment: " +
 		"`scontrol update jobid={} comment=...`"
 }
