@@ -331,7 +331,7 @@ func (a *Advised) Unwrap() error { return a.err }
 
 // Code returns AWS's error code, verbatim; "" if err holds no answer of AWS.
 func Code(err error) string {
-	var answer smithy.APIError
+	var answer interface{ ErrorCode() string } // smithy.APIError has it, and the errors of the model
 	if errors.As(err, &answer) {
 		return answer.ErrorCode()
 	}

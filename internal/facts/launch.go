@@ -11,6 +11,16 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 )
 
+// LaunchReads are the questions about what nodes are launched with, which the adapter ec2 and the model answer.
+type LaunchReads interface {
+	Region() string
+	InstanceTypes(ctx context.Context, names []string) (map[string]ec2.InstanceType, error)
+	Image(ctx context.Context, id string) (ec2.Image, error)
+	SecurityGroups(ctx context.Context, ids []string) (map[string][]ec2.Rule, error)
+	RouteTables(ctx context.Context, vpc string) ([]ec2.RouteTable, error)
+	PCSEndpoints(ctx context.Context, vpc string) ([]ec2.Endpoint, error)
+}
+
 // Launch is a node group's launches, as far as their parts could be read.
 type Launch struct {
 	Provider capacity.Provider
@@ -34,12 +44,12 @@ type Launch struct {
 }
 
 // Read completes a launch from EC2, side by side. What cannot be read stays as it is.
-func (l *Launch) Read(ctx context.Context, aws *ec2.Client) {
+func (l *Launch) Read(ctx context.Context, aws LaunchReads) {
 	sideBySide(func() { l.ImageErr = l.readImage(ctx, aws) }, func() { l.NetworkErr = l.readNetwork(ctx, aws) })
 }
 
 // readImage reads the type and the image. Systems Manager names one that does not begin with ami-.
-func (l *Launch) readImage(ctx context.Context, aws *ec2.Client) (err error) {
+func (l *Launch) readImage(ctx context.Context, aws LaunchReads) (err error) {
 	if l.Type.Name == "" {
 		types, failed := aws.InstanceTypes(ctx, []string{l.Template.InstanceType})
 		l.Type = types[l.Template.InstanceType]
@@ -57,7 +67,7 @@ func (l *Launch) readImage(ctx context.Context, aws *ec2.Client) (err error) {
 
 // readNetwork reads the security groups of nodes with EFA and, for nodes of PCS, the way out: the route tables, and
 // where those lead nowhere the endpoints.
-func (l *Launch) readNetwork(ctx context.Context, aws *ec2.Client) error {
+func (l *Launch) readNetwork(ctx context.Context, aws LaunchReads) error {
 	l.Region = aws.Region()
 
 	var groups, err error

@@ -27,9 +27,15 @@ func (s *Site) OnEC2() bool { return s.Provider.Launches() }
 // Owns reports whether tags carry our mark for the cluster (R9).
 func (s *Site) Owns(tags map[string]string) bool { return s.Cluster.Owns(tags) }
 
+// PCS answers questions about clusters, as the adapter pcs and the model do.
+type PCS interface {
+	Inventory(ctx context.Context, cluster string) (pcs.Inventory, error)
+	Clusters(ctx context.Context) ([]pcs.Cluster, error)
+}
+
 // ReadCluster reads the PCS cluster by name or id, by default the only one of the region, or says which there are.
 func (s *Site) ReadCluster(
-	ctx context.Context, aws *pcs.Client, cluster string,
+	ctx context.Context, aws PCS, cluster string,
 ) (missing *capacity.Problem, err error) {
 	what := "no cluster is given"
 	fix := "name it with --cluster: "
@@ -39,7 +45,7 @@ func (s *Site) ReadCluster(
 			return nil, err
 		}
 
-		what = fmt.Sprintf("there is no PCS cluster %q in %s (%s)", cluster, aws.Region(),
+		what = fmt.Sprintf("there is no PCS cluster %q in %s (%s)", cluster, s.Region,
 			pcs.Code(err))
 		fix = "use one of "
 	}
@@ -59,7 +65,7 @@ func (s *Site) ReadCluster(
 	case cluster == "" && len(names) == 1:
 		return s.ReadCluster(ctx, aws, names[0])
 	case len(names) == 0:
-		fix = "check --region; there is no PCS cluster in " + aws.Region() + ". For self-managed Slurm add " +
+		fix = "check --region; there is no PCS cluster in " + s.Region + ". For self-managed Slurm add " +
 			"--provider ec2"
 	}
 

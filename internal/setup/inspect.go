@@ -4,20 +4,44 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/facts"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
+// EC2 answers what setup and teardown ask before they plan, as the adapter ec2 and the model do.
+type EC2 interface {
+	facts.AWS
+	facts.LaunchReads
+	Now() time.Time
+	VPCSubnets(ctx context.Context, vpcs ...string) ([]ec2.Subnet, error)
+	LaunchTemplate(ctx context.Context, idOrName, version string) (t capacity.LaunchTemplate, found bool, err error)
+	LaunchTemplates(ctx context.Context, names []string) (map[string]capacity.LaunchTemplate, error)
+	LaunchTemplatesByTag(ctx context.Context, tags map[string]string) ([]capacity.LaunchTemplate, error)
+	TemplateVersion(ctx context.Context, reference string) (t capacity.LaunchTemplate, found bool, err error)
+	PlannedTemplate(ctx context.Context, spec capacity.LaunchTemplateSpec) (capacity.LaunchTemplate, error)
+}
+
+// sources are asked before anything is planned. Slurm may be nil.
+type sources struct {
+	EC2
+	pcs        facts.PCS
+	slurm      Slurm
+	unattended bool // as Setup says
+}
+
+func (s Setup) sources() sources { return sources{s.EC2, s.PCS, s.Slurm, s.Unattended} }
+
 // newView returns a view with what the request says.
-func (s Setup) newView(r Request) view {
-	v := view{request: r, unattended: s.Unattended, partitionFile: readFile(r)}
+func (s sources) newView(r Request) view {
+	v := view{request: r, unattended: s.unattended, partitionFile: readFile(r)}
 	v.Provider = cmp.Or(r.Provider, capacity.ProviderPCS)
 
 	if r.Config == nil {
@@ -31,9 +55,9 @@ func (s Setup) newView(r Request) view {
 
 // inspect reads what setup goes by. It sends reading calls only, in stages: what the request names, what that names,
 // and what is launched with.
-func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
-	in := &inspection{view: s.newView(r), waits: s.Slurm != nil, known: map[string]capacity.Reservation{}}
-	in.Region = s.PCS.Region()
+func (s sources) inspect(ctx context.Context, r Request) (*inspection, error) {
+	in := &inspection{view: s.newView(r), waits: s.slurm != nil, known: map[string]capacity.Reservation{}}
+	in.Region = s.Region()
 
 	err := s.sideBySide(ctx, in.readCluster, in.readReservation, in.readInside)
 	if err != nil {
@@ -55,7 +79,7 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 	in.like = like
 	in.Add(found.Problems...)
 
-	err = s.sideBySide(ctx, in.readSlots, in.readLike, in.readType, in.readOthers, in.readVPC, in.readSlurm)
+	err = s.sideBySide(ctx, in.readSlots, in.readLike, in.readType, in.readOthers, in.readSlurm)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +103,7 @@ func (s Setup) inspect(ctx context.Context, r Request) (*inspection, error) {
 
 // sideBySide makes the reads of a stage: each writes fields of its own, and reads only what earlier stages have
 // written. One of a stage at most finds problems.
-func (s Setup) sideBySide(ctx context.Context, stage ...func(ctx context.Context, s Setup) error) error {
+func (s sources) sideBySide(ctx context.Context, stage ...func(context.Context, sources) error) error {
 	reads, ctx := errgroup.WithContext(ctx)
 	for _, read := range stage {
 		reads.Go(func() error { return read(ctx, s) })
@@ -120,13 +144,13 @@ func (in *inspection) choose() {
 
 // readCluster reads the PCS cluster with its node groups and queues, and counts the instances of ours. Self-managed
 // Slurm has none.
-func (v *view) readCluster(ctx context.Context, s Setup) (err error) {
+func (v *view) readCluster(ctx context.Context, s sources) (err error) {
 	if v.Provider != capacity.ProviderPCS {
 		v.Cluster.Name = v.request.Mark
 		return nil
 	}
 
-	missing, err := v.ReadCluster(ctx, s.PCS, v.request.Cluster)
+	missing, err := v.ReadCluster(ctx, s.pcs, v.request.Cluster)
 	if missing != nil {
 		v.Add(*missing)
 	}
@@ -142,7 +166,7 @@ func (v *view) readCluster(ctx context.Context, s Setup) (err error) {
 		}
 	}
 
-	found, err := s.EC2.FindInstances(ctx,
+	found, err := s.FindInstances(ctx,
 		capacity.InstanceQuery{Tags: map[string][]string{pcs.TagNodeGroupID: ours}})
 	if err != nil {
 		return fmt.Errorf("looking for instances of node groups %s: %w", strings.Join(ours, ", "), err)
@@ -156,20 +180,14 @@ func (v *view) readCluster(ctx context.Context, s Setup) (err error) {
 	return nil
 }
 
-// readReservations reads those reservations that were not read yet, and the time. A failed read is an error, and absent
-// is why EC2 has not one of them.
-func (in *inspection) readReservations(ctx context.Context, s Setup, ids ...string) (absent, err error) {
-	found, missing, err := s.EC2.Reservations(ctx, slices.DeleteFunc(ids, func(id string) bool {
-		_, known := in.known[id]
-		return known || id == ""
-	}))
-	in.Now = s.EC2.Now() // not before EC2's answer, which tells the time
-
-	for _, r := range found {
+// note adds the reservations of some answers to the known ones. A failed read is an error, and absent is why EC2 has not
+// one of them.
+func (in *inspection) note(answers facts.Answers) (absent, err error) {
+	for _, r := range answers.Reservations.Value {
 		in.known[r.ID] = r
 	}
 
-	for _, m := range missing {
+	for _, m := range answers.Missing {
 		if !isAbsent(m.Err) {
 			return nil, fmt.Errorf("describing %s in %s: %w", m.ID, in.Region, m.Err)
 		}
@@ -177,7 +195,7 @@ func (in *inspection) readReservations(ctx context.Context, s Setup, ids ...stri
 		absent = m.Err
 	}
 
-	return absent, err
+	return absent, answers.Reservations.Err
 }
 
 // isAbsent reports whether EC2 says that an id is of nothing, or cannot be one.
@@ -188,31 +206,47 @@ func isAbsent(err error) bool {
 			"NotFound") || strings.Contains(code, "Malformed") || strings.HasSuffix(code, ".Unavailable"))
 }
 
-func (in *inspection) readReservation(ctx context.Context, s Setup) (err error) {
-	in.absent, err = in.readReservations(ctx, s, in.request.Reservation)
+func (in *inspection) readReservation(ctx context.Context, s sources) (err error) {
+	answers := facts.Read(ctx, s, facts.Query{Reservations: []string{in.request.Reservation}})
+	in.Now = s.Now() // not before EC2's answer, which tells the time
+	in.absent, err = in.note(answers)
 	in.reservation = in.known[in.request.Reservation]
+
 	return err
 }
 
-// readOthers reads the reservations of the slots and of the settings.
-func (in *inspection) readOthers(ctx context.Context, s Setup) error {
-	ids := reservationsOf(in.settings())
+// readOthers reads the reservations of the slots and of the settings, and the subnets of the nodes' VPC: with provider
+// ec2 that of the first subnet that there is.
+func (in *inspection) readOthers(ctx context.Context, s sources) error {
+	query := facts.Query{Reservations: reservationsOf(in.settings()), Subnets: in.Cluster.SubnetIDs}
 	for i := range in.slots { // beside who writes other fields
-		ids = append(ids, in.slots[i].ReservationID)
+		query.Reservations = append(query.Reservations, in.slots[i].ReservationID)
 	}
 
-	_, err := in.readReservations(ctx, s, ids...)
+	if in.OnEC2() {
+		query.Subnets, _ = in.subnets()
+	}
+
+	query.Reservations = difference(query.Reservations, in.request.Reservation)
+	answers := facts.Read(ctx, s, query)
+
+	_, err := in.note(answers)
+	if err = cmp.Or(err, answers.Subnets.Err); err != nil || len(answers.Subnets.Value) == 0 {
+		return err
+	}
+
+	in.vpc, err = s.VPCSubnets(ctx, answers.Subnets.Value[0].VPC)
 
 	return err
 }
 
-func (in *inspection) readInside(ctx context.Context, s Setup) (err error) {
-	in.inside, err = s.EC2.FindInstances(ctx, capacity.InstanceQuery{Reservation: in.request.Reservation})
+func (in *inspection) readInside(ctx context.Context, s sources) (err error) {
+	in.inside, err = s.FindInstances(ctx, capacity.InstanceQuery{Reservation: in.request.Reservation})
 	return err
 }
 
 // readSlots reads the launch templates of the slots, and what their node groups launch with.
-func (in *inspection) readSlots(ctx context.Context, s Setup) error {
+func (in *inspection) readSlots(ctx context.Context, s sources) error {
 	var names []string
 
 	reads, ctx := errgroup.WithContext(ctx)
@@ -221,14 +255,14 @@ func (in *inspection) readSlots(ctx context.Context, s Setup) error {
 		names = append(names, pcs.TemplateName(in.Cluster.Name, slot.Name))
 		if slot.Owned {
 			reads.Go(func() (err error) {
-				slot.Uses, _, err = s.EC2.TemplateVersion(ctx, slot.Group.TemplateID+":"+slot.Group.TemplateVersion)
+				slot.Uses, _, err = s.TemplateVersion(ctx, slot.Group.TemplateID+":"+slot.Group.TemplateVersion)
 				return err
 			})
 		}
 	}
 
 	reads.Go(func() error {
-		templates, err := s.EC2.LaunchTemplates(ctx, names)
+		templates, err := s.LaunchTemplates(ctx, names)
 		for i, name := range names {
 			in.slots[i].Template = templates[name]
 		}
@@ -240,14 +274,14 @@ func (in *inspection) readSlots(ctx context.Context, s Setup) error {
 }
 
 // readSlurm reads what Slurm has of the slots. If it does not answer, SlurmErr says why.
-func (v *view) readSlurm(ctx context.Context, s Setup) error {
-	if len(v.slots) == 0 || s.Slurm == nil {
+func (v *view) readSlurm(ctx context.Context, s sources) error {
+	if len(v.slots) == 0 || s.slurm == nil {
 		return nil
 	}
 
 	var found map[string]SlurmSlot
 
-	found, v.waiting, v.SlurmErr = s.Slurm.Slots(ctx, v.request.Queue, v.slotNodes())
+	found, v.waiting, v.SlurmErr = s.slurm.Slots(ctx, v.request.Queue, v.slotNodes())
 	for i := range v.slots {
 		v.slots[i].Slurm = found[v.slots[i].Name]
 	}
@@ -255,25 +289,8 @@ func (v *view) readSlurm(ctx context.Context, s Setup) error {
 	return ctx.Err()
 }
 
-// readVPC reads the subnets of the nodes' VPC: with provider ec2 that of the first subnet that there is.
-func (in *inspection) readVPC(ctx context.Context, s Setup) error {
-	ids := in.Cluster.SubnetIDs
-	if in.OnEC2() {
-		ids, _ = in.subnets()
-	}
-
-	home, _, err := s.EC2.Subnets(ctx, ids)
-	if err != nil || len(home) == 0 {
-		return err
-	}
-
-	in.vpc, err = s.EC2.VPCSubnets(ctx, home[0].VPC)
-
-	return err
-}
-
 // readLike reads the launch template to copy: that of the node group, with provider ec2 the requested one.
-func (in *inspection) readLike(ctx context.Context, s Setup) error {
+func (in *inspection) readLike(ctx context.Context, s sources) error {
 	name := in.like.TemplateID
 
 	version := in.like.TemplateVersion
@@ -294,7 +311,7 @@ func (in *inspection) readLike(ctx context.Context, s Setup) error {
 		return nil
 	}
 
-	source, found, err := s.EC2.LaunchTemplate(ctx, name, version)
+	source, found, err := s.LaunchTemplate(ctx, name, version)
 	if err == nil && !found {
 		in.problem(capacity.LikeUnknown, fix, "%s", missing)
 	}
@@ -304,17 +321,17 @@ func (in *inspection) readLike(ctx context.Context, s Setup) error {
 	return err
 }
 
-func (in *inspection) readType(ctx context.Context, s Setup) error {
-	types, err := s.EC2.InstanceTypes(ctx, []string{in.reservation.InstanceType})
+func (in *inspection) readType(ctx context.Context, s sources) error {
+	types, err := s.InstanceTypes(ctx, []string{in.reservation.InstanceType})
 	in.launch.Type = types[in.reservation.InstanceType]
 	return err
 }
 
 // readLaunch reads what nodes will be launched with.
-func (in *inspection) readLaunch(ctx context.Context, s Setup) (err error) {
+func (in *inspection) readLaunch(ctx context.Context, s sources) (err error) {
 	l := &in.launch
 
-	l.Template, err = s.EC2.PlannedTemplate(ctx, in.templateSpec())
+	l.Template, err = s.PlannedTemplate(ctx, in.templateSpec())
 	if err != nil {
 		return err
 	}
@@ -322,7 +339,7 @@ func (in *inspection) readLaunch(ctx context.Context, s Setup) (err error) {
 	if !in.unattended { // else it is that of nodes that run
 		in.launch = in.attached()
 
-		l.Read(ctx, s.EC2)
+		l.Read(ctx, s)
 	}
 
 	if isAbsent(l.ImageErr) {

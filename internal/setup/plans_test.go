@@ -101,7 +101,15 @@ func TestPlansInFull(t *testing.T) {
 
 	const third = "cr-0e2000000000000a3"
 
-	thirdBlock := func(in *inspection) { in.reservation = blockOf(third, 12, 19) }
+	withThird := func(change func(*capacity.Reservation)) func(t *testing.T, w *world) {
+		return func(t *testing.T, w *world) {
+			both(t, w)
+
+			r := blockOf(third, 12, 19)
+			change(&r)
+			w.Reserve(r)
+		}
+	}
 	askThird := func(r *Request) { r.Reservation = third }
 	foreign := map[string]string{capacity.TagCluster: "other"}
 	nlp := map[string]string{"team": "nlp"}
@@ -139,7 +147,11 @@ func TestPlansInFull(t *testing.T) {
 		{name: "again", world: first},
 		{name: "the next block", world: first, ask: next},
 		{name: "the next block again", world: both, ask: next},
-		{name: "a third block, where both slots hold one", world: both, ask: askThird, seen: thirdBlock},
+		{
+			name:  "a third block, where both slots hold one",
+			world: withThird(func(*capacity.Reservation) {}),
+			ask:   askThird,
+		},
 		{name: "of another size", world: first, ask: func(r *Request) { r.MaxNodes, r.Dynamic = 2, true }},
 		{name: "more nodes than it has", ask: nodes(5)},
 		{
@@ -247,8 +259,9 @@ func TestPlansInFull(t *testing.T) {
 		{name: "another zone", seen: func(in *inspection) { in.reservation.AZID = "use2-az2" }},
 		{name: "a zone that is not known yet", seen: func(in *inspection) { in.reservation.AZID = "" }},
 		{
-			name: "no subnet is there to name",
-			seen: func(in *inspection) { in.vpc[0].AZID, in.unknownSubnets = "use2-az9", []string{"subnet-9"} },
+			name:  "no subnet is there to name",
+			world: func(_ *testing.T, w *world) { w.VPC[0].AZID = "use2-az9" },
+			seen:  func(in *inspection) { in.unknownSubnets = []string{"subnet-9"} },
 		},
 		{name: "all nodes", ask: nodes(4)},
 		{name: "no instances", seen: func(in *inspection) { in.reservation.Total = 0 }},
@@ -264,12 +277,10 @@ func TestPlansInFull(t *testing.T) {
 			in.launch.Type, in.chosen = efaType, append(in.chosen, spare)
 		}},
 		{
-			name: "addresses in another zone",
-			ask:  func(r *Request) { r.SubnetIDs = []string{subnet, distant.ID} },
-			seen: func(in *inspection) {
-				free(3)(in)
-				in.chosen = append(in.chosen, distant)
-			},
+			name:  "addresses in another zone",
+			world: func(_ *testing.T, w *world) { w.VPC = append(w.VPC, distant) },
+			ask:   func(r *Request) { r.SubnetIDs = []string{subnet, distant.ID} },
+			seen:  free(3),
 		},
 		{name: "ten node groups", seen: groups(10, "SMALL")},
 		{name: "nine node groups", seen: groups(9, "MEDIUM")},
@@ -342,10 +353,13 @@ func TestPlansInFull(t *testing.T) {
 			world: written("gpu", capacity.ProviderPCS,
 				func(g *capacity.GroupSettings) { g.InstanceType = "p4d.24xlarge" }),
 		},
-		{name: "an ODCR where both slots are taken", world: both, ask: askThird, seen: func(in *inspection) {
-			thirdBlock(in)
-			in.reservation.Kind, in.reservation.InstanceType, in.reservation.Total = capacity.ODCR, "g6.12xlarge", 2
-		}},
+		{
+			name: "an ODCR where both slots are taken",
+			world: withThird(func(r *capacity.Reservation) {
+				r.Kind, r.InstanceType, r.Total = capacity.ODCR, "g6.12xlarge", 2
+			}),
+			ask: askThird,
+		},
 		{
 			name:  "a node group that says no type",
 			world: first,
@@ -470,7 +484,7 @@ func TestPlansInFull(t *testing.T) {
 		in := w.see(r)
 		if c.seen != nil {
 			c.seen(&in)
-			in.launch.Template = w.Planned(in.templateSpec())
+			in.launch.Template, _ = w.PlannedTemplate(t.Context(), in.templateSpec())
 		}
 
 		say(c.name, plan(in))
@@ -513,7 +527,7 @@ func TestPlansInFull(t *testing.T) {
 				w.Templates[name] = capacity.LaunchTemplate{
 					ID:   "lt-" + name,
 					Name: pcs.TemplateName(ourMark, name),
-					Tags: map[string]string{capacity.TagPartition: "gpu"},
+					Tags: map[string]string{capacity.TagCluster: ourMark, capacity.TagPartition: "gpu"},
 				}
 			}
 		}

@@ -13,7 +13,7 @@ import (
 // PlanTeardown reads the remains of a queue, or of a node group in it, and returns the steps that remove them. It
 // changes nothing. An error is a failed read; obstacles are among Plan.Problems.
 func (s Setup) PlanTeardown(ctx context.Context, r Request) (*Plan, error) {
-	v, err := s.findRemains(ctx, r)
+	v, err := s.sources().findRemains(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -23,11 +23,15 @@ func (s Setup) PlanTeardown(ctx context.Context, r Request) (*Plan, error) {
 
 // findRemains reads everything left of a queue, or of a node group in it. A killed run may have left any part, so each
 // thing is found independently: by the settings, by the queue, and by our tag with the queue's name.
-func (s Setup) findRemains(ctx context.Context, r Request) (v view, err error) {
+func (s sources) findRemains(ctx context.Context, r Request) (v view, err error) {
 	v = s.newView(r)
 
 	onPCS := v.Provider == capacity.ProviderPCS
 	guest := v.Provider.IsGuest()
+	if onPCS {
+		v.Region = s.Region()
+	}
+
 	err = v.readCluster(ctx, s)
 	if err != nil || v.hasProblems() {
 		return v, err
@@ -53,12 +57,12 @@ func (s Setup) findRemains(ctx context.Context, r Request) (v view, err error) {
 		instances []capacity.Instance
 	)
 
-	if !guest && !s.Unattended { // sync keeps them
-		templates, err = s.EC2.LaunchTemplatesByTag(ctx, tags)
+	if !guest && !s.unattended { // sync keeps them
+		templates, err = s.LaunchTemplatesByTag(ctx, tags)
 	}
 
 	if err == nil && v.OnEC2() {
-		instances, err = v.instancesOnEC2(ctx, s.EC2)
+		instances, err = v.instancesOnEC2(ctx, s)
 	}
 
 	if err != nil {
@@ -70,7 +74,7 @@ func (s Setup) findRemains(ctx context.Context, r Request) (v view, err error) {
 	v.Add(found.Problems...)
 
 	err = v.readSlurm(ctx, s)
-	if s.Unattended { // sync removes node groups and their places in queues, and nothing else
+	if s.unattended { // sync removes node groups and their places in queues, and nothing else
 		v.request.Config = config.Default()
 		for i := range v.slots {
 			v.slots[i].Slurm.Reservations = nil

@@ -125,7 +125,7 @@ func (p *Plan) Done() bool {
 // Plan reads AWS, Slurm and settings, and returns the steps. It changes nothing. An error is a
 // failed read; obstacles are among Plan.Problems.
 func (s Setup) Plan(ctx context.Context, r Request) (*Plan, error) {
-	in, err := s.inspect(ctx, r)
+	in, err := s.sources().inspect(ctx, r)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -71,6 +70,7 @@ func newWorld() *world {
 		PCS:   m.PCS,
 		file:  settingsFile{path: config.PartitionPath(etc, "gpu"), owned: true},
 	}
+	w.VPC = []ec2.Subnet{{Subnet: capacity.Subnet{ID: subnet, AZID: "use2-az1"}, VPC: "vpc-1", Free: 100}}
 	w.Reserve(blockOf(now1, -2, 5))
 	w.Reserve(blockOf(next1, 5, 12))
 	w.PCS.Cluster = pcs.Cluster{
@@ -155,7 +155,7 @@ func askForOnEC2(reservation string) Request {
 		Queue:       "gpu",
 		NodeGroup:   "gpu",
 		Reservation: reservation,
-		Like:        "nodes",
+		Like:        "ml-compute",
 		AMI:         "ami-1",
 		SubnetIDs:   []string{subnet},
 		ConfigPath:  etc,
@@ -165,74 +165,31 @@ func askForOnEC2(reservation string) Request {
 // see is what setup reads of the world.
 func (w *world) see(r Request) inspection {
 	r.Config = w.config
-	in := inspection{view: Setup{}.newView(r), waits: true}
 
-	known := map[string]capacity.Reservation{}
-	for _, one := range w.EC2.All {
-		known[one.ID] = one
+	in, err := w.sources().inspect(context.Background(), r)
+	if err != nil {
+		panic(err)
 	}
 
-	in.Now = today
-	in.Region = "us-east-2"
-	in.Inventory = w.Inventory()
-	in.reservation = known[r.Reservation]
 	in.partitionFile = w.file
-	in.vpc = []ec2.Subnet{{Subnet: capacity.Subnet{ID: subnet, AZID: "use2-az1"}, VPC: "vpc-1", Free: 100}}
-	in.chosen, in.known = in.vpc, known
-	in.launch.Type = ec2.InstanceType{Name: "p5.48xlarge"}
 
-	in.launch.Image = ec2.Image{Platform: "Linux/UNIX"}
-	in.launch.Rules = map[string][]ec2.Rule{"sg-1": {{All: true, Peer: "sg-1"}, {Out: true, All: true, Peer: "sg-1"}}}
-	in.source = w.Template("lt-0")
-	if in.OnEC2() {
-		in.Inventory = pcs.Inventory{Cluster: pcs.Cluster{Name: r.Mark}}
-	} else {
-		in.like = w.Groups[0]
-	}
-
-	in.slots = in.newSlots()
-
-	for i := range in.slots {
-		slot := &in.slots[i]
-		slot.Template = w.Templates[pcs.TemplateName(in.Cluster.Name, slot.Name)]
-		if slot.Group != nil {
-			slot.Uses = w.Template(slot.Group.TemplateID)
-		}
-	}
-
-	w.seeSlurm(&in.view)
-	in.completeSlots()
-	in.launch.Template = w.Planned(in.templateSpec())
-	in.launch = in.attached()
-
-	return in
+	return *in
 }
 
-func (w *world) seeSlurm(in *view) {
-	slots, _, _ := w.Slots(context.Background(), in.request.Queue, in.slotNodes())
-	for i := range in.slots {
-		in.slots[i].Slurm = slots[in.slots[i].Name]
-	}
-}
+func (w *world) sources() sources { return sources{EC2: w.EC2, pcs: w.PCS, slurm: w} }
 
 // seeRemains is what teardown reads of the world.
 func (w *world) seeRemains(r Request) view {
 	r.Config = w.config
-	t := Setup{}.newView(r)
-	t.partitionFile, t.Inventory = w.file, w.Inventory()
-	if t.Provider != capacity.ProviderPCS {
-		t.Inventory = pcs.Inventory{Cluster: pcs.Cluster{Name: r.Mark}}
+
+	v, err := w.sources().findRemains(context.Background(), r)
+	if err != nil {
+		panic(err)
 	}
 
-	var instances []capacity.Instance
-	if t.OnEC2() {
-		instances, _ = t.instancesOnEC2(context.Background(), w)
-	}
+	v.partitionFile = w.file
 
-	t.slots, t.findings = t.goingSlots(slices.Collect(maps.Values(w.Templates)), instances)
-	w.seeSlurm(&t)
-
-	return t
+	return v
 }
 
 // What setup and teardown do to the world, beside the verbs of the model: the methods of World.
@@ -371,7 +328,9 @@ func (w *world) unsafe() string {
 	ids := p.Group("gpu").ReservationIDs
 	for _, q := range w.Queues {
 		for _, id := range q.GroupIDs {
-			g, found := w.Inventory().Group(id)
+			inventory, _ := w.Inventory(context.Background(), "")
+
+			g, found := inventory.Group(id)
 			block := g.Tags[capacity.TagReservation]
 			_, fenced := w.Fences[fenceOf(g.Name, block)]
 			switch {

@@ -28,9 +28,10 @@ type EC2 struct {
 	NotPaid  bool                            // payments fail
 	// Templates are the newest versions of the launch templates, by name.
 	Templates map[string]capacity.LaunchTemplate
-	OnDemand  int    // the instances that there is room for outside of the blocks, also in ODCRs of ours
-	Console   string // the last line on the console of each instance
-	IDs       int    // how many ids have been given
+	VPC       []ec2.Subnet // the subnets that it has, beside those that say themselves where they are
+	OnDemand  int          // the instances that there is room for outside of the blocks, also in ODCRs of ours
+	Console   string       // the last line on the console of each instance
+	IDs       int          // how many ids have been given
 
 	// Dates move the dates of the next answers ahead of AWS's clock, one each.
 	Dates []time.Duration
@@ -404,41 +405,8 @@ func (e *EC2) FindInstances(_ context.Context, q capacity.InstanceQuery) ([]capa
 	})
 }
 
-// Subnets returns subnets, in the zone that the end of a name says: subnet-a in use2-az1, subnet-b in use2-az2.
-func (e *EC2) Subnets(_ context.Context, ids []string) (found []ec2.Subnet, missing []capacity.Missing, err error) {
-	found, err = read(e, "describe subnets", "", func() (all []ec2.Subnet) {
-		for _, id := range ids {
-			zone := id[len(id)-1:]
-			all = append(
-				all,
-				ec2.Subnet{
-					Subnet: capacity.Subnet{
-						ID:   id,
-						AZID: fmt.Sprintf("use2-az%d", zone[0]-'a'+1),
-						AZ:   e.Region() + zone,
-					},
-				},
-			)
-		}
-
-		return all
-	})
-
-	return found, nil, err
-}
-
 func (e *EC2) Impaired(context.Context) (map[string]string, error) {
 	return read(e, "describe hosts", "", func() map[string]string { return e.Hosts })
-}
-
-// PinTemplate returns the version of a launch template that is launched now.
-func (e *EC2) PinTemplate(_ context.Context, name string) (string, error) {
-	return read(e, "describe a launch template", "", func() string { return name + ":1" })
-}
-
-// ImagePlatform returns no platform.
-func (e *EC2) ImagePlatform(context.Context, string) (capacity.ImagePlatform, error) {
-	return read(e, "describe an image", "", func() (unknown capacity.ImagePlatform) { return unknown })
 }
 
 // BootFailure returns Console.

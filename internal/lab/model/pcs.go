@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -24,9 +23,16 @@ type PCS struct {
 	Shows   time.Duration // how long after a node group Slurm shows its nodes
 }
 
-// Inventory returns the whole cluster.
-func (p *PCS) Inventory() pcs.Inventory {
-	return pcs.Inventory{Cluster: p.Cluster, Groups: slices.Clone(p.Groups), Queues: slices.Clone(p.Queues)}
+// Inventory returns the whole cluster, whatever it is called.
+func (p *PCS) Inventory(context.Context, string) (pcs.Inventory, error) {
+	return read(p.EC2, "read a PCS cluster", "", func() pcs.Inventory {
+		return pcs.Inventory{Cluster: p.Cluster, Groups: slices.Clone(p.Groups), Queues: slices.Clone(p.Queues)}
+	})
+}
+
+// Clusters returns the only one.
+func (p *PCS) Clusters(context.Context) ([]pcs.Cluster, error) {
+	return read(p.EC2, "list PCS clusters", "", func() []pcs.Cluster { return []pcs.Cluster{p.Cluster} })
 }
 
 // Group returns a node group by its name, nil if there is none.
@@ -196,7 +202,7 @@ func (p *PCS) EnsureQueue(_ context.Context, want pcs.Queue) error {
 		q := p.Queue(want.Name)
 		switch {
 		case slices.ContainsFunc(want.GroupIDs, func(id string) bool {
-			_, there := p.Inventory().Group(id)
+			there := slices.ContainsFunc(p.Groups, func(g pcs.NodeGroup) bool { return g.ID == id })
 			return !there
 		}):
 			return fmt.Errorf("%w: queue %s has a node group that is not there", errInvalid, want.Name)
@@ -241,78 +247,6 @@ func (p *PCS) ReleaseQueue(_ context.Context, _ pcs.Cluster, name string, groups
 		}
 
 		p.inSlurm()
-
-		return nil
-	})
-}
-
-// Template returns a launch template by its id.
-func (e *EC2) Template(id string) (found capacity.LaunchTemplate) {
-	for _, t := range e.Templates {
-		if t.ID == id {
-			found = t
-		}
-	}
-
-	return found
-}
-
-// Planned returns the template that EnsureLaunchTemplate leaves behind. The name is no part of its digest.
-func (e *EC2) Planned(spec capacity.LaunchTemplateSpec) capacity.LaunchTemplate {
-	t := capacity.LaunchTemplate{
-		Name:             spec.Name,
-		Tags:             spec.Tags,
-		ImageID:          spec.ImageID,
-		InstanceType:     spec.InstanceType,
-		InstanceProfile:  spec.InstanceProfile,
-		SecurityGroupIDs: []string{"sg-1"},
-		UserData:         spec.UserData,
-		ReservationID:    spec.ReservationID,
-	}
-	spec.Name = ""
-	t.Digest = fmt.Sprintf("%+v", spec)
-
-	return t
-}
-
-// EnsureLaunchTemplate makes a launch template, or a version of it.
-func (e *EC2) EnsureLaunchTemplate(
-	_ context.Context,
-	spec capacity.LaunchTemplateSpec,
-) (capacity.LaunchTemplate, error) {
-	return answer(
-		e.Model,
-		Call{Verb: "ensure launch template", Text: spec.Name, Change: true, EC2: true},
-		func() (capacity.LaunchTemplate, error) {
-			t := e.Planned(spec)
-			now, there := e.Templates[spec.Name]
-			switch {
-			case there && now.Tags[capacity.TagCluster] != spec.Tags[capacity.TagCluster]:
-				return now, pcs.ErrNotOurs
-			case there && now.Digest == t.Digest:
-				return now, nil
-			case !there:
-				now.ID = e.newID("lt-")
-			}
-
-			version, _ := strconv.Atoi(now.Version)
-			t.ID, t.Version = now.ID, strconv.Itoa(version+1)
-			e.Templates[t.Name] = t
-
-			return t, nil
-		},
-	)
-}
-
-// DeleteLaunchTemplate deletes a launch template of ours, also one that node groups are made from.
-func (e *EC2) DeleteLaunchTemplate(_ context.Context, id, cluster string) error {
-	return e.change("delete launch template", id, func() error {
-		t := e.Template(id)
-		if t.ID != "" && t.Tags[capacity.TagCluster] != cluster {
-			return pcs.ErrNotOurs
-		}
-
-		delete(e.Templates, t.Name)
 
 		return nil
 	})
