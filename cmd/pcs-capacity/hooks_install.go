@@ -49,7 +49,8 @@ func (c *HooksInstallCmd) Run(ctx context.Context, g *Globals, t *terminal.Termi
 		return err
 	}
 
-	var plan hookinstall.Plan
+	w := &hookWorld{cfg: cfg, dirs: dirs}
+	plan := hookinstall.Plan{World: w}
 
 	hook := hookinstall.JobSubmit
 	if cfg.Cluster != "" {
@@ -85,7 +86,7 @@ func (c *HooksInstallCmd) Run(ctx context.Context, g *Globals, t *terminal.Termi
 	}
 
 	if c.Hook == "" || c.Hook == settingsHook {
-		if err := c.settings(ctx, g, cfg, &plan); err != nil {
+		if err := c.settings(ctx, g, w, &plan); err != nil {
 			return err
 		}
 	}
@@ -98,19 +99,19 @@ func (c *HooksInstallCmd) Run(ctx context.Context, g *Globals, t *terminal.Termi
 	return applyPlan(ctx, t, cfg, plan, true, c.Hook == "" || c.Hook == settingsHook, question, c.DryRun)
 }
 
-func (c *HooksInstallCmd) settings(ctx context.Context, g *Globals, cfg *config.Config, plan *hookinstall.Plan) error {
-	if cfg.Cluster != "" {
-		return switchHook(ctx, g, cfg, plan, true, c.Force)
+func (c *HooksInstallCmd) settings(ctx context.Context, g *Globals, w *hookWorld, plan *hookinstall.Plan) error {
+	if w.cfg.Cluster != "" {
+		return switchHook(ctx, g, w, plan, true, c.Force)
 	}
 
-	in, err := include(ctx, g, cfg)
+	in, err := include(ctx, g, w.cfg)
 	if err != nil {
 		return err
 	}
 
 	plan.ByHand = append(plan.ByHand, in.notes...)
 
-	return plan.InstallSettings(ctx, planSettings(ctx, cfg, in.site, true, c.Force), in.text, in.gres)
+	return plan.InstallSettings(ctx, planSettings(ctx, w.cfg, in.site, true, c.Force), in.text, in.gres)
 }
 
 // HooksRemoveCmd takes back what install wrote.
@@ -134,33 +135,19 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 		return err
 	}
 
-	var plan hookinstall.Plan
+	w := &hookWorld{cfg: cfg, dirs: dirs}
+	plan := hookinstall.Plan{World: w}
 
 	all := c.Hook == "" || c.Hook == settingsHook
-	askedAWS := false // what the settings of the PCS cluster are
-	ours := func(hook, path string) hookinstall.Script {
-		return hookinstall.Script{
-			Hook: hook,
-			Path: path,
-			Runs: func(ctx context.Context, waits bool) error {
-				runs := func() error { return checkUnused(ctx, cfg, dirs, hook, askedAWS) }
-				if waits { // for the moments that a restart of slurmctld takes
-					return retryUntilRestarted(ctx, runs)
-				}
-
-				return runs()
-			},
-		}
+	job := hookinstall.Script{
+		Hook: hookinstall.JobSubmit,
+		Path: filepath.Join(dirs[0], hookinstall.JobSubmit+".lua"),
 	}
-
-	job := ours(hookinstall.JobSubmit, filepath.Join(dirs[0], hookinstall.JobSubmit+".lua"))
 	switch {
 	case all && cfg.Cluster != "":
-		if err := switchHook(ctx, g, cfg, &plan, false, c.Force); err != nil {
+		if err := switchHook(ctx, g, w, &plan, false, c.Force); err != nil {
 			return err
 		}
-
-		askedAWS = true
 	case all:
 		site, err := readSite()
 		if err != nil {
@@ -181,7 +168,7 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 
 	if c.Hook == hookinstall.CLIFilter || c.Hook == "" && cfg.Cluster != "" {
 		for _, path := range scriptPaths(ctx, cfg, hookinstall.CLIFilter, dirs) {
-			if err := plan.Remove(ctx, ours(hookinstall.CLIFilter, path)); err != nil {
+			if err := plan.Remove(ctx, hookinstall.Script{Hook: hookinstall.CLIFilter, Path: path}); err != nil {
 				return err
 			}
 		}
@@ -196,12 +183,30 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 	return applyPlan(ctx, t, cfg, plan, false, true, "Remove this?", c.DryRun)
 }
 
-// checkUnused says why the script of a hook cannot go now: slurmctld runs it, or slurm.conf says so. A slurmctld that
-// is down starts with what slurm.conf says, and on PCS with what AWS has said.
-func checkUnused(ctx context.Context, cfg *config.Config, dirs []string, hook string, askedAWS bool) error {
-	running, unknown := slurm.New(cfg.Cluster).Config(ctx)
-	read := askedAWS
-	for _, dir := range dirs {
+// hookWorld is the World of hooks install and remove.
+type hookWorld struct {
+	hookinstall.Systemd
+	pcs.Provisioner // zero until AWS has said what the settings of the PCS cluster are
+
+	cfg  *config.Config
+	dirs []string // of slurm.conf
+}
+
+// CheckUnused says why the script of a hook cannot go now: slurmctld runs it, or slurm.conf says so.
+func (w *hookWorld) CheckUnused(ctx context.Context, hook string, waits bool) error {
+	check := func() error { return w.checkUnused(ctx, hook) }
+	if waits {
+		return retryUntilRestarted(ctx, check)
+	}
+
+	return check()
+}
+
+// checkUnused asks once. A slurmctld that is down starts with what slurm.conf says, and on PCS with what AWS has said.
+func (w *hookWorld) checkUnused(ctx context.Context, hook string) error {
+	running, unknown := slurm.New(w.cfg.Cluster).Config(ctx)
+	read := w.PCS != nil
+	for _, dir := range w.dirs {
 		site, err := hookinstall.ReadSlurmConf(filepath.Join(dir, "slurm.conf"))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -226,28 +231,26 @@ func checkUnused(ctx context.Context, cfg *config.Config, dirs []string, hook st
 }
 
 // switchHook plans the setting of the PCS cluster that runs cli_filter.lua, or its end.
-func switchHook(ctx context.Context, g *Globals, cfg *config.Config, plan *hookinstall.Plan, on, force bool) error {
-	aws, err := newEC2(ctx, g, &maybeConfig{cfg, true})
+func switchHook(ctx context.Context, g *Globals, w *hookWorld, plan *hookinstall.Plan, on, force bool) error {
+	aws, err := newEC2(ctx, g, &maybeConfig{w.cfg, true})
 	if err != nil {
 		return err
 	}
 
-	p := pcs.Provisioner{PCS: newPCS(aws), EC2: aws}
+	w.Provisioner = pcs.Provisioner{PCS: newPCS(aws), EC2: aws}
 
-	cluster, err := p.PCS.Inventory(ctx, cfg.Cluster)
+	cluster, err := w.PCS.Inventory(ctx, w.cfg.Cluster)
 	if err != nil {
 		return err
 	}
 
 	before := len(plan.Changes)
-	err = plan.SetPlugin(cluster, on, func(ctx context.Context, change map[string]string) error {
-		return p.ChangeClusterSettings(ctx, cluster.Cluster.ID, change)
-	})
+	err = plan.SetPlugin(cluster, on)
 	if err != nil || len(plan.Changes) == before || force {
 		return err
 	}
 
-	return checkNoBlockOpen(ctx, cfg, aws)
+	return checkNoBlockOpen(ctx, w.cfg, aws)
 }
 
 // checkNoBlockOpen refuses to touch the cluster while a block is open: paid hours are not for changes of slurmctld.
@@ -284,7 +287,7 @@ func applyPlan(
 ) error {
 	if ask || dryRun {
 		for _, change := range plan.Changes {
-			t.Say("%s %s", change.Do, change.What)
+			t.Say("%s", change.Text)
 
 			if change.Diff != "" {
 				// Lines of files, which are as long as they are.
@@ -312,7 +315,9 @@ func applyPlan(
 		}
 
 		done := map[string]string{"write": "Wrote", "remove": "Removed", "set": "Changed", "restart": "Restarted"}
-		if err := plan.Apply(ctx, func(c hookinstall.Change) { t.Say("%s %s.", done[c.Do], c.What) }); err != nil {
+
+		report := func(c hookinstall.Change) { t.Say("%s%s.", done[c.Code], strings.TrimPrefix(c.Text, c.Code)) }
+		if err := plan.Apply(ctx, report); err != nil {
 			return err
 		}
 	}

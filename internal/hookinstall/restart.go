@@ -67,7 +67,7 @@ func (e *notStarted) Error() string {
 }
 
 // restart restarts slurmctld and waits until it answers. The error is a *notStarted if slurmctld has ended.
-func (s Settings) restart(ctx context.Context) error {
+func (s Settings) restart(ctx context.Context, w World) error {
 	began := time.Now()
 
 	// Only what slurmctld writes from now on is about this start.
@@ -77,11 +77,11 @@ func (s Settings) restart(ctx context.Context) error {
 		from = info.Size()
 	}
 
-	failed := s.systemctl(ctx, "restart", service)
+	failed := w.Systemctl(ctx, "restart", service)
 
 	for {
 		complaints := fatalLines(readLog(path, from))
-		if len(complaints) > 0 || s.systemctl(ctx, "is-active", "--quiet", service) != nil {
+		if len(complaints) > 0 || w.Systemctl(ctx, "is-active", "--quiet", service) != nil {
 			if len(complaints) == 0 {
 				// What is wrong with slurm.conf itself is said before there is a log file.
 				complaints = fatalLines(readJournal(ctx, began))
@@ -115,7 +115,7 @@ func (s Settings) restart(ctx context.Context) error {
 
 // restore puts back what the changes before the restart have replaced, and starts slurmctld again. It returns what
 // became of the cluster.
-func (e *notStarted) restore(ctx context.Context, made []Change) error {
+func (e *notStarted) restore(ctx context.Context, w World, made []Change) error {
 	var err error
 
 	undone := false
@@ -134,7 +134,7 @@ func (e *notStarted) restore(ctx context.Context, made []Change) error {
 	}
 
 	// Even the former files may not work: somebody may have changed a line that slurmctld had not read yet.
-	err = e.settings.restart(ctx)
+	err = e.settings.restart(ctx, w)
 
 	var again *notStarted
 	switch {

@@ -63,7 +63,7 @@ func (c *controller) Config(context.Context) (slurm.Config, error) {
 	}, nil
 }
 
-func (c *controller) systemctl(_ context.Context, args ...string) error {
+func (c *controller) Systemctl(_ context.Context, args ...string) error {
 	switch {
 	case args[0] == "is-active" && c.down:
 		return errors.New("inactive")
@@ -95,12 +95,11 @@ func (c *controller) settings(installed bool) Settings {
 		Restarts:  true,
 		Slurm:     c,
 		Running:   running,
-		Systemctl: c.systemctl,
 	}
 }
 
 func (c *controller) install() error {
-	var p Plan
+	p := Plan{World: c}
 
 	err := errors.Join(
 		p.Install(c.script()),
@@ -276,7 +275,7 @@ func TestRemovalThatFails(t *testing.T) {
 	before := s.files()
 	s.wrong = func(string) string { return noNodes }
 
-	var p Plan
+	p := Plan{World: s}
 	if err := p.RemoveSettings(t.Context(), s.settings(false), s.script()); err != nil {
 		t.Fatal(err)
 	}

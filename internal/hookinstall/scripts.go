@@ -24,8 +24,6 @@ type Script struct {
 	Hook string
 	Path string // where Slurm reads it
 	Text string // our script
-	// Runs refuses while Slurm runs it, or, if it may wait, once that does not end by itself; nil asks nobody.
-	Runs func(ctx context.Context, waits bool) error
 }
 
 // sibling returns the path of our script if the site has one of its own at Path.
@@ -118,11 +116,11 @@ func (p *Plan) Remove(ctx context.Context, s Script) error {
 		}
 	}
 
-	if ours, _ := p.read(path); isOurs(ours) && len(p.Changes) == 0 && s.Runs != nil {
-		p.err = s.Runs(ctx, false)
+	if ours, _ := p.read(path); isOurs(ours) && len(p.Changes) == 0 {
+		p.err = p.World.CheckUnused(ctx, s.Hook, false)
 	}
 
-	p.remove(path, s.Runs)
+	p.remove(path, s.Hook)
 
 	return p.err
 }

@@ -19,12 +19,11 @@ type Settings struct {
 	SlurmConf
 	// Pending: slurmctld runs with other settings than slurm.conf has, as after a run of ours
 	// that was killed before the restart.
-	Pending   bool
-	Restarts  bool                                            // slurm.conf's slurmctld runs on this host
-	Slurm     Slurmctld                                       // nil where it does not answer
-	Running   slurm.Config                                    // what it runs with; zero where it does not answer
-	Force     bool                                            // takes nodes away from jobs
-	Systemctl func(ctx context.Context, args ...string) error // runs systemctl; nil for the machine's
+	Pending  bool
+	Restarts bool         // slurm.conf's slurmctld runs on this host
+	Slurm    Slurmctld    // nil where it does not answer
+	Running  slurm.Config // what it runs with; zero where it does not answer
+	Force    bool         // takes nodes away from jobs
 }
 
 // State reports whether slurm.conf includes our settings, and what it says otherwise than when they were written.
@@ -69,7 +68,7 @@ func (p *Plan) InstallSettings(ctx context.Context, s Settings, text, gres strin
 	}
 
 	if gres == "" {
-		p.remove(s.sibling(GresFile), nil)
+		p.remove(s.sibling(GresFile), "")
 	}
 
 	return p.err
@@ -96,8 +95,8 @@ func (p *Plan) RemoveSettings(ctx context.Context, s Settings, script Script) er
 		}
 	}
 
-	p.remove(s.sibling(IncludeFile), nil)
-	p.remove(s.sibling(GresFile), nil)
+	p.remove(s.sibling(IncludeFile), "")
+	p.remove(s.sibling(GresFile), "")
 
 	if p.err == nil && hasLua(s.list("JobSubmitPlugins")) {
 		p.addByHand(
@@ -132,25 +131,24 @@ func (p *Plan) setInclude(path, file string, wanted bool) {
 		text += "Include " + file + "\n"
 	}
 
-	p.edit(path, before, text, nil)
+	p.edit(path, before, text, "")
 }
 
 // restart plans the restart of slurmctld, where systemd runs it.
 func (p *Plan) restart(ctx context.Context, s Settings) {
-	if !s.Restarts || s.systemctl(ctx, "is-active", "--quiet", service) != nil {
+	if !s.Restarts || p.World.Systemctl(ctx, "is-active", "--quiet", service) != nil {
 		p.addByHand("restart slurmctld: it reads nodes when it starts (`scontrol reconfigure` kills slurmctld 22.05)")
 		return
 	}
 
-	p.Changes = append(p.Changes, Change{Do: "restart", What: service, do: s.restart})
+	p.add("restart", service, s.restart)
 }
 
-// systemctl runs systemctl.
-func (s Settings) systemctl(ctx context.Context, args ...string) error {
-	if s.Systemctl != nil {
-		return s.Systemctl(ctx, args...)
-	}
+// Systemd is that of this machine, for a World.
+type Systemd struct{}
 
+// Systemctl runs systemctl.
+func (Systemd) Systemctl(ctx context.Context, args ...string) error {
 	out, err := exec.CommandContext(ctx, "systemctl", args...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("systemctl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))

@@ -20,6 +20,7 @@ import (
 
 	"github.com/google/renameio/v2"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -27,18 +28,28 @@ import (
 // lacks it is never changed or removed.
 const Header = "Written by `pcs-capacity hooks install`"
 
-// Change is one step of a plan.
-type Change struct {
-	Do   string // write, remove, set or restart
-	What string // a path, a PCS cluster or a service
-	Diff string // Diff has a line for each that comes (+) and goes (-)
+// World has the calls that changes make beside the files that they write.
+type World interface {
+	Systemctl(ctx context.Context, args ...string) error
+	ChangeClusterSettings(ctx context.Context, cluster string, change map[string]string) error
+	// CheckUnused returns an error while Slurm runs the script of a hook; with waits it asks again for the time that a
+	// restart of slurmctld takes.
+	CheckUnused(ctx context.Context, hook string, waits bool) error
+}
 
-	do   func(context.Context) error
+// Change is an action with what a plan shows of it. Its code is write, remove, set or restart, and its text begins with
+// it: "write /etc/slurm/job_submit.lua".
+type Change struct {
+	capacity.Action[World]
+
+	Diff string // has a line for each that comes (+) and goes (-)
+
 	undo func() error // puts a file back; nil for what is no file
 }
 
-// Plan has the steps, in this order.
+// Plan has the changes, in this order.
 type Plan struct {
+	World   World
 	Changes []Change
 	ByHand  []string // lists the steps left to a person, a sentence each
 
@@ -53,15 +64,15 @@ func (p Plan) Apply(ctx context.Context, done func(Change)) error {
 			return err
 		}
 
-		err := c.do(ctx)
+		err := c.Do(ctx, p.World)
 
 		var down *notStarted
 		if errors.As(err, &down) {
-			return down.restore(context.WithoutCancel(ctx), p.Changes[:i])
+			return down.restore(context.WithoutCancel(ctx), p.World, p.Changes[:i])
 		}
 
 		if err != nil {
-			return fmt.Errorf("%s %s: %w; run this again to continue", c.Do, c.What, err)
+			return fmt.Errorf("%s: %w; run this again to continue", c.Text, err)
 		}
 
 		done(c)
@@ -72,7 +83,13 @@ func (p Plan) Apply(ctx context.Context, done func(Change)) error {
 
 // Restarts reports whether slurmctld is restarted.
 func (p Plan) Restarts() bool {
-	return slices.ContainsFunc(p.Changes, func(c Change) bool { return c.Do == "restart" })
+	return slices.ContainsFunc(p.Changes, func(c Change) bool { return c.Code == "restart" })
+}
+
+// add plans a change, and returns it.
+func (p *Plan) add(code, what string, do func(ctx context.Context, w World) error) *Change {
+	p.Changes = append(p.Changes, Change{Action: capacity.Action[World]{Code: code, Text: code + " " + what, Do: do}})
+	return &p.Changes[len(p.Changes)-1]
 }
 
 func (p *Plan) addByHand(sentence string, args ...any) {
@@ -110,43 +127,40 @@ func (p *Plan) write(path, text string) {
 		p.err = fmt.Errorf("%s: it was not written by pcs-capacity and is left as it is", path)
 	}
 
-	p.edit(path, before, text, nil)
+	p.edit(path, before, text, "")
 }
 
-// remove plans the end of a file of ours.
-func (p *Plan) remove(path string, runs func(ctx context.Context, waits bool) error) {
+// remove plans the end of a file of ours. A script stays while Slurm runs its hook, which is "" for other files.
+func (p *Plan) remove(path, hook string) {
 	if before, _ := p.read(path); isOurs(before) {
-		p.edit(path, before, "", runs)
+		p.edit(path, before, "", hook)
 	}
 }
 
-// edit plans a change of a file, which goes if nothing is left in it, unless what runs it keeps it then.
-func (p *Plan) edit(path, before, text string, runs func(ctx context.Context, waits bool) error) {
+// edit plans a change of a file, which goes if nothing is left in it.
+func (p *Plan) edit(path, before, text, hook string) {
 	if before == text || p.err != nil {
 		return
 	}
 
-	change := Change{
-		Do:   "write",
-		What: path,
-		do: func(ctx context.Context) error {
-			if runs != nil {
-				if err := runs(ctx, true); err != nil {
-					return err
-				}
-			}
-
-			return replace(path, before, text)
-		},
-		undo: func() error { return replace(path, text, before) },
-	}
+	code := "write"
 	if text == "" {
-		change.Do = "remove"
-	} else if filepath.Ext(path) != ".lua" { // nobody reads that of a program
+		code = "remove"
+	}
+
+	change := p.add(code, path, func(ctx context.Context, w World) error {
+		if hook != "" {
+			if err := w.CheckUnused(ctx, hook, true); err != nil {
+				return err
+			}
+		}
+
+		return replace(path, before, text)
+	})
+	change.undo = func() error { return replace(path, text, before) }
+	if text != "" && filepath.Ext(path) != ".lua" { // nobody reads the lines of a program
 		change.Diff = diff(before, text)
 	}
-
-	p.Changes = append(p.Changes, change)
 }
 
 // replace writes a file whole or not at all, with the mode and the owner that it had; a link stays one. A file without
@@ -210,8 +224,8 @@ func diff(before, after string) (text string) {
 // Plugin is the setting of a cluster that switches cli_filter.lua on: AWS PCS User Guide, "Slurm CLI filter plugins".
 const Plugin, pluginKey, pluginValue = pluginKey + "=" + pluginValue, "CliFilterPlugins", "cli_filter/lua"
 
-// SetPlugin plans the setting of a PCS cluster that runs cli_filter.lua, or its end; do changes it.
-func (p *Plan) SetPlugin(c pcs.Inventory, on bool, do func(ctx context.Context, change map[string]string) error) error {
+// SetPlugin plans the setting of a PCS cluster that runs cli_filter.lua, or its end.
+func (p *Plan) SetPlugin(c pcs.Inventory, on bool) error {
 	change := map[string]string{}
 	if on {
 		change[pluginKey] = pluginValue
@@ -230,12 +244,9 @@ func (p *Plan) SetPlugin(c pcs.Inventory, on bool, do func(ctx context.Context, 
 			why, fix)
 	}
 
-	p.Changes = append(p.Changes, Change{
-		Do:   "set",
-		What: "PCS cluster " + c.Cluster.Name,
-		Diff: diff(before, after),
-		do:   func(ctx context.Context) error { return do(ctx, change) },
-	})
+	p.add("set", "PCS cluster "+c.Cluster.Name, func(ctx context.Context, w World) error {
+		return w.ChangeClusterSettings(ctx, c.Cluster.ID, change)
+	}).Diff = diff(before, after)
 
 	return nil
 }

@@ -30,6 +30,7 @@ type site struct {
 	*testing.T
 	dir     string
 	running bool // slurmctld runs with our settings
+	deaf    bool // a restart has no effect
 }
 
 func newSite(t *testing.T) *site {
@@ -63,29 +64,36 @@ func (s *site) conf() SlurmConf {
 	return conf
 }
 
-// settings are those with a systemctl that restarts this slurmctld.
 func (s *site) settings(installed bool) Settings {
-	return Settings{
-		SlurmConf: s.conf(),
-		Pending:   s.running != installed,
-		Restarts:  true,
-		Systemctl: func(_ context.Context, args ...string) error {
-			if args[0] == "restart" {
-				s.running = s.conf().Included
-			}
-			return s.sound()
-		},
-	}
+	return Settings{SlurmConf: s.conf(), Pending: s.running != installed, Restarts: true}
 }
 
-// runs is what slurmctld says about the script.
-func (s *site) runs(context.Context, bool) error {
+// Systemctl restarts this slurmctld.
+func (s *site) Systemctl(_ context.Context, args ...string) error {
+	if s.deaf {
+		return nil
+	}
+
+	if args[0] == "restart" {
+		s.running = s.conf().Included
+	}
+
+	return s.sound()
+}
+
+// ChangeClusterSettings is not for a site that runs Slurm itself.
+func (s *site) ChangeClusterSettings(context.Context, string, map[string]string) error {
+	return errors.New("there is no PCS cluster")
+}
+
+// CheckUnused is what slurmctld says about a script.
+func (s *site) CheckUnused(_ context.Context, hook string, _ bool) error {
 	running := slurm.Config{}
 	if s.running {
 		running.JobSubmitPlugins = []string{"lua"}
 	}
 
-	return s.conf().CheckHookOff(JobSubmit, running)
+	return s.conf().CheckHookOff(hook, running)
 }
 
 // sound says what would keep slurmctld from starting, or jobs from being submitted.
@@ -104,11 +112,13 @@ func (s *site) sound() error {
 }
 
 func (s *site) script() Script {
-	return Script{JobSubmit, filepath.Join(s.dir, "job_submit.lua"), "-- " + Header + "\n", s.runs}
+	return Script{JobSubmit, filepath.Join(s.dir, "job_submit.lua"), "-- " + Header + "\n"}
 }
 
-func (s *site) install() (p Plan) {
+func (s *site) install() Plan {
 	s.Helper()
+
+	p := Plan{World: s}
 
 	if err := errors.Join(p.Install(s.script()),
 		p.InstallSettings(s.Context(), s.settings(true), fileHeader+"JobSubmitPlugins=lua\n", fileHeader)); err != nil {
@@ -118,8 +128,10 @@ func (s *site) install() (p Plan) {
 	return p
 }
 
-func (s *site) remove() (p Plan) {
+func (s *site) remove() Plan {
 	s.Helper()
+
+	p := Plan{World: s}
 
 	if err := p.RemoveSettings(s.Context(), s.settings(false), s.script()); err != nil {
 		s.Fatal(err)
@@ -154,7 +166,7 @@ func TestR5_InstallAndRemoveAreCutOff(t *testing.T) {
 					p.Changes = p.Changes[:min(most, len(p.Changes))]
 					if err := p.Apply(t.Context(), func(c Change) {
 						if err := s.sound(); err != nil {
-							t.Errorf("after %s %s: %v", c.Do, c.What, err)
+							t.Errorf("after %s: %v", c.Text, err)
 						}
 					}); err != nil {
 						t.Fatal(err)
@@ -223,7 +235,7 @@ func TestR9_SitesOwnScripts(t *testing.T) {
 	plan := s.install()
 	if state, err := s.script().State(); state != Foreign || err != nil || len(plan.ByHand) != 1 ||
 		!strings.Contains(plan.ByHand[0], "pcall(dofile") ||
-		plan.Changes[0].What != beside {
+		plan.Changes[0].Text != "write "+beside {
 		t.Errorf("%s, %v, %+v", state, err, plan)
 	}
 
@@ -236,7 +248,7 @@ func TestR9_SitesOwnScripts(t *testing.T) {
 	} {
 		s.write("job_submit.lua", text)
 
-		var p Plan
+		p := Plan{World: s}
 
 		err := p.Remove(t.Context(), s.script())
 		if state, _ := s.script().State(); err != nil || stays != (len(p.Changes) == 0 && len(p.ByHand) == 1) ||
@@ -528,7 +540,7 @@ func TestR9_LaterEditsAreMerged(t *testing.T) {
 	install := func() {
 		t.Helper()
 
-		var p Plan
+		p := Plan{World: s}
 		if err := errors.Join(p.Install(s.script()), p.InstallSettings(t.Context(), s.settings(true), text(), "")); err != nil {
 			t.Fatal(err)
 		}
@@ -570,12 +582,12 @@ func TestSwitchOn(t *testing.T) {
 	}
 
 	var p Plan
-	if err := p.SetPlugin(cluster, true, nil); err != nil || p.Changes[0].Diff != "+CliFilterPlugins=cli_filter/lua\n" {
+	if err := p.SetPlugin(cluster, true); err != nil || p.Changes[0].Diff != "+CliFilterPlugins=cli_filter/lua\n" {
 		t.Errorf("%v, %+v", err, p)
 	}
 
 	cluster.Groups = []pcs.NodeGroup{{Name: "gpu-a", Status: pcs.Updating}}
-	if err := new(Plan).SetPlugin(cluster, true, nil); err == nil ||
+	if err := new(Plan).SetPlugin(cluster, true); err == nil ||
 		!strings.Contains(err.Error(), "node group gpu-a is UPDATING") {
 		t.Errorf("%v", err)
 	}
@@ -611,7 +623,7 @@ func TestSwitchOnWhereAWaitDoesNotHelp(t *testing.T) {
 			},
 			Queues: []pcs.Queue{{Name: "q", Status: cmp.Or(c.queue, pcs.Active)}},
 		}
-		err := new(Plan).SetPlugin(cluster, true, nil)
+		err := new(Plan).SetPlugin(cluster, true)
 		if err == nil || !strings.Contains(err.Error(), c.want) || c.not != "" && strings.Contains(err.Error(), c.not) {
 			t.Errorf("%+v: %v", c, err)
 		}
@@ -697,20 +709,15 @@ func TestScriptThatSlurmctldRunsStays(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	deaf := s.settings(false)
-	deaf.Systemctl = func(context.Context, ...string) error { return nil }
-
-	var p Plan
-	if err := p.RemoveSettings(t.Context(), deaf, s.script()); err != nil {
-		t.Fatal(err)
-	}
-
-	if err := p.Apply(t.Context(), func(Change) {}); err == nil || !s.has("job_submit.lua") {
+	s.deaf = true
+	settings := s.settings(false)
+	if err := s.remove().Apply(t.Context(), func(Change) {}); err == nil || !s.has("job_submit.lua") {
 		t.Errorf("after a restart without effect: %v", err)
 	}
 
-	deaf.SlurmConf, deaf.Pending = s.conf(), false // as for partitions that are no longer in the settings
-	if err := new(Plan).RemoveSettings(t.Context(), deaf, s.script()); err == nil ||
+	settings.SlurmConf, settings.Pending = s.conf(), false // as for partitions that are no longer in the settings
+	p := Plan{World: s}
+	if err := p.RemoveSettings(t.Context(), settings, s.script()); err == nil ||
 		!strings.Contains(err.Error(), "slurmctld has JobSubmitPlugins=lua") {
 		t.Errorf("without a restart: %v", err)
 	}
@@ -812,13 +819,13 @@ func TestNodesOfJobsStay(t *testing.T) {
 
 	squeue("echo slurm_load_jobs error >&2; exit 1")
 
-	if err := new(Plan).RemoveSettings(t.Context(), with, s.script()); err == nil {
+	p := Plan{World: s}
+	if err := p.RemoveSettings(t.Context(), with, s.script()); err == nil {
 		t.Error("whose jobs end is not known, and the plan is made")
 	}
 
 	with.Force = true
-
-	var p Plan
+	p = Plan{World: s}
 	if err := p.RemoveSettings(t.Context(), with, s.script()); err != nil || !p.Restarts() {
 		t.Errorf("by force: %v, %+v", err, p)
 	}
@@ -832,7 +839,7 @@ func TestR9_SitesGresConf(t *testing.T) {
 	s.write("gres.conf", own)
 
 	for gres, want := range map[string]string{fileHeader: own + "\nInclude " + GresFile + "\n", "": own + "\n"} {
-		var p Plan
+		p := Plan{World: s}
 
 		s.write("job_submit.lua", s.script().Text)
 
@@ -843,7 +850,7 @@ func TestR9_SitesGresConf(t *testing.T) {
 
 		s.apply(p)
 
-		p = Plan{}
+		p = Plan{World: s}
 		if err := p.InstallSettings(t.Context(), s.settings(true), fileHeader+
 			"JobSubmitPlugins=lua\n", gres); err != nil {
 			t.Fatal(err)
