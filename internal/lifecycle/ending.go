@@ -21,9 +21,7 @@ var warnMinutes = []int{5, 15, 60}
 const maxRequeues = 5
 
 // decideRequeues requeues, holds or warns the jobs whose fence is near. It saves the records of requeued jobs first, so
-// the pass after a killed one knows what is left to do. A suspended job is resumed, so that the next pass, or its
-// limit, can end it like others: a signal does not reach it, its limit does not run out, and Slurm keeps its priority
-// at 0, which a requeue would take along as a hold.
+// the pass after a killed one knows what is left to do.
 func decideRequeues(view View) (actions []Action) {
 	byNode := fencedNodes(view)
 	ending := map[string]state.JobRecord{}
@@ -34,61 +32,36 @@ func decideRequeues(view View) (actions []Action) {
 			continue
 		}
 
-		record := view.JobRecords[j.Shown]
-		if j.State == "SUSPENDED" && !view.SlurmNow().Before(view.requeueAt(f)) {
-			by := capacity.FormatUTC(f.fence.Add(-view.slurmOffset()))
-			actions = append(actions, jobAction("resume-job", f.slot, j,
-				fmt.Sprintf("resume job %s on slot %s, which is suspended, so that it ends by %s", j.Shown, f.slot, by),
-				func(was, now capacity.Job) bool { return now.State == "SUSPENDED" && isSameRun(was, now) },
-				func(ctx context.Context, w World) error { return w.Slurm.ResumeJob(ctx, j.Shown) }))
-
-			continue
-		}
-
-		if !j.CanRequeue() {
-			actions = append(actions, warnJob(view, j, f, record)...)
-			continue
-		}
 		// Slurm requeues all components of a het job together.
 		whole, _, _ := strings.Cut(j.Shown, "+")
-		onEnd := f.onEndFor(j, record)
-		early := view.SlurmNow().Before(view.requeueAt(f))
-		if early || f.endsByOwnLimit(j, record) || onEnd == capacity.StopAtEnd || requeued[whole] {
-			continue
+		record := view.JobRecords[j.Shown]
+		due := !view.SlurmNow().Before(view.requeueAt(f))
+
+		switch {
+		case due && j.State == "SUSPENDED":
+			actions = append(actions, resumeJob(view, j, f))
+		case !j.CanRequeue():
+			actions = append(actions, warnJob(view, j, f, record)...)
+		case due && !requeued[whole] && f.isRequeued(j, record):
+			r := planRequeue(view, j, f, record)
+			actions = append(actions, r.action(view))
+			ending[j.Shown] = r.record
+			requeued[whole] = true
 		}
-
-		requeued[whole] = true
-
-		// It gets on: only runs that are over at once use up blocks for nothing.
-		ran := view.SlurmNow().Sub(j.Start)
-		if ran > f.minTime {
-			record.FenceRequeues = 0
-		}
-
-		if !record.HasCounted(f.fence) {
-			record.RanMinutes += int(ran / time.Minute)
-		}
-
-		// A job that an administrator held while it ran stays so: our hold would be its owner's to release.
-		hold := onEnd == capacity.HoldAtEnd ||
-			record.FenceRequeues >= maxRequeues && !record.HasCounted(f.fence) && !j.HeldByAdmin()
-
-		rest, note := planNextRun(view, j, f, record, hold)
-		actions = append(actions, requeue(view, j, f, rest, hold, note))
-
-		// Saved before the requeue is sent: a pass that is killed in between finishes it.
-		record.Restarts = j.Restarts
-		record.Ending = &state.Ending{Release: rest.held}
-
-		// Only requeues count toward maxRequeues: a held job waits for its owner.
-		if !hold {
-			record.CountFence(f.fence)
-		}
-
-		ending[j.Shown] = record
 	}
 
 	return append(saveJobRecords(view, ending), actions...)
+}
+
+// resumeJob lets a suspended job run, so that the next pass, or its limit, can end it like others: a signal does not
+// reach it, its limit does not run out, and Slurm keeps its priority at 0, which a requeue would take along as a hold.
+func resumeJob(view View, j capacity.Job, f fencedSlot) Action {
+	text := fmt.Sprintf("resume job %s on slot %s, which is suspended, so that it ends by %s", j.Shown, f.slot,
+		view.formatFence(f))
+
+	return jobAction("resume-job", f.slot, j, text,
+		func(was, now capacity.Job) bool { return now.State == "SUSPENDED" && isSameRun(was, now) },
+		func(ctx context.Context, w World) error { return w.Slurm.ResumeJob(ctx, j.Shown) })
 }
 
 // offNodes returns the jobs that these actions took off their nodes, or found off them.
@@ -133,60 +106,77 @@ func (r afterRequeue) finish(ctx context.Context, w World, j capacity.Job) (rest
 	return rest, errors.Join(errs...)
 }
 
-// requeue takes a job off its nodes at their fence, and tells its owner why; with hold it stays held, for its owner to
-// release. The reason is written first, so a waiting job has it even if the pass is killed. The steps after the requeue
-// may fail: a later pass finishes them, or raises the limit when the job runs again.
-func requeue(view View, j capacity.Job, f fencedSlot, rest afterRequeue, hold bool, note capacity.AdminNote) Action {
+// requeue takes a job off its nodes at their fence, and tells its owner why.
+type requeue struct {
+	fencedSlot
+	job    capacity.Job
+	record state.JobRecord // saved before the requeue is sent: a pass that is killed in between finishes it
+	hold   bool            // the job stays held, for its owner to release
+	rest   afterRequeue
+	note   capacity.AdminNote
+}
+
+func (r requeue) action(view View) Action {
 	code := "requeue-job"
 	verb := "requeue"
-	if hold {
+	if r.hold {
 		code = "hold-job"
 		verb = "requeue and hold"
 	}
 
-	by := capacity.FormatUTC(f.fence.Add(-view.slurmOffset()))
-	text := fmt.Sprintf("%s job %s on slot %s: jobs on %s must end by %s", verb, j.Shown, f.slot, f.reservation, by)
-	about := capacity.Subject{Slot: f.slot, Job: j.Shown, Reservation: f.reservation}
+	text := fmt.Sprintf("%s job %s on slot %s: jobs on %s must end by %s", verb, r.job.Shown, r.slot, r.reservation,
+		view.formatFence(r.fencedSlot))
+	about := capacity.Subject{
+		Slot:        r.slot,
+		Job:         r.job.Shown,
+		Reservation: r.reservation,
+	}
 
-	return newAction(code, about, text, func(ctx context.Context, w World) error {
-		record := view.JobRecords[j.Shown]
-		defer func() { view.JobRecords[j.Shown] = record }()
-
-		// Read again: the job may have ended, or run anew, since the decision.
-		now, err := w.Slurm.Job(ctx, j.Shown)
-		if err != nil {
-			record.Ending = &state.Ending{}
-			return err
-		}
-
-		record.Ending = nil
-
-		if !isSameRun(j, now) {
-			return errMoot
-		}
-
-		if hold {
-			note.Held = w.MachineTime()
-		}
-
-		told := w.Slurm.SetAdminComment(ctx, note.String(), j.Shown)
-		after, err := w.Slurm.RequeueJob(ctx, j, hold || rest.held)
-		// A refused requeue may have happened anyway; then a later pass finishes it.
-		if rest.held || err != nil {
-			record.Ending = &state.Ending{Release: rest.held}
-		}
-
-		if err == nil && hold {
-			record.FenceRequeues = 0 // its owner releases it
-		}
-
-		if err == nil && after.Shown != "" {
-			// Only after the requeue: a job still running with this limit would cross the fence.
-			record.Ending, err = rest.finish(ctx, w, after)
-		}
-
-		return errors.Join(told, err)
+	return newAction(code, about, text, func(ctx context.Context, w World) (err error) {
+		w.Outcome.Records[r.job.Shown], err = r.do(ctx, w)
+		return err
 	})
+}
+
+// do writes the reason first, so a waiting job has it even if the pass is killed. The steps after the requeue may fail:
+// a later pass finishes them, or raises the limit when the job runs again.
+func (r requeue) do(ctx context.Context, w World) (record state.JobRecord, err error) {
+	record = r.record
+
+	// Read again: the job may have ended, or run anew, since the decision.
+	now, err := w.Slurm.Job(ctx, r.job.Shown)
+	if err != nil {
+		record.Ending = &state.Ending{}
+		return record, err
+	}
+
+	record.Ending = nil
+	if !isSameRun(r.job, now) {
+		return record, errMoot
+	}
+
+	if r.hold {
+		r.note.Held = w.MachineTime()
+	}
+
+	told := w.Slurm.SetAdminComment(ctx, r.note.String(), r.job.Shown)
+	after, err := w.Slurm.RequeueJob(ctx, r.job, r.hold || r.rest.held)
+
+	// A refused requeue may have happened anyway; then a later pass finishes it.
+	if r.rest.held || err != nil {
+		record.Ending = &state.Ending{Release: r.rest.held}
+	}
+
+	if err == nil && r.hold {
+		record.FenceRequeues = 0 // its owner releases it
+	}
+
+	if err == nil && after.Shown != "" {
+		// Only after the requeue: a job still running with this limit would cross the fence.
+		record.Ending, err = r.rest.finish(ctx, w, after)
+	}
+
+	return record, errors.Join(told, err)
 }
 
 // decideUnfinished completes the requeues of a pass that was killed.
@@ -221,7 +211,7 @@ func decideUnfinished(view View) (actions []Action) {
 					record.FenceRequeues = 0
 				}
 
-				view.JobRecords[j.Shown] = record
+				w.Outcome.Records[j.Shown] = record
 
 				return err
 			}))
@@ -272,11 +262,12 @@ func decideCutShort(view View) (actions []Action) {
 	return append(saveJobRecords(view, changed), actions...)
 }
 
-// endsByOwnLimit reports whether a job ends by the fence by a limit that neither the submit filter nor sync has set: it
-// is not requeued. A limit that was set ends a job up to a minute earlier than it could, and Slurm requeues none for
-// that.
-func (f fencedSlot) endsByOwnLimit(j capacity.Job, record state.JobRecord) bool {
-	return record.HasOwnLimit(j.TimeLimit) && j.TimeLimit.Bounded() && !j.End.IsZero() && !j.End.After(f.fence)
+// isRequeued reports whether a job goes back into the queue when its fence comes, held or not. One that ends by the
+// fence by a limit that neither the submit filter nor sync has set does not. A limit that was set ends a job up to a
+// minute earlier than it could, and Slurm requeues none for that.
+func (f fencedSlot) isRequeued(j capacity.Job, record state.JobRecord) bool {
+	endsItself := record.HasOwnLimit(j.TimeLimit) && j.TimeLimit.Bounded() && !j.End.IsZero() && !j.End.After(f.fence)
+	return !endsItself && f.onEndFor(j, record) != capacity.StopAtEnd
 }
 
 // onEndFor decides what happens to a job that loses its nodes: the on_end of its comment from before the start, or its
@@ -290,6 +281,11 @@ func (f fencedSlot) onEndFor(j capacity.Job, record state.JobRecord) capacity.On
 	}
 
 	return capacity.StopAtEnd
+}
+
+// formatFence writes the time of a fence for people.
+func (s View) formatFence(f fencedSlot) string {
+	return capacity.FormatUTC(f.fence.Add(-s.slurmOffset()))
 }
 
 func (s View) requeueAt(f fencedSlot) time.Time {
@@ -313,7 +309,7 @@ func warnJob(view View, j capacity.Job, f fencedSlot, record state.JobRecord) []
 		return nil
 	}
 
-	by := capacity.FormatUTC(f.fence.Add(-view.slurmOffset()))
+	by := view.formatFence(f)
 	message := fmt.Sprintf(
 		"pcs-capacity: jobs on %s must end by %s, in %s; this job ends by then and cannot be requeued: save your work",
 		f.reservation, by, capacity.FormatDuration(left))
@@ -321,13 +317,50 @@ func warnJob(view View, j capacity.Job, f fencedSlot, record state.JobRecord) []
 	return []Action{newAction("tell-job", capacity.Subject{Slot: f.slot, Job: j.Shown}, fmt.Sprintf(
 		"tell job %s on slot %s that it ends by %s", j.Shown, f.slot, by), func(ctx context.Context, w World) error {
 		record.WarnedMinutes = warnMinutes[i]
-		view.JobRecords[j.Shown] = record
+		w.Outcome.Records[j.Shown] = record
 		return w.Slurm.Notify(ctx, j.Shown, message)
 	})}
 }
 
-// planNextRun plans what follows a requeue, and what the job's owner is told: if we fit the job's limit, it gets
-// that of the next block.
+// planRequeue plans the requeue of a job, and what follows it: if we fit the job's limit, it gets that of the next
+// block.
+func planRequeue(view View, j capacity.Job, f fencedSlot, record state.JobRecord) requeue {
+	// It gets on: only runs that are over at once use up blocks for nothing.
+	ran := view.SlurmNow().Sub(j.Start)
+	if ran > f.minTime {
+		record.FenceRequeues = 0
+	}
+
+	counted := record.HasCounted(f.fence)
+	if !counted {
+		record.RanMinutes += int(ran / time.Minute)
+	}
+
+	// A job that an administrator held while it ran stays so: our hold would be its owner's to release.
+	hold := f.onEndFor(j, record) == capacity.HoldAtEnd ||
+		record.FenceRequeues >= maxRequeues && !counted && !j.HeldByAdmin()
+
+	rest, note := planNextRun(view, j, f, record, hold)
+
+	// Only requeues count toward maxRequeues: a held job waits for its owner.
+	if !hold {
+		record.CountFence(f.fence)
+	}
+
+	record.Restarts = j.Restarts
+	record.Ending = &state.Ending{Release: rest.held}
+
+	return requeue{
+		fencedSlot: f,
+		job:        j,
+		record:     record,
+		hold:       hold,
+		rest:       rest,
+		note:       note,
+	}
+}
+
+// planNextRun plans what follows a requeue, and what the job's owner is told.
 func planNextRun(
 	view View, j capacity.Job, f fencedSlot, record state.JobRecord, hold bool,
 ) (rest afterRequeue, note capacity.AdminNote) {

@@ -221,11 +221,12 @@ func TestEndings(t *testing.T) {
 			view.JobRecords["7"] = c.mark
 			for _, a := range decideRequeues(view) {
 				if got += strings.TrimPrefix(a.Code, "keep-marks"); a.Code == "tell-job" {
-					if err := a.Do(t.Context(), World{Slurm: &oneJob{}}); err != nil {
+					w := World{Slurm: &oneJob{}, Outcome: newOutcome()}
+					if err := a.Do(t.Context(), w); err != nil {
 						t.Fatal(err)
 					}
 
-					got = fmt.Sprintf("tell %d", view.JobRecords["7"].WarnedMinutes)
+					got = fmt.Sprintf("tell %d", w.Outcome.Records["7"].WarnedMinutes)
 				}
 			}
 
@@ -316,9 +317,13 @@ func TestDoLooksAgain(t *testing.T) {
 		Now:        noon,
 		JobRecords: map[string]state.JobRecord{"7": {Ending: &state.Ending{}}},
 	}
-	rest := afterRequeue{limit: 90, fence: later, held: true}
-	f := fencedSlot{slot: "gpu", fence: later}
-	requeues := requeue(view, job, f, rest, false, note)
+	requeues := requeue{
+		fencedSlot: fencedSlot{slot: "gpu", fence: later},
+		job:        job,
+		record:     view.JobRecords["7"],
+		rest:       afterRequeue{limit: 90, fence: later, held: true},
+		note:       note,
+	}.action(view)
 	finish := func(j capacity.Job) Action {
 		s := view
 		s.Jobs, s.JobRecords = []capacity.Job{
@@ -508,7 +513,8 @@ func TestDoLooksAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &oneJob{now: c.now, then: c.then, fails: map[string]error{c.fails: no}}
-			err := c.action.Do(t.Context(), World{Slurm: o, MachineTime: func() time.Time { return noon }})
+			w := World{Slurm: o, MachineTime: func() time.Time { return noon }, Outcome: newOutcome()}
+			err := c.action.Do(t.Context(), w)
 			if diff := cmp.Diff(c.want, o.asked); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}

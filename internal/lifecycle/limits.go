@@ -444,9 +444,21 @@ func saveJobRecords(view View, changed map[string]state.JobRecord) []Action {
 	}
 
 	return []Action{newAction("keep-marks", capacity.Subject{}, "", func(_ context.Context, w World) error {
-		maps.Copy(view.JobRecords, changed)
-		return w.State.JobRecords().Save(view.JobRecords)
+		maps.Copy(w.Outcome.Records, changed)
+		return w.State.JobRecords().Save(mergeRecords(view.JobRecords, changed))
 	})}
+}
+
+// mergeRecords returns the records with those that have changed.
+func mergeRecords(records, changed map[string]state.JobRecord) map[string]state.JobRecord {
+	if len(changed) == 0 {
+		return records
+	}
+
+	all := maps.Clone(records)
+	maps.Copy(all, changed)
+
+	return all
 }
 
 // partition returns one of Slurm's partitions with what decides about its jobs' limits: a partition that is not ours

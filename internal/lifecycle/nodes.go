@@ -47,7 +47,7 @@ func decidePowerUps(s View) (actions []Action) {
 			text := fmt.Sprintf("power %s up: %s is open since %s",
 				hostlist.Compress(nodes), v.Reservation.ID, capacity.FormatUTC(v.Window.Start))
 			powerUp := func(ctx context.Context, w World) error {
-				v.Slot.PoweredUp = s.nowInSeconds()
+				w.Outcome.PoweredUp[v.Slot.Name] = s.nowInSeconds()
 				return w.Slurm.PowerUp(ctx, nodes)
 			}
 			actions = append(actions, newAction("power-up", aboutNodes(v.Slot.Name, nodes), text, powerUp))
@@ -286,8 +286,7 @@ func decideOrphanEnds(s View) (actions []Action) {
 			o.Instance, o.Node, inReservation(o.Reservation), o.Why)
 		terminate := func(ctx context.Context, w World) error {
 			err := w.EC2.Terminate(ctx, []capacity.Instance{{ID: o.Instance}})
-			s.Snap.Orphans = slices.DeleteFunc(s.Snap.Orphans,
-				func(other capacity.Orphan) bool { return err == nil && other == o })
+			w.Outcome.Terminated[o.Instance] = err == nil
 
 			return err
 		}

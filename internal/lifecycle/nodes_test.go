@@ -81,13 +81,9 @@ func TestEndedBlocks(t *testing.T) {
 	}
 }
 
-// powers and ends are worlds in which everything works.
-type (
-	powers struct{ Slurm }
-	ends   struct{ EC2 }
-)
+// ends is an EC2 in which instances can be ended.
+type ends struct{ EC2 }
 
-func (powers) PowerUp(context.Context, []string) error            { return nil }
 func (ends) Terminate(context.Context, []capacity.Instance) error { return nil }
 
 // Nodes are not powered up again at once, and an instance that has been ended is no orphan.
@@ -95,16 +91,14 @@ func TestDoneIsRemembered(t *testing.T) {
 	s := blockSeen("1h", "2h", capacity.StateActive, capacity.StateActive)
 	s.Snap.Orphans, s.OrphansSeen = []capacity.Orphan{{Instance: "i-1"}, {Instance: "i-2", Since: s.Now}}, true
 
+	p := passOf(Sources{World: World{Slurm: willing{}, EC2: ends{}}}, s)
 	todo := append(decidePowerUps(s), decideOrphanEnds(s)...)
-	for _, a := range todo {
-		if err := a.Do(t.Context(), World{Slurm: powers{}, EC2: ends{}}); err != nil {
-			t.Error(err)
-		}
-	}
+	done := p.carryOut(t.Context(), todo)
 
-	again := append(decidePowerUps(s), decideOrphanEnds(s)...)
-	if len(todo) != 2 || len(again) != 0 || len(s.Snap.Orphans) != 1 {
-		t.Errorf("did %q, then %q; orphans %v", sentences(todo), sentences(again), s.Snap.Orphans)
+	again := append(decidePowerUps(p.view), decideOrphanEnds(p.view)...)
+	if len(done) != 2 || len(again) != 0 || len(p.view.Snap.Orphans) != 1 {
+		t.Errorf("did %q of %q, then %q; orphans %v", sentences(done), sentences(todo), sentences(again),
+			p.view.Snap.Orphans)
 	}
 }
 

@@ -130,13 +130,15 @@ func (p *pass) changeJobs(ctx context.Context) {
 	p.carryOut(ctx, decideWaiting(p.view))
 }
 
-// carryOut does actions in order, all of them even if one fails, and notes each in the report. It returns those that
-// have not failed. In a dry run it does none, and none fails.
+// carryOut does actions in order, all of them even if one fails, notes each in the report, and folds their outcome into
+// the view. It returns those that have not failed. In a dry run it does none, and none fails.
 func (p *pass) carryOut(ctx context.Context, actions []Action) (done []Action) {
+	world := p.World
+	world.Outcome = newOutcome()
 	for _, a := range actions {
 		var err error
 		if !p.DryRun {
-			err = a.Do(ctx, p.World)
+			err = a.Do(ctx, world)
 		}
 
 		moot := errors.Is(err, errMoot)
@@ -158,7 +160,22 @@ func (p *pass) carryOut(ctx context.Context, actions []Action) (done []Action) {
 		}
 	}
 
+	p.fold(world.Outcome)
+
 	return done
+}
+
+// fold brings the view up to date with what actions did.
+func (p *pass) fold(o Outcome) {
+	p.view.JobRecords = mergeRecords(p.view.JobRecords, o.Records)
+	for _, at := range capacity.AllSlots(p.view.Snap.Partitions) {
+		if since, is := o.PoweredUp[at.Slot.Name]; is {
+			at.Slot.PoweredUp = since
+		}
+	}
+
+	p.view.Snap.Orphans = slices.DeleteFunc(p.view.Snap.Orphans,
+		func(orphan capacity.Orphan) bool { return o.Terminated[orphan.Instance] })
 }
 
 func (p *pass) recordDone(a Action, text string, err error) {

@@ -283,30 +283,26 @@ func (st *stage) files() map[string]string {
 }
 
 // decisions are those of a pass that are functions of what was seen alone.
-var decisions = map[string]func(View) any{
-	"decideFences":      func(s View) any { a, p := decideFences(s); return []any{sentences(a), p} },
-	"decideUnfinished":  func(s View) any { return sentences(decideUnfinished(s)) },
-	"decideCutShort":    func(s View) any { return sentences(decideCutShort(s)) },
-	"decideRequeues":    func(s View) any { return sentences(decideRequeues(s)) },
-	"saveJobRecords":    func(s View) any { return sentences(saveJobRecords(s, nil)) },
-	"decideLimits":      func(s View) any { return sentences(decideLimits(s)) },
-	"decideWaiting":     func(s View) any { return sentences(decideWaiting(s)) },
-	"decideHeldJobs":    func(s View) any { return sentences(decideHeldJobs(s)) },
-	"decideNodeReturns": func(s View) any { return sentences(decideNodeReturns(s)) },
-	"decidePowerDowns":  func(s View) any { return sentences(decidePowerDowns(s)) },
-	"decidePowerUps":    func(s View) any { return sentences(decidePowerUps(s)) },
-	"decideOrphanEnds":  func(s View) any { return sentences(decideOrphanEnds(s)) },
-	"decideMisplaced":   func(s View) any { return sentences(decideMisplaced(s)) },
-	"decideSample":      func(s View) any { return sentences(decideSample(s)) },
-	"findRollings":      func(s View) any { all, lack := findRollings(s); return []any{all, lack} },
-	"decideFiles":       func(s View) any { return sentences(decideFiles(s, "elsewhere")) },
-	"problems": func(s View) any {
-		return slices.Concat(
-			checkSetbacks(s), checkOrphans(s), checkKeptFences(s), checkReservations(s), checkNodesOut(s))
-	},
+var decisions = map[string]func(View) []Action{
+	"decideFences":      func(s View) []Action { actions, _ := decideFences(s); return actions },
+	"decideUnfinished":  decideUnfinished,
+	"decideCutShort":    decideCutShort,
+	"decideRequeues":    decideRequeues,
+	"saveJobRecords":    func(s View) []Action { return saveJobRecords(s, nil) },
+	"decideLimits":      decideLimits,
+	"decideWaiting":     decideWaiting,
+	"decideRetries":     decideRetries,
+	"decideHeldJobs":    decideHeldJobs,
+	"decideNodeReturns": decideNodeReturns,
+	"decidePowerDowns":  decidePowerDowns,
+	"decidePowerUps":    decidePowerUps,
+	"decideOrphanEnds":  decideOrphanEnds,
+	"decideMisplaced":   decideMisplaced,
+	"decideSample":      decideSample,
+	"decideFiles":       func(s View) []Action { return decideFiles(s, "") },
 }
 
-// isPure makes each decision twice: the answers are equal, and what was seen is unchanged.
+// isPure makes each decision twice: the answers are equal, and what was seen is unchanged, even by the actions.
 func (st *stage) isPure(view View) {
 	st.Helper()
 
@@ -322,11 +318,100 @@ func (st *stage) isPure(view View) {
 
 		return string(text)
 	}
-	for name, decide := range decisions {
-		if diff := cmp.Diff(shown(decide(view)), shown(decide(view))); diff != "" {
+	twice := func(name string, decide func() any) {
+		if diff := cmp.Diff(shown(decide()), shown(decide())); diff != "" {
 			st.Errorf("%s says another thing the second time, or changes what was seen: %s", name, diff)
 		}
 	}
+	twice("problems", func() any {
+		_, problems := decideFences(view)
+		rollings, lack := findRollings(view)
+
+		return []any{
+			problems, rollings, lack,
+			checkSetbacks(view), checkOrphans(view), checkKeptFences(view), checkReservations(view),
+			checkNodesOut(view),
+		}
+	})
+
+	before := shown(nil)
+	for name, decide := range decisions {
+		twice(name, func() any { return sentences(decide(view)) })
+
+		world := World{
+			Slurm:       willing{jobs: view.Jobs},
+			EC2:         ends{},
+			State:       "/dev/null", // writes nothing, and takes no time for it
+			MachineTime: st.sources.MachineTime,
+			Outcome:     newOutcome(),
+		}
+		for _, a := range decide(view) {
+			err := a.Do(st.Context(), world)
+			if err != nil && !errors.Is(err, errMoot) && !strings.HasPrefix(a.Code, "keep-") {
+				st.Errorf("%s: %v", a.Code, err)
+			}
+		}
+
+		if diff := cmp.Diff(before, shown(nil)); diff != "" {
+			st.Errorf("the actions of %s change what was seen: %s", name, diff)
+		}
+	}
+}
+
+// willing is a Slurm in which everything is as it was seen, and everything works.
+type willing struct {
+	Slurm
+	jobs []capacity.Job
+}
+
+func (w willing) Job(_ context.Context, job string) (found capacity.Job, err error) {
+	for _, j := range w.jobs {
+		if j.Shown == job {
+			found = j
+		}
+	}
+
+	return found, nil
+}
+
+func (w willing) JobsOf(
+	context.Context, []string, func(capacity.Job) bool,
+) (live, ended []capacity.Job, err error) {
+	return w.jobs, nil, nil
+}
+
+func (willing) Nodes(context.Context, ...string) ([]capacity.Node, error) { return nil, nil }
+
+func (willing) CreateReservation(context.Context, capacity.SlurmReservation) error { return nil }
+
+func (willing) UpdateReservation(context.Context, capacity.SlurmReservation) error { return nil }
+
+func (willing) DeleteReservation(context.Context, string) error { return nil }
+
+func (willing) PowerUp(context.Context, []string) error { return nil }
+
+func (willing) PowerDown(context.Context, []string, string) error { return nil }
+
+func (willing) PowerDownForce(context.Context, []string, string) error { return nil }
+
+func (willing) SetTimeLimit(context.Context, string, int) error { return nil }
+
+func (willing) Edit(context.Context, map[string]capacity.Edits) map[string]error { return nil }
+
+func (willing) ResumeJob(context.Context, string) error { return nil }
+
+func (willing) SetBeginTime(context.Context, string, time.Time) error { return nil }
+
+func (willing) UserHold(context.Context, ...string) error { return nil }
+
+func (willing) Release(context.Context, string) error { return nil }
+
+func (willing) SetAdminComment(context.Context, string, ...string) error { return nil }
+
+func (willing) Notify(context.Context, string, string) error { return nil }
+
+func (willing) RequeueJob(_ context.Context, j capacity.Job, _ bool) (capacity.Job, error) {
+	return j, nil
 }
 
 // Nodes that get no job are named by what keeps them and why.

@@ -8,8 +8,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// View holds what a pass saw and has done so far. It is plain data, and no decision changes it. A field that could not
-// be read is nil, and a problem says why.
+// View holds what a pass saw and has done so far. It is plain data, which neither decisions nor their actions change:
+// see Outcome. A field that could not be read is nil, and a problem says why.
 type View struct {
 	Settings capacity.Settings
 	Now      time.Time     // AWS's time
@@ -47,8 +47,7 @@ type View struct {
 	// Off has the jobs that this pass has taken off their nodes, by name.
 	Off map[string]bool
 
-	// JobRecords are the records that count in this pass (see trustRecords), by recordKey. An action on a job changes
-	// its record.
+	// JobRecords are the records that count in this pass (see trustRecords), by recordKey.
 	JobRecords map[string]state.JobRecord
 	// SavedRecords are the records as the last pass saved them.
 	SavedRecords map[string]state.JobRecord

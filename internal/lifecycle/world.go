@@ -27,6 +27,27 @@ type World struct {
 	// MachineTime is the machine's clock, which stands for the Slurm controller's: time.Now. AWS's time is MachineTime
 	// plus EC2.Offset.
 	MachineTime func() time.Time
+	// Outcome collects what actions did. Only a pass has one.
+	Outcome Outcome
+}
+
+// Outcome has what later decisions of a pass, and later passes, must know of what its actions did. No decision reads
+// it: the pass folds it into the View after each list of actions.
+type Outcome struct {
+	// Records are the job records that have changed, by recordKey.
+	Records map[string]state.JobRecord
+	// PoweredUp says when the nodes of slots were powered up, by slot.
+	PoweredUp map[string]time.Time
+	// Terminated has the instances that EC2 now ends, by id.
+	Terminated map[string]bool
+}
+
+func newOutcome() Outcome {
+	return Outcome{
+		Records:    map[string]state.JobRecord{},
+		PoweredUp:  map[string]time.Time{},
+		Terminated: map[string]bool{},
+	}
 }
 
 // Action is a change that a pass decides on.

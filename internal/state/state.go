@@ -106,9 +106,10 @@ func (d Dir) ReadSnapshot() (*capacity.Snapshot, error) {
 
 // WriteSnapshot writes the snapshot with its plan.
 func (d Dir) WriteSnapshot(s *capacity.Snapshot) error {
-	s.Version = capacity.SnapshotVersion
+	written := *s
+	written.Version = capacity.SnapshotVersion
 
-	text, err := json.MarshalIndent(s, "", "  ")
+	text, err := json.MarshalIndent(written, "", "  ")
 	if err == nil {
 		err = d.WritePublic(snapshotFile, append(text, '\n'))
 	}
