@@ -376,53 +376,53 @@ func TestPermission(t *testing.T) {
 		want   string
 	}{
 		"all": {
-			facts.Survey{Permissions: map[string]facts.Answer[struct{}]{action: {}}},
+			facts.Survey{AWSSurvey: facts.AWSSurvey{Permissions: map[string]facts.Answer[struct{}]{action: {}}}},
 			"ok: these credentials allow what sync and the hooks call, as far as dry runs show",
 		},
 		"one": {
 			facts.Survey{
-				Permissions: map[string]facts.Answer[struct{}]{action: {Err: lacking(action, ann)}, "ec2:DescribeImages": {}},
-				Answers:     facts.Answers{Subnets: facts.Answer[[]ec2.Subnet]{Err: lacking(action, "")}},
+				AWSSurvey: facts.AWSSurvey{
+					Permissions: map[string]facts.Answer[struct{}]{action: {Err: lacking(action, ann)}, "ec2:DescribeImages": {}},
+					Answers:     facts.Answers{Subnets: facts.Answer[[]ec2.Subnet]{Err: lacking(action, "")}},
+				},
 			},
 			"admin: " + action + " is not allowed for " + ann,
 		},
 		"of nobody": {
-			facts.Survey{Permissions: map[string]facts.Answer[struct{}]{action: {Err: lacking(action, "")}}},
+			facts.Survey{AWSSurvey: facts.AWSSurvey{Permissions: map[string]facts.Answer[struct{}]{action: {Err: lacking(action, "")}}}},
 			"admin: " + action + " is not allowed for these credentials",
 		},
 		"of PCS": {
-			facts.Survey{ClusterErr: lacking("pcs:GetCluster", "")},
+			facts.Survey{AWSSurvey: facts.AWSSurvey{ClusterErr: lacking("pcs:GetCluster", "")}},
 			"admin: pcs:GetCluster is not allowed for these credentials",
 		},
 		"a launch": {
 			facts.Survey{
 				Settings: onEC2,
-				Launches: []*facts.Launch{
+				AWSSurvey: facts.AWSSurvey{Launches: []*facts.Launch{
 					{
 						Provider: capacity.ProviderEC2,
 						Tried: facts.Answer[[]ec2.TrialResult]{
 							Value: []ec2.TrialResult{{Verdict: ec2.Denied, Message: "ec2:RunInstances"}},
 						},
 					},
-				},
+				}},
 			},
 			"admin: ec2:RunInstances is not allowed for these credentials",
 		},
 		"a launch that PCS makes": {
-			facts.Survey{
-				Launches: []*facts.Launch{
-					{
-						Provider: capacity.ProviderPCS,
-						Tried: facts.Answer[[]ec2.TrialResult]{
-							Value: []ec2.TrialResult{{Verdict: ec2.Denied, Message: "ec2:RunInstances"}},
-						},
+			facts.Survey{AWSSurvey: facts.AWSSurvey{Launches: []*facts.Launch{
+				{
+					Provider: capacity.ProviderPCS,
+					Tried: facts.Answer[[]ec2.TrialResult]{
+						Value: []ec2.TrialResult{{Verdict: ec2.Denied, Message: "ec2:RunInstances"}},
 					},
 				},
-			},
+			}}},
 			"ok: these credentials allow what sync and the hooks call, as far as dry runs show",
 		},
 		"not known": {
-			facts.Survey{Permissions: map[string]facts.Answer[struct{}]{action: {Err: errors.New("oops")}}},
+			facts.Survey{AWSSurvey: facts.AWSSurvey{Permissions: map[string]facts.Answer[struct{}]{action: {Err: errors.New("oops")}}}},
 			"note: what is allowed is not known: oops",
 		},
 	} {
@@ -503,7 +503,7 @@ func TestReservations(t *testing.T) {
 				},
 			},
 			Site: facts.Site{Now: one.End.Add(-48 * time.Hour)},
-			Answers: facts.Answers{
+			AWSSurvey: facts.AWSSurvey{Answers: facts.Answers{
 				Reservations: facts.Answer[[]capacity.Reservation]{Value: []capacity.Reservation{one}},
 				Missing:      []capacity.Missing{{ID: "cr-2", Err: errors.New("none")}},
 				Subnets: facts.Answer[[]ec2.Subnet]{
@@ -512,7 +512,7 @@ func TestReservations(t *testing.T) {
 				Platforms: map[string]facts.Answer[capacity.ImagePlatform]{
 					"lt-1": {Value: capacity.ImagePlatform{Template: "lt-1:1", Platform: "Linux/UNIX"}},
 				},
-			},
+			}},
 		}
 		c.change(&s)
 

@@ -60,12 +60,10 @@ func partitions(all ...capacity.SlurmPartition) facts.Answer[[]capacity.SlurmPar
 // Where Slurm takes --time-min as a soft limit, only a sync that runs keeps jobs from crossing a fence.
 func TestSoftLimits(t *testing.T) {
 	with := func(parameters string) facts.Survey {
-		return facts.Survey{
-			Slurmctld: &slurm.Config{
-				Version:             slurm.Version{Major: 25, Minor: 11},
-				SchedulerParameters: strings.Split(parameters, ","),
-			},
-		}
+		return facts.Survey{SlurmSurvey: facts.SlurmSurvey{Slurmctld: &slurm.Config{
+			Version:             slurm.Version{Major: 25, Minor: 11},
+			SchedulerParameters: strings.Split(parameters, ","),
+		}}}
 	}
 	judge(t, survey.checkSoftLimits, []row{
 		{"none", with(""), "", "", ""},
@@ -79,7 +77,9 @@ func TestSoftLimits(t *testing.T) {
 		},
 		{
 			"before 25.05.3",
-			facts.Survey{Slurmctld: &slurm.Config{Version: slurm.Version{Major: 24, Minor: 11}}},
+			facts.Survey{
+				SlurmSurvey: facts.SlurmSurvey{Slurmctld: &slurm.Config{Version: slurm.Version{Major: 24, Minor: 11}}},
+			},
 			capacity.Note,
 			"cuts jobs to their --time-min",
 			"sync --watch",
@@ -105,7 +105,9 @@ func TestPastFencesAreNamed(t *testing.T) {
 		}
 
 		return facts.Survey{
-			Guards: facts.Answer[[]capacity.SlurmReservation]{Value: []capacity.SlurmReservation{fence, site}},
+			SlurmSurvey: facts.SlurmSurvey{
+				Guards: facts.Answer[[]capacity.SlurmReservation]{Value: []capacity.SlurmReservation{fence, site}},
+			},
 		}
 	}
 	judge(t, survey.checkReservedJobs, []row{
@@ -124,12 +126,14 @@ func TestPastFencesAreNamed(t *testing.T) {
 func TestOverTime(t *testing.T) {
 	with := func(of, gpu capacity.Limit) facts.Survey {
 		return facts.Survey{
-			Slurmctld: &slurm.Config{OverTime: of},
-			Settings:  onEC2,
-			Partitions: partitions(
-				capacity.SlurmPartition{Name: "cpu", OverTime: capacity.Minutes(99)},
-				capacity.SlurmPartition{Name: "gpu", OverTime: gpu},
-			),
+			SlurmSurvey: facts.SlurmSurvey{
+				Slurmctld: &slurm.Config{OverTime: of},
+				Partitions: partitions(
+					capacity.SlurmPartition{Name: "cpu", OverTime: capacity.Minutes(99)},
+					capacity.SlurmPartition{Name: "gpu", OverTime: gpu},
+				),
+			},
+			Settings: onEC2,
 		}
 	}
 
@@ -161,12 +165,16 @@ func TestOverTime(t *testing.T) {
 // what AWS says of the cluster: the lab's AWS runs whatever Slurm this machine has.
 func TestCommands(t *testing.T) {
 	old, new := slurm.Version{Major: 22, Minor: 5, Micro: 8}, slurm.Version{Major: 25, Minor: 5, Micro: 3}
-	fails := func(err error) facts.Survey { return facts.Survey{Commands: facts.Answer[slurm.Version]{Err: err}} }
+	fails := func(err error) facts.Survey {
+		return facts.Survey{SlurmSurvey: facts.SlurmSurvey{Commands: facts.Answer[slurm.Version]{Err: err}}}
+	}
 	of := func(commands slurm.Version, running *slurm.Config) facts.Survey {
 		return facts.Survey{
-			Site:      facts.Site{Inventory: pcs.Inventory{Cluster: pcs.Cluster{SlurmVersion: "25.05"}}},
-			Slurmctld: running,
-			Commands:  facts.Answer[slurm.Version]{Value: commands},
+			Site: facts.Site{Inventory: pcs.Inventory{Cluster: pcs.Cluster{SlurmVersion: "25.05"}}},
+			SlurmSurvey: facts.SlurmSurvey{
+				Slurmctld: running,
+				Commands:  facts.Answer[slurm.Version]{Value: commands},
+			},
 		}
 	}
 	judge(t, survey.checkCommands, []row{
@@ -222,9 +230,11 @@ func TestPartitionsWithOurNodes(t *testing.T) {
 		all, _ := hostlist.Expand(nodes)
 
 		return facts.Survey{
-			Host:       facts.Host{Config: &config.Config{Cluster: cluster}},
-			Settings:   settings,
-			Partitions: partitions(capacity.SlurmPartition{Name: name, Nodes: all, Default: jobsWithout}),
+			Host:     facts.Host{Config: &config.Config{Cluster: cluster}},
+			Settings: settings,
+			SlurmSurvey: facts.SlurmSurvey{
+				Partitions: partitions(capacity.SlurmPartition{Name: name, Nodes: all, Default: jobsWithout}),
+			},
 		}
 	}
 	judge(t, survey.checkAstray, []row{
@@ -275,11 +285,11 @@ func TestShortWaits(t *testing.T) {
 	with := func(minor int, resume time.Duration) facts.Survey {
 		s := facts.Survey{
 			Settings: onEC2,
-			Slurmctld: &slurm.Config{
+			SlurmSurvey: facts.SlurmSurvey{Slurmctld: &slurm.Config{
 				Version:        slurm.Version{Major: 22, Minor: minor},
 				ResumeTimeout:  resume,
 				SuspendTimeout: 30 * time.Second,
-			},
+			}},
 		}
 		s.Settings.Timing.BootAllowance.Duration = 15 * time.Minute
 
@@ -319,12 +329,14 @@ func TestParallelClusterFences(t *testing.T) {
 
 	with := func(version, resume string, provider capacity.Provider, node string) facts.Survey {
 		return facts.Survey{
-			ParallelCluster: version,
-			Slurmctld:       &slurm.Config{ResumeProgram: resume},
+			FileSurvey: facts.FileSurvey{ParallelCluster: version},
+			SlurmSurvey: facts.SlurmSurvey{
+				Slurmctld:  &slurm.Config{ResumeProgram: resume},
+				Partitions: partitions(capacity.SlurmPartition{Name: "gpu", Nodes: []string{node}}),
+			},
 			Settings: capacity.Settings{
 				Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: provider}},
 			},
-			Partitions: partitions(capacity.SlurmPartition{Name: "gpu", Nodes: []string{node}}),
 		}
 	}
 
@@ -381,41 +393,60 @@ func TestLasting(t *testing.T) {
 	judge(t, survey.checkStateMount, []row{
 		{
 			"EFS",
-			facts.Survey{Mount: efs},
+			facts.Survey{FileSurvey: facts.FileSurvey{Mount: efs}},
 			capacity.Good,
 			"is on nfs4 of fs-0.efs.us-east-2.amazonaws.com:/, and outlives this host",
 			"",
 		},
 		{
 			"FSx for Lustre",
-			facts.Survey{Mount: state.Mount{Point: "/fsx", Type: "lustre", Source: "10.0.0.1@tcp:/a"}},
+			facts.Survey{
+				FileSurvey: facts.FileSurvey{
+					Mount: state.Mount{Point: "/fsx", Type: "lustre", Source: "10.0.0.1@tcp:/a"},
+				},
+			},
 			capacity.Good,
 			"outlives this host",
 			"",
 		},
 		{
 			"a bucket",
-			facts.Survey{Mount: state.Mount{Point: "/s3", Type: "fuse.mount-s3", Source: "mountpoint-s3"}},
+			facts.Survey{
+				FileSurvey: facts.FileSurvey{
+					Mount: state.Mount{Point: "/s3", Type: "fuse.mount-s3", Source: "mountpoint-s3"},
+				},
+			},
 			capacity.Note,
 			"locking may not work there",
 			shareFix,
 		},
 		{
 			"memory",
-			facts.Survey{Mount: state.Mount{Point: "/run", Type: "tmpfs", Source: "tmpfs"}},
+			facts.Survey{
+				FileSurvey: facts.FileSurvey{Mount: state.Mount{Point: "/run", Type: "tmpfs", Source: "tmpfs"}},
+			},
 			capacity.Note,
 			"are lost at the next boot",
 			"on a disk",
 		},
 		{
 			"a login node",
-			facts.Survey{Host: facts.Host{Config: &config.Config{Cluster: "ml", StateDir: "/s"}}, Mount: disk},
+			facts.Survey{
+				Host:       facts.Host{Config: &config.Config{Cluster: "ml", StateDir: "/s"}},
+				FileSurvey: facts.FileSurvey{Mount: disk},
+			},
 			capacity.Note,
 			"xfs at /, a disk of a host that PCS replaces when it is unhealthy, if it has launched it: the record of " +
 				"purchases and the samples of report would be lost with it",
 			shareFix,
 		},
-		{"a controller", facts.Survey{Mount: disk}, capacity.Good, "would be lost with this host", ""},
+		{
+			"a controller",
+			facts.Survey{FileSurvey: facts.FileSurvey{Mount: disk}},
+			capacity.Good,
+			"would be lost with this host",
+			"",
+		},
 		{"no mountinfo here", facts.Survey{}, capacity.Note, "an unrecognized file system", shareFix},
 	})
 
@@ -423,10 +454,10 @@ func TestLasting(t *testing.T) {
 		var f findings
 
 		s := facts.Survey{
-			Host:      facts.Host{Config: &config.Config{StateDir: "/s"}},
-			Mount:     m,
-			Slurmctld: &slurm.Config{Backups: []string{"head2"}},
-			Settings:  onEC2,
+			Host:        facts.Host{Config: &config.Config{StateDir: "/s"}},
+			Settings:    onEC2,
+			FileSurvey:  facts.FileSurvey{Mount: m},
+			SlurmSurvey: facts.SlurmSurvey{Slurmctld: &slurm.Config{Backups: []string{"head2"}}},
 		}
 		survey{&s}.checkStateMount(&f)
 
@@ -440,13 +471,19 @@ func TestLasting(t *testing.T) {
 // What the shell of whoever runs check has of AWS tells nothing about hooks.
 func TestHookAccess(t *testing.T) {
 	with := func(last *state.HookAccess, account string) facts.Survey {
-		return facts.Survey{LastHook: facts.Answer[*state.HookAccess]{Value: last}, Account: account, Settings: onEC2}
+		return facts.Survey{
+			FileSurvey: facts.FileSurvey{LastHook: facts.Answer[*state.HookAccess]{Value: last}},
+			AWSSurvey:  facts.AWSSurvey{Account: account},
+			Settings:   onEC2,
+		}
 	}
 	judge(t, survey.checkHookAccess, []row{
 		{"no hook", with(nil, ""), "", "", ""},
 		{
 			"unread",
-			facts.Survey{LastHook: facts.Answer[*state.HookAccess]{Err: errors.New("oops")}},
+			facts.Survey{
+				FileSurvey: facts.FileSurvey{LastHook: facts.Answer[*state.HookAccess]{Err: errors.New("oops")}},
+			},
 			capacity.Admin,
 			"oops",
 			"delete it",
@@ -500,12 +537,12 @@ func TestHooks(t *testing.T) {
 				Filter: "/f",
 				Hooks:  []facts.Hook{{Name: "job_submit", File: "/j", State: state}},
 			},
-			Programs: ok,
-			Settings: onEC2,
-			Slurmctld: &slurm.Config{
+			Settings:   onEC2,
+			FileSurvey: facts.FileSurvey{Programs: ok},
+			SlurmSurvey: facts.SlurmSurvey{Slurmctld: &slurm.Config{
 				JobSubmitPlugins: strings.Split(plugins, ","),
 				ResumeProgram:    "/f/pcs-capacity-resume",
-			},
+			}},
 		}
 	}
 	judge(
@@ -567,14 +604,18 @@ func TestHooks(t *testing.T) {
 		{"runs", with("", ""), capacity.Good, "/f", ""},
 		{
 			"no file",
-			facts.Survey{Programs: map[string]facts.Answer[fs.FileMode]{"": {Err: fs.ErrNotExist}}},
+			facts.Survey{
+				FileSurvey: facts.FileSurvey{Programs: map[string]facts.Answer[fs.FileMode]{"": {Err: fs.ErrNotExist}}},
+			},
 			capacity.Admin,
 			"does not exist",
 			"install the package",
 		},
 		{
 			"not for everybody",
-			facts.Survey{Programs: map[string]facts.Answer[fs.FileMode]{"": {Value: 0o744}}},
+			facts.Survey{
+				FileSurvey: facts.FileSurvey{Programs: map[string]facts.Answer[fs.FileMode]{"": {Value: 0o744}}},
+			},
 			capacity.Admin,
 			"0744",
 			"chmod 755",
@@ -588,7 +629,11 @@ func TestHookSettings(t *testing.T) {
 		{
 			"all is read",
 			facts.Survey{
-				Nodes: facts.Answer[[]capacity.Node]{Value: []capacity.Node{{Name: "gpu-1", Reason: "ICE: no room"}}},
+				SlurmSurvey: facts.SlurmSurvey{
+					Nodes: facts.Answer[[]capacity.Node]{
+						Value: []capacity.Node{{Name: "gpu-1", Reason: "ICE: no room"}},
+					},
+				},
 			},
 			"",
 			"",
@@ -596,17 +641,23 @@ func TestHookSettings(t *testing.T) {
 		},
 		{
 			"not now",
-			facts.Survey{Unreadable: []error{errors.New("SlurmUser cannot read /c; chmod 644 /c")}},
+			facts.Survey{
+				SlurmSurvey: facts.SlurmSurvey{
+					Unreadable: []error{errors.New("SlurmUser cannot read /c; chmod 644 /c")},
+				},
+			},
 			capacity.Admin,
 			"SlurmUser cannot read /c",
 			"chmod 644 /c",
 		},
 		{
 			name: "not at the last launch",
-			survey: facts.Survey{Nodes: facts.Answer[[]capacity.Node]{Value: []capacity.Node{
-				{Name: "gpu-1", Reason: "settings-unreadable: open /c: permission denied"},
-				{Name: "gpu-2", Reason: "settings-unreadable: open /c: permission denied"},
-			}}},
+			survey: facts.Survey{
+				SlurmSurvey: facts.SlurmSurvey{Nodes: facts.Answer[[]capacity.Node]{Value: []capacity.Node{
+					{Name: "gpu-1", Reason: "settings-unreadable: open /c: permission denied"},
+					{Name: "gpu-2", Reason: "settings-unreadable: open /c: permission denied"},
+				}}},
+			},
 			want: capacity.Note,
 			says: "when slurmctld last powered gpu-[1-2] up, its hook could not read the settings: open /c: " +
 				"permission denied",
@@ -623,12 +674,14 @@ func TestState(t *testing.T) {
 	fresh.Submit.StaleAfter.Duration, old.Submit.StaleAfter.Duration = time.Minute, time.Minute
 	with := func(snapshot *capacity.Snapshot, err error, mode fs.FileMode, watcher string) facts.Survey {
 		return facts.Survey{
-			Host:     facts.Host{Config: &config.Config{StateDir: "/s"}, Watch: "sync --watch"},
-			Site:     facts.Site{Now: now},
-			StateDir: facts.Answer[fs.FileMode]{Value: mode},
-			Mount:    state.Mount{Point: "/efs", Type: "nfs4"},
-			Snapshot: facts.Answer[*capacity.Snapshot]{Value: snapshot, Err: err},
-			Watcher:  facts.Answer[string]{Value: watcher},
+			Host: facts.Host{Config: &config.Config{StateDir: "/s"}, Watch: "sync --watch"},
+			Site: facts.Site{Now: now},
+			FileSurvey: facts.FileSurvey{
+				StateDir: facts.Answer[fs.FileMode]{Value: mode},
+				Mount:    state.Mount{Point: "/efs", Type: "nfs4"},
+				Snapshot: facts.Answer[*capacity.Snapshot]{Value: snapshot, Err: err},
+				Watcher:  facts.Answer[string]{Value: watcher},
+			},
 		}
 	}
 
@@ -655,8 +708,10 @@ func TestPartitions(t *testing.T) {
 			Settings: capacity.Settings{
 				Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: provider, AllowAccounts: accounts}},
 			},
-			Slurmctld:  &slurm.Config{},
-			Partitions: partitions(there...),
+			SlurmSurvey: facts.SlurmSurvey{
+				Slurmctld:  &slurm.Config{},
+				Partitions: partitions(there...),
+			},
 		}
 	}
 	gpu := capacity.SlurmPartition{Name: "gpu", Nodes: []string{"gpu-1", "gpu-2"}}
@@ -702,9 +757,11 @@ func TestPowerSettings(t *testing.T) {
 		settings.Timing.BootAllowance.Duration = 15 * time.Minute
 		if got := judged(
 			&facts.Survey{
-				Slurmctld:  &c,
-				Settings:   settings,
-				Partitions: partitions(capacity.SlurmPartition{Name: "gpu"}),
+				SlurmSurvey: facts.SlurmSurvey{
+					Slurmctld:  &c,
+					Partitions: partitions(capacity.SlurmPartition{Name: "gpu"}),
+				},
+				Settings: settings,
 			}, survey.checkPowerSettings); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}

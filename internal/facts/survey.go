@@ -65,12 +65,18 @@ func readEach[T any](names []string, read func(name string) (T, error)) map[stri
 	return of
 }
 
-// Survey is everything that judgements are about. An error stands beside what could not be read.
+// Survey has everything that judgements are about. An error stands beside what could not be read.
 type Survey struct {
 	Host
 	Site     // what AWS says of the cluster; SlurmErr is why slurmctld does not answer
 	Settings capacity.Settings
+	AWSSurvey
+	SlurmSurvey
+	FileSurvey
+}
 
+// AWSSurvey has what AWS answers.
+type AWSSurvey struct {
 	AWSErr      error                       // why no call of AWS succeeds: nothing else is known then
 	Offset      time.Duration               // AWS's time minus the machine's; 0 if AWS did not answer
 	Account     string                      // that of this command's credentials; "" if not known
@@ -84,6 +90,11 @@ type Survey struct {
 	Templates map[string]Answer[capacity.LaunchTemplate]
 	Launches  []*Launch // of a node of each group
 
+	explain func(error) (words string, general bool) // ec2.Client.Explain, which asks nobody; nil without a client
+}
+
+// SlurmSurvey has what slurmctld and Slurm's commands answer.
+type SlurmSurvey struct {
 	Commands   Answer[slurm.Version] // of the programs that every command takes
 	Slurmctld  *slurm.Config         // its settings; nil if it does not answer
 	Rights     error                 // slurmctld's answer to who deletes a reservation that does not exist
@@ -97,10 +108,13 @@ type Survey struct {
 	HookCommands Answer[slurm.Version]
 	SiteSuspends bool    // our SuspendProgram calls one of the site's
 	Unreadable   []error // why slurmctld's hooks cannot read their settings, each with its remedy
-	Exposed      []error // the secrets that others can read, each with its remedy
+}
 
+// FileSurvey has what the files of this host say.
+type FileSurvey struct {
+	Exposed         []error                        // the secrets that others can read, each with its remedy
 	Programs        map[string]Answer[fs.FileMode] // those of ours that Slurm runs, by path
-	NoPlugin        map[string][]string            // the folders in which Slurm has no Lua plugin on this host, by hook
+	NoPlugin        map[string][]string            // the folders in which Slurm has no Lua plugin, by hook
 	StateDir        Answer[fs.FileMode]
 	ParallelCluster string                    // the text with its version; "" for none
 	LastHook        Answer[*state.HookAccess] // nil if none has run
@@ -109,8 +123,6 @@ type Survey struct {
 	Watcher         Answer[string] // the process of `sync --watch`; "" for none
 
 	SettingsReadOnly, StateReadOnly error // why setup cannot write there; nil unless ReadHost has tried
-
-	explain func(error) (words string, general bool) // ec2.Client.Explain, which asks nobody; nil without a client
 }
 
 // ErrorText returns the words of an error of AWS that stay the same when it repeats.
@@ -134,7 +146,9 @@ const awsTimeout = time.Minute
 // Survey reads everything, side by side in three stages: what the settings name, what that names, and what nodes are
 // launched with. Nothing is changed.
 func (in Surveyor) Survey(ctx context.Context) *Survey {
-	s := &Survey{Host: in.Host, Settings: in.Config.Domain(), AWSErr: in.EC2Err}
+	s := &Survey{Host: in.Host, Settings: in.Config.Domain()}
+
+	s.AWSErr = in.EC2Err
 	if in.EC2 != nil {
 		s.explain = in.EC2.Explain
 		s.Region = in.EC2.Region()
