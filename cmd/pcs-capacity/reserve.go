@@ -9,9 +9,9 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/facts"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/market"
-	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
@@ -188,5 +188,5 @@ func clusterMark(ctx context.Context, cfg *config.Config, create bool) (string, 
 	if cfg.Cluster != "" {
 		return cfg.Cluster, nil
 	}
-	return setup.SlurmMark(ctx, cfg, create)
+	return facts.SlurmMark(ctx, cfg, create)
 }

@@ -84,7 +84,7 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 		}
 
 		plan, err := change.setup.Plan(ctx, request)
-		if err == nil && setup.IsNewMark(request.Mark) {
+		if err == nil && facts.IsNewMark(request.Mark) {
 			plan.Add(
 				capacity.Problem{
 					Severity: capacity.Note,
@@ -205,7 +205,7 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 
 	r.ConfServer = conf.ConfServer
 	if cfg.Cluster == "" {
-		r.Mark, err = setup.SlurmMark(ctx, cfg.Config, !c.DryRun)
+		r.Mark, err = facts.SlurmMark(ctx, cfg.Config, !c.DryRun)
 		return r, err
 	}
 

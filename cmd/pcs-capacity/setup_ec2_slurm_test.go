@@ -8,6 +8,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/facts"
 	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/lab/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
@@ -29,7 +30,7 @@ func TestSlurm_SetupAndTeardownOnEC2(t *testing.T) {
 	mark := func(create bool) string {
 		t.Helper()
 
-		mark, err := setup.SlurmMark(r.ctx, r.cfg, create)
+		mark, err := facts.SlurmMark(r.ctx, r.cfg, create)
 		if err != nil {
 			t.Fatal(err)
 		}

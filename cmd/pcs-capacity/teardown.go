@@ -9,6 +9,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/facts"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
@@ -155,7 +156,7 @@ func (c *TeardownCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Requ
 	case onEC2:
 		var err error
 
-		request.Mark, err = setup.SlurmMark(ctx, cfg.Config, false)
+		request.Mark, err = facts.SlurmMark(ctx, cfg.Config, false)
 		return request, err
 	case request.Provider.IsGuest():
 	case c.Cluster == "" && cfg.Cluster == "":

@@ -20,6 +20,24 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
+// Setup makes reserved capacity usable in a cluster.
+type Setup struct {
+	PCS   *pcs.Client
+	EC2   *ec2.Client
+	Slurm Slurm // asked by teardown, and by setup on PCS: without it no fence is waited for
+	// Fence places the fences that the settings call for, as a pass of sync does. A roll over needs none: passes are
+	// made anyway.
+	Fence func(ctx context.Context) error
+	Poll  time.Duration // the time between two polls of PCS; 0 for a growing one
+	// Unattended is for passes of sync, which never wait for PCS (pcs.ErrAtWork). Settings, Slurm
+	// reservations and launch templates stay when slots go, and so does a node group with
+	// instances. Network interfaces are copied from the template.
+	Unattended bool
+
+	// Progress is called with each change of a thing: create, update, delete, drain, wait, done. It may be nil.
+	Progress func(what, name, status string)
+}
+
 // Apply carries out a plan of setup or teardown. It can be killed at any point, then planned and applied again: names
 // are unique in EC2 and PCS, so a later run finds everything by name. A plan with mismatches is refused.
 func (s Setup) Apply(ctx context.Context, p *Plan) error {

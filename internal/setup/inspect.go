@@ -11,10 +11,29 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/check"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/facts"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
+
+// Plan reads AWS, Slurm and settings, and returns the steps. It changes nothing. An error is a
+// failed read; obstacles are among Plan.Problems.
+func (s Setup) Plan(ctx context.Context, r Request) (*Plan, error) {
+	in, err := s.sources().inspect(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+
+	p := plan(*in)
+	if !s.Unattended && len(p.Mismatches()) == 0 &&
+		len(p.trial.Subnets) > 0 { // else EC2 would only name a known problem again
+		tried, err := s.EC2.TryLaunches(ctx, p.trial)
+		p.Add(check.Trial(p.Slot, tried, err)...)
+	}
+
+	return p.withoutNil(), ctx.Err()
+}
 
 // EC2 answers what setup and teardown ask before they plan, as the adapter ec2 and the model do.
 type EC2 interface {

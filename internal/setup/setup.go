@@ -8,42 +8,17 @@
 package setup
 
 import (
-	"context"
 	_ "embed"
 	"errors"
 	"fmt"
-	"io/fs"
-	"log/slog"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
-	"github.com/pcs-capacity/pcs-capacity/internal/check"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
-	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
-	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
-
-// Setup makes reserved capacity usable in a cluster.
-type Setup struct {
-	PCS   *pcs.Client
-	EC2   *ec2.Client
-	Slurm Slurm // asked by teardown, and by setup on PCS: without it no fence is waited for
-	// Fence places the fences that the settings call for, as a pass of sync does. A roll over needs none: passes are
-	// made anyway.
-	Fence func(ctx context.Context) error
-	Poll  time.Duration // the time between two polls of PCS; 0 for a growing one
-	// Unattended is for passes of sync, which never wait for PCS (pcs.ErrAtWork). Settings, Slurm
-	// reservations and launch templates stay when slots go, and so does a node group with
-	// instances. Network interfaces are copied from the template.
-	Unattended bool
-
-	// Progress is called with each change of a thing: create, update, delete, drain, wait, done. It may be nil.
-	Progress func(what, name, status string)
-}
 
 // Request holds the arguments of setup and teardown.
 type Request struct {
@@ -122,24 +97,6 @@ func (p *Plan) Done() bool {
 	return len(p.Mismatches()) == 0 && !slices.ContainsFunc(p.Actions, func(s Step) bool { return s.Verb != Nothing })
 }
 
-// Plan reads AWS, Slurm and settings, and returns the steps. It changes nothing. An error is a
-// failed read; obstacles are among Plan.Problems.
-func (s Setup) Plan(ctx context.Context, r Request) (*Plan, error) {
-	in, err := s.sources().inspect(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-
-	p := plan(*in)
-	if !s.Unattended && len(p.Mismatches()) == 0 &&
-		len(p.trial.Subnets) > 0 { // else EC2 would only name a known problem again
-		tried, err := s.EC2.TryLaunches(ctx, p.trial)
-		p.Add(check.Trial(p.Slot, tried, err)...)
-	}
-
-	return p.withoutNil(), ctx.Err()
-}
-
 // withoutNil replaces the plan's nil lists with empty ones: null would mean "unknown" in JSON.
 func (p *Plan) withoutNil() *Plan {
 	for _, list := range []*[]string{&p.Cluster.SubnetIDs, &p.Cluster.SecurityGroupIDs} {
@@ -177,47 +134,6 @@ func NodeGroupOf(c *config.Config, queue string) (string, error) {
 	return "", fmt.Errorf("queue %s has several node groups; add --node-group with one of %s", queue,
 		strings.Join(names, ", "))
 }
-
-// SlurmMark returns the mark of the self-managed Slurm cluster of this host. If no hook has made the
-// cluster's id yet, create makes it; without create the mark is NAME/new, which no cluster has.
-func SlurmMark(ctx context.Context, cfg *config.Config, create bool) (string, error) {
-	dir := state.Dir(cfg.StateDir)
-	if mark, err := dir.Mark(); err == nil {
-		return mark, nil
-	}
-
-	running, err := slurm.New("").Config(ctx)
-	if err != nil {
-		return "", fmt.Errorf("asking Slurm for the name of its cluster: %w", err)
-	}
-
-	if create {
-		if err := dir.Create(); err != nil {
-			return "", err
-		}
-
-		mark, notKept, err := dir.LearnMark(running.StateSaveLocation, running.ClusterName)
-		if notKept != nil {
-			slog.Warn("the mark is asked for again", "err", notKept)
-		}
-
-		return mark, err
-	}
-
-	id, err := state.ClusterID(running.StateSaveLocation, running.ClusterName)
-	if errors.Is(err, fs.ErrNotExist) {
-		id = noID
-		err = nil
-	}
-
-	return capacity.ClusterMark(running.ClusterName, id), err
-}
-
-// noID stands for the id of a cluster that has none yet.
-const noID = "new"
-
-// IsNewMark reports whether a mark is of a cluster without an id.
-func IsNewMark(mark string) bool { return strings.HasSuffix(mark, "/"+noID) }
 
 // InstallScript installs the package on a node, from the path or URL in its first argument, or in place of URL.
 //
