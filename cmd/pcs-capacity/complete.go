@@ -18,20 +18,91 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 )
 
-// completeLine answers a shell that wants a command line completed; then it is true. The line is in COMP_LINE. It asks
-// neither AWS nor Slurm: ids and names come from what sync saw last.
+// completeLine answers a shell that wants a command line completed; then it is true. The line is in COMP_LINE.
 func completeLine(parser *kong.Kong) bool {
 	line := os.Getenv("COMP_LINE")
 	if line == "" {
 		return false
 	}
 
-	known := map[string][]string{} // by the predictor tags of flags and arguments
+	if point, err := strconv.Atoi(os.Getenv("COMP_POINT")); err == nil && point < len(line) {
+		line = line[:point] // the cursor is there
+	}
+
+	words := strings.Fields(line)
+	if strings.HasSuffix(line, " ") || len(words) == 1 {
+		words = append(words, "")
+	}
+
+	done := words[:len(words)-1]
+
+	before := done[len(done)-1]
+	last := words[len(done)]
+	if flag, value, cut := strings.Cut(last, "="); cut {
+		before = flag
+		last = value
+	}
+
+	for _, word := range nextWords(parser, done[1:], before, last) {
+		if word != "" && strings.HasPrefix(word, last) {
+			fmt.Println(word)
+		}
+	}
+
+	return true
+}
+
+// nextWords returns what may follow the words of a line, of which before is the last, or the flag that begins the word
+// that is being written.
+func nextWords(parser *kong.Kong, words []string, before, begun string) (all []string) {
+	// That the line is not whole is an error, and the trace still has the flags and arguments up to there.
+	trace, _ := kong.Trace(parser, words)
+
+	command := cmp.Or(trace.Selected(), parser.Model.Node)
+	arguments := command.Positional
+	settings := ""
+	for _, step := range trace.Path {
+		switch {
+		case step.Positional != nil:
+			arguments = arguments[1:]
+		case step.Flag != nil && step.Flag.Name == "config":
+			settings = trace.Value(step).String()
+		}
+	}
+
+	for _, f := range slices.Concat(command.AllFlags(true)...) {
+		if !f.IsBool() && (before == "--"+f.Name || before == "-"+string(f.Short)) {
+			return knownValues(f.Value, begun, settings)
+		}
+
+		if begun != "" {
+			all = append(all, "--"+f.Name)
+		}
+	}
+
+	for _, c := range command.Children {
+		if !c.Hidden {
+			all = append(all, c.Name)
+		}
+	}
+
+	if len(arguments) > 0 {
+		all = append(all, knownValues(arguments[0], begun, settings)...)
+	}
+
+	return all
+}
+
+// knownValues returns the values of a flag or an argument that are known. It asks neither AWS nor Slurm: ids and names
+// come from what sync saw last.
+func knownValues(v *kong.Value, begun, settings string) []string {
+	known := map[string][]string{"": v.EnumSlice()} // by the predictor tag
+	known["file"], _ = filepath.Glob(begun + "*")
 	for _, m := range capacity.Codes {
 		known["explained"] = append(known["explained"], string(m.Code))
 	}
 
-	if cfg, err := config.Load(config.Find(configFlag(strings.Fields(line)))); err == nil {
+	if cfg, err := config.Load(config.Find(settings)); err == nil {
 		if snap, err := state.Dir(cfg.StateDir).ReadSnapshot(); err == nil {
 			for _, r := range snap.Reservations {
 				known["reservation"] = append(known["reservation"], r.ID)
@@ -47,89 +118,7 @@ func completeLine(parser *kong.Kong) bool {
 		}
 	}
 
-	if point, err := strconv.Atoi(os.Getenv("COMP_POINT")); err == nil && point < len(line) {
-		line = line[:point] // the cursor is there
-	}
-
-	for _, word := range completeWords(parser, line, known) {
-		fmt.Println(word)
-	}
-
-	return true
-}
-
-// completeWords returns the words that may stand in place of the last one of a line, which may be "".
-func completeWords(parser *kong.Kong, line string, known map[string][]string) (all []string) {
-	words := strings.Fields(line)
-	if strings.HasSuffix(line, " ") || len(words) < 2 {
-		words = append(words, "")
-	}
-
-	done := words[:len(words)-1]
-
-	before := done[len(done)-1]
-	last := words[len(done)]
-	if flag, value, cut := strings.Cut(last, "="); cut {
-		before = flag
-		last = value
-	}
-
-	// That the line is not whole is an error, and the trace still has the commands and arguments up to there.
-	trace, _ := kong.Trace(parser, done[1:])
-	command := cmp.Or(trace.Selected(), parser.Model.Node)
-	left := command.Positional
-	for _, step := range trace.Path {
-		if step.Positional != nil {
-			left = left[1:]
-		}
-	}
-
-	flags := slices.Concat(command.AllFlags(true)...)
-	valued := slices.IndexFunc(flags, func(f *kong.Flag) bool {
-		return !f.IsBool() && (before == "--"+f.Name || before == "-"+string(f.Short))
-	})
-	values := func(v *kong.Value) []string {
-		if v.Tag.Get("predictor") == "file" {
-			files, _ := filepath.Glob(last + "*")
-			return files
-		}
-
-		return append(v.EnumSlice(), known[v.Tag.Get("predictor")]...)
-	}
-
-	switch {
-	case valued >= 0:
-		all = values(flags[valued].Value)
-	case strings.HasPrefix(last, "-"):
-		for _, f := range flags {
-			all = append(all, "--"+f.Name)
-		}
-	case len(left) > 0:
-		all = values(left[0])
-	default:
-		for _, c := range command.Children {
-			if !c.Hidden {
-				all = append(all, c.Name)
-			}
-		}
-	}
-
-	return slices.DeleteFunc(all, func(word string) bool { return word == "" || !strings.HasPrefix(word, last) })
-}
-
-// configFlag returns the value of --config in a line.
-func configFlag(line []string) string {
-	for n, word := range line {
-		if path, ok := strings.CutPrefix(word, "--config="); ok {
-			return path
-		}
-
-		if word == "--config" && n+1 < len(line) {
-			return line[n+1]
-		}
-	}
-
-	return ""
+	return known[v.Tag.Get("predictor")]
 }
 
 // completions are the scripts with which shells ask the program; the packages install them.
