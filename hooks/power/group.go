@@ -57,8 +57,8 @@ type target struct {
 	hold           bool   // an ODCR is created first, and launched into
 }
 
-// launchFacts holds what the launches of a power-up are decided on. They run side by side and share it, so nothing in it
-// changes after it was read.
+// launchFacts holds what the launches of a power-up are decided on. They run side by side and share it, so nothing in
+// it changes after it was read.
 type launchFacts struct {
 	settings  capacity.Settings
 	mark      string // the value of our tag on instances and reservations
@@ -137,28 +137,29 @@ func launchGroups(nodes []string, waits []capacity.ResumeJob, known []capacity.J
 		}
 	}
 
-	var order []*group
-	for _, n := range nodes {
-		// In the order of nodes, so that logs, tokens and tests do not depend on a map.
-		g := of[n]
-		if len(g.nodes) == 0 {
-			order = append(order, g)
-			slices.SortFunc(g.jobs, func(a, b capacity.Job) int { return a.ID - b.ID })
-		}
+	return inOrder(nodes, of)
+}
 
-		g.nodes = append(g.nodes, n)
+// inOrder returns groups in the order of their first nodes, so that logs, tokens and tests do not depend on a map.
+func inOrder(nodes []string, of map[string]*group) (groups []group) {
+	for _, n := range nodes {
+		of[n].nodes = append(of[n].nodes, n)
 	}
 
-	for _, g := range order {
-		groups = append(groups, *g)
+	for _, n := range nodes {
+		g := of[n]
+		if g.nodes[0] == n {
+			slices.SortFunc(g.jobs, func(a, b capacity.Job) int { return a.ID - b.ID })
+			groups = append(groups, *g)
+		}
 	}
 
 	return groups
 }
 
 // plan decides everything before the first launch: the largest groups first, because they find room in the fewest
-// places. It counts in taken, by reservation, the instances that will use it. It returns separately the groups for which
-// nothing is launched.
+// places. It counts in taken, by reservation, the instances that will use it. It returns separately the groups for
+// which nothing is launched.
 func (f launchFacts) plan(groups []group, taken map[string]int) (ready []group, unplaced []failedGroup) {
 	largest := slices.Clone(groups)
 
@@ -239,47 +240,18 @@ func (f launchFacts) splitBySlot(g group, taken map[string]int) (parts []part, e
 func (f launchFacts) targets(
 	jobs []capacity.Job, at slotInfo, nodes int, taken map[string]int,
 ) (all []target, err error) {
-	p, g := at.settingsIn(f.snap)
-
-	var common []capacity.Reservation
-	if len(jobs) == 0 {
-		p.AllowAccounts = nil // there is no account to check
-
-		admitted, v := capacity.AdmitLaunch(capacity.NoJob, p, at.name, f.snap, f.now)
-		if v.Refused {
-			return nil, &refusal{Verdict: v}
-		}
-
-		common = admitted
+	common, err := f.commonReservations(jobs, at)
+	if err != nil {
+		return nil, err
 	}
 
 	var wishes []capacity.Wish
-	for i, j := range jobs {
+	for _, j := range jobs {
 		wish, _ := j.Wish()
 		wishes = append(wishes, wish)
-
-		admitted, v := f.admit(j, at)
-		if v.Refused {
-			return nil, &refusal{Verdict: v}
-		}
-
-		if i == 0 {
-			common = admitted
-		}
-
-		// Jobs that share nodes share the reservation, so it must be one that all of them may use.
-		common = slices.DeleteFunc(slices.Clone(common), func(r capacity.Reservation) bool {
-			return !slices.ContainsFunc(admitted, func(a capacity.Reservation) bool { return a.ID == r.ID })
-		})
 	}
 
-	if len(common) == 0 {
-		return nil, refuse(
-			capacity.DifferentReservations,
-			"the jobs that share these nodes ask for different reservations",
-		)
-	}
-
+	_, g := at.settingsIn(f.snap)
 	for _, r := range capacity.SortForLaunch(common, nodes, taken) {
 		some := targetsIn(g, r, wishes)
 		if len(some) == 0 {
@@ -304,6 +276,46 @@ func (f launchFacts) targets(
 	}
 
 	return all, nil
+}
+
+// commonReservations returns the slot's reservations to which every job is admitted. The error says why there is none.
+func (f launchFacts) commonReservations(jobs []capacity.Job, at slotInfo) (common []capacity.Reservation, err error) {
+	if len(jobs) == 0 {
+		p, _ := at.settingsIn(f.snap)
+		p.AllowAccounts = nil // there is no account to check
+
+		common, v := capacity.AdmitLaunch(capacity.NoJob, p, at.name, f.snap, f.now)
+		if v.Refused {
+			return nil, &refusal{Verdict: v}
+		}
+
+		return common, nil
+	}
+
+	for i, j := range jobs {
+		admitted, v := f.admit(j, at)
+		if v.Refused {
+			return nil, &refusal{Verdict: v}
+		}
+
+		if i == 0 {
+			common = slices.Clone(admitted)
+		}
+
+		// Jobs that share nodes share the reservation, so it must be one that all of them may use.
+		common = slices.DeleteFunc(common, func(r capacity.Reservation) bool {
+			return !slices.ContainsFunc(admitted, func(a capacity.Reservation) bool { return a.ID == r.ID })
+		})
+	}
+
+	if len(common) == 0 {
+		return nil, refuse(
+			capacity.DifferentReservations,
+			"the jobs that share these nodes ask for different reservations",
+		)
+	}
+
+	return common, nil
 }
 
 // settingsIn returns the partition and the node group of a slot, with what EC2 says of them.

@@ -135,7 +135,8 @@ func (h *Hook) resume(ctx context.Context, up powerUp, waits []capacity.ResumeJo
 // wait for would get a paid instance without use; the error names such nodes.
 func (h *Hook) nodesPoweringUp(up powerUp) ([]string, error) {
 	if up.statesErr != nil {
-		return nil, fmt.Errorf("asking Slurm for the nodes' states, without which nothing is launched: %w", up.statesErr)
+		return nil, fmt.Errorf(
+			"asking Slurm for the nodes' states, without which nothing is launched: %w", up.statesErr)
 	}
 
 	known := map[string]capacity.Node{}
@@ -222,9 +223,7 @@ func (l *launcher) waitForTurn(g *groupLaunch, requests *state.RateLimit) error 
 	}
 
 	// The turn was taken from the file that all hooks share, so nobody else uses it.
-	sleep(l.work, time.Until(turn))
-
-	if l.work.Err() != nil {
+	if sleep(l.work, time.Until(turn)) != nil {
 		return errNoTime
 	}
 
@@ -430,7 +429,9 @@ func (g *groupLaunch) addInstance(node string, i capacity.Instance, reservation 
 // runInstances launches nodes by one RunInstances: all of them or none, or as many one-node groups as fit; it returns
 // the others. If its token is used, or its instances have ended already, the next attempt has another token. The
 // reservation is the target's, or the ODCR that was created there and backs nothing soon.
-func (l *launcher) runInstances(g *groupLaunch, p part, t target, reservation string, nodes []string) (missing []string, err error) {
+func (l *launcher) runInstances(
+	g *groupLaunch, p part, t target, reservation string, nodes []string,
+) (missing []string, err error) {
 	jobs := g.jobsOn(nodes)
 	order := capacity.Launch{
 		LaunchTemplate: p.template,
@@ -451,7 +452,8 @@ func (l *launcher) runInstances(g *groupLaunch, p part, t target, reservation st
 	}
 
 	for attempt := range maxAttempts {
-		order.ClientToken = l.facts.launchToken(jobs, nodes, attempt, reservation, t.subnetID, t.instanceType, p.template)
+		order.ClientToken = l.facts.launchToken(
+			jobs, nodes, attempt, reservation, t.subnetID, t.instanceType, p.template)
 
 		// A repeated order has the same token: EC2 answers with what an unanswered one has launched.
 		var instances []capacity.Instance
@@ -525,9 +527,7 @@ func (l *launcher) setAddresses(g *groupLaunch, nodes []string) error {
 			return nil
 		}
 
-		sleep(ctx, time.Second)
-
-		if ctx.Err() != nil {
+		if sleep(ctx, time.Second) != nil {
 			return err
 		}
 	}
@@ -572,9 +572,12 @@ func (l *launcher) records(g *groupLaunch, nodes []string) (all []state.Record) 
 	return all
 }
 
-func sleep(ctx context.Context, d time.Duration) {
+// sleep waits for a while; the error is for a ctx that has ended by then.
+func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
 	case <-time.After(d):
 	}
+
+	return ctx.Err()
 }

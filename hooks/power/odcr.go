@@ -182,7 +182,7 @@ func (l *launcher) releaseHolds(held []odcr) {
 			})
 		})
 		if len(boots) > 0 {
-			sleep(l.work, time.Second)
+			_ = sleep(l.work, time.Second)
 		}
 	}
 

@@ -136,24 +136,7 @@ func (h *Hook) readFacts(
 		seen, err = h.freshFacts(readCtx, partitions, last)
 		return err
 	})
-
-	var mu sync.Mutex
-	for _, name := range slices.Collect(maps.Keys(templates)) {
-		reads.Go(func() error {
-			// All nodes of a call get the same version, even if somebody changes the template meanwhile.
-			version, err := h.PinTemplate(readCtx, name)
-			if errors.Is(err, ec2.ErrUndecided) {
-				return err
-			}
-
-			mu.Lock()
-			defer mu.Unlock()
-
-			templates[name] = template{version, err}
-
-			return nil
-		})
-	}
+	reads.Go(func() error { return h.pinTemplates(readCtx, templates) })
 
 	if err := reads.Wait(); err != nil {
 		return launchFacts{}, err
@@ -176,6 +159,31 @@ func (h *Hook) readFacts(
 		live:      liveByNode(ours),
 		templates: templates,
 	}, nil
+}
+
+// pinTemplates finds the versions of launch templates, side by side. All nodes of a call get the same version, even if
+// somebody changes the template meanwhile.
+func (h *Hook) pinTemplates(ctx context.Context, templates map[string]template) error {
+	var mu sync.Mutex
+
+	reads, ctx := errgroup.WithContext(ctx)
+	for _, name := range slices.Collect(maps.Keys(templates)) {
+		reads.Go(func() error {
+			version, err := h.PinTemplate(ctx, name)
+			if errors.Is(err, ec2.ErrUndecided) {
+				return err
+			}
+
+			mu.Lock()
+			defer mu.Unlock()
+
+			templates[name] = template{version, err}
+
+			return nil
+		})
+	}
+
+	return reads.Wait()
 }
 
 // knownPlatforms returns the platforms of the launch templates' images, as the last pass of sync read them for the

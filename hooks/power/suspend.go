@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -75,9 +74,7 @@ func (j *journal) retry(ctx context.Context, what string, try func() error) erro
 
 		j.Warn("tried again: "+what, "err", err)
 
-		sleep(ctx, pause)
-
-		if ctx.Err() != nil {
+		if sleep(ctx, pause) != nil {
 			return err
 		}
 	}
@@ -217,8 +214,7 @@ func recordedInstances(nodes []string, records []state.Record, called time.Time)
 }
 
 // resetFailedNodes powers down the nodes that Slurm has given up, after which Slurm uses them again
-// (idle_on_node_suspend) and calls SuspendProgram for them, which finds them powering down and not given up. It also
-// delays the jobs that waited for the nodes and that Slurm has requeued: a broken image is still broken the next time.
+// (idle_on_node_suspend) and calls SuspendProgram for them, which finds them powering down and not given up.
 func (h *Hook) resetFailedNodes(ctx context.Context, nodes []string) {
 	var all []capacity.Node
 
@@ -236,13 +232,15 @@ func (h *Hook) resetFailedNodes(ctx context.Context, nodes []string) {
 	err = h.retry(ctx, "power nodes down", func() error {
 		return h.PowerDownForce(ctx, lost, "ResumeTimeout reached: the instance did not register in time")
 	})
-	if err != nil {
-		return
+	if err == nil {
+		h.delayWaiting(ctx, lost) // only now: before the power-down the jobs still have their nodes
 	}
+}
 
+// delayWaiting delays the jobs that waited for nodes which did not boot, and that Slurm has requeued: a broken image is
+// still broken the next time.
+func (h *Hook) delayWaiting(ctx context.Context, lost []string) {
 	records, unknown := h.State.Records()
-
-	// Only after the power-down: before it the jobs still have their nodes.
 	jobs, unasked := h.BriefJobs(ctx)
 	if err := errors.Join(unknown, unasked); err != nil {
 		h.Warn("jobs of nodes that did not boot are not delayed", "nodes", hostlist.Compress(lost), "err", err)
@@ -252,37 +250,41 @@ func (h *Hook) resetFailedNodes(ctx context.Context, nodes []string) {
 	// The jobs are gone from the nodes, so only our record of the launch says which waited for them.
 	last := lastLaunches(lost, records)
 
-	jobs = slices.DeleteFunc(jobs, func(job capacity.Job) bool {
-		had := func(l lastLaunch) bool { return slices.Contains(l.Jobs, job.Shown) }
-		return !job.Pending() || !slices.ContainsFunc(slices.Collect(maps.Values(last)), had)
-	})
-	if len(jobs) == 0 {
+	var (
+		waiting  []capacity.Job
+		restarts []int
+	)
+	for _, job := range jobs {
+		if !job.Pending() {
+			continue
+		}
+
+		job.Nodes = removeFunc(lost, func(node string) bool { return !slices.Contains(last[node].Jobs, job.Shown) })
+		if len(job.Nodes) > 0 {
+			waiting = append(waiting, job)
+			restarts = append(restarts, job.Restarts-1) // those of the run that has ended
+		}
+	}
+
+	if len(waiting) == 0 {
 		return
 	}
 
 	now := h.began.Add(h.Offset())
 	record := state.Record{
-		At:      now,
-		Hook:    "resume",
-		Nodes:   hostlist.Compress(lost),
-		Jobs:    jobNames(jobs),
-		Code:    string(capacity.NotBooted),
-		Message: h.bootFailure(ctx, last[lost[0]].instance),
+		At:       now,
+		Hook:     "resume",
+		Nodes:    hostlist.Compress(lost),
+		Jobs:     jobNames(waiting),
+		Restarts: restarts,
+		Code:     string(capacity.NotBooted),
+		Message:  h.bootFailure(ctx, last[lost[0]].instance),
 	}
-
-	for i, job := range jobs { // requeued by now
-		record.Restarts = append(record.Restarts, job.Restarts-1)
-		for node, l := range last {
-			if slices.Contains(l.Jobs, job.Shown) {
-				jobs[i].Nodes = append(jobs[i].Nodes, node)
-			}
-		}
-	}
-
 	h.record(record)
 
 	note := capacity.AdminNote{Text: fmt.Sprintf("nodes %s did not boot: %s", record.Nodes, record.Message)}
-	h.delayJobs(ctx, jobs, jobs, delay{now: h.began, failures: countFailures(append(records, record), now)}, note)
+	failures := countFailures(append(records, record), now)
+	h.delayJobs(ctx, waiting, waiting, delay{now: h.began, failures: failures}, note)
 }
 
 // bootFailure says why an instance did not boot, by its console; instance is "" if it is unknown.
