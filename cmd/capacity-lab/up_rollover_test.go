@@ -16,6 +16,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
+	"github.com/pcs-capacity/pcs-capacity/internal/sources"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -114,7 +115,7 @@ func TestSlurmRollsOver(t *testing.T) {
 
 	said := func() string { mu.Lock(); defer mu.Unlock(); return strings.Join(lines, "\n") }
 
-	follower := lifecycle.Follower{Path: settings}
+	follower := sources.Follower{Path: settings}
 	ctx, cancel := context.WithCancel(t.Context())
 	watched := make(chan error, 1)
 	go func() {

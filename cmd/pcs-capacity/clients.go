@@ -12,6 +12,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/facts"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
+	"github.com/pcs-capacity/pcs-capacity/internal/sources"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
@@ -86,8 +87,8 @@ func newPCS(aws *ec2.Client) *pcs.Client { return pcs.From(aws.Shared()) }
 func sourcesIfAny(ctx context.Context, g *Globals, cfg *config.Config) lifecycle.Sources {
 	aws, err := ec2.New(ctx, ec2.Options{Region: g.region(cfg), Profile: g.Profile})
 	if err != nil {
-		return lifecycle.WithoutAWS(cfg, g.region(cfg), err)
+		return sources.WithoutAWS(cfg, g.region(cfg), err)
 	}
 
-	return lifecycle.NewSources(cfg, aws, newPCS(aws))
+	return sources.New(cfg, aws, newPCS(aws))
 }

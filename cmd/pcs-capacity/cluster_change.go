@@ -15,6 +15,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
+	"github.com/pcs-capacity/pcs-capacity/internal/sources"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
@@ -202,12 +203,12 @@ func pass(
 		return lifecycle.Report{}, nil, fmt.Errorf("reading the new settings: %w", err)
 	}
 
-	sources := lifecycle.NewSources(cfg, aws, pcsClient)
+	from := sources.New(cfg, aws, pcsClient)
 	if !rollOver {
-		sources.RollOver = nil
+		from.RollOver = nil
 	}
 
-	_, report, failed := lifecycle.Pass(ctx, sources)
+	_, report, failed := lifecycle.Pass(ctx, from)
 
 	return report, failed, nil
 }

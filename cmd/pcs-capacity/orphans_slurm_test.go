@@ -11,6 +11,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
+	"github.com/pcs-capacity/pcs-capacity/internal/sources"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
@@ -127,7 +128,7 @@ func TestLong_R5_R9_SyncEndsOrphans(t *testing.T) {
 	pass := func() (*capacity.Snapshot, []string) {
 		t.Helper()
 
-		snap, report, err := lifecycle.Pass(r.ctx, lifecycle.NewSources(r.cfg, r.aws, nil))
+		snap, report, err := lifecycle.Pass(r.ctx, sources.New(r.cfg, r.aws, nil))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/lab/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
+	"github.com/pcs-capacity/pcs-capacity/internal/sources"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
@@ -213,7 +214,7 @@ func newRehearsalIn(
 func (r *rehearsal) sync() []string {
 	r.Helper()
 
-	_, report, err := lifecycle.Pass(r.ctx, lifecycle.NewSources(r.cfg, r.aws, newPCS(r.aws)))
+	_, report, err := lifecycle.Pass(r.ctx, sources.New(r.cfg, r.aws, newPCS(r.aws)))
 	if err != nil {
 		r.Fatalf("pass: %v\n%+v", err, report)
 	}

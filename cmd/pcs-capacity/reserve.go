@@ -12,6 +12,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/facts"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/market"
+	"github.com/pcs-capacity/pcs-capacity/internal/sources"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
@@ -149,7 +150,7 @@ const unusedColumns = "ID: ID; TYPE: InstanceType; AZ ID: AZID; COUNT: Total; FR
 func (c *ReleaseCmd) releaseUnused(ctx context.Context, t *terminal.Terminal, cfg *config.Config, aws *ec2.Client,
 	pcsClient *pcs.Client,
 ) error {
-	found, err := lifecycle.Clean(ctx, lifecycle.NewSources(cfg, aws, pcsClient))
+	found, err := lifecycle.Clean(ctx, sources.New(cfg, aws, pcsClient))
 	if err == nil || len(found) > 0 {
 		err = errors.Join(err, t.Rows(found, unusedColumns))
 	}

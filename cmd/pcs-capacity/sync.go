@@ -9,6 +9,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
+	"github.com/pcs-capacity/pcs-capacity/internal/sources"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 )
 
@@ -32,7 +33,7 @@ alone, and named.
 
 // Run makes one pass, or one after the other.
 func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg *config.Config) error {
-	settings := lifecycle.Follower{Path: cfg.Path, Region: g.Region, Profile: g.Profile}
+	settings := sources.Follower{Path: cfg.Path, Region: g.Region, Profile: g.Profile}
 
 	if c.DryRun && c.Watch {
 		return usage("give --dry-run alone")
@@ -48,19 +49,19 @@ func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg
 		)
 	}
 
-	sources, err := settings.Sources(ctx, false)
+	from, err := settings.Sources(ctx, false)
 	if err != nil {
 		return err
 	}
 
-	sources.DryRun = c.DryRun
+	from.DryRun = c.DryRun
 	progress := t.Slow("asking AWS and Slurm")
-	snap, report, err := lifecycle.Pass(ctx, sources)
+	snap, report, err := lifecycle.Pass(ctx, from)
 
 	progress.Done()
 
 	if !c.DryRun {
-		report.Add(lifecycle.Publish(ctx, sources, snap, report)...)
+		report.Add(lifecycle.Publish(ctx, from, snap, report)...)
 	}
 
 	if t.Format == terminal.Table {
@@ -114,7 +115,7 @@ func (c *NotifyTestCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *conf
 		At:      time.Now().UTC().Truncate(time.Second),
 		Problem: capacity.Problemf(capacity.TestNotice, capacity.Subject{}, "", "a test of [notify] on host %s", host),
 	}
-	if err := lifecycle.Target(cfg).Deliver(ctx, test); err != nil {
+	if err := sources.Target(cfg).Deliver(ctx, test); err != nil {
 		return err
 	}
 

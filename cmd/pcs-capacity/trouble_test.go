@@ -12,6 +12,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
+	"github.com/pcs-capacity/pcs-capacity/internal/sources"
 )
 
 // manyQuestions are settings for which a pass asks AWS six things.
@@ -98,7 +99,7 @@ func TestWatchSaysEachTroubleOnce(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 
-			settings := lifecycle.Follower{Path: path}
+			settings := sources.Follower{Path: path}
 			passes := 0
 
 			var aws []string
@@ -133,7 +134,7 @@ func TestWatchFollowsTheRegion(t *testing.T) {
 	simulatedAWS(t)
 
 	path := filepath.Join(t.TempDir(), "config.toml")
-	settings := lifecycle.Follower{Path: path}
+	settings := sources.Follower{Path: path}
 	for _, region := range []string{"us-east-2", "us-west-2"} {
 		if err := os.WriteFile(path, fmt.Appendf(nil, "region = %q\n", region), 0o644); err != nil {
 			t.Fatal(err)
@@ -150,7 +151,7 @@ func TestWatchFollowsTheRegion(t *testing.T) {
 func TestWatchKeepsTheLastGoodSettings(t *testing.T) {
 	simulatedAWS(t)
 	path := withoutSlurm(t)
-	settings := lifecycle.Follower{Path: path}
+	settings := sources.Follower{Path: path}
 
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

@@ -15,6 +15,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/hooks/submit"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
+	"github.com/pcs-capacity/pcs-capacity/internal/sources"
 )
 
 // TestMain makes the test program the hook programs as well: called by one of these names
@@ -38,7 +39,7 @@ func syncPass() {
 		var aws *ec2.Client
 		if aws, err = ec2.New(context.Background(), ec2.Options{Region: cfg.Region}); err == nil {
 			var report lifecycle.Report
-			if _, report, err = lifecycle.Pass(context.Background(), lifecycle.NewSources(cfg, aws, nil)); err == nil {
+			if _, report, err = lifecycle.Pass(context.Background(), sources.New(cfg, aws, nil)); err == nil {
 				err = json.NewEncoder(os.Stdout).Encode(report)
 			}
 		}

@@ -19,7 +19,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/internal/config"
+	"github.com/pcs-capacity/pcs-capacity/internal/notify"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
@@ -450,9 +450,11 @@ func TestAfter(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	cfg := config.Default()
-	cfg.StateDir, cfg.Notify.Command = filepath.Join(dir, "state"), command
-	if err := os.Mkdir(cfg.StateDir, 0o755); err != nil {
+	from := Sources{
+		World:  World{State: state.Dir(filepath.Join(dir, "state"))},
+		Notify: notify.Target{Command: command, Timeout: time.Minute},
+	}
+	if err := from.State.Create(); err != nil {
 		t.Fatal(err)
 	}
 
@@ -460,7 +462,7 @@ func TestAfter(t *testing.T) {
 	report.Add(checkReservations(View{Snap: snap, Now: report.At})...)
 
 	for range 2 {
-		if problems := Publish(t.Context(), NewSources(cfg, nil, nil), snap, report); len(problems) > 0 {
+		if problems := Publish(t.Context(), from, snap, report); len(problems) > 0 {
 			t.Error(problems)
 		}
 	}
@@ -471,7 +473,7 @@ func TestAfter(t *testing.T) {
 		t.Errorf("%v: %s", err, said)
 	}
 
-	if _, err := os.Stat(filepath.Join(cfg.StateDir, metricsFile)); err != nil {
+	if _, err := os.Stat(filepath.Join(string(from.State), metricsFile)); err != nil {
 		t.Error(err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
+	"github.com/pcs-capacity/pcs-capacity/internal/sources"
 )
 
 const platformSettings = `
@@ -71,16 +72,16 @@ func TestAPassKnowsThePlatform(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		settings := lifecycle.Follower{Path: path, Region: "us-east-2"}
+		settings := sources.Follower{Path: path, Region: "us-east-2"}
 
-		sources, err := settings.Sources(t.Context(), false)
+		from, err := settings.Sources(t.Context(), false)
 		if err != nil {
 			t.Fatal(err)
 		}
 
-		_, _, _ = lifecycle.Pass(t.Context(), sources) // Slurm is not there
+		_, _, _ = lifecycle.Pass(t.Context(), from) // Slurm is not there
 
-		snap, err := sources.State.ReadSnapshot()
+		snap, err := from.State.ReadSnapshot()
 		if err != nil {
 			t.Fatal(err)
 		}

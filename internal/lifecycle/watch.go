@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,13 +8,8 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
-	"github.com/pcs-capacity/pcs-capacity/ec2"
-	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/notify"
-	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
-	"github.com/pcs-capacity/pcs-capacity/pcs"
-	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // Watch makes one pass after the other.
@@ -207,9 +201,6 @@ func status(report Report, problems []capacity.Problem) string {
 	return text
 }
 
-// tellTime bounds each delivery of a notice.
-const tellTime = 10 * time.Second
-
 // metricsFile is for node_exporter's textfile collector, which reads *.prom.
 const metricsFile = "pcs_capacity.prom"
 
@@ -263,124 +254,11 @@ type Sources struct {
 // now is AWS's time, as far as it is known.
 func (s Sources) now() time.Time { return s.MachineTime().Add(s.EC2.Offset()) }
 
-// RollOver goes on to give a block its compute node group on PCS, or to remove one: see [setup.RollOver]. Both say
-// which steps they began.
+// RollOver goes on to give a block its compute node group on PCS, or to remove one: see RollOver of package setup. Both
+// say which steps they began.
 type RollOver interface {
 	SetUp(
 		ctx context.Context, partition string, group capacity.NodeGroup, block capacity.Reservation, anew bool,
 	) (did []string, err error)
 	Remove(ctx context.Context, partition, slot string) (did []string, err error)
-}
-
-// NewSources returns the sources for the settings.
-func NewSources(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) Sources {
-	local := state.Dir(cfg.LocalDir)
-	if cfg.Cluster != "" {
-		local = "" // PCS has no job_submit
-	}
-
-	for _, p := range cfg.Partitions {
-		for _, g := range p.Groups {
-			if aws != nil && g.PurchaseOption.IsBlock() {
-				aws.ExpectBlocks()
-			}
-		}
-	}
-
-	owner, is := state.OwnerOf(cfg.Path)
-
-	client := slurm.New(cfg.Cluster)
-	s := Sources{
-		World: World{
-			Slurm:       client,
-			EC2:         aws,
-			State:       state.Dir(cfg.StateDir),
-			MachineTime: time.Now,
-		},
-		Settings: cfg.Domain(),
-		Owner:    owner,
-		OwnerIs:  is,
-		Poll:     cfg.Timing.Poll.Duration,
-		Local:    local,
-		Notify:   Target(cfg),
-	}
-	s.Held = func(ctx context.Context, groups []string) (map[string]string, error) {
-		return pcsClient.Slots(ctx, cfg.Cluster, groups)
-	}
-	if s.Settings.RollsOver("") {
-		s.RollOver = &setup.RollOver{
-			Setup:  setup.Setup{PCS: pcsClient, EC2: aws, Slurm: setup.SlurmClient{Client: client}},
-			Config: cfg,
-		}
-	}
-
-	return s
-}
-
-// Target returns the receiver of notices that the settings name.
-func Target(cfg *config.Config) notify.Target {
-	return notify.Target{Command: cfg.Notify.Command, Webhook: cfg.Notify.Webhook, Timeout: tellTime}
-}
-
-// WithoutAWS returns the sources of a machine that cannot ask AWS at all, for the reason.
-func WithoutAWS(cfg *config.Config, region string, reason error) Sources {
-	s := NewSources(cfg, nil, nil)
-	s.Offline = reason
-	s.EC2 = offline{region: region}
-	s.RollOver = nil
-
-	return s
-}
-
-// offline is an EC2 that nobody asks: see Sources.Offline.
-type offline struct {
-	EC2
-	region string
-}
-
-func (o offline) Region() string                                 { return o.region }
-func (o offline) Withheld() []string                             { return nil }
-func (o offline) Offset() time.Duration                          { return 0 }
-func (o offline) Explain(err error) (words string, general bool) { return err.Error(), true }
-
-// Follower gives the sources of one pass after the other, from settings that may change.
-type Follower struct {
-	Path string // where the settings are
-	// Region and Profile are those of the command line; "" leaves them to the settings and to the AWS SDK's own chain.
-	Region, Profile string
-
-	was    *config.Config // the settings of the last pass
-	region string         // that of the clients, as it was asked for
-	aws    *ec2.Client
-	pcs    *pcs.Client
-}
-
-// Sources reads the settings. It makes new clients of AWS when the region has changed, or on renew. The error is for
-// settings that are broken, or that a running program does not take over: see [config.Config.Follow].
-func (f *Follower) Sources(ctx context.Context, renew bool) (Sources, error) {
-	cfg, err := config.Load(f.Path)
-	if err != nil {
-		return Sources{}, err
-	}
-
-	// Some settings, such as state_dir, cannot change under a running program.
-	if f.was != nil {
-		if err := cfg.Follow(f.was); err != nil {
-			return Sources{}, err
-		}
-	}
-
-	f.was = cfg
-	if region := cmp.Or(f.Region, cfg.Region); renew || f.aws == nil || region != f.region {
-		aws, err := ec2.New(ctx, ec2.Options{Region: region, Profile: f.Profile})
-		if err != nil {
-			return Sources{}, err
-		}
-
-		f.region = region
-		f.aws = aws
-		f.pcs = pcs.From(aws.Shared())
-	}
-
-	return NewSources(cfg, f.aws, f.pcs), nil
 }
