@@ -196,6 +196,7 @@ func Load(path string) (*Config, error) {
 		c.Partitions[i].File = path
 	}
 
+	// A file for each partition that setup wrote; an administrator may add others.
 	more, err := filepath.Glob(filepath.Join(filepath.Dir(path), "conf.d", "*.toml"))
 	if err != nil {
 		errs = append(errs, err)
@@ -219,6 +220,7 @@ func Load(path string) (*Config, error) {
 		applyDefaults(&c.Partitions[i])
 	}
 
+	// What is missing in a file that cannot be read would only be a second error.
 	if len(errs) == 0 {
 		errs = c.validate()
 	}
@@ -267,6 +269,7 @@ func decodeText(path, text string, into any) (keys []toml.Key, errs []error) {
 
 // unknownKey says which known key of the same table is nearest to one that is not known.
 func unknownKey(place string, key toml.Key, into any) error {
+	// A key of another table is more often misplaced than misspelt.
 	known := keysAt(reflect.TypeOf(into), key[:len(key)-1])
 	last := key[len(key)-1]
 	hint := ""
@@ -288,6 +291,7 @@ func tableOf(t reflect.Type, key string) string {
 		return "at the top, before the first [table]"
 	}
 
+	// Of a key that both have, such as name, the partition's is meant.
 	group := toml.Key{"partition", "node_group"}
 	if slices.Contains(keysAt(t, group), key) && !slices.Contains(keysAt(t, group[:1]), key) {
 		return "under [[" + group.String() + "]]"

@@ -27,6 +27,7 @@ func (c *Config) Follow(was *Config) error {
 			"%s and conf.d have lost all partitions: restore them, or restart sync to go on without any", c.Path))
 	}
 
+	// One that is lost has been named above.
 	for _, s := range []struct{ key, was, is string }{
 		{"cluster", was.Cluster, c.Cluster},
 		{"state_dir", was.StateDir, c.StateDir},

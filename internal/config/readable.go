@@ -94,6 +94,7 @@ func checkReadable(path string) (errs []error) {
 		errs = append(errs, explainUnreadable(confD, err))
 	}
 
+	// Load reads no other file of conf.d.
 	for _, one := range more {
 		if filepath.Ext(one.Name()) == ".toml" {
 			files = append(files, filepath.Join(confD, one.Name()))
@@ -125,6 +126,7 @@ func explainUnreadable(path string, err error) error {
 		return fmt.Errorf("%w; make it readable for SlurmUser", err)
 	}
 
+	// From the top down: the first folder that is closed hides all below it.
 	for _, p := range slices.Backward(pathsTo(path)) {
 		if _, err := os.Lstat(p); errors.Is(err, fs.ErrPermission) {
 			return fmt.Errorf("SlurmUser cannot read %s, because %s is closed to it; chmod 755 %s", path,

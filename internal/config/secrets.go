@@ -47,10 +47,11 @@ func (c *Config) CheckSecrets(slurmUser int) (errs []error) {
 	}
 
 	if _, secret := secretURL(c.Notify.Webhook); secret && readable(c.Path) {
-		file, _ := filepath.Abs(
-			filepath.Join(filepath.Dir(c.Path), "webhook")) // a relative one if nobody knows where we are
+		// A relative path if the working directory is unknown.
+		file, _ := filepath.Abs(filepath.Join(filepath.Dir(c.Path), "webhook"))
 		errs = append(errs, fmt.Errorf(
-			`all users can read webhook in %s, and post there; write the URL into %s, with mode 0600, and set webhook = "file://%s"`,
+			`all users can read webhook in %s, and post there; write the URL into %s, with mode 0600, and set `+
+				`webhook = "file://%s"`,
 			c.Path, file, file))
 	}
 

@@ -108,6 +108,7 @@ func checkTrusted(path string, info fs.FileInfo, holds bool, owners []int) error
 		return fmt.Errorf("%s belongs to user %d, who can %s; chown -h root %s", path, s.Uid, can, path)
 	}
 
+	// The mode of a link means nothing, and in a sticky folder nobody replaces the file of another.
 	mode := info.Mode().Perm()
 	who := "everyone"
 	may := "o-w"
@@ -173,6 +174,7 @@ func LoadEnvironment(path string) error {
 			return fmt.Errorf("line %d of %s is not KEY=VALUE", number, path)
 		}
 
+		// Whoever started the program has set it on purpose.
 		if _, has := os.LookupEnv(pair[1]); has {
 			continue
 		}

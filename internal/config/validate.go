@@ -76,6 +76,7 @@ func (c *Config) validatePartitions() []error {
 
 	settings := c.Domain()
 
+	// By name, where it stood first: Slurm and PCS know each of them by its name alone.
 	seen := map[string]string{}
 	groups := map[string]string{}
 	slots := map[string]string{}
@@ -222,13 +223,15 @@ func GroupName(provider capacity.Provider, name string) string {
 	if !provider.Configures() {
 		if !slurmName.MatchString(name) {
 			return fmt.Sprintf(
-				"%q cannot begin the names of nodes; start with a letter and use letters, digits, '-', '_' and '.' only",
+				"%q cannot begin the names of nodes; start with a letter and use letters, digits, '-', '_' and '.' "+
+					"only",
 				name)
 		}
 
 		return ""
 	}
 
+	// PCS counts the suffix of the slot.
 	most := 25 - len(capacity.SlotNames(capacity.ProviderPCS, "")[0])
 
 	if !regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]*$`).MatchString(name) {

@@ -60,6 +60,7 @@ func NodeGroupText(g capacity.GroupSettings) (string, error) {
 		Groups []capacity.GroupSettings `toml:"node_group"`
 	}
 
+	// A partition with nothing else in it, whose heading is then cut off.
 	text, err := encodePartition("", partition{[]capacity.GroupSettings{g}})
 	_, text, _ = strings.Cut(text, "[[partition]]\n")
 
@@ -152,6 +153,7 @@ func (c *Config) ValidateWith(p capacity.PartitionSettings) []error {
 		p.File = PartitionPath(with.Path, p.Name)
 	}
 
+	// Instead of the one that it will replace: a name that stands twice is an error.
 	others := slices.DeleteFunc(slices.Clone(with.Partitions),
 		func(other capacity.PartitionSettings) bool { return other.Name == p.Name })
 	with.Partitions = append(others, p)
@@ -187,6 +189,7 @@ func WriteClusterRef(path string, place ClusterRef) error {
 		text = string(there)
 	}
 
+	// Somebody may have set them while setup was asking; then theirs hold.
 	lines := ""
 	for _, one := range []struct{ key, is, wanted string }{
 		{"region", now.Region, place.Region},
@@ -200,6 +203,7 @@ func WriteClusterRef(path string, place ClusterRef) error {
 		}
 	}
 
+	// Keys of the top have to stand before the first [table].
 	head := ""
 	rest := text
 	for strings.HasPrefix(rest, "#") {
@@ -242,6 +246,7 @@ func TryFolder(dir string) error {
 		return err
 	}
 
+	// A full disk still makes empty files.
 	_, err = f.Write(make([]byte, trialSize))
 
 	return errors.Join(err, f.Sync(), f.Close(), os.Remove(f.Name()))

@@ -81,6 +81,7 @@ func (in Include) Text() (text string, notes []string) {
 
 	in.listSettings(line)
 
+	// Where Slurm's programs are, and what the site has said, stands in comments: our hooks read it there.
 	text = fileHeader
 	if in.Slurm != "" && !slurm.IsUsualFolder(in.Slurm) {
 		text += slurm.FolderLine(in.Slurm)
@@ -113,6 +114,7 @@ func (in Include) listSettings(line func(key, value string)) {
 		return
 	}
 
+	// A node that did not boot stays DOWN, unless idle_on_node_suspend makes it idle when it is powered down.
 	groups := launchedGroups(in.Settings)
 	parameters := []string{"idle_on_node_suspend"}
 	if slices.ContainsFunc(groups,
@@ -123,6 +125,7 @@ func (in Include) listSettings(line func(key, value string)) {
 
 	add("SlurmctldParameters", parameters...)
 
+	// Before 23.02 Slurm hides cloud nodes that are powered down, unless told not to.
 	if !in.Version.AtLeast(23, 2, 0) {
 		add("PrivateData", "cloud")
 	}
@@ -167,8 +170,8 @@ func (in Include) nodeLines() (text string, notes []string) {
 		if t, known := in.Templates[g.LaunchTemplate]; known && !t.AsksConfServer() {
 			notes = append(notes, fmt.Sprintf(
 				"user data of launch template %s has no --conf-server: give the nodes of node group %s a copy of "+
-					"slurm.conf, %s, gres.conf and %s, each time that they change: in the image, by user data, or on a "+
-					"shared file system",
+					"slurm.conf, %s, gres.conf and %s, each time that they change: in the image, by user data, or on "+
+					"a shared file system",
 				t.Name, g.Name, IncludeFile, GresFile))
 		}
 	}
@@ -197,6 +200,7 @@ func (in Include) nodeLines() (text string, notes []string) {
 // missingPowerOptions returns the options for power saving that a line of a partition lacks: those of slurm.conf would
 // hold for nodes of the site's as well. Its longer times hold for ours too.
 func (in Include) missingPowerOptions(line string) (missing string) {
+	// Of two timeouts the longer one holds; the site's own SuspendTime holds as it is.
 	boot := in.Settings.Timing.BootAllowance.Duration
 	for _, one := range []struct {
 		key  string
@@ -261,6 +265,7 @@ func nodeNames(groups ...capacity.GroupSettings) (all []string) {
 // hardware tells what slurmd finds on an instance: with less than slurm.conf says Slurm refuses it (INVALID_REG), and
 // with CPUs alone it binds tasks to single threads of a core. EC2 does not tell sockets; Slurm compares the product.
 func hardware(t ec2.InstanceType, l capacity.LaunchTemplate) string {
+	// A launch template may switch cores or hyperthreads off.
 	cores := cmp.Or(l.Cores, t.Cores)
 	threads := cmp.Or(l.ThreadsPerCore, t.ThreadsPerCore)
 	text := fmt.Sprintf(" CPUs=%d Sockets=1 CoresPerSocket=%d ThreadsPerCore=%d RealMemory=%d", cores*threads, cores,

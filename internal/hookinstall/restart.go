@@ -126,6 +126,7 @@ func (e *notStarted) restore(ctx context.Context, w World, made []Change) error 
 		}
 	}
 
+	// Without a file of ours to put back, nothing of ours keeps slurmctld down.
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w. The former files could not be put back: %w", e, err)
@@ -166,6 +167,7 @@ func (e *notStarted) blame() string {
 // findComplaint finds the line of the site's that slurmctld's complaints are about: the last complaint that shares a
 // word with any line tells, and of the lines the one that shares most.
 func (s SlurmConf) findComplaint(complaints []string) (where, text string) {
+	// The last complaint is the fatal one, but it may name no line.
 	for _, complaint := range slices.Backward(complaints) {
 		said := strings.FieldsFunc(complaint, func(r rune) bool { return strings.ContainsRune(" \t\"'`:;,()=/", r) })
 		most := 0
@@ -198,6 +200,7 @@ func (s SlurmConf) findComplaint(complaints []string) (where, text string) {
 
 // wordsOf returns the values in a line as a complaint of slurmctld may name them, and its first key.
 func wordsOf(line string) map[string]bool {
+	// slurmctld names single nodes of a hostlist, plugins without their kind, and unknown keys without a value.
 	words := map[string]bool{}
 	for i, field := range strings.Fields(line) {
 		key, value, _ := strings.Cut(field, "=")

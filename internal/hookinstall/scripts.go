@@ -55,6 +55,7 @@ func (s Script) State() (State, error) {
 		return Missing, err
 	}
 
+	// Beside a script of the site's own, ours counts only if that one loads it.
 	good := Installed
 	if !isOurs(text) {
 		good = Loaded
@@ -143,6 +144,7 @@ func (s SlurmConf) CheckHookOff(hook string, running slurm.Config) error {
 		plugins = running.JobSubmitPlugins
 	}
 
+	// What runs comes first; slurm.conf says what the next start of slurmctld will run.
 	switch {
 	case hasLua(plugins):
 		who = fmt.Sprintf("slurmctld has %s=lua", key)
@@ -195,6 +197,7 @@ func Folders() []string {
 		return []string{filepath.Dir(conf)}
 	}
 
+	// A host of AWS PCS may have an /etc/slurm that nothing reads.
 	dirs := pcsFolders(pcsRoot)
 	if _, err := os.Stat("/etc/slurm"); err == nil && len(dirs) == 0 {
 		dirs = []string{"/etc/slurm"}

@@ -36,6 +36,7 @@ func (s SlurmConf) State() (state State, wrong []string, err error) {
 		return Foreign, nil, nil
 	}
 
+	// slurmctld takes the last value of a key, so an edit of slurm.conf above our line has no effect.
 	wrong = s.conflicts(ours)
 	if len(wrong) > 0 {
 		return Old, wrong, nil
@@ -55,6 +56,7 @@ func (p *Plan) InstallSettings(ctx context.Context, s Settings, text, gres strin
 	before := len(p.Changes)
 	p.checkJobs(ctx, s, text)
 
+	// The files first: slurmctld does not start with a line that includes what is not there.
 	if gres != "" {
 		p.write(s.sibling(GresFile), gres)
 	}
@@ -67,6 +69,7 @@ func (p *Plan) InstallSettings(ctx context.Context, s Settings, text, gres strin
 		p.restart(ctx, s)
 	}
 
+	// Only now does slurmctld no longer read it.
 	if gres == "" {
 		p.remove(s.sibling(GresFile), "")
 	}
@@ -89,6 +92,7 @@ func (p *Plan) RemoveSettings(ctx context.Context, s Settings, script Script) er
 	if p.err == nil && (restarts || len(p.Changes) > 0) {
 		p.restart(ctx, s)
 
+		// A person has to restart slurmctld; until then it may read the files again at any moment.
 		if !p.Restarts() {
 			p.addByHand("then run this again: the files of ours that slurmctld still reads stay until it is restarted")
 			return nil
@@ -98,6 +102,7 @@ func (p *Plan) RemoveSettings(ctx context.Context, s Settings, script Script) er
 	p.remove(s.sibling(IncludeFile), "")
 	p.remove(s.sibling(GresFile), "")
 
+	// The script that we wrote serves the site's own setting as well.
 	if p.err == nil && hasLua(s.list("JobSubmitPlugins")) {
 		p.addByHand(
 			"slurm.conf has JobSubmitPlugins=lua itself, so that %s stays; remove it, restart slurmctld, and run "+
@@ -114,6 +119,7 @@ func (p *Plan) RemoveSettings(ctx context.Context, s Settings, script Script) er
 func (p *Plan) setInclude(path, file string, wanted bool) {
 	before, _ := p.read(path)
 
+	// Taken out first: the line may stand somewhere else, and slurmctld reads the last value of a key.
 	var kept strings.Builder
 	for line := range strings.Lines(before) {
 		if words := strings.Fields(line); len(words) < 2 || !strings.EqualFold(words[0], "include") ||
@@ -144,7 +150,7 @@ func (p *Plan) restart(ctx context.Context, s Settings) {
 	p.add("restart", service, s.restart)
 }
 
-// Systemd is that of this machine, for a World.
+// Systemd is a part of a World: systemctl of this machine.
 type Systemd struct{}
 
 // Systemctl runs systemctl.
@@ -175,6 +181,7 @@ func (s SlurmConf) allNames() []string {
 
 // checkJobs refuses while jobs end with what goes, unless that is forced.
 func (p *Plan) checkJobs(ctx context.Context, s Settings, after string) {
+	// Nodes and partitions that the site has itself are none of ours, and stay.
 	before, _ := p.read(s.sibling(IncludeFile))
 	gone, err := s.removedNames(before, after)
 	p.err = cmp.Or(p.err, err)

@@ -45,6 +45,7 @@ func ReadSlurmConf(conf string) (SlurmConf, error) {
 		return s, err
 	}
 
+	// A node with a line about GPUs gets none of ours beside it.
 	gres, _, err := readLines(s.sibling("gres.conf"), GresFile)
 	for _, line := range gres {
 		if nodes := optionValue(line, "nodename"); nodes != "" &&
@@ -109,6 +110,8 @@ func walk(conf, ours string, visit func(place, line string)) error {
 	add = func(path string, depth int) error {
 		text, _, err := read(path)
 		number := 1
+
+		// A line that goes on in the next one keeps the number of its first.
 		for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", continued)) {
 			place := fmt.Sprintf("%s:%d", path, number)
 			number += 1 + strings.Count(line, continued)
@@ -122,6 +125,7 @@ func walk(conf, ours string, visit func(place, line string)) error {
 
 			visit(place, strings.Join(words, " "))
 
+			// Files that include each other end at some depth.
 			if len(words) == 1 || !strings.EqualFold(words[0], "include") || filepath.Base(words[1]) == ours ||
 				depth == 8 {
 				continue
@@ -172,6 +176,7 @@ func (s SlurmConf) CheckTopology(settings capacity.Settings) (sentences []string
 		return nil, nil
 	}
 
+	// Nothing of ours is included there; a switch may have switches below it instead of nodes.
 	all, _, err := readLines(s.sibling("topology.conf"), IncludeFile)
 	known := map[string]bool{}
 	for _, line := range all {
@@ -207,6 +212,7 @@ func (s SlurmConf) sibling(name string) string { return filepath.Join(filepath.D
 
 // value returns the value of a key; "" if there is none, or if it is a program of ours by hand.
 func (s SlurmConf) value(key string) string {
+	// A site that has named our program in slurm.conf has none of its own for us to call.
 	value := s.values[strings.ToLower(key)]
 	if strings.HasPrefix(filepath.Base(value), "pcs-capacity-") {
 		return ""

@@ -66,6 +66,7 @@ func (p Plan) Apply(ctx context.Context, done func(Change)) error {
 
 		err := c.Do(ctx, p.World)
 
+		// The cluster has no slurmctld now: that is put right even if the person has pressed Ctrl-C.
 		var down *notStarted
 		if errors.As(err, &down) {
 			return down.restore(context.WithoutCancel(ctx), p.World, p.Changes[:i])
@@ -122,6 +123,7 @@ func read(path string) (text string, there bool, err error) {
 
 // write plans a file of ours.
 func (p *Plan) write(path, text string) {
+	// A file of the site's own stays, unless it already has what ours would.
 	before, there := p.read(path)
 	if there && before != text && !isOurs(before) {
 		p.err = fmt.Errorf("%s: it was not written by pcs-capacity and is left as it is", path)
@@ -170,6 +172,7 @@ func replace(path, before, text string) error {
 		path = real
 	}
 
+	// Somebody may have edited the file while the plan was shown.
 	now, there, err := read(path)
 	switch {
 	case err != nil:
@@ -180,6 +183,7 @@ func replace(path, before, text string) error {
 		return os.Remove(path)
 	}
 
+	// Slurm reads the file as SlurmUser, and users' commands as anybody.
 	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), renameio.WithPermissions(0o644),
 		renameio.IgnoreUmask(), renameio.WithExistingPermissions())
 	if err != nil {
@@ -187,6 +191,7 @@ func replace(path, before, text string) error {
 	}
 	defer f.Cleanup() //nolint:errcheck // what is left of a file that was not written
 
+	// The new file belongs to us; the old one may have been SlurmUser's.
 	if info, err := os.Stat(path); err == nil {
 		owner := info.Sys().(*syscall.Stat_t)
 		mine := os.Geteuid()
@@ -226,6 +231,7 @@ const Plugin, pluginKey, pluginValue = pluginKey + "=" + pluginValue, "CliFilter
 
 // SetPlugin plans the setting of a PCS cluster that runs cli_filter.lua, or its end.
 func (p *Plan) SetPlugin(c pcs.Inventory, on bool) error {
+	// An empty value takes a setting away; one without lua is not ours.
 	change := map[string]string{}
 	if on {
 		change[pluginKey] = pluginValue
@@ -233,6 +239,7 @@ func (p *Plan) SetPlugin(c pcs.Inventory, on bool) error {
 		change[pluginKey] = ""
 	}
 
+	// PCS shows settings that it is still applying.
 	before := pcs.SettingsText(c.Cluster.SlurmSettings, "\n")
 	after := pcs.SettingsText(pcs.ChangedSettings(c.Cluster.SlurmSettings, change), "\n")
 	if before == after && c.Cluster.Status == pcs.Active {
