@@ -87,31 +87,26 @@ func page(app *kong.Application, n *kong.Node) string {
 		write("# DESCRIPTION\n\n%s\n\n", paragraphs(detail))
 	}
 
-	if below := commands(n); len(below) > 0 {
-		write("# COMMANDS\n\n")
-
-		for _, c := range below {
-			write("**%s**(1)\n: %s\n\n", pageName(c), escape(c.Help))
-		}
+	var below, arguments [][2]string
+	for _, c := range commands(n) {
+		below = append(below, [2]string{"**" + pageName(c) + "**(1)", c.Help})
 	}
 
-	if len(n.Positional) > 0 {
-		write("# ARGUMENTS\n\n")
-
-		for _, a := range n.Positional {
-			write("*%s*\n: %s\n\n", escape(a.Name), escape(a.Help))
-		}
+	for _, a := range n.Positional {
+		arguments = append(arguments, [2]string{"*" + escape(a.Name) + "*", a.Help})
 	}
 
-	flags(&b, "OPTIONS", n)
+	list(&b, "COMMANDS", below)
+	list(&b, "ARGUMENTS", arguments)
+	list(&b, "OPTIONS", flags(n))
 
 	if l, lists := n.Target.Interface().(Lister); lists {
 		heading, terms := l.List()
-		write("# %s\n\n", heading)
-
-		for _, term := range terms {
-			write("**%s**\n: %s\n\n", escape(term[0]), escape(term[1]))
+		for i, term := range terms {
+			terms[i][0] = "**" + escape(term[0]) + "**"
 		}
+
+		list(&b, heading, terms)
 	}
 
 	if n.Parent == nil {
@@ -124,15 +119,21 @@ func page(app *kong.Application, n *kong.Node) string {
 	return b.String()
 }
 
-func flags(b *strings.Builder, heading string, n *kong.Node) {
+// list writes terms, each with its explanation, if there are any.
+func list(b *strings.Builder, heading string, terms [][2]string) {
+	for i, term := range terms {
+		if i == 0 {
+			fmt.Fprintf(b, "# %s\n\n", heading)
+		}
+
+		fmt.Fprintf(b, "%s\n: %s\n\n", term[0], escape(term[1]))
+	}
+}
+
+func flags(n *kong.Node) (terms [][2]string) {
 	for _, f := range n.Flags {
 		if f.Hidden || f.Name == "help" && n.Parent != nil {
 			continue
-		}
-
-		if heading != "" {
-			fmt.Fprintf(b, "# %s\n\n", heading)
-			heading = ""
 		}
 
 		help := f.Help
@@ -142,8 +143,10 @@ func flags(b *strings.Builder, heading string, n *kong.Node) {
 			help += " Default: " + f.Default + "."
 		}
 
-		fmt.Fprintf(b, "**%s**\n: %s\n\n", escape(f.String()), escape(help))
+		terms = append(terms, [2]string{"**" + escape(f.String()) + "**", help})
 	}
+
+	return terms
 }
 
 // paragraphs keeps what is indented as it is, and escapes the rest.

@@ -46,6 +46,7 @@ func (p *Progress) Now(what string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
+	// On a terminal the next drawing shows it.
 	if what != p.what && !p.t.CanDraw && !p.silent {
 		fmt.Fprintln(p.t.Err, what)
 	}

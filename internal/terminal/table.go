@@ -34,6 +34,7 @@ func (t *Terminal) Rows(rows any, columns string) error { return t.Show(rows, ro
 func (t *Terminal) Show(doc, rows any, columns string) error {
 	switch t.Format {
 	case JSON, YAML:
+		// A program that reads no rows reads [], not null.
 		if v := reflect.ValueOf(doc); v.Kind() == reflect.Slice && v.IsNil() {
 			doc = []struct{}{}
 		}
@@ -59,6 +60,7 @@ func (t *Terminal) document(doc any) error {
 		return err
 	}
 
+	// By way of JSON, so that both formats have the same names.
 	text, err := yaml.JSONToYAML(out.Bytes())
 	if err != nil {
 		return fmt.Errorf("writing the result: %w", err)
@@ -196,22 +198,7 @@ func (t *Terminal) columns(rows reflect.Value, spec string) (all []*column) {
 		all = append(all, c)
 	}
 
-	// All times of a table in one form: with years only if they are needed, and the zone once, in the head.
-	layout := "01-02 15:04"
-	zone := ""
-	if len(times) > 0 {
-		first := slices.MinFunc(times, time.Time.Compare)
-		last := slices.MaxFunc(times, time.Time.Compare)
-		if last.Sub(first) > oneYear {
-			layout = "2006-01-02 15:04"
-		}
-
-		zone = " " + first.In(t.Zone()).Format("MST")
-		if other := last.In(t.Zone()).Format("MST"); " "+other != zone { // a place with summer time has two
-			zone += "/" + other
-		}
-	}
-
+	layout, zone := t.timeLayout(times)
 	for _, c := range all {
 		for _, v := range values[c] {
 			c.cells = append(c.cells, t.cell(v, layout))
@@ -227,6 +214,28 @@ func (t *Terminal) columns(rows reflect.Value, spec string) (all []*column) {
 	}
 
 	return all
+}
+
+// timeLayout returns one form for all times of a table: with years only if they are needed, and the zone once, for the
+// head.
+func (t *Terminal) timeLayout(times []time.Time) (layout, zone string) {
+	layout = "01-02 15:04"
+	if len(times) == 0 {
+		return layout, ""
+	}
+
+	first := slices.MinFunc(times, time.Time.Compare)
+	last := slices.MaxFunc(times, time.Time.Compare)
+	if last.Sub(first) > oneYear {
+		layout = "2006-01-02 15:04"
+	}
+
+	zone = " " + first.In(t.Zone()).Format("MST")
+	if other := last.In(t.Zone()).Format("MST"); " "+other != zone { // a place with summer time has two
+		zone += "/" + other
+	}
+
+	return layout, zone
 }
 
 // oneYear is a stretch of time in which month and day tell a time.
@@ -271,9 +280,11 @@ func fit(all []*column, width int) (kept []*column, wrapped int) {
 	slices.SortStableFunc(order, func(a, b *column) int { return cmp.Compare(a.drop, b.drop) })
 
 	for _, c := range order {
+		// Broken cells at their narrowest: a column is worth more than long lines.
 		c.out = total(leastWrapped) > width
 	}
 
+	// A wide column that went late may have made room for narrow ones that went before it.
 	for _, c := range slices.Backward(order) {
 		if c.out {
 			c.out = false
@@ -306,6 +317,7 @@ func (t *Terminal) table(rows reflect.Value, spec string) error {
 	}
 
 	var out bytes.Buffer
+	// The heads are the first row. A row is as high as its highest cell.
 	for row := range rows.Len() + 1 {
 		height := 1
 		for _, c := range columns {

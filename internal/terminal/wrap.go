@@ -87,7 +87,7 @@ func hang(line string, width int) int {
 func fill(words []string, end string, column, hang, width int) string {
 	var b strings.Builder
 
-	fresh := true // the line has no word yet
+	fresh := true // the line has no word yet, and can be no shorter
 	for i, word := range words {
 		bare := strings.TrimRight(word, " ")
 		n := runewidth.StringWidth(bare)
@@ -98,6 +98,7 @@ func fill(words []string, end string, column, hang, width int) string {
 		}
 
 		if width > 0 && !fresh && n > 0 && column+n > most {
+			// The blanks of the word before stand at the end of the line now.
 			broken := strings.TrimRight(b.String(), " ")
 			b.Reset()
 			b.WriteString(broken)
