@@ -793,7 +793,7 @@ var Codes = []Meaning{
 		Code:     ZoneUnknown,
 		At:       []Place{AtSetup},
 		Severity: Admin,
-		Text:     "EC2 does not show yet in which Availability Zone the reservation is.",
+		Text:     "EC2 has not yet reported the reservation's Availability Zone.",
 		Do:       "Run the command again once EC2 shows a zone.",
 	},
 	{
@@ -1149,7 +1149,7 @@ var Codes = []Meaning{
 		Code:     SlurmSilent,
 		At:       []Place{AtSetup},
 		Severity: Admin,
-		Text:     "Slurm does not answer, so it is not known whether jobs run on the nodes.",
+		Text:     "Slurm does not answer, so jobs may be running on the nodes.",
 		Do:       "Run the command where Slurm answers, or add `--force`.",
 	},
 	{

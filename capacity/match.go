@@ -41,7 +41,7 @@ func Match(r Reservation, g NodeGroup, now time.Time) (found []Problem) {
 	switch {
 	case r.AZID == "":
 		add(ZoneUnknown, "run this again once EC2 shows a zone for it",
-			"EC2 does not say yet in which Availability Zone reservation %s is, so no subnet can be checked", r.ID)
+			"EC2 has not yet reported the Availability Zone of reservation %s, so subnets cannot be checked", r.ID)
 	case !slices.ContainsFunc(g.Subnets, func(s Subnet) bool { return s.AZID == r.AZID }):
 		add(WrongZone, fmt.Sprintf("use a subnet in %s", FormatZone(r.AZID, r.AZ)),
 			"reservation %s is in %s, but node group %s has %s",
@@ -193,7 +193,7 @@ func fitOne(need Need, r Reservation, subnets []Subnet, idle int, timing Timing,
 	}
 
 	if len(subnets) > 0 && r.AZID == "" {
-		return say(Mismatched, "EC2 does not say yet in which Availability Zone it is")
+		return say(Mismatched, "EC2 has not yet reported its Availability Zone")
 	}
 
 	if len(subnets) > 0 && !slices.ContainsFunc(subnets, func(s Subnet) bool { return s.AZID == r.AZID }) {

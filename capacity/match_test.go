@@ -226,7 +226,7 @@ func TestFit(t *testing.T) {
 	}, []Reservation{placeless}, []Subnet{
 		{"subnet-0", "use2-az2", "us-east-2b"},
 	}, nil, timing, noon); got[0].Code != Mismatched ||
-		!strings.Contains(got[0].Message, "does not say") {
+		!strings.Contains(got[0].Message, "has not yet reported") {
 		t.Errorf("a block whose zone is not known: %+v", got[0])
 	}
 

@@ -106,7 +106,7 @@ func (c *ListCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg
 	progress.Done()
 
 	if err := subnets().Err; err != nil {
-		t.Say("The cluster's subnets are not known: %s", err)
+		t.Say("The cluster's subnets could not be read: %s", err)
 	}
 
 	if account() == "" {

@@ -522,7 +522,7 @@ func TestFitsATerminal(t *testing.T) {
 	}{
 		"a mistake": {
 			[]string{"reserve", "-t", "p5.48xlarge", "-n", "4", "--subnet-ids", "subnet-0e200000000000a01"},
-			"pcs-capacity: give --probe to release it at once, or --for TIME to hold it",
+			"pcs-capacity: use --probe to release it at once, or --for TIME to hold it",
 		},
 		"an error": {
 			append(slices.Clone(setup), "--yes", "--subnet-ids", "subnet-0e200000000000b02"),

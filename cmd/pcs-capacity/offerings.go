@@ -88,7 +88,7 @@ func (c *OfferingsCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal
 	progress.Done()
 
 	if use.Err != nil {
-		t.Say("The cluster's subnets are not known: %s", use.Err)
+		t.Say("The cluster's subnets could not be read: %s", use.Err)
 	}
 
 	if err := t.Show(found, found.Offers, offeringColumns); err != nil {
@@ -255,7 +255,7 @@ func (c *FitCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg 
 	progress.Done()
 
 	if answer.Subnets.Err != nil {
-		t.Say("The cluster's subnets are not known, so zones are not compared: %s", answer.Subnets.Err)
+		t.Say("The cluster's subnets could not be read, so zones are not compared: %s", answer.Subnets.Err)
 	}
 
 	if err := showFit(t, need, answer, own); err != nil {

@@ -33,7 +33,7 @@ type PurchaseCmd struct {
 type purchaseFlags struct {
 	ConfirmFee usd  `help:"The fee in USD that you accept. Refused when EC2 now asks for another." placeholder:"USD"`
 	Again      bool `help:"Buy once more what was bought before."`
-	DryRun     bool `help:"Show what would be bought, ask EC2 whether these credentials may buy it, and buy nothing. EC2 says nothing of stock or payment then."`
+	DryRun     bool `help:"Show what would be bought, ask EC2 whether these credentials may buy it, and buy nothing. EC2 then checks neither stock nor payment."`
 	Wait       bool `help:"Follow the payment to its end." default:"true" negatable:""`
 	OnlyBuyer  bool `help:"Nobody else buys now: do not wait for EC2 to show other purchases where state_dir is new." env:"PCS_CAPACITY_ONLY_BUYER"`
 }
@@ -240,7 +240,7 @@ func (c blockCustomer) checkZone(o capacity.Offering) error {
 	)
 	switch {
 	case subnets.Err != nil:
-		wrong = fmt.Errorf("whether the cluster can use %s is not known: %w", where, subnets.Err)
+		wrong = fmt.Errorf("could not determine whether the cluster can use %s: %w", where, subnets.Err)
 	case len(subnets.Own) == 0:
 		c.Say("  cluster  not compared: the settings name no cluster and no subnet")
 		return nil

@@ -46,7 +46,7 @@ const heldColumns = "SUBNET: SubnetID; AZ ID: AZID; ROOM: Room; RESERVATION: Res
 // Run says what it may cost, asks, and holds.
 func (c *ReserveCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.Config, aws *ec2.Client) error {
 	if c.Probe == (c.For != 0) {
-		return usage("give --probe to release it at once, or --for TIME to hold it")
+		return usage("use --probe to release it at once, or --for TIME to hold it")
 	}
 
 	h, err := newHolder(ctx, cfg, aws)
@@ -118,7 +118,7 @@ func (c *ReleaseCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.
 	pcsClient *pcs.Client,
 ) error {
 	if c.Unused != (len(c.Reservations) == 0) {
-		return usage("name reservations, or give --unused")
+		return usage("name reservations, or use --unused")
 	}
 
 	if c.Unused {

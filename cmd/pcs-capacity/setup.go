@@ -261,7 +261,7 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 
 	if c.Provider == capacity.ProviderEC2 {
 		t.Say(
-			"Let Slurm know the nodes, on its controller. This shows the lines for slurm.conf and restarts " +
+			"Tell Slurm about the nodes, on its controller. This shows the lines for slurm.conf and restarts " +
 				"slurmctld:\n  pcs-capacity hooks install",
 		)
 	}

@@ -36,7 +36,7 @@ func (c *SyncCmd) Run(ctx context.Context, t *terminal.Terminal, g *Globals, cfg
 	settings := sources.Follower{Path: cfg.Path, Region: g.Region, Profile: g.Profile}
 
 	if c.DryRun && c.Watch {
-		return usage("give --dry-run alone")
+		return usage("use --dry-run alone")
 	}
 
 	if c.Watch {

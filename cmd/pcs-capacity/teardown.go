@@ -116,9 +116,9 @@ func printPaid(ctx context.Context, t *terminal.Terminal, aws *ec2.Client, ids [
 		switch {
 		case !r.IsLiveAt(aws.Now()):
 		case r.End.IsZero():
-			t.Say("%s stays, and is paid until it is cancelled.", r.ID)
+			t.Say("%s stays, and is paid for until it is cancelled.", r.ID)
 		default:
-			t.Say("%s stays, and is paid until %s.", r.ID, t.Time(r.End))
+			t.Say("%s stays, and is paid for until %s.", r.ID, t.Time(r.End))
 		}
 	}
 }

@@ -255,7 +255,7 @@ func configError(err error) error {
 	var missing config.SharedConfigProfileNotExistError
 	if errors.As(err, &missing) {
 		return fmt.Errorf(
-			"there is no AWS profile %q in the AWS configuration of this user; give --profile or AWS_PROFILE one of "+
+			"there is no AWS profile %q in the AWS configuration of this user; set --profile or AWS_PROFILE to one of "+
 				"`aws configure list-profiles`, or leave both out",
 			missing.Profile,
 		)

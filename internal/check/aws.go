@@ -116,7 +116,7 @@ func (s survey) checkPermissions(f *findings) {
 	before := len(f.Problems)
 	for _, err := range s.permissionErrors() {
 		if err != nil && ec2.DeniedAction(err) == "" {
-			f.warn("permission", "fix the failures above, then rerun", "what is allowed is not known: %s",
+			f.warn("permission", "fix the failures above, then rerun", "permissions could not be checked: %s",
 				s.ErrorText(err))
 		}
 	}
@@ -169,7 +169,7 @@ func (s survey) checkReservations(f *findings) {
 			f.failText("platform", s.ErrorText(image.Err), "name an AMI of this region in it that this account may use")
 		case image.Err == nil && image.Value.Platform == "":
 			f.warn("platform", "make sure that the reservations are for that AMI's platform",
-				"the platform of the AMI of launch template %s is not known, so reservations are not compared with it",
+				"the AMI of launch template %s has an unknown platform, so reservations are not compared with it",
 				t)
 		}
 	}
@@ -247,8 +247,8 @@ func (s survey) checkTemplates(f *findings) {
 			f.fail("leftover",
 				"add it to the settings again, or run `pcs-capacity teardown "+
 					"--queue "+g.Tags[capacity.TagPartition]+" --node-group "+g.Name+"`",
-				"compute node group %s carries the tag of pcs-capacity, and the settings do not name it, so sync "+
-					"does not manage it",
+				"compute node group %s carries the tag of pcs-capacity but is not in the settings, so sync does not "+
+					"manage it",
 				g.Name)
 
 			continue

@@ -135,8 +135,8 @@ func (s survey) checkHookAccess(f *findings) {
 	case last.Account != "" && s.Account != "" && last.Account != s.Account:
 		f.warn("hook-credentials",
 			"run check with the hooks' credentials, or write AWS_PROFILE or other variables into "+environment,
-			"the last hook that slurmctld started had AWS credentials%s, and this command those of account %s: what "+
-				"is said here of AWS is not what hooks find",
+			"the last hook that slurmctld started had AWS credentials%s, but this command has those of account %s: "+
+				"hooks may get other answers from AWS than those shown here",
 			accountText(*last), s.Account)
 	default:
 		f.ok("hook-credentials", "the last hook that slurmctld started had AWS credentials%s", accountText(*last))
@@ -290,7 +290,8 @@ func (s survey) checkState(f *findings) {
 	case service != "":
 		f.ok("service", "`pcs-capacity sync --watch` runs: %s", service)
 	case err != nil:
-		f.warn("service", "run this as root", "whether `pcs-capacity sync --watch` runs here is not known: %s", err)
+		f.warn("service", "run this as root",
+			"could not determine whether `pcs-capacity sync --watch` runs here: %s", err)
 	case fresh:
 		f.warn("service", "if no other host runs it, "+start, "`pcs-capacity sync --watch` does not run on this host")
 	default:
@@ -317,8 +318,7 @@ func (s survey) checkStateMount(f *findings) {
 		f.warn("state-dir", shareFix, "%s is on %s; locking may not work there", dir, m)
 	case s.OnPCS():
 		f.warn("state-dir", shareFix,
-			"%s is on %s, a disk of a host that PCS replaces when it is unhealthy, if it has launched it: %s would "+
-				"be lost with it",
+			"%s is on %s, a disk of this host; PCS replaces unhealthy hosts that it launched, and %s would be lost",
 			dir, m, kept)
 	default:
 		f.ok("state-dir", "%s is on %s, and would be lost with this host", dir, m)
@@ -333,7 +333,7 @@ func (s survey) checkStateMount(f *findings) {
 			strings.Join(c.Backups, ", "))
 	default:
 		f.warn("backup", shareFix,
-			"%s is on %s: when %s takes over slurmctld, its hooks know no reservation, and launch nothing", dir, m,
+			"%s is on %s: when %s takes over slurmctld, its hooks find no reservation and launch nothing", dir, m,
 			strings.Join(c.Backups, ", "))
 	}
 }

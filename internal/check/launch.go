@@ -29,8 +29,8 @@ func checkRole(l facts.Launch) (found capacity.Problems) {
 	found.Add(capacity.Problem{
 		Severity: capacity.Note,
 		Sentence: fmt.Sprintf(
-			"PCS takes an instance profile only if the name of its role begins with AWSPCS, or its path has "+
-				"/aws-pcs/, and %s does not show that",
+			"PCS accepts an instance profile only if its role's name begins with AWSPCS or its path contains "+
+				"/aws-pcs/, which %s does not show",
 			profile),
 		Fix: fmt.Sprintf(
 			"look with `aws iam get-instance-profile --instance-profile-name %s --query "+
@@ -60,7 +60,7 @@ func checkDrivers(l facts.Launch) (found capacity.Problems) {
 	}
 
 	maker := words[0]
-	fix := "give another image with --ami"
+	fix := "name another image with --ami"
 	if l.Provider == capacity.ProviderPCS && maker == "nvidia" {
 		fix += ", such as PCS's own: " + GPUImage
 	}
@@ -101,7 +101,7 @@ func Trial(group string, tried []ec2.TrialResult, err error) (all capacity.Probl
 	without := ""
 	for _, one := range tried {
 		if one.NoReservation {
-			without = ", tried without the reservation, which takes no launch now"
+			without = ", tried without the reservation, which accepts no launch now"
 		}
 
 		switch says := one.Code + ": " + one.Message; one.Verdict {
@@ -117,7 +117,7 @@ func Trial(group string, tried []ec2.TrialResult, err error) (all capacity.Probl
 		case ec2.Refuses:
 			if !slices.ContainsFunc(all, func(p capacity.Problem) bool { return strings.HasSuffix(p.Sentence, says) }) {
 				all.Add(capacity.Problemf(capacity.LaunchRefused, capacity.Subject{},
-					cmp.Or(one.Fix, "fix what EC2 names in the launch template or in the flags"),
+					cmp.Or(one.Fix, "fix what EC2 reports, in the launch template or in the flags"),
 					"EC2 would not launch a node of %s into %s: %s", group, one.SubnetID, says))
 			}
 		}

@@ -32,7 +32,7 @@ func TestTried(t *testing.T) {
 		"before it opens": {
 			[]ec2.TrialResult{{SubnetID: "a", NoReservation: true}},
 			nil,
-			"ok: EC2's dry run would launch a node of gpu into a, tried without the reservation, which takes no " +
+			"ok: EC2's dry run would launch a node of gpu into a, tried without the reservation, which accepts no " +
 				"launch now; a dry run does not check for free capacity\n",
 		},
 		"one subnet refuses": {
@@ -57,7 +57,7 @@ func TestTried(t *testing.T) {
 			},
 			nil,
 			"admin: EC2 would not launch a node of gpu into a: InvalidParameterValue: 'Cost Center' is not a valid " +
-				"tag key; fix what EC2 names in the launch template or in the flags\n",
+				"tag key; fix what EC2 reports, in the launch template or in the flags\n",
 		},
 		"no answer": {
 			[]ec2.TrialResult{{SubnetID: "a", Verdict: ec2.Silent, Message: "oops"}},
@@ -136,19 +136,19 @@ func TestDrivers(t *testing.T) {
 		{
 			capacity.ProviderPCS,
 			h100,
-			"the 8 H100 of p5.48xlarge, and Slurm drains a node that shows fewer GPUs than configured; give another " +
+			"the 8 H100 of p5.48xlarge, and Slurm drains a node that shows fewer GPUs than configured; name another " +
 				"image with --ami, such as PCS's own: " + GPUImage + ", " + tag + "nvidia`",
 		},
 		{
 			capacity.ProviderEC2,
 			h100,
-			"the 8 H100 of p5.48xlarge, and Slurm drains a node that shows fewer GPUs than configured; give another " +
+			"the 8 H100 of p5.48xlarge, and Slurm drains a node that shows fewer GPUs than configured; name another " +
 				"image with --ami, " + tag + "nvidia`",
 		},
 		{
 			capacity.ProviderPCS,
 			trainium,
-			"the 16 Trainium2 of trn2.48xlarge, and Slurm drains a node that shows fewer GPUs than configured; give " +
+			"the 16 Trainium2 of trn2.48xlarge, and Slurm drains a node that shows fewer GPUs than configured; name " +
 				"another image with --ami, " + tag + "neuron`",
 		},
 	} {
@@ -325,7 +325,8 @@ func TestLaunched(t *testing.T) {
 			[]ec2.TrialResult{{SubnetID: "a", Verdict: ec2.Refuses, Code: "InvalidKeyPair.NotFound"}},
 			"admin launch-refused; admin launch-refused",
 		},
-		"nobody may ask for routes": {facts.Launch{NetworkErr: lacking("ec2:DescribeRouteTables", "")}, nil, "note network"},
+		"nobody may ask for routes": {facts.Launch{NetworkErr: lacking("ec2:DescribeRouteTables", "")}, nil, "note " +
+			"network"},
 		"no answer about routes":    {facts.Launch{NetworkErr: errors.New("oops")}, nil, "admin network"},
 		"an image that is not read": {facts.Launch{ImageErr: errors.New("oops")}, nil, "admin launch"},
 	} {
@@ -423,7 +424,7 @@ func TestPermission(t *testing.T) {
 		},
 		"not known": {
 			facts.Survey{AWSSurvey: facts.AWSSurvey{Permissions: map[string]facts.Answer[struct{}]{action: {Err: errors.New("oops")}}}},
-			"note: what is allowed is not known: oops",
+			"note: permissions could not be checked: oops",
 		},
 	} {
 		var f findings

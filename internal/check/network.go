@@ -70,7 +70,7 @@ func checkEFARules(l facts.Launch) (found capacity.Problems) {
 			fix := fmt.Sprintf("run `aws ec2 authorize-security-group-%s --region %s --group-id %s --ip-permissions "+
 				"'IpProtocol=-1,UserIdGroupPairs=[{GroupId=%[3]s}]'`", side.verb, l.Region, own[0])
 			found.Add(capacity.Problemf(capacity.RuleMissing, capacity.Subject{}, fix,
-				"security group %s has no rule by which nodes connect to each other by EFA: all traffic %s itself",
+				"security group %s lacks a rule that nodes need to connect to each other by EFA: all traffic %s itself",
 				strings.Join(own, ", "), side.words))
 		}
 	}

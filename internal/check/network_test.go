@@ -153,7 +153,8 @@ func TestEFARules(t *testing.T) {
 			[]ec2.Rule{in},
 			nil,
 			[]string{
-				"security group sg-1 has no rule by which nodes connect to each other by EFA: all traffic to itself; " + fmt.Sprintf(
+				"security group sg-1 lacks a rule that nodes need to connect to each other by EFA: all traffic to " +
+					"itself; " + fmt.Sprintf(
 					run, "egress"),
 			},
 		},

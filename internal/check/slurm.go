@@ -28,7 +28,7 @@ func (s survey) checkCommands(f *findings) {
 		f.fail("slurm", commandsFix(err), "Slurm's commands do not run here: %s", err)
 	case want == "":
 	case is.Release() == want:
-		f.ok("slurm-version", "Slurm's commands here are %s, as %s", is, of)
+		f.ok("slurm-version", "Slurm's commands here are %s, the same as %s", is, of)
 	default:
 		f.fail("slurm-version", "install Slurm "+want+" here, or put it first into PATH",
 			"Slurm's commands here are %s, the cluster has %s", is, want)
@@ -151,7 +151,7 @@ func (s survey) checkRights(f *findings) {
 			"this user may not create reservations in Slurm, and so no fences")
 	case err != nil:
 		f.warn(string(capacity.SlurmRights), "run this again",
-			"whether this user may create reservations in Slurm is not known: %s", err)
+			"could not determine whether this user may create reservations in Slurm: %s", err)
 	}
 }
 
@@ -211,8 +211,8 @@ func (s survey) checkAstray(f *findings) {
 				hostlist.Compress(left))
 		}
 
-		what := "partition %s holds %s, which the settings have elsewhere: its jobs run on reserved capacity, and " +
-			"nothing here checks them"
+		what := "partition %s contains %s, which the settings have in another partition: its jobs run on reserved " +
+			"capacity unchecked"
 		if p.Default {
 			f.fail("partition", fix, what+"; it is the default, for jobs without -p", p.Name, hostlist.Compress(astray))
 			continue
@@ -263,9 +263,9 @@ func (s survey) checkSrunWait(f *findings) {
 			"srun",
 			fmt.Sprintf(
 				"raise ResumeTimeout of slurm.conf, for example to %d, which holds for your other nodes as well; "+
-					"jobs of sbatch need nothing",
+					"jobs of sbatch are not affected",
 				int((boot/5).Seconds())),
-			"srun and salloc of Slurm 22.05 give a job's nodes up after %d s, five times ResumeTimeout and "+
+			"srun and salloc of Slurm 22.05 give up on a job's nodes after %d s, five times ResumeTimeout and "+
 				"SuspendTimeout of slurm.conf, and nodes may take %s to boot",
 			int(waits.Seconds()),
 			capacity.FormatExact(boot),
@@ -304,7 +304,7 @@ func (s survey) checkPowerSettings(f *findings) {
 				"run `pcs-capacity hooks install`, which sets ResumeTimeout=%d for our partitions, or set a smaller "+
 					"boot_allowance",
 				int(max(boot.Seconds(), 900))),
-			"Slurm gives a node up after ResumeTimeout, %s, but it may take %s to boot",
+			"Slurm gives up on a node after ResumeTimeout, %s, but it may take %s to boot",
 			capacity.FormatExact(has),
 			capacity.FormatExact(boot),
 		)

@@ -246,35 +246,35 @@ func TestPartitionsWithOurNodes(t *testing.T) {
 			"all",
 			with("debug", "b[1-2],cpu-[1-2],gpu-[1-4]", "", true),
 			capacity.Admin,
-			"partition debug holds b[1-2],gpu-[1-4], which",
+			"partition debug contains b[1-2],gpu-[1-4], which",
 			"write PartitionName=debug Nodes=cpu-[1-2] in slurm.conf",
 		},
 		{
 			"one",
 			with("debug", "cpu-1,gpu-2", "", false),
 			capacity.Note,
-			"holds gpu-2, which",
+			"contains gpu-2, which",
 			"Nodes=cpu-1 in slurm.conf",
 		},
 		{
 			"nothing else",
 			with("debug", "gpu-[1-4]", "", false),
 			capacity.Note,
-			"holds gpu-[1-4], which",
+			"contains gpu-[1-4], which",
 			"remove PartitionName=debug from slurm.conf",
 		},
 		{
 			"of another of ours",
 			with("gpu", "b1,gpu-1", "", false),
 			capacity.Note,
-			"partition gpu holds b1, which",
+			"partition gpu contains b1, which",
 			"Nodes=gpu-1 in slurm.conf",
 		},
 		{
 			"on PCS",
 			with("cpu", "cpu-1,gpu-1", "ml", false),
 			capacity.Note,
-			"holds gpu-1, which",
+			"contains gpu-1, which",
 			"remove their node groups from queue cpu",
 		},
 	})
@@ -436,8 +436,8 @@ func TestLasting(t *testing.T) {
 				FileSurvey: facts.FileSurvey{Mount: disk},
 			},
 			capacity.Note,
-			"xfs at /, a disk of a host that PCS replaces when it is unhealthy, if it has launched it: the record of " +
-				"purchases and the samples of report would be lost with it",
+			"xfs at /, a disk of this host; PCS replaces unhealthy hosts that it launched, and the record of " +
+				"purchases and the samples of report would be lost",
 			shareFix,
 		},
 		{
@@ -521,7 +521,7 @@ func TestHookAccess(t *testing.T) {
 			"others",
 			with(&state.HookAccess{Account: "444455556666", Source: "EC2RoleProvider"}, "111122223333"),
 			capacity.Note,
-			"of account 444455556666 (EC2RoleProvider), and this command those of account 111122223333",
+			"of account 444455556666 (EC2RoleProvider), but this command has those of account 111122223333",
 			"/etc/pcs-capacity/environment",
 		},
 	})

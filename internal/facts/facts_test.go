@@ -57,7 +57,10 @@ func (f *fakeAWS) Reservations(
 	return found, missing, nil
 }
 
-func (f *fakeAWS) FindReservations(_ context.Context, q ec2.ReservationQuery) (found []capacity.Reservation, err error) {
+func (f *fakeAWS) FindReservations(
+	_ context.Context,
+	q ec2.ReservationQuery,
+) (found []capacity.Reservation, err error) {
 	if err := f.call("select"); err != nil {
 		return nil, err
 	}

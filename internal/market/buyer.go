@@ -207,7 +207,7 @@ func (d *deal) send(ctx context.Context, i Intent,
 		return d.refused(context.WithoutCancel(ctx), i, err)
 	}
 
-	d.Customer.Say("EC2 gave no clear answer, so it is not known yet whether %s was bought: %s", i.Offering.ID,
+	d.Customer.Say("EC2 gave no clear answer, so whether %s was bought is still unknown: %s", i.Offering.ID,
 		firstLine(err))
 	i.SettledAt = d.EC2.Now().UTC().Add(settleTime)
 	i.Code, i.Message = ec2.Code(err), firstLine(err)
@@ -253,7 +253,7 @@ func (d *deal) checkRecorded() error {
 	}
 
 	return fmt.Errorf(
-		"what became of an earlier purchase cannot be recorded, so nothing more is bought: %w; make room or fix "+
+		"the outcome of an earlier purchase cannot be recorded, so nothing more is bought: %w; make room or fix "+
 			"state_dir (%s), then run this again",
 		d.unrecorded,
 		d.StateDir,

@@ -108,7 +108,7 @@ func TestR3_NotKnownWhatWasBought(t *testing.T) {
 
 	if _, found, err := d.boughtBefore(t.Context(), offering, capacity.Offering{}); found ||
 		ec2.Code(err) != "UnauthorizedOperation" ||
-		!strings.HasPrefix(err.Error(), "looking whether offering "+offering+" was bought before: ") {
+		!strings.HasPrefix(err.Error(), "checking whether offering "+offering+" was bought before: ") {
 		t.Errorf("EC2 does not tell: %t, %v", found, err)
 	}
 

@@ -42,7 +42,7 @@ func (p Preview) checkExtendable(length time.Duration, at func(time.Time) string
 		return fmt.Errorf("%s ends at %s; EC2 sells extensions in the last 56 days, from %s on", r.ID, at(r.End),
 			at(r.End.Add(-earliestExtension)))
 	case r.End.Add(length).Sub(r.Start) > longestBlock:
-		return fmt.Errorf("%s would have %s with %s more; EC2 sells at most 182 days in all", r.ID,
+		return fmt.Errorf("%s would last %s with %s more; EC2 sells at most 182 days in all", r.ID,
 			capacity.FormatDuration(r.End.Add(length).Sub(r.Start)), capacity.FormatDuration(length))
 	}
 

@@ -49,7 +49,7 @@ func (f Intents) Write(i Intent) error {
 func (f Intents) readBack(id string, text []byte) error {
 	has, err := f.StateDir.ReadPrivate(f.name(id))
 	if err == nil && !bytes.Equal(has, text) {
-		err = fmt.Errorf("%s does not have what was written", f.Path(id))
+		err = fmt.Errorf("%s does not contain what was written", f.Path(id))
 	}
 
 	return err

@@ -105,7 +105,7 @@ func TestR3_UnknownStaysUnknown(t *testing.T) {
 
 		all, intentsErr := b.intents().All()
 		if err == nil || !strings.Contains(err.Error(), says) ||
-			!strings.Contains(err.Error(), "it is not known whether it was made") ||
+			!strings.Contains(err.Error(), "could not determine whether it was made") ||
 			intentsErr != nil ||
 			len(all) != 2 ||
 			all[1].Phase != Sending ||

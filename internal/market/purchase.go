@@ -291,7 +291,7 @@ func (d *deal) findConfirmed(ctx context.Context, q ec2.OfferingQuery,
 		return now, fmt.Errorf("offering %s: its fee is %s now, not the %s that you typed; nothing was bought", now.ID,
 			now.Fee, typed.Fee)
 	case now.ID != typed.ID:
-		d.Customer.Say("EC2 has %s under the id %s now, for the same fee.", typed.ID, now.ID)
+		d.Customer.Say("EC2 now lists %s as %s, for the same fee.", typed.ID, now.ID)
 	}
 
 	return now, nil

@@ -99,7 +99,7 @@ func (d *deal) settle(ctx context.Context, i Intent) (Intent, error) {
 
 func (d *deal) unknownOutcome(i Intent, err error) error {
 	return fmt.Errorf(
-		"%s: it is not known whether it was made: %w; run this again, which finds out before it buys anything "+
+		"%s: could not determine whether it was made: %w; run this again, which finds out before it buys anything "+
 			"(recorded in %s)",
 		i,
 		err,
@@ -254,7 +254,7 @@ func (d *deal) boughtBefore(ctx context.Context, offering string, known capacity
 		ec2.ReservationQuery{Tags: map[string]string{capacity.TagOffering: offering}, Plain: true},
 	)
 	if err != nil {
-		return Intent{}, false, fmt.Errorf("looking whether offering %s was bought before: %w", offering, err)
+		return Intent{}, false, fmt.Errorf("checking whether offering %s was bought before: %w", offering, err)
 	}
 
 	intents, err := d.intents().All()

@@ -82,7 +82,7 @@ func TestR3_NotBoughtIsSaidWhenItWouldShow(t *testing.T) {
 		t.Errorf("after %s: %v", waited, err)
 	}
 
-	if want := "it is not known yet whether " + o.ID + " was bought: "; !strings.Contains(w.said(), want) {
+	if want := "so whether " + o.ID + " was bought is still unknown: "; !strings.Contains(w.said(), want) {
 		t.Errorf("said: %s", w.said())
 	}
 

@@ -364,7 +364,7 @@ func TestLikeIsFound(t *testing.T) {
 		},
 		"several": {
 			groups: []pcs.NodeGroup{group("one", "p5.48xlarge", nil), group("two", "p5.4xlarge", nil)},
-			fix:    "give --like with one of one, two",
+			fix:    "use --like with one of one, two",
 		},
 		"none": {},
 		"one is named": {
@@ -509,7 +509,7 @@ func TestUsersOfTheReservation(t *testing.T) {
 		"nodes of another cluster": {
 			seen: instances(3, capacity.TagCluster, "linux", capacity.TagPartition, "gpu"),
 			who:  "3 by other instances",
-			fix:  "give --max-nodes 1 or less",
+			fix:  "use --max-nodes 1 or less",
 		},
 		"nodes of another PCS cluster": {
 			seen: instances(1, pcs.TagClusterID, "pcs_f", pcs.TagNodeGroupID, "pcs_e"),

@@ -58,8 +58,13 @@ func checkEntryFits(in inspection) (found findings) {
 	}
 	// The id would replace the `select`, and with it all selected reservations.
 	if g := in.entry(); g.Select != nil && !g.Select.Matches(in.reservation) {
-		found.problem(capacity.SelectFails, "tag it as `select` there says, or choose another --node-group",
-			"node_group %q of the settings selects its reservations, and %s is none of them", g.Name, in.reservation.ID)
+		found.problem(
+			capacity.SelectFails,
+			"tag it as `select` there says, or choose another --node-group",
+			"node_group %q of the settings selects its reservations, and %s is not one of them",
+			g.Name,
+			in.reservation.ID,
+		)
 	}
 
 	return found
@@ -91,7 +96,7 @@ func checkMatch(in inspection, want wanted) (found findings) {
 		case m.Code == capacity.WrongType || m.Code == capacity.WrongPurchase:
 			m.Fix = "choose another --node-group, or another reservation"
 		case m.Code == capacity.WrongSize:
-			m.Fix = fmt.Sprintf("give --max-nodes %d or less", size)
+			m.Fix = fmt.Sprintf("use --max-nodes %d or less", size)
 		case m.Code == capacity.WrongZone && len(there) > 0:
 			m.Fix = subnetFlag + strings.Join(there, " or ")
 		case m.Code == capacity.WrongZone:
@@ -158,7 +163,7 @@ func checkQuotas(in inspection, want wanted) (found findings) {
 
 	if limit, known := sizeLimits[in.Cluster.Size]; known && nodes > limit {
 		found.problem(capacity.ClusterSize,
-			fmt.Sprintf("give --max-nodes %d or less, lower the maximum of another node group, or use a larger cluster",
+			fmt.Sprintf("use --max-nodes %d or less, lower the maximum of another node group, or use a larger cluster",
 				max(0, want.group.Max-(nodes-limit))),
 			"cluster %s is %s and may have %d nodes; with %d in %s the maxima of its node groups add up to %d",
 			in.Cluster.Name, in.Cluster.Size, limit, want.group.Max, want.group.Name, nodes)
@@ -177,7 +182,7 @@ func checkUsers(in inspection, want wanted) (found findings) {
 
 	fix := "choose another reservation, or free it there first"
 	if left > 0 {
-		fix = fmt.Sprintf("give --max-nodes %d or less", left)
+		fix = fmt.Sprintf("use --max-nodes %d or less", left)
 	}
 
 	found.problem(capacity.ReservationInUse, fix, "%d of the %d instances of reservation %s are used already: %s",
@@ -224,20 +229,20 @@ func checkLaunch(in inspection) (found findings) {
 	if in.launch.Template.ImageID == "" {
 		found.problem(
 			capacity.BadImage,
-			"give --ami, or another --like that has one",
+			"use --ami, or name another --like that has one",
 			"no image is given for the nodes",
 		)
 	}
 
 	if !in.OnEC2() && in.like.InstanceProfile == "" {
-		found.problem(capacity.InstanceProfile, "give another --like that has one",
+		found.problem(capacity.InstanceProfile, "name another --like that has one",
 			"no instance profile is given for the nodes")
 	}
 
 	if len(in.source.SecurityGroupIDs) == 0 {
 		found.problem(
 			capacity.SecurityGroups,
-			"give another --like that has some",
+			"name another --like that has some",
 			"no security group is given for the nodes",
 		)
 	}
@@ -249,7 +254,7 @@ func checkLaunch(in inspection) (found findings) {
 	return found
 }
 
-const subnetFlag = "give --subnet-ids "
+const subnetFlag = "use --subnet-ids "
 
 func checkSubnets(in inspection) (found findings) {
 	fix := "name subnets of the cluster's VPC with --subnet-ids"
@@ -281,7 +286,7 @@ func checkAddresses(in inspection, want wanted) (found findings) {
 	}
 
 	if len(there) > 0 && free < want.entry.MaxNodes {
-		fix := "use a larger subnet, free some addresses, or give a smaller --max-nodes"
+		fix := "use a larger subnet, free some addresses, or lower --max-nodes"
 		if n := in.addressesPerNode(); n > 1 {
 			fix += fmt.Sprintf("; a node takes %d addresses, and one with --efa efa-only", n)
 		}
@@ -353,7 +358,7 @@ func checkAccounts(in inspection) (found findings) {
 	if len(asked) > 0 && !sameSet(asked, has) {
 		found.problem(capacity.AllowAccounts,
 			"change allow_accounts in "+in.settings().File+", and leave out --allow-accounts",
-			"partition %q lets accounts %s in, not %s", in.request.Queue, strings.Join(has, ","),
+			"partition %q allows accounts %s, not %s", in.request.Queue, strings.Join(has, ","),
 			strings.Join(asked, ","))
 	}
 

@@ -152,7 +152,7 @@ func (in *inspection) choose() {
 
 	in.userData, in.nodeScript, err = in.nodeUserData()
 	if err != nil {
-		in.problem(capacity.BadUserData, "correct it in its launch template, or give another --like",
+		in.problem(capacity.BadUserData, "correct it in its launch template, or name another --like",
 			"the user data of %s cannot be used: %s", cmp.Or(in.like.Name, in.source.Name), err)
 	}
 
@@ -313,7 +313,7 @@ func (in *inspection) readLike(ctx context.Context, s sources) error {
 	name := in.like.TemplateID
 
 	version := in.like.TemplateVersion
-	fix := "give --like with another node group"
+	fix := "use --like with another node group"
 	missing := fmt.Sprintf("node group %s names launch template %s version %s, which EC2 does not have", in.like.Name,
 		name, version)
 	if in.OnEC2() {
@@ -362,7 +362,7 @@ func (in *inspection) readLaunch(ctx context.Context, s sources) (err error) {
 	}
 
 	if isAbsent(l.ImageErr) {
-		in.problem(capacity.BadImage, "give an image of this region with --ami",
+		in.problem(capacity.BadImage, "name an image of this region with --ami",
 			"EC2 has no image %s in %s (%s)", l.Template.ImageID, in.Region, ec2.Code(l.ImageErr))
 		l.ImageErr = nil
 	}

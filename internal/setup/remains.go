@@ -46,7 +46,7 @@ func (s sources) findRemains(ctx context.Context, r Request) (v view, err error)
 	}
 
 	if p := v.settings(); p.Name != "" && p.Provider != v.Provider {
-		v.problem(capacity.WrongProvider, "give --provider "+string(p.Provider),
+		v.problem(capacity.WrongProvider, "use --provider "+string(p.Provider),
 			"partition %q of %s has provider %q", p.Name, p.File, p.Provider)
 
 		return v, nil

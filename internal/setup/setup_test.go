@@ -164,7 +164,7 @@ func TestMismatches(t *testing.T) {
 		"unknown subnet": {
 			request: func(r *setup.Request) { r.SubnetIDs = []string{"subnet-0ffffffffffffffff"} },
 			codes:   "subnet-unknown",
-			says:    "give --subnet-ids " + subnetA,
+			says:    "use --subnet-ids " + subnetA,
 		},
 		"unknown cluster, and a reservation that failed": {
 			request: func(r *setup.Request) { r.Cluster, r.Reservation = "mp", unpaid },

@@ -424,7 +424,7 @@ func checkQueue(v view) (found findings) {
 
 		if of := slot.Group.Tags[capacity.TagPartition]; of != "" && of != v.request.Queue &&
 			!slices.Contains(q.GroupIDs, slot.Group.ID) {
-			found.problem(capacity.OtherQueue, "give --queue "+of,
+			found.problem(capacity.OtherQueue, "use --queue "+of,
 				"compute node group %s was made for queue %s", slot.Name, of)
 
 			continue
@@ -433,7 +433,7 @@ func checkQueue(v view) (found findings) {
 		for _, other := range v.Queues {
 			if other.Name != v.request.Queue && slices.Contains(other.GroupIDs, slot.Group.ID) {
 				found.problem(capacity.OtherQueue, fmt.Sprintf("remove it from queue %s first", other.Name),
-					"compute node group %s is also in queue %s, and may be in none but %s", slot.Name, other.Name,
+					"compute node group %s is also in queue %s, and may only be in %s", slot.Name, other.Name,
 					v.request.Queue)
 			}
 		}
@@ -471,7 +471,7 @@ func checkJobs(v view) (found findings) {
 			"these nodes have instances: %d", instances)
 	case v.SlurmErr != nil && instances > 0 && !v.request.Force:
 		found.problem(capacity.SlurmSilent, "run this where Slurm answers, or add --force",
-			"Slurm does not answer (%s), so it is not known whether jobs run on these nodes (instances: %d)",
+			"Slurm does not answer (%s), so jobs may be running on these nodes (instances: %d)",
 			v.SlurmErr, instances)
 	case v.Provider.IsGuest(): // the nodes stay, and their jobs
 	case len(jobs) > 0 && !v.request.Force:

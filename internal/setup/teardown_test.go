@@ -40,7 +40,11 @@ type slurmOf struct {
 	drained *[]string
 }
 
-func (s slurmOf) Slots(_ context.Context, _ string, nodes map[string][]string) (map[string]setup.SlurmSlot, int, error) {
+func (s slurmOf) Slots(
+	_ context.Context,
+	_ string,
+	nodes map[string][]string,
+) (map[string]setup.SlurmSlot, int, error) {
 	slots := map[string]setup.SlurmSlot{}
 	for name, more := range nodes {
 		slot := s.slots[name]
@@ -351,7 +355,7 @@ func TestRollOver(t *testing.T) {
 		"no subnet in the zone",
 		did,
 		err,
-		"but node group gpu-b has only "+subnetB+" in us-east-2b (use2-az2); give --subnet-ids "+subnetA+
+		"but node group gpu-b has only "+subnetB+" in us-east-2b (use2-az2); use --subnet-ids "+subnetA+
 			"; see `pcs-capacity setup --reservation "+laterBlock+" --queue gpu --node-group gpu`",
 	)
 

@@ -381,7 +381,7 @@ func (in *inspection) findLike() (like pcs.NodeGroup, found findings) {
 	case len(queued) == 1:
 		like = queued[0]
 	case len(others) > 0:
-		found.problem(capacity.LikeUnknown, "give --like with one of "+groupNames(others),
+		found.problem(capacity.LikeUnknown, "use --like with one of "+groupNames(others),
 			"cluster %s has %d node groups to copy image, instance profile and security groups from, and none is named",
 			in.Cluster.Name, len(others))
 	}
