@@ -133,7 +133,7 @@ func admitTime(req Request, all []Prospect, snap *Snapshot, now time.Time) Verdi
 
 	// Not even the longest window is long enough.
 	if !best.Fits {
-		return best.refuseTooLong("the job needs "+req.minLimit().String(), best.couldRunToFence(req, snap), req, start)
+		return best.refuseTooLong("the job needs "+req.minLimit().String(), best.CouldRunToFence(req, snap), req, start)
 	}
 
 	// It need not fit: it runs to the fence, and goes on in the next block.
@@ -153,7 +153,7 @@ func admitTime(req Request, all []Prospect, snap *Snapshot, now time.Time) Verdi
 
 		text := fmt.Sprintf("the job is too long for what is open %s; it waits for %s, which opens at %s",
 			when, best.Reservation.ID, FormatUTC(best.Window.Start))
-		if slices.ContainsFunc(all, func(p Prospect) bool { return open(p) && p.couldRunToFence(req, snap) }) {
+		if slices.ContainsFunc(all, func(p Prospect) bool { return open(p) && p.CouldRunToFence(req, snap) }) {
 			text += "; to start earlier, use " + orRunToFence
 		}
 

@@ -63,6 +63,7 @@ const (
 	NodesLost            Code = "nodes-lost"
 	NodesOutOfService    Code = "nodes-out"
 	NodesUnused          Code = "nodes-unused"
+	TailIdle             Code = "tail-idle"
 	FeatureMissing       Code = "feature-missing"
 	AllowAccounts        Code = "allow-accounts"
 	AccountsUnchecked    Code = "accounts-unchecked"
@@ -598,6 +599,16 @@ var Codes = []Meaning{
 		Text: "A PCS compute node group is larger than `max_nodes`. Jobs are kept off the nodes beyond it, " +
 			"which are paid for.",
 		Do: "Raise `max_nodes` to use them.",
+	},
+	{
+		Code:     TailIdle,
+		At:       []Place{AtPass},
+		Severity: Note,
+		Text: "Nodes of an open block are idle and jobs wait, but each of these is too long to end before the fence. " +
+			"The nodes are paid for.",
+		Do: "Owners whose jobs can go on from a checkpoint submit with `--comment on_end=requeue`; or set " +
+			"`on_end = \"requeue\"` for the partition. Others shorten `--time`.",
+		More: "submitting-jobs.md",
 	},
 	{
 		Code:     FeatureMissing,

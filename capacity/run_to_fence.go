@@ -3,7 +3,6 @@ package capacity
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -29,14 +28,9 @@ func (r Request) onEnd(p *Partition) OnEnd {
 	return cmp.Or(wish.OnEnd, p.OnEnd)
 }
 
-// CouldRunToFence reports whether a job that waits for an end could start before it, if its owner let it be requeued
-// there.
-func CouldRunToFence(req Request, snap *Snapshot, now time.Time) bool {
-	return slices.ContainsFunc(Prospects(req, snap, now), func(p Prospect) bool { return p.couldRunToFence(req, snap) })
-}
-
-// couldRunToFence is [CouldRunToFence] for one turn.
-func (c Prospect) couldRunToFence(req Request, snap *Snapshot) bool {
+// CouldRunToFence reports whether a job that does not fit could start in the turn, if its owner let it be requeued at the
+// fence.
+func (c Prospect) CouldRunToFence(req Request, snap *Snapshot) bool {
 	requeues := *c.Partition
 	requeues.OnEnd = RequeueAtEnd
 	c.Partition = &requeues

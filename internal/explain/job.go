@@ -342,7 +342,8 @@ func (e *screen) explainRefusal(v capacity.Verdict) {
 
 // orRequeue says how a job that waits for an end need not wait; "" if it has to.
 func (e *screen) orRequeue() string {
-	if !capacity.CouldRunToFence(e.req, e.snap, e.now) {
+	could := func(p capacity.Prospect) bool { return p.CouldRunToFence(e.req, e.snap) }
+	if !slices.ContainsFunc(e.prospects, could) {
 		return ""
 	}
 

@@ -96,7 +96,7 @@ func (p *pass) run(ctx context.Context) {
 		p.rollOver(ctx)
 	}
 
-	p.addProblems(checkSetbacks, checkOrphans)
+	p.addProblems(checkSetbacks, checkOrphans, checkTails)
 	p.carryOut(ctx, decideFiles(p.view, p.Local))
 }
 
@@ -215,7 +215,7 @@ func Look(ctx context.Context, s Sources) (snap *capacity.Snapshot, cluster *Clu
 		p.addProblems(checkDueFences)
 	}
 
-	p.addProblems(checkSetbacks, checkOrphans)
+	p.addProblems(checkSetbacks, checkOrphans, checkTails)
 
 	if all := !p.view.NoAWS; p.asked || !all {
 		aws = &all

@@ -32,8 +32,10 @@ func (s View) sample() *state.Sample {
 	}
 
 	waited := s.waited()
-	for _, paid := range now.Paid {
+	demands := s.demands()
+	for id, paid := range now.Paid {
 		paid.Waits = waited[paid.Partition]
+		paid.Tail = demands[id].isTail()
 	}
 
 	now.Runs = s.runs(now.At)
@@ -137,10 +139,9 @@ func sampleState(n capacity.Node) string {
 
 // waited returns the partitions for whose nodes a job waits, other than for its owner's reasons.
 func (s View) waited() map[string]bool {
-	now := s.SlurmNow()
 	waited := map[string]bool{}
 	for _, j := range s.Jobs {
-		if j.CanStart() && !j.Held && !j.Eligible.After(now) {
+		if s.waitsForNodes(j) {
 			for name := range strings.SplitSeq(j.Partition, ",") {
 				waited[name] = true
 			}
@@ -148,6 +149,10 @@ func (s View) waited() map[string]bool {
 	}
 
 	return waited
+}
+
+func (s View) waitsForNodes(j capacity.Job) bool {
+	return j.CanStart() && !j.Held && !j.Eligible.After(s.SlurmNow())
 }
 
 // runs returns the runs of jobs on our nodes that go on, and those that have ended since the last sample, with how they

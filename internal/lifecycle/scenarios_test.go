@@ -457,6 +457,21 @@ var scenarios = []struct {
 		st.pass(time.Hour + 37*time.Minute)
 		st.note("%s with %s", j.State, j.TimeLimit)
 	}},
+	{"jobs wait that are too long for what is left, and nodes are idle", func(st *stage) {
+		st.openBlock()
+		st.block("cr-2", "solo", day, 3*day, 4)
+
+		for _, comment := range []string{"on_end=stop", "on_end=stop", "fitted on_end=requeue"} {
+			st.job(24*60, comment)
+		}
+
+		st.pass(time.Hour)
+
+		st.slurm.Jobs[2].Held = true // it waits for its owner
+
+		st.pass(time.Hour + time.Minute)
+		st.pass(requeueAt - 28*time.Minute) // less than min_time
+	}},
 	{"hold at the fence, and its owner gets the hold", func(st *stage) {
 		st.requeues("on_end=hold", nil)
 		st.passes(requeueAt+time.Minute, 3)

@@ -231,9 +231,13 @@ func (a *account) pieces(s stay, node, what string) []piece {
 }
 
 func (a *account) idleClass(s stay) Class {
-	if s.paid.Waits {
+	switch {
+	case s.paid.Tail:
+		return TailIdle
+	case s.paid.Waits:
 		return IdleWaiting
 	}
+
 	return Idle
 }
 
@@ -251,9 +255,22 @@ func (a *account) splitAmongRuns(p piece) {
 			rest--
 		}
 
-		a.sums[r.class] += n
-		a.parts.add(r.Run, r.class, n)
+		class := a.classOf(r)
+		a.sums[class] += n
+		a.parts.add(r.Run, class, n)
 	}
+}
+
+// atFence bounds how long before the fence a job is requeued there: a minute and Slurm's KillWait, which is 30 seconds
+// by default.
+const atFence = 5 * time.Minute
+
+// classOf returns the class of a run. One that was requeued at the fence is useful: its owner asked for that.
+func (a *account) classOf(r *run) Class {
+	if early := a.fence.Sub(r.End); r.class == LostRequeue && early >= 0 && early < atFence {
+		return Useful
+	}
+	return r.class
 }
 
 // addIdle puts a time of some nodes without a job into a class: that of the fence where it is behind that, and unknown

@@ -29,6 +29,7 @@ const (
 	LostFailure Class = "lost-failure"
 	Boot        Class = "boot"
 	IdleWaiting Class = "idle-jobs-waiting"
+	TailIdle    Class = "tail-idle"
 	Idle        Class = "idle"
 	FenceTail   Class = "fence-tail"
 	Hardware    Class = "hardware"
@@ -43,6 +44,7 @@ var Classes = []Class{
 	LostFailure,
 	Boot,
 	IdleWaiting,
+	TailIdle,
 	Idle,
 	FenceTail,
 	Hardware,
@@ -51,12 +53,13 @@ var Classes = []Class{
 
 // Meanings explains each class.
 var Meanings = map[Class]string{
-	Useful:      "a job completed, was cancelled, or is still running",
+	Useful:      "a job ran to its end or to the fence",
 	LostRequeue: "a job ran that was requeued or preempted",
 	LostTimeout: "a job ran into its time limit",
 	LostFailure: "a job failed, or its node did",
 	Boot:        "the node booted",
 	IdleWaiting: "no job ran, though jobs waited",
+	TailIdle:    "jobs waited that were too long for the rest",
 	Idle:        "no job ran, and none waited",
 	FenceTail:   "from the fence to the end, when no job may run",
 	Hardware:    "the host had failed, or the node was down or drained",

@@ -108,6 +108,21 @@ func TestClasses(t *testing.T) {
 			// 2 nodes wait for 1 minute; they boot for 4 (the job starts then) and 5 minutes.
 			until: 20, want: map[Class]int{IdleWaiting: 2 + 14, Boot: 9, Useful: 15},
 		},
+		"all that wait are too long": {
+			samples: one(line(0, paid(func(p *state.Paid) { p.Waits, p.Tail = true, true }), nil)),
+			until:   5,
+			want:    map[Class]int{TailIdle: 10},
+		},
+		"requeued, and requeued at the fence": {
+			samples: all(one(line(0, up, nil)), beats(5, 545), one(line(550, up, map[string]capacity.Run{
+				"1.0": ran("1", "gpu-1", 550, 0, ""),
+				"2.0": ran("2", "gpu-2", 550, 0, ""),
+			}),
+				line(554, up, map[string]capacity.Run{"2.0": ran("2", "gpu-2", 550, 554, "REQUEUED")}),
+				line(558, up, map[string]capacity.Run{"1.0": ran("1", "gpu-1", 550, 558, "REQUEUED")})), beats(559, 560)),
+			until: 560,
+			want:  map[Class]int{Useful: 8, LostRequeue: 4, Idle: 1100 + 2 + 6},
+		},
 		"how jobs end": {
 			samples: all(one(line(0, up, nil), line(1, up, map[string]capacity.Run{
 				"1.0": ran("1", "gpu-1", 1, 0, ""),

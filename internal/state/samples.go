@@ -41,6 +41,8 @@ type Paid struct {
 	End   time.Time `json:"end,omitzero"`
 	// Waits: a job waits in the partition, and neither its owner nor an administrator holds it.
 	Waits bool `json:"waits,omitempty"`
+	// Tail: jobs wait that could run in the reservation, and all of them are too long to end before the fence.
+	Tail bool `json:"tail,omitempty"`
 	// Nodes are hostlists by the nodes' state: up, boot, drain or down. Nodes that are powered down are left out.
 	Nodes map[string]string `json:"nodes,omitempty"`
 }
