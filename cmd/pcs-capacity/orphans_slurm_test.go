@@ -174,21 +174,21 @@ func TestLong_R5_R9_SyncEndsOrphans(t *testing.T) {
 
 	if text := strings.Join(append(snap.Texts(capacity.Admin), snap.Texts(capacity.Note)...), "\n"); !strings.Contains(
 		text,
-		"instance "+off.ID+" (gpu-4) holds a place in "+block+": Slurm has powered the node down",
+		"instance "+off.ID+" (gpu-4) uses capacity in "+block+": Slurm has powered the node down",
 	) ||
 		!strings.Contains(text, "instance "+unknown.ID+" (gpu-99) on demand: Slurm has no such node") ||
 		!strings.Contains(
 			text,
-			"instance "+older.ID+" (gpu-1) holds a place in "+block+": the node is up as another instance",
+			"instance "+older.ID+" (gpu-1) uses capacity in "+block+": the node runs on another instance",
 		) ||
 		!strings.Contains(
 			text,
 			"instance "+others.ID+
-				" (gpu-4) is left alone: it has the mark lab/0123456789abcdef, and this cluster's is "+lab,
+				" (gpu-4) is left alone: its mark is lab/0123456789abcdef, but this cluster's is "+lab,
 		) ||
 		!strings.Contains(
 			text,
-			"instance "+unmarked.ID+" (gpu-4) is left alone: it has the mark lab, and this cluster's is "+lab,
+			"instance "+unmarked.ID+" (gpu-4) is left alone: its mark is lab, but this cluster's is "+lab,
 		) {
 		t.Errorf("problems:\n%s", text)
 	}

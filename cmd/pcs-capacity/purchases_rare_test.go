@@ -62,7 +62,7 @@ func TestR3_TwoAtOnceBuyOne(t *testing.T) {
 			}
 
 			for _, o := range outcomes {
-				if o.status != 0 && !strings.Contains(o.stderr, "another purchase or extension runs") {
+				if o.status != 0 && !strings.Contains(o.stderr, "another purchase or extension is running") {
 					t.Errorf("exit status %d: %s", o.status, o.stderr)
 				}
 			}

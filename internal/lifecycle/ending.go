@@ -315,7 +315,7 @@ func warnJob(view View, j capacity.Job, f fencedSlot, record state.JobRecord) []
 		f.reservation, by, capacity.FormatDuration(left))
 
 	return []Action{newAction("tell-job", capacity.Subject{Slot: f.slot, Job: j.Shown}, fmt.Sprintf(
-		"tell job %s on slot %s that it ends by %s", j.Shown, f.slot, by), func(ctx context.Context, w World) error {
+		"warn job %s on slot %s that it must end by %s", j.Shown, f.slot, by), func(ctx context.Context, w World) error {
 		record.WarnedMinutes = warnMinutes[i]
 		w.Outcome.Records[j.Shown] = record
 		return w.Slurm.Notify(ctx, j.Shown, message)

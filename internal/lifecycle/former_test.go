@@ -117,7 +117,7 @@ func TestTwins(t *testing.T) {
 
 	gone.State = "terminated"
 
-	const yours = ", and this cluster's is "
+	const yours = ", but this cluster's is "
 
 	advice := func(mark string) string {
 		return "; terminate what is not used, or tag it " + capacity.TagCluster + "=" + mark + " for this cluster"
@@ -130,18 +130,18 @@ func TestTwins(t *testing.T) {
 		"for a node of ours": {
 			[]capacity.Instance{gone, instance("i-1", "gpu-1", "10.0.0.9", theirs)},
 			nil,
-			[]string{"instance i-1 (gpu-1) is left alone: it has the mark " + theirs + yours + mine + advice(mine)},
+			[]string{"instance i-1 (gpu-1) is left alone: its mark is " + theirs + yours + mine + advice(mine)},
 		},
 		"for a hidden node": {
 			[]capacity.Instance{instance("i-1", "gpu-2", "10.0.0.9", theirs)},
 			nil,
-			[]string{"instance i-1 (gpu-2) is left alone: it has the mark " + theirs + yours + mine + advice(mine)},
+			[]string{"instance i-1 (gpu-2) is left alone: its mark is " + theirs + yours + mine + advice(mine)},
 		},
 		"for no node of ours": {[]capacity.Instance{instance("i-1", "cpu-1", "10.0.0.9", theirs)}, nil, nil},
 		"at an address of ours": {
 			[]capacity.Instance{instance("i-1", "", "10.0.0.1", theirs)},
 			nil,
-			[]string{"instance i-1 (no node) is left alone: it has the mark " + theirs + yours + mine + advice(mine)},
+			[]string{"instance i-1 (no node) is left alone: its mark is " + theirs + yours + mine + advice(mine)},
 		},
 		"two": {
 			[]capacity.Instance{
@@ -150,7 +150,7 @@ func TestTwins(t *testing.T) {
 			},
 			nil,
 			[]string{
-				"instances i-1, i-2 (gpu-[1-2]) are left alone: they have the mark " + theirs + yours + mine +
+				"instances i-1, i-2 (gpu-[1-2]) are left alone: their mark is " + theirs + yours + mine +
 					advice(mine),
 			},
 		},
@@ -158,7 +158,7 @@ func TestTwins(t *testing.T) {
 			[]capacity.Instance{instance("i-1", "gpu-1", "10.0.0.9", theirs)},
 			errors.New("run sync on the controller"),
 			[]string{
-				"instance i-1 (gpu-1) is left alone: it has the mark " + theirs + yours +
+				"instance i-1 (gpu-1) is left alone: its mark is " + theirs + yours +
 					"not known: run sync on the controller" + advice("MARK"),
 			},
 		},

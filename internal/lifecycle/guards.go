@@ -122,11 +122,11 @@ func (g guardChange) text(toAWS time.Duration) string {
 	switch r.Guard().Kind {
 	case capacity.GuardWait:
 		what = "the wait " + r.Name
-		undone = "nothing holds jobs back from " + nodes + " any more"
+		undone = "jobs can start on " + nodes
 		does = fmt.Sprintf("no job starts on %s before %s", nodes, capacity.FormatUTC(r.End))
 	case capacity.GuardSurplus:
-		undone = "jobs get " + nodes + " again"
-		does = "no job starts on " + nodes + ", as there are no instances for more nodes, or max_nodes allows no more"
+		undone = "jobs can use " + nodes + " again"
+		does = "no job starts on " + nodes + ": the reservation has too few instances, or max_nodes allows no more nodes"
 	case capacity.GuardFence:
 		what = "the fence " + r.Name
 		undone = "no reservation needs it"

@@ -227,7 +227,7 @@ func (c limitChange) action(by time.Time) Action {
 
 	why := ", so that it ends by " + capacity.FormatUTC(by)
 	if c.fence.IsZero() {
-		why = ", as it was: its reservation no longer ends"
+		why = ", as before: its reservation no longer has an end"
 	}
 
 	text := fmt.Sprintf("%s the time limit of job %s on slot %s from %s to %s%s", verb, c.job.Shown, c.slot,

@@ -376,7 +376,7 @@ func TestWaitingNote(t *testing.T) {
 	}
 	says := func(text string) func(*capacity.Job) { return func(j *capacity.Job) { j.AdminComment = text } }
 	short := fewHosts + "the job needs 4 nodes, and 3 of the 4 hosts of " + block.ID +
-		" are usable; to start now ask for fewer: scontrol update numnodes=3 jobid=7"
+		" are usable; to start now, ask for fewer: scontrol update numnodes=3 jobid=7"
 	for name, c := range map[string]struct {
 		job  capacity.Job
 		want string // "": nothing; else how it begins

@@ -44,7 +44,7 @@ func decidePowerUps(s View) (actions []Action) {
 			return n.PoweredDown() && n.BaseState() == "IDLE" && n.OutState() == "" && !slices.Contains(busy, n.Name)
 		})
 		if len(nodes) > 0 {
-			text := fmt.Sprintf("power %s up: %s is open since %s",
+			text := fmt.Sprintf("power up %s: %s has been open since %s",
 				hostlist.Compress(nodes), v.Reservation.ID, capacity.FormatUTC(v.Window.Start))
 			powerUp := func(ctx context.Context, w World) error {
 				w.Outcome.PoweredUp[v.Slot.Name] = s.nowInSeconds()
@@ -72,7 +72,7 @@ func decidePowerDowns(s View) (actions []Action) {
 
 		if nodes := s.Cluster.filterNodes(s.Cluster.SlotNodes(v.Slot.Name), capacity.Node.IsUp); len(nodes) > 0 {
 			actions = append(actions, newAction("power-down", aboutNodes(v.Slot.Name, nodes),
-				fmt.Sprintf("power %s down: the fence was at %s", hostlist.Compress(nodes), capacity.FormatUTC(fence)),
+				fmt.Sprintf("power down %s: the fence was at %s", hostlist.Compress(nodes), capacity.FormatUTC(fence)),
 				func(ctx context.Context, w World) error {
 					return w.Slurm.PowerDown(ctx, nodes, "the reservation ends: powered down under the fence")
 				}))
@@ -94,7 +94,7 @@ func decideNodeReturns(s View) (actions []Action) {
 	}{
 		{
 			is:     capacity.Node.TimedOut,
-			why:    "DOWN since ResumeTimeout, and ResumeFailProgram did not",
+			why:    "down since ResumeTimeout, and ResumeFailProgram did not do so",
 			reason: "ResumeTimeout reached: returned to service by sync",
 		},
 		{
@@ -231,7 +231,7 @@ func (c *Cluster) orphanReason(
 	case there:
 		own := currentInstance(n, living, launched)
 		if own != "" && own != i.ID {
-			return "the node is up as another instance"
+			return "the node runs on another instance"
 		}
 
 		return ""
@@ -306,9 +306,9 @@ func checkOrphans(s View) (problems []capacity.Problem) {
 			nodes = append(nodes, o.Node)
 		}
 
-		who, holds := formatInstances(ids, nodes, "holds a place", fmt.Sprintf("hold %d places", len(ids)))
+		who, does := formatInstances(ids, nodes, "uses capacity", "use capacity")
 		if k.reservation == "" {
-			holds = "on demand"
+			_, does = formatInstances(ids, nodes, "runs on demand", "run on demand")
 		}
 
 		problems = append(
@@ -317,9 +317,9 @@ func checkOrphans(s View) (problems []capacity.Problem) {
 				capacity.OrphanInstances,
 				capacity.Subject{Reservation: k.reservation},
 				"",
-				"%s %s%s: %s; terminated if the next pass sees the same",
+				"%s %s%s: %s; the next pass terminates what is still unused",
 				who,
-				holds,
+				does,
 				inReservation(k.reservation),
 				k.why,
 			),
@@ -343,7 +343,7 @@ func (s View) checkForeignInstances(others []capacity.Instance) (problems []capa
 			nodes = append(nodes, cmp.Or(i.Node(), "no node"))
 		}
 
-		who, has := formatInstances(ids, nodes, "is left alone: it has", "are left alone: they have")
+		who, has := formatInstances(ids, nodes, "is left alone: its mark is", "are left alone: their mark is")
 
 		ours := "this cluster's is " + s.Cluster.Mark
 		if s.Cluster.MarkErr != nil {
@@ -353,7 +353,7 @@ func (s View) checkForeignInstances(others []capacity.Instance) (problems []capa
 		problems = append(problems, capacity.Problemf(capacity.ForeignMark, capacity.Subject{}, fmt.Sprintf(
 			"terminate what is not used, or tag it %s=%s for this cluster", capacity.TagCluster,
 			cmp.Or(s.Cluster.Mark, "MARK")),
-			"%s %s the mark %s, and %s", who, has, mark, ours))
+			"%s %s %s, but %s", who, has, mark, ours))
 	}
 
 	return problems

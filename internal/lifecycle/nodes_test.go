@@ -46,7 +46,7 @@ func sentences(actions []Action) (all []string) {
 
 // Nodes that are up under their fence are powered down, of a block that has ended as well.
 func TestEndedBlocks(t *testing.T) {
-	down := []string{"power-down: power gpu-1 down: the fence was at 2026-11-21 11:20 UTC"}
+	down := []string{"power-down: power down gpu-1: the fence was at 2026-11-21 11:20 UTC"}
 	for name, c := range map[string]struct {
 		now  string
 		is   capacity.State

@@ -55,7 +55,7 @@ func lostHeartbeat(v noticeView) []Notice {
 	}
 
 	return []Notice{newNotice(capacity.HeartbeatLost, capacity.Subject{}, formatKeyTime(last),
-		"AWS last answered %s ago, at %s; fences hold, but changes of reservations are not seen",
+		"AWS last answered %s ago, at %s; fences stay in place, but changes to reservations go unnoticed",
 		capacity.FormatDuration(lost), capacity.FormatUTC(last))}
 }
 
@@ -87,7 +87,7 @@ func blockOpened(v noticeView, s capacity.SlotState) []Notice {
 
 	until := ""
 	if !s.Window.Unbounded() {
-		until = ", free of jobs by " + capacity.FormatUTC(s.Window.Fence)
+		until = ", jobs must end by " + capacity.FormatUTC(s.Window.Fence)
 	}
 
 	return []Notice{newNotice(capacity.BlockOpened, aboutSlot(s), r.ID,
@@ -112,7 +112,7 @@ func noSuccessor(v noticeView, s capacity.SlotState) []Notice {
 	}
 
 	return []Notice{newNotice(capacity.NoSuccessor, aboutSlot(s), fenceKey(s),
-		"slot %s has no block after %s, whose last job must be gone by %s", s.Slot.Name, s.Reservation.ID,
+		"no block follows %[2]s in slot %[1]s, where jobs must end by %[3]s", s.Slot.Name, s.Reservation.ID,
 		capacity.FormatUTC(s.Window.Fence))}
 }
 
@@ -132,7 +132,7 @@ func nodesIdle(v noticeView, s capacity.SlotState) []Notice {
 	}
 
 	return []Notice{newNotice(capacity.NodesIdle, aboutSlot(s), s.Slot.Name+" "+formatKeyTime(since),
-		"%d nodes of slot %s, which are paid for in %s, have had no job since %s", idle, s.Slot.Name,
+		"%d nodes of slot %s, paid for in %s, have been idle since %s", idle, s.Slot.Name,
 		s.Reservation.ID, capacity.FormatUTC(since))}
 }
 

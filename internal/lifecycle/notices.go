@@ -94,7 +94,7 @@ func DeliverNotices(dir state.Dir, snap *capacity.Snapshot, report Report, deliv
 	// Recorded after each delivery: a kill repeats one message at most, and loses none.
 	for _, n := range all {
 		if err := deliver(n); err != nil {
-			errs = append(errs, fmt.Errorf("telling %q: %w", n.Code, err))
+			errs = append(errs, fmt.Errorf("sending notice %q: %w", n.Code, err))
 			break
 		}
 

@@ -519,7 +519,7 @@ func TestTroubles(t *testing.T) {
 		}
 	}
 
-	const launch = "partition gpu: nodes gpu-[1-2] were not launched at 2026-11-20 11:00 UTC: " +
+	const launch = "partition gpu: nodes gpu-[1-2] failed to launch at 2026-11-20 11:00 UTC: " +
 		"ReservationCapacityExceeded: no place"
 
 	tooMany := "the job needs 5 nodes, but the largest reservation of partition gpu that it may use has 4; ask for less"

@@ -192,6 +192,6 @@ func (n UnneededHold) String() string {
 // paidText says until when an ODCR is paid that could not be cancelled.
 func (n UnneededHold) paidText() string {
 	return fmt.Sprintf(
-		"it could not be cancelled, so its %d free places are paid until EC2 ends it, within an hour of %s",
+		"it could not be cancelled: its %d unused instances are billed until EC2 ends it, within an hour of %s",
 		n.Available, capacity.FormatUTC(n.End))
 }

@@ -171,7 +171,7 @@ func (p *pass) askGuarded(ctx context.Context) {
 	if err != nil {
 		words, _ := p.EC2.Explain(err)
 		p.addProblem(capacity.FenceNotKnown, capacity.Subject{}, "",
-			"describing %s, which fences are named after: %s; the fences stay", strings.Join(ids, ", "), words)
+			"describing %s, for which there are fences: %s; the fences stay", strings.Join(ids, ", "), words)
 		return
 	}
 
@@ -201,9 +201,9 @@ func otherOwners(s View) (told []capacity.Problem) {
 		told = append(
 			told,
 			capacity.Problemf(capacity.OtherOwner, capacity.Subject{Slot: g.Slot, Reservation: g.Block}, "",
-				"other settings%s made Slurm reservation %s, which keeps jobs off %s; it is left alone: use those "+
-					"settings, or, if nobody does, `scontrol delete ReservationName=%s`",
-				who, r.Name, hostlist.Compress(r.Nodes), r.Name),
+				"Slurm reservation %s, which keeps jobs off %s, was made with other settings%s; it is left alone: use "+
+					"those settings, or, if nobody does, `scontrol delete ReservationName=%s`",
+				r.Name, hostlist.Compress(r.Nodes), who, r.Name),
 		)
 	}
 
@@ -386,8 +386,8 @@ func (p *pass) sayGone(at capacity.SlotRef) {
 
 	said := capacity.Problemf(capacity.NodesLost, capacity.Subject{Partition: partition, Slot: slot, Node: nodes},
 		"restart slurmctld",
-		"Slurm no longer shows nodes %s of partition %s, so no job gets them: they are FUTURE, as `scontrol "+
-			"update state=FUTURE` sets them, and Slurm before 25.05.7 and 25.11.3 by itself",
+		"Slurm no longer shows nodes %s of partition %s, so no job gets them: they are in state FUTURE, which "+
+			"`scontrol update state=FUTURE` sets, and Slurm before 25.05.7 and 25.11.3 by itself",
 		nodes, partition)
 	said.Severity = capacity.Note
 	if slices.ContainsFunc(p.view.old().Problems,

@@ -151,7 +151,7 @@ func failedLaunches(p capacity.Partition, records []state.Record, now time.Time)
 		nodes := hostlist.Compress(failures[i])
 
 		failed := capacity.Problemf(capacity.LaunchFailed, capacity.Subject{Partition: p.Name, Node: nodes}, "",
-			"partition %s: nodes %s were not launched at %s: %s: %s", p.Name, nodes, capacity.FormatUTC(r.At), r.Code,
+			"partition %s: nodes %s failed to launch at %s: %s: %s", p.Name, nodes, capacity.FormatUTC(r.At), r.Code,
 			r.Message)
 		if capacity.Code(r.Code).Severity() == capacity.User {
 			failed.Severity = capacity.User

@@ -34,7 +34,7 @@ func decideRetries(s View) (actions []Action) {
 }
 
 func bringForward(j capacity.Job, at time.Time) Action {
-	text := fmt.Sprintf("let job %s start at once: AWS answers again", j.Shown)
+	text := fmt.Sprintf("let job %s start now: AWS answers again", j.Shown)
 
 	return jobAction("retry-job", "", j, text, isUnchanged, func(ctx context.Context, w World) error {
 		return w.Slurm.SetBeginTime(ctx, j.Shown, at)

@@ -15,7 +15,7 @@ func TestRetries(t *testing.T) {
 	later := at("1h").Add(10 * time.Minute)
 	undecided := capacity.AdminNote{Text: "no answer", RetryAt: later, Undecided: true}.String()
 	refused := capacity.AdminNote{Text: "no capacity; tried 3 times", RetryAt: later}.String()
-	forward := []string{"retry-job: let job 7 start at once: AWS answers again"}
+	forward := []string{"retry-job: let job 7 start now: AWS answers again"}
 
 	for name, c := range map[string]struct {
 		state, flag, note string

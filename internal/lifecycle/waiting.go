@@ -84,7 +84,7 @@ func (w *waiter) why(j *capacity.Job) (c stuckReason) {
 
 	c.few = few.ShortageText()
 	if few.Usable > 0 {
-		c.few += fmt.Sprintf("; to start now ask for fewer: scontrol update numnodes=%d jobid=", few.Usable)
+		c.few += fmt.Sprintf("; to start now, ask for fewer: scontrol update numnodes=%d jobid=", few.Usable)
 	}
 
 	return c

@@ -175,7 +175,7 @@ func (w Watch) print(report Report, before []capacity.Problem) (problems []capac
 	}
 
 	if slices.ContainsFunc(before, needsAction) && !slices.ContainsFunc(problems, needsAction) {
-		w.Say("no problem is left")
+		w.Say("all problems are resolved")
 	}
 
 	return problems

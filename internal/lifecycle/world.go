@@ -197,7 +197,7 @@ func clusterMark(dir state.Dir, stateSave, clusterName string) (string, error) {
 	case err == nil:
 		return mark, nil
 	case errors.Is(err, fs.ErrNotExist):
-		return "", fmt.Errorf("no power-up has made an id in %s yet", stateSave)
+		return "", fmt.Errorf("no power-up has created an id in %s yet", stateSave)
 	case !errors.Is(err, state.ErrNotSlurms) && !errors.Is(err, fs.ErrPermission):
 		return "", err
 	case keptErr != nil:

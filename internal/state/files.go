@@ -203,7 +203,7 @@ func (f File[T]) write(value T) error {
 	}
 
 	if err != nil {
-		return fmt.Errorf("keeping %s: %w", f.what, err)
+		return fmt.Errorf("saving %s: %w", f.what, err)
 	}
 
 	return nil

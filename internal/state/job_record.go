@@ -11,7 +11,7 @@ const jobRecordsFile = "marks.json"
 
 // JobRecords keeps the job records that the last pass knew, by job.
 func (d Dir) JobRecords() File[map[string]JobRecord] {
-	return File[map[string]JobRecord]{d, jobRecordsFile, "the marks of jobs", false}
+	return File[map[string]JobRecord]{d, jobRecordsFile, "the job records", false}
 }
 
 // JobRecord keeps what a pass must know about a job in later passes. Limits are in minutes.

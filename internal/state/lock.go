@@ -32,11 +32,11 @@ const (
 
 // tasks say what the holder of a lock does; of other locks one says that another program works there.
 var tasks = map[Lock]string{
-	PurchaseLock: "another purchase or extension runs",
+	PurchaseLock: "another purchase or extension is running",
 	SetupLock:    "another `setup` or `teardown` runs",
 	WatchLock:    "another `sync --watch` runs",
-	PassLock:     "another pass runs",
-	LedgerLock:   "another program changes what is held",
+	PassLock:     "another pass is running",
+	LedgerLock:   "another program is changing the ledger of holds",
 }
 
 // ErrLocked is the error when another program has the lock.

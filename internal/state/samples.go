@@ -87,7 +87,7 @@ func (d Dir) LastSample() *Sample {
 func (d Dir) AppendSample(now Sample, last *Sample, poll time.Duration) (err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("keeping samples for the report: %w", err)
+			err = fmt.Errorf("saving samples for the report: %w", err)
 		}
 	}()
 	// The pass itself may take a while, if AWS does not answer.

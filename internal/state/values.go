@@ -72,7 +72,7 @@ func (d Dir) misplaced(node string) File[Misplaced] {
 // machine.
 func (d Dir) SaveMisplaced(m Misplaced) error {
 	if _, err := os.Stat(string(d)); err != nil {
-		return fmt.Errorf("telling sync of a node: %w", err)
+		return fmt.Errorf("reporting a node to sync: %w", err)
 	}
 	return d.misplaced(m.Node).write(m)
 }
@@ -183,7 +183,7 @@ var ledgerWait = 10 * time.Second
 func (d Dir) updateHolds(now time.Time, change func([]capacity.Hold) ([]capacity.Hold, error)) error {
 	unlock, err := d.Lock(context.Background(), LedgerLock, ledgerWait)
 	if err != nil {
-		return fmt.Errorf("noting what is held: %w", err)
+		return fmt.Errorf("changing the ledger of holds: %w", err)
 	}
 	defer unlock()
 
