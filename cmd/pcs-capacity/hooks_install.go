@@ -221,7 +221,7 @@ func (w *hookWorld) checkUnused(ctx context.Context, hook string) error {
 
 	if unknown != nil && !read {
 		return fmt.Errorf(
-			"whether Slurm runs %s.lua is not known, and without it Slurm would refuse every submission: %w",
+			"it is unknown whether Slurm runs %s.lua, without which it would refuse every submission: %w",
 			hook,
 			unknown,
 		)
@@ -265,7 +265,7 @@ func checkNoBlockOpen(ctx context.Context, cfg *config.Config, aws *ec2.Client) 
 		if _, ours := own.byID[r.ID]; ours && r.Kind.IsBlock() && r.IsLiveAt(aws.Now()) && !r.Start.After(aws.Now()) {
 			return fmt.Errorf(
 				"block %s is open until %s, and PCS changes the settings of a cluster by restarting its slurmctld; "+
-					"run this again before a block opens or after it ended, or with --force",
+					"run this again when no block is open, or with --force",
 				r.ID,
 				capacity.FormatUTC(r.End),
 			)
@@ -333,7 +333,7 @@ func applyPlan(
 	err := retryUntilRestarted(ctx, func() error {
 		_, ours, err := readRunning(ctx, cfg)
 		if err == nil && installs && !ours { // without ours, slurm.conf may have the same by hand
-			err = errors.New("it has other settings than were written")
+			err = errors.New("it does not run with the settings that were written")
 		}
 
 		return err

@@ -63,7 +63,7 @@ func (h *Hook) configure(ctx context.Context, at slotInfo, reservation string, s
 		Partition:   at.partition.Name,
 		Reservation: reservation,
 		Code:        string(capacity.OK),
-		Message:     "compute node group " + at.name + " is as it should be",
+		Message:     "compute node group " + at.name + " is up to date",
 	}
 
 	request, err := configuration(h.Cluster, at, reservation, snap, h.Now())
@@ -95,7 +95,7 @@ func configuration(
 ) (pcs.ConfigureRequest, error) {
 	request := pcs.ConfigureRequest{Cluster: cluster, Group: at.name}
 	if reservation == "" {
-		return request, errors.New("it was set up for no reservation; run `pcs-capacity setup`")
+		return request, errors.New("it has not been set up for a reservation; run `pcs-capacity setup`")
 	}
 
 	p, g := at.settingsIn(snap)

@@ -256,7 +256,7 @@ func (f launchFacts) targets(
 		some := targetsIn(g, r, wishes)
 		if len(some) == 0 {
 			err = refuse(capacity.Mismatched,
-				"node group %s has no subnet and type in %s that the jobs ask for together",
+				"node group %s has no subnet and instance type in %s that all of the jobs accept",
 				g.Name, cmp.Or(r.AZID, "any zone"))
 		}
 

@@ -136,7 +136,7 @@ func (h *Hook) resume(ctx context.Context, up powerUp, waits []capacity.ResumeJo
 func (h *Hook) nodesPoweringUp(up powerUp) ([]string, error) {
 	if up.statesErr != nil {
 		return nil, fmt.Errorf(
-			"asking Slurm for the nodes' states, without which nothing is launched: %w", up.statesErr)
+			"asking Slurm for the states of nodes, without which nothing is launched: %w", up.statesErr)
 	}
 
 	known := map[string]capacity.Node{}
@@ -159,7 +159,7 @@ func (h *Hook) nodesPoweringUp(up powerUp) ([]string, error) {
 	}
 
 	if len(running) > 0 {
-		h.Info("already up; left alone", "nodes", hostlist.Compress(running))
+		h.Info("already up; leaving them alone", "nodes", hostlist.Compress(running))
 	}
 
 	if len(down) == 0 {
@@ -167,8 +167,8 @@ func (h *Hook) nodesPoweringUp(up powerUp) ([]string, error) {
 	}
 
 	list := hostlist.Compress(down)
-	err := fmt.Errorf("nodes %s are not powered up by Slurm, or Slurm does not have them: nothing is launched for "+
-		"them; `scontrol update nodename=%s state=POWER_UP` makes Slurm do so", list, list)
+	err := fmt.Errorf("nodes %s are not being powered up by Slurm, or it does not know them: nothing is launched "+
+		"for them; to power them up, run `scontrol update nodename=%s state=POWER_UP`", list, list)
 	h.Error("not launched", "err", err)
 
 	return launch, err
@@ -190,7 +190,7 @@ func (l *launcher) reserveTurn(requests *state.RateLimit) time.Time {
 
 	wait, ok, err := requests.Take(now, ends.Sub(now))
 	if err != nil {
-		l.Warn("calls of AWS by other hooks are not counted, and the account's limit may be exceeded", "err", err)
+		l.Warn("AWS calls of other hooks are not counted; the account's request limit may be exceeded", "err", err)
 	}
 
 	// The queue of calls is longer than the budget.
@@ -389,7 +389,7 @@ func (l *launcher) adopt(g *groupLaunch, p part) (missing []string, err error) {
 	}
 
 	if len(adopted) > 0 {
-		l.Info("adopted what an earlier run launched", "nodes", hostlist.Compress(adopted))
+		l.Info("adopted instances of an earlier run", "nodes", hostlist.Compress(adopted))
 	}
 
 	if len(stale) > 0 {

@@ -160,7 +160,7 @@ func (l *launcher) imagePlatform(template string) (string, error) {
 	// Nearly every image runs plain Linux; EC2 refuses the launch if this one does not.
 	if image.Platform == "" {
 		image.Platform = capacity.LinuxUNIX
-		l.Warn("capacity is held for "+image.Platform+", since nobody knows what the image runs", "template", template)
+		l.Warn("the platform of the image is unknown; holding capacity for "+image.Platform, "template", template)
 	}
 
 	return image.Platform, nil

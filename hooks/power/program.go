@@ -122,7 +122,7 @@ names, and syslog.
 	nodes, err := theirs.start(log, cfg.Domain(), args[0])
 	if nodes == "" {
 		if err := theirs.wait(err); err != nil {
-			log.Error("nodes of the site's own", "err", err)
+			log.Error("the site's own nodes", "err", err)
 			return 1
 		}
 
@@ -172,7 +172,7 @@ func (p program) withoutSettings(unread error, theirs *siteProgram, list string)
 	}
 
 	if err := theirs.wait(err); err != nil {
-		log.Error("nodes of the site's own", "err", err)
+		log.Error("the site's own nodes", "err", err)
 	}
 }
 
@@ -300,7 +300,7 @@ func (h *Hook) connect(aws *ec2.Client) {
 	}
 
 	if err := a.Create(); err != nil {
-		h.Warn("there is no state folder; records were not written", "err", err)
+		h.Warn("cannot create the state folder; records will not be written", "err", err)
 	}
 
 	h.World = a
@@ -346,7 +346,7 @@ func PowerUp(ctx context.Context, h *Hook) error {
 	}
 
 	if len(foreign) > 0 {
-		h.Warn("no node_group of the settings has these nodes; they are left alone",
+		h.Warn("no node_group in the settings has these nodes; leaving them alone",
 			"nodes", hostlist.Compress(foreign))
 	}
 
@@ -431,14 +431,14 @@ func (h *Hook) describeCluster(ctx context.Context) (mark string, resumeTimeout 
 	// A partition may have a shorter ResumeTimeout than slurm.conf says for all.
 	partitions, err := h.Partitions(ctx)
 	if err != nil {
-		h.Warn("asking Slurm for its partitions; taking the ResumeTimeout of slurm.conf", "err", err)
+		h.Warn("Slurm does not list its partitions; using the ResumeTimeout of slurm.conf", "err", err)
 	} else {
 		resumeTimeout = cmp.Or(controller.ShortestResumeTimeout(partitions, ours), defaultResumeTimeout)
 	}
 
 	mark, notKept, err := h.State.LearnMark(controller.StateSaveLocation, controller.ClusterName)
 	if notKept != nil {
-		h.Warn("keeping the cluster's mark for when slurmctld does not answer", "err", notKept)
+		h.Warn("the cluster's mark is not kept for when slurmctld does not answer", "err", notKept)
 	}
 
 	return mark, resumeTimeout, err
@@ -484,7 +484,7 @@ func (p *siteProgram) start(log *slog.Logger, settings capacity.Settings, list s
 		return list, nil
 	}
 
-	log.Info("the site's program is called for its own nodes", "program", p.program, "nodes", hostlist.Compress(theirs))
+	log.Info("calling the site's program for its own nodes", "program", p.program, "nodes", hostlist.Compress(theirs))
 
 	p.running = exec.Command(p.program, hostlist.Compress(theirs))
 	p.running.Env = p.environment

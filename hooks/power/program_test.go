@@ -268,7 +268,7 @@ func TestPoweringUp(t *testing.T) {
 			[]string{"IDLE+CLOUD+POWERED_DOWN", "ALLOCATED+CLOUD+POWERING_UP"},
 			nil,
 			"gpu-2",
-			"nodes gpu-[1,3] are not powered up by Slurm",
+			"nodes gpu-[1,3] are not being powered up by Slurm",
 		},
 		"one is going down": {
 			[]string{"IDLE+CLOUD+POWERING_DOWN", "ALLOCATED+CLOUD+POWERING_UP", "IDLE+CLOUD"},

@@ -72,7 +72,7 @@ func (j *journal) retry(ctx context.Context, what string, try func() error) erro
 			return err
 		}
 
-		j.Warn("tried again: "+what, "err", err)
+		j.Warn("trying again: "+what, "err", err)
 
 		if sleep(ctx, pause) != nil {
 			return err
@@ -111,7 +111,7 @@ func (j *journal) retryUndecided(ctx context.Context, what string, try func() er
 func (h *Hook) terminate(ctx context.Context, mark string, nodes []string) error {
 	records, err := h.State.Records()
 	if err != nil {
-		h.Warn("instances are found by their tags alone", "err", err)
+		h.Warn("finding instances by their tags alone", "err", err)
 	}
 
 	var ours, ends []capacity.Instance
@@ -296,7 +296,7 @@ func (h *Hook) bootFailure(ctx context.Context, instance string) string {
 
 	says, err := h.BootFailure(ctx, instance)
 	if err != nil {
-		h.Warn("the console is not known", "err", err)
+		h.Warn("cannot read the console", "err", err)
 	}
 
 	if err != nil || says == "" {

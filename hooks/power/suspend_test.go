@@ -198,7 +198,7 @@ func TestConfigureStories(t *testing.T) {
 		code, says       string
 	}{
 		"it was not right": {two, one, right + "\nrecord resume ok", "", "configured compute node group gpu"},
-		"it is right":      {two, two, right + "\nrecord resume ok", "", "compute node group gpu is as it should be"},
+		"it is right":      {two, two, right + "\nrecord resume ok", "", "compute node group gpu is up to date"},
 		"PCS refuses": {
 			two,
 			one,
@@ -208,7 +208,7 @@ func TestConfigureStories(t *testing.T) {
 		},
 		"for none": {
 			"", "", "record resume failed", "failed",
-			"compute node group gpu: it was set up for no reservation; run `pcs-capacity setup`",
+			"compute node group gpu: it has not been set up for a reservation; run `pcs-capacity setup`",
 		},
 		"for another": {
 			"cr-0fffffffffffffff0", one, "record resume reservation-not-known", "reservation-not-known",

@@ -151,7 +151,7 @@ func (p Prolog) Run(ctx context.Context, node, slot, job string) {
 	}
 
 	if err != nil {
-		log.Info("sync is not told", "err", err)
+		log.Info("sync will not learn of it", "err", err)
 	}
 }
 

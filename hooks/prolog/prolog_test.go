@@ -152,7 +152,7 @@ func TestPrologRun(t *testing.T) {
 					t.Errorf("logged %q, want %q", log.String(), c.logs)
 				}
 
-				if strings.Contains(log.String(), "sync is not told") {
+				if strings.Contains(log.String(), "sync will not learn of it") {
 					t.Errorf("logged %q", log.String())
 				}
 

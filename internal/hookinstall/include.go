@@ -66,8 +66,8 @@ func (in Include) Text() (text string, notes []string) {
 
 		if theirs := in.Conf.value("ResumeFailProgram"); theirs != "" && theirs != in.Conf.value("SuspendProgram") {
 			notes = append(notes,
-				"ResumeFailProgram is your own, "+theirs+", and is not called any more: nodes of yours that do not "+
-					"boot go to your SuspendProgram")
+				"your own ResumeFailProgram, "+theirs+", is no longer called: your nodes that do not boot go to "+
+					"your SuspendProgram")
 		}
 
 		if in.Conf.value("TreeWidth") == "" {
@@ -169,9 +169,9 @@ func (in Include) nodeLines() (text string, notes []string) {
 
 		if t, known := in.Templates[g.LaunchTemplate]; known && !t.AsksConfServer() {
 			notes = append(notes, fmt.Sprintf(
-				"user data of launch template %s has no --conf-server: give the nodes of node group %s a copy of "+
-					"slurm.conf, %s, gres.conf and %s, each time that they change: in the image, by user data, or on "+
-					"a shared file system",
+				"the user data of launch template %s has no --conf-server: give the nodes of node group %s a copy "+
+					"of slurm.conf, %s, gres.conf and %s whenever they change: in the image, by user data, or on a "+
+					"shared file system",
 				t.Name, g.Name, IncludeFile, GresFile))
 		}
 	}
@@ -190,7 +190,7 @@ func (in Include) nodeLines() (text string, notes []string) {
 			text += missing + " State=UP\n"
 		case missing != "":
 			notes = append(notes,
-				fmt.Sprintf("slurm.conf has PartitionName=%s itself: add%s to that line", p.Name, missing))
+				fmt.Sprintf("slurm.conf itself has PartitionName=%s: add%s to that line", p.Name, missing))
 		}
 	}
 
@@ -294,8 +294,8 @@ func (in Include) Gres() (text string, notes []string) {
 		case t.GPUs == 0 || len(left) == 0:
 		case t.GPUFiles == "":
 			notes = append(notes, fmt.Sprintf(
-				"write a line for the %d GPUs of %s (%s) into gres.conf: which files they have is not known", t.GPUs,
-				list, g.InstanceType))
+				"add a line to gres.conf for the %d GPUs of %s (%s): their device files are not known", t.GPUs, list,
+				g.InstanceType))
 		default:
 			text += fmt.Sprintf("NodeName=%s AutoDetect=off Name=gpu Type=%s File=%s[0-%d]\n", list, gpuType(t),
 				t.GPUFiles, t.GPUs-1)

@@ -101,7 +101,7 @@ func (s Settings) restart(ctx context.Context, w World) error {
 		}
 
 		if time.Since(began) > startTime {
-			return fmt.Errorf("slurmctld runs, and has not answered for %s after its restart: %w; see its log",
+			return fmt.Errorf("slurmctld is running, but has not answered for %s since its restart: %w; see its log",
 				capacity.FormatDuration(startTime), err)
 		}
 

@@ -94,7 +94,7 @@ func (p *Plan) RemoveSettings(ctx context.Context, s Settings, script Script) er
 
 		// A person has to restart slurmctld; until then it may read the files again at any moment.
 		if !p.Restarts() {
-			p.addByHand("then run this again: the files of ours that slurmctld still reads stay until it is restarted")
+			p.addByHand("then run this again: slurmctld reads our files until it is restarted, so they stay until then")
 			return nil
 		}
 	}
@@ -105,8 +105,8 @@ func (p *Plan) RemoveSettings(ctx context.Context, s Settings, script Script) er
 	// The script that we wrote serves the site's own setting as well.
 	if p.err == nil && hasLua(s.list("JobSubmitPlugins")) {
 		p.addByHand(
-			"slurm.conf has JobSubmitPlugins=lua itself, so that %s stays; remove it, restart slurmctld, and run "+
-				"this again",
+			"slurm.conf itself has JobSubmitPlugins=lua, so %s stays; remove that setting, restart slurmctld, and "+
+				"run this again",
 			script.Path)
 
 		return nil
@@ -193,8 +193,8 @@ func (p *Plan) checkJobs(ctx context.Context, s Settings, after string) {
 	p.err = err
 	if ids := affectedJobs(all, gone); err == nil && len(ids) > 0 {
 		p.err = fmt.Errorf(
-			"removing %s would end jobs there: %s; wait until they have ended, move those that wait (`scontrol "+
-				"update jobid=ID partition=NAME`), or add --force",
+			"removing %s would end jobs there: %s; wait until they have ended, move those that are pending "+
+				"(`scontrol update jobid=ID partition=NAME`), or add --force",
 			hostlist.Compress(gone), strings.Join(ids, ", "))
 	}
 }

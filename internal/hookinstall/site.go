@@ -200,8 +200,8 @@ func (s SlurmConf) CheckTopology(settings capacity.Settings) (sentences []string
 		func(name string) bool { return s.nodes[name] || slices.Contains(ours, name) })
 	if len(stale) > 0 {
 		sentences = append(sentences, fmt.Sprintf(
-			"topology.conf still has switches for %s, which neither slurm.conf nor the settings have; take these "+
-				"nodes out of it, and restart slurmctld",
+			"topology.conf still has switches for %s, which are in neither slurm.conf nor the settings; remove these "+
+				"nodes from it, and restart slurmctld",
 			hostlist.Compress(stale)))
 	}
 
@@ -256,7 +256,7 @@ func (s SlurmConf) conflicts(ours string) (sentences []string) {
 			}
 
 			sentences = append(sentences, fmt.Sprintf(
-				"slurm.conf has %s, and %s has %s instead; run `pcs-capacity hooks install`, which merges the two", now,
+				"slurm.conf has %s, but %s has %s; run `pcs-capacity hooks install`, which merges the two", now,
 				IncludeFile, value))
 		}
 	})

@@ -326,7 +326,7 @@ PrivateData=jobs,cloud
 ResumeProgram=/p/pcs-capacity-resume
 `,
 		not:   "SuspendExcNodes",
-		notes: "ResumeFailProgram is your own, /aws/failed.py, and is not called any more",
+		notes: "your own ResumeFailProgram, /aws/failed.py, is no longer called",
 	},
 	{name: "ours by hand", conf: "ResumeProgram=/old/pcs-capacity-resume\n", not: "/old"},
 	{
@@ -352,7 +352,7 @@ PartitionName=gpu Nodes=gpu-[1-2] ResumeTimeout=900 SuspendTimeout=120 SuspendTi
 NodeName=gpu-2 CPUs=192 Sockets=1 CoresPerSocket=96 ThreadsPerCore=2 RealMemory=950 Gres=gpu:h100:8 Features=gpu State=CLOUD
 `,
 		not:   "PartitionName",
-		notes: "slurm.conf has PartitionName=gpu itself: add ResumeTimeout=900 SuspendTimeout=120 to that line",
+		notes: "slurm.conf itself has PartitionName=gpu: add ResumeTimeout=900 SuspendTimeout=120 to that line",
 	},
 	{
 		name:   "accounts",
@@ -434,7 +434,7 @@ NodeName=n[01-02] CPUs=192 Sockets=1 CoresPerSocket=96 ThreadsPerCore=2 RealMemo
 	{
 		name:   "GPUs without files",
 		change: func(in *Include) { group(in).InstanceType = "g4ad.xlarge" },
-		notes:  "write a line for the 1 GPUs of gpu-[1-2] (g4ad.xlarge) into gres.conf",
+		notes:  "add a line to gres.conf for the 1 GPUs of gpu-[1-2] (g4ad.xlarge)",
 	},
 	{
 		name:   "no GPUs",
@@ -550,10 +550,9 @@ func TestR9_LaterEditsAreMerged(t *testing.T) {
 	for edit, want := range map[string]string{
 		"": "",
 		"SlurmctldParameters=reboot_from_controller\n": "slurm.conf has SlurmctldParameters=reboot_from_controller, " +
-			"and pcs-capacity.conf has enable_configless,idle_on_node_suspend instead",
-		"JobSubmitPlugins=throttle\n": "slurm.conf has JobSubmitPlugins=throttle, and pcs-capacity.conf has lua " +
-			"instead",
-		"NodeName=more-1\n": "",
+			"but pcs-capacity.conf has enable_configless,idle_on_node_suspend;",
+		"JobSubmitPlugins=throttle\n": "slurm.conf has JobSubmitPlugins=throttle, but pcs-capacity.conf has lua;",
+		"NodeName=more-1\n":           "",
 	} {
 		s.write("slurm.conf", siteConf)
 		install()
@@ -884,7 +883,7 @@ func TestSwitches(t *testing.T) {
 		{
 			"topology/tree",
 			"SwitchName=s0 Nodes=cpu-1,gpu-[1-4]\nSwitchName=s1 Nodes=big-[1-2],old-1\n",
-			"topology.conf still has switches for big-[1-2],old-1, which neither",
+			"topology.conf still has switches for big-[1-2],old-1, which are in neither",
 		},
 	} {
 		s := newSite(t)
