@@ -75,24 +75,30 @@ func findRollings(s View) (all []Rolling, lack []capacity.Problem) {
 
 // groupRollings returns the slots of one node group that have their block, the block that is next to be set up, and the
 // slots of ended blocks.
-func (s View) groupRollings(part capacity.Partition, g capacity.NodeGroup) (all []Rolling) {
-	var ready []string // blocks that are open or will be
+func (s View) groupRollings(part capacity.Partition, g capacity.NodeGroup) []Rolling {
+	ready := s.readySlots(part.Name, g)
 
-	slotOf := map[string]string{} // by block
-	hasFree := false
+	all := ready
+	if next := s.nextBlock(g, ready); next.Block.ID != "" {
+		next.Partition = part.Name
+		all = append(all, next)
+	}
+
+	// The last slot stays: its fence explains why jobs wait, and the next slot replaces it.
+	if len(ready) == 0 {
+		return all
+	}
+
+	return append(all, s.endedSlots(part.Name, g)...)
+}
+
+// readySlots returns the slots of a node group whose block is open, or will be, and whose nodes are in the partition.
+func (s View) readySlots(partition string, g capacity.NodeGroup) (all []Rolling) {
 	for _, slot := range g.Slots {
-		nodes := s.Cluster.SlotNodes(slot.Name)
-		if slot.Occupant == "" {
-			hasFree = hasFree || len(nodes) == 0
-			continue
-		}
-
-		slotOf[slot.Occupant] = slot.Name
 		r, known := s.Snap.Reservation(slot.Occupant)
-		if known && r.IsLiveAt(s.Now) && s.Cluster.inPartition(part.Name, nodes) {
-			ready = append(ready, r.ID)
+		if known && r.IsLiveAt(s.Now) && s.Cluster.inPartition(partition, s.Cluster.SlotNodes(slot.Name)) {
 			all = append(all, Rolling{
-				Partition: part.Name,
+				Partition: partition,
 				Slot:      slot.Name,
 				Block:     r,
 				Ready:     true,
@@ -100,43 +106,51 @@ func (s View) groupRollings(part capacity.Partition, g capacity.NodeGroup) (all 
 		}
 	}
 
-	// One block at a time, the earliest first: each takes PCS minutes.
-	var next capacity.Reservation
+	return all
+}
+
+// nextBlock returns the block that gets a slot of the node group next; zero for none. One block at a time, the earliest
+// first: each takes PCS minutes.
+func (s View) nextBlock(g capacity.NodeGroup, ready []Rolling) Rolling {
+	slotOf := map[string]string{} // by block
+	hasFree := false
+	for _, slot := range g.Slots {
+		if slot.Occupant != "" {
+			slotOf[slot.Occupant] = slot.Name
+		} else if len(s.Cluster.SlotNodes(slot.Name)) == 0 {
+			hasFree = true
+		}
+	}
+
+	next := Rolling{group: g}
 	for _, slot := range g.Slots {
 		for _, id := range slot.ReservationIDs {
 			r, known := s.Snap.Reservation(id)
 			hasSlot := slotOf[id] != "" || hasFree
-			if !known || !hasSlot || slices.Contains(ready, id) || !s.canSetUp(g, r) {
+			isReady := slices.ContainsFunc(ready, func(o Rolling) bool { return o.Block.ID == id })
+			if !known || !hasSlot || isReady || !s.canSetUp(g, r) {
 				continue
 			}
 
-			if next.ID == "" || r.Start.Before(next.Start) {
-				next = r
+			if next.Block.ID == "" || r.Start.Before(next.Block.Start) {
+				next.Block = r
+				next.Slot = slotOf[id]
 			}
 		}
 	}
 
-	if next.ID != "" {
-		all = append(all, Rolling{
-			Partition: part.Name,
-			Slot:      slotOf[next.ID],
-			Block:     next,
-			group:     g,
-		})
-	}
+	return next
+}
 
-	if len(ready) == 0 {
-		return all // the last slot stays: its fence explains why jobs wait, and the next slot replaces it
-	}
-
+// endedSlots returns the slots of ended blocks whose nodes are all down: removing the node group of a node that is up
+// would cut its job.
+func (s View) endedSlots(partition string, g capacity.NodeGroup) (all []Rolling) {
 	for _, slot := range g.Slots {
 		r, known := s.Snap.Reservation(slot.Occupant)
-
-		// Removing the node group of a node that is up would cut its job.
 		up := s.Cluster.filterNodes(s.Cluster.SlotNodes(slot.Name), capacity.Node.IsUp)
 		if known && !r.IsLiveAt(s.Now) && len(up) == 0 {
 			all = append(all, Rolling{
-				Partition: part.Name,
+				Partition: partition,
 				Slot:      slot.Name,
 				Block:     r,
 				Over:      true,

@@ -84,77 +84,96 @@ func (d Dir) LastSample() *Sample {
 // AppendSample appends the differences of a whole sample from last, and keeps the sample for the next pass. Runs that
 // it no longer has are forgotten. Callers hold PassLock. A line that a crash cut off is made up for by the next one.
 // poll is the time between two passes.
-func (d Dir) AppendSample(now Sample, last *Sample, poll time.Duration) (err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("saving samples for the report: %w", err)
-		}
-	}()
+func (d Dir) AppendSample(now Sample, last *Sample, poll time.Duration) error {
 	// The pass itself may take a while, if AWS does not answer.
 	now.ValidFor.Duration = quiet + 2*poll + 2*time.Minute
 
-	in, err := d.createPrivate()
+	err := inFolder(d.createPrivate, func(in *folder) error { return in.appendSample(now, last) })
+	if err != nil {
+		return fmt.Errorf("saving samples for the report: %w", err)
+	}
+
+	return nil
+}
+
+func (f *folder) appendSample(now Sample, last *Sample) error {
+	file, err := f.openSamples(last)
 	if err != nil {
 		return err
 	}
-	defer in.close()
 
-	files, err := in.sampleFiles()
+	if file == "" {
+		return f.beginSamples(now)
+	}
+
+	// Nothing changed: a line now and then proves that sync was running.
+	line := now.diff(*last)
+	if len(line.Paid)+len(line.Runs) == 0 && line.ValidFor == last.ValidFor && now.At.Sub(last.At) < quiet {
+		return nil
+	}
+
+	return f.writeSample(file, line, now)
+}
+
+// openSamples returns the file that the next line goes into; "" for a new one: there is none yet, it is full, or
+// somebody has removed it.
+func (f *folder) openSamples(last *Sample) (string, error) {
+	files, err := f.sampleFiles()
+	if err != nil || len(files) == 0 || last == nil {
+		return "", err
+	}
+
+	file := files[len(files)-1]
+	if info, err := f.root.Stat(file); err != nil || info.Size() > maxSamples {
+		return "", nil
+	}
+
+	return file, nil
+}
+
+// beginSamples begins a new file with a whole sample. If it fails, the next pass begins another one.
+func (f *folder) beginSamples(now Sample) error {
+	line := now
+	line.Full = true
+	file := now.At.UTC().Format(sampleName)
+
+	err := f.writeSample(file, line, now)
 	if err != nil {
-		return err
+		_ = f.remove(file)
+		return f.wrapError("samples-*.jsonl", err)
 	}
 
-	// A full file, or one that somebody has removed, is followed by a new one that begins with a whole sample.
-	line, file := now, ""
-	if len(files) > 0 && last != nil {
-		file = files[len(files)-1]
-		if info, err := in.root.Stat(file); err != nil || info.Size() > maxSamples {
-			file = ""
-		}
-	}
+	return f.removeOldSamples()
+}
 
-	begun := file == ""
-	if begun {
-		line.Full = true
-		file = now.At.UTC().Format(sampleName)
-	} else {
-		// Nothing changed: a line now and then proves that sync was running.
-		line = now.diff(*last)
-		if len(line.Paid)+len(line.Runs) == 0 && line.ValidFor == last.ValidFor && now.At.Sub(last.At) < quiet {
-			return nil
-		}
-	}
-
+// writeSample appends a line to a file, and keeps the whole sample.
+func (f *folder) writeSample(file string, line, now Sample) error {
 	text, err := json.Marshal(now)
 	if err != nil {
 		return err
 	}
 
-	if err = appendLines(in, file, line); err == nil {
-		err = in.sync(file) // before samples.json says that the line is there
+	if err := appendLines(f, file, line); err != nil {
+		return err
 	}
 
-	if err == nil {
-		err = in.write(lastSampleFile, append(text, '\n'), 0o600)
+	// Before samples.json says that the line is there.
+	if err := f.sync(file); err != nil {
+		return err
 	}
 
-	if err != nil && begun { // the next pass begins another one
-		_ = in.remove(file)
-		return in.wrapError("samples-*.jsonl", err)
-	}
+	return f.write(lastSampleFile, append(text, '\n'), 0o600)
+}
 
+// removeOldSamples removes the oldest files: the report reaches back as far as the kept ones do.
+func (f *folder) removeOldSamples() error {
+	files, err := f.sampleFiles()
 	if err != nil {
 		return err
 	}
 
-	files, err = in.sampleFiles()
-	if err != nil {
-		return err
-	}
-
-	// The report reaches back as far as the kept files do.
 	for _, old := range files[:max(0, len(files)-keptSamples)] {
-		if err := in.remove(old); err != nil {
+		if err := f.remove(old); err != nil {
 			return err
 		}
 	}
