@@ -103,5 +103,5 @@ func (l *lab) cliFilter() string {
 		return ""
 	}
 
-	return submit.CLIFilter(state.Dir(shared).PlanPath(), shared, filter)
+	return submit.CLIFilter(state.Dir(shared).RosterPath(), shared, filter)
 }

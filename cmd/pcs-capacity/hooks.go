@@ -53,7 +53,7 @@ func script(cfg *config.Config, hook, path string) (hookinstall.Script, error) {
 		return hookinstall.Script{}, err
 	}
 
-	return hookinstall.Script{Hook: hook, Path: path, Text: text(state.Dir(from).PlanPath(), from, filter)}, nil
+	return hookinstall.Script{Hook: hook, Path: path, Text: text(state.Dir(from).RosterPath(), from, filter)}, nil
 }
 
 // scriptPaths lists where Slurm reads the hook's script on this host.

@@ -63,7 +63,7 @@ func TestRareLoad(t *testing.T) {
 
 	r := newRehearsalIn(t, world, settings, func(c *slurmlab.Config) {
 		dir = filepath.Join(c.Dir, "capacity")
-		c.CLIFilterLua = submit.CLIFilter(state.Dir(dir).PlanPath(), dir, filter)
+		c.CLIFilterLua = submit.CLIFilter(state.Dir(dir).RosterPath(), dir, filter)
 		c.Extra = []string{"MaxJobCount=50000", "MinJobAge=60"}
 	})
 

@@ -90,7 +90,7 @@ func TestLong_Teardown(t *testing.T) {
 		Replace("pcs_delay = \"0s\"" + rehearsalWorld + teardownWorld)
 	r := newRehearsalIn(t, world, teardownConfig, func(c *slurmlab.Config) {
 		folder := state.Dir(filepath.Join(c.Dir, "capacity"))
-		c.CLIFilterLua = submit.CLIFilter(folder.PlanPath(), string(folder), filter)
+		c.CLIFilterLua = submit.CLIFilter(folder.RosterPath(), string(folder), filter)
 		c.CloudGroups = []slurmlab.NodeGroup{
 			{Prefix: "gpu-a-", Count: 2, CPUs: 1, Features: "gpu-a", Partition: "gpu", AlwaysOn: true},
 		}

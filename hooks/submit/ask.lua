@@ -1,10 +1,10 @@
--- What cli_filter.lua and job_submit.lua share. Both read the plan, a text file in which `pcs-capacity sync` names the
+-- What cli_filter.lua and job_submit.lua share. Both read the roster, a text file in which `pcs-capacity sync` names the
 -- managed partitions. pcs-capacity-filter decides about their jobs, and about those whose comment names capacity.
 
-local PLAN = @PLAN@
+local ROSTER = @ROSTER@
 local STATE_DIR = @STATE_DIR@
 local FILTER, QUOTED_FILTER = @FILTER@, @QUOTED_FILTER@
-local MAX_PLAN, MAX_COMMENT = 256 * 1024, 1024
+local MAX_ROSTER, MAX_COMMENT = 256 * 1024, 1024
 local MAX_COMMAND = 100 * 1024 -- of io.popen; Linux takes 128 KB
 local UNCHECKED = "pcs-capacity: %s; the job is let through unchecked; tell an administrator"
 
@@ -18,13 +18,13 @@ local FIELDS = {
 -- The keys of a comment that name capacity.
 local KEYS = { capacity_reservation_id = true, instance_type = true, subnet_id = true, capacity = true }
 
--- Returns whether one of a job's partitions is in the plan, or its comment names capacity.
-local function concerns_us(job, plan)
+-- Returns whether one of a job's partitions is in the roster, or its comment names capacity.
+local function concerns_us(job, roster)
   local partition, comment = job.partition, job.comment or ""
-  if #comment > MAX_COMMENT or not plan:find("^version 1\n") then return false end -- Slurm refuses a longer one
-  if not partition or partition == "" then partition = plan:match("\ndefault (%S+)\n") or "" end
+  if #comment > MAX_COMMENT or not roster:find("^version 1\n") then return false end -- Slurm refuses a longer one
+  if not partition or partition == "" then partition = roster:match("\ndefault (%S+)\n") or "" end
   for name in partition:gmatch("[^,]+") do
-    if plan:find("\npartition " .. name .. "\n", 1, true) then return true end
+    if roster:find("\npartition " .. name .. "\n", 1, true) then return true end
   end
   for word in comment:gmatch("[^%s,]+") do
     if KEYS[word:match("^([%l_]+)=")] then return true end

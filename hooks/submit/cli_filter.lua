@@ -12,18 +12,18 @@ local function is_step(options)
 end
 
 -- A job for other clusters only is not ours.
-local function goes_elsewhere(options, plan)
-  local clusters, here = (options.clusters or ""):lower(), plan:match("\ncluster (%S+)\n")
+local function goes_elsewhere(options, roster)
+  local clusters, here = (options.clusters or ""):lower(), roster:match("\ncluster (%S+)\n")
   return clusters ~= "" and clusters ~= "all" and here and not ("," .. clusters .. ","):find("," .. here:lower() .. ",", 1, true)
 end
 
--- A plan that hangs, because its file server does, hangs this command alone.
-local function read_plan()
-  local file, why, errno = io.open(PLAN)
+-- A roster that hangs, because its file server does, hangs this command alone.
+local function read_roster()
+  local file, why, errno = io.open(ROSTER)
   if errno == 13 then error(why, 0) end -- EACCES: there are limits, which this user cannot see
-  local plan = file and file:read(MAX_PLAN) or ""
+  local roster = file and file:read(MAX_ROSTER) or ""
   if file then file:close() end
-  return plan
+  return roster
 end
 
 -- With --parsable a program reads what sbatch prints.
@@ -37,8 +37,8 @@ local together = {}
 local function check(options, offset)
   if is_step(options) then return slurm.SUCCESS end
   if (offset or 0) == 0 then together = {} end
-  local plan = read_plan()
-  if goes_elsewhere(options, plan) or not concerns_us(options, plan) then return slurm.SUCCESS end
+  local roster = read_roster()
+  if goes_elsewhere(options, roster) or not concerns_us(options, roster) then return slurm.SUCCESS end
   local job = { from = "cli_filter", user = os.getenv("USER"), component = offset }
   local partition = options.partition or ""
   job.together = together[partition] or 0

@@ -187,17 +187,17 @@ var (
 	jobSubmitLua string
 )
 
-// CLIFilter returns the text of cli_filter.lua for a site: planPath is the plan in stateDir, filterPath the absolute
+// CLIFilter returns the text of cli_filter.lua for a site: rosterPath is the roster in stateDir, filterPath the absolute
 // path of pcs-capacity-filter. Slurm refuses every submission on a host whose cli_filter.lua is missing or wrong, so
 // write it beside its place and rename it.
-func CLIFilter(planPath, stateDir, filterPath string) string {
-	return renderScript(cliFilterLua, planPath, stateDir, filterPath)
+func CLIFilter(rosterPath, stateDir, filterPath string) string {
+	return renderScript(cliFilterLua, rosterPath, stateDir, filterPath)
 }
 
 // JobSubmit returns the text of job_submit.lua for a site; the paths are as in [CLIFilter], except that they are in
 // local_dir, on a disk of slurmctld's own machine.
-func JobSubmit(planPath, stateDir, filterPath string) string {
-	return renderScript(jobSubmitLua, planPath, stateDir, filterPath)
+func JobSubmit(rosterPath, stateDir, filterPath string) string {
+	return renderScript(jobSubmitLua, rosterPath, stateDir, filterPath)
 }
 
 // LoadLine returns the last line of a site's own cli_filter.lua or job_submit.lua; it loads our script from a file. Our
@@ -206,8 +206,8 @@ func JobSubmit(planPath, stateDir, filterPath string) string {
 func LoadLine(path string) string { return "pcall(dofile, " + quoteLua(path) + ")" }
 
 // renderScript puts the shared part and the paths into a script.
-func renderScript(text, planPath, stateDir, filterPath string) string {
-	paths := strings.NewReplacer("@PLAN@", quoteLua(planPath), "@QUOTED_PLAN@", quoteLua(quoteShell(planPath)),
+func renderScript(text, rosterPath, stateDir, filterPath string) string {
+	paths := strings.NewReplacer("@ROSTER@", quoteLua(rosterPath), "@QUOTED_ROSTER@", quoteLua(quoteShell(rosterPath)),
 		"@STATE_DIR@", quoteLua(stateDir), "@FILTER@", quoteLua(filterPath), "@QUOTED_FILTER@",
 		quoteLua(quoteShell(filterPath)))
 

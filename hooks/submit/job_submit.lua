@@ -4,53 +4,53 @@
 
 -- @ASK@
 
-local QUOTED_PLAN = @QUOTED_PLAN@
+local QUOTED_ROSTER = @QUOTED_ROSTER@
 
--- Lua cannot open or read a file with a deadline, nor see that it is a FIFO. So the plan is read, and
+-- Lua cannot open or read a file with a deadline, nor see that it is a FIFO. So the roster is read, and
 -- the filter runs, in a process that is killed after so many seconds; what hung is left alone for a while.
 local READ_SECONDS, FILTER_SECONDS, REST_SECONDS = 1, 2, 60
 
--- slurmctld keeps the variables of this script. The plan is read again when it is so many seconds old.
-local PLAN_SECONDS = 5
-local plan, plan_until, filter_rests_until = "", 0, 0
+-- slurmctld keeps the variables of this script. The roster is read again when it is so many seconds old.
+local ROSTER_SECONDS = 5
+local roster, roster_until, filter_rests_until = "", 0, 0
 
--- Whether SlurmUser may not read the plan, and until when slurmctld's log has said so.
+-- Whether SlurmUser may not read the roster, and until when slurmctld's log has said so.
 local denied, denied_until = false, 0
 
--- Prints "Permission denied" for a plan that exists but cannot be read, or whose folder cannot be searched.
+-- Prints "Permission denied" for a roster that exists but cannot be read, or whose folder cannot be searched.
 local DENIED = "Permission denied\n"
 local READ = "exec timeout -s KILL " .. READ_SECONDS .. [[ sh -c 'test -f "$0" && test -r "$0" && exec cat "$0"
 at=$0; until test -e "$at" || test -z "$at"; do at=${at%/*}; done
 if test -f "$at" || { test -d "$at" && ! test -x "$at"; }; then echo "Permission denied"; fi' ]] ..
-  QUOTED_PLAN .. " </dev/null 2>/dev/null"
+  QUOTED_ROSTER .. " </dev/null 2>/dev/null"
 
 local function resting(from, to) return from < to and from >= to - REST_SECONDS end -- the clock may be set back
 
-local function current_plan(now)
-  if resting(now, plan_until) then return plan end
+local function current_roster(now)
+  if resting(now, roster_until) then return roster end
   local pipe = assert(io.popen(READ, "r"))
-  local text = pipe:read(MAX_PLAN)
+  local text = pipe:read(MAX_ROSTER)
   pipe:close()
   if not text and os.time() - now >= READ_SECONDS then
-    slurm.log_info("pcs-capacity: %s hangs; the partitions are as they were for %d s", PLAN, REST_SECONDS)
-    plan_until = os.time() + REST_SECONDS
-    return plan
+    slurm.log_info("pcs-capacity: %s hangs; the partitions are as they were for %d s", ROSTER, REST_SECONDS)
+    roster_until = os.time() + REST_SECONDS
+    return roster
   end
-  denied, plan_until = text == DENIED, now + PLAN_SECONDS
+  denied, roster_until = text == DENIED, now + ROSTER_SECONDS
   if not denied then
-    plan = text or ""
+    roster = text or ""
   elseif not resting(now, denied_until) then
     denied_until = now + REST_SECONDS
-    slurm.log_error("pcs-capacity: %s: Permission denied; jobs are let through unchecked: let SlurmUser read it", PLAN)
+    slurm.log_error("pcs-capacity: %s: Permission denied; jobs are let through unchecked: let SlurmUser read it", ROSTER)
   end
-  return plan
+  return roster
 end
 
 local function answer_in_time(job)
   local now = os.time()
-  local known = current_plan(now)
+  local known = current_roster(now)
   local ours = concerns_us(job, known)
-  if denied and (ours or known == "") then error(PLAN .. ": Permission denied", 0) end
+  if denied and (ours or known == "") then error(ROSTER .. ": Permission denied", 0) end
   if not ours then return nil end
   if resting(now, filter_rests_until) then error(FILTER .. " hung a moment ago", 0) end
   local ok, said = pcall(ask, job, "exec timeout -s KILL " .. FILTER_SECONDS)

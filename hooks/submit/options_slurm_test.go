@@ -225,8 +225,8 @@ func TestLong_OptionsOnSlurm(t *testing.T) {
 
 	filter := hookstest.Program(t, "pcs-capacity-filter")
 	for name, script := range map[string]string{
-		"cli_filter": submit.CLIFilter(snapshot.PlanPath(), string(snapshot), filter),
-		"job_submit": submit.Patient(submit.JobSubmit(snapshot.PlanPath(), string(snapshot), filter)),
+		"cli_filter": submit.CLIFilter(snapshot.RosterPath(), string(snapshot), filter),
+		"job_submit": submit.Patient(submit.JobSubmit(snapshot.RosterPath(), string(snapshot), filter)),
 	} {
 		path, later := filepath.Join(cluster.Dir(), "etc", name+".lua"), time.Now().Add(time.Hour)
 		if err := errors.Join(os.WriteFile(path, []byte(script), 0o644), os.Chtimes(path, later, later)); err != nil {

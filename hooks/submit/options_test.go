@@ -304,8 +304,8 @@ func startDriver(t *testing.T, dir state.Dir, now time.Time) func(Shown) string 
 	var args []string
 	for name, text := range map[string]string{
 		"1": optionsDriver,
-		"2": CLIFilter(dir.PlanPath(), string(dir), "/filter"),
-		"3": JobSubmit(dir.PlanPath(), string(dir), "/filter"),
+		"2": CLIFilter(dir.RosterPath(), string(dir), "/filter"),
+		"3": JobSubmit(dir.RosterPath(), string(dir), "/filter"),
 	} {
 		path := filepath.Join(top, name)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -315,7 +315,7 @@ func startDriver(t *testing.T, dir state.Dir, now time.Time) func(Shown) string 
 		args = append(args, path)
 	}
 
-	cmd := exec.Command("lua5.1", append(slices.Sorted(slices.Values(args)), dir.PlanPath())...)
+	cmd := exec.Command("lua5.1", append(slices.Sorted(slices.Values(args)), dir.RosterPath())...)
 	in, lines := talk(t, cmd)
 
 	return func(job Shown) string {

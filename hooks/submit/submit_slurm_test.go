@@ -76,14 +76,14 @@ func startSite(t *testing.T, shim string, change func(*slurmlab.Config)) site {
 // script is that of the site. That of slurmctld is patient: a busy machine is no filter that hangs.
 func (s site) script() string {
 	if s.shim == "cli_filter" {
-		return submit.CLIFilter(s.state.PlanPath(), string(s.state), s.filter)
+		return submit.CLIFilter(s.state.RosterPath(), string(s.state), s.filter)
 	}
 	return submit.Patient(s.impatient())
 }
 
 // impatient is job_submit.lua as sites have it.
 func (s site) impatient() string {
-	return submit.JobSubmit(s.state.PlanPath(), string(s.state), s.filter)
+	return submit.JobSubmit(s.state.RosterPath(), string(s.state), s.filter)
 }
 
 // install puts another script in the place of the site's.
@@ -191,7 +191,7 @@ func testBoth(t *testing.T, s site) {
 
 	none, err := os.ReadFile(cliFilter)
 	if err == nil {
-		err = os.WriteFile(cliFilter, []byte(submit.CLIFilter(s.state.PlanPath(), string(s.state), s.filter)), 0o644)
+		err = os.WriteFile(cliFilter, []byte(submit.CLIFilter(s.state.RosterPath(), string(s.state), s.filter)), 0o644)
 	}
 
 	if err != nil {
@@ -363,15 +363,15 @@ func testWithoutUs(t *testing.T, s site) {
 		}
 	}
 	breakages := map[string]func(t *testing.T, s site){
-		"plan missing":   func(t *testing.T, s site) { os.Remove(s.state.PlanPath()) },
-		"plan empty":     func(t *testing.T, s site) { write(t, s.state.PlanPath(), "", 0o644) },
-		"plan is binary": func(t *testing.T, s site) { write(t, s.state.PlanPath(), "\x00\xff\n\n", 0o644) },
+		"plan missing":   func(t *testing.T, s site) { os.Remove(s.state.RosterPath()) },
+		"plan empty":     func(t *testing.T, s site) { write(t, s.state.RosterPath(), "", 0o644) },
+		"plan is binary": func(t *testing.T, s site) { write(t, s.state.RosterPath(), "\x00\xff\n\n", 0o644) },
 		"plan of tomorrow": func(t *testing.T, s site) {
-			write(t, s.state.PlanPath(), "version 2\npartition gpu\n", 0o644)
+			write(t, s.state.RosterPath(), "version 2\npartition gpu\n", 0o644)
 		},
 		"plan is a directory": func(t *testing.T, s site) {
-			os.Remove(s.state.PlanPath())
-			os.Mkdir(s.state.PlanPath(), 0o755)
+			os.Remove(s.state.RosterPath())
+			os.Mkdir(s.state.RosterPath(), 0o755)
 		},
 		"state_dir missing": func(t *testing.T, s site) { os.RemoveAll(string(s.state)) },
 		"snapshot missing":  func(t *testing.T, s site) { os.Remove(s.state.SnapshotPath()) },
@@ -385,8 +385,8 @@ func testWithoutUs(t *testing.T, s site) {
 				t.Skip("hangs sbatch alone, as the file server of its working folder would")
 			}
 
-			os.Remove(s.state.PlanPath())
-			syscall.Mkfifo(s.state.PlanPath(), 0o644)
+			os.Remove(s.state.RosterPath())
+			syscall.Mkfifo(s.state.RosterPath(), 0o644)
 		},
 		"filter missing":      func(t *testing.T, s site) { os.Remove(s.filter) },
 		"filter not runnable": func(t *testing.T, s site) { write(t, s.filter, "#!/bin/sh\necho end\n", 0o644) },

@@ -321,7 +321,7 @@ func BenchmarkSubmit(b *testing.B) {
 	}
 
 	filter := build(b, "cmd/pcs-capacity-filter")
-	empty, ours := lab(b, 4, emptySubmit), lab(b, 4, submit.JobSubmit(dir.PlanPath(), string(dir), filter))
+	empty, ours := lab(b, 4, emptySubmit), lab(b, 4, submit.JobSubmit(dir.RosterPath(), string(dir), filter))
 	// The cli_filter of sbatch lies beside the slurm.conf that it reads.
 	conf := func(name, script string) string {
 		path := filepath.Join(filepath.Dir(empty.Conf()), name, "slurm.conf")
@@ -338,7 +338,7 @@ func BenchmarkSubmit(b *testing.B) {
 	}
 	for where, confs := range map[string][2]string{
 		"job_submit": {ours.Conf(), empty.Conf()},
-		"cli_filter": {conf("ours", submit.CLIFilter(dir.PlanPath(), string(dir), filter)), conf("empty", emptyFilter)},
+		"cli_filter": {conf("ours", submit.CLIFilter(dir.RosterPath(), string(dir), filter)), conf("empty", emptyFilter)},
 	} {
 		for _, kind := range kinds {
 			b.Run(where+"/"+kind.name, func(b *testing.B) {

@@ -260,7 +260,7 @@ func (s View) run(j capacity.Job) capacity.Run {
 	}
 }
 
-// decideFiles writes the snapshot and the plan for their readers, and the facts for running jobs. slurmctld's own copy
+// decideFiles writes the snapshot and the roster for their readers, and the facts for running jobs. slurmctld's own copy
 // comes first, because state_dir may be on a file server that hangs.
 func decideFiles(s View, local state.Dir) []Action {
 	all := jobFacts(s)

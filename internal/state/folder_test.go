@@ -26,7 +26,7 @@ func deeds() []aDeed {
 
 	return []aDeed{
 		{snapshotFile, func(d Dir) error { return d.WriteSnapshot(&capacity.Snapshot{}) }},
-		{planFile, func(d Dir) error { return d.WriteSnapshot(&capacity.Snapshot{}) }},
+		{rosterFile, func(d Dir) error { return d.WriteSnapshot(&capacity.Snapshot{}) }},
 		{
 			factsFolder + "/gpu.json",
 			func(d Dir) error { return d.WriteJobFacts(map[string]JobFacts{"gpu": {Slot: "gpu"}}) },

@@ -1,4 +1,4 @@
-// Package state reads and writes the files in state_dir: the snapshot of the last pass, the plan for the Lua shims,
+// Package state reads and writes the files in state_dir: the snapshot of the last pass, the roster for the Lua scripts,
 // the records of hooks and jobs, the ledger of holds, and the samples for the report.
 //
 // A [Dir] names the folder. Most files are a [File], one JSON value that is replaced as a whole: it is written under a
@@ -23,13 +23,13 @@ import (
 )
 
 // Dir is a state_dir, which may be on a shared file system, or a local_dir, which may not and has a copy of the
-// snapshot and the plan for slurmctld.
+// snapshot and the roster for slurmctld.
 type Dir string
 
 // The files that users' commands read: the directory is 0755 and they are 0644.
 const (
 	snapshotFile = "snapshot.json"
-	planFile     = "plan"
+	rosterFile   = "plan"
 )
 
 func (d Dir) path(name string) string { return filepath.Join(string(d), name) }
@@ -78,8 +78,8 @@ const ageFile = "since"
 // SnapshotPath returns the path of the snapshot.
 func (d Dir) SnapshotPath() string { return d.path(snapshotFile) }
 
-// PlanPath returns the path of the plan.
-func (d Dir) PlanPath() string { return d.path(planFile) }
+// RosterPath returns the path of the roster.
+func (d Dir) RosterPath() string { return d.path(rosterFile) }
 
 // ReadSnapshot reads the snapshot. A missing one is an error that wraps fs.ErrNotExist: nothing is known then, and jobs
 // go through. It does not wait for the other end of a FIFO; it may wait for a file system that hangs.
@@ -104,7 +104,7 @@ func (d Dir) ReadSnapshot() (*capacity.Snapshot, error) {
 	return &s, nil
 }
 
-// WriteSnapshot writes the snapshot with its plan.
+// WriteSnapshot writes the snapshot with its roster.
 func (d Dir) WriteSnapshot(s *capacity.Snapshot) error {
 	written := *s
 	written.Version = capacity.SnapshotVersion
@@ -115,7 +115,7 @@ func (d Dir) WriteSnapshot(s *capacity.Snapshot) error {
 	}
 
 	if err == nil {
-		err = d.WritePublic(planFile, []byte(plan(s)))
+		err = d.WritePublic(rosterFile, []byte(roster(s)))
 	}
 
 	if err != nil {
@@ -125,7 +125,7 @@ func (d Dir) WriteSnapshot(s *capacity.Snapshot) error {
 	return nil
 }
 
-// plan returns the text that the Lua scripts read at every submission, a word and its values a line:
+// roster returns the text that the Lua scripts read at every submission, a word and its values a line:
 //
 //	version 1
 //	cluster NAME
@@ -133,7 +133,7 @@ func (d Dir) WriteSnapshot(s *capacity.Snapshot) error {
 //	partition NAME
 //
 // "cluster" has Slurm's ClusterName.
-func plan(s *capacity.Snapshot) string {
+func roster(s *capacity.Snapshot) string {
 	var b strings.Builder
 	b.WriteString("version 1\n")
 

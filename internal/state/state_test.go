@@ -44,13 +44,13 @@ func TestSnapshotRoundTrip(t *testing.T) {
 		t.Error(diff)
 	}
 
-	if text, _ := os.ReadFile(dir.PlanPath()); string(
+	if text, _ := os.ReadFile(dir.RosterPath()); string(
 		text,
 	) != "version 1\ndefault cpu\npartition gpu\npartition big\n" {
-		t.Errorf("plan is %q", text)
+		t.Errorf("the roster is %q", text)
 	}
 
-	for _, path := range []string{dir.SnapshotPath(), dir.PlanPath()} {
+	for _, path := range []string{dir.SnapshotPath(), dir.RosterPath()} {
 		if info, err := os.Stat(path); err != nil || info.Mode() != 0o644 {
 			t.Errorf("%s: mode %v, want 0644 (users' sbatch reads it)", path, info.Mode())
 		}
@@ -108,7 +108,7 @@ func FuzzSnapshot(f *testing.F) {
 
 		if snap != nil {
 			capacity.Admit(capacity.Request{Partitions: []string{"gpu"}}, snap, time.Now())
-			_ = plan(snap)
+			_ = roster(snap)
 		}
 	})
 }
