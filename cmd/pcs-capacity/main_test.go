@@ -213,6 +213,15 @@ func runTranscripts(t *testing.T, dir string, change func(*awssim.Scenario)) {
 		env.Setenv("AWS_EC2_METADATA_DISABLED", "true")
 		env.Setenv("AWS_MAX_ATTEMPTS", "1") // faults here are permanent: retries would only wait
 		env.Setenv("TZ", "UTC")
+
+		python, err := filepath.Abs("../../packaging/python")
+		if err != nil {
+			return err
+		}
+
+		env.Setenv("PYTHONPATH", python)
+		env.Setenv("PYTHONDONTWRITEBYTECODE", "1")
+
 		owner, _ := state.OwnerOf(filepath.Join(env.WorkDir, "etc", "config.toml"))
 		env.Setenv("OWNER", owner)
 		env.Setenv("GORACE", os.Getenv("GORACE"))
