@@ -158,7 +158,13 @@ func TestEndings(t *testing.T) {
 			"2h59m",
 			"requeue-job",
 		},
-		"a limit that the filter has set": {ends, "requeue", state.JobRecord{Wanted: state.Wanted{Fit: true}}, "2h59m", "requeue-job"},
+		"a limit that the filter has set": {
+			ends,
+			"requeue",
+			state.JobRecord{Wanted: state.Wanted{Fit: true}},
+			"2h59m",
+			"requeue-job",
+		},
 		"pending": {
 			with(func(j *capacity.Job) { j.State = "PENDING" }),
 			"requeue",

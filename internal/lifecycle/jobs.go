@@ -24,6 +24,7 @@ func (p *pass) readJobs(ctx context.Context) error {
 	jobs := []capacity.Job{}
 	ended := []capacity.Job{}
 
+	// Other partitions may have a hundred times as many jobs, so most passes leave them out.
 	var err error
 	if asked := append(slices.Clone(ours), p.SharedPartitions...); !p.OursOnly {
 		jobs, ended, err = p.Slurm.JobsOf(ctx, nil,

@@ -178,7 +178,7 @@ func TestOwnerOfTheStateFolder(t *testing.T) {
 
 		if said := strings.Join(p.view.Snap.Texts(capacity.Admin), "\n"); strings.Contains(
 			said,
-			"belongs to user 1002, neither root nor SlurmUser",
+			"belongs to user 1002, who is neither root nor SlurmUser",
 		) != (uid == 1002) ||
 			uid != 1002 && said != "" {
 			t.Errorf("of user %d: %q", uid, said)

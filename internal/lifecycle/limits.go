@@ -12,10 +12,11 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
+// limitChange gives a running job another time limit, so that it ends at its fence, or because that has moved.
 type limitChange struct {
-	fencedSlot
-	job     capacity.Job
-	minutes int
+	fencedSlot // Its fence is zero where the reservation no longer has an end.
+	job        capacity.Job
+	minutes    int
 }
 
 // fencedSlot is a slot whose jobs must end by the fence, if there is one. Times are in Slurm's clock.

@@ -211,6 +211,7 @@ func orphans(
 		}
 	}
 
+	// In the same order in every pass: a problem that did not change is not reported again.
 	slices.SortFunc(found, func(a, b capacity.Orphan) int { return cmp.Compare(a.Instance, b.Instance) })
 
 	return found

@@ -745,8 +745,10 @@ func TestAsksIsAllOfARequest(t *testing.T) {
 			t.Fatalf("a field of another type: %s", field.Name)
 		}
 
-		if requests, asked := request(j) != request(capacity.Job{}), keyOf(&j, at("0s")) != keyOf(&capacity.Job{}, at("0s")); requests &&
-			!asked {
+		requests := request(j) != request(capacity.Job{})
+		asked := keyOf(&j, at("0s")) != keyOf(&capacity.Job{}, at("0s"))
+
+		if requests && !asked {
 			t.Errorf("a request has %s, and what its verdict is remembered by has not", field.Name)
 		}
 	}

@@ -81,6 +81,7 @@ func (p *pass) run(ctx context.Context) {
 	}
 
 	if p.view.Cluster != nil {
+		// The fences first: whatever fails after this, no job crosses them.
 		guards, problems := decideFences(p.view)
 		p.view.Snap.Add(problems...)
 		p.carryOut(ctx, guards)

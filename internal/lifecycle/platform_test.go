@@ -68,7 +68,8 @@ func TestAPassKnowsThePlatform(t *testing.T) {
 	pass := func(template string) (capacity.NodeGroup, []string) {
 		t.Helper()
 
-		if err := os.WriteFile(path, fmt.Appendf(nil, platformSettings, filepath.Join(dir, "state"), template), 0o644); err != nil {
+		text := fmt.Appendf(nil, platformSettings, filepath.Join(dir, "state"), template)
+		if err := os.WriteFile(path, text, 0o644); err != nil {
 			t.Fatal(err)
 		}
 

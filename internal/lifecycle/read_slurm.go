@@ -129,10 +129,12 @@ func (p *pass) lookForMisplaced() {
 
 	for _, f := range found {
 		_, _, slot, _ := p.Settings.FindNode(f.Node)
-		differs := ""
 		at, known := p.view.Snap.FindSlot(slot)
-		if on := func(n capacity.Node) bool { return !n.PoweredDown() }; known &&
-			len(p.view.Cluster.filterNodes([]string{f.Node}, on)) > 0 { // else that instance is gone
+		isOn := func(n capacity.Node) bool { return !n.PoweredDown() }
+
+		// The instance of a node that is off is gone.
+		differs := ""
+		if known && len(p.view.Cluster.filterNodes([]string{f.Node}, isOn)) > 0 {
 			differs = p.view.Snap.DescribeMisplacement(at, f.Metadata, p.view.Now)
 		}
 
@@ -284,7 +286,8 @@ func (p *pass) addConfig() {
 
 	if uid, err := p.State.OwnerUID(); err == nil && os.Geteuid() == 0 && uid != 0 && uid != p.view.Cluster.SlurmUID {
 		p.addFailure(capacity.StateFile, fmt.Errorf(
-			"%s belongs to user %d, neither root nor SlurmUser, who can change what root writes there: chown -R it back",
+			"%s belongs to user %d, who is neither root nor SlurmUser and can change what root writes there; "+
+				"give it back with chown -R",
 			p.State,
 			uid,
 		))
@@ -425,12 +428,13 @@ func (p *pass) lacks(at capacity.SlotRef) {
 		fix = "list the nodes that `sinfo -N` shows as nodes of the node group in the settings"
 	}
 
+	visible := p.view.Cluster.visibleNodes(p.view.Cluster.SlotNodes(slot.Name))
 	switch {
 	case provider.Configures():
 	case slot.Nodes == "":
 		p.addProblem(capacity.NoNodes, capacity.Subject{Slot: slot.Name}, fix,
 			"Slurm has no nodes %s for node group %s", named, g.Name)
-	case len(g.Slots) > 1 && slot.Feature == "" && len(p.view.Cluster.visibleNodes(p.view.Cluster.SlotNodes(slot.Name))) > 0:
+	case len(g.Slots) > 1 && slot.Feature == "" && len(visible) > 0:
 		p.addProblem(capacity.FeatureMissing, capacity.Subject{Slot: slot.Name, Node: slot.Nodes}, "add it",
 			"nodes %s lack Features=%s in slurm.conf, so jobs cannot be kept in the slot of their reservation",
 			slot.Nodes, slot.Name)

@@ -18,16 +18,20 @@ type Report struct {
 	At     time.Time `json:"at"`               // AWS's time of the pass
 	DryRun bool      `json:"dry_run,omitzero"` // the pass changed nothing
 	// Done are the changes in order, made or (DryRun) planned; empty if there were none.
-	Done              []Done            `json:"done"`
-	capacity.Problems `json:"problems"` // Problems are what the pass could not read or do, and what people should know
-	NoAWS             bool              `json:"-"` // some call to AWS was not answered
-	Failed            bool              `json:"-"` // the pass did not do all that it had to
-	// Cluster is Slurm as it was before the pass changed it, nil if it did not answer. Jobs are its jobs, nil if they
-	// were not read.
-	Cluster          *Cluster       `json:"-"`
-	Jobs             []capacity.Job `json:"-"`
-	SharedPartitions []string       `json:"-"` // Sources.SharedPartitions for the next pass
-	Rolling          []Rolling      `json:"-"` // the node groups of partitions that roll over by themselves, as the pass left them
+	Done []Done `json:"done"`
+	// Problems are what the pass could not read or do, and what people should know.
+	capacity.Problems `json:"problems"`
+
+	NoAWS  bool `json:"-"` // some call to AWS was not answered
+	Failed bool `json:"-"` // the pass did not do all that it had to
+	// Cluster is Slurm as it was before the pass changed it; nil if it did not answer.
+	Cluster *Cluster `json:"-"`
+	// Jobs are those in our partitions or on our nodes; nil if they were not read.
+	Jobs []capacity.Job `json:"-"`
+	// SharedPartitions are Sources.SharedPartitions for the next pass.
+	SharedPartitions []string `json:"-"`
+	// Rolling are the node groups of partitions that roll over by themselves, as the pass left them.
+	Rolling []Rolling `json:"-"`
 }
 
 // Done is one change, or an attempted one.
@@ -125,6 +129,7 @@ func checkReservations(s View) (all []capacity.Problem) {
 
 // failedLaunches reports the nodes whose last launch failed, those of one launch together.
 func failedLaunches(p capacity.Partition, records []state.Record, now time.Time) []capacity.Problem {
+	// The last launch of a node counts: after one that went well, it is not reported.
 	last := map[string]int{} // the record by node
 	for i, r := range records {
 		names, err := hostlist.Expand(r.Nodes)

@@ -11,9 +11,9 @@ import (
 // slurmsDelay is more than the two minutes by which Slurm itself may put off a job that it requeues after the note.
 const slurmsDelay = 4 * time.Minute
 
-// decideRetries follows up the notes of ResumeProgram on jobs whose launch failed. A job that was put off only because AWS
-// did not answer need not wait any longer once it does; a time that somebody else has set since stays. A job that runs
-// is not tried again.
+// decideRetries follows up the notes of ResumeProgram on jobs whose launch failed. A job that was put off only because
+// AWS did not answer need not wait any longer once it does; a time that somebody else has set since stays. A job that
+// runs is not tried again.
 func decideRetries(s View) (actions []Action) {
 	for _, j := range s.remainingJobs() {
 		note, _ := capacity.ParseAdminNote(j.AdminComment)

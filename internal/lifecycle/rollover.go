@@ -26,7 +26,7 @@ type Rolling struct {
 	Over      bool          // the block has ended, so its slot is removed
 	Setback   state.Setback // why it does not go on; zero if it does
 
-	group capacity.NodeGroup
+	group capacity.NodeGroup // gets the block
 }
 
 // key identifies the work in setbacks.

@@ -1,5 +1,5 @@
-// Package sources gives the control loop what it reads and changes: the clients of AWS and Slurm that the settings name.
-// The commands of pcs-capacity call it; package lifecycle knows only its own interfaces.
+// Package sources gives the control loop what it reads and changes: the clients of AWS and Slurm that the settings
+// name. The commands of pcs-capacity call it; package lifecycle knows only its own interfaces.
 package sources
 
 import (

@@ -82,7 +82,8 @@ func (d Dir) WritePrivate(name string, text []byte) error {
 			return err
 		}
 
-		return errors.Join(in.sync(dir), in.sync(".")) // the folders hold its name
+		// The folders hold its name.
+		return errors.Join(in.sync(dir), in.sync("."))
 	})
 	if err != nil {
 		return err
@@ -126,6 +127,7 @@ func appendLines[T any](in *folder, name string, values ...T) error {
 		return err
 	}
 
+	// A line that a crash cut off stays a line of its own.
 	line := text.Bytes()
 	if info, err := file.Stat(); err == nil && info.Size() > 0 {
 		end := make([]byte, 1)

@@ -159,6 +159,7 @@ func (f *folder) chownTo(parent *folder) error {
 		return nil
 	}
 
+	// The folder itself is last: as long as it is root's, this is not done.
 	err := fs.WalkDir(f.root.FS(), ".", func(name string, _ fs.DirEntry, err error) error {
 		if err != nil || name == "." {
 			return err
@@ -192,7 +193,8 @@ func (f *folder) writeTemp(name string, text []byte, mode fs.FileMode) (called s
 		return "", f.wrapError(name, err)
 	}
 
-	err = file.Chmod(mode) // whatever the umask is
+	// Whatever the umask is.
+	err = file.Chmod(mode)
 	if err == nil && os.Geteuid() == 0 && f.uid != 0 {
 		err = file.Chown(f.uid, f.gid)
 	}
@@ -201,6 +203,7 @@ func (f *folder) writeTemp(name string, text []byte, mode fs.FileMode) (called s
 		_, err = file.Write(text)
 	}
 
+	// Before it gets its name: a crash leaves the old file or the new one, whole.
 	if err == nil {
 		err = file.Sync()
 	}
@@ -252,6 +255,7 @@ func (f *folder) openForWrite(name string, flag int, mode fs.FileMode) (*os.File
 			return file, err
 		}
 
+		// Made by whoever is first, then opened again.
 		if err := f.writeOnce(name, nil, mode); err != nil {
 			return nil, err
 		}
@@ -290,8 +294,10 @@ func (f *folder) read(name string) ([]byte, error) {
 	}
 	defer file.Close()
 
+	// Room for all of it: a large file would be copied again and again.
 	var b bytes.Buffer
-	b.Grow(int(info.Size()) + bytes.MinRead) // else a large file is copied again and again
+	b.Grow(int(info.Size()) + bytes.MinRead)
+
 	_, err = b.ReadFrom(file)
 
 	return b.Bytes(), err
@@ -339,6 +345,7 @@ func (f *folder) mkdirAll(name string, mode fs.FileMode) error {
 		return nil
 	}
 
+	// The umask may have taken rights away.
 	if err == nil {
 		err = f.root.Chmod(name, mode)
 	}

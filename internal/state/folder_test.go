@@ -179,7 +179,9 @@ func TestRootGivesToTheOwner(t *testing.T) {
 			return errors.Join(os.Mkdir(d.PrivatePath(""), 0o700), os.WriteFile(d.PrivatePath(recordFile), nil, 0o600))
 		},
 		"open to all": func(d Dir) error {
-			return errors.Join(os.Mkdir(d.PrivatePath(""), 0o700), os.Chmod(d.PrivatePath(""), 0o777), os.Chown(d.PrivatePath(""), slurmUser, slurmUser))
+			private := d.PrivatePath("")
+			return errors.Join(os.Mkdir(private, 0o700), os.Chmod(private, 0o777),
+				os.Chown(private, slurmUser, slurmUser))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -223,7 +225,8 @@ func TestRootGivesToTheOwner(t *testing.T) {
 	}
 
 	dir := Dir(t.TempDir())
-	if err := errors.Join(os.Mkdir(dir.PrivatePath(""), 0o700), os.Chown(dir.PrivatePath(""), slurmUser, slurmUser)); err != nil {
+	private := dir.PrivatePath("")
+	if err := errors.Join(os.Mkdir(private, 0o700), os.Chown(private, slurmUser, slurmUser)); err != nil {
 		t.Fatal(err)
 	}
 

@@ -107,6 +107,7 @@ func (d Dir) Lock(ctx context.Context, which Lock, wait time.Duration) (unlock f
 		who := &LockedError{Lock: which, Path: filepath.Join(in.path, string(which)), Holder: readHolder(f)}
 		_ = f.Close()
 
+		// Who waits for long looks less often.
 		select {
 		case <-ctx.Done():
 			who.ended = ctx.Err()

@@ -35,6 +35,7 @@ func (d Dir) Mark() (string, error) {
 func (d Dir) LearnMark(stateSave, clusterName string) (mark string, notKept, err error) {
 	id, err := EnsureClusterID(stateSave, clusterName)
 	if err != nil {
+		// Another machine: what a hook on the controller has written down counts.
 		known, unknown := d.Mark()
 		if unknown != nil {
 			return "", nil, fmt.Errorf("%w; run this on Slurm's controller, as SlurmUser", err)

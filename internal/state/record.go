@@ -60,6 +60,7 @@ func (d Dir) rotateRecords(in *folder) {
 	}
 	defer unlock()
 
+	// Looked at again: another hook may have set it aside before this one had the lock.
 	if large() {
 		_ = in.root.Rename(recordFile, recordFile+".1")
 	}

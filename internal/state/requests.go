@@ -35,11 +35,13 @@ func (r *RateLimit) Take(now time.Time, most time.Duration) (wait time.Duration,
 	if err == nil {
 		defer shared.Close()
 
+		// Without a time a program was killed while it wrote: nobody waits.
 		text, _ := io.ReadAll(shared)
-		full, _ = time.Parse(time.RFC3339Nano, string(text)) // a program was killed while it wrote: nobody waits
+		full, _ = time.Parse(time.RFC3339Nano, string(text))
 	}
 
 	wait, full = r.next(full, now)
+	// Of no use to the caller: the turn is left to others.
 	if wait > most {
 		return wait, false, err
 	}

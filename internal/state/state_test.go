@@ -93,7 +93,8 @@ func FuzzSnapshot(f *testing.F) {
 	f.Add(`{"version": 1}`)
 	f.Add(
 		`{"version":1,"taken_at":"2026-03-01T12:00:00Z",` +
-			`"partitions":[{"name":"gpu","node_groups":[{"slots":[{"name":"gpu","reservation_ids":["cr-0"]}]}]}],"reservations":[{"id":"cr-0"}]}`,
+			`"partitions":[{"name":"gpu","node_groups":[{"slots":[{"name":"gpu","reservation_ids":["cr-0"]}]}]}],` +
+			`"reservations":[{"id":"cr-0"}]}`,
 	)
 	dir := Dir(f.TempDir())
 	f.Fuzz(func(t *testing.T, text string) {

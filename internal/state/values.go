@@ -146,11 +146,13 @@ func (d Dir) AddHold(
 	allowed func(more capacity.Hold, others []capacity.Hold) error,
 ) (capacity.Hold, error) {
 	err := d.updateHolds(now, func(held []capacity.Hold) ([]capacity.Hold, error) {
+		// An order that is sent again.
 		if i := slices.IndexFunc(held, func(o capacity.Hold) bool { return o.Token == h.Token }); i >= 0 {
 			h.Until = held[i].Until
 			held = slices.Delete(held, i, i+1)
 		}
 
+		// It does not exist yet, so it may still be refused.
 		if h.ReservationID == "" {
 			if err := allowed(h, held); err != nil {
 				return nil, err
@@ -165,8 +167,9 @@ func (d Dir) AddHold(
 
 // RemoveHolds removes entries from the ledger, by token or id.
 func (d Dir) RemoveHolds(now time.Time, names ...string) error {
+	// There may be no state folder yet.
 	if held, err := d.Holds(now); err == nil && len(held) == 0 {
-		return nil // there may be no state folder yet
+		return nil
 	}
 
 	return d.updateHolds(now, func(held []capacity.Hold) ([]capacity.Hold, error) {

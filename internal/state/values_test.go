@@ -143,7 +143,8 @@ func TestRotationByManyHooks(t *testing.T) {
 	}
 
 	for round := range 20 {
-		if err := os.WriteFile(dir.PrivatePath(recordFile), bytes.Repeat([]byte(old), maxRecords/len(old)+1), 0o640); err != nil {
+		text := bytes.Repeat([]byte(old), maxRecords/len(old)+1)
+		if err := os.WriteFile(dir.PrivatePath(recordFile), text, 0o640); err != nil {
 			t.Fatal(err)
 		}
 
