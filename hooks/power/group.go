@@ -20,7 +20,7 @@ type group struct {
 	// jobs that wait for a node of the group and still hold it, by id; none for nodes that sync or an administrator
 	// powered up.
 	jobs  []capacity.Job
-	lost  []int  // jobs that ended between the power-up and this hook
+	lost  []int  // jobs, by id, that ended between the power-up and this hook
 	each  bool   // these are groups of one node that share a call, and as many are launched as fit
 	parts []part // set by plan
 }
@@ -28,7 +28,7 @@ type group struct {
 // part holds the nodes of a group that are in one slot, sorted.
 type part struct {
 	slot     slotInfo
-	template string // with its version
+	template string // the launch template with its version, lt-…:3
 	nodes    []string
 	targets  []target // in the order in which they are tried
 }
@@ -37,7 +37,7 @@ type part struct {
 type slotInfo struct {
 	partition capacity.PartitionSettings
 	group     capacity.GroupSettings
-	name      string
+	name      string // that of the group, or with two slots with -a or -b
 }
 
 // slotOf finds the slot of a node. Nodes of guests have none: see capacity.Provider.

@@ -51,10 +51,9 @@ func TestSlurm_Launch(t *testing.T) {
 
 		id := p.submit("-p", "gpu", "-N2")
 		p.until("EC2's code is in the job's AdminComment and the node's Reason", func() bool {
-			return strings.Contains(
-				p.show("job", id),
-				"AdminComment=pcs-capacity: nodes gpu-[1-2] were not launched: "+code+": ",
-			) &&
+			note := "AdminComment=pcs-capacity: nodes gpu-[1-2] were not launched: " + code + ": "
+
+			return strings.Contains(p.show("job", id), note) &&
 				strings.Contains(p.show("node", "gpu-1"), "Reason="+code+": ")
 		})
 

@@ -371,13 +371,17 @@ func TestLaunchGroups(t *testing.T) {
 // A repetition of a power-up is the same launch, and any other power-up another.
 func TestLaunchToken(t *testing.T) {
 	job := []capacity.Job{{ID: 7, Restarts: 1}}
-	token := func(cluster string, after time.Duration, jobs []capacity.Job, nodes string, attempt int, what string) string {
+	token := func(
+		cluster string, after time.Duration, jobs []capacity.Job, nodes string, attempt int, what string,
+	) string {
 		names, err := hostlist.Expand(nodes)
 		if err != nil {
 			t.Fatal(err)
 		}
 
-		return launchFacts{mark: cluster, now: noon.Add(after)}.launchToken(jobs, names, attempt, strings.Fields(what)...)
+		f := launchFacts{mark: cluster, now: noon.Add(after)}
+
+		return f.launchToken(jobs, names, attempt, strings.Fields(what)...)
 	}
 
 	const what = "cr-1 subnet-1 p5.48xlarge lt-1:1"

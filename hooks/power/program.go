@@ -449,9 +449,9 @@ const defaultResumeTimeout = 60 * time.Second
 
 // siteProgram runs the program that a site used for its own nodes before ours replaced it.
 type siteProgram struct {
-	program     string
-	environment []string
-	running     *exec.Cmd
+	program     string    // its path; "" if the site has none
+	environment []string  // which Slurm made for it
+	running     *exec.Cmd // nil before it is started, and if it has no nodes
 }
 
 // newSiteProgram runs before anything changes the environment: the site's program gets Slurm's.
@@ -519,9 +519,9 @@ type journal struct {
 	began time.Time
 
 	mu       sync.Mutex
-	kept     []state.Record
-	requests []string // AWS's names of its answers
-	refused  []string // AWS's error codes
+	kept     []state.Record // all that were written
+	requests []string       // AWS's names of its answers
+	refused  []string       // AWS's error codes
 }
 
 // logResult logs what was done, or that it failed, and returns the error.

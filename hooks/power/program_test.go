@@ -455,11 +455,10 @@ func TestSelectIsLiteral(t *testing.T) {
 		s := reading(aws, group)
 		fresh := s.fresh(t)
 		ids := func(s *capacity.Snapshot) []string { return s.Partitions[0].Groups[0].Slots[0].ReservationIDs }
-		if got, same := ids(fresh), ids(capacity.Build(s.Settings, capacity.Facts{Reservations: all})); !slices.Equal(
-			got,
-			want,
-		) ||
-			!slices.Equal(got, same) {
+
+		got := ids(fresh)
+		same := ids(capacity.Build(s.Settings, capacity.Facts{Reservations: all}))
+		if !slices.Equal(got, want) || !slices.Equal(got, same) {
 			t.Errorf("team=%s: the hook finds %v, Build among all reservations %v, want %v", team, got, same, want)
 		}
 	}

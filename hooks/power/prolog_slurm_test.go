@@ -188,10 +188,8 @@ func TestSlurm_R6_Prolog(t *testing.T) {
 			t.Errorf("got\n%s\nwant\n%s", out, want)
 		}
 
-		if log := p.log(); !strings.Contains(
-			log,
-			"is in use2-az2, but reservation "+hookstest.BlockID+" is in use2-az1",
-		) ||
+		log := p.log()
+		if !strings.Contains(log, "is in use2-az2, but reservation "+hookstest.BlockID+" is in use2-az1") ||
 			!strings.Contains(log, `"node":"gpu-2"`) {
 			t.Errorf("log: %s", log)
 		}

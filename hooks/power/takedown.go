@@ -101,11 +101,11 @@ func countFailures(records []state.Record, now time.Time) map[string]int {
 	return failures
 }
 
-// failedGroup names a group that is not launched, and why. got is what was launched for it.
+// failedGroup names a group that is not launched, and why.
 type failedGroup struct {
 	group
 	err      error
-	launched map[string]launched
+	launched map[string]launched // what was launched for it all the same, by node
 }
 
 // takeDown powers down the nodes of groups that failed, those of one reason together, which requeues the jobs and

@@ -370,15 +370,8 @@ func TestHoldJobStories(t *testing.T) {
 
 // The reason on a node keeps what to do where it has to be cut.
 func TestReasonKeepsTheFix(t *testing.T) {
-	if got := nodeReason(capacity.Problem{
-		Code:     "X",
-		Sentence: strings.Repeat("long ", 100),
-		Fix:      "call AWS",
-	}); !strings.HasSuffix(
-		got,
-		"; call AWS",
-	) ||
-		len(got) > maxReason {
+	got := nodeReason(capacity.Problem{Code: "X", Sentence: strings.Repeat("long ", 100), Fix: "call AWS"})
+	if !strings.HasSuffix(got, "; call AWS") || len(got) > maxReason {
 		t.Errorf("%d: %s", len(got), got)
 	}
 

@@ -541,7 +541,12 @@ func TestR9_LaterEditsAreMerged(t *testing.T) {
 		t.Helper()
 
 		p := Plan{World: s}
-		if err := errors.Join(p.Install(s.script()), p.InstallSettings(t.Context(), s.settings(true), text(), "")); err != nil {
+
+		err := errors.Join(
+			p.Install(s.script()),
+			p.InstallSettings(t.Context(), s.settings(true), text(), ""),
+		)
+		if err != nil {
 			t.Fatal(err)
 		}
 

@@ -89,7 +89,9 @@ cr-22,128,,false,,
 		var out strings.Builder
 
 		term := &terminal.Terminal{Out: &out, Format: format, UTC: true}
-		if err := term.Rows(rows, "ID: ID; COUNT: Count; START: Start; OPEN: Open; NOTE: Note; FIRST: First"); err != nil {
+
+		err := term.Rows(rows, "ID: ID; COUNT: Count; START: Start; OPEN: Open; NOTE: Note; FIRST: First")
+		if err != nil {
 			t.Fatal(err)
 		}
 
