@@ -15,20 +15,12 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/facts"
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // checkHooks compares the files with the plugins and programs in Slurm's settings.
 func (s survey) checkHooks(f *findings) {
-	plugins := map[string][]string{}
-	byHand := s.Slurmctld != nil &&
-		filepath.Base(s.Slurmctld.ResumeProgram) == "pcs-capacity-resume" // slurm.conf says itself what our file would
-	needed := map[string]bool{"cli_filter": s.OnPCS() || s.Cluster.ID != "", "job_submit": s.OnEC2()}
 	if c := s.Slurmctld; c != nil {
-		plugins["cli_filter"] = c.CliFilterPlugins
-		if !needed["cli_filter"] { // PCS lets nobody have a job_submit.lua
-			plugins["job_submit"] = c.JobSubmitPlugins
-		}
-
 		for _, path := range []string{c.Prolog, c.TaskProlog} {
 			if filepath.Base(path) == "pcs-capacity-prolog" {
 				s.checkProgram(f, "prolog", path)
@@ -36,13 +28,9 @@ func (s survey) checkHooks(f *findings) {
 		}
 	}
 
-	if s.Cluster.SlurmSettings["CliFilterPlugins"] == "cli_filter/lua" {
-		plugins["cli_filter"] = []string{"lua"}
-	}
-
 	s.checkProgram(f, string(capacity.FilterMissing), s.Filter)
 
-	if needed["cli_filter"] &&
+	if s.needsHook("cli_filter") &&
 		!slices.ContainsFunc(s.Hooks, func(h facts.Hook) bool { return h.Name == "cli_filter" }) {
 		f.fail(string(capacity.ScriptMissing),
 			"run this on a login node, or write slurm.conf's path into SLURM_CONF, and run `pcs-capacity hooks "+
@@ -50,37 +38,21 @@ func (s survey) checkHooks(f *findings) {
 			"this host has no folder with slurm.conf, and so no submit filter")
 	}
 
-	needsPlugin := map[string]bool{
-		"cli_filter": needed["cli_filter"],
-		"job_submit": needed["job_submit"] && s.Controller,
-	}
-	for hook, folders := range s.NoPlugin {
-		if needsPlugin[hook] {
-			f.fail(hook, "install the Slurm package that has it, or build Slurm with Lua's headers installed",
-				"Slurm has no %s_lua.so in %s, without which it does not run %[1]s.lua", hook,
-				strings.Join(folders, " or "))
-		}
-	}
+	s.checkPlugins(f)
 
 	for _, h := range s.Hooks {
 		for _, words := range h.Wrong {
 			f.failText("slurm.conf", words, "")
 		}
 
-		on := slices.Contains(plugins[h.Name], "lua")
-		switch {
-		case h.Name != "settings":
-			if needed[h.Name] || on {
-				s.checkScript(f, h, on, needed[h.Name])
-			}
-		case h.State == "foreign":
-			f.fail("slurm.conf", "rename it, and run `pcs-capacity hooks install`",
-				"%s was not written by pcs-capacity", h.File)
-		case h.State == "missing" && needed["job_submit"] && !byHand:
-			f.fail("slurm.conf", "run `pcs-capacity hooks install` on the controller",
-				"slurm.conf does not include %s", h.File)
-		case h.State == "installed" && h.Wrong == nil:
-			f.ok("slurm.conf", "%s is installed", h.File)
+		if h.Name == "settings" {
+			s.checkInclude(f, h)
+			continue
+		}
+
+		needed := s.needsHook(h.Name)
+		if on := s.runsLua(h.Name); needed || on {
+			s.checkScript(f, h, on, needed)
 		}
 	}
 
@@ -92,6 +64,64 @@ func (s survey) checkHooks(f *findings) {
 
 	if s.OnEC2() {
 		s.checkHookAccess(f)
+	}
+}
+
+// needsHook reports whether our script of a hook must run. PCS lets nobody have a job_submit.lua.
+func (s survey) needsHook(hook string) bool {
+	if hook == "cli_filter" {
+		return s.OnPCS() || s.Cluster.ID != ""
+	}
+
+	return s.OnEC2()
+}
+
+// runsLua reports whether Slurm runs the script of a hook, as slurmctld or PCS says.
+func (s survey) runsLua(hook string) bool {
+	running := s.slurmctld()
+
+	if hook == "cli_filter" {
+		return s.Cluster.SlurmSettings["CliFilterPlugins"] == "cli_filter/lua" ||
+			slices.Contains(running.CliFilterPlugins, "lua")
+	}
+
+	return !s.needsHook("cli_filter") && slices.Contains(running.JobSubmitPlugins, "lua")
+}
+
+// slurmctld returns what slurmctld runs with, nothing where it does not answer.
+func (s survey) slurmctld() slurm.Config {
+	if s.Slurmctld == nil {
+		return slurm.Config{}
+	}
+
+	return *s.Slurmctld
+}
+
+// checkPlugins finds hooks that Slurm cannot run, since it lacks its Lua plugin on this host.
+func (s survey) checkPlugins(f *findings) {
+	for _, hook := range slices.Sorted(maps.Keys(s.NoPlugin)) {
+		if s.needsHook(hook) && (hook == "cli_filter" || s.Controller) {
+			f.fail(hook, "install the Slurm package that has it, or build Slurm with Lua's headers installed",
+				"Slurm has no %s_lua.so in %s, without which it does not run %[1]s.lua", hook,
+				strings.Join(s.NoPlugin[hook], " or "))
+		}
+	}
+}
+
+// checkInclude checks the file that slurm.conf includes.
+func (s survey) checkInclude(f *findings, h facts.Hook) {
+	// Then slurm.conf says itself what our file would.
+	byHand := filepath.Base(s.slurmctld().ResumeProgram) == "pcs-capacity-resume"
+
+	switch {
+	case h.State == "foreign":
+		f.fail("slurm.conf", "rename it, and run `pcs-capacity hooks install`", "%s was not written by pcs-capacity",
+			h.File)
+	case h.State == "missing" && s.OnEC2() && !byHand:
+		f.fail("slurm.conf", "run `pcs-capacity hooks install` on the controller", "slurm.conf does not include %s",
+			h.File)
+	case h.State == "installed" && h.Wrong == nil:
+		f.ok("slurm.conf", "%s is installed", h.File)
 	}
 }
 

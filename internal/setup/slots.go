@@ -73,28 +73,7 @@ func (s slurmState) Slots(partition string, more map[string][]string) (slots map
 
 	slots = map[string]SlurmSlot{}
 	for name, nodes := range more {
-		slot := SlurmSlot{}
-		for _, node := range names {
-			of, named := capacity.SlotOf(node)
-			if (named && of == name || slices.Contains(nodes, node)) && !slices.Contains(slot.Nodes, node) {
-				slot.Nodes = append(slot.Nodes, node)
-			}
-		}
-
-		for _, r := range s.Reservations {
-			if r.IsOurs() && r.Guard().Slot == name {
-				slot.Reservations = append(slot.Reservations, r.Name)
-			}
-		}
-
-		for _, j := range s.Jobs {
-			if j.Active() && !j.Pending() &&
-				slices.ContainsFunc(j.Nodes, func(node string) bool { return slices.Contains(slot.Nodes, node) }) {
-				slot.Jobs = append(slot.Jobs, j.Shown)
-			}
-		}
-
-		slots[name] = slot
+		slots[name] = s.slot(name, names, nodes)
 	}
 
 	for _, j := range s.Jobs {
@@ -104,4 +83,29 @@ func (s slurmState) Slots(partition string, more map[string][]string) (slots map
 	}
 
 	return slots, waiting
+}
+
+// slot returns the slot of a name: those of all nodes whose names tell it, and more that do not.
+func (s slurmState) slot(name string, all, more []string) (slot SlurmSlot) {
+	for _, node := range all {
+		of, named := capacity.SlotOf(node)
+		if (named && of == name || slices.Contains(more, node)) && !slices.Contains(slot.Nodes, node) {
+			slot.Nodes = append(slot.Nodes, node)
+		}
+	}
+
+	for _, r := range s.Reservations {
+		if r.IsOurs() && r.Guard().Slot == name {
+			slot.Reservations = append(slot.Reservations, r.Name)
+		}
+	}
+
+	isOfSlot := func(node string) bool { return slices.Contains(slot.Nodes, node) }
+	for _, j := range s.Jobs {
+		if j.Active() && !j.Pending() && slices.ContainsFunc(j.Nodes, isOfSlot) {
+			slot.Jobs = append(slot.Jobs, j.Shown)
+		}
+	}
+
+	return slot
 }

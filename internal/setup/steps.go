@@ -231,8 +231,15 @@ func fenceStep(in inspection, want wanted, group Verb) Step {
 
 // fileSteps returns the steps for the files of the configuration, so that the partition is in it.
 func fileSteps(in inspection, want wanted) (steps []Step, found findings) {
+	main, wrong := mainFileStep(in)
+	partition, found := partitionStep(in, want)
+
+	return []Step{main, partition}, findings{append(wrong.Problems, found.Problems...)}
+}
+
+// mainFileStep has config.toml name the region and the PCS cluster.
+func mainFileStep(in inspection) (file Step, found findings) {
 	c := in.request.Config
-	there := in.partitionFile
 	path := in.request.ConfigPath
 
 	place := config.ClusterRef{Region: in.Region}
@@ -240,30 +247,39 @@ func fileSteps(in inspection, want wanted) (steps []Step, found findings) {
 		place.Cluster = in.Cluster.Name
 	}
 
-	main := Step{What: WhatFile, Name: path, Verb: Nothing}
-	asPackaged := c.Cluster == "" && len(c.Partitions) == 0 && (c.Region == "" || c.Region == place.Region)
+	file = Step{What: WhatFile, Name: path, Verb: Nothing}
+	elsewhere := c.Region != "" && c.Region != place.Region
+	asPackaged := c.Cluster == "" && len(c.Partitions) == 0 && !elsewhere
 
 	switch {
 	case c.Path == "": // there is none
-		main.Verb = Create
+		file.Verb = Create
 	case !in.OnEC2() && asPackaged:
-		main.Verb = Update
-	case c.Region != "" && c.Region != place.Region,
-		c.Cluster != place.Cluster && (in.OnEC2() || c.Cluster != in.Cluster.ID):
+		file.Verb = Update
+	case elsewhere, c.Cluster != place.Cluster && (in.OnEC2() || c.Cluster != in.Cluster.ID):
 		const own = "self-managed Slurm"
 		found.problem(capacity.ConfigCluster, "correct cluster and region there, or name other settings with --config",
 			"%s is for %s in %s, not for %s in %s", path, cmp.Or(c.Cluster, own), cmp.Or(c.Region, place.Region),
 			cmp.Or(place.Cluster, own), place.Region)
 	}
 
-	if main.Verb != Nothing {
-		main.add("region", place.Region)
-		main.add("cluster", place.Cluster)
+	if file.Verb != Nothing {
+		file.add("region", place.Region)
+		file.add("cluster", place.Cluster)
 	}
 
-	file := Step{What: WhatFile, Name: there.path, Verb: Create}
+	file.Do = unlessNothing(file.Verb, func(_ context.Context, w World) error { return w.WritePlace(path, place) })
+
+	return file, found
+}
+
+// partitionStep has the partition's file in conf.d say what is wanted.
+func partitionStep(in inspection, want wanted) (file Step, found findings) {
+	there := in.partitionFile
 	old := in.settings()
 	is := want.partition.Group(want.entry.Name)
+
+	file = Step{What: WhatFile, Name: there.path, Verb: Create}
 	switch {
 	case there.err != nil:
 		found.problem(capacity.ConfigFile, "make the file readable", "%s", there.err)
@@ -282,24 +298,21 @@ func fileSteps(in inspection, want wanted) (steps []Step, found findings) {
 		file.Verb = Update
 	}
 
+	ended := difference(reservationsOf(old), reservationsOf(want.partition)...)
+
 	file.add("partition", in.request.Queue)
 	file.add("node_group", is.Name)
 	file.add("capacity_reservation_ids", strings.Join(is.ReservationIDs, ", "))
-
 	file.addGroup(old.Group(is.Name), is)
 	file.add("allow_accounts", strings.Join(want.partition.AllowAccounts, ", "))
+	file.add("ended, removed", strings.Join(ended, ", "))
 
-	file.add(
-		"ended, removed",
-		strings.Join(difference(reservationsOf(old), reservationsOf(want.partition)...), ", "),
-	)
-
-	main.Do = unlessNothing(main.Verb, func(_ context.Context, w World) error { return w.WritePlace(path, place) })
+	path, name := in.request.ConfigPath, file.Name
 	file.Do = unlessNothing(file.Verb, func(_ context.Context, w World) error {
-		return writePartition(w, path, file.Name, old, want.partition, false)
+		return writePartition(w, path, name, old, want.partition, false)
 	})
 
-	return []Step{main, file}, found
+	return file, found
 }
 
 // addGroup says what becomes of a node group's entry, beside its reservations; was has no name for a new one.
