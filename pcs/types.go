@@ -69,11 +69,11 @@ type Cluster struct {
 	Name             string   `json:"name"`
 	ARN              string   `json:"arn"`
 	Status           Status   `json:"status"`
-	Size             string   `json:"size"` // SMALL, MEDIUM or LARGE
-	SlurmVersion     string   `json:"slurm_version"`
-	SubnetIDs        []string `json:"subnet_ids"`
-	SecurityGroupIDs []string `json:"security_group_ids"`
-	Failures         Failures `json:"failures"`
+	Size             string   `json:"size"`               // SMALL, MEDIUM or LARGE
+	SlurmVersion     string   `json:"slurm_version"`      // without the patch, such as 25.05
+	SubnetIDs        []string `json:"subnet_ids"`         // of PCS's own interfaces, all in the nodes' VPC
+	SecurityGroupIDs []string `json:"security_group_ids"` // of PCS's own interfaces
+	Failures         Failures `json:"failures"`           // why PCS could not create or update it
 	// SlurmSettings are custom settings, such as CliFilterPlugins and Prolog.
 	SlurmSettings map[string]string `json:"slurm_settings,omitempty"`
 }
@@ -107,7 +107,7 @@ func (c Cluster) NotActive() (what, fix string) {
 type NodeGroup struct {
 	ID, Name, ARN, ClusterID string
 	Status                   Status
-	Modified                 time.Time     `json:"modifiedAt"`
+	Modified                 time.Time     `json:"modifiedAt"` // its last change, by AWS's clock
 	PurchaseOption           capacity.Kind // a Kind where we have one, else PCS's word ("SPOT")
 	InstanceTypes, SubnetIDs []string
 	AMI                      string `json:"amiId"` // "" when the launch template has it
@@ -116,21 +116,21 @@ type NodeGroup struct {
 	// own (launchTemplateMode MANAGED). SecurityGroupIDs and KeyName are those of such a group.
 	TemplateID, TemplateVersion string
 	SecurityGroupIDs            []string
-	KeyName                     string `json:"sshKeyName"`
-	Min, Max                    int
+	KeyName                     string            `json:"sshKeyName"`
+	Min, Max                    int               // numbers of instances: those that always run, and the most
 	SlurmSettings               map[string]string // custom settings, such as Features and Weight
-	IdleSeconds                 *int              // how long a node may be idle before it is ended; nil for the cluster's value
+	IdleSeconds                 *int              // how long a node may be idle until PCS ends it; nil as the cluster says
 	Actions                     LifecycleActions  `json:"nodeLifecycleActions"` // what nodes run when they boot
 	Unknown                     []string          // the settings that this program does not know
-	Failures                    Failures          `json:"errorInfo"`
-	Tags                        map[string]string
+	Failures                    Failures          `json:"errorInfo"` // why PCS could not create or update it
+	Tags                        map[string]string // also ours: cluster, partition, reservation
 }
 
 // Queue is a PCS queue, which is a Slurm partition.
 type Queue struct {
 	ID, Name, ARN, ClusterID string
 	Status                   Status
-	GroupIDs                 []string
+	GroupIDs                 []string          // its compute node groups, in PCS's order
 	SlurmSettings            map[string]string // custom settings, such as AllowAccounts and DefaultTime
 	Unknown                  []string          // the settings that this program does not know
 	Failures                 Failures          `json:"errorInfo"`

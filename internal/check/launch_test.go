@@ -371,26 +371,34 @@ func judged(s *facts.Survey, judge func(survey, *findings)) string {
 func TestPermission(t *testing.T) {
 	const action, ann = "ec2:DescribeSubnets", "arn:aws:iam::111122223333:user/ann"
 
+	asked := func(answer error) facts.Survey {
+		permissions := map[string]facts.Answer[struct{}]{action: {Err: answer}}
+		return facts.Survey{AWSSurvey: facts.AWSSurvey{Permissions: permissions}}
+	}
+
 	onEC2 := capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", Provider: capacity.ProviderEC2}}}
 	for name, c := range map[string]struct {
 		survey facts.Survey
 		want   string
 	}{
 		"all": {
-			facts.Survey{AWSSurvey: facts.AWSSurvey{Permissions: map[string]facts.Answer[struct{}]{action: {}}}},
+			asked(nil),
 			"ok: these credentials allow what sync and the hooks call, as far as dry runs show",
 		},
 		"one": {
 			facts.Survey{
 				AWSSurvey: facts.AWSSurvey{
-					Permissions: map[string]facts.Answer[struct{}]{action: {Err: lacking(action, ann)}, "ec2:DescribeImages": {}},
-					Answers:     facts.Answers{Subnets: facts.Answer[[]ec2.Subnet]{Err: lacking(action, "")}},
+					Permissions: map[string]facts.Answer[struct{}]{
+						action:               {Err: lacking(action, ann)},
+						"ec2:DescribeImages": {},
+					},
+					Answers: facts.Answers{Subnets: facts.Answer[[]ec2.Subnet]{Err: lacking(action, "")}},
 				},
 			},
 			"admin: " + action + " is not allowed for " + ann,
 		},
 		"of nobody": {
-			facts.Survey{AWSSurvey: facts.AWSSurvey{Permissions: map[string]facts.Answer[struct{}]{action: {Err: lacking(action, "")}}}},
+			asked(lacking(action, "")),
 			"admin: " + action + " is not allowed for these credentials",
 		},
 		"of PCS": {
@@ -423,7 +431,7 @@ func TestPermission(t *testing.T) {
 			"ok: these credentials allow what sync and the hooks call, as far as dry runs show",
 		},
 		"not known": {
-			facts.Survey{AWSSurvey: facts.AWSSurvey{Permissions: map[string]facts.Answer[struct{}]{action: {Err: errors.New("oops")}}}},
+			asked(errors.New("oops")),
 			"note: permissions could not be checked: oops",
 		},
 	} {

@@ -88,7 +88,14 @@ func TestWayOut(t *testing.T) {
 			"and endpoint vpce-1 does not serve them; use a subnet with a route to a NAT gateway, or have vpce-1 " +
 				"available, with private DNS",
 		},
-		"self-managed Slurm needs no AWS": {func(s *facts.Launch) { isolated()(s); s.Provider = capacity.ProviderEC2 }, ""},
+		"self-managed Slurm needs no AWS": {
+			func(s *facts.Launch) {
+				isolated()(s)
+
+				s.Provider = capacity.ProviderEC2
+			},
+			"",
+		},
 		"a table of its own": {func(s *facts.Launch) {
 			s.Tables = []ec2.RouteTable{
 				main(),

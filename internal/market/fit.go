@@ -24,7 +24,7 @@ type FitQuestion struct {
 // FitAnswer is the capacity found.
 type FitAnswer struct {
 	Fits       bool                 `json:"fits"`           // the first candidate has room
-	Candidates []capacity.FitResult `json:"candidates"`     // reservations of the type that are open or to come, best first
+	Candidates []capacity.FitResult `json:"candidates"`     // live reservations of the type, best first
 	Offers     []Offer              `json:"offerings"`      // would fill the need; only where no candidate does
 	Failed     []RegionFailure      `json:"failed_regions"` // the regions that did not answer
 	Subnets    Subnets              `json:"-"`

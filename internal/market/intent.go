@@ -48,7 +48,7 @@ type Intent struct {
 	Offering  capacity.Offering `json:"offering,omitzero"` // the offering bought
 	// OrderedAs is the requested id, if EC2 sold the same block under another one, Offering's; "" else.
 	OrderedAs   string         `json:"ordered_as,omitempty"`
-	Platform    string         `json:"platform,omitempty"` // the platform of the image that will run; "" for an extension
+	Platform    string         `json:"platform,omitempty"` // that of the image that will run; "" for an extension
 	Fee         capacity.Money `json:"fee"`
 	Reservation string         `json:"reservation,omitempty"` // the reservation bought or extended
 	// Asked is the requested length of an extension, which EC2 does not always sell.

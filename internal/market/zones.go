@@ -16,9 +16,10 @@ func (s Subnets) Zone(azID string) ZoneUse {
 
 // ZoneUse holds a cluster's subnets in one zone; its lists are nil if they are unknown.
 type ZoneUse struct {
-	Subnets    []string `json:"subnets"`
-	Neighbours []string `json:"neighbour_subnets"` // those of the cluster's VPC that it does not use yet, and setup --subnet-ids takes
-	NoCluster  bool     `json:"-"`                 // the settings name no subnet to compare with
+	Subnets []string `json:"subnets"`
+	// Neighbours are those of the cluster's VPC that it does not use yet; setup --subnet-ids takes them.
+	Neighbours []string `json:"neighbour_subnets"`
+	NoCluster  bool     `json:"-"` // the settings name no subnet to compare with
 }
 
 // SubnetWord says in a table whether the cluster can run nodes in the zone; nothing where the settings name no subnet.

@@ -87,8 +87,9 @@ func TestDetailsOfPlans(t *testing.T) {
 		},
 	} {
 		p := plan(see(c.kind, c.own, c.copied))
-		if group, not := value(p, WhatTemplate, "placement group"), value(p, WhatTemplate, "not copied"); group != c.group ||
-			not != c.notCopied {
+
+		group, not := value(p, WhatTemplate, "placement group"), value(p, WhatTemplate, "not copied")
+		if group != c.group || not != c.notCopied {
 			t.Errorf("%+v: placement group %q; not copied: %q", c, group, not)
 		}
 	}

@@ -108,7 +108,8 @@ func TestStepsCarryTheirData(t *testing.T) {
 	if err != nil ||
 		!strings.Contains(
 			string(text),
-			`"steps":[{"what":"file","name":"/etc/pcs-capacity/config.toml","action":"create","details":[{"key":"region","value":"us-east-2"}`,
+			`"steps":[{"what":"file","name":"/etc/pcs-capacity/config.toml","action":"create",`+
+				`"details":[{"key":"region","value":"us-east-2"}`,
 		) {
 		t.Errorf("%s, %v", text, err)
 	}

@@ -101,8 +101,8 @@ func (clients) LockPasses(ctx context.Context, stateDir string) (func(), error) 
 
 var errChanged = errors.New("it has changed since the plan was made")
 
-// writePartition writes a partition's file, if the settings say of it what they said before; was has no name for none. One
-// that is to lose something may have gone already.
+// writePartition writes a partition's file, if the settings still say was of it; was has no name for none. A partition
+// that loses something may have gone already.
 func writePartition(
 	w World, path, file string, was, p capacity.PartitionSettings, loses bool,
 ) error {
@@ -318,10 +318,10 @@ const (
 type Step struct {
 	capacity.Action[World] `json:"-"`
 
-	What    string   `json:"what"`
-	Name    string   `json:"name"`
-	Verb    Verb     `json:"action"`
-	Details []Detail `json:"details"`
+	What    string   `json:"what"`    // the kind of thing, one of the What constants
+	Name    string   `json:"name"`    // the thing's name in EC2, PCS or Slurm, or a path
+	Verb    Verb     `json:"action"`  // Nothing for a thing that is as it should be
+	Details []Detail `json:"details"` // what it will have; "now → then" where that changes
 }
 
 // Detail is a property in a step.

@@ -153,7 +153,8 @@ func TestNodesFindTheirNames(t *testing.T) {
 		}
 	}
 
-	if err := os.WriteFile(filepath.Join(bin, "systemctl"), []byte("#!/bin/sh\necho systemctl \"$@\"\n"), 0o755); err != nil {
+	systemctl := "#!/bin/sh\necho systemctl \"$@\"\n"
+	if err := os.WriteFile(filepath.Join(bin, "systemctl"), []byte(systemctl), 0o755); err != nil {
 		t.Fatal(err)
 	}
 

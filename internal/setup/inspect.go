@@ -199,8 +199,8 @@ func (v *view) readCluster(ctx context.Context, s sources) (err error) {
 	return nil
 }
 
-// note adds the reservations of some answers to the known ones. A failed read is an error, and absent is why EC2 has not
-// one of them.
+// note adds the reservations of some answers to the known ones. A failed read is an error; absent says why EC2 does not
+// have one of them.
 func (in *inspection) note(answers facts.Answers) (absent, err error) {
 	for _, r := range answers.Reservations.Value {
 		in.known[r.ID] = r

@@ -146,13 +146,15 @@ func TestInstallScriptWithoutAPackage(t *testing.T) {
 	}
 
 	check := `slurm = {SUCCESS = 0}; dofile(arg[1])
-assert(slurm_cli_setup_defaults({}, nil) == 0 and slurm_cli_pre_submit({}, 0) == 0 and slurm_cli_post_submit(0, 1, 0) == 0)`
+assert(slurm_cli_setup_defaults({}, nil) == 0 and slurm_cli_pre_submit({}, 0) == 0)
+assert(slurm_cli_post_submit(0, 1, 0) == 0)`
 	script := filepath.Join(n.dir, "check.lua")
 	if err := os.WriteFile(script, []byte(check), 0o644); err != nil {
 		t.Fatal(err)
 	}
 
-	if out, err := exec.Command("lua5.1", script, filepath.Join(n.dir, "pcs", "slurm-25.11", "cli_filter.lua")).CombinedOutput(); err != nil {
+	filter := filepath.Join(n.dir, "pcs", "slurm-25.11", "cli_filter.lua")
+	if out, err := exec.Command("lua5.1", script, filter).CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
 

@@ -131,7 +131,8 @@ func TestGroupsWithoutATemplateOfTheirOwn(t *testing.T) {
 				answer,
 				[]byte(`"status":`),
 				[]byte(
-					`"launchTemplateMode":"MANAGED","securityGroupIds":["sg-0e2000000000000a1"],"sshKeyName":"ops","amiId":"`+image+`","status":`,
+					`"launchTemplateMode":"MANAGED","securityGroupIds":["sg-0e2000000000000a1"],`+
+						`"sshKeyName":"ops","amiId":"`+image+`","status":`,
 				),
 				1,
 			)

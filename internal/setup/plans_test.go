@@ -369,7 +369,10 @@ func TestPlansInFull(t *testing.T) {
 		{name: "used by others", ask: nodes(3), seen: others(2, "x")},
 		{name: "used up by others", seen: others(4, "x")},
 		{name: "some left by others", ask: nodes(2), seen: others(2, "x")},
-		{name: "beside others", seen: func(in *inspection) { in.users.add(2, "queue x"); in.users.add(1, "instances") }},
+		{name: "beside others", seen: func(in *inspection) {
+			in.users.add(2, "queue x")
+			in.users.add(1, "instances")
+		}},
 		{
 			name:  "settings that are new",
 			world: written("other", capacity.ProviderPCS, func(g *capacity.GroupSettings) { g.Name = "other" }),

@@ -29,7 +29,7 @@ type Request struct {
 	// NodeGroup is the base name of the slots, or the prefix of the Slurm node names. Teardown takes one slot, too, and
 	// "" for the queue with all of its node groups.
 	NodeGroup   string
-	Reservation string
+	Reservation string // the id of the reservation, setup only
 
 	// Like names the model for AMI, instance profile, security groups and user data: the name or id of a node group,
 	// with provider ec2 a launch template, as ID[:VERSION] or NAME[:VERSION].
@@ -66,8 +66,9 @@ type Plan struct {
 	Queue       string               `json:"queue,omitempty"`
 	Slot        string               `json:"slot,omitempty"` // the node group for the reservation
 	Reservation capacity.Reservation `json:"reservation,omitzero"`
-	Actions     []Step               `json:"steps"`
-	trial       ec2.Trial            // the launch of a node, for the dry run
+	// Actions are in the order in which they must be made: wherever a run stops, no queue lacks its fence or settings.
+	Actions []Step    `json:"steps"`
+	trial   ec2.Trial // the launch of a node, for the dry run
 	// Problems are all obstacles, notes, which stop nothing, and EC2's answer to a dry run that it would take.
 	capacity.Problems `json:"problems"`
 	// ByHand lists work left for the administrator, a sentence each.

@@ -112,8 +112,9 @@ func TestEndedReservationsLeaveTheSettings(t *testing.T) {
 	}
 
 	const unknown = "cr-0fffffffffffffff0"
-	if err := os.WriteFile(file,
-		[]byte(strings.Replace(string(text), `ids = ["cr-`, `ids = ["`+unknown+`", "`+unpaid+`", "cr-`, 1)), 0o644); err != nil {
+
+	more := strings.Replace(string(text), `ids = ["cr-`, `ids = ["`+unknown+`", "`+unpaid+`", "cr-`, 1)
+	if err := os.WriteFile(file, []byte(more), 0o644); err != nil {
 		t.Fatal(err)
 	}
 

@@ -12,14 +12,14 @@ import (
 // view is a site as read for a request. What was not found is zero, with a problem.
 type view struct {
 	facts.Site
-	request       Request
-	unattended    bool
+	request       Request      // with the default settings where there are none, and their cluster where it names none
+	unattended    bool         // as Setup says
 	partitionFile settingsFile // the partition's file in conf.d
 	findings                   // of the reading
 
-	running map[string]int // counts the instances of our node groups, by their id
-	slots   []Slot
-	waiting int // counts the jobs that wait in the queue
+	running map[string]int // counts the instances of our node groups, by the group's id
+	slots   []Slot         // setup's are those of the node group, teardown's those that go
+	waiting int            // counts the jobs that wait in the queue
 }
 
 // inspection is all that setup decides on. Nothing changes it once inspect has returned it.
@@ -39,7 +39,8 @@ type inspection struct {
 	users          users                           // of the reservation, others than the node group
 	userData       []byte                          // in the form that PCS wants; nil if there is none
 	nodeScript     string                          // describes the user data of provider ec2
-	launch         facts.Launch                    // of the nodes, with the wanted Template, without an id; zero if none is planned
+	// launch is that of the nodes, with the wanted Template, which has no id yet; zero if none is planned.
+	launch facts.Launch
 }
 
 // findings are problems, and notes, which stop nothing.

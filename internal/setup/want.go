@@ -161,9 +161,9 @@ func (in *inspection) keptEntryTemplate(slot Slot) string {
 	return name + ":$Latest"
 }
 
-// maxNodes returns the number of nodes, and whether it is what others leave: the requested one, else the present one, else all that
-// others leave of the reservation. The present number is not lowered for others, which would end
-// nodes under their jobs; checkUsers says if it is too large.
+// maxNodes returns the number of nodes, and whether it is what others leave: the requested one, else the present one,
+// else all that others leave of the reservation. The present number is not lowered for others, which would end nodes
+// under their jobs; checkUsers says if it is too large.
 func (in *inspection) maxNodes(slot Slot) (n int, leaves bool) {
 	size := in.reservation.Size()
 	rest := size - in.users.instances
@@ -366,7 +366,8 @@ func (in *inspection) chooseLike() (like pcs.NodeGroup, found findings) {
 	return in.findLike()
 }
 
-// findLike returns the node group to copy from where nothing names one: the only other one, or the only one with a queue.
+// findLike returns the node group to copy from where nothing names one: the only other one, or the only one with a
+// queue.
 func (in *inspection) findLike() (like pcs.NodeGroup, found findings) {
 	others := slices.DeleteFunc(slices.Clone(in.Groups), func(g pcs.NodeGroup) bool {
 		own := slices.ContainsFunc(in.slots, func(s Slot) bool { return s.Name == g.Name })

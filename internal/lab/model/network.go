@@ -9,8 +9,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/ec2"
 )
 
-// Subnets returns those of VPC; another one is in the zone that the end of its name says: subnet-a in use2-az1, subnet-b
-// in use2-az2.
+// Subnets returns those of VPC; another one is in the zone that the end of its name says: subnet-a in use2-az1,
+// subnet-b in use2-az2.
 func (e *EC2) Subnets(_ context.Context, ids []string) (found []ec2.Subnet, missing []capacity.Missing, err error) {
 	found, err = read(e, "describe subnets", "", func() (all []ec2.Subnet) {
 		for _, id := range ids {
