@@ -19,10 +19,7 @@ func decideFences(s View) (actions []Action, problems []capacity.Problem) {
 
 	keep := map[string]bool{} // slots to leave as they are, because nothing is known about them
 	for _, v := range s.slotStates() {
-		nodes := s.Cluster.SlotNodes(v.Slot.Name)
-		if v.Reservation.ID == "" && v.Partition.Provider == capacity.ProviderPCS && !s.Cluster.inPartition("", nodes) {
-			nodes = nil // it is about to be deleted: nothing can start there
-		}
+		nodes := s.guardedNodes(v)
 
 		// Unknown is not gone: its guards stay as they are (R8).
 		if v.Unknown || len(nodes) == 0 && v.Reservation.ID != "" {
@@ -30,48 +27,55 @@ func decideFences(s View) (actions []Action, problems []capacity.Problem) {
 			continue
 		}
 
-		closed := s.surplusNodes(v, nodes)
-		if !v.Partition.Provider.Launches() && v.Reservation.ID != "" && len(closed) > 0 {
-			about := aboutNodes(v.Slot.Name, closed)
-			all := len(nodes)
-			about.Partition = v.Partition.Name
-			problems = append(problems, capacity.Problemf(capacity.NodesUnused, about,
-				fmt.Sprintf("set max_nodes = %d in the settings to use them", all),
-				"slot %s has %d nodes, but max_nodes limits jobs to %d; no job starts on %s", v.Slot.Name, all,
-				all-len(closed), about.Node))
-		}
-
 		for _, r := range s.wantedGuards(v, nodes) {
 			want = append(want, s.keepTimes(r.ShiftTimes(s.slurmOffset())))
 		}
 	}
 
-	todo, left := s.diffGuards(want, s.Cluster.Reservations, keep, s.isObsolete)
-	problems = append(problems, left...)
-	open := map[string]bool{} // slots whose closing guards may be missing: nothing is removed from them
+	todo, problems := s.diffGuards(want, s.Cluster.Reservations, keep, s.isObsolete)
 	for _, g := range todo {
-		if g.do == "delete" && s.NoAWS {
-			continue
+		if g.do != "delete" || !s.NoAWS {
+			actions = append(actions, g.action(-s.slurmOffset()))
 		}
-
-		of := g.r.Guard()
-		code := g.do + "-" + string(of.Kind)
-		actions = append(actions, newAction(code, aboutNodes(of.Slot, g.r.Nodes), g.text(-s.slurmOffset()),
-			func(ctx context.Context, w World) error {
-				// The guard that should replace this one could not be placed: without this one the slot
-				// would stand open.
-				if g.do == "delete" && open[of.Slot] {
-					return errMoot
-				}
-
-				err := g.carryOut(ctx, w)
-				open[of.Slot] = open[of.Slot] || err != nil
-
-				return err
-			}))
 	}
 
 	return actions, problems
+}
+
+// guardedNodes returns the nodes of a slot that need guards. One of PCS without a reservation and out of all partitions
+// is about to be deleted: nothing can start there.
+func (s View) guardedNodes(v capacity.SlotState) []string {
+	nodes := s.Cluster.SlotNodes(v.Slot.Name)
+	if v.Reservation.ID == "" && v.Partition.Provider == capacity.ProviderPCS && !s.Cluster.inPartition("", nodes) {
+		return nil
+	}
+
+	return nodes
+}
+
+// checkUnusedNodes reports nodes that others launch and that max_nodes closes to jobs.
+func checkUnusedNodes(s View) (problems []capacity.Problem) {
+	for _, v := range s.slotStates() {
+		if v.Unknown || v.Partition.Provider.Launches() || v.Reservation.ID == "" {
+			continue
+		}
+
+		nodes := s.Cluster.SlotNodes(v.Slot.Name)
+
+		closed := s.surplusNodes(v, nodes)
+		if len(closed) == 0 {
+			continue
+		}
+
+		about := aboutNodes(v.Slot.Name, closed)
+		about.Partition = v.Partition.Name
+		problems = append(problems, capacity.Problemf(capacity.NodesUnused, about,
+			fmt.Sprintf("set max_nodes = %d in the settings to use them", len(nodes)),
+			"slot %s has %d nodes, but max_nodes limits jobs to %d; no job starts on %s", v.Slot.Name, len(nodes),
+			len(nodes)-len(closed), about.Node))
+	}
+
+	return problems
 }
 
 // guardChange changes a Slurm reservation of ours: a fence, a wait, or the guard over surplus nodes.
@@ -80,6 +84,26 @@ type guardChange struct {
 	r        capacity.SlurmReservation
 	old      string // the name to delete once the replacement exists; "" except for replace
 	occupied bool   // the replacement's name must be freed first
+}
+
+// action makes the change. toAWS turns the times of its text into AWS's.
+func (g guardChange) action(toAWS time.Duration) Action {
+	of := g.r.Guard()
+	code := g.do + "-" + string(of.Kind)
+
+	return newAction(code, aboutNodes(of.Slot, g.r.Nodes), g.text(toAWS), func(ctx context.Context, w World) error {
+		// The guard that should replace this one could not be placed: without this one the slot would stand open.
+		if g.do == "delete" && w.Outcome.Open[of.Slot] {
+			return errMoot
+		}
+
+		err := g.carryOut(ctx, w)
+		if err != nil {
+			w.Outcome.Open[of.Slot] = true
+		}
+
+		return err
+	})
 }
 
 func (g guardChange) carryOut(ctx context.Context, w World) error {

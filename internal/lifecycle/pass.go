@@ -81,6 +81,8 @@ func (p *pass) run(ctx context.Context) {
 	}
 
 	if p.view.Cluster != nil {
+		p.addProblems(checkUnusedNodes)
+
 		// The fences first: whatever fails after this, no job crosses them.
 		guards, problems := decideFences(p.view)
 		p.view.Snap.Add(problems...)

@@ -329,7 +329,7 @@ func (st *stage) isPure(view View) {
 
 		return []any{
 			problems, rollings, lack,
-			checkSetbacks(view), checkOrphans(view), checkKeptFences(view), checkReservations(view),
+			checkUnusedNodes(view), checkSetbacks(view), checkOrphans(view), checkKeptFences(view), checkReservations(view),
 			checkNodesOut(view),
 		}
 	})

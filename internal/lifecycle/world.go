@@ -40,6 +40,8 @@ type Outcome struct {
 	PoweredUp map[string]time.Time
 	// Terminated has the instances that EC2 now ends, by id.
 	Terminated map[string]bool
+	// Open has the slots whose guards could not all be placed: later actions of the list remove none from them.
+	Open map[string]bool
 }
 
 func newOutcome() Outcome {
@@ -47,6 +49,7 @@ func newOutcome() Outcome {
 		Records:    map[string]state.JobRecord{},
 		PoweredUp:  map[string]time.Time{},
 		Terminated: map[string]bool{},
+		Open:       map[string]bool{},
 	}
 }
 
