@@ -41,11 +41,11 @@ const (
 // Include holds everything that the texts of our files depend on.
 type Include struct {
 	Settings capacity.Settings
-	Conf     SlurmConf
-	Version  slurm.Version
-	Programs string // the folder of pcs-capacity-resume and the others
-	// Slurm is the folder of Slurm's own programs. It is written down where slurmctld's hooks,
-	// which have no PATH, would not look.
+	Conf     SlurmConf     // what the site says itself
+	Version  slurm.Version // of the Slurm on this host
+	Programs string        // the folder of pcs-capacity-resume and the others
+	// Slurm is the folder of Slurm's own programs. It is written down where our hooks, which get no PATH from
+	// slurmctld, would not look.
 	Slurm string
 	Types map[string]ec2.InstanceType // the instance types of the node groups
 	// Templates are the launch templates of the node groups, by how the settings name them;
