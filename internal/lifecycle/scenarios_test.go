@@ -435,6 +435,23 @@ var scenarios = []struct {
 		st.note("it runs with %s", j.TimeLimit)
 		st.note("%s", st.marks())
 	}},
+	{"a job that its owner requeues gets its own limit back", func(st *stage) {
+		st.slurm.CutsToFloor = true
+		st.openBlock()
+		j := st.job(3*24*60, "on_end=requeue")
+		st.pass(time.Hour)
+
+		j.Never = false
+
+		st.pass(time.Hour + time.Minute)
+
+		j.Never = true
+
+		st.slurm.Requeue(j, "REQUEUED")
+		st.note("it waits with %s", j.TimeLimit)
+		st.passes(2*time.Hour, 2)
+		st.note("it waits with %s", j.TimeLimit)
+	}},
 	{"a job whose owner has taken --time-min away waits for the next block", func(st *stage) {
 		st.openBlock()
 		j := st.job(3*24*60, "on_end=requeue")

@@ -70,12 +70,13 @@ type month struct {
 	hook          *hook                   // the one that makes the calls now
 	trouble       string                  // of one of those that come, at a change of it
 	troubleAt     int
-	buyer         *run           // the run of `purchase` or `extend` that makes the calls now
-	orders        []*decision    // those that nobody knows to be carried out
-	decided       map[string]int // how often somebody has decided to buy an offering, or to extend a block
-	lost          time.Time      // when state_dir was lost
-	quiet         bool           // a pass may change nothing
-	clean         bool           // the last pass had nothing to do
+	buyer         *run                      // the run of `purchase` or `extend` that makes the calls now
+	orders        []*decision               // those that nobody knows to be carried out
+	decided       map[string]int            // how often somebody has decided to buy an offering, or to extend a block
+	stated        map[string]capacity.Limit // of the jobs that are requeued at a fence, by name
+	lost          time.Time                 // when state_dir was lost
+	quiet         bool                      // a pass may change nothing
+	clean         bool                      // the last pass had nothing to do
 }
 
 var monthBegins = time.Date(2027, 1, 1, 8, 0, 0, 0, time.UTC)
@@ -135,7 +136,16 @@ func TestSeeds(t *testing.T) {
 
 func newMonth(rt *rapid.T, t *testing.T, said map[string]int) *month {
 	w := model.New(monthBegins)
-	m := &month{T: rt, test: t, said: said, decided: map[string]int{}, Model: w, slurm: w.Slurm, aws: w.EC2}
+	m := &month{
+		T:       rt,
+		test:    t,
+		said:    said,
+		decided: map[string]int{},
+		stated:  map[string]capacity.Limit{},
+		Model:   w,
+		slurm:   w.Slurm,
+		aws:     w.EC2,
+	}
 	m.Skew = rapid.SampledFrom([]time.Duration{0, 3 * time.Minute, -20 * time.Second}).Draw(rt, "skew")
 	m.slurm.CutsToFloor = rapid.Bool().Draw(rt, "old Slurm")
 	m.slurm.Add("gpu", "gpu-a", 4)
@@ -578,12 +588,19 @@ func (m *month) submit(rt *rapid.T) {
 				continue
 			}
 
+			j.TimeMin = v.Edits.TimeMin
 			if v.Edits.TimeLimit.Set {
-				j.TimeLimit, j.TimeMin = v.Edits.TimeLimit, v.Edits.TimeMin
+				j.TimeLimit = v.Edits.TimeLimit
+			}
+
+			// slurmctld keeps it where job_submit.lua says so.
+			if note, needed := capacity.NoteStatedLimit(m.seen.Request(j.Job), v, m.seen); needed {
+				j.AdminComment = note.String()
 			}
 		}
 
 		one := m.slurm.Submit(j)
+		m.stated[one.Shown] = j.TimeLimit
 		m.say(
 			"job %s of %s: %d nodes, limit %s, at least %s, %d minutes of work, %q",
 			one.Shown,
@@ -621,6 +638,8 @@ func (m *month) user(rt *rapid.T) {
 		if j.TimeLimit = capacity.Minutes(min(60, max(1, j.TimeLimit.Minutes))); j.State == "RUNNING" {
 			j.End = j.Start.Add(j.TimeLimit.Duration())
 		}
+
+		delete(m.stated, j.Shown) // a pass may not have seen it in between
 	case "comment":
 		j.Comment = "on_end=hold"
 	case "requeue":
@@ -1076,6 +1095,13 @@ func (m *month) holds(*rapid.T) {
 	// count with the second.
 	if _, err := m.pass(); err != nil {
 		m.bad("%v", err)
+	}
+
+	for _, j := range m.slurm.Jobs {
+		limit := m.stated[j.Shown]
+		if j.State == "PENDING" && j.TimeMin == capacity.Minutes(32) && limit.Set && j.TimeLimit != limit {
+			m.bad("job %s waits with %s, and its owner stated %s", j.Shown, j.TimeLimit, limit)
+		}
 	}
 
 	m.quiet = true

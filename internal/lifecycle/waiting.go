@@ -188,8 +188,16 @@ func decideWaiting(view View) []Action {
 			continue
 		}
 
+		// A run has shortened its limit.
+		record := view.JobRecords[recordKey(j.Shown)]
+		isShort := j.TimeLimit.Bounded() && j.TimeLimit.Minutes < record.Minutes
+		if record.Fit && record.Ending == nil && isShort {
+			fits = append(fits, editedJob{j, capacity.Edits{TimeLimit: capacity.Minutes(record.Minutes)}})
+			continue
+		}
+
 		// Its owner may have taken away what sync gave.
-		if least := w.judge(&j).timeMin; least.Set && !view.JobRecords[recordKey(j.Shown)].HadTimeMin {
+		if least := w.judge(&j).timeMin; least.Set && !record.HadTimeMin {
 			fits = append(fits, editedJob{j, capacity.Edits{TimeMin: least}})
 			continue
 		}
@@ -267,13 +275,7 @@ func setLimitActions(fits []editedJob) (actions []Action) {
 	var failed map[string]error
 	for _, u := range fits {
 		job := u.job.Shown
-		text := fmt.Sprintf("set the time limit of job %s, which has none of its own, to %s with --time-min=%s", job,
-			u.edits.TimeLimit, u.edits.TimeMin)
-		if !u.edits.TimeLimit.Set {
-			text = fmt.Sprintf("set --time-min=%s for job %s, which is requeued at a fence and need not fit before it",
-				u.edits.TimeMin, job)
-		}
-
+		text := u.describe()
 		set := func(ctx context.Context, w World) error {
 			if failed == nil {
 				failed = setLimits(ctx, w, fits)
@@ -284,6 +286,19 @@ func setLimitActions(fits []editedJob) (actions []Action) {
 	}
 
 	return actions
+}
+
+func (u editedJob) describe() string {
+	switch {
+	case !u.edits.TimeMin.Set:
+		return fmt.Sprintf("set the time limit of job %s back to its own, %s", u.job.Shown, u.edits.TimeLimit)
+	case !u.edits.TimeLimit.Set:
+		return fmt.Sprintf("set --time-min=%s for job %s, which is requeued at a fence and need not fit before it",
+			u.edits.TimeMin, u.job.Shown)
+	}
+
+	return fmt.Sprintf("set the time limit of job %s, which has none of its own, to %s with --time-min=%s",
+		u.job.Shown, u.edits.TimeLimit, u.edits.TimeMin)
 }
 
 // setLimits sets the limits of those jobs that are as they were read. The errors are by job.
