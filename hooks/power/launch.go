@@ -40,8 +40,7 @@ const (
 
 // launcher launches the nodes of a power-up, in launches that run side by side.
 type launcher struct {
-	*Hook
-	deadlines
+	undoing  // of what fails
 	facts    launchFacts
 	launches *state.RateLimit // the account's limit of RunInstances calls
 	holds    *state.RateLimit // the account's limit of CreateCapacityReservation calls
@@ -50,7 +49,7 @@ type launcher struct {
 // deadlines divide the time for a power-up: after two thirds of the budget nothing new is launched, and failures are
 // handled in another third.
 type deadlines struct {
-	budget time.Duration
+	budget time.Duration   // of all of it, from when Slurm called
 	work   context.Context // ends when no further launch may begin
 	finish context.Context // ends when no launch may continue
 	last   context.Context // never ends: what must happen even then has a time limit of its own
@@ -63,11 +62,10 @@ func newLauncher(ctx context.Context, h *Hook, up powerUp) (l *launcher, stop fu
 	finish, stopFinish := context.WithDeadline(last, h.began.Add(up.budget))
 
 	l = &launcher{
-		Hook:      h,
-		deadlines: deadlines{up.budget, work, finish, last},
-		facts:     up.facts,
-		launches:  h.State.RateLimit(state.LaunchRate, launchBurst, time.Second/launchesPerSecond),
-		holds:     h.State.RateLimit(state.HoldRate, holdBurst, time.Second/holdsPerSecond),
+		undoing:  undoing{h, deadlines{up.budget, work, finish, last}},
+		facts:    up.facts,
+		launches: h.State.RateLimit(state.LaunchRate, launchBurst, time.Second/launchesPerSecond),
+		holds:    h.State.RateLimit(state.HoldRate, holdBurst, time.Second/holdsPerSecond),
 	}
 
 	return l, func() {

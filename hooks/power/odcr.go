@@ -191,9 +191,9 @@ func (l *launcher) releaseHolds(held []odcr) {
 
 // cancelODCRs cancels ODCRs side by side, so that a slow call does not delay the others, and records what each has cost
 // while it was idle. Their instances continue.
-func (l *launcher) cancelODCRs(list ...odcr) {
+func (u undoing) cancelODCRs(list ...odcr) {
 	// Even when the time of the call is over: what is not cancelled is paid until its end.
-	ctx, cancel := context.WithTimeout(l.last, cancelTime)
+	ctx, cancel := context.WithTimeout(u.last, cancelTime)
 	defer cancel()
 
 	errs := make([]error, len(list))
@@ -201,7 +201,7 @@ func (l *launcher) cancelODCRs(list ...odcr) {
 	var all sync.WaitGroup
 	for i, o := range list {
 		all.Go(func() {
-			errs[i] = l.retryUndecided(ctx, "cancel an ODCR", func() error { return l.CancelODCR(ctx, o.ID) })
+			errs[i] = u.retryUndecided(ctx, "cancel an ODCR", func() error { return u.CancelODCR(ctx, o.ID) })
 		})
 	}
 
@@ -209,17 +209,17 @@ func (l *launcher) cancelODCRs(list ...odcr) {
 
 	for i, o := range list {
 		if errs[i] == nil {
-			l.unlist(o.token)
+			u.unlist(o.token)
 		}
 
-		l.record(o.record(l.Now(), errs[i]))
+		u.record(o.record(u.Now(), errs[i]))
 	}
 }
 
 // unlist takes an ODCR that no longer exists out of the ledger.
-func (l *launcher) unlist(token string) {
-	if err := l.RemoveHolds(l.Now(), token); err != nil {
-		l.Warn("the ledger still lists an ODCR that no longer exists", "err", err)
+func (u undoing) unlist(token string) {
+	if err := u.RemoveHolds(u.Now(), token); err != nil {
+		u.Warn("the ledger still lists an ODCR that no longer exists", "err", err)
 	}
 }
 

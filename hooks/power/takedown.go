@@ -108,10 +108,16 @@ type failedGroup struct {
 	launched map[string]launched // what was launched for it all the same, by node
 }
 
+// undoing takes back what launches made, and gives nodes and jobs back to Slurm. It needs no facts, only time.
+type undoing struct {
+	*Hook
+	deadlines
+}
+
 // takeDown powers down the nodes of groups that failed, those of one reason together, which requeues the jobs and
 // terminates the launched instances. It records why, and tells the jobs' owners. The error is for nodes that Slurm has
 // still.
-func (l *launcher) takeDown(all ...failedGroup) error {
+func (u undoing) takeDown(all ...failedGroup) error {
 	var errs []error
 	for len(all) > 0 {
 		// One scontrol for all nodes of a reason: each call takes slurmctld's locks.
@@ -120,15 +126,15 @@ func (l *launcher) takeDown(all ...failedGroup) error {
 		same := slices.DeleteFunc(slices.Clone(all), other)
 		all = slices.DeleteFunc(all, func(f failedGroup) bool { return !other(f) })
 
-		errs = append(errs, l.takeDownFor(why, same))
+		errs = append(errs, u.takeDownFor(why, same))
 	}
 
 	return errors.Join(errs...)
 }
 
 // takeDownFor takes down groups for one reason. The jobs wait longer after each failure. Launches leave time for it.
-func (l *launcher) takeDownFor(why error, groups []failedGroup) error {
-	ctx, cancel := context.WithTimeout(l.last, l.budget/failureShare)
+func (u undoing) takeDownFor(why error, groups []failedGroup) error {
+	ctx, cancel := context.WithTimeout(u.last, u.budget/failureShare)
 	defer cancel()
 
 	var (
@@ -142,9 +148,9 @@ func (l *launcher) takeDownFor(why error, groups []failedGroup) error {
 
 	// The record comes first: if the hook is killed here, explain and check still know why.
 	p, _ := problemOf(why)
-	record := l.failureRecord(why, groups, nodes, jobs)
-	retryAt := l.delayAfter(why, record)
-	l.record(record)
+	record := u.failureRecord(why, groups, nodes, jobs)
+	retryAt := u.delayAfter(why, record)
+	u.record(record)
 
 	note := capacity.AdminNote{
 		Kind:  capacity.NoteNotLaunched,
@@ -152,25 +158,25 @@ func (l *launcher) takeDownFor(why error, groups []failedGroup) error {
 		Code:  record.Code,
 		Text:  record.Message,
 	}
-	l.notify(ctx, note.String(), jobs...) // jobs lose their terminals with their nodes
+	u.notify(ctx, note.String(), jobs...) // jobs lose their terminals with their nodes
 
 	// This is what ends the launch: Slurm requeues the jobs and calls SuspendProgram for the nodes, which terminates
 	// the instances named in the record.
-	down := l.PowerDownForce(ctx, nodes, nodeReason(p))
-	_ = l.logResult(down, "power nodes down", "nodes", record.Nodes, "reason", nodeReason(p))
+	down := u.PowerDownForce(ctx, nodes, nodeReason(p))
+	_ = u.logResult(down, "power nodes down", "nodes", record.Nodes, "reason", nodeReason(p))
 
 	// Only requeued jobs can be delayed, and those of srun and salloc are not requeued.
 	var queue []capacity.Job
 	if down == nil && slices.ContainsFunc(jobs, func(j capacity.Job) bool { return j.Batch }) {
 		var err error
 
-		queue, err = l.BriefJobs(ctx)
+		queue, err = u.BriefJobs(ctx)
 		if err != nil {
-			l.Warn("the jobs are not delayed", "err", err)
+			u.Warn("the jobs are not delayed", "err", err)
 		}
 	}
 
-	l.delayJobs(ctx, jobs, queue, retryAt, note)
+	u.delayJobs(ctx, jobs, queue, retryAt, note)
 
 	if down != nil {
 		return fmt.Errorf("nodes %s are left to ResumeTimeout: %w", record.Nodes, down)
@@ -181,11 +187,11 @@ func (l *launcher) takeDownFor(why error, groups []failedGroup) error {
 
 // failureRecord returns the record of nodes that were not launched, with the instances that were launched for them. The
 // runs of their jobs count as failures if AWS has decided.
-func (l *launcher) failureRecord(why error, groups []failedGroup, nodes []string, jobs []capacity.Job) state.Record {
+func (u undoing) failureRecord(why error, groups []failedGroup, nodes []string, jobs []capacity.Job) state.Record {
 	p, code := problemOf(why)
-	at, _ := slotOf(l.Settings, nodes[0])
+	at, _ := slotOf(u.Settings, nodes[0])
 	record := state.Record{
-		At:        l.Now(),
+		At:        u.Now(),
 		Hook:      "resume",
 		Partition: at.partition.Name,
 		Nodes:     hostlist.Compress(nodes),
@@ -217,17 +223,17 @@ func (l *launcher) failureRecord(why error, groups []failedGroup, nodes []string
 
 // delayAfter returns when the jobs of a launch that failed may start again. record is that of the failure, which our
 // records do not have yet.
-func (l *launcher) delayAfter(why error, record state.Record) delay {
-	records, err := l.State.Records()
+func (u undoing) delayAfter(why error, record state.Record) delay {
+	records, err := u.State.Records()
 	if err != nil {
-		l.Warn("earlier failures of the jobs are unknown", "err", err)
+		u.Warn("earlier failures of the jobs are unknown", "err", err)
 	}
 
-	r := delay{now: l.Now().Add(-l.Offset()), undecided: isUndecided(why)}
+	r := delay{now: u.Now().Add(-u.Offset()), undecided: isUndecided(why)}
 
 	var ours *refusal
 	if errors.As(why, &ours) {
-		r.notBefore = ours.NotBefore.Add(-l.Offset())
+		r.notBefore = ours.NotBefore.Add(-u.Offset())
 	}
 
 	// The record of this failure is on its way to disk and counts, too.
@@ -313,18 +319,18 @@ func (h *Hook) setComment(ctx context.Context, text string, jobs ...string) {
 }
 
 // holdJobs holds refused jobs, one after the other.
-func (l *launcher) holdJobs(refused []refusedJob) {
-	ctx, cancel := context.WithTimeout(l.last, l.budget/failureShare)
+func (u undoing) holdJobs(refused []refusedJob) {
+	ctx, cancel := context.WithTimeout(u.last, u.budget/failureShare)
 	defer cancel()
 
 	for _, r := range refused {
-		l.holdJob(ctx, r)
+		u.holdJob(ctx, r)
 	}
 }
 
 // holdJob puts a refused job back into the queue, held until its owner releases it; a job that Slurm cannot requeue is
 // cancelled. Its owner is told first, so a held job has its reason even if the hook is killed.
-func (l *launcher) holdJob(ctx context.Context, r refusedJob) {
+func (u undoing) holdJob(ctx context.Context, r refusedJob) {
 	p, _ := problemOf(r.err)
 	note := capacity.AdminNote{
 		Text: fmt.Sprintf("partition %s refuses this job: %s: %s", r.partition, p.Code, p.Text()),
@@ -334,7 +340,7 @@ func (l *launcher) holdJob(ctx context.Context, r refusedJob) {
 	// Slurm keeps with the first component of a het job what sort of job it is.
 	requeues := slices.ContainsFunc(r.jobs, func(j capacity.Job) bool { return j.Batch && j.Requeue })
 	if requeues {
-		note.Held = l.Now().Add(-l.Offset())
+		note.Held = u.Now().Add(-u.Offset())
 		note.Text += "; change it before you release it"
 	}
 
@@ -343,8 +349,8 @@ func (l *launcher) holdJob(ctx context.Context, r refusedJob) {
 		nodes = append(nodes, j.Nodes...)
 	}
 
-	l.record(state.Record{
-		At:        l.Now(),
+	u.record(state.Record{
+		At:        u.Now(),
 		Hook:      "resume",
 		Partition: r.partition,
 		Nodes:     hostlist.Compress(nodes),
@@ -353,19 +359,19 @@ func (l *launcher) holdJob(ctx context.Context, r refusedJob) {
 		Message:   hook.OneLine(p.Text()),
 	})
 
-	l.notify(ctx, told, r.jobs...)
-	l.setComment(ctx, note.String(), jobNames(r.jobs)...)
+	u.notify(ctx, told, r.jobs...)
+	u.setComment(ctx, note.String(), jobNames(r.jobs)...)
 
 	if !requeues {
-		_ = l.logResult(l.Cancel(ctx, r.name), "cancel", "job", r.name)
+		_ = u.logResult(u.Cancel(ctx, r.name), "cancel", "job", r.name)
 		return
 	}
 
 	// Held by root at first, so that it cannot start in between; then its owner can mend and release it.
-	_, err := l.RequeueJob(ctx, r.jobs[0], true)
+	_, err := u.RequeueJob(ctx, r.jobs[0], true)
 	if err == nil {
-		err = l.UserHold(ctx, r.name)
+		err = u.UserHold(ctx, r.name)
 	}
 
-	_ = l.logResult(err, "requeue and hold until its owner releases it", "job", r.name)
+	_ = u.logResult(err, "requeue and hold until its owner releases it", "job", r.name)
 }
