@@ -22,11 +22,11 @@ const maxRequeues = 5
 
 // decideRequeues requeues, holds or warns the jobs whose fence is near. It saves the records of requeued jobs first, so
 // the pass after a killed one knows what is left to do.
-func decideRequeues(view View) (actions []Action) {
-	byNode := fencedNodes(view)
+func decideRequeues(s View) (actions []Action) {
+	byNode := fencedNodes(s)
 	ending := map[string]state.JobRecord{}
 	requeued := map[string]bool{}
-	for _, j := range view.Jobs {
+	for _, j := range s.Jobs {
 		f, fenced := earliestFence(j, byNode)
 		if !fenced || !j.Allocated() {
 			continue
@@ -34,30 +34,30 @@ func decideRequeues(view View) (actions []Action) {
 
 		// Slurm requeues all components of a het job together.
 		whole, _, _ := strings.Cut(j.Shown, "+")
-		record := view.JobRecords[j.Shown]
-		due := !view.SlurmNow().Before(view.requeueAt(f))
+		record := s.JobRecords[j.Shown]
+		due := !s.SlurmNow().Before(s.requeueAt(f))
 
 		switch {
 		case due && j.State == "SUSPENDED":
-			actions = append(actions, resumeJob(view, j, f))
+			actions = append(actions, resumeJob(s, j, f))
 		case !j.CanRequeue():
-			actions = append(actions, warnJob(view, j, f, record)...)
+			actions = append(actions, warnJob(s, j, f, record)...)
 		case due && !requeued[whole] && f.isRequeued(j, record):
-			r := planRequeue(view, j, f, record)
-			actions = append(actions, r.action(view))
+			r := planRequeue(s, j, f, record)
+			actions = append(actions, r.action(s))
 			ending[j.Shown] = r.record
 			requeued[whole] = true
 		}
 	}
 
-	return append(saveJobRecords(view, ending), actions...)
+	return append(saveJobRecords(s, ending), actions...)
 }
 
 // resumeJob lets a suspended job run, so that the next pass, or its limit, can end it like others: a signal does not
 // reach it, its limit does not run out, and Slurm keeps its priority at 0, which a requeue would take along as a hold.
-func resumeJob(view View, j capacity.Job, f fencedSlot) Action {
+func resumeJob(s View, j capacity.Job, f fencedSlot) Action {
 	text := fmt.Sprintf("resume job %s on slot %s, which is suspended, so that it ends by %s", j.Shown, f.slot,
-		view.formatFence(f))
+		s.formatFence(f))
 
 	return jobAction("resume-job", f.slot, j, text,
 		func(was, now capacity.Job) bool { return now.State == "SUSPENDED" && isSameRun(was, now) },
@@ -116,7 +116,7 @@ type requeue struct {
 	note   capacity.AdminNote
 }
 
-func (r requeue) action(view View) Action {
+func (r requeue) action(s View) Action {
 	code := "requeue-job"
 	verb := "requeue"
 	if r.hold {
@@ -125,7 +125,7 @@ func (r requeue) action(view View) Action {
 	}
 
 	text := fmt.Sprintf("%s job %s on slot %s: jobs on %s must end by %s", verb, r.job.Shown, r.slot, r.reservation,
-		view.formatFence(r.fencedSlot))
+		s.formatFence(r.fencedSlot))
 	about := capacity.Subject{
 		Slot:        r.slot,
 		Job:         r.job.Shown,
@@ -180,9 +180,9 @@ func (r requeue) do(ctx context.Context, w World) (record state.JobRecord, err e
 }
 
 // decideUnfinished completes the requeues of a pass that was killed.
-func decideUnfinished(view View) (actions []Action) {
-	for _, j := range view.Jobs {
-		record := view.JobRecords[j.Shown]
+func decideUnfinished(s View) (actions []Action) {
+	for _, j := range s.Jobs {
+		record := s.JobRecords[j.Shown]
 		if record.Ending == nil || j.State != "PENDING" {
 			continue
 		}
@@ -190,9 +190,9 @@ func decideUnfinished(view View) (actions []Action) {
 		var rest afterRequeue
 
 		// Only a limit that we set is replaced; the owner's own stays.
-		if req := view.Snap.Request(j); !record.HasOwnLimit(j.TimeLimit) {
+		if req := s.Snap.Request(j); !record.HasOwnLimit(j.TimeLimit) {
 			req.TimeLimit = record.StatedLimit(req.TimeLimit)
-			rest.limit = fullLimit(capacity.Admit(req, view.Snap, view.Now), record)
+			rest.limit = fullLimit(capacity.Admit(req, s.Snap, s.Now), record)
 		}
 
 		// The killed pass held the job to keep it from starting, so releasing it is ours to do.
@@ -222,11 +222,11 @@ func decideUnfinished(view View) (actions []Action) {
 
 // decideCutShort requeues jobs that ended by a limit which was not their owner's: this program did not run when it
 // should have raised that, or requeued them. Slurm forgets a job some minutes after its end (MinJobAge).
-func decideCutShort(view View) (actions []Action) {
+func decideCutShort(s View) (actions []Action) {
 	changed := map[string]state.JobRecord{}
-	for _, j := range view.Ended {
-		part, _ := view.Snap.Partition(j.Partition)
-		record := recordStarted(j, newRecord(view.Snap, j, view.SavedRecords), view.SavedRecords)
+	for _, j := range s.Ended {
+		part, _ := s.Snap.Partition(j.Partition)
+		record := recordStarted(j, newRecord(s.Snap, j, s.SavedRecords), s.SavedRecords)
 		stated := record.StatedLimit(j.TimeLimit)
 		onEnd := fencedSlot{onEnd: part.OnEnd}.onEndFor(j, record)
 
@@ -238,7 +238,7 @@ func decideCutShort(view View) (actions []Action) {
 		rest := afterRequeue{limit: stated.Minutes}
 		note := capacity.AdminNote{
 			Kind: capacity.NoteRequeued,
-			At:   view.Now,
+			At:   s.Now,
 			Text: fmt.Sprintf("it ended after %s, and nobody had raised its time limit", j.TimeLimit),
 		}
 		record.Ending = &state.Ending{}
@@ -259,7 +259,7 @@ func decideCutShort(view View) (actions []Action) {
 			}))
 	}
 
-	return append(saveJobRecords(view, changed), actions...)
+	return append(saveJobRecords(s, changed), actions...)
 }
 
 // isRequeued reports whether a job goes back into the queue when its fence comes, held or not. One that ends by the
@@ -294,10 +294,10 @@ func (s View) requeueAt(f fencedSlot) time.Time {
 
 // warnJob tells a job that cannot be requeued how much time it has left, unless it has been told, cannot be told, or
 // ends earlier by its own limit.
-func warnJob(view View, j capacity.Job, f fencedSlot, record state.JobRecord) []Action {
-	now := view.SlurmNow()
+func warnJob(s View, j capacity.Job, f fencedSlot, record state.JobRecord) []Action {
+	now := s.SlurmNow()
 	if j.Configuring() || !now.Before(f.fence) ||
-		j.Running() && j.TimeLimit.Bounded() && j.End.Before(view.requeueAt(f)) {
+		j.Running() && j.TimeLimit.Bounded() && j.End.Before(s.requeueAt(f)) {
 		return nil
 	}
 
@@ -309,7 +309,7 @@ func warnJob(view View, j capacity.Job, f fencedSlot, record state.JobRecord) []
 		return nil
 	}
 
-	by := view.formatFence(f)
+	by := s.formatFence(f)
 	message := fmt.Sprintf(
 		"pcs-capacity: jobs on %s must end by %s, in %s; this job ends by then and cannot be requeued: save your work",
 		f.reservation, by, capacity.FormatDuration(left))
@@ -324,9 +324,9 @@ func warnJob(view View, j capacity.Job, f fencedSlot, record state.JobRecord) []
 
 // planRequeue plans the requeue of a job, and what follows it: if we fit the job's limit, it gets that of the next
 // block.
-func planRequeue(view View, j capacity.Job, f fencedSlot, record state.JobRecord) requeue {
+func planRequeue(s View, j capacity.Job, f fencedSlot, record state.JobRecord) requeue {
 	// It gets on: only runs that are over at once use up blocks for nothing.
-	ran := view.SlurmNow().Sub(j.Start)
+	ran := s.SlurmNow().Sub(j.Start)
 	if ran > f.minTime {
 		record.FenceRequeues = 0
 	}
@@ -340,7 +340,7 @@ func planRequeue(view View, j capacity.Job, f fencedSlot, record state.JobRecord
 	hold := f.onEndFor(j, record) == capacity.HoldAtEnd ||
 		record.FenceRequeues >= maxRequeues && !counted && !j.HeldByAdmin()
 
-	rest, note := planNextRun(view, j, f, record, hold)
+	rest, note := planNextRun(s, j, f, record, hold)
 
 	// Only requeues count toward maxRequeues: a held job waits for its owner.
 	if !hold {
@@ -362,21 +362,21 @@ func planRequeue(view View, j capacity.Job, f fencedSlot, record state.JobRecord
 
 // planNextRun plans what follows a requeue, and what the job's owner is told.
 func planNextRun(
-	view View, j capacity.Job, f fencedSlot, record state.JobRecord, hold bool,
+	s View, j capacity.Job, f fencedSlot, record state.JobRecord, hold bool,
 ) (rest afterRequeue, note capacity.AdminNote) {
-	fence := f.fence.Add(-view.slurmOffset())
-	req := view.Snap.Request(j)
+	fence := f.fence.Add(-s.slurmOffset())
+	req := s.Snap.Request(j)
 	req.TimeLimit = record.StatedLimit(req.TimeLimit)
 
 	// Judged as of the fence: that is when the job comes back to the queue.
-	next := capacity.Admit(req, view.Snap, fence)
+	next := capacity.Admit(req, s.Snap, fence)
 	rest.limit = fullLimit(next, record)
 	if !hold {
 		rest.fence = f.fence
-		rest.held = couldEndBefore(j, f.fence, view.SlurmNow())
+		rest.held = couldEndBefore(j, f.fence, s.SlurmNow())
 	}
 
-	then := "it goes on in " + nextReservation(req, view.Snap, fence)
+	then := "it goes on in " + nextReservation(req, s.Snap, fence)
 	switch {
 	case j.HeldByAdmin():
 		then = "an administrator holds it"
@@ -396,7 +396,7 @@ func planNextRun(
 
 	return rest, capacity.AdminNote{
 		Kind: capacity.NoteRequeued,
-		At:   view.Now,
+		At:   s.Now,
 		Text: fmt.Sprintf("jobs on %s must end by %s; %s", f.reservation, capacity.FormatUTC(fence), then),
 	}
 }

@@ -56,7 +56,7 @@ func (s View) guardedNodes(v capacity.SlotState) []string {
 // checkUnusedNodes reports nodes that others launch and that max_nodes closes to jobs.
 func checkUnusedNodes(s View) (problems []capacity.Problem) {
 	for _, v := range s.slotStates() {
-		if v.Unknown || v.Partition.Provider.Launches() || v.Reservation.ID == "" {
+		if v.Partition.Provider.Launches() || v.Reservation.ID == "" {
 			continue
 		}
 

@@ -31,9 +31,9 @@ type fencedSlot struct {
 
 // fencedNodes names the slot of each node whose slot has a reservation. If Slurm's own time of a fence is the same
 // within sameTime, it is used, so the coarse clock offset does not move limits back and forth.
-func fencedNodes(view View) map[string]fencedSlot {
+func fencedNodes(s View) map[string]fencedSlot {
 	byNode := map[string]fencedSlot{}
-	for _, v := range view.slotStates() {
+	for _, v := range s.slotStates() {
 		if v.Reservation.ID == "" {
 			continue
 		}
@@ -41,21 +41,21 @@ func fencedNodes(view View) map[string]fencedSlot {
 		f := fencedSlot{
 			slot:        v.Slot.Name,
 			reservation: v.Reservation.ID,
-			start:       v.Window.Start.Add(view.slurmOffset()),
+			start:       v.Window.Start.Add(s.slurmOffset()),
 			maxTime:     v.Partition.MaxTime,
 			minTime:     v.Partition.MinTime.Duration,
 			onEnd:       v.Partition.OnEnd,
 		}
 		if !v.Window.Unbounded() {
-			f.fence = v.Window.Fence.Add(view.slurmOffset())
+			f.fence = v.Window.Fence.Add(s.slurmOffset())
 		}
 
 		// Slurm's own time is exact; ours follows from a clock offset in whole seconds.
-		if r, there := view.Cluster.fence(v.Slot.Name, v.Reservation.ID); there && isNear(r.Start, f.fence) {
+		if r, there := s.Cluster.fence(v.Slot.Name, v.Reservation.ID); there && isNear(r.Start, f.fence) {
 			f.fence = r.Start
 		}
 
-		for _, name := range view.Cluster.SlotNodes(v.Slot.Name) {
+		for _, name := range s.Cluster.SlotNodes(v.Slot.Name) {
 			byNode[name] = f
 		}
 	}
@@ -183,13 +183,13 @@ func (c limitChange) note(by time.Time) (note capacity.AdminNote, needed bool) {
 	return note, true
 }
 
-func decideLimits(view View) (actions []Action) {
+func decideLimits(s View) (actions []Action) {
 	changed := map[string]state.JobRecord{}
-	jobs := view.remainingJobs()
-	byNode := fencedNodes(view)
-	for _, c := range append(view.limitChanges(jobs, byNode), view.restoredLimits(jobs, byNode)...) {
-		record := view.JobRecords[c.job.Shown]
-		by := c.fence.Add(-view.slurmOffset())
+	jobs := s.remainingJobs()
+	byNode := fencedNodes(s)
+	for _, c := range append(s.limitChanges(jobs, byNode), s.restoredLimits(jobs, byNode)...) {
+		record := s.JobRecords[c.job.Shown]
+		by := c.fence.Add(-s.slurmOffset())
 
 		// The owner of a job whose limit sync has chosen expects it to change.
 		if note, needed := c.note(by); needed && !record.Fit {
@@ -200,7 +200,7 @@ func decideLimits(view View) (actions []Action) {
 		actions = append(actions, c.action(by))
 	}
 
-	return append(saveJobRecords(view, changed), actions...)
+	return append(saveJobRecords(s, changed), actions...)
 }
 
 // record returns the record of the job after the change.
@@ -417,19 +417,19 @@ func recordKey(shown string) string {
 
 // trustedRecords returns the job records that count now, for the jobs that a pass may change: jobs in our partitions,
 // and jobs on nodes that they will lose.
-func trustedRecords(view View) map[string]state.JobRecord {
-	byNode := fencedNodes(view)
-	records := trustRecords(view.Snap, excludeJobs(view.Jobs, func(j capacity.Job) bool {
+func trustedRecords(s View) map[string]state.JobRecord {
+	byNode := fencedNodes(s)
+	records := trustRecords(s.Snap, excludeJobs(s.Jobs, func(j capacity.Job) bool {
 		_, ends := earliestFence(j, byNode)
 
 		return !ends &&
 			!slices.ContainsFunc(j.Partitions(),
-				func(name string) bool { _, ours := view.Snap.Partition(name); return ours })
-	}), view.SavedRecords)
+				func(name string) bool { _, ours := s.Snap.Partition(name); return ours })
+	}), s.SavedRecords)
 
 	// A job that could not be read this time keeps its record for the next pass.
-	for _, j := range view.Unread {
-		if record, marked := view.SavedRecords[recordKey(j.Shown)]; marked {
+	for _, j := range s.Unread {
+		if record, marked := s.SavedRecords[recordKey(j.Shown)]; marked {
 			records[recordKey(j.Shown)] = record
 		}
 	}
@@ -439,14 +439,14 @@ func trustedRecords(view View) map[string]state.JobRecord {
 
 // saveJobRecords saves the job records, with those that have changed, before the changes that they describe: the pass
 // after a killed one knows what is left to do. If changed is empty and not nil, there is nothing to save.
-func saveJobRecords(view View, changed map[string]state.JobRecord) []Action {
+func saveJobRecords(s View, changed map[string]state.JobRecord) []Action {
 	if changed != nil && len(changed) == 0 {
 		return nil
 	}
 
 	return []Action{newAction("keep-marks", capacity.Subject{}, "", func(_ context.Context, w World) error {
 		maps.Copy(w.Outcome.Records, changed)
-		return w.State.JobRecords().Save(mergeRecords(view.JobRecords, changed))
+		return w.State.JobRecords().Save(mergeRecords(s.JobRecords, changed))
 	})}
 }
 

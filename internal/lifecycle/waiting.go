@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -31,7 +30,8 @@ type waiter struct {
 type stuckReason struct {
 	refused capacity.Verdict
 	timeMin capacity.Limit // with which the job need not wait for an end; unset if it has to, or does not
-	few     string         // hosts have failed
+	few     string         // what is left of its hosts, if too many have failed
+	usable  int            // the nodes that could start now instead; 0 for none
 	unsure  bool           // this pass alone refuses it
 }
 
@@ -83,9 +83,7 @@ func (w *waiter) why(j *capacity.Job) (c stuckReason) {
 	}
 
 	c.few = few.ShortageText()
-	if few.Usable > 0 {
-		c.few += fmt.Sprintf("; to start now, ask for fewer: scontrol update numnodes=%d jobid=", few.Usable)
-	}
+	c.usable = few.Usable
 
 	return c
 }
@@ -111,10 +109,12 @@ func (w *waiter) note(j capacity.Job) (want capacity.AdminNote, needed bool) {
 		if c.refused.Code.Never() {
 			want.Kind = capacity.NoteNeverStarts
 		}
-	case strings.HasSuffix(c.few, " jobid="):
-		want = capacity.AdminNote{Kind: capacity.NoteFailedHosts, Text: c.few + j.Shown}
 	case c.few != "":
 		want = capacity.AdminNote{Kind: capacity.NoteFailedHosts, Text: c.few}
+		if c.usable > 0 {
+			want.Text += fmt.Sprintf("; to start now, ask for fewer: scontrol update numnodes=%d jobid=%s", c.usable,
+				j.Shown)
+		}
 	case told:
 		want.Kind = capacity.NoteStartsAgain
 	}
@@ -161,23 +161,23 @@ func (w *waiter) needsLimit(j capacity.Job, defaults map[string]capacity.Limit) 
 
 // decideWaiting handles jobs that wait and cannot start as they are: it gives them the limit that they lack, and tells
 // the owners of the others, each once. A later pass handles the rest. Without AWS nobody knows which jobs could start.
-func decideWaiting(view View) []Action {
-	if view.NoAWS {
+func decideWaiting(s View) []Action {
+	if s.NoAWS {
 		return nil
 	}
 
 	defaults := map[string]capacity.Limit{}
-	for _, part := range view.Cluster.Partitions {
+	for _, part := range s.Cluster.Partitions {
 		defaults[part.Name] = part.DefaultTime
 	}
 
-	w := waiter{view.Snap, view.Now, view.old(), map[jobKey]stuckReason{}}
+	w := waiter{s.Snap, s.Now, s.old(), map[jobKey]stuckReason{}}
 
 	var (
 		fits []editedJob
 		tell []Action
 	)
-	for _, j := range view.remainingJobs() {
+	for _, j := range s.remainingJobs() {
 		if !j.CanStart() {
 			continue
 		}
@@ -189,7 +189,7 @@ func decideWaiting(view View) []Action {
 		}
 
 		// A run has shortened its limit.
-		record := view.JobRecords[recordKey(j.Shown)]
+		record := s.JobRecords[recordKey(j.Shown)]
 		isShort := j.TimeLimit.Bounded() && j.TimeLimit.Minutes < record.Minutes
 		if record.Fit && record.Ending == nil && isShort {
 			fits = append(fits, editedJob{j, capacity.Edits{TimeLimit: capacity.Minutes(record.Minutes)}})
@@ -218,7 +218,7 @@ func decideWaiting(view View) []Action {
 	records := map[string]state.JobRecord{}
 	for _, u := range fits {
 		key := recordKey(u.job.Shown)
-		record := view.JobRecords[key]
+		record := s.JobRecords[key]
 		switch {
 		case u.edits.TimeLimit.Set && record.Fit:
 			record.SetMinutes = u.edits.TimeLimit.Minutes
@@ -228,12 +228,12 @@ func decideWaiting(view View) []Action {
 			record.SeenMinutes = record.Minutes
 		}
 
-		if record != view.JobRecords[key] {
+		if record != s.JobRecords[key] {
 			records[key] = record
 		}
 	}
 
-	return slices.Concat(saveJobRecords(view, records), setLimitActions(fits), tell)
+	return slices.Concat(saveJobRecords(s, records), setLimitActions(fits), tell)
 }
 
 // jobKey holds all of a job that its verdict depends on: jobs that ask for the same get the same verdict.
@@ -335,11 +335,11 @@ const relabels = 10 * time.Second
 // for a moment, in which Slurm may turn the hold into an administrator's again. A later hold by an administrator stays.
 // If an administrator holds a job that only administrators can release, Slurm shows no difference (22.05 to 25.11):
 // whoever places such a hold must clear our note as well.
-func decideHeldJobs(view View) []Action {
-	now := view.SlurmNow()
+func decideHeldJobs(s View) []Action {
+	now := s.SlurmNow()
 
 	var actions []Action
-	for _, j := range view.remainingJobs() {
+	for _, j := range s.remainingJobs() {
 		note, _ := capacity.ParseAdminNote(j.AdminComment)
 		if note.Held.IsZero() || !j.Settled() || note.Held.After(now) {
 			continue
