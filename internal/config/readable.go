@@ -24,6 +24,7 @@ func CheckHookAccess(slurmConf string, slurmUser int) (errs []error) {
 		return nil
 	}
 
+	// As Find does for a hook, whose SLURM_CONF is slurmctld's.
 	path := SystemPath
 	if beside, there := pathBesideSlurm(slurmConf); there {
 		path = beside

@@ -23,7 +23,8 @@ func checkTrust(path string, more []string) (errs []error) {
 
 	owners := trustedOwners()
 
-	var folders []fs.FileInfo // that can get new settings
+	// Even a sticky bit does not keep others from adding a file to these.
+	var folders []fs.FileInfo
 
 	confD := filepath.Join(filepath.Dir(path), "conf.d")
 	for _, dir := range []string{filepath.Dir(path), confD} {
@@ -76,6 +77,7 @@ func pathsTo(path string) (all []string) {
 		return []string{path}
 	}
 
+	// Who can replace a link, or a folder on either way, can replace the file.
 	real, _ := filepath.EvalSymlinks(abs) // "" where it is not there
 	for _, p := range []string{abs, real} {
 		for ; len(p) > 1; p = filepath.Dir(p) {

@@ -252,6 +252,7 @@ func GroupName(provider capacity.Provider, name string) string {
 func validateReserve(
 	g capacity.GroupSettings, provider capacity.Provider, all capacity.Reserve, fail func(message string, args ...any),
 ) {
+	// Where PCS or the site launches, neither an ODCR nor another type is ours to choose.
 	onDemand := provider == capacity.ProviderEC2 && !g.PurchaseOption.IsReserved()
 	switch {
 	case g.Reserve != "" && g.Reserve != capacity.ReserveNever && g.Reserve != capacity.ReservePerJob:

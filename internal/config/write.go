@@ -71,6 +71,7 @@ func NodeGroupText(g capacity.GroupSettings) (string, error) {
 func encodePartition[P any](indent string, p P) (string, error) {
 	var b strings.Builder
 
+	// In a list, so that the heading is [[partition]].
 	encoder := toml.NewEncoder(&b)
 	encoder.Indent = indent
 

@@ -111,6 +111,7 @@ func machine(value any) string {
 		return string(text)
 	}
 
+	// Maps have no order, and scripts compare what they read.
 	if v := reflect.ValueOf(value); v.Kind() == reflect.Map {
 		var pairs []string
 		for key, of := range v.Seq2() {
@@ -301,6 +302,7 @@ func fit(all []*column, width int) (kept []*column, wrapped int) {
 
 // table writes rows whole: every column where there is no terminal, else those that fit.
 func (t *Terminal) table(rows reflect.Value, spec string) error {
+	// Off a terminal a script or a file gets every column.
 	columns := t.columns(rows, spec)
 	wrapped := 0 // no bound
 	if t.Width > 0 && !t.Wide {
@@ -349,6 +351,7 @@ func (t *Terminal) table(rows reflect.Value, spec string) error {
 func wrapLines(cell string, width int) string {
 	lines := strings.Split(cell, "\n")
 	for i, line := range lines {
+		// Only where a cell has several lines must a broken one differ from the next.
 		indent := 0
 		if len(lines) > 1 {
 			indent = 2 + len(line) - len(strings.TrimLeft(line, " "))
@@ -384,6 +387,7 @@ func pieces(word string, joints []string, width int) []string {
 		return strings.Split(runewidth.Wrap(word, width), "\n")
 	}
 
+	// A path breaks at each slash, so that its parts stand whole; other joints only where the room ends.
 	var all []string
 	for _, piece := range strings.SplitAfter(word, joints[0]) {
 		if last := len(all) - 1; joints[0] != "/" && last >= 0 &&

@@ -119,6 +119,7 @@ func (t *Terminal) Type(question, word string) error {
 		}
 	}()
 
+	// Ctrl-C declines the question; what is typed after it goes to nobody.
 	select {
 	case err := <-typed:
 		return err
@@ -180,6 +181,7 @@ func widthOf(stream *os.File) int {
 
 // Page writes an answer to stdout: its first line, what it rests on as names and values, and its last line.
 func (t *Terminal) Page(first string, facts [][2]string, last string) {
+	// Values stand below each other.
 	width := 0
 	for _, f := range facts {
 		width = max(width, utf8.RuneCountInString(f[0]))
@@ -235,6 +237,7 @@ func (s *stdout) Write(p []byte) (int, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 
+		// A later error, of a write after it, would say less.
 		if s.err == nil {
 			s.err = err
 		}

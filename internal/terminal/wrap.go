@@ -30,6 +30,7 @@ func Wrap(text string, width int) string {
 func WrapCommand(line string, width int) string {
 	var pieces []string
 
+	// Broken between an option and its value, a command would be hard to read and to edit.
 	option := false // the last piece is an option that may have a value
 	for _, word := range shellWords(line) {
 		if option && !strings.HasPrefix(word, "-") {
