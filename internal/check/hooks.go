@@ -15,7 +15,6 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/facts"
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
-	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 // checkHooks compares the files with the plugins and programs in Slurm's settings.
@@ -78,7 +77,7 @@ func (s survey) needsHook(hook string) bool {
 
 // runsLua reports whether Slurm runs the script of a hook, as slurmctld or PCS says.
 func (s survey) runsLua(hook string) bool {
-	running := s.slurmctld()
+	running := s.SlurmConfig()
 
 	if hook == "cli_filter" {
 		return s.Cluster.SlurmSettings["CliFilterPlugins"] == "cli_filter/lua" ||
@@ -86,15 +85,6 @@ func (s survey) runsLua(hook string) bool {
 	}
 
 	return !s.needsHook("cli_filter") && slices.Contains(running.JobSubmitPlugins, "lua")
-}
-
-// slurmctld returns what slurmctld runs with, nothing where it does not answer.
-func (s survey) slurmctld() slurm.Config {
-	if s.Slurmctld == nil {
-		return slurm.Config{}
-	}
-
-	return *s.Slurmctld
 }
 
 // checkPlugins finds hooks that Slurm cannot run, since it lacks its Lua plugin on this host.
@@ -111,7 +101,7 @@ func (s survey) checkPlugins(f *findings) {
 // checkInclude checks the file that slurm.conf includes.
 func (s survey) checkInclude(f *findings, h facts.Hook) {
 	// Then slurm.conf says itself what our file would.
-	byHand := filepath.Base(s.slurmctld().ResumeProgram) == "pcs-capacity-resume"
+	byHand := filepath.Base(s.SlurmConfig().ResumeProgram) == "pcs-capacity-resume"
 
 	switch {
 	case h.State == "foreign":

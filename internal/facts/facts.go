@@ -70,6 +70,8 @@ type Answer[T any] struct {
 	Err   error
 }
 
+func answerOf[T any](value T, err error) Answer[T] { return Answer[T]{value, err} }
+
 // Answers has what AWS said. A question that was not asked has a zero answer.
 type Answers struct {
 	Selected       map[string]Answer[[]capacity.Reservation] // by the node group that selects them by tag

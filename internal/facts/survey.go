@@ -52,7 +52,7 @@ func readEach[T any](names []string, read func(name string) (T, error)) map[stri
 
 	var all sync.WaitGroup
 	for i, name := range names {
-		all.Go(func() { found[i].Value, found[i].Err = read(name) })
+		all.Go(func() { found[i] = answerOf(read(name)) })
 	}
 
 	all.Wait()
@@ -232,7 +232,7 @@ func (in Surveyor) Survey(ctx context.Context) *Survey {
 	var launches []func()
 	for _, l := range s.Launches {
 		launches = append(launches, func() { l.Read(aws, in.EC2) },
-			func() { l.Tried.Value, l.Tried.Err = in.EC2.TryLaunches(aws, l.Trial) })
+			func() { l.Tried = answerOf(in.EC2.TryLaunches(aws, l.Trial)) })
 	}
 
 	stage(nil, launches...)
@@ -272,7 +272,7 @@ func sideBySide(reads ...func()) {
 
 // readSlurmctld asks slurmctld for its settings, and the programs for their version.
 func (in Surveyor) readSlurmctld(ctx context.Context, s *Survey) {
-	sideBySide(func() { s.Commands.Value, s.Commands.Err = in.Slurm.Version(ctx) }, func() {
+	sideBySide(func() { s.Commands = answerOf(in.Slurm.Version(ctx)) }, func() {
 		running, err := in.Slurm.Config(ctx)
 
 		s.SlurmErr = err
@@ -297,9 +297,9 @@ func (in Surveyor) readSlurm(ctx context.Context, s *Survey) {
 
 	conf := s.Slurmctld.ConfPath
 	s.SiteSuspends = slurm.SiteProgram(conf, "SuspendProgram") != ""
-	sideBySide(func() { s.Partitions.Value, s.Partitions.Err = in.Slurm.Partitions(ctx) },
-		func() { s.Nodes.Value, s.Nodes.Err = in.Slurm.Nodes(ctx) },
-		func() { s.Guards.Value, s.Guards.Err = in.Slurm.Reservations(ctx) }, func() {
+	sideBySide(func() { s.Partitions = answerOf(in.Slurm.Partitions(ctx)) },
+		func() { s.Nodes = answerOf(in.Slurm.Nodes(ctx)) },
+		func() { s.Guards = answerOf(in.Slurm.Reservations(ctx)) }, func() {
 			if _, err := os.Stat(conf); err != nil || !s.OnEC2() {
 				return
 			}
@@ -309,7 +309,7 @@ func (in Surveyor) readSlurm(ctx context.Context, s *Survey) {
 
 			s.HookFolder, s.HookCommands.Err = slurm.HookFolder(conf, slurm.DaemonPath())
 			if s.HookFolder != "" {
-				s.HookCommands.Value, s.HookCommands.Err = (&slurm.Client{Dir: s.HookFolder}).Version(ctx)
+				s.HookCommands = answerOf((&slurm.Client{Dir: s.HookFolder}).Version(ctx))
 			}
 		})
 }
@@ -325,14 +325,14 @@ func (in Surveyor) readPrograms(s *Survey) {
 
 	s.NoPlugin = map[string][]string{}
 	for _, hook := range []string{"cli_filter", "job_submit"} {
-		if folders, missing := s.slurmConfig().LacksPlugin(hook + "_lua.so"); missing {
+		if folders, missing := s.SlurmConfig().LacksPlugin(hook + "_lua.so"); missing {
 			s.NoPlugin[hook] = folders
 		}
 	}
 }
 
-// slurmConfig returns what slurmctld runs with, nothing where it does not answer.
-func (s *Survey) slurmConfig() slurm.Config {
+// SlurmConfig returns what slurmctld runs with, nothing where it does not answer.
+func (s *Survey) SlurmConfig() slurm.Config {
 	if s.Slurmctld == nil {
 		return slurm.Config{}
 	}
@@ -351,10 +351,10 @@ func fileMode(path string) (fs.FileMode, error) {
 
 // readFiles looks at the files that sync and the hooks have written, and whether sync runs.
 func (in Surveyor) readFiles(s *Survey) {
-	s.StateDir.Value, s.StateDir.Err = fileMode(in.Config.StateDir)
+	s.StateDir = answerOf(fileMode(in.Config.StateDir))
 	dir := state.Dir(in.Config.StateDir)
-	s.LastHook.Value, s.LastHook.Err = dir.Hook().Read()
-	s.Exposed = in.Config.CheckSecrets(s.slurmConfig().SlurmUID)
+	s.LastHook = answerOf(dir.Hook().Read())
+	s.Exposed = in.Config.CheckSecrets(s.SlurmConfig().SlurmUID)
 	text, _ := os.ReadFile(parallelClusterVersion)
 
 	s.ParallelCluster = string(text)
@@ -364,7 +364,7 @@ func (in Surveyor) readFiles(s *Survey) {
 
 	s.Mount = dir.Mount()
 
-	s.Snapshot.Value, s.Snapshot.Err = dir.ReadSnapshot()
+	s.Snapshot = answerOf(dir.ReadSnapshot())
 	holder, runs, err := dir.Watcher()
 	s.Watcher.Err = err
 	if runs {
