@@ -179,7 +179,7 @@ type blockCustomer struct {
 }
 
 // Show says what would be bought, when it can be used, and by whom. The error is for what the cluster could not use.
-func (c blockCustomer) Show(p market.Preview) error {
+func (c blockCustomer) Show(p market.Preview) (accepted capacity.Money, err error) {
 	t := c.Terminal
 
 	o := p.Offering
@@ -208,14 +208,14 @@ func (c blockCustomer) Show(p market.Preview) error {
 	t.Say("  fee      %s", formatFee(o))
 
 	if err := c.checkZone(o); err != nil {
-		return err
+		return accepted, err
 	}
 
 	if o.Count > 1 {
 		t.Say("Hosts can fail: if a job needs all %d nodes, consider one or two spare ones.", o.Count)
 	}
 
-	return nil
+	return c.acceptFee(p)
 }
 
 // formatFee returns the fee of a block or an extension.
@@ -313,20 +313,25 @@ type customer struct {
 // Start begins the report on work that may take long.
 func (c customer) Start(what string) market.Progress { return c.Terminal.Start(what) }
 
-// ConfirmFee has the fee typed; --yes is not enough.
-func (c customer) ConfirmFee(o capacity.Offering) error {
+// acceptFee has the fee typed, if nobody has accepted it yet; --yes is not enough.
+func (c customer) acceptFee(p market.Preview) (accepted capacity.Money, err error) {
+	if !p.Ask {
+		return accepted, nil
+	}
+
+	o := p.Offering
 	fee := o.Fee.Amount()
-	remedy := "pass --confirm-fee " + o.Fee.Amount()
+	remedy := "pass --confirm-fee " + fee
 	if o.Fee.Currency() != capacity.USD {
-		fee, remedy = o.Fee.String(), "it is "+o.Fee.String()+", and --confirm-fee takes USD only, so run this at a "+
-			"terminal"
+		fee = o.Fee.String()
+		remedy = "it is " + fee + ", and --confirm-fee takes USD only, so run this at a terminal"
 	}
 
 	if !c.CanAsk {
-		return usage("offering %s: fee not confirmed; %s", o.ID, remedy)
+		return accepted, usage("offering %s: fee not confirmed; %s", o.ID, remedy)
 	}
 
-	return c.Type(fmt.Sprintf("This cannot be undone. Type the fee (%s) to buy", fee), fee)
+	return o.Fee, c.Type(fmt.Sprintf("This cannot be undone. Type the fee (%s) to buy", fee), fee)
 }
 
 func newBuyer(cfg *maybeConfig, aws *ec2.Client, flags purchaseFlags) *market.Buyer {
@@ -395,7 +400,7 @@ func (c *ExtendCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *maybeCon
 type extensionCustomer struct{ customer }
 
 // Show says what would be bought, and how the ends move.
-func (c extensionCustomer) Show(p market.Preview) error {
+func (c extensionCustomer) Show(p market.Preview) (accepted capacity.Money, err error) {
 	t := c.Terminal
 	r := p.Extended
 	o := p.Offering
@@ -436,7 +441,7 @@ func (c extensionCustomer) Show(p market.Preview) error {
 
 	t.Say("  fee      %s", formatFee(o))
 
-	return nil
+	return c.acceptFee(p)
 }
 
 // Report shows what was bought and says what comes next.

@@ -292,11 +292,10 @@ type customer struct {
 	report func(market.Result) error
 }
 
-func (c customer) Say(format string, args ...any)       { c.say("  the buyer says: "+format, args...) }
-func (c customer) Start(string) market.Progress         { return c }
-func (c customer) Now(string)                           {}
-func (c customer) Done()                                {}
-func (c customer) Time(at time.Time) string             { return model.Clock(at) }
-func (c customer) Show(market.Preview) error            { return nil }
-func (c customer) Report(r market.Result) error         { return c.report(r) }
-func (c customer) ConfirmFee(o capacity.Offering) error { return nil }
+func (c customer) Say(format string, args ...any)                { c.say("  the buyer says: "+format, args...) }
+func (c customer) Start(string) market.Progress                  { return c }
+func (c customer) Now(string)                                    {}
+func (c customer) Done()                                         {}
+func (c customer) Time(at time.Time) string                      { return model.Clock(at) }
+func (c customer) Report(r market.Result) error                  { return c.report(r) }
+func (c customer) Show(p market.Preview) (capacity.Money, error) { return p.Offering.Fee, nil }

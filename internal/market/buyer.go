@@ -132,20 +132,22 @@ func (d *deal) waitForOthers(ctx context.Context) (waited bool, err error) {
 	return true, nil
 }
 
-// offer shows the customer what would be bought, and makes sure that somebody has accepted its very fee: fee, else the
-// customer, who is asked. In a dry run nobody has to.
+// offer shows the customer what would be bought, and makes sure that somebody has accepted its very fee: fee, else what
+// the customer accepts. In a dry run nobody has to.
 func (d *deal) offer(fee capacity.Money, p Preview) error {
-	if err := d.Customer.Show(p); err != nil {
+	unsaid := fee == (capacity.Money{})
+	p.Ask = unsaid && !d.DryRun
+
+	accepted, err := d.Customer.Show(p)
+	if err != nil {
 		return err
 	}
 
-	o := p.Offering
-	switch {
-	case fee == (capacity.Money{}) && d.DryRun:
-		return nil
-	case fee == (capacity.Money{}):
-		return d.Customer.ConfirmFee(o)
-	case fee != o.Fee: // the currency too
+	if p.Ask {
+		fee = accepted
+	}
+
+	if o := p.Offering; fee != o.Fee && !(unsaid && d.DryRun) { // the currency too
 		return fmt.Errorf(
 			"offering %s: its fee is %s, not the %s of --confirm-fee; nothing was bought",
 			o.ID,

@@ -35,13 +35,12 @@ type Progress interface {
 	Done()
 }
 
-// Customer sees what is about to be bought, confirms the fee, and hears what came of it.
+// Customer sees what is about to be bought, accepts its fee, and hears what came of it.
 type Customer interface {
 	Reporter
-	// Show presents what would be bought, before its fee is accepted. After an error nothing is bought.
-	Show(p Preview) error
-	// ConfirmFee asks whether the fee of an offering is accepted; nil means yes.
-	ConfirmFee(o capacity.Offering) error
+	// Show presents what would be bought. With p.Ask it returns the fee that the customer accepts; one of another amount
+	// or currency buys nothing, and neither does an error.
+	Show(p Preview) (accepted capacity.Money, err error)
 	// Report is called with the outcome. Until it has returned nil, the purchase counts as unreported, and the next run
 	// takes it up.
 	Report(r Result) error
@@ -55,6 +54,7 @@ type Preview struct {
 	History   []capacity.Extension // the extensions that it had before
 	Account   string               // the account that buys; "" if unknown
 	Now       time.Time            // AWS's time
+	Ask       bool                 // nobody has accepted the fee yet
 }
 
 // Result has the outcome of a purchase: a block, or an extension of one.

@@ -161,7 +161,7 @@ func TestDryRunBesideAPurchase(t *testing.T) {
 // accepting confirms every fee.
 type accepting struct{ *customer }
 
-func (accepting) ConfirmFee(capacity.Offering) error { return nil }
+func (accepting) Show(p Preview) (capacity.Money, error) { return p.Offering.Fee, nil }
 
 // EC2 may give an offering another id. It is found again by zone, start and end, also after a fee was typed; an order
 // with the id alone is refused.

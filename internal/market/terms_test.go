@@ -64,3 +64,37 @@ func TestNothingIsBoughtForAnotherFee(t *testing.T) {
 		t.Errorf("intents %v, %v", intents, err)
 	}
 }
+
+// paying accepts a fee, whatever is shown.
+type paying struct {
+	*customer
+	fee capacity.Money
+}
+
+func (p paying) Show(Preview) (capacity.Money, error) { return p.fee, nil }
+
+// What a customer accepts counts only if it is the very fee: a customer who says nothing has accepted nothing.
+func TestOnlyTheShownFeeIsAccepted(t *testing.T) {
+	w := newWorld(t, nil)
+
+	for name, fee := range map[string]capacity.Money{
+		"none":             {},
+		"less":             usd(t, "959"),
+		"another currency": money(t, "960", "CNY"),
+	} {
+		var bought Result
+
+		b := w.buyer()
+		b.Customer = paying{&w.customer, fee}
+
+		err := b.Purchase(t.Context(), w.order(w.offering("USD").ID, capacity.Money{}, &bought))
+		if err == nil || !strings.Contains(err.Error(), "nothing was bought") || len(w.sim.Ledger()) != 0 {
+			t.Errorf("%s, a block: %v, %+v", name, err, w.sim.Ledger())
+		}
+
+		err = b.Extend(t.Context(), w.extension(dollarBlock, capacity.Money{}, &bought))
+		if err == nil || !strings.Contains(err.Error(), "nothing was bought") || len(w.sim.Ledger()) != 0 {
+			t.Errorf("%s, an extension: %v, %+v", name, err, w.sim.Ledger())
+		}
+	}
+}

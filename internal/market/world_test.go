@@ -1,6 +1,7 @@
 package market
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -268,13 +269,13 @@ type customer struct {
 	// stop is called when they are told something with stopAt in it.
 	stop   func()
 	stopAt string
-	show   func(Preview) error
+	show   func(Preview) error // nil for nothing
 	report func(Result) error
 }
 
 // expect has the customer show nothing, and keep what the next orders buy.
 func (c *customer) expect(bought *Result) {
-	c.show = func(Preview) error { return nil }
+	c.show = nil
 	c.report = func(r Result) error { *bought = r; return nil }
 }
 
@@ -299,13 +300,23 @@ func (c *customer) Say(format string, args ...any) {
 	}
 }
 
-func (c *customer) Time(at time.Time) string           { return at.UTC().Format(time.RFC3339) }
-func (c *customer) Start(what string) Progress         { c.Now(what); return c }
-func (c *customer) Now(what string)                    { c.Say("%s", what) }
-func (c *customer) Done()                              {}
-func (c *customer) Show(p Preview) error               { return c.show(p) }
-func (c *customer) Report(r Result) error              { return c.report(r) }
-func (c *customer) ConfirmFee(capacity.Offering) error { return errDeclined }
+func (c *customer) Time(at time.Time) string   { return at.UTC().Format(time.RFC3339) }
+func (c *customer) Start(what string) Progress { c.Now(what); return c }
+func (c *customer) Now(what string)            { c.Say("%s", what) }
+func (c *customer) Done()                      {}
+
+func (c *customer) Show(p Preview) (accepted capacity.Money, err error) {
+	if c.show != nil {
+		err = c.show(p)
+	}
+
+	if p.Ask {
+		err = cmp.Or(err, errDeclined)
+	}
+
+	return accepted, err
+}
+func (c *customer) Report(r Result) error { return c.report(r) }
 
 // said is all of it.
 func (c *customer) said() string {
