@@ -30,7 +30,12 @@ func completeLine(parser *kong.Kong) bool {
 	}
 
 	words := strings.Fields(line)
-	if strings.HasSuffix(line, " ") || len(words) == 1 {
+	if strings.HasSuffix(line, " ") {
+		words = append(words, "")
+	}
+
+	// A shell does not ask before the first blank, but a person may set COMP_LINE to anything.
+	for len(words) < 2 {
 		words = append(words, "")
 	}
 
