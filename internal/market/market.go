@@ -6,8 +6,10 @@
 //     an Intent, on disk before the call is sent. The call is sent a single time, and as
 //     long as the outcome of an earlier run is not known, nothing is bought.
 //
-// It knows no command line and no terminal: it takes plain parameters, reports its progress to a Reporter, and returns
-// its findings. Its messages name the flags of pcs-capacity.
+// It knows no command line and no terminal: it takes plain parameters, reports its progress to a Reporter, shows a
+// purchase and its outcome to a Customer, and returns its findings. Its messages name the flags of pcs-capacity. What
+// is decided reads no clock and makes no call: which offer is best (offers.go), what was bought before (earlier.go),
+// whether a block can be extended (extendable.go), what comes next (next.go).
 package market
 
 import (
