@@ -214,18 +214,7 @@ func (in Surveyor) Survey(ctx context.Context) *Survey {
 		},
 		func() { maps.Copy(s.Templates, readEach(groups, version)) },
 		func() { s.Answers = Read(aws, in.EC2, query) },
-		func() { // only an instance of ours decides: the policy covers no others
-			if !s.OnEC2() || s.Slurmctld == nil {
-				return
-			}
-
-			named := capacity.InstanceQuery{ClusterName: s.Slurmctld.ClusterName}
-
-			ours, err := in.EC2.FindInstances(aws, named)
-			if err == nil && len(ours) > 0 {
-				s.Permissions["ec2:TerminateInstances"] = Answer[struct{}]{Err: in.EC2.TryTerminate(aws, ours[0].ID)}
-			}
-		},
+		func() { in.tryTerminate(aws, s) },
 	)
 	s.addLaunches()
 
@@ -268,6 +257,18 @@ func sideBySide(reads ...func()) {
 	}
 
 	all.Wait()
+}
+
+// tryTerminate asks whether hooks may terminate instances. Only one of ours decides: the policy covers no others.
+func (in Surveyor) tryTerminate(ctx context.Context, s *Survey) {
+	if !s.OnEC2() || s.Slurmctld == nil {
+		return
+	}
+
+	ours, err := in.EC2.FindInstances(ctx, capacity.InstanceQuery{ClusterName: s.Slurmctld.ClusterName})
+	if err == nil && len(ours) > 0 {
+		s.Permissions["ec2:TerminateInstances"] = Answer[struct{}]{Err: in.EC2.TryTerminate(ctx, ours[0].ID)}
+	}
 }
 
 // readSlurmctld asks slurmctld for its settings, and the programs for their version.
