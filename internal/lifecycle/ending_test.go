@@ -332,9 +332,8 @@ func TestDoLooksAgain(t *testing.T) {
 	}.action(view)
 	finish := func(j capacity.Job) Action {
 		s := view
-		s.Jobs, s.JobRecords = []capacity.Job{
-			j,
-		}, map[string]state.JobRecord{
+		s.Jobs = []capacity.Job{j}
+		s.JobRecords = map[string]state.JobRecord{
 			"7": {Ending: &state.Ending{Release: true}, LastFence: later.Unix()},
 		}
 

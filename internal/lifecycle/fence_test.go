@@ -57,12 +57,7 @@ func steps(
 		Owner: me,
 		Now:   now,
 		Snap:  &capacity.Snapshot{},
-	}.diffGuards(
-		want,
-		have,
-		keep,
-		func(capacity.Guard) bool { return true },
-	)
+	}.diffGuards(want, have, keep, func(capacity.Guard) bool { return true })
 
 	return todo, texts(said)
 }
@@ -101,17 +96,8 @@ func TestWanted(t *testing.T) {
 	odcr := func(id string, state capacity.State, end time.Time) capacity.Reservation {
 		return capacity.Reservation{ID: id, Kind: capacity.ODCR, State: state, End: end, Total: 1}
 	}
-	now, later := block(
-		"cr-0",
-		"-1h",
-		"24h",
-		capacity.StateActive,
-	), block(
-		"cr-1",
-		"24h",
-		"48h",
-		capacity.StateScheduled,
-	)
+	now := block("cr-0", "-1h", "24h", capacity.StateActive)
+	later := block("cr-1", "24h", "48h", capacity.StateScheduled)
 	ended := block("cr-9", "-48h", "-1h", capacity.StateExpired)
 
 	type rs = []capacity.Reservation
@@ -595,17 +581,8 @@ func TestFencesThatStay(t *testing.T) {
 	notOurs := mine
 
 	notOurs.Users = []string{"alice"}
-	live, ended := block(
-		"cr-7",
-		"-1h",
-		"24h",
-		capacity.StateActive,
-	), block(
-		"cr-7",
-		"-48h",
-		"-1h",
-		capacity.StateExpired,
-	)
+	live := block("cr-7", "-1h", "24h", capacity.StateActive)
+	ended := block("cr-7", "-48h", "-1h", capacity.StateExpired)
 
 	const unnamed, missing = "the settings no longer name reservation cr-7 for slot old", "EC2 has not described " +
 		"reservation cr-7 since 2026-11-20 11:30 UTC; its fence pcs-capacity-fence-old.cr-7." + me +

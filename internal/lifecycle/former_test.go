@@ -303,10 +303,7 @@ func TestSampleOfReservations(t *testing.T) {
 	odcr := func(id string, total int) capacity.Reservation {
 		return capacity.Reservation{ID: id, Kind: capacity.ODCR, State: capacity.StateActive, Total: total}
 	}
-	open, later := sized(
-		block("cr-0", "-1h", "24h", capacity.StateActive),
-		6,
-	), sized(
+	open, later := sized(block("cr-0", "-1h", "24h", capacity.StateActive), 6), sized(
 		block("cr-1", "-30m", "48h", capacity.StateActive),
 		2,
 	)
@@ -316,10 +313,7 @@ func TestSampleOfReservations(t *testing.T) {
 		group.Slots = append(group.Slots, capacity.Slot{Name: "big", ReservationIDs: second})
 		s.Cluster.slots["big"], s.Cluster.Nodes = []string{
 			"big-1",
-		}, append(
-			s.Cluster.Nodes,
-			capacity.Node{Name: "big-1", State: "IDLE"},
-		)
+		}, append(s.Cluster.Nodes, capacity.Node{Name: "big-1", State: "IDLE"})
 	}
 	for name, c := range map[string]struct {
 		nodes string

@@ -146,10 +146,7 @@ func TestLimitChanges(t *testing.T) {
 				Snap:       snap,
 				Now:        noon,
 				JobRecords: map[string]state.JobRecord{"": c.mark},
-			}.limitChanges(
-				[]capacity.Job{c.job},
-				byNode,
-			)
+			}.limitChanges([]capacity.Job{c.job}, byNode)
 			got := 0
 			if len(changes) > 0 {
 				got = changes[0].minutes
@@ -199,9 +196,7 @@ func TestR2AfterOnePass(t *testing.T) {
 			Snap:       &capacity.Snapshot{},
 			Now:        noon,
 			JobRecords: records,
-		}).limitChanges([]capacity.Job{j}, byNode); len(
-			again,
-		) > 0 {
+		}).limitChanges([]capacity.Job{j}, byNode); len(again) > 0 {
 			t.Fatalf("%s: a second pass changes the limit again, to %d", before, again[0].minutes)
 		}
 	}
@@ -571,49 +566,35 @@ func TestR7_MarksCountFromBeforeTheStart(t *testing.T) {
 		job("8", "PENDING", 90, 90, 0),
 		job("3", "RUNNING", 31, 90, 0),
 		job("4", "SUSPENDED", 10, 30, 0),
-		job("5", "RUNNING", 31, 90,
-			1), // requeued since: another start
+		job("5", "RUNNING", 31, 90, 1),    // requeued since: another start
 		job("6", "RUNNING", 31, 90, 0),    // first seen running
 		job("9", "RUNNING", 30, 90, 0),    // so, and nobody knows what it stated
 		job("12_3", "RUNNING", 31, 90, 0), // waited with the others of its array
 		job("13_2", "RUNNING", 31, 90, 0), // what is known of it is of another start
 		job("14_[1-4]", "PENDING", 31, 90, 0),
 		job("7", "COMPLETED", 31, 90, 0),
-		job(
-			"15",
-			"RUNNING",
-			30,
-			90,
-			0,
-		),
+		// What a pass remembers itself, warnings of a run with it.
+		job("15", "RUNNING", 30, 90, 0),
 		job("16", "PENDING", 30, 90, 1),
-	} // what a pass remembers itself, warnings of a run with it
+	}
 	want := map[string]state.JobRecord{
-		"20": saw(upTo, 90, false),
-		"21": saw(state.JobRecord{Restarts: 2, Wanted: upTo.Wanted}, 40, true),
-		"22": saw(fitted, 40, true),
-		"23": saw(upTo, 60, true),
-		"1":  saw(upTo, 90, false),
-		"2":  saw(fitted, 90, false),
-		"8":  {Wanted: hold.Wanted, HadTimeMin: true},
-		"3":  {},
-		"4":  saw(upTo, 30, true),
-		"5":  saw(again(fitted), 90, true),
-		"6": saw(
-			fitted,
-			90,
-			true,
-		),
+		"20":   saw(upTo, 90, false),
+		"21":   saw(state.JobRecord{Restarts: 2, Wanted: upTo.Wanted}, 40, true),
+		"22":   saw(fitted, 40, true),
+		"23":   saw(upTo, 60, true),
+		"1":    saw(upTo, 90, false),
+		"2":    saw(fitted, 90, false),
+		"8":    {Wanted: hold.Wanted, HadTimeMin: true},
+		"3":    {},
+		"4":    saw(upTo, 30, true),
+		"5":    saw(again(fitted), 90, true),
+		"6":    saw(fitted, 90, true),
 		"9":    hold,
 		"12_3": {},
 		"13_2": saw(fitted, 90, true),
 		"14_":  saw(fitted, 90, false),
 		"15":   before["15"],
-		"16": saw(
-			state.JobRecord{Restarts: 1, Wanted: upTo.Wanted, FenceRequeues: 2, LastFence: 9},
-			90,
-			false,
-		),
+		"16":   saw(state.JobRecord{Restarts: 1, Wanted: upTo.Wanted, FenceRequeues: 2, LastFence: 9}, 90, false),
 	}
 	if diff := cmp.Diff(want, trustRecords(snap, jobs, before)); diff != "" {
 		t.Error(diff)

@@ -224,11 +224,7 @@ func TestBlocksWithoutANodeGroup(t *testing.T) {
 			Now:      noon,
 			Cluster:  &Cluster{},
 			Settings: capacity.Settings{Partitions: []capacity.PartitionSettings{{Name: "gpu", RollOver: rolls}}},
-			Snap: oneSlot(
-				capacity.ProviderPCS,
-				[]string{"cr-1"},
-				block("cr-1", "1h", "24h", capacity.StateScheduled),
-			),
+			Snap:     oneSlot(capacity.ProviderPCS, []string{"cr-1"}, block("cr-1", "1h", "24h", capacity.StateScheduled)),
 		}
 		s.Snap.Partitions[0].Groups[0].PurchaseOption = capacity.CapacityBlock
 

@@ -27,17 +27,8 @@ import (
 // fence anew, and what could not be told is told later.
 func TestTell(t *testing.T) {
 	dir := state.Dir(t.TempDir())
-	first, failed := block(
-		"cr-1",
-		"0s",
-		"48h",
-		capacity.StateScheduled,
-	), block(
-		"cr-9",
-		"20h",
-		"40h",
-		capacity.StatePaymentFailed,
-	)
+	first := block("cr-1", "0s", "48h", capacity.StateScheduled)
+	failed := block("cr-9", "20h", "40h", capacity.StatePaymentFailed)
 	first.Total = 4
 	idle := &Cluster{
 		slots: map[string][]string{"gpu": {"gpu-1", "gpu-2"}},
@@ -235,9 +226,10 @@ func TestSuccessorInTheOtherSlot(t *testing.T) {
 		End:   now.Add(24 * time.Hour),
 	}
 	second := first
-	second.ID, second.State, second.Start, second.End = "cr-2", capacity.StateScheduled, first.End, first.End.Add(
-		240*time.Hour,
-	)
+	second.ID = "cr-2"
+	second.State = capacity.StateScheduled
+	second.Start = first.End
+	second.End = first.End.Add(240 * time.Hour)
 	snap := &capacity.Snapshot{
 		TakenAt:      now,
 		Reservations: []capacity.Reservation{first, second},

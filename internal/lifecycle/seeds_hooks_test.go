@@ -48,9 +48,7 @@ func (m *month) resume(nodes []string) {
 	for _, j := range m.slurm.Jobs {
 		if has := slices.DeleteFunc(slices.Clone(j.Nodes), func(n string) bool {
 			return !slices.Contains(nodes, n)
-		}); len(
-			has,
-		) > 0 &&
+		}); len(has) > 0 &&
 			j.Outcome == "" {
 			jobs = append(jobs, fmt.Sprintf(`{"job_id": %d, "nodes_resume": %q}`, j.ID, hostlist.Compress(has)))
 		}

@@ -83,15 +83,11 @@ func newStage(t *testing.T) *stage {
 
 	st.sources = Sources{
 		Settings: capacity.Settings{Submit: capacity.Submit{
-			Strict: true,
-			StaleAfter: d(
-				10 * time.Minute,
-			),
+			Strict:     true,
+			StaleAfter: d(10 * time.Minute),
 		}, Timing: capacity.Timing{
 			DrainMargin: d(10 * time.Minute), BootAllowance: d(10 * time.Minute),
-			ReclaimLead: d(
-				30 * time.Minute,
-			),
+			ReclaimLead: d(30 * time.Minute),
 		}, Partitions: []capacity.PartitionSettings{part("solo", 1, capacity.RequeueAtEnd)}},
 		Owner: me, OwnerIs: "settings /etc/pcs-capacity", Poll: time.Minute, World: World{
 			Slurm: st.slurm, EC2: st.aws,
