@@ -235,7 +235,9 @@ func decideCutShort(s View) (actions []Action) {
 			continue
 		}
 
-		rest := afterRequeue{limit: stated.Minutes}
+		req := s.Snap.Request(j)
+		req.TimeLimit = stated
+		rest := afterRequeue{limit: fullLimit(capacity.Admit(req, s.Snap, s.Now), record)}
 		note := capacity.AdminNote{
 			Kind: capacity.NoteRequeued,
 			At:   s.Now,
@@ -253,7 +255,8 @@ func decideCutShort(s View) (actions []Action) {
 					return err
 				}
 
-				_, err = rest.finish(ctx, w, after)
+				record.Ending, err = rest.finish(ctx, w, after)
+				w.Outcome.Records[j.Shown] = record
 
 				return errors.Join(err, w.Slurm.SetAdminComment(ctx, note.String(), j.Shown))
 			}))

@@ -162,6 +162,24 @@ func shownMarks(records map[string]state.JobRecord) string {
 	return strings.Join(all, " ")
 }
 
+// cutShort has a job start with its --time-min, which ends before sync comes back.
+func (st *stage) cutShort(limit int, timeMin capacity.Limit) {
+	st.slurm.CutsToFloor = true
+	st.openBlock()
+	j := st.job(limit, "on_end=requeue")
+	j.TimeMin = timeMin
+
+	st.passes(time.Hour, 2)
+
+	j.Never = false
+
+	st.AdvanceTo(opens.Add(time.Hour + 34*time.Minute))
+	st.note("%s after %s", j.State, j.TimeLimit)
+	st.pass(time.Hour + 35*time.Minute)
+	st.note("%s with %s", j.State, j.TimeLimit)
+	st.passes(time.Hour+36*time.Minute, 1)
+}
+
 var scenarios = []struct {
 	name string
 	play func(*stage)
@@ -462,17 +480,10 @@ var scenarios = []struct {
 		st.passes(2*time.Hour, 2)
 	}},
 	{"a job that sync was not there to raise is requeued when it is back", func(st *stage) {
-		st.slurm.CutsToFloor = true
-		st.openBlock()
-		j := st.job(3*24*60, "on_end=requeue")
-		st.passes(time.Hour, 2)
-
-		j.Never = false
-
-		st.AdvanceTo(opens.Add(time.Hour + 36*time.Minute))
-		st.note("%s after %s", j.State, j.TimeLimit)
-		st.pass(time.Hour + 37*time.Minute)
-		st.note("%s with %s", j.State, j.TimeLimit)
+		st.cutShort(3*24*60, capacity.Limit{})
+	}},
+	{"one whose limit sync fits is requeued with the whole window, at once", func(st *stage) {
+		st.cutShort(60, capacity.Minutes(31))
 	}},
 	{"jobs wait that are too long for what is left, and nodes are idle", func(st *stage) {
 		st.openBlock()
