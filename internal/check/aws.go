@@ -60,7 +60,7 @@ func (s survey) reportUnread(f *findings, check, what string, err error) {
 func deniedCaller(err error) string { return cmp.Or(ec2.DeniedCaller(err), "these credentials") }
 
 func (s survey) checkCluster(f *findings) {
-	if !s.OnPCS() {
+	if !s.UsesPCS() {
 		return
 	}
 
@@ -124,7 +124,7 @@ func (s survey) checkPermissions(f *findings) {
 	who := s.deniedCallers()
 	for _, action := range slices.Sorted(maps.Keys(who)) {
 		role := "sync"
-		if s.OnEC2() && permissions.Allows("hooks", action) {
+		if s.UsesEC2() && permissions.Allows("hooks", action) {
 			role = "hooks"
 		}
 

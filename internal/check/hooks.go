@@ -55,13 +55,13 @@ func (s survey) checkHooks(f *findings) {
 		}
 	}
 
-	if s.OnEC2() && s.Slurmctld != nil {
+	if s.UsesEC2() && s.Slurmctld != nil {
 		s.checkPowerPrograms(f)
 	}
 
 	s.checkHookSettings(f)
 
-	if s.OnEC2() {
+	if s.UsesEC2() {
 		s.checkHookAccess(f)
 	}
 }
@@ -69,10 +69,10 @@ func (s survey) checkHooks(f *findings) {
 // needsHook reports whether our script of a hook must run. PCS lets nobody have a job_submit.lua.
 func (s survey) needsHook(hook string) bool {
 	if hook == "cli_filter" {
-		return s.OnPCS() || s.Cluster.ID != ""
+		return s.UsesPCS() || s.Cluster.ID != ""
 	}
 
-	return s.OnEC2()
+	return s.UsesEC2()
 }
 
 // runsLua reports whether Slurm runs the script of a hook, as slurmctld or PCS says.
@@ -107,7 +107,7 @@ func (s survey) checkInclude(f *findings, h facts.Hook) {
 	case h.State == "foreign":
 		f.fail("slurm.conf", "rename it, and run `pcs-capacity hooks install`", "%s was not written by pcs-capacity",
 			h.File)
-	case h.State == "missing" && s.OnEC2() && !byHand:
+	case h.State == "missing" && s.UsesEC2() && !byHand:
 		f.fail("slurm.conf", "run `pcs-capacity hooks install` on the controller", "slurm.conf does not include %s",
 			h.File)
 	case h.State == "installed" && h.Wrong == nil:
@@ -336,7 +336,7 @@ func (s survey) checkStateMount(f *findings) {
 			"%s is on %s: %s are lost at the next boot", dir, m, kept)
 	case !m.Local():
 		f.warn("state-dir", shareFix, "%s is on %s; locking may not work there", dir, m)
-	case s.OnPCS():
+	case s.UsesPCS():
 		f.warn("state-dir", shareFix,
 			"%s is on %s, a disk of this host; PCS replaces unhealthy hosts that it launched, and %s would be lost",
 			dir, m, kept)
@@ -345,7 +345,7 @@ func (s survey) checkStateMount(f *findings) {
 	}
 
 	switch c := s.Slurmctld; {
-	case c == nil || len(c.Backups) == 0 || !s.OnEC2():
+	case c == nil || len(c.Backups) == 0 || !s.UsesEC2():
 	case m.Shared():
 		f.ok("backup",
 			"%s takes over slurmctld, and needs the package, the settings, job_submit.lua, pcs-capacity.conf and "+

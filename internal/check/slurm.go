@@ -123,7 +123,7 @@ func (s survey) checkSlurmctld(f *findings) {
 
 	fix := "see `systemctl status slurmctld` and its log on the controller, or run this on a host where `scontrol " +
 		"ping` answers"
-	if s.OnPCS() || s.Cluster.ID != "" {
+	if s.UsesPCS() || s.Cluster.ID != "" {
 		fix = "run this on a login node of the cluster, where sackd runs and port 6817 of the cluster is open"
 	}
 
@@ -203,7 +203,7 @@ func (s survey) checkAstray(f *findings) {
 			func(node string) bool { return slices.Contains(astray, node) })
 		fix := fmt.Sprintf("remove PartitionName=%s from slurm.conf, and restart slurmctld", p.Name)
 		switch {
-		case s.OnPCS():
+		case s.UsesPCS():
 			fix = fmt.Sprintf("remove their node groups from queue %s", p.Name)
 		case len(left) > 0:
 			fix = fmt.Sprintf(
@@ -224,7 +224,7 @@ func (s survey) checkAstray(f *findings) {
 
 // checkStaticNodes looks for foreign nodes that Slurm powers down with our program, which cannot power them up again.
 func (s survey) checkStaticNodes(f *findings) {
-	if !s.OnEC2() || filepath.Base(s.Slurmctld.SuspendProgram) != "pcs-capacity-suspend" || s.SiteSuspends {
+	if !s.UsesEC2() || filepath.Base(s.Slurmctld.SuspendProgram) != "pcs-capacity-suspend" || s.SiteSuspends {
 		return // it calls the site's program for them
 	}
 
@@ -258,7 +258,7 @@ func (s survey) checkStaticNodes(f *findings) {
 func (s survey) checkSrunWait(f *findings) {
 	c := s.Slurmctld
 	boot := s.Settings.Timing.BootAllowance.Duration
-	if waits := 5 * (c.ResumeTimeout + c.SuspendTimeout); s.OnEC2() && c.Version.Release() == "22.05" && waits < boot {
+	if waits := 5 * (c.ResumeTimeout + c.SuspendTimeout); s.UsesEC2() && c.Version.Release() == "22.05" && waits < boot {
 		f.warn(
 			"srun",
 			fmt.Sprintf(
@@ -275,7 +275,7 @@ func (s survey) checkSrunWait(f *findings) {
 
 // checkPowerSettings checks the lines of slurm.conf that self-managed Slurm needs.
 func (s survey) checkPowerSettings(f *findings) {
-	if !s.OnEC2() {
+	if !s.UsesEC2() {
 		return
 	}
 

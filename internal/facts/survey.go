@@ -183,7 +183,7 @@ func (in Surveyor) Survey(ctx context.Context) *Survey {
 	stage([]func(){func() { in.readSlurmctld(ctx, s) }},
 		func() { s.Account, _ = in.EC2.Account(aws) }, // which only helps to compare
 		func() {
-			if s.OnPCS() {
+			if s.UsesPCS() {
 				s.NoCluster, s.ClusterErr = s.ReadCluster(aws, in.PCS, in.Config.Cluster)
 			}
 		},
@@ -261,7 +261,7 @@ func sideBySide(reads ...func()) {
 
 // tryTerminate asks whether hooks may terminate instances. Only one of ours decides: the policy covers no others.
 func (in Surveyor) tryTerminate(ctx context.Context, s *Survey) {
-	if !s.OnEC2() || s.Slurmctld == nil {
+	if !s.UsesEC2() || s.Slurmctld == nil {
 		return
 	}
 
@@ -301,7 +301,7 @@ func (in Surveyor) readSlurm(ctx context.Context, s *Survey) {
 	sideBySide(func() { s.Partitions = answerOf(in.Slurm.Partitions(ctx)) },
 		func() { s.Nodes = answerOf(in.Slurm.Nodes(ctx)) },
 		func() { s.Guards = answerOf(in.Slurm.Reservations(ctx)) }, func() {
-			if _, err := os.Stat(conf); err != nil || !s.OnEC2() {
+			if _, err := os.Stat(conf); err != nil || !s.UsesEC2() {
 				return
 			}
 
@@ -482,10 +482,10 @@ func (s *Survey) SlotNames() []string {
 	return names
 }
 
-// OnPCS and OnEC2 report whether any partition is launched so.
-func (s *Survey) OnPCS() bool { return s.Config.Cluster != "" }
+// UsesPCS and UsesEC2 report whether any partition is launched so.
+func (s *Survey) UsesPCS() bool { return s.Config.Cluster != "" }
 
-func (s *Survey) OnEC2() bool {
+func (s *Survey) UsesEC2() bool {
 	return slices.ContainsFunc(s.Settings.Partitions,
 		func(p capacity.PartitionSettings) bool { return p.Provider.Launches() })
 }
