@@ -54,7 +54,7 @@ func Settings(path string, err error) capacity.Problems {
 	return f.Problems
 }
 
-// survey is what a judgement is about. A judgement adds what it finds, and depends on no other.
+// survey carries the judgements: each adds what it finds, and depends on no other.
 type survey struct{ *facts.Survey }
 
 // Survey returns all findings, in the order in which a person would fix them. Judgements about a part that could not be

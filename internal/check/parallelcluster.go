@@ -9,7 +9,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
-// parallelClusterFolder is where AWS ParallelCluster installs its programs.
+// parallelClusterFolder has the programs that AWS ParallelCluster installs.
 const parallelClusterFolder = "/opt/parallelcluster/"
 
 var (

@@ -573,7 +573,7 @@ func (s *Slurm) Walls(context.Context, string) (walls capacity.Walls, err error)
 	return walls, err
 }
 
-// minJobAge is how long Slurm remembers a job that has ended.
+// minJobAge after its end, Slurm forgets a job.
 const minJobAge = 5 * time.Minute
 
 // JobsOf returns the jobs of the partitions, or all, and those that ended a moment ago.
