@@ -485,8 +485,18 @@ func untilKilled(program func() error) (err error) {
 	return program()
 }
 
-// loseDir has a new state_dir.
-func (m *month) loseDir() { m.sources.State, m.lost = state.Dir(model.Dir(m)), m.Now() }
+// loseDir has a new state_dir. The limit that an owner stated is lost with the old one, unless Slurm or a note of the
+// job still has it.
+func (m *month) loseDir() {
+	m.sources.State, m.lost = state.Dir(model.Dir(m)), m.Now()
+
+	for _, j := range m.slurm.Jobs {
+		note, _ := capacity.ParseAdminNote(j.AdminComment)
+		if j.TimeLimit != m.stated[j.Shown] && !note.Stated.Set {
+			delete(m.stated, j.Shown)
+		}
+	}
+}
 
 // settle makes the pass of a step. One that fails is followed by another a few seconds later.
 func (m *month) settle() {
