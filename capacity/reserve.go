@@ -86,6 +86,7 @@ type Run struct {
 	Start time.Time `json:"start"`
 	End   time.Time `json:"end,omitzero"`
 	State string    `json:"state,omitempty"` // Slurm's final state; "" as long as it runs, and if nobody saw its end
+	Boots bool      `json:"boots,omitempty"` // its nodes have not booted yet: then Slurm begins to count anew
 }
 
 // JobRun is one run of a job: each requeue starts another.

@@ -510,6 +510,7 @@ func TestSampleOfRuns(t *testing.T) {
 		}
 	}
 	over := func(r capacity.Run, end, how string) capacity.Run { r.End, r.State = at(end), how; return r }
+	booting := func(r capacity.Run) capacity.Run { r.Boots = true; return r }
 
 	type runs = map[string]capacity.Run
 
@@ -549,11 +550,17 @@ func TestSampleOfRuns(t *testing.T) {
 			nil,
 			runs{"7.0": run("7", "-1h")},
 		},
-		"its start was wrong": {
+		"somebody has set a clock": {
 			runs{"7.0": run("7", "-1h")},
-			[]capacity.Job{job("7", "RUNNING", 0, "-1h6s", "gpu-1")},
+			[]capacity.Job{job("7", "RUNNING", 0, "-30s", "gpu-1")},
 			nil,
-			runs{"7.0": run("7", "-1h6s")},
+			runs{"7.0": run("7", "-1h")},
+		},
+		"its nodes have booted since": {
+			runs{"7.0": booting(run("7", "-1h"))},
+			[]capacity.Job{job("7", "RUNNING", 0, "-30s", "gpu-1")},
+			nil,
+			runs{"7.0": run("7", "-30s")},
 		},
 		"cleans up": {
 			runs{"7.0": run("7", "-1h")},

@@ -203,8 +203,8 @@ func (s View) runs(now time.Time) map[string]capacity.Run {
 	return runs
 }
 
-// currentRuns returns the runs of jobs on our nodes that have not ended. A run of the last sample keeps its start: the
-// clock offset is known to the second only.
+// currentRuns returns the runs of jobs on our nodes that have not ended. A run keeps its start from when its nodes have
+// booted: the clock offset is known to the second only, and somebody may set a clock.
 func (s View) currentRuns(last map[string]capacity.Run, onOurs func(capacity.Job) bool) map[string]capacity.Run {
 	runs := map[string]capacity.Run{}
 	for _, j := range s.Jobs {
@@ -214,7 +214,7 @@ func (s View) currentRuns(last map[string]capacity.Run, onOurs func(capacity.Job
 		case !onOurs(j):
 		case j.Allocated():
 			run := s.run(j)
-			if known && isNear(was.Start, run.Start) {
+			if known && (!was.Boots || run.Boots && isNear(was.Start, run.Start)) {
 				run = was
 			}
 
@@ -257,6 +257,7 @@ func (s View) run(j capacity.Job) capacity.Run {
 		Partition: j.Partition,
 		Nodes:     hostlist.Compress(j.Nodes),
 		Start:     s.toAWSTime(j.Start),
+		Boots:     j.Configuring(),
 	}
 }
 
