@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	"strings"
 	"time"
 )
@@ -29,6 +30,7 @@ const (
 	noteRetry  = "; Slurm tries again at "
 	noteSooner = ", or once AWS answers"
 	noteStated = "; Slurm starts it with less, and sync raises that to what fits before the fence"
+	noteOwn    = "; its own limit is "
 	heldTime   = "2006-01-02 15:04:05 UTC"
 )
 
@@ -42,7 +44,7 @@ type AdminNote struct {
 	At        time.Time // of a requeue, to the minute
 	Nodes     string    // that were not launched
 	Code      string    // why they were not
-	Stated    Limit     // of a job that may start with less
+	Stated    Limit     // of a job that may start with less: until sync has recorded it, only a note has it
 	Text      string
 	RetryAt   time.Time // when Slurm starts the job again after a failed launch, to the minute; zero if it is not said
 	Undecided bool      // it may start sooner, because AWS did not answer
@@ -68,7 +70,16 @@ func ParseAdminNote(comment string) (n AdminNote, ours bool) {
 	text, retry, _ := strings.Cut(text, noteRetry)
 	retry, undecided := strings.CutSuffix(retry, noteSooner)
 
-	n = parseSentence(text)
+	sentence, own, _ := strings.Cut(text, noteOwn)
+
+	stated, _ := ParseLimit(own)
+	if !stated.Bounded() || stated.String() != own {
+		sentence = text
+		stated = Limit{}
+	}
+
+	n = parseSentence(sentence)
+	n.Stated = cmp.Or(n.Stated, stated)
 	n.Held = held
 	n.RetryAt, _ = time.Parse(utcTime, retry)
 	n.Undecided = undecided
@@ -121,6 +132,10 @@ func (n AdminNote) Sentence() string {
 	}
 
 	text += n.Text
+	if n.Kind != NoteStated && n.Stated.Set {
+		text += noteOwn + n.Stated.String()
+	}
+
 	if !n.RetryAt.IsZero() {
 		text += noteRetry + FormatUTC(n.RetryAt)
 		if n.Undecided {

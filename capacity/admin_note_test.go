@@ -50,6 +50,16 @@ func TestAdminNotes(t *testing.T) {
 			Text:    "y; tried 3 times",
 			RetryAt: at,
 		},
+		"pcs-capacity: nodes gpu-1 were not launched: X: y; its own limit is 2-00:00:00; Slurm tries again at " +
+			"2026-11-20 12:05 UTC": {
+			Kind:    NoteNotLaunched,
+			Nodes:   "gpu-1",
+			Code:    "X",
+			Stated:  Minutes(2 * 24 * 60),
+			Text:    "y",
+			RetryAt: at,
+		},
+		"pcs-capacity: no; its own limit is too short": {Text: "no; its own limit is too short"},
 		"pcs-capacity: no; Slurm tries again at 2026-11-20 12:05 UTC, or once AWS answers": {
 			Text:      "no",
 			RetryAt:   at,

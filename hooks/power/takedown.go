@@ -277,7 +277,9 @@ type delay struct {
 func (h *Hook) delayJobs(ctx context.Context, jobs, queue []capacity.Job, d delay, note capacity.AdminNote) {
 	byText := map[string][]string{} // job names: one call writes the same comment to several jobs
 	for _, j := range jobs {
+		was, _ := capacity.ParseAdminNote(j.AdminComment)
 		own := note
+		own.Stated = was.Stated
 
 		i := slices.IndexFunc(queue, func(q capacity.Job) bool { return q.Shown == j.Shown })
 		if i >= 0 && j.Batch {
@@ -336,6 +338,8 @@ func (u undoing) holdJob(ctx context.Context, r refusedJob) {
 		Text: fmt.Sprintf("partition %s refuses this job: %s: %s", r.partition, p.Code, p.Text()),
 	}
 	told := note.String()
+	was, _ := capacity.ParseAdminNote(r.jobs[0].AdminComment)
+	note.Stated = was.Stated
 
 	// Slurm keeps with the first component of a het job what sort of job it is.
 	requeues := slices.ContainsFunc(r.jobs, func(j capacity.Job) bool { return j.Batch && j.Requeue })

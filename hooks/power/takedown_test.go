@@ -142,7 +142,8 @@ func TestTakeDownStories(t *testing.T) {
 	}
 }
 
-// What the owner reads: EC2's code and words, and when Slurm tries again (R12).
+// What the owner reads: EC2's code and words, and when Slurm tries again (R12). The limit that the owner stated may be
+// nowhere else yet, as Slurm has shortened it.
 func TestR12_WordsOfAFailure(t *testing.T) {
 	story(t, `
 		record resume UnauthorizedOperation gpu-[1-2]
@@ -154,6 +155,7 @@ func TestR12_WordsOfAFailure(t *testing.T) {
 
 		g := pair()
 		g.jobs[0] = batch(g.jobs[0])
+		g.jobs[0].AdminComment = capacity.AdminNote{Kind: capacity.NoteStated, Stated: capacity.Minutes(90)}.String()
 		w.queue(g.jobs...)
 
 		if err := begun(w, newFacts(nil)).takeDown(failedGroup{group: g, err: answers["refused"]}); err != nil {
@@ -169,7 +171,7 @@ func TestR12_WordsOfAFailure(t *testing.T) {
 		}
 
 		want := "pcs-capacity: nodes gpu-[1-2] were not launched: UnauthorizedOperation: You may not; tried 2 times; " +
-			"Slurm tries again at 2000-01-01 00:00 UTC"
+			"its own limit is 01:30:00; Slurm tries again at 2000-01-01 00:00 UTC"
 		if got := w.said("1"); got != want {
 			t.Error(got)
 		}
