@@ -176,7 +176,7 @@ func TestLong_R5_R9_SyncEndsOrphans(t *testing.T) {
 		text,
 		"instance "+off.ID+" (gpu-4) uses capacity in "+block+": Slurm has powered the node down",
 	) ||
-		!strings.Contains(text, "instance "+unknown.ID+" (gpu-99) on demand: Slurm has no such node") ||
+		!strings.Contains(text, "instance "+unknown.ID+" (gpu-99) runs on demand: Slurm has no such node") ||
 		!strings.Contains(
 			text,
 			"instance "+older.ID+" (gpu-1) uses capacity in "+block+": the node runs on another instance",
