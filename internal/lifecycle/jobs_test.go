@@ -456,8 +456,8 @@ func TestUnfits(t *testing.T) {
 
 			defaults := map[string]capacity.Limit{"gpu": capacity.Minutes(5 * 1440), "cpu": capacity.NoLimit}
 
-			got, is := (&waiter{s, now, nil, map[jobKey]stuckReason{}}).needsLimit(j, defaults)
-			if is != (test.edits != capacity.Edits{}) || is && got.edits != test.edits {
+			w := waiter{s, now, nil, map[jobKey]stuckReason{}}
+			if got := w.edits(j, state.JobRecord{}, defaults); got != test.edits {
 				t.Errorf("got %+v, want %+v", got, test.edits)
 			}
 		})

@@ -133,14 +133,34 @@ type editedJob struct {
 	edits capacity.Edits
 }
 
-// needsLimit reports whether a waiting job cannot start only because a limit of its own is missing: the submit filter
-// never saw it, or accepted it without a snapshot, or it moved to our partition later. defaults are the limits of
-// partitions for jobs that state none.
-func (w *waiter) needsLimit(j capacity.Job, defaults map[string]capacity.Limit) (u editedJob, is bool) {
+// edits returns what a waiting job lacks; zero for most. record is what earlier passes know of it.
+func (w *waiter) edits(j capacity.Job, record state.JobRecord, defaults map[string]capacity.Limit) capacity.Edits {
+	if lacks := w.missingLimit(j, defaults); lacks.TimeLimit.Bounded() {
+		return lacks
+	}
+
+	// A run has shortened its limit.
+	isShort := j.TimeLimit.Bounded() && j.TimeLimit.Minutes < record.Minutes
+	if record.Fit && record.Ending == nil && isShort {
+		return capacity.Edits{TimeLimit: capacity.Minutes(record.Minutes)}
+	}
+
+	// Its owner may have taken away what sync gave.
+	if record.HadTimeMin {
+		return capacity.Edits{}
+	}
+
+	return capacity.Edits{TimeMin: w.judge(&j).timeMin}
+}
+
+// missingLimit returns the filter's edits for a waiting job that cannot start only because a limit of its own is
+// missing: the submit filter never saw it, or accepted it without a snapshot, or it moved to our partition later.
+// defaults are the limits of partitions for jobs that state none.
+func (w *waiter) missingLimit(j capacity.Job, defaults map[string]capacity.Limit) (none capacity.Edits) {
 	req := w.snap.Request(j)
 	isDefault := func(partition string) bool { return j.TimeLimit == defaults[partition] }
 	if j.TimeLimit.Bounded() && !slices.ContainsFunc(req.Partitions, isDefault) {
-		return u, false
+		return none
 	}
 
 	if !req.TimeLimit.Set {
@@ -149,18 +169,17 @@ func (w *waiter) needsLimit(j capacity.Job, defaults map[string]capacity.Limit) 
 
 	// It can start as it is.
 	if v := capacity.Admit(req, w.snap, w.now); v.Code == capacity.OK || v.Code == capacity.NotManaged {
-		return u, false
+		return none
 	}
 
 	// Asked as if it had been submitted without --time: do the filter's edits help?
 	req.TimeLimit = capacity.Limit{}
-	u = editedJob{j, capacity.Admit(req, w.snap, w.now).Edits}
 
-	return u, u.edits.TimeLimit.Bounded()
+	return capacity.Admit(req, w.snap, w.now).Edits
 }
 
-// decideWaiting handles jobs that wait and cannot start as they are: it gives them the limit that they lack, and tells
-// the owners of the others, each once. A later pass handles the rest. Without AWS nobody knows which jobs could start.
+// decideWaiting handles jobs that wait and cannot start as they are: it gives them what they lack, and tells the owners
+// of the others, each once. A later pass handles the rest. Without AWS nobody knows which jobs could start.
 func decideWaiting(s View) []Action {
 	if s.NoAWS {
 		return nil
@@ -183,26 +202,12 @@ func decideWaiting(s View) []Action {
 		}
 
 		// Mended, not reported.
-		if u, is := w.needsLimit(j, defaults); is {
-			fits = append(fits, u)
-			continue
+		edits := w.edits(j, s.JobRecords[recordKey(j.Shown)], defaults)
+		if edits != (capacity.Edits{}) && len(fits) < maxFitsPerPass {
+			fits = append(fits, editedJob{j, edits})
 		}
 
-		// A run has shortened its limit.
-		record := s.JobRecords[recordKey(j.Shown)]
-		isShort := j.TimeLimit.Bounded() && j.TimeLimit.Minutes < record.Minutes
-		if record.Fit && record.Ending == nil && isShort {
-			fits = append(fits, editedJob{j, capacity.Edits{TimeLimit: capacity.Minutes(record.Minutes)}})
-			continue
-		}
-
-		// Its owner may have taken away what sync gave.
-		if least := w.judge(&j).timeMin; least.Set && !record.HadTimeMin {
-			fits = append(fits, editedJob{j, capacity.Edits{TimeMin: least}})
-			continue
-		}
-
-		if len(tell) == maxNotesPerPass {
+		if edits != (capacity.Edits{}) || len(tell) == maxNotesPerPass {
 			continue
 		}
 
@@ -212,9 +217,11 @@ func decideWaiting(s View) []Action {
 		}
 	}
 
-	fits = fits[:min(len(fits), maxFitsPerPass)]
+	return slices.Concat(recordEdits(s, fits), setLimitActions(fits), tell)
+}
 
-	// Saved first: the next pass must not take our limit for somebody else's.
+// recordEdits saves what is about to be edited: the next pass must not take our limit for somebody else's.
+func recordEdits(s View, fits []editedJob) []Action {
 	records := map[string]state.JobRecord{}
 	for _, u := range fits {
 		key := recordKey(u.job.Shown)
@@ -233,7 +240,7 @@ func decideWaiting(s View) []Action {
 		}
 	}
 
-	return slices.Concat(saveJobRecords(s, records), setLimitActions(fits), tell)
+	return saveJobRecords(s, records)
 }
 
 // jobKey holds all of a job that its verdict depends on: jobs that ask for the same get the same verdict.
