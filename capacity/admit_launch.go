@@ -143,12 +143,19 @@ func reusedTurns(at SlotRef, snap *Snapshot) (all []Turn) {
 	return all
 }
 
-// NeedsHold reports whether an ODCR is created for a job that launches on demand in the group.
-func (g NodeGroup) NeedsHold(wishes []Wish, snap *Snapshot) bool {
+// Holds reports whether an ODCR is created for jobs that launch on demand in the group; strict: they launch only into
+// it, whatever the others of them prefer.
+func (g NodeGroup) Holds(wishes []Wish, snap *Snapshot) (held, strict bool) {
 	if snap.ReserveOff || g.PurchaseOption.IsReserved() {
-		return false
+		return false, false
 	}
 
-	return g.Reserve == ReservePerJob && len(wishes) > 0 ||
-		slices.ContainsFunc(wishes, func(w Wish) bool { return w.Capacity == ReserveCapacity })
+	for _, w := range wishes {
+		prefers := w.Capacity == PreferCapacity
+		needs := w.Capacity == ReserveCapacity || g.Reserve == ReservePerJob && !prefers
+		held = held || needs || prefers
+		strict = strict || needs
+	}
+
+	return held, strict
 }

@@ -225,8 +225,8 @@ func TestAdmit(t *testing.T) {
 			req:     Request{Partitions: gpu, Comment: "capacity=now"},
 			code:    BadComment,
 			refused: true,
-			message: "capacity=\"now\" in --comment is not valid; write capacity=reserve, capacity=reuse or " +
-				"capacity=any",
+			message: "capacity=\"now\" in --comment is not valid; write capacity=reserve, capacity=prefer, " +
+				"capacity=reuse or capacity=any",
 		},
 		{
 			name:    "nothing is held in a block",

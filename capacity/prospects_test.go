@@ -138,23 +138,34 @@ func TestProspects(t *testing.T) {
 // Where an ODCR is created for a job, and where a job that asks for one is refused.
 func TestWhereCapacityIsHeld(t *testing.T) {
 	onDemand, block := NodeGroup{PurchaseOption: OnDemand}, NodeGroup{PurchaseOption: CapacityBlock}
+
 	always := NodeGroup{PurchaseOption: OnDemand, Reserve: ReservePerJob}
 	asks := []Wish{{}, {Capacity: ReserveCapacity}}
+	prefers := []Wish{{Capacity: PreferCapacity}}
 	for name, c := range map[string]struct {
 		group  NodeGroup
 		wishes []Wish
 		off    bool
-		want   bool
+		held   bool
+		strict bool
 	}{
-		"for every job": {always, []Wish{{}}, false, true},
-		"for no job":    {always, nil, false, false},
-		"switched off":  {always, asks, true, false},
-		"as asked":      {onDemand, asks, false, true},
-		"not asked":     {onDemand, []Wish{{}}, false, false},
-		"in a block":    {block, asks, false, false},
+		"for every job":              {always, []Wish{{}}, false, true, true},
+		"for no job":                 {always, nil, false, false, false},
+		"switched off":               {always, asks, true, false, false},
+		"as asked":                   {onDemand, asks, false, true, true},
+		"not asked":                  {onDemand, []Wish{{}}, false, false, false},
+		"in a block":                 {block, asks, false, false, false},
+		"preferred":                  {onDemand, prefers, false, true, false},
+		"preferred to the settings":  {always, prefers, false, true, false},
+		"preferred beside any":       {onDemand, append(prefers, Wish{}), false, true, false},
+		"preferred beside a need":    {onDemand, append(prefers, asks...), false, true, true},
+		"preferred beside a default": {always, append(prefers, Wish{}), false, true, true},
+		"preferred in a block":       {block, prefers, false, false, false},
+		"preferred, switched off":    {onDemand, prefers, true, false, false},
 	} {
-		if got := c.group.NeedsHold(c.wishes, &Snapshot{ReserveOff: c.off}); got != c.want {
-			t.Errorf("%s: %t", name, got)
+		held, strict := c.group.Holds(c.wishes, &Snapshot{ReserveOff: c.off})
+		if held != c.held || strict != c.strict {
+			t.Errorf("%s: held %t, strict %t", name, held, strict)
 		}
 	}
 
@@ -169,7 +180,7 @@ func TestWhereCapacityIsHeld(t *testing.T) {
 	} {
 		turn := Turn{SlotRef: SlotRef{Partition: &Partition{Provider: c.provider}, Group: &c.group}}
 		if s := (&Snapshot{ReserveOff: c.off}); turn.matchesWish(Wish{Capacity: ReserveCapacity}, s) != c.holds ||
-			!turn.matchesWish(Wish{}, s) {
+			!turn.matchesWish(Wish{}, s) || !turn.matchesWish(prefers[0], s) {
 			t.Errorf("%s: not %t", name, c.holds)
 		}
 	}

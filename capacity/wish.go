@@ -31,11 +31,12 @@ const (
 	AnyCapacity     CapacityWish = "any"
 	ReuseCapacity   CapacityWish = "reuse"   // only in existing reservations
 	ReserveCapacity CapacityWish = "reserve" // create an ODCR for the whole job first
+	PreferCapacity  CapacityWish = "prefer"  // create one if EC2 has room for it, and launch anyway
 )
 
 // IsKnown reports whether the value is one of these.
 func (w CapacityWish) IsKnown() bool {
-	return w == AnyCapacity || w == ReuseCapacity || w == ReserveCapacity
+	return w == AnyCapacity || w == ReuseCapacity || w == ReserveCapacity || w == PreferCapacity
 }
 
 // MaxComment is the longest comment that slurmctld takes, in bytes.
@@ -126,7 +127,7 @@ var wishKeys = map[string]struct {
 		func(w *Wish, value string) { w.OnEnd = OnEnd(value) },
 	},
 	"capacity": {
-		"capacity=reserve, capacity=reuse or capacity=any",
+		"capacity=reserve, capacity=prefer, capacity=reuse or capacity=any",
 		func(value string) bool { return CapacityWish(value).IsKnown() },
 		func(w *Wish, value string) { w.Capacity = CapacityWish(value) },
 	},

@@ -260,14 +260,21 @@ func (f launchFacts) targets(
 				g.Name, cmp.Or(r.AZID, "any zone"))
 		}
 
-		for _, t := range some {
-			// On demand, room in a zone is only certain once an ODCR holds it.
-			if r.ID == "" && g.NeedsHold(wishes, f.snap) {
-				t.hold = true
-				t.kind = capacity.ODCR
-			}
+		held, strict := g.Holds(wishes, f.snap)
+		if r.ID != "" || !held {
+			all = append(all, some...)
+			continue
+		}
 
+		// On demand, room in a zone is only certain once an ODCR holds it.
+		for _, t := range some {
+			t.hold = true
+			t.kind = capacity.ODCR
 			all = append(all, t)
+		}
+
+		if !strict {
+			all = append(all, some...)
 		}
 	}
 

@@ -372,6 +372,70 @@ func TestHoldStories(t *testing.T) {
 	}
 }
 
+// A hold that is only preferred does not keep a launch from EC2 when there is no room for it.
+func TestPreferredHoldStories(t *testing.T) {
+	const (
+		order = `
+			describe an image
+			enlist 2 A
+			create ODCR 2 p5.48xlarge az1 A`
+		second = `
+			describe an image
+			enlist 2 B
+			create ODCR 2 p5.48xlarge az2 B`
+	)
+
+	full := order + ` → no room
+			unlist A` + second + ` → no room
+			unlist B`
+
+	for name, c := range map[string]struct {
+		script string
+		want   string
+		most   int // instances that may be held
+	}{
+		"there is room": {order + `
+			enlist 2 A cr-A
+			launch gpu-[1-2] cr-A 1 B`, "", 8},
+		"no zone has room for it": {full + `
+			launch gpu-[1-2] on-demand 1 C`, "", 8},
+		"nor for the launch, but in another zone": {full + `
+			launch gpu-[1-2] on-demand 1 C → no room
+			launch gpu-[1-2] on-demand 2 D`, "", 8},
+		"nor for any launch": {full + `
+			launch gpu-[1-2] on-demand 1 C → no room
+			launch gpu-[1-2] on-demand 2 D → no room`, "InsufficientInstanceCapacity", 8},
+		"no more may be held": {`
+			describe an image
+			enlist 2 A
+			describe an image
+			enlist 2 B
+			launch gpu-[1-2] on-demand 1 C`, "", 1},
+		"EC2 refuses it for another reason": {order + ` → refused
+			unlist A`, "UnauthorizedOperation", 8},
+	} {
+		t.Run(name, func(t *testing.T) {
+			story(t, c.script+failing(c.want), func(t *testing.T, w *fake) {
+				f := holdingFacts()
+				f.settings.Reserve.MaxInstances = c.most
+				g := pair()
+				g.jobs[0].Comment = "capacity=prefer"
+
+				held := launches(t, w, f, g)
+				for _, l := range w.launches {
+					if l.Fresh != (l.ReservationID != "") || (l.Kind == capacity.ODCR) != l.Fresh {
+						t.Errorf("%+v", l)
+					}
+				}
+
+				if strings.Contains(c.script, "cr-A") != (len(held) == 1) {
+					t.Errorf("holds %+v", held)
+				}
+			})
+		})
+	}
+}
+
 // A hold and its repetition are one order: EC2 binds a token to the end, which the ledger knows.
 func TestHoldIsRepeated(t *testing.T) {
 	script := `

@@ -569,6 +569,8 @@ func TestChooseTargetsOnDemand(t *testing.T) {
 		"no job":          {nil, plain},
 		"any":             {[]string{""}, plain},
 		"held":            {[]string{"capacity=reserve"}, held},
+		"preferred":       {[]string{"capacity=prefer"}, held + " " + plain},
+		"one needs it":    {[]string{"capacity=prefer", "capacity=reserve"}, held},
 		"a type is named": {[]string{"instance_type=p5e.48xlarge"}, "p5e/az1 p5e/az2"},
 		"and a subnet": {
 			[]string{"capacity=reserve instance_type=p5e.48xlarge subnet_id=subnet-00000000000000002"},
