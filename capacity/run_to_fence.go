@@ -40,13 +40,13 @@ func (c Prospect) CouldRunToFence(req Request, snap *Snapshot) bool {
 }
 
 // timeMinToFence returns the --time-min with which a job may run up to the fence of the turn; unset for a job that has
-// to fit, as one with a deadline has. Where accounting limits use over time, a limit is also a budget, so nobody but its
+// to fit, as one with a deadline has, or of several components, which Slurm does not shorten. Where accounting limits use over time, a limit is also a budget, so nobody but its
 // owner changes it.
 func (c Turn) timeMinToFence(req Request, snap *Snapshot) Limit {
 	least := c.Partition.RequeueTimeMin()
 	_, metered := snap.Walls.MaxWall(req.User, req.Account, req.QOS, *c.Partition)
 
-	if !c.GoesOn(req, snap) || metered || !req.Deadline.IsZero() ||
+	if !c.GoesOn(req, snap) || metered || req.Component || !req.Deadline.IsZero() ||
 		!req.TimeLimit.Bounded() || req.TimeLimit.Minutes <= least.Minutes || req.TimeMin.Set {
 		return Limit{}
 	}

@@ -93,7 +93,10 @@ func ParseRequest(fields map[string]string) (capacity.Request, error) {
 		req.TimeLimit = limit
 	}
 
-	req.TimeMin, err = capacity.ParseLimit(fields["time-min"])
+	// Slurm starts no component with less than its limit, and this may be what the first one got from us.
+	if !req.Component {
+		req.TimeMin, err = capacity.ParseLimit(fields["time-min"])
+	}
 
 	return req, err
 }
