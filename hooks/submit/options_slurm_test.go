@@ -66,7 +66,7 @@ const (
 		"max_nodes num_tasks ntasks_per_node ntasks_per_socket ntasks_per_core ntasks_per_tres cpus_per_task " +
 		"cpus_per_tres " +
 		"min_cpus max_cpus pn_min_cpus tres_per_job tres_per_node tres_per_socket tres_per_task features requeue " +
-		"shared overcommit array_inx sockets_per_node threads_per_core het_job_offset"
+		"shared overcommit array_inx sockets_per_node threads_per_core het_job_offset script"
 )
 
 // Slurm shows its filters what testdata has of it; and a job that the same Slurm without us would start before the
@@ -142,6 +142,8 @@ func TestLong_OptionsOnSlurm(t *testing.T) {
 		"reason=so that large jobs of two would be split",
 	)
 	slurm("sacctmgr", "--immediate", "add", "cluster", "other")
+	slurm("sacctmgr", "--immediate", "add", "qos", "metered")
+	slurm("sacctmgr", "--immediate", "modify", "user", "root", "set", "qos+=metered")
 	// run is what Slurm says of a command, and when the job would start; zero if never.
 	run := func(o submit.Option) (out string, start time.Time) {
 		out, err := cluster.Command(
@@ -164,8 +166,8 @@ func TestLong_OptionsOnSlurm(t *testing.T) {
 
 		return out, start
 	}
-	// nodes are those on which a command's job starts.
-	nodes := func(o submit.Option) string {
+	// submitted returns a command's job as it starts, or as it waits for its --begin.
+	submitted := func(o submit.Option) map[string]string {
 		id, err := cluster.Command(
 			hookstest.Deadline(t),
 			"sh",
@@ -177,15 +179,20 @@ func TestLong_OptionsOnSlurm(t *testing.T) {
 		}
 		defer slurm("scancel", "--user=root")
 
-		for ctx := hookstest.Deadline(t); ctx.Err() == nil; {
-			if found := slurm("squeue", "--noheader", "--format=%N", "--jobs="+id); strings.TrimSpace(found) != "" {
-				return found
-			}
+		states := []string{"CONFIGURING", "RUNNING"}
+		switch {
+		case strings.Contains(o.Command, "--begin"):
+			states = []string{"PENDING"}
+		case strings.Contains(o.Command, "--array"):
+			id += "_0"
 		}
 
-		t.Errorf("%s: never starts: %s", o.Command, slurm("scontrol", "show", "job", id))
+		job, err := cluster.WaitJob(hookstest.Deadline(t), id, states...)
+		if err != nil {
+			t.Errorf("%s: %v", o.Command, err)
+		}
 
-		return ""
+		return job
 	}
 
 	options := submit.Options(t)
@@ -253,8 +260,19 @@ func TestLong_OptionsOnSlurm(t *testing.T) {
 			t.Errorf("%s: Slurm starts it at %s without us, and not with us: %s", o.Command, plain, out)
 		}
 
-		if starts := !start.IsZero() && start.Before(fence); starts && strings.HasPrefix(o.Command, "sbatch -p two") {
-			out = nodes(o) // --test-only does not look at [a|b]
+		starts := !start.IsZero() && start.Before(fence)
+		if starts && strings.HasPrefix(o.Command, "sbatch -p two") {
+			out = submitted(o)["NodeList"] // --test-only does not look at [a|b]
+		}
+
+		// Nor at --time-min, with which the job starts before the fence.
+		if strings.Contains(o.CLI[0], "to-fence") && len(o.CLI) == 1 {
+			job := submitted(o)
+
+			out = job["NodeList"]
+			if job["TimeMin"] != "00:32:00" || job["AdminComment"] == "" {
+				t.Errorf("%s: %v", o.Command, job)
+			}
 		}
 
 		if strings.Contains(out, "two-a-") && strings.Contains(out, "two-b-") && !strings.Contains(o.Command, " : ") {

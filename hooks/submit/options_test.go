@@ -60,9 +60,10 @@ func Options(t testing.TB) []Option {
 	return all
 }
 
-// Refused reports whether one of the scripts refuses the job.
+// Refused reports whether the job is refused where both scripts are installed: what cli_filter lets through fits
+// job_submit, with its edits.
 func (o Option) Refused() bool {
-	return slices.ContainsFunc(slices.Concat(o.CLI, o.Job), func(decision string) bool {
+	return slices.ContainsFunc(o.CLI, func(decision string) bool {
 		return slices.ContainsFunc(
 			capacity.Codes,
 			func(m capacity.Meaning) bool { return string(m.Code) == decision && decision != "ok" },
@@ -140,6 +141,7 @@ func readRecords(t *testing.T, path string) map[string]Record {
 func optionsSnapshot(now time.Time) *capacity.Snapshot {
 	snap := hookstest.Snapshot(now)
 	snap.TakenAt, snap.SlurmCluster = now, "lab"
+	snap.Walls.QOS = map[string]capacity.Wall{"metered": {Metered: true}}
 
 	two := capacity.Partition{Name: "two", Provider: capacity.ProviderEC2, MinTime: snap.Partitions[0].MinTime}
 	group := snap.Partitions[0].Groups[0]
@@ -424,7 +426,16 @@ func decision(t *testing.T, done, code string, said []string) string {
 			parts = append(parts, decoded(t, value))
 		case "comment":
 			parts = append(parts, "comment")
+		case "time-min", "time_min":
+			parts = append(parts, "to-fence")
+		case "admin_comment":
+			parts = append(parts, "note")
 		}
+	}
+
+	// A limit of ours comes with a --time-min.
+	if slices.Contains(parts, "fit") {
+		parts = slices.DeleteFunc(parts, func(part string) bool { return part == "to-fence" })
 	}
 
 	slices.Sort(parts)

@@ -326,6 +326,50 @@ func testSubmission(t *testing.T, s site) {
 		})
 	}
 
+	t.Run("one that is requeued at the fence may start with less", func(t *testing.T) {
+		out, id, err := s.submit(t, "--partition=gpu", "--time=2-0", "--comment=on_end=requeue")
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+
+		job := s.job(t, id)
+		if job["TimeLimit"] != "2-00:00:00" || job["TimeMin"] != "00:32:00" {
+			t.Errorf("%v", job)
+		}
+
+		// Only slurmctld can set an AdminComment.
+		text, err := s.cluster.Command(hookstest.Deadline(t), "scontrol", "show", "job", id)
+		if err != nil || strings.Contains(text, "this job's own limit is 2-00:00:00;") != (s.shim == "job_submit") {
+			t.Errorf("%v: %s", err, text)
+		}
+	})
+
+	for _, options := range []string{"--time=60 --no-requeue", "--time=20"} {
+		t.Run("not with "+options, func(t *testing.T) {
+			args := append(strings.Fields(options), "--partition=gpu", "--comment=on_end=requeue")
+
+			out, id, err := s.submit(t, args...)
+			if err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+
+			if job := s.job(t, id); job["TimeMin"] != "N/A" || job["AdminComment"] != "" {
+				t.Errorf("%v", job)
+			}
+		})
+	}
+
+	for _, command := range []string{"srun", "salloc"} {
+		t.Run("nor one of "+command, func(t *testing.T) {
+			const show = " --partition=gpu --time=60 --comment=on_end=requeue sh -c 'scontrol show job $SLURM_JOB_ID'"
+
+			out, err := s.cluster.Command(hookstest.Deadline(t), "sh", "-c", command+show)
+			if err != nil || !strings.Contains(out, "TimeMin=N/A") || strings.Contains(out, "AdminComment") {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
+	}
+
 	t.Run("each component of a heterogeneous job", func(t *testing.T) {
 		out, _, err := s.submit(t, "--partition=static", "--time=60", ":", "--partition=gpu", "--time=1-00:00:00")
 		if err == nil || !strings.Contains(out, "Use --time=") {
