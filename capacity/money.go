@@ -86,6 +86,25 @@ func (m Money) String() string {
 	return m.Amount() + " " + m.currency
 }
 
+// Amount is money in an answer for programs: JSON and CSV have the number, and its currency in a field beside it.
+type Amount struct{ Money }
+
+// MarshalText writes the number; nothing for the zero value.
+func (a Amount) MarshalText() ([]byte, error) {
+	if a == (Amount{}) {
+		return nil, nil
+	}
+	return []byte(a.Amount()), nil
+}
+
+// MarshalJSON writes the number; null for the zero value.
+func (a Amount) MarshalJSON() ([]byte, error) {
+	if a == (Amount{}) {
+		return []byte("null"), nil
+	}
+	return a.MarshalText()
+}
+
 // PerHour returns the hourly price of one of count things, to the nearest cent, if m pays for all of them for d. It is
 // zero if count or d is zero.
 func (m Money) PerHour(count int, d time.Duration) Money {

@@ -70,7 +70,7 @@ func (n *typeName) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// usd is an amount on the command line, also as JSON shows it, with USD.
+// usd is an amount on the command line, with or without USD.
 type usd struct{ capacity.Money }
 
 func (m *usd) UnmarshalText(text []byte) (err error) {

@@ -114,7 +114,8 @@ type boughtRow struct {
 	NewEnd      time.Time       `json:"new_end,omitzero"` // Reservation has it once the extension is paid
 	Fence       time.Time       `json:"fence"`
 	Reclaim     time.Time       `json:"reclaim"`
-	Fee         *capacity.Money `json:"fee"` // not known of a block that was bought elsewhere
+	Fee         capacity.Amount `json:"fee"` // not known of a block that was bought elsewhere
+	Currency    string          `json:"currency,omitempty"`
 	PurchasedAt time.Time       `json:"purchased_at,omitzero"`
 	BoughtNow   bool            `json:"bought_now"` // false for what an earlier run or another machine bought
 }
@@ -155,6 +156,8 @@ func newBoughtRow(cfg *maybeConfig, b market.Result) boughtRow {
 		PurchasedAt: i.At,
 		BoughtNow:   b.BoughtNow,
 		Payment:     b.Extension.State,
+		Fee:         capacity.Amount{Money: i.Fee},
+		Currency:    i.Fee.Currency(),
 	}
 	if !i.NewEnd.IsZero() {
 		r.End = i.NewEnd
@@ -164,9 +167,6 @@ func newBoughtRow(cfg *maybeConfig, b market.Result) boughtRow {
 
 	row.Fence = w.Fence
 	row.Reclaim = w.Reclaim
-	if i.Fee.Currency() != "" {
-		row.Fee = &i.Fee
-	}
 
 	return row
 }

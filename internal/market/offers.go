@@ -13,10 +13,12 @@ import (
 // Offer is a block for sale.
 type Offer struct {
 	capacity.Offering
-	Seconds    int            `json:"duration_seconds"`
-	PerHour    capacity.Money `json:"fee_per_instance_hour"`
-	PerGPUHour capacity.Money `json:"fee_per_gpu_hour,omitzero"`
-	GPUs       int            `json:"gpus_per_instance,omitempty"` // or Neuron devices; 0 for none or unknown
+	Seconds    int             `json:"duration_seconds"`
+	Fee        capacity.Amount `json:"fee"`
+	PerHour    capacity.Amount `json:"fee_per_instance_hour"`
+	PerGPUHour capacity.Amount `json:"fee_per_gpu_hour,omitzero"`
+	Currency   string          `json:"currency"`                    // of these three
+	GPUs       int             `json:"gpus_per_instance,omitempty"` // or Neuron devices; 0 for none or unknown
 	ZoneUse
 	longer time.Duration // than the search asked for
 }
@@ -25,8 +27,10 @@ func (s Search) offer(o capacity.Offering, gpus int) Offer {
 	return Offer{
 		Offering:   o,
 		Seconds:    int(o.Duration().Seconds()),
-		PerHour:    o.Fee.PerHour(o.Count, o.Duration()),
-		PerGPUHour: o.Fee.PerHour(o.Count*gpus, o.Duration()),
+		Fee:        capacity.Amount{Money: o.Fee},
+		PerHour:    capacity.Amount{Money: o.Fee.PerHour(o.Count, o.Duration())},
+		PerGPUHour: capacity.Amount{Money: o.Fee.PerHour(o.Count*gpus, o.Duration())},
+		Currency:   o.Fee.Currency(),
 		GPUs:       gpus,
 		longer:     o.Duration() - s.Query.Duration,
 	}
@@ -81,12 +85,12 @@ func SortOffers(offers []Offer, by string, subnets Subnets) {
 	slices.SortStableFunc(offers, func(a, b Offer) int {
 		rank := a.Rank() - b.Rank()
 		start := a.Start.Compare(b.Start)
-		price := compareFees(a.PerHour, b.PerHour)
+		price := compareFees(a.PerHour.Money, b.PerHour.Money)
 		switch by {
 		case ByPrice:
 			return cmp.Or(rank, price, start)
 		case ByFee:
-			return cmp.Or(rank, compareFees(a.Fee, b.Fee), start)
+			return cmp.Or(rank, compareFees(a.Offering.Fee, b.Offering.Fee), start)
 		}
 
 		return cmp.Or(rank, start, price)

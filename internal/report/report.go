@@ -298,17 +298,18 @@ func sorted(parts map[[3]string]Sums) []Share {
 	return all
 }
 
-// Cost holds the cost of the used time of a reservation. Unknown amounts are the zero Money.
+// Cost holds the cost of the used time of a reservation, in one currency. Unknown amounts are the zero value.
 type Cost struct {
 	// Fee paid for all of it, from start to end; InReport for the part that the report is about.
-	Fee      capacity.Money `json:"fee,omitzero"`
-	InReport capacity.Money `json:"fee_in_report,omitzero"`
+	Fee      capacity.Amount `json:"fee,omitzero"`
+	InReport capacity.Amount `json:"fee_in_report,omitzero"`
 	// PerUsed is the price of a useful hour of one GPU, OnDemand that of an hour on demand; of one node, where nobody
 	// knows how many GPUs it has. PerPaid counts every paid hour.
-	PerUsed  capacity.Money `json:"per_used_hour,omitzero"`
-	PerPaid  capacity.Money `json:"per_paid_hour,omitzero"`
-	OnDemand capacity.Money `json:"on_demand,omitzero"`
-	PerNode  bool           `json:"per_node"` // the prices are those of a node
+	PerUsed  capacity.Amount `json:"per_used_hour,omitzero"`
+	PerPaid  capacity.Amount `json:"per_paid_hour,omitzero"`
+	OnDemand capacity.Amount `json:"on_demand,omitzero"`
+	Currency string          `json:"currency,omitempty"`
+	PerNode  bool            `json:"per_node"` // the prices are those of a node
 }
 
 // Unit names the unit of the prices.
@@ -321,23 +322,30 @@ func (c Cost) Unit() string {
 
 // Costs divides the fee of a reservation by what was used of it. fee is zero if it is not known; onDemand is the price
 // of an instance for an hour on demand, which is also what an On-Demand Capacity Reservation costs; zero if it is not
-// known.
+// known, or in another currency than the fee.
 func (r Reservation) Costs(fee, onDemand capacity.Money) Cost {
 	each := max(r.Paid.GPUs, 1)
 	paid := r.Sums.Total()
 	used := r.Sums[Useful]
 
-	c := Cost{Fee: fee, PerNode: r.Paid.GPUs == 0, OnDemand: onDemand.PerHour(each, time.Hour)}
+	c := Cost{Currency: cmp.Or(fee.Currency(), onDemand.Currency()), PerNode: r.Paid.GPUs == 0}
+	if onDemand.Currency() != c.Currency {
+		onDemand = capacity.Money{}
+	}
+
+	c.Fee.Money = fee
+	c.OnDemand.Money = onDemand.PerHour(each, time.Hour)
+
 	switch {
 	case !r.Paid.Kind.IsBlock() && onDemand != capacity.Money{}:
 		// Used or not, each of its hours costs what one on demand does.
 		c.PerPaid = c.OnDemand
-		c.InReport = onDemand.Part(paid, int64(time.Hour/time.Second))
-		c.PerUsed = c.InReport.PerHour(each, time.Duration(used)*time.Second)
+		c.InReport.Money = onDemand.Part(paid, int64(time.Hour/time.Second))
+		c.PerUsed.Money = c.InReport.PerHour(each, time.Duration(used)*time.Second)
 	case fee != capacity.Money{}:
-		c.InReport = fee.Part(paid, r.Whole)
-		c.PerPaid = fee.PerHour(each, time.Duration(r.Whole)*time.Second)
-		c.PerUsed = c.InReport.PerHour(each, time.Duration(used)*time.Second)
+		c.InReport.Money = fee.Part(paid, r.Whole)
+		c.PerPaid.Money = fee.PerHour(each, time.Duration(r.Whole)*time.Second)
+		c.PerUsed.Money = c.InReport.PerHour(each, time.Duration(used)*time.Second)
 	}
 
 	return c

@@ -17,6 +17,38 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 func at(minutes float64) time.Time { return noon.Add(time.Duration(minutes * float64(time.Minute))) }
 
+// The amounts of a reservation share their currency: a price in another one is nothing to compare with.
+func TestCostsAreInOneCurrency(t *testing.T) {
+	money := func(currency string) capacity.Money {
+		m, err := capacity.ParseMoney("80", currency)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return m
+	}
+
+	dollars := money(capacity.USD)
+	none := capacity.Money{}
+	for name, c := range map[string]struct {
+		fee, onDemand capacity.Money
+		want          string
+	}{
+		"both in dollars":   {dollars, dollars, "80.00 USD 40.00 USD 10.00 USD USD"},
+		"a fee in yuan":     {money("CNY"), dollars, "80.00 CNY 40.00 CNY 0.00 CNY"},
+		"no fee is known":   {none, dollars, "0.00 0.00 10.00 USD USD"},
+		"no price is known": {dollars, none, "80.00 USD 40.00 USD 0.00 USD"},
+		"nothing is known":  {none, none, "0.00 0.00 0.00 "},
+	} {
+		r := Reservation{Paid: *paid(nil), Sums: Sums{Useful: 3600}, Whole: 7200}
+
+		got := r.Costs(c.fee, c.onDemand)
+		if text := fmt.Sprint(got.Fee, got.InReport, got.OnDemand, " ", got.Currency); text != c.want {
+			t.Errorf("%s: %s, want %s", name, text, c.want)
+		}
+	}
+}
+
 // paid is a block of 2 nodes, open from noon for 10 hours, with its fence 40 minutes before.
 func paid(change func(p *state.Paid)) *state.Paid {
 	p := &state.Paid{

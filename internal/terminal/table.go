@@ -189,7 +189,7 @@ func (t *Terminal) columns(rows reflect.Value, spec string) (all []*column) {
 				if !v.IsZero() {
 					times = append(times, v)
 				}
-			case int, int64, float64, *int, *int64, capacity.Money, *capacity.Money:
+			case int, int64, float64, *int, *int64, capacity.Amount:
 				c.right = true
 			}
 
@@ -414,7 +414,7 @@ func (t *Terminal) cell(value any, layout string) string {
 	switch v := value.(type) {
 	case time.Time:
 		return v.In(t.Zone()).Format(layout)
-	case capacity.Money:
+	case capacity.Amount:
 		return v.Grouped()
 	case bool:
 		if v {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 )
 
@@ -97,6 +98,34 @@ cr-22,128,,false,,
 
 		if diff := cmp.Diff(want[1:], out.String()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", format, diff)
+		}
+	}
+}
+
+// Programs get an amount as a number, with every digit; an unknown one is no number.
+func TestAmountsAreNumbers(t *testing.T) {
+	type priced struct {
+		Fee capacity.Amount `json:"fee"`
+	}
+
+	million, err := capacity.ParseMoney("1234567.80", capacity.USD)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for format, want := range map[terminal.Format]string{
+		terminal.Table: "             FEE\n1,234,567.80 USD\n               -\n",
+		terminal.CSV:   "fee\n1234567.80\n\n",
+		terminal.JSON:  "[\n  {\n    \"fee\": 1234567.80\n  },\n  {\n    \"fee\": null\n  }\n]\n",
+		terminal.YAML:  "- fee: 1.2345678e+06\n- fee: null\n",
+	} {
+		var out strings.Builder
+
+		term := &terminal.Terminal{Out: &out, Format: format}
+
+		err := term.Rows([]priced{{capacity.Amount{Money: million}}, {}}, "FEE: Fee")
+		if err != nil || out.String() != want {
+			t.Errorf("%s: %q, %v; want %q", format, out.String(), err, want)
 		}
 	}
 }
