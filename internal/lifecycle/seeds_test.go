@@ -485,14 +485,14 @@ func untilKilled(program func() error) (err error) {
 	return program()
 }
 
-// loseDir has a new state_dir. The limit that an owner stated is lost with the old one, unless Slurm or a note of the
-// job still has it.
+// loseDir has a new state_dir. The limit that an owner stated is lost with the old one, unless the job still waits with
+// it, or has it in its note.
 func (m *month) loseDir() {
 	m.sources.State, m.lost = state.Dir(model.Dir(m)), m.Now()
 
 	for _, j := range m.slurm.Jobs {
 		note, _ := capacity.ParseAdminNote(j.AdminComment)
-		if j.TimeLimit != m.stated[j.Shown] && !note.Stated.Set {
+		if isWhole := j.State == "PENDING" && j.TimeLimit == m.stated[j.Shown]; !isWhole && !note.Stated.Set {
 			delete(m.stated, j.Shown)
 		}
 	}
