@@ -26,16 +26,16 @@ type OfferingQuery struct {
 
 const day = 24 * time.Hour
 
-// maxInstances is the largest block: EC2 User Guide, "Capacity Blocks", Limitations.
-const maxInstances = 64
+// MaxInstances is the largest block: EC2 User Guide, "Capacity Blocks", Limitations.
+const MaxInstances = 64
 
 // IsUltraServer reports whether a type is one of UltraServers, such as u-p6e-gb200x72:
 // those have no dot in their name, as instance types have.
 func IsUltraServer(name string) bool { return !strings.Contains(name, ".") }
 
-// blockLengths returns the lengths of blocks that EC2 sells, shortest first: whole days up to 14, then whole weeks up
+// BlockLengths returns the lengths of blocks that EC2 sells, shortest first: whole days up to 14, then whole weeks up
 // to 26 (EC2 API Reference, DescribeCapacityBlockOfferings, CapacityDurationHours).
-func blockLengths() []time.Duration {
+func BlockLengths() []time.Duration {
 	var all []time.Duration
 	for d := day; d <= 14*day; d += day {
 		all = append(all, d)
@@ -54,7 +54,7 @@ func BlockLength(d time.Duration) (time.Duration, error) {
 		return 0, fmt.Errorf("a block of %s is too short; ask for a day or more", d)
 	}
 
-	all := blockLengths()
+	all := BlockLengths()
 	i, _ := slices.BinarySearch(all, d)
 	if i == len(all) {
 		return 0, fmt.Errorf("a block of %d days is too long; EC2 sells at most %d", (d+day-1)/day, all[len(all)-1]/day)
@@ -72,9 +72,9 @@ func (c *Client) Offerings(ctx context.Context, q OfferingQuery) ([]capacity.Off
 		return nil, err
 	}
 
-	if q.Count > maxInstances && !IsUltraServer(q.InstanceType) {
+	if q.Count > MaxInstances && !IsUltraServer(q.InstanceType) {
 		return nil, fmt.Errorf("a block of %d instances is too large; EC2 sells at most %d in one", q.Count,
-			maxInstances)
+			MaxInstances)
 	}
 
 	in := &ec2.DescribeCapacityBlockOfferingsInput{CapacityDurationHours: aws.Int32(int32(length / time.Hour))}

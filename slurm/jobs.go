@@ -77,6 +77,15 @@ func (c *Client) JobsOf(ctx context.Context, partitions []string, wanted func(ca
 	return slices.Concat(append(full, live)...), ended, nil
 }
 
+// Queue returns the jobs that run or wait in a partition, the one with the highest priority first, and each task of an
+// array by itself.
+func (c *Client) Queue(ctx context.Context, partition string) (jobs []capacity.Job, err error) {
+	err = c.eachJob(ctx, allFields, func(j capacity.Job) error { jobs = append(jobs, j); return nil },
+		"--array", "--sort=-p,i", "--partition="+partition)
+
+	return jobs, err
+}
+
 // Tasks reads tasks of arrays by their names, such as 12_3, each by itself: squeue shows those that wait
 // as one, also where some were requeued or are held.
 func (c *Client) Tasks(ctx context.Context, names []string) ([]capacity.Job, error) {

@@ -68,6 +68,7 @@ end`,
 	}{
 		{"edits", edits},
 		{"jobs of partitions", jobsOfPartitions},
+		{"a queue", queueOfPartition},
 		{"environment of a hook", hookEnvironment},
 		{"environment of a user", userEnvironment},
 		{"changes without effect", changesWithoutEffect},
@@ -557,6 +558,44 @@ func jobsOfPartitions(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Cli
 		if !slices.Equal(got, want) {
 			t.Errorf("jobs of %q: %v, not, by their ids, %v", test.partitions, got, want)
 		}
+	}
+}
+
+// A queue is in the order of priority, its tasks each by itself, and of its partition only.
+func queueOfPartition(t *testing.T, cluster *slurmlab.Cluster, client *slurm.Client) {
+	ctx := deadline(t)
+
+	var want []string
+	for i, args := range [][]string{{"-p", "gpu"}, {"-p", "static,gpu", "-a", "1-2"}, {"-p", "gpu"}, {"-p", "static"}} {
+		id := strconv.Itoa(submit(t, cluster, "true", append(args, "--begin=now+1day")...))
+		change := []string{"update", "jobid=" + id, fmt.Sprintf("priority=%d", 1000+i)}
+		if out, err := cluster.Command(ctx, "scontrol", change...); err != nil {
+			t.Fatal(err, out)
+		}
+
+		if i == 1 {
+			want = append(want, id+"_1", id+"_2")
+		} else {
+			want = append(want, id)
+		}
+	}
+
+	want = []string{want[3], want[1], want[2], want[0]}
+
+	jobs, err := client.Queue(ctx, "gpu")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var got []string
+	for _, j := range jobs {
+		if slices.Contains(want, j.Shown) { // others are of other tests
+			got = append(got, j.Shown)
+		}
+	}
+
+	if !slices.Equal(got, want) {
+		t.Errorf("the queue is %q, not %q", got, want)
 	}
 }
 

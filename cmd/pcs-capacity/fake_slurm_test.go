@@ -7,29 +7,33 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/lab/model"
 )
 
-// slurmProgram is each of Slurm's programs: it sends its words, and gets its exit status and what it prints.
+// slurmProgram is each of Slurm's programs: it sends its words and squeue's format, and gets its exit status and what it
+// prints.
 const slurmProgram = `#!/bin/bash
 [ "$1" = --version ] && exec echo slurm 25.11.0
 exec 3<>/dev/tcp/127.0.0.1/%d
-printf '%%s\n' "${0##*/}" "$@" '' >&3
+printf '%%s\n' "${0##*/}" "$@" "format=$SQUEUE_FORMAT2" '' >&3
 read -r status <&3
 [ "$status" = 0 ] && exec cat <&3
 cat <&3 >&2
 exit 1
 `
 
-// fakeSlurm is the model's slurmctld behind Slurm's programs, which are in its StateSave. It has no jobs.
+// fakeSlurm is the model's slurmctld behind Slurm's programs, which are in its StateSave. Its jobs neither start nor
+// end.
 type fakeSlurm struct {
 	sync.Mutex // a test changes it while programs ask
 	*model.Slurm
@@ -115,7 +119,11 @@ func (f *fakeSlurm) answer(verb string, said map[string]string) (text string, er
 
 	nodes, _ := hostlist.Expand(said["nodes"] + said["nodename"])
 	switch verb {
-	case "squeue ": // there are no jobs
+	case "squeue ":
+		jobs, _, _ := f.JobsOf(ctx, nil, nil)
+		for _, j := range jobs {
+			text += squeueRecord(j, said["format"]) + "\n"
+		}
 	case "scontrol show config ":
 		text = "ClusterName = ml\nSLURM_VERSION = 25.11.0\nStateSaveLocation = " + f.StateSave +
 			"\nKillWait = 30 sec\nResumeTimeout = 1800 sec\n" +
@@ -190,10 +198,74 @@ func (f *fakeSlurm) answer(verb string, said map[string]string) (text string, er
 	return text, err
 }
 
+// squeueRecord is what squeue prints of a job in a format of NAME:END,…
+func squeueRecord(j capacity.Job, format string) (text string) {
+	number := func(is bool) string { return map[bool]string{true: "1", false: "0"}[is] }
+	unix := func(t time.Time) string {
+		if t.IsZero() {
+			return "N/A"
+		}
+		return fmt.Sprint(t.Unix())
+	}
+
+	values := map[string]string{
+		"JobID":        j.Shown,
+		"JobArrayID":   j.Shown,
+		"State":        j.State,
+		"TimeLimit":    j.TimeLimit.String(),
+		"MinTime":      "0",
+		"EligibleTime": unix(j.Eligible),
+		"StartTime":    unix(j.Start),
+		"EndTime":      unix(j.End),
+		"Deadline":     "N/A",
+		"RestartCnt":   "0",
+		"PriorityLong": number(!j.Held),
+		"Requeue":      number(j.Requeue),
+		"BatchFlag":    number(j.Batch),
+		"NumNodes":     fmt.Sprint(j.NumNodes),
+		"NodeList":     hostlist.Compress(j.Nodes),
+		"Partition":    j.Partition,
+		"Comment":      j.Comment,
+	}
+	for field := range strings.SplitSeq(format, ",") {
+		name, end, _ := strings.Cut(field, ":")
+		text += values[name] + end
+	}
+
+	return text
+}
+
+// addJob adds a job of NODES, a number or a hostlist on which it runs, with a limit and a comment. It is Slurm's next.
+func (f *fakeSlurm) addJob(nodes, limit, comment string) {
+	f.Lock()
+	defer f.Unlock()
+
+	j := f.Submit(model.Job{Never: true})
+	j.Partition = "gpu"
+	j.Comment = comment
+
+	j.Batch = true
+	j.Requeue = true
+	j.TimeLimit, _ = capacity.ParseLimit(limit)
+	if n, err := strconv.Atoi(nodes); err == nil {
+		j.NumNodes = n
+		return
+	}
+
+	j.Nodes, _ = hostlist.Expand(nodes)
+	j.NumNodes = len(j.Nodes)
+	j.State = "RUNNING"
+	j.Start = f.Now
+	j.End = f.Now.Add(j.TimeLimit.Duration())
+	j.Work = 1000 * time.Hour
+}
+
 // slurmCommand changes the Slurm of a transcript:
 //
 //	slurm up NODES…  it runs, and has these nodes
 //	slurm down       it does not answer
+//	slurm job NODES LIMIT [COMMENT]
+//	                 it has one more job, of so many nodes; one that runs, on nodes such as gpu-[1-4]
 //	slurm denied     this user may change nothing
 func slurmCommand(ts *testscript.TestScript, neg bool, args []string) {
 	f := ts.Value("slurm").(*fakeSlurm)
@@ -203,6 +275,8 @@ func slurmCommand(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Setenv("PATH", f.StateSave+":"+ts.Getenv("PATH"))
 		// Slurm's clock is the machine's: beside a clock of AWS that stands still, every fence would drift.
 		ts.Value("sim").(*awssim.Sim).Clock().SetSpeed(1)
+	case "job":
+		f.addJob(args[1], args[2], strings.Join(args[3:], " "))
 	case "set":
 		f.Lock()
 		defer f.Unlock()

@@ -189,12 +189,14 @@ const offeringColumns = "ID: ID; TYPE: InstanceType drop 3; COUNT: Count drop 7;
 	"END: End drop 8; LASTS: Lasts; FEE: Fee; INSTANCE-HOUR: PerHour drop 2; GPU-HOUR: PerGPUHour drop 5; " +
 	"SUBNET: SubnetWord; SUBNET ID: SubnetID drop 1; MARKS: Marks drop 6"
 
-// FitCmd reports whether there is capacity for something.
+// FitCmd reports whether there is capacity for something, or what a queue needs.
 type FitCmd struct {
-	InstanceType typeName `required:"" short:"t" help:"Instance type, such as p5.48xlarge." placeholder:"TYPE"`
-	Count        count    `required:"" short:"n" help:"Number of instances." placeholder:"N"`
-	Duration     span     `required:"" short:"d" help:"How long, such as 7d or 36h."`
+	InstanceType typeName `short:"t" help:"Instance type, such as p5.48xlarge." placeholder:"TYPE"`
+	Count        count    `short:"n" help:"Number of instances." placeholder:"N"`
+	Duration     span     `short:"d" help:"How long, such as 7d or 36h."`
 	By           moment   `help:"When it must be done, such as 2026-12-01 or tomorrow." placeholder:"TIME"`
+	Queue        string   `help:"Show what to buy for the jobs of this partition, instead of for a type, count and duration." placeholder:"PARTITION" predictor:"partition"`
+	MaxPrice     usd      `help:"Highest price of an extension or a block for the queue, in USD." placeholder:"USD"`
 	regionFlags
 }
 
@@ -203,7 +205,31 @@ func (FitCmd) Help() string {
 
 Exit status 0: a reservation fits, blocks before ODCRs. Exit status 1: none does; then what is
 missing is shown, and which offerings would fill it. Nodes need time to boot, and a block must
-be free of jobs some time before its end, so a block of 7d does not hold work of 7d.`
+be free of jobs some time before its end, so a block of 7d does not hold work of 7d.
+
+With --queue, the jobs that run or wait in a partition are packed into its reservations. If some
+stay undone, or are not done by --by, the choices are shown: nothing, extensions and blocks, the
+best first, with what each uses of its nodes' time and until when to buy it. Nothing is bought.
+
+  pcs-capacity fit -t p5.48xlarge -n 4 -d 7d
+  pcs-capacity fit --queue gpu --by 2026-12-01`
+}
+
+// check finds mistakes in the arguments.
+func (c *FitCmd) check() error {
+	asked := c.InstanceType != "" || c.Count != 0 || c.Duration != 0
+	switch {
+	case c.Queue != "" && (asked || c.Regions != nil):
+		return usage(
+			"--queue finds out what its jobs need: leave out --instance-type, --count, --duration and --regions",
+		)
+	case c.Queue == "" && (c.InstanceType == "" || c.Count == 0 || c.Duration == 0):
+		return usage("give --instance-type, --count and --duration, or --queue")
+	case c.Queue == "" && c.MaxPrice != usd{}:
+		return usage("--max-price goes with --queue")
+	}
+
+	return nil
 }
 
 const fitColumns = "ID: ID; KIND: Kind drop 2; AZ ID: AZID; COUNT: Count; FITS: Fits; FROM: Start drop 3; " +
@@ -212,6 +238,14 @@ const fitColumns = "ID: ID; KIND: Kind drop 2; AZ ID: AZID; COUNT: Count; FITS: 
 
 // Run asks for reservations, then for what is for sale, and shows the answer.
 func (c *FitCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *maybeConfig, aws *ec2.Client) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+
+	if c.Queue != "" {
+		return c.fitQueue(ctx, t, cfg, aws)
+	}
+
 	readOverTime(ctx, cfg.Config)
 
 	progress := t.Slow("asking for reservations")

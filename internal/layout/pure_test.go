@@ -69,6 +69,7 @@ func TestDecisionsArePure(t *testing.T) {
 				"hold.go",
 				"intents.go",
 				"purchase.go",
+				"queue.go",
 				"regions.go",
 				"search.go",
 				"settle.go",
