@@ -89,6 +89,7 @@ func (r choiceRow) Left() string { return fmt.Sprintf("%d of %d", len(r.Undone),
 type queueDocument struct {
 	Queue   string      `json:"queue"`
 	At      time.Time   `json:"at"`
+	TakenAt time.Time   `json:"taken_at"` // when sync last saw the reservations
 	By      time.Time   `json:"by,omitzero"`
 	Choices []choiceRow `json:"choices"`
 	NotSold []string    `json:"not_for_sale"`
@@ -138,6 +139,7 @@ func (c *FitCmd) fitQueue(ctx context.Context, t *terminal.Terminal, cfg *maybeC
 	doc := queueDocument{
 		Queue:   c.Queue,
 		At:      queue.Now,
+		TakenAt: snap.TakenAt,
 		By:      queue.By,
 		NotSold: answer.NotSold,
 		Assumed: queueAssumes,
@@ -174,7 +176,7 @@ func sayChoices(t *terminal.Terminal, doc queueDocument) error {
 		}
 	}
 
-	t.Say("Assumed: %s.", queueAssumes)
+	t.Say("Assumed: %s. Sync saw the reservations at %s.", queueAssumes, t.Time(doc.TakenAt))
 
 	if sold || undone {
 		return errReported
