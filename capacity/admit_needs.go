@@ -260,6 +260,7 @@ type Verdict struct {
 	Warnings  []string  `json:"warnings,omitempty"`
 	Edits     Edits     `json:"edits,omitzero"`
 	Needs     int       `json:"-"` // how many nodes an accepted job needs at least; 0 if nobody knows
+	Whole     string    `json:"-"` // why an accepted job is refused if it is a component of several; "" if it is not
 }
 
 // What a refusal says of a job that waits.

@@ -13,6 +13,7 @@ local FIELDS = {
   "from", "partition", "account", "comment", "was", "started", "user", "qos", "time", "time-min", "begin", "deadline", "nodes",
   "ntasks", "ntasks-per-node", "gpus", "gpus-per-node", "gpus-per-task", "gres", "tres-per-task", "cpus-per-task",
   "overcommit", "constraint", "reservation", "component", "together", "requeue", "signal",
+  "whole",
 }
 
 -- The keys of a comment that name capacity.
@@ -64,6 +65,8 @@ local function ask(job, run)
       answer.warnings[#answer.warnings + 1] = unhex(value)
     elseif word == "needs" and field == "" then
       answer.needs = tonumber(unhex(value))
+    elseif word == "whole" and field == "" then
+      answer.whole = unhex(value)
     elseif word == "refuse" and field == "" then
       answer.refusal = unhex(value)
     elseif line:find("^code ") then

@@ -34,12 +34,19 @@ end
 -- How many nodes the components of a heterogeneous job need so far, by partition.
 local together = {}
 
+-- Why a component before this one never starts: with others beside it, Slurm gives it no less than its whole limit.
+local whole
+
 local function check(options, offset)
   if is_step(options) then return slurm.SUCCESS end
-  if (offset or 0) == 0 then together = {} end
+  if (offset or 0) == 0 then together, whole = {}, nil end
+  if whole then
+    slurm.log_error("pcs-capacity: a component of a heterogeneous job is never shortened: %s", whole)
+    return slurm.ERROR
+  end
   local roster = read_roster()
   if goes_elsewhere(options, roster) or not concerns_us(options, roster) then return slurm.SUCCESS end
-  local job = { from = "cli_filter", user = os.getenv("USER"), component = offset }
+  local job = { from = "cli_filter", user = os.getenv("USER"), component = offset, whole = "ask" }
   local partition = options.partition or ""
   job.together = together[partition] or 0
   setmetatable(job, { __index = function(_, name)
@@ -54,6 +61,7 @@ local function check(options, offset)
     return slurm.ERROR
   end
   together[partition] = job.together + (answer.needs or 0)
+  whole = answer.whole
   for name, value in pairs(answer.set) do options[name] = value end
   return slurm.SUCCESS
 end

@@ -42,10 +42,11 @@ func Main(args []string) int {
 // Answer judges a job that is being submitted. args are the fields from a Lua shim, each as key=hex; machineNow is
 // this machine's clock, which the snapshot's offset corrects to AWS's.
 //
-// The answer is for the shim: lines "set FIELD HEX", "warn HEX", "code CODE", "refuse HEX" and "needs HEX", the number
-// of nodes for cli_filter.lua to add up those of a heterogeneous job, then "end". Limits are whole minutes; a time in a
-// sentence is this machine's local one, as in squeue, followed by UTC. An error on our side is logged and reported, and
-// the job is accepted as it is.
+// The answer is for the shim: lines "set FIELD HEX", "warn HEX", "code CODE" and "refuse HEX", then "end". Two more are
+// for cli_filter.lua and heterogeneous jobs: "needs HEX", the number of nodes, which it adds up, and "whole HEX", why
+// the job is refused if it is a component of one. Limits are whole minutes; a time in a sentence is this machine's
+// local one, as in squeue, followed by UTC. An error on our side is logged and reported, and the job is accepted as it
+// is.
 func Answer(args []string, machineNow time.Time, log *slog.Logger) string {
 	began := time.Now()
 
@@ -104,6 +105,17 @@ func judge(args []string, machineNow time.Time) (v capacity.Verdict, note string
 		note = stated.String()
 	}
 
+	// Only the script sees whether components follow.
+	if fields["whole"] != "" && !v.Refused {
+		req.Component = true
+		req.TimeMin = capacity.Limit{}
+
+		whole := Decide(req, fields["from"], snap, machineNow)
+		if whole.Refused {
+			v.Whole = whole.Sentence
+		}
+	}
+
 	return v, note, nil
 }
 
@@ -150,6 +162,10 @@ func answerText(v capacity.Verdict, note string) string {
 
 	if note != "" {
 		set("admin-comment", note)
+	}
+
+	if v.Whole != "" {
+		fmt.Fprintf(&b, "whole %x\n", says(v.Whole))
 	}
 
 	if v.Needs > 0 {

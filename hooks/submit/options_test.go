@@ -63,7 +63,7 @@ func Options(t testing.TB) []Option {
 // Refused reports whether the job is refused where both scripts are installed: what cli_filter lets through fits
 // job_submit, with its edits.
 func (o Option) Refused() bool {
-	return slices.ContainsFunc(o.CLI, func(decision string) bool {
+	return slices.Contains(o.CLI, "refused") || slices.ContainsFunc(o.CLI, func(decision string) bool {
 		return slices.ContainsFunc(
 			capacity.Codes,
 			func(m capacity.Meaning) bool { return string(m.Code) == decision && decision != "ok" },
@@ -413,7 +413,7 @@ func decoded(t *testing.T, text string) string {
 func decision(t *testing.T, done, code string, said []string) string {
 	result, edits, _ := strings.Cut(done, " ")
 	if result != "0" {
-		return code
+		return cmp.Or(code, "refused")
 	}
 
 	var parts []string
