@@ -57,9 +57,10 @@ test: deps build lint ## everything that must pass: lint, unit tests, transcript
 	@$(MAKE) --no-print-directory packages ARCHES=$$(go env GOARCH)
 	@GOBIN=$(CURDIR)/bin go install $(GOTESTSUM)
 	$(TESTS) -p 2 -skip '^Test(Slurm|Long|Rare)' ./...
-	@echo "the demo, on an AWS that shows everything late and whose clock is off"
-	@bin/capacity-lab demo --bin bin --unkind >bin/demo-unkind.log 2>&1 || { cat bin/demo-unkind.log; exit 1; }
-	PCS_CAPACITY_PACKAGES=$(CURDIR)/dist $(TESTS) -p 1 -run '^TestSlurm' $(ON_SLURM) ./packaging
+	@echo "the demo, on an AWS that shows everything late and whose clock is off; beside it the tests with a Slurm"
+	@bin/capacity-lab demo --bin bin --unkind >bin/demo-unkind.log 2>&1 & demo=$$!; \
+	PCS_CAPACITY_PACKAGES=$(CURDIR)/dist $(TESTS) -p 1 -run '^TestSlurm' $(ON_SLURM) ./packaging; status=$$?; \
+	wait $$demo || { cat bin/demo-unkind.log; exit 1; }; exit $$status
 
 test-slurm: deps build ## the longer tests on a real Slurm; SUITE=trixie: on 24.11, SUITE=forky: on 26.05, in a chroot
 	@[ -z "$(SUITE)" ] || command -v mmdebstrap >/dev/null || $(SUDO) apt-get install -y -qq --no-install-recommends mmdebstrap >/dev/null
