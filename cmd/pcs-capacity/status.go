@@ -12,6 +12,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 )
 
@@ -87,6 +88,95 @@ type statusDocument struct {
 	capacity.Problems `json:"problems"`
 }
 
+// look holds what status has read.
+type look struct {
+	snap    *capacity.Snapshot
+	written *capacity.Snapshot // by sync; nil if there is none
+	cluster *lifecycle.Cluster // nil if Slurm did not answer
+	aws     *bool              // whether AWS answered; nil if there was nothing to ask
+	jobs    []capacity.Job
+	records []state.Record
+	now     time.Time
+}
+
+// look asks AWS and Slurm. The error is that of either.
+func (c *StatusCmd) look(ctx context.Context, sources lifecycle.Sources) (look, error) {
+	var (
+		l   look
+		err error
+	)
+
+	l.written, _ = sources.State.ReadSnapshot() // what is wrong with it, Look says
+	l.snap, l.cluster, l.aws, err = lifecycle.Look(ctx, sources)
+	l.now = sources.MachineTime().Add(l.snap.ClockOffset.Duration)
+
+	fresh := l.written != nil && !l.written.TakenAt.IsZero() && !l.written.IsStale(l.now)
+	if fresh && l.cluster != nil && l.aws != nil && !*l.aws {
+		// Sync has asked AWS just now: a user without credentials needs nothing more.
+		err = nil
+
+		for i := range l.snap.Problems {
+			if l.snap.Problems[i].Code == capacity.AWSUnanswered {
+				l.snap.Problems[i].Severity = capacity.Note
+			}
+		}
+	}
+
+	if l.cluster != nil {
+		var jobsErr error
+
+		l.jobs, _, jobsErr = sources.Slurm.JobsOf(ctx, l.cluster.OurPartitions(l.snap), nil)
+		if jobsErr != nil {
+			l.snap.Add(capacity.Problemf(capacity.SlurmUnanswered, capacity.Subject{}, "", "%v", jobsErr))
+			err = jobsErr
+		}
+
+		l.snap.Add(lifecycle.TailProblems(l.snap, l.cluster, l.jobs, l.now)...)
+	}
+
+	var recordsErr error
+
+	l.records, recordsErr = sources.State.Records()
+	if recordsErr != nil && !errors.Is(recordsErr, fs.ErrPermission) { // which are not for everyone
+		l.snap.Add(capacity.Problemf(capacity.StateFile, capacity.Subject{}, "", "%v", recordsErr))
+	}
+
+	return l, err
+}
+
+// document returns what status shows.
+func (l look) document() statusDocument {
+	doc := statusDocument{
+		TakenAt:    l.snap.TakenAt,
+		Region:     l.snap.Region,
+		Cluster:    l.snap.Cluster,
+		Partitions: []statusRow{},
+		Problems:   l.snap.Problems,
+	}
+	doc.Add(lifecycle.PartitionProblems(l.snap, l.jobs, l.records, l.now)...)
+
+	if l.written != nil {
+		doc.SyncedAt = l.written.TakenAt
+	}
+
+	if l.written != nil && l.written.IsStale(l.now) {
+		doc.Add(capacity.Problemf(capacity.HeartbeatLost, capacity.Subject{},
+			"keep `pcs-capacity sync --watch` running", "sync last saw AWS %s ago",
+			capacity.FormatDuration(l.now.Sub(l.written.TakenAt))))
+	}
+
+	for _, s := range l.snap.SlotStates(l.now) {
+		row := newStatusRow(s, l.cluster, l.jobs, l.now)
+		n := len(doc.Partitions)
+		row.another = n > 0 && doc.Partitions[n-1].Partition == row.Partition
+		doc.Partitions = append(doc.Partitions, row)
+	}
+
+	doc.Problems = doc.All()
+
+	return doc
+}
+
 func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *config.Config) error {
 	if c.Partition != "" {
 		if _, found := cfg.Partition(c.Partition); !found {
@@ -97,78 +187,13 @@ func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, c
 	progress := t.Slow("asking AWS and Slurm")
 	defer progress.Done()
 
-	sources := sourcesIfAny(ctx, g, cfg)
-	written, _ := sources.State.ReadSnapshot() // what is wrong with it, Look says
-
-	snap, cluster, aws, err := lifecycle.Look(ctx, sources)
-	now := sources.MachineTime().Add(snap.ClockOffset.Duration)
-	fresh := written != nil && !written.TakenAt.IsZero() && !written.IsStale(now)
-	if fresh && cluster != nil && aws != nil && !*aws {
-		// Sync has asked AWS just now: a user without credentials needs nothing more.
-		err = nil
-
-		for i := range snap.Problems {
-			if snap.Problems[i].Code == capacity.AWSUnanswered {
-				snap.Problems[i].Severity = capacity.Note
-			}
-		}
-	}
-
-	var jobs []capacity.Job
-	if cluster != nil {
-		var jobsErr error
-
-		jobs, _, jobsErr = sources.Slurm.JobsOf(ctx, cluster.OurPartitions(snap), nil)
-		if jobsErr != nil {
-			snap.Add(capacity.Problemf(capacity.SlurmUnanswered, capacity.Subject{}, "", "%v", jobsErr))
-			err = jobsErr
-		}
-	}
-
-	records, recordsErr := sources.State.Records()
-	if recordsErr != nil && !errors.Is(recordsErr, fs.ErrPermission) { // which are not for everyone
-		snap.Add(capacity.Problemf(capacity.StateFile, capacity.Subject{}, "", "%v", recordsErr))
-	}
-
+	l, lookErr := c.look(ctx, sourcesIfAny(ctx, g, cfg))
 	if c.Partition != "" {
-		snap.Partitions = slices.DeleteFunc(
-			snap.Partitions,
-			func(p capacity.Partition) bool { return p.Name != c.Partition },
-		)
+		l.snap.Partitions = slices.DeleteFunc(l.snap.Partitions,
+			func(p capacity.Partition) bool { return p.Name != c.Partition })
 	}
 
-	doc := statusDocument{
-		TakenAt:    snap.TakenAt,
-		Region:     snap.Region,
-		Cluster:    snap.Cluster,
-		Partitions: []statusRow{},
-		Problems:   snap.Problems,
-	}
-	doc.Add(lifecycle.PartitionProblems(snap, jobs, records, now)...)
-
-	if written != nil {
-		doc.SyncedAt = written.TakenAt
-		if written.IsStale(now) {
-			doc.Add(
-				capacity.Problemf(
-					capacity.HeartbeatLost,
-					capacity.Subject{},
-					"keep `pcs-capacity sync --watch` running",
-					"sync last saw AWS %s ago",
-					capacity.FormatDuration(now.Sub(written.TakenAt)),
-				),
-			)
-		}
-	}
-
-	for _, s := range snap.SlotStates(now) {
-		row := newStatusRow(s, cluster, jobs, now)
-		n := len(doc.Partitions)
-		row.another = n > 0 && doc.Partitions[n-1].Partition == row.Partition
-		doc.Partitions = append(doc.Partitions, row)
-	}
-
-	doc.Problems = doc.All()
+	doc := l.document()
 
 	progress.Done()
 
@@ -181,14 +206,14 @@ func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, c
 			t.Say("%s", p)
 		}
 
-		printAge(t, snap, written, aws, cluster != nil, now)
+		printAge(t, l.snap, l.written, l.aws, l.cluster != nil, l.now)
 	}
 
 	if len(cfg.Partitions) == 0 {
 		t.Say("The settings have no partition; `pcs-capacity setup` adds one.")
 	}
 
-	return doc.exitError(err)
+	return doc.exitError(lookErr)
 }
 
 // exitError returns an error if something could not be asked, or needs an administrator.

@@ -22,8 +22,14 @@ func TestLong_RunToFence(t *testing.T) {
 	r := newRehearsal(t)
 	r.sync() // fences
 	job := r.submit("-C", "gpu", "-w", "gpu-1", "-t", "6-0", "--comment=on_end=requeue", "--hold")
-	stops := r.submit("-C", "gpu", "-w", "gpu-2", "-t", "6-0", "--hold")
+	stops := r.submit("-C", "gpu", "-w", "gpu-2", "-t", "6-0")
 	r.expect("set-limit  "+job, "tell-owner  "+stops)
+
+	doc := r.document()
+	if notes := strings.Join(doc.Texts(capacity.Note), "\n"); !strings.Contains(notes,
+		"1 waiting job does not fit; 1 could be requeued there (on_end=requeue)") {
+		t.Errorf("status says %q", notes)
+	}
 
 	if j := r.job(job); j.TimeMin != capacity.Minutes(3) || j.TimeLimit != own {
 		t.Fatalf("it waits with %s, at least %s", j.TimeLimit, j.TimeMin)

@@ -218,7 +218,7 @@ func Look(ctx context.Context, s Sources) (snap *capacity.Snapshot, cluster *Clu
 		p.addProblems(checkDueFences)
 	}
 
-	p.addProblems(checkSetbacks, checkOrphans, checkTails)
+	p.addProblems(checkSetbacks, checkOrphans)
 
 	if all := !p.view.NoAWS; p.asked || !all {
 		aws = &all

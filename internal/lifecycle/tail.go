@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
@@ -65,15 +66,26 @@ func (s View) demandOf(req capacity.Request) map[string]demand {
 	return one
 }
 
+// TailProblems reports nodes that stay idle until the fence, although jobs wait. It is for who has read jobs without a
+// pass.
+func TailProblems(
+	snap *capacity.Snapshot, cluster *Cluster, jobs []capacity.Job, now time.Time,
+) []capacity.Problem {
+	return checkTails(View{Snap: snap, Cluster: cluster, Jobs: jobs, Now: now})
+}
+
 // checkTails reports nodes that stay idle until the fence, although jobs wait.
 func checkTails(s View) (problems []capacity.Problem) {
 	if s.Cluster == nil {
 		return nil
 	}
 
+	// A node that is powered down takes a place of the block, and is launched when a job needs it.
+	isIdle := func(n capacity.Node) bool { return n.IsIdle() || n.PoweredDown() }
+
 	waiting := s.demands()
 	for _, v := range s.slotStates() {
-		idle := countIdle(v, s.Cluster)
+		idle := len(s.Cluster.filterNodes(s.Cluster.SlotNodes(v.Slot.Name), isIdle))
 		d := waiting[v.Reservation.ID]
 		left := v.Window.Fence.Sub(s.Now)
 
