@@ -84,8 +84,8 @@ func (q QueueQuestion) extension(ctx context.Context, e wantedExtension) ([]Choi
 
 	offer := pickExtension(offers, e.length)
 	if len(q.search().affordable([]capacity.Offering{offer})) == 0 {
-		return nil, fmt.Errorf("an extension of %s by %s costs %s, more than --max-price %s", e.block.ID,
-			capacity.FormatDuration(e.length), offer.Fee, q.MaxPrice.Amount())
+		return nil, fmt.Errorf("an extension of %s by %s costs %s, and --max-price is %s", e.block.ID,
+			capacity.FormatDuration(e.length), offer.Fee, q.MaxPrice)
 	}
 
 	return []Choice{q.Forecast.withExtension(e, q.search().offer(offer, 0))}, nil
