@@ -11,7 +11,9 @@ type Facts struct {
 	// Reservations may come in any order and twice. A node group that selects by tags gets the ones with those tags. An
 	// id of the settings or of a group that is not listed here is one that EC2 does not describe.
 	Reservations []Reservation
-	Subnets      []Subnet
+	// Remembered has the ids of those that are as in Before, because EC2 did not describe them.
+	Remembered map[string]bool
+	Subnets    []Subnet
 	// Platforms of the launch templates' images, by the templates' names in the settings.
 	Platforms map[string]ImagePlatform
 	// Held is the reservation of each PCS compute node group, by the group's name: "" for a group without one. A group
@@ -207,6 +209,14 @@ func (at placement) learn(facts Facts, in SlotRef, snap *Snapshot) {
 			at.holds[in.Slot.Name] = in.Slot.Occupant
 		}
 
+		return
+	}
+
+	// Memory ends nothing (R8): it keeps the slot until EC2 shows that it has ended.
+	occupant, known := snap.Reservation(in.Slot.Occupant)
+	lasts := facts.Remembered[occupant.ID] && occupant.State.IsLive() || occupant.IsLiveAt(facts.Now)
+	if known && lasts {
+		at.holds[in.Slot.Name] = occupant.ID
 		return
 	}
 

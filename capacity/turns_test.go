@@ -658,3 +658,52 @@ func TestJobByAnotherClock(t *testing.T) {
 		t.Errorf("a reservation without an end: %+v", got)
 	}
 }
+
+// R8: two blocks of a slot overlap. A pass that only remembers the first, and remembers a wrong end, does not give its
+// nodes to the second; a pass in which EC2 shows the end does.
+func TestR8_MemoryDoesNotEndATurn(t *testing.T) {
+	w := newWorld(1)
+	first := Reservation{
+		ID: "cr-1", Kind: CapacityBlock, State: StateActive, InstanceType: "p5.48xlarge", Total: 4,
+		Start: noon.Add(-24 * time.Hour), End: noon.Add(4 * time.Hour),
+	}
+	second := first
+	second.ID = "cr-2"
+	second.Start = noon.Add(-time.Hour)
+	second.End = noon.Add(48 * time.Hour)
+
+	w.add(first)
+	w.add(second)
+
+	before := w.pass(noon.Add(-2*time.Hour), nil, nil)
+	before = w.pass(noon.Add(-time.Minute), before, nil)
+
+	// An old state_dir is back, and EC2 is silent.
+	old := *before
+	old.Reservations = slices.Clone(before.Reservations)
+	old.Reservations[0].End = noon.Add(-2 * time.Hour)
+	misled := Build(w.settings, Facts{
+		Before:       &old,
+		Reservations: old.Reservations,
+		Remembered:   map[string]bool{"cr-1": true, "cr-2": true},
+		Now:          noon,
+	})
+	misled.TakenAt = noon
+
+	for name, snap := range map[string]*Snapshot{
+		"as EC2 said before":     before,
+		"after the next answer":  w.pass(noon.Add(time.Minute), misled, nil),
+		"until its end":          w.pass(noon.Add(4*time.Hour-time.Minute), misled, nil),
+		"with an old state_dir":  w.pass(noon, &old, nil),
+		"EC2 shows that it ends": w.pass(noon.Add(4*time.Hour), misled, nil),
+	} {
+		want := "cr-1"
+		if name == "EC2 shows that it ends" {
+			want = "cr-2"
+		}
+
+		if got := current(snap)["gpu"]; got != want {
+			t.Errorf("%s: %s has the slot, want %s", name, got, want)
+		}
+	}
+}

@@ -66,6 +66,11 @@ func (a Answers) Keep(old *capacity.Snapshot, now time.Time) *Kept {
 
 	k.keepUnanswered(a)
 
+	k.Remembered = map[string]bool{}
+	for _, r := range k.Reservations {
+		k.Remembered[r.ID] = !k.Told[r.ID]
+	}
+
 	// EC2 may have stopped answering questions about blocks. A block never turns into an UltraServer or back.
 	for i := range k.Reservations {
 		r := &k.Reservations[i]
