@@ -85,6 +85,7 @@ var files = []string{
 	"usr/share/fish/vendor_completions.d/pcs-capacity.fish",
 	"usr/share/doc/pcs-capacity/sbom.cdx.json",
 	"usr/share/man/man5/pcs-capacity-config.toml.5.gz",
+	"usr/share/pcs-capacity/python/pcs_capacity.py",
 }
 
 // installation is a root file system with a shell in it, a Slurm outside, and a package.
