@@ -158,7 +158,7 @@ func (c *Client) ImagePlatform(ctx context.Context, template string) (capacity.I
 	}
 
 	if isDenied(err) {
-		c.addWithheld(err, "what the image of launch template "+template+" runs is not known")
+		c.addWithheld(err, "EC2 does not say what the image of launch template "+template+" runs")
 		return found, nil
 	}
 

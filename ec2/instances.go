@@ -161,7 +161,7 @@ func (c *Client) Impaired(ctx context.Context) (map[string]string, error) {
 			func(page *ec2.DescribeInstanceStatusOutput) []types.InstanceStatus { return page.InstanceStatuses })
 		switch {
 		case isDenied(err):
-			c.addWithheld(err, "which hosts in "+c.region+" are impaired, or about to be retired, is not known")
+			c.addWithheld(err, "EC2 does not say which hosts in "+c.region+" are impaired or about to be retired")
 			return nil, nil
 		case err != nil:
 			return nil, err

@@ -145,7 +145,7 @@ func (c *Client) resolveTemplate(
 	v, err = c.version(ctx, reference, pinTime)
 	switch {
 	case isDenied(err):
-		c.addWithheld(err, "whether launch template "+reference+" has network interfaces is not known, nor its version")
+		c.addWithheld(err, "EC2 does not say which version launch template "+reference+" has, nor its network interfaces")
 		return types.LaunchTemplateVersion{}, reference, nil
 	case err != nil:
 		return v, "", err

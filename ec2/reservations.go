@@ -309,7 +309,7 @@ func (c *Client) addBlockDetails(rs []capacity.Reservation, answer func() blocks
 			r.HealthUnknown = true
 		}
 
-		c.addWithheld(told.statusErr, "how many hosts of the blocks in "+c.region+" have failed is not known")
+		c.addWithheld(told.statusErr, "EC2 does not say how many hosts of the blocks in "+c.region+" have failed")
 	case told.statusErr != nil:
 		return told.statusErr
 	}

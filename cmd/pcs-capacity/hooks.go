@@ -228,7 +228,7 @@ func readNodeTypes(ctx context.Context, g *Globals, cfg *config.Config,
 			notes = append(
 				notes,
 				fmt.Sprintf(
-					"whether nodes get slurm.conf from slurmctld is not known: %s. If they do, SlurmctldParameters "+
+					"cannot tell whether nodes get slurm.conf from slurmctld: %s. If they do, SlurmctldParameters "+
 						"needs enable_configless",
 					err,
 				),

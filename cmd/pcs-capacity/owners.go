@@ -107,7 +107,7 @@ func ownedOf(cfg *maybeConfig, aws *ec2.Client, found []capacity.Reservation, sl
 
 	o := owned{byID: map[string]owner{}, idle: map[string]int{}, idleErr: slurm.err, snap: snap}
 	if o.idleErr == nil { // for the reservations that are not counted below
-		o.idleErr = errors.New("the slots of its reservations are not known until `pcs-capacity sync` has run")
+		o.idleErr = errors.New("the slots of its reservations are unknown until `pcs-capacity sync` has run")
 	}
 
 	idleBySlot := map[string]int{}

@@ -200,7 +200,7 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 
 	conf, err := slurm.New(cfg.Cluster).Config(ctx)
 	if err != nil {
-		slog.Warn("where nodes get slurm.conf from is not known", "error", err)
+		slog.Warn("cannot tell where nodes get slurm.conf from", "error", err)
 	}
 
 	r.ConfServer = conf.ConfServer

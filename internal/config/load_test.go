@@ -197,7 +197,7 @@ func TestLoadNamesFileLineAndNearestKey(t *testing.T) {
 			"unknown provider",
 			strings.Replace(goodPartition, `"pcs"`, `"gcp"`, 1),
 			"",
-			`provider = "gcp" is not known; use "pcs", "ec2" or "none"`,
+			`provider = "gcp" is not valid; use "pcs", "ec2" or "none"`,
 		},
 		{
 			"roll over of a guest",
@@ -242,7 +242,7 @@ func TestLoadNamesFileLineAndNearestKey(t *testing.T) {
 			"unknown purchase option",
 			goodPartition + "  purchase_option = \"spot\"\n",
 			"",
-			`purchase_option = "spot" is not known; use "capacity-block", "odcr" or "on-demand"`,
+			`purchase_option = "spot" is not valid; use "capacity-block", "odcr" or "on-demand"`,
 		},
 		{
 			"slots on PCS",

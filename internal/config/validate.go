@@ -126,7 +126,7 @@ func validatePartition(p capacity.PartitionSettings, fail func(message string, a
 	}
 
 	if !p.Provider.IsKnown() {
-		fail("provider = %q is not known; use \"pcs\", \"ec2\" or \"none\"", p.Provider)
+		fail("provider = %q is not valid; use \"pcs\", \"ec2\" or \"none\"", p.Provider)
 	}
 
 	if p.MinTime.Duration < time.Minute {
@@ -134,7 +134,7 @@ func validatePartition(p capacity.PartitionSettings, fail func(message string, a
 	}
 
 	if !p.OnEnd.IsKnown() {
-		fail("on_end = %q is not known; use \"stop\", \"requeue\" or \"hold\"", p.OnEnd)
+		fail("on_end = %q is not valid; use \"stop\", \"requeue\" or \"hold\"", p.OnEnd)
 	}
 
 	switch {
@@ -183,7 +183,7 @@ func validateGroup(g capacity.GroupSettings, provider capacity.Provider, fail fu
 	}
 
 	if !slices.Contains(capacity.PurchaseOptions, g.PurchaseOption) {
-		fail("purchase_option = %q is not known; use \"capacity-block\", \"odcr\" or \"on-demand\"", g.PurchaseOption)
+		fail("purchase_option = %q is not valid; use \"capacity-block\", \"odcr\" or \"on-demand\"", g.PurchaseOption)
 	}
 
 	if g.MaxNodes < 1 {
@@ -256,7 +256,7 @@ func validateReserve(
 	onDemand := provider == capacity.ProviderEC2 && !g.PurchaseOption.IsReserved()
 	switch {
 	case g.Reserve != "" && g.Reserve != capacity.ReserveNever && g.Reserve != capacity.ReservePerJob:
-		fail("reserve = %q is not known; use \"never\" or \"per-job\"", g.Reserve)
+		fail("reserve = %q is not valid; use \"never\" or \"per-job\"", g.Reserve)
 	case g.Reserve == capacity.ReservePerJob && all.MaxInstances == 0:
 		fail(
 			"reserve = \"per-job\" holds nothing while max_instances of [reserve] is 0; say how many instances may " +
