@@ -277,6 +277,14 @@ func TestExplainScreens(t *testing.T) {
 		{"behind the fence, the next block takes it", ofJob(job(maint, limit(400)), world(), 0), capacity.BehindFence},
 		{"it never fits", ofJob(job(maint, limit(9000)), world(), 0), capacity.TooLong},
 		{
+			"its owner holds it, and it may start with less",
+			ofJob(job(maint, requeues, held, told(capacity.AdminNote{
+				Kind:   capacity.NoteStated,
+				Stated: capacity.Minutes(9000),
+			}.String())), world(), 0),
+			capacity.Held,
+		},
+		{
 			"it never fits, and goes on from a checkpoint",
 			ofJob(job(maint, limit(9000), requeues), world(), 0),
 			capacity.WaitsInQueue,

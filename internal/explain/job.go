@@ -252,7 +252,7 @@ func (e *screen) explainPending(records []state.Record) {
 	switch {
 	case slurms:
 		e.answer(capacity.Held, hold.Do, "is held by Slurm: %s.", hold.Why)
-	case j.Held && e.noted:
+	case j.Held && e.noted && e.note.Kind != capacity.NoteStated:
 		e.answer(capacity.Held, "To let it go on: "+release, "is held: %s.", strings.TrimSuffix(e.note.Sentence(), "."))
 	case j.Held && j.Reason == "JobHeldAdmin":
 		e.answer(capacity.Held, "Administrators: "+release, "is held, and only an administrator can release it.")
