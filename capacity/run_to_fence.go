@@ -28,8 +28,8 @@ func (r Request) onEnd(p *Partition) OnEnd {
 	return cmp.Or(wish.OnEnd, p.OnEnd)
 }
 
-// CouldRunToFence reports whether a job that does not fit could start in the turn, if its owner let it be requeued at the
-// fence.
+// CouldRunToFence reports whether a job that does not fit could start in the turn, if its owner let it be requeued at
+// the fence.
 func (c Prospect) CouldRunToFence(req Request, snap *Snapshot) bool {
 	requeues := *c.Partition
 	requeues.OnEnd = RequeueAtEnd
@@ -40,8 +40,8 @@ func (c Prospect) CouldRunToFence(req Request, snap *Snapshot) bool {
 }
 
 // timeMinToFence returns the --time-min with which a job may run up to the fence of the turn; unset for a job that has
-// to fit, as one with a deadline has, or of several components, which Slurm does not shorten. Where accounting limits use over time, a limit is also a budget, so nobody but its
-// owner changes it.
+// to fit. One with a deadline has to, and one of several components, which Slurm does not shorten. Where accounting
+// limits use over time, a limit is also a budget, so nobody but its owner changes it.
 func (c Turn) timeMinToFence(req Request, snap *Snapshot) Limit {
 	least := c.Partition.RequeueTimeMin()
 	_, metered := snap.Walls.MaxWall(req.User, req.Account, req.QOS, *c.Partition)
@@ -123,8 +123,8 @@ func ExpectedRuns(req Request, snap *Snapshot, now time.Time) (runs []ExpectedRu
 	return runs
 }
 
-// DescribeRuns says when a job with a verdict runs, if it may start with less than its limit and is requeued at a fence;
-// "" for other jobs. The sentence lacks its subject.
+// DescribeRuns says when a job with a verdict runs, if it may start with less than its limit and is requeued at a
+// fence; "" for other jobs. The sentence lacks its subject.
 func DescribeRuns(req Request, v Verdict, snap *Snapshot, now time.Time) string {
 	runs := ExpectedRuns(req, snap, now)
 	if v.Refused || !req.TimeMin.Set && !v.Edits.TimeMin.Set || len(runs) == 0 || !runs[0].AtEnd.Requeues() {

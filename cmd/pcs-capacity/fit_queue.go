@@ -14,7 +14,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// queueAssumes is what fit --queue takes for granted.
+// queueAssumes tells people what fit --queue takes for granted.
 const queueAssumes = "jobs run on whole nodes, for all of their time limits, in today's order; what is held " +
 	"stays so; dependencies and limits of accounts are left out; a new block is set up when it opens"
 
