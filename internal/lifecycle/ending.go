@@ -225,13 +225,19 @@ func decideUnfinished(s View) (actions []Action) {
 func decideCutShort(s View) (actions []Action) {
 	changed := map[string]state.JobRecord{}
 	for _, j := range s.Ended {
-		part, _ := s.Snap.Partition(j.Partition)
+		part := s.partition(j.Partition)
 		record := recordStarted(j, newRecord(s.Snap, j, s.SavedRecords), s.SavedRecords)
 		stated := record.StatedLimit(j.TimeLimit)
 		onEnd := fencedSlot{onEnd: part.OnEnd}.onEndFor(j, record)
 
-		short := stated.Set && stated.Minutes > j.TimeLimit.Minutes || !stated.Set && j.TimeLimit == j.TimeMin
-		if j.State != "TIMEOUT" || !j.CanRequeue() || !short || onEnd == capacity.StopAtEnd {
+		// A limit that sync itself chose, however short, or that no pass may raise, has ended the job rightly.
+		_, metered := s.Snap.Walls.MaxWall(j.User, j.Account, j.QOS, part)
+		short := stated.Minutes > j.TimeLimit.Minutes
+		if !stated.Set {
+			short = j.TimeLimit == j.TimeMin && s.knownLimit(j) > j.TimeLimit.Minutes
+		}
+
+		if j.State != "TIMEOUT" || !j.CanRequeue() || !short || metered || onEnd == capacity.StopAtEnd {
 			continue
 		}
 
@@ -263,6 +269,16 @@ func decideCutShort(s View) (actions []Action) {
 	}
 
 	return append(saveJobRecords(s, changed), actions...)
+}
+
+// knownLimit returns the longest limit, in minutes, that the last pass saw or set; 0 if it did not know the job.
+func (s View) knownLimit(j capacity.Job) int {
+	was, known := s.SavedRecords[j.Shown]
+	if !known {
+		was = s.SavedRecords[tasksKey(j.Shown)]
+	}
+
+	return max(was.SeenMinutes, was.SetMinutes)
 }
 
 // isRequeued reports whether a job goes back into the queue when its fence comes, held or not. One that ends by the

@@ -563,3 +563,41 @@ func TestNextBoundary(t *testing.T) {
 		t.Errorf("after the end: %s", got)
 	}
 }
+
+// A job is requeued after its end only where its limit was made shorter than it had been, and should have been raised.
+func TestCutShort(t *testing.T) {
+	ended := capacity.Job{
+		Shown: "7", State: "TIMEOUT", Partition: "gpu", Batch: true, Requeue: true,
+		TimeMin: capacity.Minutes(31), TimeLimit: capacity.Minutes(31),
+	}
+	waited := state.JobRecord{Wanted: state.Wanted{Fit: true}, Seen: state.Seen{SeenMinutes: 600}}
+	stated := state.JobRecord{Wanted: state.Wanted{Fit: true, Minutes: 600}, Seen: state.Seen{SeenMinutes: 600}}
+	chosen := state.JobRecord{Wanted: state.Wanted{Fit: true}, Seen: state.Seen{SeenMinutes: 31}}
+	metered := func(s *View) { s.Snap.Walls.QOS = map[string]capacity.Wall{capacity.NormalQOS: {Metered: true}} }
+
+	for name, c := range map[string]struct {
+		record state.JobRecord
+		change func(*View)
+		want   bool
+	}{
+		"it waited with a longer limit":            {record: waited, want: true},
+		"it stated a longer limit":                 {record: stated, want: true},
+		"sync chose this limit, and no longer one": {record: chosen},
+		"no pass has seen it":                      {},
+		"its use over time is limited":             {record: waited, change: metered},
+		"so, and it stated a limit":                {record: stated, change: metered},
+		"it failed":                                {record: stated, change: func(s *View) { s.Ended[0].State = "FAILED" }},
+		"it is stopped":                            {record: stated, change: func(s *View) { s.Snap.Partitions[0].OnEnd = capacity.StopAtEnd }},
+	} {
+		s := atFence("1h", capacity.RequeueAtEnd)
+		s.Ended = []capacity.Job{ended}
+		s.SavedRecords = map[string]state.JobRecord{"7": c.record}
+		if c.change != nil {
+			c.change(&s)
+		}
+
+		if got := len(decideCutShort(s)) > 0; got != c.want {
+			t.Errorf("%s: requeued %t, want %t", name, got, c.want)
+		}
+	}
+}
