@@ -28,7 +28,7 @@ func (p *pass) readJobs(ctx context.Context) error {
 	var err error
 	if asked := append(slices.Clone(ours), p.SharedPartitions...); !p.OursOnly {
 		jobs, ended, err = p.Slurm.JobsOf(ctx, nil,
-			func(j capacity.Job) bool { return in(j) || p.usesOurNodes(j) || hasOurText(j) })
+			func(j capacity.Job) bool { return in(j) || p.usesOurNodes(j) || hasOurText(j) || p.hasRecord(j) })
 	} else if len(asked) > 0 {
 		jobs, ended, err = p.Slurm.JobsOf(ctx, asked, nil)
 	}
@@ -98,6 +98,12 @@ func hiddenTasks(jobs []capacity.Job, records map[string]state.JobRecord) (names
 // usesOurNodes reports whether a job has our nodes. Its partition may have lost them a moment ago.
 func (p *pass) usesOurNodes(j capacity.Job) bool {
 	return slices.ContainsFunc(j.Nodes, func(n string) bool { _, _, _, ours := p.Settings.FindNode(n); return ours })
+}
+
+// hasRecord reports whether an earlier pass has recorded a job. Its partition may not have been ours for a while.
+func (p *pass) hasRecord(j capacity.Job) bool {
+	_, recorded := p.view.SavedRecords[recordKey(j.Shown)]
+	return recorded
 }
 
 // sharedPartitions returns the partitions of jobs that run on our nodes.

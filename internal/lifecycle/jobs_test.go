@@ -75,7 +75,7 @@ func TestJobsThatAPassIsAbout(t *testing.T) {
 	for _, test := range []struct {
 		oursOnly              bool
 		also, jobs, elsewhere string
-	}{{false, "", "1 2 3 8", "5 6"}, {true, "", "1 2 3", ""}, {true, "cpu", "1 2 3 8", "4 5 6 7"}} {
+	}{{false, "", "1 2 3 8", "4 5 6"}, {true, "", "1 2 3", ""}, {true, "cpu", "1 2 3 8", "4 5 6 7"}} {
 		p := passOf(
 			Sources{
 				Settings:         settings,
@@ -83,7 +83,14 @@ func TestJobsThatAPassIsAbout(t *testing.T) {
 				SharedPartitions: strings.Fields(test.also),
 				World:            World{Slurm: m},
 			},
-			View{Snap: snap, Cluster: cluster},
+			View{
+				Snap:     snap,
+				Cluster:  cluster,
+				OursOnly: test.oursOnly,
+				SavedRecords: map[string]state.JobRecord{
+					"4": {FenceRequeues: 4}, "11": {FenceRequeues: 3}, "12": {FenceRequeues: 2},
+				},
+			},
 		)
 		if err := p.readJobs(t.Context()); err != nil {
 			t.Fatal(err)
@@ -107,10 +114,14 @@ func TestJobsThatAPassIsAbout(t *testing.T) {
 				test.elsewhere,
 			)
 		}
-		// What is known of a job stays while it cannot be read.
-		p.view.SavedRecords = map[string]state.JobRecord{"11": {FenceRequeues: 3}, "12": {}}
-		if records := trustedRecords(p.view); records["11"].FenceRequeues != 3 || records["12"] != (state.JobRecord{}) {
-			t.Errorf("marks %v", records)
+		// What is known of a job stays while it cannot be read or is in another partition, until Slurm has it no more.
+		records := trustedRecords(p.view)
+		if records["4"].FenceRequeues != 4 || records["11"].FenceRequeues != 3 {
+			t.Errorf("of ours only: %v, also of %q: records %v", test.oursOnly, test.also, records)
+		}
+
+		if _, kept := records["12"]; kept != test.oursOnly {
+			t.Errorf("of ours only: %v, also of %q: records %v", test.oursOnly, test.also, records)
 		}
 		// The next pass also looks where job 8 was seen.
 		if got, seen := strings.Join(p.sharedPartitions(), " "), strings.Contains(test.jobs, "8"); (got == "cpu") != seen {

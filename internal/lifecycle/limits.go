@@ -427,10 +427,16 @@ func trustedRecords(s View) map[string]state.JobRecord {
 				func(name string) bool { _, ours := s.Snap.Partition(name); return ours })
 	}), s.SavedRecords)
 
-	// A job that could not be read this time keeps its record for the next pass.
-	for _, j := range s.Unread {
-		if record, marked := s.SavedRecords[recordKey(j.Shown)]; marked {
-			records[recordKey(j.Shown)] = record
+	listed := map[string]bool{}
+	for _, j := range slices.Concat(s.Jobs, s.Unread, s.Elsewhere) {
+		listed[recordKey(j.Shown)] = true
+	}
+
+	// Any other job keeps its record as long as Slurm may have it: it may be ours again in the next pass.
+	for key, record := range s.SavedRecords {
+		_, counts := records[key]
+		if !counts && (listed[key] || s.OursOnly) {
+			records[key] = record
 		}
 	}
 

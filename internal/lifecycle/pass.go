@@ -305,6 +305,7 @@ func newPass(s Sources) *pass {
 			Owner:    s.Owner,
 			OwnerIs:  s.OwnerIs,
 			Poll:     s.Poll,
+			OursOnly: s.OursOnly,
 			Snap:     &capacity.Snapshot{},
 		},
 	}

@@ -38,8 +38,10 @@ type View struct {
 	Cluster *Cluster
 	// Jobs run or wait in our partitions or on our nodes.
 	Jobs []capacity.Job
-	// Elsewhere has jobs of other partitions whose comment or AdminComment has a word of ours.
+	// Elsewhere has jobs of other partitions with a record, or with a word of ours in comment or AdminComment.
 	Elsewhere []capacity.Job
+	// OursOnly: jobs of other partitions were not read, so Elsewhere is empty.
+	OursOnly bool
 	// Ended has the jobs that ended in the last minutes.
 	Ended []capacity.Job
 	// Unread has jobs in our partitions or on our nodes that could be read only in part. They stay as they are.
