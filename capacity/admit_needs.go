@@ -286,6 +286,21 @@ type Edits struct {
 	Constraint string `json:"constraint,omitempty"`
 }
 
+// Apply returns the job as the edits leave it.
+func (e Edits) Apply(j Job) Job {
+	if e.TimeLimit.Bounded() {
+		j.TimeLimit = e.TimeLimit
+	}
+
+	if e.TimeMin.Bounded() {
+		j.TimeMin = e.TimeMin
+	}
+
+	j.Constraint = cmp.Or(e.Constraint, j.Constraint)
+
+	return j
+}
+
 func refuse(code Code, format string, args ...any) Verdict {
 	return Verdict{Problem: Problemf(code, Subject{}, "", format, args...), Refused: true}
 }

@@ -84,8 +84,8 @@ func (c *Client) Edit(ctx context.Context, edits map[string]capacity.Edits) map[
 }
 
 func hasEdits(j capacity.Job, e capacity.Edits) bool {
-	return (!e.TimeLimit.Bounded() || j.TimeLimit == e.TimeLimit) && (!e.TimeMin.Bounded() || j.TimeMin == e.TimeMin) &&
-		(e.Constraint == "" || j.Constraint == e.Constraint)
+	want := e.Apply(j)
+	return j.TimeLimit == want.TimeLimit && j.TimeMin == want.TimeMin && j.Constraint == want.Constraint
 }
 
 // SetAdminComment replaces the AdminComment of jobs, which their users can see but

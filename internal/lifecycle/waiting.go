@@ -203,11 +203,16 @@ func decideWaiting(s View) []Action {
 
 		// Mended, not reported.
 		edits := w.edits(j, s.JobRecords[recordKey(j.Shown)], defaults)
-		if edits != (capacity.Edits{}) && len(fits) < maxFitsPerPass {
-			fits = append(fits, editedJob{j, edits})
+		if edits != (capacity.Edits{}) && len(fits) == maxFitsPerPass {
+			continue
 		}
 
-		if edits != (capacity.Edits{}) || len(tell) == maxNotesPerPass {
+		if edits != (capacity.Edits{}) {
+			fits = append(fits, editedJob{j, edits})
+			j = edits.Apply(j)
+		}
+
+		if len(tell) == maxNotesPerPass {
 			continue
 		}
 

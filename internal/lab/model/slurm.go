@@ -759,14 +759,11 @@ func (s *Slurm) Edit(_ context.Context, edits map[string]capacity.Edits) map[str
 			fmt.Sprintf("job %s: %s, --time-min=%s", job, e.TimeLimit, e.TimeMin),
 			false,
 			func(j *Job) {
-				if e.TimeLimit.Bounded() {
-					j.TimeLimit = e.TimeLimit
-				}
-
+				before := j.TimeMin
+				j.Job = e.Apply(j.Job)
 				if j.State == "RUNNING" {
+					j.TimeMin = before
 					j.setEnd()
-				} else if e.TimeMin.Bounded() {
-					j.TimeMin = e.TimeMin
 				}
 			},
 			job,
