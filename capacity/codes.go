@@ -97,6 +97,7 @@ const (
 	FenceNear   Code = "fence-near"
 	NodesIdle   Code = "idle"
 	NoSuccessor Code = "no-successor"
+	BuyBy       Code = "buy-by"
 	BlockSetUp  Code = "set-up"
 )
 
@@ -785,6 +786,15 @@ var Codes = []Meaning{
 		Text:     "No block follows, and the last fence is less than 14 days away.",
 		Do:       "Buy the next one, or extend this one.",
 		More:     "buying.md",
+	},
+	{
+		Code:     BuyBy,
+		At:       []Place{AtNotice},
+		Severity: Admin,
+		Text: "Jobs of the queue are not done by the fence, an extension of the block would help, and in less than a " +
+			"day it is too late to buy one: its payment can take 12 hours.",
+		Do:   "See with `pcs-capacity fit --queue QUEUE` what is for sale, and what each would do.",
+		More: "buying.md",
 	},
 	{
 		Code:     BlockSetUp,

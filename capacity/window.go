@@ -88,3 +88,10 @@ func (d *Duration) UnmarshalText(text []byte) (err error) {
 	d.Duration, err = ParseDuration(string(text))
 	return err
 }
+
+// extensionPayment bounds how long EC2 takes to bill an extension; until then the block's end stays (EC2 User Guide,
+// "Extend Capacity Blocks").
+const extensionPayment = 12 * time.Hour
+
+// ExtendBy returns when an extension must be bought, so that it is paid before jobs reach the fence.
+func (w Window) ExtendBy() time.Time { return w.Fence.Add(-extensionPayment) }

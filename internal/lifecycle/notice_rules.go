@@ -8,11 +8,14 @@ import (
 )
 
 // The times of notices: how long before a fence people are told of it, how long nodes of an open block may have no job,
-// and how long before its fence the last block of a slot must have one that follows.
+// how long before its fence the last block of a slot must have one that follows, and how long before the last moment to
+// buy an extension they are told of it.
 const (
-	fenceNear = time.Hour
-	idleAfter = 30 * time.Minute
-	successor = 14 * 24 * time.Hour
+	fenceNear  = time.Hour
+	idleAfter  = 30 * time.Minute
+	successor  = 14 * 24 * time.Hour
+	timeToBuy  = 24 * time.Hour
+	lastLength = 26 * 7 * 24 * time.Hour // the longest extension (EC2 API Reference, DescribeCapacityBlockOfferings)
 )
 
 // noticeView holds what the rules of notices look at: a pass that is over.
@@ -27,7 +30,7 @@ type noticeView struct {
 var (
 	noticeRules = []func(noticeView) []Notice{lostHeartbeat, slotNotices, blocksSetUp, troubles, refusedJobs}
 	slotRules   = []func(noticeView, capacity.SlotState) []Notice{
-		blocksClosed, blockOpened, fenceIsNear, noSuccessor, nodesIdle,
+		blocksClosed, blockOpened, fenceIsNear, noSuccessor, extensionDue, nodesIdle,
 	}
 )
 
@@ -122,6 +125,33 @@ func hasSuccessor(s capacity.SlotState, all []capacity.SlotState) bool {
 		return o.Group.Name == s.Group.Name &&
 			(o.Window.End.After(s.Window.End) || o.Next.Window.End.After(s.Window.End))
 	})
+}
+
+// extensionDue tells that the queue needs an extension of a block, while there is time to buy one.
+func extensionDue(v noticeView, s capacity.SlotState) []Notice {
+	by := s.Window.ExtendBy()
+	left := by.Sub(v.At)
+	_, told := v.told[noticeKey(capacity.BuyBy, fenceKey(s))]
+	if told || !s.Reservation.Kind.IsBlock() || !v.isBeforeFence(s) || left <= 0 || left > timeToBuy {
+		return nil // most passes need not plan the queue
+	}
+
+	queue := capacity.Queue{Partition: s.Partition.Name, Jobs: v.Jobs, Now: v.At}
+	queue.Jobs = excludeJobs(v.Jobs, func(j capacity.Job) bool { return !j.InPartition(queue.Partition) })
+	longer := s.Reservation
+	longer.End = longer.End.Add(lastLength)
+
+	undone := len(queue.Plan(v.snap).Undone)
+
+	helped := undone - len(queue.Plan(v.snap.With(queue.Partition, longer)).Undone)
+	if helped <= 0 {
+		return nil
+	}
+
+	return []Notice{newNotice(capacity.BuyBy, aboutSlot(s), fenceKey(s),
+		"an extension of %s would let %s of partition %s get done that otherwise will not, as its fence is at %s; buy "+
+			"it by %s, as its payment can take 12 hours", s.Reservation.ID, plural(helped, "job", "jobs"),
+		queue.Partition, capacity.FormatUTC(s.Window.Fence), capacity.FormatUTC(by))}
 }
 
 func nodesIdle(v noticeView, s capacity.SlotState) []Notice {

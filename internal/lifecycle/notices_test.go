@@ -120,6 +120,51 @@ func TestTell(t *testing.T) {
 	}
 }
 
+// In the day before an extension could no longer be paid in time, people are told of it if the queue needs one.
+func TestTellOfExtension(t *testing.T) {
+	dir := state.Dir(t.TempDir())
+	r := block("cr-1", "0s", "48h", capacity.StateActive)
+	r.Total = 2
+	snap := oneSlot("ec2", []string{"cr-1"}, r)
+	group := &snap.Partitions[0].Groups[0]
+	group.PurchaseOption = capacity.CapacityBlock
+	group.Slots[0].Count = 2
+	job := func(partition string, hours int) capacity.Job {
+		limit := capacity.Minutes(60 * hours)
+		return capacity.Job{Shown: "7", Partition: partition, State: "PENDING", NumNodes: 1, TimeLimit: limit}
+	}
+
+	for _, step := range []struct {
+		now  string
+		job  capacity.Job
+		want string
+	}{
+		{"11h19m", job("gpu", 60), ""}, // more than a day is left
+		{"11h20m", job("gpu", 20), ""}, // it is done by the fence
+		{"11h20m", job("other", 60), ""},
+		{"11h20m", job("gpu", 6000), ""}, // which no extension helps
+		{"35h20m", job("gpu", 60), ""},   // too late
+		{"35h19m", job("gpu", 60), "an extension of cr-1 would let 1 job of partition gpu get done that otherwise will " +
+			"not, as its fence is at 2026-11-22 11:20 UTC; buy it by 2026-11-21 23:20 UTC, as its payment can take 12 hours"},
+		{"35h19m", job("gpu", 60), ""},
+	} {
+		snap.TakenAt = at(step.now)
+		told := ""
+
+		errs := DeliverNotices(dir, snap, Report{Jobs: []capacity.Job{step.job}, At: at(step.now)}, func(n Notice) error {
+			if n.Code == capacity.BuyBy {
+				told = n.Sentence
+			}
+
+			return nil
+		})
+		if told != step.want || len(errs) > 0 {
+			t.Errorf("at %s with a job of %s for %s: it told %q, want %q, %v", step.now, step.job.TimeLimit,
+				step.job.Partition, told, step.want, errs)
+		}
+	}
+}
+
 // TestTellOfJobs: of a job that can never start, a site is told once, with its owner; of another
 // job that gets the same id later, again. What could not be told is told later.
 func TestTellOfJobs(t *testing.T) {

@@ -63,13 +63,9 @@ func extended(r capacity.Reservation, length time.Duration) capacity.Reservation
 	return r
 }
 
-// payment bounds how long EC2 takes to bill an extension; until then the block's end stays (EC2 User Guide, "Extend
-// Capacity Blocks").
-const payment = 12 * time.Hour
-
-// withExtension returns the choice of an extension for sale. Its payment has to be over before jobs reach the old fence.
+// withExtension returns the choice of an extension for sale.
 func (f Forecast) withExtension(e wantedExtension, offer Offer) Choice {
-	by := f.Snapshot.Timing.Window(e.block).Fence.Add(-payment)
+	by := f.Snapshot.Timing.Window(e.block).ExtendBy()
 	if by.Before(f.Queue.Now) {
 		by = f.Queue.Now
 	}
