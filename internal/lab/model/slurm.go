@@ -172,9 +172,14 @@ func (s *Slurm) next(to time.Time) time.Time {
 func (s *Slurm) advance() {
 	maps.DeleteFunc(s.Fences, func(_ string, r Reservation) bool { return !r.End.After(s.Now) })
 
-	for _, i := range slices.Clone(s.EC2.Instances) {
-		if r, _ := s.EC2.Real(i.ReservationID); r.Kind.IsBlock() && !s.EC2.Open(r.ID) {
+	// Backward, because End removes them.
+	for n, i := range slices.Backward(s.EC2.Instances) {
+		switch r, _ := s.EC2.Real(i.ReservationID); {
+		case r.ID == "" || s.EC2.Open(r.ID):
+		case r.Kind.IsBlock():
 			s.EC2.End(i.ID) // EC2 takes it back
+		default:
+			s.EC2.Instances[n].ReservationID = "" // it goes on, on demand
 		}
 	}
 
