@@ -221,9 +221,10 @@ var noCapacityCodes = []string{
 	"ReservationCapacityExceeded",
 }
 
-// noHoldCodes are the codes with which EC2 refuses to hold capacity of one type in one zone where another type or zone
-// may work: the codes of a launch, types that a zone does not offer, and quotas, which are for families of types.
-var noHoldCodes = []string{"Unsupported", "VcpuLimitExceeded", "InstanceLimitExceeded"}
+// elsewhereCodes are the codes with which EC2 refuses to launch, or to hold capacity for, one type in one zone where
+// another type or zone, or fewer instances, may work: types that a zone does not offer, and quotas, which are for
+// families of types.
+var elsewhereCodes = []string{"Unsupported", "VcpuLimitExceeded", "InstanceLimitExceeded"}
 
 // unclearCodes are codes of EC2 that say nothing about the effect, whatever status they come with.
 var unclearCodes = []string{"InternalError", "InternalFailure", "ServiceUnavailable", "Unavailable", "RequestTimeout"}

@@ -106,18 +106,26 @@ func TestOnDemandLaunchStaysOutOfOpenReservations(t *testing.T) {
 	}
 }
 
-// A launch is whole or not at all.
+// A launch is whole or not at all. Fewer instances may fit, into a reservation and into a quota.
 func TestLaunchTakesNoPart(t *testing.T) {
-	_, c := newSim(t)
-	_, err := c.Launch(
-		t.Context(),
-		capacity.Launch{
-			ClientToken: "t", LaunchTemplate: nodes, InstanceType: "g6.12xlarge", SubnetID: subnetA,
-			ReservationID: gpuODCR, Kind: capacity.ODCR, Count: 5, Tags: map[string]string{capacity.TagCluster: "ml"},
-		},
-	)
-	if Code(err) != "ReservationCapacityExceeded" {
-		t.Errorf("error %v", err)
+	sim, c := newSim(t)
+	launch := capacity.Launch{
+		ClientToken: "t", LaunchTemplate: nodes, InstanceType: "g6.12xlarge", SubnetID: subnetA,
+		ReservationID: gpuODCR, Kind: capacity.ODCR, Count: 5, Tags: map[string]string{capacity.TagCluster: "ml"},
+	}
+
+	for _, code := range []string{"ReservationCapacityExceeded", "VcpuLimitExceeded"} {
+		_, err := c.Launch(t.Context(), launch)
+		if Code(err) != code || !errors.Is(err, capacity.ErrNoRoom) {
+			t.Errorf("%s: error %v", code, err)
+		}
+
+		fault(t, sim, awssim.Fault{
+			Operation: "RunInstances",
+			Effect:    awssim.FailBefore,
+			Code:      "VcpuLimitExceeded",
+			Status:    400,
+		})
 	}
 
 	left, err := c.FindInstances(

@@ -30,7 +30,8 @@ func (c *Client) Launch(ctx context.Context, l capacity.Launch) ([]capacity.Inst
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("launching %d × %s in %s: %w", l.Count, l.InstanceType, c.region, withOutcome(err))
+		return nil, fmt.Errorf("launching %d × %s in %s: %w", l.Count, l.InstanceType, c.region,
+			withOutcome(err, elsewhereCodes...))
 	}
 
 	var launched []capacity.Instance

@@ -384,7 +384,7 @@ func (c *Client) CreateODCR(ctx context.Context, o capacity.HoldOrder) (capacity
 
 	if err != nil {
 		return capacity.Reservation{}, fmt.Errorf("holding %d × %s in %s: %w", o.Count, o.InstanceType, o.AZID,
-			withOutcome(err, noHoldCodes...))
+			withOutcome(err, elsewhereCodes...))
 	}
 
 	return c.reservation(*out.CapacityReservation), nil

@@ -104,7 +104,7 @@ func (c *Client) tryInSubnet(ctx context.Context, t Trial, subnet string, build 
 		l.PlacementGroup = ""
 
 		err = c.tryOne(ctx, l, build)
-		if Outcome(err, noHoldCodes...) == capacity.ErrNoRoom { // types of blocks are perhaps not sold on demand
+		if Outcome(err, elsewhereCodes...) == capacity.ErrNoRoom { // types of blocks are perhaps not sold on demand
 			err = nil
 		}
 	}

@@ -239,7 +239,7 @@ func TestOutcome(t *testing.T) {
 		"a quota, of a hold": {
 			err:  answered(400, "VcpuLimitExceeded"),
 			want: capacity.ErrNoRoom,
-			more: noHoldCodes,
+			more: elsewhereCodes,
 		},
 		"a token": {
 			err:  answered(400, "IdempotentParameterMismatch"),
