@@ -27,8 +27,7 @@ func OnlyInUltraServers(instanceType string) (only, known bool) {
 	return only, only || slices.Contains(blockFamilies, name)
 }
 
-// Launch describes one RunInstances call for Count instances. If there is less room, EC2 launches as many as fit, at
-// least Least; otherwise none.
+// Launch describes one RunInstances call for Count instances. If there is less room, EC2 launches none.
 type Launch struct {
 	// ClientToken makes a repeated request the same launch; at most 64 characters. EC2 binds it to the request: see
 	// ErrTokenUsed.
@@ -42,7 +41,6 @@ type Launch struct {
 	Fresh          bool              // the reservation was created just now, so parts of EC2 may not know it yet
 	PlacementGroup string            // the reservation's placement group; "" leaves the choice to the launch template
 	Count          int               // the number of instances
-	Least          int               // the least acceptable number; 0 stands for Count
 	Tags           map[string]string // written on the instances and their volumes
 }
 

@@ -1,7 +1,6 @@
 package ec2
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -49,7 +48,7 @@ func (c *Client) launchInput(ctx context.Context, l capacity.Launch) (*ec2.RunIn
 	}
 
 	in := &ec2.RunInstancesInput{
-		MinCount:          aws.Int32(int32(cmp.Or(l.Least, l.Count))),
+		MinCount:          aws.Int32(int32(l.Count)),
 		MaxCount:          aws.Int32(int32(l.Count)),
 		ClientToken:       aws.String(l.ClientToken),
 		LaunchTemplate:    templateReference(pin),

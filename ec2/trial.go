@@ -94,7 +94,6 @@ func (c *Client) tryInSubnet(ctx context.Context, t Trial, subnet string, build 
 
 	l.SubnetID = subnet
 	l.Count = 1
-	l.Least = 1
 
 	err := c.tryOne(ctx, l, build)
 	aside := l.ReservationID != "" && Outcome(err) == capacity.ErrNoRoom

@@ -207,8 +207,6 @@ func (w *fake) Launch(ctx context.Context, l capacity.Launch) (launched []capaci
 	switch word := w.is(l.ClientToken); {
 	case word == "one":
 		has = min(has, 1)
-	case word == "some":
-		has = min(has, l.Least)
 	case word == "ended":
 		has = 0
 	case word == "no address" && has > 0:

@@ -21,7 +21,6 @@ type group struct {
 	// powered up.
 	jobs  []capacity.Job
 	lost  []int  // jobs, by id, that ended between the power-up and this hook
-	each  bool   // these are groups of one node that share a call, and as many are launched as fit
 	parts []part // set by plan
 }
 
@@ -157,10 +156,15 @@ func inOrder(nodes []string, of map[string]*group) (groups []group) {
 	return groups
 }
 
+// maxShared bounds the nodes of groups that share a call. AWS advises to launch 100 instances in a call rather than
+// 500, "to ensure faster instance launches" (EC2 API Reference, RunInstances).
+const maxShared = 100
+
 // plan decides everything before the first launch: the largest groups first, because they find room in the fewest
-// places. It counts in taken, by reservation, the instances that will use it. It returns separately the groups for
-// which nothing is launched.
-func (f launchFacts) plan(groups []group, taken map[string]int) (ready []group, unplaced []failedGroup) {
+// places. It counts in taken, by reservation, the instances that will use it. Each list of ready groups shares calls:
+// EC2 limits the calls of an account far more than its instances. plan returns separately the groups for which nothing
+// is launched.
+func (f launchFacts) plan(groups []group, taken map[string]int) (ready [][]group, unplaced []failedGroup) {
 	largest := slices.Clone(groups)
 
 	// Small groups fit into what large ones leave, but not the other way round.
@@ -174,28 +178,28 @@ func (f launchFacts) plan(groups []group, taken map[string]int) (ready []group, 
 		}
 
 		g.parts = parts
-		g.each = len(g.nodes) == 1 && !parts[0].targets[0].hold
 
-		i := slices.IndexFunc(ready, g.sharesCall)
+		i := slices.IndexFunc(ready, g.canJoin)
 		if i < 0 {
-			ready = append(ready, g)
-			continue
+			ready = append(ready, nil)
+			i = len(ready) - 1
 		}
 
-		// One call for all one-node groups of a slot: EC2 limits the calls, not the instances.
-		o := &ready[i]
-		o.nodes = append(o.nodes, g.nodes...)
-		o.jobs = append(o.jobs, g.jobs...)
-		o.parts[0].nodes = o.nodes
+		ready[i] = append(ready[i], g)
 	}
 
 	return ready, unplaced
 }
 
-// sharesCall reports whether one call can launch both groups: of one node each, in the same slot and targets.
-func (g group) sharesCall(o group) bool {
-	return g.each && o.each && g.parts[0].slot.name == o.parts[0].slot.name &&
-		slices.Equal(g.parts[0].targets, o.parts[0].targets)
+// canJoin reports whether the group can share the calls of others: it is in the same slots, with the same targets. An
+// ODCR is held for one group only.
+func (g group) canJoin(others []group) bool {
+	holds := slices.ContainsFunc(g.parts, func(p part) bool { return p.targets[0].hold })
+	same := slices.EqualFunc(g.parts, others[0].parts, func(a, b part) bool {
+		return a.slot.name == b.slot.name && slices.Equal(a.targets, b.targets)
+	})
+
+	return same && !holds && len(g.nodes)+len(nodesOf(others)) <= maxShared
 }
 
 // splitBySlot divides a group by slot, each part with its targets.
@@ -445,15 +449,20 @@ func (f launchFacts) tags(jobs []capacity.Job, partition string, nodes []string,
 	return tags
 }
 
-// jobsOn returns the group's jobs that have any of the nodes.
-func (g group) jobsOn(nodes []string) []capacity.Job {
-	if !g.each {
-		return g.jobs
+// nodesOf returns the nodes of groups.
+func nodesOf(groups []group) (nodes []string) {
+	for _, g := range groups {
+		nodes = append(nodes, g.nodes...)
 	}
+	return nodes
+}
 
-	return slices.DeleteFunc(slices.Clone(g.jobs), func(j capacity.Job) bool {
-		return !slices.ContainsFunc(j.Nodes, func(n string) bool { return slices.Contains(nodes, n) })
-	})
+// jobsOf returns the jobs of groups.
+func jobsOf(groups []group) (jobs []capacity.Job) {
+	for _, g := range groups {
+		jobs = append(jobs, g.jobs...)
+	}
+	return jobs
 }
 
 // jobNames returns the jobs' ids as squeue shows them.

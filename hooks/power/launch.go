@@ -106,11 +106,11 @@ func (h *Hook) resume(ctx context.Context, up powerUp, waits []capacity.ResumeJo
 	// Judged before the launch: a job that may never run here must not cost an instance.
 	refused := l.facts.refusedJobs(up.jobs, nodes)
 	groups, shared := splitRefused(groups, refused)
-	groups, unplaced := l.facts.plan(groups, map[string]int{})
+	ready, unplaced := l.facts.plan(groups, map[string]int{})
 
-	// One goroutine for the groups that fail already, and one for each that is launched.
-	errs := make([]error, len(groups)+1)
-	held := make([][]odcr, len(groups))
+	// One goroutine for the groups that fail already, and one for each list of groups that are launched.
+	errs := make([]error, len(ready)+1)
+	held := make([][]odcr, len(ready))
 
 	var all sync.WaitGroup
 	all.Go(func() {
@@ -118,9 +118,9 @@ func (h *Hook) resume(ctx context.Context, up powerUp, waits []capacity.ResumeJo
 		errs[0] = l.takeDown(append(shared, unplaced...)...)
 	})
 
-	for i, g := range groups {
-		turn := l.reserveTurn(l.limiterFor(g)) // in order: a small group must not take the room of a large one
-		all.Go(func() { held[i], errs[i+1] = l.launch(g, turn) })
+	for i, some := range ready {
+		turn := l.reserveTurn(l.limiterFor(some)) // in order: a small group must not take the room of a large one
+		all.Go(func() { held[i], errs[i+1] = l.launch(some, turn) })
 	}
 
 	all.Wait()
@@ -172,9 +172,9 @@ func (h *Hook) nodesPoweringUp(up powerUp) ([]string, error) {
 	return launch, err
 }
 
-// limiterFor returns the limit of the first call that launches a group.
-func (l *launcher) limiterFor(g group) *state.RateLimit {
-	if g.parts[0].targets[0].hold {
+// limiterFor returns the limit of the first call that launches groups.
+func (l *launcher) limiterFor(groups []group) *state.RateLimit {
+	if groups[0].parts[0].targets[0].hold {
 		return l.holds
 	}
 
@@ -199,22 +199,38 @@ func (l *launcher) reserveTurn(requests *state.RateLimit) time.Time {
 	return now.Add(wait)
 }
 
-// groupLaunch is the launch of one group, and what has come of it. No other launch sees it.
-type groupLaunch struct {
-	group
+// sharedLaunch is the launch of groups that share calls, and what has come of it. No other launch sees it.
+type sharedLaunch struct {
 	turn     time.Time           // of its first call; zero after that
 	launched map[string]launched // by node
 	held     []odcr              // that were created, and launched into
+	failed   []failedGroup
+}
+
+// fail notes why groups are not launched.
+func (s *sharedLaunch) fail(why error, groups []group) {
+	for _, g := range groups {
+		s.failed = append(s.failed, failedGroup{g, why, s.launched})
+	}
+}
+
+// missing returns, in node order, the nodes of the groups' i-th part that have no instance.
+func (s *sharedLaunch) missing(i int, groups []group) (nodes []string) {
+	for _, g := range groups {
+		nodes = append(nodes, g.parts[i].nodes...)
+	}
+
+	return hostlist.Sort(removeFunc(nodes, func(n string) bool { return s.launched[n].instance.ID != "" }))
 }
 
 // waitForTurn waits until the account's limit of requests allows one more, or fails if there is no time for that.
-func (l *launcher) waitForTurn(g *groupLaunch, requests *state.RateLimit) error {
-	turn := g.turn
+func (l *launcher) waitForTurn(s *sharedLaunch, requests *state.RateLimit) error {
+	turn := s.turn
 	if turn.IsZero() {
 		turn = l.reserveTurn(requests)
 	}
 
-	g.turn = time.Time{}
+	s.turn = time.Time{}
 
 	if turn.IsZero() {
 		return errNoTime
@@ -236,151 +252,139 @@ type launched struct {
 	address     netip.Addr
 }
 
-// launch launches a group, part by part, each in its targets in order, and tells Slurm where the nodes are. What fails
-// is taken down: the whole group, or those of its nodes that are launched each by itself. That terminates what was
-// launched for it. turn is that of the first call; zero if it has none. It returns the ODCRs that keep room for what
-// runs. The error is for nodes that Slurm has still.
-func (l *launcher) launch(ready group, turn time.Time) (held []odcr, err error) {
-	g := &groupLaunch{group: ready, turn: turn, launched: map[string]launched{}}
-	why := l.launchParts(g)
+// launch launches groups that share calls, each whole or not at all, and tells Slurm where their nodes are. Groups that
+// fail are taken down, which terminates what was launched for them. turn is that of the first call; zero if it has none.
+// It returns the ODCRs that keep room for what runs. The error is for nodes that Slurm has still.
+func (l *launcher) launch(groups []group, turn time.Time) (held []odcr, err error) {
+	s := &sharedLaunch{turn: turn, launched: map[string]launched{}}
+	l.launchFrom(s, 0, groups)
 
-	// A group is launched whole or not at all; nodes that are launched each by itself keep what they got.
-	done := removeFunc(g.nodes, func(n string) bool { return !g.launched[n].address.IsValid() })
-	if why != nil && !g.each {
-		done = nil
-	}
-
-	if len(done) > 0 {
-		if err := l.setAddresses(g, done); err != nil {
-			done = nil
-			why = err
-		}
-	}
-
-	if len(done) > 0 {
-		l.record(l.records(g, done)...)
-	}
-
-	if why == nil {
-		return g.held, nil
-	}
-
-	// Only the jobs of nodes that failed are requeued; the others run.
-	failed := failedGroup{ready, why, g.launched}
-	failed.nodes = removeFunc(g.nodes, func(n string) bool { return slices.Contains(done, n) })
-	failed.jobs = g.jobsOn(failed.nodes)
-
-	return g.held, l.takeDown(failed)
+	return s.held, l.takeDown(s.failed...)
 }
 
-// launchParts launches the nodes that have no instance of this power-up.
-func (l *launcher) launchParts(g *groupLaunch) error {
-	for _, p := range g.parts {
-		missing, err := l.adopt(g, p)
-		if err != nil {
-			return err
-		}
-
-		err = l.launchPart(g, p, missing)
-		if err != nil {
-			return err
-		}
+// launchFrom launches the parts of groups from the i-th on. Groups that have all of their nodes are registered.
+func (l *launcher) launchFrom(s *sharedLaunch, i int, groups []group) {
+	if i == len(groups[0].parts) {
+		l.register(s, groups)
+		return
 	}
 
-	return nil
-}
-
-// launchPart launches nodes into one target after the other, until all have an instance.
-func (l *launcher) launchPart(g *groupLaunch, p part, missing []string) error {
-	var firstErr error
-
-	for _, t := range p.targets {
-		var err error
-
-		missing, err = l.fill(g, p, t, missing)
-		if err == nil {
-			return nil
-		}
-
-		// Only a lack of room is cured by another reservation or zone.
-		if !errors.Is(err, capacity.ErrNoRoom) {
-			return err
-		}
-
-		if firstErr == nil {
-			firstErr = err // EC2's first answer says most
-		}
-	}
-
-	return firstErr
-}
-
-// fill launches nodes into a target, call by call, until none is missing or EC2 refuses. It returns the missing ones.
-func (l *launcher) fill(g *groupLaunch, p part, t target, missing []string) ([]string, error) {
-	for len(missing) > 0 {
-		var err error
-
-		missing, err = l.launchInto(g, p, t, missing)
-		if err != nil {
-			return missing, err
-		}
-	}
-
-	return nil, nil
-}
-
-// launchInto launches nodes into a target, or into an ODCR that it creates there, which is cancelled if that fails. It
-// returns the nodes for which there was no room.
-func (l *launcher) launchInto(g *groupLaunch, p part, t target, nodes []string) (missing []string, err error) {
-	if !t.hold {
-		return l.runInstances(g, p, t, t.reservationID, nodes)
-	}
-
-	o, err := l.createODCR(g, p, t, nodes)
+	err := l.adopt(s, i, groups)
 	if err != nil {
-		return nodes, err
+		s.fail(err, groups)
+		return
+	}
+
+	var waiting, adopted []group
+	for _, g := range groups {
+		if len(s.missing(i, []group{g})) > 0 {
+			waiting = append(waiting, g)
+		} else {
+			adopted = append(adopted, g)
+		}
+	}
+
+	if len(adopted) > 0 {
+		l.launchFrom(s, i+1, adopted)
+	}
+
+	// Only a lack of room is cured by another reservation or zone. EC2's first answer says most.
+	var full error
+	for _, t := range groups[0].parts[i].targets {
+		waiting, err = l.fill(s, i, t, waiting)
+		full = cmp.Or(full, err)
+	}
+
+	s.fail(full, waiting)
+}
+
+// fill launches the i-th part of groups into a target: of all by one call, and when there is no room for that, of half
+// as many by the next. It returns the groups for which there is no room, and EC2's first answer that says so.
+func (l *launcher) fill(s *sharedLaunch, i int, t target, groups []group) (full []group, noRoom error) {
+	share := len(groups)
+	for len(groups) > 0 {
+		share = min(share, len(groups))
+		some := groups[:share]
+
+		err := l.launchInto(s, i, t, some)
+		switch {
+		case err == nil:
+			groups = groups[share:]
+
+			l.launchFrom(s, i+1, some)
+		case !errors.Is(err, capacity.ErrNoRoom):
+			groups = groups[share:]
+
+			s.fail(err, some)
+		case share > 1:
+			share /= 2
+			noRoom = cmp.Or(noRoom, err)
+		default:
+			// Nor is there room for another group that is as large.
+			size := len(some[0].parts[i].nodes)
+			isSmaller := func(g group) bool { return len(g.parts[i].nodes) < size }
+			full = append(full, slices.DeleteFunc(slices.Clone(groups), isSmaller)...)
+			groups = slices.DeleteFunc(slices.Clone(groups), func(g group) bool { return !isSmaller(g) })
+			share = len(groups)
+			noRoom = cmp.Or(noRoom, err)
+		}
+	}
+
+	return full, noRoom
+}
+
+// launchInto launches the i-th part of groups into a target, all or nothing, or into an ODCR that it creates there,
+// which is cancelled if that fails.
+func (l *launcher) launchInto(s *sharedLaunch, i int, t target, groups []group) error {
+	if !t.hold {
+		return l.runInstances(s, i, t, t.reservationID, groups)
+	}
+
+	nodes := s.missing(i, groups)
+
+	o, err := l.createODCR(s, groups[0].parts[i], t, jobsOf(groups), nodes)
+	if err != nil {
+		return err
 	}
 
 	// The room is proven and kept: this launch can only fail for other reasons.
-	missing, err = l.runInstances(g, p, t, o.ID, nodes)
+	err = l.runInstances(s, i, t, o.ID, groups)
 	if err != nil {
 		// At once: an ODCR without instances is paid for nothing.
 		l.cancelODCRs(o)
-		return missing, err
+		return err
 	}
 
 	o.launched = l.Now()
 	for _, n := range nodes {
-		o.instances = append(o.instances, g.launched[n].instance.ID)
+		o.instances = append(o.instances, s.launched[n].instance.ID)
 	}
 
-	g.held = append(g.held, o)
+	s.held = append(s.held, o)
 
-	return missing, nil
+	return nil
 }
 
-// adopt takes over, for each node, the one living instance that this power-up launched for it in one of the targets,
-// and returns the other nodes. Slurm powers up only nodes that it considers powered down, so an instance of an older
-// power-up is useless and would keep the new one out of the block. Of two instances nobody knows which one Slurm waits
-// for, so both are terminated.
-func (l *launcher) adopt(g *groupLaunch, p part) (missing []string, err error) {
+// adopt takes over, for each node of the groups' i-th part, the one living instance that this power-up launched for it
+// in one of the targets. Slurm powers up only nodes that it considers powered down, so an instance of an older power-up
+// is useless and would keep the new one out of the block. Of two instances nobody knows which one Slurm waits for, so
+// both are terminated.
+func (l *launcher) adopt(s *sharedLaunch, i int, groups []group) error {
 	var (
 		adopted []string
 		stale   []capacity.Instance
 	)
-	for _, n := range p.nodes {
+	for _, n := range s.missing(i, groups) {
 		// An interrupted run may have launched the node and told nobody.
 		live := l.facts.live[n]
-		if !l.facts.isCurrent(live, p) {
-			missing = append(missing, n)
+		if !l.facts.isCurrent(live, groups[0].parts[i]) {
 			stale = append(stale, live...)
-
 			continue
 		}
 
-		err = g.addInstance(n, live[0], live[0].Tags[capacity.TagReservation])
+		err := s.addInstance(n, live[0], live[0].Tags[capacity.TagReservation])
 		if err != nil {
-			return nil, err
+			return err
 		}
 
 		adopted = append(adopted, n)
@@ -390,15 +394,16 @@ func (l *launcher) adopt(g *groupLaunch, p part) (missing []string, err error) {
 		l.Info("adopted instances of an earlier run", "nodes", hostlist.Compress(adopted))
 	}
 
-	if len(stale) > 0 {
-		// They hold places in the block that the new instances need.
-		const what = "terminate instances of an older launch"
-
-		err = l.retryUndecided(l.work, what, func() error { return l.Terminate(l.finish, stale) })
-		err = l.logResult(err, what, "instances", capacity.InstanceIDs(stale))
+	if len(stale) == 0 {
+		return nil
 	}
 
-	return missing, err
+	// They hold places in the block that the new instances need.
+	const what = "terminate instances of an older launch"
+
+	err := l.retryUndecided(l.work, what, func() error { return l.Terminate(l.finish, stale) })
+
+	return l.logResult(err, what, "instances", capacity.InstanceIDs(stale))
 }
 
 // isCurrent reports whether a node has one living instance, and this power-up launched it in one of the part's targets.
@@ -413,24 +418,24 @@ func (f launchFacts) isCurrent(live []capacity.Instance, p part) bool {
 }
 
 // addInstance notes the instance of a node. The error is for one without an address, which is noted as well.
-func (g *groupLaunch) addInstance(node string, i capacity.Instance, reservation string) error {
+func (s *sharedLaunch) addInstance(node string, i capacity.Instance, reservation string) error {
 	address, err := netip.ParseAddr(i.PrivateIP)
 	if err != nil {
 		err = fmt.Errorf("instance %s has no private address: %w", i.ID, err)
 	}
 
-	g.launched[node] = launched{instance: i, reservation: reservation, address: address}
+	s.launched[node] = launched{instance: i, reservation: reservation, address: address}
 
 	return err
 }
 
-// runInstances launches nodes by one RunInstances: all of them or none, or as many one-node groups as fit; it returns
-// the others. If its token is used, or its instances have ended already, the next attempt has another token. The
-// reservation is the target's, or the ODCR that was created there and backs nothing soon.
-func (l *launcher) runInstances(
-	g *groupLaunch, p part, t target, reservation string, nodes []string,
-) (missing []string, err error) {
-	jobs := g.jobsOn(nodes)
+// runInstances launches the i-th part of groups by one RunInstances: all of the nodes that have no instance yet, or
+// none. If its token is used, or its instances have ended already, the next attempt has another token. The reservation
+// is the target's, or the ODCR that was created there and backs nothing soon.
+func (l *launcher) runInstances(s *sharedLaunch, i int, t target, reservation string, groups []group) error {
+	p := groups[0].parts[i]
+	nodes := s.missing(i, groups)
+	jobs := jobsOf(groups)
 	order := capacity.Launch{
 		LaunchTemplate: p.template,
 		InstanceType:   t.instanceType,
@@ -440,15 +445,10 @@ func (l *launcher) runInstances(
 		PlacementGroup: t.placementGroup,
 		Fresh:          t.hold,
 		Count:          len(nodes),
-		Least:          len(nodes),
 		Tags:           l.facts.tags(jobs, p.slot.partition.Name, nodes, t.reservationID),
 	}
 
-	// One-node groups need nothing of each other: EC2 may launch as many as fit.
-	if g.each {
-		order.Least = 1
-	}
-
+	var err error
 	for attempt := range maxAttempts {
 		order.ClientToken = l.facts.launchToken(
 			jobs, nodes, attempt, reservation, t.subnetID, t.instanceType, p.template)
@@ -457,7 +457,7 @@ func (l *launcher) runInstances(
 		var instances []capacity.Instance
 
 		err = l.retryUndecided(l.work, "launch", func() error {
-			err = l.waitForTurn(g, l.launches)
+			err = l.waitForTurn(s, l.launches)
 			if err != nil {
 				return err
 			}
@@ -470,50 +470,60 @@ func (l *launcher) runInstances(
 		switch {
 		case errors.Is(err, capacity.ErrTokenUsed):
 		case err != nil:
-			return nodes, err
+			return err
 		case slices.ContainsFunc(instances, capacity.Instance.Ended):
 			err = fmt.Errorf("%d launches of %s have ended already", maxAttempts, hostlist.Compress(nodes))
 		default:
-			return g.assignByIndex(t, nodes, instances, order.Least)
+			return s.assignByIndex(t, nodes, instances)
 		}
 	}
 
-	return nodes, err
+	return err
 }
 
-// assignByIndex gives the instances of a call to its nodes by their launch index, and returns the nodes that have none;
-// least is the lowest acceptable number of instances.
-func (g *groupLaunch) assignByIndex(
-	t target, nodes []string, instances []capacity.Instance, least int,
-) ([]string, error) {
+// assignByIndex gives the instances of a call to its nodes by their launch index. Instances are noted even if it fails,
+// so that they are terminated with the others.
+func (s *sharedLaunch) assignByIndex(t target, nodes []string, instances []capacity.Instance) error {
 	var errs error
 	for _, i := range instances {
 		if i.LaunchIndex < 0 || i.LaunchIndex >= len(nodes) {
-			return nodes, fmt.Errorf("instance %s has launch index %d in a launch of %d",
-				i.ID, i.LaunchIndex, len(nodes))
+			return fmt.Errorf("instance %s has launch index %d in a launch of %d", i.ID, i.LaunchIndex, len(nodes))
 		}
 
-		// An instance without an address is noted as well, so that it is terminated with the others.
-		errs = cmp.Or(errs, g.addInstance(nodes[i.LaunchIndex], i, cmp.Or(t.reservationID, i.ReservationID)))
+		errs = cmp.Or(errs, s.addInstance(nodes[i.LaunchIndex], i, cmp.Or(t.reservationID, i.ReservationID)))
 	}
 
-	// EC2 keeps to MinCount; an answer with fewer would leave a group incomplete.
-	missing := removeFunc(nodes, func(n string) bool { return g.launched[n].instance.ID != "" })
-	if len(nodes)-len(missing) < least {
-		return missing, fmt.Errorf("EC2 launched %d instances for %d nodes", len(nodes)-len(missing), len(nodes))
+	if len(instances) != len(nodes) {
+		return fmt.Errorf("EC2 launched %d instances for %d nodes", len(instances), len(nodes))
 	}
 
-	return missing, errs
+	return errs
+}
+
+// register tells Slurm where the nodes of groups are, and records their launches.
+func (l *launcher) register(s *sharedLaunch, groups []group) {
+	err := l.setAddresses(s, nodesOf(groups))
+	if err != nil {
+		s.fail(err, groups)
+		return
+	}
+
+	var all []state.Record
+	for _, g := range groups {
+		all = append(all, l.records(s, g)...)
+	}
+
+	l.record(all...)
 }
 
 // setAddresses tells Slurm where nodes are, while there is time.
-func (l *launcher) setAddresses(g *groupLaunch, nodes []string) error {
+func (l *launcher) setAddresses(s *sharedLaunch, nodes []string) error {
 	ctx, cancel := context.WithTimeout(l.last, l.budget/addressShare)
 	defer cancel()
 
 	addresses := map[string]netip.Addr{}
 	for _, n := range nodes {
-		addresses[n] = g.launched[n].address
+		addresses[n] = s.launched[n].address
 	}
 
 	for {
@@ -531,34 +541,30 @@ func (l *launcher) setAddresses(g *groupLaunch, nodes []string) error {
 	}
 }
 
-// records returns one for each reservation that nodes were launched into, of one-node groups one for each node, with
-// the instances in the order of the nodes.
-func (l *launcher) records(g *groupLaunch, nodes []string) (all []state.Record) {
+// records returns one for each reservation that a group was launched into, with the instances in the order of the
+// nodes.
+func (l *launcher) records(s *sharedLaunch, g group) (all []state.Record) {
 	of := map[string][]string{}
-	for _, n := range nodes {
+	for _, n := range g.nodes {
 		// SuspendProgram finds the instance of a node by its position in the record.
-		key := g.launched[n].reservation
-		if g.each {
-			key = n
-		}
-
-		of[key] = append(of[key], n)
+		reservation := s.launched[n].reservation
+		of[reservation] = append(of[reservation], n)
 	}
 
-	for _, nodes := range of {
+	for reservation, nodes := range of {
 		at, _ := slotOf(l.Settings, nodes[0])
 		r := state.Record{
 			At:          l.Now(),
 			Hook:        "resume",
 			Partition:   at.partition.Name,
 			Nodes:       hostlist.Compress(nodes),
-			Jobs:        jobNames(g.jobsOn(nodes)),
-			Reservation: g.launched[nodes[0]].reservation,
+			Jobs:        jobNames(g.jobs),
+			Reservation: reservation,
 			Code:        string(capacity.OK),
 			Message:     "launched",
 		}
 		for _, n := range nodes {
-			r.Instances = append(r.Instances, g.launched[n].instance.ID)
+			r.Instances = append(r.Instances, s.launched[n].instance.ID)
 		}
 
 		all = append(all, r)

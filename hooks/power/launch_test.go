@@ -7,19 +7,23 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/internal/lab/model"
 )
 
-func pair() group {
-	return group{nodes: []string{"gpu-1", "gpu-2"}, jobs: []capacity.Job{nlp(1, "gpu-1", "gpu-2")}}
+// groupOf is the group of a job, by its number, on some of the nodes gpu-1, gpu-2, …
+func groupOf(job int, nodes ...int) group {
+	var names []string
+	for _, n := range nodes {
+		names = append(names, fmt.Sprintf("gpu-%d", n))
+	}
+
+	return group{nodes: names, jobs: []capacity.Job{nlp(job, names...)}}
 }
 
-func single(n int) group {
-	node := fmt.Sprintf("gpu-%d", n)
-	return group{nodes: []string{node}, jobs: []capacity.Job{nlp(n, node)}}
-}
+func pair() group { return groupOf(1, 1, 2) }
 
-// launches launches groups that are one, and returns the ODCRs that are held for it.
+// launches launches groups that share calls, and returns the ODCRs that are held for it.
 func launches(t *testing.T, w *fake, f launchFacts, groups ...group) []odcr {
 	t.Helper()
 
@@ -31,7 +35,7 @@ func launches(t *testing.T, w *fake, f launchFacts, groups ...group) []odcr {
 
 	ready, unplaced := f.plan(groups, map[string]int{})
 	if len(ready) != 1 || len(unplaced) != 0 {
-		t.Fatalf("%d groups, unplaced %+v", len(ready), unplaced)
+		t.Fatalf("%d lists of groups, unplaced %+v", len(ready), unplaced)
 	}
 
 	held, _ := l.launch(ready[0], time.Time{})
@@ -44,7 +48,13 @@ func failing(code string) string {
 	if code == "" {
 		return done
 	}
-	return "\nrecord resume " + code + " gpu-[1-2]\nnotify 1\npower down by force gpu-[1-2]\nadmin comment 1"
+	return failed(code, "gpu-[1-2]", "1")
+}
+
+// failed is the end of launches that fail with a code.
+func failed(code, nodes string, jobs ...string) string {
+	return "\nrecord resume " + code + " " + nodes + "\nnotify " + strings.Join(jobs, "\nnotify ") +
+		"\npower down by force " + nodes + "\nadmin comment " + strings.Join(jobs, ",")
 }
 
 // has gives the World, and the facts, an instance from before the call.
@@ -137,7 +147,7 @@ func TestLaunchStories(t *testing.T) {
 				}
 
 				for _, l := range w.launches {
-					if l.Count != 2 || l.Least != 2 || l.Kind != capacity.ODCR || l.LaunchTemplate != "lt-1:1" ||
+					if l.Count != 2 || l.Kind != capacity.ODCR || l.LaunchTemplate != "lt-1:1" ||
 						l.Tags[capacity.TagCluster] != "ml" ||
 						l.Tags[capacity.TagReservation] != l.ReservationID {
 						t.Errorf("%+v", l)
@@ -170,30 +180,79 @@ func TestLaunchAttempts(t *testing.T) {
 	}
 }
 
-// Nodes of one-node groups share a call: those for which there is room are launched, and the rest is
-// asked for again, there and then elsewhere.
+// Groups share a call while there is room for all of them, and then by halves. What no group gets in one place it is
+// asked for in the next. What is wrong with a call is wrong for all of its groups.
 func TestLaunchOfSharedCalls(t *testing.T) {
-	story(t, `
-		launch gpu-[1-2] `+two+` 2 A → one
-		launch gpu-2 `+two+` 2 B → no room
-		launch gpu-2 `+one+` 1 C → refused
-		set addresses gpu-1
-		record resume ok gpu-1
-		record resume UnauthorizedOperation gpu-2
-		notify 2
-		power down by force gpu-2
-		admin comment 2`, func(t *testing.T, w *fake) {
-		launches(t, w, newFacts(twoReservations()), single(1), single(2))
+	pairs := []group{groupOf(1, 1, 4), groupOf(2, 2, 3), groupOf(3, 5, 6), groupOf(4, 7, 8)}
+	for name, c := range map[string]struct {
+		groups []group
+		script string
+	}{
+		"for all": {pairs, `
+			launch gpu-[1-8] ` + two + ` 2 A
+			set addresses gpu-[1-8]
+			record resume ok gpu-[1,4], resume ok gpu-[2-3], resume ok gpu-[5-6], resume ok gpu-[7-8]`},
+		"for half, and for the others elsewhere": {pairs, `
+			launch gpu-[1-8] ` + two + ` 2 A → no room
+			launch gpu-[1-4] ` + two + ` 2 B
+			set addresses gpu-[1-4]
+			record resume ok gpu-[1,4], resume ok gpu-[2-3]
+			launch gpu-[5-8] ` + two + ` 2 C → no room
+			launch gpu-[5-6] ` + two + ` 2 D → no room
+			launch gpu-[5-8] ` + one + ` 1 E
+			set addresses gpu-[5-8]
+			record resume ok gpu-[5-6], resume ok gpu-[7-8]`},
+		"for small ones only": {[]group{groupOf(1, 1, 2, 3, 4), groupOf(2, 5, 6), groupOf(3, 7)}, `
+			launch gpu-[1-7] ` + two + ` 2 A → no room
+			launch gpu-[1-4] ` + two + ` 2 B → no room
+			launch gpu-[5-7] ` + two + ` 2 C
+			set addresses gpu-[5-7]
+			record resume ok gpu-[5-6], resume ok gpu-7
+			launch gpu-[1-4] ` + one + ` 1 D → no room` + failed("InsufficientInstanceCapacity", "gpu-[1-4]", "1")},
+		"for none": {pairs, `
+			launch gpu-[1-8] ` + two + ` 2 A → no room
+			launch gpu-[1-4] ` + two + ` 2 B → no room
+			launch gpu-[1,4] ` + two + ` 2 C → no room
+			launch gpu-[1-8] ` + one + ` 1 D → no room
+			launch gpu-[1-4] ` + one + ` 1 E → no room
+			launch gpu-[1,4] ` + one + ` 1 F → no room` +
+			failed("InsufficientInstanceCapacity", "gpu-[1-8]", "1", "2", "3", "4")},
+		"refused": {pairs, `
+			launch gpu-[1-8] ` + two + ` 2 A → refused` +
+			failed("UnauthorizedOperation", "gpu-[1-8]", "1", "2", "3", "4")},
+		"the first half is refused": {pairs, `
+			launch gpu-[1-8] ` + two + ` 2 A → no room
+			launch gpu-[1-4] ` + two + ` 2 B → refused
+			launch gpu-[5-8] ` + two + ` 2 C
+			set addresses gpu-[5-8]
+			record resume ok gpu-[5-6], resume ok gpu-[7-8]` +
+			failed("UnauthorizedOperation", "gpu-[1-4]", "1", "2")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			story(t, c.script, func(t *testing.T, w *fake) {
+				launches(t, w, newFacts(roomyReservations()), c.groups...)
 
-		if l := w.launches[0]; l.Count != 2 || l.Least != 1 {
-			t.Errorf("%d of %d", l.Least, l.Count)
-		}
-	})
+				on := map[string]string{} // instances that run, by node
+				for _, i := range capacity.WithNodes(w.Instances) {
+					on[i.Tags[capacity.TagNode]] = i.ID
+				}
 
-	for index, fits := range map[int]bool{-1: false, 0: true, 1: true, 2: false} {
-		l := &groupLaunch{launched: map[string]launched{}}
-		if _, err := l.assignByIndex(target{}, []string{"gpu-1", "gpu-2"},
-			[]capacity.Instance{{ID: "i-1", LaunchIndex: index, PrivateIP: "10.0.0.1"}}, 1); (err == nil) != fits {
+				for _, r := range w.kept(t) {
+					nodes, _ := hostlist.Expand(r.Nodes)
+					for i, id := range r.Instances {
+						if on[nodes[i]] != id {
+							t.Errorf("%s has %s, and the record %+v", nodes[i], on[nodes[i]], r)
+						}
+					}
+				}
+			})
+		})
+	}
+
+	for index, fits := range map[int]bool{-1: false, 0: true, 1: false} {
+		s := &sharedLaunch{launched: map[string]launched{}}
+		if err := s.assignByIndex(target{}, []string{"gpu-1"},
+			[]capacity.Instance{{ID: "i-1", LaunchIndex: index, PrivateIP: "10.0.0.1"}}); (err == nil) != fits {
 			t.Errorf("launch index %d: %v", index, err)
 		}
 	}

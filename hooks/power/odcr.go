@@ -32,20 +32,21 @@ type odcr struct {
 }
 
 // createODCR creates an ODCR for nodes, in the target's zone.
-func (l *launcher) createODCR(g *groupLaunch, p part, t target, nodes []string) (odcr, error) {
+func (l *launcher) createODCR(
+	s *sharedLaunch, p part, t target, jobs []capacity.Job, nodes []string,
+) (odcr, error) {
 	platform, err := l.imagePlatform(p.template)
 	if err != nil {
 		return odcr{}, err
 	}
 
-	jobs := g.jobsOn(nodes)
 	order := l.facts.holdOrder(p, t, jobs, nodes, platform)
 
 	// The token follows from the jobs and their restarts, so a second run of this hook gets the ODCR of the first.
 	for attempt := range maxAttempts {
 		order.ClientToken = l.facts.launchToken(jobs, nodes, attempt, "hold", t.azID, t.instanceType, platform)
 
-		r, err := l.sendOrder(g, &order)
+		r, err := l.sendOrder(s, &order)
 		if err == nil && r.State.IsLive() {
 			return odcr{
 				Reservation: r,
@@ -91,8 +92,8 @@ func (f launchFacts) holdOrder(
 
 // sendOrder creates the ODCR of an order. It is in the ledger before it is ordered, and until it is certain that it
 // does not exist. Without an error the ODCR may be one that has ended.
-func (l *launcher) sendOrder(g *groupLaunch, order *capacity.HoldOrder) (r capacity.Reservation, err error) {
-	err = l.waitForTurn(g, l.holds)
+func (l *launcher) sendOrder(s *sharedLaunch, order *capacity.HoldOrder) (r capacity.Reservation, err error) {
+	err = l.waitForTurn(s, l.holds)
 	if err != nil {
 		return r, err
 	}

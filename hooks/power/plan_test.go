@@ -53,6 +53,17 @@ func twoReservations() *capacity.Snapshot {
 	}
 }
 
+// roomyReservations are the two with room for 8.
+func roomyReservations() *capacity.Snapshot {
+	snap := twoReservations()
+	for i := range snap.Reservations {
+		snap.Reservations[i].Available = 8
+		snap.Reservations[i].Total = 8
+	}
+
+	return snap
+}
+
 // newFacts are those of a power-up of nodes gpu-1 to gpu-8 of the slot.
 func newFacts(snap *capacity.Snapshot) launchFacts {
 	settings := capacity.Settings{
@@ -76,7 +87,7 @@ func nlp(id int, nodes ...string) capacity.Job {
 	return capacity.Job{ID: id, Shown: fmt.Sprint(id), Account: "nlp", Nodes: nodes, State: "RUNNING"}
 }
 
-// Large groups are planned first, and take the room; groups of one node that can go to the same places share a call.
+// Large groups are planned first, and take the room; groups that can go to the same places share calls.
 func TestPlan(t *testing.T) {
 	stranger := nlp(9, "gpu-8")
 	stranger.Account = "vision"
@@ -94,22 +105,23 @@ func TestPlan(t *testing.T) {
 	ready, refused := u.plan(groups, taken)
 
 	var got []string
-	for _, g := range ready {
-		text := fmt.Sprintf("%t: ", g.each)
-		for _, p := range g.parts {
-			text += strings.Join(p.nodes, ",") + " in " + p.slot.name + ":"
-			for _, target := range p.targets {
-				text += " " + target.reservationID
-			}
+	for _, groups := range ready {
+		text := ""
+		for _, g := range groups {
+			text += strings.Join(g.parts[0].nodes, ",") + " "
+		}
+
+		for _, target := range groups[0].parts[0].targets {
+			text += " " + target.reservationID
 		}
 
 		got = append(got, text)
 	}
 
 	want := []string{
-		// the first of the settings is full with them
-		"false: gpu-3,gpu-4 in gpu: " + two + " " + one,
-		"true: gpu-1,gpu-2 in gpu: " + one + " " + two, "true: gpu-6 in gpu: " + two + " " + one, // now both are full
+		// the first of the settings is full with two nodes, and in the end both are
+		"gpu-3,gpu-4 gpu-6  " + two + " " + one,
+		"gpu-1 gpu-2  " + one + " " + two,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

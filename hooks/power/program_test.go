@@ -370,18 +370,20 @@ func TestResumeStories(t *testing.T) {
 func TestLargeGroupsTakeTheirTurnFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFake(t)
-		snap := twoReservations()
-		snap.Reservations[0].Available, snap.Reservations[0].Total = 8, 8
-		snap.Partitions[0].Groups[0].Slots[0].ReservationIDs = []string{one}
 		up := powerUp{
 			jobs: []capacity.Job{
 				nlp(1, "gpu-1"),
 				nlp(2, "gpu-2", "gpu-3", "gpu-4"),
 				nlp(3, "gpu-5", "gpu-6", "gpu-7", "gpu-8"),
 			},
-			facts:  newFacts(snap),
+			facts:  newFacts(roomyReservations()),
 			budget: budget,
 		}
+
+		// They share no call.
+		up.jobs[0].Comment = "capacity_reservation_id=" + one
+		up.jobs[1].Comment = "capacity_reservation_id=" + two
+
 		w.queue(up.jobs...)
 
 		for _, n := range w.Slurm.All {
@@ -538,7 +540,7 @@ func TestFactsWithoutEC2(t *testing.T) {
 	s := reading(simulatedEC2(t), group)
 	up := powerUp{
 		nodes:  []string{"gpu-1"},
-		jobs:   single(1).jobs,
+		jobs:   groupOf(1, 1).jobs,
 		states: []capacity.Node{{Name: "gpu-1", State: "ALLOCATED+CLOUD+POWERING_UP"}},
 	}
 	_, up.factsErr = s.readFacts(ctx, "ml", up.nodes, nil)

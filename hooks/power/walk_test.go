@@ -27,7 +27,7 @@ func chance(seed uint64) func(line string) string {
 
 		times[line]++
 		n := rand.New(rand.NewPCG(seed+times[line], hash.Sum64())).IntN(12)
-		word := []string{"no room", "token used", "refused", "unknown", "lost", "some", "", "", "", "", "", ""}[n]
+		word := []string{"no room", "token used", "refused", "unknown", "lost", "one", "", "", "", "", "", ""}[n]
 		switch {
 		case n < 3 && !strings.HasPrefix(line, "launch ") && !strings.HasPrefix(line, "create ODCR "):
 			return "refused"

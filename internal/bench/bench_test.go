@@ -146,7 +146,7 @@ const (
 	template = "lt-0aaaaaaaaaaaaaaaa"
 )
 
-// world is an AWS whose block is behind partition gpu, and which answers in 50 ms.
+// world is an AWS whose block is behind partition gpu, which answers in 50 ms and has EC2's request limits.
 func world(b *testing.B, nodes int) *awssim.Sim {
 	b.Helper()
 
@@ -156,6 +156,7 @@ func world(b *testing.B, nodes int) *awssim.Sim {
 	}
 
 	scenario.Regions[0].Reservations[0].Count = nodes
+	scenario.Throttle = true
 
 	sim, err := awssim.New(scenario, nil)
 	if err != nil {
@@ -190,41 +191,40 @@ func slurm(b *testing.B, cluster *slurmlab.Cluster, name string, args ...string)
 	return strings.TrimSpace(out)
 }
 
-// BenchmarkResume powers up the nodes of one job, beside a program that makes only the calls that nobody can
-// do without.
+// BenchmarkResume powers up the nodes of jobs, beside a program that makes only the calls that nobody can do without:
+// one launch for all of them.
 func BenchmarkResume(b *testing.B) {
 	ours, floor := build(b, "cmd/pcs-capacity-resume"), build(b, "internal/bench/floor")
-	for _, nodes := range []int{8, 64} {
-		b.Run(fmt.Sprintf("%d nodes", nodes), func(b *testing.B) {
+	for _, jobs := range []struct{ number, nodes int }{{1, 8}, {1, 64}, {32, 2}} {
+		b.Run(fmt.Sprintf("%d × %d nodes", jobs.number, jobs.nodes), func(b *testing.B) {
+			nodes := jobs.number * jobs.nodes
 			cluster := lab(b, nodes, "")
-			job := slurm(
-				b,
-				cluster,
-				"sbatch",
-				"--parsable",
-				"-p",
-				"gpu",
-				"--exclusive",
-				"-N",
-				strconv.Itoa(nodes),
-				"-o",
-				"/dev/null",
-				"--wrap",
-				"true",
-			)
+			for range jobs.number {
+				slurm(
+					b,
+					cluster,
+					"sbatch",
+					"-p",
+					"gpu",
+					"--exclusive",
+					"-N",
+					strconv.Itoa(jobs.nodes),
+					"-o",
+					"/dev/null",
+					"--wrap",
+					"true",
+				)
+			}
+
 			list := fmt.Sprintf("gpu-[1-%d]", nodes)
 			for strings.Count(slurm(b, cluster, "scontrol", "--oneliner", "show", "node", list),
 				"POWERING_UP") < nodes {
 				time.Sleep(200 * time.Millisecond)
 			}
 
+			waits := strings.Fields(slurm(b, cluster, "squeue", "-h", "-o", `{"job_id":%i,"nodes":"%N"}`))
 			file := filepath.Join(b.TempDir(), "resume.json")
-			write(
-				b,
-				file,
-				fmt.Sprintf(`{"all_nodes": %[1]q, "jobs": [{"job_id": %[2]s, "nodes": %[1]q}]}`, list, job),
-				0o644,
-			)
+			write(b, file, fmt.Sprintf(`{"all_nodes": %q, "jobs": [%s]}`, list, strings.Join(waits, ",")), 0o644)
 
 			with := func(program string) func() {
 				return func() {

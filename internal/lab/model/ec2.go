@@ -228,8 +228,8 @@ func (e *EC2) bound(token string, request any) (o *order, err error) {
 	return o, nil
 }
 
-// Launch launches instances: as many as there is room for, or none if these are too few. A repeated order answers with
-// what it launched before.
+// Launch launches instances, or none if there is not room for all. A repeated order answers with what it launched
+// before.
 func (e *EC2) Launch(_ context.Context, l capacity.Launch) ([]capacity.Instance, error) {
 	text := fmt.Sprintf(
 		"%s into %s in %s, token %s",
@@ -254,11 +254,11 @@ func (e *EC2) launch(l capacity.Launch) (launched []capacity.Instance, err error
 
 	if o.ids == nil {
 		room := e.room(l.ReservationID)
-		if room < max(1, cmp.Or(l.Least, l.Count)) {
+		if room < l.Count {
 			return nil, errNoRoom
 		}
 
-		for index := range min(room, l.Count) {
+		for index := range l.Count {
 			i := capacity.Instance{
 				ID:            e.newID("i-"),
 				PrivateIP:     fmt.Sprintf("10.0.%d.%d", e.IDs/250, 1+e.IDs%250),
