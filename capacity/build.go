@@ -130,6 +130,7 @@ func (g GroupSettings) build(p Provider, facts Facts, where placement, snap, was
 		slot.Count = at.Slot.Count
 		slot.Feature = at.Slot.Feature
 		slot.Out = at.Slot.Out
+		slot.Opening = at.Slot.Opening
 		slot.PoweredUp = at.Slot.PoweredUp
 	}
 

@@ -62,6 +62,7 @@ const (
 	NoNodes              Code = "no-nodes"
 	NodesLost            Code = "nodes-lost"
 	NodesOutOfService    Code = "nodes-out"
+	NodesOpening         Code = "nodes-opening"
 	NodesUnused          Code = "nodes-unused"
 	TailIdle             Code = "tail-idle"
 	FeatureMissing       Code = "feature-missing"
@@ -592,6 +593,14 @@ var Codes = []Meaning{
 		Severity: Admin,
 		Text:     "Nodes of an open reservation are drained, down or failed.",
 		Do:       "Remove the cause, then return the nodes to service as the message says.",
+	},
+	{
+		Code:     NodesOpening,
+		At:       []Place{AtPass},
+		Severity: Note,
+		Text: "A block is open and nodes of it boot. Jobs start on them when they are up: all at once if that is " +
+			"within two minutes, else node by node.",
+		Do: "Nothing. A wait that does not end: see `pcs-capacity explain NODE` for what the node waits for.",
 	},
 	{
 		Code:     NodesUnused,

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Node describes a node as Slurm shows it.
@@ -20,9 +21,11 @@ type Node struct {
 	Partitions []string
 	Reason     string // without the "[who@when]" that Slurm appends
 	InstanceID string // the cloud's id; "" if nobody set it in Slurm
-	CPUs       int
-	Memory     int // RealMemory, in MB
-	GPUs       int // of any type
+	// SlurmdStart is when the node's slurmd started, by the node's clock; zero if unknown.
+	SlurmdStart time.Time
+	CPUs        int
+	Memory      int // RealMemory, in MB
+	GPUs        int // of any type
 }
 
 // BaseState returns the base state: IDLE, MIXED, ALLOCATED, DOWN, …

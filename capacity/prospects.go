@@ -21,6 +21,12 @@ type Prospect struct {
 	Usable  int   // the most nodes that one job can have until the failed hosts are replaced
 }
 
+// NeedsOpening reports whether the job needs nodes that take no jobs yet although their block is open.
+func (p Prospect) NeedsOpening(now time.Time) bool {
+	o := p.Slot.Opening
+	return o != nil && !p.Window.Start.After(now) && p.Usable-o.Count < p.Needs
+}
+
 // Prospects returns the turns in which a job can run, in the order of their opening. Admit decides by the same ones. A
 // constraint that names only slots, gpu-a or [gpu-a|gpu-b], excludes the others.
 func Prospects(req Request, snap *Snapshot, now time.Time) (all []Prospect) {

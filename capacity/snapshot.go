@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
 // SnapshotVersion is the schema of Snapshot. A reader refuses any other.
@@ -113,8 +115,34 @@ type Slot struct {
 	Nodes   string     `json:"nodes,omitempty"` // a Slurm hostlist; "" before the nodes exist
 	Count   int        `json:"count,omitempty"` // the number of Nodes
 	Out     []NodesOut `json:"out,omitempty"`   // the nodes to which Slurm gives no job until someone acts
+	// Opening has the nodes that take no jobs yet although their block is open; nil if there are none.
+	Opening *Opening `json:"opening,omitempty"`
 	// PoweredUp is when sync last powered nodes up because their block is open; zero if it has not.
 	PoweredUp time.Time `json:"powered_up,omitzero"`
+}
+
+// Opening names nodes of an open block that a wait still keeps from jobs.
+type Opening struct {
+	Nodes string    `json:"nodes"` // a hostlist
+	Count int       `json:"count"`
+	Until time.Time `json:"until"` // when they take jobs at the latest
+}
+
+// Has reports whether it names a node. o may be nil.
+func (o *Opening) Has(node string) bool {
+	if o == nil {
+		return false
+	}
+
+	names, _ := hostlist.Expand(o.Nodes)
+
+	return slices.Contains(names, node)
+}
+
+// Describe says what jobs of a reservation wait for.
+func (o Opening) Describe(reservation string) string {
+	return fmt.Sprintf("%s is open; nodes %s take jobs when they are up, by %s at the latest", reservation, o.Nodes,
+		FormatUTC(o.Until))
 }
 
 // NodesOut names nodes that are drained, down or failed for one reason.

@@ -85,6 +85,8 @@ func parseNodes(output []byte) (nodes []capacity.Node) {
 			Partitions: splitList(pairs["Partitions"]),
 		}
 
+		node.SlurmdStart, _ = unixTime(pairs["SlurmdStartTime"]) // zero if it has not registered
+
 		node.CPUs, _ = strconv.Atoi(pairs["CPUTot"]) // 0 if Slurm stops printing it
 		node.Memory, _ = strconv.Atoi(pairs["RealMemory"])
 		node.GPUs = capacity.CountGPUs(pairs["Gres"])

@@ -439,14 +439,15 @@ func TestParseNodes(t *testing.T) {
 			want[i].Address = "127.0.0.1"
 		}
 
-		diff := cmp.Diff(want, nodes, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(capacity.Node{}, "HostName"))
+		diff := cmp.Diff(want, nodes, cmpopts.EquateEmpty(),
+			cmpopts.IgnoreFields(capacity.Node{}, "HostName", "SlurmdStart"))
 		if diff != "" {
 			t.Errorf("%s (-want +got):\n%s", version, diff)
 			continue
 		}
 
 		if nodes[2].HostName != "cloud3" || !nodes[2].PoweredDown() || nodes[2].IsBusy() || !nodes[0].IsBusy() ||
-			nodes[0].PoweredDown() {
+			nodes[0].PoweredDown() || nodes[0].SlurmdStart.IsZero() {
 			t.Errorf("%s: %+v", version, nodes)
 		}
 	}

@@ -193,6 +193,13 @@ func TestExplainScreens(t *testing.T) {
 	oneDrained.Partitions[0].Groups[0].Slots[0].Out = []capacity.NodesOut{
 		{Nodes: "gpu-2", Count: 1, State: "down", Reason: "Not responding"},
 	}
+	opening := world()
+	opening.Partitions[0].Groups[0].Slots[0].Count = 4
+	opening.Partitions[0].Groups[0].Slots[0].Opening = &capacity.Opening{
+		Nodes: "gpu-[1-4]",
+		Count: 4,
+		Until: now(8 * time.Minute),
+	}
 	unseen := world()
 	unseen.Reservations = nil
 
@@ -258,6 +265,7 @@ func TestExplainScreens(t *testing.T) {
 		},
 		{"it waits for free nodes", ofJob(job(), world(), 0), capacity.WaitsInQueue},
 		{"its nodes are drained", ofJob(job(), drained, 0), capacity.NodesOutOfService},
+		{"the nodes of its block boot", ofJob(job(maint), opening, 0), capacity.WaitsToOpen},
 		{
 			"it waits for another job",
 			ofJob(job(func(j *capacity.Job) { j.Reason = "Dependency" }), world(), 0),
@@ -536,6 +544,7 @@ func TestExplainScreens(t *testing.T) {
 		{"it is launched on demand", ofNode(node(off, ""), onDemand(), 0), capacity.PoweredDown},
 		{"it is up on demand", ofNode(node("IDLE", ""), onDemand(), 0), capacity.Runs},
 		{"it boots", ofNode(node("IDLE+CLOUD+POWERING_UP", ""), world(), 0), capacity.Boots},
+		{"it is up, and waits for the others", ofNode(node("IDLE+CLOUD", ""), opening, 0), capacity.WaitsToOpen},
 		{
 			"it is drained",
 			ofNode(node("IDLE+DRAIN", "its instance is not what the reservation is"), world(), 0),
@@ -580,6 +589,11 @@ func TestExplainScreens(t *testing.T) {
 			"one of its nodes is down",
 			explain.OfPartition(oneDrained.Partitions[0], 3, nil, oneDrained, now(0)),
 			capacity.TakesJobs,
+		},
+		{
+			"its nodes boot",
+			explain.OfPartition(opening.Partitions[0], 3, nil, opening, now(0)),
+			capacity.WaitsToOpen,
 		},
 		{
 			"it waits for its block",

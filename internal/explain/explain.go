@@ -171,6 +171,9 @@ func OfNode(
 	switch {
 	case n.IsBooting():
 		e.answer(capacity.Boots, nothingToDo+".", "is booting.")
+	case n.IsUp() && place.Slot.Opening.Has(n.Name):
+		e.answer(capacity.WaitsToOpen, nothingToDo+".", "is up: %s.",
+			place.Slot.Opening.Describe(standing.Reservation.ID))
 	case broken && slurmdDied:
 		e.answer(
 			capacity.NotUsable,
@@ -316,6 +319,13 @@ func describeSlot(at capacity.SlotState, now time.Time) (code capacity.Code, wor
 		}
 
 		return capacity.Fenced, words
+	}
+
+	if o := at.Slot.Opening; o != nil {
+		words = o.Describe(at.Reservation.ID)
+		if o.Count >= at.Slot.Count {
+			return capacity.WaitsToOpen, words
+		}
 	}
 
 	return capacity.TakesJobs, words

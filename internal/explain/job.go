@@ -385,6 +385,9 @@ func (e *screen) explainWait(fits []capacity.Prospect, v capacity.Verdict) {
 			where,
 			strings.Join(out, ", "),
 		)
+	case p.NeedsOpening(e.now):
+		e.answer(capacity.WaitsToOpen, slurmStarts, "waits for its nodes: %s.",
+			p.Slot.Opening.Describe(p.Reservation.ID))
 	case !later(p) && j.HetJobID != 0:
 		do := fmt.Sprintf("Make sure that there is room for all at once: `squeue -j %d`. "+
 			"What holds them back is Slurm's reason above.", j.HetJobID)

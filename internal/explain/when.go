@@ -95,6 +95,9 @@ func When(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, que
 	case short:
 		s.Code = capacity.WaitsForHosts
 		s.Message = "when failed hosts are back: " + few.ShortageText()
+	case p.NeedsOpening(now):
+		s.Code = capacity.WaitsToOpen
+		s.Message = "when its nodes are up: " + p.Slot.Opening.Describe(p.Reservation.ID)
 	case queue == nil:
 		s.Code = capacity.WaitsInQueue
 		s.Message = "when nodes are free: Slurm did not answer"

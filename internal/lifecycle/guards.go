@@ -18,6 +18,7 @@ func decideFences(s View) (actions []Action, problems []capacity.Problem) {
 	var want []capacity.SlurmReservation
 
 	keep := map[string]bool{} // slots to leave as they are, because nothing is known about them
+	untilUp := map[string]bool{}
 	for _, v := range s.slotStates() {
 		nodes := s.guardedNodes(v)
 
@@ -27,6 +28,8 @@ func decideFences(s View) (actions []Action, problems []capacity.Problem) {
 			continue
 		}
 
+		untilUp[v.Slot.Name] = s.opensWhenUp(v.Turn)
+
 		for _, r := range s.wantedGuards(v, nodes) {
 			want = append(want, s.keepTimes(r.ShiftTimes(s.slurmOffset())))
 		}
@@ -34,6 +37,8 @@ func decideFences(s View) (actions []Action, problems []capacity.Problem) {
 
 	todo, problems := s.diffGuards(want, s.Cluster.Reservations, keep, s.isObsolete)
 	for _, g := range todo {
+		g.untilUp = untilUp[g.r.Guard().Slot]
+
 		if g.do != "delete" || !s.NoAWS {
 			actions = append(actions, g.action(-s.slurmOffset()))
 		}
@@ -84,6 +89,7 @@ type guardChange struct {
 	r        capacity.SlurmReservation
 	old      string // the name to delete once the replacement exists; "" except for replace
 	occupied bool   // the replacement's name must be freed first
+	untilUp  bool   // a wait that sync removes when the nodes are up
 }
 
 // action makes the change. toAWS turns the times of its text into AWS's.
@@ -148,6 +154,13 @@ func (g guardChange) text(toAWS time.Duration) string {
 		what = "the wait " + r.Name
 		undone = "jobs can start on " + nodes
 		does = fmt.Sprintf("no job starts on %s before %s", nodes, capacity.FormatUTC(r.End))
+		if g.untilUp {
+			does = fmt.Sprintf(
+				"no job starts on %s until they are up, or until %s at the latest",
+				nodes,
+				capacity.FormatUTC(r.End),
+			)
+		}
 	case capacity.GuardSurplus:
 		undone = "jobs can use " + nodes + " again"
 		does = "no job starts on " + nodes + ": the reservation has too few instances, or max_nodes allows no more nodes"
@@ -218,9 +231,7 @@ func (s View) wantedGuards(v capacity.SlotState, nodes []string) (want []capacit
 		return s.closingGuards(v, nodes)
 	}
 
-	if !v.Partition.Provider.Configures() && v.Window.Start.After(s.Now) {
-		want = append(want, s.newGuard(capacity.GuardWait, v, id, nodes, s.Now, v.Window.Start))
-	}
+	want = append(want, s.waits(v, nodes)...)
 
 	if !v.Window.Unbounded() {
 		// The fence lasts until the next turn begins: until then, instances of the old block still terminate.
@@ -402,7 +413,8 @@ func diffGuard(
 }
 
 // requiredChange returns the change that a reservation needs; "" for none. One that has started cannot get another
-// start ("Reservation already started"), and not reliably other nodes: it is deleted and created again.
+// start ("Reservation already started"): it is deleted and created again. It can get other nodes (seen on 22.05, 24.11
+// and 26.05: those with jobs too, and over a restart of slurmctld).
 func requiredChange(want, have capacity.SlurmReservation, now time.Time) string {
 	if !have.End.IsZero() && !have.End.After(now) {
 		return "replace" // ended; Slurm still lists it for a while
@@ -421,7 +433,7 @@ func requiredChange(want, have capacity.SlurmReservation, now time.Time) string 
 	switch {
 	case sameStart && sameNodes && sameEnd:
 		return ""
-	case started && !(sameStart && sameNodes):
+	case started && !sameStart:
 		return "replace"
 	}
 

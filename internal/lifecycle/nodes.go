@@ -19,30 +19,7 @@ const powerUpAgain = 15 * time.Minute
 // that choice). PCS itself keeps static nodes up.
 func decidePowerUps(s View) (actions []Action) {
 	for _, v := range s.slotStates() {
-		least := s.Snap.Timing.BootAllowance.Duration + capacity.NoJob.TimeLimit.Duration() // later they are refused
-		open := v.Reservation.State == capacity.StateActive && !v.Window.Start.After(s.Now) &&
-			!s.Now.Add(least).After(v.Window.Fence)
-		if v.Former || !v.Partition.Provider.Launches() || v.Group.Dynamic || !v.Reservation.Kind.IsBlock() || !open ||
-			s.Now.Before(v.Slot.PoweredUp.Add(powerUpAgain)) {
-			continue
-		}
-
-		nodes := s.Cluster.SlotNodes(v.Slot.Name)
-		nodes = nodes[:countLaunchable(v, nodes)]
-
-		// Nodes that a launch could not use now: their host has failed, or an old instance or job still holds them.
-		busy := s.Cluster.lostNodes(v, nodes)
-		for _, o := range s.Snap.Orphans { // ended first
-			busy = append(busy, o.Node)
-		}
-
-		for node := range s.completingJobs() {
-			busy = append(busy, node)
-		}
-
-		nodes = s.Cluster.filterNodes(nodes, func(n capacity.Node) bool {
-			return n.PoweredDown() && n.BaseState() == "IDLE" && n.OutState() == "" && !slices.Contains(busy, n.Name)
-		})
+		nodes := s.nodesToPowerUp(v)
 		if len(nodes) > 0 {
 			text := fmt.Sprintf("power up %s: %s has been open since %s",
 				hostlist.Compress(nodes), v.Reservation.ID, capacity.FormatUTC(v.Window.Start))
@@ -55,6 +32,34 @@ func decidePowerUps(s View) (actions []Action) {
 	}
 
 	return actions
+}
+
+// nodesToPowerUp returns the nodes of a slot that are off although their block is open.
+func (s View) nodesToPowerUp(v capacity.SlotState) []string {
+	least := s.Snap.Timing.BootAllowance.Duration + capacity.NoJob.TimeLimit.Duration() // later they are refused
+	open := v.Reservation.State == capacity.StateActive && !v.Window.Start.After(s.Now) &&
+		!s.Now.Add(least).After(v.Window.Fence)
+	if v.Former || !v.Partition.Provider.Launches() || v.Group.Dynamic || !v.Reservation.Kind.IsBlock() || !open ||
+		s.Now.Before(v.Slot.PoweredUp.Add(powerUpAgain)) {
+		return nil
+	}
+
+	nodes := s.Cluster.SlotNodes(v.Slot.Name)
+	nodes = nodes[:countLaunchable(v, nodes)]
+
+	// Nodes that a launch could not use now: their host has failed, or an old instance or job still holds them.
+	busy := s.Cluster.lostNodes(v, nodes)
+	for _, o := range s.Snap.Orphans { // ended first
+		busy = append(busy, o.Node)
+	}
+
+	for node := range s.completingJobs() {
+		busy = append(busy, node)
+	}
+
+	return s.Cluster.filterNodes(nodes, func(n capacity.Node) bool {
+		return n.PoweredDown() && n.BaseState() == "IDLE" && n.OutState() == "" && !slices.Contains(busy, n.Name)
+	})
 }
 
 // decidePowerDowns powers down our nodes that are still up under their fence, once their jobs have ended. PCS does so

@@ -275,7 +275,7 @@ func (p *pass) look(ctx context.Context) {
 	p.addProblems(checkReservations)
 
 	if p.view.Cluster != nil {
-		p.addProblems(checkNodesOut)
+		p.addProblems(checkNodesOut, checkOpenings)
 	}
 
 	p.lookForMisplaced()

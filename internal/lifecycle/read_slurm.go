@@ -448,6 +448,7 @@ func (p *pass) addSlot(at capacity.SlotRef) {
 
 	at.Slot.Feature = p.view.Cluster.feature(at.Slot.Name, nodes)
 	at.Slot.Out = p.view.Cluster.nodesOut(nodes)
+	p.view.addOpening(at)
 
 	// A node of any slot of the group shows what all of them have.
 	var all []string

@@ -47,7 +47,7 @@ func (s View) sample() *state.Sample {
 func (s View) paid() map[string]*state.Paid {
 	all := map[string]*state.Paid{}
 	for _, v := range s.slotStates() {
-		nodes := s.sampledNodes(v.Slot.Name)
+		nodes := s.sampledNodes(v)
 		for _, r := range s.openIn(v) {
 			w := s.Snap.Timing.Window(r)
 			paid := &state.Paid{
@@ -67,7 +67,7 @@ func (s View) paid() map[string]*state.Paid {
 			if r.ID == v.Reservation.ID || v.Window.Unbounded() && v.Reservation.ID != "" && w.Unbounded() {
 				mine := nodes[:min(len(nodes), max(r.Size(), 0))]
 				nodes = nodes[len(mine):]
-				paid.Nodes = s.byState(mine)
+				paid.Nodes = byState(mine)
 			}
 
 			// Two slots may list the reservation; the one with nodes counts.
@@ -94,23 +94,36 @@ func (s View) openIn(v capacity.SlotState) (open []capacity.Reservation) {
 }
 
 // sampledNodes returns the nodes of a slot that are not powered down, those that can run jobs first.
-func (s View) sampledNodes(slot string) []capacity.Node {
-	nodes := slices.DeleteFunc(s.Cluster.visibleNodes(s.Cluster.SlotNodes(slot)),
-		func(n capacity.Node) bool { return sampleState(n) == "" })
+func (s View) sampledNodes(v capacity.SlotState) []sampledNode {
+	closed := s.waitingNodes(v)
+
+	var nodes []sampledNode
+	for _, n := range s.Cluster.visibleNodes(s.Cluster.SlotNodes(v.Slot.Name)) {
+		one := sampledNode{name: n.Name, state: sampleState(n)}
+		if one.state == state.NodeUp && slices.Contains(closed, n.Name) {
+			one.state = state.NodeBoot // it waits for the others
+		}
+
+		if one.state != "" {
+			nodes = append(nodes, one)
+		}
+	}
+
 	slices.SortStableFunc(nodes,
-		func(a, b capacity.Node) int {
-			return strings.Compare(sampleOrder[sampleState(a)], sampleOrder[sampleState(b)])
-		})
+		func(a, b sampledNode) int { return strings.Compare(sampleOrder[a.state], sampleOrder[b.state]) })
 
 	return nodes
 }
 
+// sampledNode is a node with its state for Paid.Nodes.
+type sampledNode struct{ name, state string }
+
 var sampleOrder = map[string]string{state.NodeUp: "0", state.NodeBoot: "1", state.NodeDrain: "2", state.NodeDown: "3"}
 
-func (s View) byState(nodes []capacity.Node) map[string]string {
+func byState(nodes []sampledNode) map[string]string {
 	names := map[string][]string{}
 	for _, n := range nodes {
-		names[sampleState(n)] = append(names[sampleState(n)], n.Name)
+		names[n.state] = append(names[n.state], n.name)
 	}
 
 	lists := map[string]string{}

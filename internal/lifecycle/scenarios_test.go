@@ -73,6 +73,18 @@ func (st *stage) opening() {
 	st.pass(time.Hour)
 }
 
+// bootsAt opens a block whose nodes are up at these times since then; the others never are.
+func (st *stage) bootsAt(up map[string]time.Duration) {
+	st.slurm.Boot = day
+	st.block("cr-1", "solo", 0, day, 4)
+	st.pass(-time.Minute)
+	st.pass(0)
+
+	for name, at := range up {
+		st.slurm.Node(name).BootedAt = opens.Add(at)
+	}
+}
+
 // openBlock is where most scenarios begin: nothing of the opening is on the tape.
 func (st *stage) openBlock() {
 	st.opening()
@@ -213,6 +225,66 @@ var scenarios = []struct {
 		st.pass(day + time.Minute)
 		st.pass(day + time.Hour)
 		st.pass(day + time.Hour + time.Minute)
+	}},
+	{"a block opens when its nodes are up, within two minutes", func(st *stage) {
+		st.bootsAt(map[string]time.Duration{
+			"solo-1": 3 * time.Minute,
+			"solo-2": 3 * time.Minute,
+			"solo-3": 4 * time.Minute,
+			"solo-4": 4*time.Minute + 50*time.Second,
+		})
+		st.job(600, "")
+		st.passes(3*time.Minute, 3)
+	}},
+	{"a block opens node by node when they are up one after the other, and one never", func(st *stage) {
+		st.bootsAt(map[string]time.Duration{"solo-2": 3 * time.Minute, "solo-1": 6 * time.Minute})
+		st.slurm.Node("solo-4").State = model.GivenUp
+		st.passes(3*time.Minute, 4)
+		st.note("an administrator drains a node that is open: it stays as it is")
+		st.slurm.Node("solo-2").State += "+DRAIN"
+		st.pass(7 * time.Minute)
+		st.pass(10 * time.Minute)
+	}},
+	{"a block opens although its nodes cannot be powered up", func(st *stage) {
+		st.block("cr-1", "solo", 0, day, 4)
+		st.pass(-time.Minute)
+		st.fails["power up"] = errors.New("Invalid node state specified")
+		st.pass(0)
+		st.pass(2 * time.Second)
+	}},
+	{"a block opens without sync", func(st *stage) {
+		st.block("cr-1", "solo", 0, day, 4)
+		st.pass(-time.Minute)
+		st.AdvanceTo(opens.Add(time.Minute))
+		st.note("Slurm has reservations %v", slices.Sorted(maps.Keys(st.slurm.Fences)))
+		st.pass(2 * time.Minute)
+	}},
+	{"AWS opens a block late, an administrator opens it early", func(st *stage) {
+		st.block("cr-1", "solo", 0, day, 4)
+		st.aws.OpensLate = 20 * time.Second
+		st.slurm.Boot = 5 * time.Minute
+		st.pass(-time.Minute)
+		st.pass(0)
+		st.pass(20 * time.Second)
+		st.note("scontrol delete reservationname=pcs-capacity-wait-solo.cr-1.0123abcd")
+		delete(st.slurm.Fences, "pcs-capacity-wait-solo.cr-1.0123abcd")
+		st.pass(time.Minute)
+	}},
+	{"a block follows at once, and opens when its nodes are up", func(st *stage) {
+		st.openBlock()
+		st.block("cr-2", "solo", day, day, 4)
+		st.pass(2 * time.Hour)
+		st.pass(fenceAt)
+		st.slurm.Boot = 2 * time.Minute
+		st.pass(day)
+		st.pass(day + time.Minute)
+		st.pass(day + 2*time.Minute)
+	}},
+	{"nodes that jobs start on demand open at the start of their block", func(st *stage) {
+		st.solo().Groups[0].Dynamic = true
+		st.block("cr-1", "solo", 0, day, 4)
+		st.pass(-time.Minute)
+		st.pass(0)
 	}},
 	{"two slots have two blocks that overlap, a third waits", func(st *stage) {
 		gpu := st.sources.Settings.Partitions[0]

@@ -549,6 +549,11 @@ func (m *month) until(next time.Time) {
 			to = at.Add(time.Second)
 		}
 
+		// While a block opens, sync looks every two seconds, which would be most of the passes of a month.
+		if soon := m.Now().Add(30 * time.Second); m.opening() && to.Before(soon) {
+			to = soon
+		}
+
 		if m.Now().Before(m.down) && m.down.Before(to) {
 			to = m.down
 		}
@@ -556,6 +561,12 @@ func (m *month) until(next time.Time) {
 		m.AdvanceTo(to)
 		m.settle()
 	}
+}
+
+// opening reports whether the last pass has seen a block open.
+func (m *month) opening() bool {
+	return slices.ContainsFunc(capacity.AllSlots(m.seen.Partitions),
+		func(at capacity.SlotRef) bool { return at.Slot.Opening != nil })
 }
 
 func (m *month) submit(rt *rapid.T) {

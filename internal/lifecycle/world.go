@@ -479,6 +479,10 @@ func checkAccounts(s View) (problems []capacity.Problem) {
 func NextBoundary(snap *capacity.Snapshot, now time.Time) (at time.Time, ok bool) {
 	for _, v := range snap.SlotStates(now) {
 		all := []time.Time{v.Event(now).At}
+		if o := v.Slot.Opening; o != nil && o.Until.After(now) {
+			all = append(all, now.Add(openPoll))
+		}
+
 		if fence := v.Window.Fence; !fence.IsZero() {
 			all = append(all, capacity.RequeueAt(fence, snap.KillWait.Duration))
 			for _, minutes := range warnMinutes {

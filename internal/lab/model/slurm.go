@@ -195,6 +195,7 @@ func (s *Slurm) advance() {
 			s.suspends = append(s.suspends, n.Name)
 		case n.PoweringUp() && !n.BootedAt.IsZero() && !n.BootedAt.After(s.Now):
 			n.State = Idle
+			n.SlurmdStart = n.BootedAt
 			if n.Job != nil {
 				n.State = Busy
 			}
