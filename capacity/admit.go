@@ -147,6 +147,7 @@ func admit(req Request, snap *Snapshot, now time.Time, in admitFunc) Verdict {
 		warnOnEnd(req, wish, snap),
 		warnLateSignal(shortened, wish, snap),
 		warnFenceBypass(req, snap),
+		warnPreempted(req, parts, snap),
 	} {
 		if text != "" && !v.Refused {
 			v.Warnings = append(v.Warnings, text)

@@ -69,7 +69,12 @@ func Build(s Settings, facts Facts) *Snapshot {
 			MaxTime:       before.MaxTime,
 			QOS:           before.QOS,
 			ResumeTimeout: before.ResumeTimeout,
+			Spare:         Spare{Name: p.Spare},
 		}
+		if before.Spare.Name == p.Spare {
+			out.Spare = before.Spare
+		}
+
 		for _, g := range p.Groups {
 			out.Groups = append(out.Groups, g.build(p.Provider, facts, where, snap, was))
 		}

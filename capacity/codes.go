@@ -68,6 +68,7 @@ const (
 	FeatureMissing       Code = "feature-missing"
 	AllowAccounts        Code = "allow-accounts"
 	AccountsUnchecked    Code = "accounts-unchecked"
+	NotPreempted         Code = "not-preempted"
 	OrphanInstances      Code = "orphan"
 	ForeignMark          Code = "foreign-mark"
 	WrongInstance        Code = "wrong-instance"
@@ -642,6 +643,15 @@ var Codes = []Meaning{
 		Text:     "Slurm does not check the account that a user writes, so `allow_accounts` has no effect.",
 		Do:       "Set AccountingStorageEnforce=associations.",
 		More:     "security.md#who-may-use-a-partition",
+	},
+	{
+		Code:     NotPreempted,
+		At:       []Place{AtPass, AtSetup},
+		Severity: Admin,
+		Text: "Slurm's settings do not let jobs of a partition take its nodes back from jobs of its `spare` " +
+			"partition, or do not requeue these.",
+		Do:   "Change Slurm's settings as the message says.",
+		More: "recipes.md#lend-what-nobody-uses",
 	},
 	{
 		Code:     OrphanInstances,

@@ -100,6 +100,12 @@ func (j Job) Configuring() bool { return j.StateFlag == "CONFIGURING" }
 // not running.
 func (j Job) Running() bool { return j.State == "RUNNING" && !j.Configuring() }
 
+// IsPreempted reports whether the job is about to be preempted: Slurm has told it to end within GraceTime, before its
+// limit, and refuses to change that.
+func (j Job) IsPreempted() bool {
+	return j.Running() && j.TimeLimit.Bounded() && j.Start.Add(j.TimeLimit.Duration()).Sub(j.End) > time.Second
+}
+
 // Allocated reports whether the job holds nodes, booted or not.
 func (j Job) Allocated() bool { return j.State == "RUNNING" || j.State == "SUSPENDED" }
 

@@ -237,6 +237,9 @@ type SlurmPartition struct {
 	QOS           string        // its limits apply to all jobs; empty: none
 	ResumeTimeout time.Duration // 0: that of slurm.conf
 	SuspendTime   time.Duration // 0: that of slurm.conf; slurm.Never: idle nodes stay up
+	PriorityTier  int           // jobs of a partition with a higher one preempt others
+	PreemptMode   string        // its own, or that of slurm.conf
+	GraceTime     time.Duration // how long after its TERM a job that is preempted goes on
 	Unread        string        // what Slurm shows and nobody can read
 }
 

@@ -27,11 +27,16 @@ type PartitionSettings struct {
 	OnEnd         OnEnd    `toml:"on_end"` // for jobs that do not say themselves what happens to them at the fence
 	// RollOver lets sync make the compute node group of the next block, and remove that of one that has ended; provider
 	// pcs only.
-	RollOver bool            `toml:"roll_over,omitempty"`
-	Groups   []GroupSettings `toml:"node_group"`
+	RollOver bool `toml:"roll_over,omitempty"`
+	// Spare names a second Slurm partition over the same nodes, whose jobs those of this one preempt; "" for none.
+	Spare  string          `toml:"spare,omitempty"`
+	Groups []GroupSettings `toml:"node_group"`
 
 	File string `toml:"-"` // where the partition is written down
 }
+
+// SlurmNames returns the names of the partition and of its spare one, if it has one.
+func (p PartitionSettings) SlurmNames() []string { return slurmNames(p.Name, p.Spare) }
 
 // RollsOver reports whether a partition has RollOver; "" asks about any partition.
 func (s Settings) RollsOver(partition string) bool {
@@ -201,7 +206,7 @@ func (s Settings) FindNode(node string) (p PartitionSettings, g GroupSettings, s
 func (s Settings) StrayNodes(partition string, nodes []string) []string {
 	var own Settings
 	for _, p := range s.Partitions {
-		if p.Name == partition {
+		if p.Name == partition || p.Spare == partition && partition != "" {
 			own.Partitions = append(own.Partitions, p)
 		}
 	}

@@ -71,6 +71,9 @@ type Partition struct {
 	// ResumeTimeout is how long Slurm waits for a node to boot; 0 if unknown.
 	ResumeTimeout Duration    `json:"resume_timeout,omitzero"`
 	Groups        []NodeGroup `json:"node_groups"`
+	Spare         Spare       `json:"spare,omitzero"`
+	// Lender names the partition whose nodes a spare partition has; "" for one of the settings.
+	Lender string `json:"-"`
 }
 
 // NodeGroup joins one [[partition.node_group]] of the configuration with what was found for it in AWS and Slurm.
@@ -204,12 +207,17 @@ func (s *Snapshot) PlatformOf(template string) string {
 	return ""
 }
 
-// Partition finds a managed partition by name.
+// Partition finds a managed partition, or a spare one, by name.
 func (s *Snapshot) Partition(name string) (p Partition, ok bool) {
-	if i := slices.IndexFunc(s.Partitions, func(p Partition) bool { return p.Name == name }); i >= 0 {
+	i := slices.IndexFunc(s.Partitions, func(p Partition) bool { return slices.Contains(p.SlurmNames(), name) })
+	switch {
+	case i < 0:
+		return p, false
+	case s.Partitions[i].Name == name:
 		return s.Partitions[i], true
 	}
-	return p, false
+
+	return s.Partitions[i].spare(), true
 }
 
 // Reservation finds a reservation by id.

@@ -261,6 +261,10 @@ func (v Version) TimeMinCollapses() bool { return !v.AtLeast(25, 5, 3) }
 // Comment"; 24.11 takes it. Below the oldest version that was tried, a reservation is known by its name alone.
 func (v Version) ReservationComments() bool { return v.AtLeast(24, 11, 0) }
 
+// HasGraceTime reports whether a job that is preempted with a GraceTime is requeued once. On 22.05 it ends with FAILED
+// or TIMEOUT instead; on 24.11 it is requeued again when it has completed; 26.05 does neither (seen on all three).
+func (v Version) HasGraceTime() bool { return v.AtLeast(26, 5, 0) }
+
 // NamesCLIFilter reports whether CliFilterParameters can name another script than cli_filter.lua beside slurm.conf.
 func (v Version) NamesCLIFilter() bool { return v.AtLeast(25, 11, 0) }
 

@@ -50,6 +50,7 @@ type Config struct {
 	NoRequeue           bool     // a job is requeued only if it asks for it (JobRequeue=0)
 	AccountingEnforce   []string // the words of AccountingStorageEnforce
 	Accounts            bool     // what ran is kept in a database, which sacct reads
+	Preemption          capacity.Preemption
 }
 
 // Accounting says what Slurm knows of accounts. Each word of AccountingStorageEnforce but "no…"
@@ -172,6 +173,17 @@ func parseConfig(output []byte) (Config, error) {
 		NoRequeue:           values["JobRequeue"] == "0",
 		AccountingEnforce:   splitList(values["AccountingStorageEnforce"]),
 		Accounts:            values["AccountingStorageType"] == "accounting_storage/slurmdbd",
+		Preemption: capacity.Preemption{
+			Type: strings.TrimSuffix(strings.TrimPrefix(values["PreemptType"], "preempt/"), "none"), // of 22.05
+			Mode: values["PreemptMode"],
+
+			NoGraceTime: !version.HasGraceTime(),
+		},
+	}
+
+	exempt, err := capacity.ParseLimit(values["PreemptExemptTime"])
+	if err == nil && exempt.Bounded() {
+		config.Preemption.ExemptTime = exempt.Duration()
 	}
 
 	// The first host is the primary controller; the others take over from it.
@@ -328,6 +340,8 @@ func parsePartitions(output []byte) (partitions []capacity.SlurmPartition) {
 			Name:    pairs["PartitionName"],
 			Default: pairs["Default"] == "YES",
 			State:   pairs["State"],
+
+			PreemptMode: pairs["PreemptMode"],
 		}
 		if qos := pairs["QoS"]; qos != "N/A" {
 			partition.QOS = qos
@@ -344,6 +358,8 @@ func parsePartitions(output []byte) (partitions []capacity.SlurmPartition) {
 		partition.DefaultTime = cmp.Or(partition.DefaultTime, partition.MaxTime) // as Slurm does
 		partition.OverTime = readKey(&u, "OverTimeLimit", overTime)
 		partition.ResumeTimeout = readKey(&u, "ResumeTimeout", partitionSeconds)
+		partition.PriorityTier = readKey(&u, "PriorityTier", priorityTier)
+		partition.GraceTime = readKey(&u, "GraceTime", configSeconds)
 		partition.SuspendTime = readKey(&u, "SuspendTime", partitionSeconds)
 		partition.Unread = u.text
 		partitions = append(partitions, partition)
@@ -351,6 +367,9 @@ func parsePartitions(output []byte) (partitions []capacity.SlurmPartition) {
 
 	return partitions
 }
+
+// priorityTier reads a number, which is 1 unless it is set: slurm.conf(5).
+func priorityTier(text string) (int, error) { return strconv.Atoi(cmp.Or(text, "1")) }
 
 // partitionSeconds reads "30". GLOBAL leaves it to slurm.conf.
 func partitionSeconds(text string) (time.Duration, error) {

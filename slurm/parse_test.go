@@ -482,6 +482,9 @@ func TestParsePartitions(t *testing.T) {
 				Nodes:       []string{"static1"},
 				MaxTime:     capacity.NoLimit,
 				DefaultTime: capacity.NoLimit,
+
+				PriorityTier: 1,
+				PreemptMode:  "OFF",
 			},
 			{
 				Name:          "cloud",
@@ -490,6 +493,8 @@ func TestParsePartitions(t *testing.T) {
 				MaxTime:       capacity.Minutes(2880),
 				DefaultTime:   capacity.Minutes(45),
 				AllowAccounts: []string{"nlp", "vis"},
+				PriorityTier:  1,
+				PreemptMode:   "OFF",
 			},
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -528,6 +533,33 @@ func TestParsePartitions(t *testing.T) {
 			len(got[1].Nodes) != 1 {
 			t.Errorf("%s: %+v", bad, got)
 		}
+	}
+}
+
+// How Slurm preempts jobs, by the text of scontrol.
+func TestParsePreemption(t *testing.T) {
+	const version = "SLURM_VERSION = 26.05.5\n"
+
+	for text, want := range map[string]capacity.Preemption{
+		"PreemptType = preempt/none\nPreemptMode = OFF\nPreemptExemptTime = 00:00:00\n": {Mode: "OFF"},
+		"PreemptType = (null)\nPreemptMode = OFF\n":                                     {Mode: "OFF"},
+		"PreemptType = preempt/partition_prio\nPreemptMode = GANG,SUSPEND\nPreemptExemptTime = 00:10:00\n": {
+			Type: capacity.ByPartition, Mode: "GANG,SUSPEND", ExemptTime: 10 * time.Minute,
+		},
+		"PreemptType = preempt/qos\nPreemptMode = REQUEUE\nPreemptExemptTime = NONE\n": {Type: "qos", Mode: "REQUEUE"},
+	} {
+		if got, err := parseConfig([]byte(version + text)); err != nil || got.Preemption != want {
+			t.Errorf("%q: %+v, %v", text, got.Preemption, err)
+		}
+	}
+
+	got := parsePartitions([]byte("PartitionName=p PriorityTier=0 PreemptMode=REQUEUE GraceTime=60\nPartitionName=q\n"))
+	if p := got[0]; p.PriorityTier != 0 || p.PreemptMode != "REQUEUE" || p.GraceTime != time.Minute {
+		t.Errorf("%+v", p)
+	}
+
+	if got[1].PriorityTier != 1 {
+		t.Errorf("without a PriorityTier: %+v", got[1])
 	}
 }
 
@@ -596,6 +628,8 @@ func TestParseConfig(t *testing.T) {
 		want.KillWait, want.SuspendTime, want.OverTime = 30*time.Second, 20*time.Second, capacity.Minutes(0)
 		want.ResumeTimeout, want.SuspendTimeout = 8*time.Second, 3*time.Second
 		want.SuspendExcNodes = "static1"
+		want.Preemption.Mode = "OFF"
+		want.Preemption.NoGraceTime = version != "26.05"
 		want.ConfServer = "localhost:" + map[string]string{
 			"22.05": "23817",
 			"24.11": "24817",

@@ -114,8 +114,8 @@ func knownValues(v *kong.Value, begun, settings string) []string {
 			}
 
 			for _, p := range snap.Partitions {
-				known["partition"] = append(known["partition"], p.Name)
-				known["explained"] = append(known["explained"], p.Name)
+				known["partition"] = append(known["partition"], p.SlurmNames()...)
+				known["explained"] = append(known["explained"], p.SlurmNames()...)
 				for _, g := range p.Groups {
 					known["node-group"] = append(known["node-group"], g.Name)
 				}

@@ -405,9 +405,11 @@ func readRunning(ctx context.Context, cfg *config.Config) (running slurm.Config,
 	}
 
 	for _, p := range cfg.Partitions {
-		if p.Provider.Launches() &&
-			!slices.ContainsFunc(partitions, func(there capacity.SlurmPartition) bool { return there.Name == p.Name }) {
-			return running, false, nil
+		for _, name := range p.SlurmNames() {
+			is := func(there capacity.SlurmPartition) bool { return there.Name == name }
+			if p.Provider.Launches() && !slices.ContainsFunc(partitions, is) {
+				return running, false, nil
+			}
 		}
 	}
 

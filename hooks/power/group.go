@@ -340,6 +340,10 @@ func (at slotInfo) settingsIn(snap *capacity.Snapshot) (capacity.Partition, capa
 // admit judges a job by what Slurm has of it, as a launch in one slot.
 func (f launchFacts) admit(j capacity.Job, at slotInfo) ([]capacity.Reservation, capacity.Verdict) {
 	p, _ := at.settingsIn(f.snap)
+	if p.Spare.Name != "" && j.Partition == p.Spare.Name {
+		p, _ = f.snap.Partition(j.Partition)
+	}
+
 	request := capacity.Request{
 		Partitions: []string{p.Name},
 		Account:    j.Account,

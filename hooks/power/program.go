@@ -423,17 +423,12 @@ func (h *Hook) describeCluster(ctx context.Context) (mark string, resumeTimeout 
 		return h.Cluster, resumeTimeout, nil
 	}
 
-	var ours []string
-	for _, p := range h.Settings.Partitions {
-		ours = append(ours, p.Name)
-	}
-
 	// A partition may have a shorter ResumeTimeout than slurm.conf says for all.
 	partitions, err := h.Partitions(ctx)
 	if err != nil {
 		h.Warn("Slurm does not list its partitions; using the ResumeTimeout of slurm.conf", "err", err)
 	} else {
-		resumeTimeout = cmp.Or(controller.ShortestResumeTimeout(partitions, ours), defaultResumeTimeout)
+		resumeTimeout = cmp.Or(controller.ShortestResumeTimeout(partitions, h.Settings.SlurmNames()), defaultResumeTimeout)
 	}
 
 	mark, notKept, err := h.State.LearnMark(controller.StateSaveLocation, controller.ClusterName)

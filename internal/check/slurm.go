@@ -76,12 +76,7 @@ func (s survey) checkReservedJobs(f *findings) {
 
 // checkOverTime looks for settings that let jobs run over their limits.
 func (s survey) checkOverTime(f *findings) {
-	var ours []string
-	for _, p := range s.Settings.Partitions {
-		ours = append(ours, p.Name)
-	}
-
-	switch over := capacity.MaxOverTime(s.Partitions.Value, ours, s.Slurmctld.OverTime); {
+	switch over := capacity.MaxOverTime(s.Partitions.Value, s.Settings.SlurmNames(), s.Slurmctld.OverTime); {
 	case over.Unlimited:
 		f.fail("fences", "set it to a number of minutes, or remove it",
 			"OverTimeLimit=UNLIMITED: no time limit ends a job, so jobs run until EC2 takes their nodes")
@@ -159,20 +154,14 @@ func (s survey) checkRights(f *findings) {
 func (s survey) checkPartitions(f *findings) {
 	there := s.Partitions.Value
 	for _, p := range capacity.Build(s.Settings, capacity.Facts{}).Partitions {
-		at := slices.IndexFunc(there, func(one capacity.SlurmPartition) bool { return one.Name == p.Name })
+		at := findPartition(there, p.Name)
 		if at < 0 {
-			fix := "add it with `pcs-capacity hooks install`, or remove it from the settings"
-			switch {
-			case p.Provider.Configures():
-				fix = "run `pcs-capacity setup` for it, or remove it from the settings"
-			case p.Provider.IsGuest():
-				fix = "write the name that Slurm has, or remove it from the settings"
-			}
-
-			f.problem("partition", capacity.Admin, capacity.Problemf(capacity.NoPartition,
-				capacity.Subject{Partition: p.Name}, fix, "Slurm has no partition %s", p.Name))
-
+			f.noPartition(p.Name, p.Provider)
 			continue
+		}
+
+		if p.Spare.Name != "" {
+			s.checkSpare(f, p, there[at])
 		}
 
 		good := true
@@ -188,6 +177,53 @@ func (s survey) checkPartitions(f *findings) {
 		} else if good {
 			f.ok("partition", "%s has nodes %s", p.Name, hostlist.Compress(there[at].Nodes))
 		}
+	}
+}
+
+func findPartition(there []capacity.SlurmPartition, name string) int {
+	return slices.IndexFunc(there, func(one capacity.SlurmPartition) bool { return one.Name == name })
+}
+
+// noPartition says how Slurm gets a partition of the settings that it does not have.
+func (f *findings) noPartition(name string, provider capacity.Provider) {
+	fix := "add it with `pcs-capacity hooks install`, or remove it from the settings"
+	switch {
+	case provider.Configures():
+		fix = "run `pcs-capacity setup` for it, or remove it from the settings"
+	case provider.IsGuest():
+		fix = "write the name that Slurm has, or remove it from the settings"
+	}
+
+	f.problem("partition", capacity.Admin, capacity.Problemf(capacity.NoPartition,
+		capacity.Subject{Partition: name}, fix, "Slurm has no partition %s", name))
+}
+
+// checkSpare looks for what keeps jobs of a partition from getting the nodes back that it lends.
+func (s survey) checkSpare(f *findings, p capacity.Partition, lender capacity.SlurmPartition) {
+	at := findPartition(s.Partitions.Value, p.Spare.Name)
+	if at < 0 {
+		f.noPartition(p.Spare.Name, p.Provider)
+		return
+	}
+
+	const check = "spare"
+
+	preemption := s.Slurmctld.Preemption
+
+	wrong := capacity.CheckSpare(lender, s.Partitions.Value[at], preemption)
+	for _, m := range wrong {
+		f.problem(check, capacity.Admin, m)
+	}
+
+	if exempt := preemption.ExemptTime; exempt > 0 {
+		f.warn(check, "remove PreemptExemptTime, or make it shorter",
+			"PreemptExemptTime: jobs of partition %s keep their nodes for %s after their start, whatever jobs of "+
+				"partition %s wait for", p.Spare.Name, capacity.FormatExact(exempt), p.Name)
+	}
+
+	if len(wrong) == 0 {
+		f.ok(check, "jobs of partition %s get nodes back from jobs of partition %s within %s (GraceTime, KillWait)",
+			p.Name, p.Spare.Name, capacity.FormatExact(s.Partitions.Value[at].GraceTime+s.Slurmctld.KillWait))
 	}
 }
 
@@ -283,13 +319,8 @@ func (s survey) checkPowerSettings(f *findings) {
 
 	const fix = "`pcs-capacity hooks install settings` writes it"
 
-	var names []string
-
+	names := s.Settings.SlurmNames()
 	sleeps := c.SuspendTime > 0
-
-	for _, p := range s.Settings.Partitions {
-		names = append(names, p.Name)
-	}
 
 	for _, p := range s.Partitions.Value {
 		sleeps = sleeps || slices.Contains(names, p.Name) && p.SuspendTime > 0 && p.SuspendTime != slurm.Never

@@ -87,6 +87,48 @@ func TestSoftLimits(t *testing.T) {
 	})
 }
 
+// Lent nodes come back, and it is said when: what keeps them is named, and what delays it.
+func TestSpare(t *testing.T) {
+	with := func(p capacity.Preemption, there ...capacity.SlurmPartition) facts.Survey {
+		lends := onEC2.Partitions[0]
+		lends.Spare = "scavenge"
+
+		return facts.Survey{
+			Settings: capacity.Settings{Partitions: []capacity.PartitionSettings{lends}},
+			SlurmSurvey: facts.SlurmSurvey{
+				Slurmctld:  &slurm.Config{Preemption: p, KillWait: 30 * time.Second},
+				Partitions: partitions(there...),
+			},
+		}
+	}
+	lender := capacity.SlurmPartition{Name: "gpu", PriorityTier: 1}
+	spare := capacity.SlurmPartition{Name: "scavenge", PreemptMode: "REQUEUE", GraceTime: time.Minute}
+	on := capacity.Preemption{Type: capacity.ByPartition, Mode: "REQUEUE"}
+	slow := on
+	slow.ExemptTime = 10 * time.Minute
+	cancels := spare
+	cancels.PreemptMode = "CANCEL"
+
+	judge(t, func(s survey, f *findings) {
+		p, _ := capacity.Build(s.Settings, capacity.Facts{}).Partition("gpu")
+		s.checkSpare(f, p, s.Partitions.Value[0])
+
+		// That the nodes come back is said beside a note.
+		if len(f.Problems) == 2 {
+			f.Problems = f.Problems[:1]
+		}
+	}, []row{
+		{
+			"as it should be", with(on, lender, spare), capacity.Good,
+			"jobs of partition gpu get nodes back from jobs of partition scavenge within 1m30s", "",
+		},
+		{"not there", with(on, lender), capacity.Admin, "Slurm has no partition scavenge", "hooks install"},
+		{"off", with(capacity.Preemption{}, lender, spare), capacity.Admin, "PreemptType is none", "PreemptMode=REQUEUE"},
+		{"cancels", with(on, lender, cancels), capacity.Admin, "are not requeued", "PreemptMode=REQUEUE"},
+		{"exempt", with(slow, lender, spare), capacity.Note, "keep their nodes for 10m after their start", "shorter"},
+	})
+}
+
 // A site's reservation whose jobs heed no fence is named.
 func TestPastFencesAreNamed(t *testing.T) {
 	with := func(flags ...string) facts.Survey {
@@ -237,7 +279,11 @@ func TestPartitionsWithOurNodes(t *testing.T) {
 			},
 		}
 	}
+	settings.Partitions[0].Spare = "scavenge"
+
 	judge(t, survey.checkAstray, []row{
+		{"its spare partition", with("scavenge", "gpu-[1-4]", "", false), "", "", ""},
+		{"a spare partition with nodes of another", with("scavenge", "b1,gpu-1", "", false), capacity.Note, "contains b1", ""},
 		{"ours", with("gpu", "gpu-[1-4]", "", false), "", "", ""},
 		{"ours with a node of the site", with("gpu", "cpu-1,gpu-[1-4]", "", true), "", "", ""},
 		{"the site's", with("debug", "cpu-[1-2]", "", true), "", "", ""},

@@ -200,6 +200,32 @@ func TestLoadNamesFileLineAndNearestKey(t *testing.T) {
 			`provider = "gcp" is not valid; use "pcs", "ec2" or "none"`,
 		},
 		{
+			"a spare partition without a name for Slurm",
+			strings.Replace(goodPartition, `name = "gpu"`, "name = \"gpu\"\nspare = \"a b\"", 1),
+			"",
+			`spare = "a b" cannot be the name of a partition`,
+		},
+		{
+			"a partition that is its own spare",
+			strings.Replace(goodPartition, `name = "gpu"`, "name = \"gpu\"\nspare = \"gpu\"", 1),
+			"",
+			`spare = "gpu" is partition "gpu" of the settings, or its spare one; give it another name`,
+		},
+		{
+			"two partitions with one spare",
+			strings.Replace(goodPartition, `name = "gpu"`, "name = \"gpu\"\nspare = \"low\"", 1),
+			strings.Replace(strings.ReplaceAll(goodPartition, `name = "gpu"`, `name = "big"`),
+				`name = "big"`, "name = \"big\"\nspare = \"low\"", 1),
+			`spare = "low" is partition "gpu" of the settings, or its spare one`,
+		},
+		{
+			"a spare partition of nodes on demand",
+			strings.Replace(goodPartition, `name = "gpu"`, "name = \"gpu\"\nspare = \"low\"", 1) +
+				"  purchase_option = \"on-demand\"\n",
+			"",
+			`spare = "low" lends the nodes of reservations, and no node_group has one`,
+		},
+		{
 			"roll over of a guest",
 			strings.Replace(ec2Partition, `"ec2"`, "\"none\"\nroll_over = true", 1),
 			"",

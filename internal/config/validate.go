@@ -90,6 +90,10 @@ func (c *Config) validatePartitions() []error {
 		seen[p.Name] = p.File
 		validatePartition(p, fail)
 
+		if p.Spare != "" {
+			validateSpare(p, c.Partitions, fail)
+		}
+
 		for _, g := range p.Groups {
 			if first, twice := groups[g.Name]; twice {
 				fail("node_group %q is there already in partition %q; give it another name", g.Name, first)
@@ -146,6 +150,25 @@ func validatePartition(p capacity.PartitionSettings, fail func(message string, a
 
 	if len(p.Groups) == 0 {
 		fail("has no [[partition.node_group]]; add one")
+	}
+}
+
+// validateSpare finds what is wrong with the spare partition of a partition; all are those of the settings.
+func validateSpare(p capacity.PartitionSettings, all []capacity.PartitionSettings, fail func(string, ...any)) {
+	if !slurmName.MatchString(p.Spare) {
+		fail("spare = %q cannot be the name of a partition; start with a letter and use letters, digits, '-', '_' and "+
+			"'.' only", p.Spare)
+	}
+
+	for _, other := range all {
+		if other.Name == p.Spare || other.Spare == p.Spare && other.Name != p.Name {
+			fail("spare = %q is partition %q of the settings, or its spare one; give it another name", p.Spare,
+				other.Name)
+		}
+	}
+
+	if !slices.ContainsFunc(p.Groups, func(g capacity.GroupSettings) bool { return g.PurchaseOption.IsReserved() }) {
+		fail("spare = %q lends the nodes of reservations, and no node_group has one: leave it out", p.Spare)
 	}
 }
 

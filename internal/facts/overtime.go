@@ -24,13 +24,8 @@ func OverTime(
 
 	partitions, err := client.Partitions(ctx)
 
-	var names []string
-	for _, p := range s.Partitions {
-		names = append(names, p.Name)
-	}
-
 	limit := config.OverTime
-	if len(names) > 0 {
+	if names := s.SlurmNames(); len(names) > 0 {
 		limit = capacity.MaxOverTime(partitions, names, config.OverTime)
 	}
 

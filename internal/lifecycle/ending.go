@@ -27,7 +27,7 @@ func decideRequeues(s View) (actions []Action) {
 	ending := map[string]state.JobRecord{}
 	requeued := map[string]bool{}
 	for _, j := range s.Jobs {
-		f, fenced := earliestFence(j, byNode)
+		f, fenced := s.earliestFence(j, byNode)
 		if !fenced || !j.Allocated() {
 			continue
 		}

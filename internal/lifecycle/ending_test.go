@@ -21,6 +21,7 @@ func atFence(now string, onEnd capacity.OnEnd, jobs ...capacity.Job) View {
 	snap := oneSlot("ec2", []string{"cr-0"}, block("cr-0", "-1h", "3h40m", capacity.StateActive))
 	snap.Partitions[0].OnEnd = onEnd
 	snap.Partitions[0].MinTime.Duration = 30 * time.Minute
+	snap.Partitions[0].Spare.Name = "scavenge"
 
 	return View{
 		Snap: snap,
@@ -58,8 +59,14 @@ func TestEndings(t *testing.T) {
 		now   string
 		want  string
 	}{
-		"the partition stops jobs":            {job, "stop", state.JobRecord{}, "2h59m", ""},
-		"the partition requeues jobs":         {job, "requeue", state.JobRecord{}, "2h58m30s", "requeue-job"},
+		"the partition stops jobs":    {job, "stop", state.JobRecord{}, "2h59m", ""},
+		"the partition requeues jobs": {job, "requeue", state.JobRecord{}, "2h58m30s", "requeue-job"},
+		"a spare partition requeues jobs": {
+			with(func(j *capacity.Job) { j.Partition = "scavenge" }), "stop", state.JobRecord{}, "2h58m30s", "requeue-job",
+		},
+		"the lender's own job": {
+			with(func(j *capacity.Job) { j.Partition = "gpu" }), "stop", state.JobRecord{}, "2h58m30s", "",
+		},
 		"a second before":                     {job, "requeue", state.JobRecord{}, "2h58m29s", ""},
 		"the fence has passed, it still runs": {job, "requeue", state.JobRecord{}, "3h1m", "requeue-job"},
 		"the partition holds jobs":            {job, "hold", state.JobRecord{}, "2h58m30s", "hold-job"},
@@ -564,6 +571,15 @@ func TestNextBoundary(t *testing.T) {
 	}
 }
 
+// lendAll makes the ended jobs those of a spare partition.
+func lendAll(s *View) {
+	s.Snap.Partitions[0].OnEnd = capacity.StopAtEnd
+	s.Snap.Partitions[0].Spare = capacity.Spare{Name: "scavenge"}
+	for i := range s.Ended {
+		s.Ended[i].Partition = "scavenge"
+	}
+}
+
 // A job is requeued after its end only where its limit was made shorter than it had been, and should have been raised.
 func TestCutShort(t *testing.T) {
 	ended := capacity.Job{
@@ -580,14 +596,16 @@ func TestCutShort(t *testing.T) {
 		change func(*View)
 		want   bool
 	}{
-		"it waited with a longer limit":            {record: waited, want: true},
-		"it stated a longer limit":                 {record: stated, want: true},
-		"sync chose this limit, and no longer one": {record: chosen},
-		"no pass has seen it":                      {},
-		"its use over time is limited":             {record: waited, change: metered},
-		"so, and it stated a limit":                {record: stated, change: metered},
-		"it failed":                                {record: stated, change: func(s *View) { s.Ended[0].State = "FAILED" }},
-		"it is stopped":                            {record: stated, change: func(s *View) { s.Snap.Partitions[0].OnEnd = capacity.StopAtEnd }},
+		"it waited with a longer limit":                  {record: waited, want: true},
+		"it stated a longer limit":                       {record: stated, want: true},
+		"sync chose this limit, and no longer one":       {record: chosen},
+		"no pass has seen it":                            {},
+		"its use over time is limited":                   {record: waited, change: metered},
+		"so, and it stated a limit":                      {record: stated, change: metered},
+		"it failed":                                      {record: stated, change: func(s *View) { s.Ended[0].State = "FAILED" }},
+		"it ended in a spare partition by its own limit": {record: chosen, change: lendAll},
+		"it ended there by a shorter one":                {record: stated, change: lendAll, want: true},
+		"it is stopped":                                  {record: stated, change: func(s *View) { s.Snap.Partitions[0].OnEnd = capacity.StopAtEnd }},
 	} {
 		s := atFence("1h", capacity.RequeueAtEnd)
 		s.Ended = []capacity.Job{ended}

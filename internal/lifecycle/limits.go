@@ -68,7 +68,7 @@ func fencedNodes(s View) map[string]fencedSlot {
 func (s View) limitChanges(jobs []capacity.Job, byNode map[string]fencedSlot) (changes []limitChange) {
 	now := s.SlurmNow()
 	for _, j := range jobs {
-		f, ok := earliestFence(j, byNode)
+		f, ok := s.earliestFence(j, byNode)
 		if !ok || j.State != "RUNNING" || j.Configuring() {
 			continue
 		}
@@ -85,7 +85,7 @@ func (s View) limitChanges(jobs []capacity.Job, byNode map[string]fencedSlot) (c
 		lower := crosses && (!j.TimeLimit.Bounded() || minutes < j.TimeLimit.Minutes)
 
 		raise := false
-		if !crosses && f.fence.Sub(end) > time.Minute {
+		if !crosses && f.fence.Sub(end) > time.Minute && !j.IsPreempted() {
 			minutes = s.raisedLimit(j, f, minutes)
 			raise = minutes > j.TimeLimit.Minutes
 		}
@@ -151,7 +151,8 @@ func (c limitChange) isRaise() bool {
 	return c.job.TimeLimit.Bounded() && c.minutes > c.job.TimeLimit.Minutes
 }
 
-func earliestFence(j capacity.Job, byNode map[string]fencedSlot) (fencedSlot, bool) {
+// earliestFence returns the slot whose fence the job has to end by; false if none of its nodes has one.
+func (s View) earliestFence(j capacity.Job, byNode map[string]fencedSlot) (fencedSlot, bool) {
 	var first fencedSlot
 
 	found := false
@@ -160,6 +161,12 @@ func earliestFence(j capacity.Job, byNode map[string]fencedSlot) (fencedSlot, bo
 			first = f
 			found = true
 		}
+	}
+
+	// Nodes are in the lender's slot, also for a job of its spare partition.
+	if p, ours := s.Snap.Partition(j.Partition); ours {
+		first.maxTime = p.MaxTime
+		first.onEnd = p.OnEnd
 	}
 
 	return first, found
@@ -260,7 +267,7 @@ func (s View) restoredLimits(jobs []capacity.Job, byNode map[string]fencedSlot) 
 	ends := func(node string) bool { f, known := byNode[node]; return !known || !f.fence.IsZero() }
 	for _, j := range jobs {
 		cut := s.JobRecords[j.Shown].Cut
-		if cut == nil || !j.Running() || slices.ContainsFunc(j.Nodes, ends) {
+		if cut == nil || !j.Running() || j.IsPreempted() || slices.ContainsFunc(j.Nodes, ends) {
 			continue
 		}
 
@@ -420,7 +427,7 @@ func recordKey(shown string) string {
 func trustedRecords(s View) map[string]state.JobRecord {
 	byNode := fencedNodes(s)
 	records := trustRecords(s.Snap, excludeJobs(s.Jobs, func(j capacity.Job) bool {
-		_, ends := earliestFence(j, byNode)
+		_, ends := s.earliestFence(j, byNode)
 
 		return !ends &&
 			!slices.ContainsFunc(j.Partitions(),

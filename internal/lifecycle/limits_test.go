@@ -60,8 +60,14 @@ func TestLimitChanges(t *testing.T) {
 		"marked, crosses":                      {job("0h", capacity.Minutes(300), "gpu-1"), fit, 180},
 		"raised to what its owner stated":      {job("0h", capacity.Minutes(30), "gpu-1"), upTo(120), 120},
 		"its owner stated more than fits":      {job("0h", capacity.Minutes(30), "gpu-1"), upTo(2880), 180},
-		"has what its owner stated":            {job("0h", capacity.Minutes(30), "gpu-1"), upTo(30), 0},
-		"crosses, and its owner stated less":   {job("0h", capacity.Minutes(300), "gpu-1"), upTo(30), 180},
+		"about to be preempted": {func() capacity.Job {
+			j := job("-1h", capacity.Minutes(120), "gpu-1")
+			j.End = at("1m")
+
+			return j
+		}(), upTo(300), 0},
+		"has what its owner stated":          {job("0h", capacity.Minutes(30), "gpu-1"), upTo(30), 0},
+		"crosses, and its owner stated less": {job("0h", capacity.Minutes(300), "gpu-1"), upTo(30), 180},
 		"what accounting allows": {
 			qos(job("0h", capacity.Minutes(30), "gpu-1"), "short"),
 			fit,

@@ -262,7 +262,7 @@ func (p *pass) look(ctx context.Context) {
 		p.fail(slurmErr)
 	} else {
 		p.addSlurm()
-		p.addProblems(checkAccounts)
+		p.addProblems(checkAccounts, checkSpares)
 	}
 
 	p.addProblems(mismatches)

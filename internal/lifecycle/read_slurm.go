@@ -353,8 +353,26 @@ func (p *pass) addPartitions() {
 
 		part.MaxTime = sp.MaxTime
 		part.QOS = sp.QOS
+
+		if part.Spare.Name != "" {
+			p.addSpare(part)
+		}
+
 		part.ResumeTimeout.Duration = cmp.Or(sp.ResumeTimeout, p.view.Cluster.ResumeTimeout)
 	}
+}
+
+// addSpare adds Slurm's side of a spare partition.
+func (p *pass) addSpare(part *capacity.Partition) {
+	sp, there := p.view.Cluster.partition(part.Spare.Name)
+	if !there {
+		p.addProblem(capacity.NoPartition, capacity.Subject{Partition: part.Spare.Name},
+			"add it, or remove `spare` from the settings", "Slurm has no partition %s", part.Spare.Name)
+		return
+	}
+
+	part.Spare.MaxTime = sp.MaxTime
+	part.Spare.QOS = sp.QOS
 }
 
 // addPastFences adds the fences that jobs may have crossed, and reports each.

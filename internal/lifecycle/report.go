@@ -176,7 +176,7 @@ func neverStart(p capacity.Partition, jobs []capacity.Job, snap *capacity.Snapsh
 	w := waiter{snap, now, nil, map[jobKey]stuckReason{}}
 	for i := range jobs { // by index: copying each job costs more than the check
 		j := &jobs[i]
-		if !j.CanStart() || !j.InPartition(p.Name) {
+		if !j.CanStart() || !slices.ContainsFunc(p.SlurmNames(), j.InPartition) {
 			continue
 		}
 
@@ -244,7 +244,9 @@ func Metrics(snap *capacity.Snapshot, report Report) metrics.Gauges {
 
 	if report.Jobs != nil {
 		for _, p := range snap.Partitions {
-			g.addJobs(report.Jobs, p.Name)
+			for _, name := range p.SlurmNames() {
+				g.addJobs(report.Jobs, name)
+			}
 		}
 	}
 

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -156,7 +157,8 @@ func (s View) waited() map[string]bool {
 	for _, j := range s.Jobs {
 		if s.waitsForNodes(j) {
 			for name := range strings.SplitSeq(j.Partition, ",") {
-				waited[name] = true
+				p, _ := s.Snap.Partition(name)
+				waited[cmp.Or(p.Lender, name)] = true
 			}
 		}
 	}

@@ -474,6 +474,18 @@ func checkAccounts(s View) (problems []capacity.Problem) {
 	return problems
 }
 
+// checkSpares reports what keeps jobs from getting the nodes back that their partition lends.
+func checkSpares(s View) (problems []capacity.Problem) {
+	for _, p := range s.Snap.Partitions {
+		lender, known := s.Cluster.partition(p.Name)
+		if spare, there := s.Cluster.partition(p.Spare.Name); known && there {
+			problems = append(problems, capacity.CheckSpare(lender, spare, s.Cluster.Preemption)...)
+		}
+	}
+
+	return problems
+}
+
 // NextBoundary returns the next moment at which a reservation of the snapshot opens, warns or requeues its jobs, meets
 // its fence or ends; false if there is none.
 func NextBoundary(snap *capacity.Snapshot, now time.Time) (at time.Time, ok bool) {

@@ -146,7 +146,9 @@ func roster(s *capacity.Snapshot) string {
 	}
 
 	for _, p := range s.Partitions {
-		fmt.Fprintf(&b, "partition %s\n", p.Name)
+		for _, name := range p.SlurmNames() {
+			fmt.Fprintf(&b, "partition %s\n", name)
+		}
 	}
 
 	return b.String()

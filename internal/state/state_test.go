@@ -88,6 +88,16 @@ func TestStateDirIsOpenWhateverTheUmask(t *testing.T) {
 	}
 }
 
+// The Lua scripts ask the filter about jobs of spare partitions, too.
+func TestRosterHasSparePartitions(t *testing.T) {
+	lends := capacity.Partition{Name: "gpu", Spare: capacity.Spare{Name: "scavenge"}}
+	want := "version 1\npartition gpu\npartition scavenge\npartition cpu\n"
+
+	if got := roster(&capacity.Snapshot{Partitions: []capacity.Partition{lends, {Name: "cpu"}}}); got != want {
+		t.Errorf("%q", got)
+	}
+}
+
 // Any content of snapshot.json is read or refused.
 func FuzzSnapshot(f *testing.F) {
 	f.Add(`{"version": 1}`)
