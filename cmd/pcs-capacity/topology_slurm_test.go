@@ -5,13 +5,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/lab/slurmlab"
 )
 
-// TestLong_Topology: a real slurmctld knows the switches of the topology.conf that topology prints.
+// TestLong_Topology: a real slurmctld knows the switches and the blocks of the topology.conf that topology prints, and a
+// job whose segment is in one slot starts there.
 func TestLong_Topology(t *testing.T) {
 	if !ownProcess(t) {
 		return
@@ -38,18 +40,25 @@ func TestLong_Topology(t *testing.T) {
 
 	r.sync()
 
+	extra := config.Extra
+	load := func(plugin, lines string) (shown string, err error) {
+		t.Helper()
+
+		file := filepath.Join(filepath.Dir(r.cluster.Conf()), "topology.conf")
+		if err := os.WriteFile(file, []byte(lines), 0o644); err != nil {
+			t.Fatal(err)
+		}
+
+		config.Extra = append(slices.Clone(extra), "TopologyPlugin="+plugin)
+		if err := r.cluster.Reload(r.ctx, config); err != nil {
+			t.Fatal(err)
+		}
+
+		return r.cluster.Command(r.ctx, "scontrol", "show", "topology")
+	}
+
 	lines := run()
-	if err := os.WriteFile(filepath.Join(filepath.Dir(r.cluster.Conf()), "topology.conf"), []byte(lines),
-		0o644); err != nil {
-		t.Fatal(err)
-	}
-
-	config.Extra = append(config.Extra, "TopologyPlugin=topology/tree")
-	if err := r.cluster.Reload(r.ctx, config); err != nil {
-		t.Fatal(err)
-	}
-
-	shown, err := r.cluster.Command(r.ctx, "scontrol", "show", "topology")
+	shown, err := load("topology/tree", lines)
 	for _, line := range regexp.MustCompile(`(?m)^SwitchName=(\S+)`).FindAllStringSubmatch(lines, -1) {
 		if err != nil || !strings.Contains(shown, "SwitchName="+line[1]+" Level=") {
 			t.Errorf("slurmctld does not know %s (%v):\n%s", line[1], err, shown)
@@ -59,4 +68,17 @@ func TestLong_Topology(t *testing.T) {
 	if !regexp.MustCompile(`Level=0 .*Nodes=gpu-\[1-4\]`).MatchString(shown) {
 		t.Errorf("scontrol show topology: %s", shown)
 	}
+
+	version, err := r.cluster.Command(r.ctx, "scontrol", "-V")
+	if _, number, _ := strings.Cut(version, " "); err != nil || number < "24.11" {
+		t.Skipf("%s has no topology/block with BlockSizes: %v", version, err)
+	}
+
+	shown, err = load("topology/block", run("--plugin", "block"))
+	if err != nil || !regexp.MustCompile(`BlockName=gpu .*Nodes=gpu-\[1-4\]`).MatchString(shown) {
+		t.Errorf("slurmctld does not know the block (%v):\n%s", err, shown)
+	}
+
+	job := r.submit("-C", "gpu", "-N2", "--segment=1", "-t", "10")
+	r.running(job)
 }

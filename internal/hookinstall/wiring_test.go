@@ -869,7 +869,7 @@ func TestR9_SitesGresConf(t *testing.T) {
 	}
 }
 
-// With topology/tree, nodes that no switch has get no job, and switches may outlive their nodes.
+// Nodes that no switch or block has get no job, and both may outlive their nodes.
 func TestSwitches(t *testing.T) {
 	settings := capacity.Settings{
 		Partitions: []capacity.PartitionSettings{
@@ -880,6 +880,11 @@ func TestSwitches(t *testing.T) {
 			},
 		},
 	}
+	yaml := func(first, second string) string {
+		return "---\n- topology: racks\n  cluster_default: true\n  block:\n    block_sizes:\n      - 2\n    blocks:\n" +
+			"      - block: b0\n        nodes: " + first + "\n      - block: b1\n        nodes: " + second + "\n"
+	}
+
 	for _, c := range []struct{ plugin, topology, want string }{
 		{"topology/tree", "SwitchName=s0 Nodes=cpu-1,gpu-1\n", "gpu-[2-4]"},
 		{"topology/tree", "", "gpu-[1-4]"},
@@ -888,12 +893,23 @@ func TestSwitches(t *testing.T) {
 		{
 			"topology/tree",
 			"SwitchName=s0 Nodes=cpu-1,gpu-[1-4]\nSwitchName=s1 Nodes=big-[1-2],old-1\n",
-			"topology.conf still has switches for big-[1-2],old-1, which are in neither",
+			"topology.conf still has big-[1-2],old-1, which are in neither",
 		},
+		{"topology/block", "BlockName=b0 Nodes=gpu-[1-3]\nBlockSizes=1\n", "gpu-4"},
+		{"topology/block", "BlockName=b0 Nodes=cpu-1,gpu-[1-4],old-1\n", "topology.conf still has old-1, which"},
+		{"topology/flat", yaml("gpu-[1-2]", `"gpu-[3-4]"`), ""},
+		{"topology/flat", yaml("gpu-1", "gpu-3,cpu-1"), "topology.yaml has neither a switch nor a block for gpu-[2,4], and"},
+		{"topology/tree", yaml("gpu-[1-4]", "old-1"), "topology.yaml still has old-1, which are"},
 	} {
 		s := newSite(t)
 		s.write("slurm.conf", siteConf+"TopologyPlugin="+c.plugin+"\n")
-		s.write("topology.conf", c.topology)
+
+		file := "topology.conf"
+		if strings.HasPrefix(c.topology, "---") {
+			file = "topology.yaml"
+		}
+
+		s.write(file, c.topology)
 		s.write("more.conf", "SwitchName=s1 Nodes=gpu-[3-4]\n")
 		said, err := s.conf().CheckTopology(settings)
 
