@@ -101,10 +101,25 @@ type failure struct {
 	general bool
 }
 
-// question is a call to AWS. If down is not nil, it is not made, and that is its error.
+// question is a call to AWS. keep files its answer, with the call's error or why it was not made.
 type question struct {
 	doing string
-	ask   func(ctx context.Context, down error) error
+	call  func(ctx context.Context) error
+	keep  func(err error)
+}
+
+// newQuestion returns the question that a call answers.
+func newQuestion[T any](doing string, call func(ctx context.Context) (T, error), keep func(Answer[T])) question {
+	var value T
+
+	return question{
+		doing: doing,
+		call: func(ctx context.Context) (err error) {
+			value, err = call(ctx)
+			return err
+		},
+		keep: func(err error) { keep(Answer[T]{value, err}) },
+	}
 }
 
 // maxCalls is the number of concurrent calls: EC2 refills its buckets for Describe calls by 10 a second and more
@@ -124,59 +139,20 @@ func Read(ctx context.Context, aws AWS, q Query) Answers {
 		a.failures = []failure{{err: q.Offline, general: true}}
 	}
 
-	// Everything that the settings name is asked for at once. Answers go to places of their own, since
-	// calls end in any order.
 	ids := slices.Clone(q.Reservations)
 	subnets := slices.Clone(q.Subnets)
-
-	var (
-		first    []question
-		selected = make([]Answer[[]capacity.Reservation], len(q.Groups))
-		images   = make([]Answer[capacity.ImagePlatform], len(q.Templates))
-	)
-	for i, g := range q.Groups {
+	for _, g := range q.Groups {
 		ids = append(ids, g.ReservationIDs...)
 		subnets = append(subnets, g.SubnetIDs...)
-
-		if g.Select != nil {
-			first = append(first, ask(fmt.Sprintf("finding the reservations of node group %s by tag", g.Name),
-				&selected[i], func(ctx context.Context) ([]capacity.Reservation, error) {
-					return aws.FindReservations(ctx, ec2.ReservationQuery{Tags: g.Select.Tags})
-				}))
-		}
 	}
 
-	for i, template := range q.Templates {
-		first = append(first, ask("", &images[i], func(ctx context.Context) (capacity.ImagePlatform, error) {
-			return aws.ImagePlatform(ctx, template)
-		}))
-	}
-
-	subnets = sorted(subnets)
-	if len(subnets) > 0 {
-		first = append(first, ask("", &a.Subnets, func(ctx context.Context) (found []ec2.Subnet, err error) {
-			found, a.MissingSubnets, err = aws.Subnets(ctx, subnets)
-			return found, err
-		}))
-	}
-
-	if len(q.NodeGroups) > 0 {
-		first = append(first, ask("reading the compute node groups "+strings.Join(q.NodeGroups, ", "), &a.Held,
-			func(ctx context.Context) (map[string]string, error) { return q.Held(ctx, q.NodeGroups) }))
-	}
-
-	ids = sorted(ids)
-	a.ask(ctx, q.FirstLimit, append(first, a.describe(ids)...)...)
-
-	for i, g := range q.Groups {
-		if g.Select != nil {
-			a.Selected[g.Name] = selected[i]
-		}
-	}
-
-	for i, template := range q.Templates {
-		a.Platforms[template] = images[i]
-	}
+	a.ask(ctx, q.FirstLimit, slices.Concat(
+		a.selections(),
+		a.images(q.Templates),
+		a.subnets(sorted(subnets)),
+		a.held(q),
+		a.descriptions(sorted(ids)),
+	))
 
 	// Only PCS knows these: node groups keep a reservation that the settings no longer name.
 	var others []string
@@ -186,10 +162,10 @@ func Read(ctx context.Context, aws AWS, q Query) Answers {
 		}
 	}
 
-	a.ask(ctx, 0, a.describe(sorted(others))...)
+	a.ask(ctx, 0, a.descriptions(sorted(others)))
 
 	if q.Instances {
-		a.readInstances(ctx)
+		a.ask(ctx, 0, a.instances())
 	}
 
 	return a
@@ -201,43 +177,102 @@ func sorted(ids []string) []string {
 	return slices.Compact(ids)
 }
 
-// ask makes a question whose answer goes to a place of its own.
-func ask[T any](doing string, to *Answer[T], read func(ctx context.Context) (T, error)) question {
-	return question{doing, func(ctx context.Context, down error) error {
-		to.Err = down
-		if down == nil {
-			to.Value, to.Err = read(ctx)
+// selections asks for the reservations that node groups select by tag.
+func (a *Answers) selections() (all []question) {
+	for _, g := range a.groups {
+		if g.Select == nil {
+			continue
 		}
 
-		return to.Err
-	}}
+		all = append(all, newQuestion("finding the reservations of node group "+g.Name+" by tag",
+			func(ctx context.Context) ([]capacity.Reservation, error) {
+				return a.aws.FindReservations(ctx, ec2.ReservationQuery{Tags: g.Select.Tags})
+			},
+			func(found Answer[[]capacity.Reservation]) { a.Selected[g.Name] = found }))
+	}
+
+	return all
 }
 
-// describe asks about reservations by id.
-func (a *Answers) describe(ids []string) []question {
+// images asks for the platforms of launch templates' images.
+func (a *Answers) images(templates []string) (all []question) {
+	for _, template := range templates {
+		all = append(all, newQuestion("",
+			func(ctx context.Context) (capacity.ImagePlatform, error) { return a.aws.ImagePlatform(ctx, template) },
+			func(image Answer[capacity.ImagePlatform]) { a.Platforms[template] = image }))
+	}
+
+	return all
+}
+
+// subnets asks about subnets by id.
+func (a *Answers) subnets(ids []string) []question {
+	if len(ids) == 0 {
+		return nil
+	}
+
+	return []question{newQuestion("",
+		func(ctx context.Context) (found []ec2.Subnet, err error) {
+			found, a.MissingSubnets, err = a.aws.Subnets(ctx, ids)
+			return found, err
+		},
+		func(found Answer[[]ec2.Subnet]) { a.Subnets = found })}
+}
+
+// held asks which reservations PCS compute node groups have.
+func (a *Answers) held(q Query) []question {
+	if len(q.NodeGroups) == 0 {
+		return nil
+	}
+
+	return []question{newQuestion("reading the compute node groups "+strings.Join(q.NodeGroups, ", "),
+		func(ctx context.Context) (map[string]string, error) { return q.Held(ctx, q.NodeGroups) },
+		func(held Answer[map[string]string]) { a.Held = held })}
+}
+
+// descriptions asks about reservations by id.
+func (a *Answers) descriptions(ids []string) []question {
 	if len(ids) == 0 {
 		return nil
 	}
 
 	a.ids = append(a.ids, ids...)
 
-	var answer Answer[[]capacity.Reservation]
+	var missing []capacity.Missing
 
-	one := ask("describing reservations "+strings.Join(ids, ", "), &answer,
-		func(ctx context.Context) ([]capacity.Reservation, error) {
-			found, missing, err := a.aws.Reservations(ctx, ids)
-			a.Reservations.Value = append(a.Reservations.Value, found...)
-			a.Reservations.Err = cmp.Or(a.Reservations.Err, err)
-			a.Missing = append(a.Missing, missing...)
-
+	return []question{newQuestion("describing reservations "+strings.Join(ids, ", "),
+		func(ctx context.Context) (found []capacity.Reservation, err error) {
+			found, missing, err = a.aws.Reservations(ctx, ids)
 			return found, err
-		})
-
-	return []question{one}
+		},
+		func(found Answer[[]capacity.Reservation]) {
+			a.Reservations.Value = append(a.Reservations.Value, found.Value...)
+			a.Reservations.Err = cmp.Or(a.Reservations.Err, found.Err)
+			a.Missing = append(a.Missing, missing...)
+		})}
 }
 
-// ask makes calls side by side. An error that every call would meet stops further calls.
-func (a *Answers) ask(ctx context.Context, limit time.Duration, questions ...question) {
+// instances asks for the instances in the reservations, which show the reservations' slots when no snapshot does.
+func (a *Answers) instances() []question {
+	var ids []string
+	for _, r := range a.described() {
+		ids = append(ids, r.ID)
+	}
+
+	if len(ids) == 0 {
+		return nil
+	}
+
+	tagged := capacity.InstanceQuery{Tags: map[string][]string{capacity.TagReservation: ids}}
+
+	return []question{newQuestion("",
+		func(ctx context.Context) ([]capacity.Instance, error) { return a.aws.FindInstances(ctx, tagged) },
+		func(found Answer[[]capacity.Instance]) { a.Instances = capacity.WithNodes(found.Value) })}
+}
+
+// ask makes calls side by side, and then files their answers in order. An error that every call would meet stops
+// further calls. limit bounds each call; 0 leaves it to the context.
+func (a *Answers) ask(ctx context.Context, limit time.Duration, questions []question) {
 	a.Asked = a.Asked || len(questions) > 0
 	errs := make([]error, len(questions))
 	down := a.Down
@@ -255,7 +290,10 @@ func (a *Answers) ask(ctx context.Context, limit time.Duration, questions ...que
 				defer cancel()
 			}
 
-			errs[i] = q.ask(ctx, down)
+			errs[i] = down
+			if down == nil {
+				errs[i] = q.call(ctx)
+			}
 
 			return nil
 		})
@@ -264,6 +302,8 @@ func (a *Answers) ask(ctx context.Context, limit time.Duration, questions ...que
 	_ = group.Wait() // the errors are in errs
 
 	for i, q := range questions {
+		q.keep(errs[i])
+
 		if errs[i] == nil || down != nil {
 			continue
 		}
@@ -279,25 +319,6 @@ func (a *Answers) ask(ctx context.Context, limit time.Duration, questions ...que
 			a.failures = append(a.failures, failure{doing: q.doing, err: errs[i]})
 		}
 	}
-}
-
-// readInstances finds the instances in the reservations, which show the reservations' slots when no snapshot does.
-func (a *Answers) readInstances(ctx context.Context) {
-	var ids []string
-	for _, r := range a.described() {
-		ids = append(ids, r.ID)
-	}
-
-	if len(ids) == 0 {
-		return
-	}
-
-	var found Answer[[]capacity.Instance]
-	a.ask(ctx, 0, ask("", &found, func(ctx context.Context) ([]capacity.Instance, error) {
-		tagged := capacity.InstanceQuery{Tags: map[string][]string{capacity.TagReservation: ids}}
-		return a.aws.FindInstances(ctx, tagged)
-	}))
-	a.Instances = capacity.WithNodes(found.Value)
 }
 
 // described returns the reservations that EC2 described, those that tags selected first. Some may be there twice.
