@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
@@ -149,34 +150,43 @@ const youngTime = 5 * time.Minute
 // Impaired returns the running instances of this region whose host is impaired, or that EC2 is about to stop, restart
 // or retire: what EC2 says, by instance. Without permission it is nothing: see Withheld.
 func (c *Client) Impaired(ctx context.Context) (map[string]string, error) {
-	said := map[string]string{}
-	for _, which := range []types.Filter{
+	// EC2 shows what matches all filters of a call, so each has a call of its own.
+	filters := []types.Filter{
 		filter("system-status.status", "impaired"),
 		filter("event.code", "instance-retirement", "instance-stop", "instance-reboot", "system-reboot",
 			"system-maintenance"),
-	} {
-		in := &ec2.DescribeInstanceStatusInput{Filters: []types.Filter{which}}
+	}
+	found := make([][]types.InstanceStatus, len(filters))
 
-		statuses, err := listAll(ctx, c, "describing the status of instances", c.api.DescribeInstanceStatus, in,
-			func(page *ec2.DescribeInstanceStatusOutput) []types.InstanceStatus { return page.InstanceStatuses })
-		switch {
-		case isDenied(err):
-			c.addWithheld(err, "EC2 does not say which hosts in "+c.region+" are impaired or about to be retired")
-			return nil, nil
-		case err != nil:
-			return nil, err
+	reads, ctx := errgroup.WithContext(ctx)
+	for i, which := range filters {
+		reads.Go(func() (err error) {
+			found[i], err = listAll(ctx, c, "describing the status of instances", c.api.DescribeInstanceStatus,
+				&ec2.DescribeInstanceStatusInput{Filters: []types.Filter{which}},
+				func(page *ec2.DescribeInstanceStatusOutput) []types.InstanceStatus { return page.InstanceStatuses })
+			return err
+		})
+	}
+
+	err := reads.Wait()
+	switch {
+	case isDenied(err):
+		c.addWithheld(err, "EC2 does not say which hosts in "+c.region+" are impaired or about to be retired")
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+
+	said := map[string]string{}
+	for _, s := range slices.Concat(found...) {
+		id := aws.ToString(s.InstanceId)
+		if s.SystemStatus != nil && s.SystemStatus.Status == types.SummaryStatusImpaired {
+			said[id] = "its host is impaired"
 		}
 
-		for _, s := range statuses {
-			id := aws.ToString(s.InstanceId)
-			if s.SystemStatus != nil && s.SystemStatus.Status == types.SummaryStatusImpaired {
-				said[id] = "its host is impaired"
-			}
-
-			for _, e := range s.Events {
-				said[id] = fmt.Sprintf("%s, not before %s: %s", e.Code,
-					aws.ToTime(e.NotBefore).UTC().Format(time.RFC3339), aws.ToString(e.Description))
-			}
+		for _, e := range s.Events {
+			said[id] = fmt.Sprintf("%s, not before %s: %s", e.Code,
+				aws.ToTime(e.NotBefore).UTC().Format(time.RFC3339), aws.ToString(e.Description))
 		}
 	}
 

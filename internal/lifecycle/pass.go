@@ -34,6 +34,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/facts"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
@@ -238,15 +239,12 @@ func (p *pass) look(ctx context.Context) {
 
 	p.view.Old, err = p.State.ReadSnapshot()
 
-	var (
-		cluster *Cluster
-		both    sync.WaitGroup
-	)
-	both.Go(func() { cluster, slurmErr = p.cluster(ctx) })
-	p.observe(ctx)
-	both.Wait()
+	cluster := sync.OnceValues(func() (*Cluster, error) { return p.cluster(ctx) })
+	go cluster()
 
-	p.view.Cluster = cluster
+	p.observe(ctx, cluster)
+	p.view.Cluster, slurmErr = cluster()
+
 	snap := p.view.Snap
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		p.addFailure(capacity.StateFile, err)
@@ -280,8 +278,8 @@ func (p *pass) look(ctx context.Context) {
 
 	p.lookForMisplaced()
 	p.lookForRollOver()
-	p.lookForOrphans(ctx)
-	p.lookForImpaired(ctx)
+	p.lookForOrphans()
+	p.lookForImpaired()
 
 	for _, w := range p.view.Snap.WaitingTurns(p.view.Now) {
 		p.view.Snap.Add(w.WaitProblem())
@@ -295,6 +293,9 @@ type pass struct {
 	failed []error
 
 	asked bool // there was something to ask AWS
+
+	instances facts.Answer[[]capacity.Instance] // our cluster's, and those of others with its name
+	impaired  facts.Answer[map[string]string]   // EC2's words on hosts, by instance
 }
 
 func newPass(s Sources) *pass {

@@ -2,6 +2,8 @@ package lifecycle
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -15,13 +17,31 @@ const firstAnswer = 8 * time.Second
 // allAnswers bounds all calls together.
 const allAnswers = time.Minute
 
-// observe reads AWS. After a failed read the snapshot holds older facts and keeps the older time, so it goes stale.
-func (p *pass) observe(ctx context.Context) {
+// observe reads AWS, all side by side; cluster waits for Slurm's answer, nil if there is none. After a failed read the
+// snapshot holds older facts and keeps the older time, so it goes stale.
+func (p *pass) observe(ctx context.Context, cluster func() (*Cluster, error)) {
 	ctx, cancel := context.WithTimeout(ctx, allAnswers)
 	defer cancel()
 
 	old := p.view.old()
-	answers := facts.Read(ctx, p.EC2, p.query(old))
+	query := p.query(old)
+
+	var beside sync.WaitGroup
+	if p.Offline == nil {
+		beside.Go(func() { p.askInstances(ctx, cluster) })
+	}
+
+	if p.Offline == nil && len(query.Groups) > 0 {
+		beside.Go(func() { p.impaired.Value, p.impaired.Err = p.EC2.Impaired(ctx) })
+	}
+
+	answers := facts.Read(ctx, p.EC2, query)
+	if answers.Down != nil {
+		cancel() // nor would the others be answered
+	}
+
+	beside.Wait()
+
 	p.asked = answers.Asked
 
 	now := p.now()
@@ -89,6 +109,31 @@ func (p *pass) query(old *capacity.Snapshot) facts.Query {
 	}
 
 	return q
+}
+
+// askInstances asks for the instances of the cluster that Slurm has named.
+func (p *pass) askInstances(ctx context.Context, cluster func() (*Cluster, error)) {
+	c, err := cluster()
+	if err != nil || !p.mayHaveInstances(c) {
+		return
+	}
+
+	// By name, so that instances of a cluster that was set up anew under the same name show up too.
+	of := capacity.InstanceQuery{ClusterName: c.Name}
+	if of.ClusterName == "" {
+		of.Tags = map[string][]string{capacity.TagCluster: {c.Mark}}
+	}
+
+	p.instances.Value, p.instances.Err = p.EC2.FindInstances(ctx, of)
+}
+
+// mayHaveInstances reports whether a cluster, nil if unknown, may have instances that our hooks launched: now, or of
+// partitions that it no longer has.
+func (p *pass) mayHaveInstances(c *Cluster) bool {
+	launches := slices.ContainsFunc(p.Settings.Partitions,
+		func(s capacity.PartitionSettings) bool { return s.Provider.Launches() })
+
+	return launches || c != nil && c.Name != "" && c.Mark != ""
 }
 
 // mismatches says why launches into a slot's current reservation would fail.

@@ -43,12 +43,8 @@ func (p *pass) lookForRollOver() {
 
 // lookForOrphans finds our instances without a node. If a read fails, the last pass's orphans stay, and nothing acts
 // on them.
-func (p *pass) lookForOrphans(ctx context.Context) {
-	launches := slices.ContainsFunc(p.Settings.Partitions,
-		func(s capacity.PartitionSettings) bool { return s.Provider.Launches() })
-	// A cluster with our mark may have instances of partitions that it no longer has.
-	launched := p.view.Cluster != nil && p.view.Cluster.Name != "" && p.view.Cluster.Mark != ""
-	if !launches && !launched {
+func (p *pass) lookForOrphans() {
+	if !p.mayHaveInstances(p.view.Cluster) {
 		p.view.Snap.Orphans = nil
 		return
 	}
@@ -57,28 +53,15 @@ func (p *pass) lookForOrphans(ctx context.Context) {
 		return // that has been said
 	}
 
-	ctx, cancel := context.WithTimeout(ctx, allAnswers)
-	defer cancel()
-
-	// By name, so that instances of a cluster that was set up anew under the same name show up too.
-	of := capacity.InstanceQuery{ClusterName: p.view.Cluster.Name}
-	if of.ClusterName == "" {
-		of.Tags = map[string][]string{capacity.TagCluster: {p.view.Cluster.Mark}}
-	}
-
-	all, err := p.EC2.FindInstances(ctx, of)
-	if err != nil {
-		words, _ := p.EC2.Explain(err)
+	if p.instances.Err != nil {
+		words, _ := p.EC2.Explain(p.instances.Err)
 		p.addProblem(capacity.InstancesNotKnown, capacity.Subject{}, "",
 			"looking for instances that belong to no node: %s", words)
 		return
 	}
-	// Without partitions this is AWS's only answer, and gives its time.
-	p.view.Snap.ClockOffset.Duration = p.EC2.Offset()
-	p.view.Now = p.now()
 
 	var ours, others []capacity.Instance
-	for _, i := range capacity.WithNodes(all) {
+	for _, i := range capacity.WithNodes(p.instances.Value) {
 		if mark := i.Tags[capacity.TagCluster]; mark == p.view.Cluster.Mark {
 			ours = append(ours, i)
 		} else {
@@ -213,19 +196,15 @@ func otherOwners(s View) (told []capacity.Problem) {
 }
 
 // lookForImpaired says which nodes of open reservations run on hosts that EC2 is about to take away.
-func (p *pass) lookForImpaired(ctx context.Context) {
+func (p *pass) lookForImpaired() {
 	open := slices.ContainsFunc(p.view.slotStates(),
 		func(v capacity.SlotState) bool { return v.Reservation.State == capacity.StateActive })
 	if !open || p.view.NoAWS || p.view.Cluster == nil {
 		return
 	}
 
-	ctx, cancel := context.WithTimeout(ctx, allAnswers)
-	defer cancel()
-
-	said, err := p.EC2.Impaired(ctx)
-	if err != nil {
-		words, _ := p.EC2.Explain(err)
+	if p.impaired.Err != nil {
+		words, _ := p.EC2.Explain(p.impaired.Err)
 		p.addProblem(capacity.AWSUnanswered, capacity.Subject{}, "",
 			"%s; scheduled retirements of hosts are unknown", words)
 	}
@@ -240,12 +219,12 @@ func (p *pass) lookForImpaired(ctx context.Context) {
 		nodes[i.ID] = i.Node()
 	}
 
-	for _, id := range slices.Sorted(maps.Keys(said)) {
+	for _, id := range slices.Sorted(maps.Keys(p.impaired.Value)) {
 		if node := nodes[id]; node != "" {
 			fix := fmt.Sprintf("`scontrol update nodename=%s state=drain reason=host`; when its jobs are over, "+
 				"`scontrol update nodename=%[1]s state=power_down`: it gets another host", node)
 			p.addProblem(capacity.HostImpaired, capacity.Subject{Node: node}, fix,
-				"EC2 reports for instance %s of node %s: %s", id, node, said[id])
+				"EC2 reports for instance %s of node %s: %s", id, node, p.impaired.Value[id])
 		}
 	}
 }

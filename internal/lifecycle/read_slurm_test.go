@@ -71,6 +71,9 @@ func (m mute) Region() string                   { return "us-east-2" }
 func (m mute) Offset() time.Duration            { return m.offset }
 func (m mute) Explain(err error) (string, bool) { return err.Error(), true }
 func (m mute) Withheld() []string               { return nil }
+
+func (m mute) Impaired(context.Context) (map[string]string, error) { return nil, errMute }
+
 func (m mute) Subnets(context.Context, []string) ([]ec2.Subnet, []capacity.Missing, error) {
 	return nil, nil, errMute
 }
@@ -96,7 +99,7 @@ func TestOffsetOutlivesARestart(t *testing.T) {
 			World:    World{EC2: mute{offset: c.known}, MachineTime: func() time.Time { return now }},
 		}
 		p := passOf(s, View{Old: old, Snap: &capacity.Snapshot{}})
-		p.observe(t.Context())
+		p.observe(t.Context(), func() (*Cluster, error) { return nil, errMute })
 
 		snap := p.view.Snap
 		if !p.view.NoAWS || snap.ClockOffset.Duration != c.want || !snap.TakenAt.Equal(old.TakenAt) {
