@@ -36,8 +36,10 @@ export GOFLAGS := -trimpath
 PACKAGES := slurm-wlm slurm-wlm-basic-plugins slurmdbd mariadb-server-core mariadb-client-core munge lua5.1 lua5.4 gcc libc6-dev strace bsdutils rpm shellcheck lua-check iproute2 curl python3
 PROGRAMS := slurmctld slurmd sbatch slurmdbd mariadbd mariadb-install-db my_print_defaults munged lua5.1 lua5.4 gcc strace script rpm shellcheck luacheck ip curl python3
 
-# Whose Slurm `make test-slurm` takes: trixie has 24.11, forky 26.05; without a suite this machine's.
+# Whose Slurm `make test-slurm` takes: trixie has 24.11, forky 26.05; without a suite this machine's, or one that was
+# built from source, by the folder that it is installed in.
 SUITE :=
+SLURM :=
 
 # How long `make fuzz` tries each target.
 FUZZTIME := 1m
@@ -62,11 +64,11 @@ test: deps build lint ## everything that must pass: lint, unit tests, transcript
 	PCS_CAPACITY_PACKAGES=$(CURDIR)/dist $(TESTS) -p 1 -run '^TestSlurm' $(ON_SLURM) ./packaging; status=$$?; \
 	wait $$demo || { cat bin/demo-unkind.log; exit 1; }; exit $$status
 
-test-slurm: deps build ## the longer tests on a real Slurm; SUITE=trixie: on 24.11, SUITE=forky: on 26.05, in a chroot
+test-slurm: deps build ## the longer tests on a real Slurm; SUITE=trixie: 24.11, forky: 26.05, in a chroot; SLURM=/opt/slurm: one built there
 	@[ -z "$(SUITE)" ] || command -v mmdebstrap >/dev/null || $(SUDO) apt-get install -y -qq --no-install-recommends mmdebstrap >/dev/null
 	@GOBIN=$(CURDIR)/bin go install $(GOTESTSUM)
 	$(if $(SUITE),$(SUDO) env PATH="$$PATH" GOMODCACHE=$$(go env GOMODCACHE) GOCACHE=$$(go env GOCACHE) PACKAGES="$(PACKAGES)" \
-		internal/lab/slurmlab/suite.sh $(SUITE)) $(TESTS) -p 1 -timeout 30m -run '^Test(Slurm|Long)' $(ON_SLURM)
+		internal/lab/slurmlab/suite.sh $(SUITE)) $(if $(SLURM),env PATH="$(SLURM)/bin:$(SLURM)/sbin:$$PATH") $(TESTS) -p 1 -timeout 30m -run '^Test(Slurm|Long)' $(ON_SLURM)
 
 test-all: test repository-tools ## before a release: the race detector, other Slurms, and what is rare: faults, users, load (hours)
 	@command -v dnf >/dev/null || $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends dnf >/dev/null

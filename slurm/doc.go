@@ -12,6 +12,6 @@
 //   - Nothing is passed through a shell, and every value that becomes part of
 //     an argument is checked first.
 //
-// Works with Slurm 22.05 and newer. Tested with real 22.05, 24.11 and 26.05
-// output; what differs by version is a method of Version.
+// Works with Slurm 22.05 and newer. Tested with real output of 22.05, 24.11,
+// 25.05, 25.11 and 26.05; what differs by version is a method of Version.
 package slurm

@@ -28,7 +28,7 @@ func checkGroup(cl *pcsCluster, g, old *pcsGroup) error {
 		v.add("iamInstanceProfileArn", "the instance profile %q does not exist", g.InstanceProfile)
 	}
 
-	checkSettings(&v, g.SlurmConfiguration, groupParameters, cl)
+	checkSettings(&v, g.SlurmConfiguration, groupParameters)
 
 	if _, ok := g.SlurmConfiguration.number("scaleDownIdleTimeInSeconds"); ok &&
 		slurmVersion(cl.Scheduler.Version) < 2511 {
@@ -335,7 +335,7 @@ var (
 )
 
 // checkSettings refuses Slurm parameters that PCS does not know for this kind of resource.
-func checkSettings(v *pcsValidation, s pcsSettings, known []string, cluster *pcsCluster) {
+func checkSettings(v *pcsValidation, s pcsSettings, known []string) {
 	const field = "slurmConfiguration.slurmCustomSettings"
 
 	custom := s.custom()
@@ -345,15 +345,8 @@ func checkSettings(v *pcsValidation, s pcsSettings, known []string, cluster *pcs
 		}
 	}
 
-	version := slurmVersion(cluster.Scheduler.Version)
-	if plugin, ok := custom["CliFilterPlugins"]; ok {
-		if plugin != "cli_filter/lua" {
-			v.add(field, "CliFilterPlugins must be cli_filter/lua, not %q", plugin)
-		}
-
-		if version < 2411 {
-			v.add(field, "CliFilterPlugins needs Slurm 24.11, the cluster has %s", cluster.Scheduler.Version)
-		}
+	if plugin, ok := custom["CliFilterPlugins"]; ok && plugin != "cli_filter/lua" {
+		v.add(field, "CliFilterPlugins must be cli_filter/lua, not %q", plugin)
 	}
 
 	if age, ok := custom["MinJobAge"]; ok {

@@ -73,7 +73,7 @@ func (s *Sim) updateCluster(c *call, in *pcsRequest) (any, error) {
 	}
 
 	var v pcsValidation
-	if checkSettings(&v, change.SlurmConfiguration, clusterParameters, cl); v.err() != nil {
+	if checkSettings(&v, change.SlurmConfiguration, clusterParameters); v.err() != nil {
 		return nil, v.err()
 	}
 

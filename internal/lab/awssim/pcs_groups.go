@@ -243,7 +243,7 @@ func (s *Sim) createQueue(c *call, in *pcsRequest) (any, error) {
 	var v pcsValidation
 	checkPCSName(&v, "queueName", q.Name, 25)
 	checkPCSTags(&v, in.Tags)
-	checkSettings(&v, q.SlurmConfiguration, queueParameters, cl)
+	checkSettings(&v, q.SlurmConfiguration, queueParameters)
 
 	if err := cmp.Or(v.err(), cl.checkMembers(q.Groups, &pcsQueue{})); err != nil {
 		return nil, err
@@ -307,7 +307,7 @@ func (s *Sim) updateQueue(c *call, in *pcsRequest) (any, error) {
 	}
 
 	var v pcsValidation
-	checkSettings(&v, change.SlurmConfiguration, queueParameters, cl)
+	checkSettings(&v, change.SlurmConfiguration, queueParameters)
 
 	if err := cmp.Or(v.err(), cl.checkMembers(change.Groups, q)); err != nil {
 		return nil, err

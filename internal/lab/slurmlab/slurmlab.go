@@ -20,7 +20,7 @@
 //
 // Several clusters run side by side: each takes a block of free ports. Every file is below Dir. Stop ends every process
 // that the cluster started, jobs included, and nothing else; so does the next Start in the same Dir when the program
-// that called the first one was killed. Slurm 22.05, 24.11 and 26.05 work; root is needed for jobs of other users and
+// that called the first one was killed. Slurm 22.05 to 26.05 work; root is needed for jobs of other users and
 // for fake GPUs that show up in CUDA_VISIBLE_DEVICES.
 package slurmlab
 
