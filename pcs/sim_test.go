@@ -38,11 +38,14 @@ type account struct {
 	provisioner pcs.Provisioner
 }
 
-func newAccount(t *testing.T) *account {
+func newAccount(t *testing.T, changes ...func(*awssim.Scenario)) *account {
 	t.Helper()
 
 	scenario := awssim.DefaultScenario()
 	scenario.PCSDelay = 0
+	for _, change := range changes {
+		change(scenario)
+	}
 
 	sim, err := awssim.New(scenario, awssim.NewClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 0))
 	if err != nil {
@@ -235,6 +238,26 @@ func TestSlots(t *testing.T) {
 
 	if n := a.calls("*") - all; n != 6 { // and GetCluster
 		t.Errorf("%d calls", n)
+	}
+}
+
+// Lists are read to their last page.
+func TestListsOfSeveralPages(t *testing.T) {
+	a := newAccount(t, func(s *awssim.Scenario) { s.PageSize = 1 })
+	a.addGroup("gpu-a")
+	a.addGroup("gpu-b")
+
+	inv, err := a.provisioner.PCS.Inventory(t.Context(), "ml")
+	if err != nil || len(inv.Groups) != 3 || len(inv.Queues) != 1 {
+		t.Errorf("%d node groups, %d queues, %v", len(inv.Groups), len(inv.Queues), err)
+	}
+
+	if clusters, err := a.provisioner.PCS.Clusters(t.Context()); err != nil || len(clusters) == 0 {
+		t.Errorf("clusters %+v, %v", clusters, err)
+	}
+
+	if n := a.calls("ListComputeNodeGroups"); n < 4 {
+		t.Errorf("%d lists: the pages are too long", n)
 	}
 }
 

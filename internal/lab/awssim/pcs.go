@@ -66,6 +66,8 @@ type pcsRequest struct {
 	ARN       string            `json:"resourceArn"`
 	Tags      map[string]string `json:"tags"`
 	Token     string            `json:"clientToken"`
+	Most      *int              `json:"maxResults"`
+	Next      string            `json:"nextToken"`
 
 	cluster *pcsCluster
 	group   *pcsGroup
@@ -77,8 +79,8 @@ func (s *Sim) pcsOperations() map[string]operation {
 	operations := map[string]operation{}
 	for name, handle := range map[string]func(*call, *pcsRequest) (any, error){
 		"GetCluster": func(_ *call, in *pcsRequest) (any, error) { return object{"cluster": in.cluster}, nil },
-		"ListClusters": func(c *call, _ *pcsRequest) (any, error) {
-			return pcsList("clusters", c.region.pcs.clusters)
+		"ListClusters": func(c *call, in *pcsRequest) (any, error) {
+			return pcsList(c, in, "clusters", c.region.pcs.clusters)
 		},
 		"UpdateCluster": s.updateCluster,
 
@@ -86,15 +88,17 @@ func (s *Sim) pcsOperations() map[string]operation {
 		"GetComputeNodeGroup": func(_ *call, in *pcsRequest) (any, error) {
 			return object{"computeNodeGroup": in.group}, nil
 		},
-		"ListComputeNodeGroups": func(_ *call, in *pcsRequest) (any, error) {
-			return pcsList("computeNodeGroups", in.cluster.groups)
+		"ListComputeNodeGroups": func(c *call, in *pcsRequest) (any, error) {
+			return pcsList(c, in, "computeNodeGroups", in.cluster.groups)
 		},
 		"UpdateComputeNodeGroup": s.updateNodeGroup,
 		"DeleteComputeNodeGroup": s.deleteNodeGroup,
 
 		"CreateQueue": s.createQueue,
 		"GetQueue":    func(_ *call, in *pcsRequest) (any, error) { return object{"queue": in.queue}, nil },
-		"ListQueues":  func(_ *call, in *pcsRequest) (any, error) { return pcsList("queues", in.cluster.queues) },
+		"ListQueues": func(c *call, in *pcsRequest) (any, error) {
+			return pcsList(c, in, "queues", in.cluster.queues)
+		},
 		"UpdateQueue": s.updateQueue,
 		"DeleteQueue": s.deleteQueue,
 
@@ -212,8 +216,15 @@ func (t *pcsResource) must(be ...string) error {
 	return pcsConflict(t, "%s %s is in status %s, not ACTIVE", t.kind, t.ID, t.Status)
 }
 
-// pcsList returns the only page of a list, in the order of names: a page has up to 100, and a cluster 10 of each.
-func pcsList[T pcsObject](list string, things []T) (any, error) {
+// pcsPage is how many things are on a page for which no number is asked, and mostPCSPage the largest number: AWS PCS API
+// Reference, ListComputeNodeGroups.
+const (
+	pcsPage     = 10
+	mostPCSPage = 100
+)
+
+// pcsList returns a page of a list, in the order of names.
+func pcsList[T pcsObject](c *call, in *pcsRequest, list string, things []T) (any, error) {
 	all := []pcsResource{} // an empty list, not null
 	for _, one := range things {
 		all = append(all, *one.resource())
@@ -221,7 +232,25 @@ func pcsList[T pcsObject](list string, things []T) (any, error) {
 
 	slices.SortFunc(all, func(a, b pcsResource) int { return strings.Compare(a.Name, b.Name) })
 
-	return object{list: all}, nil
+	size := pcsPage
+	if in.Most != nil {
+		size = *in.Most
+	}
+
+	some, next, err := page(c, listing{MaxResults: &size, NextToken: in.Next}, 1, mostPCSPage, false, all)
+	if err != nil {
+		var v pcsValidation
+		v.add("nextToken", "%v", err)
+
+		return nil, v.err()
+	}
+
+	answer := object{list: some}
+	if next != "" {
+		answer["nextToken"] = next
+	}
+
+	return answer, nil
 }
 
 func checkPCSTags(v *pcsValidation, tags map[string]string) {

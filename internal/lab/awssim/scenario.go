@@ -38,7 +38,7 @@ type Scenario struct {
 	Throttle         bool     `toml:"throttle"`           // EC2's limits of launches, and of the calls around offerings
 	NewOfferingIDs   bool     `toml:"new_offering_ids"`   // every search shows the blocks for sale under other ids
 	OfferingIDsLast  Duration `toml:"offering_ids_last"`  // how long an id that was shown can be bought; default: as long as the block is for sale
-	PageSize         int      `toml:"page_size"`          // EC2 puts no more on a page, and nothing on the first one; default: as many as are asked for
+	PageSize         int      `toml:"page_size"`          // EC2 and PCS put no more on a page, and nothing on the first one; default: as many as are asked for
 	ClockOffset      Duration `toml:"clock_offset"`       // how far its clock is before the one that it was given, such as the machine's
 
 	InstanceProfiles []string `toml:"instance_profiles"` // ARNs of those that launch templates and node groups of it do not have
