@@ -14,6 +14,11 @@ var profileARN = regexp.MustCompile(
 	`^arn:aws([a-zA-Z-]{0,10})?:iam::[0-9]{12}:instance-profile/([!-~]{1,510}/)?([\w+=,.@-]{1,128})$`,
 )
 
+// passedRole is the role of an instance profile that PCS takes: its name begins with AWSPCS, or its path has /aws-pcs/
+// (AWS PCS User Guide, "IAM instance profiles"). Here a role has the name and path of its profile, as where the console
+// makes both.
+var passedRole = regexp.MustCompile(`:instance-profile/(.*/)?(aws-pcs/.*|AWSPCS[^/]*)$`)
+
 // checkGroup refuses a node group that PCS would refuse. It tells every field that is wrong. old is the group before an
 // update, nil for a new one.
 func checkGroup(cl *pcsCluster, g, old *pcsGroup) error {
@@ -26,6 +31,9 @@ func checkGroup(cl *pcsCluster, g, old *pcsGroup) error {
 		v.add("iamInstanceProfileArn", "%q is not the ARN of an instance profile", g.InstanceProfile)
 	} else if !cl.region.sim.hasProfile(g.InstanceProfile) {
 		v.add("iamInstanceProfileArn", "the instance profile %q does not exist", g.InstanceProfile)
+	} else if !passedRole.MatchString(g.InstanceProfile) {
+		v.add("iamInstanceProfileArn", "the role of the instance profile %q must have a name that begins with AWSPCS, "+
+			"or the path /aws-pcs/", g.InstanceProfile)
 	}
 
 	checkSettings(&v, g.SlurmConfiguration, groupParameters)

@@ -84,6 +84,22 @@ func TestNodeGroupValidation(t *testing.T) {
 			"does not exist",
 		},
 		{
+			"a role that PCS does not pass",
+			func(in *pcs.CreateComputeNodeGroupInput) {
+				in.IamInstanceProfileArn = aws.String(strings.Replace(profile, "AWSPCS-nodes", "nodes", 1))
+			},
+			"iamInstanceProfileArn",
+			"begins with AWSPCS",
+		},
+		{
+			"a path that only looks like PCS's",
+			func(in *pcs.CreateComputeNodeGroupInput) {
+				in.IamInstanceProfileArn = aws.String(strings.Replace(profile, "AWSPCS-nodes", "AWSPCS/nodes", 1))
+			},
+			"iamInstanceProfileArn",
+			"begins with AWSPCS",
+		},
+		{
 			"mix of static and dynamic",
 			func(in *pcs.CreateComputeNodeGroupInput) { in.ScalingConfiguration = scaling(1, 4) },
 			"scalingConfiguration",
@@ -222,6 +238,16 @@ func TestNodeGroupValidation(t *testing.T) {
 	)
 	if must(t, out, err); len(out.ComputeNodeGroups) > 0 {
 		t.Errorf("refused groups exist: %v", out.ComputeNodeGroups)
+	}
+}
+
+// PCS takes roles by the beginning of their name, wherever they are, and by their path.
+func TestProfilesOfNodeGroups(t *testing.T) {
+	w := newPCSWorld(t)
+	for name, role := range map[string]string{"gpu-a": "site/AWSPCS-nodes", "gpu-b": "aws-pcs/nodes"} {
+		in := w.demandGroup(name, 1)
+		in.IamInstanceProfileArn = aws.String(strings.Replace(profile, "AWSPCS-nodes", role, 1))
+		w.group(in)
 	}
 }
 

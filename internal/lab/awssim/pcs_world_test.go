@@ -27,7 +27,13 @@ const pcsDelay = time.Minute
 
 const pcsScenario = `
 account = "111122223333"
-instance_profiles = ["arn:aws:iam::111122223333:instance-profile/AWSPCS-nodes"]
+instance_profiles = [
+  "arn:aws:iam::111122223333:instance-profile/AWSPCS-nodes",
+  "arn:aws:iam::111122223333:instance-profile/aws-pcs/nodes",
+  "arn:aws:iam::111122223333:instance-profile/site/AWSPCS-nodes",
+  "arn:aws:iam::111122223333:instance-profile/AWSPCS/nodes",
+  "arn:aws:iam::111122223333:instance-profile/nodes",
+]
 pcs_delay = "1m"
 boot_delay = "0s"
 reclaim_lead = "30m"
