@@ -3,7 +3,6 @@ package setup_test
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
@@ -269,39 +268,6 @@ func (w *account) fault(f awssim.Fault) {
 
 	if _, err := w.sim.AddFault(f); err != nil {
 		w.Fatal(err)
-	}
-}
-
-// failGroups has the next n creations and updates of a node group, which PCS has accepted, end in CREATE_FAILED or
-// UPDATE_FAILED.
-func (w *account) failGroups(name string, n int, code, message string) {
-	var mu sync.Mutex
-
-	status := ""
-	ends := func(in string) {
-		if status = ""; n > 0 {
-			n, status = n-1, in
-		}
-	}
-	w.rewrite = func(operation string, answer []byte) []byte {
-		mu.Lock()
-		defer mu.Unlock()
-
-		switch operation {
-		case "CreateComputeNodeGroup":
-			ends("CREATE_FAILED")
-		case "UpdateComputeNodeGroup":
-			ends("UPDATE_FAILED")
-		case "DeleteComputeNodeGroup":
-			status = ""
-		case "GetComputeNodeGroup":
-			if status != "" && bytes.Contains(answer, []byte(`"name":"`+name+`"`)) {
-				shown := fmt.Sprintf(`"errorInfo":[{"code":%q,"message":%q}],"status":%q`, code, message, status)
-				return bytes.Replace(answer, []byte(`"status":"ACTIVE"`), []byte(shown), 1)
-			}
-		}
-
-		return answer
 	}
 }
 

@@ -49,7 +49,12 @@ func TestSetupWaits(t *testing.T) {
 func TestSetupRepairsWhatPCSCouldNotUpdate(t *testing.T) {
 	w := newAccount(t, nil)
 	w.run(w.request(openBlock))
-	w.failGroups("gpu-a", 1, "InternalError", "no luck")
+	w.fault(awssim.Fault{
+		Operation: "UpdateComputeNodeGroup",
+		Effect:    awssim.FailLater,
+		Message:   "no luck",
+		Count:     1,
+	})
 
 	r := w.request(openBlock)
 	r.MaxNodes = 6

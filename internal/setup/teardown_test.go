@@ -364,7 +364,12 @@ func TestRollOver(t *testing.T) {
 	did, err = r.next(false)
 	fails("not allowed", did, err, "pcs:CreateComputeNodeGroup is not allowed")
 	r.sim.ClearFaults()
-	r.failGroups("gpu-b", 1, "InsufficientAddresses", "no address is left")
+	r.fault(awssim.Fault{
+		Operation: "CreateComputeNodeGroup",
+		Effect:    awssim.FailLater,
+		Code:      "InsufficientAddresses",
+		Message:   "no address is left",
+	})
 
 	unused := "warning: 12 of the 16 instances of " + laterBlock + " stay unused: max_nodes of node group gpu is 4"
 	did, err = r.next(false)

@@ -166,6 +166,7 @@ const (
 	CutAfter   Effect = "cut-after"   // the effect, then the connection is cut
 	Delay      Effect = "delay"       // only latency
 	Silent     Effect = "silent"      // no effect and no answer: the connection stays open, until the fault is cleared
+	FailLater  Effect = "fail-later"  // PCS takes the call, and what it begins ends in CREATE_FAILED and the like
 )
 
 // Fault hits calls of one operation. Empty Service, Operation or Region match every one, so that
@@ -176,7 +177,7 @@ type Fault struct {
 	Operation string   `json:"operation,omitempty"`
 	Region    string   `json:"region,omitempty"`
 	Effect    Effect   `json:"effect"`
-	Code      string   `json:"code,omitempty"`    // error code of fail-…; default InternalError
+	Code      string   `json:"code,omitempty"`    // error code of fail-…, also in errorInfo; default InternalError
 	Message   string   `json:"message,omitempty"` // of the error
 	Status    int      `json:"status,omitempty"`  // HTTP status of fail-…; default 500, or 400 with a Code
 	Latency   Duration `json:"latency,omitzero"`  // real time, before anything else
@@ -240,10 +241,10 @@ func (f *Fault) breaks() bool { return f.Effect == FailAfter || f.Effect == CutA
 // AddFault makes calls fail from now on and returns the fault's id.
 func (s *Sim) AddFault(f Fault) (int, error) {
 	switch f.Effect {
-	case FailBefore, FailAfter, CutBefore, CutAfter, Delay, Silent:
+	case FailBefore, FailAfter, CutBefore, CutAfter, Delay, Silent, FailLater:
 	default:
 		return 0, fmt.Errorf(
-			"fault effect %q: want fail-before, fail-after, cut-before, cut-after, delay or silent",
+			"fault effect %q: want fail-before, fail-after, fail-later, cut-before, cut-after, delay or silent",
 			f.Effect,
 		)
 	}

@@ -33,6 +33,7 @@ type pcsResource struct {
 	CreatedAt  time.Time `json:"createdAt"`
 	ModifiedAt time.Time `json:"modifiedAt"`
 	Status     string    `json:"status"`
+	Failures   []object  `json:"errorInfo,omitempty"`
 
 	kind string // in PCS's exceptions
 	tags map[string]string
@@ -50,6 +51,10 @@ const (
 	statusActive   = "ACTIVE"
 	statusUpdating = "UPDATING"
 	statusDeleting = "DELETING"
+
+	statusCreateFailed = "CREATE_FAILED"
+	statusUpdateFailed = "UPDATE_FAILED"
+	statusDeleteFailed = "DELETE_FAILED"
 )
 
 type pcsObject interface{ resource() *pcsResource }
@@ -195,11 +200,26 @@ func (s *Sim) complete(t *pcsResource, kind, in string) {
 	t.CreatedAt, t.ModifiedAt = s.pcsNow(), s.pcsNow()
 }
 
-// change puts a thing into a status, and has done called when PCS has taken its time.
-func (s *Sim) change(t *pcsResource, status string, done func()) {
+// change puts a thing into a status such as CREATING, and has done called when PCS has taken its time, unless the
+// change fails then.
+func (s *Sim) change(c *call, t *pcsResource, status string, done func()) {
 	t.Status, t.ModifiedAt = status, s.pcsNow()
+	t.Failures = nil
+
 	s.later(time.Duration(s.scenario.PCSDelay), func() {
-		t.Status, t.ModifiedAt = statusActive, s.pcsNow()
+		t.ModifiedAt = s.pcsNow()
+
+		if c.later != nil {
+			t.Status = strings.TrimSuffix(status, "ING") + "E_FAILED"
+			t.Failures = []object{{
+				"code":    cmp.Or(c.later.Code, "InternalError"),
+				"message": c.later.Message,
+			}}
+
+			return
+		}
+
+		t.Status = statusActive
 
 		done()
 	})
@@ -227,7 +247,9 @@ const (
 func pcsList[T pcsObject](c *call, in *pcsRequest, list string, things []T) (any, error) {
 	all := []pcsResource{} // an empty list, not null
 	for _, one := range things {
-		all = append(all, *one.resource())
+		listed := *one.resource()
+		listed.Failures = nil // the list does not say why
+		all = append(all, listed)
 	}
 
 	slices.SortFunc(all, func(a, b pcsResource) int { return strings.Compare(a.Name, b.Name) })

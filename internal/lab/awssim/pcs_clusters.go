@@ -52,7 +52,7 @@ var sizeLimits = map[string]int{"SMALL": 32, "MEDIUM": 512, "LARGE": 2048}
 // updateCluster fails while the cluster or any of its node groups and queues is being changed.
 func (s *Sim) updateCluster(c *call, in *pcsRequest) (any, error) {
 	cl := in.cluster
-	err := cl.must(statusActive)
+	err := cl.must(statusActive, statusUpdateFailed)
 	for _, g := range cl.groups {
 		err = cmp.Or(err, g.must(statusActive))
 	}
@@ -78,7 +78,7 @@ func (s *Sim) updateCluster(c *call, in *pcsRequest) (any, error) {
 	}
 
 	cl.SlurmConfiguration = cl.SlurmConfiguration.merge(change.SlurmConfiguration)
-	s.change(&cl.pcsResource, statusUpdating, func() {})
+	s.change(c, &cl.pcsResource, statusUpdating, func() {})
 
 	return object{"cluster": cl}, nil
 }

@@ -78,7 +78,7 @@ func (s *Sim) createNodeGroup(c *call, in *pcsRequest) (any, error) {
 		return nil, err
 	}
 
-	s.change(&g.pcsResource, statusCreating, func() {})
+	s.change(c, &g.pcsResource, statusCreating, func() {})
 
 	return object{"computeNodeGroup": g}, nil
 }
@@ -128,7 +128,7 @@ func (cl *pcsCluster) checkSize(g *pcsGroup) error {
 func (s *Sim) updateNodeGroup(c *call, in *pcsRequest) (any, error) {
 	cl := in.cluster
 	g := in.group
-	if err := cmp.Or(cl.must(statusActive), g.must(statusActive)); err != nil {
+	if err := cmp.Or(cl.must(statusActive), g.must(statusActive, statusUpdateFailed)); err != nil {
 		return nil, err
 	}
 
@@ -166,7 +166,7 @@ func (s *Sim) updateNodeGroup(c *call, in *pcsRequest) (any, error) {
 	}
 
 	*g = updated
-	s.change(&g.pcsResource, statusUpdating, func() {
+	s.change(c, &g.pcsResource, statusUpdating, func() {
 		for _, id := range g.nodes {
 			g.replace[id] = g.replace[id] || replaces
 		}
@@ -175,11 +175,14 @@ func (s *Sim) updateNodeGroup(c *call, in *pcsRequest) (any, error) {
 	return object{"computeNodeGroup": g}, nil
 }
 
+// deletable are the statuses in which PCS deletes something.
+var deletable = []string{statusActive, statusCreateFailed, statusUpdateFailed, statusDeleteFailed}
+
 func (s *Sim) deleteNodeGroup(c *call, in *pcsRequest) (any, error) {
 	cl := in.cluster
 
 	g := in.group
-	if err := g.must(statusActive); err != nil {
+	if err := g.must(deletable...); err != nil {
 		return nil, err
 	}
 
@@ -189,7 +192,7 @@ func (s *Sim) deleteNodeGroup(c *call, in *pcsRequest) (any, error) {
 			g.Name, strings.Join(queues, ", "))
 	}
 
-	s.change(&g.pcsResource, statusDeleting, func() {
+	s.change(c, &g.pcsResource, statusDeleting, func() {
 		remove(&cl.groups, g)
 		s.terminateNodes(cl, g)
 	})
@@ -260,7 +263,7 @@ func (s *Sim) createQueue(c *call, in *pcsRequest) (any, error) {
 	}
 
 	s.addQueue(cl, q)
-	s.change(&q.pcsResource, statusCreating, func() {})
+	s.change(c, &q.pcsResource, statusCreating, func() {})
 
 	return object{"queue": q}, nil
 }
@@ -297,7 +300,7 @@ func (cl *pcsCluster) checkMembers(groups []pcsMember, before *pcsQueue) error {
 func (s *Sim) updateQueue(c *call, in *pcsRequest) (any, error) {
 	cl := in.cluster
 	q := in.queue
-	if err := cmp.Or(cl.must(statusActive), q.must(statusActive)); err != nil {
+	if err := cmp.Or(cl.must(statusActive), q.must(statusActive, statusUpdateFailed)); err != nil {
 		return nil, err
 	}
 
@@ -318,7 +321,7 @@ func (s *Sim) updateQueue(c *call, in *pcsRequest) (any, error) {
 	}
 
 	q.SlurmConfiguration = q.SlurmConfiguration.merge(change.SlurmConfiguration)
-	s.change(&q.pcsResource, statusUpdating, func() {})
+	s.change(c, &q.pcsResource, statusUpdating, func() {})
 
 	return object{"queue": q}, nil
 }
@@ -327,11 +330,11 @@ func (s *Sim) deleteQueue(c *call, in *pcsRequest) (any, error) {
 	cl := in.cluster
 
 	q := in.queue
-	if err := q.must(statusActive); err != nil {
+	if err := q.must(deletable...); err != nil {
 		return nil, err
 	}
 
-	s.change(&q.pcsResource, statusDeleting, func() {
+	s.change(c, &q.pcsResource, statusDeleting, func() {
 		remove(&cl.queues, q)
 		// API reference, DeleteQueue: nodes of a group that is in no other queue are terminated.
 		for _, g := range cl.groups {

@@ -429,3 +429,89 @@ func (w *pcsWorld) view(name string) PCSNodeGroup {
 
 	return PCSNodeGroup{}
 }
+
+// What PCS has taken can fail later. It then says why, takes an update only after a failed update, and deletes.
+func TestNodeGroupsThatFail(t *testing.T) {
+	w := newPCSWorld(t)
+	failOnce := func(operation string) {
+		_, err := w.sim.AddFault(Fault{
+			Operation: operation,
+			Effect:    FailLater,
+			Code:      "InsufficientAddresses",
+			Message:   "no address is left",
+			Count:     1,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantStatus := func(id *string, status types.ComputeNodeGroupStatus) {
+		t.Helper()
+
+		out, err := w.pcs.GetComputeNodeGroup(t.Context(), &pcs.GetComputeNodeGroupInput{
+			ClusterIdentifier:          aws.String("hpc"),
+			ComputeNodeGroupIdentifier: id,
+		})
+		g := must(t, out, err).ComputeNodeGroup
+		says := len(g.ErrorInfo) == 1 && aws.ToString(g.ErrorInfo[0].Code) == "InsufficientAddresses" &&
+			aws.ToString(g.ErrorInfo[0].Message) == "no address is left"
+
+		if g.Status != status || says != (status != types.ComputeNodeGroupStatusActive) {
+			t.Errorf("%s, because of %+v; want %s", g.Status, g.ErrorInfo, status)
+		}
+	}
+	update := func(id *string) error {
+		_, err := w.pcs.UpdateComputeNodeGroup(t.Context(), &pcs.UpdateComputeNodeGroupInput{
+			ClusterIdentifier:          aws.String("hpc"),
+			ComputeNodeGroupIdentifier: id,
+			ScalingConfiguration:       scaling(0, 3),
+		})
+		w.settle()
+
+		return err
+	}
+
+	failOnce("CreateComputeNodeGroup")
+
+	g := w.group(w.demandGroup("gpu-a", 2))
+	wantStatus(g.Id, types.ComputeNodeGroupStatusCreateFailed)
+
+	if err := update(g.Id); code(err) != "ConflictException" {
+		t.Errorf("an update of what was not created: %v", err)
+	}
+
+	if err := deleteGroup(w, g.Id); err != nil {
+		t.Error(err)
+	}
+
+	w.settle()
+
+	g = w.group(w.demandGroup("gpu-a", 2))
+
+	failOnce("UpdateComputeNodeGroup")
+
+	for _, status := range []types.ComputeNodeGroupStatus{
+		types.ComputeNodeGroupStatusUpdateFailed,
+		types.ComputeNodeGroupStatusActive,
+	} {
+		if err := update(g.Id); err != nil {
+			t.Error(err)
+		}
+
+		wantStatus(g.Id, status)
+	}
+
+	failOnce("DeleteComputeNodeGroup")
+
+	for _, status := range []types.ComputeNodeGroupStatus{types.ComputeNodeGroupStatusDeleteFailed, ""} {
+		if err := deleteGroup(w, g.Id); err != nil {
+			t.Error(err)
+		}
+
+		w.settle()
+
+		if status != "" {
+			wantStatus(g.Id, status)
+		}
+	}
+}

@@ -29,6 +29,7 @@ type call struct {
 	form      url.Values // of EC2 requests
 	in        object     // what the form says, by the names of the service model
 	region    *region
+	later     *Fault // what the call begins fails in the end; nil if it does not
 }
 
 // operation answers one call, with the simulator's lock held and s.now at the time of the call. An
@@ -77,6 +78,10 @@ func (s *Sim) serveAWS(w http.ResponseWriter, r *http.Request) {
 	if fault != nil && !s.awaitLatency(fault, r) {
 		s.dropConnection(w, c, fault)
 		return
+	}
+
+	if fault != nil && fault.Effect == FailLater {
+		c.later = fault
 	}
 
 	var out []byte
