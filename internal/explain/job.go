@@ -227,40 +227,19 @@ func (e *screen) explainRun(limitIsOurs bool) {
 func (e *screen) explainPending(records []state.Record) {
 	j := e.j
 	verdict := capacity.Admit(e.req, e.snap, e.now)
-	failed, hasFailed := lastFailure(j.Shown, records)
+	failed := lastFailure(j.Shown, records)
 
 	if least := verdict.Edits.TimeMin; least.Set && e.req.TimeLimit.Set {
 		e.add("limit", "sync lets Slurm start it with less, %s, as it is requeued at the fence", least)
 	}
 
-	ourHold := !e.note.Held.IsZero()
-	notLaunched := e.note.Kind == capacity.NoteNotLaunched
-	requeued := e.note.Kind == capacity.NoteRequeued
-	reason, _, _ := strings.Cut(e.note.Text, "; ")
-
 	few, short := capacity.HostShortage(e.prospects, e.now)
 	fits := slices.DeleteFunc(slices.Clone(e.prospects), func(p capacity.Prospect) bool { return !p.Fits })
+	_, bySlurm := j.HeldBySlurm()
 
-	if j.Held && ourHold { // which no hold on it shows
-		e.add("keep held", "administrators: `scontrol update jobid=%s admincomment=`, then `scontrol hold %s`",
-			j.Shown, j.Shown)
-	}
-
-	const release = "`scontrol release {}`."
-
-	hold, slurms := j.HeldBySlurm()
 	switch {
-	case slurms:
-		e.answer(capacity.Held, hold.Do, "is held by Slurm: %s.", hold.Why)
-	case j.Held && e.noted && e.note.Kind != capacity.NoteStated:
-		e.answer(capacity.Held, "To let it go on: "+release, "is held: %s.", strings.TrimSuffix(e.note.Sentence(), "."))
-	case j.Held && j.Reason == "JobHeldAdmin":
-		e.answer(capacity.Held, "Administrators: "+release, "is held, and only an administrator can release it.")
-	case j.Held && j.Reason != "JobHeldUser" && !j.HeldByUnknown():
-		e.answer(capacity.Held, "See `scontrol show job {}`, then "+release, "is held; Slurm gives the reason: %s.",
-			j.Reason)
-	case j.Held:
-		e.answer(capacity.Held, "Release it: "+release, "is held, by its owner or by an administrator.")
+	case bySlurm, j.Held:
+		e.explainHold()
 	case !j.CanStart():
 		e.answer(capacity.NeverByRule,
 			"Cancel it: `scancel {}`; or let it run without that job: `scontrol update jobid={} dependency=`.",
@@ -272,41 +251,80 @@ func (e *screen) explainPending(records []state.Record) {
 			few.Usable)
 		e.answer(capacity.WaitsForHosts, do, "asks for %d nodes, but only %d of the %d hosts of %s can be used.",
 			few.Needs, few.Usable, few.Reservation.Size(), few.Reservation.ID)
-	case notLaunched, e.noted && hasFailed:
-		code := e.note.Code
-		if hasFailed {
-			code = failed.Code
-			e.add("last try", "%s on %s: %s", capacity.FormatUTC(failed.At), failed.Nodes, failed.Message)
-		}
-
-		again := "when Slurm next finds nodes for it"
-		if j.Eligible.After(e.now) {
-			again = "at " + formatTime(j.Eligible, e.now)
-		}
-
-		e.answer(
-			capacity.LaunchFailed,
-			nothingToDo+" yet. If it fails again and again, show an administrator this screen.",
-			"waits because its nodes could not be launched (%s); it is tried again %s.",
-			code,
-			again,
-		)
-	case j.Eligible.After(e.now) && requeued && len(fits) > 0 && fits[0].Window.Start.After(j.Eligible):
-		e.answer(capacity.NextBlock, slurmStarts, "was requeued: %s. It waits for the next block, %s.",
-			reason, e.opens(fits[0]))
-	case j.Eligible.After(e.now) && requeued:
-		e.answer(capacity.WaitsToBegin, slurmStarts, "was requeued: %s. It may start again at %s.",
-			reason, formatTime(j.Eligible, e.now))
+	case e.note.Kind == capacity.NoteNotLaunched, e.noted && failed.Code != "":
+		e.explainFailedLaunch(failed)
 	case j.Eligible.After(e.now):
-		why := "--begin"
-		if j.Restarts > 0 {
-			why = "Slurm's pause after a requeue, or --begin"
-		}
-
-		e.answer(capacity.WaitsToBegin, nothingToDo+", or `scontrol update jobid={} starttime=now`.",
-			"may not start before %s (%s).", formatTime(j.Eligible, e.now), why)
+		e.explainPause(fits)
 	default:
 		e.explainWait(fits, verdict)
+	}
+}
+
+// explainHold says who can release a job.
+func (e *screen) explainHold() {
+	const release = "`scontrol release {}`."
+
+	j := e.j
+	if j.Held && !e.note.Held.IsZero() { // our hold, which shows no other
+		e.add("keep held", "administrators: `scontrol update jobid=%s admincomment=`, then `scontrol hold %s`",
+			j.Shown, j.Shown)
+	}
+
+	hold, bySlurm := j.HeldBySlurm()
+	switch {
+	case bySlurm:
+		e.answer(capacity.Held, hold.Do, "is held by Slurm: %s.", hold.Why)
+	case e.noted && e.note.Kind != capacity.NoteStated:
+		e.answer(capacity.Held, "To let it go on: "+release, "is held: %s.", strings.TrimSuffix(e.note.Sentence(), "."))
+	case j.Reason == "JobHeldAdmin":
+		e.answer(capacity.Held, "Administrators: "+release, "is held, and only an administrator can release it.")
+	case j.Reason != "JobHeldUser" && !j.HeldByUnknown():
+		e.answer(capacity.Held, "See `scontrol show job {}`, then "+release, "is held; Slurm gives the reason: %s.",
+			j.Reason)
+	default:
+		e.answer(capacity.Held, "Release it: "+release, "is held, by its owner or by an administrator.")
+	}
+}
+
+// explainFailedLaunch explains a job whose nodes could not be launched; failed is its last record, zero if there is
+// none.
+func (e *screen) explainFailedLaunch(failed state.Record) {
+	code := cmp.Or(failed.Code, e.note.Code)
+	if failed.Code != "" {
+		e.add("last try", "%s on %s: %s", capacity.FormatUTC(failed.At), failed.Nodes, failed.Message)
+	}
+
+	again := "when Slurm next finds nodes for it"
+	if e.j.Eligible.After(e.now) {
+		again = "at " + formatTime(e.j.Eligible, e.now)
+	}
+
+	e.answer(capacity.LaunchFailed,
+		nothingToDo+" yet. If it fails again and again, show an administrator this screen.",
+		"waits because its nodes could not be launched (%s); it is tried again %s.", code, again)
+}
+
+// explainPause explains a job that may not start yet. fits are the prospects that take it.
+func (e *screen) explainPause(fits []capacity.Prospect) {
+	j := e.j
+	begins := formatTime(j.Eligible, e.now)
+	reason, _, _ := strings.Cut(e.note.Text, "; ")
+	requeued := e.note.Kind == capacity.NoteRequeued
+
+	why := "--begin"
+	if j.Restarts > 0 {
+		why = "Slurm's pause after a requeue, or --begin"
+	}
+
+	switch {
+	case requeued && len(fits) > 0 && fits[0].Window.Start.After(j.Eligible):
+		e.answer(capacity.NextBlock, slurmStarts, "was requeued: %s. It waits for the next block, %s.",
+			reason, e.opens(fits[0]))
+	case requeued:
+		e.answer(capacity.WaitsToBegin, slurmStarts, "was requeued: %s. It may start again at %s.", reason, begins)
+	default:
+		e.answer(capacity.WaitsToBegin, nothingToDo+", or `scontrol update jobid={} starttime=now`.",
+			"may not start before %s (%s).", begins, why)
 	}
 }
 
@@ -457,13 +475,17 @@ func (e *screen) explainNoProspect(v capacity.Verdict) {
 // rules begin Slurm's reasons that free nodes alone do not lift: job_reason_string of 22.05 to 26.05.
 var rules = regexp.MustCompile(`^(Assoc|Dependency|Invalid|Job's account|JobArrayTaskLimit|Licenses|Partition|QOS)`)
 
-// lastFailure returns the last power-up for a job; false if it did not fail.
-func lastFailure(shown string, records []state.Record) (state.Record, bool) {
+// lastFailure returns the record of the last launch for a job; zero if that did not fail.
+func lastFailure(shown string, records []state.Record) state.Record {
 	for _, r := range slices.Backward(records) {
-		if r.Hook == "resume" && slices.Contains(r.Jobs, shown) {
-			return r, r.Code != string(capacity.OK)
+		isOurs := r.Hook == "resume" && slices.Contains(r.Jobs, shown)
+		switch {
+		case isOurs && r.Code == string(capacity.OK):
+			return state.Record{}
+		case isOurs:
+			return r
 		}
 	}
 
-	return state.Record{}, false
+	return state.Record{}
 }
