@@ -79,6 +79,11 @@ type Preemption struct {
 // ByPartition is the PreemptType with which jobs of a partition with a higher PriorityTier preempt others.
 const ByPartition = "partition_prio"
 
+// ParsePreemption reads PreemptType and PreemptMode.
+func ParsePreemption(preemptType, mode string) Preemption {
+	return Preemption{Type: strings.TrimSuffix(strings.TrimPrefix(preemptType, "preempt/"), "none"), Mode: mode}
+}
+
 // requeues reports whether jobs with a PreemptMode are requeued, whatever else it says.
 func requeues(mode string) bool { return slices.Contains(strings.Split(mode, ","), "REQUEUE") }
 
@@ -127,6 +132,39 @@ func CheckSpare(lender, spare SlurmPartition, p Preemption) (found []Problem) {
 		add("remove PRIORITY from PreemptMode",
 			"jobs of partition %s keep their nodes from jobs of partition %s with a lower priority: PreemptMode has "+
 				"PRIORITY", spare.Name, lender.Name)
+	}
+
+	return found
+}
+
+// CheckLending returns what keeps a partition from lending its nodes in a Slurm that preempts jobs by p: another way to
+// preempt, which is the site's, and partitions whose jobs would be preempted as well, or not. all are those of Slurm.
+func CheckLending(lender, spare string, p Preemption, all []SlurmPartition) (found []Problem) {
+	about := Subject{Partition: spare}
+	add := func(fix, format string, args ...any) {
+		found = append(found, Problemf(NotPreempted, about, fix, format, args...))
+	}
+
+	isOff := p.Mode == "" || p.Mode == "OFF"
+	switch {
+	case p.Type != "" && p.Type != ByPartition:
+		add("leave `spare` out", "Slurm preempts jobs by preempt/%s (PreemptType), not by partition, and that stays as "+
+			"it is", p.Type)
+	case p.Type == "" && !isOff:
+		add("leave `spare` out", "Slurm has PreemptMode=%s, and that stays as it is", p.Mode)
+	}
+
+	for _, other := range all {
+		switch {
+		case other.Name == lender && other.PriorityTier < 1:
+			add("set PriorityTier=1 for it", "partition %s has PriorityTier=%d, and a spare partition needs a lower one",
+				lender, other.PriorityTier)
+		case p.Type == "" && other.Name != lender && other.Name != spare && other.PriorityTier != 1:
+			add("set PreemptMode=OFF for partitions whose jobs are not to be preempted, then PreemptType=preempt/"+
+				"partition_prio and PreemptMode=REQUEUE for all of Slurm, and run this again",
+				"partition %s has PriorityTier=%d: jobs of partitions that share nodes with it would preempt one another",
+				other.Name, other.PriorityTier)
+		}
 	}
 
 	return found

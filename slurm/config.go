@@ -173,13 +173,9 @@ func parseConfig(output []byte) (Config, error) {
 		NoRequeue:           values["JobRequeue"] == "0",
 		AccountingEnforce:   splitList(values["AccountingStorageEnforce"]),
 		Accounts:            values["AccountingStorageType"] == "accounting_storage/slurmdbd",
-		Preemption: capacity.Preemption{
-			Type: strings.TrimSuffix(strings.TrimPrefix(values["PreemptType"], "preempt/"), "none"), // of 22.05
-			Mode: values["PreemptMode"],
-
-			NoGraceTime: !version.HasGraceTime(),
-		},
+		Preemption:          capacity.ParsePreemption(values["PreemptType"], values["PreemptMode"]),
 	}
+	config.Preemption.NoGraceTime = !version.HasGraceTime()
 
 	exempt, err := capacity.ParseLimit(values["PreemptExemptTime"])
 	if err == nil && exempt.Bounded() {

@@ -39,6 +39,7 @@ type fakeSlurm struct {
 	*model.Slurm
 
 	settings string // more lines of `scontrol show config`
+	spare    string // the partition to which gpu lends its nodes
 }
 
 func newFakeSlurm(t interface{ Fatal(...any) }, cleanup func(func()), dir string, clock func() time.Time) *fakeSlurm {
@@ -151,6 +152,10 @@ func (f *fakeSlurm) answer(verb string, said map[string]string) (text string, er
 				p.Name,
 				hostlist.Compress(p.Nodes),
 			)
+			if f.spare != "" {
+				text += fmt.Sprintf("PartitionName=%s AllowAccounts=ALL QoS=N/A MaxTime=UNLIMITED State=UP PriorityTier=0 "+
+					"PreemptMode=REQUEUE Nodes=%s\n", f.spare, hostlist.Compress(p.Nodes))
+			}
 		}
 	case "scontrol show reservation ":
 		all, _ := f.Reservations(ctx)
@@ -236,12 +241,12 @@ func squeueRecord(j capacity.Job, format string) (text string) {
 }
 
 // addJob adds a job of NODES, a number or a hostlist on which it runs, with a limit and a comment. It is Slurm's next.
-func (f *fakeSlurm) addJob(nodes, limit, comment string) {
+func (f *fakeSlurm) addJob(partition, nodes, limit, comment string) {
 	f.Lock()
 	defer f.Unlock()
 
 	j := f.Submit(model.Job{Never: true})
-	j.Partition = "gpu"
+	j.Partition = partition
 	j.Comment = comment
 
 	j.Batch = true
@@ -266,6 +271,9 @@ func (f *fakeSlurm) addJob(nodes, limit, comment string) {
 //	slurm down       it does not answer
 //	slurm job NODES LIMIT [COMMENT]
 //	                 it has one more job, of so many nodes; one that runs, on nodes such as gpu-[1-4]
+//	slurm lend NAME  gpu lends its nodes to a partition of that name
+//	slurm spare-job NODES LIMIT
+//	                 that has one more job
 //	slurm denied     this user may change nothing
 func slurmCommand(ts *testscript.TestScript, neg bool, args []string) {
 	f := ts.Value("slurm").(*fakeSlurm)
@@ -276,7 +284,15 @@ func slurmCommand(ts *testscript.TestScript, neg bool, args []string) {
 		// Slurm's clock is the machine's: beside a clock of AWS that stands still, every fence would drift.
 		ts.Value("sim").(*awssim.Sim).Clock().SetSpeed(1)
 	case "job":
-		f.addJob(args[1], args[2], strings.Join(args[3:], " "))
+		f.addJob("gpu", args[1], args[2], strings.Join(args[3:], " "))
+	case "spare-job":
+		f.addJob(f.spare, args[1], args[2], "")
+	case "lend":
+		f.Lock()
+		defer f.Unlock()
+
+		f.spare = args[1]
+		f.settings = "PreemptType = preempt/partition_prio\nPreemptMode = REQUEUE\n"
 	case "set":
 		f.Lock()
 		defer f.Unlock()

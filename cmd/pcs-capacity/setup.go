@@ -33,6 +33,7 @@ type SetupCmd struct {
 	EFA           string   `help:"Network interfaces of a type with EFA: efa gives each an address, as PCS documents; efa-only only the first, as EC2 recommends; none uses no EFA. Default: that of the node group, else efa." placeholder:"MODE" name:"efa" enum:"efa,efa-only,none," default:""`
 	MaxNodes      *int     `help:"Number of nodes. Default: as many as the node group has in the reservation, else its full size." placeholder:"N"`
 	AllowAccounts []string `help:"Slurm accounts that may use the queue, if its settings do not name them yet." placeholder:"ACCOUNT"`
+	Spare         string   `help:"Queue to make over the same nodes, which lends them to anybody: jobs of --queue take them back. Default: that of the settings." predictor:"partition" placeholder:"NAME"`
 	Dynamic       *bool    `help:"Start nodes only for jobs. Default: the node group's setting, else all nodes of a paid block are up from the first minute." negatable:""`
 	DryRun        bool     `help:"Show the plan, check what can be checked, and change nothing."`
 }
@@ -159,6 +160,7 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 		SubnetIDs:     c.SubnetIDs,
 		EFA:           capacity.EFAMode(c.EFA),
 		AllowAccounts: c.AllowAccounts,
+		Spare:         c.Spare,
 		ConfigPath:    cfg.Path,
 	}
 	if c.MaxNodes != nil {
@@ -198,12 +200,24 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 		return r, nil
 	}
 
-	conf, err := slurm.New(cfg.Cluster).Config(ctx)
+	client := slurm.New(cfg.Cluster)
+
+	conf, err := client.Config(ctx)
 	if err != nil {
 		slog.Warn("cannot tell where nodes get slurm.conf from", "error", err)
 	}
 
 	r.ConfServer = conf.ConfServer
+
+	if r.Spare != "" {
+		r.Preemption = conf.Preemption
+
+		r.Partitions, err = client.Partitions(ctx)
+		if err != nil {
+			return r, fmt.Errorf("asking Slurm how it preempts jobs, for --spare: %w", err)
+		}
+	}
+
 	if cfg.Cluster == "" {
 		r.Mark, err = facts.SlurmMark(ctx, cfg.Config, !c.DryRun)
 		return r, err
@@ -219,7 +233,8 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 	// What Slurm does not know yet on self-managed Slurm is the next step, and no problem.
 	next := func(p capacity.Problem) bool {
 		return c.Provider == capacity.ProviderEC2 &&
-			(p.Code == capacity.NoPartition && p.About.Partition == c.Queue || p.Code == capacity.NoNodes)
+			(p.Code == capacity.NoPartition && slices.Contains([]string{c.Queue, c.Spare}, p.About.Partition) ||
+				p.Code == capacity.NoNodes)
 	}
 
 	complete, err := firstPass(ctx, g, t, aws, pcsClient, next)
@@ -264,6 +279,10 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 			"Tell Slurm about the nodes, on its controller. This shows the lines for slurm.conf and restarts " +
 				"slurmctld:\n  pcs-capacity hooks install",
 		)
+	}
+
+	if queue.Spare != "" {
+		t.Say("Jobs of queue %s run on its nodes while nobody in %s needs them.", queue.Spare, c.Queue)
 	}
 
 	t.Say("%s", submitHint(plan.Reservation, cfg.Domain().Timing, c.Queue, nodes, aws.Now()))

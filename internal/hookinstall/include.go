@@ -81,6 +81,10 @@ func (in Include) Text() (text string, notes []string) {
 
 	in.listSettings(line)
 
+	if note := in.preemption(line); note != "" {
+		notes = append(notes, note)
+	}
+
 	// Where Slurm's programs are, and what the site has said, stands in comments: our hooks read it there.
 	text = fileHeader
 	if in.Slurm != "" && !slurm.IsUsualFolder(in.Slurm) {
@@ -176,25 +180,76 @@ func (in Include) nodeLines() (text string, notes []string) {
 		}
 	}
 
-	for _, p := range in.Settings.Partitions {
-		options, theirs := in.Conf.partitions[p.Name]
-		switch missing := in.missingPowerOptions(options); {
-		case !p.Provider.Launches():
+	add := func(name, options string, groups []capacity.GroupSettings) {
+		line, theirs := in.Conf.partitions[name]
+		switch missing := in.missingPowerOptions(line); {
 		case !theirs:
-			text += fmt.Sprintf("PartitionName=%s Nodes=%s", p.Name, hostlist.Compress(nodeNames(p.Groups...)))
-			// Without accounting AllowAccounts keeps every job from starting, or none: sync and check say so.
-			if len(p.AllowAccounts) > 0 && strings.HasSuffix(in.Conf.value("AccountingStorageType"), "slurmdbd") {
-				text += " AllowAccounts=" + strings.Join(p.AllowAccounts, ",")
-			}
-
-			text += missing + " State=UP\n"
+			text += fmt.Sprintf("PartitionName=%s Nodes=%s%s%s State=UP\n", name,
+				hostlist.Compress(nodeNames(groups...)), options, missing)
 		case missing != "":
 			notes = append(notes,
-				fmt.Sprintf("slurm.conf itself has PartitionName=%s: add%s to that line", p.Name, missing))
+				fmt.Sprintf("slurm.conf itself has PartitionName=%s: add%s to that line", name, missing))
+		}
+	}
+
+	for _, p := range in.Settings.Partitions {
+		if !p.Provider.Launches() {
+			continue
+		}
+
+		accounts := ""
+		// Without accounting AllowAccounts keeps every job from starting, or none: sync and check say so.
+		if len(p.AllowAccounts) > 0 && strings.HasSuffix(in.Conf.value("AccountingStorageType"), "slurmdbd") {
+			accounts = " AllowAccounts=" + strings.Join(p.AllowAccounts, ",")
+		}
+
+		add(p.Name, accounts, p.Groups)
+
+		if p.Spare != "" {
+			reserved := slices.DeleteFunc(slices.Clone(p.Groups),
+				func(g capacity.GroupSettings) bool { return !g.PurchaseOption.IsReserved() })
+			add(p.Spare, " PriorityTier=0 PreemptMode=REQUEUE", reserved)
 		}
 	}
 
 	return text, notes
+}
+
+// preemption writes how jobs get nodes back from those of spare partitions, where slurm.conf itself does not say how
+// jobs are preempted. It returns what a person has to do instead.
+func (in Include) preemption(line func(key, value string)) (note string) {
+	lends := func(p capacity.PartitionSettings) bool { return p.Provider.Launches() && p.Spare != "" }
+	if !slices.ContainsFunc(in.Settings.Partitions, lends) {
+		return ""
+	}
+
+	p := capacity.ParsePreemption(in.Conf.value("PreemptType"), in.Conf.value("PreemptMode"))
+	if p.Type == capacity.ByPartition {
+		return ""
+	}
+
+	var partitions []capacity.SlurmPartition
+	for _, name := range slices.Sorted(maps.Keys(in.Conf.partitions)) {
+		if tier := optionValue(in.Conf.partitions[name], "PriorityTier"); tier != "" {
+			n, _ := strconv.Atoi(tier)
+			partitions = append(partitions, capacity.SlurmPartition{Name: name, PriorityTier: n})
+		}
+	}
+
+	for _, one := range in.Settings.Partitions {
+		if !lends(one) {
+			continue
+		}
+
+		if wrong := capacity.CheckLending(one.Name, one.Spare, p, partitions); len(wrong) > 0 {
+			return "jobs of partition " + one.Spare + " keep their nodes: " + wrong[0].Text()
+		}
+	}
+
+	line("PreemptType", "preempt/"+capacity.ByPartition)
+	line("PreemptMode", "REQUEUE")
+
+	return ""
 }
 
 // missingPowerOptions returns the options for power saving that a line of a partition lacks: those of slurm.conf would

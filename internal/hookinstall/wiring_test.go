@@ -368,6 +368,58 @@ PartitionName=gpu Nodes=gpu-[1-2] AllowAccounts=nlp ResumeTimeout=900 SuspendTim
 		not:    "AllowAccounts",
 	},
 	{
+		name:   "a spare partition",
+		change: lends,
+		want: `
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+NodeName=gpu-[1-2] CPUs=192 Sockets=1 CoresPerSocket=96 ThreadsPerCore=2 RealMemory=950 Gres=gpu:h100:8 Features=gpu State=CLOUD
+PartitionName=gpu Nodes=gpu-[1-2] ResumeTimeout=900 SuspendTimeout=120 SuspendTime=600 State=UP
+PartitionName=scavenge Nodes=gpu-[1-2] PriorityTier=0 PreemptMode=REQUEUE ResumeTimeout=900 SuspendTimeout=120 SuspendTime=600 State=UP
+`,
+	},
+	{
+		name: "a spare partition, and nodes on demand beside",
+		change: func(in *Include) {
+			lends(in)
+
+			p := &in.Settings.Partitions[0]
+			p.Groups = append(p.Groups, p.Groups[0])
+			p.Groups[1].Name = "more"
+			p.Groups[1].PurchaseOption = capacity.OnDemand
+		},
+		want: "\nPartitionName=scavenge Nodes=gpu-[1-2] PriorityTier=0 PreemptMode=REQUEUE R" +
+			"esumeTimeout=900 SuspendTimeout=120 SuspendTime=600 State=UP\n",
+	},
+	{
+		name:   "a spare partition where Slurm says that it preempts nothing",
+		conf:   "PreemptType=preempt/none\nPreemptMode=OFF\n",
+		change: lends,
+		want:   "# slurm.conf itself has PreemptType=preempt/none\n",
+	},
+	{
+		name:   "a spare partition where Slurm preempts by partition",
+		conf:   "PreemptType=preempt/partition_prio\nPreemptMode=SUSPEND,GANG\nPartitionName=big PriorityTier=9\n",
+		change: lends,
+		want: "\nPartitionName=scavenge Nodes=gpu-[1-2] PriorityTier=0 PreemptMode=REQUEUE R" +
+			"esumeTimeout=900 SuspendTimeout=120 SuspendTime=600 State=UP\n",
+		not: "PreemptType SUSPEND",
+	},
+	{
+		name:   "a spare partition where Slurm preempts otherwise",
+		conf:   "PreemptType=preempt/qos\nPreemptMode=REQUEUE\n",
+		change: lends,
+		not:    "PreemptType",
+		notes:  "jobs of partition scavenge keep their nodes: Slurm preempts jobs by preempt/qos",
+	},
+	{
+		name:   "a spare partition beside others that would preempt",
+		conf:   "PartitionName=big Nodes=cpu-1 PriorityTier=9\n",
+		change: lends,
+		not:    "PreemptType",
+		notes:  "partition big has PriorityTier=9",
+	},
+	{
 		name: "a block in two slots",
 		change: func(in *Include) {
 			g := group(in)
@@ -442,6 +494,11 @@ NodeName=n[01-02] CPUs=192 Sockets=1 CoresPerSocket=96 ThreadsPerCore=2 RealMemo
 		want: "\nNodeName=gpu-[1-2] CPUs=16 Sockets=1 CoresPerSocket=8 ThreadsPerCore=2 RealMemory=95 Features=gpu " +
 			"State=CLOUD\n",
 	},
+}
+
+func lends(in *Include) {
+	group(in).PurchaseOption = capacity.CapacityBlock
+	in.Settings.Partitions[0].Spare = "scavenge"
 }
 
 func group(in *Include) *capacity.GroupSettings { return &in.Settings.Partitions[0].Groups[0] }

@@ -154,8 +154,14 @@ func checkQuotas(in inspection, want wanted) (found findings) {
 		}
 	}
 
-	_, exists := in.Queue(in.request.Queue)
-	if want.slot.Group == nil && len(in.Groups) >= maxPerCluster || !exists && len(in.Queues) >= maxPerCluster {
+	queues := len(in.Queues)
+	for _, name := range []string{in.request.Queue, in.spare()} {
+		if _, exists := in.Queue(name); !exists && name != "" {
+			queues++
+		}
+	}
+
+	if want.slot.Group == nil && len(in.Groups) >= maxPerCluster || queues > max(maxPerCluster, len(in.Queues)) {
 		found.problem(capacity.PCSQuota, "delete one that is not used",
 			"PCS allows a cluster %d compute node groups and as many queues; %s has %d and %d", maxPerCluster,
 			in.Cluster.Name, len(in.Groups), len(in.Queues))

@@ -119,7 +119,10 @@ func TestStepsCarryTheirData(t *testing.T) {
 // the queue without settings and fence, and the same command goes on from there to the same end.
 func TestSetupIsKilledAnywhere(t *testing.T) {
 	bigger := askFor(now1)
+
 	bigger.MaxNodes = 2
+	lends := askFor(now1)
+	lends.Spare = "scavenge"
 	for name, c := range map[string]struct {
 		before []Request
 		fail   bool
@@ -127,6 +130,9 @@ func TestSetupIsKilledAnywhere(t *testing.T) {
 	}{
 		"first block":          {ask: askFor(now1)},
 		"next block":           {before: []Request{askFor(now1)}, ask: askFor(next1)},
+		"with a spare queue":   {ask: lends},
+		"lending":              {before: []Request{askFor(now1)}, ask: lends},
+		"next block, lent too": {before: []Request{lends}, ask: askFor(next1)},
 		"another size":         {before: []Request{askFor(now1)}, ask: bigger},
 		"could not be created": {fail: true, ask: askFor(now1)},
 		"self-managed":         {ask: askForOnEC2(now1)},
@@ -180,6 +186,7 @@ func TestTeardownIsKilledAnywhere(t *testing.T) {
 	ec2Ask := Request{Provider: capacity.ProviderEC2, Mark: ourMark, Queue: "gpu"}
 	for name, ask := range map[string]Request{
 		"a queue":      {Queue: "gpu"},
+		"its spare":    {Queue: "scavenge"},
 		"a slot":       {Queue: "gpu", NodeGroup: "gpu-a"},
 		"self-managed": ec2Ask,
 	} {
@@ -190,11 +197,13 @@ func TestTeardownIsKilledAnywhere(t *testing.T) {
 				w.launch("gpu")
 				w.fence("gpu", now1)
 			} else {
-				w.setUp(t, askFor(now1))
+				lends := askFor(now1)
+				lends.Spare = "scavenge"
+				w.setUp(t, lends)
 				w.setUp(t, askFor(next1))
 			}
 
-			drained := false
+			drained := ask.Queue == "scavenge"
 			safe := func(c model.Call) {
 				if drained = drained || c.Verb == "drain"; !drained &&
 					(c.Verb == "write partition" || c.Verb == "delete reservation") {
@@ -216,10 +225,17 @@ func TestTeardownIsKilledAnywhere(t *testing.T) {
 			}
 
 			part, found := w.partition()
-			if left := len(w.Groups) + len(w.Templates) + len(w.Fences) + len(w.Queues); ask.NodeGroup == "" &&
-				(left != 3 || found || len(w.Instances) > 0) ||
+			left := len(w.Groups) + len(w.Templates) + len(w.Fences) + len(w.Queues)
+			if ask.Queue == "scavenge" {
+				if left != 10 || part.Spare != "" || w.Queue("scavenge") != nil || w.unsafe() != "" {
+					t.Errorf("%s, killed at %d: left are %d things, %+v, %s", name, dieAt, left, part, w.unsafe())
+				}
+				continue
+			}
+
+			if ask.NodeGroup == "" && (left != 3 || found || len(w.Instances) > 0) ||
 				ask.NodeGroup != "" &&
-					(left != 7 || !slices.Equal(part.Group("gpu").ReservationIDs, []string{next1}) ||
+					(left != 8 || !slices.Equal(part.Group("gpu").ReservationIDs, []string{next1}) ||
 						w.unsafe() != "") {
 				t.Errorf("%s, killed at %d: left are %d things, %s", name, dieAt, left, w.unsafe())
 			}
@@ -249,13 +265,13 @@ func (s *slotsNow) Slots(
 	_ context.Context,
 	_ string,
 	nodes map[string][]string,
-) (map[string]SlurmSlot, int, error) {
+) (map[string]SlurmSlot, QueueJobs, error) {
 	found := map[string]SlurmSlot{}
 	for name := range nodes {
 		found[name] = s.slot
 	}
 
-	return found, 0, nil
+	return found, QueueJobs{}, nil
 }
 
 func (s *slotsNow) Drain(_ context.Context, nodes []string, reason string) error {
@@ -421,7 +437,7 @@ func TestSlotsInSlurm(t *testing.T) {
 			{Name: "gpu-a-scheduled"},
 		},
 		Jobs: []capacity.Job{
-			{Shown: "1", State: "RUNNING", Nodes: []string{"gpu-a-2"}},
+			{Shown: "1", State: "RUNNING", Partition: "gpu", Nodes: []string{"gpu-a-2"}},
 			{Shown: "2", State: "COMPLETED", Nodes: []string{"gpu-a-1"}},
 			{
 				Shown:     "3",
@@ -433,7 +449,7 @@ func TestSlotsInSlurm(t *testing.T) {
 		},
 	}
 
-	slots, waiting := seen.Slots("gpu", map[string][]string{"gpu-a": nil, "gpu-b": nil, "rack": {"rack7"}})
+	slots, jobs := seen.Slots("gpu", map[string][]string{"gpu-a": nil, "gpu-b": nil, "rack": {"rack7"}})
 	want := map[string]SlurmSlot{
 		"gpu-a": {
 			Nodes:        []string{"gpu-a-1", "gpu-a-2"},
@@ -443,8 +459,8 @@ func TestSlotsInSlurm(t *testing.T) {
 		"gpu-b": {Nodes: []string{"gpu-b-1"}, Reservations: []string{guard(capacity.GuardSurplus, "gpu-b").Name}},
 		"rack":  {Nodes: []string{"rack7"}, Jobs: []string{"5_1"}},
 	}
-	if diff := cmp.Diff(want, slots); diff != "" || waiting != 1 {
-		t.Errorf("%d wait, slots (-want +got):\n%s", waiting, diff)
+	if diff := cmp.Diff(want, slots); diff != "" || jobs.Waiting != 1 || !slices.Equal(jobs.Running, []string{"1"}) {
+		t.Errorf("%+v, slots (-want +got):\n%s", jobs, diff)
 	}
 
 	if !slots["gpu-a"].Fenced(now1) || slots["gpu-a"].Fenced(next1) || slots["gpu-b"].Fenced(now1) {

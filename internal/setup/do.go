@@ -59,7 +59,8 @@ func (s Setup) Apply(ctx context.Context, p *Plan) error {
 	}
 	for _, step := range p.Actions {
 		// Provisioner tells what it does.
-		if tells := step.What == WhatNodeGroup || step.What == WhatQueue; s.Progress != nil && step.Verb != Nothing &&
+		tells := step.What == WhatNodeGroup || step.What == WhatQueue || step.What == pcs.WhatCluster
+		if s.Progress != nil && step.Verb != Nothing &&
 			!tells {
 			s.Progress(step.What, step.Name, string(step.Verb))
 		}
@@ -226,11 +227,11 @@ func (v *view) terminate(ctx context.Context, w World) error {
 
 // Slurm is slurmctld, as setup and teardown need it.
 type Slurm interface {
-	// Slots reads nodes, jobs and reservations of slots by name, and the number of jobs that wait in a partition. nodes
-	// are nodes of a slot whose names do not show it.
+	// Slots reads nodes, jobs and reservations of slots by name, and the jobs of a partition. nodes are nodes of a slot
+	// whose names do not show it.
 	Slots(
 		ctx context.Context, partition string, nodes map[string][]string,
-	) (slots map[string]SlurmSlot, waiting int, err error)
+	) (slots map[string]SlurmSlot, jobs QueueJobs, err error)
 	// Drain keeps new jobs off the nodes; running jobs go on.
 	Drain(ctx context.Context, nodes []string, reason string) error
 	// DeleteReservation succeeds, too, if there is no reservation of this name.
@@ -243,7 +244,7 @@ type SlurmClient struct{ *slurm.Client }
 // Slots reads the slots.
 func (s SlurmClient) Slots(
 	ctx context.Context, partition string, nodes map[string][]string,
-) (map[string]SlurmSlot, int, error) {
+) (map[string]SlurmSlot, QueueJobs, error) {
 	var seen slurmState
 
 	reads, ctx := errgroup.WithContext(ctx) // each is a process that takes longer to start than slurmctld to answer
@@ -253,12 +254,12 @@ func (s SlurmClient) Slots(
 	reads.Go(func() (err error) { seen.Jobs, err = s.Jobs(ctx); return err })
 
 	if err := reads.Wait(); err != nil {
-		return nil, 0, err
+		return nil, QueueJobs{}, err
 	}
 
-	slots, waiting := seen.Slots(partition, nodes)
+	slots, jobs := seen.Slots(partition, nodes)
 
-	return slots, waiting, nil
+	return slots, jobs, nil
 }
 
 // World is read and changed by setup and teardown, which look again before they change.
@@ -278,6 +279,7 @@ type World interface {
 	EnsureNodeGroup(ctx context.Context, want pcs.NodeGroup, mayCreate bool) (g pcs.NodeGroup, changed bool, err error)
 	DeleteNodeGroup(ctx context.Context, cluster pcs.Cluster, name string) error
 	EnsureQueue(ctx context.Context, want pcs.Queue) error
+	ChangeClusterSettings(ctx context.Context, cluster string, change map[string]string) error
 	ReleaseQueue(ctx context.Context, cluster pcs.Cluster, name string, groups []string, deleteEmpty bool) error
 
 	// The settings, by the path of config.toml or of a file in conf.d.

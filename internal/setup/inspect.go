@@ -294,13 +294,13 @@ func (in *inspection) readSlots(ctx context.Context, s sources) error {
 
 // readSlurm reads what Slurm has of the slots. If it does not answer, SlurmErr says why.
 func (v *view) readSlurm(ctx context.Context, s sources) error {
-	if len(v.slots) == 0 || s.slurm == nil {
+	if len(v.slots) == 0 && v.lender() == "" || s.slurm == nil {
 		return nil
 	}
 
 	var found map[string]SlurmSlot
 
-	found, v.waiting, v.SlurmErr = s.slurm.Slots(ctx, v.request.Queue, v.slotNodes())
+	found, v.jobs, v.SlurmErr = s.slurm.Slots(ctx, v.request.Queue, v.slotNodes())
 	for i := range v.slots {
 		v.slots[i].Slurm = found[v.slots[i].Name]
 	}
@@ -382,8 +382,18 @@ func readFile(r Request) (f settingsFile) {
 		path = r.Config.Path
 	}
 
+	// The file of a spare partition is the lender's.
+	partition := r.Queue
+	if r.Config != nil {
+		for _, p := range r.Config.Partitions {
+			if p.Spare == r.Queue {
+				partition = p.Name
+			}
+		}
+	}
+
 	if path != "" {
-		f.path = config.PartitionPath(path, r.Queue)
+		f.path = config.PartitionPath(path, partition)
 		f.owned, f.err = config.WrittenBySetup(f.path)
 	}
 

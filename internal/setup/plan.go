@@ -29,7 +29,7 @@ func plan(in inspection) *Plan {
 	}
 
 	stops := p.stops(checkLaunch(in), checkEFA(in), checkAddresses(in, want), checkUsers(in, want),
-		checkQuotas(in, want), checkAccounts(in))
+		checkQuotas(in, want), checkAccounts(in), checkSpare(in))
 	if !stops && !in.unattended {
 		p.stops(checkSettings(in, want))
 	}
@@ -96,6 +96,7 @@ func (p *Plan) addSteps(in inspection, want wanted) {
 
 	queue := queueStep(in, want, done)
 	p.add(about, queue)
+	p.add(about, spareSteps(in, want, done)...)
 	p.stops(checkUnused(want, compared), checkUnknown(in, want, group, queue))
 }
 

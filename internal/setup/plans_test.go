@@ -53,6 +53,15 @@ func nodes(n int) func(*Request)              { return func(r *Request) { r.MaxN
 func mode(m capacity.EFAMode) func(*Request)  { return func(r *Request) { r.EFA = m } }
 func accounts(names ...string) func(*Request) { return func(r *Request) { r.AllowAccounts = names } }
 
+func lending(name string) func(*Request) { return func(r *Request) { r.Spare = name } }
+
+// preempts has Slurm preempt jobs.
+func preempts(preemptBy, mode string) func(*inspection) {
+	return func(in *inspection) {
+		in.Cluster.SlurmSettings = map[string]string{preemptType: preemptBy, preemptMode: mode}
+	}
+}
+
 func settings(c func(*config.Config)) func(*inspection) {
 	return func(in *inspection) { now := *in.request.Config; c(&now); in.request.Config = &now }
 }
@@ -175,6 +184,41 @@ func TestPlansInFull(t *testing.T) {
 			in.source.NetworkInterfaces, in.source.InstanceType = make([]capacity.Interface, 2), "p4d.24xlarge"
 		}},
 		{name: "for accounts", ask: accounts("nlp", "cv")},
+		{name: "with a spare queue", ask: lending("scavenge")},
+		{name: "with a spare queue, again", world: firstWith(lending("scavenge")), ask: lending("scavenge")},
+		{name: "without saying so again", world: firstWith(lending("scavenge"))},
+		{name: "the next block, which is lent too", world: firstWith(lending("scavenge")), ask: next},
+		{name: "a spare queue later", world: first, ask: lending("scavenge")},
+		{name: "another spare queue", world: firstWith(lending("scavenge")), ask: lending("low")},
+		{name: "a spare queue of the site's", ask: lending("cpu")},
+		{name: "a spare queue without a name", ask: lending("x")},
+		{name: "a spare queue that is the queue", ask: lending("gpu")},
+		{
+			name: "lending where Slurm preempts already", ask: lending("scavenge"),
+			seen: preempts("preempt/partition_prio", "CANCEL"),
+		},
+		{name: "lending where Slurm preempts by QOS", ask: lending("scavenge"), seen: preempts("preempt/qos", "REQUEUE")},
+		{name: "lending where Slurm shares nodes", ask: lending("scavenge"), seen: preempts("", "GANG")},
+		{
+			name: "lending beside a queue that would preempt", ask: lending("scavenge"),
+			world: func(_ *testing.T, w *world) {
+				w.Queue("cpu").SlurmSettings = map[string]string{"PriorityTier": "5"}
+			},
+		},
+		{
+			name: "one queue too many to lend", ask: lending("scavenge"),
+			seen: func(in *inspection) { in.Queues = slices.Repeat(in.Queues[:1], 9) },
+		},
+		{name: "lending, self-managed", ask: func(r *Request) { onEC2(r); r.Spare = "scavenge" }},
+		{
+			name: "lending where Slurm preempts by QOS, self-managed",
+			ask: func(r *Request) {
+				onEC2(r)
+
+				r.Spare = "scavenge"
+				r.Preemption.Type = "qos"
+			},
+		},
 		{name: "for other accounts", world: firstWith(accounts("nlp")), ask: accounts("cv")},
 		{
 			name: "without the accounts of the queue",
@@ -535,6 +579,8 @@ func TestPlansInFull(t *testing.T) {
 			}
 		}
 	}
+
+	lendsBoth := func(t *testing.T, w *world) { firstWith(lending("scavenge"))(t, w); w.setUp(t, askFor(next1)) }
 	selfManaged := func(group string) Request {
 		return Request{Provider: capacity.ProviderEC2, Mark: ourMark, Queue: "gpu", NodeGroup: group}
 	}
@@ -560,13 +606,44 @@ func TestPlansInFull(t *testing.T) {
 					})
 			},
 		},
+		{name: "teardown with a spare queue", world: firstWith(lending("scavenge"))},
+		{name: "teardown of a slot that is lent", world: lendsBoth, ask: Request{NodeGroup: "gpu-a"}},
+		{name: "teardown of a spare queue", world: lendsBoth, ask: Request{Queue: "scavenge"}},
+		{
+			name: "teardown of a spare queue with jobs", world: lendsBoth, ask: Request{Queue: "scavenge"},
+			seen: func(in *view) { in.jobs.Running, in.jobs.Waiting = []string{"7"}, 3 },
+		},
+		{
+			name: "teardown of a spare queue with jobs, by force", world: lendsBoth,
+			ask:  Request{Queue: "scavenge", Force: true},
+			seen: func(in *view) { in.jobs.Running = []string{"7", "8"} },
+		},
+		{
+			name: "teardown of a spare queue without Slurm", world: lendsBoth, ask: Request{Queue: "scavenge"},
+			seen: func(in *view) { in.SlurmErr = errNoFence },
+		},
+		{
+			name:  "teardown of a spare queue beside a file of the administrator's",
+			world: lendsBoth,
+			ask:   Request{Queue: "scavenge"},
+			seen:  theirs,
+		},
+		{
+			name: "teardown of a spare partition, self-managed",
+			world: func(t *testing.T, w *world) {
+				r := askForOnEC2(now1)
+				r.Spare = "scavenge"
+				w.setUp(t, r)
+			},
+			ask: Request{Provider: capacity.ProviderEC2, Mark: ourMark, Queue: "scavenge"},
+		},
 		{name: "teardown with jobs", seen: jobs},
 		{name: "teardown with jobs, by force", ask: Request{Force: true}, seen: jobs},
-		{name: "teardown with jobs that wait", seen: func(in *view) { in.waiting = 2 }},
+		{name: "teardown with jobs that wait", seen: func(in *view) { in.jobs.Waiting = 2 }},
 		{
 			name: "teardown of a slot with jobs that wait",
 			ask:  Request{NodeGroup: "gpu-a"},
-			seen: func(in *view) { in.waiting = 2 },
+			seen: func(in *view) { in.jobs.Waiting = 2 },
 		},
 		{name: "teardown beside a file of the administrator's", seen: theirs},
 		{

@@ -45,6 +45,12 @@ type Request struct {
 	// Like and of the cluster in its Availability Zone.
 	SubnetIDs []string
 
+	// Spare names the queue or partition through which the nodes are lent; "" for none, or that of the settings.
+	// Preemption and Partitions are Slurm's, needed with provider ec2 only.
+	Spare      string
+	Preemption capacity.Preemption
+	Partitions []capacity.SlurmPartition
+
 	AllowAccounts []string // the Slurm accounts that may use the queue, if the settings name none
 
 	// MaxNodes is at most the size of the reservation; 0 for the node group's present number,

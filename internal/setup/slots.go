@@ -59,9 +59,15 @@ type slurmState struct {
 	Jobs         []capacity.Job
 }
 
-// Slots returns the slots by name, each with the nodes whose names tell it, and more that do not; and how many jobs
-// wait in a partition. Partitions count as well as nodes, of which Slurm may hide those that are powered down.
-func (s slurmState) Slots(partition string, more map[string][]string) (slots map[string]SlurmSlot, waiting int) {
+// QueueJobs are the jobs of a partition: how many wait, and the ids of those that run.
+type QueueJobs struct {
+	Waiting int
+	Running []string
+}
+
+// Slots returns the slots by name, each with the nodes whose names tell it, and more that do not; and the jobs of a
+// partition. Partitions count as well as nodes, of which Slurm may hide those that are powered down.
+func (s slurmState) Slots(partition string, more map[string][]string) (slots map[string]SlurmSlot, jobs QueueJobs) {
 	var names []string
 	for _, n := range s.Nodes {
 		names = append(names, n.Name)
@@ -77,12 +83,16 @@ func (s slurmState) Slots(partition string, more map[string][]string) (slots map
 	}
 
 	for _, j := range s.Jobs {
-		if j.Pending() && j.Partition == partition {
-			waiting++
+		switch {
+		case j.Partition != partition:
+		case j.Pending():
+			jobs.Waiting++
+		case j.Active():
+			jobs.Running = append(jobs.Running, j.Shown)
 		}
 	}
 
-	return slots, waiting
+	return slots, jobs
 }
 
 // slot returns the slot of a name: those of all nodes whose names tell it, and more that do not.

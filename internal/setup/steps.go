@@ -172,24 +172,8 @@ func groupStep(want wanted, template Step, done *made) (Step, pcs.Comparison) {
 }
 
 func queueStep(in inspection, want wanted, done *made) Step {
-	step := Step{What: WhatQueue, Name: in.request.Queue, Verb: Create}
 	q, exists := in.Queue(in.request.Queue)
-	names := []string{}
-	if exists {
-		step.Verb = Update
-		if want.slot.Group != nil && !want.slot.HasFailed() && slices.Contains(q.GroupIDs, want.slot.Group.ID) {
-			step.Verb = Nothing
-		}
-
-		for _, id := range q.GroupIDs {
-			if g, ok := in.Group(id); ok && g.Name != want.slot.Name {
-				names = append(names, g.Name)
-			}
-		}
-	}
-
-	step.add("node groups", strings.Join(append(names, want.slot.Name), ", "))
-
+	step := queueNodesStep(in, want, q, exists, in.request.Queue)
 	if to, now := in.queueSettings()[lock], q.SlurmSettings[lock]; to != "" && now != to && exists {
 		step.Verb = Update
 		step.add(lock, cmp.Or(now, "none")+" → "+to)
@@ -206,6 +190,28 @@ func queueStep(in inspection, want wanted, done *made) Step {
 			Tags:          map[string]string{capacity.TagCluster: in.Cluster.Name},
 		})
 	})
+
+	return step
+}
+
+// queueNodesStep begins the step of a queue that gets the slot's node group.
+func queueNodesStep(in inspection, want wanted, q pcs.Queue, exists bool, name string) Step {
+	step := Step{What: WhatQueue, Name: name, Verb: Create}
+	names := []string{}
+	if exists {
+		step.Verb = Update
+		if want.slot.Group != nil && !want.slot.HasFailed() && slices.Contains(q.GroupIDs, want.slot.Group.ID) {
+			step.Verb = Nothing
+		}
+
+		for _, id := range q.GroupIDs {
+			if g, ok := in.Group(id); ok && g.Name != want.slot.Name {
+				names = append(names, g.Name)
+			}
+		}
+	}
+
+	step.add("node groups", strings.Join(append(names, want.slot.Name), ", "))
 
 	return step
 }
@@ -305,6 +311,7 @@ func partitionStep(in inspection, want wanted) (file Step, found findings) {
 	file.add("capacity_reservation_ids", strings.Join(is.ReservationIDs, ", "))
 	file.addGroup(old.Group(is.Name), is)
 	file.add("allow_accounts", strings.Join(want.partition.AllowAccounts, ", "))
+	file.add("spare", want.partition.Spare)
 	file.add("ended, removed", strings.Join(ended, ", "))
 
 	path, name := in.request.ConfigPath, file.Name

@@ -175,6 +175,10 @@ func (v *view) slotOf(i capacity.Instance) string {
 // first: PCS restarts slurmctld when nodes go.
 func planTeardown(v view) *Plan {
 	p := &Plan{Cluster: v.Cluster, Queue: v.request.Queue, Problems: slices.Clone(v.Problems), seen: &v}
+	if lender := v.lender(); lender != "" {
+		return planSpareTeardown(v, lender)
+	}
+
 	if v.Cluster.ID != "" {
 		p.stops(checkQueue(v))
 	}
@@ -194,7 +198,15 @@ func planTeardown(v view) *Plan {
 	addEach(drains)
 	add("", file...)
 	addEach(fenceRemains)
-	add("", queueRemains(v)...)
+
+	for _, q := range v.spareQueues() {
+		add("", queueRemains(v, q)...)
+	}
+
+	if q, found := v.Queue(v.request.Queue); found {
+		add("", queueRemains(v, q)...)
+	}
+
 	addEach(groupRemains)
 	addEach(templateRemains)
 
@@ -202,12 +214,16 @@ func planTeardown(v view) *Plan {
 	if v.OnEC2() && v.countInstances()+len(p.Actions) > 0 {
 		add("", instanceRemains(v)...)
 
-		p.ByHand = append(p.ByHand,
-			"remove the nodes from slurm.conf on Slurm's controller, and restart slurmctld, with\n"+
-				"  pcs-capacity hooks install")
+		p.ByHand = append(p.ByHand, removeByHand("nodes"))
 	}
 
 	return p
+}
+
+// removeByHand is left to the administrator of self-managed Slurm.
+func removeByHand(what string) string {
+	return "remove the " + what + " from slurm.conf on Slurm's controller, and restart slurmctld, with\n" +
+		"  pcs-capacity hooks install"
 }
 
 // The remains of each kind, with what removes them.
@@ -283,10 +299,9 @@ func fenceRemains(_ view, slot Slot) (steps []Step) {
 	return steps
 }
 
-// queueRemains takes our node groups out of the queue, or deletes it.
-func queueRemains(v view) []Step {
-	q, found := v.Queue(v.request.Queue)
-	if !found || !v.Owns(q.Tags) {
+// queueRemains takes our node groups out of the queue, or of a spare one, or deletes it.
+func queueRemains(v view, q pcs.Queue) []Step {
+	if !v.Owns(q.Tags) {
 		return nil
 	}
 
@@ -298,7 +313,7 @@ func queueRemains(v view) []Step {
 		names = append(names, g.Name)
 	}
 
-	deletes := v.isQueueDeleted()
+	deletes := v.isDeleted(q)
 	step := Step{What: WhatQueue, Name: q.Name, Verb: Delete}
 	if !deletes {
 		if len(stays) == len(q.GroupIDs) {
@@ -401,7 +416,11 @@ func (v *view) remainingSettings() (left capacity.PartitionSettings, changes boo
 // ours, and no node group stays in it.
 func (v *view) isQueueDeleted() bool {
 	q, found := v.Queue(v.request.Queue)
-	return found && v.request.NodeGroup == "" && v.Owns(q.Tags) && len(difference(q.GroupIDs, v.groupIDs()...)) == 0
+	return found && v.isDeleted(q)
+}
+
+func (v *view) isDeleted(q pcs.Queue) bool {
+	return v.request.NodeGroup == "" && v.Owns(q.Tags) && len(difference(q.GroupIDs, v.groupIDs()...)) == 0
 }
 
 func (v *view) groupIDs() (ids []string) {
@@ -431,7 +450,8 @@ func checkQueue(v view) (found findings) {
 		}
 
 		for _, other := range v.Queues {
-			if other.Name != v.request.Queue && slices.Contains(other.GroupIDs, slot.Group.ID) {
+			_, spare := v.isSpare(other)
+			if other.Name != v.request.Queue && !spare && slices.Contains(other.GroupIDs, slot.Group.ID) {
 				found.problem(capacity.OtherQueue, fmt.Sprintf("remove it from queue %s first", other.Name),
 					"compute node group %s is also in queue %s, and may only be in %s", slot.Name, other.Name,
 					v.request.Queue)
@@ -481,17 +501,25 @@ func checkJobs(v view) (found findings) {
 		found.warn("%s running on these nodes; %s", jobsSubject(jobs), gone)
 	}
 
-	if v.isQueueDeleted() && v.waiting > 0 {
-		wait := "1 job waits"
-		if v.waiting > 1 {
-			wait = fmt.Sprintf("%d jobs wait", v.waiting)
-		}
-
-		found.warn("partition %s goes, and %s in it; move them first: scontrol update jobid=ID partition=NAME",
-			v.request.Queue, wait)
+	if v.isQueueDeleted() {
+		found.warnWaiting(v)
 	}
 
 	return found
+}
+
+// warnWaiting says that jobs wait in the queue that goes.
+func (f *findings) warnWaiting(v view) {
+	wait := "1 job waits"
+	switch n := v.jobs.Waiting; {
+	case n == 0:
+		return
+	case n > 1:
+		wait = fmt.Sprintf("%d jobs wait", n)
+	}
+
+	f.warn("partition %s goes, and %s in it; move them first: scontrol update jobid=ID partition=NAME",
+		v.request.Queue, wait)
 }
 
 // slurmByHand returns what leads to Slurm's reservations of the slots when nothing else is left of them.

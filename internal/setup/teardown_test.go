@@ -27,8 +27,8 @@ type slurmAway struct{}
 
 var errAway = errors.New("no scontrol here")
 
-func (slurmAway) Slots(context.Context, string, map[string][]string) (map[string]setup.SlurmSlot, int, error) {
-	return nil, 0, errAway
+func (slurmAway) Slots(context.Context, string, map[string][]string) (map[string]setup.SlurmSlot, setup.QueueJobs, error) {
+	return nil, setup.QueueJobs{}, errAway
 }
 func (slurmAway) Drain(context.Context, []string, string) error   { return errAway }
 func (slurmAway) DeleteReservation(context.Context, string) error { return errAway }
@@ -44,7 +44,7 @@ func (s slurmOf) Slots(
 	_ context.Context,
 	_ string,
 	nodes map[string][]string,
-) (map[string]setup.SlurmSlot, int, error) {
+) (map[string]setup.SlurmSlot, setup.QueueJobs, error) {
 	slots := map[string]setup.SlurmSlot{}
 	for name, more := range nodes {
 		slot := s.slots[name]
@@ -52,7 +52,7 @@ func (s slurmOf) Slots(
 		slots[name] = slot
 	}
 
-	return slots, 0, nil
+	return slots, setup.QueueJobs{}, nil
 }
 
 func (s slurmOf) Drain(_ context.Context, nodes []string, _ string) error {

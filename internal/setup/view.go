@@ -19,7 +19,7 @@ type view struct {
 
 	running map[string]int // counts the instances of our node groups, by the group's id
 	slots   []Slot         // setup's are those of the node group, teardown's those that go
-	waiting int            // counts the jobs that wait in the queue
+	jobs    QueueJobs      // of the queue
 }
 
 // inspection is all that setup decides on. Nothing changes it once inspect has returned it.

@@ -523,6 +523,7 @@ func wantedPartition(in inspection, entry capacity.GroupSettings) capacity.Parti
 	}
 
 	p.AllowAccounts = in.allowAccounts()
+	p.Spare = in.spare()
 	p.Groups = slices.Clone(p.Groups)
 
 	if p.File == in.partitionFile.path && in.partitionFile.owned {

@@ -229,7 +229,7 @@ func (w *world) Slots(
 	ctx context.Context,
 	partition string,
 	nodes map[string][]string,
-) (map[string]SlurmSlot, int, error) {
+) (map[string]SlurmSlot, QueueJobs, error) {
 	var (
 		seen slurmState
 		errs [4]error
@@ -239,9 +239,9 @@ func (w *world) Slots(
 	seen.Partitions, errs[1] = w.Partitions(ctx)
 	seen.Reservations, errs[2] = w.Slurm.Reservations(ctx)
 	seen.Jobs, _, errs[3] = w.JobsOf(ctx, nil, nil)
-	slots, waiting := seen.Slots(partition, nodes)
+	slots, jobs := seen.Slots(partition, nodes)
 
-	return slots, waiting, errors.Join(errs[:]...)
+	return slots, jobs, errors.Join(errs[:]...)
 }
 
 // PlaceFences is a pass: it fences the nodes of the settings' reservations.
@@ -343,6 +343,10 @@ func (w *world) unsafe() string {
 				return g.Name + " is in the queue without settings of " + block
 			}
 		}
+	}
+
+	if q := w.Queue("scavenge"); q != nil && (w.Cluster.SlurmSettings[preemptType] == "" || q.SlurmSettings == nil) {
+		return "jobs of the spare queue keep their nodes"
 	}
 
 	for _, g := range w.Groups {

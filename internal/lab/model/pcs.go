@@ -218,11 +218,22 @@ func (p *PCS) EnsureQueue(_ context.Context, want pcs.Queue) error {
 
 		groups := slices.Concat(q.GroupIDs, want.GroupIDs)
 		slices.Sort(groups)
+
 		q.GroupIDs = slices.Compact(groups)
-		q.SlurmSettings = want.SlurmSettings
+		if want.SlurmSettings != nil {
+			q.SlurmSettings = want.SlurmSettings
+		}
 
 		p.inSlurm()
 
+		return nil
+	})
+}
+
+// ChangeClusterSettings sets settings of Slurm for the whole cluster.
+func (p *PCS) ChangeClusterSettings(_ context.Context, _ string, change map[string]string) error {
+	return p.change("change cluster settings", p.Cluster.Name, func() error {
+		p.Cluster.SlurmSettings = pcs.ChangedSettings(p.Cluster.SlurmSettings, change)
 		return nil
 	})
 }
