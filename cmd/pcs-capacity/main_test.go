@@ -335,6 +335,8 @@ func parseFault(ts *testscript.TestScript, operation, effect string, settings []
 			f.Region = value
 		case "code":
 			f.Code = value
+		case "message":
+			f.Message = value
 		case "status":
 			f.Status, err = strconv.Atoi(value)
 		case "skip":
