@@ -28,7 +28,7 @@ func (*simCmd) Help() string {
 
 clock advance=90m set=2026-03-01T09:00:00Z speed=2: moves the clock; speed is simulated seconds per second.
 
-faults effect=EFFECT: makes calls fail until --clear. fail-before and fail-after are an error, cut-before and cut-after a lost connection, before or after the effect of the call; delay waits, silent never answers. service=ec2|pcs|imds, operation=NAME and region=REGION name the calls; skip=N lets N of them pass, count=N hits N. code=CODE, message=TEXT and status=N are the error; latency=2s comes before anything else.
+faults effect=EFFECT: makes calls fail until --clear. fail-before and fail-after are an error, cut-before and cut-after a lost connection, before or after the effect of the call; delay waits, silent never answers; with fail-later, PCS accepts the call, and what it begins ends as CREATE_FAILED, UPDATE_FAILED or DELETE_FAILED. service=ec2|pcs|imds, operation=NAME and region=REGION name the calls; skip=N lets N of them pass, count=N hits N. code=CODE, message=TEXT and status=N are the error; latency=2s comes before anything else.
 
 lag instances=5s templates=5s tags=5s reservations=5s purchases=1m: what is made shows so much later.
 
