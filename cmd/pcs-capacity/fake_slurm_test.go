@@ -230,6 +230,7 @@ func squeueRecord(j capacity.Job, format string) (text string) {
 		"NumNodes":     fmt.Sprint(j.NumNodes),
 		"NodeList":     hostlist.Compress(j.Nodes),
 		"Partition":    j.Partition,
+		"UserName":     j.User,
 		"Comment":      j.Comment,
 	}
 	for field := range strings.SplitSeq(format, ",") {
@@ -247,6 +248,7 @@ func (f *fakeSlurm) addJob(partition, nodes, limit, comment string) {
 
 	j := f.Submit(model.Job{Never: true})
 	j.Partition = partition
+	j.User = "ann"
 	j.Comment = comment
 
 	j.Batch = true

@@ -29,7 +29,7 @@ type ReportCmd struct {
 
 func (ReportCmd) Help() string {
 	return `Each paid hour of each instance of a reservation is in exactly one class: a job used it, it was
-lost to a requeue, a time limit or a failure, or nothing ran. The command reads what sync has
+lent, it was lost to a requeue, a time limit or a failure, or nothing ran. The command reads what sync has
 seen, and Slurm's accounting if there is one; it does not call AWS. Times at which sync did not
 run are shown as unknown. Fees are those that purchase and extend recorded, and those of --price.
 
@@ -281,8 +281,13 @@ const largestJobs = 10
 
 // tables shows all of it to a person.
 func (d reportDocument) tables(t *terminal.Terminal) error {
-	t.Print("%s to %s: %s node-hours were paid, %s of them useful.\n", t.Time(d.From), t.Time(d.Until), d.Total.Hours(),
-		cmp.Or(d.Total.UsefulPart(), "none"))
+	lent := ""
+	if d.Total[report.Lent] > 0 {
+		lent = fmt.Sprintf(", %s lent", d.Total.LentPart())
+	}
+
+	t.Print("%s to %s: %s node-hours were paid, %s of them useful%s.\n", t.Time(d.From), t.Time(d.Until),
+		d.Total.Hours(), cmp.Or(d.Total.UsefulPart(), "none"), lent)
 
 	var classes []classLine
 	for _, c := range report.Classes {

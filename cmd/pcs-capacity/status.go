@@ -85,7 +85,76 @@ type statusDocument struct {
 	Region            string      `json:"region"`
 	Cluster           string      `json:"cluster,omitempty"`
 	Partitions        []statusRow `json:"partitions"`
+	Lent              []lent      `json:"lent,omitempty"`
 	capacity.Problems `json:"problems"`
+}
+
+// lent has what jobs of a spare partition have of a partition's nodes.
+type lent struct {
+	Partition string   `json:"partition"`
+	Spare     string   `json:"spare"`
+	Nodes     int      `json:"nodes"`
+	Running   int      `json:"jobs_running"`
+	Pending   int      `json:"jobs_pending"`
+	Users     []string `json:"users,omitempty"` // of the running jobs
+}
+
+func (n lent) String() string {
+	count := func(n int, one, more string) string {
+		if n == 1 {
+			return "1 " + one
+		}
+		return fmt.Sprintf("%d %s", n, more)
+	}
+
+	nodes := count(n.Nodes, "node", "nodes")
+	if n.Nodes == 0 {
+		nodes = "no node"
+	}
+
+	jobs := ""
+	if n.Running > 0 {
+		jobs = fmt.Sprintf(", for %s of %s", count(n.Running, "job", "jobs"), strings.Join(n.Users, ", "))
+	}
+
+	return fmt.Sprintf("Partition %s lends %s to %s%s; %s there.", n.Partition, nodes, n.Spare, jobs,
+		count(n.Pending, "job waits", "jobs wait"))
+}
+
+// lent says who borrows nodes.
+func (l look) lent() (all []lent) {
+	for _, p := range l.snap.Partitions {
+		if p.Spare.Name == "" || l.cluster == nil {
+			continue
+		}
+
+		one := lent{Partition: p.Name, Spare: p.Spare.Name}
+		nodes := map[string]bool{}
+
+		for i := range l.jobs {
+			switch j := &l.jobs[i]; {
+			case !j.InPartition(one.Spare):
+			case j.CanStart():
+				one.Pending++
+			case j.Allocated():
+				one.Running++
+
+				if !slices.Contains(one.Users, j.User) {
+					one.Users = append(one.Users, j.User)
+				}
+
+				for _, name := range j.Nodes {
+					nodes[name] = true
+				}
+			}
+		}
+
+		one.Nodes = len(nodes)
+		slices.Sort(one.Users)
+		all = append(all, one)
+	}
+
+	return all
 }
 
 // look holds what status has read.
@@ -172,6 +241,7 @@ func (l look) document() statusDocument {
 		doc.Partitions = append(doc.Partitions, row)
 	}
 
+	doc.Lent = l.lent()
 	doc.Problems = doc.All()
 
 	return doc
@@ -202,6 +272,10 @@ func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, c
 	}
 
 	if t.Format != terminal.JSON && t.Format != terminal.YAML {
+		for _, one := range doc.Lent {
+			t.Say("%s", one)
+		}
+
 		for _, p := range doc.Problems {
 			t.Say("%s", p)
 		}

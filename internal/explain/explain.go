@@ -227,6 +227,15 @@ func OfPartition(
 	p capacity.Partition, waiting int, troubles []capacity.Problem, snap *capacity.Snapshot, now time.Time,
 ) Explanation {
 	e := newExplanation("partition " + p.Name)
+
+	if p.Spare.Name != "" {
+		e.add("lends to", "partition %s, whose jobs are requeued when its own need nodes", p.Spare.Name)
+	}
+
+	if p.Lender != "" {
+		e.add("borrows from", "partition %s, whose jobs take nodes back", p.Lender)
+	}
+
 	order := []capacity.Code{
 		capacity.TakesJobs,
 		capacity.WaitsToOpen,

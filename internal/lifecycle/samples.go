@@ -54,6 +54,7 @@ func (s View) paid() map[string]*state.Paid {
 			paid := &state.Paid{
 				Partition:    v.Partition.Name,
 				Slot:         v.Slot.Name,
+				Spare:        v.Partition.Spare.Name,
 				Kind:         r.Kind,
 				InstanceType: r.InstanceType,
 				GPUs:         v.Group.GPUs,

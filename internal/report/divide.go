@@ -193,7 +193,7 @@ func (a *account) pieces(s stay, node, what string) []piece {
 			boots = earliest(boots, from)
 		}
 
-		here = append(here, &run{Run: r.Run, class: r.class, from: from, to: to})
+		here = append(here, &run{Run: r.Run, class: a.classOf(r, s.paid), from: from, to: to})
 		cuts = append(cuts, from, to)
 	}
 
@@ -255,9 +255,8 @@ func (a *account) splitAmongRuns(p piece) {
 			rest--
 		}
 
-		class := a.classOf(r)
-		a.sums[class] += n
-		a.parts.add(r.Run, class, n)
+		a.sums[r.class] += n
+		a.parts.add(r.Run, r.class, n)
 	}
 }
 
@@ -265,11 +264,19 @@ func (a *account) splitAmongRuns(p piece) {
 // by default.
 const atFence = 5 * time.Minute
 
-// classOf returns the class of a run. One that was requeued at the fence is useful: its owner asked for that.
-func (a *account) classOf(r *run) Class {
-	if early := a.fence.Sub(r.End); r.class == LostRequeue && early >= 0 && early < atFence {
+// classOf returns the class of a run on nodes that are paid for. One that was requeued at the fence is useful: its owner
+// asked for that. One of the spare partition that was preempted goes on elsewhere, which its owner expects.
+func (a *account) classOf(r *run, paid *state.Paid) Class {
+	early := a.fence.Sub(r.End)
+	lent := paid.Spare != "" && r.Partition == paid.Spare
+
+	switch {
+	case lent && (r.class == Useful || r.class == LostRequeue):
+		return Lent
+	case r.class == LostRequeue && early >= 0 && early < atFence:
 		return Useful
 	}
+
 	return r.class
 }
 

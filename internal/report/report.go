@@ -24,6 +24,7 @@ type Class string
 // The classes, in the order in which they are shown.
 const (
 	Useful      Class = "useful"
+	Lent        Class = "lent"
 	LostRequeue Class = "lost-requeue"
 	LostTimeout Class = "lost-timeout"
 	LostFailure Class = "lost-failure"
@@ -39,6 +40,7 @@ const (
 // Classes lists all of them, in the order in which they are shown.
 var Classes = []Class{
 	Useful,
+	Lent,
 	LostRequeue,
 	LostTimeout,
 	LostFailure,
@@ -54,6 +56,7 @@ var Classes = []Class{
 // Meanings explains each class.
 var Meanings = map[Class]string{
 	Useful:      "a job ran to its end or to the fence",
+	Lent:        "a job of the spare partition ran",
 	LostRequeue: "a job ran that was requeued or preempted",
 	LostTimeout: "a job ran into its time limit",
 	LostFailure: "a job failed, or its node did",
@@ -85,8 +88,14 @@ func (s Sums) Hours() string { return Hours(s.Total()) }
 // UsefulPart writes the useful part of all, in percent.
 func (s Sums) UsefulPart() string { return Part(s[Useful], s.Total()) }
 
-// Lost writes the node-hours that were not useful.
-func (s Sums) Lost() string { return Hours(s.Total() - s[Useful]) }
+// LentPart writes the part of all that was lent, in percent.
+func (s Sums) LentPart() string { return Part(s[Lent], s.Total()) }
+
+// used counts what jobs used for something: those of the partition itself, and those to which it lent its nodes.
+func (s Sums) used() int64 { return s[Useful] + s[Lent] }
+
+// Lost writes the node-hours that were not used for anything.
+func (s Sums) Lost() string { return Hours(s.Total() - s.used()) }
 
 // LostTo says how jobs lost theirs.
 func (s Sums) LostTo() (why []string) {
@@ -303,7 +312,7 @@ type Cost struct {
 	// Fee paid for all of it, from start to end; InReport for the part that the report is about.
 	Fee      capacity.Amount `json:"fee,omitzero"`
 	InReport capacity.Amount `json:"fee_in_report,omitzero"`
-	// PerUsed is the price of a useful hour of one GPU, OnDemand that of an hour on demand; of one node, where nobody
+	// PerUsed is the price of a useful or lent hour of one GPU, OnDemand that of an hour on demand; of one node, where nobody
 	// knows how many GPUs it has. PerPaid counts every paid hour.
 	PerUsed  capacity.Amount `json:"per_used_hour,omitzero"`
 	PerPaid  capacity.Amount `json:"per_paid_hour,omitzero"`
@@ -326,7 +335,7 @@ func (c Cost) Unit() string {
 func (r Reservation) Costs(fee, onDemand capacity.Money) Cost {
 	each := max(r.Paid.GPUs, 1)
 	paid := r.Sums.Total()
-	used := r.Sums[Useful]
+	used := r.Sums.used()
 
 	c := Cost{Currency: cmp.Or(fee.Currency(), onDemand.Currency()), PerNode: r.Paid.GPUs == 0}
 	if onDemand.Currency() != c.Currency {

@@ -110,6 +110,9 @@ func ran(job, nodes string, from, to float64, ended string) capacity.Run {
 // Each class, by hand: minutes of nodes.
 func TestClasses(t *testing.T) {
 	up := paid(nil)
+	lendsNodes := paid(func(p *state.Paid) { p.Spare = "scavenge" })
+
+	inSpare := func(r capacity.Run) capacity.Run { r.Partition = "scavenge"; return r }
 	all := func(lists ...[]state.Sample) (samples []state.Sample) {
 		for _, l := range lists {
 			samples = append(samples, l...)
@@ -154,6 +157,23 @@ func TestClasses(t *testing.T) {
 				line(558, up, map[string]capacity.Run{"1.0": ran("1", "gpu-1", 550, 558, "REQUEUED")})), beats(559, 560)),
 			until: 560,
 			want:  map[Class]int{Useful: 8, LostRequeue: 4, Idle: 1100 + 2 + 6},
+		},
+		"lent, and taken back": {
+			samples: all(one(line(0, lendsNodes, map[string]capacity.Run{
+				"1.0": inSpare(ran("1", "gpu-1", 0, 0, "")),
+				"2.0": inSpare(ran("2", "gpu-2", 0, 0, "")),
+			}), line(5, lendsNodes, map[string]capacity.Run{
+				"1.0": inSpare(ran("1", "gpu-1", 0, 4, "REQUEUED")),
+				"2.0": inSpare(ran("2", "gpu-2", 0, 3, "FAILED")),
+				"3.0": ran("3", "gpu-[1-2]", 4, 0, ""),
+			})), beats(6, 9)),
+			until: 10,
+			want:  map[Class]int{Lent: 4, LostFailure: 3, Idle: 1, Useful: 12},
+		},
+		"a partition of that name that lends nothing": {
+			samples: one(line(0, up, map[string]capacity.Run{"1.0": inSpare(ran("1", "gpu-1", 0, 4, "REQUEUED"))})),
+			until:   5,
+			want:    map[Class]int{LostRequeue: 4, Idle: 6},
 		},
 		"how jobs end": {
 			samples: all(one(line(0, up, nil), line(1, up, map[string]capacity.Run{
@@ -287,7 +307,7 @@ func addsUp(t *testing.T, r Report) {
 		jobs += j.Sums.Total()
 	}
 
-	if ran := r.Total[Useful] + r.Total[LostRequeue] + r.Total[LostTimeout] + r.Total[LostFailure]; ran != jobs {
+	if ran := r.Total[Useful] + r.Total[Lent] + r.Total[LostRequeue] + r.Total[LostTimeout] + r.Total[LostFailure]; ran != jobs {
 		t.Errorf("%d node-seconds with a job, and the jobs have %d", ran, jobs)
 	}
 

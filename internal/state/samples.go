@@ -29,6 +29,7 @@ type Sample struct {
 type Paid struct {
 	Partition    string        `json:"partition"`
 	Slot         string        `json:"slot,omitempty"`
+	Spare        string        `json:"spare,omitempty"` // the partition to which the nodes are lent
 	Kind         capacity.Kind `json:"kind"`
 	InstanceType string        `json:"instance_type"`
 	GPUs         int           `json:"gpus,omitempty"` // GPUs of one node; 0 if nobody knows
