@@ -57,6 +57,32 @@ func TestLong_R5_PowerHooks(t *testing.T) {
 		t.Errorf("the node was touched: %s", now)
 	}
 
+	t.Run("without room for a preferred hold, the job gets its nodes anyway", func(t *testing.T) {
+		p.sim.SetCapacity(region, "us-east-2b", "p5.48xlarge", 2)
+		p.fault(awssim.Fault{
+			Operation: "CreateCapacityReservation",
+			Effect:    awssim.FailBefore,
+			Code:      "InsufficientInstanceCapacity",
+			Count:     2, // zones
+		})
+		p.wait(p.submit("-p", "held", "-N2", "--comment=capacity=prefer"), "COMPLETED")
+
+		if left := p.sim.Faults(); len(left) != 0 {
+			t.Errorf("the test proves nothing: %+v", left)
+		}
+
+		for node, i := range p.instances() {
+			if i.ReservationID != "" {
+				t.Errorf("%s is in %s", node, i.ReservationID)
+			}
+		}
+
+		p.scontrol("update", "nodename=held-[1-2]", "state=POWER_DOWN", "reason=test")
+		p.until("the instances are terminated", func() bool { return len(p.instances()) == 0 })
+	})
+
+	launched := p.launches("")
+
 	t.Run("SIGTERM lets the launch that is under way be finished", func(t *testing.T) {
 		p.fault(
 			awssim.Fault{
@@ -75,7 +101,7 @@ func TestLong_R5_PowerHooks(t *testing.T) {
 
 		p.wait(id, "COMPLETED")
 
-		if p.launches("") != 2 {
+		if p.launches("") != launched+2 {
 			t.Errorf("%d instances ever", p.launches(""))
 		}
 	})
