@@ -53,6 +53,7 @@ const (
 	InstancesNotKnown    Code = "instances-not-known"
 	HeldNotKnown         Code = "held-not-known"
 	NoNodeGroup          Code = "no-node-group"
+	NodeGroupFailed      Code = "node-group-failed"
 	RollOverDue          Code = "roll-over-due"
 	RollOverFailed       Code = "roll-over-failed"
 	SlotTaken            Code = "slot-taken"
@@ -527,6 +528,13 @@ var Codes = []Meaning{
 		Severity: Admin,
 		Text:     "The next block is in the settings, but PCS has no compute node group for it.",
 		Do:       "Run the `setup` of the message.",
+	},
+	{
+		Code:     NodeGroupFailed,
+		At:       []Place{AtPass},
+		Severity: Admin,
+		Text:     "PCS could not create, update or delete a compute node group; the message has PCS's reason.",
+		Do:       "Remove the cause, and run the `setup` of the message.",
 	},
 	{
 		Code:     RollOverDue,

@@ -257,38 +257,50 @@ const (
 )
 
 // Slots returns the compute node groups of these names that exist, each with the reservation that
-// our tag says it was set up for; "" without the tag of this cluster. It lists the cluster once, and
-// reads the tags of each group found. After an error, groups may be missing.
-func (c *Client) Slots(ctx context.Context, cluster string, names []string) (map[string]string, error) {
+// our tag says it was set up for; "" without the tag of this cluster. Those that PCS could not create, update or delete
+// are in failed, with their status and PCS's reasons. It lists the cluster once, and reads the tags of each group
+// found. After an error, groups may be missing.
+func (c *Client) Slots(
+	ctx context.Context, cluster string, names []string,
+) (slots, failed map[string]string, err error) {
 	if cluster == "" {
-		return nil, errors.New("the settings name no PCS cluster; add cluster = \"NAME\"")
+		return nil, nil, errors.New("the settings name no PCS cluster; add cluster = \"NAME\"")
 	}
 
 	var owner Cluster // our mark has its name; cluster may be its id
 
 	var listed []NodeGroup
 
-	err := sideBySide(func() (err error) { owner, err = c.Cluster(ctx, cluster); return err },
+	err = sideBySide(func() (err error) { owner, err = c.Cluster(ctx, cluster); return err },
 		func() (err error) { listed, err = c.listGroups(ctx, cluster); return err })
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 
 	listed = slices.DeleteFunc(listed,
 		func(g NodeGroup) bool { return g.Status == Deleted || !slices.Contains(names, g.Name) })
 	tagged, err := readEach(listed, func(g NodeGroup) (_ NodeGroup, found bool, err error) {
+		if g.Status.Failed() { // a list has no reasons
+			return c.NodeGroup(ctx, cluster, g.ID)
+		}
+
 		g.Tags, found, err = c.tags(ctx, WhatNodeGroup, g.Name, g.ARN)
+
 		return g, found, err
 	})
-	slots := map[string]string{}
+	slots, failed = map[string]string{}, map[string]string{}
 	for _, g := range tagged {
+		if g.Status.Failed() {
+			failed[g.Name] = fmt.Sprintf("%s: %s", g.Status, g.Failures)
+		}
+
 		slots[g.Name] = ""
 		if owner.Owns(g.Tags) {
 			slots[g.Name] = g.Tags[capacity.TagReservation]
 		}
 	}
 
-	return slots, err
+	return slots, failed, err
 }
 
 // Busy reports whether PCS is at work on a queue, or on a compute node group. Of what is not there it is not.

@@ -75,7 +75,7 @@ func reads(ctx context.Context, shared *awsconfig.Shared) {
 	_, _ = c.Cluster(ctx, "ml")
 	_, _ = c.Inventory(ctx, "ml")
 	_, _, _ = c.NodeGroup(ctx, "ml", "compute")
-	_, _ = c.Slots(ctx, "ml", []string{"compute"})
+	_, _, _ = c.Slots(ctx, "ml", []string{"compute"})
 }
 
 // FuzzAnswers: the client reads or refuses every answer of PCS.

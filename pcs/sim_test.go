@@ -218,13 +218,13 @@ func TestSlots(t *testing.T) {
 
 	lists, tags, all := a.calls("ListComputeNodeGroups"), a.calls("ListTagsForResource"), a.calls("*")
 
-	slots, err := a.provisioner.PCS.Slots(
+	slots, failed, err := a.provisioner.PCS.Slots(
 		t.Context(),
 		"ml",
 		[]string{"gpu-a", "gpu-b", "other-a", "other-b", "compute"},
 	)
 	want := map[string]string{"compute": "", "gpu-a": openBlock, "gpu-b": openBlock, "other-a": openBlock}
-	if err != nil || !maps.Equal(slots, want) {
+	if err != nil || !maps.Equal(slots, want) || len(failed) > 0 {
 		t.Errorf("%+v, %v", slots, err)
 	}
 
@@ -271,8 +271,8 @@ func TestR9_SlotsOfAnotherMark(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	slots, err := a.provisioner.PCS.Slots(t.Context(), "ml", []string{"gpu-a"})
-	if err != nil || !maps.Equal(slots, map[string]string{"gpu-a": ""}) {
+	slots, failed, err := a.provisioner.PCS.Slots(t.Context(), "ml", []string{"gpu-a"})
+	if err != nil || len(failed) > 0 || !maps.Equal(slots, map[string]string{"gpu-a": ""}) {
 		t.Errorf("%+v, %v", slots, err)
 	}
 }

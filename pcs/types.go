@@ -37,6 +37,9 @@ const (
 // Changing reports whether PCS is changing the thing and will stop by itself.
 func (s Status) Changing() bool { return s == Creating || s == Updating || s == Deleting }
 
+// Failed reports whether the thing is not as it was to be, and will not be by itself.
+func (s Status) Failed() bool { return s != Active && !s.Changing() && s != Deleted }
+
 func (c Cluster) status() Status   { return c.Status }
 func (g NodeGroup) status() Status { return g.Status }
 func (q Queue) status() Status     { return q.Status }

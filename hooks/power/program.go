@@ -259,7 +259,8 @@ func (a adapters) Reservations(ctx context.Context, ids []string) ([]capacity.Re
 
 // Slots lists compute node groups, each with the reservation that it was set up for.
 func (a adapters) Slots(ctx context.Context, cluster string, names []string) (map[string]string, error) {
-	return a.Provisioner.PCS.Slots(ctx, cluster, names)
+	held, _, err := a.Provisioner.PCS.Slots(ctx, cluster, names)
+	return held, err
 }
 
 // Hook is one call of a program by slurmctld, with the cluster and the account that it works in.

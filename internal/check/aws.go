@@ -254,7 +254,7 @@ func (s survey) checkTemplates(f *findings) {
 			continue
 		}
 
-		if g.Status != pcs.Active && !g.Status.Changing() {
+		if g.Status.Failed() {
 			f.fail("node-group", "run `pcs-capacity setup` for it again",
 				"PCS node group %s is %s: %s", g.Name, g.Status, g.Failures)
 		}

@@ -53,9 +53,9 @@ type Query struct {
 	// Templates are launch templates, for the platforms of their images.
 	Templates []string
 	// NodeGroups are PCS compute node groups. Held returns those that exist, each with its reservation, "" for none;
-	// the reservations are described, too.
+	// the reservations are described, too. Failed ones are in failed, with PCS's status and reasons.
 	NodeGroups []string
-	Held       func(ctx context.Context, groups []string) (map[string]string, error)
+	Held       func(ctx context.Context, groups []string) (held, failed map[string]string, err error)
 	// Instances asks for the instances that are tagged with the reservations.
 	Instances bool
 	// Offline is why AWS cannot be asked at all; nil if it can.
@@ -79,6 +79,7 @@ type Answers struct {
 	Subnets        Answer[[]ec2.Subnet]
 	MissingSubnets []capacity.Missing
 	Held           Answer[map[string]string]
+	FailedGroups   map[string]string              // those of Held that failed, with PCS's words
 	Reservations   Answer[[]capacity.Reservation] // those described by id
 	Missing        []capacity.Missing             // those that EC2 does not describe
 	Instances      []capacity.Instance            // with their nodes' tags
@@ -226,7 +227,10 @@ func (a *Answers) held(q Query) []question {
 	}
 
 	return []question{newQuestion("reading the compute node groups "+strings.Join(q.NodeGroups, ", "),
-		func(ctx context.Context) (map[string]string, error) { return q.Held(ctx, q.NodeGroups) },
+		func(ctx context.Context) (held map[string]string, err error) {
+			held, a.FailedGroups, err = q.Held(ctx, q.NodeGroups)
+			return held, err
+		},
 		func(held Answer[map[string]string]) { a.Held = held })}
 }
 

@@ -99,8 +99,8 @@ func TestKeep(t *testing.T) {
 	}}
 	byPCS := Query{
 		NodeGroups: []string{"gpu-a"},
-		Held: func(context.Context, []string) (map[string]string, error) {
-			return map[string]string{"gpu-a": "cr-1"}, nil
+		Held: func(context.Context, []string) (held, failed map[string]string, err error) {
+			return map[string]string{"gpu-a": "cr-1"}, nil, nil
 		},
 	}
 
@@ -216,8 +216,8 @@ func TestReadStopsWhenNobodyAnswers(t *testing.T) {
 	q := Query{
 		Groups:     []capacity.GroupSettings{{Name: "gpu", Select: &capacity.Select{}}},
 		NodeGroups: []string{"gpu-a"},
-		Held: func(context.Context, []string) (map[string]string, error) {
-			return map[string]string{"gpu-a": "cr-1"}, nil
+		Held: func(context.Context, []string) (held, failed map[string]string, err error) {
+			return map[string]string{"gpu-a": "cr-1"}, nil, nil
 		},
 	}
 

@@ -652,3 +652,18 @@ func TestSampleOfRuns(t *testing.T) {
 		})
 	}
 }
+
+// A compute node group that PCS could not create is named, once: by its roll over, if there is one.
+func TestFailedNodeGroups(t *testing.T) {
+	view := View{
+		Snap:         oneSlot("pcs", nil),
+		FailedGroups: map[string]string{"gpu-a": "UPDATE_FAILED: no", "gpu-b": "CREATE_FAILED: no"},
+	}
+	view.Snap.Partitions[0].Groups[0].Slots = []capacity.Slot{{Name: "gpu-a"}, {Name: "gpu-b"}}
+	view.Rolling = []Rolling{{Slot: "gpu-a"}, {Slot: "gpu-b", Setback: state.Setback{Problem: "no"}}}
+
+	said := checkNodeGroups(view)
+	if len(said) != 1 || said[0].Sentence != "PCS node group gpu-a is UPDATE_FAILED: no" || said[0].About.Partition == "" {
+		t.Errorf("%+v", said)
+	}
+}

@@ -100,7 +100,7 @@ func (p *pass) run(ctx context.Context) {
 		p.rollOver(ctx)
 	}
 
-	p.addProblems(checkSetbacks, checkOrphans, checkTails)
+	p.addProblems(checkSetbacks, checkNodeGroups, checkOrphans, checkTails)
 	p.carryOut(ctx, decideFiles(p.view, p.Local))
 }
 
@@ -219,7 +219,7 @@ func Look(ctx context.Context, s Sources) (snap *capacity.Snapshot, cluster *Clu
 		p.addProblems(checkDueFences)
 	}
 
-	p.addProblems(checkSetbacks, checkOrphans)
+	p.addProblems(checkSetbacks, checkNodeGroups, checkOrphans)
 
 	if all := !p.view.NoAWS; p.asked || !all {
 		aws = &all

@@ -54,6 +54,8 @@ func (p *pass) observe(ctx context.Context, cluster func() (*Cluster, error)) {
 	snap.ClockOffset.Duration = p.EC2.Offset()
 
 	p.view.Told = kept.Told
+
+	p.view.FailedGroups = answers.FailedGroups
 	p.failed = append(p.failed, kept.Unanswered...)
 	p.view.NoAWS = len(kept.Unanswered) > 0
 	if p.view.NoAWS { // the facts are as old as the last answers

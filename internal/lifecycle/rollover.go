@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -62,8 +63,7 @@ func findRollings(s View) (all []Rolling, lack []capacity.Problem) {
 				}
 
 				// Where the settings do not ask for it, setting up is an administrator's decision.
-				fix := fmt.Sprintf("run `pcs-capacity setup --reservation %s --queue %s --node-group %s`",
-					r.Block.ID, part.Name, g.Name)
+				fix := "run " + setUpAgain(r.Block.ID, part.Name, g.Name)
 				lack = append(lack, capacity.Problemf(capacity.NoNodeGroup, r.about(), fix,
 					"reservation %s has no compute node group yet", r.Block.ID))
 			}
@@ -178,6 +178,37 @@ func checkSetbacks(s View) (problems []capacity.Problem) {
 	}
 
 	return problems
+}
+
+// checkNodeGroups reports the compute node groups that PCS could not create, update or delete, except those of which a
+// roll over says so.
+func checkNodeGroups(s View) (problems []capacity.Problem) {
+	for _, at := range capacity.AllSlots(s.Snap.Partitions) {
+		name := at.Slot.Name
+
+		words, failed := s.FailedGroups[name]
+		said := slices.ContainsFunc(s.Rolling,
+			func(r Rolling) bool { return r.Slot == name && r.Setback.Problem != "" })
+		if !failed || said {
+			continue
+		}
+
+		about := capacity.Subject{
+			Partition:   at.Partition.Name,
+			Slot:        name,
+			Reservation: at.Slot.Occupant,
+		}
+		fix := "remove the cause, and run " + setUpAgain(cmp.Or(about.Reservation, "ID"), about.Partition, at.Group.Name)
+		problems = append(problems, capacity.Problemf(capacity.NodeGroupFailed, about, fix,
+			"PCS node group %s is %s", name, words))
+	}
+
+	return problems
+}
+
+// setUpAgain is the command that makes or mends the compute node group of a block.
+func setUpAgain(block, queue, group string) string {
+	return fmt.Sprintf("`pcs-capacity setup --reservation %s --queue %s --node-group %s`", block, queue, group)
 }
 
 // rollOver sets up the next blocks and removes the slots of ended ones, as setup and teardown do, and keeps why it

@@ -319,8 +319,17 @@ func (st *stage) boots(j *model.Job) *model.Job {
 }
 
 // held is PCS's answer about compute node groups.
-func (st *stage) held(ctx context.Context, names []string) (map[string]string, error) {
-	return st.PCS.Slots(ctx, "", names)
+func (st *stage) held(ctx context.Context, names []string) (held, failed map[string]string, err error) {
+	failed = map[string]string{}
+	for _, g := range st.PCS.Groups {
+		if g.Failures != nil {
+			failed[g.Name] = g.Failures.String()
+		}
+	}
+
+	held, err = st.PCS.Slots(ctx, "", names)
+
+	return held, failed, err
 }
 
 // group is a compute node group that is set up for a block.

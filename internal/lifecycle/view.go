@@ -31,6 +31,8 @@ type View struct {
 	Told map[string]bool
 	// Instances are this cluster's, as far as EC2 has listed them.
 	Instances []capacity.Instance
+	// FailedGroups has PCS's words on the compute node groups that it could not create, update or delete, by name.
+	FailedGroups map[string]string
 	// OrphansSeen: the orphans of Snap are from this pass, not from an earlier one.
 	OrphansSeen bool
 

@@ -234,8 +234,8 @@ type Sources struct {
 	Poll     time.Duration // the longest time between two passes of Watch
 	Local    state.Dir     // the folder that slurmctld reads; "" if slurmctld is not on this host
 	// Held returns, of the named compute node groups of PCS, those that exist, each with the reservation that it was
-	// set up for; "" if for none. Nil when no partition has provider pcs.
-	Held func(ctx context.Context, groups []string) (map[string]string, error)
+	// set up for; "" if for none. Those that PCS could not create, update or delete are in failed, with PCS's words.
+	Held func(ctx context.Context, groups []string) (held, failed map[string]string, err error)
 	// OursOnly: this pass ignores jobs of partitions that are not ours, except those of SharedPartitions.
 	OursOnly bool
 	// SharedPartitions are partitions that had jobs on our nodes in the last pass: a partition that loses its nodes

@@ -48,7 +48,7 @@ func New(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) lifecycle.S
 		Local:    local,
 		Notify:   Target(cfg),
 	}
-	s.Held = func(ctx context.Context, groups []string) (map[string]string, error) {
+	s.Held = func(ctx context.Context, groups []string) (held, failed map[string]string, err error) {
 		return pcsClient.Slots(ctx, cfg.Cluster, groups)
 	}
 	if s.Settings.RollsOver("") {
