@@ -382,10 +382,7 @@ func (l *launcher) adopt(s *sharedLaunch, i int, groups []group) error {
 			continue
 		}
 
-		err := s.addInstance(n, live[0], live[0].Tags[capacity.TagReservation])
-		if err != nil {
-			return err
-		}
+		s.addInstance(n, live[0], live[0].Tags[capacity.TagReservation])
 
 		adopted = append(adopted, n)
 	}
@@ -417,16 +414,21 @@ func (f launchFacts) isCurrent(live []capacity.Instance, p part) bool {
 	return slices.ContainsFunc(p.targets, func(t target) bool { return t.reservationID == reservation })
 }
 
-// addInstance notes the instance of a node. The error is for one without an address, which is noted as well.
-func (s *sharedLaunch) addInstance(node string, i capacity.Instance, reservation string) error {
-	address, err := netip.ParseAddr(i.PrivateIP)
-	if err != nil {
-		err = fmt.Errorf("instance %s has no private address: %w", i.ID, err)
+// addInstance notes the instance of a node.
+func (s *sharedLaunch) addInstance(node string, i capacity.Instance, reservation string) {
+	address, _ := netip.ParseAddr(i.PrivateIP)
+	s.launched[node] = launched{instance: i, reservation: reservation, address: address}
+}
+
+// checkAddresses returns an error if an instance of a group has no address.
+func (s *sharedLaunch) checkAddresses(g group) error {
+	for _, n := range g.nodes {
+		if at := s.launched[n]; !at.address.IsValid() {
+			return fmt.Errorf("instance %s has no private address", at.instance.ID)
+		}
 	}
 
-	s.launched[node] = launched{instance: i, reservation: reservation, address: address}
-
-	return err
+	return nil
 }
 
 // runInstances launches the i-th part of groups by one RunInstances: all of the nodes that have no instance yet, or
@@ -484,32 +486,44 @@ func (l *launcher) runInstances(s *sharedLaunch, i int, t target, reservation st
 // assignByIndex gives the instances of a call to its nodes by their launch index. Instances are noted even if it fails,
 // so that they are terminated with the others.
 func (s *sharedLaunch) assignByIndex(t target, nodes []string, instances []capacity.Instance) error {
-	var errs error
 	for _, i := range instances {
 		if i.LaunchIndex < 0 || i.LaunchIndex >= len(nodes) {
 			return fmt.Errorf("instance %s has launch index %d in a launch of %d", i.ID, i.LaunchIndex, len(nodes))
 		}
 
-		errs = cmp.Or(errs, s.addInstance(nodes[i.LaunchIndex], i, cmp.Or(t.reservationID, i.ReservationID)))
+		s.addInstance(nodes[i.LaunchIndex], i, cmp.Or(t.reservationID, i.ReservationID))
 	}
 
 	if len(instances) != len(nodes) {
 		return fmt.Errorf("EC2 launched %d instances for %d nodes", len(instances), len(nodes))
 	}
 
-	return errs
+	return nil
 }
 
 // register tells Slurm where the nodes of groups are, and records their launches.
 func (l *launcher) register(s *sharedLaunch, groups []group) {
-	err := l.setAddresses(s, nodesOf(groups))
+	var found []group
+	for _, g := range groups {
+		if err := s.checkAddresses(g); err != nil {
+			s.fail(err, []group{g})
+		} else {
+			found = append(found, g)
+		}
+	}
+
+	if len(found) == 0 {
+		return
+	}
+
+	err := l.setAddresses(s, nodesOf(found))
 	if err != nil {
-		s.fail(err, groups)
+		s.fail(err, found)
 		return
 	}
 
 	var all []state.Record
-	for _, g := range groups {
+	for _, g := range found {
 		all = append(all, l.records(s, g)...)
 	}
 
