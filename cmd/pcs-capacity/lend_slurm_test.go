@@ -10,6 +10,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/lab/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
@@ -103,6 +104,15 @@ func TestLong_Lend(t *testing.T) {
 				t.Errorf("job %s would end at %s, after the fence at %s", j.Shown, j.End, fence)
 			}
 		}
+	}
+
+	snap, err := state.Dir(r.cfg.StateDir).ReadSnapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if queue := readQueue(r.ctx, r.cfg, snap, []string{"gpu"}); queue == nil || queue.Idle["gpu"] != nodes {
+		t.Errorf("what the lender can have now: %+v", queue)
 	}
 
 	began := time.Now()

@@ -179,19 +179,29 @@ func readQueue(ctx context.Context, cfg *config.Config, snap *capacity.Snapshot,
 		return j.State == "PENDING" && (j.Reason == "Resources" || j.Reason == "Priority")
 	}
 
-	jobs, _, err := client.JobsOf(ctx, partitions, waits)
+	// Nodes that are lent come back.
+	var asked []string
+	for _, name := range partitions {
+		p, _ := snap.Partition(name)
+		p.Name = name
+		asked = append(asked, p.SlurmNames()...)
+	}
+
+	jobs, _, err := client.JobsOf(ctx, asked, func(j capacity.Job) bool { return waits(j) || j.Allocated() })
 	if err != nil {
 		return nil
 	}
 
 	for _, name := range partitions {
+		p, _ := snap.Partition(name)
+		lent := lentNodes(jobs, p)
+
 		for _, j := range jobs {
-			if j.InPartition(name) {
+			if j.Pending() && j.InPartition(name) {
 				queue.Waiting[name]++
 			}
 		}
 
-		p, _ := snap.Partition(name)
 		for _, at := range capacity.AllSlots([]capacity.Partition{p}) {
 			names, err := hostlist.Expand(at.Slot.Nodes)
 			if err != nil || len(names) == 0 {
@@ -203,11 +213,25 @@ func readQueue(ctx context.Context, cfg *config.Config, snap *capacity.Snapshot,
 				return nil
 			}
 
-			queue.Idle[at.Slot.Name] = len(slices.DeleteFunc(nodes, func(n capacity.Node) bool { return !n.IsIdle() }))
+			isFree := func(n capacity.Node) bool { return n.IsIdle() || n.IsUp() && lent[n.Name] }
+			queue.Idle[at.Slot.Name] = len(slices.DeleteFunc(nodes, func(n capacity.Node) bool { return !isFree(n) }))
 		}
 	}
 
 	return queue
+}
+
+// lentNodes returns the nodes on which jobs of the partition's spare one run, and no others.
+func lentNodes(jobs []capacity.Job, p capacity.Partition) map[string]bool {
+	lent := map[string]bool{}
+	for _, j := range jobs {
+		for _, node := range j.Nodes {
+			before, known := lent[node]
+			lent[node] = j.Partition == p.Spare.Name && (before || !known)
+		}
+	}
+
+	return lent
 }
 
 // formatStart returns the answer in one line.
