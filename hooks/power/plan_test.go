@@ -180,6 +180,7 @@ func TestAdmitKeepsJobsApart(t *testing.T) {
 	snap := twoReservations()
 	snap.Reservations[0].End = noon.Add(time.Hour)
 	snap.Partitions[0].MinTime = capacity.Duration{Duration: 2 * time.Hour}
+	snap.Partitions[0].Spare.Name = "scavenge"
 	snap.Partitions[0].Groups[0].Slots = []capacity.Slot{
 		{Name: "gpu-a", ReservationIDs: []string{one}},
 		{Name: "gpu-b", ReservationIDs: []string{two}},
@@ -201,6 +202,9 @@ func TestAdmitKeepsJobsApart(t *testing.T) {
 		"as it is": {alike, "gpu-b-1", capacity.OK},
 		"a slot":   {alike, "gpu-a-1", capacity.TooLong},
 		"a limit":  {job(func(j *capacity.Job) { j.TimeLimit = capacity.Minutes(10) }), "gpu-a-1", capacity.OK},
+		"a spare partition": {
+			job(func(j *capacity.Job) { j.Account, j.Partition = "vision", "scavenge" }), "gpu-b-1", capacity.OK,
+		},
 		"an owner": {job(func(j *capacity.Job) { j.Account = "vision" }), "gpu-b-1", capacity.AccountNotAllowed},
 		"a comment": {
 			job(func(j *capacity.Job) { j.Comment = "capacity_reservation_id=cr-0aaaaaaaaaaaaaaa9" }),
