@@ -94,6 +94,8 @@ func (g GroupSettings) build(p Provider, facts Facts, where placement, snap, was
 		PurchaseOption: g.PurchaseOption,
 		MaxNodes:       g.MaxNodes,
 		Dynamic:        g.Dynamic,
+		OpenTest:       g.OpenTest,
+		OpenTestLimit:  g.OpenTestLimit,
 		Subnets:        []Subnet{},
 	}
 

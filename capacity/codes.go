@@ -64,6 +64,9 @@ const (
 	NodesLost            Code = "nodes-lost"
 	NodesOutOfService    Code = "nodes-out"
 	NodesOpening         Code = "nodes-opening"
+	NodesFailed          Code = "test-failed"
+	NodesUntested        Code = "test-undecided"
+	TestUnusable         Code = "test-unusable"
 	NodesUnused          Code = "nodes-unused"
 	TailIdle             Code = "tail-idle"
 	FeatureMissing       Code = "feature-missing"
@@ -610,6 +613,32 @@ var Codes = []Meaning{
 		Text: "A block is open and nodes of it boot. Jobs start on them when they are up: all at once if that is " +
 			"within two minutes, else node by node.",
 		Do: "Nothing. A wait that does not end: see `pcs-capacity explain NODE` for what the node waits for.",
+	},
+	{
+		Code:     NodesFailed,
+		At:       []Place{AtPass, AtNotice},
+		Severity: Admin,
+		Text: "Nodes failed the test of their node group, `open_test`, alone. They are drained; those that our " +
+			"ResumeProgram launches were launched again before, and failed again.",
+		Do:   "Open a case with AWS Support as the message says.",
+		More: "recipes.md#test-nodes-before-jobs-get-them",
+	},
+	{
+		Code:     NodesUntested,
+		At:       []Place{AtPass, AtNotice},
+		Severity: Admin,
+		Text: "`open_test` had no result within `open_test_limit`, could not run, or fails on nodes together that pass " +
+			"alone. The nodes take jobs.",
+		Do:   "Let the test end itself before the limit, or look at what lies between the nodes.",
+		More: "recipes.md#test-nodes-before-jobs-get-them",
+	},
+	{
+		Code:     TestUnusable,
+		At:       []Place{AtPass},
+		Severity: Admin,
+		Text:     "The file of `open_test` is not there, is no script, or others than root can change it.",
+		Do:       "Correct it as the message says. Until then blocks open without a test.",
+		More:     "recipes.md#test-nodes-before-jobs-get-them",
 	},
 	{
 		Code:     NodesUnused,

@@ -48,6 +48,17 @@ type Job struct {
 	Unread       string // what squeue shows and nobody can read; "" if the rest of this is all
 }
 
+// Batch is a batch job over whole nodes, for root in a Slurm reservation of his.
+type Batch struct {
+	Name        string
+	Partition   string
+	Account     string // "" for root's default
+	Reservation string
+	Nodes       []string
+	Minutes     int
+	Script      string // begins with #!
+}
+
 // ResumeJob is a job for which slurmctld powers nodes up, as SLURM_RESUME_FILE tells ResumeProgram. The file never
 // carries the job's comment or account: ask squeue for those.
 type ResumeJob struct {

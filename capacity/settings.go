@@ -75,6 +75,10 @@ type GroupSettings struct {
 	// stands for 1.
 	Slots int       `toml:"slots,omitzero"`
 	Nodes NodeNames `toml:"nodes,omitempty"` // those of provider ec2 with other names than its slots give them
+	// OpenTest is the path of a script of the site's own. Jobs start on nodes of a Capacity Block when it has passed
+	// there, or after OpenTestLimit without a result.
+	OpenTest      string   `toml:"open_test,omitempty"`
+	OpenTestLimit Duration `toml:"open_test_limit,omitempty"`
 }
 
 // NodeNames lists names of nodes in the order of their bytes; as text they are a hostlist.

@@ -95,6 +95,10 @@ type NodeGroup struct {
 	// continue on demand when they end.
 	ReuseIDs []string `json:"reuse_ids,omitempty"`
 	Dynamic  bool     `json:"dynamic"` // nodes start for jobs, so boot time counts. Static nodes are up.
+	// OpenTest is the script that nodes of a block must pass before jobs start there; "" for none. Without a result
+	// after OpenTestLimit they start as well.
+	OpenTest      string   `json:"open_test,omitempty"`
+	OpenTestLimit Duration `json:"open_test_limit,omitzero"`
 	// Slots hold one reservation at a time each: see Turn. With provider pcs they are the compute node groups NAME-a
 	// and NAME-b; with ec2 the one slot NAME, or these two.
 	Slots []Slot `json:"slots"`
@@ -128,7 +132,11 @@ type Slot struct {
 type Opening struct {
 	Nodes string    `json:"nodes"` // a hostlist
 	Count int       `json:"count"`
-	Until time.Time `json:"until"` // when they take jobs at the latest
+	Until time.Time `json:"until"`          // when they take jobs at the latest
+	Test  string    `json:"test,omitempty"` // of the site's, which they must pass; "" for none
+	// Tested: the test runs on some of them.
+	Tested bool `json:"tested,omitempty"`
+	Soon   bool `json:"-"` // the next pass may open some
 }
 
 // Has reports whether it names a node. o may be nil.
@@ -144,8 +152,15 @@ func (o *Opening) Has(node string) bool {
 
 // Describe says what jobs of a reservation wait for.
 func (o Opening) Describe(reservation string) string {
-	return fmt.Sprintf("%s is open; nodes %s take jobs when they are up, by %s at the latest", reservation, o.Nodes,
-		FormatUTC(o.Until))
+	when := "take jobs when they are up, by %s at the latest"
+	switch {
+	case o.Tested:
+		when = "are being tested until %s at the latest"
+	case o.Test != "":
+		when = "take jobs when they are up and tested, by %s at the latest"
+	}
+
+	return fmt.Sprintf("%s is open; nodes %s "+when, reservation, o.Nodes, FormatUTC(o.Until))
 }
 
 // NodesOut names nodes that are drained, down or failed for one reason.

@@ -200,6 +200,15 @@ func TestExplainScreens(t *testing.T) {
 		Count: 4,
 		Until: now(8 * time.Minute),
 	}
+	tested := world()
+	tested.Partitions[0].Groups[0].Slots[0].Count = 4
+	tested.Partitions[0].Groups[0].Slots[0].Opening = &capacity.Opening{
+		Nodes:  "gpu-[1-4]",
+		Count:  4,
+		Until:  now(8 * time.Minute),
+		Test:   "/etc/test.sh",
+		Tested: true,
+	}
 	unseen := world()
 	unseen.Reservations = nil
 
@@ -266,6 +275,7 @@ func TestExplainScreens(t *testing.T) {
 		{"it waits for free nodes", ofJob(job(), world(), 0), capacity.WaitsInQueue},
 		{"its nodes are drained", ofJob(job(), drained, 0), capacity.NodesOutOfService},
 		{"the nodes of its block boot", ofJob(job(maint), opening, 0), capacity.WaitsToOpen},
+		{"they are tested", ofJob(job(maint), tested, 0), capacity.WaitsToOpen},
 		{
 			"it waits for another job",
 			ofJob(job(func(j *capacity.Job) { j.Reason = "Dependency" }), world(), 0),

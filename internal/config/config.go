@@ -110,6 +110,10 @@ func applyDefaults(p *capacity.PartitionSettings) {
 		if g.PurchaseOption == "" {
 			g.PurchaseOption = capacity.CapacityBlock
 		}
+
+		if g.OpenTest != "" && g.OpenTestLimit.Duration == 0 {
+			g.OpenTestLimit.Duration = 10 * time.Minute
+		}
 	}
 }
 

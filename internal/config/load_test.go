@@ -276,6 +276,38 @@ func TestLoadNamesFileLineAndNearestKey(t *testing.T) {
 			"",
 			"slots = 2 is for provider ec2; with pcs a node group always has two slots",
 		},
+		{
+			"test of a guest",
+			strings.NewReplacer(`"ec2"`, `"none"`, "  launch_template", "  # launch_template").Replace(ec2Partition) +
+				"  open_test = \"/etc/test.sh\"\n",
+			"",
+			"open_test is for provider pcs and ec2",
+		},
+		{"test without a folder", goodPartition + "  open_test = \"test.sh\"\n", "", "not a path that begins with /"},
+		{
+			"test on demand",
+			goodPartition + "  purchase_option = \"odcr\"\n  open_test = \"/etc/test.sh\"\n",
+			"",
+			`open_test is for purchase_option = "capacity-block"`,
+		},
+		{
+			"test of nodes that jobs start",
+			goodPartition + "  dynamic = true\n  open_test = \"/etc/test.sh\"\n",
+			"",
+			"open_test needs nodes that are up",
+		},
+		{
+			"limit without a test",
+			goodPartition + "  open_test_limit = \"5m\"\n",
+			"",
+			"open_test_limit is for open_test, which is missing",
+		},
+		{
+			"short limit of a test",
+			goodPartition + "  open_test = \"/etc/test.sh\"\n  open_test_limit = \"30s\"\n",
+			"",
+			`open_test_limit = "30s" is too short`,
+		},
 		{"nodes on PCS", goodPartition + "  nodes = \"gpu[1-4]\"\n", "", "nodes is for provider ec2"},
 		{"three slots", ec2Partition + "  slots = 3\n", "", "slots = 3: use 1 or 2"},
 		{

@@ -222,6 +222,25 @@ func validateGroup(g capacity.GroupSettings, provider capacity.Provider, fail fu
 	}
 
 	validateSlots(g, provider, fail)
+	validateTest(g, provider, fail)
+}
+
+func validateTest(g capacity.GroupSettings, provider capacity.Provider, fail func(message string, args ...any)) {
+	switch {
+	case g.OpenTest == "" && g.OpenTestLimit.Duration != 0:
+		fail("open_test_limit is for open_test, which is missing")
+	case g.OpenTest == "":
+	case !filepath.IsAbs(g.OpenTest):
+		fail("open_test = %q is not a path that begins with /", g.OpenTest)
+	case g.OpenTestLimit.Duration < time.Minute:
+		fail("open_test_limit = %q is too short; Slurm counts in minutes", g.OpenTestLimit)
+	case provider.IsGuest():
+		fail("open_test is for provider pcs and ec2; with none, nothing of ours sets the states of nodes: leave it out")
+	case g.PurchaseOption != capacity.CapacityBlock:
+		fail("open_test is for purchase_option = \"capacity-block\", which opens; leave it out")
+	case g.Dynamic:
+		fail("open_test needs nodes that are up when a block opens; leave it out, or dynamic")
+	}
 }
 
 func validateSlots(g capacity.GroupSettings, provider capacity.Provider, fail func(message string, args ...any)) {

@@ -34,6 +34,7 @@ func TestDecisionsArePure(t *testing.T) {
 			doing: []string{
 				"read_aws.go",
 				"read_slurm.go",
+				"read_tests.go",
 				"jobs.go",
 				"world.go",
 				"pass.go",

@@ -37,6 +37,9 @@ func (p *pass) readJobs(ctx context.Context) error {
 		return err
 	}
 
+	jobs = p.takeTestJobs(jobs)
+	ended = p.takeTestJobs(ended)
+
 	// squeue folds the pending tasks of an array into one line, which hides what is different about some.
 	if hidden := hiddenTasks(jobs, p.view.SavedRecords); len(hidden) > 0 {
 		tasks, err := p.Slurm.Tasks(ctx, hidden)

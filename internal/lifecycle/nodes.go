@@ -37,15 +37,22 @@ func decidePowerUps(s View) (actions []Action) {
 // nodesToPowerUp returns the nodes of a slot that are off although their block is open.
 func (s View) nodesToPowerUp(v capacity.SlotState) []string {
 	least := s.Snap.Timing.BootAllowance.Duration + capacity.NoJob.TimeLimit.Duration() // later they are refused
+
 	open := v.Reservation.State == capacity.StateActive && !v.Window.Start.After(s.Now) &&
 		!s.Now.Add(least).After(v.Window.Fence)
-	if v.Former || !v.Partition.Provider.Launches() || v.Group.Dynamic || !v.Reservation.Kind.IsBlock() || !open ||
-		s.Now.Before(v.Slot.PoweredUp.Add(powerUpAgain)) {
+	if v.Former || !v.Partition.Provider.Launches() || v.Group.Dynamic || !v.Reservation.Kind.IsBlock() || !open {
 		return nil
 	}
 
 	nodes := s.Cluster.SlotNodes(v.Slot.Name)
 	nodes = nodes[:countLaunchable(v, nodes)]
+
+	// A node that failed its test is launched again as soon as it is off, and its instance has left room for another.
+	if s.Now.Before(v.Slot.PoweredUp.Add(powerUpAgain)) {
+		last := s.Now.Add(-s.Snap.Timing.BootAllowance.Duration)
+		replaced := s.tests(v).Replaced
+		nodes = slices.DeleteFunc(slices.Clone(nodes), func(n string) bool { return replaced[n].Before(last) })
+	}
 
 	// Nodes that a launch could not use now: their host has failed, or an old instance or job still holds them.
 	busy := s.Cluster.lostNodes(v, nodes)

@@ -22,10 +22,22 @@ const (
 	openPoll = time.Second
 )
 
-// opensWhenUp reports whether jobs start on the nodes of a block when these are up, and not at its start already.
+// opensWhenUp reports whether jobs start on the nodes of a block when these are up, or tested, and not at its start
+// already.
 func (s View) opensWhenUp(t capacity.Turn) bool {
-	return t.Partition.Provider.Launches() && t.Reservation.Kind.IsBlock() && !t.Group.Dynamic &&
-		s.Snap.Timing.BootAllowance.Duration > 0
+	waits := t.Group.OpenTest != "" || t.Partition.Provider.Launches() && s.Snap.Timing.BootAllowance.Duration > 0
+
+	return waits && t.Reservation.Kind.IsBlock() && !t.Group.Dynamic
+}
+
+// openFor is the longest time for which a wait keeps jobs off nodes that are powered up.
+func (s View) openFor(t capacity.Turn) time.Duration {
+	longest := s.Snap.Timing.BootAllowance.Duration
+	if t.Group.OpenTest != "" {
+		longest += t.Group.OpenTestLimit.Duration + testSlack
+	}
+
+	return longest
 }
 
 // waits returns the Slurm reservations that keep jobs off nodes until a block opens, in AWS's time.
@@ -34,13 +46,12 @@ func (s View) waits(v capacity.SlotState, nodes []string) (want []capacity.Slurm
 	end := start
 
 	switch {
-	case v.Partition.Provider.Configures():
-		return nil
-	case start.After(s.Now) && s.opensWhenUp(v.Turn):
-		end = start.Add(openGrace)
 	case !start.After(s.Now):
-		nodes = s.closedNodes(v)
-		end = start.Add(s.Snap.Timing.BootAllowance.Duration)
+		nodes, end = s.openingNodes(v)
+	case s.opensWhenUp(v.Turn):
+		end = start.Add(openGrace)
+	case v.Partition.Provider.Configures(): // PCS itself keeps jobs off
+		return nil
 	}
 
 	if len(nodes) > 0 && end.After(s.Now) {
@@ -61,10 +72,37 @@ func (s View) waits(v capacity.SlotState, nodes []string) (want []capacity.Slurm
 	return want
 }
 
-// closedNodes returns the nodes of an open block that a wait keeps from jobs for longer. It never closes one that is
-// open: nodes that boot later may boot for a job.
-func (s View) closedNodes(v capacity.SlotState) []string {
+// openingNodes returns the nodes of an open block that a wait keeps from jobs, and its end. A node that is open is
+// closed again only to be tested when it is up: else it may boot for a job.
+func (s View) openingNodes(v capacity.SlotState) (nodes []string, end time.Time) {
 	under := s.waitingNodes(v)
+	end = v.Window.Start.Add(s.openFor(v.Turn))
+	if stands := s.toAWSTime(s.openWait(v).End); stands.After(end) {
+		end = stands
+	}
+
+	// A node that is launched again has its own time.
+	replaced := s.tests(v).Replaced
+	for _, n := range under {
+		if last := replaced[n].Add(s.openFor(v.Turn)); last.After(end) {
+			end = last
+		}
+	}
+
+	for _, n := range s.launchedAgain(v) {
+		if !slices.Contains(under, n) {
+			under = append(under, n)
+			end = s.Now.Add(s.openFor(v.Turn))
+		}
+	}
+
+	slices.SortFunc(under, capacity.CompareNodes)
+
+	return s.closedNodes(v, under), end
+}
+
+// closedNodes returns, of nodes under a wait, those that it keeps from jobs for longer.
+func (s View) closedNodes(v capacity.SlotState, under []string) []string {
 	if len(under) == 0 || !s.opensWhenUp(v.Turn) {
 		return nil
 	}
@@ -72,6 +110,10 @@ func (s View) closedNodes(v capacity.SlotState) []string {
 	// EC2 opens it a little later.
 	if v.Reservation.State != capacity.StateActive {
 		return under
+	}
+
+	if s.canTest(v, v.Group.OpenTestLimit.Duration) {
+		return s.untestedNodes(v, under)
 	}
 
 	boots := s.Cluster.filterNodes(under, capacity.Node.IsBooting)
@@ -137,10 +179,30 @@ func (s View) addOpening(at capacity.SlotRef) {
 		return
 	}
 
-	at.Slot.Opening = &capacity.Opening{
+	o := &capacity.Opening{
 		Nodes: hostlist.Compress(nodes),
 		Count: len(nodes),
-		Until: v.Window.Start.Add(s.Snap.Timing.BootAllowance.Duration),
+		Until: v.Window.Start.Add(s.openFor(v.Turn)),
+	}
+	at.Slot.Opening = o
+
+	isOff := func(n capacity.Node) bool { return n.PoweredDown() || n.BaseState() == "DOWN" }
+	o.Soon = len(s.Cluster.filterNodes(nodes, isOff)) < len(nodes) || len(s.nodesToPowerUp(v)) > 0 ||
+		v.Reservation.State != capacity.StateActive
+
+	if v.Group.OpenTest == "" {
+		return
+	}
+
+	tests := s.tests(v)
+	o.Test = v.Group.OpenTest
+	if end := s.toAWSTime(s.openWait(v).End); end.After(o.Until) {
+		o.Until = end
+	}
+
+	o.Tested = slices.ContainsFunc(tests.Runs, isUnfinished)
+	if o.Tested {
+		o.Until = s.testEnd(v, tests, nodes...)
 	}
 }
 

@@ -89,6 +89,7 @@ func (p *pass) run(ctx context.Context) {
 		p.view.Snap.Add(problems...)
 		p.carryOut(ctx, guards)
 		p.changeJobs(ctx)
+		p.carryOut(ctx, decideTests(p.view))
 		p.carryOut(ctx, decideNodeReturns(p.view))
 		p.carryOut(ctx, decidePowerDowns(p.view))
 		p.carryOut(ctx, decidePowerUps(p.view))
@@ -245,6 +246,8 @@ func (p *pass) look(ctx context.Context) {
 	p.observe(ctx, cluster)
 	p.view.Cluster, slurmErr = cluster()
 
+	p.lookForTests()
+
 	snap := p.view.Snap
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		p.addFailure(capacity.StateFile, err)
@@ -273,7 +276,7 @@ func (p *pass) look(ctx context.Context) {
 	p.addProblems(checkReservations)
 
 	if p.view.Cluster != nil {
-		p.addProblems(checkNodesOut, checkOpenings)
+		p.addProblems(checkNodesOut, checkOpenings, checkTests)
 	}
 
 	p.lookForMisplaced()

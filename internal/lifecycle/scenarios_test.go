@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/lab/model"
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
 var update = flag.Bool("update", false, "write the golden files of this package")
@@ -71,6 +73,37 @@ func (st *stage) opening() {
 	st.block("cr-1", "solo", 0, day, 4)
 	st.pass(-time.Minute)
 	st.pass(time.Hour)
+}
+
+// tests opens a block whose nodes are tested.
+func (st *stage) tests(test func(nodes []string) (time.Duration, string)) {
+	g := &st.solo().Groups[0]
+	st.test = filepath.Join(st.TempDir(), "test.sh")
+	g.OpenTest = st.test
+	g.OpenTestLimit.Duration = 10 * time.Minute
+
+	if err := os.WriteFile(g.OpenTest, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		st.Fatal(err)
+	}
+
+	st.slurm.Test = test
+	st.block("cr-1", "solo", 0, day, 4)
+	st.pass(-time.Minute)
+	st.tape.Reset()
+	st.note("cr-1 opens at 11:30; its nodes are to be tested")
+}
+
+// bad returns a test that takes 10 seconds and fails where one of some nodes is.
+func bad(names ...string) func(nodes []string) (time.Duration, string) {
+	return func(nodes []string) (time.Duration, string) {
+		for _, n := range nodes {
+			if slices.Contains(names, n) {
+				return 10 * time.Second, "GPU 3 has fallen off the bus"
+			}
+		}
+
+		return 10 * time.Second, ""
+	}
 }
 
 // bootsAt opens a block whose nodes are up at these times since then; the others never are.
@@ -279,6 +312,107 @@ var scenarios = []struct {
 		st.pass(day)
 		st.pass(day + time.Minute)
 		st.pass(day + 2*time.Minute)
+	}},
+	{"a bad node is found by halves, and good when it is launched again", func(st *stage) {
+		st.tests(bad("solo-3"))
+		st.passes(0, 5)
+		st.slurm.Test = bad()
+		st.passes(5*time.Minute, 5)
+	}},
+	{"a bad node is bad again, and drained", func(st *stage) {
+		st.tests(bad("solo-3"))
+		st.passes(0, 10)
+	}},
+	{"nodes fail together and pass alone", func(st *stage) {
+		st.tests(func(nodes []string) (time.Duration, string) {
+			if len(nodes) == 4 {
+				return 10 * time.Second, "ring 0-3 is slow"
+			}
+
+			return 10 * time.Second, ""
+		})
+		st.passes(0, 5)
+	}},
+	{"a test hangs", func(st *stage) {
+		st.tests(func([]string) (time.Duration, string) { return day, "" })
+		st.pass(0)
+		st.pass(2 * time.Second)
+		st.pass(10*time.Minute + 2*time.Second)
+		st.pass(10*time.Minute + 4*time.Second)
+		st.pass(10*time.Minute + 6*time.Second)
+	}},
+	{"the file of a test is not there, or others can write it", func(st *stage) {
+		st.tests(bad())
+		os.Remove(st.solo().Groups[0].OpenTest)
+		st.pass(0)
+		st.pass(2 * time.Second)
+	}},
+	{"the nodes that are to be tested cannot be powered up", func(st *stage) {
+		st.tests(bad())
+		st.fails["power up"] = errors.New("Invalid node state specified")
+		st.pass(0)
+		st.pass(2 * time.Second)
+	}},
+	{"Slurm refuses a test", func(st *stage) {
+		st.tests(bad())
+		st.fails["submit"] = errors.New("Invalid account or account/partition combination specified")
+		st.pass(0)
+		st.pass(2 * time.Second)
+		st.pass(4 * time.Second)
+	}},
+	{"a pass is killed before it knows of the test that it has submitted", func(st *stage) {
+		st.tests(bad("solo-1"))
+		st.pass(0)
+		st.lost["submit"] = slurm.ErrUnreachable
+		st.pass(2 * time.Second)
+		delete(st.lost, "submit")
+		st.pass(8 * time.Second)
+		st.pass(14 * time.Second)
+	}},
+	{"a node dies in its test", func(st *stage) {
+		st.tests(bad("solo-3"))
+		st.pass(0)
+		st.pass(2 * time.Second)
+		st.note("the instance of solo-3 ends")
+		st.aws.End(st.slurm.Node("solo-3").InstanceID)
+		st.passes(time.Minute, 4)
+	}},
+	{"a node is launched again while its block is open", func(st *stage) {
+		st.tests(bad())
+		st.passes(0, 3)
+		st.note("the instance of solo-3 ends")
+		st.aws.End(st.slurm.Node("solo-3").InstanceID)
+		st.passes(2*time.Hour, 4)
+	}},
+	{"a block ends before a test could", func(st *stage) {
+		st.tests(bad())
+		st.aws.All[0].End = opens.Add(49 * time.Minute)
+		st.passes(0, 3)
+	}},
+	{"a block ends before a bad node could be launched again", func(st *stage) {
+		st.tests(bad("solo-3"))
+		st.aws.All[0].End = opens.Add(64 * time.Minute)
+		st.passes(0, 7)
+	}},
+	{"PCS: a bad node is drained, and its block opens", func(st *stage) {
+		part := st.solo()
+		part.Name, part.Provider = "gpu", capacity.ProviderPCS
+		part.Groups[0].Name, part.Groups[0].Slots, part.Groups[0].LaunchTemplate = "gpu", 2, ""
+		part.Groups[0].Select.Tags = map[string]string{"team": "solo"}
+		part.Groups[0].MaxNodes = 2
+		st.sources.Held = st.held
+		st.group("gpu-a", "cr-1")
+		st.slurm.All = st.slurm.All[:2]
+		st.tests(bad("gpu-a-2"))
+		st.pass(0)
+		st.note("PCS has launched the nodes")
+
+		for _, n := range st.slurm.All {
+			n.State = model.Boots
+		}
+
+		st.slurm.LaunchInto("cr-1", []string{"gpu-a-1", "gpu-a-2"})
+		st.passes(30*time.Second, 5)
 	}},
 	{"nodes that jobs start on demand open at the start of their block", func(st *stage) {
 		st.solo().Groups[0].Dynamic = true

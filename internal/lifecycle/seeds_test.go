@@ -92,6 +92,11 @@ func TestSeeds(t *testing.T) {
 
 	t.Setenv("SLURM_RESUME_FILE", "") // it is set for each power-up
 
+	test := filepath.Join(t.TempDir(), "test.sh")
+	if err := os.WriteFile(test, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+
 	said := map[string]int{}
 	defer func() {
 		for _, what := range slices.Sorted(maps.Keys(said)) {
@@ -100,7 +105,7 @@ func TestSeeds(t *testing.T) {
 	}()
 
 	rapid.Check(t, func(rt *rapid.T) {
-		m := newMonth(rt, t, said)
+		m := newMonth(rt, t, test, said)
 		events := map[string]func(*rapid.T){
 			"nothing happens":        func(*rapid.T) {},
 			"a user does something":  m.user,
@@ -134,7 +139,8 @@ func TestSeeds(t *testing.T) {
 	})
 }
 
-func newMonth(rt *rapid.T, t *testing.T, said map[string]int) *month {
+// newMonth has a month whose nodes may have to pass the script test.
+func newMonth(rt *rapid.T, t *testing.T, test string, said map[string]int) *month {
 	w := model.New(monthBegins)
 	m := &month{
 		T:       rt,
@@ -228,6 +234,13 @@ func newMonth(rt *rapid.T, t *testing.T, said map[string]int) *month {
 	m.sources.Settings.Partitions[2].Groups[0].SubnetIDs = []string{"subnet-a", "subnet-b"}
 
 	m.sources.Settings.Partitions[0].Groups[0].Select = &capacity.Select{Tags: map[string]string{"team": "gpu"}}
+	if rapid.Bool().Draw(rt, "nodes are tested") {
+		g := &m.sources.Settings.Partitions[0].Groups[0]
+		g.OpenTest = test
+		g.OpenTestLimit = d(10 * time.Minute)
+		m.slurm.Test = bad(rapid.SampledFrom([]string{"", "gpu-a-1", "gpu-b-3"}).Draw(rt, "bad node"))
+	}
+
 	m.sources.Settings.Partitions[1].Groups[0].Dynamic = true
 	m.sources.Settings.Partitions[1].Groups[0].ReservationIDs = []string{"cr-bad"} // R8: which EC2 never describes
 	if err := m.MarkIn(model.Dir(m)); err != nil {
@@ -550,7 +563,7 @@ func (m *month) until(next time.Time) {
 		}
 
 		// While a block opens, sync looks every two seconds, which would be most of the passes of a month.
-		if soon := m.Now().Add(30 * time.Second); m.opening() && to.Before(soon) {
+		if soon := m.Now().Add(50 * time.Second); m.opening() && to.Before(soon) {
 			to = soon
 		}
 
@@ -566,7 +579,7 @@ func (m *month) until(next time.Time) {
 // opening reports whether the last pass has seen a block open.
 func (m *month) opening() bool {
 	return slices.ContainsFunc(capacity.AllSlots(m.seen.Partitions),
-		func(at capacity.SlotRef) bool { return at.Slot.Opening != nil })
+		func(at capacity.SlotRef) bool { return at.Slot.Opening != nil && at.Slot.Opening.Soon })
 }
 
 func (m *month) submit(rt *rapid.T) {

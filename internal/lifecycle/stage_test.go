@@ -26,6 +26,7 @@ type stage struct {
 	aws     *model.EC2
 	sources Sources
 	said    map[string]bool  // by the pass before
+	test    string           // the path of an open_test
 	lines   int              // changes so far, of the pass
 	dieAt   int              // the pass is killed before this change; 0 for none
 	fails   map[string]error // by the verb of a call, which has no effect then
@@ -104,7 +105,14 @@ func newStage(t *testing.T) *stage {
 // solo are the settings of the partition of most scenarios.
 func (st *stage) solo() *capacity.PartitionSettings { return &st.sources.Settings.Partitions[0] }
 
-func (st *stage) write(format string, args ...any) { fmt.Fprintf(&st.tape, format+"\n", args...) }
+func (st *stage) write(format string, args ...any) {
+	line := fmt.Sprintf(format, args...)
+	if st.test != "" {
+		line = strings.ReplaceAll(line, st.test, "/etc/test.sh")
+	}
+
+	st.tape.WriteString(line + "\n")
+}
 
 // note is a line of the tape that tells what happens.
 func (st *stage) note(format string, args ...any) { st.write("# "+format, args...) }

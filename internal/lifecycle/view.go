@@ -56,6 +56,13 @@ type View struct {
 	// SavedRecords are the records as the last pass saved them.
 	SavedRecords map[string]state.JobRecord
 
+	// Tests are the tests of nodes as the last pass saved them, by slot.
+	Tests map[string]state.NodeTests
+	// Scripts are the tests of node groups, by path.
+	Scripts map[string]script
+	// TestJobs are the jobs of tests, those that have ended in the last minutes too, by name.
+	TestJobs map[string]capacity.Job
+
 	// Placed has the nodes that a Prolog reported on a wrong instance, and that are right now.
 	Placed []string
 	// Rolling has the node groups that sync sets up or removes by itself.

@@ -69,6 +69,11 @@ func newAction(code string, about capacity.Subject, text string, do func(ctx con
 // on which it depends has failed. It is not reported; the next pass reads anew.
 var errMoot = errors.New("what this is about has changed")
 
+// isUnanswered reports whether nobody knows if a call to Slurm has had its effect.
+func isUnanswered(err error) bool {
+	return errors.Is(err, slurm.ErrUnreachable) || errors.Is(err, context.Canceled)
+}
+
 // Slurm has the calls of a pass to Slurm, in slurmctld's clock. Jobs are named as Slurm shows them.
 type Slurm interface {
 	Config(ctx context.Context) (slurm.Config, error)
@@ -90,12 +95,16 @@ type Slurm interface {
 	CreateReservation(ctx context.Context, r capacity.SlurmReservation) error
 	UpdateReservation(ctx context.Context, r capacity.SlurmReservation) error
 	DeleteReservation(ctx context.Context, name string) error
+	Drain(ctx context.Context, nodes []string, reason string) error
 	PowerUp(ctx context.Context, nodes []string) error
 	PowerDown(ctx context.Context, nodes []string, reason string) error
 	PowerDownForce(ctx context.Context, nodes []string, reason string) error
 	SetTimeLimit(ctx context.Context, job string, minutes int) error
 	// Edit changes several waiting jobs. The errors are by job.
 	Edit(ctx context.Context, edits map[string]capacity.Edits) map[string]error
+	// SubmitBatch submits a job of root's and returns its name.
+	SubmitBatch(ctx context.Context, job capacity.Batch) (string, error)
+	Cancel(ctx context.Context, jobs ...string) error
 	RequeueJob(ctx context.Context, before capacity.Job, hold bool) (after capacity.Job, err error)
 	ResumeJob(ctx context.Context, job string) error
 	SetBeginTime(ctx context.Context, job string, at time.Time) error
@@ -453,6 +462,12 @@ func checkNodesOut(s View) (problems []capacity.Problem) {
 		for _, o := range v.Slot.Out {
 			about := aboutSlot(v)
 			about.Node = o.Nodes
+
+			if line, failed := strings.CutPrefix(o.Reason, testReason); failed {
+				problems = append(problems, s.testFailed(v, o, line))
+				continue
+			}
+
 			fix := fmt.Sprintf("when that is fixed: `%s`",
 				capacity.ReturnCommand(o.Nodes, o.State, v.Partition.Provider))
 			problems = append(problems, capacity.Problemf(capacity.NodesOutOfService, about, fix,
@@ -491,7 +506,7 @@ func checkSpares(s View) (problems []capacity.Problem) {
 func NextBoundary(snap *capacity.Snapshot, now time.Time) (at time.Time, ok bool) {
 	for _, v := range snap.SlotStates(now) {
 		all := []time.Time{v.Event(now).At}
-		if o := v.Slot.Opening; o != nil && o.Until.After(now) {
+		if o := v.Slot.Opening; o != nil && o.Soon {
 			all = append(all, now.Add(openPoll))
 		}
 

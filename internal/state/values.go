@@ -124,6 +124,19 @@ func (d Dir) Setbacks() File[map[string]Setback] {
 	return File[map[string]Setback]{d, "setbacks.json", "why a roll over waits", false}
 }
 
+// NodeTests has what sync knows of the tests of a slot's nodes in one block.
+type NodeTests struct {
+	Block string             `json:"block"`
+	Runs  []capacity.TestRun `json:"runs,omitempty"`
+	// Replaced has the nodes that failed and were launched again, each with the time, AWS's, of its power-down.
+	Replaced map[string]time.Time `json:"replaced,omitempty"`
+}
+
+// NodeTests keeps the tests of nodes by slot.
+func (d Dir) NodeTests() File[map[string]NodeTests] {
+	return File[map[string]NodeTests]{d, "tests.json", "the tests of nodes", false}
+}
+
 const holdsFile = "held.json"
 
 func (d Dir) holds() File[[]capacity.Hold] {

@@ -35,6 +35,8 @@ type Slurm struct {
 	Resume, Suspend func(nodes []string)
 	ResumeTimeout   time.Duration            // after which Slurm gives up a node without an address; 0 is never
 	Ran             func(j *Job, how string) // told of each run of a job that ends
+	// Test is what a test finds on nodes, and how long that takes; "" is that they are good.
+	Test func(nodes []string) (took time.Duration, finds string)
 
 	partitions []string
 	resumes    [][]string // the nodes of the calls of Resume that come next
@@ -72,6 +74,7 @@ type Job struct {
 	Never   bool
 	Work    time.Duration // what is left to do
 	Outcome string        // how it ended; "" if it has not
+	finds   string        // what a test finds
 }
 
 // Add adds nodes SLOT-1, SLOT-2, … to a partition.
@@ -217,6 +220,9 @@ func (s *Slurm) advance() {
 
 		switch {
 		case j.Configuring():
+		case !j.Start.Add(j.Work).After(s.Now) && j.finds != "":
+			j.AdminComment = j.finds
+			s.End(j, "FAILED")
 		case !j.Start.Add(j.Work).After(s.Now):
 			s.End(j, "COMPLETED")
 		case j.TimeLimit.Bounded() && !j.End.After(s.Now):
@@ -865,6 +871,54 @@ func (s *Slurm) UserHold(_ context.Context, jobs ...string) error {
 			j.Reason = "JobHeldUser"
 		},
 		jobs...)
+}
+
+// SubmitBatch submits a job of root's, which starts at once in a reservation of his, or never.
+func (s *Slurm) SubmitBatch(_ context.Context, b capacity.Batch) (job string, err error) {
+	text := fmt.Sprintf("over %s in %s, %d minutes", hostlist.Compress(b.Nodes), b.Reservation, b.Minutes)
+	err = s.change("submit", text, func() error {
+		r, there := s.Fences[b.Reservation]
+		if !there || r.Start.After(s.Now) || r.End.Before(s.Now.Add(time.Duration(b.Minutes)*time.Minute)) {
+			return errors.New("Requested reservation is invalid")
+		}
+
+		j := s.Submit(Job{
+			Job: capacity.Job{
+				Partition:   b.Partition,
+				User:        "root",
+				Batch:       true,
+				NumNodes:    len(b.Nodes),
+				TimeLimit:   capacity.Minutes(b.Minutes),
+				Reservation: b.Reservation,
+			},
+			Never: true,
+		})
+		job = j.Shown
+
+		isFree := func(name string) bool {
+			n := s.Node(name)
+			return n.IsUp() && n.Job == nil && slices.Contains(r.Nodes, name)
+		}
+		if slices.ContainsFunc(b.Nodes, func(name string) bool { return !isFree(name) }) {
+			return nil // it waits
+		}
+
+		j.State = "RUNNING"
+		j.Nodes = b.Nodes
+		j.Start = s.Now
+		j.setEnd()
+		j.Work, j.finds = s.Test(b.Nodes)
+
+		for _, name := range b.Nodes {
+			n := s.Node(name)
+			n.Job = j
+			n.State = Busy
+		}
+
+		return nil
+	})
+
+	return job, err
 }
 
 // Cancel ends jobs.
