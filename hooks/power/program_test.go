@@ -333,10 +333,15 @@ func TestResumeStories(t *testing.T) {
 		"the job is gone": {func(up *powerUp) { up.jobs = nil }, `
 			record resume job-gone gpu-[1-2]
 			power down by force gpu-[1-2]`, false},
-		"Slurm keeps the nodes": {nil, "launch gpu-[1-2] " + two + ` 2 A → refused
+		"Slurm takes the nodes late": {nil, "launch gpu-[1-2] " + two + ` 2 A → refused
 			record resume UnauthorizedOperation gpu-[1-2]
 			notify 1
 			power down by force gpu-[1-2] → unknown
+			power down by force gpu-[1-2]
+			admin comment 1`, false},
+		"Slurm keeps the nodes": {nil, "launch gpu-[1-2] " + two + ` 2 A → refused
+			record resume UnauthorizedOperation gpu-[1-2]
+			notify 1` + strings.Repeat("\npower down by force gpu-[1-2] → unknown", 5) + `
 			admin comment 1`, true},
 	} {
 		t.Run(name, func(t *testing.T) {

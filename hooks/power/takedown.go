@@ -161,8 +161,11 @@ func (u undoing) takeDownFor(why error, groups []failedGroup) error {
 	u.notify(ctx, note.String(), jobs...) // jobs lose their terminals with their nodes
 
 	// This is what ends the launch: Slurm requeues the jobs and calls SuspendProgram for the nodes, which terminates
-	// the instances named in the record.
-	down := u.PowerDownForce(ctx, nodes, nodeReason(p))
+	// the instances named in the record. slurmctld may be busy or restarting; half of the time is for what follows.
+	tries, stop := context.WithTimeout(ctx, u.budget/failureShare/2)
+	defer stop()
+
+	down := u.retry(tries, "power nodes down", func() error { return u.PowerDownForce(tries, nodes, nodeReason(p)) })
 	_ = u.logResult(down, "power nodes down", "nodes", record.Nodes, "reason", nodeReason(p))
 
 	// Only requeued jobs can be delayed, and those of srun and salloc are not requeued.

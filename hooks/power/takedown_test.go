@@ -103,8 +103,10 @@ func TestTakeDownStories(t *testing.T) {
 			admin comment 2
 			admin comment 1`,
 		},
-		"Slurm keeps the nodes": {full, both, nil, 0, down + ` → unknown
-			admin comment 1,2`},
+		"Slurm keeps the nodes": {
+			full, both, nil, 0, down + strings.Repeat(" → unknown\npower down by force gpu-[1-2]", 4) + ` → unknown
+			admin comment 1,2`,
+		},
 		"Slurm does not tell its jobs": {full, both, nil, 0, down + `
 			jobs → unknown
 			admin comment 1,2`},
