@@ -249,9 +249,14 @@ func (l look) document() statusDocument {
 
 func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cfg *config.Config) error {
 	if c.Partition != "" {
-		if _, found := cfg.Partition(c.Partition); !found {
+		i := slices.IndexFunc(cfg.Partitions, func(p capacity.PartitionSettings) bool {
+			return slices.Contains(p.SlurmNames(), c.Partition)
+		})
+		if i < 0 {
 			return usage("%q is not a partition in the settings; they have %s", c.Partition, partitionNames(cfg))
 		}
+
+		c.Partition = cfg.Partitions[i].Name // the lender's, of a spare one
 	}
 
 	progress := t.Slow("asking AWS and Slurm")

@@ -236,6 +236,37 @@ func TestBlocksWithoutANodeGroup(t *testing.T) {
 	}
 }
 
+// A slot that is not lent yet is not ready: the roll over goes on until its nodes are in the spare partition, too.
+func TestRollOverGoesOnUntilNodesAreLent(t *testing.T) {
+	gpu := capacity.SlurmPartition{Name: "gpu", Nodes: []string{"gpu-1"}}
+	scavenge := capacity.SlurmPartition{Name: "scavenge", Nodes: []string{"gpu-1"}}
+
+	for name, c := range map[string]struct {
+		spare string
+		there []capacity.SlurmPartition
+		ready bool
+	}{
+		"nothing is lent":       {"", []capacity.SlurmPartition{gpu}, true},
+		"in neither partition":  {"scavenge", nil, false},
+		"not in the spare one":  {"scavenge", []capacity.SlurmPartition{gpu, {Name: "scavenge"}}, false},
+		"in both":               {"scavenge", []capacity.SlurmPartition{gpu, scavenge}, true},
+		"only in the spare one": {"scavenge", []capacity.SlurmPartition{{Name: "gpu"}, scavenge}, false},
+	} {
+		snap := oneSlot("pcs", []string{"cr-0"}, block("cr-0", "-1h", "3h", capacity.StateActive))
+		snap.Partitions[0].Spare.Name = c.spare
+		g := snap.Partitions[0].Groups[0]
+		g.Slots[0].Occupant = "cr-0"
+
+		s := View{Snap: snap, Now: noon, Cluster: &Cluster{
+			slots:      map[string][]string{g.Slots[0].Name: {"gpu-1"}},
+			Partitions: c.there,
+		}}
+		if got := len(s.readySlots(snap.Partitions[0], g)) > 0; got != c.ready {
+			t.Errorf("%s: ready %t", name, got)
+		}
+	}
+}
+
 type releasing struct {
 	EC2
 	err error

@@ -76,7 +76,7 @@ func findRollings(s View) (all []Rolling, lack []capacity.Problem) {
 // groupRollings returns the slots of one node group that have their block, the block that is next to be set up, and the
 // slots of ended blocks.
 func (s View) groupRollings(part capacity.Partition, g capacity.NodeGroup) []Rolling {
-	ready := s.readySlots(part.Name, g)
+	ready := s.readySlots(part, g)
 
 	all := ready
 	if next := s.nextBlock(g, ready); next.Block.ID != "" {
@@ -92,13 +92,18 @@ func (s View) groupRollings(part capacity.Partition, g capacity.NodeGroup) []Rol
 	return append(all, s.endedSlots(part.Name, g)...)
 }
 
-// readySlots returns the slots of a node group whose block is open, or will be, and whose nodes are in the partition.
-func (s View) readySlots(partition string, g capacity.NodeGroup) (all []Rolling) {
+// readySlots returns the slots of a node group whose block is open, or will be, and whose nodes are in the partition,
+// and in its spare one.
+func (s View) readySlots(part capacity.Partition, g capacity.NodeGroup) (all []Rolling) {
 	for _, slot := range g.Slots {
+		lacks := func(partition string) bool {
+			return !s.Cluster.inPartition(partition, s.Cluster.SlotNodes(slot.Name))
+		}
+
 		r, known := s.Snap.Reservation(slot.Occupant)
-		if known && r.IsLiveAt(s.Now) && s.Cluster.inPartition(partition, s.Cluster.SlotNodes(slot.Name)) {
+		if known && r.IsLiveAt(s.Now) && !slices.ContainsFunc(part.SlurmNames(), lacks) {
 			all = append(all, Rolling{
-				Partition: partition,
+				Partition: part.Name,
 				Slot:      slot.Name,
 				Block:     r,
 				Ready:     true,

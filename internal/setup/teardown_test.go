@@ -265,10 +265,13 @@ type rolling struct {
 	slurm *slurmOf
 }
 
-func newRolling(t *testing.T) *rolling {
+func newRolling(t *testing.T, spare string) *rolling {
 	t.Helper()
+
 	w := newAccount(t, nil)
-	w.run(w.request(openBlock))
+	first := w.request(openBlock)
+	first.Spare = spare
+	w.run(first)
 
 	dir := t.TempDir()
 	w.edit(w.configPath(), "region = ", "state_dir = \""+dir+"\"\nregion = ")
@@ -328,10 +331,54 @@ func (r *rolling) queued() int {
 	return len(q.GroupIDs)
 }
 
+// TestRollOverLends: where the queue lends its nodes, the spare queue gets those of the next block after it, and loses
+// those of an ended one before it.
+func TestRollOverLends(t *testing.T) {
+	r := newRolling(t, "scavenge")
+
+	var did []string
+	for range 5 {
+		more, err := r.next(false)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		did = append(did, more...)
+	}
+
+	r.sim.Clock().Advance(6 * 24 * time.Hour)
+
+	for range 4 {
+		more, err := r.remove()
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		did = append(did, more...)
+	}
+
+	want := []string{
+		"create launch template pcs-capacity-ml-gpu-b", "create compute node group gpu-b",
+		"update queue gpu", "update queue scavenge",
+		"update queue scavenge", "update queue gpu", "delete compute node group gpu-a",
+	}
+
+	did = slices.DeleteFunc(did, func(one string) bool { return strings.HasPrefix(one, "warning: ") })
+	if !slices.Equal(did, want) {
+		t.Errorf("did %q, want %q", did, want)
+	}
+
+	for _, q := range r.inventory().Queues {
+		if (q.Name == "gpu" || q.Name == "scavenge") && len(q.GroupIDs) != 1 {
+			t.Errorf("queue %s has %v", q.Name, q.GroupIDs)
+		}
+	}
+}
+
 // TestRollOver: a pass begins one thing, and the next one goes on; what is in the way is said. All that it calls is in
 // the policy of sync.
 func TestRollOver(t *testing.T) {
-	r := newRolling(t)
+	r := newRolling(t, "")
 	r.sim.ResetCalls()
 
 	expect := func(when string, did []string, err error, want ...string) {
