@@ -40,8 +40,8 @@ func chance(seed uint64) func(line string) string {
 }
 
 // run is a power-up of gpu-1 to gpu-4 for a job of two nodes, and two of one, with what is in the World by now; false
-// if it was killed.
-func (w *fake) run(f launchFacts) bool {
+// if it was killed. In another one, gpu-3 is that of another job, of two nodes.
+func (w *fake) run(f launchFacts, other bool) bool {
 	f.now = time.Now()
 	f.live = liveByNode(capacity.WithNodes(w.Instances))
 
@@ -51,6 +51,11 @@ func (w *fake) run(f launchFacts) bool {
 		facts:  f,
 		budget: budget,
 	}
+	if other {
+		up.nodes = append(up.nodes, "gpu-5")
+		up.jobs = []capacity.Job{nlp(1, "gpu-1", "gpu-2"), batch(nlp(5, "gpu-3", "gpu-5")), batch(nlp(4, "gpu-4"))}
+	}
+
 	for _, n := range up.nodes {
 		up.states = append(up.states, capacity.Node{Name: n, State: "ALLOCATED+CLOUD+POWERING_UP"})
 	}
@@ -69,9 +74,9 @@ func (w *fake) run(f launchFacts) bool {
 	return w.kill == 0 || w.calls < w.kill
 }
 
-// Whatever is answered, and wherever the hook is killed and run again: what may be paid as an ODCR is in the ledger;
-// each instance of a node that is not taken down is known to Slurm and recorded, ended, or found by its tags; and a
-// node is not taken down without a record that says why.
+// Whatever is answered, and wherever the hook is killed and run again, also for other jobs: what may be paid as an ODCR
+// is in the ledger; each instance of a node that is not taken down is known to Slurm and recorded, ended, or found by
+// its tags; and a node is not taken down without a record that says why.
 func TestR5_Walks(t *testing.T) {
 	const walks = 200
 
@@ -91,13 +96,13 @@ func TestR5_Walks(t *testing.T) {
 				w.kill = 1 + int(seed)%23
 			}
 
-			if !w.run(f()) {
+			if !w.run(f(), false) {
 				killed++
 
 				w.check(t, true)
 				w.lines = append(w.lines, "killed, and run again")
 				w.kill = 0
-				w.run(f())
+				w.run(f(), seed&2 == 0)
 			}
 
 			w.check(t, false)
