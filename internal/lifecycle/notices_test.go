@@ -756,6 +756,33 @@ func TestTroubles(t *testing.T) {
 	}
 }
 
+// What keeps nodes from coming back is a problem of the lender and of its spare partition, and so is a failed launch.
+func TestProblemsOfSparePartitions(t *testing.T) {
+	snap := oneSlot("ec2", nil)
+	snap.Partitions[0].Spare.Name = "scavenge"
+	snap.Add(
+		capacity.Problemf(capacity.NotPreempted, capacity.Subject{Partition: "scavenge"}, "", "kept"),
+		capacity.Problemf(capacity.HostFailed, capacity.Subject{Partition: "gpu"}, "", "broken"),
+		capacity.Problemf(capacity.HostFailed, capacity.Subject{}, "", "elsewhere"),
+	)
+
+	launch := state.Record{Hook: "resume", Code: "no", Partition: "gpu", Nodes: "gpu-1", At: noon}
+	for _, name := range []string{"gpu", "scavenge"} {
+		alone := *snap
+		p, _ := snap.Partition(name)
+		alone.Partitions = []capacity.Partition{p}
+
+		var said []string
+		for _, p := range PartitionProblems(&alone, nil, []state.Record{launch}, noon) {
+			said = append(said, string(p.Code))
+		}
+
+		if want := []string{"not-preempted", "host-failed", "launch-failed"}; !slices.Equal(said, want) {
+			t.Errorf("of %s: %v", name, said)
+		}
+	}
+}
+
 // What a verdict is remembered by has all that a request is made of.
 func TestAsksIsAllOfARequest(t *testing.T) {
 	snap := &capacity.Snapshot{}

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -58,14 +59,15 @@ func (d Done) String() string {
 const recently = time.Hour
 
 // PartitionProblems returns what people should know about their partitions: what the snapshot has of them, failed
-// launches, and waiting jobs that can never start, which only their owners can change. records are the hooks' records,
-// oldest first.
+// launches, and waiting jobs that can never start, which only their owners can change. A partition and its spare one
+// share them. records are the hooks' records, oldest first.
 func PartitionProblems(
 	snap *capacity.Snapshot, jobs []capacity.Job, records []state.Record, now time.Time,
 ) (all []capacity.Problem) {
 	for _, p := range snap.Partitions {
+		names := append(p.SlurmNames(), cmp.Or(p.Lender, p.Name))
 		for _, said := range snap.Problems {
-			if said.About.Partition == p.Name {
+			if slices.Contains(names, said.About.Partition) {
 				all = append(all, said)
 			}
 		}
@@ -145,7 +147,7 @@ func failedLaunches(p capacity.Partition, records []state.Record, now time.Time)
 	failures := map[int][]string{} // nodes by record
 	for name, i := range last {
 		r := records[i]
-		if r.Code != string(capacity.OK) && r.Partition == p.Name && now.Sub(r.At) <= recently {
+		if r.Code != string(capacity.OK) && r.Partition == cmp.Or(p.Lender, p.Name) && now.Sub(r.At) <= recently {
 			failures[i] = append(failures[i], name)
 		}
 	}
