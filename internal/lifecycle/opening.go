@@ -168,13 +168,13 @@ func (s View) firstUp(v capacity.SlotState, up []string) time.Time {
 	return first
 }
 
-// addOpening adds to a slot the nodes that its open block still keeps from jobs.
+// addOpening adds to a slot the nodes that its open block keeps from jobs for longer.
 func (s View) addOpening(at capacity.SlotRef) {
 	at.Slot.Opening = nil
 
 	v := s.Snap.SlotState(at, s.Now)
 
-	nodes := s.waitingNodes(v)
+	nodes := s.closedNodes(v, s.waitingNodes(v))
 	if len(nodes) == 0 {
 		return
 	}

@@ -375,6 +375,10 @@ var scenarios = []struct {
 		st.pass(2 * time.Second)
 		st.note("the instance of solo-3 ends")
 		st.aws.End(st.slurm.Node("solo-3").InstanceID)
+		st.AdvanceTo(opens.Add(30 * time.Second))
+		st.slurm.Node("solo-3").State = "IDLE+CLOUD+POWERING_DOWN"
+		st.pass(30 * time.Second)
+		st.slurm.Node("solo-3").State = model.Off
 		st.passes(time.Minute, 4)
 	}},
 	{"a node is launched again while its block is open", func(st *stage) {

@@ -204,7 +204,7 @@ func (s View) learn(v capacity.SlotState, t state.NodeTests) state.NodeTests {
 		known[r.Job] = true
 
 		j, shown := s.TestJobs[r.Job]
-		over := !s.Now.Before(r.At.Add(v.Group.OpenTestLimit.Duration))
+		over := !s.Now.Before(s.testEnd(v, t, r.Nodes...))
 		switch {
 		case r.Result != capacity.TestRuns:
 		case shown && !j.Ended():
@@ -234,7 +234,16 @@ func (s View) learn(v capacity.SlotState, t state.NodeTests) state.NodeTests {
 	for _, name := range slices.Sorted(maps.Keys(s.TestJobs)) {
 		j := s.TestJobs[name]
 		if g, _ := capacity.ParseGuard(j.Reservation); j.Active() && !known[name] && g.Slot == v.Slot.Name {
-			runs = append(runs, capacity.TestRun{Job: name, Nodes: j.Nodes, At: s.nowInSeconds()})
+			run := capacity.TestRun{
+				Job:   name,
+				Nodes: j.Nodes,
+				At:    s.nowInSeconds(),
+			}
+			if !j.Start.IsZero() {
+				run.At = s.toAWSTime(j.Start)
+			}
+
+			runs = append(runs, run)
 		}
 	}
 
@@ -243,10 +252,12 @@ func (s View) learn(v capacity.SlotState, t state.NodeTests) state.NodeTests {
 	return t
 }
 
-// died returns the nodes that are launched again, with those of a test that are off now.
+// died returns the nodes that are launched again, with those of a test that are down now.
 func (s View) died(v capacity.SlotState, t state.NodeTests) map[string]time.Time {
 	replaced := maps.Clone(t.Replaced)
-	for _, n := range s.Cluster.filterNodes(s.waitingNodes(v), capacity.Node.PoweredDown) {
+	isDown := func(n capacity.Node) bool { return n.PoweredDown() || n.PoweringDown() || n.BaseState() == "DOWN" }
+
+	for _, n := range s.Cluster.filterNodes(s.waitingNodes(v), isDown) {
 		isOf := func(r capacity.TestRun) bool { return slices.Contains(r.Nodes, n) }
 		if _, is := replaced[n]; is || !slices.ContainsFunc(t.Runs, isOf) {
 			continue
