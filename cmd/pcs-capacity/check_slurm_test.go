@@ -33,6 +33,7 @@ dir = "%[1]s/log"
 [[partition]]
 name = "gpu"
 provider = "ec2"
+spare = "scavenge"
 [[partition.node_group]]
 name = "gpu"
 instance_type = "p5.48xlarge"
@@ -429,15 +430,17 @@ func TestLong_CheckNamesEachFault(t *testing.T) {
 		t.Errorf("a job that is too long: %v: %s", err, out)
 	}
 
-	// A job on the block, through the hooks that were wired.
-	id, err := w.cluster.Submit(t.Context(), "true", "-p", "gpu", "-w", "gpu-1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	// A job on the block, and one of the spare partition, through the hooks that were wired.
+	for _, partition := range []string{"gpu", "scavenge"} {
+		id, err := w.cluster.Submit(t.Context(), "true", "-p", partition, "-w", "gpu-1")
+		if err != nil {
+			t.Fatal(err)
+		}
 
-	if job, err := w.cluster.WaitJob(t.Context(), id, "COMPLETED"); err != nil {
-		log, _ := os.ReadFile(filepath.Join(w.dir, "log", "resume.log"))
-		t.Fatalf("%v: %v\n%s", err, job, log)
+		if job, err := w.cluster.WaitJob(t.Context(), id, "COMPLETED"); err != nil {
+			log, _ := os.ReadFile(filepath.Join(w.dir, "log", "resume.log"))
+			t.Fatalf("%v: %v\n%s", err, job, log)
+		}
 	}
 
 	for _, f := range w.breakages() {
