@@ -321,8 +321,8 @@ func (l *launcher) fill(s *sharedLaunch, i int, t target, groups []group) (full 
 			noRoom = cmp.Or(noRoom, err)
 		default:
 			// Nor is there room for another group that is as large.
-			size := len(some[0].parts[i].nodes)
-			isSmaller := func(g group) bool { return len(g.parts[i].nodes) < size }
+			size := len(s.missing(i, some))
+			isSmaller := func(g group) bool { return len(s.missing(i, []group{g})) < size }
 			full = append(full, slices.DeleteFunc(slices.Clone(groups), isSmaller)...)
 			groups = slices.DeleteFunc(slices.Clone(groups), func(g group) bool { return !isSmaller(g) })
 			share = len(groups)

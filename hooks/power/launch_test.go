@@ -263,6 +263,24 @@ func TestLaunchOfSharedCalls(t *testing.T) {
 	}
 }
 
+// A group that lacks fewer nodes than another, of which an earlier run has launched some, may find room where that one
+// does not.
+func TestLaunchOfWhatIsMissing(t *testing.T) {
+	story(t, `
+		launch gpu-[1-2,4] `+two+` 2 A → no room
+		launch gpu-[1-2] `+two+` 2 B → no room
+		launch gpu-4 `+two+` 2 C
+		set addresses gpu-[3-4]
+		record resume ok gpu-[3-4]
+		launch gpu-[1-2] `+one+` 1 D
+		set addresses gpu-[1-2]
+		record resume ok gpu-[1-2]`, func(t *testing.T, w *fake) {
+		f := newFacts(roomyReservations())
+		w.has(&f, "i-3", "gpu-3", time.Second, two)
+		launches(t, w, f, pair(), groupOf(2, 3, 4))
+	})
+}
+
 // A node has what an earlier run launched for it if that is one instance, of this power-up, in a
 // reservation that it may have. Of two nobody knows which one Slurm waits for: both end.
 func TestAdopt(t *testing.T) {
