@@ -19,9 +19,10 @@ type Facts struct {
 	// Held is the reservation of each PCS compute node group, by the group's name: "" for a group without one. A group
 	// that does not exist, or was not read, has no entry.
 	Held map[string]string
-	// Before is the last snapshot. Instances are our running instances, with their nodes' tags (see placement); they
-	// count only without Before. Both may be nil.
+	// Before is the last snapshot; nil if it is lost. Only then count our fences in Slurm, and our running instances
+	// with their nodes' tags (see placement).
 	Before    *Snapshot
+	Fences    []SlurmReservation
 	Instances []Instance
 	Now       time.Time // AWS's time; zero stands for the time of Before
 }
@@ -176,8 +177,8 @@ type placement struct {
 }
 
 // placementOf learns where reservations are. On PCS it reads the reservation of each compute node group. With
-// provider ec2 it reads the last snapshot or, if that is lost, the reservations of the nodes' instances. snap has the
-// reservations as they are now.
+// provider ec2 it reads the last snapshot or, if that is lost, Slurm's fences and the reservations of the nodes' instances.
+// snap has the reservations as they are now.
 func placementOf(s Settings, facts Facts, snap *Snapshot) placement {
 	at := placement{holds: map[string]string{}, slots: map[string]string{}}
 	if facts.Before != nil {
@@ -185,6 +186,8 @@ func placementOf(s Settings, facts Facts, snap *Snapshot) placement {
 			at.learn(facts, p, snap)
 		}
 	} else {
+		at.learnFences(facts, snap)
+
 		for _, i := range facts.Instances {
 			id := i.Tags[TagReservation]
 			if _, _, slot, ok := s.FindNode(i.Tags[TagNode]); ok && id != "" && !i.Ended() {
@@ -200,6 +203,24 @@ func placementOf(s Settings, facts Facts, snap *Snapshot) placement {
 	}
 
 	return at
+}
+
+// learnFences adds the slots of fences in Slurm. Of two live reservations of a slot, the one that has it ends first.
+func (at placement) learnFences(facts Facts, snap *Snapshot) {
+	byStart := func(a, b SlurmReservation) int { return a.Start.Compare(b.Start) }
+	for _, f := range slices.SortedFunc(slices.Values(facts.Fences), byStart) {
+		g := f.Guard()
+
+		r, known := snap.Reservation(g.Block)
+		if !known || !r.IsLiveAt(facts.Now) {
+			continue
+		}
+
+		at.slots[g.Block] = g.Slot
+		if at.holds[g.Slot] == "" {
+			at.holds[g.Slot] = g.Block
+		}
+	}
 }
 
 // learn adds a slot of the last snapshot.

@@ -252,6 +252,43 @@ func current(snap *Snapshot) map[string]string {
 	return has
 }
 
+// After the snapshot was lost, Slurm's fences say which of two blocks has the slot, and an instance says it better. A
+// fence of what has ended says nothing.
+func TestAFenceSaysWhichBlockHasTheSlot(t *testing.T) {
+	w := newWorld(1)
+	w.add(hours("cr-late", -20, 90)) // bought when the other had the slot already
+	w.add(hours("cr-has", -10, 24))
+	w.add(hours("cr-over", -30, -20))
+
+	fence := func(id string, hour int) SlurmReservation {
+		return SlurmReservation{
+			Name:  Guard{Kind: GuardFence, Slot: "gpu", Block: id, Owner: "0123abcd"}.String(),
+			Start: noon.Add(time.Duration(hour) * time.Hour),
+		}
+	}
+	both := []SlurmReservation{fence("cr-late", 89), fence("cr-has", 23), fence("cr-over", -21)}
+	inLate := []Instance{{State: "running", Tags: map[string]string{TagReservation: "cr-late", TagNode: "gpu-1"}}}
+
+	for _, c := range []struct {
+		fences    []SlurmReservation
+		instances []Instance
+		want      string
+	}{
+		{nil, nil, "cr-late"},
+		{both, nil, "cr-has"},
+		{both[:1], nil, "cr-late"},
+		{both, inLate, "cr-late"},
+	} {
+		snap := Build(w.settings, Facts{Reservations: w.all, Fences: c.fences, Instances: c.instances, Now: noon})
+		snap.TakenAt = noon
+
+		if got := current(snap)["gpu"]; got != c.want {
+			t.Errorf("with %d fences and %d instances the slot is %s's, not %s's", len(c.fences), len(c.instances), got,
+				c.want)
+		}
+	}
+}
+
 // An earlier block that ends does not move a later one to its slot: nodes run in it. So it
 // is after the snapshot was lost, by the instances, and without any by what has ended.
 func TestABlockStaysInItsSlot(t *testing.T) {

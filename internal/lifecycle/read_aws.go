@@ -46,6 +46,8 @@ func (p *pass) observe(ctx context.Context, cluster func() (*Cluster, error)) {
 
 	now := p.now()
 	kept := answers.Keep(p.view.Old, now)
+	kept.Facts.Fences = p.ownFences(cluster)
+
 	snap := capacity.Build(p.Settings, kept.Facts)
 	snap.Missing = kept.Missing
 	snap.Problems = append(p.view.Snap.Problems, kept.Problems...)
@@ -69,6 +71,23 @@ func (p *pass) observe(ctx context.Context, cluster func() (*Cluster, error)) {
 	for _, words := range p.EC2.Withheld() {
 		p.addProblem(capacity.AWSUnanswered, capacity.Subject{}, "", "%s; what was known before is kept", words)
 	}
+}
+
+// ownFences returns the fences of these settings, as Slurm has them.
+func (p *pass) ownFences(cluster func() (*Cluster, error)) (fences []capacity.SlurmReservation) {
+	c, err := cluster()
+	if err != nil || c == nil {
+		return nil
+	}
+
+	for _, r := range c.Reservations {
+		g := r.Guard()
+		if r.IsOurs() && g.Kind == capacity.GuardFence && g.Owner == p.Owner {
+			fences = append(fences, r)
+		}
+	}
+
+	return fences
 }
 
 // query asks for what the settings name, and for the reservations that the last pass knew as open: a fence stands for
