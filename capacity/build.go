@@ -177,8 +177,8 @@ type placement struct {
 }
 
 // placementOf learns where reservations are. On PCS it reads the reservation of each compute node group. With
-// provider ec2 it reads the last snapshot or, if that is lost, Slurm's fences and the reservations of the nodes' instances.
-// snap has the reservations as they are now.
+// provider ec2 it reads the last snapshot or, if that is lost, Slurm's fences and the reservations of the nodes'
+// instances. snap has the reservations as they are now.
 func placementOf(s Settings, facts Facts, snap *Snapshot) placement {
 	at := placement{holds: map[string]string{}, slots: map[string]string{}}
 	if facts.Before != nil {

@@ -21,7 +21,7 @@ type Node struct {
 	Partitions []string
 	Reason     string // without the "[who@when]" that Slurm appends
 	InstanceID string // the cloud's id; "" if nobody set it in Slurm
-	// SlurmdStart is when the node's slurmd started, by the node's clock; zero if unknown.
+	// SlurmdStart tells when the node's slurmd started, by the node's clock; zero if unknown.
 	SlurmdStart time.Time
 	CPUs        int
 	Memory      int // RealMemory, in MB

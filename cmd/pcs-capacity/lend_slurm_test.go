@@ -54,8 +54,11 @@ func TestLong_Lend(t *testing.T) {
 
 	// A line a second, over all runs, until the lender's job has run.
 	logs := t.TempDir()
-	count := fmt.Sprintf(`f=%s/$SLURM_JOB_ID; work() { echo $(($(wc -l < $f) + 1)) ${SLURM_RESTART_COUNT:-0} >> $f; }; `+
-		`while [ ! -e %[1]s/done ]; do work; sleep 1; done; work`, logs)
+	count := fmt.Sprintf(
+		`f=%s/$SLURM_JOB_ID; work() { echo $(($(wc -l < $f) + 1)) ${SLURM_RESTART_COUNT:-0} >> $f; }; `+
+			`while [ ! -e %[1]s/done ]; do work; sleep 1; done; work`,
+		logs,
+	)
 	touch := "touch " + logs + "/$SLURM_JOB_ID; "
 	submit := func(shell string, args ...string) string {
 		id, err := r.cluster.Submit(r.ctx, touch+shell, append([]string{

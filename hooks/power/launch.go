@@ -253,8 +253,8 @@ type launched struct {
 }
 
 // launch launches groups that share calls, each whole or not at all, and tells Slurm where their nodes are. Groups that
-// fail are taken down, which terminates what was launched for them. turn is that of the first call; zero if it has none.
-// It returns the ODCRs that keep room for what runs. The error is for nodes that Slurm has still.
+// fail are taken down, which terminates what was launched for them. turn is that of the first call; zero if it has
+// none. It returns the ODCRs that keep room for what runs. The error is for nodes that Slurm has still.
 func (l *launcher) launch(groups []group, turn time.Time) (held []odcr, err error) {
 	s := &sharedLaunch{turn: turn, launched: map[string]launched{}}
 	l.launchFrom(s, 0, groups)

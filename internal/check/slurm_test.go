@@ -123,7 +123,13 @@ func TestSpare(t *testing.T) {
 			"jobs of partition gpu get nodes back from jobs of partition scavenge within 1m30s", "",
 		},
 		{"not there", with(on, lender), capacity.Admin, "Slurm has no partition scavenge", "hooks install"},
-		{"off", with(capacity.Preemption{}, lender, spare), capacity.Admin, "PreemptType is none", "PreemptMode=REQUEUE"},
+		{
+			"off",
+			with(capacity.Preemption{}, lender, spare),
+			capacity.Admin,
+			"PreemptType is none",
+			"PreemptMode=REQUEUE",
+		},
 		{"cancels", with(on, lender, cancels), capacity.Admin, "are not requeued", "PreemptMode=REQUEUE"},
 		{"exempt", with(slow, lender, spare), capacity.Note, "keep their nodes for 10m after their start", "shorter"},
 	})
@@ -283,7 +289,13 @@ func TestPartitionsWithOurNodes(t *testing.T) {
 
 	judge(t, survey.checkAstray, []row{
 		{"its spare partition", with("scavenge", "gpu-[1-4]", "", false), "", "", ""},
-		{"a spare partition with nodes of another", with("scavenge", "b1,gpu-1", "", false), capacity.Note, "contains b1", ""},
+		{
+			"a spare partition with nodes of another",
+			with("scavenge", "b1,gpu-1", "", false),
+			capacity.Note,
+			"contains b1",
+			"",
+		},
 		{"ours", with("gpu", "gpu-[1-4]", "", false), "", "", ""},
 		{"ours with a node of the site", with("gpu", "cpu-1,gpu-[1-4]", "", true), "", "", ""},
 		{"the site's", with("debug", "cpu-[1-2]", "", true), "", "", ""},

@@ -218,16 +218,18 @@ func (s SlurmConf) CheckTopology(settings capacity.Settings) (sentences []string
 	left := slices.DeleteFunc(slices.Clone(ours), func(name string) bool { return known[name] })
 	if len(left) > 0 {
 		list := hostlist.Compress(left)
-		sentences = append(sentences, fmt.Sprintf("%s has %s Slurm refuses each of their jobs; add %s, and restart slurmctld",
-			is.file, strings.ReplaceAll(is.lack, "%s", list), strings.ReplaceAll(is.add, "%s", list)))
+		lack := strings.ReplaceAll(is.lack, "%s", list)
+		add := strings.ReplaceAll(is.add, "%s", list)
+		sentences = append(sentences, fmt.Sprintf(
+			"%s has %s Slurm refuses each of their jobs; add %s, and restart slurmctld", is.file, lack, add))
 	}
 
 	stale := slices.DeleteFunc(slices.Sorted(maps.Keys(known)),
 		func(name string) bool { return s.nodes[name] || slices.Contains(ours, name) })
 	if len(stale) > 0 {
 		sentences = append(sentences, fmt.Sprintf(
-			"%s still has %s, which are in neither slurm.conf nor the settings; remove these nodes from it, and restart "+
-				"slurmctld", is.file, hostlist.Compress(stale)))
+			"%s still has %s, which are in neither slurm.conf nor the settings; remove these nodes from it, and "+
+				"restart slurmctld", is.file, hostlist.Compress(stale)))
 	}
 
 	return sentences, err

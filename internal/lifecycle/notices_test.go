@@ -151,13 +151,18 @@ func TestTellOfExtension(t *testing.T) {
 		snap.TakenAt = at(step.now)
 		told := ""
 
-		errs := DeliverNotices(dir, snap, Report{Jobs: []capacity.Job{step.job}, At: at(step.now)}, func(n Notice) error {
-			if n.Code == capacity.BuyBy {
-				told = n.Sentence
-			}
+		errs := DeliverNotices(
+			dir,
+			snap,
+			Report{Jobs: []capacity.Job{step.job}, At: at(step.now)},
+			func(n Notice) error {
+				if n.Code == capacity.BuyBy {
+					told = n.Sentence
+				}
 
-			return nil
-		})
+				return nil
+			},
+		)
 		if told != step.want || len(errs) > 0 {
 			t.Errorf("at %s with a job of %s for %s: it told %q, want %q, %v", step.now, step.job.TimeLimit,
 				step.job.Partition, told, step.want, errs)

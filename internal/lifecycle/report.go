@@ -39,7 +39,8 @@ type Report struct {
 type Done struct {
 	// Do is stable, for scripts: create-fence, update-fence, replace-fence, delete-fence, the same with wait and
 	// surplus, raise-limit, lower-limit, set-limit, requeue-job, hold-job, tell-job, tell-owner, end-hold, retry-job,
-	// power-up, power-down, test-nodes, cancel-test, replace-node, drain-node, end-instance, release, return-nodes, set-up-slot, remove-slot.
+	// power-up, power-down, test-nodes, cancel-test, replace-node, drain-node, end-instance, release, return-nodes,
+	// set-up-slot, remove-slot.
 	Do      string `json:"do"`
 	Slot    string `json:"slot,omitempty"`
 	Job     string `json:"job,omitempty"`

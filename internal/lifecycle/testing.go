@@ -18,8 +18,8 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
-// This file proves nodes before users do: a script of the site's runs as a job of root's in the wait over the nodes of a
-// block that opens, and over nodes that are launched again. capacity.Prove finds the bad ones by halves; they are
+// This file proves nodes before users do: a script of the site's runs as a job of root's in the wait over the nodes of
+// a block that opens, and over nodes that are launched again. capacity.Prove finds the bad ones by halves; they are
 // launched again once where we launch, else drained. The wait ends for a node when it has passed, and when its time is
 // over (R6). Slurm shows the jobs of a pass that was killed: they are those in a wait of ours.
 
@@ -38,7 +38,9 @@ func (s script) job(block, group string) string {
 	interpreter, argument, _ := strings.Cut(strings.TrimSpace(first), " ")
 
 	command := quote(interpreter)
-	if argument = strings.TrimSpace(argument); argument != "" {
+
+	argument = strings.TrimSpace(argument)
+	if argument != "" {
 		command += " " + quote(argument)
 	}
 
@@ -143,8 +145,8 @@ func (s View) testEnd(v capacity.SlotState, t state.NodeTests, nodes ...string) 
 	return end
 }
 
-// decideTests learns from the tests that have ended, cancels those whose time is over, launches or drains bad nodes, and
-// submits the next tests.
+// decideTests learns from the tests that have ended, cancels those whose time is over, launches or drains bad nodes,
+// and submits the next tests.
 func decideTests(s View) (actions []Action) {
 	if s.Jobs == nil { // Slurm did not show the jobs
 		return nil

@@ -312,8 +312,8 @@ type Cost struct {
 	// Fee paid for all of it, from start to end; InReport for the part that the report is about.
 	Fee      capacity.Amount `json:"fee,omitzero"`
 	InReport capacity.Amount `json:"fee_in_report,omitzero"`
-	// PerUsed is the price of a useful or lent hour of one GPU, OnDemand that of an hour on demand; of one node, where nobody
-	// knows how many GPUs it has. PerPaid counts every paid hour.
+	// PerUsed is the price of a useful or lent hour of one GPU, OnDemand that of an hour on demand; of one node, where
+	// nobody knows how many GPUs it has. PerPaid counts every paid hour.
 	PerUsed  capacity.Amount `json:"per_used_hour,omitzero"`
 	PerPaid  capacity.Amount `json:"per_paid_hour,omitzero"`
 	OnDemand capacity.Amount `json:"on_demand,omitzero"`

@@ -236,7 +236,7 @@ func (t *pcsResource) must(be ...string) error {
 	return pcsConflict(t, "%s %s is in status %s, not ACTIVE", t.kind, t.ID, t.Status)
 }
 
-// pcsPage is how many things are on a page for which no number is asked, and mostPCSPage the largest number: AWS PCS API
+// pcsPage bounds a page for which no number is asked, mostPCSPage the number that may be asked for: AWS PCS API
 // Reference, ListComputeNodeGroups.
 const (
 	pcsPage     = 10
