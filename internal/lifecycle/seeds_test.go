@@ -110,6 +110,7 @@ func TestSeeds(t *testing.T) {
 			"nothing happens":        func(*rapid.T) {},
 			"a user does something":  m.user,
 			"a block is bought":      m.buy,
+			"another is bought":      m.buy,
 			"a block is extended":    m.extend,
 			"a host fails":           m.hostFails,
 			"AWS misbehaves":         m.misbehave,
@@ -157,6 +158,7 @@ func newMonth(rt *rapid.T, t *testing.T, test string, said map[string]int) *mont
 	m.slurm.Add("gpu", "gpu-a", 4)
 	m.slurm.Add("gpu", "gpu-b", 4)
 	m.slurm.Add("solo", "solo", 4)
+	m.slurm.Lenders = map[string]string{"spare": "solo"}
 	m.slurm.Add("demand", "demand", 4)
 	m.slurm.Add("cpu", "cpu", 2) // nobody's
 	m.slurm.Node("cpu-1").State, m.slurm.Node("cpu-2").State = model.Idle, model.Idle
@@ -241,6 +243,7 @@ func newMonth(rt *rapid.T, t *testing.T, test string, said map[string]int) *mont
 		m.slurm.Test = bad(rapid.SampledFrom([]string{"", "gpu-a-1", "gpu-b-3"}).Draw(rt, "bad node"))
 	}
 
+	m.sources.Settings.Partitions[1].Spare = "spare"
 	m.sources.Settings.Partitions[1].Groups[0].Dynamic = true
 	m.sources.Settings.Partitions[1].Groups[0].ReservationIDs = []string{"cr-bad"} // R8: which EC2 never describes
 	if err := m.MarkIn(model.Dir(m)); err != nil {
@@ -543,6 +546,8 @@ func (m *month) ran(j *model.Job, how string) {
 }
 
 func (m *month) goOn(rt *rapid.T) {
+	m.slurm.PowerDownIdle("solo") // so that jobs boot nodes
+
 	m.until(
 		m.Now().
 			Add(time.Duration(rapid.SampledFrom([]int{3, 40, 200, 1000, 2000, 4000}).Draw(rt, "minutes")) * time.Minute),
@@ -583,10 +588,10 @@ func (m *month) opening() bool {
 }
 
 func (m *month) submit(rt *rapid.T) {
-	for range rapid.IntRange(0, 4).Draw(rt, "jobs") {
+	for range rapid.IntRange(0, 6).Draw(rt, "jobs") {
 		j := model.Job{
 			Job: capacity.Job{
-				Partition: rapid.SampledFrom([]string{"gpu", "solo", "gpu", "solo", "demand", "cpu"}).
+				Partition: rapid.SampledFrom([]string{"gpu", "solo", "gpu", "solo", "demand", "cpu", "spare", "spare", "solo,spare"}).
 					Draw(rt, "partition"),
 				User:    "alice",
 				Account: "nlp",
@@ -612,8 +617,13 @@ func (m *month) submit(rt *rapid.T) {
 			j.NumNodes, j.Comment = 1, ""
 		}
 
+		if j.Partition == "spare" {
+			j.NumNodes += 2 // so that the lender's jobs need some of them
+		}
+
 		if rapid.Bool().Draw(rt, "states a limit") {
-			j.TimeLimit = capacity.Minutes(rapid.IntRange(5, 2000).Draw(rt, "limit"))
+			blocks := rapid.SampledFrom([]int{1, 1, 20}).Draw(rt, "that blocks do not last for")
+			j.TimeLimit = capacity.Minutes(rapid.IntRange(5, 2000).Draw(rt, "limit") * blocks)
 		}
 
 		if filtered := rapid.IntRange(0, 9).Draw(rt, "filter") < 9; filtered && m.seen != nil {

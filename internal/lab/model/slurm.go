@@ -38,6 +38,9 @@ type Slurm struct {
 	// Test is what a test finds on nodes, and how long that takes; "" is that they are good.
 	Test func(nodes []string) (took time.Duration, finds string)
 
+	// Lenders has the partitions whose jobs preempt those of spare partitions over the same nodes, by the spare ones.
+	Lenders map[string]string
+
 	partitions []string
 	resumes    [][]string // the nodes of the calls of Resume that come next
 	suspends   []string   // those of the call of Suspend
@@ -75,6 +78,7 @@ type Job struct {
 	Work    time.Duration // what is left to do
 	Outcome string        // how it ended; "" if it has not
 	finds   string        // what a test finds
+	asks    string        // the partitions that it was submitted to
 }
 
 // Add adds nodes SLOT-1, SLOT-2, … to a partition.
@@ -112,6 +116,7 @@ func (s *Slurm) Submit(j Job) *Job {
 	j.Shown = fmt.Sprint(j.ID)
 	j.State = "PENDING"
 	j.Eligible = s.Now
+	j.asks = j.Partition
 	s.Jobs = append(s.Jobs, &j)
 
 	return &j
@@ -231,8 +236,10 @@ func (s *Slurm) advance() {
 	}
 
 	for _, j := range s.Jobs {
-		if j.State == "PENDING" && !j.Never && !j.Eligible.After(s.Now) {
-			s.start(j)
+		for _, partition := range strings.Split(j.Partition, ",") {
+			if j.State == "PENDING" && !j.Never && !j.Eligible.After(s.Now) {
+				s.startIn(partition, j)
+			}
 		}
 	}
 }
@@ -255,15 +262,20 @@ func (s *Slurm) free(j *Job, how string) {
 	}
 }
 
-// start starts a job if there are nodes for it, all of one slot, those that are up first.
-func (s *Slurm) start(j *Job) {
+// startIn starts a job in a partition if there are nodes for it, all of one slot, those that are up first and those of
+// spare jobs last.
+func (s *Slurm) startIn(partition string, j *Job) {
 	nodes := map[string][]*Node{}
 	room := map[string]int{}
+	lender := s.Lenders[partition]
 
-	var free, off []*Node
+	var free, off, lent []*Node
 	for _, n := range s.All {
 		switch {
-		case n.Partition != j.Partition || j.Slot != "" && j.Slot != n.Slot || n.Job != nil || n.down || n.IsGivenUp():
+		case n.Partition != cmp.Or(lender, partition) || j.Slot != "" && j.Slot != n.Slot || n.down || n.IsGivenUp():
+		case n.Job != nil && lender == "" && s.Lenders[n.Job.Partition] != "" && n.IsUp():
+			lent = append(lent, n)
+		case n.Job != nil:
 		case n.PoweredDown():
 			off = append(off, n)
 		case n.IsUp():
@@ -271,7 +283,7 @@ func (s *Slurm) start(j *Job) {
 		}
 	}
 
-	for _, n := range append(free, off...) {
+	for _, n := range slices.Concat(free, off, lent) {
 		limit, fits := s.limit(j, n.Name)
 		if !fits {
 			continue
@@ -286,7 +298,13 @@ func (s *Slurm) start(j *Job) {
 			continue
 		}
 
+		for _, n := range nodes[n.Slot] {
+			s.preempt(n.Job)
+		}
+
 		j.State = "RUNNING"
+
+		j.Partition = partition
 		j.Nodes = nil
 		j.Start = s.Now
 		if j.TimeLimit.Bounded() {
@@ -385,6 +403,26 @@ func (s *Slurm) suspend(n *Node) {
 	s.off(n, "POWER_DOWN")
 }
 
+// preempt takes its nodes from a job, if there is one.
+func (s *Slurm) preempt(j *Job) {
+	switch {
+	case j == nil:
+	case j.Requeue && j.Batch:
+		s.Requeue(j, "PREEMPTED")
+	default:
+		s.End(j, "PREEMPTED")
+	}
+}
+
+// PowerDownIdle powers down the idle nodes of a partition, as Slurm does after SuspendTime.
+func (s *Slurm) PowerDownIdle(partition string) {
+	for _, n := range s.All {
+		if n.Partition == partition && n.Job == nil && n.State == Idle {
+			s.suspend(n)
+		}
+	}
+}
+
 // off takes the instance from a node. A job on it ends.
 func (s *Slurm) off(n *Node, how string) {
 	n.State = Off
@@ -453,6 +491,7 @@ func (s *Slurm) Requeue(j *Job, how string) {
 	j.State = "PENDING"
 	j.Nodes = nil
 	j.StateFlag = ""
+	j.Partition = cmp.Or(j.asks, j.Partition)
 	j.Eligible = s.Now.Add(s.RequeueDelay)
 	j.Restarts++
 }
@@ -558,6 +597,11 @@ func (s *Slurm) Partitions(context.Context) (all []capacity.SlurmPartition, err 
 			}
 
 			all = append(all, one)
+		}
+
+		for spare, lender := range s.Lenders {
+			of := slices.IndexFunc(all, func(p capacity.SlurmPartition) bool { return p.Name == lender })
+			all = append(all, capacity.SlurmPartition{Name: spare, Nodes: all[of].Nodes})
 		}
 	})
 
@@ -829,7 +873,7 @@ func (s *Slurm) RequeueJob(_ context.Context, before capacity.Job, hold bool) (a
 		}
 
 		if s.RequeueDelay == 0 && !j.Never {
-			s.start(j)
+			s.startIn(j.Partition, j)
 		}
 
 		after = j.Job
