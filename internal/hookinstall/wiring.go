@@ -252,7 +252,7 @@ func (p *Plan) SetPlugin(c pcs.Inventory, on bool) error {
 	}
 
 	p.add("set", "PCS cluster "+c.Cluster.Name, func(ctx context.Context, w World) error {
-		return w.ChangeClusterSettings(ctx, c.Cluster.ID, change)
+		return w.ChangeClusterSettings(ctx, c.Cluster.Name, change)
 	}).Diff = diff(before, after)
 
 	return nil

@@ -104,7 +104,7 @@ func spareSteps(in inspection, want wanted, done *made) (steps []Step) {
 		step.add(preemptMode, SparePreemption[preemptMode])
 
 		step.Do = func(ctx context.Context, w World) error {
-			return w.ChangeClusterSettings(ctx, in.Cluster.ID, SparePreemption)
+			return w.ChangeClusterSettings(ctx, in.Cluster.Name, SparePreemption)
 		}
 		steps = append(steps, step)
 	}
