@@ -923,7 +923,7 @@ func (s *Slurm) SubmitBatch(_ context.Context, b capacity.Batch) (job string, er
 	err = s.change("submit", text, func() error {
 		r, there := s.Fences[b.Reservation]
 		if !there || r.Start.After(s.Now) || r.End.Before(s.Now.Add(time.Duration(b.Minutes)*time.Minute)) {
-			return errors.New("Requested reservation is invalid")
+			return errors.New("requested reservation is invalid")
 		}
 
 		j := s.Submit(Job{
