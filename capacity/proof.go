@@ -52,7 +52,7 @@ func Prove(nodes []string, runs []TestRun) (p Proof) {
 			switch {
 			case r.Result == TestRuns:
 				busy[n] = true
-			case r.Result == TestPassed, r.Result == TestFailed && len(r.Nodes) == 1:
+			case r.Result == TestPassed, r.Result == TestFailed && len(r.Nodes) == 1 && !r.Lost:
 				state[n] = r.Result
 			case r.Result == TestFailed && (len(failed[n].Nodes) == 0 || len(r.Nodes) < len(failed[n].Nodes)):
 				failed[n] = r

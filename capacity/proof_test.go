@@ -105,6 +105,16 @@ func TestProve(t *testing.T) {
 			[]TestRun{run(TestFailed, nodes...)},
 			Proof{Next: [][]string{nodes[:2], nodes[3:]}},
 		},
+		"the bad one of two has left, and the other is tested": {
+			nodes[:1],
+			[]TestRun{{Nodes: nodes[:1], Result: TestFailed, Lost: true}, run(TestRuns, nodes[:1]...)},
+			Proof{},
+		},
+		"the bad one of two has left": {
+			nodes[:1],
+			[]TestRun{{Nodes: nodes[:1], Result: TestFailed, Lost: true}},
+			Proof{Next: [][]string{nodes[:1]}},
+		},
 		"one half runs, the other has failed": {
 			nodes,
 			[]TestRun{run(TestFailed, nodes...), run(TestRuns, nodes[:2]...), run(TestFailed, nodes[2:]...)},

@@ -467,8 +467,8 @@ func (s View) testFailed(v capacity.SlotState, o capacity.NodesOut, line string)
 
 	r := v.Reservation
 	fix := fmt.Sprintf(
-		"open a case with AWS Support: \"Capacity Block %s (%s, %s): %s fails our test of the host: %s. "+
-			"Please replace the host.\" When that is done: `%s`",
+		"open a case with AWS Support: \"Capacity Block %s (%s, %s): our test fails on %s: %s. "+
+			"Please replace each host.\" When that is done: `%s`",
 		r.ID,
 		r.InstanceType,
 		cmp.Or(r.AZID, r.AZ),
