@@ -205,7 +205,8 @@ func placementOf(s Settings, facts Facts, snap *Snapshot) placement {
 	return at
 }
 
-// learnFences adds the slots of fences in Slurm. Of two live reservations of a slot, the one that has it ends first.
+// learnFences adds the slots of fences in Slurm. Of two open reservations of a slot, the one that has it ends first. One
+// that has not begun has no nodes.
 func (at placement) learnFences(facts Facts, snap *Snapshot) {
 	byStart := func(a, b SlurmReservation) int { return a.Start.Compare(b.Start) }
 	for _, f := range slices.SortedFunc(slices.Values(facts.Fences), byStart) {
@@ -217,7 +218,7 @@ func (at placement) learnFences(facts Facts, snap *Snapshot) {
 		}
 
 		at.slots[g.Block] = g.Slot
-		if at.holds[g.Slot] == "" {
+		if at.holds[g.Slot] == "" && !r.Start.After(facts.Now) {
 			at.holds[g.Slot] = g.Block
 		}
 	}

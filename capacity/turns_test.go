@@ -259,6 +259,7 @@ func TestAFenceSaysWhichBlockHasTheSlot(t *testing.T) {
 	w.add(hours("cr-late", -20, 90)) // bought when the other had the slot already
 	w.add(hours("cr-has", -10, 24))
 	w.add(hours("cr-over", -30, -20))
+	w.add(hours("cr-next", 5, 10))
 
 	fence := func(id string, hour int) SlurmReservation {
 		return SlurmReservation{
@@ -266,7 +267,7 @@ func TestAFenceSaysWhichBlockHasTheSlot(t *testing.T) {
 			Start: noon.Add(time.Duration(hour) * time.Hour),
 		}
 	}
-	both := []SlurmReservation{fence("cr-late", 89), fence("cr-has", 23), fence("cr-over", -21)}
+	both := []SlurmReservation{fence("cr-late", 89), fence("cr-has", 23), fence("cr-over", -21), fence("cr-next", 9)}
 	inLate := []Instance{{State: "running", Tags: map[string]string{TagReservation: "cr-late", TagNode: "gpu-1"}}}
 
 	for _, c := range []struct {
