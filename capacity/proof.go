@@ -17,6 +17,11 @@ type TestRun struct {
 	Lost bool `json:"lost,omitempty"`
 }
 
+// FailedAlone reports whether the run shows that a node is bad: it failed, and had no other node.
+func (r TestRun) FailedAlone(node string) bool {
+	return r.Result == TestFailed && len(r.Nodes) == 1 && r.Nodes[0] == node && !r.Lost
+}
+
 // TestResult says how a run has ended.
 type TestResult string
 
@@ -52,7 +57,7 @@ func Prove(nodes []string, runs []TestRun) (p Proof) {
 			switch {
 			case r.Result == TestRuns:
 				busy[n] = true
-			case r.Result == TestPassed, r.Result == TestFailed && len(r.Nodes) == 1 && !r.Lost:
+			case r.Result == TestPassed, r.FailedAlone(n):
 				state[n] = r.Result
 			case r.Result == TestFailed && (len(failed[n].Nodes) == 0 || len(r.Nodes) < len(failed[n].Nodes)):
 				failed[n] = r

@@ -307,9 +307,7 @@ func (r *tester) removeBad(under []string) (actions []Action) {
 	up := r.Cluster.filterNodes(under, capacity.Node.IsUp)
 	again := r.v.Partition.Provider.Launches() && r.canTest(r.v, r.openFor(r.v.Turn))
 	line := func(node string) string {
-		i := slices.IndexFunc(r.tests.Runs, func(run capacity.TestRun) bool {
-			return run.Result == capacity.TestFailed && len(run.Nodes) == 1 && run.Nodes[0] == node
-		})
+		i := slices.IndexFunc(r.tests.Runs, func(run capacity.TestRun) bool { return run.FailedAlone(node) })
 
 		return r.tests.Runs[i].Line
 	}

@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/state"
 )
 
 // The job of a test runs it with its own interpreter, says whether it failed, and with what last line.
@@ -49,6 +52,28 @@ func TestScriptOfATest(t *testing.T) {
 				t.Errorf("exit status %d, says %q, prints %q, %v", job.ProcessState.ExitCode(), said, out, err)
 			}
 		})
+	}
+}
+
+// A node's Reason is the line of the test that it failed alone, not of one that its neighbour has left.
+func TestABadNodeHasItsOwnReason(t *testing.T) {
+	at := capacity.SlotRef{
+		Partition: &capacity.Partition{Provider: capacity.ProviderPCS},
+		Group:     &capacity.NodeGroup{},
+		Slot:      &capacity.Slot{Name: "gpu-a"},
+	}
+	failed := func(line string, lost bool) capacity.TestRun {
+		return capacity.TestRun{Nodes: []string{"gpu-a-1"}, Result: capacity.TestFailed, Line: line, Lost: lost}
+	}
+	r := &tester{
+		View:  View{Cluster: &Cluster{Nodes: []capacity.Node{{Name: "gpu-a-1", State: "IDLE"}}}},
+		v:     capacity.SlotState{Turn: capacity.Turn{SlotRef: at}},
+		tests: state.NodeTests{Runs: []capacity.TestRun{failed("the neighbour's GPU is lost", true), failed("ECC", false)}},
+	}
+
+	bad := r.removeBad([]string{"gpu-a-1"})
+	if len(bad) != 1 || bad[0].Text != "drain gpu-a-1, which fails its test: ECC" {
+		t.Errorf("it does %+v", bad)
 	}
 }
 
