@@ -11,7 +11,7 @@ type Facts struct {
 	// Reservations may come in any order and twice. A node group that selects by tags gets the ones with those tags. An
 	// id of the settings or of a group that is not listed here is one that EC2 does not describe.
 	Reservations []Reservation
-	// Remembered has the ids of those that are as in Before, because EC2 did not describe them.
+	// Remembered has the ids of those that EC2 did not describe this time; they are taken from Before.
 	Remembered map[string]bool
 	Subnets    []Subnet
 	// Platforms of the launch templates' images, by the templates' names in the settings.

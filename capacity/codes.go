@@ -849,7 +849,7 @@ var Codes = []Meaning{
 		Severity: Admin,
 		Text: "Jobs of the queue are not done by the fence, an extension of the block would help, and in less than a " +
 			"day it is too late to buy one: its payment can take 12 hours.",
-		Do:   "See with `pcs-capacity fit --queue QUEUE` what is for sale, and what each would do.",
+		Do:   "Run `pcs-capacity fit --queue QUEUE`: it lists what is for sale, and when the queue would be done with each.",
 		More: "buying.md",
 	},
 	{

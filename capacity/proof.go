@@ -46,8 +46,8 @@ type Proof struct {
 }
 
 // Prove finds bad nodes by halves: nodes that fail together are tested as two halves, side by side, until each has
-// passed in some run or has failed alone. Whatever nodes are bad, they are known after 1 + log2(n), rounded up, rounds
-// of n nodes. nodes are those that can be tested now; one that a run has goes on where that run leaves it.
+// passed in some run or has failed alone. For n nodes that takes at most 1 + log2(n) rounds, rounded up, however many
+// are bad. nodes are those that can be tested now.
 func Prove(nodes []string, runs []TestRun) (p Proof) {
 	failed := map[string]TestRun{} // by node: the smallest run of it that failed
 	state := map[string]TestResult{}

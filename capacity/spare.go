@@ -8,8 +8,8 @@ import (
 )
 
 // A spare partition lends the nodes of a partition while nobody there needs them. It is a second Slurm partition over
-// the same nodes, lower in PriorityTier, so that a job of the lender has a spare job requeued. Slots, fences and
-// launches are those of the lender: guards are over nodes, whatever partition a job is in.
+// the same nodes, lower in PriorityTier, so that Slurm requeues a spare job when a job of the lender needs its nodes.
+// Slots, fences and launches are those of the lender: guards are over nodes, whatever partition a job is in.
 
 // Spare describes the spare partition of a partition in Slurm; zero if it has none.
 type Spare struct {

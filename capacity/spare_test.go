@@ -123,7 +123,7 @@ func TestSpareHasNoSlots(t *testing.T) {
 	}
 }
 
-// Whatever keeps Slurm from giving the nodes back is said.
+// Each setting that keeps the lender from its nodes is named.
 func TestCheckSpare(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(lender, spare *SlurmPartition, p *Preemption)
