@@ -106,6 +106,7 @@ const RequestedQuantityTag = "aws:ec2capacityreservation:incrementalRequestedQua
 // Reservation is one EC2 capacity reservation of any kind.
 type Reservation struct {
 	ID           string `json:"id"`
+	ARN          string `json:"-"` // as EC2 gives it; "" in a snapshot
 	Kind         Kind   `json:"kind"`
 	State        State  `json:"state"`
 	InstanceType string `json:"instance_type"`

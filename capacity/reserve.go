@@ -50,6 +50,11 @@ type Hold struct {
 	Until time.Time `json:"until"`
 }
 
+// HoldGroupName names the Capacity Reservation group that has the ODCRs for a compute node group of PCS.
+func HoldGroupName(cluster, nodeGroup string) string {
+	return "pcs-capacity-" + cluster + "-" + nodeGroup
+}
+
 // ErrReserveLimit: the settings do not allow another ODCR of this size.
 var ErrReserveLimit = errors.New("more than may be held")
 

@@ -88,6 +88,7 @@ func (c *Client) reservation(a types.CapacityReservation) capacity.Reservation {
 	ultra, _ := capacity.OnlyInUltraServers(aws.ToString(a.InstanceType))
 	r := capacity.Reservation{
 		ID:            aws.ToString(a.CapacityReservationId),
+		ARN:           aws.ToString(a.CapacityReservationArn),
 		Kind:          kindOf(a),
 		State:         capacity.State(a.State),
 		InstanceType:  aws.ToString(a.InstanceType),

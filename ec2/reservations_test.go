@@ -29,6 +29,7 @@ func TestReservationsAreTranslated(t *testing.T) {
 
 	want := capacity.Reservation{
 		ID:   openBlock,
+		ARN:  "arn:aws:ec2:us-east-2:111122223333:capacity-reservation/" + openBlock,
 		Kind: capacity.CapacityBlock, State: capacity.StateActive, InstanceType: "p5.48xlarge", Region: homeRegion,
 		AZID: "use2-az1", AZ: "us-east-2a", Total: 16, Available: 16, Platform: "Linux/UNIX", Tenancy: "default",
 		OwnerID: "111122223333", MatchCriteria: "targeted", Created: time.Date(2026, 11, 18, 11, 30, 0, 0, time.UTC),

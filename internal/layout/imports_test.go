@@ -130,15 +130,20 @@ func TestImportsPointOneWay(t *testing.T) {
 	}
 }
 
-// Programs that run at each submission and before each job link no AWS SDK (R1) and nothing that starts programs.
-func TestSubmissionAndPrologLinkLittle(t *testing.T) {
-	heavy := []string{"github.com/aws", "os/exec"}
+// Programs that run at each submission and before each job link no AWS SDK (R1) and nothing that starts programs; those
+// that launch and terminate nodes link no SDK for groups, which only setup and sync use.
+func TestProgramsOfSlurmLinkLittle(t *testing.T) {
+	const groups = "github.com/aws/aws-sdk-go-v2/service/resourcegroups"
+
+	heavy := []string{groups, "github.com/aws", "os/exec"}
 	imports, _ := readImports(t, heavy)
-	for _, from := range []string{
-		"cmd/pcs-capacity-filter",
-		"cmd/pcs-capacity-prolog",
-		"hooks/submit",
-		"hooks/prolog",
+	for from, unlinked := range map[string][]string{
+		"cmd/pcs-capacity-filter":  heavy,
+		"cmd/pcs-capacity-prolog":  heavy,
+		"hooks/submit":             heavy,
+		"hooks/prolog":             heavy,
+		"cmd/pcs-capacity-resume":  {groups},
+		"cmd/pcs-capacity-suspend": {groups},
 	} {
 		if len(imports[from]) == 0 {
 			t.Errorf("%s is not found", from)
@@ -147,7 +152,7 @@ func TestSubmissionAndPrologLinkLittle(t *testing.T) {
 		via := map[string]string{from: from} // each package, with the way to it
 		for next := []string{from}; len(next) > 0; next = next[1:] {
 			for _, to := range imports[next[0]] {
-				if slices.Contains(heavy, to) {
+				if slices.Contains(unlinked, to) {
 					t.Errorf("%s links %s", via[next[0]], to)
 				} else if via[to] == "" {
 					via[to] = via[next[0]] + " > " + to
@@ -157,8 +162,9 @@ func TestSubmissionAndPrologLinkLittle(t *testing.T) {
 		}
 	}
 
-	if !slices.Contains(imports["slurm"], "os/exec") || !slices.Contains(imports["ec2"], "github.com/aws") {
-		t.Error("the imports of slurm and ec2 are not found")
+	if !slices.Contains(imports["slurm"], "os/exec") || !slices.Contains(imports["ec2"], "github.com/aws") ||
+		!slices.Contains(imports["ec2/groups"], groups) {
+		t.Error("the imports of slurm, ec2 and ec2/groups are not found")
 	}
 }
 
