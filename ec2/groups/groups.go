@@ -143,9 +143,13 @@ func (c *Client) Members(ctx context.Context, name string) (reservationIDs []str
 // maxAdded is the most ARNs that GroupResources takes.
 const maxAdded = 10
 
-// Add puts reservations into a group, by their ARNs; one that is a member already stays. EC2 takes active reservations
-// only. An error names those that were refused; the others are added. AWS may add one later (Pending): it is no error,
+// Add puts reservations into a group, by their ARNs; one that is a member already stays. An error names those that were
+// refused, such as one that is not active yet; the others are added. AWS may add one later (Pending): it is no error,
 // and Members shows it once it is done.
+//
+// A new member does not keep all its room for the next launch. Instances that were launched into the group and now run
+// outside a reservation, because theirs was cancelled, move into the new one by themselves if type and zone fit: EC2
+// User Guide, "Instance lifecycle in a group".
 func (c *Client) Add(ctx context.Context, name string, reservationARNs []string) error {
 	var refused error
 	for arns := range slices.Chunk(reservationARNs, maxAdded) {
