@@ -1,8 +1,6 @@
 package capacity
 
 import (
-	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -154,71 +152,4 @@ func CountGPUs(gres string) int {
 	}
 
 	return total
-}
-
-// Leaf names the nodes at one place in the network.
-type Leaf struct {
-	Nodes string   // a Slurm hostlist
-	Path  []string // the switches above the nodes, from the top down; empty if unknown
-}
-
-// Switches that we make up: the root, and the parent of leaves of unknown place.
-const (
-	rootSwitch    = "pcs-capacity-root"
-	unknownSwitch = "pcs-capacity-unknown"
-)
-
-// TopologyConf writes the lines of topology.conf for topology/tree: each switch once, and a root above all, because
-// jobs cannot span unconnected switches.
-func TopologyConf(leaves []Leaf) string {
-	nodes := map[string][]string{}
-	below := map[string][]string{}
-	add := func(to map[string][]string, key, value string) {
-		if !slices.Contains(to[key], value) {
-			to[key] = append(to[key], value)
-		}
-	}
-
-	var tops []string
-
-	for _, l := range leaves {
-		path := l.Path
-		if len(path) == 0 {
-			path = []string{unknownSwitch}
-		}
-
-		if !slices.Contains(tops, path[0]) {
-			tops = append(tops, path[0])
-		}
-
-		for i, s := range path[1:] {
-			add(below, path[i], s)
-		}
-
-		add(nodes, path[len(path)-1], l.Nodes)
-	}
-
-	// A Slurm switch has either nodes or switches below it.
-	for _, s := range slices.Sorted(maps.Keys(nodes)) {
-		if len(below[s]) > 0 {
-			add(below, s, s+"-nodes")
-			nodes[s+"-nodes"] = nodes[s]
-			delete(nodes, s)
-		}
-	}
-
-	if len(tops) > 1 {
-		below[rootSwitch] = tops
-	}
-
-	var b strings.Builder
-	for _, s := range slices.Sorted(maps.Keys(nodes)) {
-		fmt.Fprintf(&b, "SwitchName=%s Nodes=%s\n", s, strings.Join(nodes[s], ","))
-	}
-
-	for _, s := range slices.Sorted(maps.Keys(below)) {
-		fmt.Fprintf(&b, "SwitchName=%s Switches=%s\n", s, strings.Join(slices.Sorted(slices.Values(below[s])), ","))
-	}
-
-	return b.String()
 }

@@ -61,7 +61,7 @@ type CLI struct {
 	Notify    NotifyCmd     `cmd:"" group:"run" help:"Test notifications."`
 	Timeline  TimelineCmd   `cmd:"" group:"run" help:"Draw the coming weeks: blocks, fences, gaps."`
 	Report    ReportCmd     `cmd:"" group:"run" help:"Show where every paid node-hour went, and what it cost."`
-	Topology  TopologyCmd   `cmd:"" group:"other" help:"Print topology.conf from where EC2 says the reservations are in its network."`
+	Topology  TopologyCmd   `cmd:"" group:"other" help:"Print topology.conf or topology.yaml from where EC2 says the reservations are."`
 	IAMPolicy IAMPolicyCmd  `cmd:"" group:"other" help:"Print the IAM policy of an administrator, of the service, or of Slurm's controller." name:"iam-policy"`
 	Settings  ConfigCmd     `cmd:"" group:"other" help:"Show the settings in effect, defaults included." name:"config"`
 	Complete  CompletionCmd `cmd:"" group:"other" help:"Print the completion script of a shell." name:"completion"`

@@ -10,10 +10,11 @@ import (
 	"testing"
 
 	"github.com/pcs-capacity/pcs-capacity/internal/lab/slurmlab"
+	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
 
-// TestLong_Topology: a real slurmctld knows the switches and the blocks of the topology.conf that topology prints, and a
-// job whose segment is in one slot starts there.
+// TestLong_Topology: a real slurmctld knows the switches and the blocks of the topology.conf and the topology.yaml that
+// topology prints, and a job whose segment is in one slot starts there.
 func TestLong_Topology(t *testing.T) {
 	if !ownProcess(t) {
 		return
@@ -44,8 +45,15 @@ func TestLong_Topology(t *testing.T) {
 	load := func(plugin, lines string) (shown string, err error) {
 		t.Helper()
 
-		file := filepath.Join(filepath.Dir(r.cluster.Conf()), "topology.conf")
-		if err := os.WriteFile(file, []byte(lines), 0o644); err != nil {
+		// Slurm ignores topology.conf and TopologyPlugin beside topology.yaml.
+		file := "topology.conf"
+		if strings.HasPrefix(lines, "- ") {
+			file = "topology.yaml"
+			plugin = "topology/flat"
+		}
+
+		path := filepath.Join(filepath.Dir(r.cluster.Conf()), file)
+		if err := os.WriteFile(path, []byte(lines), 0o644); err != nil {
 			t.Fatal(err)
 		}
 
@@ -57,28 +65,48 @@ func TestLong_Topology(t *testing.T) {
 		return r.cluster.Command(r.ctx, "scontrol", "show", "topology")
 	}
 
-	lines := run()
-	shown, err := load("topology/tree", lines)
-	for _, line := range regexp.MustCompile(`(?m)^SwitchName=(\S+)`).FindAllStringSubmatch(lines, -1) {
-		if err != nil || !strings.Contains(shown, "SwitchName="+line[1]+" Level=") {
-			t.Errorf("slurmctld does not know %s (%v):\n%s", line[1], err, shown)
+	tree := func(lines string) {
+		t.Helper()
+
+		shown, err := load("topology/tree", lines)
+		for _, name := range regexp.MustCompile(`(?:SwitchName=|switch: )(\S+)`).FindAllStringSubmatch(lines, -1) {
+			if err != nil || !strings.Contains(shown, "SwitchName="+name[1]+" Level=") {
+				t.Errorf("slurmctld does not know %s (%v):\n%s", name[1], err, shown)
+			}
+		}
+
+		if !regexp.MustCompile(`Level=0 .*Nodes=gpu-\[1-4\]`).MatchString(shown) {
+			t.Errorf("scontrol show topology: %s", shown)
 		}
 	}
+	block := func(lines string) {
+		t.Helper()
 
-	if !regexp.MustCompile(`Level=0 .*Nodes=gpu-\[1-4\]`).MatchString(shown) {
-		t.Errorf("scontrol show topology: %s", shown)
+		shown, err := load("topology/block", lines)
+		if err != nil || !regexp.MustCompile(`BlockName=gpu .*Nodes=gpu-\[1-4\]`).MatchString(shown) {
+			t.Errorf("slurmctld does not know the block (%v):\n%s", err, shown)
+		}
+
+		job := r.submit("-C", "gpu", "-N2", "--segment=1", "-t", "10")
+		r.running(job)
+		r.cancel(job)
 	}
 
-	version, err := r.cluster.Command(r.ctx, "scontrol", "-V")
-	if _, number, _ := strings.Cut(version, " "); err != nil || number < "24.11" {
-		t.Skipf("%s has no topology/block with BlockSizes: %v", version, err)
+	tree(run())
+
+	version, err := (&slurm.Client{}).Version(r.ctx)
+	if err != nil {
+		t.Fatal(err)
 	}
 
-	shown, err = load("topology/block", run("--plugin", "block"))
-	if err != nil || !regexp.MustCompile(`BlockName=gpu .*Nodes=gpu-\[1-4\]`).MatchString(shown) {
-		t.Errorf("slurmctld does not know the block (%v):\n%s", err, shown)
+	if !version.AtLeast(24, 11, 0) {
+		t.Skipf("Slurm %s has no topology/block with BlockSizes", version)
 	}
 
-	job := r.submit("-C", "gpu", "-N2", "--segment=1", "-t", "10")
-	r.running(job)
+	block(run("--plugin", "block"))
+
+	if version.AtLeast(25, 5, 0) {
+		tree(run("-o", "yaml"))
+		block(run("-o", "yaml", "--plugin", "block"))
+	}
 }
