@@ -153,7 +153,9 @@ type LaunchTemplate struct {
 	PublicAddress *bool `json:"public_address,omitempty"`
 
 	ReservationID string `json:"reservation_id,omitempty"` // the reservation that launches go to; "" if none
-	Market        string `json:"market,omitempty"`         // EC2's MarketType: capacity-block, spot, …; "" for On-Demand
+	// ReservationGroup is the ARN of the Capacity Reservation group that launches go to; "" if none.
+	ReservationGroup string `json:"reservation_group,omitempty"`
+	Market           string `json:"market,omitempty"` // EC2's MarketType: capacity-block, spot, …; "" for On-Demand
 	// NoTarget: the template specifies something about reservations but no target. So it is when an id was written next
 	// to CapacityReservationTarget instead of in it.
 	NoTarget bool `json:"no_target,omitempty"`
@@ -208,9 +210,12 @@ type LaunchTemplateSpec struct {
 	// launch.
 	SubnetID string
 	// ReservationID and Kind are the target of launches; Kind OnDemand has no target.
-	ReservationID  string
-	Kind           Kind
-	PlacementGroup string // the name or the id of the placement group of launches; "" drops the copy's
+	ReservationID string
+	Kind          Kind
+	// ReservationGroup is the ARN of a Capacity Reservation group. Launches go into its ODCRs only, and are refused where
+	// none has room; Kind is OnDemand then.
+	ReservationGroup string
+	PlacementGroup   string // the name or the id of the placement group of launches; "" drops the copy's
 
 	Tags map[string]string
 }

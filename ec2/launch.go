@@ -70,9 +70,17 @@ func (c *Client) launchInput(ctx context.Context, l capacity.Launch) (*ec2.RunIn
 	return in, nil
 }
 
-// setTarget sends a launch to its reservation, market and placement group.
+// setTarget sends a launch to its reservation, market and placement group. A launch on demand keeps the group of
+// reservations that it has from a launch template.
 func setTarget(in *ec2.RunInstancesInput, l capacity.Launch) {
-	in.CapacityReservationSpecification, in.InstanceMarketOptions = reservationTarget(l.Kind, l.ReservationID), nil
+	target := in.CapacityReservationSpecification
+	keeps := target != nil && target.CapacityReservationTarget != nil &&
+		target.CapacityReservationTarget.CapacityReservationResourceGroupArn != nil && !l.Kind.IsReserved()
+	if !keeps {
+		in.CapacityReservationSpecification = reservationTarget(l.Kind, l.ReservationID)
+	}
+
+	in.InstanceMarketOptions = nil
 	if market := types.MarketType(l.Kind.Market()); market != "" {
 		in.InstanceMarketOptions = &types.InstanceMarketOptionsRequest{MarketType: market}
 	}

@@ -485,6 +485,7 @@ func launchTemplate(t types.LaunchTemplate, v types.LaunchTemplateVersion) capac
 			s.CapacityReservationPreference != types.CapacityReservationPreferenceNone
 		if s.CapacityReservationTarget != nil {
 			out.ReservationID = aws.ToString(s.CapacityReservationTarget.CapacityReservationId)
+			out.ReservationGroup = aws.ToString(s.CapacityReservationTarget.CapacityReservationResourceGroupArn)
 		}
 	}
 

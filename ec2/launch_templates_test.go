@@ -116,6 +116,38 @@ func TestEnsureLaunchTemplateOverrides(t *testing.T) {
 	}
 }
 
+// Launches on demand that go into the ODCRs of a group only.
+func TestTemplateTargetsAGroup(t *testing.T) {
+	_, c := newSim(t)
+	s := spec("")
+	s.Kind = capacity.OnDemand
+	s.ReservationGroup = "arn:aws:resource-groups:us-east-2:111122223333:group/pcs-capacity-ml-gpu"
+
+	made, err := c.EnsureLaunchTemplate(t.Context(), s)
+	if err != nil || made.ReservationGroup != s.ReservationGroup || made.NoTarget || made.Market != "" {
+		t.Errorf("made %+v, %v", made, err)
+	}
+
+	v, err := c.version(t.Context(), pinnedRef(types.LaunchTemplateVersion{
+		LaunchTemplateId: &made.ID,
+		VersionNumber:    aws.Int64(1),
+	}), 0)
+	if err != nil || v.LaunchTemplateData.CapacityReservationSpecification.CapacityReservationPreference !=
+		types.CapacityReservationPreferenceCapacityReservationsOnly {
+		t.Errorf("written %+v, %v", v.LaunchTemplateData.CapacityReservationSpecification, err)
+	}
+
+	if again, err := c.EnsureLaunchTemplate(t.Context(), s); err != nil || again.Version != made.Version {
+		t.Errorf("again: %+v, %v", again, err)
+	}
+
+	s.ReservationGroup = ""
+	if free, err := c.EnsureLaunchTemplate(t.Context(), s); err != nil || free.ReservationGroup != "" ||
+		free.Version != "2" {
+		t.Errorf("without the group: %+v, %v", free, err)
+	}
+}
+
 func TestR9_ForeignLaunchTemplateIsLeftAlone(t *testing.T) {
 	sim, c := newSim(t)
 	s := spec(openBlock)

@@ -87,6 +87,17 @@ func overlay(data *types.RequestLaunchTemplateData, spec capacity.LaunchTemplate
 	data.Placement = placementRequest(spec.PlacementGroup)
 	data.CapacityReservationSpecification, data.InstanceMarketOptions = nil, nil
 
+	if spec.ReservationGroup != "" {
+		data.CapacityReservationSpecification = &types.LaunchTemplateCapacityReservationSpecificationRequest{
+			CapacityReservationPreference: types.CapacityReservationPreferenceCapacityReservationsOnly,
+			CapacityReservationTarget: &types.CapacityReservationTarget{
+				CapacityReservationResourceGroupArn: aws.String(spec.ReservationGroup),
+			},
+		}
+
+		return
+	}
+
 	if !spec.Kind.IsReserved() || spec.ReservationID == "" {
 		return
 	}
