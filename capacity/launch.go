@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -171,6 +172,19 @@ type LaunchTemplate struct {
 // AsksConfServer reports whether the user data makes nodes fetch slurm.conf from slurmctld.
 func (t LaunchTemplate) AsksConfServer() bool {
 	return bytes.Contains(t.UserData, []byte("--conf-server"))
+}
+
+// installs matches the line of setup's install.sh that says what it installs.
+var installs = regexp.MustCompile(`(?m)^FROM=\$\{1:-'(.*)'\}`)
+
+// Installs returns what nodes install as they boot: cli_filter, or the URL of a package; "" if the user data says
+// nothing of it.
+func (t LaunchTemplate) Installs() string {
+	if found := installs.FindSubmatch(t.UserData); found != nil {
+		return string(found[1])
+	}
+
+	return ""
 }
 
 // EFAMode says which network interfaces instances have for EFA (Elastic Fabric Adapter).

@@ -7,6 +7,7 @@ import (
 	"mime"
 	"mime/multipart"
 	"net/mail"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -321,13 +322,29 @@ func TestUserDataIsMultipart(t *testing.T) {
 		}
 	}
 
+	for _, want := range [][]string{
+		{"#!/bin/sh\necho up"},
+		{"#!/bin/sh\necho up\n\n", "#cloud-config\nmounts: []\n"},
+		{"MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\n#!/bin/sh\n--b--\n", "#!/bin/sh\n"},
+	} {
+		var parts [][]byte
+		for _, part := range want {
+			parts = append(parts, []byte(part))
+		}
+
+		archive, err := pcs.Archive(parts...)
+		if got := pcs.Parts(archive); !slices.EqualFunc(got, parts, bytes.Equal) || err != nil {
+			t.Errorf("%q became %q, %v", parts, got, err)
+		}
+	}
+
 	for _, bad := range []string{"echo up\n", "\x1f\x8b\x08", "Content-Type: text/plain\n\nhello"} {
 		if _, err := pcs.UserData([]byte(bad)); err == nil {
 			t.Errorf("%q was taken", bad)
 		}
 	}
 
-	if none, err := pcs.UserData(nil); len(none) > 0 || err != nil {
+	if none, err := pcs.UserData(pcs.Parts(nil)...); len(none) > 0 || err != nil {
 		t.Errorf("nothing became %q, %v", none, err)
 	}
 }

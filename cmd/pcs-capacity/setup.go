@@ -31,6 +31,7 @@ type SetupCmd struct {
 	AMI           string   `help:"AMI, instead of that of --like." placeholder:"AMI" name:"ami"`
 	SubnetIDs     []string `help:"Subnets. Default: those of the node group, else those of --like and of the cluster that are in the reservation's zone; with ec2, those of the settings." placeholder:"SUBNET" name:"subnet-ids"`
 	EFA           string   `help:"Network interfaces of a type with EFA: efa gives each an address, as PCS documents; efa-only only the first, as EC2 recommends; none uses no EFA. Default: that of the node group, else efa." placeholder:"MODE" name:"efa" enum:"efa,efa-only,none," default:""`
+	InstallHooks  string   `help:"With pcs, what nodes install as they boot: cli_filter, the script without which srun fails in their jobs; or the package, by the https:// or s3:// URL of a .deb or .rpm. Default: that of the node group, else nothing." placeholder:"WHAT"`
 	MaxNodes      *int     `help:"Number of nodes. Default: as many as the node group has in the reservation, else its full size." placeholder:"N"`
 	AllowAccounts []string `help:"Slurm accounts that may use the queue, if its settings do not name them yet." placeholder:"ACCOUNT"`
 	Spare         string   `help:"Queue to make over the same nodes, which lends them to anybody: jobs of --queue take them back. Default: that of the settings." predictor:"partition" placeholder:"NAME"`
@@ -158,6 +159,7 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 		Like:          c.Like,
 		AMI:           c.AMI,
 		SubnetIDs:     c.SubnetIDs,
+		InstallHooks:  c.InstallHooks,
 		EFA:           capacity.EFAMode(c.EFA),
 		AllowAccounts: c.AllowAccounts,
 		Spare:         c.Spare,
@@ -183,6 +185,10 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 		r.Dynamic = *c.Dynamic
 	}
 
+	if err := setup.CheckInstallHooks(c.InstallHooks); err != nil {
+		return r, usageError{err}
+	}
+
 	onEC2 := c.Provider == capacity.ProviderEC2
 	switch {
 	case c.Provider.IsGuest():
@@ -194,6 +200,8 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 		)
 	case onEC2 && c.Cluster != "":
 		return r, usage("--cluster names a PCS cluster, and with --provider ec2 there is none; leave one of them out")
+	case onEC2 && c.InstallHooks != "":
+		return r, usage("--install-hooks is for PCS; with --provider ec2 Slurm runs the submit filter on its controller")
 	}
 
 	if !onEC2 {

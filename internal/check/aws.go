@@ -294,8 +294,13 @@ func (s survey) checkTemplate(f *findings, reference string, wrong func(capacity
 		f.fail("launch-template", l.fix, "launch template %s (version %s) %s", t.Value.Name, t.Value.Version, l.text)
 	}
 
+	installs := ""
+	if what, _, _ := strings.Cut(t.Value.Installs(), "?"); what != "" {
+		installs = "; its nodes install " + what
+	}
+
 	if len(lacks) == 0 {
-		f.ok("launch-template", "%s (version %s)", t.Value.Name, t.Value.Version)
+		f.ok("launch-template", "%s (version %s)%s", t.Value.Name, t.Value.Version, installs)
 	}
 }
 

@@ -1,6 +1,7 @@
 package setup_test
 
 import (
+	"bytes"
 	"encoding/pem"
 	"io"
 	"net/http"
@@ -8,10 +9,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/hookinstall"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
 // node is a node without a package, whose package manager and AWS CLI are played.
@@ -114,31 +120,55 @@ echo "dpkg $1" >>"$NODE/installed"`)
 	}
 }
 
-// A node that cannot install the package, and that PCS tells to run a cli_filter.lua, has one
-// that lets every job through. One that is there is left alone.
-func TestInstallScriptWithoutAPackage(t *testing.T) {
+// Before anything else, a node gets a cli_filter.lua that lets every job through. One that is there is left alone, and
+// the package's comes in place of ours.
+func TestInstallScriptWritesTheFilter(t *testing.T) {
 	n := newNode(t)
-	n.play("rpm", "echo package is for another architecture; exit 1")
+	n.play("rpm", `[ -e "$NODE/pcs/slurm-25.11/cli_filter.lua" ] || exit 4
+echo package is for another architecture; exit 1`)
 	n.play("curl", "exit 22")
+	n.play("pcs-capacity", `[ "$*" = "--yes hooks install cli_filter" ] && dirname "$SLURM_CONF" >>"$NODE/hooks"`)
 
 	own := filepath.Join(n.dir, "pcs", "slurm-25.05", "cli_filter.lua")
-	if err := os.WriteFile(own, []byte("-- the site's own\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-
 	there := filepath.Join(n.dir, "x.rpm")
-	if err := os.WriteFile(there, nil, 0o644); err != nil {
-		t.Fatal(err)
+	for _, file := range []string{own, there} {
+		if err := os.WriteFile(file, []byte("-- the site's own\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 
-	for from, why := range map[string]string{
-		"https://127.0.0.1/x.rpm": "",
-		there:                     "package is for another architecture",
+	filter := filepath.Join(n.dir, "pcs", "slurm-25.11", "cli_filter.lua")
+	for _, c := range []struct{ from, says string }{
+		{"cli_filter", ""},
+		{"https://127.0.0.1/x.rpm", "https://127.0.0.1/x.rpm was not installed; this node runs jobs without it\n"},
+		{there, "package is for another architecture"},
 	} {
-		if said := n.run(from); !strings.Contains(said, from+" was not installed; this node runs jobs without it\n") ||
-			!strings.Contains(said, why) {
-			t.Errorf("%s: %s", from, said)
+		_ = os.Remove(filter)
+		said := n.run(c.from)
+		text, err := os.ReadFile(filter)
+		if err != nil || !strings.Contains(said, filter+" lets every job through\n") || !strings.Contains(said, c.says) ||
+			(c.says == "") != (strings.Count(said, "\n") == 1) {
+			t.Errorf("%s: %s, %v", c.from, said, err)
 		}
+
+		// hooks install takes its place.
+		if first, _, _ := strings.Cut(string(text), "\n"); !strings.HasPrefix(first, "-- "+hookinstall.Header) {
+			t.Errorf("%s: the script begins %s", c.from, first)
+		}
+	}
+
+	if said := n.run("cli_filter"); said != "" {
+		t.Errorf("again: %s", said)
+	}
+
+	n.play("rpm", ":")
+
+	_ = os.Remove(filter)
+
+	n.run(there)
+
+	if hooks, _ := os.ReadFile(filepath.Join(n.dir, "hooks")); string(hooks) != filepath.Dir(filter)+"\n" {
+		t.Errorf("hooks are installed in %q", hooks)
 	}
 
 	if text, _ := os.ReadFile(own); string(text) != "-- the site's own\n" {
@@ -153,12 +183,122 @@ assert(slurm_cli_post_submit(0, 1, 0) == 0)`
 		t.Fatal(err)
 	}
 
-	filter := filepath.Join(n.dir, "pcs", "slurm-25.11", "cli_filter.lua")
 	if out, err := exec.Command("lua5.1", script, filter).CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
 
 	if left, _ := filepath.Glob(filepath.Join(n.dir, "tmp.*")); len(left) > 0 {
 		t.Errorf("left: %v", left)
+	}
+}
+
+// TestInstallHooks: nodes of PCS get the script after what --like has them run. It stays until it is to install
+// something else, in the next slot too; that replaces nodes, so it is refused while some run.
+func TestInstallHooks(t *testing.T) {
+	const site = "#cloud-config\nmounts: []\n"
+
+	w := newAccount(t, func(s *awssim.Scenario) { s.Regions[0].LaunchTemplates[0].UserData = mime(site) })
+	has := func(group, what string) {
+		t.Helper()
+
+		data := w.template(w.group(group)).UserData
+		parts := pcs.Parts(data)
+
+		is := capacity.LaunchTemplate{UserData: data}.Installs()
+		if is != what || len(parts) != 2 || string(parts[0]) != mime(site) {
+			t.Errorf("%s installs %q: %s", group, is, data)
+		}
+	}
+
+	r := w.request(openBlock)
+	r.InstallHooks = "cli_filter"
+	p := w.run(r)
+
+	if says := detail(p, "user data"); says != "of compute, then installs cli_filter" {
+		t.Errorf("the plan says %q", says)
+	}
+
+	has("gpu-a", "cli_filter")
+
+	for _, like := range []string{"compute", ""} {
+		for _, again := range []string{"cli_filter", ""} {
+			r.Like = like
+			r.InstallHooks = again
+			if p := w.plan(r); !p.Done() {
+				t.Errorf("again with --like %q and %q: %v", like, again, p.Steps())
+			}
+		}
+	}
+
+	w.run(w.request(laterBlock))
+	has("gpu-b", "cli_filter")
+
+	r = w.request(laterBlock)
+	r.InstallHooks = "https://bucket/x.deb?X-Amz-Signature=a&b=c"
+	p = w.run(r)
+
+	if says := detail(p, "user data"); says != "of compute, then installs https://bucket/x.deb, changed" {
+		t.Errorf("the plan says %q", says)
+	}
+
+	has("gpu-b", r.InstallHooks)
+
+	if _, err := w.sim.LaunchForNodeGroup("ml", "gpu-a", "gpu-a-1"); err != nil {
+		t.Fatal(err)
+	}
+
+	r.Reservation = openBlock
+	if p := w.plan(r); !slices.Equal(codes(p), []string{"in-use"}) {
+		t.Errorf("under jobs: %v", p.Mismatches())
+	}
+}
+
+// mime returns user data as somebody else has written it for PCS.
+func mime(part string) string {
+	return "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/plain\n\n" + part +
+		"--b--\n"
+}
+
+// A script of another version stays as it is: with it would change the launch template, and so the nodes.
+func TestInstallHooksOfAnotherVersion(t *testing.T) {
+	older := strings.Replace(setup.InstallScript, "'URL'", "'cli_filter'", 1)
+	older = strings.Replace(older, "exit 0\n", "exit 0 # as ever\n", 1)
+
+	data, err := pcs.UserData([]byte(older))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	w := newAccount(t, func(s *awssim.Scenario) { s.Regions[0].LaunchTemplates[0].UserData = string(data) })
+	for _, what := range []string{"cli_filter", "", "s3://bucket/x.rpm"} {
+		r := w.request(openBlock)
+		r.InstallHooks = what
+		w.run(r)
+
+		t1 := w.template(w.group("gpu-a"))
+		if kept := bytes.Equal(t1.UserData, data); kept != (what != "s3://bucket/x.rpm") || len(pcs.Parts(t1.UserData)) != 1 {
+			t.Errorf("with %q it is kept: %t\n%s", what, kept, t1.UserData)
+		}
+	}
+}
+
+func TestCheckInstallHooks(t *testing.T) {
+	for what, good := range map[string]bool{
+		"":                                 true,
+		"cli_filter":                       true,
+		"s3://bucket/pool/x_1.0_amd64.deb": true,
+		"https://host/x.rpm?X-Amz-Signature=a%2Fb&c=d": true,
+		"job_submit":                      false,
+		"none":                            false,
+		"/tmp/x.deb":                      false,
+		"http://host/x.deb":               false,
+		"https://host/x.tgz":              false,
+		"https://host/'$(reboot)'.deb":    false,
+		"https://host/x.deb\nreboot":      false,
+		"https://host/x.deb?a=$(reboot)'": false,
+	} {
+		if err := setup.CheckInstallHooks(what); (err == nil) != good {
+			t.Errorf("%q: %v", what, err)
+		}
 	}
 }

@@ -144,7 +144,10 @@ func TestPlansInFull(t *testing.T) {
 		first(t, w)
 		w.Group("gpu-a").Status, w.Group("gpu-a").Failures = pcs.CreateFailed, pcs.Failures{{Code: "x", Message: "no"}}
 	}
-	mime := func(in *inspection) { in.userData = []byte("MIME-Version: 1.0\n") }
+	mime := func(in *inspection) {
+		in.userData = []byte("MIME-Version: 1.0\n")
+		in.source.UserData = in.userData
+	}
 	efa := func(in *inspection) { in.launch.Type = efaType }
 	for _, c := range []struct {
 		name  string

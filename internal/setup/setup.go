@@ -8,7 +8,6 @@
 package setup
 
 import (
-	_ "embed"
 	"errors"
 	"fmt"
 	"slices"
@@ -38,6 +37,9 @@ type Request struct {
 	// ConfServer is the HOST[:PORT] that slurmd of provider ec2 gets slurm.conf from, unless an
 	// earlier run wrote one; "" for nodes that have the file.
 	ConfServer string
+	// InstallHooks is what nodes of PCS install as they boot: cli_filter, or the URL of a package; "" for what those of
+	// the node group do.
+	InstallHooks string
 	// EFA selects the network interfaces of a type with EFA, whatever Like has; "" for the node
 	// group's present ones, else capacity.EFA.
 	EFA capacity.EFAMode
@@ -141,8 +143,3 @@ func NodeGroupOf(c *config.Config, queue string) (string, error) {
 	return "", fmt.Errorf("queue %s has several node groups; add --node-group with one of %s", queue,
 		strings.Join(names, ", "))
 }
-
-// InstallScript installs the package on a node, from the path or URL in its first argument, or in place of URL.
-//
-//go:embed install.sh
-var InstallScript string

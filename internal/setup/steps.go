@@ -85,11 +85,16 @@ func (s *Step) addNotCopied(
 // describeUserData returns the origin of the user data, and whether it differs from the present template's.
 func (in *inspection) describeUserData(now capacity.LaunchTemplate) string {
 	text := ""
+	installs, _, _ := strings.Cut(capacity.LaunchTemplate{UserData: in.userData}.Installs(), "?")
 	switch {
 	case in.OnEC2():
 		text = in.nodeScript
-	case len(in.userData) > 0:
+	case len(in.source.UserData) > 0:
 		text = "of " + in.like.Name
+	}
+
+	if installs != "" {
+		text = strings.TrimPrefix(text+", then installs "+installs, ", then ")
 	}
 
 	if now.ID != "" && !bytes.Equal(now.UserData, in.userData) {

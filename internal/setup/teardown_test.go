@@ -271,6 +271,7 @@ func newRolling(t *testing.T, spare string) *rolling {
 	w := newAccount(t, nil)
 	first := w.request(openBlock)
 	first.Spare = spare
+	first.InstallHooks = "cli_filter"
 	w.run(first)
 
 	dir := t.TempDir()
@@ -366,6 +367,10 @@ func TestRollOverLends(t *testing.T) {
 	did = slices.DeleteFunc(did, func(one string) bool { return strings.HasPrefix(one, "warning: ") })
 	if !slices.Equal(did, want) {
 		t.Errorf("did %q, want %q", did, want)
+	}
+
+	if what := r.template(r.group("gpu-b")).Installs(); what != "cli_filter" {
+		t.Errorf("nodes of gpu-b install %q", what)
 	}
 
 	for _, q := range r.inventory().Queues {

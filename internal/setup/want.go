@@ -484,7 +484,7 @@ func NodeScript(confServer string) string {
 // and what describes it in the plan.
 func (in *inspection) nodeUserData() (data []byte, what string, err error) {
 	if !in.OnEC2() {
-		data, err = pcs.UserData(in.source.UserData)
+		data, err = in.withInstallScript()
 		return data, "", err
 	}
 
