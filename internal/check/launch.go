@@ -20,12 +20,12 @@ func Launch(l facts.Launch) capacity.Problems {
 // profile that the console made has the same.
 func checkRole(l facts.Launch) (found capacity.Problems) {
 	profile := l.Template.InstanceProfile
-	if l.Provider != capacity.ProviderPCS || profile == "" || strings.Contains(profile, "/AWSPCS") ||
+	name := profile[strings.LastIndex(profile, "/")+1:]
+	if l.Provider != capacity.ProviderPCS || profile == "" || strings.HasPrefix(name, "AWSPCS") ||
 		strings.Contains(profile, "/aws-pcs/") {
 		return nil
 	}
 
-	name := profile[strings.LastIndex(profile, "/")+1:]
 	found.Add(capacity.Problem{
 		Severity: capacity.Note,
 		Sentence: fmt.Sprintf(

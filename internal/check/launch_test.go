@@ -169,6 +169,8 @@ func TestRoleOfNodes(t *testing.T) {
 		path + "site/AWSPCS-nodes": false,
 		path + "aws-pcs/nodes":     false,
 		path + "nodes":             true,
+		path + "AWSPCS/nodes":      true,
+		path + "aws-pcs-2/nodes":   true,
 	} {
 		for _, provider := range []capacity.Provider{capacity.ProviderPCS, capacity.ProviderEC2} {
 			l := facts.Launch{Provider: provider, Template: capacity.LaunchTemplate{InstanceProfile: profile}}
