@@ -534,10 +534,10 @@ var Codes = []Meaning{
 	},
 	{
 		Code:     NodeGroupFailed,
-		At:       []Place{AtPass},
+		At:       []Place{AtPass, AtSetup},
 		Severity: Admin,
 		Text:     "PCS could not create, update or delete a compute node group; the message has PCS's reason.",
-		Do:       "Remove the cause, and run the `setup` of the message.",
+		Do:       "Remove the cause, and run the command of the message.",
 	},
 	{
 		Code:     RollOverDue,

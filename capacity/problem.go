@@ -38,6 +38,11 @@ func Problemf(code Code, about Subject, fix, format string, args ...any) Problem
 	}
 }
 
+// DeleteAgain is the fix for a compute node group that PCS could not delete; setup mends none of these.
+func DeleteAgain(queue, slot string) string {
+	return fmt.Sprintf("remove the cause, and run `pcs-capacity teardown --queue %s --node-group %s`", queue, slot)
+}
+
 // Text returns the sentence followed by the fix.
 func (p Problem) Text() string {
 	if p.Fix == "" {

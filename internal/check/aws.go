@@ -255,8 +255,12 @@ func (s survey) checkTemplates(f *findings) {
 		}
 
 		if g.Status.Failed() {
-			f.fail("node-group", "run `pcs-capacity setup` for it again",
-				"PCS node group %s is %s: %s", g.Name, g.Status, g.Failures)
+			fix := "run `pcs-capacity setup` for it again"
+			if g.Status == pcs.DeleteFailed {
+				fix = capacity.DeleteAgain(g.Tags[capacity.TagPartition], g.Name)
+			}
+
+			f.fail("node-group", fix, "PCS node group %s is %s: %s", g.Name, g.Status, g.Failures)
 		}
 
 		if g.TemplateID == "" {

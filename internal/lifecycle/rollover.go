@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -204,6 +205,10 @@ func checkNodeGroups(s View) (problems []capacity.Problem) {
 			Reservation: at.Slot.Occupant,
 		}
 		fix := "remove the cause, and run " + setUpAgain(cmp.Or(about.Reservation, "ID"), about.Partition, at.Group.Name)
+		if strings.HasPrefix(words, "DELETE_FAILED") {
+			fix = capacity.DeleteAgain(about.Partition, name)
+		}
+
 		problems = append(problems, capacity.Problemf(capacity.NodeGroupFailed, about, fix,
 			"PCS node group %s is %s", name, words))
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
 // plan says what is to be done, from what was read, or what prevents it. After each group of checks it stops if one has
@@ -114,9 +115,18 @@ func chooseSlot(in inspection) (chosen Slot, found findings) {
 		func(s Slot) bool { return s.Group == nil },
 		func(s Slot) bool { live, _ := in.IsLive(s.ReservationID); return s.Owned && !live },
 	} {
-		if i := slices.IndexFunc(in.slots, fits); i >= 0 {
-			return in.slots[i], found
+		i := slices.IndexFunc(in.slots, fits)
+		if i < 0 {
+			continue
 		}
+
+		chosen = in.slots[i]
+		if g := chosen.Group; g != nil && g.Status == pcs.DeleteFailed {
+			found.problem(capacity.NodeGroupFailed, capacity.DeleteAgain(in.request.Queue, g.Name)+", then this again",
+				"PCS node group %s is %s: %s", g.Name, g.Status, g.Failures)
+		}
+
+		return chosen, found
 	}
 
 	var held []string
