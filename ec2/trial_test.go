@@ -19,6 +19,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2/groups"
 	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim"
 )
 
@@ -73,6 +74,12 @@ func TestTryLaunches(t *testing.T) {
 	)
 
 	sim, c, calls := simOf(t, scenario)
+
+	group, err := groups.From(c.Shared()).Create(t.Context(), "holds", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+
 	into := func(template, id string, kind capacity.Kind) capacity.Launch {
 		return capacity.Launch{
 			LaunchTemplate: template,
@@ -93,6 +100,13 @@ func TestTryLaunches(t *testing.T) {
 			ReservationID: openBlock,
 			Kind:          capacity.CapacityBlock,
 		}
+	}
+	inGroup := func(arn string) *capacity.LaunchTemplateSpec {
+		s := spec("good", capacity.NoEFA)
+		s.Kind, s.ReservationID = capacity.OnDemand, ""
+		s.ReservationGroup = arn
+
+		return s
 	}
 	for name, test := range map[string]struct {
 		trial Trial
@@ -143,6 +157,14 @@ func TestTryLaunches(t *testing.T) {
 		"before, without an interface": {
 			Trial{Spec: spec("good", capacity.NoEFA), Launch: into("", openBlock, capacity.CapacityBlock)},
 			"ok; ok aside",
+		},
+		"a group of reservations": {
+			Trial{Spec: inGroup(group.ARN), Launch: into("", "", capacity.OnDemand)},
+			"ok; ok",
+		},
+		"a group that is not there": {
+			Trial{Spec: inGroup(group.ARN + "x"), Launch: into("", "", capacity.OnDemand)},
+			"InvalidParameterValue; InvalidParameterValue",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -54,11 +54,7 @@ func newAccount(t *testing.T, changes ...func(*awssim.Scenario)) *account {
 	}
 
 	sim.OnResponse(func(service, operation string, status int, body []byte) {
-		if service != "pcs" {
-			return
-		}
-
-		if err := shapes.CheckPCS(operation, status, body); err != nil {
+		if err := shapes.CheckAnswer(service, operation, status, body); err != nil {
 			t.Errorf("%v\nanswer (HTTP %d): %s", err, status, body)
 		}
 	})

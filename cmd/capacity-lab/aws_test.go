@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -100,6 +101,12 @@ func TestAWSPrintsAnEnvironmentThatWorks(t *testing.T) {
 
 	if got := simulate(t, "faults"); !strings.Contains(got, "PurchaseCapacityBlock") {
 		t.Errorf("faults: %s", got)
+	}
+
+	full := []string{"zone=us-east-2a", "type=g6.12xlarge", "count=0"}
+	if got := simulate(t, "capacity", full...); !regexp.MustCompile(
+		`"us-east-2a",\s+"type": "g6.12xlarge",\s+"count": 0,`).MatchString(got) || got != simulate(t, "capacity") {
+		t.Errorf("capacity: %s", got)
 	}
 
 	// Every request shows something without fields.

@@ -18,7 +18,7 @@ import (
 
 // simCmd controls a simulator that runs.
 type simCmd struct {
-	Request string   `arg:"" enum:"clock,faults,instances,lag,ledger" help:"What to show or to change."`
+	Request string   `arg:"" enum:"capacity,clock,faults,instances,lag,ledger" help:"What to show or to change."`
 	Fields  []string `arg:"" help:"The change." optional:"" name:"field=value"`
 	Clear   bool     `help:"End all faults."`
 }
@@ -26,9 +26,11 @@ type simCmd struct {
 func (*simCmd) Help() string {
 	return `Without FIELD=VALUE it shows what is there, as JSON.
 
+capacity zone=us-east-2a type=g6.12xlarge count=0 region=us-east-2: what EC2 has in a zone for launches on demand and ODCRs together. With count=0 the zone is full.
+
 clock advance=90m set=2026-03-01T09:00:00Z speed=2: moves the clock; speed is simulated seconds per second.
 
-faults effect=EFFECT: makes calls fail until --clear. fail-before and fail-after are an error, cut-before and cut-after a lost connection, before or after the effect of the call; delay waits, silent never answers; with fail-later, PCS accepts the call, and what it begins ends as CREATE_FAILED, UPDATE_FAILED or DELETE_FAILED. service=ec2|pcs|imds, operation=NAME and region=REGION name the calls; skip=N lets N of them pass, count=N hits N. code=CODE, message=TEXT and status=N are the error; latency=2s comes before anything else.
+faults effect=EFFECT: makes calls fail until --clear. fail-before and fail-after are an error, cut-before and cut-after a lost connection, before or after the effect of the call; delay waits, silent never answers; with fail-later, PCS accepts the call, and what it begins ends as CREATE_FAILED, UPDATE_FAILED or DELETE_FAILED. service=ec2|pcs|resource-groups|imds, operation=NAME and region=REGION name the calls; skip=N lets N of them pass, count=N hits N. code=CODE, message=TEXT and status=N are the error; latency=2s comes before anything else.
 
 lag instances=5s templates=5s tags=5s reservations=5s purchases=1m: what is made shows so much later.
 

@@ -59,10 +59,10 @@ func (p *pcsPlayer) powered(config slurmlab.Config) slurmlab.Config {
 }
 
 // staticGroup names the node group that becomes the static nodes, which need no instance, so that jobs which nothing of
-// ours manages have a place: the first one that the scenario launches on demand.
+// ours manages have a place: the first one that the scenario launches on demand, into no reservation.
 func staticGroup(cluster awssim.PCSCluster) string {
 	for _, group := range cluster.NodeGroups {
-		if group.PurchaseOption == "ONDEMAND" && group.ReservationID == "" {
+		if group.PurchaseOption == "ONDEMAND" && group.ReservationID == "" && group.ReservationGroup == "" {
 			return group.Name
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/pcs-capacity/pcs-capacity/hooks/prolog"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/lab/slurmlab"
 )
 
@@ -372,5 +373,18 @@ func TestPlayedSystemctl(t *testing.T) {
 		if got := cmd.ProcessState.ExitCode(); got != want {
 			t.Errorf("systemctl %s exits %d, not %d: %s", line, got, want, out)
 		}
+	}
+}
+
+// Nodes that launch into a reservation, or a group of them, need instances.
+func TestStaticGroup(t *testing.T) {
+	cluster := awssim.PCSCluster{NodeGroups: []awssim.PCSNodeGroup{
+		{Name: "block", PurchaseOption: "CAPACITY_BLOCK"},
+		{Name: "odcr", PurchaseOption: "ONDEMAND", ReservationID: "cr-1"},
+		{Name: "holds", PurchaseOption: "ONDEMAND", ReservationGroup: "arn:aws:resource-groups:…"},
+		{Name: "compute", PurchaseOption: "ONDEMAND"},
+	}}
+	if got := staticGroup(cluster); got != "compute" {
+		t.Errorf("the static nodes are those of %q", got)
 	}
 }

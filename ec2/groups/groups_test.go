@@ -1,153 +1,233 @@
 package groups_test
 
 import (
-	"encoding/json"
-	"fmt"
+	"context"
+	"errors"
+	"io"
 	"net/http"
-	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/ec2/groups"
 	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim/awssimtest"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim/shapes"
 )
 
-const arn = "arn:aws:ec2:us-east-2:123456789012:capacity-reservation/cr-0"
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// newClient makes a client of an AWS that answers each path with the next of its texts; those that begin with an
-// error's name are errors. It returns the bodies of the requests as well.
-func newClient(t *testing.T, answers map[string][]string) (*groups.Client, *[]string) {
+// name is the group of these tests.
+var name = capacity.HoldGroupName("ml", "cpu")
+
+// account is a simulator whose clock stands still, and what talks to it over the wire.
+type account struct {
+	*testing.T
+	sim    *awssim.Sim
+	ec2    *ec2.Client
+	groups *groups.Client
+}
+
+func newAccount(t *testing.T) *account {
 	t.Helper()
 
-	var asked []string
+	scenario := awssim.DefaultScenario()
+	scenario.PageSize = 4
 
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var body json.RawMessage
-		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
-			body = nil
-		}
-
-		asked = append(asked, strings.TrimSpace(r.Method+" "+r.URL.EscapedPath()+" "+string(body)))
-		left := answers[r.URL.Path]
-		if len(left) == 0 {
-			left = []string{"NotFoundException"}
-		} else {
-			answers[r.URL.Path] = left[1:]
-		}
-
-		if code, isError := strings.CutSuffix(left[0], "Exception"); isError {
-			w.Header().Set("X-Amzn-Errortype", code+"Exception")
-			w.WriteHeader(http.StatusNotFound)
-			fmt.Fprint(w, `{"Message":"no such group"}`)
-
-			return
-		}
-
-		fmt.Fprint(w, left[0])
-	}))
-	t.Cleanup(server.Close)
-
-	files := t.TempDir()
-	for key, value := range map[string]string{
-		"AWS_ENDPOINT_URL":            server.URL,
-		"AWS_REGION":                  "us-east-2",
-		"AWS_ACCESS_KEY_ID":           "x",
-		"AWS_SECRET_ACCESS_KEY":       "x",
-		"AWS_CONFIG_FILE":             files + "/config",
-		"AWS_SHARED_CREDENTIALS_FILE": files + "/credentials",
-	} {
-		t.Setenv(key, value)
-	}
-
-	shared, err := awsconfig.Load(t.Context(), awsconfig.Options{})
+	sim, err := awssim.New(scenario, awssim.NewClock(noon, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	return groups.From(shared), &asked
-}
-
-func TestMembersOfAllPages(t *testing.T) {
-	c, _ := newClient(t, map[string][]string{"/list-group-resources": {
-		`{"Resources":[{"Identifier":{"ResourceArn":"` + arn + `1"}},{"Identifier":{"ResourceArn":"` + arn +
-			`2"},"Status":{"Name":"PENDING"}},{}],"NextToken":"x"}`,
-		`{"Resources":[{"Identifier":{"ResourceArn":"` + arn + `3"}}]}`,
-	}})
-
-	ids, err := c.Members(t.Context(), "g")
-	if diff := cmp.Diff([]string{"cr-01", "cr-03"}, ids); err != nil || diff != "" {
-		t.Errorf("%v\n%s", err, diff)
-	}
-
-	if _, err := c.Members(t.Context(), "g"); !groups.IsNotFound(err) {
-		t.Errorf("of a group that does not exist: %v", err)
-	}
-}
-
-// A refused reservation does not keep the others out.
-func TestAddNamesTheRefused(t *testing.T) {
-	c, asked := newClient(t, map[string][]string{"/group-resources": {
-		`{"Failed":[{"ResourceArn":"` + arn + `4","ErrorCode":"RESOURCE_NOT_FOUND","ErrorMessage":"not active"}]}`,
-		`{"Pending":[{"ResourceArn":"` + arn + `9"}]}`,
-	}})
-
-	var arns []string
-	for i := range 11 {
-		arns = append(arns, fmt.Sprint(arn, i))
-	}
-
-	err := c.Add(t.Context(), "g", arns)
-	if len(*asked) != 2 || awsconfig.Code(err) != "RESOURCE_NOT_FOUND" ||
-		!strings.Contains(err.Error(), arn+"4") || !strings.Contains(err.Error(), "not active") {
-		t.Errorf("error %v after %d calls", err, len(*asked))
-	}
-
-	if err := c.Add(t.Context(), "g", arns[:1]); !groups.IsNotFound(err) {
-		t.Errorf("to a group that does not exist: %v", err)
-	}
-}
-
-func TestFindCreateDelete(t *testing.T) {
-	const (
-		name  = "pcs-capacity-ml-gpu"
-		group = "arn:aws:resource-groups:us-east-2:123456789012:group/" + name
-		found = `{"Group":{"Name":"` + name + `","GroupArn":"` + group + `"},"Tags":{"a":"b"}}`
-	)
-
-	c, asked := newClient(t, map[string][]string{
-		"/get-group":                    {"NotFoundException", found},
-		"/resources/" + group + "/tags": {`{"Arn":"` + group + `","Tags":{"a":"b"}}`},
-		"/groups":                       {found},
-		"/delete-group":                 {found},
+	sim.OnResponse(func(service, operation string, status int, body []byte) {
+		if err := shapes.CheckAnswer(service, operation, status, body); err != nil {
+			t.Errorf("%v\nanswer (HTTP %d): %s", err, status, body)
+		}
 	})
-	want := groups.Group{Name: name, ARN: group, Tags: map[string]string{"a": "b"}}
+	t.Cleanup(func() { _ = sim.Close() })
 
-	if _, is, err := c.Find(t.Context(), name); err != nil || is {
-		t.Errorf("before: found %v, %v", is, err)
+	if err := sim.Serve(t.Setenv); err != nil {
+		t.Fatal(err)
 	}
 
-	made, err := c.Create(t.Context(), name, want.Tags)
-	if diff := cmp.Diff(want, made); err != nil || diff != "" {
-		t.Errorf("created: %v\n%s", err, diff)
+	client, err := ec2.New(t.Context(), ec2.Options{})
+	if err != nil {
+		t.Fatal(err)
 	}
 
-	read, is, err := c.Find(t.Context(), name)
-	if diff := cmp.Diff(want, read); err != nil || diff != "" || !is {
-		t.Errorf("found %v: %v\n%s", is, err, diff)
+	return &account{t, sim, client, groups.From(client.Shared())}
+}
+
+// hold makes n ODCRs of one instance each.
+func (a *account) hold(n int) (all []capacity.Reservation) {
+	a.Helper()
+
+	for i := range n {
+		made, err := a.ec2.CreateODCR(a.Context(), capacity.HoldOrder{
+			ClientToken:  string(rune('a' + i)),
+			InstanceType: "c7i.4xlarge",
+			AZID:         "use2-az1",
+			Platform:     capacity.LinuxUNIX,
+			Count:        1,
+			End:          noon.Add(time.Hour),
+			Tags:         map[string]string{capacity.TagCluster: "ml", capacity.TagHold: "jobs 1/0"},
+		})
+		if err != nil {
+			a.Fatal(err)
+		}
+
+		all = append(all, made)
+	}
+
+	return all
+}
+
+func arnsOf(all []capacity.Reservation) (arns []string) {
+	for _, r := range all {
+		arns = append(arns, r.ARN)
+	}
+	return arns
+}
+
+func TestLifeOfAGroup(t *testing.T) {
+	a := newAccount(t)
+	tags := map[string]string{capacity.TagCluster: "ml"}
+
+	if _, found, err := a.groups.Find(t.Context(), name); err != nil || found {
+		t.Errorf("before: found %v, %v", found, err)
+	}
+
+	made, err := a.groups.Create(t.Context(), name, tags)
+	if err != nil || made.Name != name || !strings.HasSuffix(made.ARN, ":group/"+name) {
+		t.Errorf("created %+v, %v", made, err)
+	}
+
+	found, is, err := a.groups.Find(t.Context(), name)
+	if diff := cmp.Diff(made, found); err != nil || !is || diff != "" || found.Tags[capacity.TagCluster] != "ml" {
+		t.Errorf("found %v, %v\n%s", is, err, diff)
+	}
+
+	if _, err := a.groups.Create(t.Context(), name, tags); awsconfig.Code(err) != "BadRequestException" {
+		t.Errorf("created again: %v", err)
 	}
 
 	for range 2 {
-		if err := c.Delete(t.Context(), name); err != nil {
+		if err := a.groups.Delete(t.Context(), name); err != nil {
 			t.Error(err)
 		}
 	}
 
-	create := `POST /groups {"Configuration":[{"Type":"AWS::EC2::CapacityReservationPool"},` +
-		`{"Parameters":[{"Name":"allowed-resource-types","Values":["AWS::EC2::CapacityReservation"]}],` +
-		`"Type":"AWS::ResourceGroups::Generic"}],"Name":"` + name + `","Tags":{"a":"b"}}`
-	if len(*asked) < 2 || (*asked)[1] != create {
-		t.Errorf("asked %q", *asked)
+	_, listed := a.groups.Members(t.Context(), name)
+	added := a.groups.Add(t.Context(), name, arnsOf(a.hold(1)))
+
+	if !groups.IsNotFound(listed) || !groups.IsNotFound(added) {
+		t.Errorf("without a group: %v, %v", listed, added)
 	}
+}
+
+// All pages are read; AWS takes 10 reservations a call, and one that it refuses keeps no other out.
+func TestMembers(t *testing.T) {
+	a := newAccount(t)
+	if _, err := a.groups.Create(t.Context(), name, nil); err != nil {
+		t.Fatal(err)
+	}
+
+	holds := a.hold(12)
+	if err := a.ec2.CancelODCR(t.Context(), holds[3].ID); err != nil {
+		t.Fatal(err)
+	}
+
+	err := a.groups.Add(t.Context(), name, arnsOf(holds))
+	if awsconfig.Code(err) == "" || !strings.Contains(err.Error(), holds[3].ARN) {
+		t.Errorf("the error %v does not name %s", err, holds[3].ID)
+	}
+
+	if err := a.groups.Add(t.Context(), name, arnsOf(holds[:1])); err != nil {
+		t.Errorf("added again: %v", err)
+	}
+
+	var want []string
+	for _, r := range slices.Delete(slices.Clone(holds), 3, 4) {
+		want = append(want, r.ID)
+	}
+
+	ids, err := a.groups.Members(t.Context(), name)
+	if diff := cmp.Diff(want, ids); err != nil || diff != "" {
+		t.Errorf("members: %v\n%s", err, diff)
+	}
+
+	if err := a.groups.Add(t.Context(), name, nil); err != nil {
+		t.Errorf("added nothing: %v", err)
+	}
+}
+
+// fixed answers every request alike.
+type fixed string
+
+func (f fixed) Do(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: 200, Request: r, Body: io.NopCloser(strings.NewReader(string(f)))}, nil
+}
+
+// A reservation whose addition is pending takes no launch yet.
+func TestPendingIsNoMember(t *testing.T) {
+	a := newAccount(t)
+	a.ec2.Shared().Config.HTTPClient = fixed(`{"Resources":[
+		{"Identifier":{"ResourceArn":"arn:aws:ec2:us-east-2:111122223333:capacity-reservation/cr-1"}},
+		{"Identifier":{"ResourceArn":"arn:aws:ec2:us-east-2:111122223333:capacity-reservation/cr-2"},
+			"Status":{"Name":"PENDING"}},
+		{}]}`)
+
+	ids, err := groups.From(a.ec2.Shared()).Members(t.Context(), name)
+	if !slices.Equal(ids, []string{"cr-1"}) || err != nil {
+		t.Errorf("members %v, %v", ids, err)
+	}
+}
+
+// What AWS denies is named as IAM names it; a call that it throttles is sent again.
+func TestRefusals(t *testing.T) {
+	a := newAccount(t)
+	throttled := awssim.Fault{
+		Effect: awssim.FailBefore,
+		Code:   "TooManyRequestsException",
+		Status: http.StatusTooManyRequests,
+		Count:  1,
+	}
+
+	for _, f := range []awssim.Fault{throttled, awssim.Denies("resource-groups:CreateGroup")} {
+		if _, err := a.sim.AddFault(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if _, found, err := a.groups.Find(t.Context(), name); err != nil || found {
+		t.Errorf("throttled once: %v, %v", found, err)
+	}
+
+	_, err := a.groups.Create(t.Context(), name, nil)
+
+	var denied *awsconfig.Denied
+	if !errors.As(err, &denied) || denied.Action != "resource-groups:CreateGroup" ||
+		!strings.Contains(err.Error(), awsconfig.Allow) {
+		t.Errorf("denied: %v", err)
+	}
+}
+
+// FuzzAnswers: the client reads or refuses every answer of Resource Groups.
+func FuzzAnswers(f *testing.F) {
+	calls := func(ctx context.Context, shared *awsconfig.Shared) {
+		c := groups.From(shared)
+		_, _ = c.Create(ctx, name, nil)
+		_, _, _ = c.Find(ctx, name)
+		_ = c.Add(ctx, name, []string{"arn:aws:ec2:us-east-2:111122223333:capacity-reservation/cr-0e200000000000a11"})
+		_, _ = c.Members(ctx, name)
+		_ = c.Delete(ctx, name)
+	}
+	awssimtest.FuzzAnswers(f, noon, "application/json",
+		`{"__type":"com.amazonaws.resourcegroups#NotFoundException","Message":"no"}`, calls, calls)
 }

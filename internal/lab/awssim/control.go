@@ -1,6 +1,7 @@
 package awssim
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -40,6 +41,11 @@ func (s *Sim) routeControl(mux *http.ServeMux) {
 	mux.HandleFunc("POST /_sim/lag", accept(func(l Lag) (any, error) {
 		s.SetLag(l)
 		return s.currentLag(), nil
+	}))
+	mux.HandleFunc("GET /_sim/capacity", func(w http.ResponseWriter, r *http.Request) { reply(w, s.capacities()) })
+	mux.HandleFunc("POST /_sim/capacity", accept(func(c Capacity) (any, error) {
+		err := s.SetCapacity(cmp.Or(c.Region, s.homeRegion()), c.Zone, c.Type, c.Count)
+		return s.capacities(), err
 	}))
 	mux.HandleFunc("GET /_sim/ledger", func(w http.ResponseWriter, r *http.Request) { reply(w, s.Ledger()) })
 	mux.HandleFunc("GET /_sim/instances", func(w http.ResponseWriter, r *http.Request) {
@@ -173,7 +179,7 @@ const (
 // {Effect: CutBefore, Region: "us-east-2"} is a region that is down.
 type Fault struct {
 	ID        int      `json:"id"`                // given by AddFault
-	Service   string   `json:"service,omitempty"` // ec2, pcs, imds
+	Service   string   `json:"service,omitempty"` // ec2, pcs, resource-groups, imds
 	Operation string   `json:"operation,omitempty"`
 	Region    string   `json:"region,omitempty"`
 	Effect    Effect   `json:"effect"`

@@ -36,6 +36,31 @@ type instance struct {
 	retires    time.Time // when EC2 stops it for its host; zero if it does not
 }
 
+// take gives the instance a place in a reservation, or none.
+func (i *instance) take(seat *reservation) {
+	i.seat = seat
+	i.ReservationID = ""
+
+	if seat != nil {
+		i.ReservationID = seat.ID
+	}
+}
+
+// site returns the place and the kind of the instance, as a launch has them.
+func (i *instance) site(r *region) site {
+	at := site{subnet: i.subnet, kind: r.types[i.Type], tenancy: "default"}
+	if image := r.image(i.ImageID); image != nil {
+		at.platform = reservationPlatform(image.Platform)
+	}
+
+	if p := i.data.Placement; p != nil {
+		at.tenancy = cmp.Or(p.Tenancy, at.tenancy)
+		at.placementGroup = p.GroupName
+	}
+
+	return at
+}
+
 func (i *instance) view() Instance {
 	v := i.Instance
 	v.Tags = maps.Clone(i.Tags)

@@ -137,6 +137,11 @@ func (d launchData) check() error {
 	target := d.target()
 	preference := d.preference()
 	switch {
+	case target.CapacityReservationId != "" && target.CapacityReservationResourceGroupArn != "":
+		return apiErrorf(
+			"InvalidParameterCombination",
+			"Specify either CapacityReservationId or CapacityReservationResourceGroupArn",
+		)
 	case target != (reservationTarget{}) && preference != "" && preference != "capacity-reservations-only":
 		return apiErrorf(
 			"InvalidParameterCombination",

@@ -11,10 +11,9 @@ import (
 
 func (s *Sim) wireReservation(r *region, res *reservation) object {
 	w := object{
-		"CapacityReservationId": res.ID,
-		"OwnerId":               res.owner,
-		"CapacityReservationArn": fmt.Sprintf(
-			"arn:%s:ec2:%s:%s:capacity-reservation/%s", capacity.AWSPartitionOf(r.name).Name, r.name, res.owner, res.ID),
+		"CapacityReservationId":  res.ID,
+		"OwnerId":                res.owner,
+		"CapacityReservationArn": res.arn(r),
 		"AvailabilityZone":       res.zoneName,
 		"AvailabilityZoneId":     res.zone.id,
 		"InstanceType":           res.Type,
@@ -70,6 +69,11 @@ func (s *Sim) wireReservation(r *region, res *reservation) object {
 	}
 
 	return w
+}
+
+func (res *reservation) arn(r *region) string {
+	return fmt.Sprintf("arn:%s:ec2:%s:%s:capacity-reservation/%s", capacity.AWSPartitionOf(r.name).Name, r.name,
+		res.owner, res.ID)
 }
 
 func (s *Sim) reservationObjects(c *call) (all []object) {

@@ -136,9 +136,9 @@ func (s *Sim) newInstance(r *region, o launchOrder, at site, seat *reservation) 
 		subnet: at.subnet,
 		data:   o.launchData,
 	}
+	i.take(seat)
+
 	if seat != nil {
-		i.seat = seat
-		i.ReservationID = seat.ID
 		seat.launched++
 		if seat.kind == kindBlock {
 			i.BlockID = seat.blockFor(r)

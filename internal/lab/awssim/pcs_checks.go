@@ -203,6 +203,11 @@ func checkPurchase(v *pcsValidation, cl *pcsCluster, g *pcsGroup, template launc
 	switch {
 	case template.target().CapacityReservationId != "":
 		checkReservation(v, cl.region, g, template, want, subnets, chosen)
+	case template.target().CapacityReservationResourceGroupArn != "" && !want.mustTarget:
+		// AWS PCS User Guide, "Using ODCRs". Whether PCS looks for the group is not known.
+		if arn := template.target().CapacityReservationResourceGroupArn; cl.region.reservationGroup(arn) == nil {
+			v.add("customLaunchTemplate", "the Capacity Reservation resource group %s does not exist", arn)
+		}
 	case want.mustTarget:
 		v.add(
 			"customLaunchTemplate",

@@ -229,6 +229,7 @@ type PCSNodeGroup struct {
 
 	// What the launch template targets; empty without a reservation.
 	ReservationID, ReservationState string
+	ReservationGroup                string // the ARN of a group of reservations that it targets; empty without one
 
 	Instances map[string]string // Slurm node name to instance id
 	Replace   []string          // node names whose instance is from before an update: to be replaced when idle
@@ -297,6 +298,9 @@ func (g *pcsGroup) view(r *region) PCSNodeGroup {
 		view.GPUs = t.GPUs
 		view.MemoryMiB = t.MemoryMiB
 	}
+
+	data, _, _ := r.templateOf(g)
+	view.ReservationGroup = data.target().CapacityReservationResourceGroupArn
 
 	if target := g.target(r); target != nil {
 		view.ReservationID = target.ID

@@ -282,10 +282,11 @@ func (s *Sim) finish(r *region, res *reservation, state string) {
 	case kindODCR:
 		for _, i := range r.instances {
 			if i.seat == res {
-				i.seat = nil
-				i.ReservationID = ""
+				i.take(nil)
 			}
 		}
+
+		r.leaveGroups(res)
 	}
 }
 
@@ -328,7 +329,36 @@ func (s *Sim) Reservations(regionName string) (all []ReservationUse) {
 	return all
 }
 
-// SetCapacity changes EC2's capacity of a type in a zone, given by its name.
+// Capacity is what EC2 has of a type in a zone.
+type Capacity struct {
+	Region string `json:"region"`
+	Zone   string `json:"zone"`
+	Type   string `json:"type"`
+	Count  int    `json:"count"` // of launches on demand and ODCRs together
+	Free   int    `json:"free"`  // what they have left; without effect in a change
+}
+
+// capacities lists what EC2 has, by region, zone and type.
+func (s *Sim) capacities() []Capacity {
+	all := []Capacity{} // an empty list, not null
+	s.do(func() {
+		for _, name := range s.order {
+			r := s.regions[name]
+			for _, z := range r.zones {
+				for _, kind := range slices.Sorted(maps.Keys(r.types)) {
+					p := pool{z.id, kind}
+					if count, known := r.capacity[p]; known {
+						all = append(all, Capacity{name, z.name, kind, count, r.freeCapacity(p)})
+					}
+				}
+			}
+		}
+	})
+
+	return all
+}
+
+// SetCapacity changes EC2's capacity of a type in a zone, given by its name; 0 fills the zone.
 func (s *Sim) SetCapacity(regionName, zoneName, instanceType string, count int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -341,6 +371,10 @@ func (s *Sim) SetCapacity(regionName, zoneName, instanceType string, count int) 
 	z, err := r.zoneNamed(zoneName)
 	if err != nil {
 		return err
+	}
+
+	if r.types[instanceType] == nil {
+		return fmt.Errorf("no instance type %q", instanceType)
 	}
 
 	r.capacity[pool{z.id, instanceType}] = count

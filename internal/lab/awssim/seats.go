@@ -1,6 +1,9 @@
 package awssim
 
-import "net/http"
+import (
+	"net/http"
+	"slices"
+)
 
 // seats finds a place for each instance of an order: a reservation, or nil for one that runs on
 // demand. It returns between o.min and o.max places, or an error.
@@ -10,13 +13,15 @@ func (r *region) seats(o launchOrder, at site) ([]*reservation, error) {
 		return r.targetSeats(o, at, target.CapacityReservationId)
 	}
 
-	if m := o.marketType(); m == "capacity-block" || m == "interruptible-capacity-reservation" {
-		return nil, wrongMarket()
+	if err := r.checkTarget(o, at); err != nil {
+		return nil, err
 	}
 
 	var seats []*reservation
-	if o.preference() != "none" {
-		seats = r.openSeats(o, at)
+	if arn := target.CapacityReservationResourceGroupArn; arn != "" {
+		seats = r.freeSeats(r.reservationGroup(arn).members, at, o.max)
+	} else if o.preference() != "none" {
+		seats = r.freeSeats(r.openReservations(), at, o.max)
 	}
 
 	// Nothing runs on demand, however much room there is.
@@ -63,17 +68,21 @@ func (r *region) targetSeats(o launchOrder, at site, id string) ([]*reservation,
 
 // checkTarget refuses a launch into a reservation that takes none of its kind.
 func (r *region) checkTarget(o launchOrder, at site) error {
-	id := o.target().CapacityReservationId
-	if id == "" {
-		if m := o.marketType(); o.target() == (reservationTarget{}) &&
-			(m == "capacity-block" || m == "interruptible-capacity-reservation") {
+	target := o.target()
+	if target.CapacityReservationId == "" {
+		if m := o.marketType(); m == "capacity-block" || m == "interruptible-capacity-reservation" {
 			return wrongMarket()
+		}
+
+		if arn := target.CapacityReservationResourceGroupArn; arn != "" && r.reservationGroup(arn) == nil {
+			// EC2 documents no code for this case.
+			return apiErrorf("InvalidParameterValue", "The Capacity Reservation resource group '%s' does not exist", arn)
 		}
 
 		return nil
 	}
 
-	res, err := r.openTarget(o, at, id)
+	res, err := r.openTarget(o, at, target.CapacityReservationId)
 	if err == nil && (!res.accepts(at) || res.reclaiming) {
 		err = reservationExceeded()
 	}
@@ -114,15 +123,22 @@ func (r *region) openTarget(o launchOrder, at site, id string) (*reservation, er
 	return res, nil
 }
 
-// openSeats takes places of the open ODCRs that match the launch, oldest first.
-func (r *region) openSeats(o launchOrder, at site) []*reservation {
+// openReservations lists the open ODCRs, oldest first.
+func (r *region) openReservations() []*reservation {
+	return slices.DeleteFunc(r.byCreation(), func(res *reservation) bool {
+		return res.kind != kindODCR || res.match != "open"
+	})
+}
+
+// freeSeats takes up to most places of reservations that match a launch, in their order.
+func (r *region) freeSeats(from []*reservation, at site, most int) []*reservation {
 	var seats []*reservation
-	for _, res := range r.byCreation() {
-		if res.kind != kindODCR || res.match != "open" || res.state != "active" || !res.accepts(at) {
+	for _, res := range from {
+		if res.state != "active" || !res.accepts(at) {
 			continue
 		}
 
-		for n := r.available(res); n > 0 && len(seats) < o.max; n-- {
+		for n := r.available(res); n > 0 && len(seats) < most; n-- {
 			seats = append(seats, res)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 
 // call is one request of AWS.
 type call struct {
-	Service   string // ec2, pcs, sts
+	Service   string // ec2, pcs, resource-groups, sts
 	Operation string
 	Region    string
 	AccessKey string
@@ -42,7 +42,7 @@ const pcsTarget = "AWSParallelComputingService."
 // maxRequest bounds the body of a request; the largest real ones carry 16 KB of user data.
 const maxRequest = 1 << 20
 
-// Handler serves EC2, PCS and, under /_sim/, the control requests and the metadata of instances.
+// Handler serves EC2, PCS, Resource Groups and, under /_sim/, the control requests and the metadata of instances.
 func (s *Sim) Handler() http.Handler {
 	mux := http.NewServeMux()
 	s.routeControl(mux)
@@ -128,6 +128,14 @@ func parseCall(r *http.Request, body []byte) (*call, error) {
 		return c, nil
 	}
 
+	if c.Service == groupsService {
+		var err error
+
+		c.Operation, c.Body, err = groupsCall(r, body)
+
+		return c, err
+	}
+
 	form, err := url.ParseQuery(string(body))
 	if err != nil {
 		return c, apiErrorf("MalformedQueryString", "The query string contains a syntax error: %v", err)
@@ -162,6 +170,8 @@ func (s *Sim) dispatch(c *call) ([]byte, error) {
 		ops = s.stsOperations()
 	case "pcs":
 		ops = s.pcs
+	case groupsService:
+		ops = s.groups
 	default:
 		return nil, apiErrorf("UnknownOperationException", "the simulator has no service %q", c.Service)
 	}
@@ -225,8 +235,11 @@ func (s *Sim) answer(w http.ResponseWriter, c *call, body []byte, err error) {
 	}
 
 	contentType := "text/xml;charset=UTF-8"
-	if c.Service == "pcs" {
+	switch c.Service {
+	case "pcs":
 		contentType = "application/x-amz-json-1.0"
+	case groupsService:
+		contentType = "application/json"
 	}
 
 	w.Header().Set("Content-Type", contentType)
@@ -236,13 +249,22 @@ func (s *Sim) answer(w http.ResponseWriter, c *call, body []byte, err error) {
 }
 
 func errorBody(c *call, e *APIError) []byte {
-	if c.Service != "pcs" {
+	var members map[string]any
+	switch c.Service {
+	case "pcs":
+		e = pcsError(e)
+		members = map[string]any{"__type": "com.amazonaws.pcs#" + e.Code, "message": e.Message}
+		maps.Copy(members, e.Detail)
+	case groupsService:
+		code := e.Code
+		if code == "InternalError" {
+			code = "InternalServerErrorException"
+		}
+
+		members = map[string]any{"__type": "com.amazonaws.resourcegroups#" + code, "Message": e.Message}
+	default:
 		return ec2ErrorBody(c, e)
 	}
-
-	e = pcsError(e)
-	members := map[string]any{"__type": "com.amazonaws.pcs#" + e.Code, "message": e.Message}
-	maps.Copy(members, e.Detail)
 
 	body, err := json.Marshal(members)
 	if err != nil {
@@ -291,6 +313,8 @@ func checkRequest(c *call) error {
 	switch c.Service {
 	case "pcs":
 		return pcsShapeError(c, shape)
+	case groupsService:
+		return badGroupRequest("%v", shape)
 	case "ec2":
 		return ec2ShapeError(c, shape.Violations)
 	}

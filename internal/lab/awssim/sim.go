@@ -44,8 +44,9 @@ type Sim struct {
 	stopped       sync.WaitGroup
 	server        *http.Server
 	listener      net.Listener
-	ec2, pcs      map[string]operation
 	closeOnce     sync.Once
+
+	ec2, pcs, groups map[string]operation
 }
 
 // New builds the world of the scenario, at the clock's present time, and starts the goroutines
@@ -79,6 +80,8 @@ func New(sc *Scenario, clock *Clock) (*Sim, error) {
 	}
 
 	s.ec2, s.pcs = s.ec2Operations(), s.pcsOperations()
+	s.groups = s.groupsOperations()
+
 	if err := s.build(); err != nil {
 		return nil, fmt.Errorf("scenario: %w", err)
 	}
@@ -196,7 +199,7 @@ func (s *Sim) OnInstance(f func(InstanceEvent)) {
 	s.onInstance = append(s.onInstance, f)
 }
 
-// OnResponse registers f, which is called with the body of every answer of EC2 and PCS before it is sent.
+// OnResponse registers f, which is called with the body of every answer of AWS before it is sent.
 func (s *Sim) OnResponse(f func(service, operation string, status int, body []byte)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,15 +24,10 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim/shapes"
 )
 
-// checkShapes fails the test for every answer as PCS that differs from AWS's service model. Those as EC2 are made by
-// it.
+// checkShapes fails the test for every answer in JSON that differs from AWS's service model. Those as EC2 are made by it.
 func checkShapes(t testing.TB, sim *Sim) {
 	sim.OnResponse(func(service, operation string, status int, body []byte) {
-		if service != "pcs" {
-			return
-		}
-
-		if err := shapes.CheckPCS(operation, status, body); err != nil {
+		if err := shapes.CheckAnswer(service, operation, status, body); err != nil {
 			t.Errorf("%v\nanswer (HTTP %d): %s", err, status, body)
 		}
 	})
@@ -116,7 +111,7 @@ func (loopbackClient) Do(r *http.Request) (*http.Response, error) {
 func TestEveryOperationIsRecorded(t *testing.T) {
 	sim, _ := wireSim(t, string(defaultTOML))
 	for service, operations := range map[string]map[string]operation{
-		"ec2": sim.ec2, "pcs": sim.pcs, "sts": sim.stsOperations(),
+		"ec2": sim.ec2, "pcs": sim.pcs, "sts": sim.stsOperations(), groupsService: sim.groups,
 	} {
 		if diff := cmp.Diff(shapes.Operations(service), slices.Sorted(maps.Keys(operations))); diff != "" {
 			t.Errorf("%s: -recorded +answered:\n%s", service, diff)
@@ -128,7 +123,7 @@ func TestEveryOperationIsRecorded(t *testing.T) {
 func TestEveryCallIsRecorded(t *testing.T) {
 	const sdk = "github.com/aws/aws-sdk-go-v2/service/"
 
-	services := map[string]string{"ec2": "ec2", "pcs": "pcs", "sts": "sts"}
+	services := map[string]string{"ec2": "ec2", "pcs": "pcs", "sts": "sts", "resourcegroups": groupsService}
 
 	calls := 0
 	err := filepath.WalkDir("../../..", func(path string, d fs.DirEntry, err error) error {

@@ -32,11 +32,12 @@ type region struct {
 	oldTags         map[string]oldTags   // by id
 	extensions      map[string]*extensionOffering
 
-	reservations map[string]*reservation
-	blocks       map[string]*block
-	templates    map[string]*launchTemplate
-	instances    map[string]*instance
-	pcs          pcsState
+	reservations      map[string]*reservation
+	reservationGroups []*reservationGroup
+	blocks            map[string]*block
+	templates         map[string]*launchTemplate
+	instances         map[string]*instance
+	pcs               pcsState
 }
 
 // pool is one type in one zone.

@@ -2,6 +2,7 @@ package shapes
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -33,7 +34,7 @@ func parseJSON(body []byte) (any, error) {
 	return value, nil
 }
 
-// jsonMessage checks a whole request or answer of awsJson1.0.
+// jsonMessage checks a whole request or answer in JSON.
 func (c *checker) jsonMessage(typ string, body []byte) {
 	value, err := parseJSON(body)
 	if err != nil {
@@ -44,7 +45,7 @@ func (c *checker) jsonMessage(typ string, body []byte) {
 	c.jsonValue("", typ, value)
 }
 
-// jsonError checks {"__type": "com.amazonaws.pcs#Name", "message": ...} and the members of the modelled exception.
+// jsonError checks {"__type": "com.amazonaws.SERVICE#Name", "message": ...} and the members of the modelled exception.
 func (c *checker) jsonError(op *operationShape, body []byte) {
 	value, err := parseJSON(body)
 	if err != nil {
@@ -63,7 +64,7 @@ func (c *checker) jsonError(op *operationShape, body []byte) {
 	modelled := op != nil && slices.Contains(op.errors, name)
 	switch {
 	case !qualified:
-		c.report("__type", "%q is not like com.amazonaws.pcs#Name", typ)
+		c.report("__type", "%q is not like com.amazonaws.SERVICE#Name", typ)
 		return
 	case !modelled && !slices.Contains(commonJSONErrors, name):
 		c.report("__type", "%s is not an error of this operation", name)
@@ -72,9 +73,11 @@ func (c *checker) jsonError(op *operationShape, body []byte) {
 	delete(object, "__type")
 
 	if _, ok := c.shapes.structures[name]; !ok {
-		if text, _ := object["message"].(string); text == "" {
+		text, _ := cmp.Or(object["message"], object["Message"]).(string)
+		if text == "" {
 			c.report("message", "missing or empty")
 		}
+
 		return
 	}
 

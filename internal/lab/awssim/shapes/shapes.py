@@ -11,7 +11,7 @@ import gzip
 import json
 import sys
 
-# The operations that the simulator answers, by service. Answers of EC2 and PCS are checked too.
+# The operations that the simulator answers, by service. Answers are checked too, except those of STS.
 OPERATIONS = {
     "ec2": """CancelCapacityReservation CreateCapacityReservation CreateLaunchTemplate CreateLaunchTemplateVersion
         CreateTags DeleteLaunchTemplate DescribeAvailabilityZones DescribeCapacityBlockExtensionHistory
@@ -24,6 +24,7 @@ OPERATIONS = {
     "pcs": """CreateComputeNodeGroup CreateQueue DeleteComputeNodeGroup DeleteQueue GetCluster GetComputeNodeGroup GetQueue
         ListClusters ListComputeNodeGroups ListQueues ListTagsForResource TagResource UpdateCluster UpdateComputeNodeGroup
         UpdateQueue""",
+    "resource-groups": "CreateGroup DeleteGroup GetGroup GetTags GroupResources ListGroupResources",
     "sts": "GetCallerIdentity",
 }
 
@@ -70,7 +71,7 @@ def record(service, model):
     for operation in OPERATIONS[service].split():
         said = model["operations"][operation]
         refs = [said.get("input")]
-        if service in ("ec2", "pcs"):
+        if service != "sts":
             refs += [said.get("output"), *said.get("errors", [])]
         for ref in filter(None, refs):
             reach(ref)

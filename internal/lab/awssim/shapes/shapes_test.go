@@ -13,7 +13,7 @@ const goodQueue = `{"queue":{"name":"gpu","id":"pcs_abcdefghij",
 "clusterId":"pcs_a","createdAt":"2026-11-20T10:00:00Z","modifiedAt":"2026-11-20T10:00:00Z","status":"ACTIVE",
 "computeNodeGroupConfigurations":[{"computeNodeGroupId":"pcs_g"}]}}`
 
-func TestCheckPCS(t *testing.T) {
+func TestCheckAnswer(t *testing.T) {
 	const conflict = `{"__type":"com.amazonaws.pcs#ConflictException","message":"busy","resourceId":"pcs_a","resourceType":"CLUSTER"}`
 
 	tests := []struct {
@@ -64,7 +64,7 @@ func TestCheckPCS(t *testing.T) {
 		{
 			"error without name space", "CreateQueue", 409, conflict,
 			[]string{"com.amazonaws.pcs#", ""},
-			[]string{`__type: "ConflictException" is not like com.amazonaws.pcs#Name`},
+			[]string{`__type: "ConflictException" is not like com.amazonaws.SERVICE#Name`},
 		},
 		{
 			"error of the front end",
@@ -78,7 +78,7 @@ func TestCheckPCS(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			body := strings.NewReplacer(test.replace...).Replace(test.body)
-			err := CheckPCS(test.operation, test.status, []byte(body))
+			err := CheckAnswer("pcs", test.operation, test.status, []byte(body))
 			compareViolations(t, err, test.want)
 		})
 	}
