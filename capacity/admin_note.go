@@ -14,6 +14,7 @@ const (
 	NoteNeverStarts NoteKind = "this job " + CanNeverStart + ": "
 	NoteCannotStart NoteKind = "this job " + CannotStart + ": "
 	NoteFailedHosts NoteKind = "this job waits for failed hosts: "
+	NoteNoRoom      NoteKind = "no zone has room for this job: " // on PCS, where capacity is held for it
 	NoteStartsAgain NoteKind = "what kept this job from starting is over"
 	NoteLimit       NoteKind = "the time limit is "
 	NoteStated      NoteKind = "this job's own limit is " // from its submission: Slurm forgets it at the start
@@ -90,7 +91,7 @@ func ParseAdminNote(comment string) (n AdminNote, ours bool) {
 // parseSentence finds the kind of a sentence, and its parts. One that it would write in another way has no kind.
 func parseSentence(sentence string) AdminNote {
 	for _, kind := range []NoteKind{
-		NoteNeverStarts, NoteCannotStart, NoteFailedHosts, NoteStartsAgain, NoteLimit, NoteStated, NoteRequeued,
+		NoteNeverStarts, NoteCannotStart, NoteFailedHosts, NoteNoRoom, NoteStartsAgain, NoteLimit, NoteStated, NoteRequeued,
 		NoteNotLaunched,
 	} {
 		n := AdminNote{Kind: kind, Text: strings.TrimPrefix(sentence, string(kind))}

@@ -448,7 +448,8 @@ func candidates(p Partition, snap *Snapshot) (all []Turn) {
 
 // matchesWish reports whether the turn is what a job's comment asks for.
 func (c Turn) matchesWish(w Wish, snap *Snapshot) bool {
-	holds := c.Partition.Provider.Launches() && !c.Group.PurchaseOption.IsReserved() && !snap.ReserveOff
+	holds := !c.Group.PurchaseOption.IsReserved() && !snap.ReserveOff &&
+		(c.Partition.Provider.Launches() || c.LaunchesHeld())
 	switch {
 	case w.ReservationID != "" && c.Reservation.ID != w.ReservationID,
 		w.Capacity == ReuseCapacity && c.onDemand(),

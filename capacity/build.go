@@ -100,9 +100,9 @@ func (g GroupSettings) build(p Provider, facts Facts, where placement, snap, was
 		Subnets:        []Subnet{},
 	}
 
-	// On PCS, setup has compared the platform, and only PCS launches.
-	if p.Launches() {
-		image := facts.Platforms[g.LaunchTemplate]
+	// On PCS, setup has compared the platform of a reservation, and only PCS launches.
+	if template := g.imageTemplate(p, snap.Cluster); template != "" {
+		image := facts.Platforms[template]
 		group.Platform = image.Platform
 		group.PlatformOf = image.Template
 	}
@@ -139,6 +139,7 @@ func (g GroupSettings) build(p Provider, facts Facts, where placement, snap, was
 		slot.Feature = at.Slot.Feature
 		slot.Out = at.Slot.Out
 		slot.Opening = at.Slot.Opening
+		slot.Holding = at.Slot.Holding
 		slot.PoweredUp = at.Slot.PoweredUp
 	}
 

@@ -52,6 +52,7 @@ const (
 	PastFence            Code = "past-fence"
 	InstancesNotKnown    Code = "instances-not-known"
 	HeldNotKnown         Code = "held-not-known"
+	HoldGroupUnread      Code = "hold-group-unread"
 	NoNodeGroup          Code = "no-node-group"
 	NodeGroupFailed      Code = "node-group-failed"
 	RollOverDue          Code = "roll-over-due"
@@ -524,6 +525,14 @@ var Codes = []Meaning{
 		Text: "EC2 did not list the ODCRs that are held for jobs, so none is released. Each ends by itself, " +
 			"within an hour of its end.",
 		Do: "Wait for the next pass.",
+	},
+	{
+		Code:     HoldGroupUnread,
+		At:       []Place{AtPass},
+		Severity: Admin,
+		Text: "AWS did not list the Capacity Reservation group of a compute node group with reserve = \"per-job\". PCS " +
+			"launches nothing outside of it, so no capacity is held for jobs, and they wait.",
+		Do: "If somebody has deleted the group, run `setup` again.",
 	},
 	{
 		Code:     NoNodeGroup,

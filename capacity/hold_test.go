@@ -54,3 +54,34 @@ func TestWhoseHold(t *testing.T) {
 		})
 	}
 }
+
+// A job that waits for nodes is one for which capacity may be held, for as many of its tasks as may run at a time.
+func TestWaitingForNodes(t *testing.T) {
+	for _, c := range []struct {
+		shown, reason string
+		lacks         bool
+		tasks, array  int
+	}{
+		{"7", "Resources", true, 1, 7},
+		{"7", "Priority", true, 1, 7},
+		{"7", "ReqNodeNotAvail, Reserved for maintenance", true, 1, 7},
+		{"7", "ReqNodeNotAvail,_UnavailableNodes:gpu-1", true, 1, 7},
+		{"7", "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved_for_jobs_in_higher_priority_partitions", true, 1, 7},
+		{"7_[1-4,9]", "Resources", true, 5, 7},
+		{"7_[1-9%2]", "Resources", true, 2, 7},
+		{"7_3", "Dependency", false, 1, 7},
+		{"7+1", "QOSMaxJobsPerUserLimit", false, 1, 8},
+		{"7", "JobHeldUser", false, 1, 7},
+		{"7", "None", false, 1, 7},
+	} {
+		j := Job{ID: 7, Shown: c.shown, Reason: c.reason}
+		if c.array == 8 { // a component has an id of its own
+			j.ID = 8
+		}
+
+		if j.LacksNodes() != c.lacks || j.PendingTasks() != c.tasks || j.ArrayID() != c.array {
+			t.Errorf("%s, %s: lacks %t, %d tasks, array %d", c.shown, c.reason, j.LacksNodes(), j.PendingTasks(),
+				j.ArrayID())
+		}
+	}
+}

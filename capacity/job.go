@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -80,6 +81,40 @@ func (j Job) CanStart() bool { return j.Pending() && j.Reason != DependencyNever
 // Completing reports whether the job's run is over while its nodes still clean up. State is COMPLETING too: squeue does
 // not show how the job ended.
 func (j Job) Completing() bool { return j.StateFlag == "COMPLETING" }
+
+// LacksNodes reports whether the job waits for nodes, or behind jobs that do, as far as Slurm's reason shows.
+func (j Job) LacksNodes() bool {
+	return slices.ContainsFunc([]string{"Resources", "Priority", "ReqNodeNotAvail", "Nodes required for job are DOWN"},
+		func(reason string) bool { return strings.HasPrefix(j.plainReason(), reason) })
+}
+
+// PendingTasks returns the number of tasks that the job stands for, at most as many as may run at a time: squeue shows
+// the pending tasks of an array as one job. It is 1 for any other job.
+func (j Job) PendingTasks() int {
+	_, list, together := strings.Cut(j.Shown, "_[")
+	if !together {
+		return 1
+	}
+
+	list, limit, limited := strings.Cut(strings.TrimSuffix(list, "]"), "%")
+
+	tasks, _ := hostlist.Expand("[" + list + "]")
+	if most, err := strconv.Atoi(limit); limited && err == nil {
+		return max(1, min(most, len(tasks)))
+	}
+
+	return max(1, len(tasks))
+}
+
+// ArrayID returns the id of the job's array; ID for a job of none.
+func (j Job) ArrayID() int {
+	array, _, _ := strings.Cut(j.Shown, "_")
+	if id, err := strconv.Atoi(array); err == nil {
+		return id
+	}
+
+	return j.ID
+}
 
 // Settled reports whether the job is pending and its last run has left nothing behind. On 22.05 a requeued job keeps
 // the start of its last run, or "Cleaning" as its reason, until PrologSlurmctld has ended and its nodes are free. Until

@@ -17,6 +17,11 @@ const (
 	ReservePerJob ReservePolicy = "per-job" // for every job
 )
 
+// LaunchesHeld reports whether PCS launches the nodes of a slot only into ODCRs that sync creates for waiting jobs.
+func (at SlotRef) LaunchesHeld() bool {
+	return at.Partition.Provider.Configures() && at.Group.Reserve == ReservePerJob
+}
+
 // Reserve limits the temporary ODCRs: to hold capacity is to have an On-Demand Capacity Reservation (ODCR) of our own
 // for the minutes of a launch.
 type Reserve struct {
@@ -97,11 +102,18 @@ type Run struct {
 // JobRun is one run of a job: each requeue starts another.
 type JobRun struct{ ID, Restarts int }
 
+// MarshalText writes the run as ID/RESTARTS.
+func (r JobRun) MarshalText() ([]byte, error) {
+	return fmt.Appendf(nil, "%d/%d", r.ID, r.Restarts), nil
+}
+
 // HoldJobs returns the value of TagHold for runs of jobs. If a tag cannot hold them all, it has the first ones.
 func HoldJobs(runs []JobRun) string {
 	text := strings.TrimSpace(holdJobs)
 	for _, r := range runs {
-		more := fmt.Sprintf(" %d/%d", r.ID, r.Restarts)
+		run, _ := r.MarshalText()
+
+		more := " " + string(run)
 		if len(text)+len(more) > MaxTagValue {
 			break
 		}
@@ -136,18 +148,35 @@ const (
 	LaunchTime = 5 * time.Minute
 )
 
+// StartTime is how long Slurm has to start a job for which an ODCR has been created. Slurm looks at all jobs once a
+// minute (sched_interval), and at the first ones more often.
+const StartTime = 2 * time.Minute
+
+// IsAwaited reports whether an ODCR of ours for jobs still has to take their instances: their nodes boot, or they may
+// start soon. booting is as in UnneededReason.
+func (r Reservation) IsAwaited(booting map[JobRun]bool, now time.Time) bool {
+	runs, _ := r.HoldRuns()
+	young := r.Created.After(now.Add(-StartTime))
+
+	return booting == nil || slices.ContainsFunc(runs, func(run JobRun) bool {
+		boots, pending := booting[run]
+		return boots || pending && young
+	})
+}
+
 // UnneededReason says why an ODCR of ours for a cluster no longer serves a purpose; "" if it may. booting are the runs
-// of jobs that wait for their nodes; with nil, because Slurm did not answer, an ODCR for jobs counts as needed until
-// its end. unheard are the tokens of orders whose answers were lost.
+// of jobs that wait for their nodes, and false for those that have no nodes yet; with nil, because Slurm did not answer,
+// an ODCR for jobs counts as needed until its end. unheard are the tokens of orders whose answers were lost.
 func (r Reservation) UnneededReason(
 	cluster string, booting map[JobRun]bool, unheard map[string]bool, now time.Time,
 ) string {
 	runs, forJobs := r.HoldRuns()
-	boots := func(run JobRun) bool { return booting[run] }
 
 	switch {
 	case r.Tags[TagCluster] != cluster || r.Tags[TagHold] == "" || r.Kind != ODCR || !r.State.IsLive():
 		return ""
+	case r.Tags[TagNodeGroup] != "" && r.Used() > 0:
+		return "" // it goes with the last of its nodes
 	case !r.End.IsZero() && !r.End.After(now):
 		return "its end has passed"
 	case r.Tags[TagHold] == HoldProbe && r.Created.Before(now.Add(-probeTime)):
@@ -156,7 +185,7 @@ func (r Reservation) UnneededReason(
 		return "the command that ordered it was interrupted before it got the id"
 	case forJobs && len(runs) == 0 && r.Created.Before(now.Add(-LaunchTime)):
 		return "its launch is over"
-	case forJobs && len(runs) > 0 && booting != nil && !slices.ContainsFunc(runs, boots):
+	case forJobs && len(runs) > 0 && !r.IsAwaited(booting, now):
 		return "no job waits for it"
 	}
 

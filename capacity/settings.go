@@ -147,6 +147,31 @@ func (s Settings) LaunchTemplates() (names []string) {
 	return names
 }
 
+// ImageTemplates returns the launch templates whose images' platforms must be known: those that we launch from, and on
+// PCS those of node groups for which capacity is held.
+func (s Settings) ImageTemplates() (names []string) {
+	for _, p := range s.Partitions {
+		for _, g := range p.Groups {
+			if name := g.imageTemplate(p.Provider, s.Cluster); name != "" && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+
+	return names
+}
+
+func (g GroupSettings) imageTemplate(p Provider, cluster string) string {
+	switch {
+	case p.Launches():
+		return g.LaunchTemplate
+	case p.Configures() && g.Reserve == ReservePerJob:
+		return TemplateName(cluster, g.Name)
+	}
+
+	return ""
+}
+
 // ReservationIDs returns all reservations of the node group: those in its slots and those to be used up first.
 func (g NodeGroup) ReservationIDs() []string {
 	ids := slices.Clone(g.ReuseIDs)
@@ -163,9 +188,10 @@ func SlotNames(p Provider, group string) []string {
 	return GroupSettings{Name: group}.SlotNames(p)
 }
 
-// SlotNames returns the slots of the node group: with PCS two; with provider ec2 one, or two if the settings say so.
+// SlotNames returns the slots of the node group: with PCS two if it uses reservations; with provider ec2 one, or two if
+// the settings say so.
 func (g GroupSettings) SlotNames(p Provider) []string {
-	if p == ProviderPCS || g.Slots == 2 {
+	if p == ProviderPCS && g.PurchaseOption.IsReserved() || g.Slots == 2 {
 		return []string{g.Name + "-a", g.Name + "-b"}
 	}
 	return []string{g.Name}

@@ -124,8 +124,18 @@ type Slot struct {
 	Out     []NodesOut `json:"out,omitempty"`   // the nodes to which Slurm gives no job until someone acts
 	// Opening has the nodes that take no jobs yet although their block is open; nil if there are none.
 	Opening *Opening `json:"opening,omitempty"`
+	// Holding says what is held for jobs of the slot; nil for nothing.
+	Holding *Holding `json:"holding,omitempty"`
 	// PoweredUp is when sync last powered nodes up because their block is open; zero if it has not.
 	PoweredUp time.Time `json:"powered_up,omitzero"`
+}
+
+// Holding counts the instances of the ODCRs that sync holds for waiting jobs.
+type Holding struct {
+	AZID  string `json:"az_id"`
+	Count int    `json:"count"`
+	Free  int    `json:"free"` // those that do not run yet
+	Jobs  string `json:"jobs"` // as Slurm shows them, separated by commas
 }
 
 // Opening names nodes of an open block that a wait still keeps from jobs.

@@ -13,6 +13,8 @@ const (
 	TagReservation = "pcs-capacity:reservation"
 	// TagPartition is the Slurm partition.
 	TagPartition = "pcs-capacity:partition"
+	// TagNodeGroup is the compute node group of PCS that launches into an ODCR of ours.
+	TagNodeGroup = "pcs-capacity:node-group"
 	// TagNodes is the sorted hostlist of one launch call; if it is longer than a tag, it continues in TagNodes-2,
 	// TagNodes-3, … (see LaunchedNodes). An instance's node is the element at its ami-launch-index, so an instance
 	// can learn its own name.
@@ -38,6 +40,9 @@ const (
 // ClusterMark returns the mark of a self-managed cluster: "linux/0123456789abcdef". Another cluster of the account may
 // have the same ClusterName, so the id tells them apart. Slurm uses ClusterName as a directory name: it has no slash.
 func ClusterMark(clusterName, id string) string { return clusterName + "/" + id }
+
+// TemplateName returns the name of the launch template that setup writes for a slot of a cluster.
+func TemplateName(cluster, slot string) string { return "pcs-capacity-" + cluster + "-" + slot }
 
 // MaxTagValue is EC2's limit for the value of a tag, in characters.
 const MaxTagValue = 256

@@ -28,6 +28,7 @@ type api struct {
 	DescribeImages                          call[ec2.DescribeImagesInput, ec2.DescribeImagesOutput]
 	DescribeLaunchTemplateVersions          call[ec2.DescribeLaunchTemplateVersionsInput, ec2.DescribeLaunchTemplateVersionsOutput]
 	DescribeRegions                         call[ec2.DescribeRegionsInput, ec2.DescribeRegionsOutput]
+	ModifyCapacityReservation               call[ec2.ModifyCapacityReservationInput, ec2.ModifyCapacityReservationOutput]
 	GetConsoleOutput                        call[ec2.GetConsoleOutputInput, ec2.GetConsoleOutputOutput]
 	PurchaseCapacityBlock                   call[ec2.PurchaseCapacityBlockInput, ec2.PurchaseCapacityBlockOutput]
 	PurchaseCapacityBlockExtension          call[ec2.PurchaseCapacityBlockExtensionInput, ec2.PurchaseCapacityBlockExtensionOutput]
@@ -62,6 +63,7 @@ func newAPI(c *ec2.Client) *api {
 		DescribeImages:                          c.DescribeImages,
 		DescribeLaunchTemplateVersions:          c.DescribeLaunchTemplateVersions,
 		DescribeRegions:                         c.DescribeRegions,
+		ModifyCapacityReservation:               c.ModifyCapacityReservation,
 		GetConsoleOutput:                        c.GetConsoleOutput,
 		PurchaseCapacityBlock:                   c.PurchaseCapacityBlock,
 		PurchaseCapacityBlockExtension:          c.PurchaseCapacityBlockExtension,

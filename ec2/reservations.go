@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -389,6 +390,21 @@ func (c *Client) CreateODCR(ctx context.Context, o capacity.HoldOrder) (capacity
 	}
 
 	return c.reservation(*out.CapacityReservation), nil
+}
+
+// ModifyODCR changes the number of instances of an ODCR and its EndDate. EC2 refuses fewer than run in it.
+func (c *Client) ModifyODCR(ctx context.Context, id string, count int, end time.Time) error {
+	_, err := c.api.ModifyCapacityReservation(ctx, &ec2.ModifyCapacityReservationInput{
+		CapacityReservationId: aws.String(id),
+		InstanceCount:         aws.Int32(int32(count)),
+		EndDate:               aws.Time(end),
+		EndDateType:           types.EndDateTypeLimited,
+	})
+	if err != nil {
+		return fmt.Errorf("changing %s in %s: %w", id, c.region, err)
+	}
+
+	return nil
 }
 
 // CancelODCR cancels an ODCR; its instances go on. An ODCR that has ended is no error. For one that

@@ -85,7 +85,7 @@ func (p Provisioner) wantedGroup(
 	}
 
 	spec := capacity.LaunchTemplateSpec{
-		Name:           TemplateName(cluster.Name, g.Name),
+		Name:           capacity.TemplateName(cluster.Name, g.Name),
 		From:           g.TemplateID,
 		FromVersion:    g.TemplateVersion,
 		ImageID:        g.AMI,

@@ -247,9 +247,6 @@ func (c *Client) Queue(ctx context.Context, cluster, nameOrID string) (Queue, bo
 	return q, found, err
 }
 
-// TemplateName returns the name of the launch template of a slot.
-func TemplateName(cluster, slot string) string { return "pcs-capacity-" + cluster + "-" + slot }
-
 // PCS writes these on the instances of a node group: the ids of its cluster and of the node group.
 const (
 	TagClusterID   = "aws:pcs:cluster-id"

@@ -83,7 +83,7 @@ func (a *account) addGroup(name string) {
 	template, err := a.ec2.EnsureLaunchTemplate(
 		a.Context(),
 		capacity.LaunchTemplateSpec{
-			Name:          pcs.TemplateName("ml", name),
+			Name:          capacity.TemplateName("ml", name),
 			From:          compute.TemplateID,
 			FromVersion:   "1",
 			ImageID:       compute.AMI,

@@ -244,6 +244,10 @@ func (o odcr) record(now time.Time, err error) state.Record {
 		Reservation: o.ID,
 		Code:        string(capacity.OK),
 		Message:     message,
+		Held: &state.Held{
+			Instances: o.Total,
+			Seconds:   int64(idle.Round(time.Second)/time.Second) * int64(o.Total),
+		},
 	}
 	if err != nil {
 		p, code := problemOf(err)

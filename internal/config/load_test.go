@@ -271,6 +271,19 @@ func TestLoadNamesFileLineAndNearestKey(t *testing.T) {
 			`purchase_option = "spot" is not valid; use "capacity-block", "odcr" or "on-demand"`,
 		},
 		{
+			"held capacity and reservations on PCS",
+			"[reserve]\nmax_instances = 4\n" + goodPartition +
+				"  purchase_option = \"on-demand\"\n  reserve = \"per-job\"\n",
+			"",
+			"nodes launch only into ODCRs that sync creates; leave capacity_reservation_ids and select out",
+		},
+		{
+			"held capacity in a block",
+			"[reserve]\nmax_instances = 4\n" + goodPartition + "  reserve = \"per-job\"\n",
+			"",
+			`reserve = "per-job" is for provider ec2 or pcs and purchase_option = "on-demand"; leave it out`,
+		},
+		{
 			"slots on PCS",
 			goodPartition + "  slots = 2\n",
 			"",

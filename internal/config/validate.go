@@ -294,8 +294,9 @@ func GroupName(provider capacity.Provider, name string) string {
 func validateReserve(
 	g capacity.GroupSettings, provider capacity.Provider, all capacity.Reserve, fail func(message string, args ...any),
 ) {
-	// Where PCS or the site launches, neither an ODCR nor another type is ours to choose.
+	// Where the site launches, neither an ODCR nor another type is ours to choose; where PCS does, no other type.
 	onDemand := provider == capacity.ProviderEC2 && !g.PurchaseOption.IsReserved()
+	holds := onDemand || provider == capacity.ProviderPCS && !g.PurchaseOption.IsReserved()
 	switch {
 	case g.Reserve != "" && g.Reserve != capacity.ReserveNever && g.Reserve != capacity.ReservePerJob:
 		fail("reserve = %q is not valid; use \"never\" or \"per-job\"", g.Reserve)
@@ -303,8 +304,11 @@ func validateReserve(
 		fail(
 			"reserve = \"per-job\" holds nothing while max_instances of [reserve] is 0; say how many instances may " +
 				"be held at once")
-	case g.Reserve == capacity.ReservePerJob && !onDemand:
-		fail("reserve = \"per-job\" is for provider ec2 and purchase_option = \"on-demand\"; leave it out")
+	case g.Reserve == capacity.ReservePerJob && !holds:
+		fail("reserve = \"per-job\" is for provider ec2 or pcs and purchase_option = \"on-demand\"; leave it out")
+	case g.Reserve == capacity.ReservePerJob && !onDemand && (len(g.ReservationIDs) > 0 || g.Select != nil):
+		fail("with provider pcs and reserve = \"per-job\", nodes launch only into ODCRs that sync creates; leave " +
+			"capacity_reservation_ids and select out")
 	}
 
 	if len(g.OtherTypes) > 0 && g.Reserve == capacity.ReservePerJob {

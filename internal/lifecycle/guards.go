@@ -22,8 +22,8 @@ func decideFences(s View) (actions []Action, problems []capacity.Problem) {
 	for _, v := range s.slotStates() {
 		nodes := s.guardedNodes(v)
 
-		// Unknown is not gone: its guards stay as they are (R8).
-		if v.Unknown || len(nodes) == 0 && v.Reservation.ID != "" {
+		// Unknown is not gone: its guards stay as they are (R8). Those of held nodes follow what is held: decidePlaces.
+		if v.Unknown || len(nodes) == 0 && v.Reservation.ID != "" || v.LaunchesHeld() {
 			keep[v.Slot.Name] = true
 			continue
 		}
@@ -164,6 +164,9 @@ func (g guardChange) text(toAWS time.Duration) string {
 	case capacity.GuardSurplus:
 		undone = "jobs can use " + nodes + " again"
 		does = "no job starts on " + nodes + ": the reservation has too few instances, or max_nodes allows no more nodes"
+		if of := r.Guard(); of.Block == "" {
+			does = "no job starts on " + nodes + " before capacity is held for it"
+		}
 	case capacity.GuardFence:
 		what = "the fence " + r.Name
 		undone = "no reservation needs it"

@@ -350,6 +350,9 @@ func recordPending(j capacity.Job, said state.JobRecord, before map[string]state
 	}
 
 	said.HadTimeMin = was.HadTimeMin || j.TimeMin.Set
+	if was.Restarts == j.Restarts {
+		said.Unused = was.Unused
+	}
 
 	switch {
 	case was.Ending != nil:

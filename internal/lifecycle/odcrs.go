@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -52,29 +53,110 @@ func Clean(ctx context.Context, s Sources) ([]UnneededHold, error) {
 
 // releaseHolds is Clean in a pass.
 func (p *pass) releaseHolds(ctx context.Context) {
+	if !p.readAllHolds(ctx) {
+		return
+	}
+
+	held := p.view.Holds
+	p.carryOut(ctx, held.releaseActions(held.findUnneeded()))
+
+	if held.Err != nil {
+		p.addHoldsProblem(held.Err)
+	}
+}
+
+// hold orders ODCRs for waiting jobs and lets jobs have the nodes that PCS can launch into them.
+func (p *pass) hold(ctx context.Context) {
+	held := p.view.heldSlots()
+	if len(held) == 0 || p.view.Jobs == nil {
+		return // that jobs could not be read has been reported
+	}
+
+	if !p.readAllHolds(ctx) {
+		return
+	}
+
+	p.view.Members = map[string][]string{}
+	for _, v := range held {
+		if !p.view.usesGroup(v) {
+			continue
+		}
+
+		members, err := p.Groups.Members(ctx, p.view.groupName(v))
+		if err != nil {
+			words, _ := p.EC2.Explain(err)
+			p.addProblem(capacity.HoldGroupUnread, aboutSlot(v), fmt.Sprintf(
+				"if it was deleted, run `pcs-capacity setup --queue %s --node-group %s` again", v.Partition.Name,
+				v.Group.Name),
+				"reading Capacity Reservation group %s: %s; no capacity is held for jobs", p.view.groupName(v), words)
+
+			continue
+		}
+
+		p.view.Members[v.Slot.Name] = append([]string{}, members...)
+	}
+
+	p.carryOut(ctx, decideSettled(p.view))
+	p.carryOut(ctx, decideJoins(p.view))
+	p.carryOut(ctx, decideOrders(p.view))
+	p.carryOut(ctx, decidePlaces(p.view))
+	p.carryOut(ctx, decideRoomNotes(p.view))
+	p.carryOut(ctx, decideSizes(p.view))
+
+	for _, v := range held {
+		v.Slot.Holding = p.view.holding(v)
+	}
+}
+
+// foldHolds adds to the view what orders have brought.
+func (p *pass) foldHolds(o Outcome) {
+	for _, id := range slices.Sorted(maps.Keys(o.ODCRs)) {
+		p.view.Holds.ODCRs = append(p.view.Holds.ODCRs, o.ODCRs[id])
+	}
+
+	for id, slot := range o.Joined {
+		p.view.Members[slot] = append(p.view.Members[slot], id)
+	}
+
+	if len(o.Orders) > 0 {
+		p.view.Orders = o.Orders
+	}
+}
+
+// readAllHolds reads our ODCRs, once in a pass, and reports whether they are known.
+func (p *pass) readAllHolds(ctx context.Context) bool {
+	if p.view.Holds != nil {
+		return true
+	}
+
 	if p.Settings.Reserve.MaxInstances == 0 || p.view.NoAWS || p.view.Cluster == nil || p.view.Cluster.MarkErr != nil {
-		return // these failures have been reported
+		return false // these failures have been reported
 	}
 
 	held, err := p.readHolds(ctx, p.view.Cluster.Mark)
-	if err == nil {
-		p.carryOut(ctx, held.releaseActions(held.findUnneeded()))
-		err = held.Err
+	if err != nil {
+		p.addHoldsProblem(err)
+		return false
 	}
 
-	if err != nil {
-		words, _ := p.EC2.Explain(err)
-		p.addProblem(capacity.HeldNotKnown, capacity.Subject{}, "", "looking for unneeded ODCRs: %s", words)
-	}
+	p.view.Holds = &held
+
+	return true
+}
+
+func (p *pass) addHoldsProblem(err error) {
+	words, _ := p.EC2.Explain(err)
+	p.addProblem(capacity.HeldNotKnown, capacity.Subject{}, "", "looking for unneeded ODCRs: %s", words)
 }
 
 // Holds has the facts about this cluster's ODCRs.
 type Holds struct {
-	Mark    string
-	Ledger  []capacity.Hold // what hooks and commands have recorded, as far as it was readable
-	Err     error
-	ODCRs   []capacity.Reservation   // those that EC2 shows
-	Booting map[capacity.JobRun]bool // the runs of jobs whose allocated nodes still boot; nil if unknown
+	Mark   string
+	Ledger []capacity.Hold // what hooks and commands have recorded, as far as it was readable
+	Err    error
+	ODCRs  []capacity.Reservation // those that EC2 shows
+	// Booting has the runs of jobs whose allocated nodes still boot, and false for those of pending jobs; nil if unknown.
+	Booting map[capacity.JobRun]bool
 	Now     time.Time
 }
 
@@ -90,16 +172,22 @@ func (s Sources) readHolds(ctx context.Context, mark string) (h Holds, err error
 	}
 
 	h.Now = s.now() // known only after EC2's answer
-	// After EC2: a job gets its nodes before an ODCR is created for it, so a job that is not booting now waits for none
-	// of these ODCRs.
+	// After EC2: a hook creates an ODCR for a job that has its nodes already, so a job that is not booting now waits for
+	// none of these ODCRs. A pass creates one for a job that is pending.
 	if slices.ContainsFunc(h.ODCRs, func(r capacity.Reservation) bool { _, forJobs := r.HoldRuns(); return forJobs }) {
-		jobs, _, err := s.Slurm.JobsOf(ctx, nil, capacity.Job.Configuring)
+		waits := func(j capacity.Job) bool { return j.Configuring() || j.Pending() }
+
+		jobs, _, err := s.Slurm.JobsOf(ctx, nil, waits)
 		if err == nil {
 			h.Booting = map[capacity.JobRun]bool{}
 		}
 
+		// An ODCR on PCS is for all tasks of an array.
 		for _, j := range jobs {
-			h.Booting[capacity.JobRun{ID: j.ID, Restarts: j.Restarts}] = true
+			for _, id := range []int{j.ID, j.ArrayID()} {
+				run := capacity.JobRun{ID: id, Restarts: j.Restarts}
+				h.Booting[run] = h.Booting[run] || j.Configuring()
+			}
 		}
 	}
 

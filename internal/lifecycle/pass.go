@@ -89,6 +89,7 @@ func (p *pass) run(ctx context.Context) {
 		p.view.Snap.Add(problems...)
 		p.carryOut(ctx, guards)
 		p.changeJobs(ctx)
+		p.hold(ctx)
 		p.carryOut(ctx, decideTests(p.view))
 		p.carryOut(ctx, decideNodeReturns(p.view))
 		p.carryOut(ctx, decidePowerDowns(p.view))
@@ -172,6 +173,8 @@ func (p *pass) carryOut(ctx context.Context, actions []Action) (done []Action) {
 
 // fold brings the view up to date with what actions did.
 func (p *pass) fold(o Outcome) {
+	p.foldHolds(o)
+
 	p.view.JobRecords = mergeRecords(p.view.JobRecords, o.Records)
 	for _, at := range capacity.AllSlots(p.view.Snap.Partitions) {
 		if since, is := o.PoweredUp[at.Slot.Name]; is {

@@ -94,7 +94,7 @@ func (p *pass) ownFences(cluster func() (*Cluster, error)) (fences []capacity.Sl
 // them, whatever the settings say now.
 func (p *pass) query(old *capacity.Snapshot) facts.Query {
 	q := facts.Query{
-		Templates:  p.Settings.LaunchTemplates(),
+		Templates:  p.Settings.ImageTemplates(),
 		Held:       p.Held,
 		Instances:  p.view.Old == nil,
 		Offline:    p.Offline,
@@ -107,7 +107,7 @@ func (p *pass) query(old *capacity.Snapshot) facts.Query {
 		}
 
 		for _, g := range part.Groups {
-			q.NodeGroups = append(q.NodeGroups, capacity.SlotNames(part.Provider, g.Name)...)
+			q.NodeGroups = append(q.NodeGroups, g.SlotNames(part.Provider)...)
 		}
 	}
 

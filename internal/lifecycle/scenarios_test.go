@@ -31,7 +31,7 @@ const scenariosFile = "testdata/scenarios.txt"
 // the session in testdata. After a change on purpose: go test -run TestScenarios -update.
 func TestScenarios(t *testing.T) {
 	var got strings.Builder
-	for _, s := range scenarios {
+	for _, s := range slices.Concat(scenarios, holdScenarios) {
 		t.Run(s.name, func(t *testing.T) {
 			st := newStage(t)
 
@@ -225,10 +225,12 @@ func (st *stage) cutShort(limit int, timeMin capacity.Limit) {
 	st.passes(time.Hour+36*time.Minute, 1)
 }
 
-var scenarios = []struct {
+type scenario struct {
 	name string
 	play func(*stage)
-}{
+}
+
+var scenarios = []scenario{
 	{"a block is scheduled, opens, and its fence comes", func(st *stage) {
 		st.block("cr-1", "solo", 0, day, 4)
 		st.pass(-30 * time.Minute)

@@ -63,6 +63,13 @@ type View struct {
 	// TestJobs are the jobs of tests, those that have ended in the last minutes too, by name.
 	TestJobs map[string]capacity.Job
 
+	// Holds has the ODCRs that are held for this cluster; nil before they are read.
+	Holds *Holds
+	// Members has the reservations in the groups of slots; a group that was not read has no entry.
+	Members map[string][]string
+	// Orders has the jobs for which this pass has ordered ODCRs: see Outcome.
+	Orders map[string]string
+
 	// Placed has the nodes that a Prolog reported on a wrong instance, and that are right now.
 	Placed []string
 	// Rolling has the node groups that sync sets up or removes by itself.

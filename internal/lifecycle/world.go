@@ -21,9 +21,10 @@ import (
 
 // World is read and changed by a pass. The adapters are one, the model of the tests (internal/lab/model) is the other.
 type World struct {
-	Slurm Slurm
-	EC2   EC2
-	State state.Dir
+	Slurm  Slurm
+	EC2    EC2
+	Groups Groups // nil where no capacity is held for jobs on PCS
+	State  state.Dir
 	// MachineTime is the machine's clock, which stands for the Slurm controller's: time.Now. AWS's time is MachineTime
 	// plus EC2.Offset.
 	MachineTime func() time.Time
@@ -42,6 +43,17 @@ type Outcome struct {
 	Terminated map[string]bool
 	// Open has the slots whose guards could not all be placed: later actions of the list remove none from them.
 	Open map[string]bool
+
+	// ODCRs have been created for waiting jobs, by id.
+	ODCRs map[string]capacity.Reservation
+	// Joined are those that have been added to the groups of slots, the slots by the ODCRs' ids.
+	Joined map[string]string
+	// Orders has the jobs for which ODCRs were ordered, each with EC2's last refusal, "" if one was created.
+	Orders map[string]string
+	// Ordered counts the instances of ODCRs, by slot.
+	Ordered map[string]int
+	// Full are the zones without room, by instance type and zone.
+	Full map[string]fullZone
 }
 
 func newOutcome() Outcome {
@@ -50,6 +62,11 @@ func newOutcome() Outcome {
 		PoweredUp:  map[string]time.Time{},
 		Terminated: map[string]bool{},
 		Open:       map[string]bool{},
+		ODCRs:      map[string]capacity.Reservation{},
+		Joined:     map[string]string{},
+		Orders:     map[string]string{},
+		Ordered:    map[string]int{},
+		Full:       map[string]fullZone{},
 	}
 }
 
@@ -127,9 +144,21 @@ type EC2 interface {
 	// Impaired are running instances whose host is impaired, or that EC2 is about to stop: its words, by instance.
 	Impaired(ctx context.Context) (map[string]string, error)
 
+	// CreateODCR answers an order that was made before with what it made then.
+	CreateODCR(ctx context.Context, o capacity.HoldOrder) (capacity.Reservation, error)
+	// ModifyODCR changes the number of instances and the end of an ODCR. EC2 refuses fewer than run in it.
+	ModifyODCR(ctx context.Context, id string, count int, end time.Time) error
 	// Terminate ends instances, CancelODCR an ODCR.
 	Terminate(ctx context.Context, instances []capacity.Instance) error
 	CancelODCR(ctx context.Context, id string) error
+}
+
+// Groups has the calls to Capacity Reservation groups, by the groups' names.
+type Groups interface {
+	// Members returns the ids of the reservations in a group.
+	Members(ctx context.Context, group string) (reservations []string, err error)
+	// Add adds reservations, by their ARNs. One that is there already is no error.
+	Add(ctx context.Context, group string, reservationARNs []string) error
 }
 
 // Cluster holds slurmctld's answers: its settings, partitions, nodes and reservations.
@@ -508,6 +537,10 @@ func NextBoundary(snap *capacity.Snapshot, now time.Time) (at time.Time, ok bool
 		all := []time.Time{v.Event(now).At}
 		if o := v.Slot.Opening; o != nil && o.Soon {
 			all = append(all, now.Add(openPoll))
+		}
+
+		if v.Slot.Holding != nil {
+			all = append(all, now.Add(holdPoll))
 		}
 
 		if fence := v.Window.Fence; !fence.IsZero() {

@@ -254,7 +254,7 @@ func TestWhatIsKept(t *testing.T) {
 	w = newWorld()
 	w.setUp(t, askForOnEC2(now1))
 	p := &w.config.Partitions[0]
-	p.MinTime.Duration, p.Groups[0].Slots, p.Groups[0].LaunchTemplate = 2*time.Hour, 2, pcs.TemplateName(
+	p.MinTime.Duration, p.Groups[0].Slots, p.Groups[0].LaunchTemplate = 2*time.Hour, 2, capacity.TemplateName(
 		ourMark,
 		"gpu",
 	)+":1"

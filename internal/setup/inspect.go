@@ -271,7 +271,7 @@ func (in *inspection) readSlots(ctx context.Context, s sources) error {
 	reads, ctx := errgroup.WithContext(ctx)
 	for i := range in.slots {
 		slot := &in.slots[i]
-		names = append(names, pcs.TemplateName(in.Cluster.Name, slot.Name))
+		names = append(names, capacity.TemplateName(in.Cluster.Name, slot.Name))
 		if slot.Owned {
 			reads.Go(func() (err error) {
 				slot.Uses, _, err = s.TemplateVersion(ctx, slot.Group.TemplateID+":"+slot.Group.TemplateVersion)

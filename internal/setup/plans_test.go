@@ -576,7 +576,7 @@ func TestPlansInFull(t *testing.T) {
 			for _, name := range []string{"gpu", "big", "old"} {
 				w.Templates[name] = capacity.LaunchTemplate{
 					ID:   "lt-" + name,
-					Name: pcs.TemplateName(ourMark, name),
+					Name: capacity.TemplateName(ourMark, name),
 					Tags: map[string]string{capacity.TagCluster: ourMark, capacity.TagPartition: "gpu"},
 				}
 			}

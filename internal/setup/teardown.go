@@ -77,7 +77,7 @@ func (v *view) goingSlots(
 
 	for _, lt := range templates {
 		written[lt.Name] = lt
-		if slot, is := strings.CutPrefix(lt.Name, pcs.TemplateName(v.Cluster.Name, "")); is &&
+		if slot, is := strings.CutPrefix(lt.Name, capacity.TemplateName(v.Cluster.Name, "")); is &&
 			lt.Tags[capacity.TagPartition] == v.request.Queue {
 			all(groupNameOf(slot))
 		}
@@ -109,7 +109,7 @@ func (v *view) goingSlots(
 
 		slot.Base = base
 		slot.Nodes = nodes[name]
-		slot.Template = written[pcs.TemplateName(v.Cluster.Name, name)] // with provider ec2 it is of the node group
+		slot.Template = written[capacity.TemplateName(v.Cluster.Name, name)] // with provider ec2 it is of the node group
 		slot.Instances += running[name]
 		slots = append(slots, slot)
 	}

@@ -44,7 +44,7 @@ func decideWanted(in inspection, slot Slot) wanted {
 
 	settings, _ := in.like.SettingsFor(r.InstanceType)
 
-	w.template.Name = pcs.TemplateName(in.Cluster.Name, slot.Name)
+	w.template.Name = capacity.TemplateName(in.Cluster.Name, slot.Name)
 	w.group = pcs.NodeGroup{
 		Name:            slot.Name,
 		PurchaseOption:  r.Kind,
@@ -152,7 +152,7 @@ func (in *inspection) keptTemplate() (t capacity.LaunchTemplate) {
 // keptEntryTemplate returns the launch template for the settings: the site's choice of a version
 // stays until a newer one is written.
 func (in *inspection) keptEntryTemplate(slot Slot) string {
-	name := pcs.TemplateName(in.request.Mark, slot.Name)
+	name := capacity.TemplateName(in.request.Mark, slot.Name)
 	has := in.entry().LaunchTemplate
 	if was, _, _ := strings.Cut(has, ":"); was == name && slot.Template.Digest == in.launch.Template.Digest {
 		return has

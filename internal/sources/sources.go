@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/ec2/groups"
 	"github.com/pcs-capacity/pcs-capacity/internal/config"
 	"github.com/pcs-capacity/pcs-capacity/internal/lifecycle"
 	"github.com/pcs-capacity/pcs-capacity/internal/notify"
@@ -34,6 +35,7 @@ func New(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) lifecycle.S
 	owner, is := state.OwnerOf(cfg.Path)
 
 	client := slurm.New(cfg.Cluster)
+
 	s := lifecycle.Sources{
 		World: lifecycle.World{
 			Slurm:       client,
@@ -48,6 +50,10 @@ func New(cfg *config.Config, aws *ec2.Client, pcsClient *pcs.Client) lifecycle.S
 		Local:    local,
 		Notify:   Target(cfg),
 	}
+	if aws != nil {
+		s.Groups = groups.From(aws.Shared())
+	}
+
 	s.Held = func(ctx context.Context, groups []string) (held, failed map[string]string, err error) {
 		return pcsClient.Slots(ctx, cfg.Cluster, groups)
 	}

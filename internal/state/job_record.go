@@ -38,6 +38,9 @@ type JobRecord struct {
 
 	// Ending is the requeue at a fence that is under way; nil for none. It is replaced, never changed.
 	Ending *Ending `json:"requeue,omitempty"`
+	// Unused says how often capacity was held for the job in vain while it waited; nil for never. It is replaced, never
+	// changed.
+	Unused *Unused `json:"unused,omitempty"`
 	// Cut says that sync has lowered the job's limit; nil while it has the owner's. It is replaced, never changed.
 	Cut *Cut `json:"lowered,omitempty"`
 }
@@ -66,6 +69,12 @@ type Seen struct {
 type Ending struct {
 	// Release: the job is held only until these steps are done.
 	Release bool `json:"release,omitempty"`
+}
+
+// Unused counts the ODCRs for a waiting job that Slurm did not start.
+type Unused struct {
+	Times int   `json:"times"`
+	At    int64 `json:"at"` // the last time, in Unix seconds of AWS's clock
 }
 
 // Cut describes a limit that sync has lowered to a fence.

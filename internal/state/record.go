@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
 
 // Record is one action of a hook, kept for people who ask why.
@@ -23,6 +25,41 @@ type Record struct {
 	EC2Code   string   `json:"ec2_code,omitempty"`
 	Message   string   `json:"message,omitempty"`
 	Instances []string `json:"instances,omitempty"`
+	// Held says what it has cost to hold capacity; nil for other records.
+	Held *Held `json:"held,omitempty"`
+}
+
+// Held counts the instances of an ODCR that was held for a launch, and their seconds from its creation until they were
+// launched: what the launch has cost more than one without an ODCR.
+type Held struct {
+	Instances int   `json:"instances"`
+	Seconds   int64 `json:"instance_seconds"`
+}
+
+// HeldRecord describes an ODCR of whose instances all are launched that ever will be; inside are those.
+func HeldRecord(r capacity.Reservation, inside []capacity.Instance, now time.Time) Record {
+	held := Held{Instances: r.Total}
+	idle := func(until time.Time) int64 { return max(0, int64(until.Sub(r.Created)/time.Second)) }
+
+	for i := range r.Total {
+		if i < len(inside) {
+			held.Seconds += idle(inside[i].Launched)
+		} else {
+			held.Seconds += idle(now)
+		}
+	}
+
+	return Record{
+		At:          now,
+		Hook:        "hold",
+		Partition:   r.Tags[capacity.TagPartition],
+		Jobs:        []string{r.Tags[capacity.TagJob]},
+		Reservation: r.ID,
+		Code:        string(capacity.OK),
+		Message: fmt.Sprintf("held %d × %s in %s: %d launched, idle for %d instance-seconds", r.Total, r.InstanceType,
+			r.AZID, min(len(inside), r.Total), held.Seconds),
+		Held: &held,
+	}
 }
 
 const recordFile = "hooks.jsonl"

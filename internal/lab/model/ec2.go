@@ -28,10 +28,12 @@ type EC2 struct {
 	NotPaid  bool                            // payments fail
 	// Templates are the newest versions of the launch templates, by name.
 	Templates map[string]capacity.LaunchTemplate
-	VPC       []ec2.Subnet // the subnets that it has, beside those that say themselves where they are
-	OnDemand  int          // the instances that there is room for outside of the blocks, also in ODCRs of ours
-	Console   string       // the last line on the console of each instance
-	IDs       int          // how many ids have been given
+	VPC       []ec2.Subnet   // the subnets that it has, beside those that say themselves where they are
+	OnDemand  int            // the instances that there is room for outside of the blocks, also in ODCRs of ours
+	Zones     map[string]int // the same by zone; nil: all is one
+	Pools     *Pools
+	Console   string // the last line on the console of each instance
+	IDs       int    // how many ids have been given
 
 	// Dates move the dates of the next answers ahead of AWS's clock, one each.
 	Dates []time.Duration
@@ -133,10 +135,10 @@ func (e *EC2) stated(r capacity.Reservation) capacity.Reservation {
 	}
 
 	switch {
-	case !r.Kind.IsBlock():
+	case !r.Kind.IsBlock() && r.Tags[capacity.TagHold] == "":
 	case r.State == capacity.StateActive:
 		r.Available = max(0, r.Total-e.of(r.ID))
-	case r.State == capacity.StateExpired:
+	case r.State == capacity.StateExpired && r.Kind.IsBlock():
 		r.Total = 0
 		r.Available = 0
 	default:
@@ -182,6 +184,29 @@ func (e *EC2) room(id string) int {
 	default:
 		return r.Total - r.Unhealthy - e.of(id)
 	}
+}
+
+// roomIn counts the instances that a zone has room for outside of all reservations.
+func (e *EC2) roomIn(zone string) int {
+	if e.Zones == nil {
+		return e.room("")
+	}
+
+	free := e.Zones[zone]
+	for _, i := range e.Instances {
+		if i.ReservationID == "" && i.SubnetID == zone {
+			free--
+		}
+	}
+
+	for _, r := range e.All {
+		r = e.stated(r)
+		if r.Kind == capacity.ODCR && r.AZID == zone && r.State.IsLive() {
+			free -= r.Total
+		}
+	}
+
+	return free
 }
 
 // newID gives an id.
@@ -300,7 +325,7 @@ func (e *EC2) CreateODCR(_ context.Context, o capacity.HoldOrder) (capacity.Rese
 			switch {
 			case err != nil:
 				return r, err
-			case made.ids == nil && e.room("") < o.Count:
+			case made.ids == nil && e.roomIn(o.AZID) < o.Count:
 				return r, errNoRoom
 			case made.ids == nil:
 				made.ids = []string{e.newID("cr-odcr-")}
@@ -309,6 +334,7 @@ func (e *EC2) CreateODCR(_ context.Context, o capacity.HoldOrder) (capacity.Rese
 				e.Reserve(
 					capacity.Reservation{
 						ID:           made.ids[0],
+						ARN:          arnPrefix + made.ids[0],
 						Kind:         capacity.ODCR,
 						InstanceType: o.InstanceType,
 						AZID:         o.AZID,
@@ -334,12 +360,7 @@ func (e *EC2) CreateODCR(_ context.Context, o capacity.HoldOrder) (capacity.Rese
 func (e *EC2) CancelODCR(_ context.Context, id string) error {
 	return e.change("cancel reservation", id, func() error {
 		e.Change(id, func(r *capacity.Reservation) { r.State = capacity.StateCancelled })
-
-		for i := range e.Instances {
-			if in := &e.Instances[i]; in.ReservationID == id {
-				in.ReservationID = ""
-			}
-		}
+		e.leave(id)
 
 		return nil
 	})

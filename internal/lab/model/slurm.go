@@ -187,7 +187,7 @@ func (s *Slurm) advance() {
 		case r.Kind.IsBlock():
 			s.EC2.End(i.ID) // EC2 takes it back
 		default:
-			s.EC2.Instances[n].ReservationID = "" // it goes on, on demand
+			s.EC2.leave(s.EC2.Instances[n].ReservationID) // it goes on, on demand
 		}
 	}
 

@@ -1,0 +1,217 @@
+package lifecycle
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/model"
+)
+
+// heldGroup is the Capacity Reservation group of the node group of these scenarios.
+const heldGroup = "pcs-capacity-ml-gpu"
+
+// holds has partition gpu on PCS with four nodes that are launched only into held capacity, in two zones with room for
+// so many instances.
+func (st *stage) holds(first, second int) {
+	part := st.solo()
+	part.Name = "gpu"
+	part.Provider = capacity.ProviderPCS
+	part.Groups = []capacity.GroupSettings{{
+		Name:           "gpu",
+		InstanceType:   "p5.48xlarge",
+		SubnetIDs:      []string{"subnet-1", "subnet-2"},
+		PurchaseOption: capacity.OnDemand,
+		Reserve:        capacity.ReservePerJob,
+		MaxNodes:       4,
+	}}
+	st.sources.Settings.Cluster = "ml"
+	st.sources.Settings.Reserve.MaxInstances = 64
+	st.sources.Groups = st.aws.Pools
+	st.sources.Held = st.held
+	st.group("gpu", "")
+
+	st.aws.VPC = []ec2.Subnet{
+		{Subnet: capacity.Subnet{ID: "subnet-1", AZID: "use2-az1"}},
+		{Subnet: capacity.Subnet{ID: "subnet-2", AZID: "use2-az2"}},
+	}
+	st.aws.Zones = map[string]int{"use2-az1": first, "use2-az2": second}
+	st.aws.Pools.All[heldGroup] = nil
+
+	st.slurm.All = nil
+	st.slurm.Add("gpu", "gpu", 4)
+	st.slurm.Boot = 2 * time.Minute
+	st.slurm.Resume = func(nodes []string) { st.slurm.LaunchIntoGroup(heldGroup, nodes) }
+}
+
+// waits has a job wait for nodes, which it then uses for so long.
+func (st *stage) waits(nodes int, work time.Duration) *model.Job {
+	j := st.job(600, "")
+	j.Partition = "gpu"
+	j.NumNodes = nodes
+	j.Reason = "Resources"
+	j.Never = false
+	j.Work = work
+
+	return j
+}
+
+// until makes passes half a minute apart, and leaves those out of the tape that do nothing.
+func (st *stage) until(at time.Duration) {
+	for now := st.Now().Sub(opens) + 30*time.Second; now <= at; now += 30 * time.Second {
+		before := st.tape.String()
+
+		st.pass(now)
+
+		if strings.Count(st.tape.String()[len(before):], "\n") == 1 {
+			st.tape.Reset()
+			st.tape.WriteString(before)
+		}
+	}
+}
+
+// powerDown ends the instance of a node, as PCS does when Slurm powers it down.
+func (st *stage) powerDown(name string) { st.aws.End(st.slurm.Node(name).InstanceID) }
+
+// heldNow returns the live ODCRs.
+func (st *stage) heldNow() (ids []string) {
+	for _, r := range st.aws.All {
+		if one, _ := st.aws.Real(r.ID); one.State.IsLive() {
+			ids = append(ids, r.ID)
+		}
+	}
+
+	return ids
+}
+
+var holdScenarios = []scenario{
+	{"PCS: capacity is held for a job in the zone that has room, as long as its nodes run", func(st *stage) {
+		st.holds(1, 16)
+		st.pass(0)
+		st.waits(2, 20*time.Minute)
+		st.until(22 * time.Minute)
+		st.note("the job has ended; Slurm powers down one of its nodes, and then the other")
+		st.powerDown("gpu-1")
+		st.until(24 * time.Minute)
+		st.powerDown("gpu-2")
+		st.until(26 * time.Minute)
+	}},
+	{"PCS: jobs wait until the zone that has the held capacity is done", func(st *stage) {
+		st.holds(2, 2)
+		st.pass(0)
+		st.waits(2, 20*time.Minute)
+		st.waits(1, 20*time.Minute)
+		st.waits(1, 20*time.Minute)
+		st.until(10 * time.Minute)
+	}},
+	{"PCS: an array starts as many tasks as there is room for", func(st *stage) {
+		st.holds(0, 1)
+		st.pass(0)
+
+		for _, task := range []string{"1_1", "1_2", "1_3"} {
+			st.waits(1, 3*time.Minute).Shown = task
+		}
+
+		st.until(time.Minute)
+		st.aws.Zones["use2-az2"] = 2
+		st.until(2 * time.Minute)
+	}},
+	{"PCS: no zone has room for a job, then one has", func(st *stage) {
+		st.holds(1, 1)
+		st.pass(0)
+		st.waits(2, 20*time.Minute)
+		st.until(time.Minute)
+		st.aws.Zones["use2-az2"] = 2
+		st.until(2 * time.Minute)
+	}},
+	{"PCS: a job is cancelled while capacity is held for it", func(st *stage) {
+		st.holds(4, 0)
+		st.pass(0)
+		j := st.waits(2, 20*time.Minute)
+		j.Never = true
+
+		st.until(time.Minute)
+		st.slurm.End(j, "CANCELLED")
+		st.until(2 * time.Minute)
+	}},
+	{"PCS: Slurm does not start a job for which capacity is held", func(st *stage) {
+		st.holds(4, 0)
+		st.pass(0)
+		st.waits(2, 20*time.Minute).Never = true
+		st.until(13 * time.Minute)
+	}},
+	{"PCS: somebody has deleted the Capacity Reservation group", func(st *stage) {
+		st.holds(4, 0)
+		st.pass(0)
+		st.waits(2, 20*time.Minute)
+		delete(st.aws.Pools.All, heldGroup)
+		st.until(2 * time.Minute)
+	}},
+	{"PCS: instances that run outside of a reservation take what is held for the next job", func(st *stage) {
+		st.holds(4, 0)
+		st.pass(0)
+		st.waits(2, day)
+		st.until(5 * time.Minute)
+		st.note("sync does not run for half an hour")
+		st.AdvanceTo(opens.Add(35 * time.Minute))
+		st.waits(2, day)
+		st.until(38 * time.Minute)
+	}},
+	{"PCS: AWS does not answer", func(st *stage) {
+		st.holds(4, 0)
+		st.pass(0)
+		st.waits(2, day)
+		st.down = errors.New("503")
+		st.until(time.Minute)
+	}},
+}
+
+// A pass is killed before each of its changes, with a job that then waits on, and with one that is cancelled: the job
+// runs, or nothing is left after one pass.
+func TestR5_HoldKilledAnywhere(t *testing.T) {
+	for _, cancelled := range []bool{false, true} {
+		for dies := 1; ; dies++ {
+			st := newStage(t)
+			st.holds(1, 4)
+			st.pass(0)
+
+			j := st.waits(2, day)
+			j.Never = cancelled
+			st.dieAt = dies
+			st.pass(time.Minute)
+
+			if !strings.Contains(st.tape.String(), "(killed)") {
+				if dies < 4 {
+					t.Fatalf("a pass makes only %d changes:\n%s", dies, &st.tape)
+				}
+
+				break
+			}
+
+			if cancelled {
+				st.slurm.End(j, "CANCELLED")
+			}
+
+			st.pass(2 * time.Minute)
+
+			if cancelled { // what was not ordered is in the ledger until it would be shown
+				st.pass(7 * time.Minute)
+			}
+
+			held := st.heldNow()
+			ledger, err := st.sources.State.Holds(st.Now())
+			_, guard := st.slurm.Fences["pcs-capacity-surplus-gpu.none.0123abcd"]
+			switch {
+			case err != nil || !guard:
+				t.Errorf("killed before change %d: guard %t, %v:\n%s", dies, guard, err, &st.tape)
+			case cancelled && (len(held) > 0 || len(ledger) > 0):
+				t.Errorf("killed before change %d: %v and %v are left:\n%s", dies, held, ledger, &st.tape)
+			case !cancelled && (len(held) != 1 || j.State != "RUNNING"):
+				t.Errorf("killed before change %d: %v is held, and the job is %s:\n%s", dies, held, j.State, &st.tape)
+			}
+		}
+	}
+}
