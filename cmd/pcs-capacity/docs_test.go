@@ -256,7 +256,7 @@ func TestBlocksInDocsFitATerminal(t *testing.T) {
 // TestCallsOfAssumptions: each call of assumptions.md that is written out has the options that AWS's service model
 // requires, so that a reader who types it learns more than that one is missing.
 func TestCallsOfAssumptions(t *testing.T) {
-	call := regexp.MustCompile("`aws (ec2|pcs) ([a-z-]+)([^`]*)`(, (?:again|as above))?")
+	call := regexp.MustCompile("`aws (ec2|pcs|resource-groups) ([a-z-]+)([^`]*)`(, (?:again|as above))?")
 	word := regexp.MustCompile(`[A-Z]?[a-z]+`)
 	// The CLI gives these itself.
 	given := []string{"client-token", "min-count", "max-count"}

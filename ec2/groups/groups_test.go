@@ -19,6 +19,7 @@ import (
 	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim/awssimtest"
 	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim/shapes"
+	"github.com/pcs-capacity/pcs-capacity/internal/permissions"
 )
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -164,6 +165,39 @@ func TestMembers(t *testing.T) {
 
 	if err := a.groups.Add(t.Context(), name, nil); err != nil {
 		t.Errorf("added nothing: %v", err)
+	}
+}
+
+// The policies of those who call allow what they call.
+func TestPolicies(t *testing.T) {
+	a := newAccount(t)
+	steps := []struct {
+		role string
+		call func() error
+	}{
+		{"admin", func() error { _, err := a.groups.Create(t.Context(), name, nil); return err }},
+		{"admin", func() error { _, _, err := a.groups.Find(t.Context(), name); return err }},
+		{"sync", func() error { return a.groups.Add(t.Context(), name, arnsOf(a.hold(1))) }},
+		{"sync", func() error { _, err := a.groups.Members(t.Context(), name); return err }},
+		{"admin", func() error { return a.groups.Delete(t.Context(), name) }},
+	}
+
+	for _, step := range steps {
+		a.sim.ResetCalls()
+
+		if err := step.call(); err != nil {
+			t.Error(err)
+		}
+
+		for _, action := range a.sim.CalledBy("AKIASIMULATED") {
+			if !permissions.Allows(step.role, action) || !permissions.Allows("admin", action) {
+				t.Errorf("the policy of %s does not allow %s", step.role, action)
+			}
+		}
+	}
+
+	if permissions.Allows("hooks", "resource-groups:GroupResources") {
+		t.Error("hooks may change groups")
 	}
 }
 
