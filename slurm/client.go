@@ -268,6 +268,10 @@ func (v Version) HasGraceTime() bool { return v.AtLeast(26, 5, 0) }
 // NamesCLIFilter reports whether CliFilterParameters can name another script than cli_filter.lua beside slurm.conf.
 func (v Version) NamesCLIFilter() bool { return v.AtLeast(25, 11, 0) }
 
+// LosesTopology reports whether slurmctld takes a cloud node out of its switch or block when it powers the node down, until
+// it is restarted (seen on 25.11.2). Fixed in 25.11.3 (Slurm's CHANGELOG).
+func (v Version) LosesTopology() bool { return v.AtLeast(25, 11, 0) && !v.AtLeast(25, 11, 3) }
+
 var versionText = lazyRegexp(`(\d+)\.(\d+)\.(\d+)`)
 
 // ParseVersion finds the version in what a Slurm program prints about itself:

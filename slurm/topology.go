@@ -64,6 +64,23 @@ func (t Topology) Conf() string {
 	return b.String()
 }
 
+// NodeLists returns the hostlists of nodes that are in the topology.
+func (t Topology) NodeLists() (lists []string) {
+	if t.Tree != nil {
+		for _, s := range t.Tree.Switches {
+			lists = append(lists, s.Nodes)
+		}
+	}
+
+	if t.Block != nil {
+		for _, block := range t.Block.Blocks {
+			lists = append(lists, block.Nodes)
+		}
+	}
+
+	return slices.DeleteFunc(lists, func(list string) bool { return list == "" })
+}
+
 // Leaf names the nodes at one place in the network.
 type Leaf struct {
 	Nodes string   // a hostlist

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
@@ -116,12 +117,9 @@ func readHooks(ctx context.Context, cfg *maybeConfig) (hooks []facts.Hook, err e
 			return nil, err
 		}
 
-		unswitched, err := own.CheckTopology(cfg.Domain())
-		if err != nil {
-			return nil, err
-		}
-
-		wrong = append(wrong, unswitched...)
+		version := slurmVersion(ctx, cfg.Config)
+		unplaced, notes := own.CheckTopology(cfg.Domain(), version)
+		wrong = slices.Concat(wrong, unplaced, own.CheckBlocks(cfg.Domain(), version))
 		hooks = append(
 			hooks,
 			facts.Hook{
@@ -129,6 +127,7 @@ func readHooks(ctx context.Context, cfg *maybeConfig) (hooks []facts.Hook, err e
 				File:  filepath.Join(dir, hookinstall.IncludeFile),
 				State: string(now),
 				Wrong: wrong,
+				Notes: notes,
 			},
 		)
 	}

@@ -121,6 +121,7 @@ func slurmFolders() ([]string, error) {
 // gres.conf, notes for a person.
 type included struct {
 	site       hookinstall.SlurmConf
+	version    slurm.Version
 	text, gres string
 	notes      []string
 }
@@ -167,9 +168,14 @@ func include(ctx context.Context, g *Globals, cfg *config.Config) (in included, 
 
 	text, notes := of.Text()
 	gres, more := of.Gres()
-	unswitched, err := in.site.CheckTopology(cfg.Domain())
+	unplaced, said := in.site.CheckTopology(cfg.Domain(), of.Version)
 
-	return included{in.site, text, gres, slices.Concat(notes, more, unread, unswitched)}, err
+	in.version = of.Version
+	in.text = text
+	in.gres = gres
+	in.notes = slices.Concat(notes, more, unread, unplaced, said)
+
+	return in, nil
 }
 
 // readSite reads slurm.conf.

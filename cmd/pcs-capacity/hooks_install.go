@@ -109,9 +109,28 @@ func (c *HooksInstallCmd) settings(ctx context.Context, g *Globals, w *hookWorld
 		return err
 	}
 
+	if err := checkBlocks(in.site, w.cfg.Domain(), in.version); err != nil {
+		return err
+	}
+
 	plan.ByHand = append(plan.ByHand, in.notes...)
 
 	return plan.InstallSettings(ctx, planSettings(ctx, w.cfg, in.site, true, c.Force), in.text, in.gres)
+}
+
+// checkBlocks refuses to restart slurmctld with blocks that keep it from starting.
+func checkBlocks(site hookinstall.SlurmConf, left capacity.Settings, version slurm.Version) error {
+	if small := site.CheckBlocks(left, version); len(small) > 0 {
+		return errors.New(strings.Join(small, "\n"))
+	}
+
+	return nil
+}
+
+// slurmVersion returns the version of Slurm's commands on this host; zero if there are none.
+func slurmVersion(ctx context.Context, cfg *config.Config) slurm.Version {
+	version, _ := slurm.New(cfg.Cluster).Version(ctx)
+	return version
 }
 
 // HooksRemoveCmd takes back what install wrote.
@@ -154,15 +173,16 @@ func (c *HooksRemoveCmd) Run(ctx context.Context, g *Globals, t *terminal.Termin
 			return err
 		}
 
+		version := slurmVersion(ctx, cfg)
+		if err := checkBlocks(site, capacity.Settings{}, version); err != nil {
+			return err
+		}
+
 		if err := plan.RemoveSettings(ctx, planSettings(ctx, cfg, site, false, c.Force), job); err != nil {
 			return err
 		}
 
-		stale, err := site.CheckTopology(capacity.Settings{})
-		if err != nil {
-			return err
-		}
-
+		stale, _ := site.CheckTopology(capacity.Settings{}, version)
 		plan.ByHand = append(plan.ByHand, stale...)
 	}
 

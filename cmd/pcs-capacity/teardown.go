@@ -81,7 +81,7 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 	}
 
 	if after, err := readConfigIfAny(g); err == nil && change.applied {
-		for _, work := range staleSwitches(after) {
+		for _, work := range checkTopology(ctx, after) {
 			t.Say("Left to do: %s", work)
 		}
 	}
@@ -93,16 +93,19 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 	return nil
 }
 
-// staleSwitches says which nodes topology.conf has that are gone; nothing on another host than slurmctld's.
-func staleSwitches(cfg *maybeConfig) []string {
+// checkTopology says which nodes Slurm's topology has that are gone, and what keeps slurmctld from starting without them;
+// nothing on another host than slurmctld's.
+func checkTopology(ctx context.Context, cfg *maybeConfig) []string {
 	site, err := readSite()
 	if err != nil || cfg.Cluster != "" {
 		return nil
 	}
 
-	stale, _ := site.CheckTopology(cfg.Domain()) // hooks install says what cannot be read
+	version := slurmVersion(ctx, cfg.Config)
 
-	return stale
+	stale, _ := site.CheckTopology(cfg.Domain(), version)
+
+	return append(stale, site.CheckBlocks(cfg.Domain(), version)...)
 }
 
 // printPaid says which reservations stay, and are paid.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/lab/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
@@ -108,5 +113,240 @@ func TestLong_Topology(t *testing.T) {
 	if version.AtLeast(25, 5, 0) {
 		tree(run("-o", "yaml"))
 		block(run("-o", "yaml", "--plugin", "block"))
+	}
+}
+
+// blockSite is a Slurm with topology/block whose partition has two slots of four nodes. Two of each have a line in
+// slurm.conf, and can be started here; the lines of the others are ours, and go with them.
+type blockSite struct {
+	*wired
+	version slurm.Version
+}
+
+func newBlockSite(t *testing.T) blockSite {
+	t.Helper()
+
+	w := newWiredOn(t, func(c *slurmlab.Config) {
+		first := slurmlab.NodeGroup{Prefix: "gpu-a-", Count: 2, CPUs: 1, Features: "gpu-a", AlwaysOn: true}
+		second := first
+		second.Prefix = "gpu-b-"
+		second.Features = "gpu-b"
+		c.CloudGroups = []slurmlab.NodeGroup{first, second}
+		c.GresConf = "NodeName=gpu-a-[1-2],gpu-b-[1-2] AutoDetect=off\n"
+		c.Extra = []string{"Include site.conf"}
+
+		siteConf := filepath.Join(c.Dir, "etc", "site.conf")
+		if err := errors.Join(os.Mkdir(filepath.Dir(siteConf), 0o755), os.WriteFile(siteConf, nil, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	})
+
+	version, err := (&slurm.Client{}).Version(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if !version.AtLeast(24, 11, 0) {
+		t.Skipf("Slurm %s has no topology/block with BlockSizes", version)
+	}
+
+	w.sim.OnInstance(func(e awssim.InstanceEvent) {
+		node := capacity.Instance{Tags: e.Instance.Tags, LaunchIndex: e.Instance.AMILaunchIndex}.Node()
+		if e.Kind != awssim.Launched || !regexp.MustCompile("^gpu-[ab]-[12]$").MatchString(node) {
+			return
+		}
+
+		go func() {
+			if err := w.cluster.StartNode(t.Context(), node, "127.0.0.1"); err != nil && t.Context().Err() == nil {
+				t.Errorf("starting %s: %v", node, err)
+			}
+		}()
+	})
+
+	confD := filepath.Join(filepath.Dir(w.settings), "conf.d")
+	if err := os.Mkdir(confD, 0o755); err != nil {
+		t.Fatal(err)
+	}
+
+	// In a file of setup's, which teardown removes.
+	w.configure(func(text string) string {
+		global, partition, _ := strings.Cut(text, "[[partition]]")
+		partition = strings.NewReplacer(
+			`spare = "scavenge"`, "",
+			"max_nodes = 4", "max_nodes = 4\nslots = 2\ndynamic = true",
+			`["cr-0e2000000000000a1"]`, `["cr-0e2000000000000a1", "cr-0e2000000000000a2"]`,
+		).Replace(partition)
+		w.write(filepath.Join(confD, "gpu.toml"),
+			"# Written by pcs-capacity setup, which may write it again.\n[[partition]]"+partition)
+
+		return global
+	})
+	w.hooks("install")
+	w.sync()
+
+	return blockSite{w, version}
+}
+
+// load restarts slurmctld with a topology.conf of blocks, or a topology.yaml.
+func (s blockSite) load(topology string) {
+	s.Helper()
+	os.Remove(filepath.Join(s.etc, "topology.yaml"))
+
+	siteConf := "TopologyPlugin=topology/block\n"
+	file := "topology.conf"
+	if strings.HasPrefix(topology, "- ") {
+		siteConf = ""
+		file = "topology.yaml"
+	}
+
+	s.write(filepath.Join(s.etc, "site.conf"), siteConf)
+	s.write(filepath.Join(s.etc, file), topology)
+
+	if err := s.restartSlurm(); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// topology runs the command.
+func (s blockSite) topology(args ...string) string {
+	s.Helper()
+
+	lines, status := s.run(nil, append([]string{"topology", "--plugin", "block"}, args...)...)
+	if status != 0 {
+		s.Fatalf("topology: %s", s.said)
+	}
+
+	return lines
+}
+
+// submit submits a job of two nodes.
+func (s blockSite) submit(args ...string) (id string, err error) {
+	return s.cluster.Submit(s.Context(), "true", append([]string{"-p", "gpu", "-N2", "-t", "10"}, args...)...)
+}
+
+// runs submits one, and sees it run in a slot.
+func (s blockSite) runs(args ...string) {
+	s.Helper()
+
+	id, err := s.submit(args...)
+	if err != nil {
+		s.Fatal(err)
+	}
+
+	job, err := s.cluster.WaitJob(s.Context(), id, "COMPLETED")
+	if err != nil || job["Features"] != "[gpu-a|gpu-b]" || job["NodeList"] != "gpu-a-[1-2]" {
+		s.Errorf("job %q: features %s, nodes %s, %v", args, job["Features"], job["NodeList"], err)
+	}
+}
+
+// says runs check, and compares what it finds in slurm.conf.
+func (s blockSite) says(severity capacity.Severity, want ...string) {
+	s.Helper()
+
+	var said []string
+
+	_, found := s.check()
+	for _, f := range found {
+		if f.About.Check == "slurm.conf" && f.Severity == severity {
+			said = append(said, f.Sentence+"; "+f.Fix)
+		}
+	}
+
+	if diff := cmp.Diff(want, said); diff != "" {
+		s.Errorf("check (-want +got):\n%s", diff)
+	}
+}
+
+// TestLong_BlockTopology: a job runs in the block of one of two slots, and keeps its segment. check names the nodes that
+// no block has, and the names that are gone after teardown; slurmctld runs before and after these are corrected.
+func TestLong_BlockTopology(t *testing.T) {
+	if !ownProcess(t) {
+		return
+	}
+
+	s := newBlockSite(t)
+	yaml := s.version.AtLeast(25, 5, 0)
+	lines := s.topology()
+	s.load(lines)
+	s.says(capacity.Admin)
+	s.runs("--segment=2")
+
+	if yaml {
+		s.load(s.topology("-o", "yaml"))
+		s.says(capacity.Admin)
+		s.runs("--segment=2")
+	}
+
+	// No block has two nodes of one slot.
+	s.load("BlockName=x Nodes=gpu-a-1,gpu-b-1\nBlockName=y Nodes=gpu-a-2,gpu-b-2\nBlockSizes=2\n")
+	s.runs("--segment=1")
+
+	if id, err := s.submit("--segment=2"); err == nil {
+		t.Errorf("job %s lost its segment", id)
+	}
+
+	const (
+		restart = ", and restart slurmctld"
+		refused = " has no block for gpu-a-[3-4],gpu-b-[3-4], and Slurm refuses jobs that need them; add "
+		ignored = " has no block for gpu-a-[1-4],gpu-b-[1-4], and Slurm ignores --segment of their jobs; to have it kept, "
+		command = "`pcs-capacity topology --plugin block"
+	)
+
+	s.says(capacity.Admin, "topology.conf"+refused+"the line `BlockName=pcs-capacity Nodes=gpu-a-[3-4],gpu-b-[3-4]`, or "+
+		"those of "+command+"`"+restart)
+
+	if id, err := s.submit("-w", "gpu-a-[3-4]"); err == nil {
+		t.Errorf("job %s needs nodes that are in no block", id)
+	}
+
+	// Blocks are of others only.
+	s.load("BlockName=site Nodes=static-1\n")
+	s.says(capacity.Admin)
+	s.says(capacity.Note, "topology.conf"+ignored+"add the line `BlockName=pcs-capacity Nodes=gpu-a-[1-4],gpu-b-[1-4]`, or "+
+		"those of "+command+"`"+restart)
+	s.runs("--segment=2")
+
+	if yaml {
+		s.load("- topology: site\n  block: {block_sizes: [1], blocks: [{block: site, nodes: static-1}]}\n")
+		s.says(capacity.Note, "topology site of topology.yaml"+ignored+"add them to a block, or take what "+command+
+			" -o yaml` prints"+restart)
+		s.runs("--segment=2")
+	}
+
+	s.load(lines)
+
+	s.said = ""
+	if _, status := s.run(nil, "teardown", "--queue", "gpu"); status != 0 {
+		t.Fatal(s.said)
+	}
+
+	const gone = "topology.conf still has gpu-a-[3-4],gpu-b-[3-4], which are in neither slurm.conf nor the settings; " +
+		"remove these nodes from it" + restart
+	if !strings.Contains(s.said, "Left to do: "+gone+"\n") {
+		t.Error(s.said)
+	}
+
+	// Slurm 24.11 does not start with a small block, so it is not restarted with one.
+	s.said = ""
+	_, status := s.run(nil, "hooks", "install")
+
+	switch {
+	case yaml:
+		s.says(capacity.Admin, gone)
+	case status != 1 || !strings.Contains(s.said, "block gpu-b of topology.conf has fewer than 4 nodes"):
+		t.Errorf("hooks install: status %d, %s", status, s.said)
+	}
+
+	if _, err := (&slurm.Client{}).Config(t.Context()); err != nil {
+		t.Error(err)
+	}
+
+	s.load("BlockName=gpu-a Nodes=gpu-a-[1-2]\nBlockName=gpu-b Nodes=gpu-b-[1-2]\nBlockSizes=2\n")
+	s.hooks("install")
+	s.says(capacity.Admin)
+
+	if shown, err := s.cluster.Command(t.Context(), "scontrol", "show", "topology"); err != nil ||
+		!strings.Contains(shown, "BlockName=gpu-b BlockIndex=1 Nodes=gpu-b-[1-2] BlockSize=2") {
+		t.Errorf("%s, %v", shown, err)
 	}
 }

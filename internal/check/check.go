@@ -37,11 +37,17 @@ func (f *findings) fail(check, fix, what string, args ...any) {
 
 // failText adds a failure in words that end with their remedy, "what; fix". fix is the remedy for words without one.
 func (f *findings) failText(check, words, fix string) {
+	what, remedy := splitRemedy(words, fix)
+	f.fail(check, remedy, "%s", what)
+}
+
+// splitRemedy splits such words; fix is the remedy of words without one.
+func splitRemedy(words, fix string) (what, remedy string) {
 	if at := strings.LastIndex(words, "; "); at >= 0 {
-		words, fix = words[:at], words[at+2:]
+		return words[:at], words[at+2:]
 	}
 
-	f.fail(check, fix, "%s", words)
+	return words, fix
 }
 
 // Settings returns the problems of settings that cannot be read; err has a line for each.

@@ -44,6 +44,11 @@ func (s survey) checkHooks(f *findings) {
 			f.failText("slurm.conf", words, "")
 		}
 
+		for _, words := range h.Notes {
+			what, remedy := splitRemedy(words, "")
+			f.warn("slurm.conf", remedy, "%s", what)
+		}
+
 		if h.Name == "settings" {
 			s.checkInclude(f, h)
 			continue

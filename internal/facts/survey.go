@@ -34,6 +34,7 @@ type Hook struct {
 	Name, File string
 	State      string   // installed, loaded, old, missing or foreign
 	Wrong      []string // lists why Slurm lacks the settings, each a sentence with its remedy
+	Notes      []string // the same for what works, but not as one may think
 }
 
 // Surveyor has all that a survey reads from.

@@ -3,13 +3,10 @@ package hookinstall
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
-	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
 )
@@ -168,71 +165,6 @@ func addNames(list string, names map[string]bool) error {
 	}
 
 	return err
-}
-
-// topology describes the file that tells Slurm where nodes are in the network.
-type topology struct {
-	file, lack, add string
-}
-
-// topology returns the file in effect; one without a name if nodes need no place in the network.
-func (s SlurmConf) topology() topology {
-	_, err := os.Stat(s.sibling("topology.yaml")) // with it, 25.05 and newer ignore topology.conf and TopologyPlugin
-	switch plugin := strings.ToLower(s.value("TopologyPlugin")); {
-	case err == nil:
-		return topology{"topology.yaml", "neither a switch nor a block for %s, and", "them to one"}
-	case plugin == "topology/tree":
-		return topology{
-			"topology.conf", "no switch for %s, and with topology/tree",
-			"the line `SwitchName=pcs-capacity Nodes=%s`, or those of `pcs-capacity topology`",
-		}
-	case plugin == "topology/block":
-		return topology{
-			"topology.conf", "no block for %s, and with topology/block",
-			"the line `BlockName=pcs-capacity Nodes=%s`, or those of `pcs-capacity topology --plugin block`",
-		}
-	}
-
-	return topology{}
-}
-
-// CheckTopology says which nodes of ours Slurm's topology leaves out, and which it has that are nodes no more.
-func (s SlurmConf) CheckTopology(settings capacity.Settings) (sentences []string, err error) {
-	is := s.topology()
-	if is.file == "" {
-		return nil, nil
-	}
-
-	// Nothing of ours is included there; a switch may have switches below it instead of nodes.
-	all, _, err := readLines(s.sibling(is.file), IncludeFile)
-	known := map[string]bool{}
-	for _, line := range all {
-		nodes := optionValue(strings.Replace(line, ": ", "=", 1), "Nodes") // topology.yaml has "nodes: gpu-[1-4]"
-		if nodes != "" {
-			err = errors.Join(err, addNames(strings.Trim(nodes, `"'`), known))
-		}
-	}
-
-	ours := nodeNames(launchedGroups(settings)...)
-
-	left := slices.DeleteFunc(slices.Clone(ours), func(name string) bool { return known[name] })
-	if len(left) > 0 {
-		list := hostlist.Compress(left)
-		lack := strings.ReplaceAll(is.lack, "%s", list)
-		add := strings.ReplaceAll(is.add, "%s", list)
-		sentences = append(sentences, fmt.Sprintf(
-			"%s has %s Slurm refuses each of their jobs; add %s, and restart slurmctld", is.file, lack, add))
-	}
-
-	stale := slices.DeleteFunc(slices.Sorted(maps.Keys(known)),
-		func(name string) bool { return s.nodes[name] || slices.Contains(ours, name) })
-	if len(stale) > 0 {
-		sentences = append(sentences, fmt.Sprintf(
-			"%s still has %s, which are in neither slurm.conf nor the settings; remove these nodes from it, and "+
-				"restart slurmctld", is.file, hostlist.Compress(stale)))
-	}
-
-	return sentences, err
 }
 
 func (s SlurmConf) sibling(name string) string { return filepath.Join(filepath.Dir(s.Path), name) }
