@@ -561,6 +561,18 @@ func TestR4_Hold(t *testing.T) {
 		t.Errorf("of another cluster: %+v, %v", others, err)
 	}
 
+	end := noon.Add(time.Hour)
+	err = c.ModifyODCR(t.Context(), r.ID, 2, end)
+
+	held, _ = c.FindReservations(t.Context(), HoldsQuery("ml"))
+	if err != nil || held[0].Total != 2 || !held[0].End.Equal(end) {
+		t.Errorf("changed: %+v, %v", held, err)
+	}
+
+	if err := c.ModifyODCR(t.Context(), r.ID, 1000, end); Code(err) != "InsufficientInstanceCapacity" {
+		t.Errorf("more than there is: %v", err)
+	}
+
 	other := holdOrder("t")
 	other.Count = 2
 	if _, err := c.CreateODCR(t.Context(), other); !errors.Is(err, capacity.ErrTokenUsed) {

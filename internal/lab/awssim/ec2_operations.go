@@ -34,6 +34,7 @@ func (s *Sim) ec2Operations() map[string]operation {
 		"CreateTags":                              ec2Op(s.createTags),
 		"CreateCapacityReservation":               ec2Op(s.createCapacityReservation),
 		"CancelCapacityReservation":               ec2Op(s.cancelCapacityReservation),
+		"ModifyCapacityReservation":               ec2Op(s.modifyCapacityReservation),
 		"DescribeCapacityBlockOfferings":          ec2Op(s.describeCapacityBlockOfferings),
 		"PurchaseCapacityBlock":                   ec2Op(s.purchaseCapacityBlock),
 		"DescribeCapacityBlockExtensionOfferings": ec2Op(s.describeExtensionOfferings),

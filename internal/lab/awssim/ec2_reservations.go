@@ -206,6 +206,42 @@ func (s *Sim) cancelCapacityReservation(c *call, in *cancelCapacityReservationIn
 	return object{"Return": true}, nil
 }
 
+type modifyCapacityReservationInput struct {
+	CapacityReservationId string
+	InstanceCount         int
+	EndDate               time.Time
+	EndDateType           string
+}
+
+// modifyCapacityReservation changes the size and the end of an ODCR.
+func (s *Sim) modifyCapacityReservation(c *call, in *modifyCapacityReservationInput) (any, error) {
+	res, err := c.region.changeable(in.CapacityReservationId)
+	if err != nil {
+		return nil, err
+	}
+
+	count := cmp.Or(in.InstanceCount, res.count)
+	switch more := count - res.count; {
+	case count < c.region.used(res):
+		return nil, apiErrorf("InvalidParameterValue",
+			"Value (%d) for parameter instanceCount is invalid: %d instances run in the Capacity Reservation", count,
+			c.region.used(res))
+	case more > 0 && c.region.freeCapacity(pool{res.zone.id, res.Type}) < more:
+		return nil, insufficientCapacity(res.Type, res.zone.name, "")
+	case in.EndDateType == "limited" && !in.EndDate.After(s.now):
+		return nil, apiErrorf("InvalidParameterValue",
+			"Value (%s) for parameter endDate is invalid. It is in the past.", wireTime(in.EndDate))
+	}
+
+	res.count = count
+	if in.EndDateType == "limited" {
+		res.end = in.EndDate
+		s.followEnd(c.region, res)
+	}
+
+	return object{"Return": true}, nil
+}
+
 // changeable finds an ODCR that the account may change.
 func (r *region) changeable(id string) (*reservation, error) {
 	res, err := r.reservation(id)

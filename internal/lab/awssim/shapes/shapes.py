@@ -19,7 +19,8 @@ OPERATIONS = {
         DescribeCapacityBlocks DescribeCapacityReservationTopology DescribeCapacityReservations DescribeImages
         DescribeInstanceStatus DescribeInstanceTypes DescribeInstances
         DescribeLaunchTemplateVersions DescribeLaunchTemplates DescribeRegions DescribeRouteTables
-        DescribeSecurityGroups DescribeSubnets DescribeVpcEndpoints GetConsoleOutput PurchaseCapacityBlock
+        DescribeSecurityGroups DescribeSubnets DescribeVpcEndpoints GetConsoleOutput ModifyCapacityReservation
+        PurchaseCapacityBlock
         PurchaseCapacityBlockExtension RunInstances TerminateInstances""",
     "pcs": """CreateComputeNodeGroup CreateQueue DeleteComputeNodeGroup DeleteQueue GetCluster GetComputeNodeGroup GetQueue
         ListClusters ListComputeNodeGroups ListQueues ListTagsForResource TagResource UpdateCluster UpdateComputeNodeGroup
