@@ -32,7 +32,7 @@ clock advance=90m set=2026-03-01T09:00:00Z speed=2: moves the clock; speed is si
 
 faults effect=EFFECT: makes calls fail until --clear. fail-before and fail-after are an error, cut-before and cut-after a lost connection, before or after the effect of the call; delay waits, silent never answers; with fail-later, PCS accepts the call, and what it begins ends as CREATE_FAILED, UPDATE_FAILED or DELETE_FAILED. service=ec2|pcs|resource-groups|imds, operation=NAME and region=REGION name the calls; skip=N lets N of them pass, count=N hits N. code=CODE, message=TEXT and status=N are the error; latency=2s comes before anything else.
 
-lag instances=5s templates=5s tags=5s reservations=5s purchases=1m: what is made shows so much later.
+lag instances=5s templates=5s tags=5s reservations=5s purchases=1m: what is made shows so much later. activation=1m: new ODCRs are pending so long; groups=5s: so is what is added to a group of them.
 
 ledger: the purchases that took effect. instances: the instances.`
 }

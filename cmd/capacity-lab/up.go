@@ -123,6 +123,8 @@ func (cmd *upCmd) newLab() (*lab, error) {
 			Tags:         &lag,
 			Reservations: &lag,
 			Purchases:    &lag,
+			Activation:   &lag,
+			Groups:       &lag,
 		}, awssim.Duration(
 			90*time.Second,
 		)

@@ -3,7 +3,6 @@ package groups_test
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -201,25 +200,27 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// fixed answers every request alike.
-type fixed string
-
-func (f fixed) Do(r *http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: 200, Request: r, Body: io.NopCloser(strings.NewReader(string(f)))}, nil
-}
-
 // A reservation whose addition is pending takes no launch yet.
 func TestPendingIsNoMember(t *testing.T) {
 	a := newAccount(t)
-	a.ec2.Shared().Config.HTTPClient = fixed(`{"Resources":[
-		{"Identifier":{"ResourceArn":"arn:aws:ec2:us-east-2:111122223333:capacity-reservation/cr-1"}},
-		{"Identifier":{"ResourceArn":"arn:aws:ec2:us-east-2:111122223333:capacity-reservation/cr-2"},
-			"Status":{"Name":"PENDING"}},
-		{}]}`)
+	minute := awssim.Duration(time.Minute)
+	a.sim.SetLag(awssim.Lag{Groups: &minute})
 
-	ids, err := groups.From(a.ec2.Shared()).Members(t.Context(), name)
-	if !slices.Equal(ids, []string{"cr-1"}) || err != nil {
-		t.Errorf("members %v, %v", ids, err)
+	if _, err := a.groups.Create(t.Context(), name, nil); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := a.groups.Add(t.Context(), name, arnsOf(a.hold(1))); err != nil {
+		t.Errorf("added: %v", err)
+	}
+
+	for _, want := range []int{0, 1} {
+		ids, err := a.groups.Members(t.Context(), name)
+		if len(ids) != want || err != nil {
+			t.Errorf("%d members, want %d: %v", len(ids), want, err)
+		}
+
+		a.sim.Clock().Advance(time.Minute)
 	}
 }
 

@@ -1,8 +1,8 @@
 // Package awsconfig reads the configuration of AWS once, for the clients of all its services: they share credentials,
 // which are looked for once, a clock, and deadlines, which the SDK lacks.
 //
-// Packages ec2 and pcs build their clients on it. [Load] is where to begin; limits.go has the deadlines, errors.go the
-// words for AWS's errors.
+// Packages ec2, ec2/groups and pcs build their clients on it. [Load] is where to begin; limits.go has the deadlines,
+// errors.go the words for AWS's errors.
 package awsconfig
 
 import (

@@ -231,6 +231,8 @@ type Lag struct {
 	Tags         *Duration `json:"tags,omitempty"         toml:"tags"`         // of CreateTags and DeleteTags; new things have theirs at once
 	Reservations *Duration `json:"reservations,omitempty" toml:"reservations"` // new ODCRs
 	Purchases    *Duration `json:"purchases,omitempty"    toml:"purchases"`    // purchased blocks
+	Activation   *Duration `json:"activation,omitempty"   toml:"activation"`   // new ODCRs are pending
+	Groups       *Duration `json:"groups,omitempty"       toml:"groups"`       // additions to groups are pending
 }
 
 func (s *Sim) currentLag() Lag {
@@ -251,6 +253,8 @@ func (s *Sim) SetLag(change Lag) {
 		cmp.Or(change.Tags, s.lag.Tags),
 		cmp.Or(change.Reservations, s.lag.Reservations),
 		cmp.Or(change.Purchases, s.lag.Purchases),
+		cmp.Or(change.Activation, s.lag.Activation),
+		cmp.Or(change.Groups, s.lag.Groups),
 	}
 }
 

@@ -137,6 +137,15 @@ func (s *Sim) createCapacityReservation(c *call, in *createCapacityReservationIn
 		c.region.hide(res.ID, s.lag.Reservations)
 		s.followEnd(c.region, res)
 
+		if s.lag.Activation != nil { // up to 5 minutes: EC2 User Guide, capacity-reservations-view
+			res.state = "pending"
+			s.later(time.Duration(*s.lag.Activation), func() {
+				if res.state == "pending" {
+					res.state = "active"
+				}
+			})
+		}
+
 		return func() (any, error) { return object{"CapacityReservation": s.wireReservation(c.region, res)}, nil }, nil
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // groupsService is AWS Resource Groups in a credential scope.
@@ -18,7 +19,17 @@ type reservationGroup struct {
 	name    string
 	arn     string
 	tags    map[string]string
-	members []*reservation // none has ended
+	members []*reservation // none has ended; the addition of some may be pending
+}
+
+// isPending reports whether the addition of a member is not done yet.
+func (g *reservationGroup) isPending(r *region, res *reservation) bool {
+	return !r.isVisible(g.arn + res.ID)
+}
+
+// targets lists the reservations that launches into the group can use.
+func (g *reservationGroup) targets(r *region) []*reservation {
+	return slices.DeleteFunc(slices.Clone(g.members), func(res *reservation) bool { return g.isPending(r, res) })
 }
 
 // groupsCall returns the operation of a request of Resource Groups, and its body with what the path says.
@@ -217,6 +228,7 @@ func (s *Sim) groupResources(c *call, in *groupsRequest) (any, error) {
 
 	added := []string{}
 	failed := []object{}
+	pending := []object{}
 	for _, arn := range in.ResourceArns {
 		fail := func(code, format string, args ...any) {
 			failed = append(failed, object{
@@ -237,16 +249,27 @@ func (s *Sim) groupResources(c *call, in *groupsRequest) (any, error) {
 		case res.kind != kindODCR || res.match != "targeted":
 			fail("UNSUPPORTED", "The simulator adds targeted ODCRs only; %s is %s, %s", id, res.kind, res.match)
 		default:
-			added = append(added, arn)
 			if !slices.Contains(in.found.members, res) {
 				in.found.members = append(in.found.members, res)
+				c.region.hide(in.found.arn+res.ID, s.lag.Groups)
+			}
+
+			if in.found.isPending(c.region, res) {
+				pending = append(pending, object{"ResourceArn": arn})
+			} else {
+				added = append(added, arn)
 			}
 		}
 	}
 
-	c.region.fillGroup(in.found)
+	lag := time.Duration(0)
+	if s.lag.Groups != nil {
+		lag = time.Duration(*s.lag.Groups)
+	}
 
-	return object{"Succeeded": added, "Failed": failed}, nil
+	s.later(lag, func() { c.region.fillGroup(in.found) })
+
+	return object{"Succeeded": added, "Failed": failed, "Pending": pending}, nil
 }
 
 // maxMembers is the largest page of ListGroupResources, and the one that is given unasked.
@@ -255,9 +278,12 @@ const maxMembers = 50
 func (s *Sim) listGroupResources(c *call, in *groupsRequest) (any, error) {
 	all := []object{} // an empty list, not null
 	for _, res := range in.found.members {
-		all = append(all, object{
-			"Identifier": object{"ResourceArn": res.arn(c.region), "ResourceType": reservationType},
-		})
+		item := object{"Identifier": object{"ResourceArn": res.arn(c.region), "ResourceType": reservationType}}
+		if in.found.isPending(c.region, res) {
+			item["Status"] = object{"Name": "PENDING"}
+		}
+
+		all = append(all, item)
 	}
 
 	part, next, err := page(c, listing{MaxResults: in.MaxResults, NextToken: in.NextToken}, 1, maxMembers, false, all)
@@ -282,7 +308,7 @@ func (r *region) fillGroup(g *reservationGroup) {
 			continue
 		}
 
-		if seats := r.freeSeats(g.members, i.site(r), 1); len(seats) > 0 {
+		if seats := r.freeSeats(g.targets(r), i.site(r), 1); len(seats) > 0 {
 			i.take(seats[0])
 		}
 	}

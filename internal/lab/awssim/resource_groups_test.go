@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -274,6 +275,38 @@ func TestInstancesMoveIntoAGroup(t *testing.T) {
 
 	if n := *w.reservation(third).AvailableInstanceCount; n != 0 {
 		t.Errorf("%d of 2 places are free after the other reservation has ended", n)
+	}
+}
+
+// A new ODCR is pending for a while, and so is its addition to a group.
+func TestPendingReservations(t *testing.T) {
+	w := newEC2World(t)
+	c := groupsClient(w.endpoint)
+	arn := *do(t, c.CreateGroup, groupOf("holds")).Group.GroupArn
+	minute := Duration(time.Minute)
+	w.sim.SetLag(Lag{Activation: &minute, Groups: &minute})
+
+	id := *do(t, w.ec2.CreateCapacityReservation, odcrOf(1)).CapacityReservation.CapacityReservationId
+	if state := w.reservation(id).State; state != "pending" || add(t, c, "holds", id)[id] != "INVALID_STATE" {
+		t.Errorf("the new ODCR is %s", state)
+	}
+
+	w.sim.Clock().Advance(time.Minute)
+
+	in := &resourcegroups.GroupResourcesInput{Group: aws.String("holds"), ResourceArns: []string{reservationARN(id)}}
+	for range 2 {
+		if out := do(t, c.GroupResources, in); len(out.Pending) != 1 || len(out.Succeeded) > 0 {
+			t.Errorf("added %+v", out)
+		}
+	}
+
+	launch := run(1, "g6.12xlarge", defSubnetA, intoGroup(arn, only))
+	fails(t, w.ec2.RunInstances, launch, "ReservationCapacityExceeded")
+	w.sim.Clock().Advance(time.Minute)
+	do(t, w.ec2.RunInstances, launch)
+
+	if out := do(t, c.GroupResources, in); len(out.Pending) > 0 || len(out.Succeeded) != 1 {
+		t.Errorf("added again: %+v", out)
 	}
 }
 

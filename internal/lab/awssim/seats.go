@@ -19,7 +19,7 @@ func (r *region) seats(o launchOrder, at site) ([]*reservation, error) {
 
 	var seats []*reservation
 	if arn := target.CapacityReservationResourceGroupArn; arn != "" {
-		seats = r.freeSeats(r.reservationGroup(arn).members, at, o.max)
+		seats = r.freeSeats(r.reservationGroup(arn).targets(r), at, o.max)
 	} else if o.preference() != "none" {
 		seats = r.freeSeats(r.openReservations(), at, o.max)
 	}
