@@ -231,6 +231,8 @@ func (s *Sim) modifyCapacityReservation(c *call, in *modifyCapacityReservationIn
 
 	count := cmp.Or(in.InstanceCount, res.count)
 	switch more := count - res.count; {
+	case res.state != "active": // EC2 User Guide, capacity-reservations-modify
+		return nil, apiErrorf("InvalidCapacityReservationState", "The Capacity Reservation '%s' is %s", res.ID, res.state)
 	case count < c.region.used(res):
 		return nil, apiErrorf("InvalidParameterValue",
 			"Value (%d) for parameter instanceCount is invalid: %d instances run in the Capacity Reservation", count,
@@ -246,6 +248,13 @@ func (s *Sim) modifyCapacityReservation(c *call, in *modifyCapacityReservationIn
 	if in.EndDateType == "limited" {
 		res.end = in.EndDate
 		s.followEnd(c.region, res)
+	}
+
+	// EC2 documents the move into a reservation that is added, not into one that grows.
+	for _, g := range c.region.reservationGroups {
+		if slices.Contains(g.members, res) {
+			c.region.fillGroup(g)
+		}
 	}
 
 	return object{"Return": true}, nil

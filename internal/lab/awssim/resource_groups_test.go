@@ -269,6 +269,17 @@ func TestInstancesMoveIntoAGroup(t *testing.T) {
 		t.Errorf("%d of 3 places are free beside 2 that were left", n)
 	}
 
+	do(t, w.ec2.RunInstances, run(1, "g6.12xlarge", defSubnetA, intoGroup(arn, "")))
+	do(t, w.ec2.RunInstances, run(1, "g6.12xlarge", defSubnetA, intoGroup(arn, ""))) // on demand
+	do(t, w.ec2.ModifyCapacityReservation, &ec2.ModifyCapacityReservationInput{
+		CapacityReservationId: &second,
+		InstanceCount:         aws.Int32(5),
+	})
+
+	if n := *w.reservation(second).AvailableInstanceCount; n != 1 {
+		t.Errorf("%d places are free after the reservation has grown by 2", n)
+	}
+
 	third := hold(2)
 
 	do(t, w.ec2.CancelCapacityReservation, &ec2.CancelCapacityReservationInput{CapacityReservationId: &second})
@@ -290,6 +301,11 @@ func TestPendingReservations(t *testing.T) {
 	if state := w.reservation(id).State; state != "pending" || add(t, c, "holds", id)[id] != "INVALID_STATE" {
 		t.Errorf("the new ODCR is %s", state)
 	}
+
+	fails(t, w.ec2.ModifyCapacityReservation, &ec2.ModifyCapacityReservationInput{
+		CapacityReservationId: &id,
+		InstanceCount:         aws.Int32(2),
+	}, "InvalidCapacityReservationState")
 
 	w.sim.Clock().Advance(time.Minute)
 
