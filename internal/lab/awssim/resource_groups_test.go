@@ -126,6 +126,12 @@ func TestReservationGroups(t *testing.T) {
 		}
 	}
 
+	_, err := c.GetGroup(t.Context(), &resourcegroups.GetGroupInput{Group: aws.String("holds")},
+		func(o *resourcegroups.Options) { o.Region = "us-west-2" })
+	if code(err) != "NotFoundException" {
+		t.Errorf("the group in another region: %v", err)
+	}
+
 	tags := do(t, c.GetTags, &resourcegroups.GetTagsInput{Arn: made.Group.GroupArn}).Tags
 	if tags["team"] != "nlp" {
 		t.Errorf("tags %v", tags)
