@@ -3,17 +3,19 @@
 # srun and sbatch there once the cluster runs it, and then installs the package. Whatever fails is
 # said, and the node goes on: it runs jobs without the package.
 FROM=${1:-'URL'} # of the package; or cli_filter, for the script alone
-PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+export PATH="$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 PCS=${PCS_CAPACITY_PCS_FOLDER:-/etc/aws/pcs/scheduler}
 say() {
   echo "pcs-capacity-install: $*" >&2
   logger -t pcs-capacity-install "$*" 2>/dev/null || :
 }
+umask 022 # users read what is written here
+put() { cat >"$1.new" && mv "$1.new" "$1"; }
 # Before anything that can fail or hang. A script that is there stays.
 OURS=
 for FOLDER in "$PCS"/slurm-*; do
   if [ ! -d "$FOLDER" ] || [ -e "$FOLDER/cli_filter.lua" ]; then continue; fi
-  cat >"$FOLDER/cli_filter.lua.new" <<'LUA' && mv "$FOLDER/cli_filter.lua.new" "$FOLDER/cli_filter.lua" && OURS="$OURS $FOLDER"
+  put "$FOLDER/cli_filter.lua" <<'LUA' && OURS="$OURS $FOLDER/cli_filter.lua"
 -- Written by `pcs-capacity hooks install` where the package is not installed: lets every job through.
 function slurm_cli_setup_defaults(options, early) return slurm.SUCCESS end
 function slurm_cli_pre_submit(options, offset) return slurm.SUCCESS end
@@ -55,9 +57,10 @@ install() {
 DIR=$(mktemp -d)
 if fetch "$DIR/package" && install "$DIR/package"; then
   say "installed ${FROM%%\?*}"
-  for FOLDER in $OURS; do
-    SLURM_CONF=$FOLDER/slurm.conf timeout 60 pcs-capacity --yes hooks install cli_filter || say "$FOLDER/cli_filter.lua stays as it is"
-  done
+  # `hooks install` would ask Slurm, which waits for a slurm.conf that is not here yet.
+  if pcs-capacity hooks print cli_filter >"$DIR/cli_filter.lua"; then
+    for FILE in $OURS; do put "$FILE" <"$DIR/cli_filter.lua"; done
+  fi
 else
   say "${FROM%%\?*} was not installed; this node runs jobs without it"
 fi
