@@ -61,10 +61,35 @@ type Instance struct {
 	Type          string // the instance type
 	SubnetID      string
 	ReservationID string    // the reservation that the instance runs in; "" if none
+	BlockID       string    // the Capacity Block: of UltraServers, the one that it is in; "" if none
 	State         string    // EC2's state, verbatim
 	LaunchIndex   int       // its number among the instances of one launch, from 0 (AmiLaunchIndex)
 	Launched      time.Time // the launch time, in whole seconds of AWS's time
 	Tags          map[string]string
+}
+
+// DivideNodes returns the nodes of a reservation by its UltraServers, each of which is a Capacity Block. in has the
+// Capacity Blocks of nodes that run; the others fill the UltraServers in order.
+func DivideNodes(nodes, blockIDs []string, in map[string]string) map[string][]string {
+	divided := map[string][]string{}
+	room := (len(nodes) + len(blockIDs) - 1) / len(blockIDs)
+
+	var others []string
+	for _, node := range nodes {
+		if id := in[node]; slices.Contains(blockIDs, id) {
+			divided[id] = append(divided[id], node)
+		} else {
+			others = append(others, node)
+		}
+	}
+
+	for _, id := range blockIDs {
+		more := min(max(room-len(divided[id]), 0), len(others))
+		divided[id] = append(divided[id], others[:more]...)
+		others = others[more:]
+	}
+
+	return divided
 }
 
 // InstanceIDs returns the ids of instances.

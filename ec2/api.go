@@ -25,6 +25,7 @@ type api struct {
 	DeleteLaunchTemplate                    call[ec2.DeleteLaunchTemplateInput, ec2.DeleteLaunchTemplateOutput]
 	DescribeAvailabilityZones               call[ec2.DescribeAvailabilityZonesInput, ec2.DescribeAvailabilityZonesOutput]
 	DescribeCapacityReservationTopology     call[ec2.DescribeCapacityReservationTopologyInput, ec2.DescribeCapacityReservationTopologyOutput]
+	DescribeInstanceTopology                call[ec2.DescribeInstanceTopologyInput, ec2.DescribeInstanceTopologyOutput]
 	DescribeImages                          call[ec2.DescribeImagesInput, ec2.DescribeImagesOutput]
 	DescribeLaunchTemplateVersions          call[ec2.DescribeLaunchTemplateVersionsInput, ec2.DescribeLaunchTemplateVersionsOutput]
 	DescribeRegions                         call[ec2.DescribeRegionsInput, ec2.DescribeRegionsOutput]
@@ -60,6 +61,7 @@ func newAPI(c *ec2.Client) *api {
 		DeleteLaunchTemplate:                    c.DeleteLaunchTemplate,
 		DescribeAvailabilityZones:               c.DescribeAvailabilityZones,
 		DescribeCapacityReservationTopology:     c.DescribeCapacityReservationTopology,
+		DescribeInstanceTopology:                c.DescribeInstanceTopology,
 		DescribeImages:                          c.DescribeImages,
 		DescribeLaunchTemplateVersions:          c.DescribeLaunchTemplateVersions,
 		DescribeRegions:                         c.DescribeRegions,

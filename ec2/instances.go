@@ -27,6 +27,7 @@ func instance(a types.Instance) capacity.Instance {
 		Type:          string(a.InstanceType),
 		SubnetID:      aws.ToString(a.SubnetId),
 		ReservationID: aws.ToString(a.CapacityReservationId),
+		BlockID:       aws.ToString(a.CapacityBlockId),
 		LaunchIndex:   int(aws.ToInt32(a.AmiLaunchIndex)),
 		Launched:      aws.ToTime(a.LaunchTime),
 		Tags:          tagMap(a.Tags),
@@ -193,34 +194,63 @@ func (c *Client) Impaired(ctx context.Context) (map[string]string, error) {
 	return said, nil
 }
 
-// maxReservationTopologies bounds the ids of one call.
-const maxReservationTopologies = 10
+// EC2 bounds the ids of one call.
+const (
+	maxReservationTopologies = 10
+	maxInstanceTopologies    = 100
+)
 
 // ReservationTopology locates reservations in the network: the ids of network nodes, from the top down. EC2 leaves out
 // reservations that are neither active nor pending, and types without topology. A bad id never hides the others (R8).
 func (c *Client) ReservationTopology(ctx context.Context, ids []string) (map[string][]string, error) {
 	found := map[string][]string{}
-	for some := range slices.Chunk(unique(ids), maxReservationTopologies) {
-		if _, err := skipBadIDs(some, badReservationID, func(ids []string) error {
-			out, err := c.api.DescribeCapacityReservationTopology(ctx,
-				&ec2.DescribeCapacityReservationTopologyInput{CapacityReservationIds: ids})
-			if err != nil {
-				return fmt.Errorf("reading where reservations are in the network of %s: %w", c.region, err)
-			}
+	err := c.locate(ids, maxReservationTopologies, badReservationID, func(ids []string) error {
+		in := &ec2.DescribeCapacityReservationTopologyInput{CapacityReservationIds: ids}
 
-			for _, r := range out.CapacityReservations {
-				if len(r.NetworkNodes) > 0 {
-					found[aws.ToString(r.CapacityReservationId)] = r.NetworkNodes
-				}
-			}
+		out, err := c.api.DescribeCapacityReservationTopology(ctx, in)
+		if err != nil {
+			return err
+		}
 
-			return nil
-		}); err != nil {
-			return nil, err
+		for _, r := range out.CapacityReservations {
+			found[aws.ToString(r.CapacityReservationId)] = r.NetworkNodes
+		}
+
+		return nil
+	})
+
+	return found, err
+}
+
+// InstanceTopology locates running instances, each down to the network node that it is at, which EC2 does not say of
+// every reservation.
+func (c *Client) InstanceTopology(ctx context.Context, ids []string) (map[string][]string, error) {
+	found := map[string][]string{}
+	err := c.locate(ids, maxInstanceTopologies, goneInstanceID, func(ids []string) error {
+		out, err := c.api.DescribeInstanceTopology(ctx, &ec2.DescribeInstanceTopologyInput{InstanceIds: ids})
+		if err != nil {
+			return err
+		}
+
+		for _, i := range out.Instances {
+			found[aws.ToString(i.InstanceId)] = i.NetworkNodes
+		}
+
+		return nil
+	})
+
+	return found, err
+}
+
+// locate calls describe with ids, at most so many at a time, and without bad ones.
+func (c *Client) locate(ids []string, most int, badID string, describe func(ids []string) error) error {
+	for some := range slices.Chunk(unique(ids), most) {
+		if _, err := skipBadIDs(some, badID, describe); err != nil {
+			return fmt.Errorf("reading the topology of the network of %s: %w", c.region, err)
 		}
 	}
 
-	return found, nil
+	return nil
 }
 
 // accountTime bounds the question of whose account this is: some networks, as a subnet without a way out, cannot reach

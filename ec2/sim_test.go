@@ -265,8 +265,10 @@ func reads(ctx context.Context, c *Client) {
 	_, _ = c.SecurityGroups(ctx, []string{"sg-01ab0000000000001"})
 
 	_, _ = c.ReservationTopology(ctx, []string{openBlock})
+	_, _ = c.InstanceTopology(ctx, []string{"i-01234567890abcdef"})
 	_, _ = c.Zones(ctx)
 	_, _ = c.Regions(ctx)
+
 	if _, err := c.Account(ctx); err != nil {
 		_, _ = c.Explain(err)
 	}

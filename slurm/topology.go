@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/pcs-capacity/pcs-capacity/internal/hostlist"
 )
 
 // Topology is a network topology of Slurm's, as topology.yaml has them. topology.conf has one, without a name.
@@ -81,10 +83,10 @@ func (t Topology) NodeLists() (lists []string) {
 	return slices.DeleteFunc(lists, func(list string) bool { return list == "" })
 }
 
-// Leaf names the nodes at one place in the network.
+// Leaf is the place of a node in the network.
 type Leaf struct {
-	Nodes string   // a hostlist
-	Path  []string // the switches above the nodes, from the top down; empty if unknown
+	Node string
+	Path []string // the switches above it, from the top down; empty if unknown
 }
 
 // Switches that we make up: the root, and the parent of leaves of unknown place.
@@ -120,7 +122,7 @@ func NewTree(leaves []Leaf) *Tree {
 			add(below, path[i], s)
 		}
 
-		add(nodes, path[len(path)-1], l.Nodes)
+		add(nodes, path[len(path)-1], l.Node)
 	}
 
 	// A Slurm switch has either nodes or switches below it.
@@ -138,7 +140,7 @@ func NewTree(leaves []Leaf) *Tree {
 
 	t := &Tree{}
 	for _, s := range slices.Sorted(maps.Keys(nodes)) {
-		t.Switches = append(t.Switches, Switch{Name: s, Nodes: strings.Join(nodes[s], ",")})
+		t.Switches = append(t.Switches, Switch{Name: s, Nodes: hostlist.Compress(nodes[s])})
 	}
 
 	for _, s := range slices.Sorted(maps.Keys(below)) {

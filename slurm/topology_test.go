@@ -13,12 +13,12 @@ func TestNewTree(t *testing.T) {
 	}{
 		"none": {},
 		"one reservation": {
-			[]Leaf{{"gpu-[1-4]", []string{"nn-1", "nn-2", "nn-3"}}},
-			"SwitchName=nn-3 Nodes=gpu-[1-4]\nSwitchName=nn-1 Switches=nn-2\nSwitchName=nn-2 Switches=nn-3\n",
+			[]Leaf{{"gpu-1", []string{"nn-1", "nn-2", "nn-3"}}, {"gpu-2", []string{"nn-1", "nn-2", "nn-3"}}},
+			"SwitchName=nn-3 Nodes=gpu-[1-2]\nSwitchName=nn-1 Switches=nn-2\nSwitchName=nn-2 Switches=nn-3\n",
 		},
 		"two that meet in the middle": {
-			[]Leaf{{"a-[1-2]", []string{"nn-1", "nn-2", "nn-3"}}, {"b-[1-2]", []string{"nn-1", "nn-2", "nn-4"}}},
-			"SwitchName=nn-3 Nodes=a-[1-2]\nSwitchName=nn-4 Nodes=b-[1-2]\nSwitchName=nn-1 " +
+			[]Leaf{{"a-1", []string{"nn-1", "nn-2", "nn-3"}}, {"b-1", []string{"nn-1", "nn-2", "nn-4"}}},
+			"SwitchName=nn-3 Nodes=a-1\nSwitchName=nn-4 Nodes=b-1\nSwitchName=nn-1 " +
 				"Switches=nn-2\nSwitchName=nn-2 Switches=nn-3,nn-4\n",
 		},
 		"two that meet nowhere, and one that is not known": {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -26,12 +27,12 @@ for topology.conf, even before any node is launched; with -o yaml as an entry of
 topology.yaml, for Slurm 25.05 and newer. Add the nodes of other partitions by hand. Which
 nodes have which reservation is what sync last saw.
 
-For topology/tree, nodes of one reservation are behind one switch; EC2 says how near
-reservations are to each other. It answers only for active reservations, and for the larger
-instance types.
+For topology/tree, EC2 says where instances are, and of nodes without one where their
+reservation is. It answers only for active reservations, and for the larger instance types.
 
-For topology/block, nodes that have their reservations together are a block: a reservation
-of UltraServers is one UltraServer. EC2 is not asked.`
+For topology/block, nodes that have their reservations together are a block. Where that
+reservation has several UltraServers, each of these is a block: EC2 says which nodes it has
+once their instances run, and they are divided evenly before.`
 }
 
 // Run prints the topology.
@@ -50,18 +51,31 @@ func (c *TopologyCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config
 		return errors.New("no partition has provider ec2, and PCS has no setting for topology.conf")
 	}
 
+	progress := t.Slow("asking EC2")
+	defer progress.Done()
+
+	// Without UltraServers, a block is a slot.
+	instances := map[string]capacity.Instance{}
+	ultra := func(at capacity.SlotRef) bool { return len(ultraServers(snap, at)) > 1 }
+	if c.Plugin == "tree" || slices.ContainsFunc(slots, ultra) {
+		instances, err = readInstances(ctx, snap, aws)
+		if err != nil {
+			return err
+		}
+	}
+
 	topology := slurm.Topology{Name: c.Plugin, Default: true}
 
 	var rows any
 	if c.Plugin == "block" {
-		topology.Block, err = newBlocks(slots)
+		topology.Block, err = newBlocks(t, snap, slots, instances)
 		if err != nil {
 			return err
 		}
 
 		rows = topology.Block.Blocks
 	} else {
-		topology.Tree, err = readTree(ctx, t, snap, aws, slots)
+		topology.Tree, err = readTree(ctx, t, snap, aws, slots, instances)
 		if err != nil {
 			return err
 		}
@@ -78,67 +92,129 @@ func (c *TopologyCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config
 	return err
 }
 
-// readTree asks EC2 where the reservations of slots are in its network.
+// readInstances returns the instances of the cluster by their nodes.
+func readInstances(ctx context.Context, snap *capacity.Snapshot, aws *ec2.Client) (map[string]capacity.Instance, error) {
+	byNode := map[string]capacity.Instance{}
+	if snap.SlurmCluster == "" {
+		return byNode, nil // sync has not seen Slurm yet
+	}
+
+	found, err := aws.FindInstances(ctx, capacity.InstanceQuery{ClusterName: snap.SlurmCluster})
+	for _, i := range capacity.WithNodes(found) {
+		if !i.Ended() {
+			byNode[i.Tags[capacity.TagNode]] = i
+		}
+	}
+
+	return byNode, err
+}
+
+// readTree asks EC2 where instances, and the reservations of nodes without one, are in its network.
 func readTree(ctx context.Context, t *terminal.Terminal, snap *capacity.Snapshot, aws *ec2.Client,
-	slots []capacity.SlotRef,
+	slots []capacity.SlotRef, instances map[string]capacity.Instance,
 ) (*slurm.Tree, error) {
 	var ids []string
 	for _, at := range slots {
 		ids = append(ids, at.Slot.ReservationIDs...)
 	}
 
-	progress := t.Slow("asking EC2")
-	found, err := aws.ReservationTopology(ctx, ids)
+	reserved, err := aws.ReservationTopology(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
 
-	progress.Done()
-
+	running, err := aws.InstanceTopology(ctx, capacity.InstanceIDs(slices.Collect(maps.Values(instances))))
 	if err != nil {
 		return nil, err
 	}
 
 	var leaves []slurm.Leaf
 	for _, s := range slots {
-		leaf := slurm.Leaf{Nodes: slotNodes(s)}
+		nodes, err := hostlist.Expand(slotNodes(s))
+		if err != nil {
+			return nil, err
+		}
+
+		var path []string
 		for _, r := range snap.SlotState(s, snap.TakenAt).Current {
-			leaf.Path = found[r.Reservation.ID]
-			if leaf.Path != nil {
+			path = reserved[r.Reservation.ID]
+			if len(path) > 0 {
 				break
 			}
 		}
 
-		if leaf.Path == nil {
-			t.Say(
-				"warning: EC2 does not report where the reservation of %s is in its network; its nodes get a "+
-					"switch of their own",
-				s.Slot.Name,
-			)
+		var unknown []string
+		for _, node := range nodes {
+			leaf := slurm.Leaf{Node: node, Path: running[instances[node].ID]}
+			if len(leaf.Path) == 0 {
+				leaf.Path = path
+			}
+
+			if len(leaf.Path) == 0 {
+				unknown = append(unknown, node)
+			}
+
+			leaves = append(leaves, leaf)
 		}
 
-		leaves = append(leaves, leaf)
+		if len(unknown) > 0 {
+			t.Say("warning: EC2 does not report where %s will be in its network; these nodes get a switch of their own",
+				hostlist.Compress(unknown))
+		}
 	}
 
 	return slurm.NewTree(leaves), nil
 }
 
-// newBlocks makes a block of each slot. Slurm 24.11 does not start if a block has fewer nodes than the base block size,
-// and refuses jobs with longer segments.
-func newBlocks(slots []capacity.SlotRef) (*slurm.Blocks, error) {
-	blocks := &slurm.Blocks{}
-	size := 0
+// ultraServers returns the Capacity Blocks of a slot's reservation, one for each UltraServer.
+func ultraServers(snap *capacity.Snapshot, at capacity.SlotRef) []string {
+	return slices.Sorted(slices.Values(snap.SlotState(at, snap.TakenAt).Reservation.CapacityBlockIDs))
+}
+
+// newBlocks makes a block of each slot, or of each UltraServer in it. Slurm 24.11 does not start if a block has fewer nodes
+// than the base block size, and refuses jobs with longer segments.
+func newBlocks(t *terminal.Terminal, snap *capacity.Snapshot, slots []capacity.SlotRef,
+	instances map[string]capacity.Instance,
+) (*slurm.Blocks, error) {
+	blocks := &slurm.Blocks{Sizes: []int{0}}
+	add := func(name string, nodes []string) {
+		if blocks.Sizes[0] == 0 || len(nodes) < blocks.Sizes[0] {
+			blocks.Sizes[0] = len(nodes)
+		}
+
+		blocks.Blocks = append(blocks.Blocks, slurm.Block{Name: name, Nodes: hostlist.Compress(nodes)})
+	}
+
 	for _, s := range slots {
 		nodes, err := hostlist.Expand(slotNodes(s))
 		if err != nil {
 			return nil, err
 		}
 
-		if size == 0 || len(nodes) < size {
-			size = len(nodes)
+		servers := ultraServers(snap, s)
+		if len(servers) < 2 {
+			add(s.Slot.Name, nodes)
+			continue
 		}
 
-		blocks.Blocks = append(blocks.Blocks, slurm.Block{Name: s.Slot.Name, Nodes: slotNodes(s)})
-	}
+		in := map[string]string{}
+		for _, node := range nodes {
+			in[node] = instances[node].BlockID
+		}
 
-	blocks.Sizes = []int{size}
+		divided := capacity.DivideNodes(nodes, servers, in)
+		for _, id := range servers {
+			if len(divided[id]) > 0 {
+				add(id, divided[id])
+			}
+		}
+
+		guessed := slices.DeleteFunc(nodes, func(node string) bool { return slices.Contains(servers, in[node]) })
+		if len(guessed) > 0 {
+			t.Say("warning: EC2 says which UltraServer a node is in once its instance runs; run this again when %s are up",
+				hostlist.Compress(guessed))
+		}
+	}
 
 	return blocks, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/internal/lab/awssim"
 	"github.com/pcs-capacity/pcs-capacity/internal/lab/slurmlab"
 	"github.com/pcs-capacity/pcs-capacity/slurm"
@@ -348,5 +349,109 @@ func TestLong_BlockTopology(t *testing.T) {
 	if shown, err := s.cluster.Command(t.Context(), "scontrol", "show", "topology"); err != nil ||
 		!strings.Contains(shown, "BlockName=gpu-b BlockIndex=1 Nodes=gpu-b-[1-2] BlockSize=2") {
 		t.Errorf("%s, %v", shown, err)
+	}
+}
+
+// TestLong_UltraServers: an instance that runs is in the UltraServer and behind the switch that EC2 names, and slurmctld
+// takes the switches.
+func TestLong_UltraServers(t *testing.T) {
+	if !ownProcess(t) {
+		return
+	}
+
+	w := newWiredOn(t, func(c *slurmlab.Config) {
+		c.CloudGroups[0].Count = 8
+		c.Extra = []string{"Include site.conf"}
+
+		siteConf := filepath.Join(c.Dir, "etc", "site.conf")
+		if err := errors.Join(os.Mkdir(filepath.Dir(siteConf), 0o755), os.WriteFile(siteConf, nil, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	})
+	w.configure(func(text string) string {
+		return strings.NewReplacer("p5.48xlarge", "trn2u.48xlarge", "subnet-0e200000000000a01", "subnet-0e200000000000c03",
+			"cr-0e2000000000000a1", "cr-0e2000000000000c6", "max_nodes = 4", "max_nodes = 8").Replace(text)
+	})
+	w.hooks("install")
+	w.sync()
+
+	topology := func(args ...string) string {
+		t.Helper()
+
+		w.said = ""
+
+		lines, status := w.run(nil, append([]string{"topology"}, args...)...)
+		if status != 0 {
+			t.Fatal(w.said)
+		}
+
+		return lines
+	}
+
+	guess := regexp.MustCompile(`^BlockName=(cb-\w+) Nodes=gpu-\[1-4\]\nBlockName=(cb-\w+) Nodes=gpu-\[5-8\]\nBlockSizes=4\n$`)
+
+	blocks := guess.FindStringSubmatch(topology("--plugin", "block"))
+	if blocks == nil || !strings.Contains(w.said, "run this again when gpu-[1-8] are up") {
+		t.Fatal(w.said)
+	}
+
+	aws, err := ec2.New(t.Context(), ec2.Options{Region: "us-east-2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	launched, err := aws.Launch(t.Context(), capacity.Launch{
+		ClientToken:    "ultra",
+		LaunchTemplate: "lt-0e2000000000000a4",
+		InstanceType:   "trn2u.48xlarge",
+		SubnetID:       "subnet-0e200000000000c03",
+		ReservationID:  "cr-0e2000000000000c6",
+		Kind:           capacity.CapacityBlock,
+		Count:          5,
+		Tags: map[string]string{
+			capacity.TagCluster: capacity.ClusterMark("lab", "0123456789abcdef"),
+			capacity.TagNodes:   "gpu-[4-8]",
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	// The simulator fills the first of its UltraServers.
+	first := launched[0].BlockID
+	second := blocks[1]
+	if second == first {
+		second = blocks[2]
+	}
+
+	lines := topology("--plugin", "block")
+	for _, want := range []string{
+		"BlockName=" + first + " Nodes=gpu-[4-7]\n", "BlockName=" + second + " Nodes=gpu-[1-3,8]\n", "BlockSizes=4\n",
+	} {
+		if !strings.Contains(lines, want) || !strings.Contains(w.said, "run this again when gpu-[1-3] are up") {
+			t.Errorf("no %s in %s", want, w.said)
+		}
+	}
+
+	w.wait("the instances run", func() bool {
+		found, err := aws.FindInstances(t.Context(), capacity.InstanceQuery{IDs: capacity.InstanceIDs(launched)})
+		return err == nil &&
+			!slices.ContainsFunc(found, func(i capacity.Instance) bool { return i.State != "running" })
+	})
+
+	// Here two instances each are behind a switch of their own, below that of the reservation.
+	w.write(filepath.Join(w.etc, "topology.conf"), topology())
+	w.write(filepath.Join(w.etc, "site.conf"), "TopologyPlugin=topology/tree\n")
+
+	if err := w.restartSlurm(); err != nil {
+		t.Fatal(err)
+	}
+
+	shown, err := w.cluster.Command(t.Context(), "scontrol", "show", "topology")
+	for _, want := range []string{"0 gpu-[1-3]", "0 gpu-[4-5]", "0 gpu-[6-7]", "0 gpu-8", "1 gpu-[1-8]"} {
+		level, nodes, _ := strings.Cut(want, " ")
+		if err != nil || !strings.Contains(shown, " Level="+level+" LinkSpeed=1 Nodes="+nodes) {
+			t.Errorf("no switch of level %s with %s: %s, %v", level, nodes, shown, err)
+		}
 	}
 }

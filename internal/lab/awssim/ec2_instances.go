@@ -391,6 +391,37 @@ func (s *Sim) reservationTopologies(c *call) (all []object) {
 	return all
 }
 
+// instanceTopologies returns the network nodes of running instances: those of their reservation, and below them one for
+// each two instances of a launch.
+func (s *Sim) instanceTopologies(c *call) (all []object) {
+	for _, i := range c.region.byLaunch() {
+		if i.State != stateRunning || !c.region.isVisible(i.ID) {
+			continue
+		}
+
+		zone := i.subnet.zone.id
+		one := object{
+			"InstanceId":       i.ID,
+			"InstanceType":     i.Type,
+			"AvailabilityZone": i.Zone,
+			"ZoneId":           zone,
+			"NetworkNodes": []string{
+				networkNode(zone),
+				networkNode(zone, i.Type),
+				networkNode(i.ReservationID),
+				networkNode(i.LaunchID, fmt.Sprint(i.AMILaunchIndex/2)),
+			},
+		}
+		if i.seat != nil && i.seat.ultraServer != "" {
+			one["CapacityBlockId"] = i.BlockID
+		}
+
+		all = append(all, one)
+	}
+
+	return all
+}
+
 // networkNode returns the id of a node of the network, as EC2 hashes it for each account.
 func networkNode(of ...string) string {
 	return fmt.Sprintf("nn-%.17x", sha256.Sum256(fmt.Append(nil, of)))[:20]

@@ -151,6 +151,17 @@ func (s *Sim) describeOperations() map[string]describing {
 			most:     10,
 			filters:  "availability-zone instance-type",
 		},
+		"DescribeInstanceTopology": {
+			items:    s.instanceTopologies,
+			answer:   "Instances",
+			id:       "InstanceId",
+			noSuchID: instanceNotFound,
+			mostIDs:  100,
+			least:    1,
+			most:     100,
+			filters:  "availability-zone instance-type zone-id",
+			more:     "GroupNames",
+		},
 		"DescribeCapacityBlocks": {
 			items:    s.blockObjects,
 			answer:   "CapacityBlocks",

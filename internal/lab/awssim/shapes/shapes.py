@@ -17,7 +17,7 @@ OPERATIONS = {
         CreateTags DeleteLaunchTemplate DescribeAvailabilityZones DescribeCapacityBlockExtensionHistory
         DescribeCapacityBlockExtensionOfferings DescribeCapacityBlockOfferings DescribeCapacityBlockStatus
         DescribeCapacityBlocks DescribeCapacityReservationTopology DescribeCapacityReservations DescribeImages
-        DescribeInstanceStatus DescribeInstanceTypes DescribeInstances
+        DescribeInstanceStatus DescribeInstanceTopology DescribeInstanceTypes DescribeInstances
         DescribeLaunchTemplateVersions DescribeLaunchTemplates DescribeRegions DescribeRouteTables
         DescribeSecurityGroups DescribeSubnets DescribeVpcEndpoints GetConsoleOutput ModifyCapacityReservation
         PurchaseCapacityBlock
