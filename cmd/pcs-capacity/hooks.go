@@ -249,7 +249,7 @@ func readNodeTypes(ctx context.Context, g *Globals, cfg *config.Config,
 
 // HooksPrintCmd prints a script.
 type HooksPrintCmd struct {
-	Hook string `arg:"" enum:"cli_filter,job_submit,settings,user-data,install" help:"cli_filter, job_submit or settings; or user-data, the script that starts slurmd on nodes of provider ec2; or install, the script that installs the package on a node."`
+	Hook string `arg:"" enum:"cli_filter,job_submit,settings,user-data,install" help:"cli_filter, job_submit or settings; or user-data, the script that starts slurmd on nodes of provider ec2; or install, the script with which a node gets cli_filter.lua and the package."`
 }
 
 // Run prints the script with this site's paths, or the settings.

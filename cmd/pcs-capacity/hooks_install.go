@@ -37,7 +37,8 @@ slurm.conf is the one that SLURM_CONF names, else that of each /etc/aws/pcs/sche
 that of /etc/slurm. Slurm runs the programs of ../libexec/pcs-capacity, else those beside pcs-capacity.
 
 Install cli_filter on every login and compute node before you switch it on: with the setting on
-and the file missing, Slurm refuses every submission on that host.
+and the file missing, Slurm refuses every submission on that host. Nodes of setup --install-hooks
+write it as they boot.
 A script that pcs-capacity did not write is never replaced. Ours is written beside it, and the line
 that loads it is shown. Yours then runs first.`
 }
