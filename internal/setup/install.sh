@@ -15,12 +15,13 @@ put() { cat >"$1.new" && mv "$1.new" "$1"; }
 OURS=
 for FOLDER in "$PCS"/slurm-*; do
   if [ ! -d "$FOLDER" ] || [ -e "$FOLDER/cli_filter.lua" ]; then continue; fi
-  put "$FOLDER/cli_filter.lua" <<'LUA' && OURS="$OURS $FOLDER/cli_filter.lua"
+  put "$FOLDER/cli_filter.lua" <<'LUA' || continue
 -- Written by `pcs-capacity hooks install` where the package is not installed: lets every job through.
 function slurm_cli_setup_defaults(options, early) return slurm.SUCCESS end
 function slurm_cli_pre_submit(options, offset) return slurm.SUCCESS end
 function slurm_cli_post_submit(offset, job_id, step_id) return slurm.SUCCESS end
 LUA
+  OURS="$OURS $FOLDER/cli_filter.lua"
   say "$FOLDER/cli_filter.lua lets every job through"
 done
 [ "$FROM" != cli_filter ] || exit 0
