@@ -532,7 +532,7 @@ var Codes = []Meaning{
 		Severity: Admin,
 		Text: "AWS did not list the Capacity Reservation group of a compute node group with reserve = \"per-job\". PCS " +
 			"launches nothing outside of it, so no capacity is held for jobs, and they wait.",
-		Do: "If somebody has deleted the group, run `setup` again.",
+		Do: "If somebody has deleted the group, run the `setup` of the message.",
 	},
 	{
 		Code:     NoNodeGroup,

@@ -55,6 +55,13 @@ type Hold struct {
 	Until time.Time `json:"until"`
 }
 
+// ReservationGroup describes a Capacity Reservation group of AWS Resource Groups.
+type ReservationGroup struct {
+	Name string
+	ARN  string // what a launch template names as its target
+	Tags map[string]string
+}
+
 // HoldGroupName names the Capacity Reservation group that has the ODCRs for a compute node group of PCS.
 func HoldGroupName(cluster, nodeGroup string) string {
 	return "pcs-capacity-" + cluster + "-" + nodeGroup
@@ -156,7 +163,7 @@ const StartTime = 2 * time.Minute
 // start soon. booting is as in UnneededReason.
 func (r Reservation) IsAwaited(booting map[JobRun]bool, now time.Time) bool {
 	runs, _ := r.HoldRuns()
-	young := r.Created.After(now.Add(-StartTime))
+	young := r.State == StatePending || later(r.Created, r.Start).After(now.Add(-StartTime))
 
 	return booting == nil || slices.ContainsFunc(runs, func(run JobRun) bool {
 		boots, pending := booting[run]

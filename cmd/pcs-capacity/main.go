@@ -88,8 +88,8 @@ type Globals struct {
 	Version versionFlag `name:"version" group:"global" help:"Show the version and exit."`
 }
 
-// groups are the headings of the help, in its order.
-var groups = kong.Groups{
+// headings are those of the help, in its order.
+var headings = kong.Groups{
 	"buy":    "Find and buy",
 	"use":    "Make it a queue",
 	"run":    "Run it",
@@ -169,7 +169,7 @@ func newParser(ctx context.Context, cli *CLI) (*kong.Kong, error) {
 				WrapUpperBound: 100,
 			},
 		),
-		groups,
+		headings,
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(
 			&cli.Globals),

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/ec2/groups"
 	"github.com/pcs-capacity/pcs-capacity/internal/check"
 	"github.com/pcs-capacity/pcs-capacity/internal/facts"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
@@ -22,7 +23,8 @@ import (
 // SetupCmd makes a reservation usable in a cluster.
 type SetupCmd struct {
 	Provider    capacity.Provider `enum:"pcs,ec2,none," default:"" help:"Who launches the nodes: pcs, or ec2 for self-managed Slurm. Default: that of the queue in the settings, else pcs. With none, another program launches the nodes, and there is nothing to set up."`
-	Reservation string            `help:"Reservation to make usable, cr-…." required:"" predictor:"reservation" placeholder:"CR"`
+	Reservation string            `help:"Reservation to make usable, cr-…." xor:"what" predictor:"reservation" placeholder:"CR"`
+	OnDemand    string            `help:"Instead of --reservation, with pcs: instance type of nodes on demand, for whose jobs capacity is held. Needs --max-nodes, and max_instances of [reserve] in the settings." xor:"what" placeholder:"TYPE"`
 	Cluster     string            `help:"PCS cluster, by name or id. Default: the settings, else the only one of the region."`
 	Queue       string            `help:"PCS queue, which is the Slurm partition; created if it does not exist." required:"" predictor:"partition"`
 	NodeGroup   string            `help:"Base name of the node groups: NAME-a and NAME-b take blocks in turn. With ec2: the nodes are NAME-1, NAME-2, …. Default: that of the settings, else the name of the queue." predictor:"node-group" placeholder:"NAME"`
@@ -65,9 +67,10 @@ func (c *SetupCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, cf
 		outcome:  "nothing was created",
 	}
 	change.setup = setup.Setup{
-		PCS:   pcsClient,
-		EC2:   ec2,
-		Slurm: setup.SlurmClient{Client: slurm.New(cfg.Cluster)},
+		PCS:    pcsClient,
+		EC2:    ec2,
+		Slurm:  setup.SlurmClient{Client: slurm.New(cfg.Cluster)},
+		Groups: groups.From(ec2.Shared()),
 		Fence: func(ctx context.Context) error { // its node groups are ours to set up
 			_, failed, err := pass(ctx, g, ec2, pcsClient, false)
 			return errors.Join(err, failed)
@@ -156,6 +159,7 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 		Queue:         c.Queue,
 		NodeGroup:     c.NodeGroup,
 		Reservation:   c.Reservation,
+		InstanceType:  c.OnDemand,
 		Like:          c.Like,
 		AMI:           c.AMI,
 		SubnetIDs:     c.SubnetIDs,
@@ -191,6 +195,8 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 
 	onEC2 := c.Provider == capacity.ProviderEC2
 	switch {
+	case c.Reservation == "" && c.OnDemand == "" && !c.Provider.IsGuest():
+		return r, usage("name --reservation, or --on-demand with an instance type")
 	case c.Provider.IsGuest():
 		return r, usage(
 			"with provider none another program launches the nodes, so there is nothing to set up; write "+
@@ -200,6 +206,9 @@ func (c *SetupCmd) request(ctx context.Context, cfg *maybeConfig) (setup.Request
 		)
 	case onEC2 && c.Cluster != "":
 		return r, usage("--cluster names a PCS cluster, and with --provider ec2 there is none; leave one of them out")
+	case onEC2 && c.OnDemand != "":
+		return r, usage("--on-demand is for PCS; with --provider ec2 write the node group into the settings: see " +
+			"docs/holding.md")
 	case onEC2 && c.InstallHooks != "":
 		return r, usage("--install-hooks is for PCS; with --provider ec2 Slurm runs the submit filter on its controller")
 	}

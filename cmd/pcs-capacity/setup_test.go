@@ -70,7 +70,9 @@ func TestSetupKeepsDynamic(t *testing.T) {
 		{"new", nil, false},
 		{"new", &yes, true},
 	} {
-		r, err := (&SetupCmd{Queue: "gpu", NodeGroup: test.group, Dynamic: test.dynamic}).request(t.Context(), cfg)
+		asks := &SetupCmd{Reservation: "cr-1", Queue: "gpu", NodeGroup: test.group, Dynamic: test.dynamic}
+
+		r, err := asks.request(t.Context(), cfg)
 		if err != nil || r.Dynamic != test.want {
 			t.Errorf("%+v: dynamic %t, %v", test, r.Dynamic, err)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/ec2"
+	"github.com/pcs-capacity/pcs-capacity/ec2/groups"
 	"github.com/pcs-capacity/pcs-capacity/internal/facts"
 	"github.com/pcs-capacity/pcs-capacity/internal/setup"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
@@ -50,7 +51,12 @@ func (c *TeardownCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal,
 		outcome:  "nothing was removed",
 	}
 
-	change.setup = setup.Setup{PCS: pcsClient, EC2: aws, Slurm: setup.SlurmClient{Client: slurm.New(cfg.Cluster)}}
+	change.setup = setup.Setup{
+		PCS:    pcsClient,
+		EC2:    aws,
+		Slurm:  setup.SlurmClient{Client: slurm.New(cfg.Cluster)},
+		Groups: groups.From(aws.Shared()),
+	}
 	change.plan = func(ctx context.Context, cfg *maybeConfig) (*setup.Plan, error) {
 		request, err := c.request(ctx, cfg)
 		if err != nil {

@@ -17,15 +17,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/resourcegroups/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/awsconfig"
 )
-
-// Group is a Capacity Reservation group.
-type Group struct {
-	Name string
-	ARN  string // what a launch template names as its target
-	Tags map[string]string
-}
 
 // Client talks to Resource Groups in one region.
 type Client struct{ api *resourcegroups.Client }
@@ -48,12 +42,12 @@ var errNotDescribed = errors.New("AWS left it out of its answer")
 func IsNotFound(err error) bool { return awsconfig.Code(err) == "NotFoundException" }
 
 // Find reads a group with its tags.
-func (c *Client) Find(ctx context.Context, name string) (group Group, found bool, err error) {
-	fail := func(err error) (Group, bool, error) {
+func (c *Client) Find(ctx context.Context, name string) (group capacity.ReservationGroup, found bool, err error) {
+	fail := func(err error) (capacity.ReservationGroup, bool, error) {
 		if IsNotFound(err) {
-			return Group{}, false, nil
+			return capacity.ReservationGroup{}, false, nil
 		}
-		return Group{}, false, fmt.Errorf("reading the capacity reservation group %s: %w", name, err)
+		return capacity.ReservationGroup{}, false, fmt.Errorf("reading the capacity reservation group %s: %w", name, err)
 	}
 
 	out, err := c.api.GetGroup(ctx, &resourcegroups.GetGroupInput{Group: &name})
@@ -78,7 +72,7 @@ func (c *Client) Find(ctx context.Context, name string) (group Group, found bool
 
 // Create makes an empty group that launches can target. A name has letters, digits and "._-", begins not with
 // "aws", and is the only one of its region and account: AWS refuses one that exists.
-func (c *Client) Create(ctx context.Context, name string, tags map[string]string) (Group, error) {
+func (c *Client) Create(ctx context.Context, name string, tags map[string]string) (capacity.ReservationGroup, error) {
 	// What a group for launches needs: EC2 User Guide, "Create a Capacity Reservation group".
 	configuration := []types.GroupConfigurationItem{
 		{Type: aws.String("AWS::EC2::CapacityReservationPool")},
@@ -97,23 +91,23 @@ func (c *Client) Create(ctx context.Context, name string, tags map[string]string
 		Tags:          maps.Clone(tags),
 	})
 
-	var group Group
+	var group capacity.ReservationGroup
 	if err == nil {
 		group, err = newGroup(out.Group, out.Tags)
 	}
 
 	if err != nil {
-		return Group{}, fmt.Errorf("creating the capacity reservation group %s: %w", name, err)
+		return capacity.ReservationGroup{}, fmt.Errorf("creating the capacity reservation group %s: %w", name, err)
 	}
 
 	return group, nil
 }
 
-func newGroup(g *types.Group, tags map[string]string) (Group, error) {
+func newGroup(g *types.Group, tags map[string]string) (capacity.ReservationGroup, error) {
 	if g == nil || aws.ToString(g.GroupArn) == "" {
-		return Group{}, errNotDescribed
+		return capacity.ReservationGroup{}, errNotDescribed
 	}
-	return Group{Name: aws.ToString(g.Name), ARN: *g.GroupArn, Tags: tags}, nil
+	return capacity.ReservationGroup{Name: aws.ToString(g.Name), ARN: *g.GroupArn, Tags: tags}, nil
 }
 
 // Members returns the ids of the reservations in a group. One whose addition is pending is no member yet. The

@@ -73,7 +73,7 @@ func decideJoins(s View) (actions []Action) {
 	for _, v := range s.heldSlots() {
 		members, known := s.Members[v.Slot.Name]
 		for _, r := range s.awaited(v) {
-			if !known || slices.Contains(members, r.ID) {
+			if !known || slices.Contains(members, r.ID) || r.State != capacity.StateActive {
 				continue
 			}
 
@@ -106,16 +106,21 @@ func (s View) launching(v capacity.SlotState) []string {
 	})
 }
 
-// places returns how many more nodes of a slot PCS can launch into its group.
-func (s View) places(v capacity.SlotState) int {
+// freeInstances returns how many more nodes of a slot have room in some of its ODCRs.
+func (s View) freeInstances(v capacity.SlotState, in []capacity.Reservation) int {
 	free := 0
-	for _, r := range s.awaited(v) {
-		if slices.Contains(s.Members[v.Slot.Name], r.ID) {
-			free += r.Available
-		}
+	for _, r := range in {
+		free += r.Available
 	}
 
 	return max(0, free-len(s.launching(v)))
+}
+
+// joined returns, of the ODCRs of a slot that are awaited, those of its group: PCS can launch into them.
+func (s View) joined(v capacity.SlotState) []capacity.Reservation {
+	return slices.DeleteFunc(s.awaited(v), func(r capacity.Reservation) bool {
+		return !slices.Contains(s.Members[v.Slot.Name], r.ID)
+	})
 }
 
 // offNodes returns the nodes of a slot that a job can have only if they are launched.
@@ -138,7 +143,7 @@ func decidePlaces(s View) (actions []Action) {
 			return !shown || n.PoweredDown() && n.OutState() == ""
 		}
 
-		open := s.places(v)
+		open := s.freeInstances(v, s.joined(v))
 		closed := slices.DeleteFunc(off, func(name string) bool {
 			opens := open > 0 && isUsable(name)
 			if opens {
@@ -187,8 +192,9 @@ func (o order) count(tasks int) int { return tasks*o.unit - o.ready }
 func (s View) missingNodes(v capacity.SlotState) (all []order) {
 	nodes := s.Cluster.SlotNodes(v.Slot.Name)
 	idle := len(s.Cluster.filterNodes(nodes, func(n capacity.Node) bool { return n.IsUp() && n.IsIdle() }))
-	ready := idle + s.places(v)
-	most := len(s.offNodes(v)) - s.places(v)
+	held := s.freeInstances(v, s.awaited(v))
+	ready := idle + held
+	most := len(s.offNodes(v)) - held
 	total := 0
 	smallest := most + 1
 
@@ -318,6 +324,11 @@ func (o order) carryOut(ctx context.Context, w World, s View) error {
 			w.Outcome.Ordered[o.slot.Slot.Name] += n
 			w.Outcome.ODCRs[r.ID] = r
 			w.Outcome.Orders[o.job.Shown] = ""
+
+			// A group takes no pending one: a later pass adds it.
+			if r.State != capacity.StateActive {
+				return nil
+			}
 
 			return join(ctx, w, s.groupName(o.slot), o.slot.Slot.Name, r)
 		}
@@ -453,7 +464,7 @@ func decideSizes(s View) (actions []Action) {
 		launches := len(s.launching(v)) > 0
 		for _, r := range s.odcrs(v) {
 			awaited := r.IsAwaited(s.Holds.Booting, s.Now)
-			if !awaited && r.Used() == 0 {
+			if !awaited && r.Used() == 0 || r.State != capacity.StateActive { // a pending one cannot be changed
 				continue
 			}
 

@@ -160,6 +160,13 @@ var holdScenarios = []scenario{
 		st.waits(2, day)
 		st.until(38 * time.Minute)
 	}},
+	{"PCS: a new ODCR is pending for a while", func(st *stage) {
+		st.holds(4, 0)
+		st.aws.Pends = 45 * time.Second
+		st.pass(0)
+		st.waits(2, 20*time.Minute)
+		st.until(3 * time.Minute)
+	}},
 	{"PCS: AWS does not answer", func(st *stage) {
 		st.holds(4, 0)
 		st.pass(0)

@@ -86,8 +86,8 @@ func (p *pass) hold(ctx context.Context) {
 		if err != nil {
 			words, _ := p.EC2.Explain(err)
 			p.addProblem(capacity.HoldGroupUnread, aboutSlot(v), fmt.Sprintf(
-				"if it was deleted, run `pcs-capacity setup --queue %s --node-group %s` again", v.Partition.Name,
-				v.Group.Name),
+				"if it was deleted, run `pcs-capacity setup --on-demand %s --queue %s --node-group %s` again",
+				v.Group.InstanceType, v.Partition.Name, v.Group.Name),
 				"reading Capacity Reservation group %s: %s; no capacity is held for jobs", p.view.groupName(v), words)
 
 			continue

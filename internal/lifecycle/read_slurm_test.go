@@ -267,7 +267,9 @@ func (st *stage) isAsPlanned(planned []string, report Report) {
 	}
 
 	// EC2 alone knows for which jobs there is room, and so which nodes they can have.
-	orders := func(line string) bool { return strings.HasPrefix(line, "hold ") }
+	orders := func(line string) bool {
+		return strings.HasPrefix(line, "hold ") || strings.HasPrefix(line, "join-group ")
+	}
 	if slices.ContainsFunc(planned, orders) {
 		follows := func(line string) bool {
 			return orders(line) || strings.Contains(line, "-surplus ") || strings.HasPrefix(line, "tell-owner ")

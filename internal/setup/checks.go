@@ -39,6 +39,10 @@ func checkRequest(in inspection) (found findings) {
 		found.Add(check.Cluster(in.Site, in.reservation.Kind)...)
 	}
 
+	if in.onDemand() && in.reservation.Total == 0 {
+		found.problem(capacity.WrongSize, "add --max-nodes", "nothing says how many nodes on demand there may be")
+	}
+
 	if m := capacity.StateMismatch(in.reservation, in.Now); in.reservation.ID != "" && m != nil {
 		found.Add(*m)
 	}
@@ -71,6 +75,10 @@ func checkEntryFits(in inspection) (found findings) {
 }
 
 func checkMatch(in inspection, want wanted) (found findings) {
+	if in.onDemand() {
+		return checkOnDemand(in)
+	}
+
 	if r := in.reservation; want.leaves {
 		found.warn("%d of the %d instances of reservation %s are for others (%s), so the node group gets the %d that "+
 			"are left", in.users.instances, r.Size(), r.ID, in.users.names, want.entry.MaxNodes)
@@ -109,6 +117,26 @@ func checkMatch(in inspection, want wanted) (found findings) {
 	if r := in.reservation; r.Size() == 0 && r.State != capacity.StateActive {
 		found.problem(capacity.WrongSize, "run this again once EC2 shows its size",
 			"EC2 has not yet reported how many instances reservation %s has", r.ID)
+	}
+
+	return found
+}
+
+// checkOnDemand compares nodes on demand with what the node group is already.
+func checkOnDemand(in inspection) (found findings) {
+	g := in.entry()
+	if g.Name != "" && (g.PurchaseOption.IsReserved() || g.InstanceType != in.request.InstanceType) {
+		found.problem(capacity.NodeGroupName, "choose another --node-group",
+			"node_group %q of the settings has %s nodes of type %s", g.Name, g.PurchaseOption, g.InstanceType)
+	}
+
+	if in.hasGroup && !in.Owns(in.group.Tags) {
+		found.notOurs(in, WhatGroup, in.group.Name, in.group.ARN)
+	}
+
+	// The launch template has it inside.
+	if subnet := in.interfaceSubnet(); subnet != "" && len(in.chosen) > 1 {
+		found.warn("with EFA all nodes are in subnet %s; for more zones use a node group for each, or --efa none", subnet)
 	}
 
 	return found

@@ -128,6 +128,7 @@ func TestSetupIsKilledAnywhere(t *testing.T) {
 		fail   bool
 		ask    Request
 	}{
+		"on demand":            {ask: askOnDemand()},
 		"first block":          {ask: askFor(now1)},
 		"next block":           {before: []Request{askFor(now1)}, ask: askFor(next1)},
 		"with a spare queue":   {ask: lends},
@@ -140,6 +141,10 @@ func TestSetupIsKilledAnywhere(t *testing.T) {
 	} {
 		for dieAt, more := 1, true; more; dieAt++ {
 			w := newWorld()
+			if c.ask.InstanceType != "" {
+				holding(t, w)
+			}
+
 			for _, r := range c.before {
 				w.setUp(t, r)
 			}
@@ -188,11 +193,16 @@ func TestTeardownIsKilledAnywhere(t *testing.T) {
 		"a queue":      {Queue: "gpu"},
 		"its spare":    {Queue: "scavenge"},
 		"a slot":       {Queue: "gpu", NodeGroup: "gpu-a"},
+		"on demand":    {Queue: "gpu"},
 		"self-managed": ec2Ask,
 	} {
 		for dieAt, more := 1, true; more; dieAt++ {
 			w := newWorld()
-			if ask.Provider == capacity.ProviderEC2 {
+			if name == "on demand" {
+				holding(t, w)
+				w.setUp(t, askOnDemand())
+				w.Reserve(heldFor("gpu"))
+			} else if ask.Provider == capacity.ProviderEC2 {
 				w.setUp(t, askForOnEC2(now1))
 				w.launch("gpu")
 				w.fence("gpu", now1)
@@ -222,6 +232,10 @@ func TestTeardownIsKilledAnywhere(t *testing.T) {
 
 			if p := planTeardown(w.seeRemains(ask)); !p.Done() {
 				t.Errorf("%s, killed at %d, there is more to do:\n%s%v", name, dieAt, said(p.Actions), p.Mismatches())
+			}
+
+			if r, _ := w.Real("cr-0e2000000000000a9"); r.State.IsLive() || len(w.Pools.All) > 0 {
+				t.Errorf("%s, killed at %d: left are %s %s and groups %v", name, dieAt, r.State, r.ID, w.Pools.All)
 			}
 
 			part, found := w.partition()

@@ -25,6 +25,8 @@ type Setup struct {
 	PCS   *pcs.Client
 	EC2   *ec2.Client
 	Slurm Slurm // asked by teardown, and by setup on PCS: without it no fence is waited for
+	// Groups are the Capacity Reservation groups, which only nodes on demand need.
+	Groups Groups
 	// Fence places the fences that the settings call for, as a pass of sync does. A roll over needs none: passes are
 	// made anyway.
 	Fence func(ctx context.Context) error
@@ -55,6 +57,7 @@ func (s Setup) Apply(ctx context.Context, p *Plan) error {
 		},
 		Client: s.EC2,
 		Slurm:  s.Slurm,
+		groups: s.Groups,
 		fence:  s.Fence,
 	}
 	for _, step := range p.Actions {
@@ -78,7 +81,16 @@ type clients struct {
 	pcs.Provisioner
 	*ec2.Client
 	Slurm
-	fence func(context.Context) error
+	groups Groups
+	fence  func(context.Context) error
+}
+
+func (w clients) EnsureGroup(ctx context.Context, name string, tags map[string]string) (capacity.ReservationGroup, error) {
+	return ensureGroup(ctx, w.groups, name, tags)
+}
+
+func (w clients) DeleteGroup(ctx context.Context, name string) error {
+	return w.groups.Delete(ctx, name)
 }
 
 func (w clients) PlaceFences(ctx context.Context) error { return w.fence(ctx) }
@@ -262,6 +274,29 @@ func (s SlurmClient) Slots(
 	return slots, jobs, nil
 }
 
+// Groups are Capacity Reservation groups, by their names.
+type Groups interface {
+	Find(ctx context.Context, name string) (group capacity.ReservationGroup, found bool, err error)
+	Create(ctx context.Context, name string, tags map[string]string) (capacity.ReservationGroup, error)
+	// Delete succeeds, too, if there is no such group.
+	Delete(ctx context.Context, name string) error
+}
+
+// ensureGroup returns the group of a name, and creates it if there is none.
+func ensureGroup(ctx context.Context, in Groups, name string, tags map[string]string) (capacity.ReservationGroup, error) {
+	group, found, err := in.Find(ctx, name)
+	switch {
+	case err != nil:
+		return group, err
+	case !found:
+		return in.Create(ctx, name, tags)
+	case group.Tags[capacity.TagCluster] != tags[capacity.TagCluster]:
+		return group, fmt.Errorf("capacity reservation group %s: %w", name, pcs.ErrNotOurs)
+	}
+
+	return group, nil
+}
+
 // World is read and changed by setup and teardown, which look again before they change.
 type World interface {
 	Slurm
@@ -274,6 +309,12 @@ type World interface {
 	DeleteLaunchTemplate(ctx context.Context, idOrName, cluster string) error
 	FindInstances(ctx context.Context, q capacity.InstanceQuery) ([]capacity.Instance, error)
 	Terminate(ctx context.Context, instances []capacity.Instance) error
+	FindReservations(ctx context.Context, q ec2.ReservationQuery) ([]capacity.Reservation, error)
+	CancelODCR(ctx context.Context, id string) error
+
+	// EnsureGroup returns a Capacity Reservation group of ours, which it may create.
+	EnsureGroup(ctx context.Context, name string, tags map[string]string) (capacity.ReservationGroup, error)
+	DeleteGroup(ctx context.Context, name string) error
 
 	// PCS. Each waits until PCS is done.
 	EnsureNodeGroup(ctx context.Context, want pcs.NodeGroup, mayCreate bool) (g pcs.NodeGroup, changed bool, err error)
@@ -314,6 +355,7 @@ const (
 	WhatNodes     = "Slurm nodes"
 	WhatInstances = "instances"
 	WhatFence     = "Slurm reservation"
+	WhatGroup     = "capacity reservation group"
 )
 
 // Step is an action with what a plan shows of it.

@@ -53,10 +53,11 @@ type sources struct {
 	EC2
 	pcs        facts.PCS
 	slurm      Slurm
+	groups     Groups
 	unattended bool // as Setup says
 }
 
-func (s Setup) sources() sources { return sources{s.EC2, s.PCS, s.Slurm, s.Unattended} }
+func (s Setup) sources() sources { return sources{s.EC2, s.PCS, s.Slurm, s.Groups, s.Unattended} }
 
 // newView returns a view with what the request says.
 func (s sources) newView(r Request) view {
@@ -98,7 +99,7 @@ func (s sources) inspect(ctx context.Context, r Request) (*inspection, error) {
 	in.like = like
 	in.Add(found.Problems...)
 
-	err = s.sideBySide(ctx, in.readSlots, in.readLike, in.readType, in.readOthers, in.readSlurm)
+	err = s.sideBySide(ctx, in.readSlots, in.readGroup, in.readLike, in.readType, in.readOthers, in.readSlurm)
 	if err != nil {
 		return nil, err
 	}
@@ -225,7 +226,20 @@ func isAbsent(err error) bool {
 			"NotFound") || strings.Contains(code, "Malformed") || strings.HasSuffix(code, ".Unavailable"))
 }
 
+// readReservation reads the reservation. Nodes on demand have none: what stands for it is what is asked for.
 func (in *inspection) readReservation(ctx context.Context, s sources) (err error) {
+	if in.onDemand() {
+		in.Now = s.Now()
+		in.reservation = capacity.Reservation{
+			Kind:         capacity.OnDemand,
+			State:        capacity.StateActive,
+			InstanceType: in.request.InstanceType,
+			Total:        cmp.Or(in.request.MaxNodes, in.entry().MaxNodes),
+		}
+
+		return nil
+	}
+
 	answers := facts.Read(ctx, s, facts.Query{Reservations: []string{in.request.Reservation}})
 	in.Now = s.Now() // not before EC2's answer, which tells the time
 	in.absent, err = in.note(answers)
@@ -260,7 +274,12 @@ func (in *inspection) readOthers(ctx context.Context, s sources) error {
 }
 
 func (in *inspection) readInside(ctx context.Context, s sources) (err error) {
+	if in.onDemand() {
+		return nil
+	}
+
 	in.inside, err = s.FindInstances(ctx, capacity.InstanceQuery{Reservation: in.request.Reservation})
+
 	return err
 }
 
@@ -290,6 +309,15 @@ func (in *inspection) readSlots(ctx context.Context, s sources) error {
 	})
 
 	return reads.Wait()
+}
+
+// readGroup reads the Capacity Reservation group of nodes on demand.
+func (in *inspection) readGroup(ctx context.Context, s sources) (err error) {
+	if in.onDemand() {
+		in.group, in.hasGroup, err = s.groups.Find(ctx, in.groupName())
+	}
+
+	return err
 }
 
 // readSlurm reads what Slurm has of the slots. If it does not answer, SlurmErr says why.

@@ -78,6 +78,10 @@ func (p *Plan) addSteps(in inspection, want wanted) {
 		p.stops(found)
 	}
 
+	if in.onDemand() {
+		files = append(files, groupOfReservationsStep(in, done))
+	}
+
 	template := templateStep(in, want, done)
 	p.stops(checkOwners(in, want))
 

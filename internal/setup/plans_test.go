@@ -53,6 +53,13 @@ func nodes(n int) func(*Request)              { return func(r *Request) { r.MaxN
 func mode(m capacity.EFAMode) func(*Request)  { return func(r *Request) { r.EFA = m } }
 func accounts(names ...string) func(*Request) { return func(r *Request) { r.AllowAccounts = names } }
 
+func onDemand(r *Request) { *r = askOnDemand() }
+
+func firstOnDemand(t *testing.T, w *world) {
+	holding(t, w)
+	w.setUp(t, askOnDemand())
+}
+
 func lending(name string) func(*Request) { return func(r *Request) { r.Spare = name } }
 
 // preempts has Slurm preempt jobs.
@@ -250,6 +257,53 @@ func TestPlansInFull(t *testing.T) {
 		{name: "a fence that is gone", world: func(t *testing.T, w *world) { first(t, w); clear(w.Fences) }},
 		{name: "where nobody waits for Slurm", seen: func(in *inspection) { in.waits = false }},
 		{name: "by sync, which writes no settings", seen: func(in *inspection) { in.unattended = true }},
+		{name: "on demand", world: holding, ask: onDemand},
+		{name: "on demand, again", world: firstOnDemand, ask: onDemand},
+		{
+			name:  "on demand, more nodes",
+			world: firstOnDemand,
+			ask:   func(r *Request) { onDemand(r); r.MaxNodes = 4 },
+		},
+		{
+			name:  "on demand, as many as before",
+			world: firstOnDemand,
+			ask:   func(r *Request) { onDemand(r); r.MaxNodes = 0 },
+		},
+		{name: "on demand, of unknown number", world: holding, ask: func(r *Request) { onDemand(r); r.MaxNodes = 0 }},
+		{name: "on demand, where nothing may be held", ask: onDemand},
+		{name: "on demand, in a queue of blocks", world: first, ask: onDemand},
+		{
+			name:  "on demand, of another type",
+			world: firstOnDemand,
+			ask:   func(r *Request) { onDemand(r); r.InstanceType = "p5e.48xlarge" },
+		},
+		{
+			name: "on demand, with EFA in two zones",
+			world: func(t *testing.T, w *world) {
+				holding(t, w)
+				w.VPC = append(w.VPC, distant)
+			},
+			ask:  func(r *Request) { onDemand(r); r.SubnetIDs = []string{subnet, distant.ID} },
+			seen: efa,
+		},
+		{
+			name: "on demand, beside a group of others",
+			world: func(t *testing.T, w *world) {
+				holding(t, w)
+
+				name := capacity.HoldGroupName(ourMark, "gpu")
+				w.Pools.All[name], w.Pools.Tags[name] = nil, foreign
+			},
+			ask: onDemand,
+		},
+		{
+			name: "on demand, where somebody has deleted the group",
+			world: func(t *testing.T, w *world) {
+				firstOnDemand(t, w)
+				clear(w.Pools.All)
+			},
+			ask: onDemand,
+		},
 		{name: "on EC2", ask: onEC2},
 		{name: "again on EC2", world: firstOnEC2, ask: onEC2},
 		{name: "the next block on EC2", world: firstOnEC2, ask: nextOnEC2},
@@ -686,6 +740,7 @@ func TestPlansInFull(t *testing.T) {
 				in.partitionFile = settingsFile{path: in.partitionFile.path, err: errNoFence}
 			},
 		},
+		{name: "teardown of nodes on demand", world: firstOnDemand},
 		{name: "teardown of nothing", world: func(*testing.T, *world) {}},
 		{
 			name: "teardown on EC2",

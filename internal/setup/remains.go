@@ -73,7 +73,11 @@ func (s sources) findRemains(ctx context.Context, r Request) (v view, err error)
 	v.slots = slots
 	v.Add(found.Problems...)
 
-	err = v.readSlurm(ctx, s)
+	if onPCS && !s.unattended {
+		err = v.readGroups(ctx, s)
+	}
+
+	err = cmp.Or(err, v.readSlurm(ctx, s))
 	if s.unattended { // sync removes node groups and their places in queues, and nothing else
 		v.request.Config = config.Default()
 		for i := range v.slots {
@@ -82,6 +86,28 @@ func (s sources) findRemains(ctx context.Context, r Request) (v view, err error)
 	}
 
 	return v, err
+}
+
+// readGroups reads the Capacity Reservation groups of slots whose nodes are launched into one, or were. One without our
+// tag stays.
+func (v *view) readGroups(ctx context.Context, s sources) error {
+	for i := range v.slots {
+		slot := &v.slots[i]
+		if slot.Template.ReservationGroup == "" && v.settings().Group(slot.Base).Reserve != capacity.ReservePerJob {
+			continue
+		}
+
+		group, found, err := s.groups.Find(ctx, capacity.HoldGroupName(v.Cluster.Name, slot.Name))
+		if err != nil {
+			return err
+		}
+
+		if found && v.Owns(group.Tags) {
+			slot.Reservations = &group
+		}
+	}
+
+	return nil
 }
 
 // instancesOnEC2 returns our instances that go.

@@ -29,6 +29,8 @@ type Request struct {
 	// "" for the queue with all of its node groups.
 	NodeGroup   string
 	Reservation string // the id of the reservation, setup only
+	// InstanceType is for nodes on demand, instead of Reservation: on PCS capacity is held for each of their jobs.
+	InstanceType string
 
 	// Like names the model for AMI, instance profile, security groups and user data: the name or id of a node group,
 	// with provider ec2 a launch template, as ID[:VERSION] or NAME[:VERSION].

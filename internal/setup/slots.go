@@ -9,15 +9,16 @@ import (
 
 // Slot is a slot with everything of ours that is there: setup asks whether it is free, teardown removes it.
 type Slot struct {
-	Name          string                  // of the node group, and of its nodes' feature in Slurm
-	Base          string                  // the node group in the settings
-	Group         *pcs.NodeGroup          // nil while the slot has no node group
-	ReservationID string                  // the value of our tag; "" if there is none
-	Owned         bool                    // the node group has our tag
-	Instances     int                     // how many the node group has
-	Template      capacity.LaunchTemplate // of the slot's name; zero if there is none
-	Uses          capacity.LaunchTemplate // that our node group launches with
-	Nodes         []string                // from the settings and from the tags of instances
+	Name          string                     // of the node group, and of its nodes' feature in Slurm
+	Base          string                     // the node group in the settings
+	Group         *pcs.NodeGroup             // nil while the slot has no node group
+	ReservationID string                     // the value of our tag; "" if there is none
+	Owned         bool                       // the node group has our tag
+	Instances     int                        // how many the node group has
+	Template      capacity.LaunchTemplate    // of the slot's name; zero if there is none
+	Uses          capacity.LaunchTemplate    // that our node group launches with
+	Reservations  *capacity.ReservationGroup // the Capacity Reservation group that its nodes are launched into; nil for none
+	Nodes         []string                   // from the settings and from the tags of instances
 	Slurm         SlurmSlot
 }
 

@@ -16,8 +16,25 @@ import (
 
 // made hands on what the steps of a plan have created so far.
 type made struct {
-	template capacity.LaunchTemplate
-	group    pcs.NodeGroup
+	reservations capacity.ReservationGroup
+	template     capacity.LaunchTemplate
+	group        pcs.NodeGroup
+}
+
+// groupOfReservationsStep returns the step of the Capacity Reservation group that nodes on demand are launched into.
+func groupOfReservationsStep(in inspection, done *made) Step {
+	step := Step{What: WhatGroup, Name: in.groupName(), Verb: Create}
+	if in.hasGroup {
+		step.Verb = Nothing
+	}
+
+	done.reservations = in.group
+	step.Do = unlessNothing(step.Verb, func(ctx context.Context, w World) (err error) {
+		done.reservations, err = w.EnsureGroup(ctx, step.Name, in.tags())
+		return err
+	})
+
+	return step
 }
 
 // templateStep returns the launch template's step.
@@ -34,6 +51,11 @@ func templateStep(in inspection, want wanted, done *made) Step {
 	}
 
 	step.addChange("reservation", now.ReservationID, want.template.ReservationID)
+
+	if in.onDemand() {
+		step.add("reservations", "of group "+in.groupName()+" only")
+	}
+
 	step.add("market type", want.template.Kind.Market())
 	step.addChange("instance type", now.InstanceType, want.template.InstanceType)
 	step.addChange("image", now.ImageID, want.template.ImageID)
@@ -56,7 +78,10 @@ func templateStep(in inspection, want wanted, done *made) Step {
 	step.add("copied from", in.describeSource(now))
 
 	step.Do = unlessNothing(step.Verb, func(ctx context.Context, w World) (err error) {
-		done.template, err = w.EnsureLaunchTemplate(ctx, want.template)
+		spec := want.template
+		spec.ReservationGroup = done.reservations.ARN
+		done.template, err = w.EnsureLaunchTemplate(ctx, spec)
+
 		return err
 	})
 
@@ -74,7 +99,12 @@ func (s *Step) addNotCopied(
 	}
 
 	if source.PlacementGroup != "" && source.PlacementGroup != want.PlacementGroup {
-		s.add("not copied", "placement group "+source.PlacementGroup+": the reservation has a placement of its own")
+		why := "the reservation has a placement of its own"
+		if want.Kind == capacity.OnDemand {
+			why = "capacity that is held for a job is in none"
+		}
+
+		s.add("not copied", "placement group "+source.PlacementGroup+": "+why)
 	}
 
 	if !source.TokensRequired {
@@ -344,6 +374,7 @@ func (s *Step) addGroup(was, is capacity.GroupSettings) {
 	changed("subnet_ids", strings.Join(was.SubnetIDs, ", "), strings.Join(is.SubnetIDs, ", "))
 	changed("max_nodes", was.MaxNodes, is.MaxNodes)
 	changed("dynamic", was.Dynamic, is.Dynamic)
+	changed("reserve", was.Reserve, is.Reserve)
 }
 
 func reservationsOf(p capacity.PartitionSettings) (ids []string) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
+	"github.com/pcs-capacity/pcs-capacity/ec2"
 	"github.com/pcs-capacity/pcs-capacity/pcs"
 )
 
@@ -208,6 +209,7 @@ func planTeardown(v view) *Plan {
 	}
 
 	addEach(groupRemains)
+	addEach(reservationRemains)
 	addEach(templateRemains)
 
 	p.ByHand = append([]string{}, slurmByHand(v)...)
@@ -352,6 +354,32 @@ func groupRemains(v view, slot Slot) []Step {
 	}
 
 	step.Do = func(ctx context.Context, w World) error { return w.DeleteNodeGroup(ctx, v.Cluster, slot.Name) }
+
+	return []Step{step}
+}
+
+// reservationRemains deletes the Capacity Reservation group, and cancels what is held in it: its nodes are gone by then.
+func reservationRemains(v view, slot Slot) []Step {
+	if slot.Reservations == nil {
+		return nil
+	}
+
+	step := Step{What: WhatGroup, Name: slot.Reservations.Name, Verb: Delete}
+
+	step.Do = func(ctx context.Context, w World) error {
+		held, err := w.FindReservations(ctx, ec2.HoldsQuery(v.Cluster.Name))
+		for _, r := range held {
+			if err == nil && r.Tags[capacity.TagNodeGroup] == slot.Name {
+				err = w.CancelODCR(ctx, r.ID)
+			}
+		}
+
+		if err != nil {
+			return err
+		}
+
+		return w.DeleteGroup(ctx, step.Name)
+	}
 
 	return []Step{step}
 }

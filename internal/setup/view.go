@@ -29,6 +29,8 @@ type inspection struct {
 
 	reservation    capacity.Reservation
 	absent         error                           // why EC2 has no such reservation
+	group          capacity.ReservationGroup       // of nodes on demand
+	hasGroup       bool                            // it exists
 	known          map[string]capacity.Reservation // those that EC2 describes: also of the slots and the settings
 	inside         []capacity.Instance             // the instances in the reservation
 	vpc            []ec2.Subnet                    // all subnets of the nodes' VPC
@@ -100,12 +102,23 @@ type settingsFile struct {
 
 // newSlots returns what the inventory says of the slots. A node group of provider ec2 stands for its slots.
 func (v *view) newSlots() (slots []Slot) {
-	for _, name := range capacity.SlotNames(v.Provider, v.request.NodeGroup) {
+	group := capacity.GroupSettings{Name: v.request.NodeGroup}
+	if v.onDemand() {
+		group.PurchaseOption = capacity.OnDemand
+	}
+
+	for _, name := range group.SlotNames(v.Provider) {
 		slots = append(slots, v.newSlot(name))
 	}
 
 	return slots
 }
+
+// onDemand reports whether the nodes get no reservation, and capacity is held for their jobs.
+func (v *view) onDemand() bool { return v.request.InstanceType != "" }
+
+// groupName names the Capacity Reservation group of nodes on demand.
+func (v *view) groupName() string { return capacity.HoldGroupName(v.Cluster.Name, v.request.NodeGroup) }
 
 // IsLive reports whether a reservation is open or may still open, over whether it has ended. One that EC2 does not
 // describe is neither: it may only be missing from this answer.

@@ -33,12 +33,12 @@ func decideWanted(in inspection, slot Slot) wanted {
 	w := wanted{slot: slot, leaves: leaves, template: in.templateSpec()}
 
 	least := 0
-	if !in.request.Dynamic {
+	if !in.request.Dynamic && !in.onDemand() {
 		least = most
 	}
 
 	subnets := subnetIDs(in.launchSubnets())
-	if _, all := in.subnets(); all {
+	if _, all := in.subnets(); all && !in.onDemand() {
 		subnets = subnetIDs(in.chosen)
 	}
 
@@ -65,10 +65,15 @@ func decideWanted(in inspection, slot Slot) wanted {
 		InstanceType:   r.InstanceType,
 		SubnetIDs:      subnets,
 		PurchaseOption: r.Kind,
-		ReservationIDs: []string{r.ID},
 		MaxNodes:       most,
 		Dynamic:        in.request.Dynamic,
 	}
+	if in.onDemand() {
+		w.entry.Reserve = capacity.ReservePerJob
+	} else {
+		w.entry.ReservationIDs = []string{r.ID}
+	}
+
 	if in.OnEC2() {
 		w.entry.LaunchTemplate = in.keptEntryTemplate(slot)
 	}
@@ -106,14 +111,16 @@ func (in *inspection) templateSpec() capacity.LaunchTemplateSpec {
 
 	spec.SubnetID = in.interfaceSubnet()
 	spec.ReservationID = r.ID
+	spec.ReservationGroup = in.group.ARN
 	spec.Kind = r.Kind
 
 	return spec
 }
 
-// placementGroup chooses that of the reservation, else that of the copied template. A block has a placement of its own.
+// placementGroup chooses that of the reservation, else that of the copied template. A block has a placement of its own,
+// and an ODCR that is held for a job is in no group.
 func (in *inspection) placementGroup() string {
-	if in.reservation.Kind.IsBlock() {
+	if in.reservation.Kind.IsBlock() || in.onDemand() {
 		return ""
 	}
 
@@ -122,7 +129,7 @@ func (in *inspection) placementGroup() string {
 
 func (in *inspection) tags() map[string]string {
 	tags := map[string]string{capacity.TagCluster: in.Cluster.Name, capacity.TagPartition: in.request.Queue}
-	if !in.OnEC2() {
+	if !in.OnEC2() && !in.onDemand() {
 		tags[capacity.TagReservation] = in.reservation.ID
 	}
 
@@ -196,6 +203,10 @@ func (u *users) add(most int, who string) {
 // findUsers returns all other users of the reservation, each once: other entries of the settings, our other compute
 // node groups, and whoever has instances in it.
 func (in *inspection) findUsers() (all users) {
+	if in.onDemand() {
+		return all
+	}
+
 	r := in.reservation
 	counted := capacity.SlotNames(capacity.ProviderPCS, in.request.NodeGroup)
 	add := func(who string, most int, names ...string) {
@@ -292,10 +303,10 @@ func (in *inspection) chooseSubnets() (chosen []ec2.Subnet, unknown []string) {
 	return chosen, unknown
 }
 
-// inZone returns the subnets that are in the reservation's zone.
+// inZone returns the subnets that are in the reservation's zone; all for nodes on demand.
 func (in *inspection) inZone(subnets []ec2.Subnet) (there []ec2.Subnet) {
 	for _, s := range subnets {
-		if s.AZID == in.reservation.AZID {
+		if s.AZID == in.reservation.AZID || in.onDemand() {
 			there = append(there, s)
 		}
 	}
@@ -569,6 +580,7 @@ func merge(g, with capacity.GroupSettings, r capacity.Reservation) capacity.Grou
 	g.InstanceType = with.InstanceType
 	g.Dynamic = with.Dynamic
 	g.PurchaseOption = with.PurchaseOption
+	g.Reserve = cmp.Or(with.Reserve, g.Reserve)
 
 	return g
 }

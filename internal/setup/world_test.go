@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -162,6 +163,37 @@ func askForOnEC2(reservation string) Request {
 	}
 }
 
+// askOnDemand asks for two nodes on demand, for whose jobs capacity is held.
+func askOnDemand() Request {
+	r := askFor("")
+	r.InstanceType = "p5.48xlarge"
+	r.MaxNodes = 2
+
+	return r
+}
+
+// heldFor is an ODCR that sync holds for a job of a node group.
+func heldFor(group string) capacity.Reservation {
+	return capacity.Reservation{
+		ID:    "cr-0e2000000000000a9",
+		Kind:  capacity.ODCR,
+		State: capacity.StateActive,
+		Total: 2,
+		End:   today.Add(time.Hour),
+		Tags: map[string]string{
+			capacity.TagCluster:   ourMark,
+			capacity.TagNodeGroup: group,
+			capacity.TagHold:      "jobs 7/0",
+		},
+	}
+}
+
+// holding has settings that let capacity be held.
+func holding(_ *testing.T, w *world) {
+	w.withSettings()
+	w.config.Reserve.MaxInstances = 16
+}
+
 // see is what setup reads of the world.
 func (w *world) see(r Request) inspection {
 	r.Config = w.config
@@ -176,7 +208,9 @@ func (w *world) see(r Request) inspection {
 	return *in
 }
 
-func (w *world) sources() sources { return sources{EC2: w.EC2, pcs: w.PCS, slurm: w} }
+func (w *world) sources() sources {
+	return sources{EC2: w.EC2, pcs: w.PCS, slurm: w, groups: w.Pools}
+}
 
 // seeRemains is what teardown reads of the world.
 func (w *world) seeRemains(r Request) view {
@@ -222,6 +256,12 @@ func (w *world) WritePartition(path string, p capacity.PartitionSettings) error 
 		w.config = &c
 	})
 }
+
+func (w *world) EnsureGroup(ctx context.Context, name string, tags map[string]string) (capacity.ReservationGroup, error) {
+	return ensureGroup(ctx, w.Pools, name, tags)
+}
+
+func (w *world) DeleteGroup(ctx context.Context, name string) error { return w.Pools.Delete(ctx, name) }
 
 func (w *world) LockPasses(context.Context, string) (func(), error) { return func() {}, nil }
 
@@ -333,6 +373,13 @@ func (w *world) unsafe() string {
 			g, found := inventory.Group(id)
 			block := g.Tags[capacity.TagReservation]
 			_, fenced := w.Fences[fenceOf(g.Name, block)]
+
+			if g.Name == "gpu" { // on demand
+				fenced = p.Group("gpu").Reserve == capacity.ReservePerJob
+
+				ids = append(ids, block)
+			}
+
 			switch {
 			case !found:
 				return "queue " + q.Name + " has a node group that is gone"
@@ -352,6 +399,13 @@ func (w *world) unsafe() string {
 	for _, g := range w.Groups {
 		if w.Template(g.TemplateID).ID == "" {
 			return g.Name + " has no launch template"
+		}
+
+		name := capacity.HoldGroupName(ourMark, g.Name)
+		if into := w.Template(g.TemplateID).ReservationGroup; g.Name == "gpu" {
+			if _, exists := w.Pools.All[name]; !exists || !strings.HasSuffix(into, "/"+name) {
+				return g.Name + " launches into " + into
+			}
 		}
 	}
 

@@ -32,8 +32,9 @@ type EC2 struct {
 	OnDemand  int            // the instances that there is room for outside of the blocks, also in ODCRs of ours
 	Zones     map[string]int // the same by zone; nil: all is one
 	Pools     *Pools
-	Console   string // the last line on the console of each instance
-	IDs       int    // how many ids have been given
+	Pends     time.Duration // how long a new ODCR is pending
+	Console   string        // the last line on the console of each instance
+	IDs       int           // how many ids have been given
 
 	// Dates move the dates of the next answers ahead of AWS's clock, one each.
 	Dates []time.Duration
@@ -126,6 +127,8 @@ func (e *EC2) Real(id string) (capacity.Reservation, bool) {
 func (e *EC2) stated(r capacity.Reservation) capacity.Reservation {
 	switch {
 	case r.State != "":
+	case !r.Kind.IsBlock() && e.Now().Before(r.Created.Add(e.Pends)):
+		r.State = capacity.StatePending
 	case r.Kind.IsBlock() && e.Now().Before(r.Start.Add(e.OpensLate)):
 		r.State = capacity.StateScheduled
 	case r.End.IsZero() || e.Now().Before(r.End):
@@ -136,7 +139,7 @@ func (e *EC2) stated(r capacity.Reservation) capacity.Reservation {
 
 	switch {
 	case !r.Kind.IsBlock() && r.Tags[capacity.TagHold] == "":
-	case r.State == capacity.StateActive:
+	case r.State == capacity.StateActive || r.State == capacity.StatePending && !r.Kind.IsBlock():
 		r.Available = max(0, r.Total-e.of(r.ID))
 	case r.State == capacity.StateExpired && r.Kind.IsBlock():
 		r.Total = 0

@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +17,8 @@ const arnPrefix = "arn:aws:ec2:us-east-2:111122223333:capacity-reservation/"
 type Pools struct {
 	ec2 *EC2
 	All map[string][]string // the ids of their reservations, by name
+
+	Tags map[string]map[string]string // of those that have some, by name
 }
 
 // errNoGroup is the error of a Capacity Reservation group that does not exist.
@@ -53,6 +56,10 @@ func (p *Pools) Add(_ context.Context, group string, arns []string) error {
 
 		for _, arn := range arns {
 			id := strings.TrimPrefix(arn, arnPrefix)
+			if r, _ := e.Real(id); r.State != capacity.StateActive {
+				return &Refusal{Code: "GENERAL_VALIDATION_ERROR", Message: id + " is not active.", Outcome: capacity.ErrRefused}
+			}
+
 			if !slices.Contains(e.Pools.All[group], id) {
 				e.Pools.All[group] = append(e.Pools.All[group], id)
 			}
@@ -64,11 +71,56 @@ func (p *Pools) Add(_ context.Context, group string, arns []string) error {
 	})
 }
 
+// Find returns a group with the tags that it was created with.
+func (p *Pools) Find(_ context.Context, name string) (group capacity.ReservationGroup, found bool, err error) {
+	group, err = answer(p.ec2.Model, Call{Verb: "find group", Text: name, EC2: true}, func() (capacity.ReservationGroup, error) {
+		_, found = p.All[name]
+		if !found {
+			return capacity.ReservationGroup{}, nil
+		}
+
+		return p.group(name), nil
+	})
+
+	return group, found, err
+}
+
+func (p *Pools) group(name string) capacity.ReservationGroup {
+	return capacity.ReservationGroup{Name: name, ARN: "arn:aws:resource-groups:us-east-2:111122223333:group/" + name, Tags: p.Tags[name]}
+}
+
+// Create creates a group.
+func (p *Pools) Create(_ context.Context, name string, tags map[string]string) (made capacity.ReservationGroup, err error) {
+	err = p.ec2.change("create group", name, func() error {
+		if _, there := p.All[name]; there {
+			return &Refusal{Code: "BadRequestException", Message: "It exists.", Outcome: capacity.ErrRefused}
+		}
+
+		p.All[name] = nil
+		p.Tags[name] = maps.Clone(tags)
+		made = p.group(name)
+
+		return nil
+	})
+
+	return made, err
+}
+
+// Delete deletes a group, if there is one.
+func (p *Pools) Delete(_ context.Context, name string) error {
+	return p.ec2.change("delete group", name, func() error {
+		delete(p.All, name)
+		delete(p.Tags, name)
+
+		return nil
+	})
+}
+
 // ModifyODCR changes the number of instances and the end of an ODCR.
 func (e *EC2) ModifyODCR(_ context.Context, id string, count int, end time.Time) error {
 	return e.change("modify reservation", fmt.Sprintf("%s to %d until %s", id, count, Clock(end)), func() error {
 		r, _ := e.Real(id)
-		if !r.State.IsLive() || count < e.of(id) || count > r.Total+e.roomIn(r.AZID) {
+		if r.State != capacity.StateActive || count < e.of(id) || count > r.Total+e.roomIn(r.AZID) {
 			return &Refusal{Code: "InvalidParameterValue", Outcome: capacity.ErrRefused}
 		}
 

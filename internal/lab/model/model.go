@@ -77,7 +77,7 @@ func New(now time.Time) *Model {
 		before:    map[string]change{},
 		tokens:    map[string]*order{},
 	}
-	w.EC2.Pools = &Pools{ec2: w.EC2, All: map[string][]string{}}
+	w.EC2.Pools = &Pools{ec2: w.EC2, All: map[string][]string{}, Tags: map[string]map[string]string{}}
 	w.PCS = &PCS{Model: w}
 
 	return w

@@ -35,6 +35,7 @@ func planned(spec capacity.LaunchTemplateSpec) capacity.LaunchTemplate {
 		SecurityGroupIDs: []string{"sg-1"},
 		UserData:         spec.UserData,
 		ReservationID:    spec.ReservationID,
+		ReservationGroup: spec.ReservationGroup,
 	}
 	spec.Name = ""
 	t.Digest = fmt.Sprintf("%+v", spec)
