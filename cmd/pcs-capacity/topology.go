@@ -52,30 +52,26 @@ func (c *TopologyCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config
 	}
 
 	progress := t.Slow("asking EC2")
-	defer progress.Done()
+	seen, err := c.readNetwork(ctx, snap, aws, slots)
 
-	// Without UltraServers, a block is a slot.
-	instances := map[string]capacity.Instance{}
-	ultra := func(at capacity.SlotRef) bool { return len(ultraServers(snap, at)) > 1 }
-	if c.Plugin == "tree" || slices.ContainsFunc(slots, ultra) {
-		instances, err = readInstances(ctx, snap, aws)
-		if err != nil {
-			return err
-		}
+	progress.Done()
+
+	if err != nil {
+		return err
 	}
 
 	topology := slurm.Topology{Name: c.Plugin, Default: true}
 
 	var rows any
 	if c.Plugin == "block" {
-		topology.Block, err = newBlocks(t, snap, slots, instances)
+		topology.Block, err = newBlocks(t, snap, slots, seen)
 		if err != nil {
 			return err
 		}
 
 		rows = topology.Block.Blocks
 	} else {
-		topology.Tree, err = readTree(ctx, t, snap, aws, slots, instances)
+		topology.Tree, err = newTree(t, snap, slots, seen)
 		if err != nil {
 			return err
 		}
@@ -92,42 +88,62 @@ func (c *TopologyCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config
 	return err
 }
 
-// readInstances returns the instances of the cluster by their nodes.
-func readInstances(ctx context.Context, snap *capacity.Snapshot, aws *ec2.Client) (map[string]capacity.Instance, error) {
-	byNode := map[string]capacity.Instance{}
-	if snap.SlurmCluster == "" {
-		return byNode, nil // sync has not seen Slurm yet
+// network is what EC2 says of nodes.
+type network struct {
+	instances map[string]capacity.Instance // by node
+	paths     map[string][]string          // the network nodes above an instance or a reservation, by its id
+}
+
+// readNetwork asks EC2 for what the topology depends on: for nothing if a block is a slot.
+func (c *TopologyCmd) readNetwork(ctx context.Context, snap *capacity.Snapshot, aws *ec2.Client,
+	slots []capacity.SlotRef,
+) (network, error) {
+	seen := network{instances: map[string]capacity.Instance{}}
+	ultra := func(at capacity.SlotRef) bool { return len(ultraServers(snap, at)) > 1 }
+	if c.Plugin == "block" && !slices.ContainsFunc(slots, ultra) {
+		return seen, nil
 	}
 
-	found, err := aws.FindInstances(ctx, capacity.InstanceQuery{ClusterName: snap.SlurmCluster})
-	for _, i := range capacity.WithNodes(found) {
-		if !i.Ended() {
-			byNode[i.Tags[capacity.TagNode]] = i
+	// Before sync has seen Slurm, no node has been launched.
+	var ids []string
+	if snap.SlurmCluster != "" {
+		found, err := aws.FindInstances(ctx, capacity.InstanceQuery{ClusterName: snap.SlurmCluster})
+		if err != nil {
+			return seen, err
+		}
+
+		for _, i := range capacity.WithNodes(found) {
+			if !i.Ended() {
+				seen.instances[i.Tags[capacity.TagNode]] = i
+				ids = append(ids, i.ID)
+			}
 		}
 	}
 
-	return byNode, err
+	if c.Plugin == "block" {
+		return seen, nil
+	}
+
+	var reservations []string
+	for _, at := range slots {
+		reservations = append(reservations, at.Slot.ReservationIDs...)
+	}
+
+	paths, err := aws.ReservationTopology(ctx, reservations)
+	if err != nil {
+		return seen, err
+	}
+
+	seen.paths = paths
+
+	running, err := aws.InstanceTopology(ctx, ids)
+	maps.Copy(seen.paths, running)
+
+	return seen, err
 }
 
-// readTree asks EC2 where instances, and the reservations of nodes without one, are in its network.
-func readTree(ctx context.Context, t *terminal.Terminal, snap *capacity.Snapshot, aws *ec2.Client,
-	slots []capacity.SlotRef, instances map[string]capacity.Instance,
-) (*slurm.Tree, error) {
-	var ids []string
-	for _, at := range slots {
-		ids = append(ids, at.Slot.ReservationIDs...)
-	}
-
-	reserved, err := aws.ReservationTopology(ctx, ids)
-	if err != nil {
-		return nil, err
-	}
-
-	running, err := aws.InstanceTopology(ctx, capacity.InstanceIDs(slices.Collect(maps.Values(instances))))
-	if err != nil {
-		return nil, err
-	}
-
+// newTree puts each node below the switches of its instance, else of its reservation.
+func newTree(t *terminal.Terminal, snap *capacity.Snapshot, slots []capacity.SlotRef, seen network) (*slurm.Tree, error) {
 	var leaves []slurm.Leaf
 	for _, s := range slots {
 		nodes, err := hostlist.Expand(slotNodes(s))
@@ -137,7 +153,7 @@ func readTree(ctx context.Context, t *terminal.Terminal, snap *capacity.Snapshot
 
 		var path []string
 		for _, r := range snap.SlotState(s, snap.TakenAt).Current {
-			path = reserved[r.Reservation.ID]
+			path = seen.paths[r.Reservation.ID]
 			if len(path) > 0 {
 				break
 			}
@@ -145,7 +161,7 @@ func readTree(ctx context.Context, t *terminal.Terminal, snap *capacity.Snapshot
 
 		var unknown []string
 		for _, node := range nodes {
-			leaf := slurm.Leaf{Node: node, Path: running[instances[node].ID]}
+			leaf := slurm.Leaf{Node: node, Path: seen.paths[seen.instances[node].ID]}
 			if len(leaf.Path) == 0 {
 				leaf.Path = path
 			}
@@ -174,7 +190,7 @@ func ultraServers(snap *capacity.Snapshot, at capacity.SlotRef) []string {
 // newBlocks makes a block of each slot, or of each UltraServer in it. Slurm 24.11 does not start if a block has fewer nodes
 // than the base block size, and refuses jobs with longer segments.
 func newBlocks(t *terminal.Terminal, snap *capacity.Snapshot, slots []capacity.SlotRef,
-	instances map[string]capacity.Instance,
+	seen network,
 ) (*slurm.Blocks, error) {
 	blocks := &slurm.Blocks{Sizes: []int{0}}
 	add := func(name string, nodes []string) {
@@ -199,7 +215,7 @@ func newBlocks(t *terminal.Terminal, snap *capacity.Snapshot, slots []capacity.S
 
 		in := map[string]string{}
 		for _, node := range nodes {
-			in[node] = instances[node].BlockID
+			in[node] = seen.instances[node].BlockID
 		}
 
 		divided := capacity.DivideNodes(nodes, servers, in)
