@@ -19,11 +19,8 @@ func (s SlurmConf) topologies() (file string, all []slurm.Topology, err error) {
 	// With topology.yaml, Slurm 25.05 and newer ignore topology.conf and TopologyPlugin.
 	text, found, err := read(s.sibling("topology.yaml"))
 	if found {
-		if err := yaml.Unmarshal([]byte(text), &all); err != nil {
-			return "", nil, fmt.Errorf("topology.yaml: %s", yaml.FormatError(err, false, false))
-		}
-
-		return "topology.yaml", all, nil
+		all, err := parseTopologies([]byte(text))
+		return "topology.yaml", all, err
 	}
 
 	plugin := strings.ToLower(s.value("TopologyPlugin"))
@@ -35,6 +32,26 @@ func (s SlurmConf) topologies() (file string, all []slurm.Topology, err error) {
 	lines, _, err := readLines(s.sibling("topology.conf"), IncludeFile)
 
 	return "topology.conf", []slurm.Topology{parseTopology(plugin, lines)}, err
+}
+
+// parseTopologies reads topology.yaml. Slurm also takes one topology without a list, and words for true.
+func parseTopologies(text []byte) (all []slurm.Topology, err error) {
+	words := yaml.CustomUnmarshaler(func(to *bool, word []byte) error {
+		*to = slices.Contains([]string{"true", "yes", "on"}, strings.ToLower(strings.Trim(string(word), "\"' \n")))
+		return nil
+	})
+
+	err = yaml.UnmarshalWithOptions(text, &all, words)
+	if err == nil {
+		return all, nil
+	}
+
+	var one slurm.Topology
+	if yaml.UnmarshalWithOptions(text, &one, words) == nil {
+		return []slurm.Topology{one}, nil
+	}
+
+	return nil, fmt.Errorf("topology.yaml: %s", yaml.FormatError(err, false, false))
 }
 
 // parseTopology reads lines of topology.conf.

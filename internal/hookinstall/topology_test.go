@@ -148,6 +148,18 @@ func TestCheckTopology(t *testing.T) {
 			nil,
 		},
 		"the default is flat": {"", flat + blocks("racks", "cpu-1", "cpu-1"), mended, nil, nil},
+		"words for true": {
+			"", "- topology: flat\n" + strings.ReplaceAll(blocks("racks", "gpu-1", "'gpu-[2-3]'"), "true", "Yes"), mended,
+			[]string{"topology racks of topology.yaml has no block for gpu-4," + refused + "add them to a block, or take " +
+				"what `pcs-capacity topology --plugin block -o yaml` prints" + restart},
+			nil,
+		},
+		"one without a list": {
+			"", "topology: one\ntree:\n  switches:\n  - {switch: s0, nodes: 'gpu-[1-3]'}\n", mended,
+			[]string{"topology one of topology.yaml has no switch for gpu-4," + refused + "add them to a switch, or take what " +
+				"`pcs-capacity topology -o yaml` prints" + restart},
+			nil,
+		},
 		"not YAML": {
 			"", "- topology: [", mended,
 			[]string{"cannot tell which nodes are in Slurm's topology: topology.yaml: "},
@@ -159,7 +171,7 @@ func TestCheckTopology(t *testing.T) {
 			s.write("slurm.conf", siteConf+c.conf+"\n")
 
 			file := "topology.conf"
-			if strings.HasPrefix(c.topology, "- ") {
+			if strings.Contains(c.topology, "topology: ") {
 				file = "topology.yaml"
 			}
 
