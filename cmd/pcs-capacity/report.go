@@ -32,6 +32,7 @@ func (ReportCmd) Help() string {
 lent, it was lost to a requeue, a time limit or a failure, or nothing ran. The command reads what sync has
 seen, and Slurm's accounting if there is one; it does not call AWS. Times at which sync did not
 run are shown as unknown. Fees are those that purchase and extend recorded, and those of --price.
+Capacity that was held for launches is added up beside that, from its creation until its nodes ran.
 
   pcs-capacity report --from 2026-12-01 --price p5.48xlarge=55.04`
 }
@@ -66,15 +67,27 @@ func (c *ReportCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.C
 		return err
 	}
 
-	if len(samples) == 0 {
+	doc := reportDocument{TakenAt: now, Warnings: []string{}}
+
+	records, err := dir.Records()
+	if err != nil {
+		doc.Warnings = append(doc.Warnings, fmt.Sprintf("what was held for launches is not known: %s", err))
+	}
+
+	in := report.Input{
+		Samples: samples,
+		Records: records,
+		From:    from,
+		Until:   until,
+		IDs:     c.Reservations,
+	}
+	if len(samples) == 0 && !in.Begins().Before(until) {
 		return fmt.Errorf(
 			"%s has no samples: `pcs-capacity sync --watch` records them from when a reservation opens",
 			dir,
 		)
 	}
 
-	in := report.Input{Samples: samples, From: from, Until: until, IDs: c.Reservations}
-	doc := reportDocument{TakenAt: now, Warnings: []string{}}
 	progress := t.Slow("asking Slurm's accounting")
 	in.Accounted, err = report.Accounted(ctx, slurm.New(cfg.Cluster), in.Begins(), until, offset)
 
@@ -110,6 +123,12 @@ func (c *ReportCmd) Run(ctx context.Context, t *terminal.Terminal, cfg *config.C
 	for i := range made.Reservations {
 		r := &made.Reservations[i]
 		r.Cost = r.Costs(cmp.Or(prices[r.ID].Money, fees[r.ID]), prices[r.Paid.InstanceType].Money)
+	}
+
+	for _, holds := range [][]report.HoldSum{made.Held, made.HeldJobs} {
+		for i := range holds {
+			holds[i].SetPrice(prices[holds[i].InstanceType].Money)
+		}
 	}
 
 	doc.Report = made
@@ -213,7 +232,7 @@ type reportDocument struct {
 	Warnings []string `json:"warnings"`
 }
 
-// reportRow is one line of the CSV form: what is reservation, account, user or job.
+// reportRow is one line of the CSV form: what is reservation, account, user, job or hold.
 type reportRow struct {
 	What        string       `json:"what"`
 	Reservation string       `json:"reservation"`
@@ -258,6 +277,10 @@ func (d reportDocument) rows() []reportRow {
 		}
 	}
 
+	for _, h := range d.HeldJobs {
+		rows = append(rows, reportRow{What: "hold", From: d.From, To: d.Until, Job: h.Job, NodeSeconds: h.Seconds})
+	}
+
 	return rows
 }
 
@@ -274,6 +297,8 @@ const (
 		"PER USED HOUR: Cost.PerUsed right; ON DEMAND: Cost.OnDemand right drop 3; PER: Cost.Unit"
 	shareColumns = "ACCOUNT: Account; USER: User; LARGEST JOBS: Which; NODE-HOURS: Sums.Hours right; " +
 		"OF THEM LOST: Sums.Lost right; LOST TO: Sums.LostTo"
+	holdColumns = "PARTITION: Partition; FOR JOB: Which; ODCRS: ODCRs right; NODES: Nodes; " +
+		"IDLE NODE-SECONDS: Seconds right; COST: Cost right"
 )
 
 // largestJobs bounds the jobs that a person is shown.
@@ -281,6 +306,23 @@ const largestJobs = 10
 
 // tables shows all of it to a person.
 func (d reportDocument) tables(t *terminal.Terminal) error {
+	if len(d.Reservations) > 0 || len(d.Held) == 0 {
+		err := d.paidTables(t)
+		if err != nil || len(d.Held) == 0 {
+			return err
+		}
+
+		fmt.Fprintln(t.Out)
+	}
+
+	t.Print("%s to %s: capacity was held for launches, and idle until the nodes ran.\n", t.Time(d.From),
+		t.Time(d.Until))
+
+	return t.Rows(slices.Concat(d.Held, d.HeldJobs[:min(largestJobs, len(d.HeldJobs))]), holdColumns)
+}
+
+// paidTables shows where the time of reservations went.
+func (d reportDocument) paidTables(t *terminal.Terminal) error {
 	lent := ""
 	if d.Total[report.Lent] > 0 {
 		lent = fmt.Sprintf(", %s lent", d.Total.LentPart())

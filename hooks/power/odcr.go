@@ -245,8 +245,9 @@ func (o odcr) record(now time.Time, err error) state.Record {
 		Code:        string(capacity.OK),
 		Message:     message,
 		Held: &state.Held{
-			Instances: o.Total,
-			Seconds:   int64(idle.Round(time.Second)/time.Second) * int64(o.Total),
+			InstanceType: o.InstanceType,
+			Instances:    o.Total,
+			Seconds:      int64(idle.Round(time.Second)/time.Second) * int64(o.Total),
 		},
 	}
 	if err != nil {

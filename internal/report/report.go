@@ -2,7 +2,8 @@
 // idle or the time after the fence. `pcs-capacity report` calls it.
 //
 // It works from the samples that sync keeps (history.go) and from the runs of Slurm's accounting, and divides the time
-// of each instance among them (divide.go). It reads and asks nothing itself.
+// of each instance among them (divide.go). What was held for launches is beside that (held.go). It reads and asks
+// nothing itself.
 package report
 
 import (
@@ -126,6 +127,7 @@ func Part(part, whole int64) string {
 type Input struct {
 	Samples   []state.Sample // those of sync, oldest first
 	Accounted []capacity.Run // the runs of Slurm's accounting, which go before those that sync saw
+	Records   []state.Record // those of hooks and of sync
 	// From and Until bound the report; From may be zero.
 	From, Until time.Time
 	IDs         []string // the reservations to report; empty for all
@@ -141,6 +143,8 @@ type Report struct {
 	Users        []Share       `json:"users"`
 	Jobs         []Share       `json:"jobs"`
 	Gaps         []Gap         `json:"unknown"` // the times that nobody knows, by reservation and time
+	Held         []HoldSum     `json:"held"`    // Held and HeldJobs say what was held for launches, by partition and by job
+	HeldJobs     []HoldSum     `json:"held_jobs"`
 }
 
 // Reservation says where the paid time of one of them went.
@@ -186,6 +190,10 @@ func (in Input) Begins() time.Time {
 		begin = earliest(begin, latest(h.start, in.From))
 	}
 
+	for _, r := range in.holds() {
+		begin = earliest(begin, r.At)
+	}
+
 	return begin
 }
 
@@ -205,7 +213,15 @@ func Make(in Input) (Report, error) {
 		return Report{}, err
 	}
 
-	r := Report{From: in.Begins(), Until: in.Until, Total: Sums{}}
+	r := Report{
+		From:         in.Begins(),
+		Until:        in.Until,
+		Total:        Sums{},
+		Reservations: []Reservation{},
+		Gaps:         []Gap{},
+		Held:         sumHolds(in.holds(), false),
+		HeldJobs:     sumHolds(in.holds(), true),
+	}
 	parts := &shares{{}, {}, {}}
 	for _, h := range in.histories() {
 		a := &account{

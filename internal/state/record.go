@@ -32,13 +32,14 @@ type Record struct {
 // Held counts the instances of an ODCR that was held for a launch, and their seconds from its creation until they were
 // launched: what the launch has cost more than one without an ODCR.
 type Held struct {
-	Instances int   `json:"instances"`
-	Seconds   int64 `json:"instance_seconds"`
+	InstanceType string `json:"instance_type"`
+	Instances    int    `json:"instances"`
+	Seconds      int64  `json:"instance_seconds"`
 }
 
 // HeldRecord describes an ODCR of whose instances all are launched that ever will be; inside are those.
 func HeldRecord(r capacity.Reservation, inside []capacity.Instance, now time.Time) Record {
-	held := Held{Instances: r.Total}
+	held := Held{InstanceType: r.InstanceType, Instances: r.Total}
 	idle := func(until time.Time) int64 { return max(0, int64(until.Sub(r.Created)/time.Second)) }
 
 	for i := range r.Total {
