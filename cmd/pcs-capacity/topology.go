@@ -143,7 +143,12 @@ func (c *TopologyCmd) readNetwork(ctx context.Context, snap *capacity.Snapshot, 
 }
 
 // newTree puts each node below the switches of its instance, else of its reservation.
-func newTree(t *terminal.Terminal, snap *capacity.Snapshot, slots []capacity.SlotRef, seen network) (*slurm.Tree, error) {
+func newTree(
+	t *terminal.Terminal,
+	snap *capacity.Snapshot,
+	slots []capacity.SlotRef,
+	seen network,
+) (*slurm.Tree, error) {
 	var leaves []slurm.Leaf
 	for _, s := range slots {
 		nodes, err := hostlist.Expand(slotNodes(s))
@@ -187,8 +192,8 @@ func ultraServers(snap *capacity.Snapshot, at capacity.SlotRef) []string {
 	return slices.Sorted(slices.Values(snap.SlotState(at, snap.TakenAt).Reservation.CapacityBlockIDs))
 }
 
-// newBlocks makes a block of each slot, or of each UltraServer in it. Slurm 24.11 does not start if a block has fewer nodes
-// than the base block size, and refuses jobs with longer segments.
+// newBlocks makes a block of each slot, or of each UltraServer in it. Slurm 24.11 does not start if a block has fewer
+// nodes than the base block size, and refuses jobs with longer segments.
 func newBlocks(t *terminal.Terminal, snap *capacity.Snapshot, slots []capacity.SlotRef,
 	seen network,
 ) (*slurm.Blocks, error) {
@@ -227,8 +232,11 @@ func newBlocks(t *terminal.Terminal, snap *capacity.Snapshot, slots []capacity.S
 
 		guessed := slices.DeleteFunc(nodes, func(node string) bool { return slices.Contains(servers, in[node]) })
 		if len(guessed) > 0 {
-			t.Say("warning: EC2 says which UltraServer a node is in once its instance runs; run this again when %s are up",
-				hostlist.Compress(guessed))
+			t.Say(
+				"warning: EC2 says which UltraServer a node is in once its instance runs; run this again when "+
+					"%s are up",
+				hostlist.Compress(guessed),
+			)
 		}
 	}
 

@@ -258,8 +258,8 @@ func (s blockSite) says(severity capacity.Severity, want ...string) {
 	}
 }
 
-// TestLong_BlockTopology: a job runs in the block of one of two slots, and keeps its segment. check names the nodes that
-// no block has, and the names that are gone after teardown; slurmctld runs before and after these are corrected.
+// TestLong_BlockTopology: a job runs in the block of one of two slots, and keeps its segment. check names the nodes
+// that no block has, and the names that are gone after teardown; slurmctld runs before and after these are corrected.
 func TestLong_BlockTopology(t *testing.T) {
 	if !ownProcess(t) {
 		return
@@ -289,12 +289,15 @@ func TestLong_BlockTopology(t *testing.T) {
 	const (
 		restart = ", and restart slurmctld"
 		refused = " has no block for gpu-a-[3-4],gpu-b-[3-4], and Slurm refuses jobs that need them; add "
-		ignored = " has no block for gpu-a-[1-4],gpu-b-[1-4], and Slurm ignores --segment of their jobs; to have it kept, "
+		ignored = " has no block for gpu-a-[1-4],gpu-b-[1-4], and Slurm ignores --segment of their jobs; "
 		command = "`pcs-capacity topology --plugin block"
 	)
 
-	s.says(capacity.Admin, "topology.conf"+refused+"the line `BlockName=pcs-capacity Nodes=gpu-a-[3-4],gpu-b-[3-4]`, or "+
-		"those of "+command+"`"+restart)
+	s.says(
+		capacity.Admin,
+		"topology.conf"+refused+"the line `BlockName=pcs-capacity Nodes=gpu-a-[3-4],gpu-b-[3-4]`, or "+
+			"those of "+command+"`"+restart,
+	)
 
 	if id, err := s.submit("-w", "gpu-a-[3-4]"); err == nil {
 		t.Errorf("job %s needs nodes that are in no block", id)
@@ -303,8 +306,11 @@ func TestLong_BlockTopology(t *testing.T) {
 	// Blocks are of others only.
 	s.load("BlockName=site Nodes=static-1\n")
 	s.says(capacity.Admin)
-	s.says(capacity.Note, "topology.conf"+ignored+"add the line `BlockName=pcs-capacity Nodes=gpu-a-[1-4],gpu-b-[1-4]`, or "+
-		"those of "+command+"`"+restart)
+	s.says(
+		capacity.Note,
+		"topology.conf"+ignored+"add the line `BlockName=pcs-capacity Nodes=gpu-a-[1-4],gpu-b-[1-4]`, or "+
+			"those of "+command+"`"+restart,
+	)
 	s.runs("--segment=2")
 
 	if yaml {
@@ -352,8 +358,8 @@ func TestLong_BlockTopology(t *testing.T) {
 	}
 }
 
-// TestLong_UltraServers: an instance that runs is in the UltraServer and behind the switch that EC2 names, and slurmctld
-// takes the switches.
+// TestLong_UltraServers: an instance that runs is in the UltraServer and behind the switch that EC2 names, and
+// slurmctld takes the switches.
 func TestLong_UltraServers(t *testing.T) {
 	if !ownProcess(t) {
 		return
@@ -369,8 +375,10 @@ func TestLong_UltraServers(t *testing.T) {
 		}
 	})
 	w.configure(func(text string) string {
-		return strings.NewReplacer("p5.48xlarge", "trn2u.48xlarge", "subnet-0e200000000000a01", "subnet-0e200000000000c03",
-			"cr-0e2000000000000a1", "cr-0e2000000000000c6", "max_nodes = 4", "max_nodes = 8").Replace(text)
+		return strings.NewReplacer(
+			"p5.48xlarge", "trn2u.48xlarge", "subnet-0e200000000000a01", "subnet-0e200000000000c03",
+			"cr-0e2000000000000a1", "cr-0e2000000000000c6", "max_nodes = 4", "max_nodes = 8").
+			Replace(text)
 	})
 	w.hooks("install")
 	w.sync()
@@ -388,7 +396,9 @@ func TestLong_UltraServers(t *testing.T) {
 		return lines
 	}
 
-	guess := regexp.MustCompile(`^BlockName=(cb-\w+) Nodes=gpu-\[1-4\]\nBlockName=(cb-\w+) Nodes=gpu-\[5-8\]\nBlockSizes=4\n$`)
+	guess := regexp.MustCompile(
+		`^BlockName=(cb-\w+) Nodes=gpu-\[1-4\]\nBlockName=(cb-\w+) Nodes=gpu-\[5-8\]\nBlockSizes=4\n$`,
+	)
 
 	blocks := guess.FindStringSubmatch(topology("--plugin", "block"))
 	if blocks == nil || !strings.Contains(w.said, "run this again when gpu-[1-8] are up") {

@@ -83,7 +83,7 @@ func parseTopology(plugin string, lines []string) (t slurm.Topology) {
 	return t
 }
 
-// CheckTopology says which nodes of ours Slurm's topologies leave out, and which nodes they have that are nodes no more.
+// CheckTopology says which nodes of ours Slurm's topologies leave out, and which nodes they have that are gone.
 // notes say what works, but not as one may think. A version of zero is not known.
 func (s SlurmConf) CheckTopology(settings capacity.Settings, version slurm.Version) (wrong, notes []string) {
 	file, all, err := s.topologies()
@@ -120,29 +120,27 @@ func (s SlurmConf) CheckTopology(settings capacity.Settings, version slurm.Versi
 		used := nodeNames(groups[i]...)
 
 		left := slices.DeleteFunc(slices.Clone(used), func(name string) bool { return known[name] })
-		lack := fmt.Sprintf("%s has no %s for %s", where, unit(t), hostlist.Compress(left))
-		switch add := additionTo(t, left); {
+		// Slurm looks at blocks only where one of the nodes for a job is in a block.
+		switch ignored := t.Block != nil && len(left) == len(used); {
 		case len(left) == 0:
-		case t.Block != nil && len(left) == len(used):
-			// Slurm looks at blocks only where one of the nodes for a job is in a block.
-			notes = append(notes, fmt.Sprintf(
-				"%s, and Slurm ignores --segment of their jobs; to have it kept, %s, and restart slurmctld", lack, add))
+		case ignored:
+			notes = append(notes, describeLack(where, t, left, "ignores --segment of their jobs"))
 		default:
-			wrong = append(wrong, fmt.Sprintf(
-				"%s, and Slurm refuses jobs that need them; %s, and restart slurmctld", lack, add))
+			wrong = append(wrong, describeLack(where, t, left, "refuses jobs that need them"))
 		}
 
 		if len(left) < len(used) && version.LosesTopology() {
 			notes = append(notes, fmt.Sprintf(
-				"Slurm %s takes a node out of its %s when it powers the node down, and refuses jobs that need it until "+
-					"slurmctld restarts; install Slurm 25.11.3 or newer", version, unit(t)))
+				"Slurm %s takes a node out of its %s when it powers the node down, and refuses jobs that need it "+
+					"until slurmctld restarts; install Slurm 25.11.3 or newer", version, unit(t)))
 		}
 
-		stale := slices.DeleteFunc(slices.Sorted(maps.Keys(known)), func(name string) bool { return !s.gone(name, ours) })
+		stale := slices.DeleteFunc(slices.Sorted(maps.Keys(known)),
+			func(name string) bool { return !s.gone(name, ours) })
 		if len(stale) > 0 {
 			wrong = append(wrong, fmt.Sprintf(
-				"%s still has %s, which are in neither slurm.conf nor the settings; remove %s, and restart slurmctld", where,
-				hostlist.Compress(stale), removal(t, len(stale) == len(known))))
+				"%s still has %s, which are in neither slurm.conf nor the settings; remove %s, and restart slurmctld",
+				where, hostlist.Compress(stale), removal(t, len(stale) == len(known))))
 		}
 	}
 
@@ -172,25 +170,28 @@ func unit(t slurm.Topology) string {
 	return "switch"
 }
 
-// additionTo says how nodes get into a topology.
-func additionTo(t slurm.Topology, nodes []string) string {
+// describeLack says how to add nodes to a topology, and what Slurm does until then.
+func describeLack(where string, t slurm.Topology, nodes []string, deed string) string {
+	list := hostlist.Compress(nodes)
 	line := "SwitchName=pcs-capacity"
 	command := "pcs-capacity topology"
 	tooFew := false
+
 	if t.Block != nil {
 		line = "BlockName=pcs-capacity"
 		command += " --plugin block"
 		tooFew = len(t.Block.Sizes) > 0 && len(nodes) < t.Block.Sizes[0]
 	}
 
+	add := fmt.Sprintf("add the line `%s Nodes=%s`, or those of `%s`", line, list, command)
 	switch {
 	case t.Name != "":
-		return fmt.Sprintf("add them to a %s, or take what `%s -o yaml` prints", unit(t), command)
+		add = fmt.Sprintf("add them to a %s, or take what `%s -o yaml` prints", unit(t), command)
 	case tooFew:
-		return fmt.Sprintf("add them to a block, or take the lines of `%s`", command)
-	default:
-		return fmt.Sprintf("add the line `%s Nodes=%s`, or those of `%s`", line, hostlist.Compress(nodes), command)
+		add = fmt.Sprintf("add them to a block, or take the lines of `%s`", command)
 	}
+
+	return fmt.Sprintf("%s has no %s for %s, and Slurm %s; %s, and restart slurmctld", where, unit(t), list, deed, add)
 }
 
 // removal says what goes with nodes that are gone. Slurm 25.11 does not start without any switch or block.
@@ -230,15 +231,15 @@ func (s SlurmConf) CheckBlocks(settings capacity.Settings, version slurm.Version
 
 		if count < size {
 			sentences = append(sentences, fmt.Sprintf(
-				"block %s of topology.conf has fewer than %d nodes, and slurmctld before 25.05 does not start; remove the "+
-					"block, or lower BlockSizes", block.Name, size))
+				"block %s of topology.conf has fewer than %d nodes, and slurmctld before 25.05 does not start; "+
+					"remove the block, or lower BlockSizes", block.Name, size))
 		}
 	}
 
 	switch strict := !version.AtLeast(25, 5, 0); {
 	case left == 0 && (strict || size == 0):
-		return []string{"no block of topology.conf has nodes, and slurmctld does not start; remove TopologyPlugin from " +
-			"slurm.conf"}
+		return []string{"no block of topology.conf has nodes, and slurmctld does not start; remove " +
+			"TopologyPlugin from slurm.conf"}
 	case strict:
 		return sentences
 	default:
