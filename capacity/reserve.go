@@ -22,6 +22,26 @@ func (at SlotRef) LaunchesHeld() bool {
 	return at.Partition.Provider.Configures() && at.Group.Reserve == ReservePerJob
 }
 
+// DescribeHolding says what is held for jobs of a slot; "" for nothing.
+func (at SlotRef) DescribeHolding() string {
+	h := at.Slot.Holding
+	if h == nil {
+		return ""
+	}
+
+	jobs := "job " + h.Jobs
+	if strings.Contains(h.Jobs, ",") {
+		jobs = "jobs " + strings.ReplaceAll(h.Jobs, ",", ", ")
+	}
+
+	launched := "all launched"
+	if h.Free > 0 {
+		launched = fmt.Sprintf("%d not launched yet", h.Free)
+	}
+
+	return fmt.Sprintf("%d × %s held in %s for %s; %s", h.Count, at.Group.InstanceType, h.AZID, jobs, launched)
+}
+
 // Reserve limits the temporary ODCRs: to hold capacity is to have an On-Demand Capacity Reservation (ODCR) of our own
 // for the minutes of a launch.
 type Reserve struct {

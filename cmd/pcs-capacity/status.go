@@ -43,8 +43,11 @@ type statusRow struct {
 	Pending     *int           `json:"jobs_pending_in_partition,omitempty"`
 	Next        string         `json:"next,omitempty"`
 	NextAt      time.Time      `json:"next_at,omitzero"`
-	now         time.Time
-	another     bool // a row of the same partition stands above
+	// Holding is what sync holds for waiting jobs; nil for nothing.
+	Holding *capacity.Holding `json:"holding,omitempty"`
+	held    string            // Holding in words
+	now     time.Time
+	another bool // a row of the same partition stands above
 }
 
 const statusColumns = "PARTITION: Partition; SLOT: Slot; RESERVATION: Reservation; STATE: State; " +
@@ -277,6 +280,12 @@ func (c *StatusCmd) Run(ctx context.Context, g *Globals, t *terminal.Terminal, c
 	}
 
 	if t.Format != terminal.JSON && t.Format != terminal.YAML {
+		for _, row := range doc.Partitions {
+			if row.Holding != nil {
+				t.Say("Slot %s: %s.", row.Slot, row.held)
+			}
+		}
+
 		for _, one := range doc.Lent {
 			t.Say("%s", one)
 		}
@@ -363,6 +372,8 @@ func newStatusRow(s capacity.SlotState, cluster *lifecycle.Cluster, jobs []capac
 		NodeStates:  map[string]int{},
 		Next:        next.What,
 		NextAt:      next.At,
+		Holding:     s.Slot.Holding,
+		held:        s.DescribeHolding(),
 		now:         now,
 	}
 	if row.Reservation == "" {

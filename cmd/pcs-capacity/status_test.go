@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
 )
 
@@ -40,6 +41,29 @@ func TestWaitingJobsAreShownOnce(t *testing.T) {
 		want,
 	) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// A slot for whose jobs capacity is held says so; without anything held it is on demand.
+func TestStatusOfHeldSlots(t *testing.T) {
+	snap := explainWorld(t)
+	p := &snap.Partitions[0]
+	p.Provider = capacity.ProviderPCS
+	p.Groups[0].PurchaseOption = capacity.OnDemand
+	p.Groups[0].Reserve = capacity.ReservePerJob
+	p.Groups[0].Slots[0].ReservationIDs = nil
+
+	for held, want := range map[*capacity.Holding]string{
+		nil: "",
+		{AZID: "use2-az1", Count: 2, Free: 1, Jobs: "7"}:   "2 × p5.48xlarge held in use2-az1 for job 7; 1 not launched yet",
+		{AZID: "use2-az1", Count: 3, Free: 0, Jobs: "7,8"}: "3 × p5.48xlarge held in use2-az1 for jobs 7, 8; all launched",
+	} {
+		p.Groups[0].Slots[0].Holding = held
+
+		row := look{snap: snap, now: simStart}.document().Partitions[0]
+		if row.State != "on-demand" || row.Event() != "" || row.held != want || row.Holding != held {
+			t.Errorf("%+v, want %q", row, want)
+		}
 	}
 }
 

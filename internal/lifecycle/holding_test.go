@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -174,6 +175,34 @@ var holdScenarios = []scenario{
 		st.down = errors.New("503")
 		st.until(time.Minute)
 	}},
+}
+
+// A look reads no groups: it shows what the last pass could not read, until one can, or needs none.
+func TestLookShowsUnreadGroups(t *testing.T) {
+	st := newStage(t)
+	st.holds(4, 0)
+
+	shows := func(want bool) {
+		t.Helper()
+
+		snap, _, _, err := Look(t.Context(), st.sources)
+		unread := func(p capacity.Problem) bool { return p.Code == capacity.HoldGroupUnread && p.About.Slot == "gpu" }
+		if is := slices.ContainsFunc(snap.Problems, unread); err != nil || is != want {
+			t.Errorf("%t, want %t; %v", is, want, err)
+		}
+	}
+
+	delete(st.aws.Pools.All, heldGroup)
+	st.pass(0)
+	shows(false)
+
+	j := st.waits(2, day)
+	st.pass(time.Minute)
+	shows(true)
+
+	st.slurm.End(j, "CANCELLED")
+	st.pass(2 * time.Minute)
+	shows(false)
 }
 
 // A pass is killed before each of its changes, with a job that then waits on, and with one that is cancelled: the job

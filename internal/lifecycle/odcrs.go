@@ -108,6 +108,18 @@ func (p *pass) hold(ctx context.Context) {
 	}
 }
 
+// lastUnreadGroups returns which groups the last pass could not read. Only a pass reads groups, and only those that it
+// needs for waiting jobs: a look would ask AWS for groups that no job needs, or not notice what keeps jobs waiting.
+func lastUnreadGroups(s View) []capacity.Problem {
+	if s.Old == nil {
+		return nil
+	}
+
+	return slices.DeleteFunc(slices.Clone(s.Old.Problems), func(p capacity.Problem) bool {
+		return p.Code != capacity.HoldGroupUnread
+	})
+}
+
 // foldHolds adds to the view what orders have brought.
 func (p *pass) foldHolds(o Outcome) {
 	for _, id := range slices.Sorted(maps.Keys(o.ODCRs)) {

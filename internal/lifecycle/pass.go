@@ -223,7 +223,7 @@ func Look(ctx context.Context, s Sources) (snap *capacity.Snapshot, cluster *Clu
 		p.addProblems(checkDueFences)
 	}
 
-	p.addProblems(checkSetbacks, checkNodeGroups, checkOrphans)
+	p.addProblems(checkSetbacks, checkNodeGroups, checkOrphans, lastUnreadGroups)
 
 	if all := !p.view.NoAWS; p.asked || !all {
 		aws = &all
