@@ -278,14 +278,14 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 		until = ", until " + t.Time(plan.Reservation.End)
 	}
 
-	t.Say(
-		"Queue %s is set up with %d × %s of %s%s.",
-		c.Queue,
-		nodes,
-		plan.Reservation.InstanceType,
-		plan.Reservation.ID,
-		until,
-	)
+	from := plan.Reservation.ID
+	without := "fences do not follow extensions"
+	if c.OnDemand != "" {
+		from = "On-Demand capacity, which sync holds for each job"
+		without = "no capacity is held, and no job starts"
+	}
+
+	t.Say("Queue %s is set up with %d × %s of %s%s.", c.Queue, nodes, plan.Reservation.InstanceType, from, until)
 
 	if plan.Reservation.State != capacity.StateActive && !plan.Reservation.Start.IsZero() {
 		t.Say("The block opens at %s; jobs submitted before then wait for it.", t.Time(plan.Reservation.Start))
@@ -305,8 +305,7 @@ func (c *SetupCmd) finish(ctx context.Context, g *Globals, t *terminal.Terminal,
 	t.Say("%s", submitHint(plan.Reservation, cfg.Domain().Timing, c.Queue, nodes, aws.Now()))
 
 	if _, runs, _ := state.Dir(cfg.StateDir).Watcher(); !runs {
-		t.Say("Start the service on one host. Without it, fences do not follow extensions:\n  %s",
-			watchCommand(g, cfg))
+		t.Say("Start the service on one host. Without it, %s:\n  %s", without, watchCommand(g, cfg))
 	}
 
 	return nil
