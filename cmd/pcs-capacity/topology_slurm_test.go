@@ -240,6 +240,22 @@ func (s blockSite) runs(args ...string) {
 	}
 }
 
+// powersDown powers a node down, and sees whether it leaves its block, which is a matter of Slurm's version.
+func (s blockSite) powersDown(node string) {
+	s.Helper()
+
+	if _, err := s.cluster.Command(s.Context(), "scontrol", "update", "nodename="+node, "state=POWER_DOWN"); err != nil {
+		s.Fatal(err)
+	}
+
+	s.wait(node+" is powered down", func() bool { return strings.Contains(s.node(node), "POWERED_DOWN") })
+
+	shown, err := s.cluster.Command(s.Context(), "scontrol", "show", "topology")
+	if kept := strings.Contains(shown, " Nodes=gpu-a-[1-4] "); err != nil || kept == s.version.LosesTopology() {
+		s.Errorf("Slurm %s, after %s is powered down: %s, %v", s.version, node, shown, err)
+	}
+}
+
 // says runs check, and compares what it finds in slurm.conf.
 func (s blockSite) says(severity capacity.Severity, want ...string) {
 	s.Helper()
@@ -268,9 +284,12 @@ func TestLong_BlockTopology(t *testing.T) {
 	s := newBlockSite(t)
 	yaml := s.version.AtLeast(25, 5, 0)
 	lines := s.topology()
+	s.replace("pcs-capacity.conf", "SuspendTimeout=120", "SuspendTimeout=1")
 	s.load(lines)
 	s.says(capacity.Admin)
 	s.runs("--segment=2")
+	s.powersDown("gpu-a-1")
+	s.replace("pcs-capacity.conf", "SuspendTimeout=1", "SuspendTimeout=120")
 
 	if yaml {
 		s.load(s.topology("-o", "yaml"))
