@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 )
@@ -226,7 +227,13 @@ func (c *Client) ReservationTopology(ctx context.Context, ids []string) (map[str
 // every reservation.
 func (c *Client) InstanceTopology(ctx context.Context, ids []string) (map[string][]string, error) {
 	found := map[string][]string{}
+	pace := rate.NewLimiter(rate.Every(time.Second), 1) // EC2 allows one call a second: Request throttling
+
 	err := c.locate(ids, maxInstanceTopologies, goneInstanceID, func(ids []string) error {
+		if err := pace.Wait(ctx); err != nil {
+			return err
+		}
+
 		out, err := c.api.DescribeInstanceTopology(ctx, &ec2.DescribeInstanceTopologyInput{InstanceIds: ids})
 		if err != nil {
 			return err
