@@ -395,9 +395,11 @@ func TestLong_UltraServers(t *testing.T) {
 	})
 	w.configure(func(text string) string {
 		return strings.NewReplacer(
-			"p5.48xlarge", "trn2u.48xlarge", "subnet-0e200000000000a01", "subnet-0e200000000000c03",
-			"cr-0e2000000000000a1", "cr-0e2000000000000c6", "max_nodes = 4", "max_nodes = 8").
-			Replace(text)
+			"p5.48xlarge", "trn2u.48xlarge",
+			"subnet-0e200000000000a01", "subnet-0e200000000000c03",
+			"cr-0e2000000000000a1", "cr-0e2000000000000c6",
+			"max_nodes = 4", "max_nodes = 8\ndynamic = true", // sync powers no node up
+		).Replace(text)
 	})
 	w.hooks("install")
 	w.sync()
