@@ -14,7 +14,7 @@ const (
 	NoteNeverStarts NoteKind = "this job " + CanNeverStart + ": "
 	NoteCannotStart NoteKind = "this job " + CannotStart + ": "
 	NoteFailedHosts NoteKind = "this job waits for failed hosts: "
-	NoteNoRoom      NoteKind = "no zone has room for this job: " // on PCS, where capacity is held for it
+	NoteNoRoom      NoteKind = "no capacity could be held for this job: " // on PCS
 	NoteStartsAgain NoteKind = "what kept this job from starting is over"
 	NoteLimit       NoteKind = "the time limit is "
 	NoteStated      NoteKind = "this job's own limit is " // from its submission: Slurm forgets it at the start

@@ -3,6 +3,7 @@ package capacity
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -29,17 +30,25 @@ func (at SlotRef) DescribeHolding() string {
 		return ""
 	}
 
-	jobs := "job " + h.Jobs
-	if strings.Contains(h.Jobs, ",") {
-		jobs = "jobs " + strings.ReplaceAll(h.Jobs, ",", ", ")
+	var words []string
+	if h.Count > 0 {
+		words = append(words, fmt.Sprintf("%d × %s held in %s for %s, %d not launched yet", h.Count,
+			at.Group.InstanceType, h.AZID, nameJobs(h.Jobs), h.Free))
 	}
 
-	launched := "all launched"
-	if h.Free > 0 {
-		launched = fmt.Sprintf("%d not launched yet", h.Free)
+	if len(h.Paused) > 0 {
+		jobs := slices.Sorted(maps.Keys(h.Paused))
+		words = append(words, fmt.Sprintf("paused for %s, which Slurm did not start", nameJobs(jobs)))
 	}
 
-	return fmt.Sprintf("%d × %s held in %s for %s; %s", h.Count, at.Group.InstanceType, h.AZID, jobs, launched)
+	return strings.Join(words, "; ")
+}
+
+func nameJobs(jobs []string) string {
+	if len(jobs) == 1 {
+		return "job " + jobs[0]
+	}
+	return "jobs " + strings.Join(jobs, ", ")
 }
 
 // Reserve limits the temporary ODCRs: to hold capacity is to have an On-Demand Capacity Reservation (ODCR) of our own

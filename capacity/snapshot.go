@@ -135,7 +135,10 @@ type Holding struct {
 	AZID  string `json:"az_id"`
 	Count int    `json:"count"`
 	Free  int    `json:"free"` // those that do not run yet
-	Jobs  string `json:"jobs"` // as Slurm shows them, separated by commas
+	// Jobs, as squeue shows them, are those for which they are held: which job starts first, Slurm decides.
+	Jobs []string `json:"jobs"`
+	// Paused says when capacity is held again for the jobs that Slurm has not started although it was, by job.
+	Paused map[string]time.Time `json:"paused,omitempty"`
 }
 
 // Opening names nodes of an open block that a wait still keeps from jobs.

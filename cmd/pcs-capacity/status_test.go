@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
 	"github.com/pcs-capacity/pcs-capacity/internal/terminal"
@@ -55,8 +56,15 @@ func TestStatusOfHeldSlots(t *testing.T) {
 
 	for held, want := range map[*capacity.Holding]string{
 		nil: "",
-		{AZID: "use2-az1", Count: 2, Free: 1, Jobs: "7"}:   "2 × p5.48xlarge held in use2-az1 for job 7; 1 not launched yet",
-		{AZID: "use2-az1", Count: 3, Free: 0, Jobs: "7,8"}: "3 × p5.48xlarge held in use2-az1 for jobs 7, 8; all launched",
+		{AZID: "use2-az1", Count: 2, Free: 1, Jobs: []string{"7"}}: "2 × p5.48xlarge held in use2-az1 for job 7, " +
+			"1 not launched yet",
+		{
+			AZID:   "use2-az1",
+			Count:  3,
+			Jobs:   []string{"7", "8_[1,3]"},
+			Paused: map[string]time.Time{"9": simStart},
+		}: "3 × p5.48xlarge held in use2-az1 for jobs 7, 8_[1,3], 0 not launched yet; " +
+			"paused for job 9, which Slurm did not start",
 	} {
 		p.Groups[0].Slots[0].Holding = held
 

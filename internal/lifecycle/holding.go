@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pcs-capacity/pcs-capacity/capacity"
@@ -214,7 +213,7 @@ func (s View) missingNodes(v capacity.SlotState) (all []order) {
 
 		// A task that has some nodes waits for the others.
 		tasks = min(tasks-start, (ready+most)/unit)
-		if tasks == 0 || s.pauses(j) {
+		if tasks == 0 || s.Now.Before(s.pausedUntil(j)) {
 			continue
 		}
 
@@ -251,17 +250,17 @@ func (s View) needs(j capacity.Job, v capacity.SlotState) (nodes int, fits bool)
 	return 0, false
 }
 
-// pauses reports whether Slurm has left capacity unused that was held for a job, and it is too early to try again. Some
-// reasons for which Slurm does not start a job are not in squeue.
-func (s View) pauses(j capacity.Job) bool {
+// pausedUntil returns when capacity is held again for a job: Slurm has left some unused that was held for it. Some
+// reasons for which Slurm does not start a job are not in squeue. It is zero for other jobs.
+func (s View) pausedUntil(j capacity.Job) time.Time {
 	last := s.JobRecords[recordKey(j.Shown)].Unused
 	if last == nil {
-		return false
+		return time.Time{}
 	}
 
 	pause := min(capacity.StartTime<<min(last.Times, 10), longestHoldPause)
 
-	return s.Now.Before(time.Unix(last.At, 0).Add(pause))
+	return time.Unix(last.At, 0).Add(pause)
 }
 
 // decideOrders creates an ODCR for each job that lacks nodes.
@@ -318,6 +317,7 @@ func (o order) carryOut(ctx context.Context, w World, s View) error {
 			}
 
 			if err != nil {
+				w.Outcome.Orders[o.job.Shown], _ = w.EC2.Explain(err)
 				return err
 			}
 
@@ -554,7 +554,7 @@ func saveUnused(s View) []Action {
 	return saveJobRecords(s, records)
 }
 
-// decideRoomNotes tells the owners of jobs for which no zone has room, once, and when that is over.
+// decideRoomNotes tells the owners of jobs for which no capacity could be held why, once, and when that is over.
 func decideRoomNotes(s View) (actions []Action) {
 	for _, j := range s.remainingJobs() {
 		refused, asked := s.Orders[j.Shown]
@@ -584,25 +584,29 @@ func decideRoomNotes(s View) (actions []Action) {
 	return actions
 }
 
-// holding returns what is held for jobs of a slot; nil for nothing.
+// holding returns what is held for jobs of a slot; nil if nothing is to be said.
 func (s View) holding(v capacity.SlotState) *capacity.Holding {
-	var (
-		h    capacity.Holding
-		jobs []string
-	)
+	h := capacity.Holding{Paused: map[string]time.Time{}}
 	for _, r := range s.awaited(v) {
 		h.AZID = r.AZID
 		h.Count += r.Total
 		h.Free += r.Available
-		jobs = append(jobs, r.Tags[capacity.TagJob])
+		h.Jobs = append(h.Jobs, r.Tags[capacity.TagJob])
 	}
 
-	if h.Count == 0 {
+	slices.Sort(h.Jobs)
+	h.Jobs = slices.Compact(h.Jobs)
+
+	for _, j := range s.remainingJobs() {
+		until := s.pausedUntil(j)
+		if j.Pending() && j.InPartition(v.Partition.Name) && until.After(s.Now) {
+			h.Paused[j.Shown] = until
+		}
+	}
+
+	if h.Count == 0 && len(h.Paused) == 0 {
 		return nil
 	}
-
-	slices.Sort(jobs)
-	h.Jobs = strings.Join(slices.Compact(jobs), ",")
 
 	return &h
 }

@@ -128,6 +128,19 @@ var holdScenarios = []scenario{
 		st.aws.Zones["use2-az2"] = 2
 		st.until(2 * time.Minute)
 	}},
+	{"PCS: EC2 refuses to hold capacity, then it does not", func(st *stage) {
+		st.holds(4, 0)
+		st.pass(0)
+		st.waits(2, 20*time.Minute)
+		st.fails = map[string]error{"create ODCR": &model.Refusal{
+			Code:    "UnauthorizedOperation",
+			Message: "You are not authorized.",
+			Outcome: capacity.ErrRefused,
+		}}
+		st.until(time.Minute)
+		st.fails = nil
+		st.until(2 * time.Minute)
+	}},
 	{"PCS: a job is cancelled while capacity is held for it", func(st *stage) {
 		st.holds(4, 0)
 		st.pass(0)
@@ -175,6 +188,39 @@ var holdScenarios = []scenario{
 		st.down = errors.New("503")
 		st.until(time.Minute)
 	}},
+}
+
+// The snapshot says what is held, and when it is held again for a job that Slurm has not started.
+func TestHoldingInSnapshot(t *testing.T) {
+	st := newStage(t)
+	st.holds(4, 0)
+
+	holding := func(at time.Duration) *capacity.Holding {
+		st.pass(at)
+
+		snap, err := st.sources.State.ReadSnapshot()
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return capacity.AllSlots(snap.Partitions)[0].Slot.Holding
+	}
+
+	if h := holding(0); h != nil {
+		t.Errorf("%+v is held for no job", h)
+	}
+
+	st.waits(2, day).Never = true
+
+	h := holding(time.Minute)
+	if h == nil || h.AZID != "use2-az1" || h.Count != 2 || h.Free != 2 || !slices.Equal(h.Jobs, []string{"1"}) {
+		t.Errorf("%+v is held", h)
+	}
+
+	h = holding(4 * time.Minute)
+	if h == nil || h.Count != 0 || !h.Paused["1"].Equal(st.Now().Add(4*time.Minute)) {
+		t.Errorf("%+v after Slurm has not started the job", h)
+	}
 }
 
 // A look reads no groups: it shows what the last pass could not read, until one can, or needs none.
