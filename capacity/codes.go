@@ -173,6 +173,7 @@ const (
 	Constrained    Code = "constrained"
 	WaitsForHosts  Code = "hosts-failed"
 	WaitsInQueue   Code = "waits-in-queue"
+	WaitsForHold   Code = "waits-for-hold"
 	WaitsByRule    Code = "waits-by-rule"
 	NeverByRule    Code = "never-by-rule"
 	TakesJobs      Code = "open"
@@ -1329,6 +1330,14 @@ var Codes = []Meaning{
 		Severity: Note,
 		Text:     "A reservation takes the job; it waits for free nodes, or for its turn.",
 		Do:       "Nothing.",
+	},
+	{
+		Code:     WaitsForHold,
+		At:       []Place{AtExplain},
+		Severity: Note,
+		Text:     "On PCS, the job's nodes are launched once `sync` holds capacity for it; the answer says what prevents that.",
+		Do:       "Usually nothing: `sync` tries in each pass.",
+		More:     "holding.md",
 	},
 	{
 		Code:     WaitsByRule,

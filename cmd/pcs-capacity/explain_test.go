@@ -221,6 +221,20 @@ func TestExplainScreens(t *testing.T) {
 
 		return snap
 	}
+	holds := func(h *capacity.Holding) *capacity.Snapshot { // capacity, for jobs on PCS
+		snap := onDemand()
+		snap.Partitions[0].Provider = capacity.ProviderPCS
+		snap.Partitions[0].Groups[0].Reserve = capacity.ReservePerJob
+		snap.Partitions[0].Groups[0].Slots[0].Holding = h
+
+		return snap
+	}
+	held7 := &capacity.Holding{AZID: "use2-az1", Count: 2, Free: 1, Jobs: []string{"7"}}
+	paused7 := &capacity.Holding{Paused: map[string]time.Time{"7": now(4 * time.Minute)}}
+	unread := holds(nil)
+	unread.Problems.Add(capacity.Problemf(capacity.HoldGroupUnread, capacity.Subject{Slot: "gpu"},
+		"", "reading Capacity Reservation group pcs-capacity-ml-gpu: NotFoundException"))
+
 	requeued := func(why string) func(j *capacity.Job) {
 		return func(j *capacity.Job) {
 			j.Restarts, j.Reason, j.AdminComment = 1, "BeginTime", "pcs-capacity: requeued at 2026-11-20 17:18 UTC: "+
@@ -521,6 +535,36 @@ func TestExplainScreens(t *testing.T) {
 			capacity.WaitsInQueue,
 		},
 		{"it waits with a limit that is fitted", ofJob(job(fits), world(), 0), capacity.WaitsInQueue},
+		{
+			"capacity is held for it",
+			ofJob(job(), holds(held7), 0),
+			capacity.WaitsInQueue,
+		},
+		{
+			"capacity is held for another job",
+			ofJob(job(func(j *capacity.Job) { j.Shown = "8" }), holds(held7), 0),
+			capacity.WaitsForHold,
+		},
+		{
+			"Slurm did not use what was held for it",
+			ofJob(job(maint), holds(paused7), 0),
+			capacity.WaitsForHold,
+		},
+		{
+			"no zone has room for it",
+			ofJob(job(maint, told(capacity.AdminNote{
+				Kind: capacity.NoteNoRoom,
+				Text: "InsufficientInstanceCapacity: There is no capacity available; sync tries again in each pass",
+			}.String())), holds(nil), 0),
+			capacity.WaitsForHold,
+		},
+		{"nothing can be held", ofJob(job(maint), unread, 0), capacity.WaitsForHold},
+		{
+			"nothing is held for a job in a reservation",
+			ofJob(job(func(j *capacity.Job) { j.Reservation = "course" }), holds(nil), 0),
+			capacity.WaitsForHold,
+		},
+		{"nothing is held without sync", ofJob(job(maint), holds(held7), 2*time.Hour), capacity.WaitsForHold},
 		{"it is over", ofJob(job(func(j *capacity.Job) { j.State = "TIMEOUT" }), world(), 0), capacity.Ended},
 		{"sync does not run", ofJob(job(), world(), 2*time.Hour), capacity.WaitsInQueue},
 
@@ -563,6 +607,11 @@ func TestExplainScreens(t *testing.T) {
 		{"it is up", ofNode(node("MIXED", ""), world(), 0), capacity.Runs},
 		{"there is no instance for it", guarded(node(off, ""), capacity.GuardSurplus), capacity.SurplusNode},
 		{
+			"no capacity is held for it",
+			explain.OfNode(node(off, ""), settings, true, holds(nil), nil, now(0)),
+			capacity.WaitsForHold,
+		},
+		{
 			"a node that is not ours",
 			ofNode(capacity.Node{Name: "cpu-1", State: "IDLE"}, world(), 0),
 			capacity.NotManaged,
@@ -572,6 +621,16 @@ func TestExplainScreens(t *testing.T) {
 			"a partition is open",
 			explain.OfPartition(world().Partitions[0], 3, nil, world(), now(0)),
 			capacity.TakesJobs,
+		},
+		{
+			"capacity is held for a job there",
+			explain.OfPartition(holds(held7).Partitions[0], 1, nil, holds(held7), now(0)),
+			capacity.TakesJobs,
+		},
+		{
+			"nothing is held there without sync",
+			explain.OfPartition(holds(nil).Partitions[0], 1, nil, holds(nil), now(time.Hour)),
+			capacity.WaitsForHold,
 		},
 		{
 			"it has trouble",

@@ -15,6 +15,12 @@ func TestWhen(t *testing.T) {
 
 	group := func(s *capacity.Snapshot) *capacity.NodeGroup { return &s.Partitions[0].Groups[0] }
 	idle := func(n int) *explain.Queue { return &explain.Queue{Idle: map[string]int{"gpu": n}} }
+	holds := func(s *capacity.Snapshot) {
+		group(s).PurchaseOption, group(s).Slots[0].ReservationIDs = capacity.OnDemand, nil
+		group(s).Reserve = capacity.ReservePerJob
+		s.Partitions[0].Provider = capacity.ProviderPCS
+	}
+
 	for name, c := range map[string]struct {
 		change func(*capacity.Snapshot)
 		limit  capacity.Limit
@@ -155,6 +161,34 @@ func TestWhen(t *testing.T) {
 			0,
 			"on-demand",
 			"when EC2 has room: its nodes are launched on demand, without an end",
+			"UNLIMITED",
+		},
+		"held on demand": {
+			holds,
+			capacity.Minutes(120),
+			idle(0),
+			0,
+			"on-demand",
+			"when a zone has room: sync holds capacity for it, and its nodes are launched on demand, without an end",
+			"UNLIMITED",
+		},
+		"held, and nodes are up": {holds, capacity.Minutes(120), idle(4), 0, "now", "now, without an end", "UNLIMITED"},
+		"held, behind others": {
+			holds,
+			capacity.Minutes(120),
+			&explain.Queue{Waiting: map[string]int{"gpu": 2}},
+			0,
+			"waits-in-queue",
+			"when its turn comes: other jobs wait for nodes (2), without an end",
+			"UNLIMITED",
+		},
+		"held, and sync does not run": {
+			func(s *capacity.Snapshot) { holds(s); s.TakenAt = s.TakenAt.Add(-time.Hour) },
+			capacity.Minutes(120),
+			idle(0),
+			0,
+			"waits-for-hold",
+			"not as things are (waits-for-hold): sync, which holds capacity for jobs, does not run or does not reach AWS",
 			"UNLIMITED",
 		},
 		"an account that may": {func(s *capacity.Snapshot) {

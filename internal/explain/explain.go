@@ -43,6 +43,12 @@ func (e *Explanation) add(name, format string, args ...any) {
 // nothingToDo begins the advice where there is nothing to do.
 const nothingToDo = "Nothing to do"
 
+// What keeps jobs waiting for which capacity must be held, and the advice.
+const (
+	syncIsDown = "sync, which holds capacity for jobs, does not run or does not reach AWS"
+	runSync    = "Administrators: keep `pcs-capacity sync --watch` running."
+)
+
 func newExplanation(subject string) Explanation {
 	return Explanation{Subject: subject, Facts: []Fact{}}
 }
@@ -192,6 +198,9 @@ func OfNode(
 			"takes no jobs: %s.", where)
 	case code != capacity.TakesJobs:
 		e.answer(code, nothingToDo+".", "takes no jobs: %s.", where)
+	case surplus && place.LaunchesHeld():
+		e.answer(capacity.WaitsForHold, nothingToDo+": sync holds capacity when a job waits for nodes.",
+			"takes no jobs: no capacity is held for it.")
 	case surplus:
 		e.answer(capacity.SurplusNode, nothingToDo+".",
 			"takes no jobs: its slot has more nodes than instances, or than `max_nodes`.")
@@ -238,6 +247,7 @@ func OfPartition(
 
 	order := []capacity.Code{
 		capacity.TakesJobs,
+		capacity.WaitsForHold,
 		capacity.WaitsToOpen,
 		capacity.Fenced,
 		capacity.NodesOutOfService,
@@ -249,6 +259,11 @@ func OfPartition(
 	where := ""
 	for _, at := range capacity.AllSlots([]capacity.Partition{p}) {
 		code, words := describeSlot(snap.SlotState(at, now), now)
+
+		if at.LaunchesHeld() && snap.IsStale(now) {
+			code = capacity.WaitsForHold
+			words = syncIsDown
+		}
 
 		out := 0
 		for _, o := range at.Slot.Out {
@@ -288,6 +303,8 @@ func OfPartition(
 	switch {
 	case best == capacity.NodesOutOfService:
 		do = "Fix what the reasons name, then return the nodes to service; `pcs-capacity status` has the command."
+	case best == capacity.WaitsForHold:
+		do = runSync
 	case best == capacity.NoReservation:
 		do = "Give it its next reservation: `pcs-capacity offerings` shows what is for sale, " +
 			"`pcs-capacity setup` adds it."
@@ -312,6 +329,13 @@ func describeSlot(at capacity.SlotState, now time.Time) (code capacity.Code, wor
 	w := at.Window
 	words = describeWindow(at.Reservation.ID, w, now)
 	switch {
+	case at.LaunchesHeld():
+		words = "nodes are launched on demand, once capacity is held for a job"
+		if held := at.DescribeHolding(); held != "" {
+			words += ": " + held
+		}
+
+		return capacity.TakesJobs, words
 	case !at.Group.PurchaseOption.IsReserved():
 		return capacity.TakesJobs, "nodes are launched on demand"
 	case at.Unknown:

@@ -406,6 +406,8 @@ func (e *screen) explainWait(fits []capacity.Prospect, v capacity.Verdict) {
 	case p.NeedsOpening(e.now):
 		e.answer(capacity.WaitsToOpen, slurmStarts, "waits for its nodes: %s.",
 			p.Slot.Opening.Describe(p.Reservation.ID))
+	case !later(p) && p.LaunchesHeld():
+		e.explainHolding(p.SlotRef)
 	case !later(p) && j.HetJobID != 0:
 		do := fmt.Sprintf("Make sure that there is room for all at once: `squeue -j %d`. "+
 			"What holds them back is Slurm's reason above.", j.HetJobID)
@@ -443,6 +445,45 @@ func (e *screen) explainWait(fits []capacity.Prospect, v capacity.Verdict) {
 		)
 	default:
 		e.answer(capacity.WaitsToOpen, slurmStarts, "waits for %s.", e.opens(p))
+	}
+}
+
+// explainHolding explains a job that waits for nodes of a slot that are launched only into held capacity.
+func (e *screen) explainHolding(at capacity.SlotRef) {
+	e.add("capacity", "%s", at.DescribeHolding())
+
+	var held capacity.Holding
+	if at.Slot.Holding != nil {
+		held = *at.Slot.Holding
+	}
+
+	again, paused := held.Paused[e.j.Shown]
+	unread := slices.IndexFunc(e.snap.Problems, func(p capacity.Problem) bool {
+		return p.Code == capacity.HoldGroupUnread && p.About.Slot == at.Slot.Name
+	})
+
+	switch {
+	case e.snap.IsStale(e.now):
+		e.answer(capacity.WaitsForHold, runSync, "waits for nodes: %s.", syncIsDown)
+	case slices.Contains(held.Jobs, e.j.Shown):
+		e.answer(capacity.WaitsInQueue, nothingToDo+": Slurm starts it within two minutes, or sync gives the capacity back.",
+			"waits for Slurm to start it: capacity is held for it.")
+	case paused:
+		e.answer(capacity.WaitsForHold, "See `scontrol show job {}` for what else it waits for, such as --nodelist.",
+			"waits: Slurm did not start it when capacity was held for it; sync holds some again at %s.",
+			formatTime(again, e.now))
+	case unread >= 0:
+		e.answer(capacity.WaitsForHold, "Ask an administrator to look at `pcs-capacity status`.",
+			"waits: no capacity could be held for it: %s.", e.snap.Problems[unread].Sentence)
+	case e.note.Kind == capacity.NoteNoRoom:
+		e.answer(capacity.WaitsForHold, nothingToDo+". There may be room for a job of fewer nodes.",
+			"waits: no capacity could be held for it: %s.", e.note.Text)
+	case e.j.Reservation != "":
+		e.answer(capacity.WaitsForHold, "To have nodes launched, submit it without --reservation.",
+			"waits for nodes that are up: no capacity is held for a job in a reservation, %s.", e.j.Reservation)
+	default:
+		e.answer(capacity.WaitsForHold, nothingToDo+": sync tries in each pass, in the order of submission.",
+			"waits until capacity is held for it.")
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 
 // Start says when a job could start. Reservations and limits decide it; nobody knows the job's place in the queue.
 type Start struct {
-	// Code is StartsNow, StartsOnDemand, WaitsInQueue, WaitsForHosts, WaitsToOpen, NextBlock, or the code of the verdict
-	// that keeps the job from starting.
+	// Code is StartsNow, StartsOnDemand, WaitsInQueue, WaitsForHosts, WaitsForHold, WaitsToOpen, NextBlock, or the code
+	// of the verdict that keeps the job from starting.
 	Code capacity.Code `json:"code"`
 	// Message says what the job waits for, or what to change; "" for StartsNow and NextBlock.
 	Message     string `json:"message,omitempty"`
@@ -101,13 +101,22 @@ func When(req capacity.Request, v capacity.Verdict, snap *capacity.Snapshot, que
 	case queue == nil:
 		s.Code = capacity.WaitsInQueue
 		s.Message = "when nodes are free: Slurm did not answer"
-	case queue.missing(p) > 0:
+	case queue.missing(p) > 0 && p.LaunchesHeld() && snap.IsStale(now):
+		s.Code = capacity.WaitsForHold
+		s.Message = syncIsDown
+		s.Start = time.Time{}
+	case queue.missing(p) > 0 && !p.LaunchesHeld():
 		s.Code = capacity.WaitsInQueue
 		s.Message = fmt.Sprintf("when nodes are free: it needs %d, and %d are idle", nodesNeeded(p),
 			queue.Idle[p.Slot.Name])
 	case queue.Waiting[p.Partition.Name] > 0:
 		s.Code = capacity.WaitsInQueue
 		s.Message = fmt.Sprintf("when its turn comes: other jobs wait for nodes (%d)", queue.Waiting[p.Partition.Name])
+	case p.LaunchesHeld() && queue.missing(p) == 0:
+		s.Code = capacity.StartsNow
+	case p.LaunchesHeld():
+		s.Code = capacity.StartsOnDemand
+		s.Message = "when a zone has room: sync holds capacity for it, and its nodes are launched on demand"
 	case p.Reservation.ID == "":
 		s.Code = capacity.StartsOnDemand
 		s.Message = "when EC2 has room: its nodes are launched on demand"
