@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -50,14 +51,19 @@ func (st *stage) holds(first, second int) {
 
 // waits has a job wait for nodes, which it then uses for so long.
 func (st *stage) waits(nodes int, work time.Duration) *model.Job {
-	j := st.job(600, "")
-	j.Partition = "gpu"
-	j.NumNodes = nodes
-	j.Reason = "Resources"
-	j.Never = false
-	j.Work = work
-
-	return j
+	return st.slurm.Submit(model.Job{
+		Job: capacity.Job{
+			Partition: "gpu",
+			User:      "alice",
+			Account:   "nlp",
+			Batch:     true,
+			Requeue:   true,
+			NumNodes:  nodes,
+			TimeLimit: capacity.Minutes(600),
+			Reason:    "Resources",
+		},
+		Work: work,
+	})
 }
 
 // until makes passes half a minute apart, and leaves those out of the tape that do nothing.
@@ -93,12 +99,12 @@ var holdScenarios = []scenario{
 		st.holds(1, 16)
 		st.pass(0)
 		st.waits(2, 20*time.Minute)
-		st.until(22 * time.Minute)
+		st.until(24 * time.Minute)
 		st.note("the job has ended; Slurm powers down one of its nodes, and then the other")
 		st.powerDown("gpu-1")
-		st.until(24 * time.Minute)
-		st.powerDown("gpu-2")
 		st.until(26 * time.Minute)
+		st.powerDown("gpu-2")
+		st.until(28 * time.Minute)
 	}},
 	{"PCS: jobs wait until the zone that has the held capacity is done", func(st *stage) {
 		st.holds(2, 2)
@@ -295,5 +301,120 @@ func TestR5_HoldKilledAnywhere(t *testing.T) {
 				t.Errorf("killed before change %d: %v is held, and the job is %s:\n%s", dies, held, j.State, &st.tape)
 			}
 		}
+	}
+}
+
+// So many days of holds are played, each with some forty things that happen.
+const holdDays = 8
+
+// Whatever happens, jobs run as soon as there is room, and nothing is held when all have ended. If passes are made in
+// time and none is killed, no launch fails.
+func TestR4_HoldSeeds(t *testing.T) {
+	for seed := range uint64(holdDays) {
+		st := newStage(t)
+		st.holds(4, 4)
+		st.pass(st.Now().Sub(opens)) // that of setup
+
+		random := rand.New(rand.NewPCG(seed, 0))
+		calm := seed%2 == 0
+
+		var boots []string // PCS launches them some time later
+
+		failed := 0
+		launch := func() {
+			for _, name := range boots {
+				if st.slurm.Node(name).IsBooting() {
+					st.slurm.LaunchIntoGroup(heldGroup, []string{name})
+
+					if st.slurm.Node(name).PoweredDown() {
+						failed++
+					}
+				}
+			}
+
+			boots = nil
+		}
+		st.slurm.Resume = func(nodes []string) { boots = append(boots, nodes...) }
+		st.aws.Pends = time.Duration(random.IntN(2)) * 20 * time.Second
+
+		for range 40 {
+			st.happens(random, calm)
+			st.pass(st.Now().Sub(opens) + time.Duration(15+random.IntN(45))*time.Second)
+			clear(st.fails)
+			clear(st.lost)
+
+			if random.IntN(2) == 0 {
+				launch()
+			}
+
+			if calm && (failed > 0 || st.runOutside() > 0) {
+				t.Fatalf("seed %d: %d launches have failed, and %d instances run outside of ODCRs:\n%s", seed, failed,
+					st.runOutside(), &st.tape)
+			}
+		}
+
+		st.slurm.Resume = func(nodes []string) { st.slurm.LaunchIntoGroup(heldGroup, nodes) }
+
+		launch()
+
+		st.aws.Zones["use2-az1"] = 8
+		st.passes(st.Now().Sub(opens)+time.Minute, 120)
+
+		for _, j := range st.slurm.Jobs {
+			if j.Outcome == "" {
+				t.Fatalf("seed %d: job %s is %s:\n%s", seed, j.Shown, j.State, &st.tape)
+			}
+		}
+
+		st.slurm.PowerDownIdle("gpu")
+		st.passes(st.Now().Sub(opens)+time.Minute, 6)
+
+		ledger, err := st.sources.State.Holds(st.Now())
+		if left := st.heldNow(); err != nil || len(left)+len(ledger) > 0 {
+			t.Fatalf("seed %d: left are %v and %v, %v:\n%s", seed, left, ledger, err, &st.tape)
+		}
+	}
+}
+
+// runOutside counts the instances that run outside of reservations.
+func (st *stage) runOutside() (n int) {
+	for _, i := range st.aws.Instances {
+		if i.ReservationID == "" {
+			n++
+		}
+	}
+
+	return n
+}
+
+// happens has something happen before the next pass. Where it is calm, passes and their calls succeed.
+func (st *stage) happens(random *rand.Rand, calm bool) {
+	what := random.IntN(11)
+	if calm {
+		what %= 7
+	}
+
+	switch what {
+	case 0, 1, 2:
+		st.waits(1+random.IntN(4), time.Duration(1+random.IntN(6))*time.Minute)
+	case 3:
+		if n := len(st.slurm.Jobs); n > 0 {
+			if j := st.slurm.Jobs[random.IntN(n)]; j.Outcome == "" {
+				st.slurm.End(j, "CANCELLED")
+			}
+		}
+	case 4:
+		st.aws.Zones[[]string{"use2-az1", "use2-az2"}[random.IntN(2)]] = random.IntN(6)
+	case 5: // which takes Slurm longer than it is to the next pass
+		st.slurm.PowerDownIdle("gpu")
+		st.pass(st.Now().Sub(opens))
+	case 7:
+		st.dieAt = 1 + random.IntN(5)
+	case 8:
+		st.lost[[]string{"create ODCR", "add to group", "cancel reservation"}[random.IntN(3)]] = errUnread
+	case 9:
+		st.fails[[]string{"create ODCR", "add to group", "modify reservation", "update reservation"}[random.IntN(4)]] = errUnread
+	case 10: // sync does not run
+		st.AdvanceTo(st.Now().Add(time.Duration(random.IntN(30)) * time.Minute))
 	}
 }

@@ -120,7 +120,8 @@ func (p *Pools) Delete(_ context.Context, name string) error {
 func (e *EC2) ModifyODCR(_ context.Context, id string, count int, end time.Time) error {
 	return e.change("modify reservation", fmt.Sprintf("%s to %d until %s", id, count, Clock(end)), func() error {
 		r, _ := e.Real(id)
-		if r.State != capacity.StateActive || count < e.of(id) || count > r.Total+e.roomIn(r.AZID) {
+		grows := count - r.Total
+		if r.State != capacity.StateActive || count < e.of(id) || grows > 0 && grows > e.roomIn(r.AZID) {
 			return &Refusal{Code: "InvalidParameterValue", Outcome: capacity.ErrRefused}
 		}
 
