@@ -203,7 +203,7 @@ func (s View) missingNodes(v capacity.SlotState) (all []order) {
 		}
 
 		unit, fits := s.needs(j, v)
-		if !fits {
+		if !fits || s.isHeldElsewhere(j, v) {
 			continue
 		}
 
@@ -237,6 +237,19 @@ func (s View) missingNodes(v capacity.SlotState) (all []order) {
 	}
 
 	return all
+}
+
+// isHeldElsewhere reports whether capacity waits for a job in another slot.
+func (s View) isHeldElsewhere(j capacity.Job, v capacity.SlotState) bool {
+	run := capacity.JobRun{ID: j.ArrayID(), Restarts: j.Restarts}
+
+	return slices.ContainsFunc(s.Holds.ODCRs, func(r capacity.Reservation) bool {
+		runs, _ := r.HoldRuns()
+		of := r.Tags[capacity.TagNodeGroup]
+
+		return of != "" && of != v.Slot.Name && slices.Contains(runs, run) && r.IsLiveAt(s.Now) &&
+			r.IsAwaited(s.Holds.Booting, s.Now)
+	})
 }
 
 // needs returns the number of nodes that a job needs of a slot; false if it cannot run there.
@@ -292,6 +305,11 @@ func decideOrders(s View) (actions []Action) {
 // carryOut creates the ODCR in the first zone that has room for it, and adds it to the group. If no zone has room for
 // all tasks of an array, it asks for half as many.
 func (o order) carryOut(ctx context.Context, w World, s View) error {
+	// It has been held in another slot a moment ago.
+	if words, ordered := w.Outcome.Orders[o.job.Shown]; ordered && words == "" {
+		return errMoot
+	}
+
 	var refused error
 
 	zones, all := o.zones(s, w.Outcome)

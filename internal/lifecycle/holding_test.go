@@ -187,6 +187,21 @@ var holdScenarios = []scenario{
 		st.waits(2, 20*time.Minute)
 		st.until(3 * time.Minute)
 	}},
+	{"PCS: of two node groups of a queue, one has capacity held for a job", func(st *stage) {
+		st.holds(4, 4)
+
+		other := st.solo().Groups[0]
+		other.Name = "big"
+		st.solo().Groups = append(st.solo().Groups, other)
+		st.group("big", "")
+		st.slurm.Add("gpu", "big", 4)
+
+		st.aws.Pools.All["pcs-capacity-ml-big"] = nil
+		st.aws.Pends = time.Minute // so that the job waits for some passes
+		st.pass(0)
+		st.waits(2, 20*time.Minute)
+		st.until(3 * time.Minute)
+	}},
 	{"PCS: AWS does not answer", func(st *stage) {
 		st.holds(4, 0)
 		st.pass(0)
@@ -305,7 +320,7 @@ func TestR5_HoldKilledAnywhere(t *testing.T) {
 }
 
 // So many days of holds are played, each with some forty things that happen.
-const holdDays = 8
+const holdDays = 16
 
 // Whatever happens, jobs run as soon as there is room, and nothing is held when all have ended. If passes are made in
 // time and none is killed, no launch fails.

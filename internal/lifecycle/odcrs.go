@@ -57,8 +57,14 @@ func (p *pass) releaseHolds(ctx context.Context) {
 		return
 	}
 
+	// Another job may have got the nodes for which an ODCR was created: they are launched into it.
 	held := p.view.Holds
-	p.carryOut(ctx, held.releaseActions(held.findUnneeded()))
+	unneeded := slices.DeleteFunc(held.findUnneeded(), func(n UnneededHold) bool {
+		return slices.ContainsFunc(p.view.heldSlots(), func(v capacity.SlotState) bool {
+			return v.Slot.Name == n.Tags[capacity.TagNodeGroup] && len(p.view.launching(v)) > 0
+		})
+	})
+	p.carryOut(ctx, held.releaseActions(unneeded))
 
 	if held.Err != nil {
 		p.addHoldsProblem(held.Err)
